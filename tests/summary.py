@@ -5,7 +5,7 @@
 usage: tests/summary.py FILE [--longest N] [--no-skips]     FILE: output of `ctest --output-junit`; --longest N: also list the N longest tests
 
 A test that cannot run on this machine prints "skipped: REASON" and ends with exit code 77; for a part of a test it prints "skipped: PART: REASON".
-A cmocka program calls skip_because() (tests/skip.h).
+A cmocka program calls skip_because() (tests/test.h).
 Exit code: 0; 1 if a test was skipped without a reason, or with --no-skips at all; 2 if FILE cannot be read.
 """
 import argparse

@@ -4,12 +4,8 @@
 #ifndef TOMONODE_TESTS_EVENTS_FIXTURE_H
 #define TOMONODE_TESTS_EVENTS_FIXTURE_H
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernels/device.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define EVENTS_RING 96 /* detectors in a ring */
 #define EVENTS_RINGS 15

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* List mode on the CUDA device: compared with its definition in double, adjoint, fused pass, sorting, repeatable sums. Skipped
  * (exit code 77) without a CUDA device. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #include "tests/kernels/events_tests.h"
+#include "tests/test.h"
 
 #define N 20000
 
@@ -48,13 +42,12 @@ static float *repeatable_sum(struct device *dev)
 	return x;
 }
 
-static void repeatable(void **state)
+TEST(repeatable)
 {
 	struct grid g = events_grid(&events_setups[1]);
 	struct device *dev = NULL;
 	float *first;
 
-	(void)state;
 	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
 	first = repeatable_sum(dev);
 	for (int i = 0; i < 5; i++) {
@@ -67,16 +60,4 @@ static void repeatable(void **state)
 	device_close(dev);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		EVENTS_TESTS,
-		cmocka_unit_test(repeatable),
-	};
-
-	if (device_cuda_count() == 0) {
-		printf("skipped: no CUDA device\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open devices, vectors on each CPU device, errors that the poison device detects, and the row loops of every instruction set. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/near.h"
 
 #include "kernels/cpu/cpu.h"
+#include "tests/test.h"
 
 static void refused(const char *spec, int code)
 {
@@ -26,12 +16,11 @@ static void refused(const char *spec, int code)
 	assert_null(dev);
 }
 
-static void names(void **state)
+TEST(names)
 {
 	struct device *dev = NULL;
 	struct err err = {0};
 
-	(void)state;
 	refused("", EINVAL);
 	refused("gpu", EINVAL);
 	refused("cpu:0", EINVAL);
@@ -59,12 +48,11 @@ static void count_device(void *ctx, const char *spec, const char *name, size_t m
 
 /* The step rate is between 1e6, which every machine exceeds even when it is busy, and 1e13, more than 100 cores with vectors can
  * reach. */
-static void step_rate(void **state)
+TEST(step_rate)
 {
 	struct device *dev = NULL;
 	double one = 0, two = 0;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(dev->ops->step_rate(dev, &one, NULL), 0);
 	dev = device_close(dev);
@@ -79,22 +67,20 @@ static void step_rate(void **state)
 	dev = device_close(dev);
 }
 
-static void listing(void **state)
+TEST(listing)
 {
 	int n = 0, found;
 
-	(void)state;
 	found = device_list(count_device, &n);
 	assert_int_equal(found, n);
 	assert_true(n >= 1);
 }
 
-static void empty_slot(void **state)
+TEST(empty_slot)
 {
 	struct device_ops ops = device_cpu_ops;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_check(&ops, &err), 0);
 	ops.dot = NULL;
 	assert_int_equal(device_check(&ops, &err), -EINVAL);
@@ -152,11 +138,10 @@ static void vectors_on(struct device *dev)
 	buf_release(&z); /* an empty one */
 }
 
-static void vectors(void **state)
+TEST(vectors)
 {
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
 	vectors_on(dev);
 	device_close(dev);
@@ -167,13 +152,12 @@ static void vectors(void **state)
 }
 
 /* The sum of many values does not depend on the number of threads. */
-static void sums_repeat(void **state)
+TEST(sums_repeat)
 {
 	size_t n = 1000003;
 	float *host = malloc(n * sizeof(*host));
 	double first = 0, sum;
 
-	(void)state;
 	assert_non_null(host);
 	for (size_t i = 0; i < n; i++)
 		host[i] = (float)(i % 977) / 977;
@@ -240,11 +224,10 @@ static void tally_on(struct device *dev, size_t n, size_t stride)
 	free(expect);
 }
 
-static void tallies(void **state)
+TEST(tallies)
 {
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
 	tally_on(dev, 200003, 1);
 	tally_on(dev, 200003, 7);
@@ -301,11 +284,10 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 	free(values);
 }
 
-static void stored_values(void **state)
+TEST(stored_values)
 {
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
 	store_on(dev, 301, 203, false, false);
 	store_on(dev, 301, 203, true, false);
@@ -353,12 +335,11 @@ static void queues_on(struct device *dev)
 	buf_release(&y);
 }
 
-static void queues(void **state)
+TEST(queues)
 {
 	struct device *dev;
 	void *first, *again, *large;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
 	queues_on(dev);
 	assert_int_equal(dev->ops->host_alloc(dev, (size_t)1 << 20, &first, NULL), 0);
@@ -377,7 +358,7 @@ static void queues(void **state)
 }
 
 /* On the poison device, a caller that does not wait for a transfer reads the old content. */
-static void poison_delays(void **state)
+TEST(poison_delays)
 {
 	struct device *dev;
 	const struct device_ops *v;
@@ -386,7 +367,6 @@ static void poison_delays(void **state)
 	float *host, got[8], outside[8] = {0};
 	double sum;
 
-	(void)state;
 	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
 	v = dev->ops;
 	x = vector(dev, 8, NULL);
@@ -419,7 +399,7 @@ static void poison_delays(void **state)
 	device_close(dev);
 }
 
-static void poison_catches(void **state)
+TEST(poison_catches)
 {
 	struct device *dev;
 	struct err err = {0};
@@ -427,7 +407,6 @@ static void poison_catches(void **state)
 	float fresh[8];
 	double sum;
 
-	(void)state;
 	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
 	x = vector(dev, 8, NULL);
 	assert_int_equal(dev->ops->download(&x, fresh, NULL), 0);
@@ -492,14 +471,13 @@ static void run_rows(const struct cpu_rows *rows, float scale, const float *in, 
 	rows->lengths(out + 560, NULL, in, NULL, NULL, in, 2.0f, 37);
 }
 
-static void instruction_sets_agree(void **state)
+TEST(instruction_sets_agree)
 {
 	static float in[2 * PAD + N], in2[2 * PAD + N], expect[600], got[600];
 	const float scales[] = {0.3f, 0.6f, 0.76f, 0.88f, 0.91f, 0.97f, 1.0f, 1.3f, 2.2f, 4.7f};
 	const struct cpu_rows *rows;
 	uint32_t seed = 9;
 
-	(void)state;
 	for (size_t i = 0; i < 2 * PAD + N; i++) {
 		seed = seed * 1664525u + 1013904223u;
 		in[i] = (float)(seed >> 8) / (1 << 24);
@@ -515,16 +493,4 @@ static void instruction_sets_agree(void **state)
 			same(expect, got, 600);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),	 cmocka_unit_test(listing),	   cmocka_unit_test(step_rate),
-		cmocka_unit_test(empty_slot),	 cmocka_unit_test(vectors),	   cmocka_unit_test(sums_repeat),
-		cmocka_unit_test(tallies),	 cmocka_unit_test(stored_values),  cmocka_unit_test(queues),
-		cmocka_unit_test(poison_delays), cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

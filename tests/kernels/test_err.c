@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error record: codes, places, and messages that are one line of UTF-8 for any input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <string.h>
 
 #include "kernels/err.h"
+#include "tests/test.h"
 
-static void test_codes(void **state)
+TEST(test_codes)
 {
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(err_set(&err, EBADMSG, "value %d", 7), -EBADMSG);
 	assert_int_equal(err.code, EBADMSG);
 	assert_string_equal(err.msg, "value 7");
@@ -26,7 +20,7 @@ static void test_codes(void **state)
 	assert_int_equal(err_prefix(NULL, "x"), -EIO);
 }
 
-static void test_clean(void **state)
+TEST(test_clean)
 {
 	static const struct {
 		const char *text, *clean;
@@ -42,7 +36,6 @@ static void test_clean(void **state)
 	struct err err = {0};
 	char text[64], longest[600];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		strcpy(text, cases[i].text);
 		err_clean(text);
@@ -58,11 +51,4 @@ static void test_clean(void **state)
 	longest[sizeof(longest) - 1] = '\0';
 	err_set(&err, EIO, "%s", longest);
 	assert_string_equal(err.msg + sizeof(err.msg) - 3, "x?");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes), cmocka_unit_test(test_clean)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

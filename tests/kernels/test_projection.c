@@ -2,20 +2,10 @@
 /* Projections of the CPU devices, in addition to A and A' (tests/recon/core/test_projector.c): adding to existing values, pairs,
  * sums of both halves, fused passes for every rule, and the marks of the support. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/near.h"
 
 #include "kernels/device.h"
 #include "kernels/slice_map.h"
+#include "tests/test.h"
 
 #define VIEWS 5
 /* error of a sum that is rounded once, compared with one whose parts are rounded */
@@ -244,9 +234,8 @@ static void forward_adds_one(struct fixture *f, enum projection_model model)
 	f->v->projection_free(a);
 }
 
-static void forward_adds(void **state)
+TEST(forward_adds)
 {
-	(void)state;
 	each(forward_adds_one);
 }
 
@@ -282,9 +271,8 @@ static void sums_are_adjoints_one(struct fixture *f, enum projection_model model
 	f->v->projection_free(a);
 }
 
-static void sums_are_adjoints(void **state)
+TEST(sums_are_adjoints)
 {
-	(void)state;
 	each(sums_are_adjoints_one);
 }
 
@@ -327,9 +315,8 @@ static void sums_add_up_one(struct fixture *f, enum projection_model model)
 	f->v->projection_free(all);
 }
 
-static void sums_add_up(void **state)
+TEST(sums_add_up)
 {
-	(void)state;
 	each(sums_add_up_one);
 }
 
@@ -380,14 +367,13 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 	f->v->projection_free(a);
 }
 
-static void fused_is_plain(void **state)
+TEST(fused_is_plain)
 {
-	(void)state;
 	each(fused_is_plain_one);
 }
 
 /* Rules that do not use line integrals do not read the volume. */
-static void no_line_no_volume(void **state)
+TEST(no_line_no_volume)
 {
 	struct device *dev = NULL;
 	struct fixture f;
@@ -397,7 +383,6 @@ static void no_line_no_volume(void **state)
 	struct err err = {0};
 	float *pair;
 
-	(void)state;
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	setup_fixture(&f, &setups[0], dev);
 	a = project(&f, PROJECTION_SLICES, 0, VIEWS, true, &part);
@@ -545,14 +530,13 @@ out:
 	free(host);
 }
 
-static void marks(void **state)
+TEST(marks)
 {
-	(void)state;
 	each(marks_one);
 }
 
 /* mark() needs the volume between detector and source, with the exact model too. */
-static void marks_want_slices(void **state)
+TEST(marks_want_slices)
 {
 	const struct setup high = {"through the source", 9, 9, 1, {{9, 9, 9}, {1, 1, 100}, {0, -4.5, 17}}};
 	struct device *dev = NULL;
@@ -561,7 +545,6 @@ static void marks_want_slices(void **state)
 	struct projection *a;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	setup_fixture(&f, &high, dev);
 	a = project(&f, PROJECTION_EXACT, 0, VIEWS, false, &part);
@@ -572,15 +555,4 @@ static void marks_want_slices(void **state)
 	f.v->projection_free(a);
 	clear_fixture(&f);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forward_adds),	     cmocka_unit_test(sums_are_adjoints), cmocka_unit_test(sums_add_up),
-		cmocka_unit_test(fused_is_plain),    cmocka_unit_test(no_line_no_volume), cmocka_unit_test(marks),
-		cmocka_unit_test(marks_want_slices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

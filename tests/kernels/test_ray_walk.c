@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ray walk compared with a brute-force Siddon (all planes, sorted) and with analytic chords, and the special cases of its
  * definition. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/near.h"
 
 #include "kernels/ray_walk.h"
+#include "tests/test.h"
 
 /* both results are double, and positions are a few hundred mm, so the error of a plane's position is about 1e-13 mm */
 #define LENGTH_TOL 1e-9
@@ -121,7 +111,7 @@ static void check_ray(const struct grid *g, const double a[3], const double b[3]
 }
 
 /* Every ray of a small scan of several views, with a moving detector, some of them beside the volume. */
-static void every_ray_of_a_scan(void **state)
+TEST(every_ray_of_a_scan)
 {
 	const struct grid g = {{9, 11, 7}, {3.1, 2.7, 4.3}, {1.2, -15.5, 17}};
 	const struct scan_view views[] = {{{0, 0, 655.5}, {0, 0}},
@@ -132,7 +122,6 @@ static void every_ray_of_a_scan(void **state)
 	const struct scan s = {SCAN_DBT, 23, 29, 5, {1.7, 1.9}, {-3, -27.55}, views};
 	double a[3], b[3];
 
-	(void)state;
 	for (int i = 0; i < s.n_views; i++) {
 		for (int v = 0; v < s.n_v; v++) {
 			for (int u = 0; u < s.n_u; u++) {
@@ -143,13 +132,12 @@ static void every_ray_of_a_scan(void **state)
 	}
 }
 
-static void random_segments(void **state)
+TEST(random_segments)
 {
 	const struct grid g = {{5, 4, 6}, {1, 0.5, 2}, {-2.5, -1, -6}};
 	uint32_t seed = 7;
 	double a[3], b[3];
 
-	(void)state;
 	for (int i = 0; i < 4000; i++) {
 		for (int c = 0; c < 6; c++) {
 			seed = seed * 1664525u + 1013904223u;
@@ -160,13 +148,12 @@ static void random_segments(void **state)
 }
 
 /* Rays between points of the lattice pass exactly through edges, corners and planes. */
-static void rays_on_the_lattice(void **state)
+TEST(rays_on_the_lattice)
 {
 	const struct grid g = {{3, 3, 3}, {1, 1, 1}, {0, 0, 0}};
 	struct voxel_box whole = voxel_box_whole(&g);
 	double length[27];
 
-	(void)state;
 	for (int i = 0; i < 7 * 7 * 7 * 7; i++) {
 		double a[3] = {i % 7 - 2, i / 7 % 7 - 2, 6}, b[3] = {i / 49 % 7 - 2, i / 343 - 2, -3}, want = chord(&g, a, b);
 
@@ -179,13 +166,12 @@ static void rays_on_the_lattice(void **state)
 	}
 }
 
-static void parallel_to_an_axis(void **state)
+TEST(parallel_to_an_axis)
 {
 	const struct grid g = {{4, 5, 6}, {0.5, 1, 2}, {-1, 0, 10}};
 	struct voxel_box whole = voxel_box_whole(&g);
 	double length[120];
 
-	(void)state;
 	for (int axis = 0; axis < 3; axis++) {
 		for (int back = 0; back < 2; back++) {
 			double a[3] = {-0.7, 2.2, 13.1}, b[3] = {-0.7, 2.2, 13.1};
@@ -210,13 +196,12 @@ static void parallel_to_an_axis(void **state)
 	}
 }
 
-static void nearly_parallel(void **state)
+TEST(nearly_parallel)
 {
 	const struct grid g = {{8, 8, 8}, {1, 1, 1}, {0, 0, 0}};
 	struct voxel_box whole = voxel_box_whole(&g);
 	double length[512];
 
-	(void)state;
 	for (double tilt = 1e-3; tilt > 1e-300; tilt *= 1e-3) {
 		double a[3] = {4 - tilt, 3.5, 20}, b[3] = {4 + tilt, 3.5, -12};
 
@@ -224,7 +209,7 @@ static void nearly_parallel(void **state)
 	}
 }
 
-static void misses_and_nonsense(void **state)
+TEST(misses_and_nonsense)
 {
 	const struct grid g = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}};
 	struct voxel_box whole = voxel_box_whole(&g);
@@ -234,32 +219,29 @@ static void misses_and_nonsense(void **state)
 	};
 	double length[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rays) / sizeof(rays[0]); i++)
 		assert_near(walk(&g, &whole, rays[i][0], rays[i][1], length), 0, 0);
 }
 
 /* A segment that begins or ends inside. */
-static void partial_segments(void **state)
+TEST(partial_segments)
 {
 	const struct grid g = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}};
 	const double inside[3] = {1.3, 2.2, 0.4}, outside[3] = {1.3, 2.2, 20}, deeper[3] = {1.3, 2.2, 3.1};
 
-	(void)state;
 	check_ray(&g, inside, outside);
 	check_ray(&g, outside, inside);
 	check_ray(&g, inside, deeper);
 }
 
 /* Walks through the boxes of a divided grid give the same lengths as a walk through the whole grid. */
-static void boxes_share_lengths(void **state)
+TEST(boxes_share_lengths)
 {
 	const struct grid g = {{10, 9, 8}, {1.1, 0.9, 1.3}, {-4, -5, 2}};
 	struct voxel_box whole = voxel_box_whole(&g);
 	double expect[720], part[720], sum[720];
 	uint32_t seed = 3;
 
-	(void)state;
 	for (int ray = 0; ray < 500; ray++) {
 		double a[3], b[3];
 
@@ -281,16 +263,4 @@ static void boxes_share_lengths(void **state)
 		for (size_t i = 0; i < 720; i++)
 			assert_near(sum[i], expect[i], 1e-12);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_ray_of_a_scan), cmocka_unit_test(random_segments),
-		cmocka_unit_test(rays_on_the_lattice), cmocka_unit_test(parallel_to_an_axis),
-		cmocka_unit_test(nearly_parallel),     cmocka_unit_test(misses_and_nonsense),
-		cmocka_unit_test(partial_segments),    cmocka_unit_test(boxes_share_lengths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The UTF-8 decoder compared with an encoder, for every code point, and with a count, for every sequence of bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
 
 #include "kernels/utf8.h"
+#include "tests/test.h"
 
 static size_t encode(uint32_t c, char ret_text[5])
 {
@@ -21,9 +15,8 @@ static size_t encode(uint32_t c, char ret_text[5])
 	return n;
 }
 
-static void test_every_code_point(void **state)
+TEST(test_every_code_point)
 {
-	(void)state;
 	for (uint32_t c = 0; c <= 0x1fffff; c++) {
 		char text[5];
 		uint32_t code = UINT32_MAX;
@@ -36,12 +29,11 @@ static void test_every_code_point(void **state)
 }
 
 /* There are as many well-formed sequences of two and three bytes as code points, so no overlong form is accepted. */
-static void test_every_sequence(void **state)
+TEST(test_every_sequence)
 {
 	size_t count[5] = {0};
 	uint32_t code;
 
-	(void)state;
 	for (uint32_t i = 0x800000; i <= 0xffffff; i++) {
 		const char text[] = {(char)(i >> 16), (char)(i >> 8), (char)i, 0};
 
@@ -53,21 +45,12 @@ static void test_every_sequence(void **state)
 	assert_int_equal(count[4], 0); /* the fourth byte is the terminator */
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const texts[] = {"\xfc\x80\x80\x80\x80\x80", "\xff",	    "\x80", "\xf0\x80\x80\xaf",
 					    "\xf4\x90\x80\x80",		"\xe2\x82", "\xc3"};
 	uint32_t code;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_int_equal(utf8_decode(texts[i], &code), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_code_point), cmocka_unit_test(test_every_sequence),
-					   cmocka_unit_test(test_refused)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,9 @@
 /* Passes over a volume that use neighbours, on the CPU and with memory full of NaN: blur, the prior's gradient, and the
  * voxel-driven half of filtered backprojection, each compared with a simple implementation. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/near.h"
 
 #include "kernels/device.h"
+#include "tests/test.h"
 
 #define SUM_TOL 2e-6 /* rounding error of the sum of float32 weights along three axes */
 
@@ -166,14 +156,13 @@ static void check_blur(struct device *dev, const struct grid *g)
 	}
 }
 
-static void test_blur(void **state)
+TEST(test_blur)
 {
-	(void)state;
 	everywhere(check_blur);
 }
 
 /* Far from the faces the sum does not change, and the width is that of the Gaussian, except for the cut at 4 sigma (0.1 %). */
-static void test_blur_width(void **state)
+TEST(test_blur_width)
 {
 	const struct grid g = {{61, 61, 61}, {1, 1, 1}, {0, 0, 0}, true};
 	const double sigma[3] = {2.5, 3.5, 5};
@@ -181,7 +170,6 @@ static void test_blur_width(void **state)
 	double sum = 0, second[3] = {0};
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &dev, NULL), 0);
 	at[index_of(&g, 30, 30, 30)] = 1;
 	spread = blurred(dev, &g, sigma, at);
@@ -309,9 +297,8 @@ static void check_prior(struct device *dev, const struct grid *g)
 			check_prior_kind(dev, g, &priors[i], ratio);
 }
 
-static void test_prior(void **state)
+TEST(test_prior)
 {
-	(void)state;
 	everywhere(check_prior);
 }
 
@@ -360,9 +347,8 @@ static void check_prior_parts(struct device *dev, const struct grid *g)
 	buf_release(&den);
 }
 
-static void test_prior_parts(void **state)
+TEST(test_prior_parts)
 {
-	(void)state;
 	everywhere(check_prior_parts);
 }
 
@@ -463,11 +449,10 @@ static void check_interpolated(struct device *dev)
 	buf_release(&ret);
 }
 
-static void test_interpolated(void **state)
+TEST(test_interpolated)
 {
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
 	check_interpolated(dev);
 	device_close(dev);
@@ -477,7 +462,7 @@ static void test_interpolated(void **state)
 }
 
 /* Invalid arguments are rejected with a message that names them. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	const struct grid *g = &grids[0];
 	const double sigma[3] = {1, 1, 1}, bad[3] = {1, NAN, 1};
@@ -487,7 +472,6 @@ static void test_refused(void **state)
 	struct device *dev;
 	struct buf x, y, z, little;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	x = empty(dev, grid_size(g));
 	y = empty(dev, grid_size(g));
@@ -511,14 +495,4 @@ static void test_refused(void **state)
 	buf_release(&z);
 	buf_release(&little);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blur),	    cmocka_unit_test(test_blur_width),	 cmocka_unit_test(test_prior),
-		cmocka_unit_test(test_prior_parts), cmocka_unit_test(test_interpolated), cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

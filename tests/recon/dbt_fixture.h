@@ -3,14 +3,11 @@
 #ifndef TOMONODE_TESTS_DBT_FIXTURE_H
 #define TOMONODE_TESTS_DBT_FIXTURE_H
 
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "kernels/device.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 /* The devices on which every operator test runs. */
 enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES };

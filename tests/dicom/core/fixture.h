@@ -3,15 +3,6 @@
 #ifndef TOMONODE_TESTS_DICOM_FIXTURE_H
 #define TOMONODE_TESTS_DICOM_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +13,7 @@
 
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
+#include "tests/test.h"
 
 #define IMPLICIT "1.2.840.10008.1.2"
 #define EXPLICIT "1.2.840.10008.1.2.1"
@@ -46,7 +38,6 @@ static inline int folder_make(void **state)
 {
 	struct err err = {0};
 
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
 	if (!mkdtemp(folder) || dicom_start(&err) < 0) {
 		fprintf(stderr, "%s\n", err.msg);
@@ -71,7 +62,6 @@ static inline int folder_remove(void **state)
 	struct dirent *e;
 	DIR *d = opendir(folder);
 
-	(void)state;
 	while (d && (e = readdir(d)))
 		unlinkat(dirfd(d), e->d_name, 0);
 	closedir(d);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large values: write in pieces, read in pieces, at the right position between the other elements. */
 #include "tests/dicom/core/fixture.h"
+#include "tests/test.h"
 
 #include "dicom/core/bulk.h"
 #include "dicom/core/dataset.h"
@@ -49,10 +50,9 @@ static struct dicom_file *make_header(void)
 	return file;
 }
 
-static void test_roundtrip(void **state)
+TEST(test_roundtrip)
 {
 	static const size_t sizes[] = {0, 1, 2, 1001, 4096, 5000001, (4 << 20) + 2};
-	(void)state;
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 		size_t n = sizes[k], padded = n + (n & 1);
@@ -94,12 +94,11 @@ static void test_roundtrip(void **state)
 	}
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
 	struct source source = {.stop = 5000000};
 	struct dicom_file *file = make_header();
 	struct err err = {0};
-	(void)state;
 
 	unlink(in_folder("a.dcm"));
 	assert_int_equal(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, 9000000, read_source, &source, &err), -EIO);
@@ -113,14 +112,13 @@ static void test_failures(void **state)
 }
 
 /* A file that becomes shorter after it was opened: an error, never the bytes that the buffer had before. */
-static void test_shortened(void **state)
+TEST(test_shortened)
 {
 	struct source source = {.stop = 5000};
 	struct dicom_file *file = make_header();
 	struct err err = {0};
 	uint8_t bytes[5000];
 	struct stat st;
-	(void)state;
 
 	ok(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, sizeof(bytes), read_source, &source, &err), &err);
 	dicom_close(file);
@@ -134,11 +132,10 @@ static void test_shortened(void **state)
 	unlink(in_folder("a.dcm"));
 }
 
-static void test_digest(void **state)
+TEST(test_digest)
 {
 	struct dicom_digest *d = dicom_digest_new();
 	char whole[65], parts[65];
-	(void)state;
 
 	dicom_sha256("abcdef", 6, whole);
 	dicom_digest_add(d, "abc", 3);
@@ -155,10 +152,9 @@ static void test_digest(void **state)
 	dicom_digest_free(d);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	uint32_t tag = 0;
-	(void)state;
 
 	assert_true(dicom_tag_named("PatientWeight", &tag));
 	assert_int_equal(tag, 0x00101030);
@@ -169,12 +165,4 @@ static void test_names(void **state)
 	assert_false(dicom_tag_named("0010,1030", &tag));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roundtrip), cmocka_unit_test(test_failures), cmocka_unit_test(test_shortened),
-		cmocka_unit_test(test_digest),	  cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

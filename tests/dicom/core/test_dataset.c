@@ -2,8 +2,7 @@
 /* Data sets: build, get, copy, open; every getter's result for a present, absent and unreadable element. */
 #include "dicom/core/bulk.h"
 #include "tests/dicom/core/fixture.h"
-
-#include <math.h>
+#include "tests/test.h"
 
 #define KVP DICOM_TAG(0x0018, 0x0060)		  /* DS */
 #define SID DICOM_TAG(0x0018, 0x1110)		  /* DS */
@@ -33,7 +32,7 @@ static struct dicom_file *fresh(void)
 	return file;
 }
 
-static void test_put_and_get(void **state)
+TEST(test_put_and_get)
 {
 	struct dicom_file *file = fresh();
 	struct dicom_item *root = dicom_root(file);
@@ -43,7 +42,6 @@ static void test_put_and_get(void **state)
 	char text[64];
 	long i = 7;
 
-	(void)state;
 	assert_string_equal(dicom_transfer_syntax(file), EXPLICIT);
 	ok(dicom_put_text(root, IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE", &err), &err);
 	ok(dicom_put_double(root, SID, 655.5, &err), &err);
@@ -103,7 +101,7 @@ static void test_put_and_get(void **state)
 	assert_null(dicom_close(NULL));
 }
 
-static void test_values_that_do_not_fit(void **state)
+TEST(test_values_that_do_not_fit)
 {
 	struct dicom_file *file = fresh(), *longest = NULL;
 	struct dicom_item *root = dicom_root(file);
@@ -112,7 +110,6 @@ static void test_values_that_do_not_fit(void **state)
 	char uid[66], copy[80];
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(dicom_put_double(root, SID, NAN, &err), -ERANGE);
 	assert_int_equal(dicom_put_double(root, FD_ANGLE, INFINITY, &err), -ERANGE);
 	assert_int_equal(dicom_put_int(root, ROWS, 65536, &err), -ERANGE);
@@ -180,7 +177,7 @@ static void check_ds(struct dicom_item *root, double value)
 	}
 }
 
-static void test_decimal_strings(void **state)
+TEST(test_decimal_strings)
 {
 	static const struct {
 		double value;
@@ -211,7 +208,6 @@ static void test_decimal_strings(void **state)
 	unsigned long seed = 12345;
 	char text[64];
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
 		ok(dicom_put_double(root, SID, known[k].value, &err), &err);
 		assert_int_equal(dicom_get_text(root, SID, text, sizeof(text), &err), 1);
@@ -234,7 +230,7 @@ static void test_decimal_strings(void **state)
 }
 
 /* Three levels of sequences from one data set to another, and through a file. */
-static void test_copy(void **state)
+TEST(test_copy)
 {
 	struct dicom_file *from = fresh(), *to = fresh(), *back = NULL;
 	struct dicom_item *item, *deep;
@@ -242,7 +238,6 @@ static void test_copy(void **state)
 	char text[64];
 	double d;
 
-	(void)state;
 	for (int k = 0; k < 2; k++) {
 		item = dicom_add_item(dicom_root(from), SHARED, &err);
 		deep = dicom_add_item(item, PIXEL_MEASURES, &err);
@@ -298,7 +293,7 @@ static int read_blob(void *ctx, void *ret_bytes, size_t n, struct err *err)
 
 /* A value that is too large to be read at opening is copied completely; the copy can be used after its file was closed and
  * removed. */
-static void test_large_values(void **state)
+TEST(test_large_values)
 {
 	static unsigned char blob[300001];
 	const unsigned char *from = blob;
@@ -307,7 +302,6 @@ static void test_large_values(void **state)
 	struct err err = {0};
 	struct stat st;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(blob); k++)
 		blob[k] = (unsigned char)(k * 7 >> 3);
 	ok(dicom_write_bulk(in_folder("large.dcm"), file, tag, sizeof(blob), read_blob, &from, &err), &err);
@@ -331,7 +325,7 @@ static void test_large_values(void **state)
 #define COSINES 0x00200037u  /* DS, six values */
 #define GRADIENT 0x00189089u /* FD, three values */
 
-static void test_unreadable_numbers(void **state)
+TEST(test_unreadable_numbers)
 {
 	static const char *const wrong[] = {"12 mm", "nan", "inf",   "1e999", "0x10", "1,5",
 					    "--1",   "+-1", "1.5.2", "-",     "1e",   "\001\002"};
@@ -340,7 +334,6 @@ static void test_unreadable_numbers(void **state)
 	double d = 7;
 	long i = 7;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
 		add_meta(&b, EXPLICIT);
 		add_text(&b, SID, "DS", wrong[k]);
@@ -381,7 +374,7 @@ static void test_unreadable_numbers(void **state)
 }
 
 /* An attribute of one value that has two: neither is read. An empty second value is none. */
-static void test_second_value_refused(void **state)
+TEST(test_second_value_refused)
 {
 	static const double two[] = {10, 20};
 	struct dicom_file *file;
@@ -390,7 +383,6 @@ static void test_second_value_refused(void **state)
 	double d = 7;
 	long i = 7;
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_text(&b, SID, "DS", "655\\700 ");
 	add_header(&b, FD_ANGLE, "FD", 16);
@@ -411,7 +403,7 @@ static void test_second_value_refused(void **state)
 
 /* Text is returned as stored: without padding, with odd lengths and unusual characters. A UN value is read with the dictionary's
  * VR. */
-static void test_stored_text(void **state)
+TEST(test_stored_text)
 {
 	struct bytes b;
 	struct err err = {0};
@@ -419,7 +411,6 @@ static void test_stored_text(void **state)
 	double d;
 	long i;
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_text(&b, IMAGE_TYPE, "CS", " A\\B ");
 	add_header(&b, DICOM_TAG(0x0008, 0x0018), "UI", 6);
@@ -486,7 +477,7 @@ static void test_stored_text(void **state)
 }
 
 /* Escape sequences are bytes of the 7-bit range: text with them must be converted, too. */
-static void test_character_sets(void **state)
+TEST(test_character_sets)
 {
 	static const struct {
 		const char *charset, *name, *utf8;
@@ -499,7 +490,6 @@ static void test_character_sets(void **state)
 	struct bytes b;
 	char text[80];
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
 		add_meta(&b, EXPLICIT);
 		add_text(&b, 0x00080005, "CS", known[k].charset);
@@ -512,11 +502,10 @@ static void test_character_sets(void **state)
 	}
 }
 
-static void test_uids(void **state)
+TEST(test_uids)
 {
 	char a[DICOM_UID_SIZE], b[DICOM_UID_SIZE], hex[65];
 
-	(void)state;
 	dicom_uid_from_text("exam 1", a);
 	dicom_uid_from_text("exam 1", b);
 	assert_string_equal(a, b);
@@ -553,15 +542,4 @@ static void test_uids(void **state)
 	assert_false(dicom_is_storage_class(NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_put_and_get),	     cmocka_unit_test(test_values_that_do_not_fit),
-		cmocka_unit_test(test_decimal_strings),	     cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_large_values),	     cmocka_unit_test(test_unreadable_numbers),
-		cmocka_unit_test(test_second_value_refused), cmocka_unit_test(test_stored_text),
-		cmocka_unit_test(test_character_sets),	     cmocka_unit_test(test_uids),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

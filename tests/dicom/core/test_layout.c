@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "tests/dicom/core/fixture.h"
+#include "tests/test.h"
 
 #define SHARED 0x52009229u
 #define SID 0x00181110u
@@ -42,14 +43,13 @@ static void add_sample(struct bytes *b)
 		add16(b, k * 100);
 }
 
-static void test_sample_is_read(void **state)
+TEST(test_sample_is_read)
 {
 	struct dicom_pixel_info info;
 	struct err err = {0};
 	struct bytes b;
 	double d;
 
-	(void)state;
 	add_sample(&b);
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_item *item = dicom_item_at(dicom_root(file), 0x00189506, 0);
@@ -61,12 +61,11 @@ static void test_sample_is_read(void **state)
 }
 
 /* The file truncated at every byte: it is refused if an element is incomplete, and never read beyond its end. */
-static void test_truncation(void **state)
+TEST(test_truncation)
 {
 	size_t accepted = 0;
 	struct bytes b;
 
-	(void)state;
 	add_sample(&b);
 	for (size_t n = 0; n < b.n; n++) {
 		struct dicom_file *file = NULL;
@@ -92,13 +91,12 @@ static void test_truncation(void **state)
 	refused(&b, EBADMSG, "declares 32 bytes, but only 27 remain");
 }
 
-static void test_other_files(void **state)
+TEST(test_other_files)
 {
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 	struct bytes b;
 
-	(void)state;
 	assert_int_equal(dicom_open(in_folder("none.dcm"), &file, &err), -ENOENT);
 	assert_int_equal(dicom_open(folder, &file, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "folder"));
@@ -125,12 +123,11 @@ static void test_other_files(void **state)
 	refused(&b, EBADMSG, "TransferSyntaxUID");
 }
 
-static void test_meta_length(void **state)
+TEST(test_meta_length)
 {
 	static const uint32_t declared[] = {28, 1028, 2028, 20, 1};
 	struct bytes b;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(declared) / sizeof(declared[0]); k++) {
 		b.n = 0;
 		memset(b.p, 0, 128);
@@ -147,12 +144,11 @@ static void test_meta_length(void **state)
 	}
 }
 
-static void test_wrong_lengths(void **state)
+TEST(test_wrong_lengths)
 {
 	static const char *const vrs[] = {"OB", "OW", "UN", "UT", "SQ"};
 	struct bytes b;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(vrs) / sizeof(vrs[0]); k++) {
 		add_meta(&b, EXPLICIT);
 		add_header(&b, 0x00420011, vrs[k], 0xfffffffe);
@@ -198,11 +194,10 @@ static void test_wrong_lengths(void **state)
 	refused(&b, EBADMSG, "where an item is expected");
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
 	struct bytes b;
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_us(&b, 0x00280010, 1);
 	add_us(&b, 0x00280010, 2);
@@ -244,12 +239,11 @@ static void add_nest(struct bytes *b, const char *syntax, unsigned n, uint32_t t
 	}
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
 	static struct bytes b;
 	uint32_t inner = 0;
 
-	(void)state;
 	add_nest(&b, EXPLICIT, 16, SHARED);
 	dicom_close(open_bytes(&b));
 	add_nest(&b, EXPLICIT, 17, SHARED);
@@ -273,7 +267,7 @@ static void test_depth(void **state)
 	}
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	size_t n = 0, size = 600000 * 8 + 1000;
 	unsigned char *p = calloc(1, size);
@@ -282,7 +276,6 @@ static void test_counts(void **state)
 	struct bytes b;
 	FILE *f;
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 600000 * 8);
 	memcpy(p, b.p, b.n);
@@ -324,12 +317,11 @@ static const char *save_private(unsigned groups, unsigned each)
 
 /* DCMTK compares each private element with all private creators before it: 300 groups would take 30 s, 1000 more than a minute.
  */
-static void test_private_creators(void **state)
+TEST(test_private_creators)
 {
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	(void)state;
 	ok(dicom_open(save_private(17, 240), &file, &err), &err); /* 4080 creators, 9 million comparisons */
 	assert_true(dicom_has(dicom_root(file), 0x00491000));
 	file = dicom_close(file);
@@ -340,7 +332,7 @@ static void test_private_creators(void **state)
 }
 
 /* The comparisons of all items are counted together. */
-static void test_private_elements(void **state)
+TEST(test_private_elements)
 {
 	static unsigned char items[32 * 65536];
 	struct dicom_file *file = NULL;
@@ -348,7 +340,6 @@ static void test_private_elements(void **state)
 	struct bytes b, item;
 	size_t n = 0;
 
-	(void)state;
 	item.n = 0;
 	for (uint32_t k = 0; k < 240; k++)
 		add_text(&item, 0x00290010 + k, "LO", "AB");
@@ -380,13 +371,12 @@ static void test_private_elements(void **state)
 }
 
 /* Unusual but valid: group lengths, padding at the end, odd lengths, a UN sequence, a private sequence in implicit VR. */
-static void test_odd_but_right(void **state)
+TEST(test_odd_but_right)
 {
 	struct err err = {0};
 	struct bytes b;
 	char text[32];
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_header(&b, 0x00080000, "UL", 4);
 	add32(&b, 4711);
@@ -483,11 +473,10 @@ static int open_deflated(size_t n, size_t behind, struct err *err)
 }
 
 /* A deflated data set: its stream must be the rest of the file, except one byte of padding, and inflate to at most 256 MiB. */
-static void test_deflated(void **state)
+TEST(test_deflated)
 {
 	struct err err = {0};
 
-	(void)state;
 	ok(open_deflated(1000, 0, &err), &err);
 	ok(open_deflated(1000, 1, &err), &err);
 	assert_int_equal(open_deflated(1000, 2, &err), -EBADMSG);
@@ -496,22 +485,4 @@ static void test_deflated(void **state)
 	assert_non_null(strstr(err.msg, "268435456"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sample_is_read),
-		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_other_files),
-		cmocka_unit_test(test_meta_length),
-		cmocka_unit_test(test_wrong_lengths),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_private_creators),
-		cmocka_unit_test(test_private_elements),
-		cmocka_unit_test(test_odd_but_right),
-		cmocka_unit_test(test_deflated),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

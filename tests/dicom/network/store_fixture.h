@@ -8,14 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,11 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "dicom/network/store_scp.h"
 #include "dicom/network/store_scu.h"
 #include "dicom/pixels/start.h"
+#include "tests/test.h"
 
 #define CLASS_MG "1.2.840.10008.5.1.4.1.1.1.2.1"
 #define CLASS_PRIVATE "1.3.12.2.1107.5.9.1"
@@ -241,7 +233,6 @@ static int set_up(void **state)
 {
 	struct err err = {0};
 
-	(void)state;
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(folder, sizeof(folder), "%s/test_store.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	if (!mkdtemp(folder) || dicom_start(&err) < 0)
@@ -258,7 +249,6 @@ static int tear_down(void **state)
 	static const char *const names[] = {"a.dcm", "b.dcm", "c.dcm", "big.dcm", "stored.dcm"};
 	char path[160];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
 		unlink(path);

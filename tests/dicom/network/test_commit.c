@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_commit.c - data sets of storage commitment reports: both encodings, both kinds of length, and malformed ones. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "dicom/network/commit.h"
+#include "tests/test.h"
 
 #define UNDEFINED 0xffffffffu
 
@@ -101,9 +93,8 @@ static void whole_report(struct text *t, bool explicit_vr, bool defined)
 	put_sequence(t, DICOM_TAG(0x0008, 0x1199), &good, defined);
 }
 
-static void read_in_every_form(void **state)
+TEST(read_in_every_form)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		struct commit_report r;
 		struct err err = {0};
@@ -128,9 +119,8 @@ static void read_in_every_form(void **state)
 /* In explicit VR, sequences that a system on the way has stored with VR UN (CP-246): their items are in implicit VR, for every
  * form of length. The last case has items in explicit VR, which is not allowed: the report is refused and nothing of it is used.
  */
-static void sequences_of_unknown_vr(void **state)
+TEST(sequences_of_unknown_vr)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		struct text t = {.explicit_vr = true}, inside = {.explicit_vr = form == 3}, other = {0};
 		uint32_t length;
@@ -173,9 +163,8 @@ static void sequences_of_unknown_vr(void **state)
 }
 
 /* The report truncated at every byte: nothing is read beyond its end, and no additional items are returned. */
-static void cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		struct text t;
 
@@ -209,12 +198,11 @@ static int parse(const struct text *t, struct err *err)
 	return ret;
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	struct text t = {0}, items = {0}, content = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(parse(&t, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "Transaction UID"));
 
@@ -241,11 +229,10 @@ static void refused(void **state)
 }
 
 /* A Failure Reason that is not one 16-bit value is not read: the object is reported without a reason. */
-static void reason_of_another_length(void **state)
+TEST(reason_of_another_length)
 {
 	static const uint8_t value[8] = {0x12, 0x01, 0x13, 0x02};
 
-	(void)state;
 	for (uint32_t n = 0; n <= 6; n++) {
 		struct text t = {0}, items = {0}, content = {0};
 		struct commit_report r;
@@ -265,11 +252,10 @@ static void reason_of_another_length(void **state)
 }
 
 /* UIDs have at most 64 characters. */
-static void longest_uid(void **state)
+TEST(longest_uid)
 {
 	char uid[DICOM_UID_SIZE + 1] = "1.";
 
-	(void)state;
 	for (size_t n = 63; n <= 65; n++) {
 		struct text t = {0};
 		struct err err = {0};
@@ -282,9 +268,8 @@ static void longest_uid(void **state)
 }
 
 /* Other attributes are skipped, but sequences in them may only be nested to a limited depth. */
-static void depth_is_limited(void **state)
+TEST(depth_is_limited)
 {
-	(void)state;
 	for (int depth = 1; depth < 12; depth++) {
 		struct text t = {0};
 		struct err err = {0};
@@ -302,7 +287,7 @@ static void depth_is_limited(void **state)
 	}
 }
 
-static void items_are_limited(void **state)
+TEST(items_are_limited)
 {
 	size_t one = 0, n = COMMIT_ITEMS_MAX + 1;
 	struct text t = {0}, items = {0};
@@ -310,7 +295,6 @@ static void items_are_limited(void **state)
 	struct err err = {0};
 	uint8_t *all;
 
-	(void)state;
 	item_of(&items, "1.2.3", 0, true);
 	one = items.n;
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
@@ -324,20 +308,4 @@ static void items_are_limited(void **state)
 	assert_non_null(strstr(err.msg, "16384"));
 	commit_report_clear(&r);
 	free(all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_in_every_form),
-		cmocka_unit_test(sequences_of_unknown_vr),
-		cmocka_unit_test(cut_anywhere),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(depth_is_limited),
-		cmocka_unit_test(items_are_limited),
-		cmocka_unit_test(reason_of_another_length),
-		cmocka_unit_test(longest_uid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

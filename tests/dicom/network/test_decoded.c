@@ -8,7 +8,7 @@
 #include "dicom/network/store_scu.h"
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define JPEG_LS "1.2.840.10008.1.2.4.80"
 
@@ -112,12 +112,11 @@ static int send_object(int port, const char *path, uint16_t *ret_status, struct 
 	return r;
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
 	int port = free_port(), before;
 	char received[256];
 
-	(void)state;
 	snprintf(received, sizeof(received), "%s", in_folder("received"));
 	assert_int_equal(mkdir(received, 0700), 0);
 	if (!start_peer(received, port)) {
@@ -152,11 +151,4 @@ static void test_frames(void **state)
 	rmdir(received);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, end_peer);
-}
+TESTS_SETUP(folder_make, end_peer);

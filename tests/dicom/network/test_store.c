@@ -2,7 +2,7 @@
 /* test_store.c - storage SCU and SCP against each other: objects stored and refused, rejected associations, full disks,
  * memory. */
 #include "tests/dicom/network/store_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define META 500 /* bytes; larger than a meta header of tomonode */
 
@@ -135,7 +135,7 @@ static void check_stored(const struct sent *s, const char *sop_class, const char
 
 /* ---- tests ---- */
 
-static void echo_and_stores(void **state)
+TEST(echo_and_stores)
 {
 	static const size_t sizes[] = {2, 1000, 131060 - 62, 131060, 131062, 300000, 524240, 524242, 5000000};
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}, {CLASS_MG, EXPLICIT}, {CLASS_PRIVATE, IMPLICIT}};
@@ -144,7 +144,6 @@ static void echo_and_stores(void **state)
 	struct err err = {0};
 	uint16_t status;
 
-	(void)state;
 	assert_int_equal(scu_echo(scu, &err), 0);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, sizes[i]);
@@ -169,7 +168,7 @@ static void echo_and_stores(void **state)
 }
 
 /* The longest UID is sent, received and stored as it is. */
-static void uid_of_64_characters(void **state)
+TEST(uid_of_64_characters)
 {
 	static const char longest[] = "1.234567890123456789012345678901234567890123456789012345678901.3";
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
@@ -180,7 +179,6 @@ static void uid_of_64_characters(void **state)
 	struct sent s;
 	int sent;
 
-	(void)state;
 	assert_int_equal(strlen(longest), 64);
 	sop_instance = longest;
 	s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
@@ -194,7 +192,7 @@ static void uid_of_64_characters(void **state)
 	check_stored(&s, CLASS_MG, EXPLICIT);
 }
 
-static void small_pdus(void **state)
+TEST(small_pdus)
 {
 	struct scu_context contexts[] = {{CLASS_MG, JPEG_LOSSLESS}};
 	struct sent s = make_file("a.dcm", CLASS_MG, JPEG_LOSSLESS, 1000000);
@@ -202,7 +200,6 @@ static void small_pdus(void **state)
 	struct scu *scu = connect_to(server, contexts, 1, 4096);
 	uint16_t status = 0xffff;
 
-	(void)state;
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
 	assert_int_equal(status, STORE_SUCCESS);
 	scu_close(scu);
@@ -211,12 +208,11 @@ static void small_pdus(void **state)
 }
 
 /* A peer that accepts only small PDUs: pieces of many PDUs. The sizes of the objects are around that of a PDU and of a piece. */
-static void peers_of_small_pdus(void **state)
+TEST(peers_of_small_pdus)
 {
 	static const int most[] = {4096, 5000, 16384};
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
 		size_t pdu = (size_t)most[i] - 12;
 		const size_t sizes[] = {2, pdu - 2, pdu, pdu + 2, 31 * pdu, 32 * pdu, 64 * pdu, 64 * pdu + 2, 1000000};
@@ -240,7 +236,7 @@ static void peers_of_small_pdus(void **state)
 	seen->max_pdu = 0;
 }
 
-static void private_class_is_taken_others_are_not(void **state)
+TEST(private_class_is_taken_others_are_not)
 {
 	struct scu_context contexts[] = {
 		{CLASS_PRIVATE, EXPLICIT}, {CLASS_FIND, EXPLICIT}, {CLASS_MG, JPEG_2000}, {CLASS_PRIVATE, JPEG_2000}};
@@ -251,7 +247,6 @@ static void private_class_is_taken_others_are_not(void **state)
 	struct err err = {0};
 	uint16_t status = 0xffff;
 
-	(void)state;
 	assert_int_equal(scu_store(scu, b.path, &status, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, CLASS_FIND));
 	assert_int_equal(scu_store(scu, c.path, &status, &err), -ENOTSUP);
@@ -285,7 +280,7 @@ static size_t next_limit(size_t limit, size_t total)
 
 /* The disk is full at each of these offsets: the status is A700, nothing hangs, no file remains, and the association continues.
  */
-static void full_disk_at_every_offset(void **state)
+TEST(full_disk_at_every_offset)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 400000);
@@ -295,7 +290,6 @@ static void full_disk_at_every_offset(void **state)
 	uint16_t status = 0;
 	int tried = 0;
 
-	(void)state;
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
 	assert_int_equal(status, STORE_SUCCESS);
 	total = seen->bytes;
@@ -331,7 +325,7 @@ static void full_disk_at_every_offset(void **state)
 }
 
 /* A write that fails once within the object, and succeeds again, leaves a hole: it is never acknowledged. */
-static void failure_in_the_middle_is_kept(void **state)
+TEST(failure_in_the_middle_is_kept)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 5000000);
@@ -339,7 +333,6 @@ static void failure_in_the_middle_is_kept(void **state)
 	struct scu *scu = connect_to(server, contexts, 1, 16384);
 	uint16_t status = 0;
 
-	(void)state;
 	seen->fail_once = true;
 	seen->fail_at = 1000000;
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
@@ -355,7 +348,7 @@ static void failure_in_the_middle_is_kept(void **state)
 	check_stored(&s, CLASS_MG, EXPLICIT);
 }
 
-static void handler_refuses(void **state)
+TEST(handler_refuses)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 700000);
@@ -363,7 +356,6 @@ static void handler_refuses(void **state)
 	struct scu *scu;
 	uint16_t status = 0;
 
-	(void)state;
 	seen->refuse = STORE_OUT_OF_RESOURCES;
 	server = start(10);
 	scu = connect_to(server, contexts, 1, 131072);
@@ -383,7 +375,7 @@ static void handler_refuses(void **state)
 	finish(server);
 }
 
-static void rejections(void **state)
+TEST(rejections)
 {
 	static const struct {
 		enum scp_admission admission;
@@ -393,7 +385,6 @@ static void rejections(void **state)
 		     {SCP_REJECT_CALLING, -EACCES, "it does not know our AE title"},
 		     {SCP_REJECT_BUSY, -EBUSY, "for now: it has too many associations"}};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct scu_peer peer = {"127.0.0.1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
 		struct server server;
@@ -414,7 +405,7 @@ static void rejections(void **state)
 	seen->admission = SCP_ADMIT;
 }
 
-static void unreachable_peers(void **state)
+TEST(unreachable_peers)
 {
 	struct scu_peer peer = {"127.0.0.1", 1, "TEST", "SENDER", 131072, 2, 2, 2};
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -423,7 +414,6 @@ static void unreachable_peers(void **state)
 	struct err err = {0};
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
 	peer.port = ntohs(a.sin_port); /* the port is bound, but not listening */
@@ -446,7 +436,7 @@ static void unreachable_peers(void **state)
 	assert_null(scu);
 }
 
-static void an_ipv6_peer(void **state)
+TEST(an_ipv6_peer)
 {
 	struct scu_peer peer = {"::1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
 	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -455,7 +445,6 @@ static void an_ipv6_peer(void **state)
 	struct server server;
 	int fd = socket(AF_INET6, SOCK_STREAM, 0);
 
-	(void)state;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		close(fd);
 		skip_because("no IPv6");
@@ -473,7 +462,7 @@ static void an_ipv6_peer(void **state)
 	assert_int_equal(seen->released, 1);
 }
 
-static void bad_files_are_refused_before_sending(void **state)
+TEST(bad_files_are_refused_before_sending)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
@@ -483,7 +472,6 @@ static void bad_files_are_refused_before_sending(void **state)
 	struct stat st;
 	uint16_t status = 0xffff;
 
-	(void)state;
 	assert_int_equal(stat(s.path, &st), 0);
 	assert_int_equal(truncate(s.path, st.st_size - 1), 0);
 	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
@@ -530,7 +518,7 @@ static struct sent make_big_file(const char *name, uint32_t size)
 #define GROWTH_KIB 8192
 #endif
 
-static void memory_stays_small(void **state)
+TEST(memory_stays_small)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 	struct sent s = make_big_file("big.dcm", 300u << 20);
@@ -539,7 +527,6 @@ static void memory_stays_small(void **state)
 	struct rusage before, after;
 	uint16_t status = 0xffff;
 
-	(void)state;
 	getrusage(RUSAGE_SELF, &before);
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
 	getrusage(RUSAGE_SELF, &after);
@@ -551,23 +538,4 @@ static void memory_stays_small(void **state)
 	assert_true(seen->peak_rss - seen->rss_at_start < GROWTH_KIB);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(echo_and_stores),
-		cmocka_unit_test(uid_of_64_characters),
-		cmocka_unit_test(small_pdus),
-		cmocka_unit_test(peers_of_small_pdus),
-		cmocka_unit_test(private_class_is_taken_others_are_not),
-		cmocka_unit_test(full_disk_at_every_offset),
-		cmocka_unit_test(failure_in_the_middle_is_kept),
-		cmocka_unit_test(handler_refuses),
-		cmocka_unit_test(rejections),
-		cmocka_unit_test(unreachable_peers),
-		cmocka_unit_test(an_ipv6_peer),
-		cmocka_unit_test(bad_files_are_refused_before_sending),
-		cmocka_unit_test(memory_stays_small),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_SETUP(set_up, tear_down);

@@ -3,6 +3,7 @@
  * on a socket. */
 #include "kernels/clock.h"
 #include "tests/dicom/network/store_fixture.h"
+#include "tests/test.h"
 
 static int raw_connect(struct server s)
 {
@@ -134,14 +135,13 @@ static int raw_begin(struct server s)
 	return fd;
 }
 
-static void raw_object_is_stored(void **state)
+TEST(raw_object_is_stored)
 {
 	struct server server = start(5);
 	uint8_t p[600], last[500];
 	int fd = raw_begin(server);
 	size_t n;
 
-	(void)state;
 	memset(last, 7, sizeof(last));
 	n = put_pdu(p, 2, last, sizeof(last));
 	send_all(fd, p, n);
@@ -154,14 +154,13 @@ static void raw_object_is_stored(void **state)
 	assert_int_equal(seen->released, 0);
 }
 
-static void empty_object_is_not_understood(void **state)
+TEST(empty_object_is_not_understood)
 {
 	struct server server = start(5);
 	uint8_t p[600], c[300];
 	int fd = raw_connect(server);
 	size_t n = association_request(p);
 
-	(void)state;
 	send_all(fd, p, n);
 	assert_int_equal(read_pdu(fd, 5), 2);
 	n = store_command(c);
@@ -176,14 +175,13 @@ static void empty_object_is_not_understood(void **state)
 }
 
 /* An object of another class than that of its presentation context is refused, and its bytes are not stored. */
-static void another_class_is_refused(void **state)
+TEST(another_class_is_refused)
 {
 	struct server server = start(5);
 	uint8_t p[600], c[300], last[500] = {7};
 	int fd = raw_connect(server);
 	size_t n = association_request(p);
 
-	(void)state;
 	send_all(fd, p, n);
 	assert_int_equal(read_pdu(fd, 5), 2);
 	n = store_command(c);
@@ -200,14 +198,13 @@ static void another_class_is_refused(void **state)
 }
 
 /* A data set in another accepted context than that of its command: its transfer syntax would be taken for the other one. */
-static void another_context_is_refused(void **state)
+TEST(another_context_is_refused)
 {
 	struct server server = start(5);
 	uint8_t p[600], c[300], last[500] = {7};
 	int fd = raw_connect(server);
 	size_t n = association_request(p);
 
-	(void)state;
 	send_all(fd, p, n);
 	assert_int_equal(read_pdu(fd, 5), 2);
 	n = store_command(c);
@@ -222,13 +219,12 @@ static void another_context_is_refused(void **state)
 	assert_int_equal(seen->stored, 0);
 }
 
-static void peer_is_cut_within_an_object(void **state)
+TEST(peer_is_cut_within_an_object)
 {
 	struct server server = start(5);
 	int fd = raw_begin(server);
 	double t = clock_seconds();
 
-	(void)state;
 	close(fd);
 	finish(server);
 	assert_true(clock_seconds() - t < 3);
@@ -239,13 +235,12 @@ static void peer_is_cut_within_an_object(void **state)
 	assert_int_equal(access(seen->file, F_OK), -1);
 }
 
-static void silent_peer_is_dropped(void **state)
+TEST(silent_peer_is_dropped)
 {
 	struct server server = start(1);
 	int fd = raw_begin(server);
 	double t = clock_seconds();
 
-	(void)state;
 	finish(server); /* the peer keeps its connection open and sends nothing more */
 	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
@@ -262,12 +257,11 @@ static void silent_peer_is_dropped(void **state)
 }
 
 /* A peer that sends a PDU one byte at a time is closed after the timeout of a PDU. */
-static void dribbling_peer_is_dropped(void **state)
+TEST(dribbling_peer_is_dropped)
 {
 	static const uint8_t head[12] = {4, 0, 0, 0, 0x10, 6, 0, 0, 0x10, 2, 1, 0};
 	int status;
 
-	(void)state;
 	for (int request = 0; request < 2; request++) {
 		struct server server = start(1);
 		uint8_t p[600];
@@ -289,7 +283,7 @@ static void dribbling_peer_is_dropped(void **state)
 	}
 }
 
-static void other_protocols_are_named(void **state)
+TEST(other_protocols_are_named)
 {
 	static const struct {
 		const char *bytes;
@@ -301,7 +295,6 @@ static void other_protocols_are_named(void **state)
 		     {"", 0, -ENODATA, "without sending anything"},
 		     {"\x01\x00\xff\xff\xff\xff", 6, -EPROTO, "association request"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct server server = start(2);
 		int fd = raw_connect(server);
@@ -321,12 +314,11 @@ static void other_protocols_are_named(void **state)
 
 /* PDVs with wrong lengths, PDUs longer than negotiated, commands in the wrong place: the association ends with a reason and
  * without a crash. */
-static void broken_messages(void **state)
+TEST(broken_messages)
 {
 	uint8_t p[2000], zero[600] = {0};
 	size_t n;
 
-	(void)state;
 	for (int kind = 0; kind < 7; kind++) {
 		struct server server = start(2);
 		int fd = raw_begin(server);
@@ -370,7 +362,7 @@ static void broken_messages(void **state)
 }
 
 /* A command without an end: the SCP ends the association instead of storing it in memory without a limit. */
-static void endless_command(void **state)
+TEST(endless_command)
 {
 	static const uint8_t element[] = {0, 0, 0, 2, 0, 0, 0, 0x40}; /* (0000,0200) of a gigabyte */
 	uint8_t p[9000], piece[8000] = {0};
@@ -378,7 +370,6 @@ static void endless_command(void **state)
 	int fd = raw_connect(server);
 	size_t n = association_request(p), sent = 0;
 
-	(void)state;
 	send_all(fd, p, n);
 	assert_int_equal(read_pdu(fd, 20), 2);
 	memcpy(piece, element, sizeof(element));
@@ -396,20 +387,4 @@ static void endless_command(void **state)
 	assert_true(sent < (64u << 20));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(raw_object_is_stored),
-		cmocka_unit_test(empty_object_is_not_understood),
-		cmocka_unit_test(another_class_is_refused),
-		cmocka_unit_test(another_context_is_refused),
-		cmocka_unit_test(peer_is_cut_within_an_object),
-		cmocka_unit_test(silent_peer_is_dropped),
-		cmocka_unit_test(dribbling_peer_is_dropped),
-		cmocka_unit_test(other_protocols_are_named),
-		cmocka_unit_test(broken_messages),
-		cmocka_unit_test(endless_command),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_SETUP(set_up, tear_down);

@@ -3,6 +3,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/patient.h"
 #include "tests/dicom/core/fixture.h"
+#include "tests/test.h"
 
 static void normal(enum patient_attribute attribute, const char *text, const char *expected)
 {
@@ -12,9 +13,8 @@ static void normal(enum patient_attribute attribute, const char *text, const cha
 	assert_string_equal(found, expected);
 }
 
-static void forms(void **state)
+TEST(forms)
 {
-	(void)state;
 	normal(PATIENT_ID, "  AB  12 ", "ab 12");
 	normal(PATIENT_ID, "007", "007"); /* zeros count */
 	normal(PATIENT_ID, " ", "");
@@ -31,11 +31,10 @@ static void forms(void **state)
 }
 
 /* At most size - 1 bytes, whole characters. */
-static void long_values(void **state)
+TEST(long_values)
 {
 	char found[8], text[200];
 
-	(void)state;
 	patient_normalise(PATIENT_ID, "abc\xc3\xa4\xc3\xb6\xc3\xbc", found, sizeof(found));
 	assert_string_equal(found, "abc\xc3\xa4\xc3\xb6");
 	memset(text, '^', sizeof(text));
@@ -116,9 +115,8 @@ static void says(const struct person *people, unsigned expected)
 
 #define PEOPLE(...) ((const struct person[PEOPLE_MAX]){__VA_ARGS__})
 
-static void who_is_the_same(void **state)
+TEST(who_is_the_same)
 {
-	(void)state;
 	says(PEOPLE({"1", "H", "19601130", "A^B"}, {"1 ", "h", "1960.11.30", "a^b^"}, {"1", "", "", ""}, {"", "", "", "A^B"}),
 	     SAME);
 	says(PEOPLE({"", "", "", ""}, {"", "", "", "^^"}), SAME); /* a phantom without any */
@@ -129,9 +127,8 @@ static void who_is_the_same(void **state)
 	says(PEOPLE({"1", "", "", "M\xfcller", "ISO_IR 999"}, {"1", "", "", "M\xfcller", "ISO_IR 999"}), SAME);
 }
 
-static void who_differs(void **state)
+TEST(who_differs)
 {
-	(void)state;
 	says(PEOPLE({"1", "", "", "A"}, {"2", "", "", "A"}), ID);
 	says(PEOPLE({"1", "H", "", "A"}, {"1", "J", "", "A"}), ISSUER);
 	says(PEOPLE({"1", "", "19601130", "A"}, {"1", "", "19601103", "A"}), BIRTH);
@@ -146,35 +143,32 @@ static void who_differs(void **state)
 }
 
 /* Another key, another digest of the same value; the same value as another attribute, too. */
-static void keyed(void **state)
+TEST(keyed)
 {
 	static const struct person p = {"1", "1", "19601130", "1", NULL};
 	uint8_t key[PATIENT_KEY_SIZE] = {0}, other[PATIENT_KEY_SIZE] = {1};
 	struct patient_identity a = identity_of(&p, key), b = identity_of(&p, other);
 
-	(void)state;
 	for (int i = 0; i < PATIENT_ATTRIBUTES; i++)
 		assert_true(a.digest[i] && a.digest[i] != b.digest[i]);
 	assert_true(a.digest[PATIENT_ID] != a.digest[PATIENT_ISSUER]);
 }
 
-static void hmac(void **state)
+TEST(hmac)
 {
 	static const uint8_t expected[] = {0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53}; /* RFC 4231, test case 1 */
 	uint8_t key[20], mac[32];
 
-	(void)state;
 	memset(key, 0x0b, sizeof(key));
 	dicom_hmac_sha256(key, sizeof(key), "Hi There", 8, mac);
 	assert_memory_equal(mac, expected, sizeof(expected));
 }
 
-static void sentences(void **state)
+TEST(sentences)
 {
 	struct patient_conflict c = {.attributes = ID | NAME};
 	char text[PATIENT_TEXT_SIZE];
 
-	(void)state;
 	patient_conflict_text(&c, "between a.dcm and b.dcm", text, sizeof(text));
 	assert_string_equal(text,
 			    "the headers name different patients: Patient ID (0010,0020), Patient's Name (0010,0010) differ "
@@ -190,13 +184,4 @@ static void sentences(void **state)
 				  "a.dcm and b.dcm");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms),       cmocka_unit_test(long_values), cmocka_unit_test(who_is_the_same),
-		cmocka_unit_test(who_differs), cmocka_unit_test(keyed),	      cmocka_unit_test(hmac),
-		cmocka_unit_test(sentences),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

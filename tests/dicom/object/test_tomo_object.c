@@ -5,8 +5,7 @@
 #include "dicom/object/item_writer.h"
 #include "dicom/object/tomo_object.h"
 #include "tests/dicom/core/fixture.h"
-
-#include <math.h>
+#include "tests/test.h"
 
 #define N_ROWS 2
 #define N_COLUMNS 3
@@ -137,12 +136,11 @@ static void refused_image(struct image m, const char *words)
 	assert_null(t);
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
 	struct tomo_object *t = open_image(&sound);
 	double patient[3] = {10.2, 20.2, 4.5}, at[3];
 
-	(void)state;
 	/* spacing is that between columns, then rows; the attribute has it in the other order (PS3.3 10.7.1.3) */
 	assert_true(t->spacing[0] == 0.1 && t->spacing[1] == 0.2);
 	assert_true(t->corner[0] == 10 && t->corner[1] == 20);
@@ -156,13 +154,12 @@ static void test_places(void **state)
 	assert_null(tomo_object_close(NULL));
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	struct image m = sound;
 	struct err err = {0};
 	float values[N];
 
-	(void)state;
 	for (int is_signed = 0; is_signed < 2; is_signed++) {
 		m.is_signed = is_signed;
 		struct tomo_object *t = open_image(&m);
@@ -178,11 +175,10 @@ static void test_values(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct image m = sound;
 
-	(void)state;
 	m.z[2] = m.z[0];
 	refused_image(m, "have the same position");
 	m = sound;
@@ -201,11 +197,10 @@ static void test_refused(void **state)
 }
 
 /* Slope and spacing of the first frame are used for all frames: others are refused. */
-static void test_frames_that_differ(void **state)
+TEST(test_frames_that_differ)
 {
 	struct image m = sound;
 
-	(void)state;
 	m.own_slope = m.slope;
 	m.own_spacing = m.spacing[0];
 	tomo_object_close(open_image(&m));
@@ -217,13 +212,12 @@ static void test_frames_that_differ(void **state)
 }
 
 /* The first error within a sequence is that of the writer. */
-static void test_error_in_a_sequence(void **state)
+TEST(test_error_in_a_sequence)
 {
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 	struct item_writer root = {.err = &err}, inner;
 
-	(void)state;
 	ok(dicom_new("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.3", &file, &err), &err);
 	root.item = dicom_root(file);
 	inner = item_begin(&root, TAG_PIXEL_MEASURES_SEQUENCE);
@@ -238,15 +232,4 @@ static void test_error_in_a_sequence(void **state)
 	dicom_close(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_frames_that_differ),
-		cmocka_unit_test(test_error_in_a_sequence),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "tests/dicom/pixels/pixels_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define JPEG_2000 "1.2.840.10008.1.2.4.90"
 #define CODE_MAX 60000
@@ -124,12 +124,11 @@ static const struct kind kinds[] = {
 	{1, 203, 16, false, true, false, 0},  {301, 1, 10, true, true, false, 0},    {1, 1, 16, false, true, false, 0},
 };
 
-static void test_every_kind(void **state)
+TEST(test_every_kind)
 {
 	static struct memory code;
 	static uint16_t values[131 * 90];
 
-	(void)state;
 	for (size_t c = 0; c < sizeof(kinds) / sizeof(kinds[0]); c++) {
 		const struct kind *k = &kinds[c];
 		struct dicom_file *file;
@@ -158,13 +157,12 @@ static void refused_frame(const struct kind *described, const struct memory *cod
 	dicom_close(file);
 }
 
-static void test_what_the_object_does_not_describe(void **state)
+TEST(test_what_the_object_does_not_describe)
 {
 	static const struct kind truth = {53, 37, 12, true, false, false, 0};
 	static struct memory code;
 	struct kind k = truth;
 
-	(void)state;
 	encode(&truth, &code);
 	k.columns = 54;
 	refused_frame(&k, &code, code.end, EBADMSG, "(53 - 0) x (37 - 0) with 1 components in an image of 54 x 37");
@@ -183,12 +181,11 @@ static void test_what_the_object_does_not_describe(void **state)
 }
 
 /* Whatever is missing at the end: no picture without its fine details. */
-static void test_cut_off(void **state)
+TEST(test_cut_off)
 {
 	static const struct kind k = {53, 37, 12, false, true, false, 0};
 	static struct memory code;
 
-	(void)state;
 	encode(&k, &code);
 	for (size_t n = 2; n < code.end - 2; n += 1 + n / 16) /* the last two are the end marker */
 		refused_frame(&k, &code, n, EBADMSG, "cannot be decoded");
@@ -196,14 +193,13 @@ static void test_cut_off(void **state)
 }
 
 /* A wrong byte in the head or in a packet gives an error or a picture, and no fault. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	static const struct kind k = {53, 37, 12, false, true, false, 16};
 	static struct memory code, wrong;
 	static uint16_t values[53 * 37];
 	int failed = 0;
 
-	(void)state;
 	encode(&k, &code);
 	for (size_t at = 0; at < code.end; at += at < 200 ? 1 : 37) {
 		struct dicom_file *file;
@@ -242,7 +238,7 @@ static void *read_many(void *data)
 }
 
 /* An object of several frames by another program, read by several threads at once. */
-static void test_gdcm(void **state)
+TEST(test_gdcm)
 {
 	const char *out = in_folder("gdcm.dcm");
 	struct reader reader[4];
@@ -251,7 +247,6 @@ static void test_gdcm(void **state)
 	struct err err = {0};
 	pthread_t thread[4];
 
-	(void)state;
 	if (tool("gdcmconv", "--j2k", sample(), out) < 0)
 		skip_because("gdcmconv is not installed");
 	ok(dicom_open(out, &file, &err), &err);
@@ -270,13 +265,4 @@ static void test_gdcm(void **state)
 	dicom_close(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_kind), cmocka_unit_test(test_what_the_object_does_not_describe),
-		cmocka_unit_test(test_cut_off),	   cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_gdcm),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

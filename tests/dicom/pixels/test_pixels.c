@@ -4,7 +4,7 @@
 
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define JPEGLS "1.2.840.10008.1.2.4.80"
 
@@ -92,20 +92,18 @@ static void check_sample(const char *path, const char *syntax)
 	dicom_close(file);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-	(void)state;
 	check_sample(sample(), EXPLICIT);
 	assert_int_equal(access(in_folder("sample.dcm.part"), F_OK), -1);
 }
 
 /* Frames from jpegls_encode() are read correctly by this library and by a DCMTK program, which uses another decoder. */
-static void test_jpegls(void **state)
+TEST(test_jpegls)
 {
 	char in[256];
 	const char *out = in_folder("decoded.dcm");
 
-	(void)state;
 	snprintf(in, sizeof(in), "%s", sample_jpegls());
 	check_sample(in, JPEGLS);
 	if (tool("dcmdjpls", NULL, in, out) < 0)
@@ -115,7 +113,7 @@ static void test_jpegls(void **state)
 
 /* Noise over the full range, extreme neighbouring values, one row, one column: decoding gives identical values, and the size is
  * at most jpegls_bound(). */
-static void test_jpegls_extremes(void **state)
+TEST(test_jpegls_extremes)
 {
 	static const struct {
 		long columns, rows;
@@ -123,7 +121,6 @@ static void test_jpegls_extremes(void **state)
 	} frames[] = {{301, 203, 0}, {301, 203, 1}, {301, 203, 2}, {1, 203, 0}, {301, 1, 0}, {1, 1, 1}, {16, 16, 3}};
 	struct err err = {0};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(frames) / sizeof(frames[0]); k++) {
 		long n = frames[k].columns * frames[k].rows;
 		size_t size = jpegls_bound(frames[k].columns, frames[k].rows), used = 0;
@@ -160,7 +157,7 @@ static void test_jpegls_extremes(void **state)
 	assert_int_equal(jpegls_encode(NULL, 0, 5, 16, NULL, 0, NULL, &err), -EINVAL);
 }
 
-static void test_encodings(void **state)
+TEST(test_encodings)
 {
 	static const struct {
 		const char *tool, *option, *syntax;
@@ -175,7 +172,6 @@ static void test_encodings(void **state)
 	};
 	char in[256];
 
-	(void)state;
 	snprintf(in, sizeof(in), "%s", sample());
 	for (size_t k = 0; k < sizeof(made) / sizeof(made[0]); k++) {
 		const char *out = in_folder("encoded.dcm");
@@ -187,13 +183,12 @@ static void test_encodings(void **state)
 }
 
 /* 8-bit values, with an odd number of bytes in each frame and in total. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
 	struct err err = {0};
 	uint16_t values[9];
 	struct bytes b;
 
-	(void)state;
 	for (int padded = 0; padded < 2; padded++) {
 		add_image(&b, EXPLICIT, 3, 3, 3, 8);
 		add_header(&b, PIXELS, "OB", 27 + (uint32_t)padded);
@@ -219,14 +214,13 @@ static void test_bytes(void **state)
 }
 
 /* An unsigned value that needs more than BitsStored is refused, not cut; signed ones: test_pixels_refused.c. */
-static void test_unused_bits(void **state)
+TEST(test_unused_bits)
 {
 	static const uint16_t stored[] = {0xf123, 0x0fff, 0x8000, 0x1234};
 	struct err err = {0};
 	uint16_t values[4];
 	struct bytes b;
 
-	(void)state;
 	for (unsigned bits = 9; bits <= 16; bits++) {
 		add_meta(&b, EXPLICIT);
 		add_description(&b, 2, 2, 1, 16, bits, bits - 1);
@@ -246,7 +240,7 @@ static void test_unused_bits(void **state)
 }
 
 /* 8-bit frames, whose codecs return bytes. */
-static void test_encoded_bytes(void **state)
+TEST(test_encoded_bytes)
 {
 	static const char *const made[][2] = {{"dcmcjpls", "+el"}, {"dcmcjpeg", "+e1"}, {"dcmcrle", NULL}};
 	char in[256], out[256];
@@ -254,7 +248,6 @@ static void test_encoded_bytes(void **state)
 	uint16_t values[9];
 	struct bytes b;
 
-	(void)state;
 	add_meta(&b, EXPLICIT);
 	add_text(&b, 0x00080016, "UI", "1.2.840.10008.5.1.4.1.1.77.1.4"); /* VL Photographic Image: a length that is even */
 	add_text(&b, 0x00080018, "UI", "1.2.3.45");
@@ -280,13 +273,12 @@ static void test_encoded_bytes(void **state)
 }
 
 /* Big endian: the bytes of each word are swapped, also if a word contains two 8-bit values. */
-static void test_big_endian_bytes(void **state)
+TEST(test_big_endian_bytes)
 {
 	struct err err = {0};
 	uint16_t values[9];
 	struct bytes b;
 
-	(void)state;
 	/* OB is not swapped, OW is */
 	for (int words = 0; words < 2; words++) {
 		static const uint32_t us[][2] = {{0x00280002, 1}, {0x00280010, 3}, {0x00280011, 3}, {0x00280100, 8},
@@ -319,7 +311,7 @@ static void test_big_endian_bytes(void **state)
 }
 
 /* pydicom reads the same values from an object. */
-static void test_pydicom_agrees(void **state)
+TEST(test_pydicom_agrees)
 {
 	static const char script[] = "import sys\n"
 				     "try:\n"
@@ -341,7 +333,6 @@ static void test_pydicom_agrees(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
 		skip_because("%s is not installed", argv[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -351,13 +342,12 @@ static void test_pydicom_agrees(void **state)
 }
 
 /* Frames of several fragments, which are assigned by the offset table. */
-static void test_split_fragments(void **state)
+TEST(test_split_fragments)
 {
 	char *argv[] = {"dcmcjpls", "+fs", "1", (char *)sample(), (char *)in_folder("split.dcm"), NULL};
 	int status;
 	pid_t pid;
 
-	(void)state;
 	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
 		skip_because("%s is not installed", argv[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -366,7 +356,7 @@ static void test_split_fragments(void **state)
 }
 
 /* Reading one frame of a large object needs memory for one frame only. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	enum { SIDE = 1024, MANY = 128 }; /* 2 MiB per frame, 256 MiB in total */
 	struct dicom_file *file = header(SIDE, SIDE, MANY);
@@ -375,7 +365,6 @@ static void test_memory(void **state)
 	struct rusage before, after;
 	struct err err = {0};
 
-	(void)state;
 	getrusage(RUSAGE_SELF, &before);
 	ok(dicom_writer_open(in_folder("many.dcm"), file, NULL, &w, &err), &err);
 	dicom_close(file);
@@ -396,16 +385,4 @@ static void test_memory(void **state)
 	unlink(in_folder("many.dcm"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_jpegls),		cmocka_unit_test(test_jpegls_extremes),
-		cmocka_unit_test(test_round_trip),	cmocka_unit_test(test_encodings),
-		cmocka_unit_test(test_bytes),		cmocka_unit_test(test_big_endian_bytes),
-		cmocka_unit_test(test_split_fragments), cmocka_unit_test(test_pydicom_agrees),
-		cmocka_unit_test(test_memory),		cmocka_unit_test(test_unused_bits),
-		cmocka_unit_test(test_encoded_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

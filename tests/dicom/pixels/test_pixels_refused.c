@@ -2,16 +2,15 @@
 /* Frames that must not be read: lossy ones, inconsistent descriptions, fragments and runs with wrong sizes. */
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
-static void test_lossy_is_refused(void **state)
+TEST(test_lossy_is_refused)
 {
 	struct dicom_file *file = NULL;
 	struct dicom_pixel_info info;
 	struct err err = {0};
 	uint16_t values[N];
 
-	(void)state;
 	if (tool("dcmcjpls", "+en", sample(), in_folder("lossy.dcm")) < 0)
 		skip_because("dcmcjpls is not installed");
 	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is valid */
@@ -34,11 +33,10 @@ static void refused_image(const struct bytes *b, int code, const char *words)
 	dicom_close(file);
 }
 
-static void test_descriptions_that_do_not_fit(void **state)
+TEST(test_descriptions_that_do_not_fit)
 {
 	struct bytes b;
 
-	(void)state;
 	for (int wrong = 0; wrong < 4; wrong++) {
 		static const uint32_t lengths[] = {0, 30, 34, 64};
 
@@ -96,7 +94,7 @@ static void test_descriptions_that_do_not_fit(void **state)
 }
 
 /* An encapsulated frame may have 512 MiB when decoded, whatever its fragments have. */
-static void test_largest_frame(void **state)
+TEST(test_largest_frame)
 {
 	static const struct {
 		unsigned rows, columns, bits;
@@ -106,7 +104,6 @@ static void test_largest_frame(void **state)
 	struct err err = {0};
 	struct bytes b;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(frames) / sizeof(frames[0]); k++) {
 		add_image(&b, RLE, frames[k].rows, frames[k].columns, 1, frames[k].bits);
 		add_header(&b, PIXELS, "OB", 0xffffffff);
@@ -126,14 +123,13 @@ static void test_largest_frame(void **state)
 }
 
 /* A value that does not fit into Bits Stored was cut to another value before. The bits above a signed value repeat its sign. */
-static void test_value_above_bits_stored(void **state)
+TEST(test_value_above_bits_stored)
 {
 	static const uint16_t stored[] = {0x0001, 0x0fff, 0x1234, 0xffff};
 	struct dicom_file *file;
 	uint16_t values[4];
 	struct bytes b;
 
-	(void)state;
 	for (unsigned is_signed = 0; is_signed < 2; is_signed++) {
 		struct err err = {0};
 		int rc;
@@ -163,14 +159,13 @@ static void test_value_above_bits_stored(void **state)
 	}
 }
 
-static void test_fragments_that_lie(void **state)
+TEST(test_fragments_that_lie)
 {
 	struct dicom_file *file;
 	struct err err = {0};
 	uint16_t values[64];
 	struct bytes b;
 
-	(void)state;
 	/* too few fragments, no fragments */
 	add_image(&b, RLE, 8, 8, 3, 8);
 	add_header(&b, PIXELS, "OB", 0xffffffff);
@@ -218,7 +213,7 @@ static void test_fragments_that_lie(void **state)
 
 /* RLE runs that are truncated at the end of their segment, and wrong segments. DCMTK's decoder reads beyond its input in some of
  * these cases. */
-static void test_rle_that_lies(void **state)
+TEST(test_rle_that_lies)
 {
 	static const struct {
 		uint32_t segments, first, second;
@@ -258,7 +253,6 @@ static void test_rle_that_lies(void **state)
 	uint16_t values[64];
 	struct bytes b;
 
-	(void)state;
 	for (size_t k = 0; k <= sizeof(wrong) / sizeof(wrong[0]); k++) {
 		bool right = k == sizeof(wrong) / sizeof(wrong[0]);
 
@@ -291,7 +285,7 @@ static void test_rle_that_lies(void **state)
 }
 
 /* A code stream whose size differs from that in the object is refused before the codec runs. */
-static void test_code_stream_of_another_size(void **state)
+TEST(test_code_stream_of_another_size)
 {
 	static const struct {
 		const char *tool, *option;
@@ -311,7 +305,6 @@ static void test_code_stream_of_another_size(void **state)
 	uint16_t values[N];
 	char in[256], out[256];
 
-	(void)state;
 	snprintf(in, sizeof(in), "%s", sample());
 	snprintf(out, sizeof(out), "%s", in_folder("stream.dcm"));
 	for (size_t k = 0; k < sizeof(changes) / sizeof(changes[0]); k++) {
@@ -336,17 +329,4 @@ static void test_code_stream_of_another_size(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lossy_is_refused),
-		cmocka_unit_test(test_descriptions_that_do_not_fit),
-		cmocka_unit_test(test_largest_frame),
-		cmocka_unit_test(test_value_above_bits_stored),
-		cmocka_unit_test(test_fragments_that_lie),
-		cmocka_unit_test(test_rle_that_lies),
-		cmocka_unit_test(test_code_stream_of_another_size),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head and the table of Hologic's SCO container: each value at its limits, and the markers of a JPEG-LS scan. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "dicom/pixels/sco_container.h"
+#include "tests/test.h"
 
 static uint8_t head[SCO_HEAD_SIZE], table[SCO_TABLE_SIZE];
 
@@ -42,12 +36,11 @@ static int container_read(uint64_t size, struct sco_container *c, struct err *er
 	return sco_container_read(head, table, size, c, err);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
 	struct sco_container c;
 	struct err err;
 
-	(void)state;
 	fill();
 	assert_int_equal(container_read(SIZE, &c, &err), 0);
 	assert_true(c.info.frames == FRAMES && c.info.columns == 1280 && c.info.rows == 2048);
@@ -69,9 +62,8 @@ static void refuse(uint64_t size, int code, const char *part)
 	fill();
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	fill();
 	put(head + 20, 0, 2);
 	refuse(SIZE, EBADMSG, "0 frames");
@@ -103,7 +95,7 @@ static void test_refused(void **state)
 	refuse((uint64_t)2 * SCO_FRAME_MAX, EFBIG, "frame 1 of the SCO container has 536870913 bytes");
 }
 
-static void test_markers(void **state)
+TEST(test_markers)
 {
 	static const uint8_t expected[] = {0xff, 0xd8, 0xff, 0xf7, 0, 11, 14, 8, 0, 5, 0, 1, 1,
 					   0x11, 0,    0xff, 0xda, 0, 8,  1,  1, 0, 0, 0, 0};
@@ -111,22 +103,10 @@ static void test_markers(void **state)
 	struct sco_container c;
 	struct err err;
 
-	(void)state;
 	fill();
 	assert_int_equal(container_read(SIZE, &c, &err), 0);
 	sco_container_markers(&c, before, after);
 	assert_int_equal(sizeof(expected), SCO_BEFORE_SIZE);
 	assert_memory_equal(before, expected, sizeof(expected));
 	assert_true(after[0] == 0xff && after[1] == 0xd9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_markers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,9 @@
 #include <linux/magic.h>
 
 #include "tests/dicom/pixels/pixels_fixture.h"
+#include "tests/test.h"
 
-static void test_writer_refusals(void **state)
+TEST(test_writer_refusals)
 {
 	struct dicom_file *file = header(4, 4, 2);
 	struct dicom_writer *w = NULL;
@@ -18,7 +19,6 @@ static void test_writer_refusals(void **state)
 	uint16_t values[16] = {0};
 	int before = folder_entries();
 
-	(void)state;
 	/* abort, too few frames, too many frames: no file remains */
 	ok(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err);
 	assert_int_equal(folder_entries(), before + 1);
@@ -64,7 +64,7 @@ static void test_writer_refusals(void **state)
 }
 
 /* Many files of one folder: synced one by one, then all of them are renamed or none. */
-static void test_published_together(void **state)
+TEST(test_published_together)
 {
 	static const char *const names[] = {"a.dcm", "b.dcm", "c.dcm"};
 	struct dicom_file *file = header(4, 4, 1), *read = NULL;
@@ -73,7 +73,6 @@ static void test_published_together(void **state)
 	uint16_t values[16] = {7};
 	int before = folder_entries();
 
-	(void)state;
 	for (int blocked = 1; blocked >= 0; blocked--) {
 		if (blocked) /* the last file cannot be renamed */
 			assert_int_equal(mkdir(in_folder(names[2]), 0700), 0);
@@ -112,7 +111,7 @@ static void test_published_together(void **state)
 }
 
 /* A full file system, simulated by RLIMIT_FSIZE: an error when the frame is written, no file remains, no signal. */
-static void test_no_space(void **state)
+TEST(test_no_space)
 {
 	struct dicom_file *file = header(512, 512, 4);
 	struct rlimit old, small = {1 << 20, RLIM_INFINITY};
@@ -121,7 +120,6 @@ static void test_no_space(void **state)
 	struct err err = {0};
 	int before = folder_entries(), r;
 
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	small.rlim_max = old.rlim_max;
@@ -222,7 +220,7 @@ static void two_writers(bool jpegls, long type)
 	dicom_close(file);
 }
 
-static void test_keep_free(void **state)
+TEST(test_keep_free)
 {
 	struct dicom_writer_options options = {.keep_free = KEEP};
 	struct dicom_file *file = header(SIDE, SIDE, N_FRAMES);
@@ -230,7 +228,6 @@ static void test_keep_free(void **state)
 	struct err err = {0};
 	int before = folder_entries();
 
-	(void)state;
 	two_writers(true, 0);
 	two_writers(false, TMPFS_MAGIC);
 	disk_size = KEEP + N_FRAMES * SIDE * SIDE * 2; /* header and pixels do not fit beside it */
@@ -240,14 +237,4 @@ static void test_keep_free(void **state)
 	dicom_close(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_writer_refusals),
-		cmocka_unit_test(test_published_together),
-		cmocka_unit_test(test_no_space),
-		cmocka_unit_test(test_keep_free),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_SETUP(folder_make, folder_remove);

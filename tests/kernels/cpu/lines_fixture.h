@@ -3,17 +3,9 @@
 #ifndef TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 #define TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
+#include "tests/test.h"
 
 #define TOL 1e-5 /* of the largest value */
 #define VIEWS 10

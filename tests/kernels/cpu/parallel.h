@@ -3,11 +3,8 @@
 #ifndef TOMONODE_TESTS_KERNELS_PARALLEL_H
 #define TOMONODE_TESTS_KERNELS_PARALLEL_H
 
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "kernels/cpu/cpu_paths.h"
+#include "tests/test.h"
 
 #define MOST_PLANES 512
 #define MOST_BINS 64

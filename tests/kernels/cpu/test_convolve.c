@@ -3,16 +3,16 @@
 #include <errno.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"
+#include "tests/test.h"
 
 /* Compare convolutions with n_inner = 1 and larger ones with two nested loops. */
-static void test_convolve(void **state)
+TEST(test_convolve)
 {
 	static const struct {
 		size_t outer, inner;
 		int n;
 	} shapes[] = {{3, 1, 1}, {5, 1, 37}, {2, 1, 300}, {2, 1, 1100}, {4, 5, 33}, {1, 64, 70}, {2, 600, 9}, {7, 1, 16}};
 
-	(void)state;
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
 		for (int set = 0; cpu_rows_at(set); set++) {
 			size_t inner = shapes[s].inner, size = shapes[s].outer * (size_t)shapes[s].n * inner;
@@ -51,13 +51,4 @@ static void test_convolve(void **state)
 			buf_release(&ret);
 			device_close(f.dev);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_convolve),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,10 @@
 /* List mode on the CPU device: compared with its definition in double and with the sinogram projector, adjoint, TOF bins, number
  * of threads, sorting. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/events_tests.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define N 4000
 
@@ -77,13 +71,12 @@ static double mean_distance(const struct events_case *c, const struct event *lis
 	return sum / (double)n;
 }
 
-static void neighbours(void **state)
+TEST(neighbours)
 {
 	struct device *dev = cpu(2);
 	struct events_case c;
 	float *list;
 
-	(void)state;
 	events_open(dev, &events_setups[0], 100000, false, &c);
 	for (int i = 0; i < 100000; i++) { /* lines through the field of view: nearly opposite detectors */
 		int ring = c.list[i].detector[1] / EVENTS_RING, here = c.list[i].detector[0] % EVENTS_RING;
@@ -123,11 +116,10 @@ static float *back_with(int threads, size_t n, bool sort)
 	return x;
 }
 
-static void threads(void **state)
+TEST(threads)
 {
 	struct grid g = events_grid(&events_setups[1]);
 
-	(void)state;
 	for (int sort = 0; sort < 2; sort++) {
 		float *one = back_with(1, 70000, sort); /* more than CPU_EVENTS */
 
@@ -142,7 +134,7 @@ static void threads(void **state)
 }
 
 /* A point on a line is seen by the bin around its distance from the middle, positive towards the first detector. */
-static void point(void **state)
+TEST(point)
 {
 	struct device *dev = cpu(2);
 	const struct events_setup s = {"", {{81, 81, 61}, {2, 2, 2}, {0, 0, 0}, true}, {15, 10, 6}};
@@ -151,7 +143,6 @@ static void point(void **state)
 				{20 + 4 * EVENTS_RING, 70 + 9 * EVENTS_RING},
 				{66 + 8 * EVENTS_RING, 17 + 5 * EVENTS_RING}};
 
-	(void)state;
 	for (size_t pair = 0; pair < 4; pair++)
 		for (int side = -1; side <= 1; side += 2) {
 			struct events_case c;
@@ -193,7 +184,7 @@ static void point(void **state)
 }
 
 /* The sum over all TOF bins is the row of one wide bin. */
-static void all_bins(void **state)
+TEST(all_bins)
 {
 	const struct events_setup narrow = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {13, 17.3, 11}};
 	const struct events_setup wide = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {1, 13 * 17.3, 11}};
@@ -202,7 +193,6 @@ static void all_bins(void **state)
 	float *found, *y;
 	double *sum;
 
-	(void)state;
 	events_open(dev, &narrow, 13 * 300, false, &c[0]);
 	events_open(dev, &wide, 300, false, &c[1]);
 	for (int i = 0; i < 13 * 300; i++) {
@@ -228,7 +218,7 @@ static void all_bins(void **state)
 }
 
 /* Lines that are not steeper than 45 degrees have the entries of PROJECTION_JOSEPH. */
-static void as_sinogram(void **state)
+TEST(as_sinogram)
 {
 	enum { RADIAL = 31, VIEWS = 5, PLANES = 9 };
 	static const double angles[VIEWS] = {3, 44, 90, 101, 152};
@@ -255,7 +245,6 @@ static void as_sinogram(void **state)
 	struct projection *projection;
 	struct events *a;
 
-	(void)state;
 	assert_true(ends && list && reference);
 	for (int u = 0; u < PLANES; u++)
 		planes[u] = (struct scan_plane){u < 5 ? 6.0 * (u - 2) : 3.0 * (u - 7), u < 5 ? 0 : 17};
@@ -310,7 +299,7 @@ static void as_sinogram(void **state)
 }
 
 /* Events that do not exist have no effect. */
-static void impossible(void **state)
+TEST(impossible)
 {
 	struct device *dev = poison(2);
 	struct events_case c;
@@ -319,7 +308,6 @@ static void impossible(void **state)
 	float *before, *after, *y;
 	struct buf sum;
 
-	(void)state;
 	events_open(dev, &events_setups[1], 5, false, &c);
 	dev->ops->upload(&c.events, (const float *)(const void *)bad, NULL);
 	before = events_download(&c.x);
@@ -342,7 +330,7 @@ static void impossible(void **state)
 	device_close(dev);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	struct device *dev = cpu(1);
 	struct grid flat = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}, false};
@@ -351,7 +339,6 @@ static void refused(void **state)
 	struct events_case c;
 	struct buf few;
 
-	(void)state;
 	events_open(dev, &events_setups[0], 10, false, &c);
 	assert_int_equal(dev->ops->events_create(
 				 dev,
@@ -366,20 +353,4 @@ static void refused(void **state)
 	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &few, &err), -EINVAL);
 	events_close(&c);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		EVENTS_TESTS,
-		cmocka_unit_test(neighbours),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(point),
-		cmocka_unit_test(all_bins),
-		cmocka_unit_test(as_sinogram),
-		cmocka_unit_test(impossible),
-		cmocka_unit_test(refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

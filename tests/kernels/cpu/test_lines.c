@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: every ray of each model compared with a row of the system matrix computed pixel by pixel, and
  * sweeps compared with Kaczmarz' method on these rows. */
-#include <string.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"
+#include "tests/test.h"
 
 /* Return bins of random values; NaN in bins without a ray. */
 static float *sinogram(const struct fixture *f, uint32_t seed)
@@ -279,9 +279,8 @@ static void check_gap(struct fixture *f)
 	}
 }
 
-static void test_models(void **state)
+TEST(test_models)
 {
-	(void)state;
 	everywhere(check_models);
 }
 
@@ -297,9 +296,8 @@ static void check_samplings(struct fixture *f)
 	}
 }
 
-static void test_samplings(void **state)
+TEST(test_samplings)
 {
-	(void)state;
 	everywhere(check_samplings);
 }
 
@@ -323,30 +321,17 @@ static void check_bound(struct fixture *f)
 	assert_true(room <= 2 * n + 10L * VIEWS * f->scan.n_v);
 }
 
-static void test_bound(void **state)
+TEST(test_bound)
 {
-	(void)state;
 	everywhere(check_bound);
 }
 
-static void test_exact(void **state)
+TEST(test_exact)
 {
-	(void)state;
 	everywhere(check_exact);
 }
 
-static void test_gap(void **state)
+TEST(test_gap)
 {
-	(void)state;
 	everywhere(check_gap);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_models), cmocka_unit_test(test_samplings), cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_exact),  cmocka_unit_test(test_gap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

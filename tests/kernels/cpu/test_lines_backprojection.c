@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"
+#include "tests/test.h"
 
 /* Compare each voxel with its sum as kernels/device.h defines it. Positions less than 1e-4 bins outside the first or last bin
  * count as that bin, because rounding decides there. */
@@ -53,9 +54,8 @@ static void check_interpolated(struct fixture *f)
 	buf_release(&ret);
 }
 
-static void test_interpolated(void **state)
+TEST(test_interpolated)
 {
-	(void)state;
 	everywhere(check_interpolated);
 }
 
@@ -110,9 +110,8 @@ static float *results(const struct setup *s, int threads, size_t *ret_n)
 	return all;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		size_t n, same;
 		float *one = results(&setups[i], 1, &n), *three = results(&setups[i], 3, &same);
@@ -124,7 +123,7 @@ static void test_threads(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct projection *a;
@@ -132,7 +131,6 @@ static void test_refused(void **state)
 	struct err err = {0};
 	struct buf x, y;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[2], dev);
@@ -151,15 +149,4 @@ static void test_refused(void **state)
 	buf_release(&y);
 	device_close(dev);
 	free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_interpolated),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
 /* The ray walk of parallel rays (PROJECTION_EXACT), in addition to test_paths.c: masked rows, both sums at once, tiles, and a
  * volume stored x fastest. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/kernels/cpu/parallel.h"
+#include "tests/test.h"
 
 /* tolerance for sums that are added in another order */
 #define ORDER_TOL 1e-6
@@ -47,9 +41,8 @@ static void check_mask(struct fixture *f, const struct setup *s)
 		compare_mask(f);
 }
 
-static void test_mask(void **state)
+TEST(test_mask)
 {
-	(void)state;
 	once(check_mask);
 }
 
@@ -98,9 +91,8 @@ static void check_sums(struct fixture *f, const struct setup *s)
 	f->v->projection_free(paths);
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
-	(void)state;
 	once(check_sums);
 }
 
@@ -152,19 +144,7 @@ static void check_x_fastest(struct fixture *f, const struct setup *s)
 	f->v->projection_free(b);
 }
 
-static void test_x_fastest(void **state)
+TEST(test_x_fastest)
 {
-	(void)state;
 	once(check_x_fastest);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mask),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_x_fastest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

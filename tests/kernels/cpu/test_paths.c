@@ -3,18 +3,9 @@
  * simple implementation, adjoints, adding, bitwise the same result for any number of threads; on every instruction set, and with
  * memory full of NaN. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/kernels/cpu/parallel.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #include "kernels/planes.h"
 
@@ -84,9 +75,8 @@ static void check_chords(struct fixture *f, const struct setup *s)
 	buf_release(&ones);
 }
 
-static void test_chords(void **state)
+TEST(test_chords)
 {
-	(void)state;
 	everywhere(check_chords);
 }
 
@@ -113,9 +103,8 @@ static void check_exact(struct fixture *f, const struct setup *s)
 	f->v->projection_free(paths);
 }
 
-static void test_exact(void **state)
+TEST(test_exact)
 {
-	(void)state;
 	everywhere(check_exact);
 }
 
@@ -168,9 +157,8 @@ static void check_joseph(struct fixture *f, const struct setup *s)
 	f->v->projection_free(a);
 }
 
-static void test_joseph(void **state)
+TEST(test_joseph)
 {
-	(void)state;
 	everywhere(check_joseph);
 }
 
@@ -205,9 +193,8 @@ static void check_adjoint(struct fixture *f, const struct setup *s)
 	}
 }
 
-static void test_adjoint(void **state)
+TEST(test_adjoint)
 {
-	(void)state;
 	everywhere(check_adjoint);
 }
 
@@ -256,19 +243,17 @@ static void check_add(struct fixture *f, const struct setup *s)
 	}
 }
 
-static void test_add(void **state)
+TEST(test_add)
 {
-	(void)state;
 	everywhere(check_add);
 }
 
 /* The results are bitwise the same with 1 and 3 threads, which use different tile sizes. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	const int threads[] = {1, 3};
 	struct fixture *f = malloc(sizeof(*f));
 
-	(void)state;
 	assert_non_null(f);
 	for (size_t i = 0; i < N_SETUPS; i++)
 		for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
@@ -342,14 +327,13 @@ static void check_tables(struct fixture *f, const struct setup *s)
 	}
 }
 
-static void test_tables(void **state)
+TEST(test_tables)
 {
-	(void)state;
 	everywhere(check_tables);
 }
 
 /* Invalid arguments are rejected with a message that names them. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct fixture *f = malloc(sizeof(*f));
 	struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
@@ -358,7 +342,6 @@ static void test_refused(void **state)
 	struct device *dev;
 	struct buf mask;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[0], dev);
@@ -389,15 +372,4 @@ static void test_refused(void **state)
 	buf_release(&mask);
 	device_close(dev);
 	free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chords),	cmocka_unit_test(test_exact),	cmocka_unit_test(test_joseph),
-		cmocka_unit_test(test_adjoint), cmocka_unit_test(test_add),	cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_tables),	cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The update rules: every loop of every instruction set, and the device's functions, compared with the formulas in double. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/near.h"
 
 #include "kernels/cpu/cpu.h"
+#include "tests/test.h"
 
 #define N 1003
 /* Error of five operations in float32, one of which is an exponential (2 ulp). The error of a difference of nearly equal numbers
@@ -127,13 +117,12 @@ static void check_pairs(const struct rule *r, const struct bins *b, const float 
 	}
 }
 
-static void pairs_of_every_set(void **state)
+TEST(pairs_of_every_set)
 {
 	static const int sizes[] = {N, 37, 16, 5, 1};
 	const struct cpu_rows *rows;
 	struct bins *b = malloc(sizeof(*b));
 
-	(void)state;
 	assert_non_null(b);
 	random_bins(b);
 	for (int set = 0; (rows = cpu_rows_at(set)); set++) {
@@ -182,13 +171,12 @@ static void check_voxels(const struct rule *r, const float *x, const float *num,
 	}
 }
 
-static void voxels_of_every_set(void **state)
+TEST(voxels_of_every_set)
 {
 	static const int sizes[] = {N, 37, 16, 5, 1};
 	static float x[N], num[N], den[N], got[N];
 	const struct cpu_rows *rows;
 
-	(void)state;
 	random_voxels(x, num, den);
 	for (int set = 0; (rows = cpu_rows_at(set)); set++) {
 		for (size_t k = 0; k < N_RULES; k++) {
@@ -212,7 +200,7 @@ static struct buf upload(struct device *dev, const float *host, size_t n)
 }
 
 /* The device's function, with a vector so long that several threads divide it among them. */
-static void voxels_of_a_device(void **state)
+TEST(voxels_of_a_device)
 {
 	enum { COPIES = 67 };
 	static float x[N], num[N], den[N], many[3][COPIES * N];
@@ -220,7 +208,6 @@ static void voxels_of_a_device(void **state)
 	struct rule bad;
 	struct err err = {0};
 
-	(void)state;
 	random_voxels(x, num, den);
 	for (int c = 0; c < COPIES; c++) {
 		memcpy(many[0] + c * N, x, sizeof(x));
@@ -256,15 +243,4 @@ static void voxels_of_a_device(void **state)
 		buf_release(&bd);
 	}
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pairs_of_every_set),
-		cmocka_unit_test(voxels_of_every_set),
-		cmocka_unit_test(voxels_of_a_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,9 @@
  * a simple implementation in double; the sum over the bins, wide bins and pairs of bins; points in four quadrants; what is
  * refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/kernels/cpu/parallel.h"
+#include "tests/test.h"
 
 #include "kernels/tof.h"
 
@@ -194,9 +188,8 @@ static void check_bins(struct fixture *f, const struct setup *s)
 	buf_release(&x);
 }
 
-static void test_bins(void **state)
+TEST(test_bins)
 {
-	(void)state;
 	everywhere(check_bins);
 }
 
@@ -263,9 +256,8 @@ static void check_whole(struct fixture *f, const struct setup *s)
 	buf_release(&x);
 }
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
-	(void)state;
 	everywhere(check_whole);
 }
 
@@ -293,9 +285,8 @@ static void check_mashed(struct fixture *f, const struct setup *s)
 	buf_release(&x);
 }
 
-static void test_mashed(void **state)
+TEST(test_mashed)
 {
-	(void)state;
 	everywhere(check_mashed);
 }
 
@@ -335,9 +326,8 @@ static void check_sensitivity(struct fixture *f, const struct setup *s)
 	}
 }
 
-static void test_sensitivity(void **state)
+TEST(test_sensitivity)
 {
-	(void)state;
 	everywhere(check_sensitivity);
 }
 
@@ -371,14 +361,13 @@ static int check_peaks(const struct fixture *f, const float *y, double px, doubl
 	return seen;
 }
 
-static void test_points(void **state)
+TEST(test_points)
 {
 	/* pixels of 4.5 x 4.7 mm; the middle of the grid is pixel (20, 19) */
 	const int pixels[4][2] = {{34, 27}, {10, 30}, {6, 8}, {29, 5}};
 	struct fixture *f = malloc(sizeof(*f));
 	struct device *dev;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	set_up(f, &setups[9], dev);
@@ -406,12 +395,11 @@ static void test_points(void **state)
 }
 
 /* An annihilation nearer to the first end, which has positive t (y > 0 in the view at 0 degrees), is in a bin of higher k. */
-static void test_sign(void **state)
+TEST(test_sign)
 {
 	struct fixture *f = malloc(sizeof(*f));
 	struct device *dev;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[9], dev);
@@ -464,14 +452,13 @@ static void check_table(const struct cpu_path_loops *loops, const struct project
 	free(weight);
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
 	const struct scan_tof kinds[] = {{13, 46.8, 33.5}, {33, 21.4, 13.6}, {1, 608, 33.5}, {1, 1e6, 3}, {4, 80, 10},
 					 {6, 81, 10},	   {4096, 0.2, 40},  {8, 5, 20},     {3, 1, 500}};
 	struct fixture *f = malloc(sizeof(*f));
 	struct device *dev;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
 	set_up(f, &setups[8], dev);
@@ -500,7 +487,7 @@ static void expect_refused(struct fixture *f, const struct projection_spec *spec
 	assert_null(a);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	const struct scan_tof bad[] = {{-1, 10, 10},	  {4097, 10, 10}, {3, 0, 10},	{3, -1, 10},	   {3, NAN, 10},
 				       {3, INFINITY, 10}, {3, 10, 0},	  {3, 10, NAN}, {3, 10, INFINITY}, {3, 0.01, 10}};
@@ -512,7 +499,6 @@ static void test_refused(void **state)
 	struct device *dev;
 	struct buf x, y;
 
-	(void)state;
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[0], dev);
@@ -556,15 +542,4 @@ static void test_refused(void **state)
 	buf_release(&y);
 	device_close(dev);
 	free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bins),	    cmocka_unit_test(test_whole),   cmocka_unit_test(test_mashed),
-		cmocka_unit_test(test_sensitivity), cmocka_unit_test(test_points),  cmocka_unit_test(test_sign),
-		cmocka_unit_test(test_table),	    cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,12 @@
 /* What is told to the webhook and when, as a table of what exists in each second; the file that survives a restart; the message.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_seen.h"
+#include "tests/test.h"
 
 #define WALL 1.7e9
 
@@ -55,7 +47,7 @@ static void message_of(const struct alerts *a, char *ret)
 }
 
 /* A message that is due is taken at once, unless the receiver is down (!) in this second. */
-static void test_table(void **state)
+TEST(test_table)
 {
 	static const struct {
 		const char *what, *each_second; /* separated by commas; "!": the receiver does not take messages */
@@ -77,7 +69,6 @@ static void test_table(void **state)
 		{"its end is being told when it comes back", "a,a,a,,,,,!,!,!a,!a,!a,a,a,a,a,a", "2:+a 12:-a 15:+a"},
 	};
 
-	(void)state;
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		const char *at = rows[r].each_second;
 		struct alerts a = {0};
@@ -125,13 +116,12 @@ static void remove_folder(const char *folder)
 }
 
 /* After kill -9 the message that was being sent is sent again, the same to the byte; nothing is told twice. */
-static void test_restart(void **state)
+TEST(test_restart)
 {
 	char folder[] = "/tmp/tomonode-alerts-XXXXXX", *before, *after;
 	struct config config = {.alerts = {.most = 20}};
 	struct alerts a = {0}, b;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(alert_file_read(folder, 0, &b, NULL), 0);
 	assert_int_equal(b.n, 0);
@@ -165,12 +155,11 @@ static void test_restart(void **state)
 }
 
 /* A trouble does not end before it began, also if the clock was set back meanwhile. */
-static void test_clock_set_back(void **state)
+TEST(test_clock_set_back)
 {
 	struct alert_seen seen[20];
 	struct alerts a = {0};
 
-	(void)state;
 	for (int second = 10; second <= 12; second++)
 		alerts_step(&a, seen, seen_of("a", seen), &limits, WALL + 3600 + second, second, next_id, NULL);
 	alerts_told(&a, &limits, 12);
@@ -181,7 +170,7 @@ static void test_clock_set_back(void **state)
 }
 
 /* Whatever is there in place of the file, it is refused at once, and the state is empty. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 #define BEFORE "{\"version\":1,\"active\":true,\"message\":\"0a\",\"made\":1.7e9,\"items\":[{\"key\":\"held:1\","
 #define ITEM BEFORE "\"id\":\"held\",\"alert\":\"0b\",\"began\":1.7e9"
@@ -205,7 +194,6 @@ static void test_damaged(void **state)
 	char folder[] = "/tmp/tomonode-alerts-XXXXXX", path[80];
 	struct alerts a;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/alerts.json", folder);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -231,14 +219,13 @@ static void test_damaged(void **state)
 }
 
 /* A burst is one message: what is critical first, and the number of those that it does not list. */
-static void test_burst(void **state)
+TEST(test_burst)
 {
 	struct config config = {.alerts = {.most = 3}, .node = {.aet = "NODE"}};
 	struct alerts a = {0};
 	json_t *root, *list;
 	char *text;
 
-	(void)state;
 	step(&a, "abcdeF", 0);
 	step(&a, "abcdeF", 2);
 	text = alert_message_text(&a, &config);
@@ -260,7 +247,7 @@ static void test_burst(void **state)
 }
 
 /* No text has the reason of a case or what a peer answered. Without a journal the cases that were wrong stay wrong. */
-static void test_seen(void **state)
+TEST(test_seen)
 {
 	struct job_view held = {.id = 7, .state = JOB_HELD, .kind = "dbt", .reason = "DOE^JANE"},
 			refused = {.id = 8, .state = JOB_DEAD_LETTER, .kind = "pet", .reason = "DOE^JANE"},
@@ -271,7 +258,6 @@ static void test_seen(void **state)
 	struct alert_list seen = {0};
 	struct alerts before = {0};
 
-	(void)state;
 	snprintf(problems.list[0].id, sizeof(problems.list[0].id), "cases");
 	snprintf(problems.list[1].id, sizeof(problems.list[1].id), "alerts");
 	snprintf(problems.list[2].id, sizeof(problems.list[2].id), "destination-down");
@@ -299,14 +285,4 @@ static void test_seen(void **state)
 	assert_int_equal(seen.n, 0);
 	alert_list_clear(&seen);
 	alerts_clear(&before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	cmocka_unit_test(test_restart), cmocka_unit_test(test_clock_set_back),
-		cmocka_unit_test(test_damaged), cmocka_unit_test(test_burst),	cmocka_unit_test(test_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

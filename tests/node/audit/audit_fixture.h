@@ -3,21 +3,11 @@
 #ifndef TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "node/audit/audit.h"
 #include "node/audit/audit_queue.h"
@@ -25,6 +15,7 @@
 #include "node/jobs/jobs.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
+#include "tests/test.h"
 
 struct place {
 	char dir[64], file[96], queue[96], journal_path[96];

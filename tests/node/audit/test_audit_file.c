@@ -2,24 +2,15 @@
 /* Where audit messages lie: whole lines in a file whatever happens to the disk, and a queue that the node's user can use. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/audit/audit_file.h"
 #include "node/audit/audit_queue.h"
 #include "node/store/spool.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 struct place {
 	char dir[64], file[96], queue[96];
@@ -75,7 +66,7 @@ static int append_within(const char *path, const char *line, rlim_t most)
 }
 
 /* A disk that fills within a line: it is cut back, and the next one stands by itself. */
-static void a_line_is_whole_or_not_there(void **state)
+TEST(a_line_is_whole_or_not_there, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 
@@ -91,7 +82,7 @@ static void a_line_is_whole_or_not_there(void **state)
 	assert_string_equal(text_of(p->file), "<1>first\n<3>t\n<4>fourth\n");
 }
 
-static void what_is_no_file(void **state)
+TEST(what_is_no_file, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char pipe[128], text[32] = "";
@@ -122,7 +113,7 @@ static void ready_as(uid_t uid, const char *dir, char *ret_text, size_t size)
 	assert_int_equal(seteuid(0), 0);
 }
 
-static void the_queue_is_a_file(void **state)
+TEST(the_queue_is_a_file, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -137,7 +128,7 @@ static void the_queue_is_a_file(void **state)
 }
 
 /* A command that root ran leaves what the node's user can write; what somebody else left is named before anything is lost. */
-static void the_queue_belongs_to_the_node(void **state)
+TEST(the_queue_belongs_to_the_node, .setup = setup, .teardown = teardown)
 {
 	const uid_t other = 65534;
 	struct place *p = *state;
@@ -162,17 +153,4 @@ static void the_queue_belongs_to_the_node(void **state)
 		 p->queue);
 	if (strncmp(text, want, strlen(want)) != 0)
 		fail_msg("%s", text);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(a_line_is_whole_or_not_there),
-		T(what_is_no_file),
-		T(the_queue_is_a_file),
-		T(the_queue_belongs_to_the_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Audit messages: texts of strangers in XML, lengths, and the frame around each for syslog. What they look like as a whole is
  * tests/system/test_audit.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/audit/audit.h"
 #include "node/base/log.h"
+#include "tests/test.h"
 
 static char *message_with(const char *text)
 {
@@ -50,7 +42,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-static void texts_of_strangers(void **state)
+TEST(texts_of_strangers)
 {
 	static const struct {
 		const char *text, *written;
@@ -69,7 +61,6 @@ static void texts_of_strangers(void **state)
 		{"\xe2\x82", "\\xe2\\x82"},		      /* cut short */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *xml = message_with(cases[i].text), want[100];
 
@@ -83,12 +74,11 @@ static void texts_of_strangers(void **state)
 	}
 }
 
-static void every_byte_stays_in_its_place(void **state)
+TEST(every_byte_stays_in_its_place)
 {
 	char *plain = message_with("x");
 	size_t elements = count(plain, "<"), quotes = count(plain, "\"");
 
-	(void)state;
 	free(plain);
 	for (int a = 1; a < 256; a++) {
 		char text[] = {(char)a, (char)(a * 7 % 255 + 1), (char)a, '\0'}, *xml = message_with(text);
@@ -100,12 +90,11 @@ static void every_byte_stays_in_its_place(void **state)
 	}
 }
 
-static void a_message_has_an_end(void **state)
+TEST(a_message_has_an_end)
 {
 	static char text[100000];
 	char *xml;
 
-	(void)state;
 	memset(text, '&', sizeof(text) - 1);
 	xml = message_with(text);
 	assert_in_range(strlen(xml), 1000, 64000);
@@ -117,12 +106,11 @@ static void a_message_has_an_end(void **state)
 	free(xml);
 }
 
-static void classes_are_counted(void **state)
+TEST(classes_are_counted)
 {
 	struct audit_study s = {0};
 	char uid[16];
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		snprintf(uid, sizeof(uid), "1.2.%d", i);
 		audit_study_count(&s, uid, 2);
@@ -133,11 +121,10 @@ static void classes_are_counted(void **state)
 	assert_int_equal(s.classes[AUDIT_CLASSES_MAX - 1].instances, 2 * (20 - AUDIT_CLASSES_MAX + 1)); /* none is lost */
 }
 
-static void frames(void **state)
+TEST(frames)
 {
 	char *frame = log_audit_frame(LOG_LOCAL3, LOG_WARNING, 1e9 + 0.5, "serve", "<x/>"), want[200], host[64] = "";
 
-	(void)state;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(want, sizeof(want), "<156>1 2001-09-09T01:46:40.500Z %s tomonode-serve %ld DICOM+RFC3881 - \xef\xbb\xbf<x/>",
 		 host, (long)getpid());
@@ -145,17 +132,4 @@ static void frames(void **state)
 	free(frame);
 	assert_null(log_audit_frame(LOG_LOCAL3, LOG_WARNING, 1e300, "serve", "<x/>"));
 	assert_int_equal(log_audit_send("/nonexistent/log", "x", 1), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_of_strangers),
-		cmocka_unit_test(every_byte_stays_in_its_place),
-		cmocka_unit_test(a_message_has_an_end),
-		cmocka_unit_test(classes_are_counted),
-		cmocka_unit_test(frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of audit messages: order, cuts, damage, its bound, several writers. */
 #include "tests/node/audit/audit_fixture.h"
+#include "tests/test.h"
 
 #define HEAD 20
 
@@ -37,7 +38,7 @@ static int drain(struct place *p, struct taken *t, size_t *ret_sent, size_t *ret
 	return audit_queue_drain(p->dir, take, t, ret_sent, ret_dropped, &err);
 }
 
-static void order_is_kept(void **state)
+TEST(order_is_kept, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct taken t = {.refuse_at = 2, .code = -ECONNREFUSED};
@@ -78,7 +79,7 @@ static void scribble(struct place *p, off_t at, const char *text)
 	close(fd);
 }
 
-static void damage_is_passed_over(void **state)
+TEST(damage_is_passed_over, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct taken t = {0};
@@ -115,7 +116,7 @@ static void damage_is_passed_over(void **state)
 	assert_false(audit_queue_has_lines(p->dir));
 }
 
-static void the_queue_is_bounded(void **state)
+TEST(the_queue_is_bounded, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct taken t = {0};
@@ -143,7 +144,7 @@ static void the_queue_is_bounded(void **state)
 	assert_string_equal(t.text, "<1>a|");
 }
 
-static void many_writers(void **state)
+TEST(many_writers, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct taken t = {0};
@@ -171,17 +172,4 @@ static void many_writers(void **state)
 		total += sent;
 	}
 	assert_int_equal(total, 400);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(order_is_kept),
-		T(damage_is_passed_over),
-		T(the_queue_is_bounded),
-		T(many_writers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

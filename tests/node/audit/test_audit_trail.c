@@ -2,6 +2,7 @@
 /* What the audit trail makes of the journal: transfers, deliveries, where it goes on after a start; a trail that is off. */
 #include "node/audit/audit_trail.h"
 #include "tests/node/audit/audit_fixture.h"
+#include "tests/test.h"
 
 static size_t count(const char *text, const char *what)
 {
@@ -69,7 +70,7 @@ static double step(struct place *p, struct audit_trail *t, double now)
 	return audit_trail_step(t, p->journal, &p->jobs, p->config, now, false);
 }
 
-static void one_message_an_association(void **state)
+TEST(one_message_an_association, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -101,7 +102,7 @@ static void one_message_an_association(void **state)
 	audit_trail_close(t);
 }
 
-static void long_and_last_ones(void **state)
+TEST(long_and_last_ones, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -131,7 +132,7 @@ static void append_event(struct place *p, int64_t job, enum job_event event, con
 		fail_msg("%s", err.msg);
 }
 
-static void deliveries(void **state)
+TEST(deliveries, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -169,7 +170,7 @@ static void deliveries(void **state)
 
 /* Patients A, B, A of one study and association: a message for each, with the number of its instances. A person then states that
  * they are one patient: one message with both. */
-static void patients_in_turns(void **state)
+TEST(patients_in_turns, .setup = setup, .teardown = teardown)
 {
 	static const char *const patients[] = {"A1", "B2", "A1"};
 	struct place *p = *state;
@@ -204,7 +205,7 @@ static void patients_in_turns(void **state)
 }
 
 /* A case goes to a pilot, which fails; then to a worker of this node, which fails, too; then to another pilot. */
-static void pilots(void **state)
+TEST(pilots, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -247,7 +248,7 @@ static void pilots(void **state)
 }
 
 /* Retention has taken the newest objects with their case: what was sent since then is told all the same. */
-static void position_beyond_the_last_object(void **state)
+TEST(position_beyond_the_last_object, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -274,7 +275,7 @@ static void position_beyond_the_last_object(void **state)
 }
 
 /* A pipe that nobody reads stands where the file should: the lines wait, and we do not. */
-static void a_pipe_for_a_file(void **state)
+TEST(a_pipe_for_a_file, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 
@@ -288,7 +289,7 @@ static void a_pipe_for_a_file(void **state)
 	assert_int_equal(count(reported(p), "<AuditMessage>"), 1);
 }
 
-static void switched_off(void **state)
+TEST(switched_off, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct audit_trail *t = NULL;
@@ -314,15 +315,4 @@ static void switched_off(void **state)
 	step(p, t, 2000);
 	assert_string_equal(reported(p), "");
 	audit_trail_close(t);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(one_message_an_association),	    T(long_and_last_ones), T(deliveries),   T(patients_in_turns),
-		T(position_beyond_the_last_object), T(a_pipe_for_a_file),  T(switched_off), T(pilots),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,23 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/atomic_file.h"
+#include "tests/test.h"
 
 static char calls[8], folder[] = "/tmp/test_atomic_file.XXXXXX", path[64], header[64];
 static bool fail_sync, fail_rename;
@@ -68,7 +59,6 @@ static int entries(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(path, sizeof(path), "%s/file", folder);
@@ -77,23 +67,21 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(path);
 	return rmdir(folder);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
 	struct err err = {0};
 
-	(void)state;
 	memset(calls, 0, sizeof(calls));
 	assert_int_equal(atomic_file_put(path, "text", 4, &err), 0);
 	assert_string_equal(calls, "frd"); /* the file, its name, the folder */
 	assert_int_equal(entries(), 1);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
 	struct rlimit old, small;
 	static char bytes[5000];
@@ -101,7 +89,6 @@ static void test_failures(void **state)
 	struct err err = {0};
 	int ret;
 
-	(void)state;
 	unlink(path);
 	fail_sync = true;
 	assert_int_equal(atomic_file_put(path, "text", 4, &err), -EIO);
@@ -151,9 +138,8 @@ static void expect(const char *name, const char *text)
 }
 
 /* Whenever the process ends: a header has the files that it was written with. */
-static void test_pair(void **state)
+TEST(test_pair)
 {
-	(void)state;
 	unlink(path);
 	snprintf(header, sizeof(header), "%s/header", folder);
 	write_pair("one", 0);
@@ -178,13 +164,4 @@ static void test_pair(void **state)
 	header[0] = '\0';
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_pair),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_SETUP(setup, teardown);

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of control groups: the smallest of the group and those above it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "node/base/cgroup.h"
+#include "tests/test.h"
 
 static void put(const char *folder, const char *file, const char *text)
 {
@@ -24,11 +17,10 @@ static void put(const char *folder, const char *file, const char *text)
 	fclose(f);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
 	char root[] = "/tmp/tomonode-cgroup-XXXXXX", outer[64], inner[80], member[100];
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	snprintf(outer, sizeof(outer), "%s/a.slice", root);
 	snprintf(inner, sizeof(inner), "%s/b.service", outer);
@@ -78,11 +70,4 @@ static void limits(void **state)
 	remove(member);
 	remove(outer);
 	remove(root);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(limits)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The digest that is computed while a file is written is that of digest_files(), which journals hold: for every length about a
  * piece, however the bytes come, and when some are written over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/digest_stream.h"
+#include "tests/test.h"
 
 #define MOST (3 * DIGEST_PIECE + 4096)
 
@@ -32,7 +25,6 @@ static int setup(void **state)
 {
 	int fd = mkstemp(path);
 
-	(void)state;
 	bytes = malloc(MOST);
 	for (size_t i = 0; bytes && i < MOST; i++)
 		bytes[i] = (unsigned char)any();
@@ -42,7 +34,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	free(bytes);
 	return unlink(path);
 }
@@ -69,12 +60,11 @@ static void of_file(char ret[DIGEST_SIZE])
 	assert_int_equal(code, 0);
 }
 
-static void same_as_of_the_file(void **state)
+TEST(same_as_of_the_file)
 {
 	static const size_t lengths[] = {0, 1, 4096, DIGEST_PIECE - 1, DIGEST_PIECE, DIGEST_PIECE + 1, 2 * DIGEST_PIECE, MOST};
 	static const size_t runs[] = {1 << 12, 1 << 20, 5 << 20, MOST};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		for (size_t k = 0; k < sizeof(runs) / sizeof(runs[0]); k++) {
 			struct digest_stream *s = digest_stream_create();
@@ -96,11 +86,10 @@ static void same_as_of_the_file(void **state)
 }
 
 /* Bytes that begin before the end of what was written and end behind it. */
-static void written_across(void **state)
+TEST(written_across)
 {
 	static const size_t ends[] = {4096, DIGEST_PIECE, DIGEST_PIECE + 500, 2 * DIGEST_PIECE};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		for (size_t more = 1; more < 2 * DIGEST_PIECE; more *= 100) {
 			struct digest_stream *s = digest_stream_create();
@@ -122,14 +111,13 @@ static void written_across(void **state)
 }
 
 /* A table at the end of the first piece and the beginning of the second is written again, and bytes of the last one. */
-static void written_over(void **state)
+TEST(written_over)
 {
 	static const size_t at[] = {DIGEST_PIECE - 100, MOST - 10};
 	struct digest_stream *s = digest_stream_create();
 	char file[DIGEST_SIZE], stream[DIGEST_SIZE];
 	struct err err = {0};
 
-	(void)state;
 	digest_stream_add(s, 0, bytes, MOST);
 	digest_stream_wait(s);
 	for (int i = 0; i < 2; i++) {
@@ -145,13 +133,12 @@ static void written_over(void **state)
 }
 
 /* Bytes that the stream did not get are read from the file. */
-static void with_a_gap(void **state)
+TEST(with_a_gap)
 {
 	struct digest_stream *s = digest_stream_create();
 	char file[DIGEST_SIZE], stream[DIGEST_SIZE];
 	struct err err = {0};
 
-	(void)state;
 	digest_stream_add(s, 0, bytes, 100);
 	digest_stream_add(s, 200, bytes + 200, DIGEST_PIECE);
 	write_file(200 + DIGEST_PIECE);
@@ -161,14 +148,4 @@ static void with_a_gap(void **state)
 	digest_stream_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_as_of_the_file),
-		cmocka_unit_test(written_over),
-		cmocka_unit_test(written_across),
-		cmocka_unit_test(with_a_gap),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_SETUP(setup, teardown);

@@ -1,38 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test folders for output: created with their parents, never in place of a file; how many entries they have. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
+#include "tests/test.h"
 
 static char home[PATH_MAX];
 
 static int enter(void **state)
 {
-	(void)state;
 	snprintf(home, sizeof(home), "%s/folder-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	return mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
 }
 
-static void test_parents(void **state)
+TEST(test_parents)
 {
 	const char *paths[] = {"a/b/c", "a/b/c", "a//d/", "./e", "f"};
 	struct err err = {0};
 	struct stat st;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		assert_int_equal(folder_create(paths[i], &err), 0);
 		assert_int_equal(stat(paths[i], &st), 0);
@@ -41,14 +32,13 @@ static void test_parents(void **state)
 	assert_int_equal(folder_create(home, &err), 0);
 }
 
-static void test_parent_of_file(void **state)
+TEST(test_parent_of_file)
 {
 	const char *files[] = {"p/q/file.nii", "p/q/other.nii", "file.nii", "./file.nii", "/file.nii"};
 	char path[PATH_MAX + 8];
 	struct err err = {0};
 	struct stat st;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		assert_int_equal(folder_create_parent(files[i], &err), 0);
 	assert_int_equal(stat("p/q", &st), 0);
@@ -62,12 +52,11 @@ static void test_parent_of_file(void **state)
 	assert_int_equal(folder_create_parent(path, &err), -ENAMETOOLONG);
 }
 
-static void test_not_a_folder(void **state)
+TEST(test_not_a_folder)
 {
 	struct err err = {0};
 	char path[PATH_MAX + 8];
 
-	(void)state;
 	assert_int_equal(atomic_file_put("file", "x", 1, &err), 0);
 	assert_int_equal(folder_create("file", &err), -ENOTDIR);
 	assert_string_equal(err.msg, "file is not a folder");
@@ -78,11 +67,10 @@ static void test_not_a_folder(void **state)
 	assert_int_equal(folder_create(path, &err), -ENAMETOOLONG);
 }
 
-static void test_entries(void **state)
+TEST(test_entries)
 {
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(folder_entries("g"), 0);
 	assert_int_equal(folder_create("g", &err), 0);
 	assert_int_equal(folder_entries("g"), 0);
@@ -91,14 +79,4 @@ static void test_entries(void **state)
 	assert_int_equal(folder_entries("g"), 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parents),
-		cmocka_unit_test(test_parent_of_file),
-		cmocka_unit_test(test_not_a_folder),
-		cmocka_unit_test(test_entries),
-	};
-
-	return cmocka_run_group_tests(tests, enter, NULL);
-}
+TESTS_SETUP(enter, NULL);

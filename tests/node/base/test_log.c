@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test log lines: values cannot break a line in two; quoting; levels. stderr is read through a pipe. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
+#include "tests/test.h"
 
 static char caught[16384], last[sizeof(caught)];
 
@@ -39,11 +32,10 @@ static void log_one(void)
 	log_event(LOG_INFO, "stored", "sop=%s bytes=%d", "1.2.3", 42);
 }
 
-static void test_line(void **state)
+TEST(test_line)
 {
 	int year, month, day, hour, minute, second, ms, pid, end = 0;
 
-	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "receiver");
 	catch_stderr(log_one);
 	assert_int_equal(sscanf(caught, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ info receiver[%d] stored sop=1.2.3 bytes=42\n%n", &year,
@@ -76,11 +68,10 @@ static void log_to_journal(void)
 }
 
 /* Lines have a priority prefix if stderr is systemd's journal, and none if stderr was redirected after the start. */
-static void test_journal(void **state)
+TEST(test_journal)
 {
 	const char *second;
 
-	(void)state;
 	catch_stderr(log_to_journal);
 	unsetenv("JOURNAL_STREAM");
 	second = strchr(caught, '\n') + 1;
@@ -95,9 +86,8 @@ static void log_evil(void)
 	log_event(LOG_ERR, "bad\nevent", "reason=%s why=%s", "a\nb\r\033[31m\x7f\xff", log_quote("x\ny\"z\\"));
 }
 
-static void test_one_line(void **state)
+TEST(test_one_line)
 {
-	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
 	catch_stderr(log_evil);
 	assert_ptr_equal(strchr(caught, '\n'), caught + strlen(caught) - 1); /* one newline, the last byte */
@@ -114,9 +104,8 @@ static void log_levels(void)
 	log_event(LOG_WARNING, "shown", "%s", "");
 }
 
-static void test_levels(void **state)
+TEST(test_levels)
 {
-	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_NOTICE, "serve");
 	catch_stderr(log_levels);
 	assert_null(strstr(caught, "hidden"));
@@ -134,16 +123,15 @@ static void log_long(void)
 	log_event(LOG_INFO, "long", "text=%s", text);
 }
 
-static void test_long(void **state)
+TEST(test_long)
 {
-	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
 	catch_stderr(log_long);
 	assert_in_range(strlen(caught), 1000, 4096);
 	assert_ptr_equal(strchr(caught, '\n'), caught + strlen(caught) - 1);
 }
 
-static void test_quote(void **state)
+TEST(test_quote)
 {
 	static const struct {
 		const char *value, *quoted;
@@ -155,7 +143,6 @@ static void test_quote(void **state)
 	char text[3000];
 	const char *quoted, *first = log_quote("first");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_string_equal(log_quote(cases[i].value), cases[i].quoted);
 	assert_string_equal(first, "first"); /* still valid after ten further calls */
@@ -171,14 +158,13 @@ static void test_quote(void **state)
 /* If nobody reads the pipe, one line waits, later lines are dropped at once, and their number is logged when the pipe is read
  * again.
  */
-static void test_nobody_reads(void **state)
+TEST(test_nobody_reads)
 {
 	int pipes[2], saved = dup(STDERR_FILENO), n_lines = 3000;
 	double from, took;
 	size_t whole = 0;
 	ssize_t n;
 
-	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
 	assert_int_equal(pipe(pipes), 0);
 	dup2(pipes[1], STDERR_FILENO);
@@ -203,15 +189,4 @@ static void test_nobody_reads(void **state)
 	snprintf(caught, sizeof(caught), "log-lost lines=%zu\n", n_lines + 2 - whole);
 	assert_non_null(strstr(last, caught));
 	assert_non_null(strstr(last, "again\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),	     cmocka_unit_test(test_journal), cmocka_unit_test(test_one_line),
-		cmocka_unit_test(test_levels),	     cmocka_unit_test(test_long),    cmocka_unit_test(test_quote),
-		cmocka_unit_test(test_nobody_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of every length are reversed, whatever part of them the loop of words covers; their neighbours stay. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "node/base/mirror.h"
+#include "tests/test.h"
 
 #define MOST 41
 
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
-	(void)state;
 	for (size_t n = 0; n <= MOST; n++) {
 		uint16_t row[MOST + 2];
 
@@ -26,11 +20,4 @@ static void test_lengths(void **state)
 			assert_int_equal(row[i], (uint16_t)(1657 * (from + 1)));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The known word that a mistyped one is most similar to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "node/base/nearest.h"
+#include "tests/test.h"
 
 static void near(const char *word, const char *const *list, const char *expected)
 {
@@ -22,11 +17,10 @@ static void near(const char *word, const char *const *list, const char *expected
 }
 
 /* Neighbours in the wrong order are one mistake, so that a word that lacks a letter is not nearer. */
-static void test_swapped(void **state)
+TEST(test_swapped)
 {
 	static const char *const protocols[] = {"dbt-osem", "dbt-bp", "dbt-fbp", "pet-osem", NULL};
 
-	(void)state;
 	near("dbt-fpb", protocols, "dbt-fbp");
 	near("dbt-bfp", protocols, "dbt-fbp");
 	near("dbt-pb", protocols, "dbt-bp");
@@ -34,32 +28,22 @@ static void test_swapped(void **state)
 }
 
 /* Among equally similar words the first of the same length is taken, whatever its place; else the first. */
-static void test_equal(void **state)
+TEST(test_equal)
 {
 	static const char *const first[] = {"abcd", "abd", "abe", NULL}, *const last[] = {"ab", "abcde", NULL};
 
-	(void)state;
 	near("abc", (const char *const[]){"abcd", "abd", NULL}, "abd");
 	near("abc", first, "abd");
 	near("abcd", last, "abcde");
 	near("abd", (const char *const[]){"abcd", "abxd", NULL}, "abcd");
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
 	static const char *const list[] = {"list", "show", NULL};
 
-	(void)state;
 	near("no-such-command", list, NULL);
 	near("xyzw", list, NULL);
 	near("lsit", list, "list");
 	near("a word of more than thirty-one letters", list, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_swapped), cmocka_unit_test(test_equal),
-					   cmocka_unit_test(test_none)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the progress bar: no output without a terminal; one line, redrawn, on a terminal; Ctrl-C sets the monitor's flag. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "node/base/progress.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 static char caught[8192];
 
@@ -51,11 +43,10 @@ static void draw(int fd, int from, bool wanted, int patience)
 	}
 }
 
-static void test_silent(void **state)
+TEST(test_silent)
 {
 	int pipes[2];
 
-	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	draw(pipes[1], pipes[0], true, 100);
 	assert_string_equal(caught, "");
@@ -63,13 +54,12 @@ static void test_silent(void **state)
 	close(pipes[1]);
 }
 
-static void test_terminal(void **state)
+TEST(test_terminal)
 {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
 	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
 	size_t lines = 0;
 
-	(void)state;
 	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
 		skip_because("no pseudoterminal");
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
@@ -92,11 +82,10 @@ static void test_terminal(void **state)
 	close(master);
 }
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
 	struct progress p;
 
-	(void)state;
 	progress_start(&p, false);
 	assert_false(monitor_cancelled(&p.monitor));
 	raise(SIGINT);
@@ -107,15 +96,4 @@ static void test_cancel(void **state)
 	raise(SIGTERM);
 	assert_true(monitor_cancelled(&p.monitor));
 	progress_stop(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_cancel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever strangers do, what is told of them is bounded, and nothing goes uncounted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "node/base/refusal_log.h"
+#include "tests/test.h"
 
 struct told {
 	int messages, nameless;
@@ -36,7 +30,7 @@ static struct in6_addr sender_of(int i)
 	return a;
 }
 
-static void one_sender(void **state)
+TEST(one_sender)
 {
 	struct in6_addr s = sender_of(1), other = sender_of(2);
 	struct refusal_log *a = NULL;
@@ -44,7 +38,6 @@ static void one_sender(void **state)
 	struct err err = {0};
 	int told = 0;
 
-	(void)state;
 	assert_int_equal(refusal_log_create(&a, &err), 0);
 	for (int i = 0; i < 1000; i++)
 		told += refusal_log_may_write(a, &s, i % 4 ? REFUSAL_REJECTED : REFUSAL_SILENT, 100 + 0.01 * i);
@@ -66,14 +59,13 @@ static void one_sender(void **state)
 }
 
 /* Every minute some thousands, each a few times. */
-static void many_senders(void **state)
+TEST(many_senders)
 {
 	struct refusal_log *a = NULL;
 	struct told t = {0};
 	struct err err = {0};
 	unsigned long noted = 0, told = 0;
 
-	(void)state;
 	assert_int_equal(refusal_log_create(&a, &err), 0);
 	for (int minute = 0; minute < 5; minute++) {
 		for (int i = 0; i < 12000; i++) {
@@ -92,14 +84,4 @@ static void many_senders(void **state)
 	assert_in_range(t.nameless, 1, 6);
 	assert_int_equal(told + t.count[REFUSAL_REJECTED], noted);
 	refusal_log_free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_sender),
-		cmocka_unit_test(many_senders),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

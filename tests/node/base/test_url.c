@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which URLs are accepted, and what is read from them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/base/url.h"
+#include "tests/test.h"
 
-static void test_accepted(void **state)
+TEST(test_accepted)
 {
 	static const struct {
 		const char *text, *host;
@@ -27,7 +21,6 @@ static void test_accepted(void **state)
 		{"http://127.0.0.1.example.org", "127.0.0.1.example.org", false, false, 80},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct url url;
 
@@ -39,7 +32,7 @@ static void test_accepted(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -68,7 +61,6 @@ static void test_refused(void **state)
 	struct err err = {0};
 	struct url url;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (url_parse(texts[i], &url, NULL) != -EINVAL)
 			fail_msg("accepted: %s", texts[i]);
@@ -81,11 +73,4 @@ static void test_refused(void **state)
 	assert_null(strstr(err.msg, "geheim"));
 	assert_int_equal(url_parse("https://user:ge/heim@host/", &url, &err), -EINVAL);
 	assert_null(strstr(err.msg, "heim"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection between node and pilot over a socket pair: who is let in, and what happens when the other end misbehaves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <openssl/pem.h>
@@ -17,12 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "kernels/clock.h"
 #include "node/base/folder.h"
 #include "node/cluster/link.h"
 #include "node/cluster/token.h"
+#include "tests/test.h"
 
 struct place {
 	char spool[64], secret[PILOT_SECRET_SIZE];
@@ -110,7 +102,7 @@ static struct wire_message receive(struct link *from, struct link *to)
 	return m;
 }
 
-static void test_messages(void **state)
+TEST(test_messages, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct wire_message m = {.kind = WIRE_END, .text = "enough"}, back;
@@ -130,7 +122,7 @@ static void test_messages(void **state)
 }
 
 /* More than the socket holds: the sender keeps it until the other end reads. */
-static void test_data(void **state)
+TEST(test_data, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	size_t n = WIRE_DATA_MAX, got_bytes = 0, n_got;
@@ -161,7 +153,7 @@ static void test_data(void **state)
 }
 
 /* A token that was used is refused with that reason, and the pilot learns it. */
-static void test_replayed(void **state)
+TEST(test_replayed, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct wire_message m = {.kind = WIRE_REFUSED}, back;
@@ -187,7 +179,7 @@ static void test_replayed(void **state)
 	connect_well(p, 6);
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char other[PILOT_SECRET_SIZE];
@@ -208,7 +200,7 @@ static void test_strangers(void **state)
 }
 
 /* A peer that says nothing, one that speaks no TLS, one that closes. */
-static void test_no_handshake(void **state)
+TEST(test_no_handshake, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -228,7 +220,7 @@ static void test_no_handshake(void **state)
 }
 
 /* A peer that connects and is silent: nothing can be sent to it, and nobody waits for it. */
-static void test_silent(void **state)
+TEST(test_silent, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -244,7 +236,7 @@ static void test_silent(void **state)
 }
 
 /* The other end disappears in a message. */
-static void test_cut(void **state)
+TEST(test_cut, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	static uint8_t bytes[WIRE_DATA_MAX];
@@ -303,7 +295,7 @@ static struct tls_context *open_tls(const char *own, const char *trusted, bool n
 }
 
 /* With certificates the token is still required, once. */
-static void test_certified(void **state)
+TEST(test_certified, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char node_path[100], pilot_path[100], other[PILOT_SECRET_SIZE];
@@ -346,7 +338,7 @@ static void test_certified(void **state)
 }
 
 /* Certificates that the other end does not trust, and one end without. */
-static void test_not_certified(void **state)
+TEST(test_not_certified, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char node_path[100], pilot_path[100], stranger_path[100];
@@ -397,7 +389,7 @@ static void shake_hands(SSL *server, SSL *client, int fd[2])
 }
 
 /* A proof belongs to one connection, one identity and one secret. */
-static void test_proof(void **state)
+TEST(test_proof, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char node_path[100], pilot_path[100], proof[2][TOKEN_PROOF_SIZE], other[TOKEN_PROOF_SIZE], secret[PILOT_SECRET_SIZE];
@@ -427,7 +419,7 @@ static void test_proof(void **state)
 	assert_string_not_equal(proof[0], proof[1]);
 }
 
-static void test_dial(void **state)
+TEST(test_dial, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct link *l = NULL;
@@ -439,23 +431,4 @@ static void test_dial(void **state)
 	assert_non_null(strstr(err.msg, "127.0.0.1:1"));
 	assert_null(l);
 	assert_true(clock_seconds() - begun < 60);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_messages, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_data, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_replayed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_handshake, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dial, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_certified, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_certified, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_proof, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a pilot: that of a killed one is removed with its files, that of a running one and those of others stay. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/cluster/pilot_folder.h"
+#include "tests/test.h"
 
 static void put_file(const char *folder)
 {
@@ -26,13 +19,12 @@ static void put_file(const char *folder)
 	fclose(f);
 }
 
-static void test_folders(void **state)
+TEST(test_folders)
 {
 	char tmp[] = "/tmp/tomonode-test-XXXXXX", first[400], second[400], third[400], other[64];
 	struct err err;
 	int fd[3];
 
-	(void)state;
 	assert_non_null(mkdtemp(tmp));
 	snprintf(other, sizeof(other), "%s/tomonode-other", tmp);
 	assert_int_equal(mkdir(other, 0700), 0);
@@ -56,11 +48,4 @@ static void test_folders(void **state)
 	assert_int_equal(rmdir(other), 0);
 	assert_int_equal(rmdir(tmp), 0); /* nothing else is left */
 	assert_true(pilot_folder_create("/nowhere", first, sizeof(first), &err) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files over a link: as sent, continued where they ended, and refused where they do not fit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/folder.h"
 #include "node/cluster/transfer.h"
+#include "tests/test.h"
 
 #define FILES 3
 
@@ -147,7 +139,7 @@ static void check_files(const struct place *p)
 	}
 }
 
-static void test_resume(void **state)
+TEST(test_resume, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t *offsets;
@@ -176,7 +168,7 @@ static void test_resume(void **state)
 	free(offsets);
 }
 
-static void test_refused(void **state)
+TEST(test_refused, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	const int64_t none[FILES] = {0};
@@ -208,14 +200,4 @@ static void test_refused(void **state)
 	assert_int_equal(ret, -EBADMSG);
 	assert_non_null(strstr(err.msg, "too short"));
 	transfer_out_end(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

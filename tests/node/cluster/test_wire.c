@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between node and pilot: every kind comes back as it was sent, and nothing else is accepted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 
-#include <cmocka.h>
-
 #include "node/cluster/pilot_case.h"
 #include "node/cluster/wire.h"
+#include "tests/test.h"
 
 static int decode(enum wire_kind kind, const char *text, struct wire_message *ret, struct err *err)
 {
@@ -21,14 +13,13 @@ static int decode(enum wire_kind kind, const char *text, struct wire_message *re
 	return wire_decode(kind, text, strlen(text), ret, err);
 }
 
-static void test_head(void **state)
+TEST(test_head)
 {
 	uint8_t head[WIRE_HEAD], wrong[WIRE_HEAD] = {0, 0, 0, 1, 0, 99};
 	enum wire_kind kind;
 	struct err err = {0};
 	size_t n;
 
-	(void)state;
 	for (enum wire_kind k = WIRE_HELLO; k < WIRE_KINDS; k++) {
 		wire_put_head(k, wire_limit(k), head);
 		assert_int_equal(wire_get_head(head, &kind, &n, &err), 0);
@@ -41,7 +32,7 @@ static void test_head(void **state)
 	assert_non_null(strstr(err.msg, "unknown kind 99"));
 }
 
-static void test_every_kind(void **state)
+TEST(test_every_kind)
 {
 	int64_t offsets[] = {0, 1, 1ll << 40};
 	struct wire_message m = {.wire = WIRE_VERSION,
@@ -68,7 +59,6 @@ static void test_every_kind(void **state)
 	char *text, *again;
 	size_t n;
 
-	(void)state;
 	for (enum wire_kind k = WIRE_HELLO; k < WIRE_KINDS; k++) {
 		if (k == WIRE_DATA)
 			continue;
@@ -91,7 +81,7 @@ static void test_every_kind(void **state)
 	json_decref(m.body);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct {
 		enum wire_kind kind;
@@ -115,7 +105,6 @@ static void test_refused(void **state)
 	struct wire_message m;
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(decode(wrong[i].kind, wrong[i].text, &m, &err), -EBADMSG);
 		if (!strstr(err.msg, wrong[i].why))
@@ -124,12 +113,11 @@ static void test_refused(void **state)
 }
 
 /* A pilot of another version is refused with that reason, so its HELLO must be readable, whatever else is in it. */
-static void test_other_version(void **state)
+TEST(test_other_version)
 {
 	struct wire_message m;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":9,\"version\":\"2.0 (def)\",\"new\":[1]}", &m, &err), 0);
 	assert_int_equal(m.wire, 9);
 	assert_string_equal(m.version, "2.0 (def)");
@@ -162,13 +150,12 @@ static void fill_case(struct pilot_case *c)
 				 .n_flatfields = 1};
 }
 
-static void test_case(void **state)
+TEST(test_case)
 {
 	struct pilot_case c, back;
 	uint64_t bytes;
 	json_t *body;
 
-	(void)state;
 	fill_case(&c);
 	body = pilot_case_encode(&c);
 	assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), 0);
@@ -193,14 +180,13 @@ static void test_case(void **state)
 }
 
 /* No name leads out of the folder. */
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const char *const wrong[] = {"flatfields/../x",	"flatfields/0/.x", "flatfields/0/a/b",
 					    "/etc/passwd",	"flatfields/0/",   "x",
 					    "flatfields/0/a b", "flatfields/x/a",  "instances/a"};
 	struct pilot_case c, back;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		json_t *body;
 
@@ -218,7 +204,7 @@ static void add_object(json_t *detail, const char *file, json_int_t bytes)
 			      json_pack("{s:s,s:I,s:s}", "file", file, "bytes", bytes, "digest", "aa"));
 }
 
-static void test_objects(void **state)
+TEST(test_objects)
 {
 	static const char *const wrong[] = {"outbox/33/b.dcm", "outbox/3/../4/b.dcm", "outbox/3/",	"outbox/3/.b",
 					    "outbox/3/b/c",    "outbox/3/b.part",     "outbox/3/a.dcm", "instances/b.dcm"};
@@ -227,7 +213,6 @@ static void test_objects(void **state)
 	uint64_t bytes;
 	char file[40];
 
-	(void)state;
 	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
 	add_object(detail, "outbox/3/a.dcm", 4);
 	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), 1);
@@ -252,15 +237,4 @@ static void test_objects(void **state)
 	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "a result of 16385 objects"));
 	json_decref(detail);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head),	      cmocka_unit_test(test_every_kind), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_other_version), cmocka_unit_test(test_case),	 cmocka_unit_test(test_names),
-		cmocka_unit_test(test_objects),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

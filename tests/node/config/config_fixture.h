@@ -3,15 +3,8 @@
 #ifndef TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
 #define TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "node/config/config.h"
+#include "tests/test.h"
 
 struct problems {
 	size_t n;

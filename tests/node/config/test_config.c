@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every kind of protocol, overlay, --set, descriptions, patterns. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "node/config/config_table.h"
@@ -10,8 +8,9 @@
 #include "node/config/kind.h"
 #include "node/config/route.h"
 #include "tests/node/config/config_fixture.h"
+#include "tests/test.h"
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
 	struct config *c = NULL;
 	struct node_conf table;
@@ -19,7 +18,6 @@ static void test_defaults(void **state)
 	const struct protocol_conf *p;
 	const struct profile_conf *f;
 
-	(void)state;
 	setenv("TOMONODE_SPOOL", "/spool", 1);
 	assert_int_equal(config_load(NULL, NULL, NULL, &c, &err), 0);
 	config_value_defaults(&config_sections[SECTION_NODE], &table);
@@ -77,7 +75,7 @@ static void test_defaults(void **state)
 	config_free(c);
 }
 
-static void test_executor(void **state)
+TEST(test_executor)
 {
 	static const struct {
 		const char *text;
@@ -91,7 +89,6 @@ static void test_executor(void **state)
 		 EXECUTOR_LOCAL | EXECUTOR_SLURM},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct config *c = good(all[i].text);
 
@@ -103,7 +100,7 @@ static void test_executor(void **state)
 }
 
 /* The words may be in any order; the text of a protocol has them in one. */
-static void test_corrections(void **state)
+TEST(test_corrections)
 {
 	static const struct {
 		const char *text, *shown;
@@ -122,7 +119,6 @@ static void test_corrections(void **state)
 		 PET_CORRECT_RANDOMS | PET_CORRECT_DEAD_TIME},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		char text[256], shown[1024];
 		struct config *c;
@@ -143,7 +139,7 @@ static void test_corrections(void **state)
 }
 
 /* There is an embedded protocol for each algorithm; keys that it does not set have their defaults. */
-static void test_protocols(void **state)
+TEST(test_protocols)
 {
 	static const struct {
 		const char *name;
@@ -156,7 +152,6 @@ static void test_protocols(void **state)
 	};
 	struct config *c = good("");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		const struct protocol_conf *p = config_protocol(c, all[i].name);
 
@@ -170,7 +165,7 @@ static void test_protocols(void **state)
 }
 
 /* Protocols of PET; a protocol accepts only the keys of its kind. */
-static void test_pet(void **state)
+TEST(test_pet)
 {
 	static const char *const sets[] = {
 		"algorithm=bsrem",    "iterations=6",	    "subsets=14",	"matrix=128",	  "voxel=4",
@@ -204,7 +199,6 @@ static void test_pet(void **state)
 	struct err err = {0};
 	char text[1000];
 
-	(void)state;
 	assert_int_equal(config_protocol(c, "dbt-osem")->kind, KIND_DBT);
 	assert_int_equal(config_protocol(c, "pet-mlem")->kind, KIND_PET);
 	assert_int_equal(config_protocol(c, "pet-mlem")->pet.algorithm, ALGORITHM_MLEM);
@@ -260,7 +254,7 @@ static struct config defaults(void)
 	return counts;
 }
 
-static void test_scanners(void **state)
+TEST(test_scanners)
 {
 	struct config *c =
 		good("scanners = ( { name = \"mine\"; manufacturer = \"GE *\"; model = \"*Discovery STE*\"; serial = \"7\";"
@@ -268,7 +262,6 @@ static void test_scanners(void **state)
 		     " span = 2; max_difference = 23; calibration = 12.5; }, { name = \"small\"; angles = 24; } );");
 	const struct scanner_conf *s = config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "");
 
-	(void)state;
 	assert_int_equal(c->n_scanners, defaults().n_scanners + 1);
 	assert_string_equal(s->name, "ge-discovery-ste");
 	assert_true(s->scanner.rings == 24 && s->scanner.ring_spacing == 6.54 && s->scanner.radius == 443.1);
@@ -291,11 +284,10 @@ static void test_scanners(void **state)
 	config_free(c);
 }
 
-static void test_overlay(void **state)
+TEST(test_overlay)
 {
 	struct config *c;
 
-	(void)state;
 	c = good("node = { port = 104; bind = \"0.0.0.0\"; };\n"
 		 "protocols = ( { name = \"dbt-osem\"; voxel = 0.5; }, { name = \"mine\"; iterations = 2; tile = \"88x56\"; },\n"
 		 " { name = \"dbt-osem-full\"; iterations = 3; } );\n"
@@ -352,7 +344,7 @@ static void test_overlay(void **state)
 }
 
 /* A written profile is read again with the same values: those of the program, and one with every kind of key. */
-static void test_write_profile(void **state)
+TEST(test_write_profile)
 {
 	struct config *c = good(
 		"profiles = ( { name = \"every\"; manufacturer = \"A*\"; serial = \"7\"; axis_height = -1.6; "
@@ -363,7 +355,6 @@ static void test_write_profile(void **state)
 		"15; "
 		"geometry_source = \"calibrated\"; calibration_date = \"2026-05-31\"; calibration_rms = 0.05; } );");
 
-	(void)state;
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		char text[4096], was[1024], is[1024];
 		struct config *again;
@@ -386,7 +377,7 @@ static void test_write_profile(void **state)
 	config_free(c);
 }
 
-static void test_set_round_trip(void **state)
+TEST(test_set_round_trip)
 {
 	static const char *const sets[] = {
 		"algorithm=mlem",      "iterations=7",	    "subsets=5",	   "voxel=0.085",
@@ -440,7 +431,6 @@ static void test_set_round_trip(void **state)
 	char text[1000], words[1000];
 	size_t n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		assert_int_equal(config_set(&p, sets[i], &err), 0);
 	assert_int_equal(p.dbt.memory_limit, 1610612736);
@@ -511,14 +501,13 @@ static void test_set_round_trip(void **state)
 	config_free(c);
 }
 
-static void test_reals_read_back(void **state)
+TEST(test_reals_read_back)
 {
 	const struct config_key *key = config_key_find(kind_dbt.protocols, "voxel");
 	static const double values[] = {0.1, 1.0 / 3, 0.34, 0.02, 5, 4.9999999999999991, 0.085};
 	struct protocol_conf p, q;
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		p.dbt.voxel = values[i];
 		config_value_format(key, &p, text, sizeof(text));
@@ -527,12 +516,11 @@ static void test_reals_read_back(void **state)
 	}
 }
 
-static void test_spool_place(void **state)
+TEST(test_spool_place)
 {
 	const uid_t user = geteuid();
 	struct config *c;
 
-	(void)state;
 	setenv("TOMONODE_SPOOL", "/a/b", 1);
 	c = good("");
 	assert_string_equal(c->node.spool, "/a/b");
@@ -559,14 +547,13 @@ static void test_spool_place(void **state)
 	assert_int_equal(seteuid(user), 0);
 }
 
-static void test_patterns(void **state)
+TEST(test_patterns)
 {
 	struct config *c = good("profiles = ( { name = \"w\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; "
 				"support = 0.5; pitch = 0.1; },\n"
 				"{ name = \"w2\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; support = 0.5; "
 				"pitch = 0.1; } );");
 
-	(void)state;
 	assert_string_equal(config_profile(c, "ACME", "x", "")->name, "w2"); /* equal scores: the later one */
 	assert_string_equal(config_profile(c, "acme inc", "", "")->name, "w2");
 	assert_null(config_profile(c, "cme", "", ""));
@@ -575,17 +562,9 @@ static void test_patterns(void **state)
 	config_free(c);
 }
 
-int main(void)
+static int set_spool(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),	cmocka_unit_test(test_pet),
-		cmocka_unit_test(test_scanners),	cmocka_unit_test(test_overlay),
-		cmocka_unit_test(test_write_profile),	cmocka_unit_test(test_set_round_trip),
-		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
-		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
-		cmocka_unit_test(test_executor),	cmocka_unit_test(test_corrections),
-	};
-
-	setenv("TOMONODE_SPOOL", "/spool", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
+
+TESTS_SETUP(set_spool, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test peers and listeners, and the warnings about risky ones. */
-#include <stdlib.h>
 
 #include "tests/node/config/config_fixture.h"
+#include "tests/test.h"
 
 static void count(void *ctx, const char *warning)
 {
@@ -20,11 +20,10 @@ static int warnings(const char *text)
 	return n;
 }
 
-static void test_allow_list(void **state)
+TEST(test_allow_list)
 {
 	struct config *c;
 
-	(void)state;
 	c = good("node = { bind = \"::1\"; };");
 	assert_false(c->node.require_known_peer);
 	config_free(c);
@@ -45,7 +44,7 @@ static void test_allow_list(void **state)
 			 1); /* negative values cannot be stored */
 }
 
-static void test_listeners(void **state)
+TEST(test_listeners)
 {
 	struct listener_conf list[LISTENERS_MAX];
 	struct config *c =
@@ -54,7 +53,6 @@ static void test_listeners(void **state)
 		     "listeners = ( { name = \"t\"; }, { name = \"o\"; bind = \"10.0.0.1\"; port = 104; certificate = \"/d\"; "
 		     "client_certificate = \"none\"; }, { name = \"p\"; port = 105; authorities = \"/b\"; } );");
 
-	(void)state;
 	assert_int_equal(config_listeners(c, list), 4);
 	assert_string_equal(list[0].name, "node");
 	assert_false(list[0].tls);
@@ -92,13 +90,9 @@ static void test_listeners(void **state)
 	config_free(c);
 }
 
-int main(void)
+static int set_spool(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allow_list),
-		cmocka_unit_test(test_listeners),
-	};
-
-	setenv("TOMONODE_SPOOL", "/spool", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
+
+TESTS_SETUP(set_spool, NULL);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the configuration path that is derived from the path of the program. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "node/config/config_path.h"
+#include "tests/test.h"
 
 static void check(const char *program, const char *first, const char *second)
 {
@@ -27,9 +21,8 @@ static void check(const char *program, const char *first, const char *second)
 	}
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
-	(void)state;
 	check("/usr/bin/tomonode", "/usr/etc/tomonode/tomonode.conf", "/etc/tomonode/tomonode.conf");
 	check("/stage/usr/bin/tomonode", "/stage/usr/etc/tomonode/tomonode.conf", "/stage/etc/tomonode/tomonode.conf");
 	check("/usr/local/bin/tomonode", "/usr/local/etc/tomonode/tomonode.conf", NULL);
@@ -38,9 +31,8 @@ static void test_places(void **state)
 	check("/opt/usr/libexec/tomonode", "/opt/usr/etc/tomonode/tomonode.conf", NULL);
 }
 
-static void test_of_no_installation(void **state)
+TEST(test_of_no_installation)
 {
-	(void)state;
 	check("/srv/me/tomonode/build/release/tomonode", NULL, NULL);
 	check("/opt/cabin/tomonode", NULL, NULL);
 	check("/tomonode", NULL, NULL);
@@ -48,26 +40,14 @@ static void test_of_no_installation(void **state)
 	check("", NULL, NULL);
 }
 
-static void test_named(void **state)
+TEST(test_named)
 {
 	char buffer[CONFIG_PATH_BUFFER];
 
-	(void)state;
 	setenv("TOMONODE_CONF", "/some/node.conf", 1);
 	assert_string_equal(config_path_default(buffer), "/some/node.conf");
 	setenv("TOMONODE_CONF", "", 1);
 	assert_null(config_path_default(buffer));
 	unsetenv("TOMONODE_CONF"); /* the test program is in its build folder: no installation */
 	assert_null(config_path_default(buffer));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_of_no_installation),
-		cmocka_unit_test(test_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

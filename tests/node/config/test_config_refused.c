@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test configurations that are refused: every kind of problem with its line, texts that are too long, includes. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/node/config/config_fixture.h"
+#include "tests/test.h"
 
 /* Check that the text has exactly one problem, which begins with `start` and contains `part`. */
 static void bad(const char *text, const char *start, const char *part)
@@ -24,7 +23,7 @@ static void bad(const char *text, const char *start, const char *part)
 	assert_non_null(strstr(err.msg, start));
 }
 
-static void test_bad_values(void **state)
+TEST(test_bad_values)
 {
 	static const struct {
 		const char *text, *start, *part;
@@ -247,18 +246,16 @@ static void test_bad_values(void **state)
 		 "t.conf:1: key 'angle_tag' of profile 'victre'", "0018,1531"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		bad(cases[i].text, cases[i].start, cases[i].part);
 }
 
-static void test_all_problems(void **state)
+TEST(test_all_problems)
 {
 	static struct problems p;
 	struct config *c = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(config_parse("node = {\n port = 0x1ffff;\n aet = 5;\n bogus = 1;\n};\nprotocols = (\n { name = \"p\"; "
 				      "voxel = -1.0; }\n);\n",
 				      "t.conf", keep, &p, &c, &err),
@@ -273,13 +270,12 @@ static void test_all_problems(void **state)
 }
 
 /* A misspelt key does not hide a misspelt name, and an entry that is invalid is not reported as missing, too. */
-static void test_names_beside_problems(void **state)
+TEST(test_names_beside_problems)
 {
 	static struct problems p;
 	struct config *c = NULL;
 	struct err err = {0};
 
-	(void)state;
 	memset(&p, 0, sizeof(p));
 	assert_int_equal(
 		config_parse("node = { bogus = 1; };\n"
@@ -304,12 +300,11 @@ static void test_names_beside_problems(void **state)
 }
 
 /* libconfig drops the upper bits of integers without the suffix L: 10000000000 was 1410065408, 4294967297 port 1. */
-static void test_large_integers(void **state)
+TEST(test_large_integers)
 {
 	struct config *c = NULL;
 	struct err err = {0};
 
-	(void)state;
 	bad("node = { port = 4294967297; };", "t.conf:1: key 'port' of node: 4294967297; allowed", "65535");
 	bad("node = { port = -4294967295; };", "t.conf:1: key 'port' of node: -4294967295; allowed", "65535");
 	bad("node = { port = 0x100000001; };", "t.conf:1: key 'port' of node: 4294967297; allowed", "65535");
@@ -330,11 +325,10 @@ static void test_large_integers(void **state)
 	config_free(c);
 }
 
-static void test_long_texts(void **state)
+TEST(test_long_texts)
 {
 	char text[4096], name[1200];
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	snprintf(text, sizeof(text), "node = { spool = \"/%s\"; };", name);
@@ -365,7 +359,7 @@ static void write_file(const char *name, const char *text)
 #define WEB(more) "destinations = ( { name = \"pacs\"; kind = \"stow\"; " more " } );"
 #define HTTPS "url = \"https://pacs.example.org/dicom-web\"; authorities = \"/ca\"; "
 
-static void test_destination_kinds(void **state)
+TEST(test_destination_kinds)
 {
 	static const struct {
 		const char *text, *start, *part;
@@ -392,7 +386,6 @@ static void test_destination_kinds(void **state)
 	};
 	struct config *c;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		bad(cases[i].text, cases[i].start, cases[i].part);
 	c = good(WEB(HTTPS "credentials = \"/t\"; answer_timeout = 7;"));
@@ -422,13 +415,12 @@ static void bad_file(const char *name, const char *part)
 		fail_msg("%zu problems, first: %s\nwanted: %s", p.n, p.text[0], part);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
 	struct config *c = NULL;
 	struct err err = {0};
 	char path[256], name[512], *text = NULL;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	write_file("main.conf",
 		   "node = { port = 104; };\n@include \"more.conf\" # why not\npeers = ( { name = \"late\"; aet = \"L\"; } );\n");
@@ -486,15 +478,9 @@ static void test_files(void **state)
 	rmdir(folder);
 }
 
-int main(void)
+static int set_spool(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_values),     cmocka_unit_test(test_destination_kinds),
-		cmocka_unit_test(test_all_problems),   cmocka_unit_test(test_names_beside_problems),
-		cmocka_unit_test(test_large_integers), cmocka_unit_test(test_long_texts),
-		cmocka_unit_test(test_files),
-	};
-
-	setenv("TOMONODE_SPOOL", "/spool", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
+
+TESTS_SETUP(set_spool, NULL);

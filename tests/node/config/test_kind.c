@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the tables of all kinds of cases: complete, with distinct names; a table with an empty member is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/config/config.h"
 #include "node/config/kind.h"
+#include "tests/test.h"
 
-static void whole(void **state)
+TEST(whole)
 {
 	struct err err = {0};
 
-	(void)state;
 	for (int i = 0; i < KIND_COUNT; i++) {
 		const struct kind *k = kind_of((enum case_kind)i);
 
@@ -34,7 +27,7 @@ static void whole(void **state)
 	assert_null(kind_with(&config_sections[SECTION_ROUTES]));
 }
 
-static void empty_slots(void **state)
+TEST(empty_slots)
 {
 	static const struct {
 		size_t at, size;
@@ -51,7 +44,6 @@ static void empty_slots(void **state)
 	};
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
 		struct kind k = kind_pet;
 
@@ -69,9 +61,8 @@ static bool (*const takes[KIND_COUNT])(enum algorithm a) = {
 
 /* The choices of the key `algorithm` are the names of those algorithms (recon/core/algorithm.h) that the kind's session accepts.
  */
-static void algorithms(void **state)
+TEST(algorithms)
 {
-	(void)state;
 	for (int i = 0; i < KIND_COUNT; i++) {
 		const struct kind *k = kind_of((enum case_kind)i);
 		const struct key_choice *c = config_key_find(k->protocols, "algorithm")->choices;
@@ -81,11 +72,4 @@ static void algorithms(void **state)
 			assert_true(takes[i]((enum algorithm)c->value));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(empty_slots), cmocka_unit_test(algorithms)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns, and which results of a case follow from the routes that it takes. */
 #include "tests/node/config/config_fixture.h"
+#include "tests/test.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/config/route.h"
 
@@ -12,7 +11,7 @@
 	"destinations = ( { name = \"pacs\"; fallback = \"spare\"; }, { name = \"ws\"; aet = \"W\"; host = \"h\"; }, "           \
 	"{ name = \"spare\"; aet = \"S\"; host = \"h\"; } );\n"
 
-static void patterns(void **state)
+TEST(patterns)
 {
 	static const struct {
 		const char *one, *other;
@@ -29,7 +28,6 @@ static void patterns(void **state)
 	};
 	char text[80];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (pattern_covers(cases[i].one, cases[i].other) != cases[i].covers ||
 		    pattern_meets(cases[i].one, cases[i].other) != cases[i].meets ||
@@ -72,7 +70,7 @@ static const char *results(const struct config *c, struct route_facts f)
 	return text;
 }
 
-static void results_of_a_case(void **state)
+TEST(results_of_a_case)
 {
 	struct config *c = good(
 		DESTINATIONS
@@ -85,7 +83,6 @@ static void results_of_a_case(void **state)
 		"{ name = \"last\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"ws\" ]; },\n"
 		"{ name = \"pet\"; kind = \"pet\"; protocols = [ \"pet-mlem\" ]; destinations = [ \"pacs\" ]; } );");
 
-	(void)state;
 	/* a protocol of two routes is one result with the destinations of both; the first without `continue` ends the list */
 	assert_string_equal(results(c, facts("dbt", "MG1", "LMLO", "DBT Screening")),
 			    "screening/dbt-osem>pacs screening/dbt-fbp>pacs,ws left/dbt-mlem>ws,pacs ");
@@ -109,11 +106,10 @@ static void results_of_a_case(void **state)
 }
 
 /* Each key is compared with its own value, and written by its name. */
-static void each_fact(void **state)
+TEST(each_fact)
 {
 	char text[1000], shown[600], expected[80];
 
-	(void)state;
 	for (int i = 0; i < ROUTE_FACTS; i++) {
 		struct route_facts f = {.kind = "dbt"};
 		struct config *c;
@@ -153,12 +149,11 @@ static const char *never(const char *first, const char *last)
 	return why;
 }
 
-static void unreachable(void **state)
+TEST(unreachable)
 {
 	struct config *c;
 	char why[400];
 
-	(void)state;
 	assert_string_equal(never("", "view = \"L*\";"), "route first before it takes every dbt case from any sender");
 	assert_string_equal(never("view = \"*CC\";", "view = \"LCC\"; station = \"A\";"),
 			    "route first before it takes every dbt case from any sender with view \"*CC\"");
@@ -197,12 +192,11 @@ static void refused(const char *text, const char *part)
 
 #define TWIN "protocols = ( { name = \"twin\"; description = \"another name of the series\"; }, { name = \"same\"; } );\n"
 
-static void results_that_cannot_be(void **state)
+TEST(results_that_cannot_be)
 {
 	char text[4000];
 	size_t n;
 
-	(void)state;
 	refused("routes = ( { name = \"r\"; protocol = \"dbt-osem\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; "
 		"} );",
 		"key 'protocol' of route 'r' is not known, did you mean 'protocols'?");
@@ -271,13 +265,9 @@ static void results_that_cannot_be(void **state)
 		"key 'continue' of route 'r0': true, and a case that takes the following routes, too, has more than 16 results");
 }
 
-int main(void)
+static int set_spool(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patterns),    cmocka_unit_test(results_of_a_case),	 cmocka_unit_test(each_fact),
-		cmocka_unit_test(unreachable), cmocka_unit_test(results_that_cannot_be),
-	};
-
-	setenv("TOMONODE_SPOOL", "/spool", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
+
+TESTS_SETUP(set_spool, NULL);

@@ -5,6 +5,7 @@
 #include "node/base/log.h"
 #include "node/deliver/commit.h"
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #define TWO_OBJECTS                                                                                                              \
 	"{\"objects\":[{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"},"                            \
@@ -47,7 +48,7 @@ static uint16_t report(struct stage *t, const char *transaction, const struct co
 }
 
 /* An object that is listed as committed and as failed counts as failed, in either order. */
-static void in_both_lists_is_failed(void **state)
+TEST(in_both_lists_is_failed, .setup = setup, .teardown = teardown)
 {
 	static const struct commit_item orders[][3] = {{{"1.5", 0x0112}, {"1.6", 0}, {"1.5", 0}},
 						       {{"1.5", 0}, {"1.6", 0}, {"1.5", 0x0112}}};
@@ -67,7 +68,7 @@ static void in_both_lists_is_failed(void **state)
 }
 
 /* A failure in a report about an older transaction changes nothing; what it commits counts. */
-static void failure_of_an_older_request(void **state)
+TEST(failure_of_an_older_request, .setup = setup, .teardown = teardown)
 {
 	static const struct commit_item failed[] = {{"1.5", 0x0112}, {"1.6", 0x0112}}, half[] = {{"1.5", 0x0112}, {"1.6", 0}};
 	struct stage *t = *state;
@@ -113,24 +114,12 @@ static int refuse(unsigned long n)
 }
 
 /* A peer that sends refused reports without end cannot fill the log. */
-static void refused_reports_are_counted(void **state)
+TEST(refused_reports_are_counted)
 {
-	(void)state;
 	assert_int_equal(refuse(0), 0);
 	assert_int_equal(refuse(10), 10);
 	assert_non_null(strstr(lines, "commitment-report-refused job=1 destination=pacs status=0115 reason=\"no transaction\""));
 	assert_null(strstr(lines, "more="));
 	assert_int_equal(refuse(1000), 11);
 	assert_non_null(strstr(lines, "commitment-report-refused job=1 destination=pacs more=990\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(in_both_lists_is_failed, setup, teardown),
-		cmocka_unit_test_setup_teardown(failure_of_an_older_request, setup, teardown),
-		cmocka_unit_test(refused_reports_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,10 @@
 /* What a status of C-STORE, and an error of an association, mean for the delivery of an object; when a failing destination is an
  * alarm; which results are sent. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "node/base/backoff.h"
@@ -22,8 +14,9 @@
 #include "node/deliver/deliver.h"
 #include "node/deliver/destination.h"
 #include "node/deliver/outbox_check.h"
+#include "tests/test.h"
 
-static void test_status(void **state)
+TEST(test_status)
 {
 	static const struct {
 		uint16_t first, last;
@@ -37,7 +30,6 @@ static void test_status(void **state)
 		{0xfe00, 0xfe00, DELIVER_TRANSIENT},
 	};
 
-	(void)state;
 	for (uint32_t status = 0; status <= 0xffff; status++) {
 		enum deliver_outcome expected = DELIVER_TRANSIENT; /* a status that the standard does not name is tried again */
 		const char *meaning = NULL;
@@ -51,9 +43,8 @@ static void test_status(void **state)
 	}
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-	(void)state;
 	assert_int_equal(deliver_classify_error(ENOTSUP), DELIVER_PERMANENT); /* no presentation context */
 	assert_int_equal(deliver_classify_error(ETIMEDOUT), DELIVER_TRANSIENT);
 	assert_int_equal(deliver_classify_error(EACCES), DELIVER_TRANSIENT);
@@ -73,12 +64,11 @@ static bool fails(const struct destination_conf *d, const struct job_send *send,
 	return alarm;
 }
 
-static void test_alarm(void **state)
+TEST(test_alarm)
 {
 	const struct destination_conf d = {.alarm_after = 60, .alarm_rejections = 3, .retry_first = 5, .retry_cap = 40};
 	struct job_send send = {.since = 1000};
 
-	(void)state;
 	assert_false(fails(&d, &send, false, 1059));
 	assert_true(fails(&d, &send, false, 1060));
 	send.since = 0; /* the first failure */
@@ -93,7 +83,7 @@ static void test_alarm(void **state)
 }
 
 /* A result whose bytes have changed, or that is gone, is not sent; one that cannot be read now is tried again. */
-static void test_outbox(void **state)
+TEST(test_outbox)
 {
 	char spool[] = "/tmp/test_deliver.XXXXXX", folder[80], path[100], hex[1][DIGEST_SIZE];
 	struct job_object object = {.file = "outbox/a.dcm", .sop_instance = "1.2.3"};
@@ -106,7 +96,6 @@ static void test_outbox(void **state)
 	FILE *f;
 	int code, ret;
 
-	(void)state;
 	assert_non_null(mkdtemp(spool));
 	snprintf(folder, sizeof(folder), "%s/outbox", spool);
 	snprintf(path, sizeof(path), "%s/a.dcm", folder);
@@ -139,9 +128,8 @@ static void test_outbox(void **state)
 	assert_int_equal(rmdir(spool), 0);
 }
 
-static void test_backoff(void **state)
+TEST(test_backoff)
 {
-	(void)state;
 	assert_true(backoff_seconds(1, 5, 600) == 5);
 	assert_true(backoff_seconds(2, 5, 600) == 10);
 	assert_true(backoff_seconds(4, 5, 600) == 40);
@@ -149,14 +137,4 @@ static void test_backoff(void **state)
 	assert_true(backoff_seconds(1000000, 5, 600) == 600);
 	assert_true(backoff_seconds(1, 5, 2) == 2);
 	assert_true(backoff_seconds(0, 5, 600) == 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status), cmocka_unit_test(test_errors), cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_alarm),  cmocka_unit_test(test_outbox),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

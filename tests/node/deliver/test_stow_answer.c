@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the answer of a DICOMweb server means for the instance that was sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/deliver/stow_answer.h"
+#include "tests/test.h"
 
 #define UID "1.2.3"
 #define ITEM(uid, more) "{\"00081155\":{\"vr\":\"UI\",\"Value\":[\"" uid "\"]}" more "}"
@@ -18,7 +11,7 @@
 #define STORED "{" SEQUENCE("00081199", ITEM(UID, "")) "}"
 #define FAILED(code) "{" SEQUENCE("00081198", ITEM(UID, CODE("00081197", code))) "}"
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
 	static const struct {
 		int http;
@@ -98,7 +91,6 @@ static void test_answers(void **state)
 		{999, "", DELIVER_TRANSIENT, false, false, "", "HTTP 999 without a body: a status that STOW-RS does not have"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct stow_answer answer = {rows[i].http, "text/x", rows[i].body, strlen(rows[i].body)};
 		struct stow_result got;
@@ -112,13 +104,12 @@ static void test_answers(void **state)
 }
 
 /* A page of a web server, as nginx sends it for a missing client certificate, is no judgement about the object. */
-static void test_page(void **state)
+TEST(test_page)
 {
 	static const char body[] = "<html>400 No required SSL certificate was sent</html>";
 	struct stow_answer answer = {400, "text/html; charset=utf-8", body, sizeof(body) - 1};
 	struct stow_result got;
 
-	(void)state;
 	stow_classify(&answer, UID, &got);
 	assert_int_equal(got.outcome, DELIVER_TRANSIENT);
 	assert_true(got.rejected && !got.down);
@@ -126,11 +117,4 @@ static void test_page(void **state)
 	answer.content_type = "application/json";
 	stow_classify(&answer, UID, &got);
 	assert_int_equal(got.outcome, DELIVER_PERMANENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers), cmocka_unit_test(test_page)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fleet as pure logic: each case is a table of events in time, and of the actions that must follow each of them. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/fleet/fleet.h"
+#include "tests/test.h"
 
 /* Events, each a word and its arguments:
  *	seats 2 a* b	2 cases wait; pilots a (busy) and b (idle) are connected
@@ -153,7 +144,7 @@ static void play(struct bench *b, const struct step *steps, size_t n)
 }
 #define PLAY(bench, steps) play((bench), (steps), sizeof(steps) / sizeof((steps)[0]))
 
-static void test_grows_and_shrinks(void **state)
+TEST(test_grows_and_shrinks)
 {
 	static const struct step steps[] = {
 		{0, "seats 0", ""},
@@ -176,14 +167,13 @@ static void test_grows_and_shrinks(void **state)
 	};
 	struct bench b = {.limits = {0, 3, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	assert_int_equal(b.f.n, 0);
 	assert_int_equal(b.f.started, 2);
 	assert_true(b.f.queued_seconds == 6);
 }
 
-static void test_keeps_the_minimum(void **state)
+TEST(test_keeps_the_minimum)
 {
 	static const struct step steps[] = {
 		{0, "-", "submit submit"},
@@ -197,11 +187,10 @@ static void test_keeps_the_minimum(void **state)
 	};
 	struct bench b = {.limits = {2, 4, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 }
 
-static void test_smaller_maximum(void **state)
+TEST(test_smaller_maximum)
 {
 	static const struct step first[] = {
 		{0, "seats 4", "submit submit submit submit"}, {1, "list Ra Rb Pc Rd", ""}, {2, "seats 0 a* b", ""}};
@@ -212,13 +201,12 @@ static void test_smaller_maximum(void **state)
 	};
 	struct bench b = {.limits = {0, 4, 100}};
 
-	(void)state;
 	PLAY(&b, first);
 	b.limits.max = 0;
 	PLAY(&b, then);
 }
 
-static void test_refused_submissions_wait(void **state)
+TEST(test_refused_submissions_wait)
 {
 	static const struct step steps[] = {
 		{0, "refuses", ""},  {1, "seats 1", "submit"},
@@ -231,7 +219,6 @@ static void test_refused_submissions_wait(void **state)
 	char text[FLEET_TEXT_SIZE];
 	struct bench b = {.limits = {0, 3, 100}};
 
-	(void)state;
 	play(&b, steps, 6);
 	assert_int_equal(fleet_describe(&b.f, 16, text), FLEET_REFUSES);
 	assert_string_equal(text, "Slurm refuses the job of a pilot: no such partition");
@@ -240,7 +227,7 @@ static void test_refused_submissions_wait(void **state)
 	assert_string_equal(text, "");
 }
 
-static void test_pilots_that_do_not_connect(void **state)
+TEST(test_pilots_that_do_not_connect)
 {
 	static const struct step ended[] = {
 		{1, "seats 1", "submit"}, {2, "list Ra", ""}, {3, "list", "forget a"}, {7, "-", ""}, {8, "-", "submit"},
@@ -252,7 +239,6 @@ static void test_pilots_that_do_not_connect(void **state)
 	char text[FLEET_TEXT_SIZE];
 	struct bench b = {.limits = {0, 3, 100}};
 
-	(void)state;
 	PLAY(&b, ended);
 	assert_int_equal(fleet_describe(&b.f, 8, text), FLEET_FAILING);
 	assert_string_equal(text, "Slurm job 1 ended before its pilot connected");
@@ -264,7 +250,7 @@ static void test_pilots_that_do_not_connect(void **state)
 	assert_int_equal(b.f.failures, 0);
 }
 
-static void test_lost_connection(void **state)
+TEST(test_lost_connection)
 {
 	static const struct step steps[] = {
 		{0, "seats 1", "submit"},	{1, "list Ra", ""},    {2, "seats 0 a*", ""},
@@ -274,12 +260,11 @@ static void test_lost_connection(void **state)
 	};
 	struct bench b = {.limits = {0, 3, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	assert_int_equal(b.f.failures, 0);
 }
 
-static void test_unanswered_cancellation(void **state)
+TEST(test_unanswered_cancellation)
 {
 	static const struct step steps[] = {
 		{0, "seats 2", "submit submit"},   {1, "list Ra Rb", ""},	   {2, "seats 0 a* b*", ""},
@@ -295,14 +280,13 @@ static void test_unanswered_cancellation(void **state)
 	};
 	struct bench b = {.limits = {0, 2, 100}}, again = {.limits = {0, 2, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	PLAY(&again, returned);
 	assert_int_equal(b.f.failures, 0);
 }
 
 /* Slurm lets a job wait for minutes before it starts it again: until then another one takes its place. */
-static void test_requeued_job(void **state)
+TEST(test_requeued_job)
 {
 	static const struct step steps[] = {
 		{0, "seats 1", "submit"},
@@ -319,7 +303,6 @@ static void test_requeued_job(void **state)
 		{0, "seats 1", "submit"}, {1, "list Ra", ""}, {2, "list Pa:BeginTime", ""}, {3, "list Ra", ""}};
 	struct bench b = {.limits = {0, 3, 100}}, one = {.limits = {0, 1, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	assert_int_equal(b.f.requeued, 1);
 	assert_int_equal(b.f.failures, 0);
@@ -327,7 +310,7 @@ static void test_requeued_job(void **state)
 	assert_false(one.f.list[0].requeued);
 }
 
-static void test_no_reply_to_a_submission(void **state)
+TEST(test_no_reply_to_a_submission)
 {
 	static const struct step steps[] = {
 		{0, "silent", ""},
@@ -339,12 +322,11 @@ static void test_no_reply_to_a_submission(void **state)
 	};
 	struct bench b = {.limits = {0, 3, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	assert_int_equal(b.f.list[0].job, 1);
 }
 
-static void test_restart_of_the_node(void **state)
+TEST(test_restart_of_the_node)
 {
 	static const struct step steps[] = {
 		{0, "adopt a", ""},
@@ -358,13 +340,12 @@ static void test_restart_of_the_node(void **state)
 	};
 	struct bench b = {.limits = {0, 5, 100}};
 
-	(void)state;
 	PLAY(&b, steps);
 	assert_int_equal(b.f.failures, 0);
 	assert_string_equal(b.f.failure, "");
 }
 
-static void test_describes_the_queue(void **state)
+TEST(test_describes_the_queue)
 {
 	static const struct {
 		const char *list;
@@ -381,7 +362,6 @@ static void test_describes_the_queue(void **state)
 	};
 	char text[FLEET_TEXT_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static const struct step steps[] = {{0, "seats 2", "submit submit"}};
 		struct bench b = {.limits = {0, 3, 100}};
@@ -400,14 +380,13 @@ static void test_describes_the_queue(void **state)
 	}
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	static const struct step steps[] = {
 		{0, "seats 5", "submit submit submit submit"}, {1, "list Pa Rb Rc Rd", ""}, {2, "seats 0 b* c", ""}};
 	struct bench b = {.limits = {0, 4, 100}};
 	struct fleet_counts c;
 
-	(void)state;
 	PLAY(&b, steps);
 	c = fleet_count(&b.f);
 	assert_int_equal(c.pending, 1);
@@ -416,24 +395,4 @@ static void test_counts(void **state)
 	assert_int_equal(c.busy, 1);
 	for (int i = FLEET_UP; i <= FLEET_FAILING; i++)
 		assert_true(strlen(fleet_controller_name((enum fleet_controller)i)) > 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grows_and_shrinks),
-		cmocka_unit_test(test_keeps_the_minimum),
-		cmocka_unit_test(test_smaller_maximum),
-		cmocka_unit_test(test_refused_submissions_wait),
-		cmocka_unit_test(test_pilots_that_do_not_connect),
-		cmocka_unit_test(test_lost_connection),
-		cmocka_unit_test(test_unanswered_cancellation),
-		cmocka_unit_test(test_requeued_job),
-		cmocka_unit_test(test_no_reply_to_a_submission),
-		cmocka_unit_test(test_restart_of_the_node),
-		cmocka_unit_test(test_describes_the_queue),
-		cmocka_unit_test(test_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

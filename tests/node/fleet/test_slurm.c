@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of Slurm: their output as text, and programs that take their place. The real ones: tests/system/cluster/. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/fleet/slurm.h"
+#include "tests/test.h"
 
 static char folder[] = "/tmp/tomonode-slurm-XXXXXX";
 
@@ -44,7 +36,7 @@ static void read_file(const char *name, char *ret, size_t size)
 
 static const struct slurm_options plain = {"", "", "", "", "", "", 0, ""};
 
-static void test_parses_numbers_of_jobs(void **state)
+TEST(test_parses_numbers_of_jobs)
 {
 	static const struct {
 		const char *text;
@@ -64,7 +56,6 @@ static void test_parses_numbers_of_jobs(void **state)
 		{"9999999999999999999\n", -1, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t job = 0;
 
@@ -73,7 +64,7 @@ static void test_parses_numbers_of_jobs(void **state)
 	}
 }
 
-static void test_parses_lines_of_squeue(void **state)
+TEST(test_parses_lines_of_squeue)
 {
 	static const struct {
 		const char *line;
@@ -96,7 +87,6 @@ static void test_parses_lines_of_squeue(void **state)
 		{"slurm_load_jobs error: Unexpected message received", -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fleet_row row = {0};
 
@@ -105,7 +95,7 @@ static void test_parses_lines_of_squeue(void **state)
 	}
 }
 
-static void test_parses_versions(void **state)
+TEST(test_parses_versions)
 {
 	static const struct {
 		const char *text, *version;
@@ -120,7 +110,6 @@ static void test_parses_versions(void **state)
 		{"", "", -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char version[32] = "";
 		int major = 0, minor = 0;
@@ -132,9 +121,8 @@ static void test_parses_versions(void **state)
 	}
 }
 
-static void test_hints(void **state)
+TEST(test_hints)
 {
-	(void)state;
 	assert_non_null(
 		strstr(slurm_hint("sbatch: error: Batch job submission failed: Protocol authentication error"), "munged"));
 	assert_non_null(strstr(slurm_hint("sbatch: error: Munge encode failed: Failed to access"), "munged"));
@@ -143,7 +131,7 @@ static void test_hints(void **state)
 	assert_string_equal(slurm_hint("Invalid partition name specified"), "");
 }
 
-static void test_classifies_errors(void **state)
+TEST(test_classifies_errors)
 {
 	static const struct {
 		const char *error;
@@ -159,12 +147,11 @@ static void test_classifies_errors(void **state)
 		{"sbatch: error: If munged is up, restart with --num-threads=10\nsbatch: error: Munge encode failed", FLEET_DOWN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(slurm_error_state(rows[i].error), rows[i].state);
 }
 
-static void test_submits_with_the_script_on_standard_input(void **state)
+TEST(test_submits_with_the_script_on_standard_input)
 {
 	const struct slurm_options all = {"gpu", "lab", "gpu:1", "a100", "1-00:00:00", "32G", 8, "/tmp/%j.out"};
 	char script[SLURM_SCRIPT_SIZE], words[2000], input[SLURM_SCRIPT_SIZE], environment[4000];
@@ -172,7 +159,6 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 	struct slurm_reply r;
 	uint64_t job = 0;
 
-	(void)state;
 	fake("sbatch", "printf '%s\\n' \"$@\" >${0%/*}/words; cat >${0%/*}/input; env >${0%/*}/environment; echo 42");
 	assert_int_equal(slurm_script(&pilot, script, NULL), 0);
 	setenv("SBATCH_PARTITION", "wrong", 1);
@@ -204,7 +190,7 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 	assert_non_null(strstr(environment, "SLURM_TIME_FORMAT=%s"));
 }
 
-static void test_the_script_takes_no_letters_of_the_shell(void **state)
+TEST(test_the_script_takes_no_letters_of_the_shell)
 {
 	static const struct slurm_pilot rows[] = {
 		{"tomonode", "a'b:1", "tomonode-1", "00", ""}, {"tomonode", "a:1", "x'y", "00", ""},
@@ -215,13 +201,12 @@ static void test_the_script_takes_no_letters_of_the_shell(void **state)
 	char script[SLURM_SCRIPT_SIZE] = "unchanged";
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_true(slurm_script(&rows[i], script, &err) < 0);
 	assert_string_equal(script, "unchanged");
 }
 
-static void test_failed_submissions(void **state)
+TEST(test_failed_submissions)
 {
 	static const struct {
 		const char *script;
@@ -240,7 +225,6 @@ static void test_failed_submissions(void **state)
 		{"exec 0<&-; printf 'line\\033\\n\\n' >&2; exit 1", FLEET_REFUSES, false, "line?"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t job = 5;
 		struct slurm_reply r;
@@ -256,12 +240,11 @@ static void test_failed_submissions(void **state)
 	}
 }
 
-static void test_a_command_that_hangs_is_killed(void **state)
+TEST(test_a_command_that_hangs_is_killed)
 {
 	struct slurm_reply r;
 	char text[40];
 
-	(void)state;
 	slurm_set_seconds(1.5);
 	fake("scancel", "echo $$ >${0%/*}/pid; sleep 1000 & wait");
 	r = slurm_cancel(7);
@@ -278,13 +261,12 @@ static void test_a_command_that_hangs_is_killed(void **state)
 	slurm_set_seconds(SLURM_SECONDS);
 }
 
-static void test_lists_jobs(void **state)
+TEST(test_lists_jobs)
 {
 	struct fleet_row rows[3];
 	struct slurm_reply r;
 	size_t n = 9;
 
-	(void)state;
 	fake("squeue", "printf '%s\\n' '1|RUNNING|1|2|tomonode-a|None' '2|RUNNING|1|2|other|None' '3|FAILED|1|2|tomonode-b|None' "
 		       "'4|PENDING|1|N/A|tomonode-c|Priority'");
 	r = slurm_list(rows, 3, &n);
@@ -311,9 +293,8 @@ static void test_lists_jobs(void **state)
 	assert_int_equal(slurm_list(rows, 3, &n).state, FLEET_DOWN);
 }
 
-static void test_cancels(void **state)
+TEST(test_cancels)
 {
-	(void)state;
 	fake("scancel", "test \"$*\" = 12");
 	assert_int_equal(slurm_cancel(12).state, FLEET_UP);
 	assert_int_equal(slurm_cancel(13).state, FLEET_REFUSES);
@@ -321,12 +302,11 @@ static void test_cancels(void **state)
 	assert_int_equal(slurm_cancel(12).state, FLEET_UP); /* it has ended already */
 }
 
-static void test_a_command_that_is_not_installed(void **state)
+TEST(test_a_command_that_is_not_installed)
 {
 	char path[64];
 	struct slurm_reply r;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/squeue", folder);
 	unlink(path);
 	setenv("PATH", folder, 1);
@@ -335,30 +315,22 @@ static void test_a_command_that_is_not_installed(void **state)
 	assert_string_equal(r.text, "squeue: No such file or directory");
 }
 
-int main(void)
+static int make_folder(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parses_numbers_of_jobs),
-		cmocka_unit_test(test_parses_lines_of_squeue),
-		cmocka_unit_test(test_parses_versions),
-		cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_classifies_errors),
-		cmocka_unit_test(test_submits_with_the_script_on_standard_input),
-		cmocka_unit_test(test_the_script_takes_no_letters_of_the_shell),
-		cmocka_unit_test(test_failed_submissions),
-		cmocka_unit_test(test_a_command_that_hangs_is_killed),
-		cmocka_unit_test(test_lists_jobs),
-		cmocka_unit_test(test_cancels),
-		cmocka_unit_test(test_a_command_that_is_not_installed),
-	};
-	char path[8000], command[64];
-	int ret;
+	char path[8000];
 
 	if (!mkdtemp(folder))
-		return 1;
+		return -1;
 	snprintf(path, sizeof(path), "%s:%s", folder, getenv("PATH"));
-	setenv("PATH", path, 1);
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "/bin/rm -r %s", folder);
-	return system(command) == 0 ? ret : 1;
+	return setenv("PATH", path, 1);
 }
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "/bin/rm -r %s", folder);
+	return system(command);
+}
+
+TESTS_SETUP(make_folder, remove_folder);

@@ -3,17 +3,9 @@
 #ifndef TOMONODE_TESTS_NODE_INTERFILE_FIXTURE_H
 #define TOMONODE_TESTS_NODE_INTERFILE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "node/config/config.h"
 #include "node/format/interfile.h"
+#include "tests/test.h"
 
 /* 3 rings; segments of ring differences -1 .. 1 (5 planes) and 2 (1 plane), which the file counts from the other end */
 #define GOOD                                                                                                                     \

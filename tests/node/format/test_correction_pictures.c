@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pictures of corrections: what is written is read again; a file that is damaged, hostile or of another series is refused. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "node/base/own_files.h"
 #include "node/format/correction_pictures.h"
+#include "tests/test.h"
 
 #define SERIES "2.25.17"
 #define RADIAL 5
@@ -94,13 +85,12 @@ static void refused(int code, const char *sentence)
 	assert_null(p.radius);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	struct correction_pictures p, q = {0};
 	struct err err = {0};
 	json_t *all;
 
-	(void)state;
 	make(&p);
 	all = correction_pictures_encode(&p);
 	if (correction_pictures_write(all, folder, SERIES, &err) < 0 || correction_pictures_read(folder, SERIES, &q, &err) < 0)
@@ -132,7 +122,7 @@ static void test_round_trip(void **state)
 }
 
 /* Each member alone with a value that it may not have, by the reader of the worker and by that of the report. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	static const struct {
 		const char *member, *value;
@@ -162,7 +152,6 @@ static void test_damaged(void **state)
 	struct correction_pictures p;
 	json_t *good;
 
-	(void)state;
 	make(&p);
 	good = correction_pictures_encode(&p);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -190,14 +179,13 @@ static void test_damaged(void **state)
 	refused(-EBADMSG, "'tomonode'");
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
 	struct correction_pictures p;
 	struct err err = {0};
 	char path[200], *text;
 	json_t *all;
 
-	(void)state;
 	assert_int_equal(correction_pictures_path(folder, SERIES, path, sizeof(path), &err), 0);
 	remove(path);
 	refused(-ENOENT, "");
@@ -219,7 +207,6 @@ static void test_file(void **state)
 
 static int start(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -228,19 +215,9 @@ static int stop(void **state)
 	struct err err = {0};
 	char path[200];
 
-	(void)state;
 	if (correction_pictures_path(folder, SERIES, path, sizeof(path), &err) == 0)
 		remove(path);
 	return rmdir(folder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_file),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers of projections: spellings, meanings, values, orders, what the scanner completes. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "tests/node/format/interfile_fixture.h"
+#include "tests/test.h"
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	struct interfile f;
 	struct err err;
-	(void)state;
 
 	must_parse(GOOD, &f);
 	assert_int_equal(f.kind, INTERFILE_PROJECTIONS);
@@ -40,7 +38,7 @@ static void test_header(void **state)
 }
 
 /* Case, spaces, '!', '_', line ends, comments, order of lines, indices: nothing of it matters. */
-static void test_spellings(void **state)
+TEST(test_spellings)
 {
 	static const char *const same[][SWAPS][2] = {
 		{{"!INTERFILE  :=", "interfile:="},
@@ -75,7 +73,6 @@ static void test_spellings(void **state)
 	char crlf[8192];
 	size_t n = 0;
 	struct err err;
-	(void)state;
 
 	must_parse(GOOD, &want);
 	assert_int_equal(interfile_complete(&want, NULL, &err), 0);
@@ -103,10 +100,9 @@ static void test_spellings(void **state)
 	interfile_clear(&want);
 }
 
-static void test_meanings(void **state)
+TEST(test_meanings)
 {
 	struct interfile f;
-	(void)state;
 
 	must_parse(WITH({"{arc correction}", "{None}"}), &f);
 	assert_false(f.m.arc_corrected || f.precorrected);
@@ -222,7 +218,7 @@ static void check_values(enum interfile_number number, int bytes, bool big_endia
 	interfile_clear(&f);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	static const struct {
 		enum interfile_number number;
@@ -230,17 +226,15 @@ static void test_values(void **state)
 	} formats[] = {{INTERFILE_SIGNED, 1},	{INTERFILE_SIGNED, 2},	 {INTERFILE_SIGNED, 4},	  {INTERFILE_SIGNED, 8},
 		       {INTERFILE_UNSIGNED, 1}, {INTERFILE_UNSIGNED, 2}, {INTERFILE_UNSIGNED, 4}, {INTERFILE_UNSIGNED, 8},
 		       {INTERFILE_FLOAT, 4},	{INTERFILE_FLOAT, 8}};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		for (int k = 0; k < 4; k++)
 			check_values(formats[i].number, formats[i].bytes, k & 1, k & 2);
 }
 
-static void test_orders(void **state)
+TEST(test_orders)
 {
 	struct interfile f;
-	(void)state;
 
 	must_parse(WITH({"[3] := view\n!matrix size [3] := 4", "[3] := axial coordinate\n!matrix size [3] := { 5,1}"},
 			{"matrix axis label [2] := axial coordinate\n!matrix size [2] := { 5,1}",
@@ -264,12 +258,11 @@ static struct scanner_conf bench(void)
 				     .arc_corrected = true};
 }
 
-static void test_complete(void **state)
+TEST(test_complete)
 {
 	struct scanner_conf known = bench();
 	struct interfile f;
 	struct err err = {0};
-	(void)state;
 
 	must_parse(WITH({"Number of rings := 3\n", ""}, {"Distance between rings (cm) := 0.654\n", ""},
 			{"View offset (degrees) := 2.5\n", ""}),
@@ -331,7 +324,7 @@ static void test_complete(void **state)
 
 /* A file counts rings from the depth of the gantry, as STIR does: each segment has the opposite differences, and its planes are
  * the other way round. What is written is read again. */
-static void test_first_ring(void **state)
+TEST(test_first_ring)
 {
 	static const size_t place[6] = {4, 3, 2, 1, 0, 5};
 	struct scanner_conf known = bench();
@@ -339,7 +332,6 @@ static void test_first_ring(void **state)
 	struct interfile f, again;
 	struct err err = {0};
 	char *text = NULL;
-	(void)state;
 
 	for (size_t i = 0; i < 72; i++)
 		data[i] = (float)i;
@@ -383,7 +375,7 @@ static void test_first_ring(void **state)
 }
 
 /* Without ring differences, the scanner's own segments must be there. */
-static void test_differences(void **state)
+TEST(test_differences)
 {
 	static const char *const none[SWAPS][2] = {{"minimum ring difference per segment := { -1,-2}\n", ""},
 						   {"maximum ring difference per segment := { 1,-2}\n", ""},
@@ -391,7 +383,6 @@ static void test_differences(void **state)
 	struct scanner_conf known = bench();
 	struct interfile f;
 	struct err err = {0};
-	(void)state;
 
 	must_parse(with(none), &f);
 	assert_true(f.no_differences);
@@ -421,7 +412,7 @@ static int complete(const char *text, struct interfile *f, struct err *err)
 }
 
 /* Keys that contradict each other about the size of the image. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	static const struct {
 		const char *from, *to, *says; /* says: NULL: nothing; "~...": a note */
@@ -444,7 +435,6 @@ static void test_sizes(void **state)
 	};
 	struct interfile f;
 	struct err err;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool note = cases[i].says && cases[i].says[0] == '~';
@@ -497,11 +487,10 @@ static void test_sizes(void **state)
 }
 
 /* What is not a cylinder, or not PET. */
-static void test_doubts(void **state)
+TEST(test_doubts)
 {
 	struct interfile f;
 	struct err err;
-	(void)state;
 
 	must_parse(WITH({"imagedata byte order := LITTLEENDIAN\n", ""}), &f);
 	assert_string_equal(f.notes, "The header has no \"imagedata byte order\": BIGENDIAN is assumed, as Interfile 3.3 does.");
@@ -538,7 +527,7 @@ static void test_doubts(void **state)
 }
 
 /* The energy window, in keV; the resolution in percent of 511 keV. */
-static void test_energy(void **state)
+TEST(test_energy)
 {
 	static const struct {
 		const char *keys;
@@ -556,7 +545,6 @@ static void test_energy(void **state)
 	struct interfile f;
 	struct err err;
 	char text[400];
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "%send scanner", cases[i].keys);
@@ -574,7 +562,7 @@ static void test_energy(void **state)
 }
 
 /* Values in the other byte order are refused, with the key that names it; values that are only unusual are not. */
-static void test_byte_order(void **state)
+TEST(test_byte_order)
 {
 	static const struct {
 		const char *format, *bytes;
@@ -588,7 +576,6 @@ static void test_byte_order(void **state)
 	struct interfile f;
 	struct err err;
 	char format[60], bytes[60];
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (int big = 0; big < 2; big++) {
@@ -624,7 +611,7 @@ static void test_byte_order(void **state)
 }
 
 /* Floats that are declared as integers, and the reverse, in both byte orders: the number format is named, not the order alone. */
-static void test_other_number(void **state)
+TEST(test_other_number)
 {
 	static const struct {
 		double from, step;
@@ -639,7 +626,6 @@ static void test_other_number(void **state)
 	struct err err;
 	char says[100];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++)
 		for (int how = 0; how < 16; how++) {
 			enum interfile_number is = data[i].integers ? INTERFILE_SIGNED : INTERFILE_FLOAT;
@@ -668,14 +654,13 @@ static void test_other_number(void **state)
 
 /* The same factor in all bins, a power of two or 0: floats with one byte each, which would be a small integer in the other order.
  */
-static void test_constant_factor(void **state)
+TEST(test_constant_factor)
 {
 	static const double factors[] = {0.25, 0.5, 1, 2, 4, 8};
 	uint8_t bytes[72 * 8];
 	struct interfile f;
 	struct err err;
 
-	(void)state;
 	must_parse(GOOD, &f);
 	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++)
 		for (int how = 0; how < 4; how++) {
@@ -689,7 +674,7 @@ static void test_constant_factor(void **state)
 	interfile_clear(&f);
 }
 
-static void test_other_rays(void **state)
+TEST(test_other_rays)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -704,7 +689,6 @@ static void test_other_rays(void **state)
 	};
 	struct interfile a, b;
 	struct err err;
-	(void)state;
 
 	must_parse(GOOD, &a);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
@@ -743,17 +727,4 @@ static void test_other_rays(void **state)
 	assert_non_null(strstr(err.msg, "segment 0"));
 	interfile_clear(&b);
 	interfile_clear(&a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),		cmocka_unit_test(test_spellings),   cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_values),		cmocka_unit_test(test_orders),	    cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_first_ring),	cmocka_unit_test(test_differences), cmocka_unit_test(test_other_number),
-		cmocka_unit_test(test_constant_factor), cmocka_unit_test(test_other_rays),  cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_doubts),		cmocka_unit_test(test_energy),	    cmocka_unit_test(test_byte_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Position of the patient and tracer in Interfile headers. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
+#include "tests/test.h"
 
 /* GOOD, which has 33 lines, with further lines from line 33 on. */
 static const char *lines(const char *text)
@@ -26,7 +25,7 @@ static void must_refuse(const char *text, const char *sentence)
 		fail_msg("'%s' is not in '%s'", sentence, err.msg);
 }
 
-static void test_positions(void **state)
+TEST(test_positions)
 {
 	static const struct {
 		const char *text, *position, *enters, *lies;
@@ -46,7 +45,6 @@ static void test_positions(void **state)
 		{"patient orientation :=\n", "", "", "", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct interfile f;
 
@@ -70,7 +68,7 @@ static void test_positions(void **state)
 	must_refuse("patient orientation := HF\n", "line 33: patient orientation := HF; supported: ");
 }
 
-static void test_nuclides(void **state)
+TEST(test_nuclides)
 {
 	static const struct {
 		const char *text, *name;
@@ -91,7 +89,6 @@ static void test_nuclides(void **state)
 		{"", NULL, NAN, NAN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct interfile_tracer *t;
 		struct interfile f;
@@ -117,7 +114,7 @@ static void test_nuclides(void **state)
 }
 
 /* What is in the header and not used is said. */
-static void test_notes(void **state)
+TEST(test_notes)
 {
 	static const struct {
 		const char *text, *note;
@@ -135,7 +132,6 @@ static void test_notes(void **state)
 		{"calibration factor := -1\n", NULL, NAN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct interfile f;
 
@@ -147,11 +143,10 @@ static void test_notes(void **state)
 	}
 }
 
-static void test_dose(void **state)
+TEST(test_dose)
 {
 	struct interfile f;
 
-	(void)state;
 	must_parse(lines("radiopharmaceutical := FDG\ntracer activity at time of injection (Bq) := 4.65e+007\n"
 			 "injected volume (ml) := 0.0\n"),
 		   &f);
@@ -161,24 +156,13 @@ static void test_dose(void **state)
 	must_refuse("radiopharmaceutical := F\\DG\n", "line 33: radiopharmaceutical := F\\DG; supported: ");
 }
 
-static void test_spellings(void **state)
+TEST(test_spellings)
 {
 	static const char *const same[] = {"F18", "f-18", "18F", "^18^Fluorine", "Fluorine 18", "F_18"};
 	static const char *const other[] = {"", "F", "18", "F18F19", "1F8", "Fluor18", "F-19", "99mTc", "F1800000000"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		assert_true(nuclide_find(same[i]) && !strcmp(nuclide_find(same[i])->name, "F18"));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
 		assert_null(nuclide_find(other[i]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_positions), cmocka_unit_test(test_nuclides),  cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_dose),	  cmocka_unit_test(test_spellings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sub-headers of Siemens: the segments of real scanners, axes, types of data, the order of TOF bins, refusals. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
+#include "tests/test.h"
 
 /* 5 rings, axial compression 3, ring differences up to 3: the last segments have two differences only */
 #define SMALL                                                                                                                    \
@@ -37,12 +36,11 @@ static const char *swap(const char *from, const char *to)
 	return text;
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	static const int differences[][2] = {{-1, 1}, {2, 3}, {-3, -2}}; /* the file's: 0, -1, +1, from the depth of the gantry */
 	struct interfile f;
 	struct err err;
-	(void)state;
 
 	must_parse(SMALL, &f);
 	assert_true(f.siemens && f.more_data && f.order == INTERFILE_BY_PLANE && !f.big_endian);
@@ -66,13 +64,12 @@ static void test_header(void **state)
 }
 
 /* Stored bin i has t2 - t1 = 0, +1, -1, +2, -2 widths; segments are stored 0, -1, +1. */
-static void test_order(void **state)
+TEST(test_order)
 {
 	static const int later[] = {0, 1, -1, 2, -2};
 	uint16_t data[5 * 19 * 24];
 	struct interfile f;
 	float plane[24];
-	(void)state;
 
 	must_parse(SMALL, &f);
 	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++)
@@ -90,7 +87,7 @@ static void test_order(void **state)
 	interfile_clear(&f);
 }
 
-static void test_variants(void **state)
+TEST(test_variants)
 {
 	static const char *const same[][2] = {
 		{"number of rings:=5\n", ""},
@@ -106,7 +103,6 @@ static void test_variants(void **state)
 		{"{radial arc-correction}", "{arc correction}"},
 	};
 	struct interfile f;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		must_parse(swap(same[i][0], same[i][1]), &f);
@@ -119,7 +115,7 @@ static void test_variants(void **state)
 }
 
 /* The segment tables of scanners. */
-static void test_scanners(void **state)
+TEST(test_scanners)
 {
 	static const struct {
 		int compression, largest, rings, planes, segments;
@@ -131,7 +127,6 @@ static void test_scanners(void **state)
 		{11, 60, 64, 837, 11, "{127,115,115,93,93,71,71,49,49,27,27}"}, /* mMR */
 		{1, 60, 64, 4084, 121, NULL},					/* mMR, without compression */
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(scanners) / sizeof(scanners[0]); i++) {
 		char text[2000], table[200] = "";
@@ -155,7 +150,7 @@ static void test_scanners(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct {
 		const char *from, *to;
@@ -194,7 +189,6 @@ static void test_refused(void **state)
 	};
 	struct interfile f;
 	struct err err;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc = parse(swap(cases[i].from, cases[i].to), &f, &err);
@@ -203,14 +197,4 @@ static void test_refused(void **state)
 			fail_msg("case %zu (%s): %d, \"%s\"; expected %d, \"%s\"", i, cases[i].to, rc, err.msg, -cases[i].code,
 				 cases[i].says);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),	 cmocka_unit_test(test_order),	 cmocka_unit_test(test_variants),
-		cmocka_unit_test(test_scanners), cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,9 @@
  * The position of a TOF bin is checked against STIR's definition: bin k is centred at t2 - t1 = k widths (odd numbers of bins),
  * half a width more for even numbers; in memory t ascends towards the first end, which is the earlier one. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "tests/node/format/interfile_fixture.h"
+#include "tests/test.h"
 
 #define MM_PER_PS (299.792458 / 2000)
 #define KEYS                                                                                                                     \
@@ -26,7 +25,7 @@ static const char *tof_header(const char *from, const char *to)
 	return WITH({"number of dimensions := 4\n", lines});
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
 	static const char *const same[][2] = {
 		{"", ""},
@@ -43,7 +42,6 @@ static void test_keys(void **state)
 	struct err err = {0};
 	struct interfile f;
 	size_t planes, values;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		must_parse(tof_header(same[i][0], same[i][1]), &f);
@@ -60,10 +58,9 @@ static void test_keys(void **state)
 }
 
 /* One timing position, or none, is no time of flight, whatever the scanner could measure. */
-static void test_none(void **state)
+TEST(test_none)
 {
 	struct interfile f;
-	(void)state;
 
 	must_parse(WITH({"number of dimensions := 4\n", "number of dimensions := 4\n" KEYS}), &f);
 	assert_int_equal(f.m.tof.n, 0);
@@ -97,12 +94,11 @@ static void fill(float *values, size_t n_tof, size_t planes)
 			values[k * planes * 12 + i] = (float)(1000 * (k + 1) + i);
 }
 
-static void test_positions(void **state)
+TEST(test_positions)
 {
 	static const int listed[] = {0, 1, -1, 2, -2};
 	float values[5 * 6 * 12];
 	struct interfile f;
-	(void)state;
 
 	must_parse(tof_header("", ""), &f);
 	f.order = INTERFILE_BY_PLANE;
@@ -125,11 +121,10 @@ static void test_positions(void **state)
 }
 
 /* By view within a segment, behind an offset. */
-static void test_views(void **state)
+TEST(test_views)
 {
 	float values[5 * 6 * 12 + 1], plane[12];
 	struct interfile f;
-	(void)state;
 
 	must_parse(tof_header("", ""), &f);
 	f.offset = 4;
@@ -144,13 +139,12 @@ static void test_views(void **state)
 	interfile_clear(&f);
 }
 
-static void test_write(void **state)
+TEST(test_write)
 {
 	static const char *const orders[] = {"", "TOF bin order := {2, -2, 1, 0, -1}\n"};
 	struct interfile f, again;
 	struct err err = {0};
 	char *text = NULL;
-	(void)state;
 
 	for (size_t i = 0; i < 2; i++) {
 		char keys[600];
@@ -174,12 +168,11 @@ static void test_write(void **state)
 }
 
 /* A header without numbers that only the scanner has is written without them. */
-static void test_write_incomplete(void **state)
+TEST(test_write_incomplete)
 {
 	struct interfile f, again;
 	struct err err = {0};
 	char *text = NULL;
-	(void)state;
 
 	must_parse(WITH({"number of dimensions := 4\n",
 			 "number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] := 5\n"},
@@ -199,13 +192,12 @@ static void test_write_incomplete(void **state)
 	interfile_clear(&f);
 }
 
-static void test_complete(void **state)
+TEST(test_complete)
 {
 	struct scanner_conf known = {
 		.name = "bench", .scanner = {3, 16, 6.54, 100, 7, 3}, .tof_bins = 20, .tof_width = 75, .tof_resolution = 200};
 	struct interfile f;
 	struct err err = {0};
-	(void)state;
 
 	must_parse(tof_header(KEYS, ""), &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
@@ -227,7 +219,7 @@ static void test_complete(void **state)
 	interfile_clear(&f);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -259,7 +251,6 @@ static void test_refused(void **state)
 	};
 	struct interfile f;
 	struct err err = {0};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc = parse(tof_header(cases[i].from, cases[i].to), &f, &err);
@@ -284,7 +275,7 @@ static void test_refused(void **state)
 	interfile_clear(&f);
 }
 
-static void test_other_bins(void **state)
+TEST(test_other_bins)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -296,7 +287,6 @@ static void test_other_bins(void **state)
 	};
 	struct interfile a, b;
 	struct err err = {0};
-	(void)state;
 
 	must_parse(tof_header("", ""), &a);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -307,15 +297,4 @@ static void test_other_bins(void **state)
 		interfile_clear(&b);
 	}
 	interfile_clear(&a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),	 cmocka_unit_test(test_none),	 cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_views),	 cmocka_unit_test(test_write),	 cmocka_unit_test(test_write_incomplete),
-		cmocka_unit_test(test_complete), cmocka_unit_test(test_refused), cmocka_unit_test(test_other_bins),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

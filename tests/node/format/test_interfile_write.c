@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers that are written, of images, singles and projections, and those that are refused. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "tests/node/format/interfile_fixture.h"
+#include "tests/test.h"
 
-static void test_write(void **state)
+TEST(test_write)
 {
 	struct interfile f = {
 		.kind = INTERFILE_PROJECTIONS,
@@ -28,7 +27,6 @@ static void test_write(void **state)
 	struct interfile again;
 	struct err err = {0};
 	char *text = NULL;
-	(void)state;
 
 	assert_int_equal(michelogram_segments(24, 2, 23, &f.m.segments, &f.m.n_segments, &err), 0);
 	assert_int_equal(michelogram_planes(&f.m), 553);
@@ -55,7 +53,7 @@ static void test_write(void **state)
 	interfile_clear(&f);
 }
 
-static void test_image(void **state)
+TEST(test_image)
 {
 	struct interfile f = {.kind = INTERFILE_IMAGE,
 			      .data_file = "a.v",
@@ -70,7 +68,6 @@ static void test_image(void **state)
 	struct interfile again;
 	struct err err = {0};
 	char *text = NULL, *cut;
-	(void)state;
 
 	if (interfile_write(&f, &text, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -99,7 +96,7 @@ static const struct interfile singles = {.kind = INTERFILE_SINGLES,
 					 .duration = 90.5,
 					 .start = NAN};
 
-static void test_singles(void **state)
+TEST(test_singles)
 {
 	float data[1 + 6] = {99, 0, 8, 16, 24, 32, 80};
 	struct pet_scanner scanner = {.rings = 4, .detectors = 12};
@@ -107,7 +104,6 @@ static void test_singles(void **state)
 	struct err err = {0};
 	char *text = NULL;
 	double found[4 * 12], sum;
-	(void)state;
 
 	if (interfile_write(&singles, &text, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -139,7 +135,7 @@ static void test_singles(void **state)
 	assert_string_equal(err.msg, "3 values of 4 detectors each; the scanner has 3 detectors in each ring");
 }
 
-static void test_singles_refused(void **state)
+TEST(test_singles_refused)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -157,7 +153,6 @@ static void test_singles_refused(void **state)
 	struct interfile f;
 	struct err err = {0};
 	char *text = NULL;
-	(void)state;
 
 	if (interfile_write(&singles, &text, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -173,7 +168,7 @@ static void test_singles_refused(void **state)
 	free(text);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	static const struct {
 		const char *from, *to;
@@ -296,7 +291,6 @@ static void test_refusals(void **state)
 	struct interfile f;
 	struct err err;
 	char *large;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text = WITH({cases[i].from, cases[i].to});
@@ -317,12 +311,11 @@ static void test_refusals(void **state)
 }
 
 /* Without arc correction the size of the bins is that of the detectors, 107 mm sin(pi / 16), whatever bin the scanner has. */
-static void test_central_bin(void **state)
+TEST(test_central_bin)
 {
 	struct interfile f, again;
 	struct err err;
 	char *text;
-	(void)state;
 
 	must_parse(WITH({"{arc correction}", "{None}"}, {"size (cm) := 0.3", "size (cm) := 0.4"}), &f);
 	assert_int_equal(interfile_write(&f, &text, &err), 0);
@@ -331,14 +324,4 @@ static void test_central_bin(void **state)
 	interfile_clear(&again);
 	interfile_clear(&f);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write),		cmocka_unit_test(test_image),	 cmocka_unit_test(test_singles),
-		cmocka_unit_test(test_singles_refused), cmocka_unit_test(test_refusals), cmocka_unit_test(test_central_bin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Volumes of labels: every element type, both byte orders, sform and qform, compressed or not; damaged files are refused. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cmocka.h>
-
 #include "node/format/label_volume.h"
+#include "tests/test.h"
 
 static char folder[] = "/tmp/label-volume-XXXXXX";
 
@@ -119,12 +109,11 @@ static void check_places(const char *path)
 	label_volume_clear(&v);
 }
 
-static void nifti_files(void **state)
+TEST(nifti_files)
 {
 	static const int types[][2] = {{2, 1}, {256, 1}, {512, 2}, {4, 2}, {768, 4}, {8, 4}, {16, 4}, {64, 8}};
 	unsigned char b[600];
 
-	(void)state;
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
 		for (int form = 0; form < 8; form++) {
 			size_t n = nifti(b, types[t][0], types[t][1], form & 1, form & 2);
@@ -145,7 +134,7 @@ static void refused(const char *path, const char *word)
 		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
 }
 
-static void damaged_nifti(void **state)
+TEST(damaged_nifti)
 {
 	static const struct {
 		int at, value;
@@ -158,7 +147,6 @@ static void damaged_nifti(void **state)
 	unsigned char b[600];
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		n = nifti(b, 4, 2, false, false);
 		put16(b + 40, faults[i].at == 48 ? 4 : 3, false);
@@ -214,9 +202,8 @@ static void meta(const char *change, bool local, bool packed)
 		fclose(f);
 }
 
-static void metaimages(void **state)
+TEST(metaimages)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		meta("", form & 1, form & 2);
 		check_places(path_of("m.mhd"));
@@ -246,23 +233,12 @@ static void metaimages(void **state)
 
 static int setup(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	return rmdir(folder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nifti_files),
-		cmocka_unit_test(damaged_nifti),
-		cmocka_unit_test(metaimages),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_SETUP(setup, teardown);

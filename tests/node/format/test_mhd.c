@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test MetaImage volumes: plain and compressed data, both byte orders; invalid files are refused with the cause. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <zlib.h>
 
 #include "node/format/mhd.h"
+#include "tests/test.h"
 
 #define GOOD                                                                                                                     \
 	"ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n"             \
@@ -38,11 +30,10 @@ static const char *with(const char *from, const char *to)
 	return text;
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	struct mhd h = {0};
 	struct err err;
-	(void)state;
 
 	assert_int_equal(parse(GOOD, &h, &err), 0);
 	assert_int_equal(h.n[0], 3);
@@ -68,7 +59,7 @@ static void test_header(void **state)
 	assert_int_equal(parse(with("NDims = 3\n", "NDims = 3\r\n\r\n"), &h, &err), 0);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	static const struct {
 		const char *from, *to;
@@ -106,7 +97,6 @@ static void test_refusals(void **state)
 	};
 	struct mhd h = {.n = {7, 7, 7}};
 	struct err err;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc = parse(with(cases[i].from, cases[i].to), &h, &err);
@@ -120,12 +110,11 @@ static void test_refusals(void **state)
 	assert_int_equal(parse("", &h, &err), -EBADMSG);
 }
 
-static void test_long_line(void **state)
+TEST(test_long_line)
 {
 	char *text = malloc(5000);
 	struct mhd h;
 	struct err err = {0};
-	(void)state;
 
 	memset(text, 'a', 5000);
 	assert_int_equal(mhd_parse(text, 5000, "test.mhd", &h, &err), -EBADMSG);
@@ -218,7 +207,7 @@ static int read_back(struct folder *f, const char *header, const void *data, siz
 	"NDims = 3\nBinaryDataByteOrderMSB = " msb "\nCompressedData = " compressed                                              \
 	"\nElementSpacing = 1 1 1\nDimSize = 70 60 50\nElementType = " type "\nElementDataFile = volume.raw\n"
 
-static void test_data(void **state)
+TEST(test_data, .setup = make_folder, .teardown = remove_folder)
 {
 	struct folder *f = *state;
 	uint8_t *one = malloc(N), *two = malloc(2 * N), *packed = malloc(4 * N);
@@ -264,7 +253,7 @@ static void test_data(void **state)
 	free(t.element);
 }
 
-static void test_wrong_size(void **state)
+TEST(test_wrong_size, .setup = make_folder, .teardown = remove_folder)
 {
 	struct folder *f = *state;
 	uint8_t *bytes = calloc(N + 1, 1), packed[4096];
@@ -292,17 +281,4 @@ static void test_wrong_size(void **state)
 	assert_int_equal(mhd_open(f->data, &h, &err), -ENOENT);
 	free(bytes);
 	free(t.element);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_long_line),
-		cmocka_unit_test_setup_teardown(test_data, make_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(test_wrong_size, make_folder, remove_folder),
-	};
-
-	return cmocka_run_group_tests_name("mhd", tests, NULL, NULL);
 }

@@ -2,20 +2,10 @@
 /* Raw data of a Siemens mMR: headers (line ends, missing and wrong keys), words of the list mode one by one, efficiencies against
  * the formula for single bins, refusals with their places. tests/system/formats/test_mmr.py compares whole objects with numpy. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/format/mmr.h"
 #include "recon/pet/michelogram_pairs.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define NORM_FLOATS (MMR_NORM_BYTES / 4)
 
@@ -39,13 +29,12 @@ static char *replaced(const char *text, const char *part, const char *by)
 	return ret;
 }
 
-static void headers(void **state)
+TEST(headers)
 {
 	struct mmr_header h;
 	struct err err = {0};
 	char with_zeros[sizeof(list_text) + 3] = {0};
 
-	(void)state;
 	memcpy(with_zeros, list_text, sizeof(list_text));
 	if (mmr_header_read_list(with_zeros, sizeof(with_zeros), &h, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -57,7 +46,7 @@ static void headers(void **state)
 	assert_int_equal(h.words, 0);
 }
 
-static void refused_headers(void **state)
+TEST(refused_headers)
 {
 	static const struct {
 		int (*read)(const char *, size_t, struct mmr_header *, struct err *);
@@ -88,7 +77,6 @@ static void refused_headers(void **state)
 		 "has no key \"%number of normalization components\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = replaced(cases[i].text, cases[i].part, cases[i].by);
 		struct mmr_header h = {.words = 7};
@@ -124,7 +112,7 @@ static uint32_t event(int plane, int view, int radial, bool prompt)
 	return (uint32_t)((plane * MMR_ANGLES + view) * MMR_RADIAL + radial) | (prompt ? 0x40000000u : 0);
 }
 
-static void list_words(void **state)
+TEST(list_words)
 {
 	/* Planes of span 1: 0 .. 63 difference 0, 64 .. 126 difference -1 (first end minus second end), 127 .. 189 +1. */
 	const uint32_t words[] = {
@@ -140,7 +128,6 @@ static void list_words(void **state)
 	struct mmr_list l;
 	uint64_t sum = 0;
 
-	(void)state;
 	for (size_t i = 0; i < n; i++)
 		put_word(bytes + 4 * i, words[i]);
 	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
@@ -169,13 +156,12 @@ static void list_words(void **state)
 
 /* The sign of the ring difference: with span 1 the planes of differences -1 and +1 are different ones. It is the opposite of the
  * file's. */
-static void list_segments(void **state)
+TEST(list_segments)
 {
 	struct michelogram m = make(1, 60);
 	struct michelogram_index x;
 	struct mmr_list l;
 
-	(void)state;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
 	assert_int_equal(michelogram_plane_rings(&x, l.plane[64]).difference, 1);
@@ -188,7 +174,7 @@ static void list_segments(void **state)
 
 /* Frames: an event has the time of the mark before it, minus that of the first mark; a frame has its start, not its end; events
  * before the first mark have time 0; what is in no frame is counted. The pieces may be cut anywhere. */
-static void list_frames(void **state)
+TEST(list_frames)
 {
 	/* ms: event 1 time 0, 2: 0, 3: 9, 4: 10, 5: 19, 6: 20 (in a gap), 7: 29, 8: 30, 9: 31 (in no frame) */
 	const uint32_t words[] = {
@@ -205,7 +191,6 @@ static void list_frames(void **state)
 	uint8_t bytes[sizeof(words)];
 	struct mmr_list l;
 
-	(void)state;
 	for (size_t i = 0; i < n; i++)
 		put_word(bytes + 4 * i, words[i]);
 	for (size_t piece = 1; piece <= n; piece++) {
@@ -241,7 +226,7 @@ static void list_frames(void **state)
 }
 
 /* Gates of a list in pieces of any size: each pass counts the events of one gate, and those of none. */
-static void list_gates(void **state)
+TEST(list_gates)
 {
 	int64_t times[] = {4, 14, 40, 50};
 	/* cycles of 10, 26 (left out) and 10 ms, two gates each; event k at 0, 4, 8, 9, 14, 40, 44, 45, 49, 50 ms */
@@ -252,7 +237,6 @@ static void list_gates(void **state)
 	uint8_t bytes[2 * 4 * 10];
 	struct mmr_list l;
 
-	(void)state;
 	for (int k = 0; k < 10; k++) {
 		put_word(bytes + 8 * k, 0x80000000u | (700 + (uint32_t)ms[k]));
 		put_word(bytes + 8 * k + 4, event(1, 0, k, true));
@@ -275,7 +259,7 @@ static void list_gates(void **state)
 
 /* Gating words: those of the signal, at the time of the time mark before them; neither other types and values nor the legacy
  * format. */
-static void gating_words(void **state)
+TEST(gating_words)
 {
 	const uint32_t words[] = {0xE1002000u, 0x80000000u | 700, 0xE1002000u, 0xE100A000u,	  0x80000000u | 710, 0xE1002001u,
 				  0xE1001000u, 0xE0000080u,	  0xE0002000u, 0x80000000u | 730, 0xE1FF2000u,	     0xE1001001u};
@@ -288,7 +272,6 @@ static void gating_words(void **state)
 	uint8_t bytes[sizeof(words)];
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < n; i++)
 		put_word(bytes + 4 * i, words[i]);
 	for (size_t w = 0; w < 2; w++)
@@ -310,7 +293,7 @@ static void gating_words(void **state)
 	pet_marks_clear(&back.marks);
 }
 
-static void refused_words(void **state)
+TEST(refused_words)
 {
 	static const struct {
 		uint32_t word;
@@ -326,7 +309,6 @@ static void refused_words(void **state)
 	uint8_t bytes[8];
 	struct mmr_list l;
 
-	(void)state;
 	put_word(bytes, 0x80000000u | 5000);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		put_word(bytes + 4, cases[i].word);
@@ -401,7 +383,7 @@ static void check_plane(const struct mmr_norm *n, const struct michelogram *m, i
 		}
 }
 
-static void efficiencies(void **state)
+TEST(efficiencies)
 {
 	/* rings of the file */
 	static const int own[][2] = {{63, 63}}, both[][2] = {{63, 62}, {62, 63}}, low[][2] = {{57, 63}}, high[][2] = {{63, 57}};
@@ -409,7 +391,6 @@ static void efficiencies(void **state)
 	struct michelogram wide = make(11, 60), narrow = make(1, 60);
 	struct mmr_norm *n = NULL;
 
-	(void)state;
 	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, NULL), 0);
 	check_plane(n, &wide, 0, own, 1, 126);
 	check_plane(n, &wide, 1, both, 2, 125);
@@ -423,7 +404,7 @@ static void efficiencies(void **state)
 	free(narrow.segments);
 }
 
-static void refused_norms(void **state)
+TEST(refused_norms)
 {
 	static const struct {
 		size_t change;
@@ -441,7 +422,6 @@ static void refused_norms(void **state)
 	struct err err = {0};
 	uint8_t *bytes;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bytes = make_norm(cases[i].change, cases[i].to);
 		assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, &err), -EBADMSG);
@@ -497,11 +477,10 @@ static double alive_at(float paralysing, float non_paralysing, double rate, doub
 }
 
 /* Against the formula in the head; 1 at rate 0, and the lower the higher the rate. */
-static void dead_time(void **state)
+TEST(dead_time)
 {
 	double before = 1;
 
-	(void)state;
 	assert_true(alive_at(-2e-6f, 3e-6f, 0, 0) == 1);
 	for (double rate = 8000; rate < 2e6; rate *= 2) {
 		double half = rate / 2, slow = 1 + half * (double)3e-6f;
@@ -517,7 +496,7 @@ static void dead_time(void **state)
 }
 
 /* The mean of a bucket's words in a frame. */
-static void singles(void **state)
+TEST(singles)
 {
 	const struct {
 		uint32_t word;
@@ -536,7 +515,6 @@ static void singles(void **state)
 	struct mmr_singles s;
 	uint8_t bytes[4];
 
-	(void)state;
 	mmr_singles_begin(&s, &frame);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		put_word(bytes, words[i].word);
@@ -544,16 +522,4 @@ static void singles(void **state)
 		assert_true(s.sum[7] == words[i].sum && s.n[7] == words[i].n);
 	}
 	assert_true(s.sum[8] == 800 && s.n[8] == 1 && s.n[9] == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers),	 cmocka_unit_test(refused_headers), cmocka_unit_test(list_words),
-		cmocka_unit_test(list_segments), cmocka_unit_test(list_frames),	    cmocka_unit_test(list_gates),
-		cmocka_unit_test(gating_words),	 cmocka_unit_test(refused_words),   cmocka_unit_test(efficiencies),
-		cmocka_unit_test(refused_norms), cmocka_unit_test(dead_time),	    cmocka_unit_test(singles),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PETSIRD files: values computed by hand from a file made byte by byte; schemas without a field; damaged and hostile files. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/format/petsird.h"
-#include "tests/near.h"
 #include "tests/node/format/petsird_fixture.h"
+#include "tests/test.h"
 
 static char path[64];
 static int fd;
 
 static int set_up(void **state)
 {
-	(void)state;
 	petsird_fixture_start();
 	fd = memfd_create("petsird", MFD_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -33,7 +21,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return close(fd);
 }
 
@@ -82,13 +69,12 @@ static struct petsird *open_bytes(struct petsird_bytes *o)
 
 /* ---- values ---- */
 
-static void header(void **state)
+TEST(header)
 {
 	struct petsird_bytes o = petsird_make(NULL);
 	struct petsird *p = open_bytes(&o);
 	const struct petsird_header *h = petsird_header(p);
 
-	(void)state;
 	assert_string_equal(h->model, "TEST?1"); /* the newline has been replaced */
 	assert_int_equal(h->n_types, 2);
 	assert_int_equal(h->type[0].modules, 4);
@@ -112,14 +98,13 @@ static void header(void **state)
 }
 
 /* The centre of a box is (10, 2, 1) mm; the element moves it to (110, 0, 1 + 4 i), the module turns it and adds 1 mm along z. */
-static void positions(void **state)
+TEST(positions)
 {
 	static const float expected[11][3] = {{110, 0, 2},  {110, 0, 6},  {0, 110, 2}, {0, 110, 6}, {-110, 0, 2}, {-110, 0, 6},
 					      {0, -110, 2}, {0, -110, 6}, {60, 0, 2},  {0, 60, 2},  {-60, 0, 2}};
 	struct petsird_bytes o = petsird_make(NULL);
 	struct petsird *p = open_bytes(&o);
 
-	(void)state;
 	for (int i = 0; i < 11; i++)
 		for (int k = 0; k < 3; k++)
 			assert_near((double)petsird_header(p)->position[i][k], (double)expected[i][k], 1e-5); /* floats of 100 */
@@ -173,25 +158,23 @@ static char *schema_with(const char *from, const char *to)
 }
 
 /* Events of the usual type are decoded at once; those of another type with the same bytes by their fields. */
-static void events(void **state)
+TEST(events)
 {
 	char *other = schema_with("{\"vector\":{\"items\":\"PETSIRD.DetectionBin\",\"length\":2}}",
 				  "{\"array\":{\"items\":\"PETSIRD.DetectionBin\",\"dimensions\":[{\"length\":2}]}}");
 
-	(void)state;
 	check_events(NULL);
 	check_events(other);
 	free(other);
 }
 
-static void counts(void **state)
+TEST(counts)
 {
 	struct petsird_bytes o = petsird_make(NULL);
 	struct petsird *p = open_bytes(&o);
 	struct petsird_event e[64];
 	size_t n = 0;
 
-	(void)state;
 	for (int turn = 0; turn < 2; turn++) {
 		const struct petsird_counts *c = petsird_counts(p);
 
@@ -214,13 +197,12 @@ static void counts(void **state)
 	petsird_close(p);
 }
 
-static void efficiencies(void **state)
+TEST(efficiencies)
 {
 	static const uint16_t low[2] = {0, 0}, high[2] = {1, 1}, mixed[2] = {1, 0};
 	struct petsird_bytes o = petsird_make(NULL);
 	struct petsird *p = open_bytes(&o);
 
-	(void)state;
 	/* Detector 7: module 3, element 1, bins 14 and 15; detector 0: module 0, bins 0 and 1. Group (3 + 0) % 2 = 1. */
 	assert_near(petsird_efficiency(p, (uint32_t[]){7, 0}, low), 15 * 1 * 120.0, 1e-3); /* floats of 1e3 */
 	assert_near(petsird_efficiency(p, (uint32_t[]){7, 0}, high), 16 * 2 * 131.0, 1e-3);
@@ -246,7 +228,7 @@ static int read_schema(const char *from, const char *to, struct err *err)
 	return rc;
 }
 
-static void missing_fields(void **state)
+TEST(missing_fields)
 {
 	static const char *const needed[] = {
 		"scanner",
@@ -275,7 +257,6 @@ static void missing_fields(void **state)
 		"modulePairEfficienciesVectors",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
 		char from[80], to[80], quoted[80];
 		struct err err;
@@ -289,7 +270,7 @@ static void missing_fields(void **state)
 	}
 }
 
-static void other_schemas(void **state)
+TEST(other_schemas)
 {
 	static const struct {
 		const char *from, *to;
@@ -320,7 +301,6 @@ static void other_schemas(void **state)
 		{"\"modelName\",\"type\":\"string\"", "\"modelName\",\"type\":\"float32\"", ENOTSUP, "a string is needed"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err;
 		int rc = read_schema(cases[i].from, cases[i].to, &err);
@@ -331,14 +311,13 @@ static void other_schemas(void **state)
 }
 
 /* Sixty definitions, each of which uses the one before twice. */
-static void growing_schema(void **state)
+TEST(growing_schema)
 {
 	char text[8000] = "\"PETSIRD.T60\"", *schema;
 	struct petsird_bytes o;
 	struct err err;
 	size_t n = 0;
 
-	(void)state;
 	n += (size_t)sprintf(text, "{\"name\":\"T0\",\"fields\":[]}");
 	for (int i = 1; i <= 60; i++)
 		n += (size_t)sprintf(text + n,
@@ -355,7 +334,7 @@ static void growing_schema(void **state)
 }
 
 /* Two fields, or two alternatives, of one name: values are found by their names. */
-static void repeated_names(void **state)
+TEST(repeated_names)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -367,7 +346,6 @@ static void repeated_names(void **state)
 		 "two alternatives of the same name: EventTimeBlock"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *schema = schema_with(cases[i].from, cases[i].to);
 		struct petsird_bytes o = petsird_make(schema);
@@ -383,7 +361,7 @@ static void repeated_names(void **state)
 
 /* ---- bytes ---- */
 
-static void hostile(void **state)
+TEST(hostile)
 {
 	static const uint8_t huge[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};	 /* 2^63 - 1 */
 	static const uint8_t half[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}; /* 2^63 */
@@ -440,7 +418,6 @@ static void hostile(void **state)
 		{MARK_END, 1, "\1", 1, "more bytes: it is cut off or damaged"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct petsird_bytes o = petsird_make(NULL);
 		struct err err;
@@ -455,13 +432,12 @@ static void hostile(void **state)
 }
 
 /* A file cut anywhere is refused; one with any byte changed is read or refused with a reason. */
-static void damaged(void **state)
+TEST(damaged)
 {
 	struct petsird_bytes o = petsird_make(NULL), cut;
 	size_t data = o.mark[MARK_MODEL];
 	struct err err;
 
-	(void)state;
 	cut = o;
 	for (cut.n = 0; cut.n < o.n; cut.n += cut.n < data - 8 ? 97 : 1) {
 		assert_true(read_all(&cut, 64, NULL, 0, NULL, &err) < 0);
@@ -480,14 +456,13 @@ static void damaged(void **state)
 	free(o.at);
 }
 
-static void not_petsird(void **state)
+TEST(not_petsird)
 {
 	static const uint8_t other[9] = "yardl\2\0\0";
 	struct petsird_bytes o = {malloc(sizeof(other)), sizeof(other), {0}};
 	struct petsird *p = NULL;
 	struct err err;
 
-	(void)state;
 	assert_non_null(o.at);
 	memcpy(o.at, other, sizeof(other));
 	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -ENOTSUP);
@@ -502,14 +477,4 @@ static void not_petsird(void **state)
 	assert_int_equal(petsird_open("/nonexistent/file", &p, &err), -ENOENT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(header),	 cmocka_unit_test(positions),	   cmocka_unit_test(events),
-		cmocka_unit_test(counts),	 cmocka_unit_test(efficiencies),   cmocka_unit_test(missing_fields),
-		cmocka_unit_test(other_schemas), cmocka_unit_test(growing_schema), cmocka_unit_test(repeated_names),
-		cmocka_unit_test(hostile),	 cmocka_unit_test(damaged),	   cmocka_unit_test(not_petsird),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_SETUP(set_up, tear_down);

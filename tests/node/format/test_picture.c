@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A written picture is read again; a folder that does not exist is an error without a file left behind. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/format/picture.h"
+#include "tests/test.h"
 
-static void write_and_read(void **state)
+TEST(write_and_read)
 {
 	static const unsigned char grey[6] = {0, 1, 64, 128, 254, 255};
 	char folder[] = "/tmp/test_picture_XXXXXX", path[100], part[110];
 	struct picture p;
 	struct err err = {0};
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/a.png", folder);
 	assert_int_equal(picture_write(path, 3, 2, grey, &err), 0);
@@ -38,11 +29,4 @@ static void write_and_read(void **state)
 	rmdir(folder);
 	assert_true(picture_write(path, 3, 2, grey, &err) < 0);
 	assert_non_null(strstr(err.msg, "a.png.part"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(write_and_read)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

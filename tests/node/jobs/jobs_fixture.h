@@ -3,15 +3,8 @@
 #ifndef TOMONODE_TESTS_JOBS_FIXTURE_H
 #define TOMONODE_TESTS_JOBS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "node/jobs/jobs.h"
+#include "tests/test.h"
 
 static int64_t fixture_seq;
 

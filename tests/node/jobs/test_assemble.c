@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When is a case complete? By what there is, in whatever order it came; never by silence alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/jobs/assemble.h"
+#include "tests/test.h"
 
 #define QUIET 60.0
 
@@ -29,11 +23,10 @@ static struct assemble with(long n, long expected)
 	return a;
 }
 
-static void complete_by_content(void **state)
+TEST(complete_by_content)
 {
 	struct assemble a = {.last = 100};
 
-	(void)state;
 	for (long i = 0; i < 25; i++) {
 		assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_WAIT);
 		assemble_add(&a, 25, 1, 100);
@@ -45,11 +38,10 @@ static void complete_by_content(void **state)
 }
 
 /* A header that says what the case lacks: named as long as it is the only instance. */
-static void lacking(void **state)
+TEST(lacking)
 {
 	struct assemble a = with(1, 2);
 
-	(void)state;
 	assemble_lacks(&a, "the normalisation");
 	assert_string_equal(decide(&a, 200).reason, "1 of 2 instances after 60 s of quiet: the normalisation is missing");
 	assemble_lacks(&a, "");
@@ -60,12 +52,11 @@ static void lacking(void **state)
 }
 
 /* Parallel associations: the order of arrival, also of times that run backwards, changes nothing. */
-static void any_order(void **state)
+TEST(any_order)
 {
 	static const double times[] = {105, 101, 109, 100, 107};
 	struct assemble a = {0};
 
-	(void)state;
 	for (size_t i = 0; i < 5; i++)
 		assemble_add(&a, 5, 1, times[i]);
 	assert_true(a.first == 100 && a.last == 109);
@@ -74,12 +65,11 @@ static void any_order(void **state)
 	assert_int_equal(decide(&a, 101).verdict, ASSEMBLE_COMPLETE);
 }
 
-static void incomplete_is_held_after_quiet(void **state)
+TEST(incomplete_is_held_after_quiet)
 {
 	struct assemble a = with(12, 25); /* the last at 111 */
 	struct assemble_decision w;
 
-	(void)state;
 	w = decide(&a, 111);
 	assert_int_equal(w.verdict, ASSEMBLE_WAIT);
 	assert_true(w.again == 111 + QUIET);
@@ -94,31 +84,28 @@ static void incomplete_is_held_after_quiet(void **state)
 	assert_int_equal(decide(&a, 500).verdict, ASSEMBLE_COMPLETE);
 }
 
-static void another_instance_starts_the_quiet_anew(void **state)
+TEST(another_instance_starts_the_quiet_anew)
 {
 	struct assemble a = with(12, 25);
 
-	(void)state;
 	assemble_add(&a, 25, 1, 150);
 	assert_int_equal(decide(&a, 111 + QUIET).verdict, ASSEMBLE_WAIT);
 	assert_int_equal(decide(&a, 150 + QUIET).verdict, ASSEMBLE_HOLD);
 }
 
-static void too_many_are_held(void **state)
+TEST(too_many_are_held)
 {
 	struct assemble a = with(26, 25);
 
-	(void)state;
 	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT);
 	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_HOLD);
 	assert_non_null(strstr(decide(&a, a.last + QUIET).reason, "26 instances, but the headers expect 25"));
 }
 
-static void silence_is_not_completeness(void **state)
+TEST(silence_is_not_completeness)
 {
 	struct assemble a = with(25, 0);
 
-	(void)state;
 	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_HOLD);
 	assert_non_null(strstr(decide(&a, a.last + QUIET).reason, "no header gives"));
 	/* One header that says it is enough. */
@@ -128,12 +115,11 @@ static void silence_is_not_completeness(void **state)
 }
 
 /* Headers that lie: the number of the system decides, after the quiet time. */
-static void number_of_the_system(void **state)
+TEST(number_of_the_system)
 {
 	struct assemble a = with(25, 26);
 	struct assemble_decision w;
 
-	(void)state;
 	a.usual = 25;
 	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT); /* the 26th may come */
 	w = decide(&a, a.last + QUIET);
@@ -159,11 +145,10 @@ static void number_of_the_system(void **state)
 	}
 }
 
-static void contradictions_are_held(void **state)
+TEST(contradictions_are_held)
 {
 	struct assemble a = with(9, 9);
 
-	(void)state;
 	a.instances--; /* as if the ninth had said 25 */
 	assemble_add(&a, 25, 1, 200);
 	assert_int_equal(decide(&a, 200).verdict, ASSEMBLE_WAIT);
@@ -171,11 +156,10 @@ static void contradictions_are_held(void **state)
 	assert_non_null(strstr(decide(&a, 200 + QUIET).reason, "9 and 25"));
 }
 
-static void a_person_may_take_it_as_it_is(void **state)
+TEST(a_person_may_take_it_as_it_is)
 {
 	struct assemble a = with(12, 25);
 
-	(void)state;
 	a.as_is = true;
 	assert_int_equal(decide(&a, 111).verdict, ASSEMBLE_COMPLETE);
 	assert_non_null(strstr(decide(&a, 111).reason, "at a person's request"));
@@ -186,21 +170,19 @@ static void a_person_may_take_it_as_it_is(void **state)
 	assert_int_equal(decide(&a, QUIET).verdict, ASSEMBLE_HOLD); /* nothing is not a case */
 }
 
-static void an_opened_case_without_instances(void **state)
+TEST(an_opened_case_without_instances)
 {
 	struct assemble a = {.last = 100};
 
-	(void)state;
 	assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_WAIT);
 	assert_int_equal(decide(&a, 100 + QUIET).verdict, ASSEMBLE_HOLD);
 }
 
 /* A clock that was set back by an hour must not make a case wait an hour. */
-static void clock_set_back(void **state)
+TEST(clock_set_back)
 {
 	struct assemble a = with(12, 25);
 
-	(void)state;
 	assert_int_equal(decide(&a, a.last - 3600).verdict, ASSEMBLE_WAIT);
 	assert_true(decide(&a, a.last - 3600).again <= a.last - 3600 + QUIET);
 	a.last += 3600;
@@ -211,33 +193,11 @@ static void clock_set_back(void **state)
 	assert_true(a.first == 100 && a.last == 111);
 }
 
-static void frames_are_counted(void **state)
+TEST(frames_are_counted)
 {
 	struct assemble a = {0};
 
-	(void)state;
 	assemble_add(&a, 2, 25, 100);
 	assemble_add(&a, 2, 0, 100); /* a header without a number of frames holds one */
 	assert_int_equal(a.frames, 26);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(complete_by_content),
-		cmocka_unit_test(lacking),
-		cmocka_unit_test(any_order),
-		cmocka_unit_test(incomplete_is_held_after_quiet),
-		cmocka_unit_test(another_instance_starts_the_quiet_anew),
-		cmocka_unit_test(too_many_are_held),
-		cmocka_unit_test(silence_is_not_completeness),
-		cmocka_unit_test(number_of_the_system),
-		cmocka_unit_test(contradictions_are_held),
-		cmocka_unit_test(a_person_may_take_it_as_it_is),
-		cmocka_unit_test(an_opened_case_without_instances),
-		cmocka_unit_test(clock_set_back),
-		cmocka_unit_test(frames_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

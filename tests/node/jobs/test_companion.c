@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which CT series is joined to a case? By what there is, in whatever order it came; never one of another patient. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/jobs/companion.h"
 #include "node/jobs/patients.h"
+#include "tests/test.h"
 
 #define QUIET 60.0
 #define ARRIVED 1000.0
@@ -78,12 +70,11 @@ static struct companion_decision decide(const struct companions *c, double now)
 
 static const struct image fit = {"1", "1.5", "2", 7, 499000, ARRIVED, 0};
 
-static void waits_for_quiet(void **state)
+TEST(waits_for_quiet)
 {
 	struct companions c = {0};
 	struct companion_decision d = decide(&c, 1010);
 
-	(void)state;
 	assert_int_equal(d.verdict, COMPANION_WAIT);
 	assert_true(d.again == 1800);
 	assert_string_equal(d.text, "waits for the CT series for the attenuation correction");
@@ -101,12 +92,11 @@ static void waits_for_quiet(void **state)
 }
 
 /* One that is arriving at the end of the wait is waited for; a complete one does not wait for another one longer than that. */
-static void end_of_the_wait(void **state)
+TEST(end_of_the_wait)
 {
 	struct companions c = {0};
 	struct image late = fit;
 
-	(void)state;
 	assert_int_equal(decide(&c, 1799).verdict, COMPANION_WAIT);
 	assert_int_equal(decide(&c, 1800).verdict, COMPANION_LACKS);
 	assert_non_null(strstr(decide(&c, 1800).text, "within 800 s: send it, or reconstruct without it (retry --as-is)"));
@@ -128,12 +118,11 @@ static void end_of_the_wait(void **state)
 	companions_clear(&c);
 }
 
-static void nearest(void **state)
+TEST(nearest)
 {
 	struct companions c = {0};
 	struct image i = fit;
 
-	(void)state;
 	add(&c, 1, &fit);
 	i.series = "1.9";
 	i.acquired = 500400;
@@ -177,11 +166,10 @@ static void expect_unfit(const struct image *i, const char *why)
 	companions_clear(&c);
 }
 
-static void unfit(void **state)
+TEST(unfit)
 {
 	struct image i = fit;
 
-	(void)state;
 	i.series = "1.4";
 	i.frame = "3";
 	expect_unfit(&i, "CT series 1.4: it is of another frame of reference");
@@ -203,13 +191,12 @@ static void unfit(void **state)
 }
 
 /* A localizer of the series counts among the images that its headers announce, and is not joined; alone it is no series. */
-static void localizers(void **state)
+TEST(localizers)
 {
 	struct companions c = {0};
 	struct image i = fit;
 	struct companion_decision d;
 
-	(void)state;
 	i.expected = 3;
 	i.no_slice = true;
 	i.frame = "9";
@@ -232,12 +219,11 @@ static void localizers(void **state)
 }
 
 /* Of another study: as if it were not there. */
-static void other_study(void **state)
+TEST(other_study)
 {
 	struct companions c = {0};
 	struct image i = fit;
 
-	(void)state;
 	i.study = "11";
 	add(&c, 1, &i);
 	i.study = "0.9";
@@ -247,11 +233,10 @@ static void other_study(void **state)
 }
 
 /* Digests of another key say nothing. */
-static void key_lost(void **state)
+TEST(key_lost)
 {
 	struct companions c = {0};
 
-	(void)state;
 	add_with(&c, 1, &fit, other_key);
 	assert_non_null(strstr(decide(&c, LATER).text, "its patient cannot be compared"));
 	add(&c, 2, &fit);
@@ -259,14 +244,13 @@ static void key_lost(void **state)
 	companions_clear(&c);
 }
 
-static void without_frame(void **state)
+TEST(without_frame)
 {
 	struct companions c = {0};
 	struct patient_set set;
 	struct companion_need need = need_of(&set);
 	struct companion_decision d;
 
-	(void)state;
 	add(&c, 1, &fit);
 	need.frame = "";
 	companion_decide(&c, &need, 1001, QUIET, &d);
@@ -275,12 +259,11 @@ static void without_frame(void **state)
 	companions_clear(&c);
 }
 
-static void clock_set_back(void **state)
+TEST(clock_set_back)
 {
 	struct companions c = {0};
 	struct image i = fit;
 
-	(void)state;
 	i.received = 90000;
 	add(&c, 1, &i);
 	assert_int_equal(decide(&c, 1000).verdict, COMPANION_WAIT);
@@ -289,19 +272,18 @@ static void clock_set_back(void **state)
 	companions_clear(&c);
 }
 
-static void damaged_detail(void **state)
+TEST(damaged_detail)
 {
 	static const char *const details[] = {"", "[]", "{}", "{\"study\":\"1\"}", "{\"study\":7,\"series\":\"1\"}"};
 	struct companions c = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
 		assert_true(companions_add(&c, &(struct instance_row){.id = 1}, details[i]) < 0);
 	assert_int_equal(c.n, 0);
 }
 
 /* Images of six series, fit and unfit, in 300 orders: always the same choice with the same words, at every time. */
-static void any_order(void **state)
+TEST(any_order)
 {
 	static const struct image kinds[] = {{"1", "1.5", "2", 7, 499000, 1000, 0},  {"1", "1.6", "2", 7, 500900, 1010, 0},
 					     {"1", "1.7", "3", 7, 500001, 1020, 0},  {"1", "1.8", "2", 8, 500001, 1030, 0},
@@ -310,7 +292,6 @@ static void any_order(void **state)
 	struct image images[N];
 	struct companion_decision first[3], d;
 
-	(void)state;
 	for (int i = 0; i < N; i++) {
 		images[i] = kinds[i % 6];
 		images[i].acquired += i;
@@ -343,16 +324,4 @@ static void any_order(void **state)
 		}
 		companions_clear(&c);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits_for_quiet), cmocka_unit_test(end_of_the_wait), cmocka_unit_test(nearest),
-		cmocka_unit_test(unfit),	   cmocka_unit_test(other_study),     cmocka_unit_test(localizers),
-		cmocka_unit_test(key_lost),	   cmocka_unit_test(without_frame),   cmocka_unit_test(clock_set_back),
-		cmocka_unit_test(damaged_detail),  cmocka_unit_test(any_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

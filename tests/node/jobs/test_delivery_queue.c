@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for a destination behind whom, and what people read of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_text.h"
+#include "tests/test.h"
 
 static int64_t seq;
 
@@ -48,11 +40,10 @@ static const struct job_send *blocked_by(struct jobs *jobs, int64_t job, const c
 	return job_view_find_send(jobs_find(jobs, job), destination)->blocked_by;
 }
 
-static void waits_behind_the_one_that_tried(void **state)
+TEST(waits_behind_the_one_that_tried)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	for (int64_t job = 1; job <= 4; job++)
 		made(&jobs, job);
 	assert_null(blocked_by(&jobs, 2, "pacs"));
@@ -73,11 +64,10 @@ static void waits_behind_the_one_that_tried(void **state)
 }
 
 /* A failure within an association is that object's alone: nobody waits. */
-static void a_failed_object_holds_nobody_up(void **state)
+TEST(a_failed_object_holds_nobody_up)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	made(&jobs, 1);
 	made(&jobs, 2);
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "false"), 1100);
@@ -90,11 +80,10 @@ static void a_failed_object_holds_nobody_up(void **state)
 }
 
 /* A case that was sent after the failure shows that the destination responds. */
-static void a_later_response_ends_the_waiting(void **state)
+TEST(a_later_response_ends_the_waiting)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	for (int64_t job = 1; job <= 3; job++)
 		made(&jobs, job);
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
@@ -110,7 +99,7 @@ static void a_later_response_ends_the_waiting(void **state)
 	jobs_clear(&jobs);
 }
 
-static void what_people_read(void **state)
+TEST(what_people_read)
 {
 	struct jobs jobs = {0};
 	struct job_view *v;
@@ -120,7 +109,6 @@ static void what_people_read(void **state)
 	json_t *view, *list;
 	size_t n;
 
-	(void)state;
 	made(&jobs, 1);
 	made(&jobs, 2);
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
@@ -151,16 +139,4 @@ static void what_people_read(void **state)
 	fclose(to);
 	json_decref(list);
 	jobs_clear(&jobs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits_behind_the_one_that_tried),
-		cmocka_unit_test(a_failed_object_holds_nobody_up),
-		cmocka_unit_test(a_later_response_ends_the_waiting),
-		cmocka_unit_test(what_people_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

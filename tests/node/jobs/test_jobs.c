@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view of all jobs: what replay makes of events, good and damaged; the stage table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/jobs/job_report.h"
 #include "node/serve/retention.h"
 #include "tests/node/jobs/jobs_fixture.h"
+#include "tests/test.h"
 
-static void a_whole_life(void **state)
+TEST(a_whole_life)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 
-	(void)state;
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_string_equal(v->protocol, "dbt-osem");
 	assert_int_equal(v->members.instances, 1);
@@ -46,12 +38,11 @@ static void a_whole_life(void **state)
 }
 
 /* A case that waits for a CT series, is held without one, and gets one. */
-static void ct_series(void **state)
+TEST(ct_series)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = apply(&jobs, 7, EVENT_OPENED, "{\"key\":\"k\"}");
 
-	(void)state;
 	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":900,\"frame\":\"1.2\",\"acquired\":70.5,\"attenuation\":false}");
 	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":901,\"frame\":\"1.2\",\"acquired\":60.5,\"attenuation\":false}");
 	assert_string_equal(v->frame, "1.2");
@@ -82,13 +73,12 @@ static void ct_series(void **state)
 }
 
 /* A failure that is reported for a transaction that is not the open one changes nothing. */
-static void failure_of_an_old_transaction(void **state)
+TEST(failure_of_an_old_transaction)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 	const struct job_send *pacs = job_view_find_send(v, "pacs");
 
-	(void)state;
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
 	apply(&jobs, 7, EVENT_COMMIT_REQUESTED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.1\"}");
 	apply(&jobs, 7, EVENT_COMMIT_REQUESTED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.2\"}");
@@ -105,12 +95,11 @@ static void failure_of_an_old_transaction(void **state)
 }
 
 /* A destination that has the very object is not sent it again; another object it does not have. */
-static void sent_is_kept_over_a_retry(void **state)
+TEST(sent_is_kept_over_a_retry)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 
-	(void)state;
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	apply(&jobs, 7, EVENT_RETRY, "{}");
@@ -152,13 +141,12 @@ static void start_again(struct jobs *jobs, int64_t job, const char *made)
 }
 
 /* Each object of a result is accepted, refused and resumed for itself; a destination is done when it has all. */
-static void several_objects(void **state)
+TEST(several_objects)
 {
 	struct jobs jobs = {0};
 	struct job_send *pacs, *ws;
 	struct job_view *v;
 
-	(void)state;
 	apply(&jobs, 7, EVENT_OPENED, OPENED);
 	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
 	apply(&jobs, 7, EVENT_STARTED, "{}");
@@ -210,7 +198,7 @@ static void several_objects(void **state)
 }
 
 /* A series of hundreds of objects: answers come in lists, and what is there stays there over a retry in another order. */
-static void many_objects(void **state)
+TEST(many_objects)
 {
 	enum { N = 500 };
 	static char made[N * 120], sent[N * 12 + 200];
@@ -219,7 +207,6 @@ static void many_objects(void **state)
 	struct job_send *pacs;
 	size_t n = 0;
 
-	(void)state;
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	n = (size_t)snprintf(made, sizeof(made), "{\"objects\":[");
 	for (int i = 0; i < N; i++)
@@ -260,7 +247,7 @@ static void many_objects(void **state)
 	jobs_clear(&jobs);
 }
 
-static void damaged_objects(void **state)
+TEST(damaged_objects)
 {
 	static const char *const bad[] = {
 		"{\"objects\":[]}",
@@ -272,7 +259,6 @@ static void damaged_objects(void **state)
 	};
 	struct jobs jobs = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int64_t job = 10 + (int64_t)i;
 
@@ -284,12 +270,11 @@ static void damaged_objects(void **state)
 	jobs_clear(&jobs);
 }
 
-static void attempts_are_counted(void **state)
+TEST(attempts_are_counted)
 {
 	struct jobs jobs = {0};
 	struct job_view *v;
 
-	(void)state;
 	apply(&jobs, 7, EVENT_OPENED, OPENED);
 	v = apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
 	apply(&jobs, 7, EVENT_STARTED, "{}");
@@ -327,7 +312,7 @@ static void attempts_are_counted(void **state)
 }
 
 /* What is damaged quarantines its own job; its neighbours go on. */
-static void damage(void **state)
+TEST(damage)
 {
 	static const struct {
 		enum job_event event;
@@ -348,7 +333,6 @@ static void damage(void **state)
 	struct jobs jobs = {0};
 	struct event_row unknown = {.job = 500, .time = 1, .known = false, .detail = (char *)"{}"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct job_view *v;
 
@@ -373,12 +357,11 @@ static void damage(void **state)
 }
 
 /* What is over needs little: it is still found, cleaned, and followed by a revision; what is not over stays whole. */
-static void shrunk_when_it_is_over(void **state)
+TEST(shrunk_when_it_is_over)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 7), *open = reconstructed(&jobs, 8);
 
-	(void)state;
 	for (int64_t job = 7; job <= 8; job++) {
 		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
 		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"ws\"}");
@@ -403,12 +386,11 @@ static void shrunk_when_it_is_over(void **state)
 }
 
 /* A route without destinations is done at once, and never safe to remove. */
-static void never_sent_is_never_safe(void **state)
+TEST(never_sent_is_never_safe)
 {
 	struct jobs jobs = {0};
 	struct job_view *v;
 
-	(void)state;
 	apply(&jobs, 7, EVENT_OPENED, OPENED);
 	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
 	apply(&jobs, 7, EVENT_STARTED, "{}");
@@ -419,11 +401,10 @@ static void never_sent_is_never_safe(void **state)
 	jobs_clear(&jobs);
 }
 
-static void found_by_id_and_key(void **state)
+TEST(found_by_id_and_key)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	for (int64_t id = 100; id > 0; id--) /* also in an order that replay never gives */
 		apply(&jobs, id, EVENT_OPENED, id % 2 ? OPENED : "{\"key\":\"other\"}");
 	for (int64_t id = 1; id <= 100; id++)
@@ -450,7 +431,7 @@ static double sum_stages(const json_t *stages, size_t *ret_n)
 }
 
 /* From the last C-STORE to the destination: the stages leave no gap. */
-static void stages_add_up(void **state)
+TEST(stages_add_up)
 {
 	json_t *view = json_pack("{s:i, s:f, s:f}", "instances", 25, "first_received", 90.0, "last_received", 100.0), *stages,
 	       *none;
@@ -461,7 +442,6 @@ static void stages_add_up(void **state)
 			  "total", 8.0, "event", "sent", "time", 112.0, "event", "delivered", "time", 112.25);
 	size_t n;
 
-	(void)state;
 	assert_non_null(events);
 	stages = job_report_stages(view, events);
 	assert_true(sum_stages(stages, &n) > 12.2499 && sum_stages(stages, &n) < 12.2501);
@@ -483,25 +463,4 @@ static void stages_add_up(void **state)
 	json_decref(none);
 	json_decref(view);
 	json_decref(events);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_life),
-		cmocka_unit_test(sent_is_kept_over_a_retry),
-		cmocka_unit_test(ct_series),
-		cmocka_unit_test(failure_of_an_old_transaction),
-		cmocka_unit_test(several_objects),
-		cmocka_unit_test(many_objects),
-		cmocka_unit_test(damaged_objects),
-		cmocka_unit_test(attempts_are_counted),
-		cmocka_unit_test(damage),
-		cmocka_unit_test(shrunk_when_it_is_over),
-		cmocka_unit_test(never_sent_is_never_safe),
-		cmocka_unit_test(found_by_id_and_key),
-		cmocka_unit_test(stages_add_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one list of what is wrong with the node: each fact alone gives one problem, with its severity and what to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/jobs/node_facts.h"
+#include "tests/test.h"
 
 #define NOW 1.7e9
 #define DAY 86400.0
@@ -50,18 +42,16 @@ static void expect_one(bool critical, const char *id, const char *part)
 	assert_int_equal(all.list[0].text[strlen(all.list[0].text) - 1], '.');
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-	(void)state;
 	working(&facts);
 	node_problems_find(&facts, &all);
 	assert_int_equal(all.n, 0);
 	assert_false(node_problems_are_critical(&all));
 }
 
-static void test_processes(void **state)
+TEST(test_processes)
 {
-	(void)state;
 	working(&facts);
 	facts.runs = false;
 	expect_one(true, "not-running", "systemctl start");
@@ -92,9 +82,8 @@ static void test_processes(void **state)
 	assert_int_equal(all.n, 0);
 }
 
-static void test_way_in(void **state)
+TEST(test_way_in)
 {
-	(void)state;
 	working(&facts);
 	snprintf(facts.from_manager.incoming, sizeof(facts.from_manager.incoming), "cannot create x: Read-only file system");
 	expect_one(true, "incoming", "No object can be written: cannot create x: Read-only file system.");
@@ -118,9 +107,8 @@ static void test_way_in(void **state)
 	expect_one(true, "disk-unreadable", "Input/output error");
 }
 
-static void test_journal(void **state)
+TEST(test_journal)
 {
-	(void)state;
 	working(&facts);
 	facts.from_manager.journal_replaced = true;
 	expect_one(true, "journal-replaced", "/spool/journal.db was removed or replaced");
@@ -149,12 +137,11 @@ static void test_journal(void **state)
 	expect_one(false, "orphans", "1 image is in /spool/orphans but not in the journal");
 }
 
-static void test_certificates(void **state)
+TEST(test_certificates)
 {
 	struct node_certificate *c = &facts.from_manager.certificates[0];
 	struct node_problem p;
 
-	(void)state;
 	working(&facts);
 	facts.from_manager.n_certificates = 1;
 	*c = (struct node_certificate){.whose = "Listener 'a'", .file = "/c.pem", .listener = true, .from = NOW - DAY};
@@ -185,11 +172,10 @@ static void test_certificates(void **state)
 	expect_one(true, "certificate-unusable", "Listener 'a': key file does not exist.");
 }
 
-static void test_destinations_and_devices(void **state)
+TEST(test_destinations_and_devices)
 {
 	struct manager_facts *m = &facts.from_manager;
 
-	(void)state;
 	working(&facts);
 	facts.n_destinations = 1;
 	facts.destinations[0] = (struct destination_state){.name = "pacs", .waiting = 2, .down = true, .reason = "refused"};
@@ -221,7 +207,7 @@ static void test_destinations_and_devices(void **state)
 	expect_one(false, "cases", "1 case needs attention.");
 }
 
-static void test_routes(void **state)
+TEST(test_routes)
 {
 	static struct config c;
 	static struct peer_conf peers[1];
@@ -230,7 +216,6 @@ static void test_routes(void **state)
 					      {.name = "three", .kind = "dbt"}};
 	struct route_conf other;
 
-	(void)state;
 	working(&facts);
 	facts.config = &c;
 	c.routes = routes;
@@ -253,12 +238,11 @@ static void test_routes(void **state)
 }
 
 /* What the manager writes is what the others read. */
-static void test_report(void **state)
+TEST(test_report)
 {
 	static struct manager_facts m, back;
 	json_t *report;
 
-	(void)state;
 	m = (struct manager_facts){.receiver = true,
 				   .receiver_fault = "a",
 				   .receiver_limit = "b",
@@ -285,9 +269,8 @@ static void test_report(void **state)
 }
 
 /* More problems than fit: the list is full, nothing is written behind it. */
-static void test_many(void **state)
+TEST(test_many)
 {
-	(void)state;
 	working(&facts);
 	facts.from_manager.n_certificates = NODE_CERTIFICATES_MAX;
 	facts.from_manager.n_devices = NODE_DEVICES_MAX;
@@ -298,7 +281,7 @@ static void test_many(void **state)
 	assert_true(all.list[0].critical && !all.list[NODE_PROBLEMS_MAX - 1].critical);
 }
 
-static void test_cluster(void **state)
+TEST(test_cluster)
 {
 	static const struct {
 		const char *state;
@@ -313,7 +296,6 @@ static void test_cluster(void **state)
 	struct manager_facts read;
 	json_t *json;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		working(&facts);
 		*c = (struct node_cluster){.local = rows[i].local, .used = true, .text = "Slurm", .idle = rows[i].idle};
@@ -330,12 +312,11 @@ static void test_cluster(void **state)
 }
 
 /* Slots of pilots are no devices of this machine: whether cases can be reconstructed depends on both. */
-static void test_pilots(void **state)
+TEST(test_pilots)
 {
 	static struct config config;
 	struct manager_facts *m = &facts.from_manager;
 
-	(void)state;
 	working(&facts);
 	config.node.executor = EXECUTOR_LOCAL | EXECUTOR_PILOTS;
 	facts.config = &config;
@@ -371,18 +352,4 @@ static void test_pilots(void **state)
 	m->pilots_unheard[0] = '\0';
 	snprintf(m->pilot_refused, sizeof(m->pilot_refused), "d1 at ::1 was refused: it is version 7");
 	expect_one(false, "pilot-refused", "Pilot d1 at ::1 was refused: it is version 7.");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),	     cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_way_in),	     cmocka_unit_test(test_journal),
-		cmocka_unit_test(test_certificates), cmocka_unit_test(test_destinations_and_devices),
-		cmocka_unit_test(test_routes),	     cmocka_unit_test(test_report),
-		cmocka_unit_test(test_cluster),	     cmocka_unit_test(test_many),
-		cmocka_unit_test(test_pilots),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,11 @@
 /* The patients of jobs: digests in details, the key of the spool, conflicts within a job and between jobs, what a statement
  * covers. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/jobs/patients.h"
+#include "tests/test.h"
 
 static const uint8_t key[PATIENT_KEY_BYTES] = {7}, other_key[PATIENT_KEY_BYTES] = {8};
 static int64_t seq;
@@ -73,13 +65,12 @@ static void state_it(struct jobs *jobs, int64_t job)
 	assert_non_null(patients_no_statement(jobs_find(jobs, job)));
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	struct patient_identity of = {.digest = {1, 0, 3, 4}}, a, b;
 	char text[PATIENTS_IDENTITY_SIZE], other[PATIENTS_IDENTITY_SIZE];
 	uint32_t key_a, key_b;
 
-	(void)state;
 	patients_format(&of, key, text);
 	patients_format(&of, other_key, other);
 	assert_int_equal(strlen(text), 8 + 4 * 17);
@@ -94,14 +85,13 @@ static void texts(void **state)
 	assert_false(patients_parse(text, &a, &key_a));
 }
 
-static void within_a_job(void **state)
+TEST(within_a_job)
 {
 	struct jobs jobs = {0};
 	struct patient_conflict conflict;
 	const struct job_view *other;
 	char reason[300];
 
-	(void)state;
 	open_job(&jobs, 1, "s|1");
 	add(&jobs, 1, 11, 5);
 	add(&jobs, 1, 12, 5);
@@ -126,11 +116,10 @@ static void within_a_job(void **state)
 }
 
 /* Jobs of one study or one series, whatever their states; not of others. */
-static void between_jobs(void **state)
+TEST(between_jobs)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	open_job(&jobs, 1, "s|1|L|CC|");
 	add(&jobs, 1, 11, 5);
 	open_job(&jobs, 2, "s|2|R|CC|");
@@ -158,11 +147,10 @@ static void between_jobs(void **state)
 	jobs_clear(&jobs);
 }
 
-static void without_digests(void **state)
+TEST(without_digests)
 {
 	struct jobs jobs = {0};
 
-	(void)state;
 	open_job(&jobs, 1, "s|1");
 	add(&jobs, 1, 11, 0);
 	add(&jobs, 1, 12, 5);
@@ -177,7 +165,7 @@ static void without_digests(void **state)
 	jobs_clear(&jobs);
 }
 
-static void key_of_the_spool(void **state)
+TEST(key_of_the_spool)
 {
 	char folder[] = "/tmp/tomonode-test-XXXXXX", path[64];
 	uint8_t first[PATIENT_KEY_BYTES], again[PATIENT_KEY_BYTES];
@@ -185,7 +173,6 @@ static void key_of_the_spool(void **state)
 	struct stat st;
 	bool created;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/patient.key", folder);
 	assert_int_equal(patient_key_read(folder, first, &err), -ENOENT);
@@ -206,14 +193,4 @@ static void key_of_the_spool(void **state)
 	unlink(path);
 	assert_int_equal(rmdir(folder), 0);
 	assert_true(patient_key_create(folder, &created, &err) < 0 && !created);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts),	   cmocka_unit_test(within_a_job),     cmocka_unit_test(between_jobs),
-		cmocka_unit_test(without_digests), cmocka_unit_test(key_of_the_spool),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

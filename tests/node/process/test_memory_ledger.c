@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which worker gets memory, in what order, and what is left of one that is killed: with processes of the test's own. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "kernels/clock.h"
 #include "node/process/memory_ledger.h"
+#include "tests/test.h"
 
 #define GB (1ull << 30)
 
@@ -36,7 +29,7 @@
 		.device = name, .state = LEDGER_IDLE, .host_bytes = (h)*GB                                                       \
 	}
 
-static void decisions(void **state)
+TEST(decisions)
 {
 	static const struct {
 		const char *what;
@@ -57,7 +50,6 @@ static void decisions(void **state)
 		{"but only beside a case", {ASKS("cuda:0", 1, 80, 5), KEEPS("cuda:0", 30)}, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (ledger_fits(cases[i].list, 4, 0, 80 * GB, 100 * GB) != cases[i].fits)
 			fail_msg("%s", cases[i].what);
@@ -116,14 +108,13 @@ static void end(pid_t pid)
 }
 
 /* What a killed worker held is free again, after the time that its driver may need; its turn at once. */
-static void killed_worker(void **state)
+TEST(killed_worker)
 {
 	int fd = ledger_create();
 	struct ledger *l = open_at(fd, "cuda:0");
 	double killed;
 	pid_t pid;
 
-	(void)state;
 	assert_true(fd > 0);
 	assert_true(ledger_capacity(l, 80 * GB) == 80 * GB);
 	pid = holder(fd, "cuda:0", 50 * GB, true);
@@ -143,13 +134,12 @@ static void killed_worker(void **state)
 }
 
 /* Two of one device and one of another: memory and turns are those of a device, and come back when they are given back. */
-static void shared(void **state)
+TEST(shared)
 {
 	int fd = ledger_create();
 	struct ledger *l = open_at(fd, "cuda:0");
 	pid_t other = holder(fd, "cuda:1", 70 * GB, true), same;
 
-	(void)state;
 	assert_true(ledger_capacity(l, 80 * GB) == 80 * GB);
 	assert_true(ledger_reserve(l, 60 * GB, GB));
 	assert_true(ledger_take_turn(l));
@@ -166,7 +156,7 @@ static void shared(void **state)
 }
 
 /* A worker that is stopped while it changes the table: others start all the same. */
-static void stopped_worker(void **state)
+TEST(stopped_worker)
 {
 	int fd = ledger_create(), pipes[2];
 	struct ledger *l = open_at(fd, "cuda:0");
@@ -174,7 +164,6 @@ static void stopped_worker(void **state)
 	pid_t pid;
 	char c;
 
-	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -201,11 +190,10 @@ static void stopped_worker(void **state)
 }
 
 /* Workers that end in order leave their entries to others. */
-static void entries_are_used_again(void **state)
+TEST(entries_are_used_again)
 {
 	int fd = ledger_create();
 
-	(void)state;
 	for (int i = 0; i < 2 * LEDGER_ENTRIES; i++) {
 		struct ledger *l = open_at(fd, "cuda:0");
 
@@ -213,14 +201,4 @@ static void entries_are_used_again(void **state)
 		ledger_close(l);
 	}
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decisions), cmocka_unit_test(killed_worker),	       cmocka_unit_test(stopped_worker),
-		cmocka_unit_test(shared),    cmocka_unit_test(entries_are_used_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

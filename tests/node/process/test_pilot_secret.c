@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets of pilots, and tokens that are used once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "node/base/folder.h"
 #include "node/process/pilot_secret.h"
+#include "tests/test.h"
 
-static void test_secret(void **state)
+TEST(test_secret)
 {
 	char spool[] = "/tmp/test_pilot_secret.XXXXXX", path[200], hex[PILOT_SECRET_SIZE], read[PILOT_SECRET_SIZE];
 	struct err err = {0};
 	uint64_t last = 1;
 	struct stat st;
 
-	(void)state;
 	assert_non_null(mkdtemp(spool));
 	assert_int_equal(pilot_secret_read(spool, "d1", read, &err), -ENOENT);
 	assert_int_equal(pilot_secret_create(spool, "../d1", hex, &err), -EINVAL);
@@ -58,11 +49,4 @@ static void test_secret(void **state)
 	assert_int_equal(folder_entries(path), 0);
 	folder_remove(path, NULL);
 	folder_remove(spool, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_secret)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a service manager hears, over sockets of the test's own: a path, an abstract name, and names that are neither. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/process/service_notify.h"
+#include "tests/test.h"
 
 static int listen_at(const struct service_notify *n)
 {
@@ -46,11 +38,10 @@ static void heard(const char *name)
 	close(fd);
 }
 
-static void at_a_path(void **state)
+TEST(at_a_path)
 {
 	char dir[] = "/tmp/test_notify.XXXXXX", name[64];
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(name, sizeof(name), "%s/notify", dir);
 	heard(name);
@@ -58,22 +49,20 @@ static void at_a_path(void **state)
 	rmdir(dir);
 }
 
-static void at_an_abstract_name(void **state)
+TEST(at_an_abstract_name)
 {
 	char name[64];
 
-	(void)state;
 	snprintf(name, sizeof(name), "@tomonode-test-notify-%ld", (long)getpid());
 	heard(name);
 }
 
-static void nobody_or_nowhere(void **state)
+TEST(nobody_or_nowhere)
 {
 	char longer[200];
 	struct service_notify n;
 	struct err err = {0};
 
-	(void)state;
 	unsetenv("NOTIFY_SOCKET");
 	assert_int_equal(service_notify_read_address(&n, &err), 0);
 	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), 0);
@@ -90,15 +79,4 @@ static void nobody_or_nowhere(void **state)
 	setenv("NOTIFY_SOCKET", longer, 1);
 	assert_int_equal(service_notify_read_address(&n, &err), -ENAMETOOLONG);
 	assert_int_equal(n.size, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(at_a_path),
-		cmocka_unit_test(at_an_abstract_name),
-		cmocka_unit_test(nobody_or_nowhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

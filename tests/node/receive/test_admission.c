@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in: networks, the allow-list by AE title, host and certificate, and what one sender may take. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-
-#include <cmocka.h>
 
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/config/certificate_pattern.h"
 #include "node/receive/admission.h"
 #include "node/receive/limits.h"
+#include "tests/test.h"
 
 #define PRINT "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -31,7 +23,7 @@ static bool holds(const char *network, const char *address)
 	return network_contains(&n, &a);
 }
 
-static void networks(void **state)
+TEST(networks)
 {
 	static const char *const bad[] = {"",
 					  "/8",
@@ -54,7 +46,6 @@ static void networks(void **state)
 	struct network n;
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(network_parse(bad[i], &n));
 	assert_true(holds("10.1.2.3", "10.1.2.3"));
@@ -121,7 +112,7 @@ static int admitted(const struct admission *a, const char *calling, const char *
 	return -2;
 }
 
-static void allow_list(void **state)
+TEST(allow_list)
 {
 	struct config *c = config_of("node = { require_known_peer = true; };\n"
 				     "peers = ( { name = \"one\"; aet = \"MAMMO1\"; host = \"10.0.0.7\"; },\n"
@@ -138,7 +129,6 @@ static void allow_list(void **state)
 	struct admission *a = NULL;
 	struct err err = {0};
 
-	(void)state;
 	log_start(LOG_TO_NOWHERE, LOG_USER, LOG_DEBUG, "test");
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(admitted(a, "MAMMO1", "10.0.0.7", NULL), 0);
@@ -199,13 +189,12 @@ static enum scp_admission called(const struct admission *a, const char *aet)
 }
 
 /* The called AE title is compared as a whole, too. */
-static void called_title(void **state)
+TEST(called_title)
 {
 	struct config *c = config_of("node = { aet = \"TOMONODE\"; check_called = true; require_known_peer = false; };");
 	struct admission *a = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(called(a, "TOMONODE"), SCP_ADMIT);
 	assert_int_equal(called(a, " TOMONODE  "), SCP_ADMIT);
@@ -216,9 +205,8 @@ static void called_title(void **state)
 	config_free(c);
 }
 
-static void certificates(void **state)
+TEST(certificates)
 {
-	(void)state;
 	assert_true(certificate_pattern_ok(""));
 	assert_true(certificate_pattern_ok("mammo*.example"));
 	assert_true(certificate_pattern_ok("sha256:" PRINT));
@@ -255,7 +243,7 @@ static struct limits_key who(int peer, const char *address)
 	return (struct limits_key){.peer = peer, .sender = limits_sender_address(&a, false)};
 }
 
-static void bytes(void **state)
+TEST(bytes)
 {
 	struct config *c =
 		config_of("node = { peer_bytes = 10000000; peer_window = 10; };\n"
@@ -264,7 +252,6 @@ static void bytes(void **state)
 	struct limits *l = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_true(limits_has_byte_limit(l, &x));
 	assert_true(limits_count_bytes(l, &b, 10000000, 100) == 0);	       /* all of the window at once */
@@ -288,7 +275,7 @@ static void bytes(void **state)
 	config_free(c);
 }
 
-static void associations(void **state)
+TEST(associations)
 {
 	struct config *c =
 		config_of("node = { peer_associations = 2; };\n"
@@ -298,7 +285,6 @@ static void associations(void **state)
 	struct limits *l = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_int_equal(limits_max_associations(l, &a), 5);
 	assert_int_equal(limits_max_associations(l, &b), 2);
@@ -326,7 +312,7 @@ static void note_let_in(void *ctx, const struct in6_addr *from, unsigned long cl
 	seen->last = *from;
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct config *c = config_of("node = { peer_refusals = 3; peer_window = 30; peer_block_time = 100; };");
 	struct in6_addr x = who(-1, "10.0.0.1").sender, y = who(-1, "10.0.0.2").sender;
@@ -335,7 +321,6 @@ static void refusals(void **state)
 	struct err err = {0};
 	int shut_out = 0;
 
-	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < 3; i++)
 		assert_false(limits_count_refusal(l, &x, 1, 1000));
@@ -384,14 +369,13 @@ static struct in6_addr one_of_many(int i)
 
 /* More senders than the table holds: none is taken for another, and the one that is shut out stays so, also where it is not seen
  * while the others come. */
-static void many_senders(void **state)
+TEST(many_senders)
 {
 	struct config *c = config_of("node = { peer_refusals = 1; peer_block_time = 1000; };");
 	struct in6_addr x = who(-1, "10.0.0.1").sender;
 	struct limits *l = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_false(limits_count_refusal(l, &x, 1, 1));
 	assert_true(limits_count_refusal(l, &x, 1, 1));
@@ -408,7 +392,7 @@ static void many_senders(void **state)
 }
 
 /* Somebody with thousands of networks has himself shut out in each: whoever else there is loses nothing by it. */
-static void all_places_shut_out(void **state)
+TEST(all_places_shut_out)
 {
 	struct config *c =
 		config_of("node = { peer_refusals = 1; peer_window = 10; peer_block_time = 100; peer_bytes = 10000000; };");
@@ -418,7 +402,6 @@ static void all_places_shut_out(void **state)
 	struct let_in seen = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
 		other = one_of_many(i);
@@ -450,7 +433,7 @@ static void all_places_shut_out(void **state)
 }
 
 /* A neighbour in a peer's network cannot have the peer shut out. */
-static void a_peer_and_its_neighbour(void **state)
+TEST(a_peer_and_its_neighbour)
 {
 	struct config *c = config_of("node = { peer_refusals = 1; };\n"
 				     "peers = ( { name = \"mr\"; aet = \"MR\"; host = \"2001:db8::5\"; },\n"
@@ -460,7 +443,6 @@ static void a_peer_and_its_neighbour(void **state)
 	struct limits *l = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_true(admission_has_address(a, &peer));
@@ -477,21 +459,9 @@ static void a_peer_and_its_neighbour(void **state)
 	config_free(c);
 }
 
-int main(void)
+static int set_spool(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(networks),
-		cmocka_unit_test(allow_list),
-		cmocka_unit_test(called_title),
-		cmocka_unit_test(certificates),
-		cmocka_unit_test(bytes),
-		cmocka_unit_test(associations),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(many_senders),
-		cmocka_unit_test(all_places_shut_out),
-		cmocka_unit_test(a_peer_and_its_neighbour),
-	};
-
-	setenv("TOMONODE_SPOOL", "/spool", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
+
+TESTS_SETUP(set_spool, NULL);

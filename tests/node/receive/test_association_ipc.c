@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of an association's process and the listener's answers: each gets its own, whatever came too late. */
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 
 #include "node/receive/association_ipc.h"
+#include "tests/test.h"
 
-static void without_a_listener(void **state)
+TEST(without_a_listener)
 {
 	struct association_ipc g = {.fd = -1};
 	struct association_reply a;
 
-	(void)state;
 	assert_true(association_ipc_request(&g, &(struct association_request){.kind = ASSOCIATION_ADMIT}, 0, &a));
 	assert_true(a.yes && !a.counted);
 	association_ipc_notify(&g, &(struct association_request){.kind = ASSOCIATION_REFUSED});
@@ -47,7 +41,7 @@ static void *answer_all(void *ctx)
 	return NULL;
 }
 
-static void an_answer_that_comes_late(void **state)
+TEST(an_answer_that_comes_late)
 {
 	struct association_reply a = {.wait = -1};
 	struct listener l = {.late = 3};
@@ -55,7 +49,6 @@ static void an_answer_that_comes_late(void **state)
 	pthread_t thread;
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(association_ipc_pair(pair), 0);
 	g.fd = pair[1];
 	l.fd = pair[0];
@@ -80,12 +73,11 @@ static void an_answer_that_comes_late(void **state)
 	close(pair[1]);
 }
 
-static void what_is_no_question(void **state)
+TEST(what_is_no_question)
 {
 	struct association_request q = {0};
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(association_ipc_pair(pair), 0);
 	assert_int_equal(association_ipc_receive(pair[0], &q), 0);
 	assert_int_equal(write(pair[1], "x", 1), 1);
@@ -93,15 +85,4 @@ static void what_is_no_question(void **state)
 	close(pair[1]);
 	assert_int_equal(association_ipc_receive(pair[0], &q), -1);
 	close(pair[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_listener),
-		cmocka_unit_test(an_answer_that_comes_late),
-		cmocka_unit_test(what_is_no_question),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

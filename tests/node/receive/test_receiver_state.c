@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What receivers write is what the manager reads: faults, and associations without an object, grouped, the newest first, also
  * after a receiver was killed while it wrote. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/receive/receiver_state.h"
+#include "tests/test.h"
 
 static void add(struct receiver_state *s, const char *calling, const char *host, const char *reason, double now)
 {
@@ -26,14 +18,13 @@ static void add(struct receiver_state *s, const char *calling, const char *host,
 	receiver_state_add_association(s, &a, now);
 }
 
-static void grouped(void **state)
+TEST(grouped)
 {
 	struct receiver_state *s = receiver_state_create(NULL);
 	struct node_association all[NODE_ASSOCIATIONS_MAX];
 	size_t n = 7;
 	char host[16];
 
-	(void)state;
 	assert_true(receiver_state_read_associations(s, all, &n) && n == 0);
 	add(s, "A", "h", "r", 1);
 	add(s, "B", "h", "r", 2);
@@ -63,13 +54,12 @@ static void write_until_killed(struct receiver_state *s)
 }
 
 /* Texts that are not terminated end within their member. */
-static void not_terminated(void **state)
+TEST(not_terminated)
 {
 	struct receiver_state *s = receiver_state_create(NULL);
 	struct node_association all[NODE_ASSOCIATIONS_MAX], a;
 	size_t n = 0;
 
-	(void)state;
 	memset(&a, 'x', sizeof(a));
 	receiver_state_add_association(s, &a, 3);
 	receiver_state_add_association(s, &a, 4);
@@ -80,13 +70,12 @@ static void not_terminated(void **state)
 }
 
 /* Kill writers at random moments: later writers and the reader continue, and every entry is complete. */
-static void killed_writers(void **state)
+TEST(killed_writers)
 {
 	struct receiver_state *s = receiver_state_create(NULL);
 	struct node_association all[NODE_ASSOCIATIONS_MAX];
 	size_t n = 0;
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		pid_t writer = fork();
 
@@ -103,12 +92,11 @@ static void killed_writers(void **state)
 	}
 }
 
-static void faults(void **state)
+TEST(faults)
 {
 	struct receiver_state *s = receiver_state_create(NULL);
 	char reason[300];
 
-	(void)state;
 	receiver_state_fault(s, RECEIVER_FAULT_TLS, "one");
 	receiver_state_fault(s, RECEIVER_FAULT_TLS, "two"); /* the first remains */
 	receiver_state_read_fault(s, RECEIVER_FAULT_TLS, reason, sizeof(reason));
@@ -119,12 +107,4 @@ static void faults(void **state)
 	receiver_state_read_fault(s, RECEIVER_FAULT_TLS, reason, sizeof(reason));
 	assert_string_equal(reason, "");
 	assert_true(receiver_state_alive(s) == 5 && receiver_state_alive(NULL) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(grouped), cmocka_unit_test(not_terminated),
-					   cmocka_unit_test(killed_writers), cmocka_unit_test(faults)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of what is kept of a PET case for its further results: equal for equal inputs; each other input makes another key, and
  * nothing is kept where the content of the files is not known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "node/reconstruct/case_cache.h"
+#include "tests/test.h"
 
 static struct pet_cache *cache;
 
@@ -44,13 +37,12 @@ static struct case_cache_key key_of(struct inputs *in)
 	return case_cache_key(&c, in->what, in->settings, sizeof(in->settings));
 }
 
-static void each_input_makes_another_key(void **state)
+TEST(each_input_makes_another_key)
 {
 	struct inputs in[12];
 	struct case_cache_key keys[12], again;
 	size_t n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 12; i++)
 		in[i] = inputs_make();
 	in[++n].decision.content[31] = 'e'; /* a byte of a file */
@@ -77,7 +69,7 @@ static void each_input_makes_another_key(void **state)
 	assert_memory_equal(again.hash, keys[0].hash, sizeof(again.hash));
 }
 
-static void nothing_is_kept_of_unknown_content(void **state)
+TEST(nothing_is_kept_of_unknown_content)
 {
 	struct reconstruct_work work = {.cache = cache};
 	struct case_corrections c = {.work = &work};
@@ -86,7 +78,6 @@ static void nothing_is_kept_of_unknown_content(void **state)
 	const double value = 3;
 	size_t n;
 
-	(void)state;
 	assert_null(case_cache_find(&c, &key, &n));
 	case_cache_keep(&c, &key, &value, sizeof(value));
 	assert_memory_equal(case_cache_find(&c, &key, &n), &value, sizeof(value));
@@ -101,13 +92,12 @@ static void nothing_is_kept_of_unknown_content(void **state)
 }
 
 /* What the cache takes of a result, which is one value for each frame, gate or bed, up to its size. */
-static void bytes_are_counted(void **state)
+TEST(bytes_are_counted)
 {
 	struct inputs in = inputs_make();
 	struct reconstruct_work work = {.decision = &in.decision, .protocol = &in.protocol, .cache = cache};
 	struct case_corrections c = {.work = &work, .s = &in.s};
 
-	(void)state;
 	assert_int_equal(case_cache_bytes(&c, 1000), 1000);
 	in.s.frames.n = 7;
 	assert_int_equal(case_cache_bytes(&c, 1000), 7000);
@@ -121,7 +111,7 @@ static void bytes_are_counted(void **state)
 }
 
 /* The plan of a case has the memory of the stored scatter: the value in the cache, and the copy that it is made from. */
-static void scatter_is_planned(void **state)
+TEST(scatter_is_planned)
 {
 	struct inputs in = inputs_make();
 	struct device *dev = NULL;
@@ -130,7 +120,6 @@ static void scatter_is_planned(void **state)
 	struct scatter_estimate_conf conf;
 	struct scatter_estimate_plan plan;
 
-	(void)state;
 	assert_int_equal(device_open("cpu:1", &dev, NULL), 0);
 	work.dev = dev;
 	in.m.segments = in.segments;
@@ -155,26 +144,14 @@ static void scatter_is_planned(void **state)
 
 static int start(void **state)
 {
-	(void)state;
 	cache = pet_cache_create(NULL, 1 << 20);
 	return cache ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	cache = pet_cache_free(cache);
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_input_makes_another_key),
-		cmocka_unit_test(nothing_is_kept_of_unknown_content),
-		cmocka_unit_test(bytes_are_counted),
-		cmocka_unit_test(scatter_is_planned),
-	};
-
-	return cmocka_run_group_tests_name("case cache", tests, start, stop);
-}
+TESTS_SETUP(start, stop);

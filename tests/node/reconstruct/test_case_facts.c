@@ -2,10 +2,10 @@
 /* Test case_read_facts(): each kind recognises only its own objects, cases have the key of their kind, and other objects have a
  * reason.
  */
-#include <math.h>
 
 #include "node/reconstruct/reconstruct_internal.h"
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 /* ---- an object of each kind, as 0.dcm ---- */
 
@@ -60,12 +60,11 @@ static void (*const writers[KIND_COUNT])(void) = {
 #undef X
 };
 
-static void each_its_own(void **state)
+TEST(each_its_own)
 {
 	struct case_facts f;
 	struct err err = {0};
 
-	(void)state;
 	for (int i = 0; i < KIND_COUNT; i++) {
 		struct dicom_file *file = NULL;
 
@@ -84,12 +83,11 @@ static void each_its_own(void **state)
 }
 
 /* What routes are chosen by: printable ASCII without blanks at the ends, one ? for each other letter. */
-static void what_routes_are_chosen_by(void **state)
+TEST(what_routes_are_chosen_by)
 {
 	struct case_facts f;
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = 1,
 					      .change = edit,
 					      .ctx = EDITS({-1, TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192"},
@@ -116,7 +114,7 @@ static void what_routes_are_chosen_by(void **state)
 }
 
 /* The key contains the attributes of the kind in order, and kind_key_attribute() extracts each of them. */
-static void keys(void **state)
+TEST(keys)
 {
 	static const char *const expected[] = {[CASE_STUDY] = "1.2",
 					       [CASE_SERIES] = "1.3",
@@ -126,7 +124,6 @@ static void keys(void **state)
 	struct case_facts f = {.study = "1.2", .series = "1.3", .laterality = "R", .view = "MLO", .frame_of_reference = "1.4"};
 	char key[400], part[65];
 
-	(void)state;
 	for (int i = 0; i < KIND_COUNT; i++) {
 		f.kind = kind_of((enum case_kind)i);
 		case_key(&f, key, sizeof(key));
@@ -152,11 +149,10 @@ static void keys(void **state)
 }
 
 /* A table with an empty member is refused. */
-static void empty_slots(void **state)
+TEST(empty_slots)
 {
 	struct err err = {0};
 
-	(void)state;
 	for (int i = 0; i < KIND_COUNT; i++) {
 		const struct reconstruct_kind *whole = reconstruct_kind_of((enum case_kind)i);
 
@@ -241,7 +237,7 @@ static void siemens_raw(struct dicom_item *root, int i, const void *ctx)
 }
 
 /* List mode and normalisation are one case of their study, whatever their series are; other types are named. */
-static void raw_data(void **state)
+TEST(raw_data)
 {
 	static const struct {
 		const char *type, *lacks;
@@ -250,7 +246,6 @@ static void raw_data(void **state)
 	char key[400], expected[DICOM_UID_SIZE + 2];
 	struct case_facts f;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		fixture_write_mg(&(struct fixture_mg){.n = 1, .change = siemens_raw, .ctx = cases[i].type});
 		assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, NULL), 0);
@@ -268,7 +263,7 @@ static void raw_data(void **state)
 	assert_non_null(strstr(f.reason, "compressed by the scanner"));
 }
 
-static void tomosynthesis(void **state)
+TEST(tomosynthesis)
 {
 	static const struct {
 		const char *sop_class;
@@ -297,7 +292,6 @@ static void tomosynthesis(void **state)
 	struct err err = {0};
 	char key[400];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = NULL;
 
@@ -341,12 +335,11 @@ static void tomosynthesis(void **state)
 	assert_int_equal(f.frames, N_VIEWS);
 }
 
-static void broken(void **state)
+TEST(broken)
 {
 	struct case_facts f = {.frames = 77};
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = 1});
 	assert_int_equal(truncate(fixture_path("0.dcm"), 1200), 0);
 	assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, &err), -EBADMSG);
@@ -354,17 +347,4 @@ static void broken(void **state)
 	assert_int_equal(f.frames, 77); /* written only on success */
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_its_own),
-		cmocka_unit_test(keys),
-		cmocka_unit_test(empty_slots),
-		cmocka_unit_test(tomosynthesis),
-		cmocka_unit_test(raw_data),
-		cmocka_unit_test(broken),
-		cmocka_unit_test(what_routes_are_chosen_by),
-	};
-
-	return cmocka_run_group_tests_name("case_facts", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

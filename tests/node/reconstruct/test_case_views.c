@@ -2,6 +2,7 @@
 /* Test the parallel reading of views: the image does not depend on the number of threads; errors and cancelling while readers
  * run. */
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 #include <errno.h>
 
@@ -55,13 +56,12 @@ static void image(int files, int threads, bool mask, bool scatter, float ret_vol
 }
 
 /* Single-frame files and frames of one file give the same image with any number of threads. */
-static void test_any_number(void **state)
+TEST(test_any_number)
 {
 	static const int threads[] = {-1, 1, 2, 3, 5, 16, 1000};
 	static float want[VOXELS], have[VOXELS];
 	struct case_views_report report;
 
-	(void)state;
 	for (int multi = 0; multi < 2; multi++) {
 		if (multi)
 			fixture_write_bp(NULL);
@@ -80,12 +80,11 @@ static void test_any_number(void **state)
 }
 
 /* The brightest corner of the fixture is opposite the chest wall: the mask treats it as air. */
-static void test_mask(void **state)
+TEST(test_mask)
 {
 	static float with[VOXELS], without[VOXELS];
 	struct case_views_report report;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	image(N_VIEWS, 2, false, false, without, &report);
 	assert_int_equal(report.air, 0);
@@ -96,13 +95,12 @@ static void test_mask(void **state)
 }
 
 /* Scatter is subtracted if the protocol says so, with any number of threads the same. */
-static void test_scatter(void **state)
+TEST(test_scatter)
 {
 	static float with[VOXELS], without[VOXELS], again[VOXELS];
 	struct case_views_report report;
 	double sum[2] = {0, 0};
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	image(N_VIEWS, 2, true, false, without, &report);
 	assert_true(report.scatter_mean == 0 && report.scatter_least == 0 && report.scatter_most == 0);
@@ -146,7 +144,7 @@ static void read_decided(struct one *o)
 
 /* A view without air is first converted with a value of the object as I0, then with the air of the other views: nothing of the
  * first remains. */
-static void test_changed_i0(void **state)
+TEST(test_changed_i0)
 {
 	static float have[VOXELS], want[VOXELS];
 	static const struct edit model[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}, {0}};
@@ -154,7 +152,6 @@ static void test_changed_i0(void **state)
 	struct case_views_report report;
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_mg(&files);
 	for (int threads = 1; threads <= 4; threads += 3) {
 		struct one o, decided;
@@ -195,22 +192,20 @@ static void refused_read(int threads, int code, const char *part)
 	end(&o);
 }
 
-static void test_a_reader_fails(void **state)
+TEST(test_a_reader_fails)
 {
-	(void)state;
 	for (int threads = 1; threads <= 5; threads += 2) {
 		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 		refused_read(threads, EIO, "3.dcm");
 	}
 }
 
-static void test_wrong_plan(void **state)
+TEST(test_wrong_plan)
 {
 	struct case_views_report report;
 	struct err err = {0};
 	struct one o;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	begin(&o, N_VIEWS);
 	o.plan.n_views--;
@@ -240,9 +235,8 @@ static void on_progress(void *ctx, const char *stage, double fraction)
 	s->last = fraction;
 }
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	for (int after = 0; after < 2; after++) {
 		struct stop stop = {.after = after};
@@ -262,13 +256,4 @@ static void test_cancel(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_number), cmocka_unit_test(test_mask),		  cmocka_unit_test(test_scatter),
-		cmocka_unit_test(test_changed_i0), cmocka_unit_test(test_a_reader_fails), cmocka_unit_test(test_wrong_plan),
-		cmocka_unit_test(test_cancel),
-	};
-
-	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

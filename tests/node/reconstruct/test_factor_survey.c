@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Factors that are upside down are refused, as a whole, in some planes or in one bin; right ones, also with the number of pairs
  * of detectors of each plane, and measured ones with noise are not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/reconstruct/factor_survey.h"
+#include "tests/test.h"
 
 #define RINGS 16
 #define N_RADIAL 33
@@ -98,7 +91,7 @@ static double fraction_by_pairs(int number, int bin, int pairs, double acf)
 }
 
 /* Span 11: up to 6 ring pairs, which would allow 12 in every plane; 4 views: 8 in the end planes. */
-static void correction_factors_are_no_fractions(void **state)
+TEST(correction_factors_are_no_fractions)
 {
 	static const value_function right[] = {fraction, fraction_of_pairs, pairs_alone, fraction_by_pairs};
 	static const int views[] = {1, 2, 4};
@@ -106,7 +99,6 @@ static void correction_factors_are_no_fractions(void **state)
 	struct factor_survey s;
 	struct err err;
 
-	(void)state;
 	for (size_t v = 0; v < 3; v++)
 		for (size_t r = 0; r < 3; r++) {
 			s = survey(views[v], reach[r], correction);
@@ -127,12 +119,11 @@ static double correction_without_air(int number, int bin, int pairs, double acf)
 }
 
 /* No value is 1: the planes with few pairs betray them. */
-static void planes_are_compared_with_their_own_pairs(void **state)
+TEST(planes_are_compared_with_their_own_pairs)
 {
 	struct factor_survey s = survey(1, 1, correction_without_air);
 	struct err err;
 
-	(void)state;
 	assert_int_equal(factor_survey_fraction(&s, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "in plane 0, with 1 pair of detectors in a bin, up to 7.48; allowed: "));
 	assert_non_null(strstr(err.msg, "at most 2 for each pair: "));
@@ -169,7 +160,7 @@ static double fraction_everywhere(int number, int bin, int pairs, double acf)
 	return 1 / acf;
 }
 
-static void attenuation_is_judged_in_each_plane(void **state)
+TEST(attenuation_is_judged_in_each_plane)
 {
 	struct {
 		value_function value;
@@ -183,7 +174,6 @@ static void attenuation_is_judged_in_each_plane(void **state)
 	struct factor_survey s;
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		s = survey(1, 1, cases[i].value);
 		assert_int_equal(factor_survey_attenuation(&s, &m, &err), -EBADMSG);
@@ -201,24 +191,13 @@ static void attenuation_is_judged_in_each_plane(void **state)
 
 static int start(void **state)
 {
-	(void)state;
 	return michelogram_segments_all(RINGS, 11, &m.segments, &m.n_segments, NULL) == 0 ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	free(m.segments);
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(correction_factors_are_no_fractions),
-		cmocka_unit_test(planes_are_compared_with_their_own_pairs),
-		cmocka_unit_test(attenuation_is_judged_in_each_plane),
-	};
-
-	return cmocka_run_group_tests_name("factor survey", tests, start, stop);
-}
+TESTS_SETUP(start, stop);

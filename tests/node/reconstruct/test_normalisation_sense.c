@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A normalisation that is upside down is refused; a right one is not, nor one that the counts do not follow or cannot prove. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/reconstruct/normalisation_sense.h"
+#include "tests/test.h"
 
 #define RINGS 40
 #define PLANES (2 * RINGS - 1) /* more than are used */
@@ -91,12 +84,11 @@ static int judge(const struct acquisition *scan, struct err *err)
 	return rc;
 }
 
-static void upside_down_is_refused(void **state)
+TEST(upside_down_is_refused)
 {
 	static const struct acquisition scans[] = {{40, 0.1, 1, 1, 1, false}, {40, 0.1, 1, 1, 5, true}, {4, 0.1, 1, 1, 1, false}};
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(scans) / sizeof(scans[0]); i++) {
 		assert_int_equal(judge(&scans[i], &err), -EBADMSG);
 		assert_non_null(strstr(err.msg,
@@ -106,7 +98,7 @@ static void upside_down_is_refused(void **state)
 	}
 }
 
-static void others_are_not(void **state)
+TEST(others_are_not)
 {
 	static const struct acquisition scans[] = {
 		{40, 0.1, -1, 1, 1, false},   {40, 0.1, -1, 1, 5, true}, {0.5, 0.1, -1, 1, 1, false}, /* right */
@@ -120,20 +112,9 @@ static void others_are_not(void **state)
 	struct normalisation_sense *none;
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(scans) / sizeof(scans[0]); i++)
 		assert_int_equal(judge(&scans[i], &err), 0);
 	assert_int_equal(normalisation_sense_create(&few, &none, &err), 0);
 	assert_null(none);
 	assert_int_equal(normalisation_sense_check(none, &err), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(upside_down_is_refused),
-		cmocka_unit_test(others_are_not),
-	};
-
-	return cmocka_run_group_tests_name("sense of the normalisation", tests, NULL, NULL);
 }

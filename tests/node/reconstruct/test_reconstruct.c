@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test reconstruct_case(): the report; no files remain if it is cancelled, too large or refused. */
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <math.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 
@@ -76,7 +76,7 @@ static struct protocol_conf protocol(void)
 	return p;
 }
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
 	struct protocol_conf p = protocol();
 	struct reconstruct_report report = {0};
@@ -87,7 +87,6 @@ static void test_whole(void **state)
 	char uid[DICOM_UID_SIZE];
 	const json_t *bins;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	if (reconstruct(&p, "cpu:2", &stop, &report, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -123,11 +122,10 @@ static void test_whole(void **state)
 }
 
 /* The digests of all objects are those of their files, also where the offset table of encoded frames is written at the end. */
-static void test_digests(void **state)
+TEST(test_digests)
 {
 	static const char *const compressions[] = {"compression=none", "compression=jpeg-ls"};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct protocol_conf p = protocol();
 		struct reconstruct_report report = {0};
@@ -167,7 +165,7 @@ static void nothing_left(int code, const char *part, struct protocol_conf *p, co
 }
 
 /* Without air, and without a value of the profile, the attenuation is relative: object and report say so, or the case is held. */
-static void test_relative(void **state)
+TEST(test_relative)
 {
 	static const struct edit part[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}, {0}},
 				 air[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Air"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"}, {0}};
@@ -177,7 +175,6 @@ static void test_relative(void **state)
 	struct err err = {0};
 	char text[1024];
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = part});
 	assert_int_equal(reconstruct(&p, "cpu", NULL, &report, &err), 0);
 	assert_true(json_is_false(json_object_get(report.details, "quantitative")));
@@ -217,12 +214,11 @@ static void test_relative(void **state)
 	reconstruct_report_clear(&report);
 }
 
-static void test_nothing_left(void **state)
+TEST(test_nothing_left)
 {
 	struct protocol_conf p = protocol();
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "read"});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "write"});
@@ -237,7 +233,7 @@ static void test_nothing_left(void **state)
 }
 
 /* Group the files of folders into cases: two views, a duplicate, a file of another exam, a damaged file, a text file. */
-static void test_cases(void **state)
+TEST(test_cases)
 {
 	struct case_list *list = NULL;
 	struct err err = {0};
@@ -245,7 +241,6 @@ static void test_cases(void **state)
 	char beside[128];
 	FILE *f;
 
-	(void)state;
 	snprintf(beside, sizeof(beside), "%s.dcm", fixture_folder);
 	fixture_write_bp(NULL);
 	assert_int_equal(rename(fixture_path("0.dcm"), beside), 0);
@@ -293,12 +288,11 @@ static void expect_refused(int code, const char *words)
 }
 
 /* The size of the result is checked before anything is read: against node.max_result, the disk, and its free space. */
-static void test_result_too_large(void **state)
+TEST(test_result_too_large)
 {
 	struct node_conf *node = &fixture_config->node, before = *node;
 	struct statvfs disk;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	node->max_result = 1000;
 	expect_refused(ENOTSUP, "node.max_result allows 0 MB");
@@ -316,7 +310,7 @@ static void test_result_too_large(void **state)
 
 /* Shapes of real scans: grid of the result, and bytes of the data. Those whose size follows the data pass with the size of the
  * detector or of the lines; only one that asks for far more than was sent is held. */
-static void test_automatic_size(void **state)
+TEST(test_automatic_size)
 {
 	static const struct {
 		const char *what;
@@ -343,7 +337,6 @@ static void test_automatic_size(void **state)
 	const char *paths[] = {fixture_path("sent.dcm")};
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		const int *n = shapes[i].n;
 		struct grid grid = {.n = {n[0], n[1], n[2]}};
@@ -386,11 +379,10 @@ int fstatfs(int fd, struct statfs *ret)
 }
 
 /* Space that was free when the size was checked, and that others have taken since then: writing stops at node.reserve. */
-static void test_reserve_while_writing(void **state)
+TEST(test_reserve_while_writing)
 {
 	struct node_conf *node = &fixture_config->node, before = *node;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	node->reserve = 100000;
 	free_while_writing = 100100;
@@ -411,13 +403,12 @@ static int check_memory(struct reconstruct_work *w, size_t allowed, struct err *
 }
 
 /* The control group's limit counts the host's memory, and on a CPU that of the plan. */
-static void test_memory_of_the_group(void **state)
+TEST(test_memory_of_the_group)
 {
 	struct protocol_conf protocol = {.name = "slow"};
 	struct device *cpu = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_open("cpu:1", &cpu, &err), 0);
 	struct device_ops other = *cpu->ops;
 	struct device gpu = *cpu;
@@ -437,19 +428,4 @@ static void test_memory_of_the_group(void **state)
 	device_close(cpu);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_digests),
-		cmocka_unit_test(test_relative),
-		cmocka_unit_test(test_nothing_left),
-		cmocka_unit_test(test_result_too_large),
-		cmocka_unit_test(test_cases),
-		cmocka_unit_test(test_memory_of_the_group),
-		cmocka_unit_test(test_reserve_while_writing),
-		cmocka_unit_test(test_automatic_size),
-	};
-
-	return cmocka_run_group_tests_name("reconstruct", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the pictures of planes: their pixels, directions, letters, scale bar and mark. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "node/report/planes.h"
-#include "tests/near.h"
 #include "tests/node/report/volume_fixture.h"
+#include "tests/test.h"
 
 static const struct plane_window window = {0, 255, false};
 
@@ -36,12 +30,11 @@ static struct plane_picture picture(const struct image_series *s, int axis, int 
 	return p;
 }
 
-static void test_pixels(void **state)
+TEST(test_pixels)
 {
 	struct image_series *s = counted();
 	struct plane_picture p = picture(s, 2, 1, 512, &window);
 
-	(void)state;
 	assert_int_equal(p.width, 5);
 	assert_int_equal(p.height, 4);
 	assert_near(p.mm[0], 10, 1e-9);
@@ -69,12 +62,11 @@ static void test_pixels(void **state)
 	image_series_close(s);
 }
 
-static void test_reduced(void **state)
+TEST(test_reduced)
 {
 	struct image_series *s = counted();
 	struct plane_picture p = picture(s, 2, 0, 3, &window);
 
-	(void)state;
 	assert_int_equal(p.step[0], 2);
 	assert_int_equal(p.step[1], 2);
 	assert_int_equal(p.width, 3);
@@ -86,13 +78,12 @@ static void test_reduced(void **state)
 	image_series_close(s);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
 	const struct plane_window narrow = {10, 12, false}, inverse = {10, 12, true};
 	struct image_series *s = counted();
 	struct plane_picture p = picture(s, 2, 0, 512, &narrow);
 
-	(void)state;
 	assert_int_equal(p.grey[4], 0);
 	assert_int_equal(p.grey[5], 0);
 	assert_int_equal(p.grey[6], 128);
@@ -107,12 +98,11 @@ static void test_window(void **state)
 	image_series_close(s);
 }
 
-static void test_directions(void **state)
+TEST(test_directions)
 {
 	struct image_series *s = counted();
 	struct plane_picture p;
 
-	(void)state;
 	plane_picture_plan(s, 2, 1, 512, &p);
 	assert_string_equal(p.left, "R");
 	assert_string_equal(p.right, "L");
@@ -132,12 +122,11 @@ static void test_directions(void **state)
 	image_series_close(s);
 }
 
-static void test_mark(void **state)
+TEST(test_mark)
 {
 	struct image_series *s = counted();
 	struct plane_picture p;
 
-	(void)state;
 	plane_picture_plan(s, 1, 1, 512, &p);
 	plane_picture_mark(s, (const int[3]){4, 1, 0}, &p);
 	assert_near(p.at[0], 0.9, 1e-9);
@@ -148,11 +137,10 @@ static void test_mark(void **state)
 	image_series_close(s);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
 	char letters[PLANE_LETTERS];
 
-	(void)state;
 	plane_letters((const double[3]){0, -0.8, 0.6}, letters);
 	assert_string_equal(letters, "AH");
 	plane_letters((const double[3]){0.95, 0.3, 0}, letters);
@@ -167,14 +155,4 @@ static void test_words(void **state)
 	assert_near(plane_bar(304), 100, 1e-9);
 	assert_near(plane_bar(5.9), 1, 1e-9);
 	assert_near(plane_bar(0), 0, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pixels),	   cmocka_unit_test(test_reduced), cmocka_unit_test(test_window),
-		cmocka_unit_test(test_directions), cmocka_unit_test(test_mark),	   cmocka_unit_test(test_words),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

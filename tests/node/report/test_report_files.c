@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of files: which of them are one result, the memory that a report may need, and its name. */
 #include "tests/node/result/pet_result_fixture.h"
+#include "tests/test.h"
 
 #include "node/report/report_files.h"
 
@@ -27,7 +28,7 @@ static void make(const struct series_volume *g, size_t most, int expected, const
 }
 
 /* A series whose values need more than allowed is refused before they are read. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	const size_t bytes = (size_t)NX * NY * NZ * sizeof(float);
 	struct series_files groups = {0};
@@ -35,7 +36,6 @@ static void test_memory(void **state)
 	struct input in;
 	char sentence[64];
 
-	(void)state;
 	input_make(&in);
 	report = write_series(&in);
 	find(&groups);
@@ -51,7 +51,7 @@ static void test_memory(void **state)
 }
 
 /* The report of the same result has the same name, and replaces that before. */
-static void test_name(void **state)
+TEST(test_name)
 {
 	const struct report_conf conf = {0};
 	struct series_files groups = {0};
@@ -60,7 +60,6 @@ static void test_name(void **state)
 	struct err err = {0};
 	struct input in;
 
-	(void)state;
 	clean();
 	input_make(&in);
 	report = write_series(&in);
@@ -82,12 +81,4 @@ static void test_name(void **state)
 	input_clear(&in);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_name),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the survey of a volume: statistics, noise, and which detail has the largest contrast. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "node/report/survey.h"
-#include "tests/near.h"
 #include "tests/node/report/volume_fixture.h"
+#include "tests/test.h"
 
 #define N 120
 #define SLICES 9
@@ -66,12 +60,11 @@ static void expect_at(const struct survey *v, int i, int j, int k, double contra
 	assert_near(v->contrast, contrast, 1e-6);
 }
 
-static void test_largest(void **state)
+TEST(test_largest)
 {
 	struct image_series *s = block();
 	struct survey v;
 
-	(void)state;
 	put_disc(s, 40, 70, 2, 7, 4, 3);
 	put_disc(s, 80, 50, 1, 4, 4, 2);
 	for (int k = 0; k < SLICES; k++)
@@ -90,12 +83,11 @@ static void test_largest(void **state)
 }
 
 /* The place of a ball is its middle, although its rim is brighter at one point. */
-static void test_rim(void **state)
+TEST(test_rim)
 {
 	struct image_series *s = block();
 	struct survey v;
 
-	(void)state;
 	for (int k = 0; k < SLICES; k++)
 		for (int j = 0; j < N; j++)
 			for (int i = 0; i < N; i++)
@@ -111,12 +103,11 @@ static void test_rim(void **state)
 }
 
 /* A detail that is larger than the circles has no contrast. */
-static void test_reach(void **state)
+TEST(test_reach)
 {
 	struct image_series *s = block();
 	struct survey v;
 
-	(void)state;
 	put_disc(s, 60, 60, 3, 5, 12, 4);
 	v = survey(s, 8);
 	assert_true(isnan(v.contrast));
@@ -130,13 +121,12 @@ static void test_reach(void **state)
 }
 
 /* A slice with much noise has larger differences, but is not chosen. */
-static void test_noise(void **state)
+TEST(test_noise)
 {
 	struct image_series *s = block();
 	unsigned seed = 7;
 	struct survey v;
 
-	(void)state;
 	put_disc(s, 40, 70, 4, 4, 4, 3);
 	for (int k = 0; k < SLICES; k++)
 		for (int j = 10; j < N - 10; j++)
@@ -154,13 +144,12 @@ static void test_noise(void **state)
 	image_series_close(s);
 }
 
-static void test_statistics(void **state)
+TEST(test_statistics)
 {
 	struct image_series *s = volume_make(4, 2, 3, 1, 1, 1);
 	double sum = 0, squares = 0;
 	struct survey v;
 
-	(void)state;
 	for (int k = 0; k < 3; k++)
 		for (int j = 0; j < 2; j++)
 			for (int i = 0; i < 4; i++) {
@@ -188,12 +177,11 @@ static void test_statistics(void **state)
 }
 
 /* Of several images the one with the largest mean is surveyed. */
-static void test_images(void **state)
+TEST(test_images)
 {
 	struct image_series *s = volume_make(3, 3, 4, 1, 1, 1);
 	struct survey v;
 
-	(void)state;
 	s->n[2] = 2;
 	s->n_images = 2;
 	*volume_at(s, 1, 1, 0) = 9;
@@ -205,14 +193,4 @@ static void test_images(void **state)
 	assert_near(v.hi, 18, 0);
 	survey_clear(&v);
 	image_series_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_largest), cmocka_unit_test(test_rim),	   cmocka_unit_test(test_reach),
-		cmocka_unit_test(test_noise),	cmocka_unit_test(test_statistics), cmocka_unit_test(test_images),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

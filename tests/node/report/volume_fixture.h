@@ -3,11 +3,8 @@
 #ifndef TOMONODE_TESTS_VOLUME_FIXTURE_H
 #define TOMONODE_TESTS_VOLUME_FIXTURE_H
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "node/tools/image_series.h"
+#include "tests/test.h"
 
 /* Make a volume of zeros in the position of a supine patient: columns to the left, rows to the back, slices to the head. */
 static inline struct image_series *volume_make(int columns, int rows, int slices, double x, double y, double z)

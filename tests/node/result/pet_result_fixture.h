@@ -4,25 +4,16 @@
 #ifndef TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/result/pet_result_internal.h"
+#include "tests/test.h"
 
 #define NX 7
 #define NY 5
@@ -71,14 +62,12 @@ static inline int start(void **state)
 {
 	struct err err = {0};
 
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
 	return mkdtemp(folder) && dicom_start(&err) == 0 ? 0 : -1;
 }
 
 static inline int stop(void **state)
 {
-	(void)state;
 	clean();
 	dicom_stop();
 	return rmdir(folder);

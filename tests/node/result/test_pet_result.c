@@ -2,12 +2,12 @@
 /* Test a written PET series: position of every voxel in the patient, values to half a step, UIDs, provenance, all files or none.
  */
 #include "tests/node/result/pet_result_fixture.h"
+#include "tests/test.h"
 
-static void test_places(void **state)
+TEST(test_places)
 {
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	for (size_t k = 0; k < N_POSITIONS; k++) {
 		struct series_report report;
@@ -38,13 +38,12 @@ static void test_places(void **state)
 }
 
 /* A patient oblique to the axes of the scanner: positions and values are correct. */
-static void test_tilted(void **state)
+TEST(test_tilted)
 {
 	double a = 0.2, c = cos(a), s = sin(a), tilted[3][3] = {{c, s, 0}, {-s, c, 0}, {0, 0, 1}};
 	struct series_report report;
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	memcpy(in.s.axis, tilted, sizeof(tilted));
 	report = write_series(&in);
@@ -68,14 +67,13 @@ static double largest(const float *values, size_t n)
 	return most;
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	static const double sizes[] = {1e-9, 1, 3.7e4, 1e12};
 	struct series_report report;
 	struct input in;
 	double top;
 
-	(void)state;
 	input_make(&in);
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
 		for (int negative = 0; negative < 2; negative++) {
@@ -108,7 +106,7 @@ static void test_values(void **state)
 
 /* Three frames after a gap: one series in the order of the standard, each with its own values, times and decay factor, all
  * corrected to the start of the acquisition. */
-static void test_frames(void **state)
+TEST(test_frames)
 {
 	static const struct pet_frame frames[] = {{500, 60500}, {60500, 180500}, {240000, 600000}};
 	static const char *const starts[] = {"235951", "000051", "000350.500000"}; /* from 235950.5; the day changes */
@@ -119,7 +117,6 @@ static void test_frames(void **state)
 	struct input in;
 	double most = 0;
 
-	(void)state;
 	input_make(&in);
 	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
 	in.s.frames.n = 3;
@@ -172,7 +169,7 @@ static void test_frames(void **state)
 
 /* Three gates of cycles of two lengths, others left out: one series in the order of the standard; each gate has the values of its
  * own duration and decay, summed here over single milliseconds, and all have the time of the whole acquisition. */
-static void test_gates(void **state)
+TEST(test_gates)
 {
 	int64_t marks[] = {500, 1501, 2500, 60500, 61503, 599000, 600000};
 	const double lambda = log(2) / HALF_LIFE;
@@ -181,7 +178,6 @@ static void test_gates(void **state)
 	struct err err = {0};
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	in.s.gates = (struct pet_gates){.n = 3, .shortest = 900, .longest = 1100, .marks = {7, marks}, .signal = PET_SIGNAL_RESP};
 	for (int i = 0; i < 3 * N_VOXELS; i++)
@@ -239,7 +235,7 @@ static void test_gates(void **state)
 
 /* Two beds that overlap by one slice, the first 500 ms after the start: one whole-body series with the slices of both; each image
  * has the times and the decay factor of its bed, and all values the factor of bed 1. */
-static void test_beds(void **state)
+TEST(test_beds)
 {
 	static const char *const starts[] = {"235951", "000206"}; /* from 235950.5; the day changes */
 	const double lambda = log(2) / HALF_LIFE;
@@ -251,7 +247,6 @@ static void test_beds(void **state)
 	struct input in;
 	double factor;
 
-	(void)state;
 	input_make(&in);
 	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
 	in.s.beds = (struct pet_beds){2, {{{500, 60500}, {11, -7.5, 123.25}}, {{135500, 315500}, {11, -7.5, 123.25 + 3 * 3.27}}}};
@@ -315,13 +310,12 @@ static bool same_series(struct input *in, const struct series_report *as)
 	return same;
 }
 
-static void test_uids(void **state)
+TEST(test_uids)
 {
 	struct series_report first, second;
 	struct dicom_file *swap;
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	first = write_series(&in);
 	in.info.now += 1000;
@@ -356,7 +350,7 @@ static void test_uids(void **state)
 	input_clear(&in);
 }
 
-static void test_provenance(void **state)
+TEST(test_provenance)
 {
 	static const struct {
 		uint32_t tag;
@@ -390,7 +384,6 @@ static void test_provenance(void **state)
 	struct image im;
 	const char *recipe;
 
-	(void)state;
 	input_make(&in);
 	report = write_series(&in);
 	im = image_open(report.file[2]);
@@ -433,14 +426,13 @@ static void test_provenance(void **state)
 
 /* ---- all files or none ---- */
 
-static void test_all_or_nothing(void **state)
+TEST(test_all_or_nothing)
 {
 	struct series_report report;
 	struct err err = {0};
 	char name[64], block[128];
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	in.volume[N_VOXELS - 1] = NAN;
 	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err), -EIO);
@@ -476,7 +468,7 @@ static void test_all_or_nothing(void **state)
 }
 
 /* More files than are open at a time. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	enum { MANY = 150 };
 	float *volume = calloc((size_t)NX * NY * MANY, sizeof(*volume));
@@ -484,7 +476,6 @@ static void test_many(void **state)
 	struct err err = {0};
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	for (int i = 0; i < NX * NY * MANY; i++)
 		volume[i] = (float)(1 + i / (NX * NY));
@@ -504,14 +495,4 @@ static void test_many(void **state)
 	input_clear(&in);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places), cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_frames), cmocka_unit_test(test_gates),	  cmocka_unit_test(test_beds),
-		cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing),
-		cmocka_unit_test(test_many),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the units of a PET series: which values each unit requires, their sources, and the warnings about missing values. */
 #include "tests/node/result/pet_result_fixture.h"
+#include "tests/test.h"
 
 static bool has(const char *values, const char *term)
 {
@@ -10,12 +11,11 @@ static bool has(const char *values, const char *term)
 }
 
 /* Every combination of the values required for quantification, and of their sources. */
-static void test_units(void **state)
+TEST(test_units)
 {
 	double lambda = log(2) / HALF_LIFE, decay = lambda * DURATION / (1 - exp(-lambda * DURATION));
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	for (unsigned bits = 0; bits < 128; bits++) {
 		bool factor = bits & 1, half_life = bits & 2, attn = bits & 4, norm = bits & 8, attenuation = bits & 16,
@@ -61,7 +61,7 @@ static void test_units(void **state)
 }
 
 /* Times of injection from which a viewer would compute a wrong SUV. The acquisition begins at 8:10:00.5 on 29 June 2026. */
-static void test_injection(void **state)
+TEST(test_injection)
 {
 	static const struct {
 		const char *injected, *warning; /* NULL: none */
@@ -80,7 +80,6 @@ static void test_injection(void **state)
 	struct series_report report;
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(in.s.facts.injected, sizeof(in.s.facts.injected), "%s", cases[i].injected);
@@ -94,7 +93,7 @@ static void test_injection(void **state)
 
 /* Of more sentences than fit, whole ones remain; the derivation (1024 characters) has those that fit, too. A short CT takes SCAT.
  */
-static void test_whole_sentences(void **state)
+TEST(test_whole_sentences)
 {
 	char note[6000] = "";
 	struct series_report report;
@@ -102,7 +101,6 @@ static void test_whole_sentences(void **state)
 	struct image im;
 	size_t n;
 
-	(void)state;
 	input_make(&in);
 	for (int i = 0; i < 120; i++)
 		snprintf(note + strlen(note), sizeof(note) - strlen(note), "%sSentence %d has some words at its end.",
@@ -138,7 +136,7 @@ static void test_whole_sentences(void **state)
 }
 
 /* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
-static void test_units_further(void **state)
+TEST(test_units_further)
 {
 	struct scanner_conf scanner = {.name = "bench", .calibration = 10};
 	struct series_report report;
@@ -146,7 +144,6 @@ static void test_units_further(void **state)
 	struct input in;
 	struct image im;
 
-	(void)state;
 	input_make(&in);
 	in.s.part[SINOGRAM_ADDITIVE].present = true;
 	in.s.scanner = &scanner;
@@ -199,12 +196,11 @@ static void test_units_further(void **state)
 	input_clear(&in);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct err err = {0};
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	assert_int_equal(pet_result_check(&in.s, &err), 0);
 	in.s.facts.duration = NAN;
@@ -220,12 +216,4 @@ static void test_refused(void **state)
 	input_clear(&in);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_units),	  cmocka_unit_test(test_units_further), cmocka_unit_test(test_whole_sentences),
-		cmocka_unit_test(test_injection), cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

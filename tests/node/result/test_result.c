@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/node/result/result_fixture.h"
+#include "tests/test.h"
 
 static int fixture_entries(void)
 {
@@ -30,11 +31,10 @@ static void put_orientation(struct dicom_item *root, int i, const void *ctx)
 }
 
 /* The position of every stored pixel, computed from its attributes, is that of its voxel in the patient. */
-static void test_places(void **state)
+TEST(test_places)
 {
 	static const char *const orientations[] = {"A\\R", "A\\L", "P\\L", "P\\R"};
 
-	(void)state;
 	for (size_t o = 0; o < 4; o++) {
 		struct dicom_pixel_info info;
 		uint16_t values[NX * NY];
@@ -84,7 +84,7 @@ static void test_places(void **state)
 	}
 }
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	char uid[DICOM_UID_SIZE], again[DICOM_UID_SIZE];
@@ -93,7 +93,6 @@ static void test_identity(void **state)
 	struct exam *turned = NULL;
 	const char *paths[N_VIEWS];
 
-	(void)state;
 	result_uid(m.exam, &other, RESULT_SLICES, uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_INSTANCE_UID), uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_CLASS_UID), RESULT_CLASS);
@@ -117,7 +116,7 @@ static void test_identity(void **state)
 	unmake(&m);
 }
 
-static void test_copied(void **state)
+TEST(test_copied)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	const struct dicom_item *derivation = group(m.root, shared_group, 0, TAG_DERIVATION_IMAGE_SEQUENCE);
@@ -127,7 +126,6 @@ static void test_copied(void **state)
 	const char *recipe;
 	const struct dicom_item *map = group(m.root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
 
-	(void)state;
 	assert_string_equal(text_of(m.root, TAG_PATIENT_NAME), "M\xFCller^Test"); /* byte for byte, in its character set */
 	assert_string_equal(text_of(m.root, TAG_SPECIFIC_CHARACTER_SET), "ISO_IR 100");
 	assert_string_equal(text_of(m.root, TAG_STUDY_INSTANCE_UID), "1.2.3.1");
@@ -171,7 +169,7 @@ static void complete_other_angle(struct dicom_item *root, int i, const void *ctx
 	put(root, TAG_DETECTOR_SECONDARY_ANGLE, angle);
 }
 
-static void test_acquisition(void **state)
+TEST(test_acquisition)
 {
 	static const struct {
 		uint32_t tag;
@@ -188,7 +186,6 @@ static void test_acquisition(void **state)
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete});
 	const struct dicom_item *acquisition = dicom_item_at(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
 
-	(void)state;
 	assert_int_equal(dicom_item_count(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE), 1);
 	assert_int_equal(dicom_item_count(acquisition, TAG_PER_PROJECTION_ACQUISITION_SEQUENCE), N_VIEWS);
 	for (size_t i = 0; i < N_VIEWS; i++) {
@@ -216,12 +213,11 @@ static void test_acquisition(void **state)
 }
 
 /* Images without any of the values: each missing one is named once. */
-static void test_omitted(void **state)
+TEST(test_omitted)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	const char *relative;
 
-	(void)state;
 	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE) ||
 		     dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
 	assert_non_null(strstr(m.report.omitted,
@@ -253,7 +249,7 @@ static void put_constants_model(struct dicom_item *root, int i, const void *ctx)
 		assert_true(dicom_put_empty(root, lacks[k], NULL) >= 0);
 }
 
-static void test_constants(void **state)
+TEST(test_constants)
 {
 	static const struct {
 		uint32_t tag;
@@ -269,7 +265,6 @@ static void test_constants(void **state)
 				*acquisition = dicom_item_at(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
 	char keys[400];
 
-	(void)state;
 	assert_string_equal(m.report.omitted, "");
 	assert_string_equal(text_of(source, TAG_DETECTOR_TYPE), "SCINTILLATOR");
 	assert_string_equal(text_of(source, TAG_DETECTOR_ID), "D7");
@@ -297,11 +292,10 @@ static void no_frame_of_reference(struct dicom_item *root, int i, const void *ct
 	assert_true(dicom_put_empty(root, TAG_FRAME_OF_REFERENCE_UID, NULL) >= 0);
 }
 
-static void test_made_up(void **state)
+TEST(test_made_up)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = no_frame_of_reference});
 
-	(void)state;
 	assert_int_equal(strncmp(text_of(m.root, TAG_FRAME_OF_REFERENCE_UID), "2.25.", 5), 0);
 	/* 1782726000 s is 2026-06-29 09:40:00 UTC */
 	assert_string_equal(text_of(m.root, TAG_CONTENT_DATE), "20260629");
@@ -311,7 +305,7 @@ static void test_made_up(void **state)
 
 /* The scale of the protocol: stored = round((mu - offset) / step), which the Real World Value Mapping contains; the pixel value
  * transformation is identity. */
-static void test_scale(void **state)
+TEST(test_scale)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"stored_offset=-0.005", "stored_step=2e-5", NULL});
 	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p), other;
@@ -321,7 +315,6 @@ static void test_scale(void **state)
 	char uid[DICOM_UID_SIZE];
 	struct err err = {0};
 
-	(void)state;
 	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0) == 2e-5);
 	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_INTERCEPT, 0) == -0.005);
 	assert_true(number_of(transform, TAG_RESCALE_SLOPE, 0) == 1 && number_of(transform, TAG_RESCALE_INTERCEPT, 0) == 0);
@@ -343,13 +336,12 @@ static void test_scale(void **state)
 	unmake(&other);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	uint16_t values[NZ * NX * NY];
 	struct err err = {0};
 
-	(void)state;
 	for (int k = 0; k < NZ; k++)
 		assert_int_equal(dicom_read_frame(m.file, k, values + (size_t)k * NX * NY, &err), 0);
 	check_window(group(m.root, shared_group, 0, TAG_FRAME_VOI_LUT_SEQUENCE), values, NZ * NX * NY);
@@ -357,7 +349,7 @@ static void test_window(void **state)
 }
 
 /* However long the other sentences are, the derivation is cut at the end of one, and ends with the last one. */
-static void test_derivation_cut(void **state)
+TEST(test_derivation_cut)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	struct result_info info = {.protocol = config_protocol(fixture_config, "dbt-osem"), .plan = &m.plan, .device = "cpu"};
@@ -365,7 +357,6 @@ static void test_derivation_cut(void **state)
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	(void)state;
 	for (size_t length = 0; length < sizeof(m.exam->warnings); length += 31) {
 		struct result_info longer = info;
 		struct dbt_session session = session_of(&m);
@@ -390,7 +381,7 @@ static void test_derivation_cut(void **state)
 }
 
 /* Every key of a profile is part of the identity, however long the others are. */
-static void test_identity_long(void **state)
+TEST(test_identity_long)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
@@ -398,7 +389,6 @@ static void test_identity_long(void **state)
 	struct profile_conf p = *own;
 	char uid[DICOM_UID_SIZE], again[DICOM_UID_SIZE], text[4096];
 
-	(void)state;
 	memset(p.flatfield, 'f', sizeof(p.flatfield) - 1);
 	memset(p.paddle, 'p', sizeof(p.paddle) - 1);
 	memset(p.exposure_control_text, 'e', sizeof(p.exposure_control_text) - 1);
@@ -420,13 +410,12 @@ static void test_identity_long(void **state)
 
 /* The content of a flat field is part of the identity of object and series if a view uses it; its path alone does not show a
  * change of the file. */
-static void test_identity_flatfield(void **state)
+TEST(test_identity_flatfield)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
 	char uid[3][DICOM_UID_SIZE], series[3][DICOM_UID_SIZE];
 
-	(void)state;
 	m.exam->i0 = calloc(N_VIEWS, sizeof(*m.exam->i0));
 	assert_non_null(m.exam->i0);
 	for (int i = 0; i < 3; i++) { /* not used; used, with two contents */
@@ -445,7 +434,7 @@ static void test_identity_flatfield(void **state)
 	unmake(&m);
 }
 
-static void test_not_written(void **state)
+TEST(test_not_written)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	struct result_info info = {.protocol = config_protocol(fixture_config, "dbt-osem"), .plan = &m.plan, .device = "cpu"};
@@ -454,7 +443,6 @@ static void test_not_written(void **state)
 	struct err err = {0};
 	int before;
 
-	(void)state;
 	assert_true(result_write(m.exam, &info, &session, fixture_path("no/such"), &report, &err) < 0);
 	before = fixture_entries();
 	m.volume[77] = NAN;
@@ -473,23 +461,4 @@ static void test_not_written(void **state)
 	unmake(&m);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_copied),
-		cmocka_unit_test(test_acquisition),
-		cmocka_unit_test(test_made_up),
-		cmocka_unit_test(test_not_written),
-		cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_omitted),
-		cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_derivation_cut),
-		cmocka_unit_test(test_identity_long),
-		cmocka_unit_test(test_identity_flatfield),
-	};
-
-	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

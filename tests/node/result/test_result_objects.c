@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/node/result/result_fixture.h"
+#include "tests/test.h"
 
 static struct dicom_file *open_object(const struct made *m, size_t i)
 {
@@ -83,9 +84,8 @@ static void check_slabs(const char *const *settings, bool maximum, const int (*s
 	unmake(&m);
 }
 
-static void test_slabs(void **state)
+TEST(test_slabs)
 {
-	(void)state;
 	/* slices of 1.5 mm; half of the thickness is the default's step */
 	check_slabs((const char *const[]){"slab_thickness=3", NULL}, false, (const int[][2]){{0, 2}, {1, 2}}, 2, true);
 	check_slabs((const char *const[]){"slab_thickness=3", "slab_mode=maximum", NULL}, true, (const int[][2]){{0, 2}, {1, 2}},
@@ -97,13 +97,12 @@ static void test_slabs(void **state)
 		    false);
 }
 
-static void test_slabs_refused(void **state)
+TEST(test_slabs_refused)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"slab_thickness=1", NULL});
 	struct dbt_plan plan = {.grid = {.n = {NX, NY, NZ}, .h = {2, 2, 1.5}}};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(result_check(&p, &plan, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "1.5 mm"));
 	p.slab_thickness = 3;
@@ -114,7 +113,7 @@ static void test_slabs_refused(void **state)
 }
 
 /* The view is a mammogram whose pixels have the positions of those of the slices; values are integrals; no exposure is stored. */
-static void test_view(void **state)
+TEST(test_view)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"synthetic=true", NULL});
 	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
@@ -127,7 +126,6 @@ static void test_view(void **state)
 	struct err err = {0};
 	size_t n;
 
-	(void)state;
 	assert_int_equal(m.report.n_objects, 2);
 	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS_VIEW);
 	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), RESULT_CLASS_VIEW);
@@ -179,7 +177,7 @@ static void check_frames(const struct dicom_item *root, size_t n)
 }
 
 /* The view as Breast Tomosynthesis Image of one frame: the same pixels, in the middle of the volume, as thick as the volume. */
-static void test_view_class(void **state)
+TEST(test_view_class)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"synthetic=true", NULL});
 	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
@@ -189,7 +187,6 @@ static void test_view_class(void **state)
 	const struct dicom_item *root, *map;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(dicom_read_frame(file, 0, want, &err), 0);
 	memcpy(mammogram, m.report.objects[1].sop_instance, sizeof(mammogram));
 	dicom_close(file);
@@ -220,13 +217,12 @@ static void test_view_class(void **state)
 }
 
 /* The objects of a case hang together: one frame of reference, and one window each, in whole numbers within the stored range. */
-static void test_display(void **state)
+TEST(test_display)
 {
 	static const char *const settings[] = {"slab_thickness=3", "slab_step=3", "synthetic=true", "stored_step=1.7e-5", NULL};
 	struct protocol_conf p = protocol_with(settings);
 	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p);
 
-	(void)state;
 	assert_int_equal(m.report.n_objects, 3);
 	for (size_t i = 0; i < 3; i++) {
 		struct dicom_file *file = open_object(&m, i);
@@ -287,12 +283,11 @@ static void write_again(struct made *m, const struct protocol_conf *p, size_t st
 
 /* 12 bits: the smallest multiple of the step that clips no voxel, also one that the sampled histogram misses; at most the range
  * of 16 bits, and what that clips is counted. */
-static void test_twelve_bits(void **state)
+TEST(test_twelve_bits)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"stored_bits=12", "synthetic=true", NULL});
 	struct result_report report;
 
-	(void)state;
 	for (int pass = 0; pass < 2; pass++) {
 		struct made m;
 		struct dicom_file *file;
@@ -319,7 +314,7 @@ static void test_twelve_bits(void **state)
 }
 
 /* JPEG-LS: the same objects with identical pixels. */
-static void test_compressed(void **state)
+TEST(test_compressed)
 {
 	static const char *const settings[] = {"slab_thickness=3", "synthetic=true", NULL};
 	struct protocol_conf p = protocol_with(settings), q = p;
@@ -327,7 +322,6 @@ static void test_compressed(void **state)
 	uint16_t frames[3][NZ][NX * NY], values[NX * NY];
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(plain.report.n_objects, 3);
 	for (size_t i = 0; i < 3; i++) {
 		struct dicom_file *file = open_object(&plain, i);
@@ -358,13 +352,4 @@ static void test_compressed(void **state)
 	unmake(&packed);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slabs),	   cmocka_unit_test(test_slabs_refused), cmocka_unit_test(test_view),
-		cmocka_unit_test(test_view_class), cmocka_unit_test(test_display),	 cmocka_unit_test(test_twelve_bits),
-		cmocka_unit_test(test_compressed),
-	};
-
-	return cmocka_run_group_tests_name("result objects", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

@@ -4,14 +4,6 @@
 #ifndef TOMONODE_TESTS_SCHEDULE_FIXTURE_H
 #define TOMONODE_TESTS_SCHEDULE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,11 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/log.h"
 #include "node/serve/schedule.h"
 #include "node/store/spool.h"
+#include "tests/test.h"
 
 #define NOW 5000.0
 #define EXIT_STATUS(code) ((code) << 8) /* as waitpid() gives them, wait(2) */

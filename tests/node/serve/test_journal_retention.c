@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What belonged to no case is forgotten after its files were removed, and nothing of a case with it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "node/base/folder.h"
 #include "node/base/log.h"
@@ -19,6 +10,7 @@
 #include "node/serve/retention.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
+#include "tests/test.h"
 
 #define DAY 86400.0
 #define NOW (1000 * DAY)
@@ -109,7 +101,7 @@ static int listed(struct place *p)
 	return n;
 }
 
-static void goes_after_its_files(void **state)
+TEST(goes_after_its_files, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t member = add(p, CLASSIFIED_MEMBER, 90), ids[3], young, last, event;
@@ -149,7 +141,7 @@ static void goes_after_its_files(void **state)
 }
 
 /* A member whose file retention removed is the case's, and forgotten with it alone. */
-static void not_of_a_case(void **state)
+TEST(not_of_a_case, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t member = add(p, CLASSIFIED_MEMBER, 90);
@@ -159,7 +151,7 @@ static void not_of_a_case(void **state)
 	assert_true(on_record(p, member));
 }
 
-static void many_take_turns(void **state)
+TEST(many_take_turns, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 
@@ -174,7 +166,7 @@ static void many_take_turns(void **state)
 }
 
 /* The revision was cleaned later than its elder: the case waits for it. */
-static void cases_are_as_old_as_their_last_revision(void **state)
+TEST(cases_are_as_old_as_their_last_revision)
 {
 	char key[] = "k", other[] = "l";
 	struct job_view elder = {.key = key, .state = JOB_CLEANED, .changed = NOW - 10 * DAY};
@@ -182,19 +174,9 @@ static void cases_are_as_old_as_their_last_revision(void **state)
 	struct job_view *list[] = {&elder, &revision};
 	struct jobs jobs = {.list = list, .n = 2};
 
-	(void)state;
 	assert_false(journal_retention_may_delete(&jobs, &elder, 3, NOW));
 	assert_false(journal_retention_may_delete(&jobs, &revision, 3, NOW));
 	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW + DAY));
 	revision.key = other;
 	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW));
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {T(goes_after_its_files), T(not_of_a_case), T(many_take_turns),
-					   cmocka_unit_test(cases_are_as_old_as_their_last_revision)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retention by space, and the journal's reserve on a disk without a byte left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/serve/retention.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define FILE_BYTES (64 << 10) /* a multiple of every usual block */
 #define RESERVE (4u << 20)
@@ -140,7 +131,7 @@ static void refresh(struct place *p)
 	assert_int_equal(jobs_refresh(&p->jobs, p->journal, 0, NULL), 0);
 }
 
-static void space_takes_the_oldest(void **state)
+TEST(space_takes_the_oldest, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t second = add_case(p, "2", 3000), first = add_case(p, "1", 2000), open = add_case(p, "3", 0);
@@ -164,7 +155,7 @@ static void space_takes_the_oldest(void **state)
 }
 
 /* Others are opened between every look and the removal, as on a busy day: that holds nothing up. */
-static void space_is_made_while_exams_arrive(void **state)
+TEST(space_is_made_while_exams_arrive, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t done = add_case(p, "1", 2000), next = 0;
@@ -179,7 +170,7 @@ static void space_is_made_while_exams_arrive(void **state)
 }
 
 /* A revision shares the images of its case: neither goes before both are done. */
-static void space_spares_open_cases(void **state)
+TEST(space_spares_open_cases, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t done = add_case(p, "1", 2000), open = 0;
@@ -193,7 +184,7 @@ static void space_spares_open_cases(void **state)
 }
 
 /* An image comes between the look and the removal, and opens a revision with all images of the case: they stay. */
-static void a_revision_in_between_keeps_its_images(void **state)
+TEST(a_revision_in_between_keeps_its_images, .setup = setup, .teardown = teardown)
 {
 	const struct retention_rule rule = {1, 0};
 	struct instance_row late = {.received = 3000, .file = "instances/late.dcm", .sop_instance = "1.9"};
@@ -223,7 +214,7 @@ static void a_revision_in_between_keeps_its_images(void **state)
 }
 
 /* A cancelled revision keeps its case from nothing; a cancelled case goes after days of its own. */
-static void cancelled_cases(void **state)
+TEST(cancelled_cases, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t done = add_case(p, "1", 2000), given_up = add_case(p, "2", 0), revision = 0;
@@ -260,7 +251,7 @@ static int64_t add_unassigned(struct place *p, const char *name, enum classifica
 
 /* What belongs to no case goes after the days that a person has named, and nothing else does: neither younger ones, nor one that
  * nobody has looked at yet, nor images of a case, whatever its state. */
-static void objects_of_no_case(void **state)
+TEST(objects_of_no_case, .setup = setup, .teardown = teardown)
 {
 	const double day = 86400, now = 1000 * day;
 	struct instance_row row = {.received = 1, .file = "instances/new.dcm", .sop_instance = "3.1"};
@@ -294,7 +285,7 @@ static void objects_of_no_case(void **state)
 }
 
 /* A damaged row of the journal that names a file outside instances/: the file is not removed. */
-static void file_outside_instances(void **state)
+TEST(file_outside_instances, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char folder[200];
@@ -332,7 +323,7 @@ static void fill(const struct place *p)
 	close(fd);
 }
 
-static void reserved_journal_commits_on_a_full_disk(void **state)
+TEST(reserved_journal_commits_on_a_full_disk, .setup = setup_small, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -358,7 +349,7 @@ static void reserved_journal_commits_on_a_full_disk(void **state)
 }
 
 /* What the reserve is for: without it, the same ends soon. */
-static void bare_journal_meets_the_end(void **state)
+TEST(bare_journal_meets_the_end, .setup = setup_small, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -376,7 +367,7 @@ static void bare_journal_meets_the_end(void **state)
 	assert_int_equal(err.code, ENOSPC);
 }
 
-static void bytes_of_folders(void **state)
+TEST(bytes_of_folders, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	char path[128];
@@ -408,7 +399,7 @@ static void join(struct place *p, int64_t job, const int64_t *images, size_t n)
 }
 
 /* A CT image is removed with the last case that uses it; one that none uses after the days of delivered cases. */
-static void ct_images(void **state)
+TEST(ct_images, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	const struct retention_rule rule = {.days = 1};
@@ -443,7 +434,7 @@ static void ct_images(void **state)
 }
 
 /* The first of two cases that share it leaves it. */
-static void ct_image_of_two_cases(void **state)
+TEST(ct_image_of_two_cases, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	const struct retention_rule rule = {.days = 1};
@@ -471,7 +462,7 @@ static void ct_image_of_two_cases(void **state)
 }
 
 /* Of a study with a case that is not done, it stays: the case may still need it. */
-static void ct_image_of_an_open_case(void **state)
+TEST(ct_image_of_an_open_case, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	const double day = 86400;
@@ -497,26 +488,4 @@ static void ct_image_of_an_open_case(void **state)
 	assert_int_equal(state_of(p, job), JOB_CANCELLED);
 	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 1);
 	assert_false(there(p, "instances/ct.dcm"));
-}
-
-int main(void)
-{
-#define T(f, begin) cmocka_unit_test_setup_teardown(f, begin, teardown)
-	const struct CMUnitTest tests[] = {
-		T(space_takes_the_oldest, setup),
-		T(space_is_made_while_exams_arrive, setup),
-		T(space_spares_open_cases, setup),
-		T(a_revision_in_between_keeps_its_images, setup),
-		T(cancelled_cases, setup),
-		T(reserved_journal_commits_on_a_full_disk, setup_small),
-		T(bare_journal_meets_the_end, setup_small),
-		T(objects_of_no_case, setup),
-		T(file_outside_instances, setup),
-		T(ct_images, setup),
-		T(ct_image_of_two_cases, setup),
-		T(ct_image_of_an_open_case, setup),
-		T(bytes_of_folders, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,18 @@
 /* When retention may remove a case: how long after which event, and not before the other revisions of the case. */
 #include "node/serve/retention.h"
 #include "tests/node/jobs/jobs_fixture.h"
+#include "tests/test.h"
 
 static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int unassigned_days, double now)
 {
 	return retention_may_clean(jobs, v, &(struct retention_rule){days, unassigned_days}, now);
 }
 
-static void retention_rule(void **state)
+TEST(retention_rule)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 1), *w;
 
-	(void)state;
 	assert_false(may_clean(&jobs, v, 1, 0, 1000 + 99 * DAY)); /* not delivered: never */
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
@@ -62,12 +62,11 @@ static void retention_rule(void **state)
 }
 
 /* The CT images of a case stay while another case of its study may still need them. */
-static void retention_of_ct_images(void **state)
+TEST(retention_of_ct_images)
 {
 	struct jobs jobs = {0};
 	struct job_view *v;
 
-	(void)state;
 	apply(&jobs, 1, EVENT_OPENED, "{\"key\":\"a\",\"study\":\"1.2\"}");
 	apply(&jobs, 1, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}");
 	apply(&jobs, 1, EVENT_COMPANION, "{}");
@@ -89,12 +88,11 @@ static void retention_of_ct_images(void **state)
 
 /* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
  * own, where they are named, and behind those whose images it shares. */
-static void retention_of_cancelled(void **state)
+TEST(retention_of_cancelled)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 1), *w;
 
-	(void)state;
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
@@ -119,12 +117,11 @@ static void retention_of_cancelled(void **state)
 }
 
 /* Delivered when the clock was years ahead: it goes when it was seen for so long, not years later. */
-static void retention_after_a_clock_ahead(void **state)
+TEST(retention_after_a_clock_ahead)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 1);
 
-	(void)state;
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000 + 1000 * DAY);
@@ -142,16 +139,4 @@ static void retention_after_a_clock_ahead(void **state)
 	jobs_observe_clock(&jobs, 2000 + DAY);
 	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
 	jobs_clear(&jobs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(retention_rule),
-		cmocka_unit_test(retention_of_ct_images),
-		cmocka_unit_test(retention_of_cancelled),
-		cmocka_unit_test(retention_after_a_clock_ahead),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the node decides about cases and processes. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -9,7 +10,7 @@
 #include "node/serve/retention.h"
 #include "node/store/index_mark.h"
 
-static void complete_gets_its_route(void **state)
+TEST(complete_gets_its_route, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 3, 3);
@@ -21,7 +22,7 @@ static void complete_gets_its_route(void **state)
 	assert_string_equal(v->sends[0].destination, "pacs");
 }
 
-static void no_route_is_held(void **state)
+TEST(no_route_is_held, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	const struct job_view *v = step(t, add_job(t, "ct", 1, 1), NOW);
@@ -65,7 +66,7 @@ static void use_routes(struct stage *t, const char *routes)
 }
 
 /* The results of a case are chosen by what its `opened` event stores; the first is the job's own, the others are listed. */
-static void several_results(void **state)
+TEST(several_results, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct events e = {0};
@@ -101,7 +102,7 @@ static void several_results(void **state)
 	json_decref(e.complete);
 }
 
-static void no_further_result(void **state)
+TEST(no_further_result, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct events e = {0};
@@ -114,7 +115,7 @@ static void no_further_result(void **state)
 	json_decref(e.complete);
 }
 
-static void incomplete_waits_then_holds(void **state)
+TEST(incomplete_waits_then_holds, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 2, 3);
@@ -131,7 +132,7 @@ static void incomplete_waits_then_holds(void **state)
 
 /* Quiet is not quiet while a large object is still coming in, or while one waits to be looked at. What the files' own times are,
  * and where the wall clock jumps, does not matter: here they are years old. */
-static void not_held_while_arriving(void **state)
+TEST(not_held_while_arriving, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 2, 3), waiting;
@@ -176,7 +177,7 @@ DIR *opendir(const char *path)
 	return fd < 0 ? NULL : fdopendir(fd);
 }
 
-static void not_held_when_the_last_one_is_indexed_meanwhile(void **state)
+TEST(not_held_when_the_last_one_is_indexed_meanwhile, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 2, 3);
@@ -188,7 +189,7 @@ static void not_held_when_the_last_one_is_indexed_meanwhile(void **state)
 	assert_int_equal(step(t, job, NOW + 60)->state, JOB_READY);
 }
 
-static void running_without_a_worker_starts_again(void **state)
+TEST(running_without_a_worker_starts_again, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -207,7 +208,7 @@ static void worker_end(struct stage *t, int64_t job, int status, double kill_at,
 	schedule_process_ended(&t->s, &p, status, now);
 }
 
-static void crashes_back_off_and_end(void **state)
+TEST(crashes_back_off_and_end, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -227,7 +228,7 @@ static void crashes_back_off_and_end(void **state)
 	assert_int_equal(v->crashes, 0);
 }
 
-static void told_to_stop_is_no_crash(void **state)
+TEST(told_to_stop_is_no_crash, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -242,7 +243,7 @@ static void told_to_stop_is_no_crash(void **state)
 	assert_true(v->state == JOB_READY && v->crashes == 0);
 }
 
-static void every_destination_done(void **state)
+TEST(every_destination_done, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -258,7 +259,7 @@ static void every_destination_done(void **state)
 }
 
 /* A time that was written while the clock was days ahead. */
-static void clock_set_back_delays_nothing(void **state)
+TEST(clock_set_back_delays_nothing, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -277,7 +278,7 @@ static void clock_set_back_delays_nothing(void **state)
 	t->s.stopping = true;
 }
 
-static void refused_ends_as_dead_letter(void **state)
+TEST(refused_ends_as_dead_letter, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -288,7 +289,7 @@ static void refused_ends_as_dead_letter(void **state)
 	assert_string_equal(v->reason, "refused by pacs");
 }
 
-static void delivery_that_died(void **state)
+TEST(delivery_that_died, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -305,7 +306,7 @@ static void delivery_that_died(void **state)
 	assert_int_equal(v->sends[0].failures, 2);
 }
 
-static void lost_result_is_made_again(void **state)
+TEST(lost_result_is_made_again, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -314,7 +315,7 @@ static void lost_result_is_made_again(void **state)
 }
 
 /* A header that kills the indexer is set apart at the second death; others are not touched. */
-static void index_deaths(void **state)
+TEST(index_deaths, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct process p = {.role = PROCESS_INDEX};
@@ -343,7 +344,7 @@ static void index_deaths(void **state)
 }
 
 /* Failures are counted for each instance: those at two instances in turns are not added up. */
-static void index_tries_of_each_instance(void **state)
+TEST(index_tries_of_each_instance, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct process p = {.role = PROCESS_INDEX};
@@ -362,7 +363,7 @@ static void index_tries_of_each_instance(void **state)
 
 /* The instance that the indexer has marked becomes unassigned, not the oldest one; at once if it took too much processor time,
  * and the indexer starts again without a pause. */
-static void index_takes_too_long(void **state)
+TEST(index_takes_too_long, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct process p = {.role = PROCESS_INDEX};
@@ -387,7 +388,7 @@ static void index_takes_too_long(void **state)
 }
 
 /* Without a journal nothing is decided and nothing breaks; when it is back, what is due is done. */
-static void no_journal_decides_nothing(void **state)
+TEST(no_journal_decides_nothing, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -404,7 +405,7 @@ static void no_journal_decides_nothing(void **state)
 }
 
 /* The wall clock goes back an hour after the last instance: the alarm comes after quiet time, not an hour late. */
-static void clock_set_back_delays_no_alarm(void **state)
+TEST(clock_set_back_delays_no_alarm, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 2, 3);
@@ -417,7 +418,7 @@ static void clock_set_back_delays_no_alarm(void **state)
 }
 
 /* SIGKILL comes when its grace is over, also when the wall clock goes back in between; so do the other deadlines. */
-static void clock_set_back_delays_no_deadline(void **state)
+TEST(clock_set_back_delays_no_deadline, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -481,7 +482,7 @@ static void add_outbox(struct stage *t, const char *name)
 	close(fd);
 }
 
-static void outbox_of_what_is_given_up(void **state)
+TEST(outbox_of_what_is_given_up, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t made_job = add_job(t, "dbt", 1, 1), cancelled, busy;
@@ -504,35 +505,4 @@ static void outbox_of_what_is_given_up(void **state)
 	busy = 0;
 	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
 	assert_true(has_outbox(t, "1") && !has_outbox(t, name[1]));
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(complete_gets_its_route),
-		T(no_route_is_held),
-		T(several_results),
-		T(no_further_result),
-		T(incomplete_waits_then_holds),
-		T(not_held_while_arriving),
-		T(not_held_when_the_last_one_is_indexed_meanwhile),
-		T(running_without_a_worker_starts_again),
-		T(crashes_back_off_and_end),
-		T(told_to_stop_is_no_crash),
-		T(every_destination_done),
-		T(clock_set_back_delays_nothing),
-		T(refused_ends_as_dead_letter),
-		T(delivery_that_died),
-		T(lost_result_is_made_again),
-		T(index_deaths),
-		T(index_tries_of_each_instance),
-		T(index_takes_too_long),
-		T(clock_set_back_delays_no_alarm),
-		T(clock_set_back_delays_no_deadline),
-		T(no_journal_decides_nothing),
-		T(outbox_of_what_is_given_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* A PET case whose route has a protocol that computes the attenuation correction from a CT series: joined, waited for, held,
  * released, in this process, without one of them. Which series fits: tests/node/jobs/test_companion.c. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include "node/jobs/case_results.h"
 #include "node/jobs/patients.h"
@@ -132,7 +133,7 @@ static const struct job_view *again(struct stage *t, int64_t job, double now)
 	return step(t, job, now);
 }
 
-static void waits_and_joins(void **state)
+TEST(waits_and_joins, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -158,7 +159,7 @@ static void waits_and_joins(void **state)
 	assert_int_equal(v->companions, 3);
 }
 
-static void held_then_goes_on(void **state)
+TEST(held_then_goes_on, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -183,7 +184,7 @@ static void held_then_goes_on(void **state)
 	assert_int_equal(v->companions, 2);
 }
 
-static void released(void **state)
+TEST(released, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -206,7 +207,7 @@ static void released(void **state)
 
 /* A series that fits, but cannot be used: it is chosen again when it has more images, and left out at a person's
  * request. */
-static void unusable(void **state)
+TEST(unusable, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -231,7 +232,7 @@ static void unusable(void **state)
 	assert_int_equal(v->companions, 0);
 }
 
-static void not_needed(void **state)
+TEST(not_needed, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t plain = add_pet(t, "PLAIN", false), own = add_pet(t, "BOTH", true);
@@ -244,7 +245,7 @@ static void not_needed(void **state)
 
 /* The other protocols get the images of the first, also when a nearer series has come; a result that a person requests is made
  * with the series that is the best then. */
-static void further_results(void **state)
+TEST(further_results, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false), redo = 0;
@@ -273,7 +274,7 @@ static void further_results(void **state)
 }
 
 /* The same images are no other ones because the sentence about them is another one. */
-static void same_images(void **state)
+TEST(same_images, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false), redo = 0;
@@ -297,7 +298,7 @@ static void same_images(void **state)
 
 /* Objects that wait for the indexer: those of the senders of the study delay the choice if they came before it; those of others,
  * and later ones, do not. */
-static void waits_for_indexer(void **state)
+TEST(waits_for_indexer, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false), one;
@@ -313,7 +314,7 @@ static void waits_for_indexer(void **state)
 }
 
 /* An indexer that does not get on delays the choice for the longest wait. */
-static void indexer_stands_still(void **state)
+TEST(indexer_stands_still, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -326,7 +327,7 @@ static void indexer_stands_still(void **state)
 }
 
 /* The same at the end of the wait without a series. */
-static void lacks_beside_traffic(void **state)
+TEST(lacks_beside_traffic, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false), one;
@@ -344,7 +345,7 @@ static void lacks_beside_traffic(void **state)
 }
 
 /* Images that retention has removed since they were read are not joined: they are looked for again. */
-static void removed_meanwhile(void **state)
+TEST(removed_meanwhile, .setup = setup_pet, .teardown = teardown_pet)
 {
 	struct stage *t = *state;
 	int64_t job = add_pet(t, "BOTH", false);
@@ -358,16 +359,4 @@ static void removed_meanwhile(void **state)
 	v = step(t, job, NOW + QUIET + 1);
 	assert_int_equal(v->state, JOB_COLLECTING);
 	assert_string_equal(v->reason, "waits for the CT series for the attenuation correction");
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup_pet, teardown_pet)
-	const struct CMUnitTest tests[] = {
-		T(waits_and_joins),	 T(held_then_goes_on), T(released),    T(unusable),	     T(not_needed),
-		T(further_results),	 T(removed_meanwhile), T(same_images), T(waits_for_indexer), T(indexer_stands_still),
-		T(lacks_beside_traffic),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

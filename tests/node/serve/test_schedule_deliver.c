@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the node decides about destinations: fallback, commitment, order and priority; and what it leaves behind and forgets. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"
@@ -31,7 +32,7 @@ static void configure(struct stage *t, const char *destinations, const char *rou
 	"{ name = \"pacs\"; aet = \"A\"; host = \"h\"; commitment = true; commitment_timeout = 50.0; commitment_attempts = 2; "  \
 	"retry_first = 5.0; }"
 
-static void refused_goes_to_the_fallback(void **state)
+TEST(refused_goes_to_the_fallback, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -50,7 +51,7 @@ static void refused_goes_to_the_fallback(void **state)
 }
 
 /* Both refused: the dead letter; a retry begins with the first again, and comes to the second again. */
-static void fallback_that_fails_too(void **state)
+TEST(fallback_that_fails_too, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -74,7 +75,7 @@ static void fallback_that_fails_too(void **state)
 	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
 }
 
-static void fallback_after_a_time(void **state)
+TEST(fallback_after_a_time, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1), other = add_job(t, "dbt", 1, 1);
@@ -102,7 +103,7 @@ static const struct job_view *stored_at(struct stage *t, int64_t job)
 #define ASKED "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\"}"
 #define TAKEN "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"status\":\"0000\",\"until\":5050}"
 
-static void commitment_is_awaited(void **state)
+TEST(commitment_is_awaited, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -122,7 +123,7 @@ static void commitment_is_awaited(void **state)
 	assert_string_equal(v->sends[0].status, "0000");
 }
 
-static void commitment_that_never_comes(void **state)
+TEST(commitment_that_never_comes, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -146,7 +147,7 @@ static void commitment_that_never_comes(void **state)
 	assert_int_equal(step(t, job, NOW + 130)->state, JOB_DELIVERED); /* late, and of another transaction */
 }
 
-static void commitment_switched_off(void **state)
+TEST(commitment_switched_off, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -159,7 +160,7 @@ static void commitment_switched_off(void **state)
 			    "sent"); /* nobody has committed himself */
 }
 
-static void commitment_process_that_died(void **state)
+TEST(commitment_process_that_died, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -178,7 +179,7 @@ static void commitment_process_that_died(void **state)
 
 /* A destination taken out of the configuration, or misspelt there: the cases wait for it, said once each, and no failure of it.
  */
-static void destination_not_configured(void **state)
+TEST(destination_not_configured, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1), other = add_job(t, "dbt", 1, 1), seq;
@@ -218,7 +219,7 @@ static void destination_not_configured(void **state)
 	assert_false(v->sends[0].alarm || v->sends[0].unconfigured);
 }
 
-static void commitment_of_one_not_configured(void **state)
+TEST(commitment_of_one_not_configured, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -250,7 +251,7 @@ static int64_t first_in_line(struct stage *t, const char *destination)
 	return -1;
 }
 
-static void priority_and_order(void **state)
+TEST(priority_and_order, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "pet", 1, 1), c = add_job(t, "parallel", 1, 1);
@@ -269,7 +270,7 @@ static void priority_and_order(void **state)
 }
 
 /* One attempt at a destination that is down, not one for each case; a person's retry does not wait. */
-static void down_holds_the_line(void **state)
+TEST(down_holds_the_line, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "pet", 1, 1);
@@ -298,7 +299,7 @@ static void runs(struct stage *t, int64_t job)
 #define SEVERAL "{ name = \"pacs\"; aet = \"A\"; host = \"h\"; associations = 3; }"
 
 /* Several cases at a time to a destination that responds; one at a time until it has, and while it does not. */
-static void several_associations(void **state)
+TEST(several_associations, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job[6];
@@ -329,7 +330,7 @@ static void several_associations(void **state)
 }
 
 /* One association more than the peer allows: the others continue, without waiting for that one's next attempt. */
-static void later_response_ends_the_waiting(void **state)
+TEST(later_response_ends_the_waiting, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "dbt", 1, 1), c = add_job(t, "dbt", 1, 1);
@@ -352,7 +353,7 @@ static void later_response_ends_the_waiting(void **state)
 	assert_int_equal(t->s.queues[0].job, 0);
 }
 
-static void revision_waits_for_its_predecessor(void **state)
+TEST(revision_waits_for_its_predecessor, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 1, 1), late, b = 0;
@@ -377,7 +378,7 @@ static void revision_waits_for_its_predecessor(void **state)
 }
 
 /* What a crash between `cleaned` and the removal left, and what a cancelled job has, is gone after the first look. */
-static void outboxes_that_were_left(void **state)
+TEST(outboxes_that_were_left, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 1, 1);
@@ -403,7 +404,7 @@ static int keep_row(void *ctx, const struct instance_row *row, const char *detai
 	return 0;
 }
 
-static void old_cases_are_forgotten(void **state)
+TEST(old_cases_are_forgotten, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 2, 2), b = add_job(t, "pet", 1, 1), ids[1];
@@ -452,21 +453,4 @@ static void old_cases_are_forgotten(void **state)
 	assert_int_equal(journal_has_removed_file(t->s.journal, member.file, NULL), 0);
 	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &(struct instance_row){0}, 1, NULL), 0);
 	assert_true(add_job(t, "dbt", 1, 1) > b);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(refused_goes_to_the_fallback), T(fallback_that_fails_too),
-		T(fallback_after_a_time),	 T(commitment_is_awaited),
-		T(commitment_that_never_comes),	 T(commitment_switched_off),
-		T(commitment_process_that_died), T(priority_and_order),
-		T(several_associations),	 T(later_response_ends_the_waiting),
-		T(down_holds_the_line),		 T(revision_waits_for_its_predecessor),
-		T(outboxes_that_were_left),	 T(old_cases_are_forgotten),
-		T(destination_not_configured),	 T(commitment_of_one_not_configured),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several results of one case: jobs are opened for them, once, and they run one after the other on one worker. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include "node/jobs/case_results.h"
 #include "node/jobs/patients.h"
@@ -62,7 +63,7 @@ static void finish(struct stage *t, int a[2], int b[2])
 	}
 }
 
-static void results_run_after_each_other(void **state)
+TEST(results_run_after_each_other, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 2, 2), second;
@@ -102,7 +103,7 @@ static void results_run_after_each_other(void **state)
 	finish(t, a, b);
 }
 
-static void opened_once_whatever_stops_the_node(void **state)
+TEST(opened_once_whatever_stops_the_node, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1);
@@ -123,7 +124,7 @@ static void opened_once_whatever_stops_the_node(void **state)
 	assert_true(t->s.jobs.list[1]->result == 2 && last(t)->result == 3);
 }
 
-static void cancelled_before_it_was_started(void **state)
+TEST(cancelled_before_it_was_started, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1);
@@ -136,7 +137,7 @@ static void cancelled_before_it_was_started(void **state)
 
 /* An image that arrives late: the newer result of the other protocol replaces one that was not started, and follows one that was.
  */
-static void a_revision_has_its_own_results(void **state)
+TEST(a_revision_has_its_own_results, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), old, revision = 0, image;
@@ -169,7 +170,7 @@ static void a_revision_has_its_own_results(void **state)
 }
 
 /* A retry completes a further result with what it was opened for. */
-static void retried_result(void **state)
+TEST(retried_result, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second;
@@ -199,7 +200,7 @@ static int64_t redo(struct stage *t, int64_t job, const char *protocol, const ch
 	return made;
 }
 
-static void redo_needs_images_and_a_protocol(void **state)
+TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1), made;
@@ -226,7 +227,7 @@ static void redo_needs_images_and_a_protocol(void **state)
 }
 
 /* Two headers, two patients; a person states that it is one, and which header counts. */
-static void a_statement_holds_for_all_results(void **state)
+TEST(a_statement_holds_for_all_results, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	char detail[400], text[PATIENTS_IDENTITY_SIZE];
@@ -271,7 +272,7 @@ static void a_statement_holds_for_all_results(void **state)
 }
 
 /* A new start opens nothing again for an earlier revision of a case, and cancels no result of the newest one. */
-static void a_restart_after_a_revision(void **state)
+TEST(a_restart_after_a_revision, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), revision = 0, image;
@@ -300,7 +301,7 @@ static void a_restart_after_a_revision(void **state)
 }
 
 /* Images that retention has removed for another job of the case cannot be used again. */
-static void redo_of_shared_images_that_were_removed(void **state)
+TEST(redo_of_shared_images_that_were_removed, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second;
@@ -318,21 +319,4 @@ static void redo_of_shared_images_that_were_removed(void **state)
 	redo(t, second, NULL, "voxel=2", -ESTALE); /* asked twice */
 	assert_int_equal(journal_append_cleaned(t->s.journal, first, INT64_MAX, "{}", NOW, NULL), 0);
 	redo(t, second, NULL, "voxel=3", -ESTALE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(results_run_after_each_other, setup, teardown),
-		cmocka_unit_test_setup_teardown(opened_once_whatever_stops_the_node, setup, teardown),
-		cmocka_unit_test_setup_teardown(cancelled_before_it_was_started, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_revision_has_its_own_results, setup, teardown),
-		cmocka_unit_test_setup_teardown(retried_result, setup, teardown),
-		cmocka_unit_test_setup_teardown(redo_needs_images_and_a_protocol, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_statement_holds_for_all_results, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_restart_after_a_revision, setup, teardown),
-		cmocka_unit_test_setup_teardown(redo_of_shared_images_that_were_removed, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which jobs the slots get, with made-up workers: the other ends of their sockets are held by the test. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include "node/base/exit_code.h"
 #include "node/process/worker_ipc.h"
@@ -34,7 +35,7 @@ static void close_pair(int fd[2])
 	close(fd[1]);
 }
 
-static void jobs_go_to_their_slots(void **state)
+TEST(jobs_go_to_their_slots, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2), third = add_job(t, "dbt", 3, 3);
@@ -71,7 +72,7 @@ static void jobs_go_to_their_slots(void **state)
 }
 
 /* The case that somebody waits for goes first, though another was ready before it. */
-static void priority_goes_first(void **state)
+TEST(priority_goes_first, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2);
@@ -90,7 +91,7 @@ static void priority_goes_first(void **state)
 }
 
 /* A worker that reports the end of a job that it no longer has does not free its slot, nor end the job that it runs. */
-static void done_with_another_job(void **state)
+TEST(done_with_another_job, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2);
@@ -112,7 +113,7 @@ static void done_with_another_job(void **state)
 }
 
 /* The device's fault: not the case's. Another slot takes it at once. */
-static void broken_device_hands_its_job_on(void **state)
+TEST(broken_device_hands_its_job_on, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -145,7 +146,7 @@ static void broken_device_hands_its_job_on(void **state)
 }
 
 /* What a worker said before it died is heard; what it had not said costs its job an attempt. */
-static void last_words(void **state)
+TEST(last_words, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -181,7 +182,7 @@ static void last_words(void **state)
 }
 
 /* A job in the hands of a pilot is given back to that pilot only: not to one with the secret of another ID. */
-static void only_its_pilot_returns(void **state)
+TEST(only_its_pilot_returns, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -212,7 +213,7 @@ static void only_its_pilot_returns(void **state)
 }
 
 /* A slot is free again although nothing can be written. */
-static void slot_without_a_journal(void **state)
+TEST(slot_without_a_journal, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct process p = {.role = PROCESS_WORKER, .job = 1, .ipc_fd = -1};
@@ -227,7 +228,7 @@ static void slot_without_a_journal(void **state)
 }
 
 /* Every pilot is ended before it is done, as by a limit of time: not for ever. */
-static void pilots_that_are_ended_each_time(void **state)
+TEST(pilots_that_are_ended_each_time, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -252,21 +253,4 @@ static void pilots_that_are_ended_each_time(void **state)
 	}
 	assert_int_equal(v->state, JOB_FAILED);
 	assert_true(v->attempts > 2); /* node.attempts: the first ones do not count */
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(jobs_go_to_their_slots),
-		T(priority_goes_first),
-		T(done_with_another_job),
-		T(broken_device_hands_its_job_on),
-		T(last_words),
-		T(slot_without_a_journal),
-		T(only_its_pilot_returns),
-		T(pilots_that_are_ended_each_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

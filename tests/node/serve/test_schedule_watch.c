@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work processes that do nothing any more are killed, on a clock of the test's; those that do something are not, however long. */
 #include "tests/node/serve/schedule_fixture.h"
+#include "tests/test.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -99,7 +100,7 @@ static void at(struct stage *t, double clock)
 	schedule_step(&t->s, NOW + clock);
 }
 
-static void silent_delivery_is_killed(void **state)
+TEST(silent_delivery_is_killed, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -125,7 +126,7 @@ static void silent_delivery_is_killed(void **state)
 	assert_string_equal(v->sends[0].reason, "the delivery process made no progress and was killed");
 }
 
-static void slow_delivery_is_not(void **state)
+TEST(slow_delivery_is_not, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -149,7 +150,7 @@ static void slow_delivery_is_not(void **state)
 	munmap((void *)count, 2 * sizeof(int));
 }
 
-static void circling_delivery_is_killed(void **state)
+TEST(circling_delivery_is_killed, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
@@ -171,7 +172,7 @@ static void circling_delivery_is_killed(void **state)
 	reap(t, &status);
 }
 
-static void silent_indexer_is_killed(void **state)
+TEST(silent_indexer_is_killed, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	struct process *p, gone;
@@ -189,17 +190,4 @@ static void silent_indexer_is_killed(void **state)
 	schedule_process_ended(&t->s, &gone, status, NOW + 800);
 	assert_int_equal(t->s.index_tries, 1); /* counted: an instance at which it hangs each time is set apart in the end */
 	assert_true(t->s.index_not_before > t->s.clock);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(silent_delivery_is_killed),
-		T(slow_delivery_is_not),
-		T(circling_delivery_is_killed),
-		T(silent_indexer_is_killed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

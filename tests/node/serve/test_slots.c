@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots as pure logic: events and times in, what is due out. The texts of node.device, too. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/serve/slots.h"
+#include "tests/test.h"
 
 #define TIMEOUT 100.0
 #define NOW 1000.0
@@ -73,7 +65,7 @@ static int id_of(const struct slots *all, const char *name)
 	return 0;
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	static const struct {
 		const char *text;
@@ -109,7 +101,6 @@ static void texts(void **state)
 	};
 	char found[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (device_names_parse(cases[i].text, found) != cases[i].n)
 			fail_msg("'%s' is %d, not %d", cases[i].text, device_names_parse(cases[i].text, found), cases[i].n);
@@ -120,12 +111,11 @@ static void texts(void **state)
 }
 
 /* The first name that opens counts, the last error is told. */
-static void first_that_opens(void **state)
+TEST(first_that_opens)
 {
 	struct device *dev = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_names_open("cuda:255, cpu:2", &dev, &err), 0);
 	assert_string_equal(dev->ops->kind, "cpu");
 	device_close(dev);
@@ -137,12 +127,11 @@ static void first_that_opens(void **state)
 	assert_null(dev);
 }
 
-static void one_case_after_the_other(void **state)
+TEST(one_case_after_the_other)
 {
 	struct slots all = {0};
 	int id;
 
-	(void)state;
 	slots_configure(&all, "cpu", NOW);
 	assert_string_equal(names(&all), "cpu");
 	assert_null(slots_find_idle(&all));
@@ -160,13 +149,12 @@ static void one_case_after_the_other(void **state)
 
 /* A worker that dies over a case is started at once; one that dies without having done anything, later each time,
  * then it is out. */
-static void workers_that_die(void **state)
+TEST(workers_that_die)
 {
 	struct slots all = {0};
 	double now = NOW;
 	int id;
 
-	(void)state;
 	slots_configure(&all, "cuda:0", now);
 	id = id_of(&all, "cuda:0");
 	bring_up(&all, id, now);
@@ -189,13 +177,12 @@ static void workers_that_die(void **state)
 	assert_true(next_look(&all, id, now) == now + SLOT_RETRY_FIRST);
 }
 
-static void taken_out_and_back(void **state)
+TEST(taken_out_and_back)
 {
 	struct slots all = {0};
 	double now = NOW, wait = SLOT_RETRY_FIRST;
 	int id, spare;
 
-	(void)state;
 	slots_configure(&all, "cuda:0", now);
 	id = id_of(&all, "cuda:0");
 	bring_up(&all, id, now);
@@ -249,12 +236,11 @@ static void taken_out_and_back(void **state)
 }
 
 /* As long as one is in there is no spare one, of whatever kind it is. */
-static void spare_when_all_are_out(void **state)
+TEST(spare_when_all_are_out)
 {
 	struct slots all = {0};
 	int first, second;
 
-	(void)state;
 	slots_configure(&all, "cuda:0, cuda:1", NOW);
 	first = id_of(&all, "cuda:0");
 	second = id_of(&all, "cuda:1");
@@ -278,12 +264,11 @@ static void spare_when_all_are_out(void **state)
 	assert_string_equal(names(&all), "cuda:0! cpu:2");
 }
 
-static void counting(void **state)
+TEST(counting)
 {
 	struct slots all = {0};
 	int id;
 
-	(void)state;
 	slots_configure(&all, "auto", NOW);
 	id = id_of(&all, "auto");
 	assert_int_equal(due(&all, id, NOW), SLOT_START);
@@ -326,12 +311,11 @@ static void counting(void **state)
 }
 
 /* What a worker has counted counts once, and only where it is still asked for. */
-static void counted_in_vain(void **state)
+TEST(counted_in_vain)
 {
 	struct slots all = {0};
 	int id;
 
-	(void)state;
 	slots_configure(&all, "auto", NOW);
 	id = id_of(&all, "auto");
 	say(&all, id, SLOT_SPAWNED, NOW);
@@ -360,12 +344,11 @@ static void counted_in_vain(void **state)
 }
 
 /* What runs goes on; then its worker is a new one. What is not asked for leaves. */
-static void configured_anew(void **state)
+TEST(configured_anew)
 {
 	struct slots all = {0};
 	int busy, idle, gone;
 
-	(void)state;
 	slots_configure(&all, "cpu:1, cpu:1, cpu:2", NOW);
 	assert_string_equal(names(&all), "cpu:1 cpu:1 cpu:2");
 	busy = all.list[0].id;
@@ -415,12 +398,11 @@ static void configured_anew(void **state)
 	assert_int_equal(id_of(&all, "cuda:0"), busy);
 }
 
-static void without_progress(void **state)
+TEST(without_progress)
 {
 	struct slots all = {0};
 	int id;
 
-	(void)state;
 	slots_configure(&all, "cpu", NOW);
 	id = id_of(&all, "cpu");
 	say(&all, id, SLOT_SPAWNED, NOW);
@@ -457,11 +439,10 @@ static void without_progress(void **state)
 	assert_string_equal(names(&all), "cpu");
 }
 
-static void threads(void **state)
+TEST(threads)
 {
 	struct slots all = {0};
 
-	(void)state;
 	slots_configure(&all, "cuda:0, cuda:1, cuda:2, cuda:3", NOW);
 	assert_int_equal(slots_threads(&all, &all.list[0], 64), 16);
 	assert_int_equal(slots_threads(&all, &all.list[0], 2), 1);
@@ -478,12 +459,11 @@ static void threads(void **state)
 }
 
 /* Several workers for each CUDA device, also for those that are counted; a case goes to the device that has the least to do. */
-static void several_workers(void **state)
+TEST(several_workers)
 {
 	struct slots all = {.per_device = 2};
 	int first;
 
-	(void)state;
 	slots_configure(&all, "cuda:0, cuda:1, cpu:4", NOW);
 	assert_string_equal(names(&all), "cuda:0 cuda:0 cuda:1 cuda:1 cpu:4");
 	assert_int_equal(slots_threads(&all, &all.list[0], 20), 8);
@@ -519,7 +499,7 @@ static void several_workers(void **state)
 }
 
 /* Without a number: several only of devices that were counted and are all large enough; a number of the configuration counts. */
-static void automatic_number(void **state)
+TEST(automatic_number)
 {
 	static const struct {
 		int per_device;
@@ -533,7 +513,6 @@ static void automatic_number(void **state)
 		{2, "8000000000", "cuda:0 cuda:0"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct slots all = {.per_device = cases[i].per_device};
 		int id;
@@ -549,13 +528,12 @@ static void automatic_number(void **state)
 }
 
 /* Configured again and again while nothing ends: the list is full, nothing is overwritten, and what there is goes on. */
-static void no_more_room(void **state)
+TEST(no_more_room)
 {
 	struct slots all = {0};
 	char text[] = "cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,"
 		      "cpu:10,cpu:10";
 
-	(void)state;
 	for (int round = 10; round < 30; round++) {
 		for (char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
 			c[1] = (char)('0' + round / 10);
@@ -578,11 +556,10 @@ static void no_more_room(void **state)
 }
 
 /* An event about a slot that is gone does nothing. */
-static void strangers(void **state)
+TEST(strangers)
 {
 	struct slots all = {0};
 
-	(void)state;
 	slots_configure(&all, "cpu", NOW);
 	for (int event = SLOT_SPAWNED; event <= SLOT_ABANDONED; event++)
 		say(&all, 4711, (enum slot_event)event, NOW);
@@ -591,12 +568,11 @@ static void strangers(void **state)
 }
 
 /* One seat waits for a pilot, however long; one that lost its pilot is removed, and no spare slot depends on seats. */
-static void seats(void **state)
+TEST(seats)
 {
 	struct slots all = {0};
 	int first, second;
 
-	(void)state;
 	slots_configure(&all, "", NOW);
 	assert_int_equal(all.n, 0);
 	slots_seats(&all, true, NOW);
@@ -639,28 +615,4 @@ static void seats(void **state)
 	assert_int_equal(due(&all, first, NOW), SLOT_STOP);
 	slots_seats(&all, false, NOW);
 	assert_string_equal(names(&all), "cpu");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts),
-		cmocka_unit_test(first_that_opens),
-		cmocka_unit_test(one_case_after_the_other),
-		cmocka_unit_test(workers_that_die),
-		cmocka_unit_test(taken_out_and_back),
-		cmocka_unit_test(spare_when_all_are_out),
-		cmocka_unit_test(counting),
-		cmocka_unit_test(counted_in_vain),
-		cmocka_unit_test(configured_anew),
-		cmocka_unit_test(without_progress),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(several_workers),
-		cmocka_unit_test(automatic_number),
-		cmocka_unit_test(no_more_room),
-		cmocka_unit_test(strangers),
-		cmocka_unit_test(seats),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test volumes of labels as phantoms: the materials file, labels without a material, the digest for UIDs. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/simulate/simulate_voxels.h"
+#include "tests/test.h"
 
 #define MATERIALS "# comment\n0 0 air air\n\n1\t0.05 fat tissue # more\n50 0.07 pmma paddle\n300 0.09 mass lesion"
 
@@ -24,10 +16,9 @@ static int parse(const char *text, struct err *err)
 	return materials_parse(text, strlen(text), "test.conf", &m, err);
 }
 
-static void test_materials(void **state)
+TEST(test_materials)
 {
 	struct err err;
-	(void)state;
 
 	assert_int_equal(parse(MATERIALS, &err), 0);
 	assert_int_equal(m.n, 4);
@@ -39,7 +30,7 @@ static void test_materials(void **state)
 	assert_int_equal(m.material[3].role, VOXEL_LESION);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	static const struct {
 		const char *text, *says;
@@ -59,7 +50,6 @@ static void test_refusals(void **state)
 	};
 	char *many = malloc(257 * 32), *at = many;
 	struct err err;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc = parse(cases[i].text, &err);
@@ -85,7 +75,7 @@ static void write_file(const char *path, const void *bytes, size_t n)
 }
 
 /* 2 x 2 x 4 voxels between paddles of one plane each. */
-static void test_load(void **state)
+TEST(test_load)
 {
 	static const char header[] = "NDims = 3\nElementSpacing = 0.5 0.5 0.25\nDimSize = 2 2 4\nElementType = MET_USHORT\n"
 				     "ElementDataFile = labels.raw\n";
@@ -93,7 +83,6 @@ static void test_load(void **state)
 	char folder[] = "/tmp/test-voxels-XXXXXX", volume[64], data[64], materials[64], digest[3][65];
 	struct voxel_phantom *p = NULL;
 	struct err err = {0};
-	(void)state;
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(volume, sizeof(volume), "%s/labels.mhd", folder);
@@ -126,12 +115,4 @@ static void test_load(void **state)
 	unlink(volume);
 	unlink(data);
 	rmdir(folder);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_materials), cmocka_unit_test(test_refusals),
-					   cmocka_unit_test(test_load)};
-
-	return cmocka_run_group_tests_name("simulate_voxels", tests, NULL, NULL);
 }

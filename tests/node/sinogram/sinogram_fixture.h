@@ -5,21 +5,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/sinogram/sinogram.h"
+#include "tests/test.h"
 
 #define RADIAL 5
 #define ANGLES 4
@@ -42,7 +34,6 @@ static inline const char *in_folder(const char *name)
 static inline int make_folder(void **state)
 {
 	struct err err = {0};
-	(void)state;
 
 	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
 	if (!mkdtemp(folder) || dicom_start(&err) < 0 || config_load(NULL, NULL, NULL, &config, &err) < 0) {
@@ -70,7 +61,6 @@ static inline int list_folder(bool remove)
 
 static inline int clean(void **state)
 {
-	(void)state;
 	list_folder(true);
 	return 0;
 }

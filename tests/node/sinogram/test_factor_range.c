@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sentence about factors has their exact range and their median, and counts bins that are not used. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
 
 #include "node/sinogram/factor_range.h"
+#include "tests/test.h"
 
 #define BINS 1001
 
@@ -28,12 +22,11 @@ static void range_of(enum sinogram_role role, size_t planes, const float *first,
 	factor_range_free(r);
 }
 
-static void has_range_and_median(void **state)
+TEST(has_range_and_median)
 {
 	char text[FACTOR_RANGE_TEXT];
 	float values[BINS];
 
-	(void)state;
 	for (int i = 0; i < BINS; i++)
 		values[i] = 1 + (float)((i * 8) % BINS) / 1000;
 	range_of(SINOGRAM_ATTENUATION, 1, values, text);
@@ -48,12 +41,11 @@ static void has_range_and_median(void **state)
 				  "1e+03.");
 }
 
-static void counts_bins_that_are_not_used(void **state)
+TEST(counts_bins_that_are_not_used)
 {
 	char text[FACTOR_RANGE_TEXT];
 	float values[BINS];
 
-	(void)state;
 	for (int i = 0; i < BINS; i++)
 		values[i] = i % 2 ? 0.5f : 0;
 	range_of(SINOGRAM_MULTIPLICATIVE, 1, values, text);
@@ -64,12 +56,4 @@ static void counts_bins_that_are_not_used(void **state)
 	range_of(SINOGRAM_NORMALISATION, 1, values, text);
 	assert_string_equal(text, "NORMALISATION: its values divide the expected counts, 1 / efficiency; 1001 of 1001 bins are "
 				  "not used (infinite).");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(has_range_and_median),
-					   cmocka_unit_test(counts_bins_that_are_not_used)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computed corrections of single events, on random scanners and events: which bin an event is in, against a table of the pairs of
  * all bins; counts of prompts and delayed coincidences in frames; the factors of the sensitivity, and b / m of each event. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/reconstruct/case_event_terms.h"
 #include "node/sinogram/sinogram_list_internal.h"
-#include "tests/near.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define RINGS 5
 #define CRYSTALS 24
@@ -191,9 +182,8 @@ static bool in_frame(const struct run *s, size_t i, int frame)
 	return s->ms[i] < 900 && (s->ms[i] >= FRAME) == frame;
 }
 
-static void counts_are_those_of_the_pairs(void **state)
+TEST(counts_are_those_of_the_pairs)
 {
-	(void)state;
 	for (int kind = 0; kind < 4; kind++) {
 		struct run *s = make_run(kind & 1 ? 3 : 1, (uint32_t)(20 + kind));
 		struct sinogram_list *l = make_list(s, false, kind & 2);
@@ -286,9 +276,8 @@ static void check_events(const struct run *s, const struct pet_list *list, int f
 	free(e);
 }
 
-static void events_have_their_background(void **state)
+TEST(events_have_their_background)
 {
-	(void)state;
 	for (int kind = 0; kind < 4; kind++) {
 		struct run *s = make_run(kind & 1 ? 3 : 1, (uint32_t)(40 + kind));
 		struct sinogram_list *l = make_list(s, kind & 1, kind & 2);
@@ -332,12 +321,4 @@ static void events_have_their_background(void **state)
 		list_free(l);
 		free_run(s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(counts_are_those_of_the_pairs),
-					   cmocka_unit_test(events_have_their_background)};
-
-	return cmocka_run_group_tests_name("corrections of events", tests, NULL, NULL);
 }

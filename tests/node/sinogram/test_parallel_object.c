@@ -2,16 +2,7 @@
 /* Test files of parallel beams: valid and invalid headers (PARALLEL_1), other number formats, objects written from arrays and
  * read back in any order of chunks, objects of other kinds. Test pictures. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <unistd.h>
 
@@ -21,6 +12,7 @@
 #include "node/format/picture.h"
 #include "node/sinogram/sinogram.h"
 #include "tests/node/sinogram/sinogram_facts.h"
+#include "tests/test.h"
 
 #define SLICES 3
 #define ANGLES 4
@@ -43,7 +35,6 @@ static int make_folder(void **state)
 {
 	struct err err = {0};
 
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
 	return mkdtemp(folder) && dicom_start(&err) == 0 ? 0 : -1;
 }
@@ -53,7 +44,6 @@ static int clean(void **state)
 	DIR *d = opendir(folder);
 	struct dirent *e;
 
-	(void)state;
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.')
 			unlinkat(dirfd(d), e->d_name, 0);
@@ -87,13 +77,12 @@ static char *changed(const char *from, const char *to)
 	return text;
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	struct interfile f;
 	struct err err = {0};
 	char *text;
 
-	(void)state;
 	if (interfile_parse(GOOD, strlen(GOOD), &f, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(f.kind, INTERFILE_PARALLEL);
@@ -124,7 +113,7 @@ static void test_header(void **state)
 	free(text);
 }
 
-static void test_bad_headers(void **state)
+TEST(test_bad_headers)
 {
 	static const struct {
 		const char *from, *to;
@@ -170,7 +159,6 @@ static void test_bad_headers(void **state)
 		{"number of slices := 3\n", "number of slices := 3\nnumber of slices := 4\n", EBADMSG, "line 8"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = changed(cases[i].from, cases[i].to);
 		struct err err = {0};
@@ -183,12 +171,11 @@ static void test_bad_headers(void **state)
 }
 
 /* A written header has the same values when it is parsed. */
-static void test_written_header(void **state)
+TEST(test_written_header)
 {
 	double angle[ANGLES] = {1.0 / 3, -77.123456789012345, 0, 359};
 	struct err err = {0};
 
-	(void)state;
 	for (int list = 0; list < 2; list++) {
 		struct interfile f = {.kind = INTERFILE_PARALLEL,
 				      .number = INTERFILE_SIGNED,
@@ -223,7 +210,7 @@ static void test_written_header(void **state)
 	}
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	uint8_t bytes[17 + BINS * 2] = {0};
 	struct interfile f = {.kind = INTERFILE_PARALLEL,
@@ -235,7 +222,6 @@ static void test_values(void **state)
 			      .parallel = {.n_slices = SLICES, .n_angles = ANGLES, .n_radial = RADIAL}};
 	float slice[ANGLES * RADIAL];
 
-	(void)state;
 	for (int i = 0; i < BINS; i++) {
 		bytes[17 + 2 * i] = (uint8_t)((i * 99 - 3000) >> 8);
 		bytes[18 + 2 * i] = (uint8_t)(i * 99 - 3000);
@@ -270,7 +256,7 @@ static size_t write_objects(uint64_t chunk, const char *position)
 	return n;
 }
 
-static void test_objects(void **state)
+TEST(test_objects, .teardown = clean)
 {
 	const char *paths[3];
 	struct sinogram *s;
@@ -279,7 +265,6 @@ static void test_objects(void **state)
 	uint8_t *bytes;
 	char modality[17];
 
-	(void)state;
 	assert_int_equal(write_objects(100, "FFP"), 3);
 	paths[0] = in_folder("lines-0003.dcm");
 	paths[1] = in_folder("lines-0001.dcm");
@@ -307,7 +292,7 @@ static void test_objects(void **state)
 }
 
 /* Change one element of the only object: it is refused. */
-static void test_bad_objects(void **state)
+TEST(test_bad_objects, .teardown = clean)
 {
 	static const struct {
 		enum sinogram_element element;
@@ -324,7 +309,6 @@ static void test_bad_objects(void **state)
 	};
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *path = in_folder("lines.dcm");
 		struct dicom_file *file = NULL;
@@ -357,7 +341,7 @@ static void write_text(const char *name, const void *text, size_t n)
 	fclose(f);
 }
 
-static void test_pictures(void **state)
+TEST(test_pictures, .teardown = clean)
 {
 	static const struct {
 		const char *text;
@@ -382,7 +366,6 @@ static void test_pictures(void **state)
 	struct picture p;
 	struct err err = {0};
 
-	(void)state;
 	assert_true(picture_has_extension("a.png") && picture_has_extension("B.PGM") && !picture_has_extension("a.hs") &&
 		    !picture_has_extension(".png"));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -403,17 +386,4 @@ static void test_pictures(void **state)
 	assert_int_equal(picture_read(in_folder("nothing.png"), &p, &err), -ENOENT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),
-		cmocka_unit_test(test_bad_headers),
-		cmocka_unit_test(test_written_header),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test_teardown(test_objects, clean),
-		cmocka_unit_test_teardown(test_bad_objects, clean),
-		cmocka_unit_test_teardown(test_pictures, clean),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_SETUP(make_folder, remove_folder);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series Descriptions: settings by which a result differs from its protocol are whole, and the text is at most 64 characters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #include "node/sinogram/provenance.h"
+#include "tests/test.h"
 
-static void test_title(void **state)
+TEST(test_title)
 {
 	static const struct {
 		const char *title, *changed, *expected;
@@ -40,7 +34,6 @@ static void test_title(void **state)
 		 "1234567890123456789012345678901234567890123456789012345678901234"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct result_place place = {0};
 		char title[PROVENANCE_TITLE_SIZE];
@@ -50,11 +43,4 @@ static void test_title(void **state)
 		provenance_place_title(&place, title);
 		assert_string_equal(title, cases[i].expected);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_title)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test sinogram objects: written values are read back, in any order of roles and chunks; values for quantification and
  * orientation are read from standard attributes. */
-#include <math.h>
 
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
 
-static void test_roundtrip(void **state)
+TEST(test_roundtrip, .teardown = clean)
 {
 	static const unsigned roles[] = {EMISSION, EMISSION | ADDITIVE, ALL};
 	struct err err;
 	struct sinogram *s;
-	(void)state;
 
 	for (size_t i = 0; i < 3; i++)
 		for (int chunked = 0; chunked < 2; chunked++) {
@@ -31,12 +30,11 @@ static void test_roundtrip(void **state)
 }
 
 /* Equal data have equal UIDs, different data different ones. */
-static void test_uids(void **state)
+TEST(test_uids, .teardown = clean)
 {
 	struct sinogram_facts f[4];
 	char *other[] = {"PatientPosition=HFP"};
 	struct err err = {0};
-	(void)state;
 
 	for (int i = 0; i < 4; i++) {
 		write_objects(i == 2 ? EMISSION | ADDITIVE : EMISSION, 0, i == 3 ? 1 : N_BASICS, i == 3 ? other : basics);
@@ -53,7 +51,7 @@ static void test_uids(void **state)
 }
 
 /* Moments that are none count as missing (pet_facts_read()). */
-static void test_moments(void **state)
+TEST(test_moments)
 {
 	static const struct {
 		const char *date, *time;
@@ -69,7 +67,6 @@ static void test_moments(void **state)
 	};
 	double seconds;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool valid = pet_facts_moment(cases[i].date, cases[i].time, &seconds);
 
@@ -78,12 +75,11 @@ static void test_moments(void **state)
 	}
 }
 
-static void test_facts(void **state)
+TEST(test_facts, .teardown = clean)
 {
 	char *few[] = {"PatientPosition=FFDR"};
 	struct err err;
 	struct sinogram *s;
-	(void)state;
 
 	write_objects(EMISSION, 0, N_BASICS, basics);
 	s = open_all(&err);
@@ -127,7 +123,7 @@ static void code_position(struct dicom_item *root, const char *first, const char
 }
 
 /* Codes of SNOMED CT and SNOMED-RT take precedence over Patient Position (0018,5100). */
-static void test_positions(void **state)
+TEST(test_positions, .teardown = clean)
 {
 	static const struct {
 		const char *first, *on, *want;
@@ -141,7 +137,6 @@ static void test_positions(void **state)
 	struct pet_facts f;
 	double a[3][3];
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(dicom_new(SINOGRAM_CLASS, "1.2.3", &file, &err), 0);
 	assert_int_equal(dicom_put_text(dicom_root(file), TAG_PATIENT_POSITION, "FFP", &err), 0);
@@ -171,13 +166,12 @@ static void test_positions(void **state)
 }
 
 /* Duration and decay factor of the chosen frame, gate or bed: T / I, I = integral of exp(-lambda t) over its times. */
-static void test_times(void **state)
+TEST(test_times)
 {
 	static int64_t marks[] = {1000, 3000, 5000};
 	const double lambda = 0.1;
 	struct sinogram s = {.facts.duration = 40};
 	double first = (exp(-0.2) - exp(-0.3)) / lambda, second = (exp(-0.4) - exp(-0.5)) / lambda;
-	(void)state;
 
 	assert_true(sinogram_duration(&s) == 40 && sinogram_decay_factor(&s, 0) == 1);
 	assert_true(fabs(sinogram_decay_factor(&s, lambda) / (4 / (1 - exp(-4))) - 1) < 1e-12);
@@ -196,16 +190,4 @@ static void test_times(void **state)
 	assert_true(fabs(sinogram_decay_factor(&s, lambda) * (first + second) / 2 - 1) < 1e-12);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_roundtrip, clean),
-		cmocka_unit_test_teardown(test_uids, clean),
-		cmocka_unit_test(test_moments),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test_teardown(test_facts, clean),
-		cmocka_unit_test_teardown(test_positions, clean),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_SETUP(make_folder, remove_folder);

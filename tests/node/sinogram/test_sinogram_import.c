@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the import of Interfile files: patient of another object, refused files, all objects or none. */
-#include <math.h>
 #include <sys/stat.h>
 
 #include "dicom/object/item_writer.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
 
 static void save(const char *name, const void *bytes, size_t n)
 {
@@ -40,7 +40,7 @@ static char *header_text(const char *data_file, const char *scanner)
 	return text;
 }
 
-static void test_import(void **state)
+TEST(test_import, .teardown = clean)
 {
 	char *set[] = {"0010,1020=1.8", "RadiopharmaceuticalStartDateTime=20100629090000", "CorrectedImage=NORM\\DTIM",
 		       "PatientID=P-7"};
@@ -56,7 +56,6 @@ static void test_import(void **state)
 	struct err err = {0};
 	struct sinogram *s;
 	size_t n = 0;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 37);
@@ -88,7 +87,7 @@ static void test_import(void **state)
 }
 
 /* --like copies patient and acquisition of another object, but not the attributes that describe an image. */
-static void test_like(void **state)
+TEST(test_like, .teardown = clean)
 {
 	struct sinogram_arrays a = {.m = &geometry, .duration = 60};
 	struct sinogram_import conf = {.folder = folder, .like = in_folder("like"), .now = 1782726000};
@@ -96,7 +95,6 @@ static void test_like(void **state)
 	struct err err = {0};
 	struct sinogram *s;
 	size_t n;
-	(void)state;
 
 	for (int sinogram = 0; sinogram < 2; sinogram++) {
 		assert_int_equal(dicom_new(sinogram ? SINOGRAM_CLASS : "1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
@@ -139,7 +137,7 @@ static void test_like(void **state)
 	}
 }
 
-static void test_import_refusals(void **state)
+TEST(test_import_refusals, .teardown = clean)
 {
 	static const struct {
 		const char *data_file;
@@ -181,7 +179,6 @@ static void test_import_refusals(void **state)
 	uint8_t data[BINS * 2 + 4] = {0};
 	struct err err;
 	size_t n;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = header_text(cases[i].data_file, ""), *set[] = {cases[i].set};
@@ -218,7 +215,7 @@ static void save_pair(const char *header, const char *data_file, const char *lin
 }
 
 /* Position and tracer of several headers of one acquisition. */
-static void test_headers_agree(void **state)
+TEST(test_headers_agree, .teardown = clean)
 {
 	static const char supine[] = "patient orientation := head_in\npatient rotation := supine\n";
 	static const struct {
@@ -253,7 +250,6 @@ static void test_headers_agree(void **state)
 		 "ATTENUATION (b.hs) has patient rotation := prone, EMISSION (a.hs) has supine", true},
 		{"radionuclide name[1] := C-11\n", "isotope name := Ge-68\n", NULL, NULL, true}, /* of a transmission scan */
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *set[] = {(char *)cases[i].set};
@@ -305,7 +301,7 @@ static void save_like(const char *meaning, const char *half_life)
 }
 
 /* The header completes the tracer of --like, and must not contradict it. */
-static void test_like_tracer(void **state)
+TEST(test_like_tracer, .teardown = clean)
 {
 	static const char carbon[] = "radionuclide name[1] := C-11\ntracer activity at time of injection (Bq) := 2e8\n"
 				     "radionuclide branching factor[1] := 0.99\n";
@@ -319,7 +315,6 @@ static void test_like_tracer(void **state)
 		{"^15^Oxygen", NULL, NULL, 0},
 		{NULL, "122.24", NULL, 0},
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sinogram_import conf = {.folder = folder, .now = 1782726000};
@@ -361,7 +356,7 @@ static void test_like_tracer(void **state)
 }
 
 /* Values that the header of bed 1 lacks are those of bed 2. */
-static void test_beds_complete(void **state)
+TEST(test_beds_complete, .teardown = clean)
 {
 	struct sinogram_import_bed beds[2] = {{.z = 0, .start = NAN}, {.z = 30, .start = 100}};
 	struct sinogram_import conf = {.beds = beds, .n_beds = 2, .folder = folder, .now = 1782726000};
@@ -370,7 +365,6 @@ static void test_beds_complete(void **state)
 	struct pet_facts facts;
 	struct err err = {0};
 	size_t n;
-	(void)state;
 
 	save_pair("a.hs", "a.s", "patient rotation := prone\nradionuclide halflife (sec)[1] := 1222\n");
 	save_pair("b.hs", "b.s",
@@ -398,13 +392,12 @@ static void test_beds_complete(void **state)
 }
 
 /* All objects or none. */
-static void test_all_or_none(void **state)
+TEST(test_all_or_none, .teardown = clean)
 {
 	struct sinogram_arrays a = {.m = &geometry, .duration = NAN, .values = {NULL, values[1]}};
 	struct sinogram_import conf = {.folder = "/nowhere/at/all"};
 	struct err err = {0};
 	size_t n = 77;
-	(void)state;
 
 	assert_true(sinogram_write(&a, &conf, &n, &err) < 0);
 	conf.folder = folder;
@@ -422,14 +415,4 @@ static void test_all_or_none(void **state)
 	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_import, clean),		cmocka_unit_test_teardown(test_like, clean),
-		cmocka_unit_test_teardown(test_import_refusals, clean), cmocka_unit_test_teardown(test_headers_agree, clean),
-		cmocka_unit_test_teardown(test_like_tracer, clean),	cmocka_unit_test_teardown(test_beds_complete, clean),
-		cmocka_unit_test_teardown(test_all_or_none, clean),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_SETUP(make_folder, remove_folder);

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node/sinogram/sinogram_list.c: the events of each time frame, from memory and from a source that is read again. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/sinogram/sinogram_list_internal.h"
+#include "tests/test.h"
 
 #define EVENTS 200000 /* several pieces */
 
@@ -85,12 +78,11 @@ static void check_frame(struct sinogram_list *l, int frame, size_t first, size_t
 	free(e);
 }
 
-static void delivers_frames(void **state)
+TEST(delivers_frames)
 {
 	/* 0.1 s, a gap, 0.5 s, an empty frame, 1 s that end with the events */
 	struct pet_frames frames = {.n = 4, .frame = {{0, 100}, {300, 800}, {5000, 6000}, {6000, 7000}}}, none = {0};
 
-	(void)state;
 	for (int kept = 0; kept < 2; kept++) {
 		struct source s = {.n = EVENTS};
 		struct sinogram_list *l = make(&s, &frames);
@@ -113,14 +105,13 @@ static void delivers_frames(void **state)
 	}
 }
 
-static void reports_errors(void **state)
+TEST(reports_errors)
 {
 	struct pet_frames none = {0};
 	struct source s = {.n = EVENTS, .fail_at = 100000};
 	struct sinogram_list *l = make(&s, &none);
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(list_load(l, SIZE_MAX / 2, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "byte 131072"));
 	list_free(l);
@@ -129,11 +120,4 @@ static void reports_errors(void **state)
 	assert_int_equal(list_load(l, SIZE_MAX / 2, &err), 0);
 	check_frame(l, 0, 0, 0);
 	list_free(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(delivers_frames), cmocka_unit_test(reports_errors)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
 
 /* Copy an object, under the same or another name, with another value of a private element. */
 static void change(const char *from, const char *to, enum sinogram_element element, const char *vr, const char *value)
@@ -49,12 +50,11 @@ static void flip_byte(const char *name, const uint8_t *bytes)
 #define EMISSION_2 "emission-0002.dcm"
 #define OTHER_HASH "00000000000000000000000000000000000000000000000000000000000000ff"
 
-static void test_chunks(void **state)
+TEST(test_chunks, .teardown = clean)
 {
 	struct err err;
 	struct sinogram *s;
 	uint8_t *bytes = NULL;
-	(void)state;
 
 	/* a missing, a duplicate, a changed chunk */
 	write_objects(EMISSION, 300, N_BASICS, basics); /* 640 bytes in 3 chunks */
@@ -99,7 +99,7 @@ static void test_chunks(void **state)
 	must_refuse(EBADMSG, "the Interfile header of " EMISSION_2 " differs");
 }
 
-static void test_object_refusals(void **state)
+TEST(test_object_refusals, .teardown = clean)
 {
 	static const struct {
 		enum sinogram_element element;
@@ -128,7 +128,6 @@ static void test_object_refusals(void **state)
 		{SINOGRAM_CENTRE, "FD", "1\\2", EBADMSG, "centre is not three numbers"},
 		{SINOGRAM_CENTRE, "FD", "1\\2\\1e9", EBADMSG, "centre is 1, 2, 1e+09 mm"},
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		write_objects(EMISSION, 0, N_BASICS, basics);
@@ -139,11 +138,10 @@ static void test_object_refusals(void **state)
 }
 
 /* A length of 4 GiB or more is stored in another element. */
-static void test_large_length(void **state)
+TEST(test_large_length, .teardown = clean)
 {
 	struct err err;
 	struct sinogram *s;
-	(void)state;
 
 	write_objects(EMISSION, 0, N_BASICS, basics);
 	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH, "UL", "0");
@@ -177,7 +175,7 @@ static void change_header(const char *name, const char *from, const char *to)
 	change(name, name, SINOGRAM_HEADER, "UT", text);
 }
 
-static void test_together(void **state)
+TEST(test_together, .teardown = clean)
 {
 	static const struct {
 		const char *from, *to, *says;
@@ -194,7 +192,6 @@ static void test_together(void **state)
 		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: segment 0 has 8 planes (matrix size), but ring differences"},
 	};
 	struct err err;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
 		write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
@@ -218,13 +215,12 @@ static void test_together(void **state)
 }
 
 /* Roles, and chunks of one role, whose headers name two patients. */
-static void test_other_patient(void **state)
+TEST(test_other_patient, .teardown = clean)
 {
 	struct patient_statement same = {.same = true, .header = "additive-0001.dcm"};
 	struct sinogram *s = NULL;
 	struct paths p;
 	struct err err = {0};
-	(void)state;
 
 	write_objects(EMISSION | ADDITIVE, 300, N_BASICS, basics);
 	change_text("additive-0001.dcm", TAG_PATIENT_ID, "another");
@@ -246,7 +242,7 @@ static void test_other_patient(void **state)
 }
 
 /* Raw data and images of other programs are not sinogram objects. */
-static void test_others(void **state)
+TEST(test_others, .teardown = clean)
 {
 	struct sinogram_facts f;
 	struct dicom_file *file = NULL;
@@ -257,7 +253,6 @@ static void test_others(void **state)
 		       {"1.2.840.113619.4.30", "GE"},
 		       {SINOGRAM_CLASS, "an unknown manufacturer without the private block"}};
 	char reason[256];
-	(void)state;
 
 	write_objects(EMISSION, 0, N_BASICS, basics);
 	change_text("emission.dcm", DICOM_TAG(0x0008, 0x9123), "1.2.3");
@@ -276,13 +271,4 @@ static void test_others(void **state)
 	dicom_close(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_chunks, clean),	     cmocka_unit_test_teardown(test_object_refusals, clean),
-		cmocka_unit_test_teardown(test_large_length, clean), cmocka_unit_test_teardown(test_together, clean),
-		cmocka_unit_test_teardown(test_others, clean),	     cmocka_unit_test_teardown(test_other_patient, clean),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_SETUP(make_folder, remove_folder);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sinogram objects with TOF bins: the order of the bins, roles without them, roles with other bins. */
-#include <math.h>
 
 #include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
 
 #define TOF 3
 #define TOF_BINS (TOF * BINS)
@@ -47,11 +47,10 @@ static void check_role(const struct sinogram *s, enum sinogram_role role, size_t
 	free(bytes);
 }
 
-static void test_roles(void **state)
+TEST(test_roles, .teardown = clean)
 {
 	struct err err;
 	struct sinogram *s;
-	(void)state;
 
 	for (int factors = 0; factors < 2; factors++) {
 		write_tof(ALL | 1u << SINOGRAM_DELAYEDS, factors);
@@ -105,7 +104,7 @@ static const char *save_header(const char *name, int n, double width)
 	return in_folder(file);
 }
 
-static void test_import(void **state)
+TEST(test_import, .teardown = clean)
 {
 	static const struct {
 		enum sinogram_role role;
@@ -123,7 +122,6 @@ static void test_import(void **state)
 		{SINOGRAM_DELAYEDS, TOF, TOF, 60,
 		 "EMISSION and DELAYEDS: 3 TOF bins of delayed coincidences, which are the same in all; add them to one"},
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sinogram_import conf = {.folder = folder, .now = 1782726000};
@@ -140,12 +138,4 @@ static void test_import(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_roles, clean),
-		cmocka_unit_test_teardown(test_import, clean),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TESTS_SETUP(make_folder, remove_folder);

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "node/base/html.h"
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
 #include "node/status/status_text.h"
+#include "tests/test.h"
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
 	static const struct {
 		const char *path;
@@ -48,7 +40,6 @@ static void test_paths(void **state)
 		{"/status.json?x", STATUS_NONE, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t job = 0;
 
@@ -61,7 +52,7 @@ static void test_paths(void **state)
 	assert_false(status_page_changes_job(STATUS_CASE) || status_page_changes_job(STATUS_NONE));
 }
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
 	static const char *const good[] = {"localhost", "LocalHost:1",	"127.0.0.1", "10.0.0.9:65535",
 					   "[::1]",	"[fe80::1]:80", "pc7",	     "PC7:443"};
@@ -83,7 +74,6 @@ static void test_hosts(void **state)
 					  "pc70",
 					  "[::1]x"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_true(status_request_host_allowed(good[i], "pc7"));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -93,12 +83,11 @@ static void test_hosts(void **state)
 	assert_false(status_request_host_allowed("", ""));
 }
 
-static void test_origins_and_tokens(void **state)
+TEST(test_origins_and_tokens)
 {
 	static const char token[STATUS_TOKEN_SIZE] = "0123456789abcdef0123456789abcdef";
 	char form[64];
 
-	(void)state;
 	assert_true(status_request_origin_allowed(NULL, "h:1"));
 	assert_true(status_request_origin_allowed("http://h:1", "h:1"));
 	assert_true(status_request_origin_allowed("https://H:1", "h:1"));
@@ -121,7 +110,7 @@ static void test_origins_and_tokens(void **state)
 }
 
 /* The form of a redo: token, then a protocol, percent-encoded, and nothing else. */
-static void test_redo_forms(void **state)
+TEST(test_redo_forms)
 {
 	static const char token[STATUS_TOKEN_SIZE] = "0123456789abcdef0123456789abcdef";
 	static const struct {
@@ -146,7 +135,6 @@ static void test_redo_forms(void **state)
 	};
 	char form[200], protocol[16];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t n = (size_t)snprintf(form, sizeof(form), "token=%s%s", token, cases[i].rest);
 
@@ -173,11 +161,10 @@ static void expect_text(const char *in, const char *out)
 	html_clear(&h);
 }
 
-static void test_escaping(void **state)
+TEST(test_escaping)
 {
 	struct html h = {0};
 
-	(void)state;
 	expect_text("<a href=\"x\" b='y'>&amp;", "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;");
 	expect_text("J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80", "J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80");
 	expect_text("a\nb\tc\x01"
@@ -199,14 +186,13 @@ static void test_escaping(void **state)
 	html_clear(&h);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
 	struct job_send send = {.destination = "pacs", .state = SEND_DUE, .failures = 3, .next = 2e9, .reason = "no answer"};
 	struct job_view v = {.id = 7, .kind = "dbt", .key = "1.2|1.3|R|MLO|1.4", .revision = 1, .sends = &send, .n_sends = 1};
 	const char *word;
 	char text[600];
 
-	(void)state;
 	status_text_title(&v, text, sizeof(text));
 	assert_string_equal(text, "Tomosynthesis, right MLO");
 	v.key = "";
@@ -288,14 +274,13 @@ static void event(struct metrics *m, struct job_view *v, enum job_event e, doubl
 	metrics_count(m, v, &row);
 }
 
-static void test_counting(void **state)
+TEST(test_counting)
 {
 	static const char one[] = "{\"destination\": \"pacs\", \"sop_instance\": \"1\"}";
 	static const char three[] = "{\"destination\": \"pacs\", \"sop_instances\": [\"1\", \"2\", \"3\"]}";
 	struct job_view v = {.id = 1, .state = JOB_RUNNING, .completed = 100, .started = 103, .attempts = 1};
 	struct metrics m = {0};
 
-	(void)state;
 	event(&m, &v, EVENT_STARTED, 103, "{}");
 	event(&m, &v, EVENT_RECONSTRUCTED, 104.5, "{}");
 	v.reconstructed = 104.5;
@@ -329,13 +314,12 @@ static void test_counting(void **state)
 }
 
 /* Whatever a worker leaves where its progress belongs is read at once, or not at all. */
-static void test_progress_files(void **state)
+TEST(test_progress_files)
 {
 	char dir[] = "/tmp/test_status.XXXXXX", work[64], folder[80], path[100];
 	json_t *progress;
 	FILE *f;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(work, sizeof(work), "%s/work", dir);
 	snprintf(folder, sizeof(folder), "%s/7", work);
@@ -374,12 +358,11 @@ static long long group(const json_t *groups, size_t i, const char *key)
 }
 
 /* An exam that is sent again is one line, whether it comes over one association or over one for each image. */
-static void test_set_apart_groups(void **state)
+TEST(test_set_apart_groups)
 {
 	json_t *list = json_array(), *groups;
 	char reason[100];
 
-	(void)state;
 	for (int i = 0; i < 25; i++)
 		unassigned(list, 100 - i, "ignored", "a", 5000 - 100 * i, "the same object, sent again");
 	for (int i = 0; i < 3; i++)
@@ -403,21 +386,4 @@ static void test_set_apart_groups(void **state)
 	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 2)), "the node uses the first"));
 	json_decref(groups);
 	json_decref(list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_origins_and_tokens),
-		cmocka_unit_test(test_redo_forms),
-		cmocka_unit_test(test_escaping),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_counting),
-		cmocka_unit_test(test_progress_files),
-		cmocka_unit_test(test_set_apart_groups),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

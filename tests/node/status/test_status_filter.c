@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search of the page: what a browser may ask for in the address, and which cases fit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "node/status/status_filter.h"
+#include "tests/test.h"
 
 static struct status_filter filter(enum status_field field, const char *value)
 {
@@ -22,11 +14,10 @@ static struct status_filter filter(enum status_field field, const char *value)
 	return f;
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	struct status_filter f;
 
-	(void)state;
 	assert_string_equal(filter(FIELD_TEXT, "  ACC 17\t ").text, "ACC 17");
 	assert_int_equal(filter(FIELD_FROM, "2026-11-23").from, 20261123);
 	assert_int_equal(filter(FIELD_TO, "2028-02-29").to, 20280229);
@@ -46,7 +37,7 @@ static void test_values(void **state)
 }
 
 /* A value that is not understood changes nothing but the mark that says so. */
-static void test_hostile_values(void **state)
+TEST(test_hostile_values)
 {
 	static const struct {
 		enum status_field field;
@@ -64,7 +55,6 @@ static void test_hostile_values(void **state)
 	};
 	char longest[STATUS_FILTER_TEXT + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct status_filter f = filter(cases[i].field, cases[i].value);
 
@@ -79,11 +69,10 @@ static void test_hostile_values(void **state)
 	assert_string_equal(filter(FIELD_TEXT, longest).text, longest);
 }
 
-static void test_structures_of_an_attacker(void **state)
+TEST(test_structures_of_an_attacker)
 {
 	struct status_filter f = {0};
 
-	(void)state;
 	memset(f.text, 'a', sizeof(f.text));
 	assert_false(status_filter_valid(&f));
 	f = (struct status_filter){.state = -1};
@@ -103,12 +92,11 @@ static void test_structures_of_an_attacker(void **state)
 }
 
 /* The query of a link gives the same search when it is read; nothing in it ends an attribute or a parameter. */
-static void test_queries(void **state)
+TEST(test_queries)
 {
 	struct status_filter f = {0};
 	char query[STATUS_FILTER_QUERY];
 
-	(void)state;
 	status_filter_query(&f, 0, query, sizeof(query));
 	assert_string_equal(query, "");
 	status_filter_set(&f, FIELD_TEXT, "a b&page=9\"<\xc3\xb6");
@@ -129,12 +117,11 @@ static double at(int year, int month, int day, int hour)
 	return (double)mktime(&tm);
 }
 
-static void test_matches(void **state)
+TEST(test_matches)
 {
 	struct job_view v = {.state = JOB_HELD, .opened = at(2026, 11, 23, 1)};
 	struct status_filter f = {0};
 
-	(void)state;
 	assert_true(status_filter_matches(&f, &v));
 	f.from = f.to = 20261123;
 	assert_true(status_filter_matches(&f, &v));
@@ -156,17 +143,4 @@ static void test_matches(void **state)
 	assert_true(status_filter_matches(&f, &v));
 	f = filter(FIELD_STATE, "delivered");
 	assert_false(status_filter_matches(&f, &v));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_hostile_values),
-		cmocka_unit_test(test_structures_of_an_attacker),
-		cmocka_unit_test(test_queries),
-		cmocka_unit_test(test_matches),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

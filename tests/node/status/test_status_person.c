@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The person of a request: whose headers are believed, what they may contain, and the role that each route of the program needs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <arpa/inet.h>
 
-#include <cmocka.h>
-
 #include "node/status/status_person.h"
 #include "node/status/status_request.h"
+#include "tests/test.h"
 
 /* What a person needs for each route. A route of the program that is not here, or with another role, fails test_routes(). */
 static const struct {
@@ -40,12 +33,11 @@ static const struct {
 };
 #define ROUTES (sizeof(expected) / sizeof(expected[0]))
 
-static void test_routes(void **state)
+TEST(test_routes)
 {
 	bool served[STATUS_ICON + 1] = {[STATUS_NONE] = true, [STATUS_REFUSED] = true};
 	size_t n;
 
-	(void)state;
 	for (n = 0; status_route_at(n); n++) {
 		const struct status_route *r = status_route_at(n);
 		size_t i = 0;
@@ -104,13 +96,12 @@ static int judge(const char *from, const char *user, const char *groups, enum st
 	return code;
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
 	static const char *const good[] = {"127.0.0.1", "10.1.0.0", "10.1.255.255", "2001:db8::7"};
 	static const char *const bad[] = {"127.0.0.2", "10.2.0.1", "2001:db8::8", "::1", "::", "::127.0.0.1"};
 	struct status_person p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_int_equal(judge(good[i], "ann", "mtra", STATUS_ROLE_ACT, &p), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -118,7 +109,7 @@ static void test_addresses(void **state)
 			assert_int_equal(judge(bad[i], "ann", "physics", needs, &p), 403);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const char *const good[] = {"a", "Ann Smith", "J\xc3\xb6rg", "ann@EXAMPLE.ORG", "<b>&\"'"};
 	static const char *const bad[] = {"",	   " ann",	"ann ",	     "ann,bob",	      "ann\tx", "a\x01",       "a\x7f",
@@ -126,7 +117,6 @@ static void test_names(void **state)
 	char name[STATUS_PERSON_SIZE + 1];
 	struct status_person p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(judge("127.0.0.1", good[i], "ward", STATUS_ROLE_LOOK, &p), 0);
 		assert_string_equal(p.name, good[i]);
@@ -142,7 +132,7 @@ static void test_names(void **state)
 	assert_int_equal(judge("127.0.0.1", "ann", "physics", STATUS_ROLE_MISSING, &p), 403);
 }
 
-static void test_groups(void **state)
+TEST(test_groups)
 {
 	static const struct {
 		const char *groups;
@@ -166,7 +156,6 @@ static void test_groups(void **state)
 	char many[STATUS_GROUPS_MAX + 2];
 	struct status_person p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (enum status_role needs = STATUS_ROLE_LOOK; needs <= STATUS_ROLE_ADMINISTER; needs++) {
 			assert_int_equal(judge("127.0.0.1", "ann", cases[i].groups, needs, &p), needs <= cases[i].role ? 0 : 403);
@@ -184,7 +173,7 @@ static void test_groups(void **state)
 }
 
 /* A header twice, under a name with an underscore, or with a zero byte inside. */
-static void test_doubles(void **state)
+TEST(test_doubles)
 {
 	static const char *const names[][2] = {{"X-Remote-User", "x-remote-user"},
 					       {"X_Remote_User", "X-Remote-User"},
@@ -194,7 +183,6 @@ static void test_doubles(void **state)
 	char sentence[STATUS_SENTENCE_SIZE];
 	struct status_person p;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct status_claim claim = {0};
 
@@ -215,14 +203,13 @@ static void test_doubles(void **state)
 	}
 }
 
-static void test_sentences(void **state)
+TEST(test_sentences)
 {
 	const struct in6_addr a = address("127.0.0.1");
 	struct status_claim claim = {.n_users = 1, .user = "ann"};
 	char sentence[STATUS_SENTENCE_SIZE];
 	struct status_person p;
 
-	(void)state;
 	assert_int_equal(status_person_judge(&conf, &a, &claim, STATUS_ROLE_ACT, &p, sentence), 403);
 	assert_string_equal(sentence, "Your groups do not allow this. It needs one of these: mtra, physics.");
 	assert_int_equal(status_person_judge(&conf, &a, &claim, STATUS_ROLE_LOOK, &p, sentence), 403);
@@ -230,7 +217,7 @@ static void test_sentences(void **state)
 }
 
 /* Without the configuration everyone has every role, and no header is looked at. */
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
 	const struct status_conf none = {.trusted_groups = "X-Remote-Groups"};
 	const struct in6_addr a = address("192.0.2.1");
@@ -238,21 +225,9 @@ static void test_nobody(void **state)
 	char sentence[STATUS_SENTENCE_SIZE];
 	struct status_person p;
 
-	(void)state;
 	status_claim_header(&claim, &none, "X-Remote-User", "ann", 3);
 	status_claim_header(&claim, &none, "", "ann", 3);
 	assert_int_equal(claim.n_users + claim.n_groups, 0);
 	assert_int_equal(status_person_judge(&none, &a, &claim, STATUS_ROLE_ADMINISTER, &p, sentence), 0);
 	assert_true(!p.name[0] && p.role == STATUS_ROLE_ADMINISTER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_routes), cmocka_unit_test(test_addresses), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_groups), cmocka_unit_test(test_doubles),	 cmocka_unit_test(test_sentences),
-		cmocka_unit_test(test_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,30 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports and pictures of slices that several people ask for at once: each gets what was made, although one process makes them
  * one after the other. This program is that process, too: it sends back what it was asked for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "kernels/clock.h"
 #include "node/status/status.h"
 #include "node/status/status_report.h"
+#include "tests/test.h"
 
 #define WAIT_SECONDS 20.0
 
 /* tomonode report-page --ipc FD JOB WHAT */
-static int make_page(char **argv)
+static int make_page(char **words)
 {
-	int fd = (int)strtol(argv[3], NULL, 10);
+	int fd = (int)strtol(words[1], NULL, 10);
 	char text[100];
-	int n = snprintf(text, sizeof(text), "R%s of %s", argv[5], argv[4]);
+	int n = snprintf(text, sizeof(text), "R%s of %s", words[3], words[2]);
 
 	usleep(50000); /* the others ask meanwhile */
 	return send(fd, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : 1;
@@ -49,7 +41,7 @@ static bool ask(struct status_report *r, const struct job_view *v, bool picture,
 	return true;
 }
 
-static void test_at_once(void **state)
+TEST(test_at_once)
 {
 	struct job_object object = {.file = "outbox/1/result.dcm"};
 	struct job_view views[2] = {{.id = 1, .objects = &object, .n_objects = 1}, {.id = 2, .objects = &object, .n_objects = 1}};
@@ -60,7 +52,6 @@ static void test_at_once(void **state)
 	bool ready[4] = {false};
 	int left = 4;
 
-	(void)state;
 	status_report_begin(&r);
 	while (left > 0 && clock_seconds() < until) { /* four browsers, each until it has its page */
 		for (int i = 0; i < 4; i++)
@@ -76,11 +67,4 @@ static void test_at_once(void **state)
 	status_report_end(&r);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_at_once)};
-
-	if (argc == 6 && !strcmp(argv[1], "report-page"))
-		return make_page(argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_COMMAND("report-page", 4, make_page);

@@ -3,18 +3,10 @@
 #ifndef TOMONODE_TESTS_NODE_JOURNAL_FIXTURE_H
 #define TOMONODE_TESTS_NODE_JOURNAL_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/store/journal.h"
+#include "tests/test.h"
 
 struct place {
 	char dir[64], path[96];

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every state against every event: the table is written out here a second time, as sentences, and whatever is not in it must be
  * impossible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "node/store/job.h"
+#include "tests/test.h"
 
 #define N_STATES (JOB_IMPOSSIBLE + 1)
 #define N_EVENTS (EVENT_CLEANED + 1)
@@ -115,11 +108,10 @@ static const char *expected(const char *state, const char *event)
 	return "quarantined";
 }
 
-static void every_state_and_event(void **state)
+TEST(every_state_and_event)
 {
 	size_t possible = 0;
 
-	(void)state;
 	for (int s = 0; s < N_STATES; s++)
 		for (int e = 0; e < N_EVENTS; e++) {
 			enum job_state next = job_next((enum job_state)s, (enum job_event)e);
@@ -131,16 +123,14 @@ static void every_state_and_event(void **state)
 	assert_int_equal(possible, sizeof(life) / sizeof(life[0]));
 }
 
-static void impossible_is_an_end(void **state)
+TEST(impossible_is_an_end)
 {
-	(void)state;
 	for (int e = 0; e < N_EVENTS; e++)
 		assert_int_equal(job_next(JOB_IMPOSSIBLE, (enum job_event)e), JOB_IMPOSSIBLE);
 }
 
-static void values_out_of_range(void **state)
+TEST(values_out_of_range)
 {
-	(void)state;
 	assert_int_equal(job_next((enum job_state)99, EVENT_OPENED), JOB_IMPOSSIBLE);
 	assert_int_equal(job_next((enum job_state) - 1, EVENT_OPENED), JOB_IMPOSSIBLE);
 	assert_int_equal(job_next(JOB_NONE, (enum job_event)99), JOB_IMPOSSIBLE);
@@ -150,9 +140,8 @@ static void values_out_of_range(void **state)
 }
 
 /* Nothing that was acknowledged or sent may be forgotten: only a delivered job can be cleaned, and one that a person gave up. */
-static void only_what_is_done_is_cleaned(void **state)
+TEST(only_what_is_done_is_cleaned)
 {
-	(void)state;
 	for (int s = 0; s < N_STATES; s++)
 		assert_int_equal(job_next((enum job_state)s, EVENT_CLEANED) == JOB_CLEANED,
 				 s == JOB_DELIVERED || s == JOB_CANCELLED);
@@ -160,11 +149,10 @@ static void only_what_is_done_is_cleaned(void **state)
 
 /* What a peer has only stored is not what it answers for: while commitments are awaited nothing may be cleaned, whatever
  * happens on the way, in any order. Every walk of five events from `stored`. */
-static void stored_is_not_delivered(void **state)
+TEST(stored_is_not_delivered)
 {
 	size_t walks = 1;
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		walks *= N_EVENTS;
 	for (size_t w = 0; w < walks; w++) {
@@ -183,14 +171,13 @@ static void stored_is_not_delivered(void **state)
 }
 
 /* Reports come when they come: whatever a peer or a timeout says about a commitment never spoils a job that waits for one. */
-static void commitments_in_any_order(void **state)
+TEST(commitments_in_any_order)
 {
 	static const enum job_event said[] = {EVENT_COMMIT_REQUESTED, EVENT_COMMIT_ACCEPTED, EVENT_COMMIT_REQUEST_FAILED,
 					      EVENT_COMMITTED,	      EVENT_COMMIT_FAILED,   EVENT_COMMIT_REFUSED};
 	static const enum job_state from[] = {JOB_RECONSTRUCTED, JOB_STORED, JOB_CANCELLED};
 	const size_t n = sizeof(said) / sizeof(said[0]);
 
-	(void)state;
 	for (size_t f = 0; f < 3; f++)
 		for (size_t w = 0; w < n * n * n * n; w++) {
 			enum job_state at = from[f];
@@ -202,20 +189,18 @@ static void commitments_in_any_order(void **state)
 }
 
 /* A person can always get a job out of a state where nothing happens by itself. */
-static void waiting_states_have_a_retry(void **state)
+TEST(waiting_states_have_a_retry)
 {
 	static const enum job_state waiting[] = {JOB_HELD, JOB_FAILED, JOB_CANCELLED, JOB_DEAD_LETTER, JOB_STORED};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++)
 		assert_int_not_equal(job_next(waiting[i], EVENT_RETRY), JOB_IMPOSSIBLE);
 }
 
-static void names(void **state)
+TEST(names)
 {
 	enum job_event event;
 
-	(void)state;
 	for (int e = 0; e < N_EVENTS; e++) {
 		assert_int_equal(job_event_parse(job_event_name((enum job_event)e), &event), 0);
 		assert_int_equal(event, e);
@@ -225,16 +210,4 @@ static void names(void **state)
 	assert_int_equal(job_event_parse("", &event), -1);
 	assert_int_equal(job_event_parse(NULL, &event), -1);
 	assert_int_equal(event, EVENT_CANCEL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_state_and_event),       cmocka_unit_test(impossible_is_an_end),
-		cmocka_unit_test(values_out_of_range),	       cmocka_unit_test(only_what_is_done_is_cleaned),
-		cmocka_unit_test(waiting_states_have_a_retry), cmocka_unit_test(names),
-		cmocka_unit_test(stored_is_not_delivered),     cmocka_unit_test(commitments_in_any_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: append and replay, refusal of what does not fit, several writers at once. */
 #include "tests/node/store/journal_fixture.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <sys/wait.h>
 
-static void instances(void **state)
+TEST(instances, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	struct instance_row row, rows[3], sent;
@@ -44,7 +45,7 @@ static int count_each(void *ctx, const struct instance_row *row, const char *det
 }
 
 /* Senders take turns, so a later instance may be classified first: nothing waits twice or is passed over. */
-static void classifications_in_any_order(void **state)
+TEST(classifications_in_any_order, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t first = add(j, "1.1", "aa"), second = add(j, "1.2", "bb"), third = add(j, "1.1", "cc"), job = open_job(j);
@@ -80,7 +81,7 @@ static void classifications_in_any_order(void **state)
 	journal_close(j);
 }
 
-static void classifications(void **state)
+TEST(classifications, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t first = add(j, "1.1", "aa"), second = add(j, "1.1", "bb"), job = open_job(j);
@@ -107,7 +108,7 @@ static void classifications(void **state)
 
 /* A CT image that two jobs use: its members come first, a new `complete` event replaces what was joined before, and it is removed
  * with the last of the jobs. */
-static void companions(void **state)
+TEST(companions, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t own = add(j, "1.1", "aa"), ct[3] = {add(j, "1.2", "bb"), add(j, "1.3", "cc"), add(j, "1.4", "dd")},
@@ -171,7 +172,7 @@ static void companions(void **state)
 }
 
 /* An object that was ignored, and is received again when it is needed. */
-static void ignored_once(void **state)
+TEST(ignored_once, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t first = add(j, "1.1", "aa"), second;
@@ -190,7 +191,7 @@ static void ignored_once(void **state)
 	journal_close(j);
 }
 
-static void replay_after_reopen(void **state)
+TEST(replay_after_reopen, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t a = open_job(j), b = open_job(j);
@@ -220,7 +221,7 @@ static void replay_after_reopen(void **state)
 	journal_close(j);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t job = open_job(j), late = add(j, "1.7", "aa");
@@ -244,7 +245,7 @@ static void what_does_not_fit_is_refused(void **state)
 
 /* An event that follows from a job is refused if another process has changed the job since it was read; not if it has changed
  * another job. */
-static void decided_on_what_was_read(void **state)
+TEST(decided_on_what_was_read, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state), *other = open_journal(*state);
 	int64_t job = 0, second = 0, instance = 0, seen = 0;
@@ -265,7 +266,7 @@ static void decided_on_what_was_read(void **state)
 	journal_close(j);
 }
 
-static void revision_takes_all(void **state)
+TEST(revision_takes_all, .setup = setup, .teardown = teardown)
 {
 	struct journal *j = open_journal(*state);
 	int64_t a = add(j, "1.1", "aa"), b = add(j, "1.2", "bb"), late = add(j, "1.3", "cc"), job = open_job(j), revision = 0;
@@ -302,7 +303,7 @@ static void revision_takes_all(void **state)
 }
 
 /* Writers in processes of their own, opening a journal that is not there yet: each row must be there once. */
-static void many_processes(void **state)
+TEST(many_processes, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	enum { WRITERS = 6, ROWS = 20 };
@@ -352,7 +353,7 @@ static void many_processes(void **state)
 
 /* Two processes act on one job at the same moment: exactly one of cancel and started-from-ready wins,
  * the state always replays. */
-static void racing_events(void **state)
+TEST(racing_events, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
@@ -387,24 +388,4 @@ static void racing_events(void **state)
 		assert_true(s == JOB_FAILED || s == JOB_COLLECTING);
 	}
 	journal_close(j);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(instances),
-		T(classifications),
-		T(classifications_in_any_order),
-		T(companions),
-		T(ignored_once),
-		T(replay_after_reopen),
-		T(what_does_not_fit_is_refused),
-		T(decided_on_what_was_read),
-		T(revision_takes_all),
-		T(many_processes),
-		T(racing_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal as a file: a death in the middle of a write, damage, another version, its mode. */
 #include "tests/node/store/journal_fixture.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 
 /* What a process reports as appended is there, wherever kill -9 meets it. */
-static void killed_while_writing(void **state)
+TEST(killed_while_writing, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 
@@ -82,7 +83,7 @@ static void damage(const char *path, const char *from, const char *to)
 	free(all);
 }
 
-static void damaged_row_is_marked(void **state)
+TEST(damaged_row_is_marked, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
@@ -110,7 +111,7 @@ static void damaged_row_is_marked(void **state)
 	journal_close(j);
 }
 
-static void newer_schema_is_named(void **state)
+TEST(newer_schema_is_named, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
@@ -128,7 +129,7 @@ static void newer_schema_is_named(void **state)
 	assert_non_null(strstr(err.msg, "77"));
 }
 
-static void not_a_journal(void **state)
+TEST(not_a_journal, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = NULL;
@@ -145,7 +146,7 @@ static void not_a_journal(void **state)
 	assert_true(journal_open("/nonexistent/journal.db", &j, &err) == -ENOENT);
 }
 
-static void private_and_versioned(void **state)
+TEST(private_and_versioned, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *a = open_journal(p), *b;
@@ -164,15 +165,4 @@ static void private_and_versioned(void **state)
 	journal_close(a);
 	journal_close(b);
 	assert_null(journal_close(NULL));
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(killed_while_writing), T(damaged_row_is_marked), T(newer_schema_is_named),
-		T(not_a_journal),	 T(private_and_versioned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

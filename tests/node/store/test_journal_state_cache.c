@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's state as it is kept from append to append: it costs no more with each event, and is what a replay of all of them says,
  * whoever wrote, undid or removed some meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/folder.h"
 #include "node/store/journal.h"
 #include "node/store/journal_internal.h"
+#include "tests/test.h"
 
 struct place {
 	char dir[64], path[96];
@@ -61,7 +53,7 @@ static int steps(struct place *p)
 	return sqlite3_stmt_status(p->a->stmt[JOURNAL_JOB_EVENTS], SQLITE_STMTSTATUS_VM_STEP, 1);
 }
 
-static void costs_no_more_with_each_event(void **state)
+TEST(costs_no_more_with_each_event, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int few, many;
@@ -75,7 +67,7 @@ static void costs_no_more_with_each_event(void **state)
 	assert_true(many <= few + 5);
 }
 
-static void others_write_too(void **state)
+TEST(others_write_too, .setup = setup, .teardown = teardown)
 {
 	static const enum job_event life[] = {EVENT_INSTANCE, EVENT_HELD,	 EVENT_RETRY,  EVENT_COMPLETE,
 					      EVENT_STARTED,  EVENT_INTERRUPTED, EVENT_STARTED};
@@ -95,7 +87,7 @@ static void others_write_too(void **state)
 }
 
 /* More jobs than there are places for: two share one. */
-static void many_jobs(void **state)
+TEST(many_jobs, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	int64_t jobs[2 * JOURNAL_STATE_CACHE_SIZE + 1];
@@ -113,7 +105,7 @@ static void many_jobs(void **state)
 }
 
 /* A transaction that was undone has given its numbers back: another event has them then. */
-static void what_was_undone_never_was(void **state)
+TEST(what_was_undone_never_was, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	enum job_state now;
@@ -131,7 +123,7 @@ static void what_was_undone_never_was(void **state)
 	assert_int_equal(now, JOB_HELD);
 }
 
-static void forgotten_by_another(void **state)
+TEST(forgotten_by_another, .setup = setup, .teardown = teardown)
 {
 	static const enum job_event life[] = {EVENT_COMPLETE, EVENT_STARTED, EVENT_RECONSTRUCTED, EVENT_DELIVERED, EVENT_CLEANED};
 	struct place *p = *state;
@@ -145,13 +137,4 @@ static void forgotten_by_another(void **state)
 	assert_int_equal(journal_job_state(p->a, p->job, &now, NULL), 0);
 	assert_int_equal(now, JOB_NONE);
 	assert_int_equal(append(p->a, p->job, EVENT_PRIORITY), -ENOENT);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {T(costs_no_more_with_each_event), T(others_write_too), T(many_jobs),
-					   T(what_was_undone_never_was), T(forgotten_by_another)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

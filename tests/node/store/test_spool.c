@@ -2,25 +2,16 @@
 /* test_spool.c - names, durability order, lock and sweep of the spool folder. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/store/orphans.h"
 #include "node/store/spool.h"
+#include "tests/test.h"
 
 static char spool[64], synced[400]; /* synced: the names of what was synced, each with a space after it */
 
@@ -64,14 +55,13 @@ static void put_file(const char *name)
 	close(fd);
 }
 
-static void prepare_makes_folders(void **state)
+TEST(prepare_makes_folders)
 {
 	static const char *const folders[] = {"", "incoming", "instances", "outbox", "work"};
 	struct err err = {0};
 	struct stat st;
 	char deep[128], file[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		assert_int_equal(stat(in_spool(folders[i]), &st), 0);
 		assert_true(S_ISDIR(st.st_mode));
@@ -87,14 +77,13 @@ static void prepare_makes_folders(void **state)
 	assert_non_null(strstr(err.msg, file));
 }
 
-static void commit_moves_the_whole_file(void **state)
+TEST(commit_moves_the_whole_file)
 {
 	char name[64], file[128], part[128];
 	struct err err = {0};
 	struct stat st;
 	int fd = spool_begin(spool, name, &err);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	snprintf(part, sizeof(part), "incoming/%s.part", name);
@@ -109,13 +98,12 @@ static void commit_moves_the_whole_file(void **state)
 	assert_string_equal(file + strlen(file) - 4, ".dcm");
 }
 
-static void commit_fails_whole(void **state)
+TEST(commit_fails_whole)
 {
 	char name[64], file[128] = "untouched";
 	struct err err = {0};
 	int fd = spool_begin(spool, name, &err);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(rename(in_spool("instances"), in_spool("elsewhere")), 0);
 	assert_true(spool_commit(spool, name, fd, file, &err) < 0);
@@ -128,12 +116,11 @@ static void commit_fails_whole(void **state)
 }
 
 /* Processes that begin files at the same time never meet. */
-static void names_are_unique(void **state)
+TEST(names_are_unique)
 {
 	struct err err = {0};
 	int status;
 
-	(void)state;
 	for (int p = 0; p < 4; p++) {
 		if (fork() == 0) {
 			for (int i = 0; i < 200; i++) {
@@ -155,7 +142,7 @@ static void names_are_unique(void **state)
 	}
 }
 
-static void lock_names_its_holder(void **state)
+TEST(lock_names_its_holder)
 {
 	struct err err = {0};
 	int fd = spool_lock(spool, &err), again, ready[2];
@@ -163,7 +150,6 @@ static void lock_names_its_holder(void **state)
 	char who[32], byte, path[512];
 	pid_t pid;
 
-	(void)state;
 	assert_true(fd >= 0);
 	snprintf(who, sizeof(who), "process %ld", (long)getpid());
 	assert_int_equal(spool_lock(spool, &err), -EBUSY);
@@ -212,7 +198,7 @@ static int keep_kept(void *ctx, const char *file)
 						     : SPOOL_NO_ROW;
 }
 
-static void sweep_removes_what_a_crash_left(void **state)
+TEST(sweep_removes_what_a_crash_left)
 {
 	static const char *const gone[] = {"incoming/a.part", "instances/past.dcm", "outbox/7/r.dcm.part",
 					   "work/9/scratch",  "work/8-2.order",	    "work/9"};
@@ -221,7 +207,6 @@ static void sweep_removes_what_a_crash_left(void **state)
 	struct err err = {0};
 	int asked = 0;
 
-	(void)state;
 	assert_int_equal(mkdir(in_spool("outbox/7"), 0700), 0);
 	assert_int_equal(mkdir(in_spool("work/9"), 0700), 0);
 	assert_int_equal(mkdir(in_spool("work/8-21"), 0700), 0);
@@ -250,7 +235,7 @@ static int names_orphan(void *ctx, const char *file)
 
 /* What no row names may have been acknowledged all the same: it is set aside, comes back with its row, and goes after its time.
  */
-static void unknown_images_are_set_aside(void **state)
+TEST(unknown_images_are_set_aside)
 {
 	const double day = 86400, now = (double)time(NULL);
 	struct timespec ahead[2] = {{.tv_sec = (time_t)(now + 100 * day)}, {.tv_sec = (time_t)(now + 100 * day)}};
@@ -258,7 +243,6 @@ static void unknown_images_are_set_aside(void **state)
 	uint64_t before = orphans_count(spool); /* of an earlier test */
 	int asked = 0;
 
-	(void)state;
 	assert_int_equal(orphans_remove_old(spool, 0, now + 9 * day, &err), before);
 	put_file("instances/orphan.dcm");
 	put_file("instances/odd.dcm");
@@ -281,9 +265,8 @@ static void unknown_images_are_set_aside(void **state)
 	assert_int_equal(orphans_count("/nonexistent"), 0);
 }
 
-static void free_space_is_known(void **state)
+TEST(free_space_is_known)
 {
-	(void)state;
 	assert_true(spool_free_bytes(spool) > 0);
 	assert_int_equal(spool_free_bytes("/nonexistent"), 0); /* not known counts as none */
 }
@@ -292,7 +275,6 @@ static int set_up(void **state)
 {
 	struct err err;
 
-	(void)state;
 	snprintf(spool, sizeof(spool), "%s/test_spool.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	if (!mkdtemp(spool))
 		return -1;
@@ -303,19 +285,8 @@ static int tear_down(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf '%s'", spool);
 	return system(command);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prepare_makes_folders),	cmocka_unit_test(commit_moves_the_whole_file),
-		cmocka_unit_test(commit_fails_whole),		cmocka_unit_test(names_are_unique),
-		cmocka_unit_test(lock_names_its_holder),	cmocka_unit_test(sweep_removes_what_a_crash_left),
-		cmocka_unit_test(unknown_images_are_set_aside), cmocka_unit_test(free_space_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_SETUP(set_up, tear_down);

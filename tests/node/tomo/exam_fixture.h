@@ -5,22 +5,14 @@
 #ifndef TOMONODE_TESTS_NODE_EXAM_FIXTURE_H
 #define TOMONODE_TESTS_NODE_EXAM_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/tomo/exam.h"
+#include "tests/test.h"
 
 #define N_VIEWS 5
 #define COLUMNS 24
@@ -77,7 +69,6 @@ static inline int fixture_start(void **state)
 {
 	struct err err = {0};
 
-	(void)state;
 	snprintf(fixture_folder, sizeof(fixture_folder), "/tmp/tomonode-test-XXXXXX");
 	if (!mkdtemp(fixture_folder) || dicom_start(&err) < 0 ||
 	    config_parse(fixture_conf, "fixture.conf", NULL, NULL, &fixture_config, &err) < 0) {
@@ -100,7 +91,6 @@ static inline void fixture_clean(void)
 
 static inline int fixture_stop(void **state)
 {
-	(void)state;
 	fixture_clean();
 	config_free(fixture_config);
 	dicom_stop();

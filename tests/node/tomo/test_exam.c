@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test cases that are accepted: order, angles, orientation, intensity, flat field. */
-#include <math.h>
 
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 static struct exam *opened(const struct edit *edits)
 {
@@ -15,14 +15,13 @@ static struct exam *opened(const struct edit *edits)
 	return exam;
 }
 
-static void test_series(void **state)
+TEST(test_series)
 {
 	/* angles in another order than file names and instance numbers */
 	struct exam *e = opened(EDITS({0, TAG_POSITIONER_PRIMARY_ANGLE, "3.5"}, {3, TAG_POSITIONER_PRIMARY_ANGLE, "-11.25"}));
 	static const int files[] = {3, 1, 2, 0, 4};
 	static const double angles[] = {-11.25, -5, 0, 3.5, 10};
 
-	(void)state;
 	assert_int_equal(e->source, EXAM_MG_SERIES);
 	assert_string_equal(e->profile->name, "bench");
 	assert_int_equal(e->n_views, N_VIEWS);
@@ -43,14 +42,13 @@ static void test_series(void **state)
 }
 
 /* Three of five projections are refused unless as_is is true; one projection always is. */
-static void test_as_is(void **state)
+TEST(test_as_is)
 {
 	struct exam *e = NULL;
 	struct err err = {0};
 	char names[3][256];
 	const char *paths[3];
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	for (int i = 0; i < 3; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i + 1);
@@ -67,12 +65,11 @@ static void test_as_is(void **state)
 	exam_close(e);
 }
 
-static void test_projection_object(void **state)
+TEST(test_projection_object)
 {
 	struct exam *e = NULL;
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_bp(NULL);
 	if (fixture_open(1, &e, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -103,12 +100,11 @@ static void no_isocenter(struct dicom_item *root, struct dicom_item *shared, str
 	}
 }
 
-static void test_projection_positioner(void **state)
+TEST(test_projection_positioner)
 {
 	struct exam *e = NULL;
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_bp(no_isocenter);
 	if (fixture_open(1, &e, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -118,7 +114,7 @@ static void test_projection_positioner(void **state)
 }
 
 /* Directions from the patient's axes alone: +L = +x, +P = +y, +H = +z. */
-static void test_axes(void **state)
+TEST(test_axes)
 {
 	static const struct orientation_case cases[] = {
 		{"L", "R-10242", "A\\R", false, true, 1, 0},   {"R", "R-10242", "P\\L", true, false, 1, 0},
@@ -128,7 +124,6 @@ static void test_axes(void **state)
 		{"R", "R-10226", "P\\H", true, true, 1, -1},   {"L", "399162004", "P\\L", true, false, 1, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *e = NULL;
 		struct err err = {0};
@@ -169,7 +164,7 @@ static int read_view(const struct exam *e, int view, uint16_t *raw, struct prep 
 }
 
 /* The value of stored row r, column c is at the position defined by the directions, also if a few rows are read at a time. */
-static void test_read_view(void **state)
+TEST(test_read_view)
 {
 	static const struct {
 		const char *orientation;
@@ -177,7 +172,6 @@ static void test_read_view(void **state)
 	} cases[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
 	uint16_t raw[ROWS * COLUMNS];
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct exam *e = opened(EDITS({-1, TAG_PATIENT_ORIENTATION, cases[i].orientation}));
 		struct err err = {0};
@@ -201,14 +195,13 @@ static void test_read_view(void **state)
 	}
 }
 
-static void test_intensity(void **state)
+TEST(test_intensity)
 {
 	uint16_t raw[ROWS * COLUMNS];
 	struct err err = {0};
 	struct prep prep;
 	struct exam *e;
 
-	(void)state;
 	/* exposure scaling in uAs, angle in (0018,1531) with sign and offset, sign -1, padding with a range limit */
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
 			 {2, TAG_EXPOSURE_IN_UAS, "9000"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "-8"},
@@ -271,7 +264,7 @@ static void test_intensity(void **state)
 }
 
 /* A flat field is mirrored according to its own orientation, and replaces I0 bin by bin. */
-static void test_flatfield(void **state)
+TEST(test_flatfield)
 {
 	static const struct {
 		const char *orientation;
@@ -286,7 +279,6 @@ static void test_flatfield(void **state)
 	struct exam *e = NULL;
 	struct prep prep;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/5.dcm", fixture_folder);
 	snprintf(conf, sizeof(conf),
 		 "profiles = ( { name = \"flat\"; manufacturer = \"Bench*\"; model = \"Flat\"; axis_height = 40.0;"
@@ -344,18 +336,4 @@ static void test_flatfield(void **state)
 	fixture_config = fixed;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),
-		cmocka_unit_test(test_as_is),
-		cmocka_unit_test(test_projection_object),
-		cmocka_unit_test(test_projection_positioner),
-		cmocka_unit_test(test_axes),
-		cmocka_unit_test(test_read_view),
-		cmocka_unit_test(test_intensity),
-		cmocka_unit_test(test_flatfield),
-	};
-
-	return cmocka_run_group_tests_name("exam", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

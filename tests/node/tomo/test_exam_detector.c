@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the size of bins, images of a part of the detector, the meanings of (0018,1111), and where the geometry is from. */
-#include <math.h>
 
 #include "node/tomo/exam_internal.h"
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 static struct exam *opened(const struct edit *edits)
 {
@@ -16,7 +16,7 @@ static struct exam *opened(const struct edit *edits)
 	return exam;
 }
 
-static void test_pitch(void **state)
+TEST(test_pitch)
 {
 	static const struct {
 		const char *spacing, *element, *binning;
@@ -40,7 +40,6 @@ static void test_pitch(void **state)
 		{NULL, NULL, NULL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct edit edits[] = {{-1, TAG_IMAGER_PIXEL_SPACING, cases[i].spacing},
 					     {-1, TAG_DETECTOR_ELEMENT_SPACING, cases[i].element},
@@ -65,7 +64,7 @@ static void test_pitch(void **state)
 }
 
 /* SID 640, support 20, thickness 12 */
-static void test_distance_to_patient(void **state)
+TEST(test_distance_to_patient)
 {
 	static const struct {
 		const char *distance, *meaning;
@@ -76,7 +75,6 @@ static void test_distance_to_patient(void **state)
 		     {"645", "the detector"},
 		     {NULL, NULL}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = opened(EDITS({-1, TAG_DISTANCE_SOURCE_TO_PATIENT, cases[i].distance}));
 
@@ -168,26 +166,24 @@ static void check_window(int turns, bool flip, const char *orientation, bool tow
 	exam_close(exam);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
 	static const struct {
 		const char *orientation;
 		bool toward_chest, toward_minus_y;
 	} ways[] = {{"A\\R", false, true}, {"P\\L", true, false}, {"A\\L", false, false}, {"P\\R", true, true}};
 
-	(void)state;
 	for (int turns = 0; turns < 4; turns++)
 		for (int flip = 0; flip < 2; flip++)
 			for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 				check_window(turns, flip, ways[i].orientation, ways[i].toward_chest, ways[i].toward_minus_y);
 }
 
-static void test_window_refused(void **state)
+TEST(test_window_refused)
 {
 	const struct edit of_window = {-1, TAG_MANUFACTURER_MODEL_NAME, "Window"};
 	struct exam *exam;
 
-	(void)state;
 	refused(EDITS(of_window), EBADMSG, PARTS("(0018,7030) is missing", "32 of the 50 elements", "'window'"));
 	refused(EDITS(of_window, {-1, TAG_FIELD_OF_VIEW_ORIGIN, "30\\0"}), EBADMSG, PARTS("30\\0", "not inside the detector"));
 	refused(EDITS(of_window, {-1, TAG_FIELD_OF_VIEW_ORIGIN, "0\\20"}), EBADMSG, PARTS("not inside the detector"));
@@ -206,11 +202,10 @@ static void test_window_refused(void **state)
 
 /* ---- where the geometry is from ---- */
 
-static void test_source(void **state)
+TEST(test_source)
 {
 	struct exam *exam = opened(EDITS({0}));
 
-	(void)state;
 	assert_non_null(strstr(exam->warnings, "Geometry from literature: the profile 'bench'"));
 	assert_string_equal(exam->geometry, "");
 	exam_close(exam);
@@ -225,11 +220,10 @@ static void test_source(void **state)
 }
 
 /* Matrices of the header replace the geometry of the profile, whose source is then not stated. */
-static void test_source_header(void **state)
+TEST(test_source_header)
 {
 	static const enum geometry_source sources[] = {GEOMETRY_LITERATURE, GEOMETRY_CALIBRATED, GEOMETRY_SIMULATED};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		const struct profile_conf p = {.name = "matrices", .pose_in_header = true, .geometry_source = sources[i]};
 		struct exam exam = {.profile = &p};
@@ -242,14 +236,13 @@ static void test_source_header(void **state)
 
 /* ---- numbers of projections ---- */
 
-static void test_announced(void **state)
+TEST(test_announced)
 {
 	const struct edit of_window = {-1, TAG_MANUFACTURER_MODEL_NAME, "Window"},
 			  origin = {-1, TAG_FIELD_OF_VIEW_ORIGIN, "9\\0"};
 	static const char *const lies[] = {"15", "61", "6", "4"};
 	struct exam *exam;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		exam = opened(EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, lies[i]}));
 		assert_int_equal(exam->n_views, 5);
@@ -271,14 +264,4 @@ static void test_announced(void **state)
 	exam_close(exam);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pitch),	  cmocka_unit_test(test_distance_to_patient),
-		cmocka_unit_test(test_window),	  cmocka_unit_test(test_window_refused),
-		cmocka_unit_test(test_source),	  cmocka_unit_test(test_source_header),
-		cmocka_unit_test(test_announced),
-	};
-
-	return cmocka_run_group_tests_name("exam detector", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

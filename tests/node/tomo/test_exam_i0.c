@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide I0 from what the views show: air, the air of other views, the profile, or nothing. */
-#include <math.h>
 
 #include "recon/phantom/poisson.h"
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 #define LEVEL 3000.0 /* stored value of air */
 
@@ -64,13 +64,12 @@ static void decided(struct exam *e, const struct view_air air[N_VIEWS], const do
 
 /* A view whose air has far less noise than that of the others is clipped, although its level is near theirs; with little noise,
  * and where the noise is not known, nothing is compared. */
-static void test_noise(void **state)
+TEST(test_noise)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part")));
 	struct view_air air[N_VIEWS];
 	struct err err = {0};
 
-	(void)state;
 	for (int way = 0; way < 3; way++) {
 		fill(air, 0.09);
 		for (int i = 0; i < N_VIEWS; i++)
@@ -86,13 +85,12 @@ static void test_noise(void **state)
 }
 
 /* The shadow of a collimator is passed on, and named. */
-static void test_shadow(void **state)
+TEST(test_shadow)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part")));
 	struct view_air air[N_VIEWS];
 	struct err err = {0};
 
-	(void)state;
 	fill(air, 0.09);
 	air[1].air.shadow = (struct prep_shadow){5, 0, 3};
 	assert_int_equal(exam_decide_i0(e, air, &err), 0);
@@ -102,13 +100,12 @@ static void test_shadow(void **state)
 	exam_close(e);
 }
 
-static void test_own(void **state)
+TEST(test_own)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part"))); /* percentile 90 */
 	const double level = LEVEL, part = 1.01 * LEVEL;
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.4);
 	decided(e, air, EACH(part, part, part, part, part), I0_OF_VIEW);
 	fill(air, 0.09);
@@ -119,13 +116,12 @@ static void test_own(void **state)
 	exam_close(e);
 }
 
-static void test_others(void **state)
+TEST(test_others)
 {
 	const double level = LEVEL;
 	struct view_air air[N_VIEWS];
 	struct exam *e = exam_of(EDITS(MODEL("Part")));
 
-	(void)state;
 	fill(air, 0.05);
 	hide(&air[1], AIR_NO_EDGE);
 	hide(&air[4], AIR_NO_PLATEAU);
@@ -156,12 +152,11 @@ static void test_others(void **state)
 	exam_close(e);
 }
 
-static void test_profile(void **state)
+TEST(test_profile)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Air"), EXPOSURES)); /* 1000 above the offset at 5 mAs */
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.05);
 	for (int i = 0; i < N_VIEWS; i++)
 		hide(&air[i], AIR_OVER_RANGE);
@@ -177,12 +172,11 @@ static void test_profile(void **state)
 	exam_close(e);
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part")));
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.05);
 	for (int i = 0; i < N_VIEWS; i++)
 		hide(&air[i], AIR_NO_EDGE);
@@ -201,14 +195,13 @@ static void test_unknown(void **state)
 }
 
 /* The highest level in range is found among the values without the over-range code, also where it is the percentile at first. */
-static void test_over_percent(void **state)
+TEST(test_over_percent)
 {
 	enum { U = 240, V = 300 };
 	static uint16_t raw[U * V];
 	static uint32_t hist[PREP_VALUES];
 	struct exam *e = exam_of(EDITS(MODEL("Top")));
 
-	(void)state;
 	e->prep.n_u = U;
 	e->prep.n_v = V;
 	e->prep.max_value = 16383;
@@ -241,12 +234,11 @@ static void test_over_percent(void **state)
 }
 
 /* The largest value of the header is not believed if it is over range. */
-static void test_header_max(void **state)
+TEST(test_header_max)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Top")));
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.05);
 	for (int i = 0; i < N_VIEWS; i++)
 		hide(&air[i], AIR_NO_EDGE);
@@ -261,12 +253,11 @@ static void test_header_max(void **state)
 }
 
 /* With an open field, the levels of all views must agree within 2 %, also if they drift from view to view. */
-static void test_model(void **state)
+TEST(test_model)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Distance")));
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.4);
 	for (int i = 0; i < N_VIEWS; i++)
 		air[i].air.level = LEVEL * (1 + 0.009 * (i - 2));
@@ -287,12 +278,11 @@ static void test_model(void **state)
 }
 
 /* A view that does not determine the slope has the median of the others, at the middle of the detector. */
-static void test_fit(void **state)
+TEST(test_fit)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Fit")));
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.4);
 	for (int i = 0; i < N_VIEWS; i++)
 		air[i].air.field = (struct air_field){{true, true}, {1e-3 * (1 + 0.1 * i), -2e-3}, 0.03, LEVEL};
@@ -317,12 +307,11 @@ static void test_fit(void **state)
 }
 
 /* A profile that declares a uniform field: the air within the views, and of the views, shows that it is not. */
-static void test_not_uniform(void **state)
+TEST(test_not_uniform)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part")));
 	struct view_air air[N_VIEWS];
 
-	(void)state;
 	fill(air, 0.05);
 	for (int i = 0; i < N_VIEWS; i++)
 		air[i].air.field.variation = 0.99 * AIR_LOG_ERROR * e->thickness;
@@ -352,12 +341,11 @@ static void test_not_uniform(void **state)
 }
 
 /* The range ends above I0 in the middle of the detector, but not at its corners. */
-static void test_saturation(void **state)
+TEST(test_saturation)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Fit")));
 	struct exam_i0 i0 = {.i0 = 0.995 * e->prep.max_value, .source = I0_OF_VIEW, .over_code = -1};
 
-	(void)state;
 	assert_true(exam_view_prep(e, &i0).saturation == 0);
 	open_field_set_slope(e->scan, (const double[]){-1e-3, 0}, &i0.open);
 	assert_true(exam_view_prep(e, &i0).saturation == e->prep.max_value);
@@ -395,13 +383,12 @@ static void close_flat(struct exam *e)
 	}
 
 /* Where the levels of air disagree, the flat field replaces them, and the slope of the air. */
-static void test_flat_slope(void **state)
+TEST(test_flat_slope)
 {
 	struct exam *e = NULL;
 	struct view_air air[N_VIEWS];
 	struct err err = {0};
 
-	(void)state;
 	if (open_flat("open_field_fit = true;", EDITS(FLAT), &e, &err) < 0)
 		fail_msg("%s", err.msg);
 	fill(air, 0.05);
@@ -426,12 +413,11 @@ static void test_flat_slope(void **state)
 	}
 
 /* The exposures of projections and flat field are from one attribute, and not of mixed units. */
-static void test_flat_exposure(void **state)
+TEST(test_flat_exposure)
 {
 	struct exam *e = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(open_flat(FLAT_SCALED, EDITS(FLAT, UAS("8000"), {N_VIEWS, TAG_EXPOSURE_IN_UAS, "4000"}), &e, &err), 0);
 	assert_true(e->flatfield_scaled && e->views[1].exposure == 2 && !strstr(e->warnings, "exposure"));
 	close_flat(e);
@@ -456,12 +442,11 @@ static void test_flat_exposure(void **state)
 	}
 
 /* The flat field shows the same part of the detector as the projections, to one bin. */
-static void test_flat_window(void **state)
+TEST(test_flat_window)
 {
 	struct exam *e = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(open_flat(FLAT_WINDOW, EDITS(FLAT, ORIGIN(-1, "4\\3"), ORIGIN(N_VIEWS, "5\\3")), &e, &err), 0);
 	close_flat(e);
 	for (int way = 0; way < 3; way++) {
@@ -477,15 +462,4 @@ static void test_flat_window(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	     cmocka_unit_test(test_noise),	   cmocka_unit_test(test_shadow),
-		cmocka_unit_test(test_others),	     cmocka_unit_test(test_profile),	   cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_over_percent), cmocka_unit_test(test_header_max),	   cmocka_unit_test(test_model),
-		cmocka_unit_test(test_fit),	     cmocka_unit_test(test_not_uniform),   cmocka_unit_test(test_saturation),
-		cmocka_unit_test(test_flat_slope),   cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
-	};
-
-	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

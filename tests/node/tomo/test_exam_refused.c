@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test cases that are refused: each message names the cause. */
-#include <math.h>
 
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
-static void test_series_refused(void **state)
+TEST(test_series_refused)
 {
-	(void)state;
 	refused_n(1, EDITS({0, TAG_IMAGES_IN_ACQUISITION, NULL}), EBADMSG, PARTS("1 projection", "at least 2"));
 	refused(EDITS({3, TAG_POSITIONER_PRIMARY_ANGLE, "-5"}), EBADMSG, PARTS("same angle", "-5 degrees", "1.dcm", "3.dcm"));
 	refused(EDITS({-1, TAG_POSITIONER_PRIMARY_ANGLE, "45"}), EBADMSG, PARTS("(0018,1510)", "same in all 5", "bench"));
@@ -21,9 +20,8 @@ static void test_series_refused(void **state)
 }
 
 /* "A projection from another exam": the attribute, both values, the file. */
-static void test_other_exam_refused(void **state)
+TEST(test_other_exam_refused)
 {
-	(void)state;
 	refused(EDITS({4, TAG_STUDY_INSTANCE_UID, "1.2.9"}), EBADMSG,
 		PARTS("study (0020,000D)", "'1.2.9' in 4.dcm", "'1.2.3.1' in 0.dcm", "another exam"));
 	refused(EDITS({2, TAG_SERIES_INSTANCE_UID, "1.2.9"}), EBADMSG, PARTS("series (0020,000E)", "2.dcm", "another exam"));
@@ -40,7 +38,7 @@ static void test_other_exam_refused(void **state)
 }
 
 /* Headers of one series that name two patients; values are compared as dicom/object/patient.h describes. */
-static void test_other_patient_refused(void **state)
+TEST(test_other_patient_refused)
 {
 	struct patient_statement same = {.same = true};
 	char names[N_VIEWS][256];
@@ -48,7 +46,6 @@ static void test_other_patient_refused(void **state)
 	struct exam *exam = NULL;
 	struct err err = {0};
 
-	(void)state;
 	refused(EDITS({3, TAG_PATIENT_ID, "P2"}), ENOTUNIQ, PARTS("Patient ID (0010,0020) differs between 0.dcm and 3.dcm"));
 	refused(EDITS({4, TAG_PATIENT_NAME, "Keller^Test"}, {4, TAG_PATIENT_BIRTH_DATE, "19700629"}), ENOTUNIQ,
 		PARTS("Patient's Birth Date (0010,0030), Patient's Name (0010,0010) differ between 0.dcm and 4.dcm"));
@@ -77,9 +74,8 @@ static void test_other_patient_refused(void **state)
 	exam_close(exam);
 }
 
-static void test_geometry_refused(void **state)
+TEST(test_geometry_refused)
 {
-	(void)state;
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Other"}), ENOKEY,
 		PARTS("no geometry profile", "'Bench Works'", "'Other'"));
 	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "0.8\\0.8"}), EBADMSG, PARTS("(0018,1164)", "0.8 mm", "bench", "1 mm"));
@@ -103,9 +99,8 @@ static void test_geometry_refused(void **state)
 	refused(EDITS({-1, TAG_IMAGE_LATERALITY, NULL}), EBADMSG, PARTS("laterality"));
 }
 
-static void test_intensity_refused(void **state)
+TEST(test_intensity_refused)
 {
-	(void)state;
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, NULL}), EBADMSG, PARTS("(0028,1040)", "LIN, LOG"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "DISP"}), ENOTSUP, PARTS("(0028,1040)", "'DISP'"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"}), ENOTSUP, PARTS("logarithmic", "bench", "log_scale"));
@@ -123,7 +118,7 @@ static void test_intensity_refused(void **state)
 		EBADMSG, PARTS("(0018,1153)", "units are mixed"));
 }
 
-static void test_orientation_refused(void **state)
+TEST(test_orientation_refused)
 {
 	static const struct {
 		struct orientation_case orientation;
@@ -137,7 +132,6 @@ static void test_orientation_refused(void **state)
 		{{"L", "R-10242", "A", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "two directions", NULL}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = NULL;
 		struct err err = {0};
@@ -242,7 +236,7 @@ static void turned_frame(struct dicom_item *root, struct dicom_item *shared, str
 	put(add(frames[1], TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE), TAG_PATIENT_ORIENTATION, "A\\FL");
 }
 
-static void test_projection_refused(void **state)
+TEST(test_projection_refused)
 {
 	static const struct {
 		void (*change)(struct dicom_item *, struct dicom_item *, struct dicom_item *const *);
@@ -264,7 +258,6 @@ static void test_projection_refused(void **state)
 		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = NULL;
 		struct err err = {0};
@@ -274,12 +267,11 @@ static void test_projection_refused(void **state)
 	}
 }
 
-static void test_broken_files(void **state)
+TEST(test_broken_files)
 {
 	struct exam *exam = NULL;
 	struct err err = {0};
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	assert_int_equal(truncate(fixture_path("2.dcm"), 1200), 0);
 	expect_refusal(fixture_open(N_VIEWS, &exam, &err), EBADMSG, &err, exam, PARTS("2.dcm"));
@@ -291,7 +283,7 @@ static void test_broken_files(void **state)
 }
 
 /* A view of one value is neither an object nor air. */
-static void test_empty_view(void **state)
+TEST(test_empty_view)
 {
 	static const uint16_t zeros[ROWS * COLUMNS];
 	uint16_t values[ROWS * COLUMNS];
@@ -299,7 +291,6 @@ static void test_empty_view(void **state)
 	struct err err = {0};
 	FILE *f;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	f = fopen(fixture_path("2.dcm"), "r+b");
 	assert_non_null(f);
@@ -313,19 +304,4 @@ static void test_empty_view(void **state)
 	exam_close(exam);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series_refused),
-		cmocka_unit_test(test_other_exam_refused),
-		cmocka_unit_test(test_other_patient_refused),
-		cmocka_unit_test(test_geometry_refused),
-		cmocka_unit_test(test_intensity_refused),
-		cmocka_unit_test(test_orientation_refused),
-		cmocka_unit_test(test_projection_refused),
-		cmocka_unit_test(test_broken_files),
-		cmocka_unit_test(test_empty_view),
-	};
-
-	return cmocka_run_group_tests_name("exam refused", tests, fixture_start, fixture_stop);
-}
+TESTS_SETUP(fixture_start, fixture_stop);

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the text of Hologic's projection matrices: the form of a unit's header, and each way to damage it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/tomo/pose_text.h"
+#include "tests/test.h"
 
 #define VIEWS 4
 
@@ -55,11 +47,10 @@ static void write_text(const char *end)
 	assert_true(n < sizeof(text));
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
 	static const char *const ends[] = {"\r\n", "\n"};
 
-	(void)state;
 	for (int e = 0; e < 2; e++) {
 		struct pose_text p;
 		struct err err = {0};
@@ -89,7 +80,7 @@ static void edit(const char *after, const char *from, const char *to)
 	snprintf(at, sizeof(text) - (size_t)(at - text), "%s%s", to, rest);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct {
 		const char *after, *from, *to, *says;
@@ -113,7 +104,6 @@ static void test_refused(void **state)
 		{"\n11 ", "\n11 ", "\n\n11 ", "fewer numbers"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pose_text p;
 		struct err err = {0};
@@ -127,12 +117,11 @@ static void test_refused(void **state)
 }
 
 /* Values and fit agree with each other, but not with an X-ray system. */
-static void test_no_system(void **state)
+TEST(test_no_system)
 {
 	struct pose_text p;
 	struct err err = {0};
 
-	(void)state;
 	write_text("\n");
 	for (int i = 0; i < VIEWS; i++) {
 		char from[32], to[32];
@@ -147,9 +136,8 @@ static void test_no_system(void **state)
 }
 
 /* Every beginning of the text is refused, and nothing is read behind it. */
-static void test_cut(void **state)
+TEST(test_cut)
 {
-	(void)state;
 	write_text("\r\n");
 	for (size_t n = 0; n + 2 < strlen(text); n++) {
 		struct pose_text p;
@@ -166,16 +154,4 @@ static void test_cut(void **state)
 	memset(text, '1', sizeof(text));
 	assert_int_equal(pose_text_read(text, sizeof(text), &(struct pose_text){0}, &(struct err){0}), -EBADMSG);
 	assert_int_equal(pose_text_read(text, 0, &(struct pose_text){0}, &(struct err){0}), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_system),
-		cmocka_unit_test(test_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

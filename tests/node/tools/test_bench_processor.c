@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processor's model, from files as kernels of x86 and Arm write them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/tools/bench_processor.h"
+#include "tests/test.h"
 
 /* Return the model in a file of this text. */
 static const char *model_in(const char *text)
@@ -30,9 +23,8 @@ static const char *model_in(const char *text)
 	return model;
 }
 
-static void models(void **state)
+TEST(models)
 {
-	(void)state;
 	assert_string_equal(model_in("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654 96-Core Processor\n"),
 			    "AMD EPYC 9654 96-Core Processor");
 	assert_string_equal(model_in("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\nCPU part\t: 0xd41\n"),
@@ -45,18 +37,10 @@ static void models(void **state)
 			    "a name that is longer than there is room for, s");
 }
 
-static void no_file(void **state)
+TEST(no_file)
 {
 	char model[16] = "before";
 
-	(void)state;
 	bench_processor("/nonexistent/cpuinfo", model, sizeof(model));
 	assert_string_equal(model, "unknown");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(no_file)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

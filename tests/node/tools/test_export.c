@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test reading a PET series as a volume, and its export to NIfTI and Interfile. */
 #include "tests/node/result/pet_result_fixture.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 
@@ -110,14 +111,13 @@ static void compare_nifti(const struct input *in, const char *path, double facto
 	fclose(f);
 }
 
-static void test_series(void **state)
+TEST(test_series)
 {
 	struct series_report report;
 	char *paths[2 * NZ];
 	struct err err = {0};
 	struct input in;
 
-	(void)state;
 	input_make(&in);
 	for (size_t k = 0; k < N_POSITIONS; k++) {
 		struct image_series *s;
@@ -244,7 +244,7 @@ static void is_times(const json_t *root, const char *key, const double wanted[IM
 
 /* The objects in any order: four dimensions, the images in the order of the series, each with its own factor; pixdim[4] only of
  * frames of one duration that follow each other; the times beside the file. */
-static void test_images(void **state)
+TEST(test_images)
 {
 	static const struct pet_frame equal[] = {{2000, 32000}, {32000, 62000}, {62000, 92000}},
 				      unequal[] = {{0, 30000}, {30000, 90000}, {100000, 130000}},
@@ -262,7 +262,6 @@ static void test_images(void **state)
 	float volumes[IMAGES * N_VOXELS];
 	struct err err = {0};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		char *paths[IMAGES * NZ];
 		double factor[IMAGES];
@@ -309,14 +308,13 @@ static void test_images(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct series_report report, other;
 	char *paths[2 * NZ], *mixed[2];
 	struct input in;
 	size_t n;
 
-	(void)state;
 	input_make(&in);
 	report = write_series(&in);
 	n = shuffled(&report, paths);
@@ -335,14 +333,13 @@ static void test_refused(void **state)
 }
 
 /* A scanner of one ring has one slice. */
-static void test_one_slice(void **state)
+TEST(test_one_slice)
 {
 	struct series_report report;
 	struct image_series *s;
 	struct input in;
 	char *path;
 
-	(void)state;
 	input_make(&in);
 	in.plan.grid.n[2] = 1;
 	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, NULL), 0);
@@ -356,7 +353,7 @@ static void test_one_slice(void **state)
 	input_clear(&in);
 }
 
-static void test_rename_data(void **state)
+TEST(test_rename_data)
 {
 	static const struct {
 		const char *text, *want;
@@ -370,7 +367,6 @@ static void test_rename_data(void **state)
 	struct err err = {0};
 	char *text = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(interfile_rename_data(cases[i].text, "new.s", &text, &err), 0);
 		assert_string_equal(text, cases[i].want);
@@ -379,12 +375,4 @@ static void test_rename_data(void **state)
 	assert_int_equal(interfile_rename_data("name of data files := x\n", "new.s", &text, &err), -EBADMSG);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),	  cmocka_unit_test(test_refused),     cmocka_unit_test(test_images),
-		cmocka_unit_test(test_one_slice), cmocka_unit_test(test_rename_data),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

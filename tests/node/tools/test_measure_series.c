@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of series in memory whose values are known: the answers are known, too. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/tools/measure_series.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 static char folder[] = "/tmp/measure-series-XXXXXX";
 
@@ -80,9 +71,8 @@ static double at(const json_t *root, const char *list, size_t i, const char *key
 
 /* A ramp along patient x and z: the mean of a circle and of a sphere is the value at their centre, whatever the orientation. Half
  * of the symmetric partial voxels lie on each side. */
-static void ramp(void **state)
+TEST(ramp)
 {
-	(void)state;
 	for (int turned = 0; turned < 2; turned++) {
 		struct image_series *s = series((int[]){41, 31, 21}, (double[]){1.5, 2, 2.5}, turned, false, "BQML");
 		struct series_request q[] = {{SERIES_CIRCLE, "circle", {5, -8, 20}, 17.3, 0},
@@ -147,7 +137,7 @@ static float phantom(const double p[3], double wide, double hot)
 
 /* Hot 2500 of 4000: Q = (2.5 - 1) / (4 - 1) = 50 %. Cold 100 of 1000: 90 %. Lung 25 %. No noise: no variability. Then without
  * background: refused instead of divided by 0. */
-static void nema(void **state)
+TEST(nema)
 {
 	struct image_series *s = series((int[]){156, 124, 40}, (double[]){2, 2, 4}, false, false, "BQML");
 	struct series_requests all = {.truth = truth_file(truth_text)};
@@ -156,7 +146,6 @@ static void nema(void **state)
 	struct err err = {0};
 	json_t *result;
 
-	(void)state;
 	for (int k = 0; k < 40; k++)
 		for (int j = 0; j < 124; j++)
 			for (int i = 0; i < 156; i++) {
@@ -203,9 +192,8 @@ static void nema(void **state)
 }
 
 /* A cup: 3 % less in the middle than at the sides; a step of one square. For CT of HU + 1000. */
-static void uniform(void **state)
+TEST(uniform)
 {
-	(void)state;
 	for (int ct = 0; ct < 2; ct++) {
 		struct image_series *s = series((int[]){120, 120, 5}, (double[]){2, 2, 3}, true, ct, ct ? "HU" : "BQML");
 		struct series_request q = {SERIES_UNIFORM, "water", {5, -8, 20}, 200, 6};
@@ -244,7 +232,7 @@ static void refused(const struct image_series *s, const struct series_requests *
 		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const char *const truths[][2] = {
 		{"{", "truth.json: line 1"},
@@ -260,7 +248,6 @@ static void refusals(void **state)
 	struct series_request q = {SERIES_CIRCLE, "c", {5, -8, 20}, 60, 0};
 	struct series_requests all = {.request = &q, .n = 1};
 
-	(void)state;
 	refused(s, &all, "c extends beyond the image: columns -4.5 to 25.5 of 20");
 	q.at[2] = 28;
 	refused(s, &all, "c is at slice 5.7, outside the series of 5 slices: its centre is 5, -8, 28 mm");
@@ -277,25 +264,13 @@ static void refusals(void **state)
 
 static int setup(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(truth_file(""));
 	return rmdir(folder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ramp),
-		cmocka_unit_test(nema),
-		cmocka_unit_test(uniform),
-		cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_SETUP(setup, teardown);

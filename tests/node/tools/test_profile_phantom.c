@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of bead phantoms: what is read, and what is refused with which words. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/tools/profile_phantom.h"
+#include "tests/test.h"
 
 static int read_text(const char *text, struct profile_phantom *ret, struct err *err)
 {
@@ -27,12 +19,11 @@ static int read_text(const char *text, struct profile_phantom *ret, struct err *
 	return rc;
 }
 
-static void accepted(void **state)
+TEST(accepted)
 {
 	struct profile_phantom p;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(read_text("{\"diameter_mm\": 1.5, \"beads_mm\": [[1, -2, 5], [3.5, 4, 0], [0, 0, 55]]}", &p, &err), 0);
 	assert_int_equal(p.knowledge, BEADS_KNOWN);
 	assert_int_equal(p.n_beads, 3);
@@ -46,7 +37,7 @@ static void accepted(void **state)
 	assert_int_equal(p.knowledge, BEADS_UNKNOWN);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	static const struct {
 		const char *text, *part;
@@ -72,17 +63,9 @@ static void refused(void **state)
 	struct profile_phantom p;
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (read_text(cases[i].text, &p, &err) != -EBADMSG || !strstr(err.msg, cases[i].part))
 			fail_msg("%s: %s", cases[i].text, err.msg);
 	}
 	assert_int_equal(profile_phantom_read("/nonexistent/phantom.json", &p, &err), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(accepted), cmocka_unit_test(refused)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,21 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/web/http_client.h"
 #include "node/web/http_credentials.h"
+#include "tests/test.h"
 
 /* A server that answers one request on each connection of a script. */
 struct server {
@@ -120,7 +112,7 @@ static ssize_t broken(void *context, uint64_t at, void *ret_bytes, size_t n)
 	"HTTP/1.1 200 OK\r\nContent-Type: application/dicom+json\r\nRetry-After: 7\r\nContent-Length: 4\r\nConnection: "         \
 	"close\r\n\r\n[{}]"
 
-static void test_post(void **state)
+TEST(test_post)
 {
 	static const char *const headers[] = {"Content-Type: text/plain", "Accept: application/dicom+json", NULL};
 	static struct server s;
@@ -130,7 +122,6 @@ static void test_post(void **state)
 	struct http_client *c;
 	char *sent;
 
-	(void)state;
 	s = (struct server){.answers = {OK_ANSWER, OK_ANSWER, OK_ANSWER}};
 	/* none of these may have an effect */
 	setenv("http_proxy", "http://127.0.0.1:1/", 1);
@@ -164,7 +155,7 @@ static void test_post(void **state)
 	unsetenv("ALL_PROXY");
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
 	static const struct {
 		const char *answer;
@@ -183,7 +174,6 @@ static void test_answers(void **state)
 	const struct http_body body = {.data = "hello", .size = 5};
 	const struct http_request request = {.path = "/studies", .body = &body};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static struct server s;
 		struct http_answer answer;
@@ -204,7 +194,7 @@ static void test_answers(void **state)
 	}
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
 	static struct server s;
 	struct http_body body = {.read = broken, .size = 60000};
@@ -213,7 +203,6 @@ static void test_failures(void **state)
 	struct http_client *c;
 	struct err err = {0};
 
-	(void)state;
 	/* the file ends early */
 	s = (struct server){.answers = {""}};
 	start(&s);
@@ -248,7 +237,7 @@ static void test_failures(void **state)
 }
 
 /* The script's server answers after at most 69999 bytes. A success is then no proof; a refusal is an answer. */
-static void test_early(void **state)
+TEST(test_early)
 {
 	static const struct {
 		const char *answer;
@@ -261,7 +250,6 @@ static void test_early(void **state)
 	const struct http_body body = {.read = alphabet, .size = (uint64_t)200 << 20};
 	const struct http_request request = {.path = "/studies", .headers = headers, .body = &body};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static struct server s;
 		struct http_answer answer;
@@ -290,7 +278,7 @@ static void put(const char *path, const char *text, size_t n, mode_t mode)
 	close(fd);
 }
 
-static void test_credentials(void **state)
+TEST(test_credentials)
 {
 	static const struct {
 		const char *text, *sent;
@@ -302,7 +290,6 @@ static void test_credentials(void **state)
 	struct err err = {0};
 	char *large = calloc(1, HTTP_CREDENTIALS_SIZE);
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/secret", folder);
 	for (size_t i = 0; i < 2; i++) {
@@ -342,12 +329,11 @@ static void test_credentials(void **state)
 	rmdir(folder);
 }
 
-static void test_targets(void **state)
+TEST(test_targets)
 {
 	struct http_client *c = NULL;
 	struct http_target target = {.url = "ftp://host/", .connect_timeout = 1, .idle_timeout = 1};
 
-	(void)state;
 	assert_int_equal(http_client_open(&target, &c, NULL), -EINVAL);
 	target.url = "https://host/";
 	target.credentials = "/does/not/exist";
@@ -357,14 +343,4 @@ static void test_targets(void **state)
 	assert_string_equal(http_client_name(c), "https://host:443");
 	http_client_close(c);
 	http_client_close(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_targets),	 cmocka_unit_test(test_post),	     cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_credentials), cmocka_unit_test(test_early),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of files, and the files of a case against those that their rows have: every single byte of a file counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/base/digest.h"
 #include "node/base/folder.h"
 #include "node/store/event.h"
 #include "node/worker/case_check.h"
+#include "tests/test.h"
 
 #define DATA_BYTES 3001
 #define PIECE (8u << 20)
@@ -67,12 +59,11 @@ static void write_file(const char *path, const uint8_t *bytes, size_t n)
 	fclose(f);
 }
 
-static void test_digest_known(void **state)
+TEST(test_digest_known)
 {
 	struct digest *d = digest_create();
 	char hex[DIGEST_SIZE], other[DIGEST_SIZE];
 
-	(void)state;
 	digest_end(d, hex);
 	assert_string_equal(hex, "99aa06d3014798d86001c324468d497f"); /* XXH3-128 of nothing, as xxhsum -H2 prints it */
 	digest_add(d, "ab", 2);
@@ -86,7 +77,7 @@ static void test_digest_known(void **state)
 }
 
 /* Sizes around the pieces; one thread and many give the same, and each byte of each piece counts. */
-static void test_digest_of_files(void **state)
+TEST(test_digest_of_files, .setup = setup, .teardown = teardown)
 {
 	static const size_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 77};
 	enum { N = sizeof(sizes) / sizeof(sizes[0]) + 1 };
@@ -183,7 +174,7 @@ static int check(struct place *p, const struct instance_row *row, struct err *er
 	return case_check_file(p->spool, row, NULL, NULL, err);
 }
 
-static void test_every_byte(void **state)
+TEST(test_every_byte, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	uint8_t bytes[DATA_BYTES + 500];
@@ -238,7 +229,7 @@ static int check_case(const struct place *p, int64_t job, const struct monitor *
 	return ret;
 }
 
-static void test_case(void **state)
+TEST(test_case, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	uint8_t bytes[DATA_BYTES + 500];
@@ -287,7 +278,7 @@ static void test_case(void **state)
 }
 
 /* A file that cannot be read now, because the process has no descriptor left, is not damaged: nothing is marked. */
-static void test_read_error(void **state)
+TEST(test_read_error, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	uint8_t bytes[DATA_BYTES + 500];
@@ -314,12 +305,11 @@ static void test_read_error(void **state)
 }
 
 /* The errors of a read that are no damage. */
-static void test_transient_errors(void **state)
+TEST(test_transient_errors)
 {
 	static const int transient[] = {ENOMEM, EMFILE, ENFILE, EACCES, EPERM, ECANCELED},
 			 damage[] = {EIO, EISDIR, ENOENT, ELOOP};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(transient) / sizeof(transient[0]); i++)
 		assert_true(digest_error_is_transient(transient[i]));
 	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++)
@@ -332,7 +322,7 @@ static bool at_once(void *ctx)
 	return true;
 }
 
-static void test_cancelled(void **state)
+TEST(test_cancelled, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	uint8_t bytes[DATA_BYTES + 500];
@@ -348,19 +338,4 @@ static void test_cancelled(void **state)
 	assert_int_equal(check_case(p, job, &monitor, &report, &unwritten, NULL), -ECANCELED);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 	assert_int_equal(case_check_file(p->spool, &row, at_once, NULL, NULL), -ECANCELED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_digest_known),
-		cmocka_unit_test_setup_teardown(test_digest_of_files, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_every_byte, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_case, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancelled, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_read_error, setup, teardown),
-		cmocka_unit_test(test_transient_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

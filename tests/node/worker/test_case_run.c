@@ -2,6 +2,7 @@
 /* Several results of the same images: what one case keeps, the next uses instead of the files, with the same result to the byte;
  * nothing is used for other files, other content, or other decisions. */
 #include "tests/node/tomo/exam_edits.h"
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -199,9 +200,8 @@ static void part_air(int view, uint16_t ret[ROWS * COLUMNS])
 			ret[i * COLUMNS + j] = (uint16_t)(view != 2 && j >= COLUMNS / 2 ? 3000 : 400 + 3 * ((i + j + view) % 7));
 }
 
-static void test_tomosynthesis(void **state)
+TEST(test_tomosynthesis)
 {
-	(void)state;
 	for (int air = 0; air < 2; air++) {
 		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .pixels = air ? part_air : NULL});
 		ROW("osem", "fbp", "bits");
@@ -212,15 +212,14 @@ static void test_tomosynthesis(void **state)
 	ROW("osem", "coarse", "fbp");
 }
 
-static void test_pet(void **state)
+TEST(test_pet)
 {
-	(void)state;
 	fixture_clean();
 	write_objects(EMISSION | ADDITIVE | 1u << SINOGRAM_ATTENUATION, 100, N_BASICS, basics);
 	ROW("pet-a", "pet-b", "pet-a");
 }
 
-static void test_parallel(void **state)
+TEST(test_parallel)
 {
 	static const struct parallel_scan beams = {
 		.n_slices = 3, .n_angles = ANGLES, .n_radial = RADIAL, .bin = 1.5, .slice = 2, .arc = 180};
@@ -231,7 +230,6 @@ static void test_parallel(void **state)
 	float lines[3 * ANGLES * RADIAL];
 	size_t n;
 
-	(void)state;
 	fixture_clean();
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		lines[i] = (float)i * 0.37f;
@@ -298,11 +296,10 @@ static void change_order(struct case_order *o, int what)
 	}
 }
 
-static void test_other_case(void **state)
+TEST(test_other_case)
 {
 	struct config *same = conf;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	for (int what = 0; what <= 11; what++) {
 		struct case_order order = order_of_files();
@@ -324,13 +321,12 @@ static void test_other_case(void **state)
 }
 
 /* Another exam under the same names: its result is its own, whatever was kept before. */
-static void test_other_content(void **state)
+TEST(test_other_content)
 {
 	struct case_order order, other;
 	struct case_kept kept = {0};
 	char *want, *have;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	order = order_of_files();
 	free(result(&order, "osem", true, &kept));
@@ -363,7 +359,7 @@ static int fail_alloc(struct device *d, size_t n, struct buf *ret, struct err *e
 }
 
 /* After any error nothing is kept; the next result reads the files. */
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	const struct monitor stopped = {.cancelled = cancelled};
 	const struct device_ops *ops = dev->ops;
@@ -372,7 +368,6 @@ static void test_errors(void **state)
 	struct case_kept kept = {0};
 	struct case_outcome outcome;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	order = order_of_files();
 	free(result(&order, "osem", true, &kept));
@@ -426,7 +421,7 @@ static int reserve(void *ctx, size_t device, size_t host)
 
 /* Where the memory does not allow it nothing is kept; where the next plan does not fit beside what is kept, this is freed first.
  */
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	struct room room = {.free = SIZE_MAX};
 	const struct monitor monitor = {.ctx = &room, .reserve = reserve};
@@ -435,7 +430,6 @@ static void test_memory(void **state)
 	struct case_outcome outcome;
 	size_t plan, with;
 
-	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	order = order_of_files();
 	outcome = run_with(&order, "osem", false, &kept, &monitor);
@@ -468,13 +462,4 @@ static void test_memory(void **state)
 	case_order_clear(&order);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tomosynthesis), cmocka_unit_test(test_pet),	    cmocka_unit_test(test_parallel),
-		cmocka_unit_test(test_other_case),    cmocka_unit_test(test_other_content), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_memory),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS_SETUP(start, stop);

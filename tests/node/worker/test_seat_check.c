@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result that a pilot returned against its case: every attribute that says whose it is counts, and no value of a patient is
  * in a message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "node/base/folder.h"
 #include "node/worker/seat_check.h"
+#include "tests/test.h"
 
 #define IMAGES 2
 #define CLASS "1.2.840.10008.5.1.4.1.1.66"
@@ -115,7 +107,7 @@ static void refuse(const struct place *p, const char *part)
 	assert_null(strstr(err.msg, "Smith"));
 }
 
-static void test_owner(void **state)
+TEST(test_owner, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -137,7 +129,7 @@ static void test_owner(void **state)
 }
 
 /* Images of one patient whose headers differ, as a person decided: the header that counts, and no mixture. */
-static void test_decided(void **state)
+TEST(test_decided, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -158,7 +150,7 @@ static void test_decided(void **state)
 	refuse(p, "Patient ID");
 }
 
-static void test_described(void **state)
+TEST(test_described, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	json_t *first = json_array_get(json_object_get(p->detail, "objects"), 0);
@@ -182,7 +174,7 @@ static void test_described(void **state)
 	refuse(p, "the SOP Instance UID 1.2.1 of an image");
 }
 
-static void test_files(void **state)
+TEST(test_files, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct err err = {0};
@@ -202,16 +194,4 @@ static void test_files(void **state)
 	}
 	assert_int_equal(check(p, &err), -EIO);
 	assert_non_null(strstr(err.msg, "1.dcm"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_decided, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_described, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case waits for memory and for its turn, and can be cancelled while it waits; a processor has no turns. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node/worker/shared_device.h"
+#include "tests/test.h"
 
 #define GB ((size_t)1 << 30)
 
@@ -63,7 +56,7 @@ static pid_t other_worker(int fd, const char *device)
 	return pid;
 }
 
-static void one_waits_for_the_other(void **state)
+TEST(one_waits_for_the_other)
 {
 	int fd = ledger_create();
 	pid_t other = other_worker(fd, "cuda:0");
@@ -72,7 +65,6 @@ static void one_waits_for_the_other(void **state)
 	struct shared_device s;
 	const struct monitor *m;
 
-	(void)state;
 	assert_int_equal(shared_device_open(&s, fd, "cuda:0", 100 * GB, NULL), 0);
 	shared_device_limit(&s, &dev);
 	assert_true(dev.memory == 80 * GB);
@@ -98,7 +90,7 @@ static void one_waits_for_the_other(void **state)
 }
 
 /* On a processor the plan's bytes are of the host, with those of all workers. */
-static void processors_share_the_host(void **state)
+TEST(processors_share_the_host)
 {
 	int fd = ledger_create();
 	pid_t other = other_worker(fd, "cpu");
@@ -106,7 +98,6 @@ static void processors_share_the_host(void **state)
 	struct shared_device s;
 	const struct monitor *m;
 
-	(void)state;
 	waits = 0;
 	assert_int_equal(shared_device_open(&s, fd, "cpu:2", 100 * GB, NULL), 0);
 	m = shared_device_begin(&s, &inner, true);
@@ -121,7 +112,7 @@ static void processors_share_the_host(void **state)
 }
 
 /* What is kept after a case remains reserved until it is freed; more is reserved only if it fits at once. */
-static void kept_after_a_case(void **state)
+TEST(kept_after_a_case)
 {
 	int fd = ledger_create();
 	const struct monitor inner = {.progress = progress, .cancelled = after_a_while};
@@ -129,7 +120,6 @@ static void kept_after_a_case(void **state)
 	const struct monitor *m;
 	pid_t other;
 
-	(void)state;
 	waits = 0;
 	assert_int_equal(shared_device_open(&s, fd, "cpu:2", 100 * GB, NULL), 0);
 	m = shared_device_begin(&s, &inner, true);
@@ -168,26 +158,13 @@ static void kept_after_a_case(void **state)
 }
 
 /* Without a ledger a case has the monitor that it was given. */
-static void nothing_to_share(void **state)
+TEST(nothing_to_share)
 {
 	const struct monitor inner = {.progress = progress};
 	struct shared_device s;
 
-	(void)state;
 	assert_int_equal(shared_device_open(&s, 0, "cuda:0", 0, NULL), 0);
 	assert_ptr_equal(shared_device_begin(&s, &inner, true), &inner);
 	shared_device_end(&s, 0);
 	shared_device_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_waits_for_the_other),
-		cmocka_unit_test(processors_share_the_host),
-		cmocka_unit_test(kept_after_a_case),
-		cmocka_unit_test(nothing_to_share),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fair shares of the indexer's time among senders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "node/worker/turns.h"
+#include "tests/test.h"
 
 static int setup(void **state)
 {
@@ -38,7 +31,7 @@ static void read_next(struct turns *t, int64_t expected, double seconds)
 	turns_done(t, seconds);
 }
 
-static void one_sender_in_order_of_arrival(void **state)
+TEST(one_sender_in_order_of_arrival, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 
@@ -53,7 +46,7 @@ static void one_sender_in_order_of_arrival(void **state)
 }
 
 /* A hundred headers of a second wait; an exam of 25 images of another sender waits for one of them at most. */
-static void an_exam_waits_for_one_header(void **state)
+TEST(an_exam_waits_for_one_header, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 
@@ -70,7 +63,7 @@ static void an_exam_waits_for_one_header(void **state)
 }
 
 /* Images that arrive one by one, each while a slow header is being read, wait for that header alone. */
-static void images_that_arrive_one_by_one(void **state)
+TEST(images_that_arrive_one_by_one, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 
@@ -85,7 +78,7 @@ static void images_that_arrive_one_by_one(void **state)
 }
 
 /* A sender that was idle for long, at the same address or alone at its own, does not get all the time that it has not used. */
-static void idle_time_is_not_saved(void **state)
+TEST(idle_time_is_not_saved, .setup = setup, .teardown = teardown)
 {
 	static const char *const hosts[] = {"h", "idle"};
 	struct turns *t = *state;
@@ -113,7 +106,7 @@ static void idle_time_is_not_saved(void **state)
 }
 
 /* The same AE title at another address, and another AE title at the same address, are other senders. */
-static void a_sender_is_title_and_address(void **state)
+TEST(a_sender_is_title_and_address, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 
@@ -128,7 +121,7 @@ static void a_sender_is_title_and_address(void **state)
 }
 
 /* One address with twenty AE titles has one share: an exam from elsewhere waits for one of its headers. */
-static void many_titles_at_one_address(void **state)
+TEST(many_titles_at_one_address, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 	char title[17];
@@ -152,7 +145,7 @@ static void many_titles_at_one_address(void **state)
 }
 
 /* The sender at whose instance the indexer died comes last. */
-static void after_a_death_the_others_come_first(void **state)
+TEST(after_a_death_the_others_come_first, .setup = setup, .teardown = teardown)
 {
 	struct turns *t = *state;
 
@@ -161,19 +154,4 @@ static void after_a_death_the_others_come_first(void **state)
 	add(t, "GOOD", "h", 2);
 	read_next(t, 2, 0.01);
 	read_next(t, 1, 0.01);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_sender_in_order_of_arrival, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_exam_waits_for_one_header, setup, teardown),
-		cmocka_unit_test_setup_teardown(images_that_arrive_one_by_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(idle_time_is_not_saved, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_sender_is_title_and_address, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_titles_at_one_address, setup, teardown),
-		cmocka_unit_test_setup_teardown(after_a_death_the_others_come_first, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,11 @@
 /* The benchmark: every work runs on the CPU and on the poison device, computes the known result, and has plausible figures; a
  * work that computes nothing or something else is detected; medians; random data. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/bench/bench.h"
 #include "recon/bench/bench_data.h"
 #include "recon/bench/bench_internal.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 static const struct bench_ceiling round_ceiling = {1e10, 1e9}; /* bytes and steps a second */
 static const struct bench_setup tiny = {.size = BENCH_TINY}, normal = {.size = BENCH_NORMAL}, full = {.size = BENCH_FULL};
@@ -56,33 +47,30 @@ static void run_all(struct device *dev)
 	assert_int_equal(bench_size_find("none"), BENCH_SIZES);
 }
 
-static void on_cpu(void **state)
+TEST(on_cpu)
 {
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
 	run_all(dev);
 	device_close(dev);
 }
 
-static void on_poison(void **state)
+TEST(on_poison)
 {
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	run_all(dev);
 	assert_int_equal(device_poison_check(dev, NULL), 0);
 	device_close(dev);
 }
 
-static void on_cuda(void **state)
+TEST(on_cuda)
 {
 	struct bench_ceiling ceiling;
 	struct device *dev = NULL;
 
-	(void)state;
 	if (device_cuda_count() == 0)
 		skip_because("no CUDA device");
 	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
@@ -93,13 +81,12 @@ static void on_cuda(void **state)
 }
 
 /* Steps and bytes that were counted by hand. */
-static void counts(void **state)
+TEST(counts)
 {
 	const double each = 4; /* bytes */
 	struct bench_result r;
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_run(bench_work_find("bp"), dev, &tiny, 1, &round_ceiling, &r, NULL), 0);
 	assert_float_equal(r.steps, 48. * 48 * 72, 0); /* pixels, views */
@@ -123,7 +110,7 @@ static void run_setup(struct device *dev, const char *work, const struct bench_s
 }
 
 /* Each member of a setup takes effect: the result is correct, and the reported sizes are those of the setup. */
-static void setups(void **state)
+TEST(setups)
 {
 	static const struct {
 		const char *work;
@@ -152,7 +139,6 @@ static void setups(void **state)
 	struct bench_result r;
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		run_setup(dev, cases[i].work, &cases[i].setup, &r);
@@ -164,13 +150,12 @@ static void setups(void **state)
 	device_close(dev);
 }
 
-static void staged(void **state)
+TEST(staged)
 {
 	const struct bench_setup setup = {.stages = true};
 	struct bench_result r;
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	run_setup(dev, "pet-mlem", &setup, &r);
 	assert_int_equal(r.n_stages, 4);
@@ -189,7 +174,7 @@ static void staged(void **state)
 }
 
 /* A member that a work does not use is rejected, not ignored. */
-static void setups_refused(void **state)
+TEST(setups_refused)
 {
 	static const struct {
 		const char *work;
@@ -219,7 +204,6 @@ static void setups_refused(void **state)
 	struct bench_result result = {.steps = -1};
 	struct device *dev = NULL;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err = {0};
@@ -271,7 +255,7 @@ static int idle_ratio(struct events *a, const struct buf *events, float floor, c
 	return 0;
 }
 
-static void found_out(void **state)
+TEST(found_out)
 {
 	static const char *const names[] = {"bp",	"fbp-convolution", "fbp-fourier", "art",
 					    "dbt-osem", "dbt-mlem",	   "pet-mlem",	  "pet-list"};
@@ -280,7 +264,6 @@ static void found_out(void **state)
 	struct device_ops ops;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	ops = *dev->ops;
 	ops.back_interpolated = idle_back;
@@ -299,7 +282,7 @@ static void found_out(void **state)
 	device_close(dev);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	const struct bench_work *work = bench_work_find("radon"), *big = bench_work_find("dbt-osem");
 	struct bench_ceiling ceiling;
@@ -307,7 +290,6 @@ static void refusals(void **state)
 	struct device *dev = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_run(work, dev, &(struct bench_setup){.size = BENCH_SIZES}, 1, &round_ceiling, &result, &err),
 			 -EINVAL);
@@ -326,12 +308,11 @@ static void refusals(void **state)
 	device_close(dev);
 }
 
-static void medians(void **state)
+TEST(medians)
 {
 	double one[] = {3}, even[] = {4, 1, 2, 3}, odd[] = {9, 1, 5, 3, 7};
 	struct bench_times t;
 
-	(void)state;
 	bench_median(one, 1, &t);
 	assert_true(t.n == 1 && t.median == 3 && t.least == 3 && t.most == 3 && t.spread == 0);
 	bench_median(even, 4, &t);
@@ -353,13 +334,12 @@ static int fail_late(void *ctx, int i, struct err *err)
 	return ++*(int *)ctx == 3 ? err_set(err, EIO, "third call") : 0;
 }
 
-static void measuring(void **state)
+TEST(measuring)
 {
 	struct bench_times t = {.n = -1}, stage[3];
 	struct device *dev = NULL;
 	int calls = 0;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_measure(dev, 5, 1, count_call, &calls, &t, NULL), 0);
 	assert_int_equal(calls, 6); /* and the warm-up */
@@ -379,13 +359,12 @@ static void measuring(void **state)
 	device_close(dev);
 }
 
-static void random_data(void **state)
+TEST(random_data)
 {
 	struct device *dev = NULL;
 	struct buf a = {0}, b = {0}, c = {0};
 	double sum, squares, other;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &a, NULL), 0);
 	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &b, NULL), 0);
@@ -430,7 +409,7 @@ static void count_number(void *ctx, const char *name, double value)
 	((struct written *)ctx)->numbers++;
 }
 
-static void writing(void **state)
+TEST(writing)
 {
 	struct bench_result r = {.work = bench_work_at(0),
 				 .device = "cpu",
@@ -446,20 +425,6 @@ static void writing(void **state)
 	struct written written = {0};
 	const struct bench_writer writer = {&written, count_text, count_number};
 
-	(void)state;
 	bench_write(&r, &writer);
 	assert_true(written.texts >= 6 && written.numbers >= 11);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_cpu),	  cmocka_unit_test(on_poison), cmocka_unit_test(on_cuda),
-		cmocka_unit_test(counts),	  cmocka_unit_test(found_out), cmocka_unit_test(refusals),
-		cmocka_unit_test(medians),	  cmocka_unit_test(measuring), cmocka_unit_test(random_data),
-		cmocka_unit_test(writing),	  cmocka_unit_test(setups),    cmocka_unit_test(staged),
-		cmocka_unit_test(setups_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Beads in projections of a phantom with exact line integrals: a plate with an edge, a step in it, beads, Poisson noise. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/calibration/bead_find.h"
 #include "recon/core/scan.h"
 #include "recon/phantom/phantom.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define N_U 420
 #define N_V 500
@@ -87,32 +78,29 @@ static void compare(double diameter, double i0, double tolerance)
 }
 
 /* Without noise a position is right to the part of a bin that sampling with rays at the centres of bins leaves. */
-static void noise_free(void **unused)
+TEST(noise_free)
 {
-	(void)unused;
 	compare(0.8, 0, 0.06);
 	compare(1.0, 0, 0.06);
 	compare(2.0, 0, 0.06);
 }
 
 /* Counts as in an exam: 5000 in air, 1000 behind the plate. */
-static void noisy(void **unused)
+TEST(noisy)
 {
-	(void)unused;
 	compare(0.8, 5000, 0.12);
 	compare(1.0, 5000, 0.12);
 	compare(2.0, 5000, 0.12);
 }
 
 /* Spots next to bins without data are dropped, the others stay. */
-static void no_data(void **unused)
+TEST(no_data)
 {
 	double at[BEADS][2];
 	struct bead_picture picture = {N_U, N_V, line};
 	struct bead_spot *spots;
 	size_t n;
 
-	(void)unused;
 	make_view(1, 5000, at);
 	for (int v = 0; v < N_V; v++)
 		for (int u = 0; u < N_U; u++)
@@ -125,14 +113,13 @@ static void no_data(void **unused)
 	free(spots);
 }
 
-static void refused(void **unused)
+TEST(refused)
 {
 	struct bead_picture picture = {N_U, N_V, line};
 	struct bead_spot *spots;
 	struct err err;
 	size_t n;
 
-	(void)unused;
 	for (size_t i = 0; i < N_U * N_V; i++)
 		line[i] = 1;
 	assert_int_equal(bead_find(&picture, 10, &spots, &n, &err), -ENODATA);
@@ -146,16 +133,4 @@ static void refused(void **unused)
 	line[0] = 1;
 	assert_int_equal(bead_find(&picture, 10, &spots, &n, &err), -ENODATA);
 	assert_non_null(strstr(err.msg, "too small"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(noise_free),
-		cmocka_unit_test(noisy),
-		cmocka_unit_test(no_data),
-		cmocka_unit_test(refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,20 +3,10 @@
  * with the uncertainties that the geometry allows. TOMONODE_FIT_TRIALS=50: more geometries of each system, and a table of their
  * errors as lines for docs/dbt-calibration.md. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/calibration/bead_judge.h"
 #include "recon/core/scan.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define BEADS 12
 #define VIEWS_MAX 25
@@ -55,12 +45,12 @@ static const struct system systems[] = {
 };
 #define SYSTEMS (sizeof(systems) / sizeof(systems[0]))
 
-static uint64_t state = 1;
+static uint64_t random_state = 1;
 
 static double uniform(void) /* in -1..1 */
 {
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (double)(state >> 11) * 0x1p-52 - 1;
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (double)(random_state >> 11) * 0x1p-52 - 1;
 }
 
 static double normal(void)
@@ -129,7 +119,7 @@ static void make_exam(struct exam *e, const struct system *s, uint64_t seed, enu
 	static const double reach[SYSTEM_PARAMETERS] = {100, 150, 300, 100, 15, 100, 1, 100};
 
 	*e = (struct exam){0};
-	state = seed;
+	random_state = seed;
 	make_beads(e);
 	for (int i = 0; i < s->views; i++)
 		e->angle[i] = -s->arc / 2 + i * s->arc / (s->views - 1) + 0.05 * uniform();
@@ -156,7 +146,7 @@ static void make_exam(struct exam *e, const struct system *s, uint64_t seed, enu
 }
 
 /* The model is that of the scans: with all parameters, a detector that turns about an axis outside of its plane. */
-static void model(void **unused)
+TEST(model)
 {
 	static const double system[SYSTEM_PARAMETERS] = {5, 700, -13, 2, 0.4, 25, 0.28, 3, -12}, point[3] = {80, 33, 60};
 	double stated[2] = {-7, 6.5}, angle[2], seen[2] = {0}, found[2];
@@ -175,7 +165,6 @@ static void model(void **unused)
 				 .detector_axis_height = -12};
 	struct scan *scan;
 
-	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		angle[i] = bead_source_angle(system, &views, i);
 		assert_near(angle[i], scan_angle_turned(0.4 - stated[i], 5, 700), 1e-12);
@@ -192,9 +181,8 @@ static void model(void **unused)
 
 /* Positions without noise give the true parameters, with either definition of the angle. The tolerances are the differences that
  * the end of the iteration leaves. */
-static void exact(void **unused)
+TEST(exact)
 {
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++)
 		for (int d = ANGLE_ABOUT_AXIS; d <= ANGLE_AT_DETECTOR; d++)
 			for (int k = BEADS_KNOWN; k <= BEADS_IN_LAYERS; k++) {
@@ -245,11 +233,10 @@ static void tally_fit(const struct system *s, const struct exam *e, const struct
 
 /* The errors are those that the fit states, and those that are known for each system: of normal errors 0.3 % are above three
  * standard deviations. */
-static void noise_known(void **unused)
+TEST(noise_known)
 {
 	int n = trials(), compared = 0, beyond = 0;
 
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++) {
 		struct tally t[SYSTEM_PARAMETERS] = {{0}};
 
@@ -278,9 +265,8 @@ static void noise_known(void **unused)
 
 /* Errors along u that are the same in all views of a bead: the errors of the parameters are 0.6 to 1.4 of what the fits state.
  * As of independent positions they would be stated at a third of that. */
-static void noise_alike(void **unused)
+TEST(noise_alike)
 {
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++) {
 		double squares[SYSTEM_PARAMETERS] = {0};
 
@@ -308,9 +294,8 @@ static void noise_alike(void **unused)
 
 /* Without the positions within a layer, where the source is (source_axis, source_x) is nearly free; with these two fixed, the
  * rest is determined. */
-static void layers(void **unused)
+TEST(layers)
 {
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++)
 		for (int fixed = 0; fixed < 2; fixed++) {
 			struct exam e;
@@ -335,11 +320,10 @@ static void layers(void **unused)
 }
 
 /* Unknown heights leave axis_height uncertain by 0.7, 10 and 20 mm, and are refused. */
-static void unknown_heights(void **unused)
+TEST(unknown_heights)
 {
 	static const double least[SYSTEMS] = {0.5, 7, 12}, most[SYSTEMS] = {1, 14, 28};
 
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++)
 		for (int i = 0; i < trials(); i++) {
 			struct exam e;
@@ -357,13 +341,12 @@ static void unknown_heights(void **unused)
 }
 
 /* Beads in one layer, or two views, do not determine the geometry. */
-static void too_little(void **unused)
+TEST(too_little)
 {
 	struct exam e;
 	struct bead_fit fit;
 	struct err err = {0};
 
-	(void)unused;
 	make_exam(&e, &systems[1], 3, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
 	for (int i = 0; i < BEADS; i++)
 		e.at[i][2] = 5;
@@ -397,13 +380,12 @@ static void too_little(void **unused)
 }
 
 /* A parameter that would leave its range stays at the limit, and the fit is refused. */
-static void limits(void **unused)
+TEST(limits)
 {
 	struct exam e;
 	struct bead_fit fit;
 	struct err err = {0};
 
-	(void)unused;
 	make_exam(&e, &systems[0], 5, BEADS_KNOWN, ANGLE_ABOUT_AXIS, 0);
 	e.in.lo[SYSTEM_SOURCE_X] = -1;
 	e.in.hi[SYSTEM_SOURCE_X] = 1;
@@ -433,11 +415,10 @@ static void make_wrong(struct exam *e, size_t system, int seed, int sign, enum a
 
 /* Every wrong sign, definition and mirrored image is found. The axis of the turning system is in its detector, so that both
  * definitions are one geometry. */
-static void conventions(void **unused)
+TEST(conventions)
 {
 	double least[SYSTEMS][2];
 
-	(void)unused;
 	for (size_t s = 0; s < SYSTEMS; s++) {
 		least[s][0] = least[s][1] = INFINITY;
 		for (int i = 0; i < trials(); i++)
@@ -467,13 +448,12 @@ static void conventions(void **unused)
 }
 
 /* A view that is displaced against the others is visible in the residuals of the views. */
-static void displaced_view(void **unused)
+TEST(displaced_view)
 {
 	struct bead_view_residual views[VIEWS_MAX];
 	struct bead_fit fit;
 	struct exam e;
 
-	(void)unused;
 	make_exam(&e, &systems[0], 11, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
 	assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
 	assert_true(bead_judge_views(&e.in, &fit, views) < 5);
@@ -485,16 +465,4 @@ static void displaced_view(void **unused)
 	assert_true(bead_judge_views(&e.in, &fit, views) > 5);
 	assert_near(views[7].mean[0], 0.5, 0.1);
 	bead_fit_clear(&fit);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(model),	  cmocka_unit_test(exact),  cmocka_unit_test(noise_known),
-		cmocka_unit_test(noise_alike),	  cmocka_unit_test(layers), cmocka_unit_test(unknown_heights),
-		cmocka_unit_test(too_little),	  cmocka_unit_test(limits), cmocka_unit_test(conventions),
-		cmocka_unit_test(displaced_view),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,9 @@
 /* Tracks of beads over the views, and their match with a phantom: a start geometry with errors, missing and additional spots,
  * wrong signs, mirrored images. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/calibration/bead_track.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define BEADS 12
 #define VIEWS 9
@@ -88,23 +80,21 @@ static void check_match(int sign, bool mirrored)
 	bead_tracks_clear(&tracks);
 }
 
-static void match(void **unused)
+TEST(match)
 {
-	(void)unused;
 	check_match(1, false);
 	check_match(-1, false);
 	check_match(1, true);
 	check_match(-1, true);
 }
 
-static void assign_layers(void **unused)
+TEST(assign_layers)
 {
 	static const double heights[] = {5, 55};
 	struct bead_tracks tracks;
 	int layer[BEADS + CLUTTER];
 	struct exam e;
 
-	(void)unused;
 	make(&e, 1, false);
 	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, NULL), 0);
 	bead_tracks_layers(&tracks, start[SYSTEM_SUPPORT], heights, 2, layer);
@@ -119,7 +109,7 @@ static void assign_layers(void **unused)
 }
 
 /* Two beads on one ray of a view: its only spot there belongs to neither. */
-static void shared_spot(void **unused)
+TEST(shared_spot)
 {
 	const int view = 7;
 	struct bead_tracks tracks;
@@ -127,7 +117,6 @@ static void shared_spot(void **unused)
 	double low[3], high[3], was[2], b, source[3];
 	int points[BEADS + CLUTTER] = {0};
 
-	(void)unused;
 	make(&e, 1, false);
 	b = bead_source_angle(truth, &e.views, view) * M_PI / 180;
 	source[0] = truth[SYSTEM_SOURCE_X];
@@ -156,7 +145,7 @@ static void shared_spot(void **unused)
 	bead_tracks_clear(&tracks);
 }
 
-static void refused(void **unused)
+TEST(refused)
 {
 	static const double other[4][3] = {{0, 0, 5}, {0, 33, 5}, {47, 0, 55}, {11, 90, 55}};
 	struct bead_tracks tracks;
@@ -166,7 +155,6 @@ static void refused(void **unused)
 	struct exam e;
 	struct err err;
 
-	(void)unused;
 	make(&e, 1, false);
 	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), 0);
 	assert_int_equal(bead_tracks_match(&tracks, other, 2, bead, &mirrored, &err), -ENODATA);
@@ -182,16 +170,4 @@ static void refused(void **unused)
 	assert_non_null(strstr(err.msg, "allowed: 3 or more"));
 	e.views.n_views = 1;
 	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(match),
-		cmocka_unit_test(assign_layers),
-		cmocka_unit_test(shared_spot),
-		cmocka_unit_test(refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

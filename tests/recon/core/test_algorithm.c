@@ -2,21 +2,14 @@
 /* The list of algorithms: each has a unique word, a rule, and a session that supports it; a session supports exactly the
  * algorithms whose rules it implements. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/dbt.h"
 #include "recon/parallel/parallel.h"
 #include "recon/pet/pet.h"
+#include "tests/test.h"
 
-static void every_slot(void **state)
+TEST(every_slot)
 {
-	(void)state;
 	for (enum algorithm a = 1; a < ALGORITHM_COUNT; a++) {
 		const struct algorithm_info *i = algorithm_info(a);
 
@@ -28,11 +21,10 @@ static void every_slot(void **state)
 	}
 }
 
-static void what_there_is_not(void **state)
+TEST(what_there_is_not)
 {
 	static const enum algorithm none[] = {ALGORITHM_NONE, ALGORITHM_COUNT, (enum algorithm) - 1};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_string_equal(algorithm_info(none[i])->word, "");
 		assert_false(algorithm_iterates(none[i]));
@@ -40,7 +32,7 @@ static void what_there_is_not(void **state)
 	}
 }
 
-static void sessions(void **state)
+TEST(sessions)
 {
 	static const struct {
 		bool (*takes)(enum algorithm a);
@@ -49,19 +41,10 @@ static void sessions(void **state)
 		   {pet_supports, "algorithm=none; allowed: fbp, mlem, osem, bsrem"},
 		   {parallel_supports, "algorithm=none; allowed: bp, fbp, art, sart, mlem, osem"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct err err = {0};
 
 		assert_int_equal(algorithm_refuse(ALGORITHM_NONE, all[i].takes, &err), -EINVAL);
 		assert_string_equal(err.msg, all[i].refusal);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_slot), cmocka_unit_test(what_there_is_not),
-					   cmocka_unit_test(sessions)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of image quality compared with closed solutions. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/figures.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
-static void sums(void **state)
+TEST(sums)
 {
 	struct figure_sum s = {0};
 
-	(void)state;
 	assert_near(figure_sd(&s), 0, 0);
 	for (int i = 0; i < 1000; i++)
 		figure_add(&s, 1e6 + (i % 2 ? 3 : -3)); /* far from zero, where a variance computed from the sum of squares would
@@ -26,9 +17,8 @@ static void sums(void **state)
 	assert_near(figure_sd(&s), 3 * sqrt(1000.0 / 999), 1e-9);
 }
 
-static void peaks(void **state)
+TEST(peaks)
 {
-	(void)state;
 	for (int k = 0; k < 60; k++) {
 		double sigma = 0.5 + 0.05 * k, centre = 10.3 + 0.07 * k, height = 0.2 + k, background = k % 3 - 1;
 		double x[31], v[31];
@@ -49,12 +39,11 @@ static void peaks(void **state)
 }
 
 /* A triangle, from which a Gaussian differs by a few percent; it is symmetric, so the fitted centre is exact. */
-static void other_shapes(void **state)
+TEST(other_shapes)
 {
 	double x[21], v[21];
 	struct figure_peak p;
 
-	(void)state;
 	for (int i = 0; i < 21; i++) {
 		x[i] = 0.34 * i;
 		v[i] = fmax(0, 1 - fabs(i - 10.0) / 4);
@@ -66,34 +55,22 @@ static void other_shapes(void **state)
 	assert_near(figure_half_width(x, v, 21, 10), 4 * 0.34, 1e-9);
 }
 
-static void no_peak(void **state)
+TEST(no_peak)
 {
 	double x[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8}, flat[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, slope[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 	struct figure_peak p;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(figure_fit_peak(x, flat, 9, &p, &err), -EDOM);
 	assert_non_null(strstr(err.msg, "9 samples"));
 	assert_int_equal(figure_fit_peak(x, slope, 9, &p, NULL), -EDOM);
 	assert_int_equal(figure_fit_peak(x, slope, 4, &p, NULL), -EDOM);
 }
 
-static void half_widths(void **state)
+TEST(half_widths)
 {
 	double x[7] = {0, 1, 2, 3, 4, 5, 6}, cut[7] = {2, 1, 0.5, 0, 0, 0, 0}, never[7] = {3, 3, 4, 4, 4, 3, 3};
 
-	(void)state;
 	assert_near(figure_half_width(x, cut, 7, 0), 2, 1e-12); /* one side at the edge: twice the other */
 	assert_true(isnan(figure_half_width(x, never, 7, 3)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums),	   cmocka_unit_test(peaks),	  cmocka_unit_test(other_shapes),
-		cmocka_unit_test(no_peak), cmocka_unit_test(half_widths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

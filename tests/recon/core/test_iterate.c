@@ -2,18 +2,10 @@
 /* The iteration: properties of every step of EM that theory predicts, fused and plain passes of every rule, the monitor; on both
  * CPU devices. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/iterate.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define FLOOR 1e-6f
 /* sum(A x) = sum(y) holds exactly; float32 sums and divisions leave about 1e-6. */
@@ -68,11 +60,10 @@ static double data_with_support(const struct linop *op, const struct buf *x, con
 	return data;
 }
 
-static void mlem_identities(void **state)
+TEST(mlem_identities)
 {
 	const struct iterate_conf conf = {{RULE_EM, FLOOR, FLOOR, 1}, 1};
 
-	(void)state;
 	for (int which = 0; which < FIXTURE_DEVICES; which++) {
 		struct device *dev = fixture_device(which, 2);
 		struct scan *scan = fixture_scan(33, 37, 0.9, 5);
@@ -164,9 +155,8 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 	return result;
 }
 
-static void fused_is_plain(void **state)
+TEST(fused_is_plain)
 {
-	(void)state;
 	for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++)
 		for (int which = 0; which < FIXTURE_DEVICES; which++) {
 			struct device *dev = fixture_device(which, 2);
@@ -193,9 +183,8 @@ static void fused_is_plain(void **state)
 }
 
 /* For every rule: a voxel that is 0 (outside the support) remains 0, and no voxel of the support becomes 0. */
-static void support_stays(void **state)
+TEST(support_stays)
 {
-	(void)state;
 	for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++) {
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
 		struct scan *scan = fixture_scan(33, 37, 0.9, 5);
@@ -233,7 +222,7 @@ static void support_stays(void **state)
 	}
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct scan *scan = fixture_scan(33, 37, 0.9, 5);
@@ -245,7 +234,6 @@ static void refusals(void **state)
 	struct iterate_work work;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, false, &work, NULL), 0);
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	conf.iterations = 1;
@@ -284,9 +272,8 @@ static int bring(void *ctx, struct iterate_part *part, struct err *err)
 	return 0;
 }
 
-static void kept_is_plain(void **state)
+TEST(kept_is_plain)
 {
-	(void)state;
 	for (int which = 0; which < FIXTURE_DEVICES; which++) {
 		struct device *dev = fixture_device(which, 2);
 		struct scan *scan = fixture_scan(33, 37, 0.9, 5);
@@ -389,7 +376,7 @@ static bool watch_cancelled(void *ctx)
 	return w->calls >= w->stop_after;
 }
 
-static void monitor(void **state)
+TEST(monitor)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct scan *scan = fixture_scan(33, 37, 0.9, 5);
@@ -397,7 +384,6 @@ static void monitor(void **state)
 	struct monitor m = {&w, watch_progress, watch_cancelled};
 	struct buf y, mask;
 
-	(void)state;
 	make_data(dev, scan, &y, &mask);
 	free(ordered(dev, &rules[0], scan, &y, &mask, 3, false, &m, 0));
 	assert_int_equal(w.calls, 15);
@@ -409,14 +395,4 @@ static void monitor(void **state)
 	buf_release(&mask);
 	device_close(dev);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mlem_identities), cmocka_unit_test(fused_is_plain), cmocka_unit_test(support_stays),
-		cmocka_unit_test(refusals),	   cmocka_unit_test(kept_is_plain),  cmocka_unit_test(monitor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

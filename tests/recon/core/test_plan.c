@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plans share: which memory limit counts, and the room for the threads of the device. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/plan.h"
+#include "tests/test.h"
 
 static const struct device_ops ops = {.kind = "cpu"};
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	struct device dev = {.ops = &ops, .memory = 1000}, unknown = {.ops = &ops};
 
-	(void)state;
 	assert_int_equal(plan_limit(&dev, 0), 1000);
 	assert_int_equal(plan_limit(&dev, 999), 999);
 	assert_int_equal(plan_limit(&dev, 1001), 1000); /* not more than the device has */
@@ -28,13 +21,12 @@ static void test_limit(void **state)
 }
 
 /* A plan counts the working memory of one thread; the device needs room for that of the others, too. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	struct device dev = {.ops = &ops, .memory = 1000, .threads = 4};
 	struct err err = {0};
 	size_t further = 7;
 
-	(void)state;
 	assert_int_equal(plan_threads(&dev, 700, 100, &further, &err), 0);
 	assert_int_equal(further, 300);
 	assert_int_equal(plan_threads(&dev, 701, 100, &further, &err), -ENOMEM);
@@ -48,14 +40,4 @@ static void test_threads(void **state)
 	dev.threads = 4;
 	assert_int_equal(plan_threads(&dev, 5000, 100, &further, &err), 0);
 	assert_int_equal(further, 300);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,12 @@
 /* Detectors with a pose of their own: turned around an axis, or from projection matrices. Positions by hand, matrices back to the
  * pose that they were made from, the exact operator against analytic chords, and its adjoint. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/slice_map.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/phantom/phantom_line.h"
+#include "tests/test.h"
 
 #define VIEWS 5
 #define RADIANS (M_PI / 180)
@@ -50,12 +42,11 @@ static struct scan *create(const struct dbt_geometry *g)
 }
 
 /* The centre of bin (u, v) from the formulas of docs/geometry.md. */
-static void turned(void **state)
+TEST(turned)
 {
 	struct dbt_geometry g = hologic(21, 41, 1.4);
 	struct scan *scan;
 
-	(void)state;
 	for (int axis = 0; axis < 2; axis++) {
 		g.detector_axis_height = axis ? -30 : 0;
 		scan = create(&g);
@@ -85,13 +76,12 @@ static void turned(void **state)
 }
 
 /* A detector that does not turn has the rays that it had. */
-static void still(void **state)
+TEST(still)
 {
 	struct dbt_geometry g = hologic(21, 41, 1.4), posed = g;
 	struct scan *a, *b;
 	double from[3], to[3], other[3];
 
-	(void)state;
 	g.detector_ratio = 0;
 	posed.detector_ratio = 1e-13;
 	a = create(&g);
@@ -107,13 +97,12 @@ static void still(void **state)
 	scan_free(b);
 }
 
-static void binned(void **state)
+TEST(binned)
 {
 	struct dbt_geometry g = hologic(24, 40, 0.7);
 	struct scan *scan = create(&g), *four = NULL;
 	double a[3], b[3], middle[3] = {0};
 
-	(void)state;
 	assert_int_equal(scan_create_binned(scan, 4, NULL, &four, NULL), 0);
 	for (int v = 8; v < 12; v++)
 		for (int u = 4; u < 8; u++) {
@@ -128,11 +117,10 @@ static void binned(void **state)
 	scan_free(scan);
 }
 
-static void foot(void **state)
+TEST(foot)
 {
 	struct dbt_geometry g = hologic(24, 40, 0.7);
 
-	(void)state;
 	for (int posed = 0; posed < 2; posed++) {
 		struct scan *scan;
 
@@ -183,13 +171,12 @@ static void matrix_of(const struct scan_view *view, double factor, double ret[12
 	}
 }
 
-static void matrices(void **state)
+TEST(matrices)
 {
 	struct dbt_geometry g = hologic(1664, 2048, 0.14);
 	struct scan *scan = create(&g), *found;
 	double matrix[VIEWS][12];
 
-	(void)state;
 	for (int i = 0; i < VIEWS; i++)
 		matrix_of(&scan->views[i], i % 2 ? -3.7 : 0.01, matrix[i]); /* its scale and sign do not matter */
 	g.matrix = matrix;
@@ -211,13 +198,12 @@ static void matrices(void **state)
 
 /* A detector turned by a little around z is treated as parallel to x up to SCAN_LEVEL_BINS at its corners; beyond, it keeps its
  * pose. */
-static void nearly_level(void **state)
+TEST(nearly_level)
 {
 	struct dbt_geometry g = hologic(1664, 2048, 0.14);
 	struct scan *scan = create(&g);
 	const double corner = hypot(832, 1024); /* bins */
 
-	(void)state;
 	for (int beyond = 0; beyond < 2; beyond++) {
 		double turn = (beyond ? 1.1 : 0.9) * SCAN_LEVEL_BINS / corner, matrix[12];
 		struct scan_view view = scan->views[3], found;
@@ -270,11 +256,10 @@ static void system_matrix(const struct scan_view *view, int n_v, const struct sc
 }
 
 /* Matrices in a system's own bins and axes give the same scan, for parts of its detector too. */
-static void converted(void **state)
+TEST(converted)
 {
 	static const double at_rest = 0, sizes[][2] = {{1664, 2048}, {1280, 2047}};
 
-	(void)state;
 	for (int which = 0; which < 4; which++) {
 		struct dbt_geometry g = hologic((int)sizes[which / 2][0], (int)sizes[which / 2][1], 0.14), still = g;
 		struct scan_matrix_bins bins = {1664, 1024, which % 2 ? 1 : -1, which / 2 * 84.5, which / 2 * -3.5};
@@ -322,13 +307,12 @@ static void refuse(const struct dbt_geometry *g, const char *word)
 	assert_non_null(strstr(err.msg, word));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct dbt_geometry g = hologic(64, 48, 0.7);
 	struct scan *scan = create(&g);
 	double matrix[VIEWS][12], good[VIEWS][12];
 
-	(void)state;
 	g.detector_ratio = 2.1;
 	refuse(&g, "turns by 2.1");
 	g.detector_ratio = NAN;
@@ -358,7 +342,7 @@ static void refusals(void **state)
 }
 
 /* Every bin of an analytic phantom equals the integral along its ray. */
-static void phantom_lines(void **state)
+TEST(phantom_lines)
 {
 	struct dbt_geometry g = hologic(119, 101, 1.9);
 	struct phantom *p = NULL;
@@ -366,7 +350,6 @@ static void phantom_lines(void **state)
 	struct scan_view views[VIEWS];
 	float *line = malloc(scan_view_size(scan) * sizeof(*line));
 
-	(void)state;
 	assert_non_null(line);
 	assert_int_equal(phantom_create(PHANTOM_BREAST, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
 	memcpy(views, scan->views, sizeof(views));
@@ -394,7 +377,7 @@ static void phantom_lines(void **state)
 }
 
 /* Analytic lengths: a uniform volume as wide as the rays need has height / cos in every bin. */
-static void chords(void **state)
+TEST(chords)
 {
 	const struct grid grid = {{60, 120, 30}, {1, 1, 1.5}, {-10, -60, 25}};
 	struct dbt_geometry g = hologic(45, 60, 1.1);
@@ -405,7 +388,6 @@ static void chords(void **state)
 	float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
 	struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
 
-	(void)state;
 	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
 	got = fixture_download(&p);
 	for (size_t i = 0; i < op->n_out; i++) {
@@ -463,16 +445,15 @@ static void strips_of(double ratio, int rows)
 	scan_free(scan);
 }
 
-static void strips(void **state)
+TEST(strips)
 {
-	(void)state;
 	strips_of(0.285, 8);
 	strips_of(-0.285, 8);
 	strips_of(0.6, 4);
 	strips_of(1, 2);
 }
 
-static void adjoint_gap(void **state)
+TEST(adjoint_gap)
 {
 	static const struct grid grids[] = {
 		{{37, 41, 11}, {1, 1, 1.5}, {0, -20.5, 25}},
@@ -481,7 +462,6 @@ static void adjoint_gap(void **state)
 	};
 	struct dbt_geometry g = hologic(37, 41, 0.9);
 
-	(void)state;
 	g.detector_ratio = 1; /* tiles and bounds must hold for strong turns too */
 	for (int which = 0; which < FIXTURE_DEVICES; which++) {
 		struct device *dev = fixture_device(which, 2);
@@ -504,16 +484,4 @@ static void adjoint_gap(void **state)
 		}
 		device_close(dev);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(turned),      cmocka_unit_test(still),		cmocka_unit_test(binned),
-		cmocka_unit_test(foot),	       cmocka_unit_test(matrices),	cmocka_unit_test(nearly_level),
-		cmocka_unit_test(refusals),    cmocka_unit_test(phantom_lines), cmocka_unit_test(chords),
-		cmocka_unit_test(adjoint_gap), cmocka_unit_test(strips),	cmocka_unit_test(converted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,9 @@
 /* Both DBT operators on the CPU and on the poison device: adjoint, tiles, threads, fused passes, masks, fast compared with exact,
  * invalid arguments. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 /* float32 entries and sums of some hundred terms have an error of about 1e-6 of the inner product; 1e-5 is required */
 #define ADJOINT_TOL 1e-5
@@ -73,9 +65,8 @@ static struct buf random_mask(struct device *dev, size_t n, uint32_t seed)
 	return mask;
 }
 
-static void adjoint_gap(void **state)
+TEST(adjoint_gap)
 {
-	(void)state;
 	for (int which = 0; which < FIXTURE_DEVICES; which++) {
 		struct device *dev = fixture_device(which, 2);
 
@@ -106,7 +97,7 @@ static void adjoint_gap(void **state)
 }
 
 /* A detector that moves with the source, as Hologic's does. */
-static void adjoint_gap_with_shift(void **state)
+TEST(adjoint_gap_with_shift)
 {
 	const struct setup *s = &setups[0];
 	struct scan *scan = setup_scan(s);
@@ -114,7 +105,6 @@ static void adjoint_gap_with_shift(void **state)
 	struct scan_view views[5];
 	struct scan moving = *scan;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		views[i] = scan->views[i];
 		views[i].shift[0] = 0.37 * i;
@@ -195,12 +185,11 @@ static double results_difference(const struct results *a, const struct results *
 	return most;
 }
 
-static void tiles_change_nothing(void **state)
+TEST(tiles_change_nothing)
 {
 	static const int tiles[][2] = {{88, 56}, {7, 5}, {16, 16}, {17, 3}, {33, 1000}, {1000, 1000}};
 	const struct setup large = {"large", 201, 133, 3, 0.5, {{199, 131, 9}, {0.5, 0.5, 2}, {0, -33, 17}}};
 
-	(void)state;
 	for (size_t i = 0; i <= N_SETUPS; i++) {
 		const struct setup *s = i < N_SETUPS ? &setups[i] : &large;
 		struct scan *scan = setup_scan(s);
@@ -234,9 +223,8 @@ static void tiles_change_nothing(void **state)
 /* Below the source a voxel's shadow stays on one bin through all slices, and rounding decides in each whether a bin at the very
  * edge (with weight 0) belongs to it. The slices between must not read bins that are in the footprint of neither the lowest nor
  * the highest slice: on the poison device they would be NaN. With tiles of one voxel, every voxel is at an edge. */
-static void shadows_below_the_source(void **state)
+TEST(shadows_below_the_source)
 {
-	(void)state;
 	for (int n = 3; n <= 43; n += 2) {
 		struct setup s = {"below", n, n, 3, 0.34, {{n, n, 23}, {0.34, 0.34, 1.1}, {0, -0.17 * n, 17}}};
 		struct dbt_geometry g = {n, n, 0.34, 47, 608.5, 0.34 * (n / 2 + 0.5), 3, (double[]){-25, 0, 25}};
@@ -258,12 +246,11 @@ static void shadows_below_the_source(void **state)
 	}
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
 	const struct setup *s = &setups[1];
 	struct scan *scan = setup_scan(s);
 
-	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
 		struct projection_spec spec = spec_of(s, scan, model, NULL);
 		struct results first = {0};
@@ -292,9 +279,8 @@ static void threads_change_nothing(void **state)
 	scan_free(scan);
 }
 
-static void fused_is_plain(void **state)
+TEST(fused_is_plain)
 {
-	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
 		struct scan *scan = setup_scan(s);
@@ -337,7 +323,7 @@ static void fused_is_plain(void **state)
 }
 
 /* Masked bins have rows of zeros and may hold any value. */
-static void masked_bins_do_not_count(void **state)
+TEST(masked_bins_do_not_count)
 {
 	const struct setup *s = &setups[0];
 	struct scan *scan = setup_scan(s);
@@ -346,7 +332,6 @@ static void masked_bins_do_not_count(void **state)
 	struct buf mask = random_mask(dev, n, 11);
 	float *on = fixture_download(&mask);
 
-	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
 		struct projection_spec spec = spec_of(s, scan, model, &mask);
 		struct linop *op = fixture_projector(dev, &spec);
@@ -422,9 +407,8 @@ static void chords_of(double ratio, int n_v)
 	scan_free(scan);
 }
 
-static void chords(void **state)
+TEST(chords)
 {
-	(void)state;
 	chords_of(0, 60);
 	chords_of(0.28, 60);
 	chords_of(0.28, 7);
@@ -484,11 +468,10 @@ static double models_differ(double h, double ratio, double *ret_sums)
 	return difference;
 }
 
-static void fast_is_near_exact(void **state)
+TEST(fast_is_near_exact)
 {
 	double sums[2];
 
-	(void)state;
 	for (int turning = 0; turning < 2; turning++) {
 		for (double h = 1; h >= 0.5; h /= 2) {
 			double difference = models_differ(h, turning ? 0.28 : 0, sums);
@@ -513,7 +496,7 @@ static void refuse(struct device *dev, const struct projection_spec *spec, const
 	assert_non_null(strstr(err.msg, word));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	const struct setup *s = &setups[0];
 	struct scan *scan = setup_scan(s);
@@ -524,7 +507,6 @@ static void refusals(void **state)
 	struct linop *op;
 	struct err err;
 
-	(void)state;
 	bad.grid = &grid;
 	grid.h[1] = NAN;
 	refuse(dev, &bad, "axis 1");
@@ -561,22 +543,4 @@ static void refusals(void **state)
 	buf_release(&mask);
 	device_close(dev);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adjoint_gap),
-		cmocka_unit_test(adjoint_gap_with_shift),
-		cmocka_unit_test(tiles_change_nothing),
-		cmocka_unit_test(shadows_below_the_source),
-		cmocka_unit_test(threads_change_nothing),
-		cmocka_unit_test(fused_is_plain),
-		cmocka_unit_test(masked_bins_do_not_count),
-		cmocka_unit_test(chords),
-		cmocka_unit_test(fast_is_near_exact),
-		cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

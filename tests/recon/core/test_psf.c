@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resolution model: a projector applied to a blurred volume, and its adjoint; on both CPU devices. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/core/psf.h"
 #include "tests/recon/pet/pet_fixture.h"
+#include "tests/test.h"
 
 struct bench {
 	struct device *dev;
@@ -50,9 +43,8 @@ static struct linop *projector(const struct bench *b, int first, int n_views)
 }
 
 /* <A G x, y> = <x, G A' y>; and the functions that add give the same values as those that write. */
-static void exact_adjoint(void **state)
+TEST(exact_adjoint)
 {
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++)
 		for (int fwhm = 3; fwhm <= 12; fwhm += 9) {
 			struct bench b = bench_open(device, fwhm);
@@ -101,14 +93,13 @@ static void exact_adjoint(void **state)
 		}
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct bench b = bench_open(FIXTURE_CPU, 5);
 	struct linop *a = projector(&b, 0, 1), *op = NULL;
 	struct grid other = b.grid;
 	struct err err = {0};
 
-	(void)state;
 	other.n[0]++;
 	assert_int_equal(psf_create(a, &b.grid, 0, b.room, &op, &err), -EINVAL);
 	assert_string_equal(err.msg, "resolution model: FWHM of 0 mm; allowed: above 0");
@@ -144,7 +135,7 @@ static double width(const struct pet_plan *plan, const float *x)
 
 /* Data of a scanner that blurs by 10 mm: with the resolution model the image of a bead is nearly as narrow as the voxels allow; a
  * post-filter makes it wider. */
-static void beads_get_sharper(void **state)
+TEST(beads_get_sharper)
 {
 	struct michelogram m = pet_scanner_small(true);
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
@@ -154,7 +145,6 @@ static void beads_get_sharper(void **state)
 	struct pet_plan plan;
 	double sum[2], w[2];
 
-	(void)state;
 	assert_non_null(y);
 	/* a Gaussian of 10 mm, approximated by balls at its quantiles, on a low background */
 	for (int i = -6; i <= 6; i++)
@@ -198,7 +188,7 @@ static void beads_get_sharper(void **state)
 }
 
 /* The last slices are not too bright: the activity beyond them is assumed to be like theirs. */
-static void uniform_to_the_end(void **state)
+TEST(uniform_to_the_end)
 {
 	static const struct shape cylinder[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 200}, 2}};
 	struct michelogram m = pet_scanner_small(true);
@@ -207,7 +197,6 @@ static void uniform_to_the_end(void **state)
 	float *y = pet_lines(&m, cylinder, 1), *x;
 	struct pet_plan plan;
 
-	(void)state;
 	p.psf = 7;
 	p.iterations = 15;
 	plan = pet_plan_of(&p, &m, false, false, dev);
@@ -218,16 +207,4 @@ static void uniform_to_the_end(void **state)
 	free(y);
 	free(m.segments);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_adjoint),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(beads_get_sharper),
-		cmocka_unit_test(uniform_to_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

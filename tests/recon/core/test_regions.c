@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of pixels in circles and spheres, weighted sums, and the noise power spectrum, compared with closed solutions. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/core/regions.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 /* Return the same area from the midpoints of many strips. */
 static double strips(double r, const double lo[2], const double hi[2])
@@ -27,12 +19,11 @@ static double strips(double r, const double lo[2], const double hi[2])
 	return sum;
 }
 
-static void areas(void **state)
+TEST(areas)
 {
 	const double whole[2][2] = {{-9, -9}, {9, 9}}, part[2][2] = {{0, -9}, {9, 9}};
 	unsigned seed = 1;
 
-	(void)state;
 	assert_near(circle_area(5, whole[0], whole[1]), M_PI * 25, 1e-12);
 	assert_near(circle_area(5, part[0], part[1]), M_PI * 25 / 2, 1e-12);
 	assert_near(circle_area(5, (double[]){1, 1}, (double[]){2, 3}), 2, 1e-12);		 /* inside */
@@ -53,11 +44,10 @@ static void areas(void **state)
 	}
 }
 
-static void volumes(void **state)
+TEST(volumes)
 {
 	double sum = 0;
 
-	(void)state;
 	for (int k = -7; k < 7; k++)
 		for (int j = -7; j < 7; j++)
 			for (int i = -7; i < 7; i++)
@@ -67,11 +57,10 @@ static void volumes(void **state)
 	assert_near(sphere_volume(5, (double[]){1, 1, 6}, (double[]){2, 2, 7}), 0, 0);
 }
 
-static void sums(void **state)
+TEST(sums)
 {
 	struct region_sum s = {0}, same = {0};
 
-	(void)state;
 	assert_true(isnan(region_sd(&s)));
 	region_add(&s, 0, 7); /* outside */
 	region_add(&s, 1, 1e6 + 1);
@@ -92,14 +81,13 @@ static void sums(void **state)
 }
 
 /* One wave on a slope: all power at its frequency, and the integral is its variance. */
-static void one_wave(void **state)
+TEST(one_wave)
 {
 	const double h[2] = {0.5, 0.8};
 	struct noise_spectrum s;
 	struct noise_bin bins[16];
 	float values[32 * 40];
 
-	(void)state;
 	assert_int_equal(noise_spectrum_create(32, h, &s, NULL), 0);
 	for (int j = 0; j < 32; j++)
 		for (int i = 0; i < 40; i++)
@@ -118,7 +106,7 @@ static void one_wave(void **state)
 }
 
 /* White noise: flat, at variance times the area of a pixel, less what the plane takes. */
-static void white_noise(void **state)
+TEST(white_noise)
 {
 	const double h[2] = {2, 2};
 	struct noise_spectrum s;
@@ -126,7 +114,6 @@ static void white_noise(void **state)
 	double variance = 0, mean = 0;
 	unsigned seed = 7;
 
-	(void)state;
 	assert_int_equal(noise_spectrum_create(16, h, &s, NULL), 0);
 	for (int k = 0; k < 400; k++) {
 		float values[256];
@@ -153,23 +140,12 @@ static void white_noise(void **state)
 	noise_spectrum_clear(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct noise_spectrum s;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(noise_spectrum_create(3, (double[]){1, 1}, &s, &err), -EINVAL);
 	assert_int_equal(noise_spectrum_create(257, (double[]){1, 1}, &s, &err), -EINVAL);
 	assert_int_equal(noise_spectrum_create(16, (double[]){1, NAN}, &s, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(areas),    cmocka_unit_test(volumes),	   cmocka_unit_test(sums),
-		cmocka_unit_test(one_wave), cmocka_unit_test(white_noise), cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scans: geometry, binning, order, invalid arguments. Subsets: every view once, far apart. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/core/subsets.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 static const double angles[] = {-25, -10.5, 0, 12, 25};
 static const struct dbt_geometry siemens = {2816, 3584, 0.085, 47, 608.5, 3, 5, angles};
 
-static void geometry(void **state)
+TEST(geometry)
 {
 	struct scan *scan = NULL;
 	double a[3], b[3];
 
-	(void)state;
 	assert_int_equal(scan_create_dbt(&siemens, &scan, NULL), 0);
 	assert_int_equal(scan->kind, SCAN_DBT);
 	assert_int_equal(scan->n_views, 5);
@@ -49,9 +39,8 @@ static void geometry(void **state)
 }
 
 /* The two definitions of an angle: 12.5 degrees as seen from the detector are 0.80 more about an axis 40 mm above it. */
-static void angle_definitions(void **state)
+TEST(angle_definitions)
 {
-	(void)state;
 	assert_near(scan_angle_turned(12.5, 40, 620), 13.3, 0.001);
 	assert_near(scan_angle_turned(12.5, 0, 700), 12.5, 1e-12);
 	for (int a = -60; a <= 60; a += 7) {
@@ -60,14 +49,13 @@ static void angle_definitions(void **state)
 	}
 }
 
-static void binned(void **state)
+TEST(binned)
 {
 	static const int order[] = {3, 0, 4, 1, 2}, wrong[] = {0, 1, 2, 3, 5};
 	struct scan *scan, *four, *bad = NULL;
 	struct err err;
 	double a[3], b[3], middle = 0;
 
-	(void)state;
 	assert_int_equal(scan_create_dbt(&siemens, &scan, NULL), 0);
 	assert_int_equal(scan_create_binned(scan, 4, order, &four, NULL), 0);
 	assert_int_equal(four->n_u, 704);
@@ -111,12 +99,11 @@ static void refuse(const struct dbt_geometry *g, const char *word)
 	assert_non_null(strstr(err.msg, word));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct dbt_geometry g = siemens;
 	double bad[5];
 
-	(void)state;
 	g.n_views = 1;
 	refuse(&g, "1 projection;");
 	g.n_views = 0;
@@ -160,12 +147,11 @@ static void refusals(void **state)
 }
 
 /* Every number of subsets of every number of views: each view once, sizes differ by at most one, neighbours far apart. */
-static void subsets(void **state)
+TEST(subsets)
 {
 	double position[40];
 	int order[40], first[41], seen[40], place[40];
 
-	(void)state;
 	for (int n = 1; n <= 40; n++) {
 		for (int i = 0; i < n; i++)
 			position[i] = (i * 17 % 41) * 1.5 - 20; /* in any order, all different */
@@ -192,14 +178,13 @@ static void subsets(void **state)
 
 /* The largest number of views takes little time, because a plan divides views many times. Positions are descending, so that order
  * and rank differ. */
-static void subsets_of_many_views(void **state)
+TEST(subsets_of_many_views)
 {
 	enum { N = 4096 };
 	double *position = malloc(N * sizeof(*position));
 	int *order = malloc(N * sizeof(*order)), *first = malloc((N + 1) * sizeof(*first));
 	clock_t begin = clock();
 
-	(void)state;
 	assert_true(position && order && first);
 	for (int i = 0; i < N; i++)
 		position[i] = -i;
@@ -212,12 +197,11 @@ static void subsets_of_many_views(void **state)
 	free(first);
 }
 
-static void subsets_are_far_apart(void **state)
+TEST(subsets_are_far_apart)
 {
 	double position[25];
 	int order[25], first[26];
 
-	(void)state;
 	for (int i = 0; i < 25; i++)
 		position[i] = i;
 	assert_int_equal(subsets_make(position, 25, 0, order, first, NULL), 25);
@@ -225,33 +209,16 @@ static void subsets_are_far_apart(void **state)
 		assert_true(abs(order[i] - order[i - 1]) >= 8); /* of 25; at random the mean is 8.7, and neighbours occur */
 }
 
-static void subsets_refuse(void **state)
+TEST(subsets_refuse)
 {
 	double position[3] = {0, 1, 2};
 	int order[3], first[4];
 	struct err err;
 
-	(void)state;
 	assert_int_equal(subsets_make(position, 3, 4, order, first, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "subsets=4"));
 	assert_int_equal(subsets_make(position, 3, -1, order, first, &err), -EINVAL);
 	assert_int_equal(subsets_make(position, 0, 0, order, first, &err), -EINVAL);
 	position[1] = NAN;
 	assert_int_equal(subsets_make(position, 3, 0, order, first, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(geometry),
-		cmocka_unit_test(angle_definitions),
-		cmocka_unit_test(binned),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(subsets),
-		cmocka_unit_test(subsets_of_many_views),
-		cmocka_unit_test(subsets_are_far_apart),
-		cmocka_unit_test(subsets_refuse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

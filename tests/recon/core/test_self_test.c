@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test passes on the available devices, and detects each kind of faulty device. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/self_test.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
-static void good_devices_pass(void **state)
+TEST(good_devices_pass)
 {
-	(void)state;
 	for (int which = 0; which < FIXTURE_DEVICES; which++) {
 		struct device *dev = fixture_device(which, 2);
 		struct self_test_report report = {.gap = -1};
@@ -101,11 +92,10 @@ static void fails(const struct device_ops *ops, int code, const char *part)
 	device_close(dev);
 }
 
-static void wrong_devices_fail(void **state)
+TEST(wrong_devices_fail)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 
-	(void)state;
 	honest = dev->ops;
 	device_close(dev);
 	lying = *honest;
@@ -126,14 +116,4 @@ static void wrong_devices_fail(void **state)
 	lying = *honest;
 	lying.alloc = alloc_refused;
 	fails(&lying, ENOMEM, "do not fit");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_devices_pass),
-		cmocka_unit_test(wrong_devices_fail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

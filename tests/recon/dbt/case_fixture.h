@@ -9,6 +9,7 @@
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define CASE_VIEWS 7
 #define CASE_SLICES 11

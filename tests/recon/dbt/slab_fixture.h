@@ -6,6 +6,7 @@
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define MU 0.05
 

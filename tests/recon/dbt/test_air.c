@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find air and I0: slabs with more and less air, none at all, and regions that look like air; codes that are over range. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/air.h"
 #include "recon/dbt/air_internal.h"
 #include "recon/phantom/poisson.h"
+#include "tests/test.h"
 
 #define N_U 240
 #define N_V 300
@@ -76,12 +67,11 @@ static struct air found(const struct prep *p, enum air_verdict want)
 
 /* Air from one column in a hundred to all but a few: the level is I0, for any noise, offset and polarity. Where air covers less
  * than 5 %, the percentile that was used before is a value of the slab, 12 times too small. */
-static void test_share(void **state)
+TEST(test_share)
 {
 	static const int air_columns[] = {2, 3, 5, 8, 12, 24, 120, 220};
 	static const double levels[] = {300, 2000, 12000};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(levels) / sizeof(levels[0]); k++)
 		for (size_t i = 0; i < sizeof(air_columns) / sizeof(air_columns[0]); i++)
 			for (int way = 0; way < 4; way++) {
@@ -109,11 +99,10 @@ static void test_share(void **state)
 }
 
 /* A slab fills the image; the side opposite the chest wall is padding in a second image. */
-static void test_no_air(void **state)
+TEST(test_no_air)
 {
 	struct prep p = plain;
 
-	(void)state;
 	for (int noise = 0; noise < 2; noise++) {
 		draw_slab(12000, N_U);
 		store(&p, noise);
@@ -130,11 +119,10 @@ static void test_no_air(void **state)
 }
 
 /* Air, then a collimator's shadow: the last cells with data in each row are air. */
-static void test_collimator(void **state)
+TEST(test_collimator)
 {
 	struct prep p = plain;
 
-	(void)state;
 	p.has_padding = true;
 	draw_slab(12000, N_U - 40);
 	store(&p, true);
@@ -145,9 +133,8 @@ static void test_collimator(void **state)
 }
 
 /* A bright region that does not touch the side opposite the chest wall is not air. */
-static void test_hole(void **state)
+TEST(test_hole)
 {
-	(void)state;
 	draw_slab(12000, N_U);
 	for (int v = 100; v < 150; v++)
 		for (int u = 0; u < 100; u++)
@@ -157,9 +144,8 @@ static void test_hole(void **state)
 }
 
 /* A thin part of a slab reaches the side opposite the chest wall; the thick part is not dark enough for the thickness. */
-static void test_step(void **state)
+TEST(test_step)
 {
-	(void)state;
 	draw_slab(12000, N_U);
 	for (int v = 0; v < N_V; v++)
 		for (int u = 0; u < 180; u++)
@@ -169,12 +155,11 @@ static void test_step(void **state)
 }
 
 /* Fat and glandular tissue that fill the image: regions of all levels between 25 and 50 mm of tissue. */
-static void test_tissue(void **state)
+TEST(test_tissue)
 {
 	struct err err = {0};
 	struct air air;
 
-	(void)state;
 	for (int wave = 20; wave <= 160; wave *= 2) {
 		for (int v = 0; v < N_V; v++)
 			for (int u = 0; u < N_U; u++) {
@@ -191,9 +176,8 @@ static void test_tissue(void **state)
 }
 
 /* A plate of 5 mm with beads covers most of the image: its level is near that of air, but nothing is between. */
-static void test_plate(void **state)
+TEST(test_plate)
 {
-	(void)state;
 	for (int v = 0; v < N_V; v++)
 		for (int u = 0; u < N_U; u++) {
 			bool bead = (u / 4 + v / 4) % 40 == 0;
@@ -205,9 +189,8 @@ static void test_plate(void **state)
 }
 
 /* The breast becomes thinner toward the skin over 15 mm. */
-static void test_skin(void **state)
+TEST(test_skin)
 {
-	(void)state;
 	for (int v = 0; v < N_V; v++)
 		for (int u = 0; u < N_U; u++) {
 			double depth = 230 - (v - 150) * (v - 150) / 1500.0 - u; /* from the skin, bins */
@@ -220,9 +203,8 @@ static void test_skin(void **state)
 }
 
 /* A bright rim that becomes darker by degrees, as the edge of a breast does: it is not air, which has an edge. */
-static void test_continuous(void **state)
+TEST(test_continuous)
 {
-	(void)state;
 	for (int noise = 0; noise < 2; noise++) {
 		draw_slab(12000, 120);
 		for (int v = 0; v < N_V; v++)
@@ -234,13 +216,12 @@ static void test_continuous(void **state)
 }
 
 /* One code for air, far above all others: it shows air, and is never its level. */
-static void test_over_range(void **state)
+TEST(test_over_range)
 {
 	struct prep p = plain;
 	struct err err = {0};
 	struct air air;
 
-	(void)state;
 	draw_slab(3648, N_U - 24);
 	store(&p, true);
 	for (size_t i = 0; i < N; i++)
@@ -280,12 +261,11 @@ static void test_over_range(void **state)
 
 /* A detector that clips at a value below that of air, with occupied values just below it: the noise of the air shows it. Without
  * noise nothing does. */
-static void test_clipped(void **state)
+TEST(test_clipped)
 {
 	static const int columns[] = {N_U - 24, N_U - 120, 40};
 	struct prep p = plain;
 
-	(void)state;
 	for (size_t k = 0; k < 3; k++)
 		for (int way = 0; way < 2; way++) {
 			struct air air;
@@ -311,9 +291,8 @@ static void test_clipped(void **state)
 }
 
 /* A marker of lead whose values are at the offset has no logarithm; with a slope of the open field it would be negative. */
-static void test_marker(void **state)
+TEST(test_marker)
 {
-	(void)state;
 	for (int v = 0; v < N_V; v++)
 		for (int u = 0; u < N_U; u++)
 			intensity[v * N_U + u] = 6000 * exp(0.001 * (u - 120)) * (u < 100 ? 0.08 : 1);
@@ -338,13 +317,12 @@ static void collimate(int far, int first, int last)
 
 /* The shadow of a collimator is neither air nor object: beside a slab that fills the field, its darkness proves no air. Also one
  * that covers most of the detector. */
-static void test_shadow(void **state)
+TEST(test_shadow)
 {
 	static const int sides[][3] = {{8, 0, 0},   {30, 0, 0},	  {0, 40, 0},  {0, 0, 40},   {24, 30, 50}, {0, 120, 0},
 				       {0, 0, 125}, {60, 30, 30}, {60, 60, 0}, {70, 100, 0}, {150, 0, 0}};
 	struct air air;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(sides) / sizeof(sides[0]); k++) {
 		const int *s = sides[k];
 
@@ -366,11 +344,10 @@ static void test_shadow(void **state)
 }
 
 /* Beyond the edge of a compression paddle the air is brighter than around the object. */
-static void test_paddle(void **state)
+TEST(test_paddle)
 {
 	static const double steps[] = {0.08, 0.17, 0.22};
 
-	(void)state;
 	for (size_t k = 0; k < 3; k++) {
 		draw_slab(12000, N_U - 100);
 		for (int v = 0; v < N_V; v++)
@@ -413,11 +390,10 @@ static void draw_breast(void)
 }
 
 /* A small step, and an edge 3 mm from the object, of a slab or in front of a breast. */
-static void test_paddle_close(void **state)
+TEST(test_paddle_close)
 {
 	static const double steps[] = {0.06, 0.07, 0.12, 0.22};
 
-	(void)state;
 	for (size_t k = 0; k < 4; k++)
 		for (int gap = 6; gap < 40; gap += 2)
 			for (int breast = 0; breast < 2; breast++) {
@@ -437,14 +413,13 @@ static void test_paddle_close(void **state)
 
 /* The slope of air around a breast is measured, and with the fit the level is that in the middle. Without it there is no plateau,
  * or one that is only a part of the air; the variation is found all the same. */
-static void test_slope(void **state)
+TEST(test_slope)
 {
 	static const double slopes[][2] = {{0, 0}, {-5e-4, 3e-4}, {-1.5e-3, 0}, {0, 2e-3}, {1e-3, -1.5e-3}};
 	struct prep p = plain;
 	struct err err = {0};
 	struct air air;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(slopes) / sizeof(slopes[0]); k++) {
 		const double *s = slopes[k];
 
@@ -466,11 +441,10 @@ static void test_slope(void **state)
 }
 
 /* A strip at the far end: its slope along x says nothing about the other end of the detector, however little noise there is. */
-static void test_strip(void **state)
+TEST(test_strip)
 {
 	struct air air;
 
-	(void)state;
 	draw_slab(12000, N_U - 24);
 	tilt((const double[]){-3e-4, 1e-4});
 	store(&plain, true);
@@ -483,14 +457,13 @@ static void test_strip(void **state)
 }
 
 /* The open field of the conversion is divided out before anything else. */
-static void test_open_field(void **state)
+TEST(test_open_field)
 {
 	const struct scan detector = {.n_u = N_U, .n_v = N_V, .h = {pitch[0], pitch[1]}};
 	const double slope[2] = {-2e-3, 2e-3};
 	struct prep p = plain;
 	struct air air;
 
-	(void)state;
 	draw_breast();
 	tilt(slope);
 	store(&p, true);
@@ -507,12 +480,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* A value selected by rank is that of the sorted values: of few and many, all different, many alike, ascending. */
-static void test_select(void **state)
+TEST(test_select)
 {
 	static const size_t sizes[] = {1, 2, 3, 100, 2048, 2049, 70000};
 	float *values = (float *)intensity, *sorted = values + N;
 
-	(void)state;
 	for (int way = 0; way < 5; way++)
 		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
 			for (size_t k = 0; k < 9; k++) {
@@ -535,13 +507,12 @@ static void test_select(void **state)
 	assert_true(air_median(values, 0) == 0);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct prep p = plain;
 	struct air air = {.share = 7};
 	struct err err = {0};
 
-	(void)state;
 	p.is_log = true;
 	assert_int_equal(find(&p, pitch, THICKNESS, &air, &err), -EINVAL);
 	p = plain;
@@ -553,9 +524,8 @@ static void test_refused(void **state)
 }
 
 /* Padding that does not occur changes nothing, however the cells are filled: a fraction in the offset excludes fast sums. */
-static void test_absent_padding(void **state)
+TEST(test_absent_padding)
 {
-	(void)state;
 	for (int k = 0; k < 4; k++) {
 		struct prep p = {.n_u = N_U, .n_v = N_V, .max_value = 65535, .offset = k & 2 ? 50.5 : 50, .inverted = k & 1};
 		struct air without, with;
@@ -571,19 +541,4 @@ static void test_absent_padding(void **state)
 				    with.contrast == without.contrast && with.field.level == without.field.level);
 		assert_true(fabs(with.level / without.level - 1) < 1e-9 && with.share == without.share);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_absent_padding), cmocka_unit_test(test_share),	  cmocka_unit_test(test_no_air),
-		cmocka_unit_test(test_collimator),     cmocka_unit_test(test_hole),	  cmocka_unit_test(test_step),
-		cmocka_unit_test(test_tissue),	       cmocka_unit_test(test_skin),	  cmocka_unit_test(test_plate),
-		cmocka_unit_test(test_continuous),     cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),
-		cmocka_unit_test(test_strip),	       cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_select),	       cmocka_unit_test(test_marker),	  cmocka_unit_test(test_clipped),
-		cmocka_unit_test(test_shadow),	       cmocka_unit_test(test_paddle),	  cmocka_unit_test(test_paddle_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

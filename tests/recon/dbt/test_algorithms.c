@@ -2,20 +2,11 @@
 /* Properties of the algorithms: uniform tissue is uniform and has its attenuation, likelihoods never decrease, one pass over
  * subsets achieves what many whole iterations do, backprojections show objects at their positions, air is 0. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/iterate.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/recon/dbt/slab_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 static struct dbt_protocol slab_protocol(enum algorithm algorithm, int iterations)
 {
@@ -39,7 +30,7 @@ static void mark_air(struct slab *s)
 /* The mean, and the mean of every slice, are mu within 1 %. The slices differ by less than 1 % if the support is that of the
  * slab: if the slab extends to the sides of the volume, or if air is masked. Otherwise the start is wrong beside the slab, and
  * after one pass the slab's ends still cause shadows. */
-static void uniform_tissue(void **state)
+TEST(uniform_tissue)
 {
 	static const struct {
 		const char *name;
@@ -51,7 +42,6 @@ static void uniform_tissue(void **state)
 		    {"mltr", ALGORITHM_MLTR, 25},
 		    {"sart", ALGORITHM_SART, 1}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		for (int kind = 0; kind < SLABS; kind++) {
 			struct dbt_protocol p = slab_protocol(runs[i].algorithm, runs[i].iterations);
@@ -77,13 +67,12 @@ static void uniform_tissue(void **state)
 
 /* With rows divided by their sums, the datum is the mean along a ray instead of the integral: the image is mu times the length of
  * a ray, and it is shaded, because rays have different lengths. With true lengths the same data result in mu without shading. */
-static void normalised_rows(void **state)
+TEST(normalised_rows)
 {
 	struct dbt_protocol p = slab_protocol(ALGORITHM_MLEM, 25);
 	double lo, hi, mean, true_lo, true_hi, true_mean;
 	struct slab s = slab_open(&p, FIXTURE_CPU);
 
-	(void)state;
 	slab_ends(&s);
 	slab_run(&s, &p);
 	slab_depth(&s, &true_lo, &true_hi, &true_mean);
@@ -120,14 +109,13 @@ static double likelihood(enum rule_kind kind, const float *y, const float *p, co
 	return sum;
 }
 
-static void likelihood_never_falls(void **state)
+TEST(likelihood_never_falls)
 {
 	static const struct rule rules[] = {{RULE_TRANSMISSION, 1e-6f, 1e-12f, 1}, {RULE_EM, 1e-6f, 1e-6f, 1}};
 	static const struct grid grid = {{44, 62, 20}, {1, 1, 1}, {0, -31, CASE_SUPPORT}};
 	struct test_case c = case_open();
 	size_t n = c.view_bins * CASE_VIEWS;
 
-	(void)state;
 	for (size_t b = 0; b < n; b++)
 		if (!(c.valid[b] > 0))
 			c.line[b] = 0;
@@ -212,14 +200,13 @@ static double disc_contrast(enum algorithm algorithm, int iterations)
 }
 
 /* One pass over 25 subsets reaches about the contrast of 25 to 50 iterations with all views. */
-static void subsets_are_fast(void **state)
+TEST(subsets_are_fast)
 {
 	double osem = disc_contrast(ALGORITHM_OSEM, 1), mlem25 = disc_contrast(ALGORITHM_MLEM, 25),
 	       mlem50 = disc_contrast(ALGORITHM_MLEM, 50), mlem1 = disc_contrast(ALGORITHM_MLEM, 1);
 	double ostr = disc_contrast(ALGORITHM_OSTR, 1), mltr25 = disc_contrast(ALGORITHM_MLTR, 25),
 	       mltr1 = disc_contrast(ALGORITHM_MLTR, 1);
 
-	(void)state;
 	print_message(
 		"contrast of 20 %%: osem %.2f %%, mlem 25 %.2f %%, 50 %.2f %%, 1 %.2f %%; ostr %.2f %%, mltr 25 %.2f %%, 1 %.2f "
 		"%%\n",
@@ -230,13 +217,12 @@ static void subsets_are_fast(void **state)
 	assert_true(osem > 0.03 && osem < 0.2); /* some of the contrast is lost over a limited angle, whatever the algorithm */
 }
 
-static void backprojection_of_a_slab(void **state)
+TEST(backprojection_of_a_slab)
 {
 	struct dbt_protocol p = slab_protocol(ALGORITHM_BP, 0);
 	struct slab s = slab_open(&p, FIXTURE_POISON);
 	size_t inside = 0;
 
-	(void)state;
 	slab_run(&s, &p);
 	for (int k = 0; k < HEIGHT; k++)
 		assert_near(slice_mean(&s, k), MU, 1e-3 * MU);
@@ -248,11 +234,10 @@ static void backprojection_of_a_slab(void **state)
 
 /* A bead in air: its voxel is the brightest one, the maximum of a slice decreases with the distance from the bead, and distant
  * shadows are weak. */
-static void beads_of_fbp(void **state)
+TEST(beads_of_fbp)
 {
 	static const int places[][3] = {{12, 30, 4}, {30, 52, 10}, {45, 71, 17}};
 
-	(void)state;
 	for (size_t b = 0; b < sizeof(places) / sizeof(places[0]); b++) {
 		const int *at = places[b];
 		struct shape bead = {
@@ -335,11 +320,10 @@ static long bin_of(const struct scan *scan, int view, const double at[3])
 }
 
 /* A voxel is exactly 0 if a view shows air there, and never 0 if no view does and one has a valid bin; for every algorithm. */
-static void air_is_zero(void **state)
+TEST(air_is_zero)
 {
 	struct test_case c = case_open();
 
-	(void)state;
 	for (size_t a = 0; a < 2 * CASE_ALGORITHMS; a++) {
 		struct dbt_protocol p = case_with(&case_algorithms[a / 2], a % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -535,7 +519,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 /* Convergence of SART with more rays than voxels (Jiang & Wang 2003): for consistent data it converges to the solution with any
  * subsets and relaxation; for inconsistent data, with all views in one subset, to the x that minimises the sum of (y - A x)^2 /
  * l. */
-static void sart_converges(void **state)
+TEST(sart_converges)
 {
 	static const struct {
 		int views;
@@ -546,7 +530,6 @@ static void sart_converges(void **state)
 	static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_SLICES};
 	double left[ROUNDS], best[FIT_VOXELS], plain[FIT_VOXELS];
 
-	(void)state;
 	for (size_t m = 0; m < 2; m++)
 		for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
 			struct fit f = fit_open(models[m], ways[k].noise);
@@ -568,20 +551,4 @@ static void sart_converges(void **state)
 				assert_true(relative_distance(f.x, best) < 1e-5);
 			fit_close(&f);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(uniform_tissue),
-		cmocka_unit_test(normalised_rows),
-		cmocka_unit_test(likelihood_never_falls),
-		cmocka_unit_test(subsets_are_fast),
-		cmocka_unit_test(backprojection_of_a_slab),
-		cmocka_unit_test(beads_of_fbp),
-		cmocka_unit_test(air_is_zero),
-		cmocka_unit_test(sart_converges),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

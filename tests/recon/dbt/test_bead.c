@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of beads: an inclined Gaussian spot of known position, sampled voxel by voxel. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/bead.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define NX 31
 #define NY 29
@@ -56,13 +48,12 @@ static void highest(int ret[3])
 
 /* Positions all over a voxel, vertical and inclined. Tolerance 0.01 voxels, because the windows of the centroids end inside
  * voxels. */
-static void place_and_width(void **state)
+TEST(place_and_width)
 {
 	static const double slopes[][2] = {{0, 0}, {-0.25, 0.1}, {0.1, -0.3}};
 	double profile[NZ];
 	int top[3];
 
-	(void)state;
 	for (size_t s = 0; s < 3; s++)
 		for (int i = 0; i < 8; i++) {
 			double at[3] = {5.1 + 0.34 * i / 8, 4.9 - 0.34 * i / 7, 10 + (i - 3.5) / 8};
@@ -81,14 +72,13 @@ static void place_and_width(void **state)
 }
 
 /* A bead at the edge of the image: voxels outside are NaN. */
-static void edge(void **state)
+TEST(edge)
 {
 	double at[3] = {5.2, 4.8, 9.7}, slope[2] = {0.1, 0}, profile[NZ];
 	struct bead_window w = spot(at, slope, 0.32, 0.65, 0.34);
 	struct bead bead;
 	int top[3] = {0};
 
-	(void)state;
 	highest(top);
 	for (int i = 0; i < NX * NY * NZ; i++)
 		if (i % NX > top[0] + 3)
@@ -100,14 +90,13 @@ static void edge(void **state)
 }
 
 /* Too few slices for a Gaussian: the depth is that of a slice, and the width is NaN. */
-static void few_slices(void **state)
+TEST(few_slices)
 {
 	double at[3] = {5.2, 4.8, 5.2}, slope[2] = {0, 0}, profile[NZ];
 	struct bead_window w = spot(at, slope, 0.32, 0.65, 0.34);
 	struct bead bead;
 	int top[3];
 
-	(void)state;
 	w.n[2] = 4;
 	highest(top);
 	assert_int_equal(bead_locate(&w, top, 0.5, &bead, profile, NULL), 0);
@@ -116,7 +105,7 @@ static void few_slices(void **state)
 	assert_true(isnan(bead.fwhm));
 }
 
-static void nothing_there(void **state)
+TEST(nothing_there)
 {
 	double at[3] = {5.2, 4.8, 9.7}, slope[2] = {0, 0}, profile[NZ];
 	struct bead_window w = spot(at, slope, 0.32, 0.65, 0.34);
@@ -124,7 +113,6 @@ static void nothing_there(void **state)
 	struct bead bead = {.fwhm = 7};
 	int top[3] = {15, 14, 7};
 
-	(void)state;
 	for (int i = 0; i < NX * NY * NZ; i++)
 		values[i] = 0.05f;
 	assert_int_equal(bead_locate(&w, top, 0.5, &bead, profile, &err), -ENODATA);
@@ -132,16 +120,4 @@ static void nothing_there(void **state)
 	for (int i = 0; i < NX * NY * NZ; i++)
 		values[i] = NAN;
 	assert_int_equal(bead_locate(&w, top, 0.5, &bead, profile, &err), -ENODATA);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(place_and_width),
-		cmocka_unit_test(edge),
-		cmocka_unit_test(few_slices),
-		cmocka_unit_test(nothing_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The skin line: no tissue is ever marked, most of the air is, and unusable views mark nothing. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/dbt/breast_mask.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define SUPPORT 17
 #define THICKNESS 50
@@ -138,9 +130,8 @@ static void check_breast(double pitch, double counts, double i0, double share)
 	scan_free(scan);
 }
 
-static void the_breast(void **state)
+TEST(the_breast)
 {
-	(void)state;
 	check_breast(0.34, 20000, 20000, 0.999);
 	check_breast(0.34, 2000, 2150, 0.999); /* I0 from a high percentile: the air is above 0 */
 	check_breast(0.17, 500, 400, 0.999);   /* I0 too low: the air's line integrals are cut at 0 */
@@ -150,7 +141,7 @@ static void the_breast(void **state)
 }
 
 /* Views without a breast: the same value in all bins, or random values. */
-static void odd_views(void **state)
+TEST(odd_views)
 {
 	static const struct {
 		float lo, hi, valid;
@@ -168,7 +159,6 @@ static void odd_views(void **state)
 		{-INFINITY, 0, 1, BREAST_MASK_NO_AIR},
 	};
 	static const int sizes[][2] = {{1, 1}, {1, 9}, {7, 1}, {251, 333}, {2500, 3}};
-	(void)state;
 
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		struct scan *scan = fixture_scan(sizes[k][0], sizes[k][1], k ? 0.2 : 300, 2);
@@ -216,10 +206,9 @@ static void block_free(struct block *b)
 	free(b);
 }
 
-static void the_margin(void **state)
+TEST(the_margin)
 {
 	static const double margins[] = {0, 0.5, 1, 2.9, 3, 3.1, 39, 40, 1000};
-	(void)state;
 
 	for (size_t k = 0; k < sizeof margins / sizeof *margins; k++) {
 		struct block *b = block_new();
@@ -246,10 +235,9 @@ static void the_margin(void **state)
 }
 
 /* Small line integrals inside the breast are never air, nor is a region connected only with the chest wall's side. */
-static void dark_inside(void **state)
+TEST(dark_inside)
 {
 	struct block *b = block_new();
-	(void)state;
 
 	for (int v = 20; v < 60; v++)
 		for (int u = 0; u < 50; u++)
@@ -272,10 +260,9 @@ static void dark_inside(void **state)
 }
 
 /* The ends of rows: the shadow of a collimator without data, its penumbra, dead lines. */
-static void collimators(void **state)
+TEST(collimators)
 {
 	struct block *b = block_new();
-	(void)state;
 
 	for (int i = 0; i < 8000; i++) {
 		b->valid[i] = i % 100 >= 90 || i / 100 < 5 || i / 100 == 40 ? 0 : 1;
@@ -297,10 +284,9 @@ static void collimators(void **state)
 
 /* Air under a compression paddle, and slow shading: marked where it is near the level of most of the air; tissue is never marked.
  */
-static void paddles_and_shading(void **state)
+TEST(paddles_and_shading)
 {
 	struct block *b = block_new();
-	(void)state;
 
 	for (int i = 0; i < 8000; i++)
 		b->line[i] += i % 100 < 85 ? 0.1f : 0; /* most of the air is under the paddle */
@@ -325,10 +311,9 @@ static void paddles_and_shading(void **state)
 }
 
 /* Sizes that are not multiples of a cell or of a block of columns: the last cells have fewer bins. */
-static void odd_sizes(void **state)
+TEST(odd_sizes)
 {
 	static const int sizes[][2] = {{2816, 37}, {1025, 64}, {131, 259}};
-	(void)state;
 
 	for (int k = 0; k < 3; k++) {
 		struct scan *scan = fixture_scan(sizes[k][0], sizes[k][1], 0.085, 2);
@@ -354,12 +339,11 @@ static void odd_sizes(void **state)
 	}
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct scan *scan = fixture_scan(2, 2, 1, 2);
 	float line[4] = {0}, valid[4] = {1, 1, 1, 1};
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(breast_mask_view(scan, -1, line, valid, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "-1 mm"));
@@ -368,15 +352,4 @@ static void refusals(void **state)
 	assert_int_equal(breast_mask_view(scan, 1, line, valid, NULL, NULL), -EINVAL);
 	assert_true(valid[0] == 1);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_breast),  cmocka_unit_test(odd_views),   cmocka_unit_test(the_margin),
-		cmocka_unit_test(dark_inside), cmocka_unit_test(collimators), cmocka_unit_test(paddles_and_shading),
-		cmocka_unit_test(odd_sizes),   cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,10 @@
 /* The CUDA device compared with the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (exit
  * code 77) without a CUDA device. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 /* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; the tolerance is
  * 1e-5. */
@@ -308,9 +299,8 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 		}
 }
 
-static void operators(void **state)
+TEST(operators)
 {
-	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
 		struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
@@ -329,11 +319,10 @@ static void operators(void **state)
 	}
 }
 
-static void adjoint_gap(void **state)
+TEST(adjoint_gap)
 {
 	struct device *dev = cuda_device();
 
-	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
 		struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
@@ -353,12 +342,11 @@ static void adjoint_gap(void **state)
 	device_close(dev);
 }
 
-static void repeatable(void **state)
+TEST(repeatable)
 {
 	const struct setup *s = &setups[0];
 	struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
-	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
 		float *first = NULL;
 		struct side cuda;
@@ -384,12 +372,11 @@ static void repeatable(void **state)
 }
 
 /* The value of an invalid bin has no effect, not even as a scale. */
-static void masked_bins_do_not_count(void **state)
+TEST(masked_bins_do_not_count)
 {
 	const struct setup *s = &setups[0];
 	struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
-	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 		for (int deterministic = 0; deterministic < 2; deterministic++) {
 			struct side cuda;
@@ -451,7 +438,7 @@ static size_t streaming_limit(struct device *dev, const struct scan *scan, struc
 }
 
 /* A'd is kept if there is memory for it in the plan; the image is the same. */
-static void kept_den(void **state)
+TEST(kept_den)
 {
 	struct dbt_protocol p = {.algorithm = ALGORITHM_MLEM,
 				 .iterations = 3,
@@ -464,7 +451,6 @@ static void kept_den(void **state)
 	size_t n = 0, m = 0;
 	float *a, *b;
 
-	(void)state;
 	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &kept, NULL), 0);
 	assert_true(kept.keep_den);
 	a = reconstruct(dev, scan, &p, &n);
@@ -548,15 +534,14 @@ static void reconstruct_on_both(double ratio)
 	scan_free(scan);
 }
 
-static void whole_reconstruction(void **state)
+TEST(whole_reconstruction)
 {
-	(void)state;
 	reconstruct_on_both(0);
 	reconstruct_on_both(0.085);
 }
 
 /* Copy slabs through three buffers (upload, change, download) with all queues in use: the result equals that of single steps. */
-static void queues(void **state)
+TEST(queues)
 {
 	enum { SLABS = 17, N = 250007 };
 	struct device *dev = cuda_device();
@@ -564,7 +549,6 @@ static void queues(void **state)
 	struct buf slab[3];
 	float *host = NULL, *expected = fixture_floats((size_t)SLABS * N, 3, -1, 1);
 
-	(void)state;
 	assert_int_equal(v->host_alloc(dev, (size_t)SLABS * N * sizeof(float), (void **)&host, NULL), 0);
 	memcpy(host, expected, (size_t)SLABS * N * sizeof(float));
 	for (int i = 0; i < 3; i++)
@@ -595,7 +579,7 @@ static void queues(void **state)
 	device_close(dev);
 }
 
-static void vectors(void **state)
+TEST(vectors)
 {
 	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
 	size_t n = 100003;
@@ -605,7 +589,6 @@ static void vectors(void **state)
 	uint64_t *bins[2] = {calloc(65536, sizeof(uint64_t)), calloc(65536, sizeof(uint64_t))}, differ = 0;
 	struct tally tally[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const struct device_ops *ops = devs[i]->ops;
 		struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], y, n),
@@ -646,14 +629,13 @@ static void vectors(void **state)
 }
 
 /* Both devices store the same bits, with every order of rows and columns. */
-static void stored_values(void **state)
+TEST(stored_values)
 {
 	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
 	size_t columns = 333, rows = 299, n = columns * rows, packed = (n + 1) / 2;
 	float *x = fixture_floats(n, 3, -0.02f, 0.09f),
 	      *found[2] = {calloc(packed, sizeof(float)), calloc(packed, sizeof(float))};
 
-	(void)state;
 	assert_true(found[0] && found[1]);
 	x[7] = NAN;
 	x[8] = INFINITY;
@@ -677,17 +659,4 @@ static void stored_values(void **state)
 	free(x);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors),     cmocka_unit_test(stored_values),	       cmocka_unit_test(operators),
-		cmocka_unit_test(adjoint_gap), cmocka_unit_test(repeatable),	       cmocka_unit_test(masked_bins_do_not_count),
-		cmocka_unit_test(queues),      cmocka_unit_test(whole_reconstruction), cmocka_unit_test(kept_den),
-	};
-
-	if (device_cuda_count() == 0) {
-		print_message("skipped: no CUDA device\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline from line integrals to a volume: plans and their errors, a uniform slab, missing data, cancel. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/dbt/slab_fixture.h"
+#include "tests/test.h"
 
 static const struct dbt_protocol osem = {
 	.algorithm = ALGORITHM_OSEM, .iterations = 1, .voxel = 0.34, .slice_spacing = 1, .projector = PROJECTION_SLICES};
 
-static void plan_of_the_inspiration(void **state)
+TEST(plan_of_the_inspiration)
 {
 	struct scan *scan = fixture_scan(2816, 3584, 0.085, 25);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct dbt_protocol p = osem;
 	struct dbt_plan plan;
 
-	(void)state;
 	assert_int_equal(dbt_plan(&p, scan, 17, 59.2, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 4);
 	assert_int_equal(plan.n_u, 704);
@@ -69,11 +60,10 @@ static void refuse(const struct dbt_protocol *p, double support, double thicknes
 	device_close(dev);
 }
 
-static void plan_refusals(void **state)
+TEST(plan_refusals)
 {
 	struct dbt_protocol p = osem;
 
-	(void)state;
 	refuse(&p, 17, 0, EINVAL, "thickness=0");
 	refuse(&p, 17, NAN, EINVAL, "thickness=nan");
 	refuse(&p, 17, 301, EINVAL, "thickness=301");
@@ -131,14 +121,13 @@ static void plan_refusals(void **state)
 }
 
 /* A plan fits into exactly the bytes that it states; with one byte less it streams. */
-static void plan_limit_is_sharp(void **state)
+TEST(plan_limit_is_sharp)
 {
 	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct dbt_protocol p = osem;
 	struct dbt_plan plan, again;
 
-	(void)state;
 	p.tile[0] = 16;
 	p.tile[1] = 16;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &plan, NULL), 0);
@@ -163,7 +152,7 @@ static void plan_limit_is_sharp(void **state)
 
 /* With true lengths the slab has its attenuation and is uniform over depth. Data and model agree exactly, so the remaining error
  * is caused by truncation at the sides: less than the tolerance of 1 %. */
-static void uniform_slab(void **state)
+TEST(uniform_slab)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -175,7 +164,6 @@ static void uniform_slab(void **state)
 		{ALGORITHM_MLEM, PROJECTION_EXACT, 2, FIXTURE_CPU},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
 		struct dbt_protocol p = osem;
 		struct slab s;
@@ -207,13 +195,12 @@ static void uniform_slab(void **state)
 
 /* The same slab surrounded by air, with a start that is not 0 in the air: the middle is still uniform over depth, because the
  * shadows of the ends do not reach it (50 mm * tan 25 degrees = 23 mm; the ends are 80 mm away). */
-static void slab_in_air(void **state)
+TEST(slab_in_air)
 {
 	struct dbt_protocol p = osem;
 	double lo = INFINITY, hi = 0;
 	struct slab s;
 
-	(void)state;
 	p.voxel = 2;
 	s = slab_open(&p, FIXTURE_CPU);
 	slab_ends(&s);
@@ -232,13 +219,12 @@ static void slab_in_air(void **state)
 
 /* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0,
  * and flat elsewhere. */
-static void missing_data(void **state)
+TEST(missing_data)
 {
 	struct dbt_protocol p = osem;
 	struct slab s;
 	size_t per_view, n;
 
-	(void)state;
 	p.voxel = 2;
 	s = slab_open(&p, FIXTURE_POISON);
 	per_view = scan_view_size(s.scan);
@@ -271,13 +257,12 @@ static void missing_data(void **state)
 }
 
 /* The image does not depend on tiles, threads, or `deterministic`. */
-static void tiles_change_nothing(void **state)
+TEST(tiles_change_nothing)
 {
 	static const int tiles[][2] = {{88, 56}, {7, 9}, {16, 16}, {1000, 5}};
 	struct dbt_protocol p = osem;
 	struct slab whole;
 
-	(void)state;
 	p.voxel = 2;
 	whole = slab_open(&p, FIXTURE_CPU);
 	slab_run(&whole, &p);
@@ -296,13 +281,12 @@ static void tiles_change_nothing(void **state)
 	slab_close(&whole);
 }
 
-static void all_zero_and_bad_data(void **state)
+TEST(all_zero_and_bad_data)
 {
 	struct dbt_protocol p = osem;
 	struct err err = {0};
 	struct slab s;
 
-	(void)state;
 	p.voxel = 2;
 	s = slab_open(&p, FIXTURE_POISON);
 	memset(s.line, 0, scan_view_size(s.scan) * 25 * sizeof(float));
@@ -322,12 +306,11 @@ static bool stop(void *ctx)
 	return --*(int *)ctx < 0;
 }
 
-static void cancel(void **state)
+TEST(cancel)
 {
 	struct dbt_protocol p = osem;
 	struct err err = {0};
 
-	(void)state;
 	p.voxel = 2;
 	for (int after = 0; after < 60; after += 20) {
 		int left = after;
@@ -339,21 +322,4 @@ static void cancel(void **state)
 					       : 0); /* the monitor is called before each of 25 uploads and 25 updates */
 		slab_close(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plan_of_the_inspiration),
-		cmocka_unit_test(plan_refusals),
-		cmocka_unit_test(plan_limit_is_sharp),
-		cmocka_unit_test(uniform_slab),
-		cmocka_unit_test(slab_in_air),
-		cmocka_unit_test(missing_data),
-		cmocka_unit_test(tiles_change_nothing),
-		cmocka_unit_test(all_zero_and_bad_data),
-		cmocka_unit_test(cancel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,11 @@
 /* Filtered backprojection: the filter compared with a convolution in double, and details of known contrast after filter and
  * average. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/fbp_filter.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define PI 3.14159265358979323846
 
@@ -125,9 +116,8 @@ static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double c
 	scan_free(scan);
 }
 
-static void the_convolution(void **state)
+TEST(the_convolution)
 {
-	(void)state;
 	compare(3, 101, 0, DBT_FILTER_RAMP, 1, true);
 	compare(17, 64, 3, DBT_FILTER_RAMP, 1, true);
 	compare(18, 97, 6, DBT_FILTER_HANN, 1, true);
@@ -139,10 +129,9 @@ static void the_convolution(void **state)
 
 /* Data that are the inverse of the weight become a constant when weighted, and the filter turns constants into 0, also over gaps
  * and air. */
-static void a_constant_becomes_zero(void **state)
+TEST(a_constant_becomes_zero)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {3, 1}, {1, 7}, {33, 50}};
-	(void)state;
 
 	for (int i = 0; i < 10; i++) {
 		struct scan *scan = fixture_scan(sizes[i / 2][0], sizes[i / 2][1], 0.5, 5);
@@ -175,14 +164,13 @@ static void a_constant_becomes_zero(void **state)
 
 /* A row with air at both ends: the mean of its filtered values is 0 if values beyond the detector are included. Those beyond m
  * bins on one side of a single bin are a fraction 1 / (2 pi^2 m) of half the kernel's sum of absolute values. */
-static void the_mean_is_lost(void **state)
+TEST(the_mean_is_lost)
 {
 	struct scan *scan = fixture_scan(1, 4001, 0.1, 3);
 	size_t n = scan_view_size(scan);
 	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
 	double sum = 0, positive = 0;
 
-	(void)state;
 	assert_non_null(line);
 	for (int v = 1950; v < 2050; v++)
 		line[v] = 1;
@@ -201,14 +189,13 @@ static void the_mean_is_lost(void **state)
 	scan_free(scan);
 }
 
-static void it_is_linear(void **state)
+TEST(it_is_linear)
 {
 	struct scan *scan = fixture_scan(19, 77, 0.34, 9);
 	size_t n = scan_view_size(scan);
 	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = malloc(n * sizeof(*sum));
 	float *valid = fixture_floats(n, 1, 1, 1), *q_a, *q_b, *q_sum;
 
-	(void)state;
 	assert_non_null(sum);
 	for (size_t i = 0; i < n; i++) {
 		valid[i] = i % 11 == 4 ? 0 : i % 3 ? 1 : -1;
@@ -231,13 +218,12 @@ static void it_is_linear(void **state)
 }
 
 /* Gaps are interpolated: removing bins from the middle of a linear weighted row does not change its filtered values. */
-static void gaps_are_bridged(void **state)
+TEST(gaps_are_bridged)
 {
 	struct scan *scan = fixture_scan(4, 120, 0.5, 3);
 	size_t n = scan_view_size(scan);
 	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
 
-	(void)state;
 	assert_non_null(line);
 	for (int v = 0; v < 120; v++)
 		for (int u = 0; u < 4; u++)
@@ -342,9 +328,8 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 	scan_free(scan);
 }
 
-static void contrast_in_the_plane(void **state)
+TEST(contrast_in_the_plane)
 {
-	(void)state;
 	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 20, 8, 8, 0);
 	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 70, 8, 8, 0);
 	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 20, 5, 45, 6, 18, 0);
@@ -370,11 +355,10 @@ static void refuse(const struct scan *scan, int view, enum dbt_filter filter, do
 	assert_true(line[0] == 1);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct scan *scan = fixture_scan(4, 4, 1, 3);
 	struct scan_view *views = (struct scan_view *)(uintptr_t)scan->views;
-	(void)state;
 
 	refuse(scan, 3, DBT_FILTER_RAMP, 1, "view 3 of 3");
 	refuse(scan, -1, DBT_FILTER_RAMP, 1, "view -1");
@@ -387,16 +371,4 @@ static void refusals(void **state)
 	views[2].src[2] = 0;
 	refuse(scan, 0, DBT_FILTER_RAMP, 1, "view 2 is 0 mm");
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_convolution),  cmocka_unit_test(a_constant_becomes_zero),
-		cmocka_unit_test(the_mean_is_lost), cmocka_unit_test(it_is_linear),
-		cmocka_unit_test(gaps_are_bridged), cmocka_unit_test(contrast_in_the_plane),
-		cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bins at the sides of a view's field: tissue that continues beyond the field leaves no steps in the image, with every algorithm
  * and in every plan; objects that end inside it are reconstructed as without the weights. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/iterate.h"
 #include "recon/dbt/field_edges.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/recon/dbt/slab_fixture.h"
+#include "tests/test.h"
 
 #define WIDTH 20.0
 
@@ -65,7 +57,7 @@ static struct steps slab_steps(struct dbt_protocol p, double ratio, double taper
 }
 
 /* A uniform slab that continues beyond the detector. */
-static void no_steps(void **state)
+TEST(no_steps)
 {
 	static const struct {
 		const char *name;
@@ -75,7 +67,6 @@ static void no_steps(void **state)
 		    {"ostr", ALGORITHM_OSTR, 1, 0}, {"ostr, 5 subsets", ALGORITHM_OSTR, 1, 5}, {"mltr", ALGORITHM_MLTR, 8, 0},
 		    {"sart", ALGORITHM_SART, 1, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		for (int turns = 0; turns < 2; turns++) {
 			struct dbt_protocol p = {.algorithm = runs[i].algorithm,
@@ -131,7 +122,7 @@ static double chest_wall_error(struct dbt_protocol p, double ratio, double taper
 }
 
 /* A uniform slab that continues beyond the chest-wall side, behind which the source is. */
-static void chest_wall(void **state)
+TEST(chest_wall)
 {
 	static const struct {
 		const char *name;
@@ -142,7 +133,6 @@ static void chest_wall(void **state)
 		    {"ostr", ALGORITHM_OSTR, 1},
 		    {"sart", ALGORITHM_SART, 1}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		for (int turns = 0; turns < 2; turns++) {
 			struct dbt_protocol p = {.algorithm = runs[i].algorithm,
@@ -175,11 +165,10 @@ static void make_bar(struct test_case *c, double half)
 }
 
 /* An object that ends inside the fields of all views, except at the chest wall. */
-static void nothing_changes(void **state)
+TEST(nothing_changes)
 {
 	struct test_case c = case_open();
 
-	(void)state;
 	make_bar(&c, 12);
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++) {
 		struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -199,11 +188,10 @@ static void nothing_changes(void **state)
 }
 
 /* Slabs, groups of views and tiles give the image that a volume on the device gives. */
-static void every_plan(void **state)
+TEST(every_plan)
 {
 	struct test_case c = case_open();
 
-	(void)state;
 	make_bar(&c, 60);
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++)
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
@@ -237,7 +225,7 @@ static void every_plan(void **state)
 }
 
 /* A volume that explains the data stays as it is, whatever the weights are. */
-static void solution_stays(void **state)
+TEST(solution_stays)
 {
 	static const struct rule rules[] = {{RULE_EM, 1e-6f, 1e-6f, 1, false, true},
 					    {RULE_TRANSMISSION, 1e-6f, 1e-12f, 1, false, true},
@@ -255,7 +243,6 @@ static void solution_stays(void **state)
 	struct iterate_subset all = {.op = op, .y = y, .row = row};
 	struct iterate_work work;
 
-	(void)state;
 	assert_int_equal(iterate_work_alloc(dev, voxels, bins, true, false, &work, NULL), 0);
 	assert_int_equal(dev->ops->fill(&x, 1, NULL) | op->apply(op, &x, &row, NULL), 0);
 	assert_int_equal(dev->ops->upload(&x, truth, NULL) | op->apply(op, &x, &y, NULL), 0);
@@ -318,11 +305,10 @@ static void edge_close(struct edge_view *e)
 	free(e);
 }
 
-static void sides(void **state)
+TEST(sides)
 {
 	struct edge_view *e = edge_view(20, 2, 118);
 
-	(void)state;
 	assert_false(weigh(e, 12)); /* air on all sides except the chest wall */
 	assert_true(e->valid[60 * N_U] == 1 && e->line[60 * N_U] == 2.5f);
 	e->valid[3] = 1;
@@ -355,14 +341,4 @@ static void sides(void **state)
 	assert_true(weigh(e, 12));
 	assert_true(e->valid[0] == 0 && e->valid[6 * N_U] > 0 && e->valid[6 * N_U] < 0.01 && e->valid[16 * N_U] == 1);
 	edge_close(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_steps),	  cmocka_unit_test(nothing_changes), cmocka_unit_test(every_plan),
-		cmocka_unit_test(solution_stays), cmocka_unit_test(sides),	     cmocka_unit_test(chest_wall),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

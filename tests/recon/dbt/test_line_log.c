@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logarithms of many numbers: the same floats as from the C library, whatever the numbers are and however many. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/line_log.h"
 #include "recon/phantom/poisson.h"
+#include "tests/test.h"
 
 #define N 4096
 
@@ -35,11 +28,10 @@ static void compare(int n, const double *x)
 	assert_true(have[n] == -1);
 }
 
-static void test_ratios(void **state)
+TEST(test_ratios)
 {
 	static double x[N];
 
-	(void)state;
 	for (int i = -52; i < 60; i++) { /* near 1, where the result is small, to numbers that are left to the C library */
 		for (int k = 0; k < N; k++)
 			x[k] = 1 + ldexp(1 + random_of((uint64_t)i + 100, k), i);
@@ -51,11 +43,10 @@ static void test_ratios(void **state)
 }
 
 /* Numbers whose logarithm is next to the middle between two floats. */
-static void test_middle(void **state)
+TEST(test_middle)
 {
 	static double x[N];
 
-	(void)state;
 	for (int k = 0; k < N; k++) {
 		float y = (float)(9 * random_of(7, k));
 		double middle = ((double)y + (double)nextafterf(y, 10)) / 2;
@@ -70,34 +61,20 @@ static void test_middle(void **state)
 	}
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	const double x[] = {1, INFINITY, NAN, 2, 1e15, 1e300, 1 + 0x1p-52, M_SQRT2, 2 * M_SQRT2};
 
-	(void)state;
 	for (int n = 0; n <= 9; n++)
 		compare(n, x);
 }
 
-static void test_any_number(void **state)
+TEST(test_any_number)
 {
 	static double x[200];
 
-	(void)state;
 	for (int k = 0; k < 200; k++)
 		x[k] = 1 + 3 * random_of(3, k);
 	for (int n = 0; n <= 200; n++)
 		compare(n, x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ratios),
-		cmocka_unit_test(test_middle),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_any_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

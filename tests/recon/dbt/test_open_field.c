@@ -2,16 +2,10 @@
 /* The open field: its factor against the definition, for detectors that stand still and turn; line integrals of a slab and of air
  * through it, by each method of summing. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/dbt/prep.h"
+#include "tests/test.h"
 
 #define N_U 24
 #define N_V 30
@@ -54,9 +48,8 @@ static double fluence(const double source[3], const double bin[3], double turn)
 	return along / sqrt(r2) / r2;
 }
 
-static void test_distance(void **state)
+TEST(test_distance)
 {
-	(void)state;
 	for (int way = 0; way < 2; way++) {
 		double ratio = way ? 0.285 : 0, row[N_U];
 		struct scan *scan = make(ratio);
@@ -84,26 +77,24 @@ static void test_distance(void **state)
 }
 
 /* The range that the facts of a Siemens system give: 0.73 to 1.24 across y at 25 degrees. */
-static void test_range(void **state)
+TEST(test_range)
 {
 	struct scan *scan = make(0);
 	struct open_field f = open_field_of_distance(scan, &scan->views[0], rest);
 	double ends[2];
 
-	(void)state;
 	open_field_row(&f, 0, 1, 0, 1, &ends[0]);
 	open_field_row(&f, 0, 1, N_V - 1, 1, &ends[1]);
 	assert_true(fabs(ends[0] - 1.24) < 0.03 && fabs(ends[1] - 0.73) < 0.03);
 	scan_free(scan);
 }
 
-static void test_slope(void **state)
+TEST(test_slope)
 {
 	struct open_field f = {0};
 	struct scan *scan = make(0);
 	double at[3];
 
-	(void)state;
 	assert_true(open_field_is_uniform(&f));
 	open_field_row(&f, 3, 2, 5, 3, at);
 	assert_true(at[0] == 1 && at[2] == 1);
@@ -118,7 +109,7 @@ static void test_slope(void **state)
 
 /* A slab of one line integral and air, with counts that follow the open field: the line integrals are right, bin by bin and
  * merged, with a flat field, and where air is over range. Without the field they are wrong by up to ln(1 / 0.73). */
-static void test_prep(void **state)
+TEST(test_prep)
 {
 	struct scan *scan = make(0);
 	struct prep p = {.n_u = N_U, .n_v = N_V, .bin = 1, .max_value = 65535, .i0 = 20000, .floor = 1e-4};
@@ -127,7 +118,6 @@ static void test_prep(void **state)
 	double row[N_U], worst = 0;
 	struct err err = {0};
 
-	(void)state;
 	p.open = open_field_of_distance(scan, &scan->views[0], rest);
 	open_field_set_slope(scan, (const double[]){-4e-4, 2e-4}, &p.open);
 	for (int v = 0; v < N_V; v++) {
@@ -162,16 +152,4 @@ static void test_prep(void **state)
 	p.open.slope[0] = 1;
 	assert_int_equal(prep_view(&p, raw, line, valid, NULL, &err), -EINVAL);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_range),
-		cmocka_unit_test(test_slope),
-		cmocka_unit_test(test_prep),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

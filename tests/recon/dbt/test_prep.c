@@ -2,19 +2,11 @@
 /* Stored values to line integrals: worked examples of every branch, the two ways of summing compared with each other, hostile
  * input. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/prep.h"
 #include "recon/phantom/poisson.h"
+#include "tests/test.h"
 
 /* float32 of a logarithm below 8: half an ulp is 2.4e-7; the error of the double arithmetic is negligible. */
 #define TOL 5e-7
@@ -35,13 +27,12 @@ static void near(double have, double want)
 		fail_msg("%.9g, not %.9g", have, want);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	const uint16_t raw[8] = {1000, 500, 100, 10, 1, 999, 368, 2000};
 	float line[8], valid[8];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(prep_view(&plain, raw, line, valid, &stats, &err), 0);
 	for (int i = 0; i < 7; i++)
@@ -60,7 +51,7 @@ static void test_values(void **state)
 	assert_int_equal(stats.floored, 2);
 }
 
-static void test_polarity(void **state)
+TEST(test_polarity)
 {
 	const uint16_t raw[8] = {4095 - 1000, 4095 - 500, 4095 - 100, 4095 - 10, 4095, 4095 - 999, 4095 - 368, 4095 - 250};
 	const double counts[8] = {1000, 500, 100, 10, 0.1, 999, 368, 250};
@@ -68,7 +59,6 @@ static void test_polarity(void **state)
 	float line[8], valid[8];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	p.inverted = true;
 	p.max_value = 4095;
@@ -82,14 +72,13 @@ static void test_polarity(void **state)
 	near(line[1], log(1000.0 / 480));
 }
 
-static void test_masks(void **state)
+TEST(test_masks)
 {
 	const uint16_t raw[8] = {0, 500, 3, 4, 60000, 59999, 65535, 5};
 	struct prep p = plain;
 	float line[8], valid[8];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	p.i0 = 70000;
 	p.has_padding = true;
@@ -113,14 +102,13 @@ static void test_masks(void **state)
  *   -----------------
  *     0   0 |  200 65535 | 7     nothing valid                           200, the rest padded or over range
  *     0   0 |    0 65535 | 7 */
-static void test_binning(void **state)
+TEST(test_binning)
 {
 	const uint16_t raw[20] = {100, 300, 1000, 0, 7, 500, 700, 600, 0, 7, 0, 0, 200, 65535, 7, 0, 0, 0, 65535, 7};
 	struct prep p = plain;
 	float line[4], valid[4];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	p.n_u = 5;
 	p.n_v = 4;
@@ -137,14 +125,13 @@ static void test_binning(void **state)
 	assert_int_equal(stats.saturated, 2);
 }
 
-static void test_log_data(void **state)
+TEST(test_log_data)
 {
 	const uint16_t raw[8] = {4000, 3000, 2000, 1000, 3500, 2500, 4050, 0};
 	struct prep p = plain;
 	float line[8], valid[8];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	p.is_log = true;
 	p.log_zero = 4000;
@@ -164,7 +151,7 @@ static void test_log_data(void **state)
 	near(line[0], -log((exp(0) + exp(-1) + exp(-0.5) + exp(-1.5)) / 4));
 }
 
-static void test_flatfield(void **state)
+TEST(test_flatfield)
 {
 	const uint16_t raw[8] = {1000, 500, 500, 500, 1000, 500, 500, 500};
 	const float flat[8] = {2, 1, 0, NAN, 2, 1, -1, 0.5f};
@@ -172,7 +159,6 @@ static void test_flatfield(void **state)
 	float line[8], valid[8];
 	struct prep_stats stats;
 	struct err err = {0};
-	(void)state;
 
 	p.flatfield = flat;
 	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
@@ -191,7 +177,7 @@ static void test_flatfield(void **state)
 
 /* A flat field of 1 uses a different method from plain values and from the table, with the same result; sizes that are not
  * multiples of a block. */
-static void test_both_ways(void **state)
+TEST(test_both_ways)
 {
 	static const int bins[] = {1, 2, 3, 4, 7, 64};
 	enum { U = 2819, V = 131 };
@@ -199,7 +185,6 @@ static void test_both_ways(void **state)
 	float *flat = malloc((size_t)U * V * sizeof *flat), *out = malloc((size_t)U * V * 4 * sizeof *out);
 	struct prep p = plain;
 	struct err err = {0};
-	(void)state;
 
 	assert_true(raw && flat && out);
 	for (size_t i = 0; i < (size_t)U * V; i++) {
@@ -242,13 +227,12 @@ static void test_both_ways(void **state)
 	free(out);
 }
 
-static void test_percentile(void **state)
+TEST(test_percentile)
 {
 	uint16_t raw[200];
 	struct prep p = {.n_u = 20, .n_v = 10};
 	double value = -1;
 	struct err err = {0};
-	(void)state;
 
 	for (int i = 0; i < 100; i++) { /* 1..100 in some order, and 100 invalid values */
 		raw[2 * i] = (uint16_t)(1 + (i * 37) % 100);
@@ -338,14 +322,13 @@ static uint16_t outline_value(int kind, int width, int i)
 	}
 }
 
-static void test_outline(void **state)
+TEST(test_outline)
 {
 	static const int padding[][2] = {{0, 0}, {77, 77}, {0, 10050}, {10050, 10060}, {60000, 65535}, {20004, 20004}};
 	static const double percents[] = {1e-9, 0.1, 5, 33.3, 50, 95, 99.9, 100};
 	enum { U = 301, V = 211 };
 	static uint16_t raw[U * V];
 	struct prep p = {.n_u = U, .n_v = V, .max_value = 65535};
-	(void)state;
 
 	for (int kind = 0; kind < 7; kind++) {
 		for (int i = 0; i < U * V; i++)
@@ -368,13 +351,12 @@ static void test_outline(void **state)
 }
 
 /* Where the sample misleads and most limits are in the padding, the histogram decides, after few passes over the image. */
-static void test_outline_misled(void **state)
+TEST(test_outline_misled)
 {
 	enum { U = 1408, V = 1792 };
 	static uint16_t raw[U * V];
 	struct prep p = {.n_u = U, .n_v = V, .max_value = 65535, .has_padding = true, .padding_lo = 7290, .padding_hi = 65535};
 	clock_t began;
-	(void)state;
 
 	for (int i = 0; i < U * V; i++)
 		raw[i] = (uint16_t)(i / U % 32 == 0 ? 5 : 7287 + i % 3);
@@ -384,12 +366,11 @@ static void test_outline_misled(void **state)
 }
 
 /* With saturation, or where the last code occurs, the outline is the histogram. */
-static void test_outline_complete(void **state)
+TEST(test_outline_complete)
 {
 	static uint32_t hist[PREP_VALUES], outline[PREP_VALUES];
 	uint16_t raw[100];
 	struct err err = {0};
-	(void)state;
 
 	for (int i = 0; i < 100; i++)
 		raw[i] = (uint16_t)(10 * i);
@@ -409,7 +390,7 @@ static void test_outline_complete(void **state)
 }
 
 /* A code over range is air: y = 0 alone, I0 in a merged bin, the bin's own I0 with a flat field; it is no level. */
-static void test_over_range(void **state)
+TEST(test_over_range)
 {
 	const uint16_t raw[8] = {16383, 500, 100, 10, 1000, 1000, 16383, 16383};
 	const float flat[8] = {2, 1, 1, 1, 1, 1, 1, 1};
@@ -418,7 +399,6 @@ static void test_over_range(void **state)
 	struct prep_stats stats;
 	struct err err = {0};
 	double value = 0;
-	(void)state;
 
 	p.has_over_code = true;
 	p.over_code = 16383;
@@ -441,45 +421,43 @@ static void test_over_range(void **state)
 	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), -EINVAL);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	uint16_t raw[8] = {0};
 	float line[8], valid[8];
 	struct err err = {0};
-	(void)state;
-#define REFUSED(field, v)                                                                                                        \
+#define REFUSE_PREP(field, v)                                                                                                        \
 	do {                                                                                                                     \
 		struct prep bad = plain;                                                                                         \
 		bad.field = (v);                                                                                                 \
 		assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL);                                        \
 	} while (0)
 
-	REFUSED(n_u, 0);
-	REFUSED(n_v, -1);
-	REFUSED(bin, 0);
-	REFUSED(bin, 3); /* more than the 2 rows */
-	REFUSED(i0, 0);
-	REFUSED(i0, NAN);
-	REFUSED(i0, INFINITY);
-	REFUSED(floor, 0);
-	REFUSED(floor, 1);
-	REFUSED(floor, NAN);
-	REFUSED(offset, NAN);
-	REFUSED(saturation, NAN);
+	REFUSE_PREP(n_u, 0);
+	REFUSE_PREP(n_v, -1);
+	REFUSE_PREP(bin, 0);
+	REFUSE_PREP(bin, 3); /* more than the 2 rows */
+	REFUSE_PREP(i0, 0);
+	REFUSE_PREP(i0, NAN);
+	REFUSE_PREP(i0, INFINITY);
+	REFUSE_PREP(floor, 0);
+	REFUSE_PREP(floor, 1);
+	REFUSE_PREP(floor, NAN);
+	REFUSE_PREP(offset, NAN);
+	REFUSE_PREP(saturation, NAN);
 	struct prep bad = plain;
 	bad.is_log = true;
 	assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL); /* log_scale 0 */
 }
 
 /* Merged bins that a shadow covers, also in part, have no data. */
-static void test_shadow(void **state)
+TEST(test_shadow)
 {
 	enum { NU = 12, NV = 16 };
 	uint16_t raw[NU * NV];
 	float line[NU * NV], valid[NU * NV];
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < NU * NV; i++)
 		raw[i] = 500;
 	for (int bin = 1; bin <= 2; bin++) {
@@ -495,17 +473,4 @@ static void test_shadow(void **state)
 				assert_true(fabs((double)line[v * (NU / bin) + u] - (shown ? log(2) : 0)) < 1e-6);
 			}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	   cmocka_unit_test(test_polarity),	  cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_binning),	   cmocka_unit_test(test_log_data),	  cmocka_unit_test(test_flatfield),
-		cmocka_unit_test(test_shadow),	   cmocka_unit_test(test_both_ways),	  cmocka_unit_test(test_percentile),
-		cmocka_unit_test(test_outline),	   cmocka_unit_test(test_outline_misled), cmocka_unit_test(test_outline_complete),
-		cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests_name("prep", tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Penalties on differences between neighbours in the updates of tomosynthesis (kernels/prior.h): the penalised objective never
  * rises, no weight oscillates, a large one makes the image flat, air stays 0, tiles and a turning detector do not matter. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/iterate.h"
 #include "tests/recon/dbt/case_fixture.h"
+#include "tests/test.h"
 
 static const struct grid grid = {{22, 31, 10}, {2, 2, 2}, {0, -31, CASE_SUPPORT}};
 
@@ -101,7 +93,7 @@ static void descend(const struct test_case *c, enum rule_kind kind, const struct
 	device_close(dev);
 }
 
-static void objective_never_rises(void **state)
+TEST(objective_never_rises)
 {
 	static const struct prior priors[] = {{.gamma = 2, .epsilon = 5e-5f, .across = 1},
 					      {.gamma = 0, .epsilon = 5e-5f, .across = 0.5f},
@@ -109,7 +101,6 @@ static void objective_never_rises(void **state)
 	static const float betas[] = {3, 300}, starts[] = {0.03f, 0.4f};
 	struct test_case c = case_open();
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		for (size_t b = 0; b < 2; b++)
 			for (size_t k = 0; k < 2; k++) {
@@ -134,12 +125,11 @@ static double roughness(const float *x, const struct grid *g)
 }
 
 /* A larger weight makes the image smoother, up to flat; air stays 0; tiles do not change a bit. */
-static void weights(void **state)
+TEST(weights)
 {
 	struct test_case c = case_open();
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 
-	(void)state;
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++) {
 		struct dbt_protocol p = case_with(&case_algorithms[k], PROJECTION_SLICES);
 		static const double ways[] = {0, 0.03, 0.3, 1e6};
@@ -179,7 +169,7 @@ static void weights(void **state)
 }
 
 /* With a detector that turns, the image of a streamed session is that of a resident one. */
-static void turning_detector(void **state)
+TEST(turning_detector)
 {
 	struct test_case c = case_open();
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -187,7 +177,6 @@ static void turning_detector(void **state)
 	struct dbt_plan plan;
 	float *x, *y;
 
-	(void)state;
 	scan_free(c.scan);
 	c.scan = fixture_turning_scan(44, 62, 1, CASE_VIEWS, 0.085);
 	plan = case_plan(&c, &p, dev);
@@ -203,7 +192,7 @@ static void turning_detector(void **state)
 	case_close(&c);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	static const struct {
 		double weight, gamma, across;
@@ -220,7 +209,6 @@ static void refused(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct dbt_plan plan;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct dbt_protocol p = case_protocol;
 		struct err err = {0};
@@ -235,16 +223,4 @@ static void refused(void **state)
 	}
 	device_close(dev);
 	case_close(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objective_never_rises),
-		cmocka_unit_test(weights),
-		cmocka_unit_test(turning_detector),
-		cmocka_unit_test(refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

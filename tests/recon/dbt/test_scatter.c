@@ -2,22 +2,13 @@
 /* The scatter correction against a Monte Carlo that shares no formula with it: slabs and breasts of 20 to 80 mm at the angles of
  * a tomosynthesis, with other tissue and another gap than those that its kernels were fitted to. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/clock.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/scatter.h"
 #include "recon/phantom/scatter_mc.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define N_U 80
 #define N_V 120
@@ -144,7 +135,7 @@ static void check_object(const struct object *o)
 	scan_free(scan);
 }
 
-static void test_monte_carlo(void **state)
+TEST(test_monte_carlo)
 {
 	static const struct object objects[] = {
 		{SHAPE_BREAST, 20, 17, 0.055, 0},   {SHAPE_BREAST, 20, 17, 0.055, 25},	{SHAPE_BREAST, 40, 17, 0.055, -12},
@@ -154,7 +145,6 @@ static void test_monte_carlo(void **state)
 		{SHAPE_BOX, 60, 17, 0.05, 0},	    {SHAPE_BOX, 80, 17, 0.05, -25},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
 		check_object(&objects[i]);
 }
@@ -228,7 +218,7 @@ static void check_local(const struct object *o)
 	scan_free(scan);
 }
 
-static void test_local(void **state)
+TEST(test_local)
 {
 	static const struct object objects[] = {
 		{0, 20, 17, 0, 25},
@@ -240,17 +230,15 @@ static void test_local(void **state)
 		{SHAPE_BOX, 80, 17, 0.05, 25},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
 		check_local(&objects[i]);
 }
 
 /* The table's ratio and the sum of a pencil beam's scatter agree. */
-static void test_ratio(void **state)
+TEST(test_ratio)
 {
 	static const double thickness[] = {20, 50, 80};
 
-	(void)state;
 	for (int k = 0; k < 3; k++) {
 		struct shape slab = {.kind = SHAPE_BOX,
 				     .role = ROLE_BODY,
@@ -296,7 +284,7 @@ static void fill_slab(float *line, float *valid)
 }
 
 /* A small disc has the contrast that it has without scatter; without the correction it has P / (P + S) of it. */
-static void test_contrast(void **state)
+TEST(test_contrast)
 {
 	static float line[N], valid[N], flat[N];
 	struct scatter s = {.thickness = 60, .gap = 17, .scale = 1};
@@ -305,7 +293,6 @@ static void test_contrast(void **state)
 	const float ratio = 0.7f, contrast = 0.2f;
 	double before, after;
 
-	(void)state;
 	fill_slab(line, valid);
 	for (size_t i = 0; i < N; i++)
 		flat[i] = line[i] = line[i] > 0 ? line[i] - logf(1 + ratio) : 0;
@@ -320,14 +307,13 @@ static void test_contrast(void **state)
 }
 
 /* Nothing to correct: air, bins without a datum, a scale of 0. A result does not depend on how the view was merged from bins. */
-static void test_unchanged(void **state)
+TEST(test_unchanged)
 {
 	static float line[N], before[N], valid[N];
 	struct scatter s = {.thickness = 60, .gap = 17, .scale = 1};
 	struct scan *scan = scan_at(10);
 	struct scatter_report report;
 
-	(void)state;
 	memset(line, 0, sizeof(line));
 	for (size_t i = 0; i < N; i++)
 		valid[i] = 1;
@@ -353,13 +339,12 @@ static void test_unchanged(void **state)
 
 /* Half of the rows are without data: the rest is corrected as if they showed what is beside them, without a step at the border.
  * Intensities at the limits of a float give finite numbers. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	static float line[N], valid[N];
 	struct scatter s = {.thickness = 80, .gap = 17, .scale = 1};
 	struct scan *scan = scan_at(-25);
 
-	(void)state;
 	fill_slab(line, valid);
 	for (size_t i = 0; i < N; i++) {
 		line[i] = i % 3 == 0 ? 1e6f : i % 3 == 1 ? 0 : 90;
@@ -377,13 +362,12 @@ static void test_hostile(void **state)
 }
 
 /* The functions of one bin are accurate: a uniform view of any line integral is corrected by ln(1 + S / P) of its cell. */
-static void test_bins(void **state)
+TEST(test_bins)
 {
 	static float line[N], valid[N];
 	struct scatter s = {.thickness = 50, .gap = 17, .scale = 1};
 	struct scan *scan = scan_at(0);
 
-	(void)state;
 	for (int k = 1; k < 60; k++) {
 		struct scatter_report report;
 		float low = INFINITY, high = 0, first = 0.4f + 0.17f * (float)k;
@@ -403,7 +387,7 @@ static void test_bins(void **state)
 	scan_free(scan);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static float line[N], valid[N];
 	const struct scatter good = {.thickness = 50, .gap = 17, .scale = 1};
@@ -411,7 +395,6 @@ static void test_refused(void **state)
 	struct scan *scan = scan_at(0);
 	struct err err;
 
-	(void)state;
 	bad[0].thickness = 0;
 	bad[1].gap = -1;
 	bad[2].scale = NAN;
@@ -425,7 +408,7 @@ static void test_refused(void **state)
 }
 
 /* Print the time of a view at the sizes of the reconstruction; nothing is required of it. */
-static void test_time(void **state)
+TEST(test_time)
 {
 	static const int bins[] = {4, 1};
 	struct dbt_geometry g = {.n_u = 2816,
@@ -439,7 +422,6 @@ static void test_time(void **state)
 	float *line = malloc(2816 * 3584 * sizeof(float)), *valid = malloc(2816 * 3584 * sizeof(float));
 	struct scan *scan;
 
-	(void)state;
 	assert_true(line && valid);
 	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
 	for (int k = 0; k < 2; k++) {
@@ -461,15 +443,4 @@ static void test_time(void **state)
 	free(line);
 	free(valid);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_monte_carlo), cmocka_unit_test(test_local),     cmocka_unit_test(test_ratio),
-		cmocka_unit_test(test_contrast),    cmocka_unit_test(test_unchanged), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_bins),	    cmocka_unit_test(test_refused),   cmocka_unit_test(test_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,12 @@
 /* Behaviour of a session: views in any order from several threads, invalid calls, slices in any order, its histogram, cancelling,
  * and failing devices: resident and streamed. */
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/recon/faulty_device.h"
+#include "tests/test.h"
 
 enum { RESIDENT, STREAMED, WAYS };
 
@@ -91,11 +83,10 @@ static void *bring_views(void *arg)
 }
 
 /* The result is bitwise equal for any order of views and any number of threads. */
-static void any_order_from_threads(void **state)
+TEST(any_order_from_threads)
 {
 	uint32_t seed = 1;
 
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		float *expected;
 		struct work w;
@@ -142,9 +133,8 @@ static void *bring_one(void *arg)
 }
 
 /* If four threads add the same view, exactly one succeeds. */
-static void same_view_from_threads(void **state)
+TEST(same_view_from_threads)
 {
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		struct work w;
 		struct crowd crowd = {.w = &w};
@@ -168,9 +158,8 @@ static void refused(int r, const struct err *err, const char *words)
 	assert_non_null(strstr(err->msg, words));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		float *line, *valid, *slices;
 		static uint64_t bins[65536];
@@ -217,9 +206,8 @@ static void refusals(void **state)
 }
 
 /* A view that was withdrawn and passed again leaves nothing of its first values: data, mask, starting value. */
-static void withdrawn_views_are_replaced(void **state)
+TEST(withdrawn_views_are_replaced)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		struct err err = {0};
 		float *expected, *found, *line, *valid;
@@ -258,9 +246,8 @@ static void withdrawn_views_are_replaced(void **state)
 
 /* An invalid view is refused with its position and frees its staging buffer: add more invalid views than buffers, then all views
  * with valid data. */
-static void bad_views_release_their_buffer(void **state)
+TEST(bad_views_release_their_buffer)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		struct err err = {0};
 		struct work w;
@@ -295,9 +282,8 @@ static void bad_views_release_their_buffer(void **state)
 }
 
 /* Only the sign of the validity counts, and nothing that an invalid bin holds, wherever it is in its row. */
-static void other_validities(void **state)
+TEST(other_validities)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		float *found[2];
 		struct work w;
@@ -329,9 +315,8 @@ static void other_validities(void **state)
 	}
 }
 
-static void slices_in_any_order(void **state)
+TEST(slices_in_any_order)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		uint32_t seed = 9;
 		float *whole, *some;
@@ -360,9 +345,8 @@ static void slices_in_any_order(void **state)
 }
 
 /* Slices in their stored form equal the converted floats, in any order, in turns with floats and after another form. */
-static void stored_slices(void **state)
+TEST(stored_slices)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		struct stored_form form = {0, 1e5f, 65535, 0, 0, false, false};
 		struct err err = {0};
@@ -412,13 +396,12 @@ static void stored_slices(void **state)
 }
 
 /* The histogram equals a loop in C, for values below, above and within the range; counts are added to the existing ones. */
-static void histogram(void **state)
+TEST(histogram)
 {
 	static const struct {
 		double offset, step;
 	} scales[] = {{0, 1e-6}, {0, 1e-5}, {0.02, 1e-5}, {0.01, 2e-7}, {-0.1, 1e-3}};
 
-	(void)state;
 	for (int way = 0; way < WAYS; way++) {
 		uint64_t *found = calloc(65536, sizeof(*found)), *expected = calloc(65536, sizeof(*expected));
 		size_t n, below_seen = 0, above_seen = 0;
@@ -472,9 +455,8 @@ static bool stop(void *ctx)
 }
 
 /* The monitor is called before every step; a cancelled session has no result. */
-static void cancel(void **state)
+TEST(cancel)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++)
 		for (int after = 0; after <= 2 * CASE_VIEWS; after++) {
 			int left = after, r;
@@ -504,7 +486,7 @@ static void cancel(void **state)
 
 /* Let each device call of a run fail once: the error is returned, memory is freed, nothing is written out of bounds (checked by
  * the poisoning device and the sanitizers), and finally a run succeeds. */
-static void faults(void **state)
+TEST(faults)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -514,7 +496,6 @@ static void faults(void **state)
 		    {ALGORITHM_OSEM, 4, 0, 100},
 		    {ALGORITHM_MLTR, 6, 3, 100}};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
 		struct test_case c = case_open();
 		int calls = 0, r;
@@ -614,9 +595,8 @@ static void watched_host_free(struct device *dev, void *memory)
 
 /* A session that is closed while a slice is read ahead, or after an error during a transfer, frees no memory before all queues
  * are idle. */
-static void closed_with_pending_transfers(void **state)
+TEST(closed_with_pending_transfers)
 {
-	(void)state;
 	for (int way = 0; way < WAYS; way++)
 		for (int updates = -1; updates < 12; updates++) {
 			struct device_ops watched;
@@ -654,24 +634,4 @@ static void closed_with_pending_transfers(void **state)
 			assert_int_equal(device_poison_check(w.dev, NULL), 0);
 			work_close(&w);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_order_from_threads),
-		cmocka_unit_test(same_view_from_threads),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(withdrawn_views_are_replaced),
-		cmocka_unit_test(bad_views_release_their_buffer),
-		cmocka_unit_test(other_validities),
-		cmocka_unit_test(slices_in_any_order),
-		cmocka_unit_test(stored_slices),
-		cmocka_unit_test(histogram),
-		cmocka_unit_test(cancel),
-		cmocka_unit_test(faults),
-		cmocka_unit_test(closed_with_pending_transfers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,10 @@
 /* Thick slabs: the slices of each slab, means and maxima with closed solutions. */
 #include <errno.h>
 #include <malloc.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/slabs.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 static struct grid grid_of(int n_x, int n_y, int n_z, double h_z)
 {
@@ -77,9 +69,8 @@ static void check(enum slabs_mode mode, int n_x, int n_y, int n_z, double h_z, d
 	free(slice);
 }
 
-static void means_and_maxima(void **state)
+TEST(means_and_maxima)
 {
-	(void)state;
 	for (enum slabs_mode mode = SLABS_MEAN; mode <= SLABS_MAXIMUM; mode++) {
 		check(mode, 5, 3, 12, 1, 4, 2);
 		check(mode, 5, 3, 13, 1, 4, 3);
@@ -92,7 +83,7 @@ static void means_and_maxima(void **state)
 	}
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
 	static const struct {
 		int n_z, count, last_first, last_n;
@@ -104,7 +95,6 @@ static void ranges(void **state)
 		{300, 99, 294, 6, 0.1, 0.6, 0.3}, {7, 7, 6, 1, 0.7, 0.7, 0.7}, /* meet in binary */
 		{10, 2, 5, 5, 1, 5, 5.4},
 	};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct grid g = grid_of(2, 2, cases[i].n_z, cases[i].h_z);
@@ -121,9 +111,8 @@ static void ranges(void **state)
 
 /* Thicknesses near the tolerance for a centre on a slab's face, and a step that is one slice up to rounding: all slabs are
  * returned, and each contains a slice. */
-static void rounding_loses_no_slab(void **state)
+TEST(rounding_loses_no_slab)
 {
-	(void)state;
 	for (int more = -60; more <= 60; more++)
 		for (int less = 0; less < 2; less++) {
 			struct grid g = grid_of(1, 1, 60, 0.7);
@@ -153,7 +142,7 @@ static size_t allocated(void)
 }
 
 /* Memory use is that of the unfinished slabs, never the whole volume. */
-static void memory(void **state)
+TEST(memory)
 {
 	struct grid g = grid_of(100, 100, 200, 1);
 	static const struct {
@@ -161,7 +150,6 @@ static void memory(void **state)
 		size_t open;
 	} cases[] = {{5, 2}, {10, 1}, {1, 10}};
 	struct slabs *s = NULL;
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t before = allocated();
@@ -182,13 +170,12 @@ static void refuse(enum slabs_mode mode, double thickness, double step, struct g
 	assert_null(s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct grid g = grid_of(2, 2, 3, 1), flat = grid_of(2, 0, 3, 1), bad = grid_of(2, 2, 3, NAN);
 	const float slice[4] = {1, 2, 3, 4}, *slab;
 	struct slabs *s = NULL;
 	struct err err = {0};
-	(void)state;
 
 	refuse(SLABS_MEAN, 0.9, 1, g, "thickness 0.9 mm is less than the distance of the slices");
 	refuse(SLABS_MEAN, 2, 0.5, g, "the step between slabs is 0.5 mm");
@@ -207,14 +194,4 @@ static void refusals(void **state)
 	assert_int_equal(slabs_add(s, slice, &slab, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "all 3 slices"));
 	slabs_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(means_and_maxima), cmocka_unit_test(ranges),	cmocka_unit_test(rounding_loses_no_slab),
-		cmocka_unit_test(memory),	    cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,10 @@
 /* A volume that is copied through the device in slabs equals one that stays there: every algorithm, both models, every plan that
  * a memory limit leads to; and a plan's bytes are those that are allocated. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/dbt_internal.h"
 #include "tests/recon/dbt/case_fixture.h"
+#include "tests/test.h"
 
 /* Relative to the largest voxel, after two iterations. Line integrals are summed slab by slab, in a different order: an error of
  * some 1e-7, which the updates average. */
@@ -107,12 +99,11 @@ static void descend(const struct test_case *c, const struct case_algorithm *a, e
 	device_close(dev);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
 	struct test_case c = case_open();
 	struct covered covered = {0};
 
-	(void)state;
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++)
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 			for (int which = 0; which < FIXTURE_DEVICES; which++)
@@ -126,12 +117,11 @@ static void limits(void **state)
 }
 
 /* The same for a detector that turns, with the fast operator. */
-static void turning(void **state)
+TEST(turning)
 {
 	struct test_case c = case_open_turning(0.285);
 	struct covered covered = {0};
 
-	(void)state;
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++)
 		descend(&c, &case_algorithms[k], PROJECTION_SLICES, FIXTURE_CPU, &covered);
 	print_message("%d plans\n", covered.plans);
@@ -140,12 +130,11 @@ static void turning(void **state)
 }
 
 /* Also execute plans that no limit results in: each number of slices with each number of views. */
-static void slabs_and_groups(void **state)
+TEST(slabs_and_groups)
 {
 	struct test_case c = case_open();
 	struct covered covered = {0};
 
-	(void)state;
 	for (size_t k = 0; k < CASE_ALGORITHMS; k++) {
 		struct dbt_protocol p = case_with(&case_algorithms[k], PROJECTION_SLICES);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -235,11 +224,10 @@ static void check_bytes(const struct test_case *c, const struct dbt_protocol *p,
 	assert_true(book.floats == 0 && book.live == 0);
 }
 
-static void bytes_are_those_taken(void **state)
+TEST(bytes_are_those_taken)
 {
 	struct test_case c = case_open();
 
-	(void)state;
 	for (size_t k = 0; k < 2 * CASE_ALGORITHMS; k++) {
 		struct dbt_protocol p = case_with(&case_algorithms[k / 2], k % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -268,13 +256,12 @@ static void bytes_are_those_taken(void **state)
 }
 
 /* The plan, and every bit of the image, are the same for any number of threads, whatever the limit. */
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
 	static const int threads[] = {1, 2, 3, 8};
 	struct test_case c = case_open();
 	int slabs = 0;
 
-	(void)state;
 	for (size_t i = 0; i < CASE_ALGORITHMS * 2 * 6; i++) {
 		struct dbt_protocol p = case_with(&case_algorithms[i / 12], i / 6 % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
 		struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -333,12 +320,11 @@ static size_t memory_of(const struct dbt_plan *plan)
 
 /* A limit of the process's memory counts what is on the host, too: the slabs become smaller, until nothing fits. A plan that fits
  * without counting the host is not changed. */
-static void host_counts(void **state)
+TEST(host_counts)
 {
 	struct test_case c = case_open();
 	int smaller = 0, same = 0;
 
-	(void)state;
 	for (size_t k = 0; k < 2 * CASE_ALGORITHMS; k++) {
 		struct dbt_protocol p = case_with(&case_algorithms[k / 2], k % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -367,18 +353,4 @@ static void host_counts(void **state)
 	print_message("%d plans are the same, %d need less memory\n", same, smaller);
 	assert_true(same > 0 && smaller > 0);
 	case_close(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits),
-		cmocka_unit_test(turning),
-		cmocka_unit_test(slabs_and_groups),
-		cmocka_unit_test(bytes_are_those_taken),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(host_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The synthetic view: its formula term by term with closed solutions, and compared with a second implementation. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/dbt/synthetic.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 static float *view_of(const struct synthetic_conf *conf, const struct grid *g, const float *volume)
 {
@@ -35,12 +27,11 @@ static float *view_of(const struct synthetic_conf *conf, const struct grid *g, c
 }
 
 /* Tissue of mu over the whole depth: the image is mu * height for any blur, also at the edges. */
-static void uniform_tissue(void **state)
+TEST(uniform_tissue)
 {
 	struct grid g = {{61, 47, 10}, {0.5, 0.5, 1.5}, {0, 0, 17}};
 	float *volume = fixture_floats(grid_size(&g), 1, 0.05f, 0.05f);
 	struct synthetic_conf conf = SYNTHETIC_CONF;
-	(void)state;
 
 	conf.floor = 0;
 	for (int i = 0; i < 4; i++) {
@@ -54,13 +45,12 @@ static void uniform_tissue(void **state)
 }
 
 /* One voxel is larger by c in slice 3: b is c / 25 with 5 x 5 voxels, so image = sum + h c + detail * (24 / 25 c - floor). */
-static void one_calcification(void **state)
+TEST(one_calcification)
 {
 	struct grid g = {{21, 19, 6}, {0.4, 0.4, 1}, {0, 0, 0}};
 	struct synthetic_conf conf = {.blur = 2, .detail = 4, .floor = 0.01};
 	float *volume = fixture_floats(grid_size(&g), 1, 0.05f, 0.05f), *image;
 	const double c = 0.5;
-	(void)state;
 
 	volume[3 * 21 * 19 + 8 * 21 + 12] += (float)c;
 	volume[3 * 21 * 19 + 0 * 21 + 0] += (float)c; /* at the corner, 3 x 3 voxels of the square are inside */
@@ -88,12 +78,11 @@ static void one_calcification(void **state)
 
 /* Calcifications at one position in different slices: the strongest one is used, not the sum. Detail below its surroundings adds
  * nothing. */
-static void the_strongest_detail(void **state)
+TEST(the_strongest_detail)
 {
 	struct grid g = {{9, 9, 3}, {1, 1, 1}, {0, 0, 0}};
 	struct synthetic_conf conf = {.blur = 2, .detail = 3, .floor = 0};
 	float *volume = fixture_floats(grid_size(&g), 1, 0, 0), *image;
-	(void)state;
 
 	volume[40] = 0.9f;
 	volume[81 + 40] = 1.8f;
@@ -137,9 +126,8 @@ static void against_loops(int n_x, int n_y, double h, double blur)
 	free(volume);
 }
 
-static void the_formula(void **state)
+TEST(the_formula)
 {
-	(void)state;
 	against_loops(1, 1, 1, 2);
 	against_loops(1, 40, 0.5, 3);
 	against_loops(33, 29, 0.3, 2);
@@ -158,10 +146,9 @@ static void refuse(struct synthetic_conf conf, struct grid g, const char *word)
 	assert_null(s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct grid g = {{2, 2, 2}, {0.1, 0.1, 1}, {0, 0, 0}}, bad = {{2, 2, 0}, {0.1, 0.1, 1}, {0, 0, 0}};
-	(void)state;
 
 	refuse((struct synthetic_conf){.blur = 51.1}, g, "blur of 51.1 mm");
 	refuse((struct synthetic_conf){.blur = NAN}, g, "blur");
@@ -171,14 +158,4 @@ static void refusals(void **state)
 	refuse((struct synthetic_conf){.blur = 2, .floor = NAN}, g, "floor");
 	refuse(SYNTHETIC_CONF, bad, "n=0");
 	assert_null(synthetic_close(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(uniform_tissue), cmocka_unit_test(one_calcification), cmocka_unit_test(the_strongest_detail),
-		cmocka_unit_test(the_formula),	  cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,10 @@
 #ifndef TOMONODE_TESTS_PARALLEL_FIXTURE_H
 #define TOMONODE_TESTS_PARALLEL_FIXTURE_H
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "recon/parallel/parallel.h"
 #include "recon/phantom/parallel_phantom.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 /* Rays reach the corners of an n x n image of the same pitch. */
 static inline struct parallel_scan parallel_scan_of(int n, int n_angles, int n_slices)

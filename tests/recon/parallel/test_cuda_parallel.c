@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution,
  * voxel-driven backprojection, whole reconstructions. Skipped (exit code 77) without a CUDA device. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/parallel/parallel.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 /* Some hundred float32 terms in another order: the tolerance is 1e-5 of the largest value. */
 #define DEVICE_TOL 1e-5
@@ -117,11 +109,10 @@ static float *done(struct device *dev, const struct setup *s, enum projection_mo
 	return out;
 }
 
-static void operations_agree(void **state)
+TEST(operations_agree)
 {
 	struct device *cuda, *cpu;
 
-	(void)state;
 	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < N_SETUPS; i++)
@@ -141,12 +132,11 @@ static void operations_agree(void **state)
 	device_close(cuda);
 }
 
-static void large_slices_agree(void **state)
+TEST(large_slices_agree, .tier = 2)
 {
 	static const struct setup large = {"a large slice", 2000, 1, 720, 2001, 1, 1, 1000, false};
 	struct device *cuda, *cpu;
 
-	(void)state;
 	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (enum op op = FORWARD; op <= SWEEP; op++) {
@@ -163,11 +153,10 @@ static void large_slices_agree(void **state)
 	device_close(cuda);
 }
 
-static void sweeps_and_sums_repeat(void **state)
+TEST(sweeps_and_sums_repeat)
 {
 	struct device *dev;
 
-	(void)state;
 	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		for (enum op op = REPEATABLE; op <= SWEEP; op++) {
@@ -201,11 +190,10 @@ static float *image(struct device *dev, const struct parallel_protocol *p, const
 }
 
 /* A disc beside the middle, one slice and several, every algorithm and every route. */
-static void images_agree(void **state)
+TEST(images_agree)
 {
 	struct device *cuda, *cpu;
 
-	(void)state;
 	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (int slices = 1; slices <= 6; slices += 5)
@@ -247,20 +235,4 @@ static void images_agree(void **state)
 	device_close(cuda);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operations_agree),
-		cmocka_unit_test(large_slices_agree),
-		cmocka_unit_test(sweeps_and_sums_repeat),
-		cmocka_unit_test(images_agree),
-	};
-
-	if (device_cuda_count() == 0) {
-		print_message("skipped: no CUDA device\n");
-		return 77;
-	}
-	if (argc > 1 && !strcmp(argv[1], "--small")) /* for compute-sanitizer */
-		cmocka_set_skip_filter("large*");
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -3,16 +3,9 @@
  * implementations. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
  * test_parallel_iterate.c. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
 
 #define PI 3.14159265358979323846
 
@@ -65,7 +58,7 @@ static void check_disc(const struct parallel_plan *plan, const float *image, dou
 }
 
 /* Value and position are correct for all pitches, numbers of angles, odd and even sizes, arcs and positions of the axis. */
-static void disc_has_its_value(void **state)
+TEST(disc_has_its_value)
 {
 	static const struct {
 		int matrix, radial, angles;
@@ -76,7 +69,6 @@ static void disc_has_its_value(void **state)
 		{61, 92, 270, 1, 1, 0, -30, 270},
 	};
 
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++) {
 		struct device *dev = fixture_device(device, 2);
 
@@ -114,7 +106,7 @@ static void disc_has_its_value(void **state)
 }
 
 /* Lists of angles: unequal steps, unordered, repeated, beyond 180 degrees, golden section. */
-static void lists_of_angles(void **state)
+TEST(lists_of_angles)
 {
 	enum { N = 300 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -126,7 +118,6 @@ static void lists_of_angles(void **state)
 	double angle[N], weight[N];
 	uint32_t seed = 3;
 
-	(void)state;
 	s.angle = angle;
 	for (int way = 0; way < 4; way++) {
 		double sum = 0;
@@ -150,13 +141,12 @@ static void lists_of_angles(void **state)
 	device_close(dev);
 }
 
-static void weights_of_views(void **state)
+TEST(weights_of_views)
 {
 	double angle[4] = {0, 10, 30, 40}, w[4];
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 4, .n_radial = 1, .bin = 1, .slice = 1, .angle = angle};
 	const double degree = PI / 180;
 
-	(void)state;
 	assert_int_equal(parallel_weights(&s, w, NULL), 0); /* 140 degrees were not measured */
 	assert_near(w[0], 10 * degree, 1e-12);
 	assert_near(w[1], 15 * degree, 1e-12);
@@ -182,11 +172,10 @@ static void weights_of_views(void **state)
 
 /* The image is larger than the circle of measured rays: outside, corners included, the result is air, with both filter routes,
  * with the axis not in the middle, in stacks and under a memory limit. */
-static void corners_are_air(void **state)
+TEST(corners_are_air)
 {
 	enum { N = 60 };
 
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++) {
 		struct device *dev = fixture_device(device, 2);
 
@@ -225,11 +214,10 @@ static void corners_are_air(void **state)
 }
 
 /* Backprojection of 1 is pi in every pixel that rays cross: each view is used once, and the last row and column are included. */
-static void backprojection_of_one(void **state)
+TEST(backprojection_of_one)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 
-	(void)state;
 	for (int n = 31; n <= 38; n++) {
 		struct parallel_scan s = parallel_scan_of(n, 2 * n + 1, 2);
 		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, n);
@@ -246,11 +234,10 @@ static void backprojection_of_one(void **state)
 }
 
 /* Centre of mass of a small disc, in each quadrant: no shift by a fraction of a pixel. */
-static void discs_are_not_shifted(void **state)
+TEST(discs_are_not_shifted)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
-	(void)state;
 	for (int n = 60; n <= 61; n++)
 		for (int quadrant = 0; quadrant < 4; quadrant++)
 			for (int route = PARALLEL_FOURIER; route <= PARALLEL_CONVOLUTION; route++) {
@@ -283,12 +270,11 @@ static void discs_are_not_shifted(void **state)
 }
 
 /* Filtered backprojection is linear: negative values are kept. */
-static void negative_values_are_kept(void **state)
+TEST(negative_values_are_kept)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(40, 20, 1);
 
-	(void)state;
 	for (int algorithm = ALGORITHM_BP; algorithm <= ALGORITHM_FBP; algorithm++) {
 		struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, 40);
 		float *lines = parallel_lines(&s, disc, 1, 0), *plus, *minus;
@@ -311,14 +297,13 @@ static void negative_values_are_kept(void **state)
 }
 
 /* A circle as field of view: 0 outside, the same inside. */
-static void field_of_view(void **state)
+TEST(field_of_view)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(40, 30, 3);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 40);
 	float *lines = parallel_lines(&s, disc, 1, 0.3), *whole = parallel_image(&p, &s, dev, lines, NULL), *image;
 
-	(void)state;
 	p.fov_radius = 15;
 	image = parallel_image(&p, &s, dev, lines, NULL);
 	for (int i = 0; i < 4800; i++) {
@@ -333,7 +318,7 @@ static void field_of_view(void **state)
 }
 
 /* A slice has the same result alone, in parts of the stack, and with all slices at once. */
-static void stacks_in_parts(void **state)
+TEST(stacks_in_parts)
 {
 	enum { N = 30, SLICES = 7 };
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
@@ -343,7 +328,6 @@ static void stacks_in_parts(void **state)
 	float *lines = parallel_lines(&s, disc, 1, 0.5), *whole, *image, *radon, *parts;
 	struct parallel_plan plan, small;
 
-	(void)state;
 	whole = parallel_image(&p, &s, dev, lines, NULL);
 	radon = parallel_project(&p, &s, dev, whole);
 	plan = parallel_plan_made(&p, &s, dev);
@@ -378,14 +362,13 @@ static void stacks_in_parts(void **state)
 }
 
 /* The plan is the same for any number of threads, whatever the limit. */
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
 	static const int threads[] = {1, 2, 3, 8, 64};
 	struct parallel_scan s = parallel_scan_of(30, 21, 7);
 	int parts = 0, r, r0 = 0;
 
-	(void)state;
 	for (int i = 0; i < 4 * 12; i++) {
 		struct parallel_protocol p = parallel_protocol_of(algorithms[i / 12], 30);
 		struct parallel_plan first = {0}, plan;
@@ -427,14 +410,13 @@ static size_t memory_of(const struct parallel_plan *plan)
 
 /* Under the limit of a control group the plan, its threads, lines, image and all other memory on the host fit together, in parts
  * as large as possible. If none fits, the plan is that without the limit, which the caller refuses. */
-static void host_counts(void **state)
+TEST(host_counts)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
 	struct parallel_scan s = parallel_scan_of(30, 21, 7);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	int parts = 0;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct parallel_protocol p = parallel_protocol_of(algorithms[i], 30);
 		struct parallel_plan whole, one = {0}, plan;
@@ -477,7 +459,7 @@ static void host_counts(void **state)
 	device_close(dev);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	const struct parallel_scan good = parallel_scan_of(20, 10, 1);
 	const struct parallel_protocol fbp = parallel_protocol_of(ALGORITHM_FBP, 20);
@@ -487,7 +469,6 @@ static void refusals(void **state)
 	struct parallel_protocol p;
 	struct scan *scan = NULL;
 
-	(void)state;
 #define SCAN(field, value, word)                                                                                                 \
 	s = good, s.field = value;                                                                                               \
 	expect(-EINVAL, &fbp, &s, word)
@@ -533,7 +514,7 @@ static void refusals(void **state)
 }
 
 /* Data that are not finite are refused with their position. */
-static void bad_data(void **state)
+TEST(bad_data)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
@@ -543,7 +524,6 @@ static void bad_data(void **state)
 	size_t at = (2 * 10 + 7) * (size_t)s.n_radial + 5;
 	struct err err = {0};
 
-	(void)state;
 	assert_non_null(image);
 	lines[at] = NAN;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, &err), -EINVAL);
@@ -557,25 +537,4 @@ static void bad_data(void **state)
 	free(lines);
 	free(image);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(disc_has_its_value),
-		cmocka_unit_test(lists_of_angles),
-		cmocka_unit_test(weights_of_views),
-		cmocka_unit_test(corners_are_air),
-		cmocka_unit_test(backprojection_of_one),
-		cmocka_unit_test(discs_are_not_shifted),
-		cmocka_unit_test(negative_values_are_kept),
-		cmocka_unit_test(field_of_view),
-		cmocka_unit_test(stacks_in_parts),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(host_counts),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(bad_data),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The filter of parallel beams: its kernels, the ends of rows, its two implementations. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/core/ramp.h"
 #include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
 
 #define PI 3.14159265358979323846
 
@@ -18,13 +11,12 @@
 #define ROUTE_TOL 1e-5
 
 /* Kernels are exact transforms of |f| times a window, and their sum is 0: no bias at frequency 0. */
-static void kernels_and_windows(void **state)
+TEST(kernels_and_windows)
 {
 	enum { N = 64, STEPS = 20000 };
 	static const enum ramp_filter filters[] = {RAMP_PLAIN, RAMP_SHEPP_LOGAN, RAMP_COSINE, RAMP_HANN, RAMP_HANN};
 	const double pitch = 0.7, nyquist = 0.5 / pitch;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		double cut = i == 4 ? 0.6 : 1;
 		struct ramp *r = NULL;
@@ -55,14 +47,13 @@ static void kernels_and_windows(void **state)
 }
 
 /* One bin, one view: the image is the kernel of the filter. Transforms without padding would wrap around. */
-static void filter_does_not_wrap(void **state)
+TEST(filter_does_not_wrap)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 1, .n_radial = 33, .bin = 1, .slice = 1, .arc = 180};
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 33);
 	float lines[33] = {0};
 
-	(void)state;
 	lines[0] = 1;
 	p.filter_cut = 0.7;
 	for (int filter = PARALLEL_RAM_LAK; filter <= PARALLEL_HANN; filter++)
@@ -87,13 +78,12 @@ static void filter_does_not_wrap(void **state)
 	device_close(dev);
 }
 
-static void routes_agree(void **state)
+TEST(routes_agree)
 {
 	static const struct {
 		int slices, angles, matrix;
 	} sizes[] = {{1, 31, 40}, {1, 2, 37}, {2, 15, 33}, {19, 11, 35}};
 
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++) {
 		struct device *dev = fixture_device(device, 2);
 
@@ -118,15 +108,4 @@ static void routes_agree(void **state)
 		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
 		device_close(dev);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_and_windows),
-		cmocka_unit_test(filter_does_not_wrap),
-		cmocka_unit_test(routes_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,11 @@
 /* ART, SART, MLEM and OSEM of parallel beams: order of the rays, the solution of a small system, residuals, negative values,
  * parts, cancelling. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "kernels/lines.h"
 #include "recon/parallel/parallel_session.h"
 #include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
 
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
 
@@ -67,11 +60,10 @@ static void kaczmarz(const double *a, size_t n, size_t ray, double relaxation, d
 
 /* Order of rays: views in sequence, in each view bins 0, s, 2 s ..., 1, s + 1 ... (kernels/device.h). The data are inconsistent,
  * so the result depends on the order. */
-static void order_of_rays(void **state)
+TEST(order_of_rays)
 {
 	enum { N = 14, ANGLES = 9 };
 
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++)
 		for (int m = 0; m < 3; m++) {
 			struct device *dev = fixture_device(device, 2);
@@ -154,13 +146,12 @@ static void solve(const double *a, size_t rays, size_t n, const float *y, double
 }
 
 /* ART and SART converge to the solution of a system with more rays than pixels and negative values. */
-static void small_system(void **state)
+TEST(small_system)
 {
 	enum { N = 7 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = parallel_scan_of(N, 16, 1);
 
-	(void)state;
 	s.bin = 0.6;
 	s.n_radial = 19;
 	for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
@@ -188,11 +179,10 @@ static void small_system(void **state)
 }
 
 /* Consistent data: every sweep decreases the residual, and the reported residual is that of the image. */
-static void residual_falls(void **state)
+TEST(residual_falls)
 {
 	enum { N = 31, SLICES = 3 };
 
-	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++)
 		for (int m = 0; m < 3; m++)
 			for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
@@ -232,7 +222,7 @@ static void residual_falls(void **state)
 }
 
 /* Two projections: the sums of rows and columns of the image equal the data. */
-static void two_projections(void **state)
+TEST(two_projections)
 {
 	enum { N = 40 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -241,7 +231,6 @@ static void two_projections(void **state)
 	float *lines, *truth = consistent(&p, &s, dev, 0, 1, &lines), *image;
 	struct parallel_report report;
 
-	(void)state;
 	p.iterations = 100;
 	image = parallel_image(&p, &s, dev, lines, &report);
 	assert_true(report.residual < 1e-5);
@@ -262,13 +251,12 @@ static void two_projections(void **state)
 }
 
 /* Negative values are kept, except with non_negative; then no value is below 0. */
-static void negative_values(void **state)
+TEST(negative_values)
 {
 	enum { N = 24 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 24, 2);
 
-	(void)state;
 	for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
 		struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, N);
 		float *lines = parallel_lines(&s, ellipses, 2, 0), *plus, *minus, *cut;
@@ -306,7 +294,7 @@ static void negative_values(void **state)
 }
 
 /* The value of a disc is correct in all algorithms and for any unit of the data. */
-static void values(void **state)
+TEST(values)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -322,7 +310,6 @@ static void values(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 60, 1);
 
-	(void)state;
 	for (int a = 0; a < 5; a++)
 		for (int u = 0; u < 3; u++) {
 			struct parallel_protocol p = parallel_protocol_of(ways[a].algorithm, N);
@@ -350,7 +337,7 @@ static void values(void **state)
 }
 
 /* After every iteration of MLEM the sums of model and data are equal in each slice; a slice without data is 0. */
-static void mlem_keeps_sums(void **state)
+TEST(mlem_keeps_sums)
 {
 	enum { N = 24, SLICES = 3 };
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
@@ -359,7 +346,6 @@ static void mlem_keeps_sums(void **state)
 	size_t slice = parallel_size(&s) / SLICES;
 	float *lines = parallel_lines(&s, ellipses, 2, 0.6);
 
-	(void)state;
 	for (size_t i = 0; i < slice; i++)
 		lines[slice + i] = 0;
 	for (p.iterations = 1; p.iterations < 5; p.iterations++) {
@@ -384,11 +370,10 @@ static void mlem_keeps_sums(void **state)
 	device_close(dev);
 }
 
-static void parts_change_nothing(void **state)
+TEST(parts_change_nothing)
 {
 	enum { N = 26, SLICES = 5 };
 
-	(void)state;
 	for (enum algorithm algorithm = ALGORITHM_ART; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct device *dev = fixture_device(FIXTURE_POISON, 2);
 		struct parallel_scan s = parallel_scan_of(N, 20, SLICES);
@@ -446,13 +431,12 @@ static bool watch_cancelled(void *ctx)
 	return w->stop_at && w->calls >= w->stop_at;
 }
 
-static void progress_and_cancel(void **state)
+TEST(progress_and_cancel)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 1);
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
 	float *lines = parallel_lines(&s, ellipses, 2, 0), *image = malloc(1200 * sizeof(*image));
 
-	(void)state;
 	assert_non_null(image);
 	for (enum algorithm algorithm = ALGORITHM_BP; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct parallel_protocol p = parallel_protocol_of(parallel_supports(algorithm) ? algorithm : ALGORITHM_BP, 20);
@@ -474,14 +458,13 @@ static void progress_and_cancel(void **state)
 }
 
 /* Rays at theta and theta + 180 degrees are the same: over a whole turn, the views of a subset are not opposite to each other. */
-static void opposite_views(void **state)
+TEST(opposite_views)
 {
 	enum { ANGLES = 8 };
 	struct parallel_scan s = parallel_scan_of(16, ANGLES, 1);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_OSEM, 16);
 	struct parallel_views v;
 
-	(void)state;
 	s.arc = 360;
 	p.subsets = ANGLES / 2;
 	assert_int_equal(parallel_views_make(&p, &s, PARALLEL_WORK_RULE, &v, NULL), 0);
@@ -491,16 +474,4 @@ static void opposite_views(void **state)
 		assert_true((v.order[v.first[i]] - v.order[v.first[i] + 1]) % (ANGLES / 2) != 0);
 	}
 	parallel_views_release(&v);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_of_rays),       cmocka_unit_test(small_system),	       cmocka_unit_test(residual_falls),
-		cmocka_unit_test(two_projections),     cmocka_unit_test(negative_values),      cmocka_unit_test(values),
-		cmocka_unit_test(mlem_keeps_sums),     cmocka_unit_test(parts_change_nothing), cmocka_unit_test(opposite_views),
-		cmocka_unit_test(progress_and_cancel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rays of parallel beams compared with known chords and line integrals. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
 
 #define PI 3.14159265358979323846
 
@@ -18,7 +11,7 @@ static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_PATH
 
 /* Radon transform of a rectangle of whole pixels. Models with ray lengths are exact. Interpolation blurs by one pixel, which
  * affects only edges: the chord through a corner has an error of up to one or two pixel diagonals. */
-static void radon_of_a_rectangle(void **state)
+TEST(radon_of_a_rectangle)
 {
 	/* tolerance of a chord for each model, mm */
 	static const double inside[N_MODELS] = {2e-4, 2e-4, 1.6, 1.6};
@@ -30,7 +23,6 @@ static void radon_of_a_rectangle(void **state)
 		.n_corners = 4, .corner = {{-12.5, -4.5}, {6.5, -4.5}, {6.5, 14.5}, {-12.5, 14.5}}, .mu = 0.02};
 	float *chords;
 
-	(void)state;
 	s.first_angle = 3.1; /* no ray along an edge */
 	chords = parallel_lines(&s, &shape, 1, 0);
 	for (size_t m = 0; m < N_MODELS; m++) {
@@ -58,7 +50,7 @@ static void radon_of_a_rectangle(void **state)
 
 /* Ellipses, each pixel with its mean, compared with chords: the difference is caused by the size of pixels. It is largest for
  * rays near the edge, where the chord sqrt(8 r d) increases within a fraction d of a pixel. */
-static void radon_of_ellipses(void **state)
+TEST(radon_of_ellipses)
 {
 	static const struct parallel_shape ellipses[] = {{.c = {5, -8}, .r = {25, 14}, .turn = 30, .mu = 0.02},
 							 {.c = {-9, 6}, .r = {8, 11}, .turn = -70, .mu = 0.03}};
@@ -68,7 +60,6 @@ static void radon_of_ellipses(void **state)
 	struct parallel_scan s = parallel_scan_of(N, 30, 2);
 	float *chords = parallel_lines(&s, ellipses, 2, 0);
 
-	(void)state;
 	for (size_t m = 0; m < N_MODELS; m++) {
 		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		struct parallel_plan plan;
@@ -94,7 +85,7 @@ static void radon_of_ellipses(void **state)
 }
 
 /* Gaussian: its line integrals are known, and the error of linear interpolation is at most h^2 / 8 f'' in each direction. */
-static void radon_of_a_gaussian(void **state)
+TEST(radon_of_a_gaussian)
 {
 	enum { N = 61 };
 	const double sigma = 5, x0 = 4.3, y0 = -6.1;
@@ -102,7 +93,6 @@ static void radon_of_a_gaussian(void **state)
 	struct parallel_scan s = parallel_scan_of(N, 25, 1);
 	float *image = malloc(N * N * sizeof(*image));
 
-	(void)state;
 	assert_non_null(image);
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < N; i++) {
@@ -134,14 +124,13 @@ static void radon_of_a_gaussian(void **state)
 
 /* The projection of every pixel, including corners and outermost columns, has the right sum and centre in every direction: no ray
  * or column is missing or used twice, and positions are not rounded towards the middle. */
-static void every_pixel_is_projected(void **state)
+TEST(every_pixel_is_projected)
 {
 	enum { N = 7 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = {.n_slices = N * N, .n_angles = 9, .n_radial = 2001, .bin = 0.01, .slice = 1, .arc = 180};
 	float *pixels = calloc(N * N * N * N, sizeof(*pixels));
 
-	(void)state;
 	assert_non_null(pixels);
 	for (int i = 0; i < N * N; i++)
 		pixels[(i * N * N) + i] = 1; /* slice i: only pixel i */
@@ -172,16 +161,4 @@ static void every_pixel_is_projected(void **state)
 	}
 	free(pixels);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(radon_of_a_rectangle),
-		cmocka_unit_test(radon_of_ellipses),
-		cmocka_unit_test(radon_of_a_gaussian),
-		cmocka_unit_test(every_pixel_is_projected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

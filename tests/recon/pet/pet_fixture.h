@@ -4,13 +4,11 @@
 #define TOMONODE_TESTS_PET_FIXTURE_H
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "recon/phantom/pet_phantom.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 #define PET_RINGS 6
 #define PET_FOV 80.0 /* mm */

@@ -5,13 +5,11 @@
 #define TOMONODE_TESTS_PET_LIST_FIXTURE_H
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define RINGS 4
 #define RADIAL 33

@@ -3,15 +3,8 @@
 #ifndef TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
 #define TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "tests/recon/pet/pet_fixture.h"
+#include "tests/test.h"
 
 #define PLANES 25
 

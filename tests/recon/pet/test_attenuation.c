@@ -2,31 +2,23 @@
 /* The map of attenuation from CT, and its factors: the table, values and positions after resampling at any orientation, the
  * Gaussian, 200 mm of water, the cache. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/core/psf.h"
 #include "recon/core/scan.h"
 #include "recon/pet/attenuation.h"
 #include "recon/pet/mu_map.h"
 #include "tests/recon/pet/pet_fixture.h"
+#include "tests/test.h"
 
 #define WATER_200 6.82	      /* exp(0.0096 * 200) is 6.8210 */
 #define WATER_TOLERANCE 0.005 /* relative: edges of the map are blurred along the ray */
 
 /* ---- the table ---- */
 
-static void table_of_voltages(void **state)
+TEST(table_of_voltages)
 {
 	static const double entries[] = {80, 100, 110, 120, 130, 140};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		struct mu_curve c = mu_curve_of(entries[i]);
 		double below = mu_of_hu(&c, c.edge - 1000), above = mu_of_hu(&c, c.edge - 1000 + 1e-6);
@@ -157,7 +149,7 @@ static int16_t *make_ct(const double rotation[3][3], const double spacing[3], st
 
 /* Integral and position stay those of the blobs at any orientation, whether the CT's voxels are finer or coarser. The curve is a
  * line, so that the integral is that of the Gaussians. */
-static void resampling_keeps_integral_and_place(void **state)
+TEST(resampling_keeps_integral_and_place)
 {
 	static const double pi2 = 2 * M_PI;
 	const struct mu_curve line = {120, 9.6e-6, 0, 1e9};
@@ -165,7 +157,6 @@ static void resampling_keeps_integral_and_place(void **state)
 	double centre[3] = {(12 * first - 15 * second) / (first + second), (-8 * first + 10 * second) / (first + second),
 			    (5 * first - 9 * second) / (first + second)};
 
-	(void)state;
 	seed_now = 18;
 	for (int n = 0; n < 8; n++) {
 		double rotation[3][3] = {{1, 0, 0}, {0, n == 1 ? -1 : 1, 0}, {0, 0, n == 1 ? -1 : 1}};
@@ -193,7 +184,7 @@ static void resampling_keeps_integral_and_place(void **state)
 }
 
 /* A voxel of the grid is the mean of mu of the CT's voxels, not mu of their mean: bone and air beside each other. */
-static void mean_is_of_mu(void **state)
+TEST(mean_is_of_mu)
 {
 	int16_t hu[8] = {1000, 1000, 1000, 1000, -1000, -1000, -1000, -1000};
 	struct mu_source ct = {hu, {2, 2, 2}, {{1, 0, 0, -0.5}, {0, 1, 0, -0.5}, {0, 0, 1, -0.5}}};
@@ -202,7 +193,6 @@ static void mean_is_of_mu(void **state)
 	double covered[2];
 	float mu[3];
 
-	(void)state;
 	assert_int_equal(mu_map_resample(&ct, &c, &g, NULL, mu, NULL), 0);
 	assert_near((double)mu[1], mu_of_hu(&c, 1000) / 2, 1e-7);
 	assert_near((double)mu[0], 0, 0);
@@ -236,13 +226,12 @@ static double width_along(const struct grid *g, const float *mu, int axis)
 	return PSF_FWHM_PER_SIGMA * sqrt(second / sum);
 }
 
-static void gaussian_has_its_width(void **state)
+TEST(gaussian_has_its_width)
 {
 	struct grid g = {.n = {41, 37, 33}, .h = {1.0, 1.3, 0.8}, .z_fastest = true};
 	float *mu = calloc(grid_size(&g), sizeof(*mu));
 	double centre[3];
 
-	(void)state;
 	assert_non_null(mu);
 	mu[20 * grid_step(&g, 0) + 15 * grid_step(&g, 1) + 17 * grid_step(&g, 2)] = 1;
 	assert_int_equal(mu_map_smooth(&g, 5, mu, NULL), 0);
@@ -324,7 +313,7 @@ static double factor_at(const struct michelogram *m, const float *f, size_t plan
 }
 
 /* At the angle 0 rays run along y at x = r; at 90 degrees along x at y = r. */
-static void water_attenuates(void **state)
+TEST(water_attenuates)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct michelogram m = scanner_of_water(3);
@@ -333,7 +322,6 @@ static void water_attenuates(void **state)
 	int direct = m.segments[0].n_planes;
 	double oblique;
 
-	(void)state;
 	for (int p = 0; p < direct; p++) {
 		double along_x = 1 / factor_at(&m, f, (size_t)p, 12, 60 - 5),
 		       along_y = 1 / factor_at(&m, f, (size_t)p, 0, 60 + 2);
@@ -355,7 +343,7 @@ static void water_attenuates(void **state)
 /* Every plane has its own factor, that of its ends' heights: water above z = 0 only, rays along y, from -80 to 40, that rise. The
  * map ends at z = 0 with a Gaussian, and with the line between two slices of the CT, 3 mm apart;
  * Joseph's projector adds another one. With GE's span the scan has the planes in another order. */
-static void planes_are_in_their_order(void **state)
+TEST(planes_are_in_their_order)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct michelogram m = scanner_of_water(2);
@@ -364,7 +352,6 @@ static void planes_are_in_their_order(void **state)
 	struct scan *scan = NULL;
 	int *plane = NULL;
 
-	(void)state;
 	assert_int_equal(scan_create_michelogram(&m, 230, NULL, &scan, &plane, NULL), 0);
 	for (int u = 0; u < scan->n_u; u++) {
 		double slope = scan_slope(scan, scan->planes[u].rise, 62), line = 0;
@@ -381,7 +368,7 @@ static void planes_are_in_their_order(void **state)
 }
 
 /* The same map in parts of one angle gives the same factors; the cache returns them for the same key and rays only. */
-static void parts_and_cache(void **state)
+TEST(parts_and_cache)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct michelogram m = scanner_of_water(3), other = m;
@@ -389,7 +376,6 @@ static void parts_and_cache(void **state)
 	struct attenuation *whole = make_water(dev, &m, cache, 7, false), *found, *parts;
 	struct attenuation_plan plan;
 
-	(void)state;
 	assert_int_equal(attenuation_plan(&m, dev, 0, &plan, NULL), 0);
 	found = attenuation_find(cache, &plan, &m, 7);
 	assert_ptr_equal(attenuation_factors(found), attenuation_factors(whole));
@@ -407,16 +393,4 @@ static void parts_and_cache(void **state)
 	pet_cache_free(cache);
 	device_close(dev);
 	free(m.segments);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table_of_voltages), cmocka_unit_test(resampling_keeps_integral_and_place),
-		cmocka_unit_test(mean_is_of_mu),     cmocka_unit_test(gaussian_has_its_width),
-		cmocka_unit_test(water_attenuates),  cmocka_unit_test(planes_are_in_their_order),
-		cmocka_unit_test(parts_and_cache),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Factors of detectors that contain the attenuation of a body are found, and no others (recon/pet/attenuation_in_factors.h). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/attenuation_in_factors.h"
 #include "recon/phantom/poisson.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define DETECTORS 320
 #define RADIAL 65
@@ -115,9 +107,8 @@ static const struct {
 	{"mouse", {{14, 14}, 0, 0.2, 0.1, 0.4, 0, 0, 0, true}, false},
 };
 
-static void contained(void **state)
+TEST(contained)
 {
-	(void)state;
 	for (size_t c = 0; c < sizeof(scenes) / sizeof(scenes[0]); c++)
 		for (int is = 0; is < 2; is++)
 			for (uint32_t seed = 1; seed <= 8; seed++) {
@@ -134,12 +125,11 @@ static void contained(void **state)
 }
 
 /* Nothing is found where there is nothing to compare: no body, no bins. */
-static void nothing(void **state)
+TEST(nothing)
 {
 	struct scene s = scenes[0].s;
 	struct attenuation_in_factors found;
 
-	(void)state;
 	s.axes[0] = s.axes[1] = 0.001;
 	s.at = 1000;
 	found = find(&s, 1);
@@ -149,11 +139,4 @@ static void nothing(void **state)
 	s.gaps = true;
 	found = find(&s, 1);
 	assert_false(found.found);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(contained), cmocka_unit_test(nothing)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,11 @@
 /* Joined beds: weights from ring pairs, of the smallest variance; what is uniform, or was whole before it was divided into beds,
  * is so again, whatever the order, times, decay and distances of the beds; noise in the overlap; refused beds. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/beds.h"
 #include "recon/phantom/poisson.h"
 #include "tests/recon/pet/pet_fixture.h"
+#include "tests/test.h"
 
 #define NX 5
 #define NY 4
@@ -68,13 +60,12 @@ static float *zeros(const struct pet_join *j)
 
 /* ---- sensitivity ---- */
 
-static void ring_pairs_of_slices(void **state)
+TEST(ring_pairs_of_slices)
 {
 	struct grid g = bed_grid();
 	struct michelogram all = scanner, direct = scanner;
 	double s[NZ], thick[2];
 
-	(void)state;
 	assert_int_equal(michelogram_segments_all(PET_RINGS, 11, &all.segments, &all.n_segments, NULL), 0);
 	pet_bed_sensitivity(&all, &g, s);
 	for (int k = 0; k < NZ; k++) /* all ring pairs: a triangle */
@@ -99,14 +90,13 @@ static void ring_pairs_of_slices(void **state)
 /* ---- what is joined is as before ---- */
 
 /* Volumes of beds that are cut out of one volume of activity, in counts of each bed; then they are joined again. */
-static void cut_and_joined(void **state)
+TEST(cut_and_joined)
 {
 	static const double seconds[] = {120, 60, 300}, up[] = {0, 7 * H, 15 * H}, down[] = {0, -9 * H, -18 * H},
 			    mixed[] = {0, 10 * H + 0.02, -10 * H - 0.02}, again[] = {0, 0, H}, touching[] = {0, NZ * H, -NZ * H};
 	static const double *const places[] = {up, down, mixed, again, touching};
 	uint64_t stream = poisson_stream(5, 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		for (int decays = 0; decays < 2; decays++) {
 			struct pet_beds beds = beds_at(places[i], seconds, 3);
@@ -138,14 +128,13 @@ static void cut_and_joined(void **state)
 }
 
 /* The joint grid is where the slices of bed 1 are, also if beds are below it, or z points to the feet. */
-static void the_grid_is_that_of_bed_1(void **state)
+TEST(the_grid_is_that_of_bed_1)
 {
 	static const double along[] = {0, 7 * H, -5 * H}, seconds[] = {60, 60, 60};
 	struct pet_beds beds = beds_at(along, seconds, 3);
 	struct grid g = bed_grid();
 	struct pet_join j = plan(&beds, 0);
 
-	(void)state;
 	assert_int_equal(j.grid.n[2], NZ + 12);
 	assert_true(fabs(j.grid.lo[2] - (g.lo[2] - 5 * H)) < 1e-9 && j.grid.h[2] == H);
 	assert_true(j.part[0].first == 5 && j.part[1].first == 12 && j.part[2].first == 0);
@@ -158,11 +147,10 @@ static void the_grid_is_that_of_bed_1(void **state)
 }
 
 /* Any distances, any times: a uniform activity is uniform. The last bed is measured one half-life after the first. */
-static void uniform_stays_uniform(void **state)
+TEST(uniform_stays_uniform)
 {
 	uint64_t stream = poisson_stream(9, 1);
 
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		double along[4] = {0}, seconds[4], at = 0, half_life = LAMBDA > 0 ? log(2) / LAMBDA : 0;
 		struct pet_beds beds;
@@ -199,14 +187,13 @@ static void uniform_stays_uniform(void **state)
 }
 
 /* A distance of 7.25 slices: values that are linear along z stay so, and a single slice becomes two. */
-static void fractions_are_interpolated(void **state)
+TEST(fractions_are_interpolated)
 {
 	static const double along[] = {0, 7.25 * H}, seconds[] = {60, 60};
 	struct pet_beds beds = beds_at(along, seconds, 2);
 	struct pet_join j = plan(&beds, 0);
 	float *joint = zeros(&j), volume[BED] = {0};
 
-	(void)state;
 	assert_true(j.part[1].interpolated && !j.part[0].interpolated && j.part[1].first == 7 && j.grid.n[2] == NZ + 7);
 	for (int b = 0; b < 2; b++) {
 		for (int p = 0; p < BED; p++)
@@ -232,7 +219,7 @@ static void fractions_are_interpolated(void **state)
 
 /* Values with the variance of counts, F a / S: in the overlap the joint noise is lower than that of each bed and as predicted,
  * 1 / sum(1 / variance), and other weights make it higher. */
-static void noise_in_the_overlap(void **state)
+TEST(noise_in_the_overlap)
 {
 	static const double along[] = {0, 5 * H}, seconds[] = {100, 40};
 	struct pet_beds beds = beds_at(along, seconds, 2);
@@ -242,7 +229,6 @@ static void noise_in_the_overlap(void **state)
 	uint64_t stream = poisson_stream(3, 1);
 	int rounds = 400, n = NX * NY * rounds;
 
-	(void)state;
 	pet_bed_sensitivity(&scanner, &g, s);
 	for (int round = 0; round < rounds; round++) {
 		float *joint = zeros(&j), volume[BED];
@@ -301,13 +287,12 @@ static void refuse(const struct pet_beds *beds, const char *part)
 	assert_int_equal(j.n, -7);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	static const double gap[] = {0, -2 * NZ * H + 0.5, -NZ * H + 0.5}, far[] = {0, 8000}, seconds[] = {60, 60, 60};
 	static const double third[] = {0, 30, 60 + 3.5};
 	struct pet_beds beds = beds_at(gap, seconds, 3), aside = beds_at(third, seconds, 2);
 
-	(void)state;
 	beds.bed[1].centre[2] -= 1;
 	refuse(&beds,
 	       "beds 2 and 3 leave a gap of 1 mm: their centres are 34 mm apart, and the volume of a bed has a length of 33 mm");
@@ -325,29 +310,14 @@ static void refused(void **state)
 
 static int setup(void **state)
 {
-	(void)state;
 	scanner = pet_scanner_small(false);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	free(scanner.segments);
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_pairs_of_slices),
-		cmocka_unit_test(cut_and_joined),
-		cmocka_unit_test(the_grid_is_that_of_bed_1),
-		cmocka_unit_test(uniform_stays_uniform),
-		cmocka_unit_test(fractions_are_interpolated),
-		cmocka_unit_test(noise_in_the_overlap),
-		cmocka_unit_test(refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_SETUP(setup, teardown);

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a body is found to be cut off by the field of view of its CT (recon/pet/ct_field.h). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/ct_field.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define SIDE 160
 #define MIDDLE 220
@@ -68,11 +60,10 @@ static struct ct_field find(const struct scene *s, int named)
 #define SCENE .body = {180, 120}
 
 /* A circle of any padding is found where it is, and what it cuts off; a body that is whole within it is whole. */
-static void circles(void **state)
+TEST(circles)
 {
 	const int paddings[] = {-1024, -2000, -3024, -32768, -1000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(paddings) / sizeof(paddings[0]); i++) {
 		int named = paddings[i] == -1000 ? -1000 : INT_MIN; /* like air: only its name tells */
 		struct ct_field f = find(&(struct scene){SCENE, .field = 220, .padding = paddings[i]}, named);
@@ -94,9 +85,8 @@ static void circles(void **state)
 	}
 }
 
-static void arms(void **state)
+TEST(arms)
 {
-	(void)state;
 	assert_true(find(&(struct scene){SCENE, .arm = 200, .field = 240, .padding = -2000}, INT_MIN).truncated == 1);
 	assert_true(find(&(struct scene){SCENE, .arm = 190, .field = 240, .padding = -2000}, INT_MIN).truncated == 0);
 	assert_true(find(&(struct scene){SCENE, .arm = 230}, INT_MIN).truncated == 1); /* the edge of the image */
@@ -116,11 +106,10 @@ static void expect_arm(double radius, double inside, double field, int side)
 	fail();
 }
 
-static void arms_mostly_outside(void **state)
+TEST(arms_mostly_outside)
 {
 	const double radii[] = {30, 45, 60}, inside[] = {10, 13, 16, 19, 22, 25, 28, 35, 40, 52};
 
-	(void)state;
 	for (size_t r = 0; r < sizeof(radii) / sizeof(radii[0]); r++)
 		for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
 			for (int round = 0; round < 2; round++) {
@@ -137,9 +126,8 @@ static void arms_mostly_outside(void **state)
 }
 
 /* Layers of a couch that the field cuts, at several heights, are no body, with the body on them or without. */
-static void couches(void **state)
+TEST(couches)
 {
-	(void)state;
 	for (double y = 125; y < 205; y += 10) {
 		struct scene s = {SCENE, .couch = {y, y + 10}, .field = 240, .padding = -1024};
 
@@ -153,11 +141,10 @@ static void couches(void **state)
 }
 
 /* Layers of other thickness, at each mm, down to what the field just reaches. */
-static void layers(void **state)
+TEST(layers)
 {
 	const double fields[] = {0, 150, 225, 250};
 
-	(void)state;
 	for (int thick = 4; thick <= 12; thick += 4)
 		for (double y = 105; y < 252; y++)
 			for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
@@ -172,11 +159,10 @@ static void layers(void **state)
 }
 
 /* The air of an image was replaced: its edge is that of the body, no circle. And the circle that the image contains. */
-static void replaced_air(void **state)
+TEST(replaced_air)
 {
 	struct scene s = {SCENE, .air = -1024};
 
-	(void)state;
 	assert_true(find(&s, INT_MIN).truncated == 0);
 	s.air = -1000;
 	assert_true(find(&s, INT_MIN).truncated == 0);
@@ -184,14 +170,4 @@ static void replaced_air(void **state)
 	assert_true(find(&s, INT_MIN).truncated == 1);
 	s.at = 0;
 	assert_true(find(&s, INT_MIN).truncated == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(circles), cmocka_unit_test(arms),   cmocka_unit_test(arms_mostly_outside),
-		cmocka_unit_test(couches), cmocka_unit_test(layers), cmocka_unit_test(replaced_air),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

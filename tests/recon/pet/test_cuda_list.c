@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* List-mode PET on the CUDA device compared with the CPU: sensitivity by LORs and by sinograms, resident and streamed; repeatable
  * images. Skipped (exit code 77) without a CUDA device. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/pet/pet_list_fixture.h"
+#include "tests/test.h"
 
 static struct device *open_device(int which)
 {
@@ -29,9 +24,8 @@ static struct pet_protocol osem(void)
 	return p;
 }
 
-static void images_agree(void **state)
+TEST(images_agree)
 {
-	(void)state;
 	for (int which = 0; which < 8; which++) {
 		struct data d = make_data(which & 1, which & 2);
 		struct source *s = make_source(&d, which & 4);
@@ -54,7 +48,7 @@ static void images_agree(void **state)
 	}
 }
 
-static void streamed(void **state)
+TEST(streamed)
 {
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
@@ -63,7 +57,6 @@ static void streamed(void **state)
 	struct pet_list_plan resident, plan;
 	float *kept = image_of(&p, &s->list, dev, &resident), *image;
 
-	(void)state;
 	p.memory_limit = resident.bytes_total - d.n_events * sizeof(struct event) / 2;
 	image = image_of(&p, &s->list, dev, &plan);
 	assert_true(resident.resident && !plan.resident);
@@ -75,7 +68,7 @@ static void streamed(void **state)
 	free_data(&d);
 }
 
-static void repeatable(void **state)
+TEST(repeatable)
 {
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
@@ -84,7 +77,6 @@ static void repeatable(void **state)
 	struct pet_list_plan plan;
 	float *first;
 
-	(void)state;
 	p.deterministic = true;
 	first = image_of(&p, &s->list, dev, &plan);
 	for (int i = 0; i < 3; i++) {
@@ -99,17 +91,4 @@ static void repeatable(void **state)
 	free_data(&d);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(images_agree),
-		cmocka_unit_test(streamed),
-		cmocka_unit_test(repeatable),
-	};
-
-	if (device_cuda_count() == 0) {
-		print_message("skipped: no CUDA device\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -2,16 +2,6 @@
 /* The CUDA device compared with the CPU device on parallel rays: the three models, forward and back, the volume operations of
  * PET, and a whole reconstruction. Skipped (exit code 77) without a CUDA device. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/tof.h"
 #include "recon/core/linop.h"
@@ -21,6 +11,7 @@
 #include "recon/pet/michelogram.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
+#include "tests/test.h"
 
 /* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: the tolerance is 1e-5 of the
  * largest value. */
@@ -144,11 +135,10 @@ static double difference(const float *a, const float *b, size_t n)
 	return worst / largest;
 }
 
-static void models_agree(void **state)
+TEST(models_agree)
 {
 	struct device *cuda = cuda_device(), *cpu;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		struct scan *scan = scan_of(&setups[i]);
@@ -179,11 +169,10 @@ static void models_agree(void **state)
 	device_close(cuda);
 }
 
-static void adjoint_gap(void **state)
+TEST(adjoint_gap)
 {
 	struct device *dev = cuda_device();
 
-	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		struct scan *scan = scan_of(&setups[i]);
 		struct grid g = grid_of(&setups[i]);
@@ -206,14 +195,13 @@ static void adjoint_gap(void **state)
 
 /* Line integrals of a volume of ones, with a grid that contains all rays: 2 sqrt(fov^2 - r^2) times the slant of the ray; 0 for
  * bins without a ray. */
-static void chords(void **state)
+TEST(chords)
 {
 	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6, {0}};
 	struct device *dev = cuda_device();
 	struct scan *scan = scan_of(&setup);
 	struct grid g = grid_of(&setup);
 
-	(void)state;
 	for (size_t m = 0; m < 3; m += 2) {
 		struct projection_spec spec = {.model = models[m], .scan = scan, .n_views = scan->n_views, .grid = &g};
 		size_t n_x = grid_size(&g), missing = 0;
@@ -246,13 +234,12 @@ static void chords(void **state)
 	device_close(dev);
 }
 
-static void repeatable(void **state)
+TEST(repeatable)
 {
 	struct device *dev = cuda_device();
 	struct scan *scan = scan_of(&setups[1]);
 	struct grid g = grid_of(&setups[1]);
 
-	(void)state;
 	for (size_t m = 0; m < 3; m++) {
 		float *y[2], *x[2];
 
@@ -314,13 +301,12 @@ static float *volume_op(struct device *dev, enum volume_op op, const struct grid
 	return host;
 }
 
-static void volumes_agree(void **state)
+TEST(volumes_agree)
 {
 	const struct grid grids[] = {{{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, true},
 				     {{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, false}};
 	struct device *cuda = cuda_device(), *cpu;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		for (enum volume_op op = BLUR; op <= BINS; op++) {
@@ -417,20 +403,18 @@ static void check_images(struct scan_tof tof)
 	device_close(cuda);
 }
 
-static void images_agree(void **state)
+TEST(images_agree)
 {
-	(void)state;
 	check_images((struct scan_tof){0});
 }
 
-static void tof_images_agree(void **state)
+TEST(tof_images_agree)
 {
-	(void)state;
 	check_images((struct scan_tof){11, 14, 9});
 }
 
 /* Horizontal planes at unequal distances, backprojected into slices that contain several, one or none of them. */
-static void interpolated_agrees(void **state)
+TEST(interpolated_agrees)
 {
 	struct scan_plane planes[] = {{-7, 0}, {-5.5, 0}, {-1, 0}, {0.5, 0}, {5.9, 0}, {40, 0}};
 	struct scan_view views[5] = {0};
@@ -448,7 +432,6 @@ static void interpolated_agrees(void **state)
 	struct device *dev[2] = {cuda_device(), NULL};
 	float *host = fixture_floats(6 * 31 * 5, 4, -1, 1), *out[2];
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		views[i].turn[0] = cos(0.7853981633974483 * i);
 		views[i].turn[1] = sin(0.7853981633974483 * i);
@@ -478,7 +461,7 @@ static void interpolated_agrees(void **state)
 }
 
 /* Factors of the same map, all together on the CPU and in parts of 5 angles on the GPU, with planes in GE's order. */
-static void attenuation_agrees(void **state)
+TEST(attenuation_agrees)
 {
 	struct michelogram m = small_scanner(2, (struct scan_tof){0});
 	struct device *dev[2] = {cuda_device(), NULL};
@@ -486,7 +469,6 @@ static void attenuation_agrees(void **state)
 	struct attenuation_plan plan;
 	float *mu;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		struct err err = {0};
@@ -508,17 +490,4 @@ static void attenuation_agrees(void **state)
 	free(m.segments);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(models_agree), cmocka_unit_test(adjoint_gap),	    cmocka_unit_test(chords),
-		cmocka_unit_test(repeatable),	cmocka_unit_test(volumes_agree),    cmocka_unit_test(interpolated_agrees),
-		cmocka_unit_test(images_agree), cmocka_unit_test(tof_images_agree), cmocka_unit_test(attenuation_agrees),
-	};
-
-	if (device_cuda_count() == 0) {
-		print_message("skipped: no CUDA device\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

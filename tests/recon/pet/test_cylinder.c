@@ -2,19 +2,10 @@
 /* Scanners found from the positions of their detectors: regular ones in any order, with gaps, jitter and flat blocks; the ends of
  * the bins of a michelogram; irregular ones are refused with what deviates. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/cylinder.h"
 #include "recon/pet/michelogram_pairs.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 #define MOST 100000
 static float position[MOST][3];
@@ -56,7 +47,7 @@ static void check_places(const struct pet_cylinder *c, size_t n)
 	}
 }
 
-static void regular(void **state)
+TEST(regular)
 {
 	static const struct {
 		int rings, crystals;
@@ -64,7 +55,6 @@ static void regular(void **state)
 	} cases[] = {{64, 504, 334.7, 4.0625, -90}, {24, 560, 451.5, 6.54, 17}, {1, 16, 50, 0, 0.3},	{3, 4, 20, 2, 45},
 		     {80, 760, 410, 3.29114, 200},  {2, 10, 30, 9, -89.99},	{5, 16, 100, 4, -90.01}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t n = make(cases[i].rings, cases[i].crystals, cases[i].radius, cases[i].spacing, cases[i].start);
 		struct pet_cylinder c;
@@ -83,9 +73,8 @@ static void regular(void **state)
 }
 
 /* Detectors at the negative y axis, up to the rounding of floats: crystal 0 is always this one. */
-static void phase(void **state)
+TEST(phase)
 {
-	(void)state;
 	for (int i = -3; i <= 3; i++) {
 		struct pet_cylinder c;
 
@@ -97,13 +86,12 @@ static void phase(void **state)
 }
 
 /* Blocks of 12 crystals with a gap of one, and of 8 rings with a gap of one; each position is up to 0.4 mm off. */
-static void gaps(void **state)
+TEST(gaps)
 {
 	struct pet_cylinder c;
 	size_t all = make(26, 13 * 20, 200, 4, 5), n = 0, empty = 0;
 	unsigned random = 1;
 
-	(void)state;
 	for (size_t i = 0; i < all; i++) {
 		if (i % 260 % 13 == 12 || i / 260 % 9 == 8)
 			continue;
@@ -124,12 +112,11 @@ static void gaps(void **state)
 }
 
 /* Flat blocks: 8 crystals of 4 mm, 56 of them around a circle of 300 mm, in 64 rings. */
-static void flat_blocks(void **state)
+TEST(flat_blocks)
 {
 	struct pet_cylinder c;
 	size_t n = 0;
 
-	(void)state;
 	for (int ring = 0; ring < 64; ring++)
 		for (int block = 0; block < 56; block++)
 			for (int k = 0; k < 8; k++, n++) {
@@ -147,14 +134,13 @@ static void flat_blocks(void **state)
 }
 
 /* The detectors that michelogram_crystals() names for a bin are at the ends of its ray. */
-static void numbering(void **state)
+TEST(numbering)
 {
 	struct pet_cylinder c;
 	struct michelogram m = {.n_radial = 20, .n_angles = 16};
 	struct michelogram_index x;
 	int crystal[2];
 
-	(void)state;
 	find(make(1, 32, 100, 0, 3), 1, &c);
 	m.scanner = c.scanner;
 	m.angle_offset = c.angle_offset;
@@ -188,11 +174,10 @@ static void refuse(size_t n, double tolerance, const char *says)
 		fail_msg("\"%s\" instead of: %s", err.msg, says);
 }
 
-static void irregular(void **state)
+TEST(irregular)
 {
 	size_t n;
 
-	(void)state;
 	n = make(4, 32, 100, 5, 0);
 	position[40][0] += 3;
 	position[40][1] += 3;
@@ -225,14 +210,4 @@ static void irregular(void **state)
 	refuse(3, 1, "3 detectors");
 	memset(position, 0, sizeof(position));
 	refuse(10, 1, "on the z axis");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regular),     cmocka_unit_test(phase),	    cmocka_unit_test(gaps),
-		cmocka_unit_test(flat_blocks), cmocka_unit_test(numbering), cmocka_unit_test(irregular),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

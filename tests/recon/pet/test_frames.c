@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of time frames: what they mean, to the millisecond; refused ones, with the entry; to which frame a time belongs. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/frames.h"
+#include "tests/test.h"
 
 static struct pet_frames parse(const char *text)
 {
@@ -28,11 +21,10 @@ static void is_frame(const struct pet_frames *f, int i, long start, long stop)
 	assert_int_equal(f->frame[i].stop, stop);
 }
 
-static void tables(void **state)
+TEST(tables)
 {
 	struct pet_frames f = parse("6x10,4x30,120");
 
-	(void)state;
 	assert_int_equal(f.n, 11);
 	is_frame(&f, 0, 0, 10000);
 	is_frame(&f, 5, 50000, 60000);
@@ -48,7 +40,7 @@ static void tables(void **state)
 	is_frame(&f, 0, 0, PET_FRAMES_END);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	static const struct {
 		const char *text, *part;
@@ -78,7 +70,6 @@ static void refused(void **state)
 		{"gates", "entry 1 is \"gates\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pet_frames f = {.n = -7};
 		struct err err = {0};
@@ -89,39 +80,25 @@ static void refused(void **state)
 	}
 }
 
-static void within_the_acquisition(void **state)
+TEST(within_the_acquisition)
 {
 	struct pet_frames f = parse("2x10,30.25");
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(pet_frames_check(&f, 50.25, &err), 0);
 	assert_int_equal(pet_frames_check(&f, 50.249, &err), -ENOTSUP);
 	assert_string_equal(err.msg, "frames: frame 3 ends after 50.25 s, but the acquisition has 50.249 s");
 }
 
 /* Each time is in one frame or in none; a frame has its start, not its end. */
-static void times_of_frames(void **state)
+TEST(times_of_frames)
 {
 	struct pet_frames f = parse("(1),2x0.01,(0.005),0.02");
 
-	(void)state;
 	for (long t = 0; t < 1100; t++) {
 		int wanted = t < 1000 ? -1 : t < 1010 ? 0 : t < 1020 ? 1 : t < 1025 ? -1 : t < 1045 ? 2 : -1;
 
 		for (int i = 0; i < f.n; i++)
 			assert_int_equal(pet_frame_has(&f.frame[i], t), i == wanted);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(within_the_acquisition),
-		cmocka_unit_test(times_of_frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,9 @@
 /* Time marks and gates: tables and refused ones, with the line; each time is in one gate or is left out; durations and decay of
  * gates against sums over single milliseconds. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/gates.h"
+#include "tests/test.h"
 
 static struct pet_marks parse(const char *text)
 {
@@ -25,12 +16,11 @@ static struct pet_marks parse(const char *text)
 	return m;
 }
 
-static void tables(void **state)
+TEST(tables)
 {
 	struct pet_marks m = parse("# R waves\r\n0\r\n 812\t\n\n1630\n2147483647"), again = {0};
 	char *text = NULL;
 
-	(void)state;
 	assert_int_equal(m.n, 4);
 	assert_int_equal(m.ms[0], 0);
 	assert_int_equal(m.ms[1], 812);
@@ -46,7 +36,7 @@ static void tables(void **state)
 	free(text);
 }
 
-static void refused_tables(void **state)
+TEST(refused_tables)
 {
 	static const struct {
 		const char *text, *part;
@@ -68,7 +58,6 @@ static void refused_tables(void **state)
 		{"0\naaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeee", "\"aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pet_marks m = {.n = 7};
 		struct err err = {0};
@@ -80,24 +69,22 @@ static void refused_tables(void **state)
 	}
 }
 
-static void bytes_of_zero(void **state)
+TEST(bytes_of_zero)
 {
 	struct pet_marks m = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(pet_marks_parse("0\n\0\n5", 5, &m, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "line 2"));
 }
 
-static void names_and_limits(void **state)
+TEST(names_and_limits)
 {
 	static const char *const refused[] = {"5", "5,", ",5", "5,4", "-1,5", "0,0", "1,2,3", "1.5,2", "0,2147483648", "a,b"};
 	struct pet_gates g = {.n = 3};
 	struct err err = {0};
 	enum pet_signal s;
 
-	(void)state;
 	for (int i = 0; i < PET_SIGNALS; i++) {
 		assert_true(pet_signal_named(pet_signal_name((enum pet_signal)i), &s));
 		assert_int_equal(s, i);
@@ -114,14 +101,13 @@ static void names_and_limits(void **state)
 }
 
 /* More marks, or more bytes, than allowed; as many as allowed. */
-static void large_tables(void **state)
+TEST(large_tables)
 {
 	size_t size = PET_MARKS_BYTES + 1, n = 0;
 	char *text = malloc(size + 16);
 	struct pet_marks m = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_non_null(text);
 	for (size_t i = 0; i < PET_MARKS_MAX; i++)
 		n += (size_t)sprintf(text + n, "%zu\n", i);
@@ -137,7 +123,7 @@ static void large_tables(void **state)
 	free(text);
 }
 
-static void refused_gates(void **state)
+TEST(refused_gates)
 {
 	static const struct {
 		int n;
@@ -156,7 +142,6 @@ static void refused_gates(void **state)
 	struct pet_gates g = {.marks = parse("1000\n2000\n2550\n2600")};
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		g.n = cases[i].n;
 		g.shortest = cases[i].shortest;
@@ -173,13 +158,12 @@ static void refused_gates(void **state)
 }
 
 /* Times in any order: the gate is that of the definition, with fractions. */
-static void times_of_gates(void **state)
+TEST(times_of_gates)
 {
 	struct pet_gates g = {.n = 7, .shortest = 90, .longest = 130, .marks = parse("13\n113\n227\n300\n429\n600\n700")};
 	static const int used[] = {1, 1, 0, 1, 0, 1};
 	size_t cycle = 0;
 
-	(void)state;
 	for (int pass = 0; pass < 2; pass++)
 		for (long i = 0; i < 800; i++) {
 			long t = pass == 0 ? i : i * 449 % 800;
@@ -194,12 +178,11 @@ static void times_of_gates(void **state)
 	pet_marks_clear(&g.marks);
 }
 
-static void counts_of_cycles(void **state)
+TEST(counts_of_cycles)
 {
 	struct pet_gates g = {.n = 2, .marks = parse("13\n113\n227\n300\n429\n600")};
 	struct pet_cycles c;
 
-	(void)state;
 	pet_gates_count(&g, &c);
 	assert_int_equal(c.used, 5);
 	assert_int_equal(c.left_out, 0);
@@ -214,12 +197,11 @@ static void counts_of_cycles(void **state)
 }
 
 /* Durations, decay and mean times against sums over all milliseconds, each with the activity at its middle. */
-static void sums_of_gates(void **state)
+TEST(sums_of_gates)
 {
 	static const double lambdas[] = {0, M_LN2 / 109.7 / 60, M_LN2 / 2};
 	struct pet_gates g = {.n = 7, .shortest = 90, .longest = 1300, .marks = parse("13\n113\n227\n300\n429\n1600\n4000")};
 
-	(void)state;
 	for (size_t l = 0; l < 3; l++)
 		for (int k = 0; k < g.n; k++) {
 			struct pet_gate_sum s = pet_gates_sum(&g, k, lambdas[l]);
@@ -240,15 +222,4 @@ static void sums_of_gates(void **state)
 			assert_true(s.decay_factor >= 1 && (s.decay_factor > 1) == (lambdas[l] > 0));
 		}
 	pet_marks_clear(&g.marks);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables),	 cmocka_unit_test(refused_tables), cmocka_unit_test(large_tables),
-		cmocka_unit_test(refused_gates), cmocka_unit_test(times_of_gates), cmocka_unit_test(counts_of_cycles),
-		cmocka_unit_test(sums_of_gates), cmocka_unit_test(bytes_of_zero),  cmocka_unit_test(names_and_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,10 @@
 /* Michelograms: published counts of planes and bins, positions and rises computed by hand, ring pairs one by one, invalid
  * arguments. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 static const struct pet_scanner ste = {24, 560, 6.54, 443.1, 8.4, 2.397};
 static const struct pet_scanner mmr = {64, 504, 4.0625, 328, 6.7, 2.0445};
@@ -28,12 +19,11 @@ static struct michelogram make(const struct pet_scanner *scanner, int n_radial, 
 	return m;
 }
 
-static void counts(void **state)
+TEST(counts)
 {
 	static const int span_11[] = {127, 115, 93, 71, 49, 27};
 	struct michelogram m = make(&ste, 329, 280, 2, 23);
 
-	(void)state;
 	assert_int_equal(m.n_segments, 23);
 	assert_int_equal(m.segments[0].n_planes, 47);
 	for (int i = 1; i < 23; i++) {
@@ -84,13 +74,12 @@ static void check_plane(const struct scan *scan, const int *number, int wanted, 
 	assert_near(p.rise, rise, 1e-12);
 }
 
-static void planes(void **state)
+TEST(planes)
 {
 	struct michelogram m = make(&ste, 329, 280, 2, 23);
 	struct scan *scan;
 	int *number;
 
-	(void)state;
 	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
 	assert_int_equal(scan->n_u, 553);
 	assert_near(scan->ring_radius, 451.5, 1e-12);
@@ -152,13 +141,12 @@ static void order_of_planes(const struct michelogram *m)
 	free(number);
 }
 
-static void every_plane(void **state)
+TEST(every_plane)
 {
 	static const struct {
 		int rings, span, largest;
 	} cases[] = {{24, 2, 23}, {64, 11, 60}, {64, 1, 60}, {24, 3, 22}, {24, 7, 17}, {2, 2, 1}, {1, 1, 0}, {5, 1, 4}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pet_scanner scanner = ste;
 		struct michelogram m;
@@ -171,14 +159,13 @@ static void every_plane(void **state)
 }
 
 /* Span 1: each plane is one ring pair, whose rays go from the middle of one ring to the middle of the other. */
-static void ring_pairs(void **state)
+TEST(ring_pairs)
 {
 	struct michelogram m = make(&ste, 9, 4, 1, 23);
 	struct scan *scan;
 	double a[3], b[3], c[3];
 	int *number, at = 0;
 
-	(void)state;
 	assert_int_equal(scan_create_michelogram(&m, 451.4, NULL, &scan, &number, NULL), 0);
 	for (int i = 0; i < m.n_segments; i++)
 		for (int k = 0; k < m.segments[i].n_planes; k++, at++) {
@@ -205,7 +192,7 @@ static void ring_pairs(void **state)
 	free(m.segments);
 }
 
-static void angles_and_radii(void **state)
+TEST(angles_and_radii)
 {
 	static const int order[] = {3, 0, 2, 1}, twice[] = {0, 1, 2, 1}, beyond[] = {0, 1, 2, 4};
 	struct michelogram m = make(&ste, 329, 4, 2, 23);
@@ -213,7 +200,6 @@ static void angles_and_radii(void **state)
 	int *number, *no_number = NULL;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(scan_create_michelogram(&m, 350, order, &scan, &number, NULL), 0);
 	/* 135, 0, 90, 45 degrees; exact along the axes. */
 	assert_near(scan->views[0].turn[0], -sqrt(0.5), 1e-15);
@@ -268,14 +254,13 @@ static void refuse(const struct michelogram *m, double fov, const char *words)
 	assert_non_null(strstr(err.msg, words));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct michelogram good = make(&ste, 329, 280, 2, 23), m = good;
 	struct michelogram_segment *list = NULL, some[3];
 	struct err err = {0};
 	int n = -1;
 
-	(void)state;
 #define REFUSE(field, value, words)                                                                                              \
 	do {                                                                                                                     \
 		m = good;                                                                                                        \
@@ -338,14 +323,13 @@ static void wrong_tof(struct michelogram m, struct scan_tof tof, const char *wor
 }
 
 /* Sizes with a TOF axis, the scan's TOF bins, bins added into one, and TOF bins that no scanner has. */
-static void time_of_flight(void **state)
+TEST(time_of_flight)
 {
 	struct michelogram m = make(&ste, 329, 280, 2, 23), mashed;
 	struct err err = {0};
 	struct scan *scan;
 	int *number;
 
-	(void)state;
 	assert_int_equal(michelogram_mash(&m, 5, &mashed, NULL), 0); /* without time of flight: no effect */
 	assert_int_equal(mashed.tof.n, 0);
 	m.tof = (struct scan_tof){33, 21.5, 13.6};
@@ -376,11 +360,10 @@ static void time_of_flight(void **state)
 }
 
 /* All pairs of rings of a segment are in its planes, once. */
-static void pairs_of_planes(void **state)
+TEST(pairs_of_planes)
 {
 	static const int spans[] = {1, 2, 3, 5, 11};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
 		struct michelogram m = {.scanner = {.rings = 13}};
 
@@ -401,27 +384,15 @@ static void pairs_of_planes(void **state)
 }
 
 /* The direct segment, wherever it is in the order; without one the next to it. */
-static void direct_segment(void **state)
+TEST(direct_segment)
 {
 	struct michelogram_segment segments[] = {{-4, -2, 5}, {2, 4, 5}, {-1, 1, 9}, {0, 0, 3}};
 	struct michelogram m = {.n_segments = 4, .segments = segments};
 	size_t first = 99;
 
-	(void)state;
 	assert_ptr_equal(michelogram_direct(&m, &first), &segments[2]);
 	assert_int_equal(first, 10);
 	m.n_segments = 2;
 	assert_ptr_equal(michelogram_direct(&m, &first), &segments[0]);
 	assert_int_equal(first, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts),	  cmocka_unit_test(planes),	      cmocka_unit_test(every_plane),
-		cmocka_unit_test(ring_pairs),	  cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
-		cmocka_unit_test(time_of_flight), cmocka_unit_test(pairs_of_planes),  cmocka_unit_test(direct_segment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,10 @@
 /* Detector pairs of bins: every pair of detectors there and back, the ends of the rays that scan_ray() computes, ring pairs
  * counted one by one, values computed by hand, refusals. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram_pairs.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 static struct michelogram make(int rings, int detectors, int n_radial, int n_angles, int span, int largest)
 {
@@ -77,12 +68,11 @@ static void check_pairs(const struct michelogram *m)
 	assert_int_equal(found, expected);
 }
 
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
 	static const int cases[][6] = {{3, 16, 15, 8, 1, 2}, {5, 16, 14, 8, 3, 4}, {5, 16, 9, 4, 3, 4}, {4, 18, 16, 9, 2, 3},
 				       {4, 20, 12, 5, 1, 3}, {1, 8, 7, 4, 1, 0},   {9, 8, 6, 2, 7, 3},	{6, 12, 11, 1, 1, 3}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const int *c = cases[i];
 		struct michelogram m = make(c[0], c[1], c[2], c[3], c[4], c[5]);
@@ -118,7 +108,7 @@ static void continue_to_ring(const struct scan *scan, const double a[3], const d
 	}
 }
 
-static void ends_of_rays(void **state)
+TEST(ends_of_rays)
 {
 	struct michelogram m = make(5, 16, 14, 8, 1, 4);
 	struct michelogram_index x;
@@ -126,7 +116,6 @@ static void ends_of_rays(void **state)
 	int *number, crystal[2];
 	double a[3], b[3], first[3], second[3];
 
-	(void)state;
 	m.angle_offset = 17;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	assert_int_equal(scan_create_michelogram(&m, 94.999, NULL, &scan, &number, NULL), 0);
@@ -150,7 +139,7 @@ static void ends_of_rays(void **state)
 }
 
 /* Siemens mMR: 504 detectors, 64 rings, span 11, ring differences up to 60. */
-static void by_hand(void **state)
+TEST(by_hand)
 {
 	struct michelogram m = make(64, 504, 344, 252, 11, 60);
 	struct michelogram_ends e = {{20, 10}, {252, 0}}, turned = {{10, 20}, {0, 252}};
@@ -159,7 +148,6 @@ static void by_hand(void **state)
 	struct michelogram_bin b = {0};
 	int crystal[2];
 
-	(void)state;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	assert_true(michelogram_bin_of(&x, &e, &b));
 	/* Difference 10: segment 6 .. 16, from plane 127, smallest sum 6. */
@@ -206,7 +194,7 @@ static void refuse(struct michelogram m, const char *words)
 	assert_non_null(strstr(err.msg, words));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const struct michelogram_ends bad[] = {
 		{{0, 0}, {3, 3}}, {{5, 0}, {8, 0}}, {{-1, 0}, {8, 0}}, {{0, 0}, {16, 8}}, {{0, 0}, {8, -1}}, {{0, 5}, {8, 0}},
@@ -215,7 +203,6 @@ static void refusals(void **state)
 	struct michelogram_index x;
 	struct michelogram_bin b = {.plane = -7};
 
-	(void)state;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(michelogram_bin_of(&x, &bad[i], &b));
@@ -234,16 +221,4 @@ static void refusals(void **state)
 	m.scanner.rings = 0;
 	refuse(m, "0 rings");
 	free(good.segments);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_and_back),
-		cmocka_unit_test(ends_of_rays),
-		cmocka_unit_test(by_hand),
-		cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

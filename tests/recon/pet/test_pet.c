@@ -2,16 +2,9 @@
 /* PET images of a small scanner: properties of every step that theory predicts, values, positions, factors and background,
  * subsets, the resolution model, filtered backprojection, groups of angles under a memory limit. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "tests/recon/pet/pet_fixture.h"
+#include "tests/test.h"
 
 #define SUM_TOL 1e-5	    /* float32 sums of some thousand terms */
 #define LIKELIHOOD_TOL 1e-6 /* relative; a sum of float32 projections */
@@ -90,7 +83,7 @@ static float *consistent(const struct michelogram *m, struct device *dev, float 
 
 /* After every iteration the sum of the model equals the sum of the data, and the likelihood does not decrease. New memory
  * contains NaN. */
-static void mlem_identities(void **state)
+TEST(mlem_identities)
 {
 	struct michelogram m = pet_scanner_small(true);
 	float *y = pet_lines(&m, lopsided, n_lopsided);
@@ -99,7 +92,6 @@ static void mlem_identities(void **state)
 	struct pet_plan plan = pet_plan_of(&p, &m, false, false, dev);
 	double before = -INFINITY;
 
-	(void)state;
 	for (int k = 1; k <= 8; k++) {
 		struct pet_report report;
 		double sum, likely;
@@ -125,7 +117,7 @@ static void mlem_identities(void **state)
 	free(m.segments);
 }
 
-static void algorithms_on_a_cylinder(void **state)
+TEST(algorithms_on_a_cylinder)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -138,7 +130,6 @@ static void algorithms_on_a_cylinder(void **state)
 		{ALGORITHM_BSREM, PROJECTION_EXACT, 6, 0.01},  {ALGORITHM_FBP, PROJECTION_EXACT, 1, 0.02},
 	};
 
-	(void)state;
 	for (int arc = 0; arc < 2; arc++)
 		for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 			struct michelogram m = pet_scanner_small(arc);
@@ -164,13 +155,12 @@ static void algorithms_on_a_cylinder(void **state)
 }
 
 /* x to the right, y down, z into the gantry: positions are correct with every algorithm. */
-static void positions_of_a_hot_ball(void **state)
+TEST(positions_of_a_hot_ball)
 {
 	struct michelogram m = pet_scanner_small(true);
 	float *y = pet_lines(&m, lopsided, n_lopsided);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
-	(void)state;
 	for (enum algorithm algorithm = 1; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct pet_protocol p = pet_protocol_small;
 		struct pet_plan plan;
@@ -193,7 +183,7 @@ static void positions_of_a_hot_ball(void **state)
 }
 
 /* Known m and b, consistent data: MLEM with m and b results in the same image as MLEM of corrected data; so does FBP. */
-static void factors_and_background(void **state)
+TEST(factors_and_background)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
@@ -201,7 +191,6 @@ static void factors_and_background(void **state)
 	float *line, *factors = fixture_floats(n, 5, 0.2f, 1), *background = fixture_floats(n, 7, 20, 40),
 		     *y = malloc(n * sizeof(*y)), *x = consistent(&m, dev, &line);
 
-	(void)state;
 	assert_non_null(y);
 	for (size_t i = 0; i < n; i++)
 		y[i] = factors[i] * line[i] + background[i];
@@ -248,7 +237,7 @@ static void factors_and_background(void **state)
 
 /* The start is the level that explains the data beside the background: if the image is a uniform disk, it is that image already,
  * and an iteration does not change it. */
-static void start_beside_a_background(void **state)
+TEST(start_beside_a_background)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
@@ -258,7 +247,6 @@ static void start_beside_a_background(void **state)
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
 	float *x, *y, *first;
 
-	(void)state;
 	assert_non_null(ones);
 	for (size_t i = 0; i < n; i++)
 		ones[i] = 1;
@@ -282,7 +270,7 @@ static void start_beside_a_background(void **state)
 }
 
 /* Bins with m = 0 are ignored for any value of y. */
-static void ignored_bins(void **state)
+TEST(ignored_bins)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
@@ -294,7 +282,6 @@ static void ignored_bins(void **state)
 	uint32_t seed = 3;
 	float *x;
 
-	(void)state;
 	assert_non_null(factors);
 	for (size_t i = 0; i < n; i++) {
 		factors[i] = fixture_random(&seed) < 0.8f;
@@ -318,7 +305,7 @@ static void ignored_bins(void **state)
 
 /* What the scanner wrote into bins with m = 0 has no effect: with a background, 1000 counts and 300 background counts there give
  * the image and the report of zeros, bit for bit, after one iteration and after several, resident and with groups of angles. */
-static void gaps_do_not_count(void **state)
+TEST(gaps_do_not_count)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 	struct michelogram m = pet_scanner_small(true);
@@ -327,7 +314,6 @@ static void gaps_do_not_count(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	uint32_t seed = 5;
 
-	(void)state;
 	for (int k = 0; k < 2; k++) {
 		y[k] = malloc(n * sizeof(*y[k]));
 		add[k] = malloc(n * sizeof(*add[k]));
@@ -373,7 +359,7 @@ static void gaps_do_not_count(void **state)
 }
 
 /* Counts and background in units 2^40 times larger or smaller result in the same image in that unit. */
-static void any_unit(void **state)
+TEST(any_unit)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
@@ -383,7 +369,6 @@ static void any_unit(void **state)
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
 	float *x;
 
-	(void)state;
 	assert_true(other && add);
 	for (size_t i = 0; i < n; i++) {
 		add[i] = 30 + (float)(i % 7);
@@ -417,13 +402,12 @@ static void any_unit(void **state)
 
 /* Filtered backprojection divides oblique rays by their length: with them, a cylinder has the value that direct rays give.
  * Without the division it would be 0.3 % higher. */
-static void oblique_rays(void **state)
+TEST(oblique_rays)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = pet_protocol_small;
 	double mean[2];
 
-	(void)state;
 	p.algorithm = ALGORITHM_FBP;
 	for (int all = 0; all < 2; all++) {
 		struct michelogram m = pet_scanner_small(true);
@@ -447,7 +431,7 @@ static void oblique_rays(void **state)
 
 /* One pass over subsets reaches the same image as one iteration of MLEM per subset. BSREM without a penalty does too, also with
  * decreasing steps. */
-static void subsets(void **state)
+TEST(subsets)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -463,7 +447,6 @@ static void subsets(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	float *y, *truth = consistent(&m, dev, &y), *mlem = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct pet_protocol p = pet_protocol_small;
 		struct pet_plan plan;
@@ -500,7 +483,7 @@ static double roughness(const float *x, size_t n)
 
 /* With a penalty and few counts: the same maximum for any number of subsets; a larger weight is smoother; the sum is unchanged.
  */
-static void penalty(void **state)
+TEST(penalty)
 {
 	static const double weights[] = {0, 0.03, 0.1};
 	struct michelogram m = pet_scanner_small(true);
@@ -511,7 +494,6 @@ static void penalty(void **state)
 	float *y = pet_lines(&m, lopsided, n_lopsided);
 	double before = INFINITY, mean = 0;
 
-	(void)state;
 	for (size_t i = 0; i < bins; i++)
 		y[i] *= 0.05f;
 	assert_int_equal(pet_phantom_noise(y, bins, 0, 7, NULL), 0);
@@ -544,23 +526,4 @@ static void penalty(void **state)
 	device_close(dev);
 	free(y);
 	free(m.segments);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mlem_identities),
-		cmocka_unit_test(algorithms_on_a_cylinder),
-		cmocka_unit_test(positions_of_a_hot_ball),
-		cmocka_unit_test(factors_and_background),
-		cmocka_unit_test(start_beside_a_background),
-		cmocka_unit_test(ignored_bins),
-		cmocka_unit_test(gaps_do_not_count),
-		cmocka_unit_test(any_unit),
-		cmocka_unit_test(oblique_rays),
-		cmocka_unit_test(subsets),
-		cmocka_unit_test(penalty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,10 @@
 /* PET on a device that fails, once at every call. */
 #include "tests/recon/faulty_device.h"
 #include "tests/recon/pet/pet_work_fixture.h"
-#include "tests/skip.h"
+#include "tests/test.h"
 
 /* Let each device call of a run fail once: the error is returned, memory is freed, and finally a run succeeds. */
-static void faults(void **state)
+TEST(faults)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -20,7 +20,6 @@ static void faults(void **state)
 		    {ALGORITHM_OSEM, 2, 2, true, 60},
 		    {ALGORITHM_FBP, 2, 1, true, 12}};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
 		struct work w;
 		int calls = 0, r;
@@ -66,13 +65,4 @@ static void faults(void **state)
 		w.dev = fixture_device(FIXTURE_POISON, 1);
 		work_close(&w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(faults),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

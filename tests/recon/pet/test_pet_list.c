@@ -2,21 +2,13 @@
 /* List-mode PET: compared with the reconstruction of the histogram of the same events, by bins and by the sinogram session;
  * sensitivity over all LORs; subsets; streaming; number of threads; resolution model; errors. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/psf.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/recon/faulty_device.h"
 #include "tests/recon/pet/pet_list_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
+#include "tests/test.h"
 
 /* MLEM of the histogram, with the same matrix: x <- x / S A'(y / (A x + b / m)), over the bins with m > 0. */
 static float *histogram_mlem(const struct data *d, const struct pet_list_plan *plan, int iterations)
@@ -96,9 +88,8 @@ static float *histogram_mlem(const struct data *d, const struct pet_list_plan *p
 }
 
 /* One subset: list mode is the reconstruction of the histogram. */
-static void equals_histogram(void **state)
+TEST(equals_histogram)
 {
-	(void)state;
 	for (int which = 0; which < 4; which++) {
 		struct data d = make_data(which & 1, which & 2);
 		struct source *s = make_source(&d, true);
@@ -119,9 +110,8 @@ static void equals_histogram(void **state)
 }
 
 /* The sinogram session with the histogram of the events gives the same image, its sensitivity by sinograms included. */
-static void equals_sinogram(void **state)
+TEST(equals_sinogram)
 {
-	(void)state;
 	for (int tof = 0; tof < 2; tof++) {
 		struct data d = make_data(tof, false);
 		struct source *s = make_source(&d, false);
@@ -154,7 +144,7 @@ static void equals_sinogram(void **state)
 
 /* Every event four times, one after the other: each of four subsets has all events, and an update is that of one subset times 4.
  */
-static void subsets(void **state)
+TEST(subsets)
 {
 	struct data d = make_data(true, false);
 	struct source *s = make_source(&d, true);
@@ -164,7 +154,6 @@ static void subsets(void **state)
 	struct pet_list_plan plan;
 	float *expected, *image;
 
-	(void)state;
 	assert_non_null(four);
 	p.iterations = 8;
 	expected = image_of(&p, &s->list, dev, &plan);
@@ -192,7 +181,7 @@ static void subsets(void **state)
 }
 
 /* A session that reads the events again for every update gives the image of one that keeps them; it uses what it planned. */
-static void streamed(void **state)
+TEST(streamed)
 {
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
@@ -201,7 +190,6 @@ static void streamed(void **state)
 	struct pet_list_plan resident, plan;
 	float *kept, *image;
 
-	(void)state;
 	p.algorithm = ALGORITHM_OSEM;
 	p.iterations = 2;
 	p.subsets = 3;
@@ -220,7 +208,7 @@ static void streamed(void **state)
 	free_data(&d);
 }
 
-static void threads(void **state)
+TEST(threads)
 {
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
@@ -228,7 +216,6 @@ static void threads(void **state)
 	struct pet_list_plan plan;
 	float *one = NULL;
 
-	(void)state;
 	p.psf = 6;
 	p.postfilter = 5;
 	for (int n = 1; n <= 3; n++) {
@@ -249,7 +236,7 @@ static void threads(void **state)
 }
 
 /* A sample of the pairs gives nearly the same sensitivity: the image is that of all pairs within a few percent. */
-static void sampled_pairs(void **state)
+TEST(sampled_pairs)
 {
 	struct data d = make_data(false, false);
 	struct source *s = make_source(&d, true);
@@ -261,7 +248,6 @@ static void sampled_pairs(void **state)
 	struct event events[500];
 	double sum[2] = {0, 0};
 
-	(void)state;
 	assert_non_null(few);
 	for (int i = 0; i < 480; i++) { /* 8 rings of 60 */
 		double angle = 2 * M_PI * (i % 60) / 60;
@@ -309,7 +295,7 @@ static void free_op(struct linop *op)
 }
 
 /* After an update of MLEM without background, the model has as many counts as there are events: sum over LORs of m a D G x. */
-static void resolution_model(void **state)
+TEST(resolution_model)
 {
 	struct data d = make_data(false, false);
 	struct source *s = make_source(&d, true);
@@ -323,7 +309,6 @@ static void resolution_model(void **state)
 	double counts = 0;
 	size_t n;
 
-	(void)state;
 	p.psf = 9;
 	image = image_of(&p, &s->list, dev, &plan);
 	n = grid_size(&plan.grid);
@@ -365,14 +350,13 @@ static void resolution_model(void **state)
 }
 
 /* The detectors of regular rings: the rays of even radial bins end at them, the first end at the bin's first detector. */
-static void detectors_of_rings(void **state)
+TEST(detectors_of_rings)
 {
 	struct data d = make_data(false, false);
 	struct michelogram_index index;
 	float *at = malloc(3 * RINGS * 48 * sizeof(*at));
 	size_t lor = 0;
 
-	(void)state;
 	assert_non_null(at);
 	assert_int_equal(michelogram_index_init(&d.m, &index, NULL), 0);
 	assert_int_equal(pet_list_detectors(&d.m, at, NULL), 0);
@@ -410,7 +394,7 @@ static int counting_alloc(struct device *dev, size_t n, struct buf *ret, struct 
 }
 
 /* A session allocates what the plan says: its volumes and its events. */
-static void planned_bytes(void **state)
+TEST(planned_bytes)
 {
 	struct data d = make_data(true, false);
 	struct source *s = make_source(&d, true);
@@ -419,7 +403,6 @@ static void planned_bytes(void **state)
 	struct pet_protocol p = protocol;
 	struct pet_list_plan plan;
 
-	(void)state;
 	counted.ops = dev->ops;
 	ops.alloc = counting_alloc;
 	dev->ops = &ops;
@@ -452,11 +435,10 @@ static void refuse(struct source *s, const struct pet_protocol *p, int code, con
 }
 
 /* Let each device call of a run fail once: the error is returned, memory is freed, and finally a run succeeds. */
-static void faults(void **state)
+TEST(faults)
 {
 	struct data d = make_data(true, true);
 
-	(void)state;
 	d.n_events = 2000;
 	for (int streams = 0; streams < 2; streams++) { /* resident, by sinograms; streamed, by LORs */
 		struct source *s = make_source(&d, streams);
@@ -503,7 +485,7 @@ static bool always(void *ctx)
 	return true;
 }
 
-static void errors(void **state)
+TEST(errors)
 {
 	struct data d = make_data(true, false);
 	struct source *s = make_source(&d, true);
@@ -514,7 +496,6 @@ static void errors(void **state)
 	struct pet_list_plan plan;
 	float *image = NULL;
 
-	(void)state;
 	d.events[100].detector[1] = (int32_t)(2 * d.n_lors);
 	refuse(s, &p, EINVAL, "event 100 of detectors");
 	d.events[100].detector[1] = -1;
@@ -555,18 +536,4 @@ static void errors(void **state)
 	device_close(dev);
 	free_source(s);
 	free_data(&d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_histogram), cmocka_unit_test(equals_sinogram),
-		cmocka_unit_test(subsets),	    cmocka_unit_test(streamed),
-		cmocka_unit_test(threads),	    cmocka_unit_test(sampled_pairs),
-		cmocka_unit_test(resolution_model), cmocka_unit_test(detectors_of_rings),
-		cmocka_unit_test(planned_bytes),    cmocka_unit_test(errors),
-		cmocka_unit_test(faults),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

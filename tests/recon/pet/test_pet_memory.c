@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/recon/pet/pet_work_fixture.h"
+#include "tests/test.h"
 
 #define TOF                                                                                                                      \
 	{                                                                                                                        \
@@ -80,7 +81,7 @@ static void metered_free(struct projection *a)
 
 /* For every memory limit down to the first that is refused: the image equals that of the resident run, and the allocated memory
  * is that of the plan. */
-static void limits(void **state)
+TEST(limits)
 {
 	static const struct {
 		enum algorithm algorithm;
@@ -91,7 +92,6 @@ static void limits(void **state)
 		    {ALGORITHM_MLEM, 0, 0, 0, TOF}, {ALGORITHM_BSREM, 0.1, 8, 0, TOF}, {ALGORITHM_FBP, 0, 0, 0, TOF}};
 	int grouped = 0, anew = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct pet_report report;
 		struct err err = {0};
@@ -171,14 +171,13 @@ static void limits(void **state)
 }
 
 /* Subsets of one angle cannot be divided, but streaming needs one sensitivity image on the device instead of all of them. */
-static void subsets_of_an_angle(void **state)
+TEST(subsets_of_an_angle)
 {
 	struct pet_report report;
 	struct pet_plan whole, plan;
 	float *expected, *found;
 	struct work w;
 
-	(void)state;
 	work_make(&w, FIXTURE_POISON);
 	w.p.algorithm = ALGORITHM_OSEM;
 	w.p.subsets = w.m.n_angles;
@@ -197,13 +196,12 @@ static void subsets_of_an_angle(void **state)
 }
 
 /* The plan, and every bit of the image, are the same for any number of threads, whatever the limit. */
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 	static const int threads[] = {1, 2, 3, 8, 64};
 	int streamed = 0;
 
-	(void)state;
 	for (int i = 0; i < 4 * 6; i++) {
 		struct pet_report report;
 		struct work w;
@@ -259,12 +257,11 @@ static size_t least_memory(const struct work *w)
 
 /* Under the limit of a control group the plan, its threads, and all memory on the host fit together; a plan that did fit is the
  * same as before. If none fits, the plan is that without the limit, which the caller refuses. */
-static void host_counts(void **state)
+TEST(host_counts)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 	int same = 0, smaller = 0;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct pet_plan whole, before, after;
 		struct work w;
@@ -300,16 +297,4 @@ static void host_counts(void **state)
 	}
 	print_message("%d plans are the same, %d need less memory\n", same, smaller);
 	assert_true(same > 0 && smaller > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits),
-		cmocka_unit_test(subsets_of_an_angle),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(host_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

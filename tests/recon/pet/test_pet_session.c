@@ -2,11 +2,11 @@
 /* Behaviour of a PET session: planes in any order from several threads, invalid calls, the cache of sensitivity images,
  * cancelling. Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "tests/recon/pet/pet_work_fixture.h"
+#include "tests/test.h"
 
 static void session_open(struct work *w)
 {
@@ -52,13 +52,12 @@ static void *put_planes(void *arg)
 }
 
 /* The result is bitwise equal for any order of planes and any number of threads. */
-static void any_order_from_threads(void **state)
+TEST(any_order_from_threads)
 {
 	struct work w;
 	float *expected, *found;
 	uint32_t seed = 4;
 
-	(void)state;
 	work_make(&w, FIXTURE_POISON);
 	expected = image(&w, NULL);
 	for (int round = 0; round < 4; round++) {
@@ -96,14 +95,13 @@ static void refused(int r, const struct err *err, const char *words)
 	assert_non_null(strstr(err->msg, words));
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct pet_session *s = NULL;
 	struct err err = {0};
 	struct work w;
 	float *x;
 
-	(void)state;
 	work_make(&w, FIXTURE_POISON);
 	session_open(&w);
 	x = malloc(pet_voxels(&w.plan) * sizeof(*x));
@@ -148,7 +146,7 @@ static void refusals(void **state)
 }
 
 /* An invalid bin is refused with its position; then pet_put() accepts the same planes with valid data. */
-static void bad_bins(void **state)
+TEST(bad_bins)
 {
 	static const struct {
 		float value;
@@ -158,7 +156,6 @@ static void bad_bins(void **state)
 	struct work w;
 	float *found, *expected;
 
-	(void)state;
 	work_make(&w, FIXTURE_POISON);
 	expected = image(&w, NULL);
 	session_open(&w);
@@ -191,9 +188,8 @@ static void bad_bins(void **state)
 	work_close(&w);
 }
 
-static void no_counts(void **state)
+TEST(no_counts)
 {
-	(void)state;
 	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
 		for (int role = PET_DATA; role <= PET_FACTORS; role++) {
 			struct err err = {0};
@@ -211,7 +207,7 @@ static void no_counts(void **state)
 		}
 }
 
-static void plan_refusals(void **state)
+TEST(plan_refusals)
 {
 	static const struct {
 		size_t at; /* offset of the key in struct pet_protocol */
@@ -233,7 +229,6 @@ static void plan_refusals(void **state)
 	struct pet_plan plan;
 	struct err err = {0};
 
-	(void)state;
 	work_make(&w, FIXTURE_CPU);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct pet_protocol p = w.p;
@@ -266,7 +261,7 @@ static void plan_refusals(void **state)
 }
 
 /* Defaults for the GE Discovery STE: 256 x 256 x 47 voxels over 700 mm. */
-static void defaults(void **state)
+TEST(defaults)
 {
 	struct michelogram m = {
 		.scanner = {24, 560, 6.54, 443.1, 8.4, 2.397}, .n_radial = 329, .n_angles = 280, .arc_corrected = true};
@@ -274,7 +269,6 @@ static void defaults(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct pet_plan plan;
 
-	(void)state;
 	assert_int_equal(michelogram_segments(24, 2, 23, &m.segments, &m.n_segments, NULL), 0);
 	plan = pet_plan_of(&p, &m, false, false, dev);
 	assert_int_equal(plan.grid.n[0], 256);
@@ -312,13 +306,12 @@ static bool is_cached(struct work *w, double fov_radius)
 }
 
 /* Without a cache no image is stored; caches share no images; a cache is refused with another device. */
-static void caches_are_independent(void **state)
+TEST(caches_are_independent)
 {
 	struct pet_cache *caches[2];
 	struct err err = {0};
 	struct work w, other;
 
-	(void)state;
 	work_make(&w, FIXTURE_CPU);
 	work_make(&other, FIXTURE_CPU);
 	assert_false(is_cached(&w, PET_FOV));
@@ -338,12 +331,11 @@ static void caches_are_independent(void **state)
 }
 
 /* A cache for the images of two protocols: those of a third one replace the least recently used. */
-static void cache_has_a_limit(void **state)
+TEST(cache_has_a_limit)
 {
 	struct pet_plan plan;
 	struct work w;
 
-	(void)state;
 	work_make(&w, FIXTURE_CPU);
 	plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
 	w.cache = cache_of(w.dev, 2 * grid_size(&plan.grid) * sizeof(float) * (size_t)plan.subsets);
@@ -358,7 +350,7 @@ static void cache_has_a_limit(void **state)
 
 /* Values under a key of their own: found as they were stored, each under its key; one that is larger than half of the cache is
  * not stored, and one whose content has changed is not used again. */
-static void values_are_kept_whole(void **state)
+TEST(values_are_kept_whole)
 {
 	static const unsigned char one[PET_CACHE_KEY] = {1}, two[PET_CACHE_KEY] = {[PET_CACHE_KEY - 1] = 1};
 	static const float values[25] = {1, 2, 3};
@@ -367,7 +359,6 @@ static void values_are_kept_whole(void **state)
 	size_t bytes;
 	void *found;
 
-	(void)state;
 	assert_null(pet_cache_value(c, one, &bytes));
 	pet_cache_keep(c, one, values, 12);
 	pet_cache_keep(c, two, values + 1, 8);
@@ -398,9 +389,8 @@ static void values_are_kept_whole(void **state)
 }
 
 /* Sensitivity images are computed once for the same geometry and factors; the result is the same with and without the cache. */
-static void sensitivity_is_cached(void **state)
+TEST(sensitivity_is_cached)
 {
-	(void)state;
 	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
 		for (int streamed = 0; streamed < 2; streamed++) {
 			struct pet_report report;
@@ -442,9 +432,8 @@ static bool stop(void *ctx)
 }
 
 /* The monitor is called before every step; a cancelled session has no result. */
-static void cancel(void **state)
+TEST(cancel)
 {
-	(void)state;
 	for (int streamed = 0; streamed < 2; streamed++)
 		for (int after = 0; after <= 10; after += 5) { /* OSEM, 2 passes of 5 subsets */
 			int left = after, r;
@@ -468,23 +457,4 @@ static void cancel(void **state)
 			}
 			work_close(&w);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_order_from_threads),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(bad_bins),
-		cmocka_unit_test(no_counts),
-		cmocka_unit_test(plan_refusals),
-		cmocka_unit_test(defaults),
-		cmocka_unit_test(sensitivity_is_cached),
-		cmocka_unit_test(caches_are_independent),
-		cmocka_unit_test(cache_has_a_limit),
-		cmocka_unit_test(values_are_kept_whole),
-		cmocka_unit_test(cancel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

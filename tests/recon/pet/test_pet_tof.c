@@ -2,9 +2,9 @@
 /* PET with time of flight: values and positions, sums, factors with and without a TOF axis, one wide bin compared with no time of
  * flight, gaps, planes in any order, the cache, the sum over TOF bins before filtered backprojection, the plan of a long scanner.
  */
-#include <math.h>
 
 #include "tests/recon/pet/pet_work_fixture.h"
+#include "tests/test.h"
 
 #define SUM_TOL 1e-5 /* float32 sums of some thousand terms */
 
@@ -17,7 +17,7 @@ static float *image_of(struct work *w, enum pet_factors which, bool background, 
 			      background ? w->data[PET_BACKGROUND] : NULL, ret_report);
 }
 
-static void cylinder(void **state)
+TEST(cylinder)
 {
 	static const struct shape shape = {SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 200}, 2.0};
 	static const struct {
@@ -31,7 +31,6 @@ static void cylinder(void **state)
 		    {ALGORITHM_OSEM, PROJECTION_PATHS, 4, true},
 		    {ALGORITHM_BSREM, PROJECTION_PATHS, 4, false}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct michelogram m = pet_scanner_small(ways[i].arc_corrected);
 		struct device *dev = fixture_device(i ? FIXTURE_CPU : FIXTURE_POISON, 2);
@@ -61,7 +60,7 @@ static void cylinder(void **state)
 }
 
 /* The hot ball is at its place with few iterations; it is not with TOF bins in the opposite order. */
-static void positions(void **state)
+TEST(positions)
 {
 	static const struct shape shapes[] = {
 		{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {65, 65, 200}, 1},
@@ -76,7 +75,6 @@ static void positions(void **state)
 	struct pet_plan plan;
 	double centre[3];
 
-	(void)state;
 	m.tof = fine;
 	p.projector = PROJECTION_PATHS;
 	p.iterations = 5;
@@ -102,11 +100,10 @@ static void positions(void **state)
 
 /* Factors for each TOF bin, all equal, give the image of shared factors: the sensitivity of one wide bin is the sum over the
  * bins. So do the algorithms that are streamed. */
-static void factors(void **state)
+TEST(factors)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM};
 
-	(void)state;
 	for (int i = 0; i < 2 * 3; i++) {
 		struct pet_report report[2];
 		struct pet_plan plan;
@@ -142,11 +139,10 @@ static void factors(void **state)
 }
 
 /* One TOF bin whose weight is 1 in the field of view: the image without time of flight, with factors and background. */
-static void one_wide_bin(void **state)
+TEST(one_wide_bin)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM};
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct pet_report report[2];
 		struct pet_plan plan;
@@ -170,11 +166,10 @@ static void one_wide_bin(void **state)
 }
 
 /* What the scanner wrote into bins with m = 0 has no effect, with factors for a ray and for each TOF bin. */
-static void gaps(void **state)
+TEST(gaps)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 
-	(void)state;
 	for (int i = 0; i < 2 * 3; i++) {
 		enum pet_factors which = i % 2 ? PET_FACTORS_TOF : PET_FACTORS_SHARED;
 		struct pet_report report[2];
@@ -211,14 +206,13 @@ static void gaps(void **state)
 }
 
 /* Filtered backprojection of the TOF bins is bitwise that of their sum. */
-static void fbp(void **state)
+TEST(fbp)
 {
 	size_t all;
 	struct pet_plan plan;
 	struct work w;
 	float *x[2];
 
-	(void)state;
 	work_make_tof(&w, FIXTURE_CPU, fine);
 	all = PLANES * w.plane_bins;
 	w.p.algorithm = ALGORITHM_FBP;
@@ -242,14 +236,13 @@ static void put(struct work *w, enum pet_role role, int first, int n)
 }
 
 /* Planes of all TOF bins in any order, in calls that cross from one TOF bin to the next; invalid bins and calls. */
-static void planes(void **state)
+TEST(planes)
 {
 	int n = fine.n * PLANES;
 	struct err err = {0};
 	float *expected, *found, bad;
 	struct work w;
 
-	(void)state;
 	work_make_tof(&w, FIXTURE_POISON, fine);
 	w.p.projector = PROJECTION_PATHS;
 	w.p.iterations = 1;
@@ -292,11 +285,10 @@ static bool is_cached(struct work *w, enum pet_factors which)
 }
 
 /* Sensitivity images depend on the TOF bins and on the kind of factors. */
-static void cache(void **state)
+TEST(cache)
 {
 	struct work w;
 
-	(void)state;
 	work_make_tof(&w, FIXTURE_CPU, fine);
 	w.p.projector = PROJECTION_PATHS;
 	w.p.iterations = 1;
@@ -315,7 +307,7 @@ static void cache(void **state)
 }
 
 /* Siemens Biograph Vision Quadra: 520 x 50 x 11559 x 33 bins. */
-static void long_scanner(void **state)
+TEST(long_scanner)
 {
 	static const double bins = 520.0 * 50 * 11559 * 33;
 	struct michelogram_segment segments[35] = {{-9, 9, 2 * 323 - 1}};
@@ -335,7 +327,6 @@ static void long_scanner(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct pet_plan plan;
 
-	(void)state;
 	dev->memory = (size_t)128e9;
 	for (int i = 1; i < 35; i++) {
 		int pair = (i - 1) / 2, first = 10 + 19 * pair, last = first + 18 < 322 ? first + 18 : 322;
@@ -354,15 +345,4 @@ static void long_scanner(void **state)
 	/* y and b, shared factors, and volumes: the result and the sensitivity of each subset */
 	assert_near((double)plan.bytes_host, 4 * bins * (2 + 1 / 33.0) + 6 * 4 * 440.0 * 440 * 648, 1e6);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cylinder),	cmocka_unit_test(positions), cmocka_unit_test(factors),
-		cmocka_unit_test(one_wide_bin), cmocka_unit_test(gaps),	     cmocka_unit_test(fbp),
-		cmocka_unit_test(planes),	cmocka_unit_test(cache),     cmocka_unit_test(long_scanner),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,20 +3,11 @@
  * of the fans allow; spans, mashed angles, dead detectors, one ring; randoms of singles against an integral over time. The truth
  * is computed pair by pair with michelogram_bin_of(). */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/michelogram_pairs.h"
 #include "recon/pet/randoms.h"
 #include "recon/phantom/poisson.h"
-#include "tests/near.h"
+#include "tests/test.h"
 
 void omp_set_num_threads(int) __attribute__((weak)); /* not there without OpenMP */
 
@@ -153,9 +144,8 @@ static const struct randoms_case single_pairs[] = {
 };
 #define SINGLE_PAIRS (sizeof(single_pairs) / sizeof(single_pairs[0]))
 
-static void fan_sums_are_those_of_the_delayeds(void **state)
+TEST(fan_sums_are_those_of_the_delayeds)
 {
-	(void)state;
 	for (size_t i = 0; i < SINGLE_PAIRS; i++)
 		for (size_t dead = 0; dead < 12; dead += 11) {
 			struct fixture f = make(&single_pairs[i]);
@@ -180,7 +170,7 @@ static void fan_sums_are_those_of_the_delayeds(void **state)
 
 /* Of single pairs the noise of an estimate is that of two fan sums: 1 / counts of each. If bins are sums of pairs, the estimate
  * is compared with the same noise over these pairs, and must still be far better than the counts. */
-static void noise_is_that_of_the_fans(void **state)
+TEST(noise_is_that_of_the_fans)
 {
 	static const struct {
 		struct randoms_case c;
@@ -191,7 +181,6 @@ static void noise_is_that_of_the_fans(void **state)
 		{{16, 40, 25, 20, 11, 15}, 2}, {{5, 40, 25, 10, 1, 4}, 2},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f = make(&cases[i].c);
 		struct randoms_report report;
@@ -212,7 +201,7 @@ static void noise_is_that_of_the_fans(void **state)
 }
 
 /* Of single pairs exactly; of sums of pairs, differences of neighbouring detectors, here up to 86 %, are found step by step. */
-static void truth_is_found_without_noise(void **state)
+TEST(truth_is_found_without_noise)
 {
 	static const struct {
 		struct randoms_case c;
@@ -223,7 +212,6 @@ static void truth_is_found_without_noise(void **state)
 		{{8, 40, 25, 5, 3, 7}, 3e-2, 1e-3},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (int rough = 0; rough < 2; rough++) {
 			struct fixture f = make(&cases[i].c);
@@ -241,12 +229,11 @@ static void truth_is_found_without_noise(void **state)
 
 /* Equal detectors: every bin has the same randoms for each of its pairs. A dead ring has none, and no bin of live ones changes.
  */
-static void equal_detectors_give_equal_randoms(void **state)
+TEST(equal_detectors_give_equal_randoms)
 {
 	static const struct randoms_case c = {6, 36, 21, 18, 3, 4};
 	struct fixture f = make(&c), dead = make(&c);
 
-	(void)state;
 	for (size_t i = 0; i < f.detectors; i++) {
 		f.r[i] = 1.5;
 		dead.r[i] = i / 36 == 2 ? 0 : 1.5;
@@ -265,7 +252,7 @@ static void equal_detectors_give_equal_randoms(void **state)
 
 /* Planes that are not measured, and single bins: the others have the randoms that they have with all of them measured, to what
  * the iterations leave. */
-static void bins_that_are_not_measured_take_nothing(void **state)
+TEST(bins_that_are_not_measured_take_nothing)
 {
 	static const struct {
 		struct randoms_case c;
@@ -273,7 +260,6 @@ static void bins_that_are_not_measured_take_nothing(void **state)
 		double tolerance; /* of the mean */
 	} cases[] = {{{6, 36, 21, 18, 1, 5}, 50, 1e-3}, {{6, 36, 21, 9, 3, 4}, 0, 0.02}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f = make(&cases[i].c);
 		size_t per_plane = (size_t)f.x.n_angles * (size_t)f.x.n_radial, live = 0;
@@ -306,12 +292,11 @@ static void bins_that_are_not_measured_take_nothing(void **state)
 	}
 }
 
-static void threads_and_place_change_nothing(void **state)
+TEST(threads_and_place_change_nothing)
 {
 	static const struct randoms_case c = {6, 36, 21, 18, 3, 4};
 	struct fixture f = make(&c);
 
-	(void)state;
 	make_truth(&f, 1, 0.3, 0);
 	draw(&f, 3);
 	for (int threads = 1; threads <= 3; threads++) {
@@ -330,13 +315,12 @@ static void threads_and_place_change_nothing(void **state)
 }
 
 /* 2 tau times the integral of the product of the rates, by the trapezoidal rule. */
-static void randoms_of_singles_are_the_integral(void **state)
+TEST(randoms_of_singles_are_the_integral)
 {
 	static const double lives[] = {0, 1e-5, 1e-3, 0.0102, 0.5}; /* 1/s: times 300 s, from nothing to 216 half-lives */
 	const double duration = 300, window = 4.06e-9, rate[2] = {8e4, 3e4};
 	const int n = 3000000;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
 		double randoms = 0, singles[2] = {0, 0}, dt = duration / n, mean = 0, squared = 0;
 
@@ -354,11 +338,10 @@ static void randoms_of_singles_are_the_integral(void **state)
 	}
 }
 
-static void bins_have_the_randoms_of_their_singles(void **state)
+TEST(bins_have_the_randoms_of_their_singles)
 {
 	static const struct randoms_case cases[] = {{5, 40, 25, 20, 1, 4}, {8, 40, 24, 5, 3, 7}, {8, 40, 25, 20, 2, 7}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f = make(&cases[i]);
 		struct err err;
@@ -375,13 +358,12 @@ static void bins_have_the_randoms_of_their_singles(void **state)
 	}
 }
 
-static void what_cannot_be_estimated_is_refused(void **state)
+TEST(what_cannot_be_estimated_is_refused)
 {
 	static const struct randoms_case c = {5, 40, 25, 20, 1, 4};
 	struct fixture f = make(&c);
 	struct err err;
 
-	(void)state;
 	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), -EDOM);
 	assert_string_equal(err.msg, "there are no delayed coincidences");
 	f.counts[2 * 500 + 3 * 25 + 4] = -1;
@@ -399,14 +381,13 @@ static void what_cannot_be_estimated_is_refused(void **state)
 }
 
 /* Means of neighbours keep the total of each plane and what is equal, and have less noise. */
-static void neighbours_are_averaged(void **state)
+TEST(neighbours_are_averaged)
 {
 	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
 	struct fixture f = make(&c);
 	size_t bins = 51 * 40;
 	double before, after;
 
-	(void)state;
 	for (size_t i = 0; i < f.bins; i++)
 		f.expected[i] = (float)(i / bins);
 	f.m.arc_corrected = true;
@@ -432,7 +413,7 @@ static void neighbours_are_averaged(void **state)
 }
 
 /* A dead block has no randoms, and takes none from the bins around it. */
-static void dead_bins_are_no_neighbours(void **state)
+TEST(dead_bins_are_no_neighbours)
 {
 	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
 	struct fixture f = make(&c);
@@ -440,7 +421,6 @@ static void dead_bins_are_no_neighbours(void **state)
 	float *factors = malloc(f.bins * sizeof(*factors));
 	double total;
 
-	(void)state;
 	f.m.arc_corrected = true;
 	for (size_t i = 0; i < f.bins; i++) {
 		size_t radial = i % 51, angle = i % bins / 51;
@@ -458,11 +438,10 @@ static void dead_bins_are_no_neighbours(void **state)
 
 /* Crystals that are not in coincidence, whatever their rings, have no randoms, and take none from the others: the estimate
  * without noise is the truth of the others, though their fans differ. */
-static void crystals_not_in_coincidence_take_nothing(void **state)
+TEST(crystals_not_in_coincidence_take_nothing)
 {
 	static const struct randoms_case cases[] = {{5, 40, 25, 20, 1, 4}, {8, 40, 25, 20, 3, 7}, {5, 40, 25, 10, 1, 4}};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		struct fixture f = make(&cases[k]);
 		size_t bins = (size_t)f.m.n_angles * (size_t)f.m.n_radial, n_radial = (size_t)f.m.n_radial;
@@ -490,18 +469,4 @@ static void crystals_not_in_coincidence_take_nothing(void **state)
 		free(factors);
 		clear(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fan_sums_are_those_of_the_delayeds),  cmocka_unit_test(noise_is_that_of_the_fans),
-		cmocka_unit_test(truth_is_found_without_noise),	       cmocka_unit_test(crystals_not_in_coincidence_take_nothing),
-		cmocka_unit_test(equal_detectors_give_equal_randoms),  cmocka_unit_test(threads_and_place_change_nothing),
-		cmocka_unit_test(randoms_of_singles_are_the_integral), cmocka_unit_test(bins_have_the_randoms_of_their_singles),
-		cmocka_unit_test(what_cannot_be_estimated_is_refused), cmocka_unit_test(neighbours_are_averaged),
-		cmocka_unit_test(dead_bins_are_no_neighbours),	       cmocka_unit_test(bins_that_are_not_measured_take_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms of parallel beams: their chords compared with sums of points along the ray, their mass, positions of shapes, noise. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
 
 #define SIDE 200.0
 #define STEP 0.02 /* distance of sample points along a ray, mm; each of at most 40 ends of chords has an error of one step */
@@ -24,9 +17,8 @@ static struct parallel_phantom *phantom_of(int kind)
 	return p;
 }
 
-static void chords(void **state)
+TEST(chords)
 {
-	(void)state;
 	for (int kind = PARALLEL_PHANTOM_CIRCLE; kind <= PARALLEL_PHANTOM_HEAD; kind++) {
 		struct parallel_phantom *p = phantom_of(kind);
 		int met = 0;
@@ -49,13 +41,12 @@ static void chords(void **state)
 }
 
 /* The sum over a projection (the mass) is the same at every angle and has the known value. */
-static void mass(void **state)
+TEST(mass)
 {
 	static const double expected[] = {0, 3.14159265358979323846 * 60 * 60, 100 * 100, 0.5 * 110 * 110, 0, 0};
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 37, .n_radial = 3000, .bin = 0.1, .slice = 1, .arc = 180};
 	float *lines = malloc(parallel_size(&s) * sizeof(*lines));
 
-	(void)state;
 	assert_non_null(lines);
 	for (int kind = PARALLEL_PHANTOM_CIRCLE; kind <= PARALLEL_PHANTOM_HEAD; kind++) {
 		struct parallel_phantom *p = phantom_of(kind);
@@ -78,13 +69,12 @@ static void mass(void **state)
 }
 
 /* y runs down: the triangle's tip is above, the large bright ellipse of the head, too; the larger dark one is on the left. */
-static void what_lies_where(void **state)
+TEST(what_lies_where)
 {
 	struct parallel_phantom *triangle = phantom_of(PARALLEL_PHANTOM_TRIANGLE), *head = phantom_of(PARALLEL_PHANTOM_HEAD),
 				*easy = phantom_of(PARALLEL_PHANTOM_SHEPP_LOGAN);
 	const double w = PARALLEL_WATER;
 
-	(void)state;
 	assert_near(parallel_phantom_value(triangle, 0, -55), w, 1e-12);
 	assert_near(parallel_phantom_value(triangle, 0, 55), 0, 1e-12);
 	assert_near(parallel_phantom_value(head, 0, -91), 2 * w, 1e-12);	/* skull */
@@ -102,12 +92,11 @@ static void what_lies_where(void **state)
 	parallel_phantom_free(easy);
 }
 
-static void along_an_edge(void **state)
+TEST(along_an_edge)
 {
 	struct parallel_phantom *p = phantom_of(PARALLEL_PHANTOM_SQUARE);
 	const double x[2] = {1, 0}, y[2] = {0, 1};
 
-	(void)state;
 	assert_near(parallel_phantom_line(p, x, 50), 50 * PARALLEL_WATER, 1e-12);
 	assert_near(parallel_phantom_line(p, x, 49.999), 100 * PARALLEL_WATER, 1e-12);
 	assert_near(parallel_phantom_line(p, x, 50.001), 0, 1e-12);
@@ -116,7 +105,7 @@ static void along_an_edge(void **state)
 }
 
 /* Slices become smaller, but values do not change; offset and first angle are those of the scan. */
-static void slices_and_offsets(void **state)
+TEST(slices_and_offsets)
 {
 	struct parallel_scan s = {
 		.n_slices = 4, .n_angles = 5, .n_radial = 31, .bin = 3, .offset = 1.1, .slice = 1, .first_angle = 20, .arc = 90};
@@ -125,7 +114,6 @@ static void slices_and_offsets(void **state)
 	float *lines = malloc(parallel_size(&s) * sizeof(*lines)), truth[9 * 7 * 4];
 	double turn[2];
 
-	(void)state;
 	assert_non_null(lines);
 	assert_int_equal(parallel_phantom_project(p, &s, 0.4, lines, NULL), 0);
 	scan_turn(20 + 3 * 18, turn);
@@ -137,13 +125,12 @@ static void slices_and_offsets(void **state)
 	parallel_phantom_free(p);
 }
 
-static void noise(void **state)
+TEST(noise)
 {
 	enum { N = 40000 };
 	float *lines = malloc(N * sizeof(*lines)), again[100];
 	double mean = 0, square = 0;
 
-	(void)state;
 	assert_non_null(lines);
 	for (int i = 0; i < N; i++)
 		lines[i] = 1.5f;
@@ -169,14 +156,13 @@ static void noise(void **state)
 	free(lines);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 1, .n_radial = 1, .bin = 1, .slice = 1, .arc = 180};
 	struct parallel_phantom *p = phantom_of(PARALLEL_PHANTOM_CIRCLE), *none = NULL;
 	struct grid g = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, false};
 	float one = 7;
 
-	(void)state;
 	assert_int_equal(parallel_phantom_create((enum parallel_phantom_kind)9, 1, &none, NULL), -EINVAL);
 	assert_int_equal(parallel_phantom_create(PARALLEL_PHANTOM_HEAD, NAN, &none, NULL), -EINVAL);
 	assert_null(none);
@@ -189,19 +175,4 @@ static void refusals(void **state)
 	assert_true(one == 7);
 	assert_null(parallel_phantom_free(NULL));
 	parallel_phantom_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chords),
-		cmocka_unit_test(mass),
-		cmocka_unit_test(what_lies_where),
-		cmocka_unit_test(along_an_edge),
-		cmocka_unit_test(slices_and_offsets),
-		cmocka_unit_test(noise),
-		cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,13 @@
 /* PET phantoms: positions of shapes, line integrals of planes compared with single rays and areas, totals, no symmetry in the F,
  * noise. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/tof.h"
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram.h"
 #include "recon/phantom/pet_phantom.h"
-#include "tests/near.h"
 #include "tests/recon/phantom/phantom_line.h"
+#include "tests/test.h"
 
 #define PI 3.14159265358979323846
 
@@ -50,12 +41,11 @@ static double at(const struct phantom *p, double x, double y, double z)
 	return phantom_value(p, (double[]){x, y, z});
 }
 
-static void image_quality(void **state)
+TEST(image_quality)
 {
 	static const double hot[] = {10, 13, 17, 22}, cold[] = {28, 37};
 	struct pet_phantom *p = make(PET_PHANTOM_NEMA_IQ);
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		double r = (i < 4 ? hot[i] : cold[i - 4]) / 2, inside = i < 4 ? 21200 : 0, angle = (i - 2) * 60 * PI / 180;
 		double x = 57.2 * cos(angle), y = 57.2 * sin(angle);
@@ -87,11 +77,10 @@ static void image_quality(void **state)
 
 /* Every rotation and mirror image that maps the axes onto each other moves some part of the F to a place with less than half of
  * its activity. */
-static void no_symmetry(void **state)
+TEST(no_symmetry)
 {
 	struct pet_phantom *p = make(PET_PHANTOM_F);
 
-	(void)state;
 	for (int code = 1; code < 48; code++) {
 		static const int permutation[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0}};
 		int moved = 0;
@@ -115,9 +104,8 @@ static void no_symmetry(void **state)
 }
 
 /* All bins of all planes are phantom_line() between the ends from scan_ray(), rounded to float; bins without a ray are 0. */
-static void planes(void **state)
+TEST(planes)
 {
-	(void)state;
 	for (int arc = 0; arc < 2; arc++) {
 		int *number, without = 0, hit = 0;
 		struct scan *scan = make_scan(arc, &number);
@@ -155,14 +143,13 @@ static void planes(void **state)
 }
 
 /* The sum over the radius is the integral over the plane, at every angle; the middle ray is a diameter. */
-static void areas(void **state)
+TEST(areas)
 {
 	struct pet_phantom *p = make(PET_PHANTOM_CYLINDER);
 	int *number;
 	struct scan *scan = make_scan(true, &number);
 	float line[2 * 12 * 160];
 
-	(void)state;
 	assert_near(pet_phantom_grams(p), PI * 2000, 1e-9);
 	assert_near(pet_phantom_becquerel(p), PI * 2e7, 1e-6);
 	assert_int_equal(pet_phantom_project(p->activity, scan, (int[]){7, 3}, 2, PET_PHANTOM_ALL_BINS, line, NULL),
@@ -185,14 +172,13 @@ static void areas(void **state)
 	scan_free(scan);
 }
 
-static void noise(void **state)
+TEST(noise)
 {
 	enum { N = 20000 };
 	static float whole[N], pieces[N];
 	double sum = 0, squares = 0;
 	struct err err = {0};
 
-	(void)state;
 	for (int i = 0; i < N; i++)
 		whole[i] = pieces[i] = i % 2 ? 3.5f : 40;
 	assert_int_equal(pet_phantom_noise(whole, N, 100, 7, NULL), 0);
@@ -217,12 +203,11 @@ static void noise(void **state)
 	assert_non_null(strstr(err.msg, "bin 117"));
 }
 
-static void scaled(void **state)
+TEST(scaled)
 {
 	struct pet_phantom *p = make(PET_PHANTOM_NEMA_IQ);
 	double becquerel = pet_phantom_becquerel(p), grams = pet_phantom_grams(p);
 
-	(void)state;
 	assert_near(pet_phantom_reach(p), 147, 1e-12);
 	pet_phantom_scale(p, 0.5);
 	assert_near(pet_phantom_reach(p), 73.5, 1e-12);
@@ -254,7 +239,7 @@ static double weighted_line(const struct phantom *p, const struct scan_tof *tof,
 }
 
 /* Each TOF bin of some rays is the integral in small steps; the sum over the bins is the line integral. */
-static void time_of_flight(void **state)
+TEST(time_of_flight)
 {
 	int *number, tested = 0;
 	struct scan *scan = make_scan(true, &number);
@@ -262,7 +247,6 @@ static void time_of_flight(void **state)
 	size_t n = 12 * 160;
 	float *bin = malloc(n * sizeof(*bin)), *sum = calloc(n, sizeof(*sum)), *line = malloc(n * sizeof(*line));
 
-	(void)state;
 	assert_true(bin && sum && line);
 	scan->tof = (struct scan_tof){17, 40, 25};
 	for (int u = 2; u < scan->n_u; u += 21) {
@@ -293,7 +277,7 @@ static void time_of_flight(void **state)
 	scan_free(scan);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct pet_phantom *p = NULL, *good = make(PET_PHANTOM_CYLINDER);
 	struct err err = {0};
@@ -301,7 +285,6 @@ static void refusals(void **state)
 	struct scan *scan = make_scan(true, &number), dbt = *scan;
 	float line[12 * 160];
 
-	(void)state;
 	assert_int_equal(pet_phantom_create((enum pet_phantom_kind)4, 1, 1, &p, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "kind 4"));
 	assert_int_equal(pet_phantom_create(PET_PHANTOM_CYLINDER, NAN, 1, &p, &err), -EINVAL);
@@ -324,15 +307,4 @@ static void refusals(void **state)
 	pet_phantom_free(good);
 	free(number);
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(image_quality),  cmocka_unit_test(no_symmetry), cmocka_unit_test(planes),
-		cmocka_unit_test(areas),	  cmocka_unit_test(noise),	 cmocka_unit_test(scaled),
-		cmocka_unit_test(time_of_flight), cmocka_unit_test(refusals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

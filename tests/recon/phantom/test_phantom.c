@@ -2,19 +2,11 @@
 /* Phantoms: the closed line integrals compared with sums of phantom_value, the shadow bounds, the noise's statistics,
  * determinism. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/phantom/phantom.h"
 #include "recon/phantom/poisson.h"
 #include "tests/recon/phantom/phantom_line.h"
+#include "tests/test.h"
 
 static const double size[2] = {239.36, 304.64};
 
@@ -38,11 +30,10 @@ static struct phantom one_shape(struct shape *s)
 }
 
 /* Chords that can be computed by hand. */
-static void test_hand(void **state)
+TEST(test_hand)
 {
 	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {10, 20, 30}, .r = {1, 2, 3}, .mu = 0.5};
 	struct phantom p = one_shape(&s);
-	(void)state;
 
 	assert_true(fabs(phantom_line(&p, (double[]){10, 20, 100}, (double[]){10, 20, 0}) - 0.5 * 6) < 1e-12);
 	assert_true(fabs(phantom_line(&p, (double[]){-100, 20, 30}, (double[]){100, 20, 30}) - 0.5 * 2) < 1e-12);
@@ -111,10 +102,9 @@ static void check_lines(const struct phantom *p, double support, double thicknes
 	assert_true(hit > 30);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct phantom *p = make(kinds[i], 17, 50, 3);
@@ -126,7 +116,7 @@ static void test_lines(void **state)
 }
 
 /* phantom_project() evaluates a shape only in its shadow; even so every bin must equal phantom_line(). */
-static void test_project(void **state)
+TEST(test_project)
 {
 	const struct scan_view views[] = {
 		{{0, -257.2, 598.5}, {0, 0}},
@@ -138,7 +128,6 @@ static void test_project(void **state)
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	float *line = malloc(scan_view_size(&scan) * sizeof *line);
 	struct err err = {0};
-	(void)state;
 
 	assert_non_null(line);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -165,10 +154,9 @@ static void test_project(void **state)
 }
 
 /* Nothing is its own mirror image, in x or in y, about the middle of the detector or of the body. */
-static void test_no_symmetry(void **state)
+TEST(test_no_symmetry)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
-	(void)state;
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 50, 1);
@@ -190,10 +178,9 @@ static void test_no_symmetry(void **state)
 }
 
 /* Beads project onto the detector in all views between -25 and 25 degrees, and do not touch each other. */
-static void test_coverage(void **state)
+TEST(test_coverage)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
-	(void)state;
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 60, 9);
@@ -225,14 +212,13 @@ static void test_coverage(void **state)
 }
 
 /* Every view shows air in at least 5.5 % of its bins, so that the intensity without an object can be read off the view. */
-static void test_air(void **state)
+TEST(test_air)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	struct scan_view view = {{0, 0, 0}, {0, 0}};
 	const struct scan scan = {SCAN_DBT, 88, 112, 1, {2.72, 2.72}, {0, -152.32}, &view};
 	float line[88 * 112];
 	struct err err = {0};
-	(void)state;
 
 	for (int k = 0; k < 12; k++) {
 		struct phantom *p = make(kinds[k % 4], 17, 30 + 25 * (k / 4), 2);
@@ -252,11 +238,10 @@ static void test_air(void **state)
 	}
 }
 
-static void test_same_seed(void **state)
+TEST(test_same_seed)
 {
 	struct phantom *p = make(PHANTOM_BREAST, 17, 50, 4), *q = make(PHANTOM_BREAST, 17, 50, 4),
 		       *r = make(PHANTOM_BREAST, 17, 50, 5);
-	(void)state;
 
 	assert_int_equal(p->n, q->n);
 	assert_memory_equal(p->shapes, q->shapes, p->n * sizeof *p->shapes);
@@ -268,14 +253,13 @@ static void test_same_seed(void **state)
 
 /* Mean, variance and third central moment of a Poisson number are its mean m. Of N draws the sample mean has standard deviation
  * sqrt(m/N), the sample variance sqrt((m + 2 m^2)/N), the third moment about sqrt((15 m^3 + 25 m^2 + m)/N); five of them. */
-static void test_noise(void **state)
+TEST(test_noise)
 {
 	static const double means[] = {0.02, 0.7, 4, 9.99, 10.01, 13, 50, 300, 2500, 30000};
 	enum { N = 400000 };
 	float *line = malloc(N * sizeof *line);
 	uint16_t *counts = malloc(N * sizeof *counts);
 	struct err err = {0};
-	(void)state;
 
 	assert_true(line && counts);
 	for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
@@ -309,11 +293,10 @@ static void test_noise(void **state)
 
 /* Every probability of the distribution, not only its moments: chi-square over the values that are expected at least 50 times.
  * For f degrees of freedom it has mean f and variance 2 f; five standard deviations. */
-static void test_noise_distribution(void **state)
+TEST(test_noise_distribution)
 {
 	static const double means[] = {3.3, 9.5, 10.5, 27};
 	enum { N = 1000000, TOP = 200 };
-	(void)state;
 
 	for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
 		int seen[TOP] = {0}, freedom = -1;
@@ -337,13 +320,12 @@ static void test_noise_distribution(void **state)
 	}
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	enum { N = 100000 };
 	float *line = malloc(N * sizeof *line);
 	uint16_t *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
 	struct err err = {0};
-	(void)state;
 
 	assert_true(line && a && b);
 	for (int i = 0; i < N; i++)
@@ -373,11 +355,10 @@ static void test_counts(void **state)
 	free(b);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct phantom *p = NULL;
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(phantom_create((enum phantom_kind)9, size, 17, 50, 1, &p, &err), -EINVAL);
 	assert_int_equal(phantom_create(PHANTOM_SLAB, (double[]){NAN, 10}, 17, 50, 1, &p, &err), -EINVAL);
@@ -385,16 +366,4 @@ static void test_refused(void **state)
 	assert_int_equal(phantom_create(PHANTOM_SLAB, size, 17, NAN, 1, &p, &err), -EINVAL);
 	assert_null(p);
 	assert_null(phantom_free(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hand),	    cmocka_unit_test(test_lines),    cmocka_unit_test(test_project),
-		cmocka_unit_test(test_no_symmetry), cmocka_unit_test(test_coverage), cmocka_unit_test(test_air),
-		cmocka_unit_test(test_same_seed),   cmocka_unit_test(test_noise),    cmocka_unit_test(test_noise_distribution),
-		cmocka_unit_test(test_counts),	    cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests_name("phantom", tests, NULL, NULL);
 }

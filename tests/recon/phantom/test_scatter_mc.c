@@ -4,19 +4,10 @@
  * `recon_test_scatter_mc pencil THICKNESS GAP ANGLE MU COLLISIONS FILE` writes the scatter of a pencil beam for
  * tests/scatter_fit.py. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/phantom/scatter_mc.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define SUPPORT 17.0
 #define TABLE_PHOTONS 4000000
@@ -93,9 +84,8 @@ static void compute_row(size_t photons, struct scatter_row *row)
 }
 
 /* Repeat three rows with fewer photons: the ratios agree within their standard deviations. */
-static void test_table(void **state)
+TEST(test_table)
 {
-	(void)state;
 	for (size_t k = 0; k < ROWS; k += 5) {
 		struct scatter_row row = {.thickness = table[k].thickness, .angle = table[k].angle};
 
@@ -110,12 +100,11 @@ static void test_table(void **state)
 }
 
 /* Published ratios of broad beams at clinical spectra without grid are about 0.2, 0.4, 0.65, 0.9 at 20, 40, 60, 80 mm. */
-static void test_published(void **state)
+TEST(test_published)
 {
 	static const double published[][2] = {{20, 0.2}, {40, 0.4}, {60, 0.65}, {80, 0.9}};
 	int found = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		for (size_t k = 0; k < ROWS; k++)
 			if (table[k].thickness == published[i][0] && table[k].angle == 0) {
@@ -145,7 +134,7 @@ static double forward_part(double degrees, double incoherent, double coherent)
 }
 
 /* A plate so thin that photons are scattered at most once: all of the scatter below 80 degrees meets the detector. */
-static void test_thin_plate(void **state)
+TEST(test_thin_plate)
 {
 	enum { NU = 300, NV = 300 };
 	const double h = 0.5, gap = 20;
@@ -156,7 +145,6 @@ static void test_thin_plate(void **state)
 	float scatter[900];
 	double sum = 0, slope = 150 / scan->views[0].src[2], path = h * sqrt(1 + slope * slope), want;
 
-	(void)state;
 	assert_int_equal(scatter_mc_view(m, scan, 0, &run, scatter, NULL, NULL), 0);
 	for (int i = 0; i < 900; i++) {
 		double x = i % 30 * 10 + 5, y = i / 30 * 10 - 145,
@@ -174,7 +162,7 @@ static void test_thin_plate(void **state)
 }
 
 /* The plate of test_thin_plate scatters photons once; in a thick one a part of the scatter is from later collisions. */
-static void test_collisions(void **state)
+TEST(test_collisions)
 {
 	enum { NU = 60, NV = 60, CELLS = 36 };
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 47}, .r = {30, 30, 30}, .mu = 0.055};
@@ -184,7 +172,6 @@ static void test_collisions(void **state)
 	float cells[CELLS];
 	double sum[4] = {0};
 
-	(void)state;
 	for (int n = 0; n < 4; n++) {
 		run.collisions = n;
 		assert_int_equal(scatter_mc_view(m, scan, 0, &run, cells, NULL, NULL), 0);
@@ -200,7 +187,7 @@ static void test_collisions(void **state)
 }
 
 /* Voxels and shapes of the same object scatter alike, and the threads do not matter. */
-static void test_voxels(void **state)
+TEST(test_voxels)
 {
 	enum { NU = 60, NV = 80, CELLS = 12 * 16 };
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 30}, .r = {30, 30, 15}, .mu = 0.05};
@@ -211,7 +198,6 @@ static void test_voxels(void **state)
 	float a[CELLS], b[CELLS];
 	struct voxel_phantom *v;
 
-	(void)state;
 	assert_int_equal(voxel_phantom_create((int[]){60, 60, 30}, (double[]){1, 1, 1}, materials, 1, &v, NULL), 0);
 	v->grid.lo[2] = 15;
 	assert_int_equal(scatter_mc_of_voxels(v, &of_voxels, NULL), 0);
@@ -226,7 +212,7 @@ static void test_voxels(void **state)
 	scan_free(scan);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct shape bead = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .r = {1, 1, 1}, .mu = 1};
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 30}, .r = {30, 30, 15}, .mu = 0.05};
@@ -236,7 +222,6 @@ static void test_refused(void **state)
 	struct scatter_mc *m;
 	float scatter[100];
 
-	(void)state;
 	assert_int_equal(scatter_mc_of_phantom(&p, &m, NULL), -EINVAL);
 	m = object_of(&plate);
 	assert_int_equal(scatter_mc_view(m, scan, 0, &run, scatter, NULL, NULL), -EINVAL);
@@ -248,7 +233,7 @@ static void test_refused(void **state)
 	scan_free(scan);
 }
 
-static int print_table(void)
+static int print_table(char **words __attribute__((unused)))
 {
 	static const double thickness[] = {20, 40, 60, 80}, angle[] = {0, 7.5, 15, 25};
 
@@ -303,16 +288,5 @@ static int write_pencil(char **arg)
 	return fclose(file) ? 1 : rc;
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	   cmocka_unit_test(test_published), cmocka_unit_test(test_thin_plate),
-		cmocka_unit_test(test_collisions), cmocka_unit_test(test_voxels),    cmocka_unit_test(test_refused),
-	};
-
-	if (argc == 2 && !strcmp(argv[1], "table"))
-		return print_table();
-	if (argc == 8 && !strcmp(argv[1], "pencil"))
-		return write_pencil(argv + 2);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_COMMAND("table", 0, print_table);
+TESTS_COMMAND("pencil", 6, write_pencil);

@@ -2,18 +2,10 @@
 /* Phantoms of voxels: line integrals compared with the closed ones of the same boxes, several rays per bin, paddles, pieces of
  * lesion. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/scan.h"
 #include "recon/phantom/voxel_phantom.h"
+#include "tests/test.h"
 
 enum { AIR, TISSUE, DENSE, PADDLE, LESION, CALCIFICATION, N_MATERIALS };
 
@@ -69,7 +61,7 @@ static struct shape box_of(const struct voxel_phantom *p, const int first[3], co
  * of 650 mm: 650 * 2^-52 * 0.08. A corner that a ray grazes changes nothing: its length is continuous. */
 #define LINE_TOL(line) (1.2e-7 * (line) + 1e-10)
 
-static void test_against_boxes(void **state)
+TEST(test_against_boxes)
 {
 	static const int body[2][3] = {{0, 3, 0}, {97, 95, 60}}, gland[2][3] = {{10, 20, 11}, {55, 61, 40}};
 	struct voxel_phantom *p = make(110, 101, 60, 0.3);
@@ -79,7 +71,6 @@ static void test_against_boxes(void **state)
 	size_t n = scan_view_size(scan), hit = 0;
 	float *got = malloc(n * sizeof(float)), *want = malloc(n * sizeof(float));
 	struct err err = {0};
-	(void)state;
 
 	p->grid.lo[2] = 17;
 	paint(p, body[0], body[1], TISSUE);
@@ -102,7 +93,7 @@ static void test_against_boxes(void **state)
 }
 
 /* A bin seen by 4 x 4 rays is minus the logarithm of the mean intensity of the 16 bins of a detector that is four times finer. */
-static void test_rays(void **state)
+TEST(test_rays)
 {
 	static const int body[2][3] = {{0, 5, 0}, {70, 80, 50}};
 	struct voxel_phantom *p = make(80, 90, 50, 0.4);
@@ -110,7 +101,6 @@ static void test_rays(void **state)
 	float *got = malloc(scan_view_size(coarse) * sizeof(float)), *line = malloc(scan_view_size(fine) * sizeof(float));
 	struct err err = {0};
 	size_t edges = 0;
-	(void)state;
 
 	p->grid.lo[2] = 20;
 	paint(p, body[0], body[1], TISSUE);
@@ -139,14 +129,13 @@ static void test_rays(void **state)
 	voxel_phantom_free(p);
 }
 
-static void test_thick_metal(void **state)
+TEST(test_thick_metal)
 {
 	struct voxel_material metal[2] = {{0, VOXEL_AIR}, {1000, VOXEL_TISSUE}};
 	struct voxel_phantom *p = NULL;
 	struct scan *scan = make_scan(16, 16, 1.0);
 	float line[256];
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(voxel_phantom_create((int[]){40, 40, 20}, (double[]){1, 1, 1}, metal, 2, &p, &err), 0);
 	paint(p, (int[]){0, 0, 0}, (int[]){40, 40, 20}, 1);
@@ -157,11 +146,10 @@ static void test_thick_metal(void **state)
 	voxel_phantom_free(p);
 }
 
-static void test_trim(void **state)
+TEST(test_trim)
 {
 	struct voxel_phantom *p = make(10, 12, 20, 0.5);
 	struct err err = {0};
-	(void)state;
 
 	paint(p, (int[]){0, 0, 0}, (int[]){10, 12, 3}, PADDLE);
 	paint(p, (int[]){0, 0, 18}, (int[]){10, 12, 20}, PADDLE);
@@ -183,13 +171,12 @@ static void test_trim(void **state)
 
 /* A ball with fragments around it, pieces that touch only at a corner, a piece of another material beside them, one in a corner
  * of the volume. */
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
 	struct voxel_phantom *p = make(60, 70, 50, 0.2);
 	struct phantom *s = NULL;
 	struct err err = {0};
 	size_t ball = 0;
-	(void)state;
 
 	p->grid.lo[2] = 17;
 	paint(p, (int[]){0, 0, 0}, (int[]){50, 70, 50}, TISSUE);
@@ -243,12 +230,11 @@ static void test_shapes(void **state)
 	voxel_phantom_free(p);
 }
 
-static void test_no_breast(void **state)
+TEST(test_no_breast)
 {
 	struct voxel_phantom *p = make(5, 6, 7, 1);
 	struct phantom *s = NULL;
 	struct err err = {0};
-	(void)state;
 
 	assert_int_equal(voxel_phantom_shapes(p, &s, &err), -EBADMSG);
 	assert_null(s);
@@ -256,7 +242,7 @@ static void test_no_breast(void **state)
 	voxel_phantom_free(p);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	struct voxel_material bad[1] = {{NAN, VOXEL_TISSUE}};
 	struct voxel_phantom *p = NULL;
@@ -264,7 +250,6 @@ static void test_refusals(void **state)
 	const double h[3] = {0.2, 0.2, 0.2};
 	float line[1];
 	struct scan *scan = make_scan(16, 16, 1);
-	(void)state;
 
 	assert_int_equal(voxel_phantom_create((int[]){0, 1, 1}, h, materials, 1, &p, &err), -EINVAL);
 	assert_int_equal(voxel_phantom_create((int[]){1, 5000, 1}, h, materials, 1, &p, &err), -EINVAL);
@@ -280,15 +265,4 @@ static void test_refusals(void **state)
 	assert_null(voxel_phantom_free(p));
 	assert_null(voxel_phantom_free(NULL));
 	scan_free(scan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_boxes), cmocka_unit_test(test_rays),   cmocka_unit_test(test_thick_metal),
-		cmocka_unit_test(test_trim),	      cmocka_unit_test(test_shapes), cmocka_unit_test(test_no_breast),
-		cmocka_unit_test(test_refusals),
-	};
-
-	return cmocka_run_group_tests_name("voxel_phantom", tests, NULL, NULL);
 }

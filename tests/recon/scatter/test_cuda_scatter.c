@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single scatter simulation: the CUDA device compared with the CPU device. Skipped (exit code 77) without a CUDA device. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "recon/pet/michelogram.h"
-#include "tests/near.h"
 #include "tests/recon/scatter/scatter_fixture.h"
+#include "tests/test.h"
 
 /* Of the pair's largest TOF bin. Pairs below 1e-3 of the largest pair count like that: all their photons are at the edge of the
  * energy window, where the table of angles is steep. */
@@ -30,11 +23,10 @@ static struct device *cuda_device(void)
 
 static const struct scan_tof tofs[] = {{0}, {33, 21.5, 13.6}, {3, 150, 20}, {9, 60, 20}, {300, 3, 25}};
 
-static void pairs_agree(void **state)
+TEST(pairs_agree)
 {
 	struct device *cpu, *cuda = cuda_device();
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t t = 0; t < sizeof(tofs) / sizeof(tofs[0]); t++) {
 		struct scatter_case *c = scatter_case(300, tofs[t]);
@@ -68,7 +60,7 @@ static void pairs_agree(void **state)
 }
 
 /* A whole simulation, with thousands of points and oblique planes. */
-static void planes_agree(void **state)
+TEST(planes_agree)
 {
 	struct michelogram m = {.scanner = {.rings = 12, .detectors = 120, .ring_spacing = 8, .radius = 300, .bin = 5},
 				.n_radial = 61,
@@ -79,7 +71,6 @@ static void planes_agree(void **state)
 	struct device *dev[2] = {cuda_device(), NULL};
 	int n;
 
-	(void)state;
 	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
 	assert_int_equal(michelogram_segments(12, 3, 11, &m.segments, &m.n_segments, NULL), 0);
 	n = (int)michelogram_data_planes(&m);
@@ -102,16 +93,4 @@ static void planes_agree(void **state)
 	free(m.segments);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pairs_agree),
-		cmocka_unit_test(planes_agree),
-	};
-
-	if (device_cuda_count() == 0) {
-		print_message("skipped: no CUDA device\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fit of scatter to the data, and the estimation from data that contain simulated scatter. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 #include "recon/scatter/scatter_estimate.h"
-#include "tests/near.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/test.h"
 
 #define RADIAL 73
 #define ANGLES 16
@@ -82,12 +74,11 @@ static void free_arrays(struct arrays *a)
 }
 
 /* Bins 11 .. 29 are the object and its margin of 4: what is in them does not count; the scale of 2 is found exactly. */
-static void tails(void **state)
+TEST(tails)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
 
-	(void)state;
 	for (size_t i = 0; i < a.bins; i += 97) /* dead bins do not count */
 		if (a.norm[i] > 0) {
 			a.norm[i] = 0;
@@ -118,13 +109,12 @@ static void set_plane(struct arrays *a, size_t plane, float factor, float object
 
 /* Limits are counted; the sums are over 7 planes of the segment; planes without bins outside have the scale of their neighbours.
  */
-static void limits(void **state)
+TEST(limits)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
 	size_t first = (size_t)a.m.segments[0].n_planes;
 
-	(void)state;
 	assert_int_equal(first, 23);
 	set_plane(&a, 3, 1e4f, 1000); /* far too much: in the sums of planes 0 to 6 */
 	for (size_t p = 12; p < 23; p++)
@@ -155,14 +145,13 @@ static void limits(void **state)
 
 /* Without attenuation beyond z = 31 mm, whole rows are outside and have the counts of the object. The planes whose lines end
  * beyond have the scale of the others; of a segment without any other, that of all planes. */
-static void beyond(void **state)
+TEST(beyond)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
 	const double covered[2] = {-66, 31};
 	int n = 0, at = 0;
 
-	(void)state;
 	for (int s = 0; s < a.m.n_segments; s++)
 		for (int p = 0; p < a.m.segments[s].n_planes; p++, at++) {
 			double z, rise;
@@ -188,13 +177,12 @@ static void beyond(void **state)
 
 /* The object has fewer counts than the tails let expect: the scatter of neighbouring planes is no more than all they have, that
  * of all planes no more than its limit, and none where there is less than the background. */
-static void counts(void **state)
+TEST(counts)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
 	double scatter = 0, net = 0;
 
-	(void)state;
 	for (size_t p = 0; p < 11; p++)
 		set_plane(&a, p, 2, -10); /* the tails alone have more */
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
@@ -233,13 +221,12 @@ static void counts(void **state)
 
 /* Few counts: the tails of single planes are 8 and -4 times the simulation. The scales are near 2, not the mean of limited ones.
  */
-static void few_counts(void **state)
+TEST(few_counts)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
 	double sum = 0;
 
-	(void)state;
 	for (size_t p = 0; p < a.planes; p++)
 		set_plane(&a, p, p % 2 ? 8 : -4, 1000);
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
@@ -290,11 +277,10 @@ static struct arrays short_object(const struct short_conf *conf, uint32_t seed)
 
 /* Noise is no reason to say that a limit was reached, or that a scale is doubtful: not in one of 100 acquisitions, be it of many
  * or few counts. Of few counts, there are scales above the doubtful one. */
-static void short_objects(void **state)
+TEST(short_objects)
 {
 	const double counts[] = {100, 1, 0.01};
 
-	(void)state;
 	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 		const struct short_conf conf = {.counts = counts[c], .scale = 2};
 		int high = 0;
@@ -317,7 +303,7 @@ static void short_objects(void **state)
 
 /* Scales that are really too high are doubtful: of all planes, also where the counts of single planes prove nothing, and of a
  * part of them, which are named alone. So is a large fraction. */
-static void doubtful(void **state)
+TEST(doubtful)
 {
 	static const struct {
 		struct short_conf conf;
@@ -331,7 +317,6 @@ static void doubtful(void **state)
 		{{.counts = 100, .scale = 8}, 47, 47, true},
 	};
 
-	(void)state;
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
 		for (uint32_t seed = 0; seed < 30; seed++) {
 			struct arrays a = short_object(&cases[c].conf, seed);
@@ -476,12 +461,11 @@ static void free_acquired(struct acquired *a)
 }
 
 /* The estimate finds the scatter, within the errors of the coarse image; more closely with more iterations. */
-static void closed_loop(void **state)
+TEST(closed_loop)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct acquired a = acquire(dev);
 
-	(void)state;
 	for (int tof = 0; tof < 2; tof++) {
 		struct michelogram m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
 		size_t bins = a.bins;
@@ -553,11 +537,10 @@ static void damage(const struct hostile *how, struct acquired *a, struct device 
 
 /* Data that no scatter explains: randoms left in the prompts, a map of mu without most of the body, a single radial bin as tail.
  * The estimate is finite, not negative and no more than its limit, and the report says that it was limited. */
-static void hostile(void **state)
+TEST(hostile)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
-	(void)state;
 	for (size_t d = 0; d < sizeof(damages) / sizeof(damages[0]); d++) {
 		struct acquired a = acquire(dev);
 		float *found = malloc(a.bins * sizeof(float));
@@ -672,7 +655,7 @@ static int estimate_with(struct device *dev, struct scan_tof tof, struct watch *
 }
 
 /* The plan counts the vectors of the coarse session and of the simulation, and with TOF bins its larger tables. */
-static void memory_is_planned(void **state)
+TEST(memory_is_planned)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	const struct device_ops *ops = dev->ops;
@@ -681,7 +664,6 @@ static void memory_is_planned(void **state)
 	size_t pairs;
 	struct watch watch = {0};
 
-	(void)state;
 	meter.ops = ops;
 	metered.alloc = metered_alloc;
 	metered.release = metered_release;
@@ -709,14 +691,13 @@ static void memory_is_planned(void **state)
 }
 
 /* It ends at whatever moment it is cancelled. */
-static void cancelled(void **state)
+TEST(cancelled)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct scatter_estimate_plan plan;
 	size_t pairs;
 	struct watch all = {0};
 
-	(void)state;
 	assert_int_equal(estimate_with(dev, (struct scan_tof){0}, &all, &plan, &pairs), 0);
 	for (int at = 1; at < all.calls; at += all.calls / 2 - 1) {
 		struct watch watch = {.cancel_at = at};
@@ -725,16 +706,4 @@ static void cancelled(void **state)
 		assert_true(watch.calls <= at + 2);
 	}
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tails),       cmocka_unit_test(limits),   cmocka_unit_test(beyond),
-		cmocka_unit_test(few_counts),  cmocka_unit_test(counts),   cmocka_unit_test(short_objects),
-		cmocka_unit_test(closed_loop), cmocka_unit_test(hostile),  cmocka_unit_test(memory_is_planned),
-		cmocka_unit_test(cancelled),   cmocka_unit_test(doubtful),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

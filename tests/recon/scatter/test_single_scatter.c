@@ -2,18 +2,11 @@
 /* Single scatter simulation: the formula against a slow one that shares no code with it, totals of a sphere that a Monte Carlo
  * gave, symmetries, time of flight, and how the samples converge. */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/tof.h"
 #include "recon/scatter/single_scatter_internal.h"
-#include "tests/near.h"
 #include "tests/recon/scatter/scatter_fixture.h"
+#include "tests/test.h"
 
 /* ---- the slow reference ---- */
 
@@ -142,11 +135,10 @@ static double slow(const struct scatter_case *c, int point, const float *da, con
 }
 
 /* The device's sums over 5 points against the reference, for random activity and mu. */
-static void formula(void **state)
+TEST(formula)
 {
 	static const struct scan_tof tofs[] = {{0}, {15, 60, 25}, {61, 12, 30}};
 
-	(void)state;
 	for (int which = 0; which < FIXTURE_DEVICES; which++)
 		for (int t = 0; t < 3; t++) {
 			struct device *dev = fixture_device(which, 2);
@@ -177,7 +169,7 @@ static void formula(void **state)
 }
 
 /* A source of one voxel and one scatter point: where the TOF bins must be. */
-static void one_point(void **state)
+TEST(one_point)
 {
 	const struct scan_tof tof = {41, 15, 8};
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -187,7 +179,6 @@ static void one_point(void **state)
 	double sum[2] = {0}, mean[2] = {0}, first;
 	float *found;
 
-	(void)state;
 	/* the point at the origin; A at (300, 0, 0), B at an angle of scatter of 45 degrees */
 	memset(c->activity, 0, grid_size(&c->grid) * sizeof(float));
 	c->grid = (struct grid){{151, 3, 3}, {1, 1, 1}, {-0.5, -1.5, -1.5}, false};
@@ -221,7 +212,7 @@ static void one_point(void **state)
 
 /* Detectors exchanged: the same, with the TOF bins in the opposite order. The sum over TOF bins that cover everything is the
  * value without time of flight. */
-static void reciprocity_and_sum(void **state)
+TEST(reciprocity_and_sum)
 {
 	const struct scan_tof tof = {51, 21, 14};
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -229,7 +220,6 @@ static void reciprocity_and_sum(void **state)
 	float *found = scatter_pairs_of(dev, &c->spec, c->activity, c->mu), *plain;
 	float most = 0;
 
-	(void)state;
 	c->spec.tof = (struct scan_tof){0};
 	plain = scatter_pairs_of(dev, &c->spec, c->activity, c->mu);
 	for (int i = 0; i < SCATTER_PAIRS; i++)
@@ -285,7 +275,7 @@ static float *ball(const struct grid *g)
 
 /* A Monte Carlo gave: of the annihilations, 0.2557 leave the ball with both photons unscattered, 0.0854 with one photon scattered
  * once and above 425 keV. A pair of detectors of the areas dA, dB sees integral(activity) dA dB cos cos / (2 pi R^2). */
-static void sphere(void **state)
+TEST(sphere)
 {
 	const struct single_scatter_conf sharp = {.energy_low = 425, .energy_high = 1e4, .energy_resolution = 0.01};
 	const struct grid g = {{40, 40, 40}, {5.25, 5.25, 5.25}, {-105, -105, -105}, false};
@@ -303,7 +293,6 @@ static void sphere(void **state)
 	double scatter = 0, trues = 0;
 	float *found;
 
-	(void)state;
 	for (size_t i = 0; i < grid_size(&g); i++)
 		mu[i] = (float)MU * activity[i];
 	assert_int_equal(single_scatter_angles(&sharp, angles, NULL), 0);
@@ -457,14 +446,13 @@ static double rms_gap(const float *a, const float *b, size_t n)
 }
 
 /* Detectors: 32, 64 and 128 with the same few points and rings. Points: two seeds and three times as many, with 32 detectors. */
-static void convergence(void **state)
+TEST(convergence)
 {
 	struct michelogram m = scanner((struct scan_tof){0});
 	size_t n = michelogram_size(&m);
 	struct single_scatter_conf conf = usual_window;
 	float *fine, *usual, *coarse, *points, *seeded, *dense;
 
-	(void)state;
 	conf.point_distance = 28;
 	conf.ring_distance = 40;
 	usual = planes_of(&m, &conf, false);
@@ -495,14 +483,13 @@ static void convergence(void **state)
 }
 
 /* A round body: equal at all angles and at both signs of the radius, and above and below the middle. */
-static void symmetry(void **state)
+TEST(symmetry)
 {
 	struct michelogram m = scanner((struct scan_tof){0});
 	float *planes = planes_of(&m, &usual_window, true);
 	size_t size = (size_t)m.n_angles * (size_t)m.n_radial;
 	int n = m.segments[0].n_planes;
 
-	(void)state;
 	for (int p = 0; p < n; p++) {
 		const float *plane = planes + (size_t)p * size, *mirrored = planes + (size_t)(n - 1 - p) * size;
 		double mean[81] = {0}, other[81] = {0}, most = 0;
@@ -526,14 +513,13 @@ static void symmetry(void **state)
 }
 
 /* The TOF bins of every bin add up to its value without time of flight, point by point: two batches of points are enough. */
-static void planes_tof_sum(void **state)
+TEST(planes_tof_sum)
 {
 	struct michelogram m = scanner((struct scan_tof){35, 25, 14}), plain_m = m;
 	struct single_scatter_conf conf = usual_window;
 	float *found, *plain, most = 0;
 	size_t n = michelogram_size(&m) / 35;
 
-	(void)state;
 	conf.point_distance = 40;
 	found = planes_of(&m, &conf, false);
 	plain_m.tof = (struct scan_tof){0};
@@ -554,7 +540,7 @@ static void planes_tof_sum(void **state)
 
 /* A bin whose ends are sampled detectors of sampled rings has exactly the value of that pair, in its TOF bin: oblique planes of
  * both signs, and direct ones. */
-static void bins_are_pairs(void **state)
+TEST(bins_are_pairs)
 {
 	struct michelogram m = {.scanner = {.rings = 3, .detectors = 64, .ring_spacing = 20, .radius = 400, .bin = 40},
 				.n_radial = 31,
@@ -573,7 +559,6 @@ static void bins_are_pairs(void **state)
 	struct single_scatter *s;
 	float(*points)[4];
 
-	(void)state;
 	assert_int_equal(michelogram_segments(3, 1, 2, &m.segments, &m.n_segments, NULL), 0);
 	out = malloc(michelogram_size(&m) * sizeof(*out));
 	assert_int_equal(single_scatter_open(&m, &conf, dev, &s, NULL), 0);
@@ -616,15 +601,4 @@ static void bins_are_pairs(void **state)
 	scatter_case_free(c);
 	free(m.segments);
 	device_close(dev);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(convergence),	       cmocka_unit_test(symmetry), cmocka_unit_test(planes_tof_sum),
-		cmocka_unit_test(bins_are_pairs),      cmocka_unit_test(formula),  cmocka_unit_test(one_point),
-		cmocka_unit_test(reciprocity_and_sum), cmocka_unit_test(sphere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
