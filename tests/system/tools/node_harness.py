@@ -24,6 +24,7 @@ import urllib.request
 
 TOMONODE = os.environ.get("TOMONODE", "tomonode")
 EXECUTOR = os.environ.get("TOMONODE_EXECUTOR") or "local"  # of all nodes that do not choose one: "local" or "slurm"
+TIER = int(os.environ.get("TOMONODE_TIER") or 1)  # 1: what runs on every commit; 2: everything
 
 
 class Skipped(Exception):
