@@ -1,35 +1,24 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right
 place in the patient; Bq/ml and SUV are the phantom's, also with time of flight; without what quantity takes the units say so."""
 import itertools
 import json
 import os
-import shutil
-import sys
-import tempfile
 
-try:
-    import numpy as np
-    import pydicom
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+
+from tools import node_harness as h
 from tools import pet_tools as t
+from tools.node_harness import check
 
-
+h.need(h.TOMONODE, "dciodvfy")
 TOF = "12,120,200"
 SHAPE = (12, 47, 48, 65)  # TOF bins, planes, angles, radial bins of the scanner `small`
 FEW = ("iterations=4", "matrix=48")
 
 
-def check(what, message):
-    if not what:
-        raise AssertionError(message)
-
-
 def objects_conform(series):
-    check(shutil.which("dciodvfy"), "dciodvfy is not there")
     for path in series.paths[::5]:
         errors = t.validator(path)
         check(not errors, f"{path}: {errors}")
@@ -46,7 +35,7 @@ def objects_conform(series):
     check(abs(np.linalg.norm(steps[0]) - float(series.objects[0].SliceThickness)) < 1e-6, "thickness")
 
 
-def the_f_comes_back(folder):
+def test_the_f_comes_back(folder):
     """Correlation with the truth in patient coordinates: the true orientation against all mirrored ones."""
     for position in ("HFS", "HFP", "FFS", "FFP", "HFDR"):
         here = os.path.join(folder, position)
@@ -67,7 +56,7 @@ def the_f_comes_back(folder):
         check(got > shifted, f"{position}: {got}, better where it is shifted: {shifted}")
 
 
-def values_are_the_phantoms(folder):
+def test_values_are_the_phantoms(folder):
     """A cylinder in water: Bq/ml at the start of the scan, SUV 1 (the patient weighs what the phantom does)."""
     truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
     series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=30", "matrix=64"))
@@ -88,7 +77,7 @@ def values_are_the_phantoms(folder):
           "every source object")
 
 
-def without_what_it_takes(folder):
+def test_counts_without_what_it_takes(folder):
     """No calibration factor, no half-life, no weight: counts, nothing invented, and a sentence."""
     exam = os.path.join(folder, "exam")
     t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
@@ -111,7 +100,7 @@ def without_what_it_takes(folder):
         check(word in d.DerivationDescription, f"'{word}' is not in {d.DerivationDescription}")
 
 
-def the_same_again(folder):
+def test_the_same_again(folder):
     """Twice the same: the same UIDs. Another protocol: others."""
     exam = os.path.join(folder, "exam")
     t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free")
@@ -121,7 +110,7 @@ def the_same_again(folder):
     check(sops[0] == sops[1] and not sops[0] & sops[2], "UIDs follow from sources and protocol")
 
 
-def tof_values_are_the_phantoms(folder):
+def test_tof_values_are_the_phantoms(folder):
     """A cylinder measured with time of flight and randoms; derivation and recipe name the TOF bins."""
     truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation",
                        "--randoms", "0.5", "--tof", TOF)
@@ -139,7 +128,7 @@ def tof_values_are_the_phantoms(folder):
     check(not errors, f"{errors}")
 
 
-def tof_f_is_at_its_place(folder):
+def test_tof_f_is_at_its_place(folder):
     """With few iterations; TOF bins in the opposite order would put it elsewhere."""
     truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", "HFP", "--tof", TOF)
     series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=5", "matrix=64"))
@@ -168,7 +157,7 @@ def imported(folder, name, *tof, add=1):
     return out
 
 
-def added_tof_bins_are_one(folder):
+def test_added_tof_bins_are_one(folder):
     """tof_mashing gives the image of data that were added before, FBP that of data without time of flight; the report has the bins."""
     measured = imported(folder, "tof", "--tof", TOF)
     before = imported(folder, "before", "--tof", "4,360,200", add=3)
@@ -203,7 +192,7 @@ def added_tof_bins_are_one(folder):
     check("tof_mashing=5; allowed: numbers that divide the 12 TOF bins" in done.stderr, done.stderr)
 
 
-def tof_factors_are_used(folder):
+def test_tof_factors_are_used(folder):
     """A normalisation with TOF bins, 2 everywhere: twice the image, also when TOF bins are added; a value of 0 is refused with its place."""
     here = os.path.join(folder, "tof")
     measured = imported(folder, "tof", "--tof", TOF)
@@ -230,17 +219,3 @@ def tof_factors_are_used(folder):
     factors[5, 7, 3, 2] = 0
     done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", os.path.join(folder, "none"), with_factors("zero"), ok=(4,))
     check("NORMALISATION: TOF bin 6, plane 7, angle 3, radial bin 2: 0; allowed" in done.stderr, done.stderr)
-
-
-def main():
-    for test in (the_f_comes_back, values_are_the_phantoms, without_what_it_takes, the_same_again,
-                 tof_values_are_the_phantoms, tof_f_is_at_its_place, added_tof_bins_are_one, tof_factors_are_used):
-        folder = tempfile.mkdtemp(prefix="tomonode-test-")
-        try:
-            test(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        print(f"ok: {test.__name__}")
-
-
-main()

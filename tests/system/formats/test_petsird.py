@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """PETSIRD files become sinogram objects: files of petsird 0.9 to 0.12, and files written here by their schemas. Every bin is computed a
 second time from the positions of the detectors; a point source is reconstructed where it is; what is not supported is refused by name."""
@@ -6,18 +5,13 @@ import glob
 import json
 import math
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-try:
-    import numpy as np
-    import pydicom
-    from tools import dbt_tools as tools
-    from tools import pet_tools
-    from tools import petsird_tools as p
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+
+from tools import dbt_tools as tools
+from tools import pet_tools
+from tools import petsird_tools as p
 
 BASICS = ("--set", "PatientPosition=HFS", "--set", "Radionuclide=F18")
 
@@ -118,7 +112,7 @@ def bin_efficiencies(header, a, b):
                for i in range(energies) for j in range(energies))
 
 
-def of_petsird(folder, failures):
+def test_files_of_petsird(folder, failures):
     """Files that petsird wrote: prompts, delayeds, every bin, every factor."""
     for version in p.VERSIONS:
         path, _, header, blocks = p.stored("ring", version)
@@ -146,7 +140,7 @@ def of_petsird(folder, failures):
                     f"{version}: {answer['warnings']}", failures)
 
 
-def by_schema(folder, failures):
+def test_every_version_of_the_schema(folder, failures):
     """Files written here with the schemas of all versions: TOF or not, gaps, segments of three differences, two energies."""
     for version in p.VERSIONS:
         writer = p.Writer(p.stored("ring", version)[1])
@@ -185,7 +179,7 @@ def check_tof(report, counts, point, width, failures):
     tools.check(error < 8, f"TOF: {error} mm away from the source", failures)  # 190 events an angle of sd 17 mm, and half a detector
 
 
-def examination(folder, failures):
+def test_patient_and_tracer_of_the_file(folder, failures):
     """Patient and radiopharmaceutical of the file are used without --like; --set replaces them."""
     header = p.ring_header()
     code = {"codeValue": "C-131A3", "codingSchemeDesignator": "SRT"}
@@ -216,7 +210,7 @@ def examination(folder, failures):
     tools.check(float(ds.PatientWeight) == 50 and [c.CodeValue for c in codes] == ["77004003"], f"--set: {codes}", failures)
 
 
-def reconstructed(folder, failures):
+def test_a_point_source_is_where_it_is(folder, failures):
     """A point source off the centre, also with axes exchanged: the image has it where it is, and so do the TOF bins of each angle."""
     header = p.ring_header(modules=64, rings=8, radius=120.0, spacing=6.0, tof=np.linspace(-140, 140, 15), fwhm=40.0)
     writer, point = p.Writer(p.stored("ring", "0.12.0")[1]), (35.0, -20.0, 6.0)
@@ -234,7 +228,7 @@ def reconstructed(folder, failures):
         tools.check(np.abs(found - expected).max() < 5, f"{name}: {found} instead of {expected}", failures)  # voxels of 3.75 mm
 
 
-def simulated(folder, failures):
+def test_simulated_files(folder, failures):
     """`simulate pet --petsird`: what it wrote is read here, by petsird itself if it is installed, and imported as the same counts."""
     for name, options in (("plain", ("--randoms", "0.2")), ("TOF", ("--tof", "5,600,400", "--randoms", "0.3"))):
         out, back = os.path.join(folder, f"simulated-{name}"), os.path.join(folder, f"simulated-{name}-back")
@@ -281,7 +275,7 @@ def by_petsird(path, header, prompts, delayeds, failures):
     tools.check(found == (prompts, delayeds), "petsird reads other events", failures)
 
 
-def with_further_roles(folder, failures):
+def test_further_roles(folder, failures):
     """Interfile data beside list mode are refused with a way; this way gives the same counts with the further role."""
     path, out, again = os.path.join(folder, "roles.petsird"), os.path.join(folder, "roles"), os.path.join(folder, "roles-again")
     header, hs = p.ring_header(skip=(3,)), os.path.join(folder, "roles.hs")
@@ -303,7 +297,7 @@ def with_further_roles(folder, failures):
     tools.check(all(np.array_equal(before[k], after[k]) for k in before), "other values than in the list mode's objects", failures)
 
 
-def refused(folder, failures):
+def test_bad_files_are_refused(folder, failures):
     writer = p.Writer(p.stored("ring", "0.12.0")[1])
     path, out = os.path.join(folder, "bad.petsird"), os.path.join(folder, "bad")
     events = [(40, 3, 0), (80, 7, 0)]
@@ -350,19 +344,3 @@ def refused(folder, failures):
     tools.check(not os.listdir(out), "something is left of what was refused", failures)
     done = tools.run("import", "--petsird", path + "-none", "-o", out, ok=(8,))
     tools.check("cannot open" in done.stderr, done.stderr, failures)
-
-
-def main():
-    failures = []
-    with tools.folder() as folder:
-        of_petsird(folder, failures)
-        by_schema(folder, failures)
-        examination(folder, failures)
-        reconstructed(folder, failures)
-        simulated(folder, failures)
-        with_further_roles(folder, failures)
-        refused(folder, failures)
-    tools.finish(failures, "PETSIRD: every event is in its bin")
-
-
-main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of test_import: sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
+"""`tomonode import` of sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
 
 tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the objects,
 and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
@@ -66,7 +66,7 @@ def same(found, expected, label, failures):
 STIR_SEGMENTS = [(-1, 1), (2, 4), (-4, -2)]
 
 
-def of_stir(folder, failures):
+def test_stir_comes_back(folder, failures):
     counts = tof.random_counts(STIR_SEGMENTS)
     ways = (("by-view", {}), ("by-plane", {"by_view": False}), ("short", {"kind": "short"}), ("mashed", {"mashing": 8}),
             ("listed", {"order": [0, 1, -1, 2, -2]}), ("reversed", {"order": [2, 1, 0, -1, -2], "by_view": False}))
@@ -92,7 +92,7 @@ def of_stir(folder, failures):
             tools.check(f.read() == data, f"STIR {name}: not exported as it was", failures)
 
 
-def stir_refused(folder, failures):
+def test_bad_headers_of_stir_are_refused(folder, failures):
     counts = tof.random_counts(STIR_SEGMENTS)
     path, out = os.path.join(folder, "bad"), os.path.join(folder, "bad-objects")
     one = {k: counts[k] for k in (0,)}
@@ -130,7 +130,7 @@ def stir_refused(folder, failures):
 # ---- e7tools ----
 
 
-def of_e7(folder, failures):
+def test_e7tools_come_back(folder, failures):
     """Axial compression 3 with a last segment that is cut, and none: middles of planes between direct planes."""
     for name, compression, largest in (("e7", 3, 3), ("span", 3, 4), ("single", 1, 3)):
         e7 = tof.E7(os.path.join(folder, name), compression, largest, same_norm=name == "span")
@@ -173,7 +173,7 @@ def check_sources(e7, found, name, failures):
                     f"{name}: {role}: {lines}", failures)
 
 
-def e7_missing(folder, failures):
+def test_missing_files_of_e7tools_are_named(folder, failures):
     """What is missing is a sentence."""
     cases = (("norm3d_00.a", "norm3d_00.a with the normalisation is missing. Without the normalisation the scatter cannot be used", ["ADDITIVE", "ATTENUATION", "EMISSION"]),
              ("acf_00.a", "acf_00.a with the attenuation correction factors is missing.", ["ADDITIVE", "EMISSION", "NORMALISATION"]),
@@ -207,7 +207,7 @@ def write(path, text):
         f.write(text)
 
 
-def e7_refused(folder, failures):
+def test_bad_files_of_e7tools_are_refused(folder, failures):
     header_changes = (
         (("compression:=off", "compression:=on"), "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
         (("{9,", "{8,"), "%segment table: 8 planes in segment 0"),
@@ -263,7 +263,7 @@ def refused(folder, e7, says, label, failures):
     tools.check(not os.listdir(out), f"{label}: something is left of what was refused", failures)
 
 
-def usage(folder, failures):
+def test_usage(folder, failures):
     """A prompts header that is named; what cannot be combined; files of manufacturers that are not read."""
     e7 = tof.E7(os.path.join(folder, "named"))
     e7.write()
@@ -291,9 +291,3 @@ def usage(folder, failures):
             f.write(data)
         done = run_import(os.path.join(folder, "x"), path, ok=(4,))
         tools.check(says in done.stderr, f"{name}: {done.stderr}", failures)
-
-
-def check_all(failures):
-    for part in (of_stir, stir_refused, of_e7, e7_missing, e7_refused, usage):
-        with tools.folder() as folder:
-            part(folder, failures)
