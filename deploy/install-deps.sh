@@ -11,7 +11,8 @@ set -euo pipefail
 build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libopenjp2-7-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev zlib1g-dev
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev libcurl4-openssl-dev"
 # The system tests use DCMTK's senders and Orthanc, and compress with GDCM, and check results with dciodvfy, pydicom and dcm2niix.
-test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl sqlite3 orthanc orthanc-dicomweb libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
+test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl sqlite3 orthanc orthanc-dicomweb libxml2-utils python3 python3-pydicom python3-numpy python3-pil
+      python3-pytest python3-pytest-xdist python3-pytest-timeout python3-hypothesis procps"
 # Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, of manual pages and completion, and of diagrams in reports, which
 # are skipped without them, of the web servers in front of the status page and of its interface for programs, and by the target `tidy` (clang-tidy).
 checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh nginx apache2-bin libapache2-mod-auth-openidc python3-jsonschema python3-yaml"

@@ -14,8 +14,16 @@ import sys
 import tempfile
 
 import pytest
-from tools import node_harness as h
 from xdist.scheduler import LoadScheduling
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# What the tests ask for; tests/run.sh sets the first two.
+os.environ.setdefault("TOMONODE", os.path.join(ROOT, "build", "dev", "tomonode"))
+os.environ.setdefault("TOMONODE_BUILD", os.path.dirname(os.environ["TOMONODE"]))
+os.environ.setdefault("TOMONODE_SOURCE", ROOT)
+os.environ.update(TOMONODE_CONF="", OMP_WAIT_POLICY="passive")  # tests share the cores: a thread that waits must not spin
+
+from tools import node_harness as h  # noqa: E402
 
 TIER = int(os.environ.get("TOMONODE_TIER") or 1)
 
@@ -32,6 +40,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_configure(config):
+    config.option.timeout = config.option.timeout or 600 * h.PATIENCE  # seconds, of a test that hangs
     if hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     else:
@@ -39,6 +48,10 @@ def pytest_configure(config):
         os.environ["TOMONODE_TESTS_SHARED"] = config.shared
     if h.sanitizer():
         report_to(os.path.join(os.environ["TOMONODE_TESTS_SHARED"], "reports-" + os.environ.get("PYTEST_XDIST_WORKER", "main")))
+
+
+def pytest_report_header(config):
+    return f"{os.environ['TOMONODE']}, tier {TIER}, seed {h.seed()}"
 
 
 def pytest_unconfigure(config):
@@ -64,7 +77,7 @@ def report_to(folder):
     os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o1777)  # the processes of a node can run as a different user
     REPORTS.append(folder)
-    done = subprocess.run([os.path.join(os.path.dirname(__file__), "sanitized.sh"), "--options", folder], capture_output=True, text=True, check=True)
+    done = subprocess.run([os.path.join(ROOT, "tests", "sanitized.sh"), "--options", folder], capture_output=True, text=True, check=True)
     os.environ.update(line.split("=", 1) for line in done.stdout.splitlines())
 
 

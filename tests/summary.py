@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """List the tests of a run that were skipped, each with its reason.
 
-usage: tests/summary.py FILE [--longest N] [--no-skips]     FILE: output of `ctest --output-junit`; --longest N: also list the N longest tests
+usage: tests/summary.py FILE... [--longest N] [--no-skips]     FILE: output of `ctest --output-junit` or `pytest --junit-xml`
+                                                               --longest N: also list the N longest tests
 
-A test that cannot run on this machine prints "skipped: REASON" and ends with exit code 77; for a part of a test it prints "skipped: PART: REASON".
-A cmocka program calls skip_because() (tests/test.h).
+Under CTest a test that cannot run on this machine prints "skipped: REASON" and ends with exit code 77; for a part of a test it prints
+"skipped: PART: REASON". A program of tests/test.h calls skip_because(). A test of pytest calls skip() of tests/system/tools/node_harness.py.
 Exit code: 0; 1 if a test was skipped without a reason, or with --no-skips at all; 2 if FILE cannot be read.
 """
 import argparse
@@ -39,10 +40,14 @@ class Test:
     """The contents of a <testcase>. state: "passed", "failed", "skipped" or "disabled"; skipped: [reasons]."""
 
     def __init__(self, case):
-        status = case.get("status")
+        status = case.get("status") or self.status_of_pytest(case)
         self.name, self.seconds = case.get("name"), float(case.get("time", 0))
         self.state = {"run": "passed", "notrun": "skipped", "disabled": "disabled"}.get(status, "failed")
         self.skipped = reasons(case.findtext("system-out") or "")
+        if case.get("classname") and not case.get("status"):  # pytest
+            self.name = f"{case.get('classname').replace('.', '/')}::{self.name}"
+            self.skipped = [case.find("skipped").get("message") or NONE] if self.state == "skipped" else []
+            return
         if self.state == "skipped":
             skipped = case.find("skipped")
             message = skipped.get("message", "") if skipped is not None else ""
@@ -52,6 +57,12 @@ class Test:
                 self.skipped = self.skipped[-1:] or [NONE]
         elif self.state == "failed":
             self.skipped = []
+
+    @staticmethod
+    def status_of_pytest(case):
+        if case.find("failure") is not None or case.find("error") is not None:
+            return "fail"
+        return "run" if case.find("skipped") is None else "notrun"
 
 
 def duration(seconds):
@@ -76,20 +87,28 @@ def summary(tests, seconds, longest=0):
 
 def read(path):
     root = tree.parse(path).getroot()
-    return [Test(case) for case in root.iter("testcase")], float(root.get("time", 0))
+    suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
+    return [Test(case) for case in root.iter("testcase")], sum(float(s.get("time", 0)) for s in suites)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file")
+    parser.add_argument("files", nargs="+")
     parser.add_argument("--longest", type=int, default=0)
     parser.add_argument("--no-skips", action="store_true")
     options = parser.parse_args()
-    try:
-        tests, seconds = read(options.file)
-    except (OSError, ValueError, tree.ParseError) as e:
-        print(f"tests/summary.py: {options.file}: {e}", file=sys.stderr)
-        return 2
+    tests, seconds = [], 0
+    for path in options.files:
+        try:
+            more, time = read(path)
+        except (OSError, ValueError, tree.ParseError) as e:
+            print(f"tests/summary.py: {path}: {e}", file=sys.stderr)
+            return 2
+        tests += more
+        seconds += time
+    if not tests:
+        print("No test was run.")
+        return 1
     lines, reasoned = summary(tests, seconds, options.longest)
     print("\n".join(lines))
     if options.no_skips and any(t.skipped for t in tests):

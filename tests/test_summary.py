@@ -54,6 +54,11 @@ def main():
     check("no skips wanted, none there", [case("a", "run", "fine")], 0, "Nothing was skipped.", options=("--no-skips",))
     check("no skips wanted, a whole test", [case("a", "run", ""), case("b", "notrun", "skipped: no GPU\n", SKIPPED)], 1, "  b: no GPU", options=("--no-skips",))
     check("no skips wanted, a part", [case("a", "run", CMOCKA)], 1, "  a: ipv6: no IPv6", options=("--no-skips",))
+    check("pytest", ['<testcase classname="system.test_a" name="test_x" time="1"/>',
+                     '<testcase classname="system.test_a" name="test_y" time="1"><skipped type="pytest.skip" message="no GPU">f</skipped></testcase>',
+                     '<testcase classname="system.test_a" name="test_z" time="1"><failure message="m">skipped: not this</failure></testcase>'], 0,
+          "3 tests in 2 min 5 s: 1 passed, 1 failed, 1 skipped", "  system/test_a::test_y: no GPU")
+    check("no test", [], 1, "No test was run.")
     check("no XML", ["<"], 2)
     if FAILURES:
         sys.exit(1)
