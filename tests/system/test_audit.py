@@ -9,12 +9,12 @@ import threading
 import time
 import xml.etree.ElementTree as ET
 
+import pydicom
+
 from tools import node_harness as h
 from tools.node_harness import check, run, wait_for
 from tools.pilot_tools import Pilot, cluster_node, hello, long_case, quick_case
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "xmllint")
 
 SCHEMA = os.path.join(os.environ.get("TOMONODE_SOURCE", "."), "tests", "audit", "audit-message.rng")

@@ -1,10 +1,8 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice, and with the
 node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
 import os
 import sqlite3
-import sys
 
 from tools import node_harness as h
 from tools.commit_peer import ACTION_RQ, Partner, report
@@ -43,7 +41,7 @@ def wait_state(node, at, state, seconds=40):
     return h.wait_for(f"job {at} is {state}, the states are {node.states()}", there, seconds)
 
 
-def reports(folder, things):
+def test_reports(folder, things):
     """On the same association; on one of the archive's; twice; of a transaction that nobody knows; failures, then not."""
     partner = Partner()
     node = node_with(folder, things, partner)
@@ -92,7 +90,7 @@ def reports(folder, things):
     h.check(len({t for t, _ in partner.requests}) == len(partner.requests), "each request has a transaction of its own")
 
 
-def never_and_late(folder, things):
+def test_never_and_late(folder, things):
     """No report: sent and asked for again, then an alarm; what is stored only is not delivered; a late report still counts."""
     partner = Partner()
     partner.how = None
@@ -118,7 +116,7 @@ def never_and_late(folder, things):
     h.check(node.states() == ["delivered"], "nothing changes")
 
 
-def chatter(folder, things):
+def test_chatter(folder, things):
     """An archive that sends reports without end, and no answer: the request has its time, whatever comes before the answer."""
     partner = Partner()
     partner.how = "chatter"
@@ -132,7 +130,7 @@ def chatter(folder, things):
     wait_state(node, 0, "delivered")
 
 
-def answer_to_another_request(folder, things):
+def test_answer_to_another_request(folder, things):
     """A response to the N-ACTION with another Message ID is not counted: the request is repeated."""
     partner = Partner()
     partner.more = lambda command: {0x0120: 7777} if command[0x0100] == ACTION_RQ and len(partner.requests) == 1 else {}
@@ -144,7 +142,7 @@ def answer_to_another_request(folder, things):
     h.check("of N-ACTION with Message ID 7777" in events[1]["detail"]["reason"], events[1])
 
 
-def killed_between(folder, things):
+def test_killed_between(folder, things):
     """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
     partner = Partner()
     partner.how = None
@@ -170,7 +168,7 @@ def killed_between(folder, things):
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 1, "nothing was sent twice")
 
 
-def partners(folder, things):
+def test_partners(folder, things):
     """One that does no commitment; one that is down; a peer that is not admitted; `commitment` switched off."""
     partner = Partner()
     partner.how, partner.status = None, 0x0211
@@ -202,7 +200,7 @@ def partners(folder, things):
     wait_state(node, 0, "delivered")
 
 
-def orthanc(folder, things):
+def test_orthanc(folder, things):
     """A real archive as the partner."""
     h.need("Orthanc")
     node = h.Node(folder, 0)
@@ -221,12 +219,3 @@ def orthanc(folder, things):
     h.check(committed["detail"]["calling"] == "PACS", committed)
     with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
         h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-requested'").fetchone()[0] == 1, "one request was enough")
-
-
-if __name__ == "__main__":
-    tests = [reports, never_and_late, chatter, answer_to_another_request, killed_between, partners]
-    if len(sys.argv) > 1 or h.shutil.which("Orthanc"):
-        tests.append(orthanc)
-    else:
-        print("skipped: orthanc: Orthanc is not installed")
-    h.main(tests)

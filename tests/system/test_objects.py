@@ -2,17 +2,13 @@
 """A result of several objects through the node: slices, slabs and synthetic view, plain and JPEG-LS, to peers that take the one or the
 other; what a peer has is not sent again."""
 import os
-import sys
+
+import numpy as np
+import pydicom
 
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-try:
-    import numpy as np
-    import pydicom
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dcmdjpls")
 
 BTO, MG = "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.5.1.4.1.1.1.2"

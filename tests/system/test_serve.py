@@ -7,11 +7,11 @@ import subprocess
 import urllib.error
 import urllib.request
 
+import pydicom
+
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 

@@ -5,12 +5,12 @@ import re
 import signal
 import time
 
+import pydicom
+
 from tools import node_harness as h
 from tools.contract_tools import events_of
 from tools.node_harness import check, wait_for
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
