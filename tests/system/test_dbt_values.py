@@ -1,20 +1,18 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The attenuation of a tomosynthesis result is right, or it is called relative: a slab of 0.050/mm in images with more and less air, without
 any, and with air over the range of the detector; `require_quantitative`; the value of the profile. Filtered backprojection of the same slab's
 beads."""
 import json
 import os
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tools import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools
 
 MU = 0.05  # 1/mm
-OPTIONS = {"binning": 4, "detector": "640x1500", "views": 9, "arc": 40}
+SLAB = {"binning": 4, "detector": "640x1500", "views": 9, "arc": 40, "phantom": "slab"}
 CONFIG = """profiles = ( {{ name = "siemens-inspiration"; air_value = {air:.1f}; }} );"""
 
 
@@ -30,7 +28,7 @@ def change(source, target, columns, rows, values=None):
         image = image[first:first + rows]
         image = image[:, :columns] if ds.PatientOrientation[0] == "A" else image[:, -columns:]
         image = values(image) if values else image
-        ds.FieldOfViewOrigin[0] += first * OPTIONS["binning"]
+        ds.FieldOfViewOrigin[0] += first * SLAB["binning"]
         ds.Rows, ds.Columns, ds.PixelData = *image.shape, np.ascontiguousarray(image).tobytes()
         ds.save_as(os.path.join(target, name))
 
@@ -43,55 +41,73 @@ def middle(path):
     return float(np.median(result.mu[n[0] // 4:3 * n[0] // 4, n[1] // 3:2 * n[1] // 3, n[2] // 3:2 * n[2] // 3])), mapping.LUTLabel
 
 
-def check_slab(folder, failures):
-    exam = os.path.join(folder, "slab")
-    truth = tools.simulate(exam, phantom="slab", **OPTIONS)
-    air = truth["i0"]
+@pytest.fixture(scope="module")
+def slab():
+    """Folder and truth of the exam that all images are made of."""
+    with tools.folder() as folder:
+        yield folder, tools.simulate(folder, **SLAB)
 
-    def over_range(image):  # as a system that writes 16383 beside values up to 3648, in 16 bits
-        return np.where(image > air / 2, 65535, image / 4).astype(image.dtype)
 
-    def covered(image):  # as if more of the slab covered the air
-        dark = np.median(image[image < air / 2])
-        return np.where(image > air / 2, dark, image).astype(image.dtype)
+def over_range(image, air):
+    """As a system that writes 16383 beside values up to 3648, in 16 bits."""
+    return np.where(image > air / 2, 65535, image / 4).astype(image.dtype)
 
-    # columns, rows, pixels, sources of I0 that must occur
-    cases = (("air", 160, 375, None, {"air"}), ("narrow", 142, 320, None, {"air", "other_views"}), ("sides", 132, 300, None, {"air", "other_views"}),
-             ("none", 132, 300, covered, {"unknown"}), ("over-range", 160, 375, over_range, {"unknown"}))
-    for name, columns, rows, values, sources in cases:
-        change(exam, os.path.join(folder, name), columns, rows, values)
-        case, path = tools.reconstruct(os.path.join(folder, name + "-out"), os.path.join(folder, name))
-        mu, label = middle(path)
-        found = {k for k, n in case["unattenuated"].items() if n > 0}
-        tools.check(found == sources, f"{name}: I0 from {case['unattenuated']}", failures)
-        known = "unknown" not in sources
-        tools.check(case["quantitative"] == known and label == ("ATTENUATION" if known else "RELATIVE"), f"{name}: {case['quantitative']}, {label}",
-                    failures)
-        tools.check(not known or abs(mu / MU - 1) < 0.02, f"{name}: {mu:.4f} instead of {MU}/mm", failures)
-        tools.check(known == ("relative" not in case["warnings"]), f"{name}: warnings '{case['warnings']}'", failures)
-    held = tools.run("recon", "--json", "--device", "cpu", "--set", "require_quantitative=true", "-o", os.path.join(folder, "held"),
-                     os.path.join(folder, "none"), ok=(4,))
+
+def covered(image, air):
+    """As if more of the slab covered the air."""
+    return np.where(image > air / 2, np.median(image[image < air / 2]), image).astype(image.dtype)
+
+
+# columns, rows, pixels, sources of I0 that must occur
+IMAGES = {"air": (160, 375, None, {"air"}), "narrow": (142, 320, None, {"air", "other_views"}), "sides": (132, 300, None, {"air", "other_views"}),
+          "none": (132, 300, covered, {"unknown"}), "over-range": (160, 375, over_range, {"unknown"})}
+
+
+def images(slab, folder, name):
+    """The folder of the images of this name."""
+    exam, truth = slab
+    columns, rows, values, _ = IMAGES[name]
+    out = os.path.join(folder, name)
+    change(exam, out, columns, rows, values and (lambda image: values(image, truth["i0"])))
+    return out
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_attenuation_is_right_or_called_relative(folder, failures, slab, name):
+    case, path = tools.reconstruct(os.path.join(folder, "out"), images(slab, folder, name))
+    mu, label = middle(path)
+    sources = IMAGES[name][-1]
+    known = "unknown" not in sources
+    tools.check({k for k, n in case["unattenuated"].items() if n > 0} == sources, f"I0 from {case['unattenuated']}", failures)
+    tools.check(case["quantitative"] == known and label == ("ATTENUATION" if known else "RELATIVE"), f"{case['quantitative']}, {label}", failures)
+    tools.check(not known or abs(mu / MU - 1) < 0.02, f"{mu:.4f} instead of {MU}/mm", failures)
+    tools.check(known == ("relative" not in case["warnings"]), f"warnings '{case['warnings']}'", failures)
+
+
+def test_require_quantitative_refuses_the_relative(folder, failures, slab):
+    args = ("--device", "cpu", "--set", "require_quantitative=true", "-o", os.path.join(folder, "held"))
+    held = tools.run("recon", "--json", *args, images(slab, folder, "none"), ok=(4,))
     reason = json.loads(held.stdout)["refused"][0]["reason"]
     tools.check("would be relative" in reason and "siemens-inspiration" in reason, reason, failures)
-    tools.run("recon", "--device", "cpu", "--set", "require_quantitative=true", "-o", os.path.join(folder, "held"), os.path.join(folder, "air"))
+    tools.run("recon", *args, images(slab, folder, "air"))
+
+
+@pytest.mark.parametrize("name, range_", [("none", 1), ("over-range", 4)])
+def test_profile_states_the_value_of_air(folder, failures, slab, name, range_):
     config = os.path.join(folder, "conf")
-    for name, level in (("none", air), ("over-range", air / 4)):
-        with open(config, "w", encoding="ascii") as f:
-            f.write(CONFIG.format(air=level))
-        case, path = tools.reconstruct(os.path.join(folder, name + "-profile"), os.path.join(folder, name), config=config)
-        mu, label = middle(path)
-        tools.check(case["unattenuated"]["profile"] == 9 and case["quantitative"] and label == "ATTENUATION", f"{name}: {case}", failures)
-        tools.check(name == "none" or abs(mu / MU - 1) < 0.02, f"{name} with air_value: {mu:.4f} instead of {MU}/mm", failures)
+    with open(config, "w", encoding="ascii") as f:
+        f.write(CONFIG.format(air=slab[1]["i0"] / range_))
+    case, path = tools.reconstruct(os.path.join(folder, "out"), images(slab, folder, name), config=config)
+    mu, label = middle(path)
+    tools.check(case["unattenuated"]["profile"] == 9 and case["quantitative"] and label == "ATTENUATION", f"{case}", failures)
+    tools.check(name == "none" or abs(mu / MU - 1) < 0.02, f"{mu:.4f} instead of {MU}/mm", failures)
 
 
-def check_penalty(folder, failures):
-    """A penalty lowers the noise of the slab, keeps its attenuation, and is in the result; without it nothing of it is."""
-    noise = {}
+def test_penalty_lowers_the_noise_and_is_in_the_result(folder, failures, slab):
+    """It keeps the attenuation of the slab; without it nothing of it is in the result."""
+    exam, noise = images(slab, folder, "air"), {}
     for weight in ("0", "0.3"):
-        out = os.path.join(folder, "prior-" + weight)
-        run = tools.run("recon", "--json", "--device", "cpu", "--set", "iterations=2", "--set", f"prior_weight={weight}", "-o", out,
-                        os.path.join(folder, "air"))
-        path = os.path.join(out, json.loads(run.stdout)["cases"][0]["file"])
+        _, path = tools.reconstruct(os.path.join(folder, "prior-" + weight), exam, settings=("iterations=2", "slice_spacing=3", f"prior_weight={weight}"))
         mu = tools.Result(path).mu
         n = mu.shape
         part = mu[n[0] // 2, n[1] // 3:2 * n[1] // 3, n[2] // 3:2 * n[2] // 3]
@@ -102,30 +118,17 @@ def check_penalty(folder, failures):
     tools.check(noise["0.3"] < 0.9 * noise["0"], f"noise {noise}", failures)
 
 
-def check_fbp(folder, failures):
+@pytest.mark.parametrize("size", [{"detector": "1400x2200", "views": 13}, pytest.param({}, marks=pytest.mark.tier2("the whole detector"))])
+def test_filtered_backprojection_finds_the_beads(folder, failures, size):
     exam = os.path.join(folder, "beads")
-    truth = tools.simulate(exam, phantom="beads", binning=4, seed=5)
+    truth = tools.simulate(exam, phantom="beads", binning=4, seed=5, **size)
     run = tools.run("recon", "--json", "--device", "cpu", "--protocol", "dbt-fbp", "-o", os.path.join(folder, "fbp"), exam)
-    case = json.loads(run.stdout)["cases"][0]
-    result = tools.Result(os.path.join(folder, "fbp", case["file"]))
-    tools.check(result.mu.min() < -0.01, f"fbp: least value {result.mu.min():.4f}: not filtered", failures)
+    result = tools.Result(os.path.join(folder, "fbp", json.loads(run.stdout)["cases"][0]["file"]))
+    tools.check(result.mu.min() < -0.01, f"least value {result.mu.min():.4f}: not filtered", failures)
     beads = [s for s in truth["shapes"] if s["role"] == "bead"]
     for s in beads:
         k, r, c, contrast = result.bead(s["patient_mm"], s["half_axes_mm"][0])
-        off = result.patient(k, r, c) - np.array(s["patient_mm"])
-        away = np.array([off @ axis for axis in tools.scan_axes("L", "CC")])
-        tools.check(np.hypot(away[0], away[1]) < 0.4 and abs(away[2]) < 1.5, f"fbp: a bead is off by {away}", failures)
-        tools.check(contrast > 0.02, f"fbp: a bead has a contrast of {contrast:.4f}/mm", failures)
+        away = tools.scan_axes("L", "CC") @ (result.patient(k, r, c) - np.array(s["patient_mm"]))
+        tools.check(np.hypot(away[0], away[1]) < 0.4 and abs(away[2]) < 1.5, f"a bead is off by {away}", failures)
+        tools.check(contrast > 0.02, f"a bead has a contrast of {contrast:.4f}/mm", failures)
     tools.check(len(beads) >= 5, f"{len(beads)} beads", failures)
-
-
-def main():
-    failures = []
-    with tools.folder() as folder:
-        check_slab(folder, failures)
-        check_penalty(folder, failures)
-        check_fbp(folder, failures)
-    tools.finish(failures, "tomosynthesis: attenuation within 2 %, or called relative; filtered backprojection finds the beads")
-
-
-main()
