@@ -1,27 +1,16 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode export`: a PET series as NIfTI and Interfile, read back with numpy; sinograms byte for byte; what is refused."""
 import glob
 import json
 import os
 import random
-import shutil
 import struct
-import sys
-import tempfile
 
-try:
-    import numpy as np
-    import pydicom
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+
 from tools import pet_tools as t
-
-
-def check(what, message):
-    if not what:
-        raise AssertionError(message)
+from tools.node_harness import check
 
 
 def read_nifti(path):
@@ -52,7 +41,7 @@ def read_interfile(path):
     return np.fromfile(data, "<f4").reshape(n[2], n[1], n[0]), keys
 
 
-def an_image(folder):
+def test_series_as_nifti_and_interfile(folder):
     exam, out = os.path.join(folder, "exam"), os.path.join(folder, "out")
     truth = t.simulate(exam, "--phantom", "f-shape", "--noise-free", "--position", "FFS")
     series = t.reconstruct(out, exam, settings=("iterations=6", "matrix=48"))
@@ -101,7 +90,8 @@ def as_stir_reads_it(folder, paths, values, lps):
         t.run("export", "-o", hv, here)
         image, keys = read_interfile(hv)
         index = np.stack(np.meshgrid(*(np.arange(n) for n in image.shape), indexing="ij")[::-1], -1)
-        place = index * [float(keys[f"scaling factor (mm/pixel) [{a}]"]) for a in (1, 2, 3)] + [float(keys[f"first pixel offset (mm) [{a}]"]) for a in (1, 2, 3)]
+        pitch, first = ([float(keys[f"{key} [{a}]"]) for a in (1, 2, 3)] for key in ("scaling factor (mm/pixel)", "first pixel offset (mm)"))
+        place = index * pitch + first
         check(("patient orientation" in keys) == (position != ""), f"{position}: {keys}")
         if position not in STIR:  # STIR does not convert these: z alone
             head = place[..., 2] * (-1 if position[0] == "H" else 1)
@@ -175,7 +165,7 @@ image relative start time (sec)[1] := 0
 """
 
 
-def sinograms(folder):
+def test_sinograms_come_back_byte_for_byte(folder):
     """Objects of three roles, made of Interfile of the simulation, and back: every byte of the data."""
     made = os.path.join(folder, "made")
     t.simulate(made, "--phantom", "cylinder", "--radius", "40", "--attenuation", "--randoms", "0.1", "--interfile")
@@ -190,7 +180,7 @@ def sinograms(folder):
         check(f"name of data file := {os.path.basename(f)[:-2]}s\n" in open(f, encoding="ascii").read(), "the header names them")
 
 
-def other_numbers(folder):
+def test_numbers_of_others_are_not_touched(folder):
     """Sixteen bits, most significant byte first, as somebody else wrote them: not a byte is touched."""
     random.seed(5)
     data = bytes(random.choice((0, 0, 1, 3)) if k % 2 == 0 else random.randrange(256) for k in range(2 * 15 * 12 * 10))
@@ -203,16 +193,3 @@ def other_numbers(folder):
     t.run("export", "-o", out, objects)
     check(open(out[:-2] + "s", "rb").read() == data, "data")
     check(open(out, encoding="ascii").read() == HEADER.format(data="again.s"), "header")
-
-
-def main():
-    for test in (an_image, sinograms, other_numbers):
-        folder = tempfile.mkdtemp(prefix="tomonode-test-")
-        try:
-            test(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        print(f"ok: {test.__name__}")
-
-
-main()
