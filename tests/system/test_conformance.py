@@ -24,29 +24,29 @@ def code(sequence):
 
 def check_identity(ds, sources, check):
     check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.13.1.3", f"SOP class {ds.SOPClassUID}")
-    check(ds.file_meta.MediaStorageSOPInstanceUID == ds.SOPInstanceUID, f"meta header")
-    check(ds.file_meta.TransferSyntaxUID == "1.2.840.10008.1.2.1", f"transfer syntax")
-    check(ds.SeriesInstanceUID not in {s.SeriesInstanceUID for s in sources}, f"the source's series")
-    check(ds.SOPInstanceUID not in {s.SOPInstanceUID for s in sources}, f"a source's UID")
+    check(ds.file_meta.MediaStorageSOPInstanceUID == ds.SOPInstanceUID, "meta header")
+    check(ds.file_meta.TransferSyntaxUID == "1.2.840.10008.1.2.1", "transfer syntax")
+    check(ds.SeriesInstanceUID not in {s.SeriesInstanceUID for s in sources}, "the source's series")
+    check(ds.SOPInstanceUID not in {s.SOPInstanceUID for s in sources}, "a source's UID")
     for keyword in ("StudyInstanceUID", "PatientID", "PatientName", "PatientBirthDate", "AccessionNumber", "FrameOfReferenceUID", "StudyDate"):
         check(ds.get(keyword) == sources[0].get(keyword), f"{keyword} {ds.get(keyword)}, source {sources[0].get(keyword)}")
     check(list(ds.ImageType) == ["DERIVED", "PRIMARY", "TOMOSYNTHESIS", "NONE"], f"image type {ds.ImageType}")
-    check(ds.ContentQualification == "RESEARCH", f"content qualification")
-    check("FrameOfReferenceUID" in ds and ds.FrameOfReferenceUID, f"no frame of reference")
+    check(ds.ContentQualification == "RESEARCH", "content qualification")
+    check("FrameOfReferenceUID" in ds and ds.FrameOfReferenceUID, "no frame of reference")
 
 
 def check_derivation(ds, sources, check):
     """Derived with a derivation, and every reference leads to an object that is there."""
     derivation = ds.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0]
-    check(derivation.DerivationDescription and derivation.DerivationCodeSequence, f"no derivation")
+    check(derivation.DerivationDescription and derivation.DerivationCodeSequence, "no derivation")
     wanted = {(s.SOPClassUID, s.SOPInstanceUID) for s in sources}
     given = [(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in derivation.SourceImageSequence]
     check(set(given) == wanted and len(given) == len(wanted), f"{len(given)} source references for {len(wanted)} objects")
-    check({code(i.PurposeOfReferenceCodeSequence) for i in derivation.SourceImageSequence} == {("121322", "DCM")}, f"purpose")
+    check({code(i.PurposeOfReferenceCodeSequence) for i in derivation.SourceImageSequence} == {("121322", "DCM")}, "purpose")
     series = ds.ReferencedSeriesSequence[0]
-    check(series.SeriesInstanceUID == sources[0].SeriesInstanceUID, f"referenced series")
+    check(series.SeriesInstanceUID == sources[0].SeriesInstanceUID, "referenced series")
     check({(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in series.ReferencedInstanceSequence} == wanted,
-          f"referenced instances")
+          "referenced instances")
 
 
 def check_planes(ds, truth, orientation, check):
@@ -57,22 +57,22 @@ def check_planes(ds, truth, orientation, check):
     positions = np.array([f.PlanePositionSequence[0].ImagePositionPatient for f in frames], float)
     normal = np.cross(cosines[:3], cosines[3:])
     check(abs(np.linalg.norm(cosines[:3]) - 1) < 1e-5 and abs(np.linalg.norm(cosines[3:]) - 1) < 1e-5, f"cosines {cosines}")
-    check(abs(cosines[:3] @ cosines[3:]) < 1e-5, f"directions are not at right angles")
+    check(abs(cosines[:3] @ cosines[3:]) < 1e-5, "directions are not at right angles")
     steps = np.diff(positions, axis=0)
     check(np.allclose(abs(steps @ normal), measures.SpacingBetweenSlices, atol=1e-3), f"steps {abs(steps @ normal)}")
-    check(np.allclose(steps, steps[0], atol=1e-3), f"positions are not equally spaced")
+    check(np.allclose(steps, steps[0], atol=1e-3), "positions are not equally spaced")
     check(ds.NumberOfFrames == len(frames), f"{ds.NumberOfFrames} frames, {len(frames)} groups")
     values = [tuple(f.FrameContentSequence[0].DimensionIndexValues) for f in frames]
-    check(values == [(1, k + 1) for k in range(len(frames))], f"dimension indices")
-    check([f.FrameContentSequence[0].InStackPositionNumber for f in frames] == list(range(1, len(frames) + 1)), f"stack")
+    check(values == [(1, k + 1) for k in range(len(frames))], "dimension indices")
+    check([f.FrameContentSequence[0].InStackPositionNumber for f in frames] == list(range(1, len(frames) + 1)), "stack")
     organisation = ds.DimensionOrganizationSequence[0].DimensionOrganizationUID
-    check(all(d.DimensionOrganizationUID == organisation for d in ds.DimensionIndexSequence), f"dimension organisation")
-    check(len(ds.DimensionIndexSequence) == 2, f"dimensions")
+    check(all(d.DimensionOrganizationUID == organisation for d in ds.DimensionIndexSequence), "dimension organisation")
+    check(len(ds.DimensionIndexSequence) == 2, "dimensions")
     for d, direction in enumerate(orientation):
         cosine = cosines[3 * d:3 * d + 3] @ np.array(tools.DIRECTION[direction[0]])
         check(cosine > 0.5, f"direction {d} is {cosines[3 * d:3 * d + 3]}, source {direction}")
     axes = tools.scan_axes(truth["side"], truth["view"])
-    check(np.allclose(steps[0] @ axes[2], measures.SpacingBetweenSlices, atol=1e-3), f"slices do not go toward the tube")
+    check(np.allclose(steps[0] @ axes[2], measures.SpacingBetweenSlices, atol=1e-3), "slices do not go toward the tube")
     lowest = positions[0] @ axes[2]
     check(abs(lowest - (truth["support_mm"] + float(measures.SpacingBetweenSlices) / 2)) < 1e-3, f"slice 0 lies at {lowest} mm")
     size = np.array(measures.PixelSpacing, float) * (ds.Rows, ds.Columns)
@@ -92,14 +92,14 @@ def check_view(ds, truth, check):
 
 def check_values(ds, check):
     shared = ds.SharedFunctionalGroupsSequence[0]
-    check(ds.BitsStored == 16 and ds.HighBit == 15 and ds.PixelRepresentation == 0, f"bits")
-    check(int(ds.pixel_array.max()) < 2 ** ds.BitsStored, f"values above BitsStored")
-    check(len(ds.PixelData) == 2 * ds.Rows * ds.Columns * ds.NumberOfFrames, f"length of the pixel data")
+    check(ds.BitsStored == 16 and ds.HighBit == 15 and ds.PixelRepresentation == 0, "bits")
+    check(int(ds.pixel_array.max()) < 2 ** ds.BitsStored, "values above BitsStored")
+    check(len(ds.PixelData) == 2 * ds.Rows * ds.Columns * ds.NumberOfFrames, "length of the pixel data")
     transform = shared.PixelValueTransformationSequence[0]
-    check((transform.RescaleSlope, transform.RescaleIntercept, transform.RescaleType) == (1, 0, "US"), f"rescale")
+    check((transform.RescaleSlope, transform.RescaleIntercept, transform.RescaleType) == (1, 0, "US"), "rescale")
     mapping = shared.RealWorldValueMappingSequence[0]
-    check(code(mapping.MeasurementUnitsCodeSequence) == ("/mm", "UCUM"), f"units")
-    check((mapping.RealWorldValueFirstValueMapped, mapping.RealWorldValueLastValueMapped) == (0, 65535), f"mapped range")
+    check(code(mapping.MeasurementUnitsCodeSequence) == ("/mm", "UCUM"), "units")
+    check((mapping.RealWorldValueFirstValueMapped, mapping.RealWorldValueLastValueMapped) == (0, 65535), "mapped range")
     window = shared.FrameVOILUTSequence[0]
     lo, hi = window.WindowCenter - window.WindowWidth / 2, window.WindowCenter + window.WindowWidth / 2
     inside = np.mean((ds.pixel_array >= lo) & (ds.pixel_array <= hi))
@@ -131,13 +131,13 @@ def check_acquisition(ds, sources, truth, check):
     angles = [p.PositionerPrimaryAngle for p in item.PerProjectionAcquisitionSequence]
     frames = sum(int(s.get("NumberOfFrames", 1) or 1) for s in sources)
     check(len(angles) == frames, f"{len(angles)} projections, sources have {frames}")
-    check(len(ds.ContributingSourcesSequence) == 1, f"contributing sources")
+    check(len(ds.ContributingSourcesSequence) == 1, "contributing sources")
 
 
 def check_hanging(objects, truth, orientation, check):
     """What workstations hang images by: laterality, view, orientation, frame of reference; frames that no viewer splits."""
     code_value = {"CC": "399162004", "MLO": "399368009"}[truth["view"]]
-    check(len(objects) == 3 and len({d.FrameOfReferenceUID for d in objects.values()}) == 1, f"frames of reference")
+    check(len(objects) == 3 and len({d.FrameOfReferenceUID for d in objects.values()}) == 1, "frames of reference")
     for kind, ds in objects.items():
         check(ds.ViewCodeSequence[0].CodeValue == code_value and ds.Modality == "MG", f"{kind}: view {ds.ViewCodeSequence[0].CodeValue}")
         window = ds
