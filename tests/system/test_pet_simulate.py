@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode simulate pet`: counts in every bin as the geometry written down here a second time has them, objects that dciodvfy accepts
 and that hold the same data, quantities that fit each other, the same bytes for the same options, a sentence for bad ones."""
@@ -9,14 +8,16 @@ import math
 import os
 import re
 import shutil
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tools import dbt_tools as tools  # noqa: E402
-from tools.pet_tools import along_z, reconstruct  # noqa: E402
+from tools import dbt_tools as tools
+from tools import node_harness as h
+from tools.pet_tools import along_z, reconstruct
+
+h.need(h.TOMONODE, "dciodvfy")
 
 # The scanner `small` (conf/defaults.conf), and the ring differences of span 3 up to 7.
 RINGS, SPACING, REACH, BIN, RADIAL, ANGLES = 8, 6.5, 105.0, 2.5, 65, 48
@@ -24,6 +25,11 @@ SEGMENTS = [(-1, 1), (2, 4), (-4, -2), (5, 7), (-7, -5)]
 HALF_LIFE, DURATION, UPTAKE = 6586.2, 600.0, 3600.0
 ROLES = {"EMISSION": "emission", "ATTENUATION": "attenuation", "ADDITIVE": "additive"}
 F_MODEL = ("--phantom", "f-shape", "--attenuation", "--randoms", 0.3, "--counts", 1e6)
+
+
+@pytest.fixture
+def check(failures):
+    return lambda ok, text: tools.check(ok, text, failures)
 
 
 def simulate(folder, *options):
@@ -98,7 +104,7 @@ def in_order(values):
     return along_z(values, [len(planes_of([s])) for s in SEGMENTS])
 
 
-def check_expected(folder, check):
+def test_every_bin_is_expected(folder, check):
     """Noise-free data in every bin; floats: 1e-6."""
     for phantom in ("cylinder", "nema-iq", "f-shape"):
         out = os.path.join(folder, "expected", phantom)
@@ -140,7 +146,7 @@ def tof_integral(shapes, tof, middle, way):
     return total
 
 
-def check_tof(folder, check):
+def test_time_of_flight(folder, check):
     """Some bins of noise-free data with time of flight; the ball of the F is not in the middle of any ray."""
     out = os.path.join(folder, "tof")
     truth = simulate(out, "--phantom", "cylinder", "--radius", 60, "--length", 200, "--attenuation", "--randoms", 0.25, "--counts", 2e6,
@@ -185,7 +191,7 @@ def rays_of_stir(header):
     return [np.concatenate(v).reshape(-1, 3) for v in zip(*found)]
 
 
-def check_stir(folder, check):
+def test_stir_finds_the_object(folder, check):
     """STIR finds each event of an object without symmetry where it is, by its own formulas; read again, the image has it there, too."""
     out = os.path.join(folder, "stir")
     truth = simulate(out, "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
@@ -210,7 +216,7 @@ def check_stir(folder, check):
     check(np.abs(centre - ball).max() < 1, f"the ball at {ball} is at {centre}")
 
 
-def check_noise(folder, check):
+def test_noise(folder, check):
     quiet = os.path.join(folder, "quiet")
     simulate(quiet, *F_MODEL, "--noise-free", "--interfile")
     mean = read_interfile(quiet, "emission").astype(float)
@@ -237,7 +243,7 @@ def read_objects(folder):
     return {value(ds, 0x03): ds for ds in sets}
 
 
-def check_objects(folder, check):
+def test_objects(folder, check):
     out, plain = os.path.join(folder, "parent", "objects"), os.path.join(folder, "plain")
     truth = simulate(out, *F_MODEL, "--position", "FFP")
     simulate(plain, *F_MODEL, "--interfile", "--position", "FFP")
@@ -283,7 +289,7 @@ def position_of(ds):
             + lie[ds.PatientOrientationCodeSequence[0].PatientOrientationModifierCodeSequence[0].CodeValue])
 
 
-def check_quantities(folder, check):
+def test_quantities(folder, check):
     """Activity, dose, weight and calibration of the cylinder, worked out by hand; SUV 1."""
     out = os.path.join(folder, "cylinder")
     truth = simulate(out, "--phantom", "cylinder", "--radius", 60, "--length", 90, "--counts", 1e6, "--noise-free")
@@ -306,7 +312,7 @@ def check_quantities(folder, check):
     check(abs(mean / (1e4 * (1 - math.exp(-rate)) / rate) - 1) < 1e-8, f"mean concentration {mean}")
 
 
-def check_positions(folder, check):
+def test_positions(folder, check):
     """Where the ball of the F lies in the patient; it is at (-x, +y, +z) of the scanner."""
     where = {"HFS": "RPH", "HFP": "LAH", "FFS": "LPF", "FFP": "RAF", "HFDR": "ARH", "HFDL": "PLH", "FFDR": "PRF", "FFDL": "ALF"}
     for position, letters in where.items():
@@ -326,7 +332,7 @@ def content(folder):
     return found
 
 
-def check_same(folder, check):
+def test_same_options_same_bytes(folder, check):
     first = simulate(os.path.join(folder, "1"), *F_MODEL)
     simulate(os.path.join(folder, "2"), *F_MODEL)
     one, two = content(os.path.join(folder, "1")), content(os.path.join(folder, "2"))
@@ -349,7 +355,7 @@ def check_same(folder, check):
     check(not missing, f"docs/pet-geometry.md lacks {missing}")
 
 
-def check_scanners(folder, check):
+def test_scanners(folder, check):
     """The whole GE michelogram, one object of 204 MB; a scanner of the operator's own."""
     out = os.path.join(folder, "ge")
     truth = simulate(out, "--scanner", "ge-discovery-ste", "--phantom", "cylinder", "--counts", 1e6, "--interfile")
@@ -370,7 +376,7 @@ def check_scanners(folder, check):
     check(truth["planes"] == 9 and (ds.Manufacturer, ds.ManufacturerModelName) == ("Nobody", "One"), f"own: {truth['planes']} planes")
 
 
-def check_tof_of_scanner(folder, check):
+def test_tof_of_the_scanner(folder, check):
     """A scanner with TOF bins is simulated with them, many of them added; --tof replaces them or leaves them out."""
     config, out = os.path.join(folder, "tof.conf"), os.path.join(folder, "tof-of")
     for bins, width, expected in ((11, 120, (11, 120)), (351, 4, (39, 36))):
@@ -384,7 +390,7 @@ def check_tof_of_scanner(folder, check):
     check(simulate(out, "--counts", 1000)["tof"] is None, "a scanner without TOF bins has some")
 
 
-def check_refusals(folder, check):
+def test_bad_options_are_refused(folder, check):
     """Wrong usage: exit code 2, a sentence that names the option or the value, and no folder."""
     out = os.path.join(folder, "none")
     for options, part in ((("--phantom", "cat"), "phantom"), (("--counts", "0"), "counts"), (("--counts", "nan"), "counts"),
@@ -413,18 +419,3 @@ def check_refusals(folder, check):
     check("--attenuation" in done.stdout and "Exit codes" in done.stdout, done.stdout)
     done = json.loads(tools.run("simulate", "pet", "--json", "--scanner", "small", "-o", out).stdout)
     check(done["ok"] and done["files"] == 1 and done["bins"] == 47 * ANGLES * RADIAL and done["size"] < 1, f"--json: {done}")
-
-
-def main():
-    failures = []
-
-    def check(ok, text):
-        tools.check(ok, text, failures)
-
-    for part in (check_expected, check_tof, check_stir, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_tof_of_scanner, check_refusals):
-        with tools.folder() as folder:
-            part(folder, check)
-    tools.finish(failures, "simulated PET acquisitions are what they say")
-
-
-main()

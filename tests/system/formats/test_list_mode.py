@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """PET by single events: the image of a list is that of its histogram where each bin is one pair of detectors; scanners that are no regular
 cylinder have a point and a uniform cylinder as they are; pairs that are not in coincidence are not used; time frames; what cannot be is
@@ -7,20 +6,16 @@ import glob
 import hashlib
 import json
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-try:
-    import numpy as np
-    import pydicom
-    from tools import dbt_tools as tools
-    from tools import list_tools as lists
-    from tools import mmr_tools as mmr
-    from tools import pet_tools
-    from tools import petsird_tools as p
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+import pytest
+
+from tools import dbt_tools as tools
+from tools import list_tools as lists
+from tools import mmr_tools as mmr
+from tools import pet_tools
+from tools import petsird_tools as p
 
 ATTRIBUTES = ("PatientPosition=HFS", "Radionuclide=F18")
 
@@ -44,38 +39,38 @@ def odd_pairs_apart(columns):
     return [[[[0 if (i - j + columns // 2) % 2 == 0 else -1 for j in range(i + 1)] for i in range(columns)]]]
 
 
-def equals_histogram(folder, failures):
-    """Each bin is one pair of detectors, whose ray ends at both: by events and by sinograms the image is the same, with time of flight, too."""
-    columns, rings = 48, 6
-    for name, tof in (("plain", (-300.0, 300.0)), ("TOF", np.linspace(-110, 110, 12))):
-        head = p.ring_header(modules=columns, rings=rings, radius=110.0, spacing=6.0, tof=tof, fwhm=50.0, start=0.03)
-        head["scanner"]["detectionEfficiencies"]["modulePairSGIDLUT"] = odd_pairs_apart(columns)
-        where = p.positions(head)
-        a, b = lists.lors(len(where), lambda a, b: (a // rings - b // rings + columns // 2) % 2 == 0)
-        a, b = lists.repeated(a, b, lists.chords(where[a], where[b], 40, 12, (10, -15, 0)), 40000, 3)
-        k = 0
-        if name == "TOF":
-            rng = np.random.default_rng(4)
-            centre = (where[a] + where[b]) / 2 - np.array((10.0, -15.0, 0.0))
-            direction = (where[b] - where[a]) / np.linalg.norm(where[b] - where[a], axis=1)[:, None]
-            t = -(centre * direction).sum(1) + rng.normal(0, 40, len(a))
-            keep = np.abs(t) < 110
-            a, b, k = a[keep], b[keep], np.digitize(t[keep], tof) - 1
-        path = os.path.join(folder, f"equal-{name}.petsird")
-        dead = (np.array([rings * 7]), np.array([3]))  # two columns that are not in coincidence
-        lists.write(path, head, [lists.block(0, 1000, head, a, b, k), lists.block(1000, 2000, head, *dead, 0, [{"detectionBins": (20, 3), "tofIdx": 0}])])
-        settings = ("iterations=6", "matrix=36", "fov_radius=75")
-        events, report = by_events(os.path.join(folder, f"{name}-events"), path, settings)
-        tools.run("import", "--petsird", path, "--radial", str(columns - 1), *[x for v in ATTRIBUTES for x in ("--set", v)], "-o", path + "-bins")
-        bins, _ = recon(os.path.join(folder, f"{name}-bins"), path + "-bins", settings=(*settings, "projector=joseph"))
-        difference = np.abs(events.values - bins.values).max() / bins.values.max()
-        print(f"{name}: {len(a)} events, list and histogram differ by {difference:.1e}")
-        tools.check(difference < 1e-4, f"{name}: list and histogram differ by {difference}", failures)
-        tools.check(np.allclose(events.positions, bins.positions), f"{name}: other positions", failures)
-        found = report["pet"]["list_mode"]
-        tools.check((found["events"], found["dead"]) == (len(a), 1) and "NORM" in report["pet"]["corrected"], f"{name}: {found}", failures)
-        for says in ("not corrected for randoms, scatter, attenuation and dead time", "1 delayed coincidences are not used", "1 prompt of detectors"):
-            tools.check(says in report["pet"]["warnings"], f"{name}: {says}: {report['pet']['warnings']}", failures)
+@pytest.mark.parametrize("name", ("plain", "TOF"))
+def test_events_equal_their_histogram(folder, failures, name):
+    """Each bin is one pair of detectors, whose ray ends at both: by events and by sinograms the image is the same."""
+    columns, rings, tof = 48, 6, (-300.0, 300.0) if name == "plain" else np.linspace(-110, 110, 12)
+    head = p.ring_header(modules=columns, rings=rings, radius=110.0, spacing=6.0, tof=tof, fwhm=50.0, start=0.03)
+    head["scanner"]["detectionEfficiencies"]["modulePairSGIDLUT"] = odd_pairs_apart(columns)
+    where = p.positions(head)
+    a, b = lists.lors(len(where), lambda a, b: (a // rings - b // rings + columns // 2) % 2 == 0)
+    a, b = lists.repeated(a, b, lists.chords(where[a], where[b], 40, 12, (10, -15, 0)), 40000, 3)
+    k = 0
+    if name == "TOF":
+        rng = np.random.default_rng(4)
+        centre = (where[a] + where[b]) / 2 - np.array((10.0, -15.0, 0.0))
+        direction = (where[b] - where[a]) / np.linalg.norm(where[b] - where[a], axis=1)[:, None]
+        t = -(centre * direction).sum(1) + rng.normal(0, 40, len(a))
+        keep = np.abs(t) < 110
+        a, b, k = a[keep], b[keep], np.digitize(t[keep], tof) - 1
+    path = os.path.join(folder, f"equal-{name}.petsird")
+    dead = (np.array([rings * 7]), np.array([3]))  # two columns that are not in coincidence
+    lists.write(path, head, [lists.block(0, 1000, head, a, b, k), lists.block(1000, 2000, head, *dead, 0, [{"detectionBins": (20, 3), "tofIdx": 0}])])
+    settings = ("iterations=6", "matrix=36", "fov_radius=75")
+    events, report = by_events(os.path.join(folder, f"{name}-events"), path, settings)
+    tools.run("import", "--petsird", path, "--radial", str(columns - 1), *[x for v in ATTRIBUTES for x in ("--set", v)], "-o", path + "-bins")
+    bins, _ = recon(os.path.join(folder, f"{name}-bins"), path + "-bins", settings=(*settings, "projector=joseph"))
+    difference = np.abs(events.values - bins.values).max() / bins.values.max()
+    print(f"{name}: {len(a)} events, list and histogram differ by {difference:.1e}")
+    tools.check(difference < 1e-4, f"{name}: list and histogram differ by {difference}", failures)
+    tools.check(np.allclose(events.positions, bins.positions), f"{name}: other positions", failures)
+    found = report["pet"]["list_mode"]
+    tools.check((found["events"], found["dead"]) == (len(a), 1) and "NORM" in report["pet"]["corrected"], f"{name}: {found}", failures)
+    for says in ("not corrected for randoms, scatter, attenuation and dead time", "1 delayed coincidences are not used", "1 prompt of detectors"):
+        tools.check(says in report["pet"]["warnings"], f"{name}: {says}: {report['pet']['warnings']}", failures)
 
 
 DEAD = 7  # the module that is missing
@@ -106,51 +101,75 @@ def profile(series, centre, radius, half):
 SMALL = ("algorithm=osem", "iterations=2", "subsets=4", "matrix=28", "fov_radius=70", "slice_spacing=5")
 
 
-def no_cylinder(folder, failures):
-    """Two types of flat modules, one missing, one turned, one shifted: a point is where it is, a cylinder is uniform."""
-    head = irregular()
+def events_of(head, centre, radius, half, total):
+    """Of a cylinder in the scanner `irregular`, nearly without noise, and the number of its pairs of detectors."""
     where, _ = lists.positions(head)
-    middle = np.array((0, 0, (where[:, 2].max() + where[:, 2].min()) / 2))
     a, b = lists.lors(len(where))
-    for name, centre, radius, half, total in (("point", (22.0, -12.0, 4.0), 2.5, 2.5, 8000), ("cylinder", (5.0, -8.0, 0.0), 40.0, 30.0, 200000)):
-        path = os.path.join(folder, f"{name}.petsird")
-        events = lists.repeated(a, b, lists.chords(where[a], where[b], radius, half, centre), total, 5)
-        lists.write(path, head, [lists.block(0, 60000, head, *events)])
-        series, report = by_events(os.path.join(folder, name), path, SMALL)
-        found = report["pet"]["list_mode"]
-        tools.check(found["events"] == len(events[0]) and found["lors"] == len(a), f"{name}: {found}, {len(a)} pairs", failures)
-        if name == "point":
-            brightest = series.places()[np.unravel_index(int(np.argmax(series.values)), series.values.shape)]
-            mean = (series.places() * series.values[..., None]).sum((0, 1, 2)) / series.values.sum()
-            for place in (brightest, mean):  # voxels of 5 mm
-                tools.check(np.abs(place - np.array(centre) + middle).max() < 2.7, f"point at {place}, {brightest}", failures)
-            done = tools.run("import", "--petsird", path, "-o", os.path.join(folder, "none"), ok=(4,))
-            tools.check("not on one cylinder" in done.stderr, done.stderr, failures)
-        else:
-            inside, outside, deviation = profile(series, np.array(centre) - middle, radius, 18)
-            print(f"cylinder: deviation {deviation:.2%}, outside {outside / inside:.2%}")
-            tools.check(deviation < 0.025 and outside < 0.02 * inside, f"cylinder: deviation {deviation}, outside {outside / inside}", failures)
-    return series, events
+    return lists.repeated(a, b, lists.chords(where[a], where[b], radius, half, centre), total, 5), len(a)
 
 
-def not_in_coincidence(folder, series, events, failures):
-    """A module that is there, but in no group of symmetry, is no part of the sensitivity: the image is that without the module."""
+def write(path, head, *events):
+    lists.write(path, head, [lists.block(0, 60000, head, *events)])
+    return path
+
+
+def middle_of(head):
+    z = lists.positions(head)[0][:, 2]
+    return np.array((0, 0, (z.max() + z.min()) / 2))
+
+
+def test_a_point_in_no_cylinder(folder, failures):
+    """Two types of flat modules, one missing, one turned, one shifted: a point is where it is."""
+    head, centre = irregular(), (22.0, -12.0, 4.0)
+    events, n_lors = events_of(head, centre, 2.5, 2.5, 8000)
+    path = write(os.path.join(folder, "point.petsird"), head, *events)
+    series, report = by_events(os.path.join(folder, "point"), path, SMALL)
+    found = report["pet"]["list_mode"]
+    tools.check(found["events"] == len(events[0]) and found["lors"] == n_lors, f"{found}, {n_lors} pairs", failures)
+    brightest = series.places()[np.unravel_index(int(np.argmax(series.values)), series.values.shape)]
+    mean = (series.places() * series.values[..., None]).sum((0, 1, 2)) / series.values.sum()
+    for place in (brightest, mean):  # voxels of 5 mm
+        tools.check(np.abs(place - np.array(centre) + middle_of(head)).max() < 2.7, f"point at {place}, {brightest}", failures)
+    done = tools.run("import", "--petsird", path, "-o", os.path.join(folder, "none"), ok=(4,))
+    tools.check("not on one cylinder" in done.stderr, done.stderr, failures)
+
+
+CYLINDER = ((5.0, -8.0, 0.0), 40.0, 30.0, 200000)
+
+
+def test_a_cylinder_in_no_cylinder(folder, failures):
+    """It is uniform. A module that is there, but in no group of symmetry, is no part of the sensitivity: the image is that without the module."""
     head, lacking = irregular(dead=True), irregular()
+    events, n_lors = events_of(lacking, *CYLINDER)
+    series, report = by_events(os.path.join(folder, "cylinder"), write(os.path.join(folder, "cylinder.petsird"), lacking, *events), SMALL)
+    found = report["pet"]["list_mode"]
+    tools.check(found["events"] == len(events[0]) and found["lors"] == n_lors, f"{found}, {n_lors} pairs", failures)
+    inside, outside, deviation = profile(series, np.array(CYLINDER[0]) - middle_of(lacking), CYLINDER[1], 18)
+    print(f"cylinder: deviation {deviation:.2%}, outside {outside / inside:.2%}")
+    tools.check(deviation < 0.025 and outside < 0.02 * inside, f"deviation {deviation}, outside {outside / inside}", failures)
     _, kinds = lists.positions(head)
     start = int(np.argmax(kinds == 1)) + (DEAD // 2) * 36
     renumbered = [np.where(x >= start, x + 36, x) for x in events]
     extra = [np.concatenate((renumbered[0], [start + 3] * 5)), np.concatenate((renumbered[1], [2] * 5))]  # that cannot be
-    tools.check(np.allclose(np.delete(lists.positions(head)[0], range(start, start + 36), 0), lists.positions(lacking)[0]), "the test's modules", failures)
-    path = os.path.join(folder, "dead.petsird")
-    lists.write(path, head, [lists.block(0, 60000, head, *extra)])
+    same = np.allclose(np.delete(lists.positions(head)[0], range(start, start + 36), 0), lists.positions(lacking)[0])
+    tools.check(same, "the test's modules", failures)
+    path = write(os.path.join(folder, "dead.petsird"), head, *extra)
     found, report = by_events(os.path.join(folder, "dead"), path, SMALL)
     difference = np.abs(found.values - series.values).max() / series.values.max()
     tools.check(difference < 1e-3, f"a module that is never in coincidence changes the image by {difference}", failures)
     tools.check(report["pet"]["list_mode"]["dead"] == 5, str(report["pet"]["list_mode"]), failures)
 
 
-def header_of(folder, head, path, failures):
-    """The attributes of the result: as valid as one of sinograms, with the file and its digest, and no reference to an object that does not exist."""
+def few_events():
+    """The scanner, and a seventh of the events of the cylinder."""
+    head = irregular()
+    return head, [x[::7] for x in events_of(head, *CYLINDER)[0]]
+
+
+def test_attributes(folder, failures):
+    """As valid as those of sinograms, with the file and its digest, and no reference to an object that does not exist."""
+    head, events = few_events()
+    path = write(os.path.join(folder, "some.petsird"), head, *events)
     like = os.path.join(folder, "like")
     tools.run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "20", "--length", "20", "--counts", "1000", "-o", like)
     like = os.path.join(like, "emission.dcm")
@@ -168,8 +187,9 @@ def header_of(folder, head, path, failures):
     tools.check(all(seconds[f"seconds_{s}"] > 0 for s in ("read", "sensitivity", "load", "iterate")), str(seconds), failures)
 
 
-def frames(folder, head, events, failures):
+def test_frames(folder, failures):
     """Each frame has the image of its events; one without events is zero."""
+    head, events = few_events()
     path = os.path.join(folder, "frames.petsird")
     parts = [[x[k::3] for x in events] for k in range(3)]
     none = [x[:0] for x in events]
@@ -195,8 +215,9 @@ def frames(folder, head, events, failures):
     tools.check(not series.values[n:2 * n].any() and "without counts, whose values are 0: 2." in report["pet"]["warnings"], str(counts), failures)
 
 
-def refused(folder, head, events, failures):
+def test_bad_files_are_refused(folder, failures):
     """What is wrong is named, with its place; nothing is written."""
+    head, events = few_events()
     path, out, bad = os.path.join(folder, "good.petsird"), os.path.join(folder, "refused"), os.path.join(folder, "bad.petsird")
     few = [x[:3000] for x in events]
     tof = lists.header([(m["object"], m["transforms"]) for m in head["scanner"]["scannerGeometry"]["replicatedModules"]], tof=np.linspace(-90, 90, 4))
@@ -229,7 +250,7 @@ def refused(folder, head, events, failures):
     tools.check(not os.path.exists(out) or not os.listdir(out), f"left: {os.listdir(out) if os.path.exists(out) else ''}", failures)
 
 
-def of_mmr(folder, failures):
+def test_raw_data_of_an_mmr(folder, failures):
     """Raw data of a Siemens mMR with list_mode = true: the image of the histogram for rays that end at two detectors; gaps are no LORs; a case of
     sinograms is held."""
     os.makedirs(os.path.join(folder, "raw"))
@@ -258,22 +279,6 @@ def of_mmr(folder, failures):
     ds = events.objects[0]
     tools.check("the events of 2 raw data objects" in ds.DerivationDescription and len(ds.SourceInstanceSequence) == 2 and
                 ds.SeriesInstanceUID != bins.objects[0].SeriesInstanceUID, ds.DerivationDescription, failures)
-    said = recon(os.path.join(folder, "held"), os.path.join(folder, "like", "emission.dcm"), settings=("list_mode=true",), ok=(4,))
+    tools.run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--counts", "1000", "-o", os.path.join(folder, "bins"))
+    said = recon(os.path.join(folder, "held"), os.path.join(folder, "bins", "emission.dcm"), settings=("list_mode=true",), ok=(4,))
     tools.check("(list_mode), but the case has sinograms" in said, said, failures)
-
-
-def main():
-    failures = []
-    with tools.folder() as folder:
-        equals_histogram(folder, failures)
-        series, events = no_cylinder(folder, failures)
-        not_in_coincidence(folder, series, events, failures)
-        some = [x[::7] for x in events]
-        header_of(folder, irregular(), os.path.join(folder, "point.petsird"), failures)
-        frames(folder, irregular(), some, failures)
-        refused(folder, irregular(), some, failures)
-        of_mmr(folder, failures)
-    tools.finish(failures, "list mode: the image of the events")
-
-
-main()

@@ -1,11 +1,8 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode report` and `recon --report`: of a tomosynthesis, a PET and a CT series. The HTML is well formed and loads nothing; its pictures are those that numpy computes from the
-pixels; scale bars, window, position of the largest contrast, parameters and warnings; nothing of the patient without --patient, hostile text escaped; objects of
-other programs; what is refused; in Chromium without overflow, with a slider, and on paper.
-
-usage: test_report.py [TEST...]     with SCREENSHOTS=FOLDER in the environment it leaves pictures there
-"""
+"""`tomonode report` and `recon --report`: of a tomosynthesis, a PET and a CT series. The HTML is well formed and loads nothing;
+its pictures are those that numpy computes from the pixels; scale bars, window, position of the largest contrast, parameters and
+warnings; nothing of the patient without --patient, hostile text escaped; objects of other programs; what is refused; in Chromium
+without overflow, with a slider, and on paper. With SCREENSHOTS=FOLDER in the environment the tests leave pictures there."""
 import base64
 import glob
 import html.parser
@@ -15,23 +12,18 @@ import os
 import re
 import shutil
 import struct
-import subprocess
-import sys
-import tempfile
 import zlib
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-try:
-    import numpy as np
-    import pydicom
-    from pydicom.dataset import Dataset, FileMetaDataset
-    from pydicom.uid import ExplicitVRLittleEndian, generate_uid
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
-from tools import node_harness as h  # noqa: E402
-from tools.ct_writer import write_ct  # noqa: E402
-from tools.node_harness import check  # noqa: E402
+import numpy as np
+import pydicom
+import pytest
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+
+from tools import node_harness as h
+from tools import pet_tools
+from tools.ct_writer import write_ct
+from tools.node_harness import check
 
 h.need(h.TOMONODE)
 VOID = {"meta", "img", "br", "link", "input"}
@@ -189,26 +181,24 @@ def only_report(folder):
 # ---- the three kinds ----
 
 def make(folder, kind):
-    """Simulate and reconstruct with --report; return the folder of the objects and the report's path."""
-    exam, out, reports = (os.path.join(folder, kind + name) for name in ("-exam", "-objects", "-reports"))
-    options = {"dbt": ("--binning", "8"), "pet": ("--scanner", "ge-discovery-ste", "--attenuation"), "parallel": ("--phantom", "head", "--slices", "6")}[kind]
+    """Simulate and reconstruct with --report."""
+    exam, out, reports = (os.path.join(folder, name) for name in ("exam", "objects", "reports"))
+    options = {"dbt": ("--binning", "8"), "pet": ("--scanner", "small", "--attenuation"),
+               "parallel": ("--phantom", "head", "--slices", "6")}[kind]
     settings = {"dbt": ("voxel=0.34",), "pet": ("iterations=2", "matrix=96"), "parallel": ("mu_water=0.02",)}[kind]
     protocol = {"dbt": "dbt-osem", "pet": "pet-osem", "parallel": "parallel-fbp"}[kind]
     tomonode("simulate", kind, *options, "-o", exam)
-    answer = tomonode("recon", "--json", "--protocol", protocol, *(a for s in settings for a in ("--set", s)), "--report", reports, "-o", out, exam)
-    path = only_report(reports)
-    check([r for c in json.loads(answer.stdout)["cases"] for r in c["reports"]] == [path], "the path in the JSON")
-    return out, path
+    settings = [a for s in settings for a in ("--set", s)]
+    answer = tomonode("recon", "--json", "--protocol", protocol, *settings, "--report", reports, "-o", out, exam)
+    paths = [r for c in json.loads(answer.stdout)["cases"] for r in c["reports"]]
+    check(paths == [only_report(reports)], "the path in the JSON")
+    shutil.rmtree(exam)
 
 
-def made(folder, kind):
-    """Once for all tests."""
-    if kind not in made.done:
-        made.done[kind] = make(made.folder, kind)
-    return made.done[kind]
-
-
-made.done = {}
+def made(kind):
+    """The folder of the objects and the report's path, made once for all tests."""
+    kept = pet_tools.made_once("report-" + kind, lambda folder: make(folder, kind))
+    return os.path.join(kept, "objects"), only_report(os.path.join(kept, "reports"))
 
 
 def nobody(report, objects):
@@ -217,7 +207,7 @@ def nobody(report, objects):
             check(word and word not in report.source, f"{word} is in a report without --patient")
 
 
-def common(report, objects, path, out):
+def common(folder, report, objects, path, out):
     check(f"<h1>{objects[0].SeriesDescription}</h1>" in report.source, "the title")
     check("Not for diagnostic use" in report.text and "Warnings" in report.text, "headings")
     for uid in (objects[0].SeriesInstanceUID, objects[0].StudyInstanceUID):
@@ -227,14 +217,14 @@ def common(report, objects, path, out):
     check(re.search(r"tomonode, version \d+\.\d+\.\d+ ", report.row("Made by")), report.row("Made by"))
     check(report.source.count("<svg ") == 3, "three charts")
     nobody(report, objects)
-    again = os.path.join(os.path.dirname(path), "again")
+    again = os.path.join(folder, "again")
     tomonode("report", "-o", again, out)
     with open(path, "rb") as a, open(only_report(again), "rb") as b:
         check(a.read() == b.read() and os.path.basename(path) == os.path.basename(only_report(again)), "report and recon --report differ")
 
 
-def dbt(folder):
-    out, path = made(folder, "dbt")
+def test_of_a_tomosynthesis(folder):
+    out, path = made("dbt")
     report = Report(path)
     d = pydicom.dcmread(glob.glob(os.path.join(out, "*.dcm"))[0])
     shared, frames = d.SharedFunctionalGroupsSequence[0], d.PerFrameFunctionalGroupsSequence
@@ -257,11 +247,11 @@ def dbt(folder):
     check(re.search(r"<code>algorithm</code></th><td>osem<", report.source) and re.search(r"<code>axis_height</code></th><td>47 mm<", report.source), "parameters")
     # The largest contrast is a small dense detail of the phantom.
     check(values[k, row - 3:row + 4, column - 3:column + 4].max() > 3 * np.median(values[k, row - 20:row + 21, column - 20:column + 21]), "a detail is there")
-    common(report, [d], path, out)
+    common(folder, report, [d], path, out)
 
 
-def pet(folder):
-    out, path = made(folder, "pet")
+def test_of_pet(folder):
+    out, path = made("pet")
     report = Report(path)
     values, objects = stack(out)
     d = objects[0]
@@ -291,12 +281,12 @@ def pet(folder):
     check("Bq/ml" in report.row("Values") and report.row("Injected dose, Bq") and "OSEM" in report.row("Reconstruction method"), "facts")
     check(letters(report)[0] == ("A", "R", "L", "P") and letters(report)[2] == ("H", "A", "P", "F"), f"directions {letters(report)[:3]}")
     scale_bars(report, [values.shape[2] * float(d.PixelSpacing[1])] * 2 + [values.shape[1] * float(d.PixelSpacing[0])])
-    common(report, objects, path, out)
+    common(folder, report, objects, path, out)
 
 
-def suv(folder):
+def test_no_suv_where_measure_has_none(folder):
     """Where `measure` has no SUV, the report has none either, with the same reason."""
-    out, _ = made(folder, "pet")
+    out, _ = made("pet")
     cases = {"late": (lambda d: setattr(d, "SeriesTime", "%02d%s" % ((int(d.SeriesTime[:2]) + 1) % 24, d.SeriesTime[2:])), "is not before the acquisition"),
              "attn": (lambda d: setattr(d, "CorrectedImage", [c for c in d.CorrectedImage if c != "ATTN"]), "both ATTN and DECY"),
              "grams": (lambda d: setattr(d, "PatientWeight", 1000 * float(d.PatientWeight)), "Patient's Weight (0010,1030) is")}
@@ -313,7 +303,7 @@ def suv(folder):
         at = ",".join(re.search(r"patient: (\S+), (\S+), (\S+) mm", report.text).groups())
         measured = json.loads(tomonode("measure", "--json", "--circle", at + ",10", changed).stdout)["suv"]["left_out"]
         check(reason in measured and f"No SUV: {measured}." in report.text, f"{name}: measure says '{measured}', the report does not")
-    check("No SUV" not in Report(made(folder, "pet")[1]).text, "a warning although there is an SUV")
+    check("No SUV" not in Report(made("pet")[1]).text, "a warning although there is an SUV")
 
 
 def crossing(folder, like):
@@ -354,7 +344,7 @@ def check_maps(report, position):
         check(bright == {"axial": {"top", "right"}, "coronal": {"top", "right"}, "sagittal": {"top", "left"}}[name], f"{position}, {name} of {pixels.shape}: bars at {bright}")
 
 
-def corrections(folder):
+def test_computed_corrections(folder):
     """Computed corrections are shown as pictures in the patient's directions and as profiles; a missing or damaged file is a sentence."""
     for position in ("HFS", "FFP"):
         exam, out = corrected(folder, position)
@@ -379,11 +369,11 @@ def corrections(folder):
         tomonode("report", "-o", os.path.join(folder, name), out)
         report = Report(only_report(os.path.join(folder, name)))
         check(sentence in report.text and report.source.count("<svg ") == 3 and "mu, axial" not in report.source, f"{name}: {report.text[-3000:]}")
-    check("Corrections computed" not in Report(made(folder, "pet")[1]).text, "a section although nothing was computed")
+    check("Corrections computed" not in Report(made("pet")[1]).text, "a section although nothing was computed")
 
 
-def ct(folder):
-    out, path = made(folder, "parallel")
+def test_of_ct(folder):
+    out, path = made("parallel")
     report = Report(path)
     values, objects = stack(out)
     check(window_of(report) == (-160, 239), f"window {window_of(report)}")
@@ -391,7 +381,7 @@ def ct(folder):
     check("HU" in report.row("Values") and report.row("Convolution kernel") == "Shepp-Logan", "facts")
     low, high = (float(v) for v in re.match(r"(\S+) to (\S+) HU", report.row("Values")).groups())
     check(abs(low - values.min()) < 0.5 and abs(high - values.max()) < 0.5, "range of the values")
-    common(report, objects, path, out)
+    common(folder, report, objects, path, out)
 
 
 # ---- the patient, foreign objects, refusals ----
@@ -426,7 +416,7 @@ def foreign(folder, n=5, **changes):
     return folder
 
 
-def others(folder):
+def test_objects_of_others(folder):
     objects = foreign(os.path.join(folder, "foreign"))
     tomonode("report", "-o", os.path.join(folder, "a", "b"), objects)
     report = Report(only_report(os.path.join(folder, "a", "b")))
@@ -445,7 +435,7 @@ def others(folder):
     check([t for t, _ in named.tags].count("script") == 1, "the patient's name became a tag")
 
 
-def refused(folder):
+def test_refusals(folder):
     good = foreign(os.path.join(folder, "good"))
     answer = tomonode("report", "-o", os.path.join(folder, "out"), __file__, code=4)
     check("no tomosynthesis, PET or CT image among 1 file" in answer.stderr, answer.stderr)
@@ -484,15 +474,15 @@ def refused(folder):
 
 # ---- in the browser ----
 
-def browser(folder):
+@pytest.mark.tier2("a browser")
+def test_in_a_browser():
     if not any(shutil.which(c) for c in ("chromium", "chromium-browser", "google-chrome")):
-        print("not in a browser: no chromium")
-        return
+        h.skip("chromium is not installed")
     import test_status_browser as t
     b = t.Browser()
     try:
         for kind in ("dbt", "pet", "parallel"):
-            in_browser(t, b, "file://" + os.path.abspath(made(folder, kind)[1]), kind)
+            in_browser(t, b, "file://" + os.path.abspath(made(kind)[1]), kind)
     finally:
         b.stop()
 
@@ -540,19 +530,3 @@ def in_browser(t, b, url, kind):
     check(len(b.value(shown)) == b.value("document.querySelectorAll('#slices figure').length"), "slices without scripts")
     t.good(b, f"{kind} without scripts")
     b.call("Emulation.setScriptExecutionDisabled", value=False)
-
-
-def main():
-    words = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as made.folder:
-        for test in (dbt, pet, suv, corrections, ct, others, refused, browser):
-            if words and test.__name__ not in words:
-                continue
-            folder = os.path.join(made.folder, "test-" + test.__name__)
-            os.makedirs(folder)
-            test(folder)
-            print(f"ok: {test.__name__}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
