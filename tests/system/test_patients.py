@@ -8,11 +8,11 @@ import re
 import urllib.error
 import urllib.request
 
+import pydicom
+
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 OTHER = {"PatientID": "SECRET-4711", "PatientName": "Geheim^Vera"}

@@ -12,12 +12,12 @@ import statistics
 import struct
 import time
 
+import pydicom
+
 from tools import node_harness as h
 from tools.journal_tools import copy_case
 from tools.node_harness import check, wait_for
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 NAME = '<script>alert(1)</script>"\'&'

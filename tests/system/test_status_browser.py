@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page in a real browser without a screen (Chromium, driven over its DevTools socket): it renders, updates itself, can be used with
-the keyboard alone, is readable on a narrow screen, in light and in dark.
+"""The status page in a real browser without a screen (Chromium, driven over its DevTools socket): it renders, updates
+itself, can be used with the keyboard alone, is readable on a narrow screen, in light and in dark.
 
-usage: test_status_browser.py [TEST...]     with SCREENSHOTS=FOLDER in the environment it leaves pictures there (docs/images)
-"""
+With SCREENSHOTS=FOLDER in the environment it leaves pictures there (docs/images)."""
 import base64
 import contextlib
 import http.client
@@ -15,21 +14,20 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
+
+import pytest
 
 from tools import node_harness as h
 from tools.journal_tools import copy_case
 from tools.node_harness import check, wait_for
 
 CHROMIUM = next((c for c in ("chromium", "chromium-browser", "google-chrome") if shutil.which(c)), None)
-if not CHROMIUM:
-    print("skipped: no chromium (deploy/install-deps.sh browser)")
-    sys.exit(77)
-h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+h.need(CHROMIUM or "chromium", h.TOMONODE, "storescu", "storescp", "echoscu")
+pytestmark = pytest.mark.tier2("browser")
 
 # Contrast of each text with what lies behind it (WCAG 2.1, 1.4.3), and what is cut off at the side.
 AUDIT = """(() => {

@@ -5,9 +5,7 @@ import glob
 import os
 import re
 import shutil
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import dicom_peer
 from tools import node_harness as h
 from tools.node_harness import check, wait_for

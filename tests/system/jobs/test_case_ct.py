@@ -7,22 +7,17 @@ import random
 import shutil
 import signal
 import sqlite3
-import sys
 import time
 import urllib.request
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import numpy as np
+import pydicom
+
 from tools import contract_tools, pilot_tools
 from tools import node_harness as h
+from tools.ct_writer import CT, write_ct
 from tools.node_harness import check, wait_for
 
-try:
-    import numpy as np
-    import pydicom
-    from tools.ct_writer import CT, write_ct
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 SLICES = 8

@@ -2,14 +2,12 @@
 """`tomonode redo`: the images of a delivered or failed job are reconstructed again, as a further result in a series of its own."""
 import json
 import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pydicom
+
 from tools import node_harness as h
 from tools.node_harness import check
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 

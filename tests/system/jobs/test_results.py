@@ -2,14 +2,12 @@
 """Several results of one exam: a route with three protocols makes three series in a real PACS; each has its own state and destinations."""
 import json
 import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pydicom
+
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-
-import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 SECOND = ', { name = "second"; algorithm = "fbp"; voxel = 0.0; slice_spacing = 5.0; }'
 THIRD = ', { name = "third"; algorithm = "osem"; voxel = 3.0; }'

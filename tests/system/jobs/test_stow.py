@@ -7,20 +7,13 @@ single instances: nothing is lost, nothing is there twice.
 import os
 import random
 import socket
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
-from tools import node_harness as h  # noqa: E402
-from tools.node_harness import check, wait_for  # noqa: E402
-
-try:
-    from tools import contract_tools, stow_peer, tls_tools
-except ImportError:
-    print("skipped: pydicom is not installed")
-    sys.exit(77)
-from tools.stow_peer import Lose, StowPeer, answer_json, failed, stored  # noqa: E402
+from tools import contract_tools, stow_peer, tls_tools
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+from tools.stow_peer import Lose, StowPeer, answer_json, failed, stored
 
 h.need("storescu", "echoscu", "openssl")
 OBJECTS = int(os.environ.get("TOMONODE_STOW_OBJECTS") or 120)

@@ -4,20 +4,15 @@ programs."""
 import json
 import os
 import re
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pydicom
+import pytest
 from test_persons import FORM, SOURCE, ask, node, person, routes, token
+
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-try:
-    import jsonschema
-    import pydicom
-    import yaml
-except ImportError as e:
-    print(f"skipped: {e.name} is not installed")
-    sys.exit(77)
+jsonschema, yaml = pytest.importorskip("jsonschema"), pytest.importorskip("yaml")
 ROLES = ("none", "look", "act", "administer")
 
 

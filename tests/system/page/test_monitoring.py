@@ -6,10 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import dicom_peer
 from tools import node_harness as h
 from tools.node_harness import check, wait_for

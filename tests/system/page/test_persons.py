@@ -10,9 +10,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tools import node_harness as h
 from tools import openid_provider as openid
 from tools.node_harness import check, run, wait_for
