@@ -111,17 +111,29 @@ def check(condition, what):
         raise AssertionError(what)
 
 
-def wait_for(what, condition, seconds=60, step=0.1):
+def wait_for(what, condition, seconds=60, step=None):
     """Until condition() gives something true; its value is returned. seconds: much more than a busy machine needs; less only where the time itself
-    is tested, or where a longer wait would let something else make it true."""
+    is tested, or where a longer wait would let something else make it true. step: s between two looks; without it they become rarer, because
+    most of them start a program."""
     seconds *= PATIENCE
-    until = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        check(time.monotonic() < until, f"after {seconds} s still not: {what}")
-        time.sleep(step)
+        waited = time.monotonic() - began
+        check(waited < seconds, f"after {seconds} s still not: {what}")
+        time.sleep(step or min(0.5, max(0.05, 0.15 * waited)))
+
+
+def echo(port, called):
+    """Is C-ECHO answered? Asked many times a test, so without a program of DCMTK."""
+    from tools import dicom_peer
+    try:
+        sender = dicom_peer.Sender(port, calling="ECHOSCU", called=called, timeout=60)
+        return sender.echo() == dicom_peer.SUCCESS and sender.release()
+    except (dicom_peer.Gone, OSError):
+        return False
 
 
 def run(*args, code=0, timeout=120, **kwargs):
@@ -146,7 +158,7 @@ class Pacs:
         check(self.process.poll() is None, "storescp ended")
 
     def echo(self):
-        return subprocess.run(["echoscu", "-aec", "PACS", "127.0.0.1", str(self.port)], capture_output=True).returncode == 0
+        return echo(self.port, "PACS")
 
     def stop(self):
         if self.process:
@@ -289,7 +301,7 @@ class Node:
             check(self.process.poll() is None, f"the node ended: {self.log_text()[-800:]}")
 
     def echo(self):
-        return subprocess.run(["echoscu", "-aec", "TOMONODE", "127.0.0.1", str(self.port)], capture_output=True).returncode == 0
+        return echo(self.port, "TOMONODE")
 
     def kill(self, group=True):
         """kill -9: of every process of the node, or of the manager alone. Returns when they have ended, and their ports are free."""
@@ -379,9 +391,29 @@ class Node:
     def show(self, job):
         return json.loads(self.command("show", "--json", str(job)).stdout)
 
+    def journal_now(self):
+        """Another value after each write to the journal."""
+        found = []
+        for name in ("journal.db", "journal.db-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                s = os.stat(os.path.join(self.spool, name))
+                found.append((s.st_ino, s.st_size, s.st_mtime_ns))
+        return found
+
     def wait_states(self, *states, seconds=60):
-        wait_for(f"jobs are {states}, they are {self.states()}", lambda: self.states() == list(states), seconds)
-        return self.jobs()
+        """Until the jobs have these states, all of which follow from the journal: `list` is asked again when that was written to."""
+        seen = [None, []]
+
+        def same():
+            now = self.journal_now()
+            if now != seen[0]:
+                seen[:] = now, self.jobs()
+            return [j["state"] for j in seen[1]] == list(states)
+        try:
+            wait_for(f"jobs are {states}", same, seconds, 0.05)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; they are {self.states()}") from None
+        return seen[1]
 
     def stored_files(self):
         return sorted(os.listdir(os.path.join(self.spool, "instances")))
@@ -411,6 +443,9 @@ def simulated_once(options):
 
 
 def simulate(folder, *options, binning=8):
+    """An exam in a folder of its own; with a small part of the detector, unless the test wants the large pixels of another binning."""
+    if binning == 8 and "--detector" not in options:
+        options = ("--detector", "1024x1024", *options)
     shutil.copytree(simulated_once(tuple(map(str, ("--binning", binning, *options)))), folder, dirs_exist_ok=True)
     files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
     check(files, f"simulate made no files in {folder}")
