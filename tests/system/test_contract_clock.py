@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and before retention looks.
 
-Done with an LD_PRELOAD of our own (tests/preload/clock_offset.c): what runs whatever happens to the wall clock (CLOCK_MONOTONIC) is left alone.
-
-    test_contract_clock.py [--seed S] [TEST]...
+Done with an LD_PRELOAD of our own (tests/preload/clock_offset.c): what runs whatever happens to the wall clock
+(CLOCK_MONOTONIC) is left alone.
 """
 import os
 import re
 import signal
 
+import pytest
 from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import node_harness as h
@@ -16,7 +16,6 @@ from tools.node_harness import check, wait_for
 
 DAY = 86400
 h.need(h.TOMONODE, "echoscu")
-OPTIONS, RNG = c.arguments()
 
 
 def a_node(folder, things, **node):
@@ -28,17 +27,14 @@ def a_node(folder, things, **node):
     return n, archive, c.Exams(os.path.join(folder, "exam"))
 
 
-def with_clock(test):
-    def run(folder, things):
-        test(folder, things, c.Clock(folder))
-    run.__name__ = test.__name__
-    return run
+@pytest.fixture
+def clock(folder):
+    return c.Clock(folder)
 
 
 JUMPS = (3600, -3600, 400 * DAY, -800 * DAY)
 
 
-@with_clock
 def test_the_clock_is_set_while_exams_arrive(folder, things, clock):
     """Between two images, forward and back, by an hour and by years: the exam is held after quiet or waits, and goes on with its last image."""
     n, archive, exams = a_node(folder, things, quiet_time=1.0)
@@ -60,7 +56,6 @@ def test_the_clock_is_set_while_exams_arrive(folder, things, clock):
     ledger.check_spool(n.spool)
 
 
-@with_clock
 def test_the_clock_is_set_while_a_delivery_waits(folder, things, clock):
     n, archive, exams = a_node(folder, things)
     away = archive.port
@@ -81,7 +76,6 @@ def test_the_clock_is_set_while_a_delivery_waits(folder, things, clock):
     wait_for("delivered", lambda: study in archive.studies)
 
 
-@with_clock
 def test_years_later_nothing_undelivered_is_gone(folder, things, clock):
     """Retention, with the clock two years ahead: what is delivered goes, what waits, is held or was refused stays."""
     n, archive, exams = a_node(folder, things, quiet_time=0.5, retention_days=30)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only, at the start.
+"""The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only,
+at the start.
 
-    test_contract_disk.py [--step BYTES] [--coarse N] [--results N] [--seed S] [--minutes M] [TEST]...
-
-A node on a tmpfs of its own; before each try all but some bytes of it are taken. What may never be: a success for an object that is not
-whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there is space again, work goes on by itself.
-Defaults are short. The long form: --step 4096 --coarse 64 --results 60.
+A node on a tmpfs of its own; before each try all but some bytes of it are taken. What may never be: a success for an object
+that is not whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there is space again, work goes on by itself.
+Defaults are short. The long form (tests/soak.sh): TOMONODE_STEP=4096 TOMONODE_COARSE=64 TOMONODE_RESULTS=60.
 """
 import os
 import re
+import shutil
 import subprocess
 import time
 
+import pytest
 from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import exam_kinds
@@ -21,9 +22,8 @@ from tools.node_harness import check, wait_for
 
 KILO, MEGA, BLOCK = 1 << 10, 1 << 20, 4096
 NO_SPACE = re.compile("No space left|disk is full")
-HANG = 25  # s: the node's own timeouts are shorter
+HANG = 120  # s: the node's own timeouts are much shorter
 h.need(h.TOMONODE, "echoscu", "mount", "umount")
-OPTIONS, RNG = c.arguments(step=0, coarse=0, results=0)
 
 
 def a_node(folder, things, mount, **node):
@@ -36,19 +36,27 @@ def a_node(folder, things, mount, **node):
     return n, archive
 
 
-def on_small_disk(size, *options):
-    """Runs a test in a mounted folder; everything of the node has ended before it is unmounted."""
-    def around(test):
-        def run(folder, things):
-            with c.small_disk(os.path.join(folder, "disk"), size, *options) as mount:
-                try:
-                    test(folder, things, mount)
-                finally:
-                    for thing in things:
-                        thing.end() if isinstance(thing, h.Node) else thing.stop()
-        run.__name__ = test.__name__
-        return run
-    return around
+@pytest.fixture
+def mount(request, folder):
+    """A small disk of its own. A test names it before `things`, which have then ended when it is unmounted."""
+    with c.small_disk(os.path.join(folder, "disk"), request.param) as path:
+        yield path
+
+
+def on_small_disk(size):
+    return pytest.mark.parametrize("mount", [size], indirect=True)
+
+
+def stored(node, obj, what):
+    """Send the object: (was it taken, what is acknowledged). It is taken, or refused for lack of space, and the sender hears so."""
+    try:
+        sender = peer.Sender(node.port, [obj], timeout=HANG)
+        status = sender.store(obj)
+        sender.release()
+    except peer.Gone as e:
+        raise AssertionError(f"{what}: no answer: {e}") from e
+    check(status in (peer.SUCCESS, peer.OUT_OF_RESOURCES), f"{what}: status {status:04X}")
+    return status == peer.SUCCESS, sender.acknowledged
 
 
 class Sweep:
@@ -65,20 +73,14 @@ class Sweep:
         self.full += c.room(self.mount) < len(obj.data)
         began = time.monotonic()
         try:
-            sender = peer.Sender(self.node.port, [obj], timeout=HANG)
-            status = sender.store(obj)
-            sender.release()
-            sender.close()
-        except peer.Gone as e:
-            raise AssertionError(f"{left} bytes free: no answer: {e}") from e
+            taken, acknowledged = stored(self.node, obj, f"{left} bytes free")
         finally:
             c.fill(self.mount, None)
         self.slowest = max(self.slowest, time.monotonic() - began)
-        check(status in (peer.SUCCESS, peer.OUT_OF_RESOURCES), f"{left} bytes free: status {status:04X}")
-        if status != peer.SUCCESS:
+        if not taken:
             self.refused.append(obj.uid)
             return
-        self.ledger.add(sender.acknowledged)
+        self.ledger.add(acknowledged)
         why = self.ledger.missing(self.node.spool, [obj.uid])
         check(not why, f"{left} bytes free, and a success: {why}")
         for name in self.node.stored_files():  # it has been compared: room for the next one
@@ -97,17 +99,17 @@ class Sweep:
                 ("truncated objects, leftovers, hangs", "none")]
 
 
-def swept(folder, things, mount, tries, title, **node):
+def swept(folder, things, mount, tries, title, options):
     """tries: (object, bytes that are free when it is sent)."""
-    n, _ = a_node(folder, things, mount, **node)
+    n, _ = a_node(folder, things, mount)
     n.start()
     sweep = Sweep(n, mount)
     sweep.once(c.image("2.25.500", 10 * KILO), None)  # the journal is there now
     echoes = c.Echoes(n.port)
-    until = time.monotonic() + 60 * OPTIONS.minutes if OPTIONS.minutes else None
+    over = c.until(options.minutes)
     for obj, left in tries:
         sweep.once(obj, left)
-        if until and time.monotonic() > until:
+        if over():
             break
     echoes.stop()
     sweep.judge()
@@ -116,7 +118,7 @@ def swept(folder, things, mount, tries, title, **node):
     sweep.once(late, None)
     check(late.uid in sweep.ledger.acknowledged, "not taken although there is space again")
     sweep.judge()
-    if OPTIONS.step:
+    if options.step:
         c.print_table(title, sweep.rows(echoes))
 
 
@@ -125,81 +127,80 @@ def images(size, places):
 
 
 @on_small_disk("8m")
-def test_full_at_every_offset_of_an_object(folder, things, mount):
+def test_full_at_any_offset_of_an_object(folder, mount, things):
     """1 MB: every block of it in the long form, and a few blocks more, where the object fits and the journal does not."""
+    options, rng = c.arguments(step=0)
     size = MEGA
-    if OPTIONS.step:
-        places = list(range(0, size + 40 * BLOCK, OPTIONS.step))
+    if options.step:
+        places = list(range(0, size + 40 * BLOCK, options.step))
     else:
         size = 256 * KILO
-        places = sorted(RNG.sample(range(0, size // BLOCK), 10)) + [size // BLOCK + k for k in range(-2, 5)]
-        places = [k * BLOCK for k in places]
-    swept(folder, things, mount, images(size, places), "disk full under an object of 1 MB")
+        blocks = sorted(rng.sample(range(0, size // BLOCK), 10)) + [size // BLOCK + k for k in range(-2, 5)]
+        places = [k * BLOCK for k in blocks]
+    swept(folder, things, mount, images(size, places), "disk full under an object of 1 MB", options)
 
 
 @on_small_disk("8m")
-def test_full_at_every_offset_of_raw_data(folder, things, mount):
+def test_full_at_any_offset_of_raw_data(folder, mount, things):
     """An object with time of flight, list mode and normalisation of an mMR: every block in the long form."""
-    tries, number = [], 0
+    (options, rng), tries, number = c.arguments(step=0), [], 0
     for kind in (exam_kinds.TofChunks, exam_kinds.Mmr):
         exams = kind(os.path.join(folder, kind.__name__))
         for i, raw in enumerate(exams.raw[:2]):
             end = -(-len(raw) // BLOCK)
-            blocks = range(end + 8) if OPTIONS.step else RNG.sample(range(end - 2), 2) + list(range(end - 2, end + 4))
+            blocks = range(end + 8) if options.step else rng.sample(range(end - 2), 2) + list(range(end - 2, end + 4))
             for k in blocks:
                 number += 1
                 tries.append((exams.number(number)[1][i], k * BLOCK))
-    swept(folder, things, mount, tries, "disk full under raw data of PET")
+    swept(folder, things, mount, tries, "disk full under raw data of PET", options)
 
 
-def test_full_at_every_last_byte(folder, things):
-    """A limit on the size of a file stops a write at any byte, not only at blocks: the last ones of an object, each by itself."""
+def test_full_at_any_byte(folder):
+    """A limit on the size of a file stops a write at any byte, not only at blocks: in the head, within, and at the last ones of an
+    object. It has 3 MB, more than the journal; where the limit is smaller than that, the journal fails, with the same outcome."""
     alone = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "receiver_alone")
     if not os.access(alone, os.X_OK):
         h.skip("no receiver_alone below TOMONODE_BUILD")
-    obj = c.image("2.25.800", 64 * KILO)
-    spool = os.path.join(folder, "spool")
-    size = None
-    seen = []
-    count = 256 if OPTIONS.step else 8
-    for n in range(count):
-        limit = 1 << 40 if size is None else size - (RNG.randrange(1, 4097) if n > 3 else n)
-        p = subprocess.Popen([alone, "--dimse", "5", "--file-limit", str(limit), spool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            port, receiver = (int(x) for x in p.stdout.readline().split())
-            sender = peer.Sender(port, [obj], timeout=HANG)
-            status = sender.store(obj)
-            check(sender.release() and peer.echo(port), f"file limit {limit}: no C-ECHO")
-        finally:
-            with_suppressed_kill(receiver, p)
-        whole = status == peer.SUCCESS
-        check(whole == (size is None or limit >= size), f"file limit {limit}, the object has {size} bytes: status {status:04X}")
-        files = os.listdir(os.path.join(spool, "instances"))
-        check(len(files) == whole and not os.listdir(os.path.join(spool, "incoming")), f"file limit {limit}: {files}")
-        if size is None:
-            size = os.path.getsize(os.path.join(spool, "instances", files[0]))
-        subprocess.run(["rm", "-rf", spool], check=True)
-        seen.append(limit)
-    if OPTIONS.step:
-        c.print_table("a write that fails in the last 4 KiB, by bytes", [("tries", len(seen)), ("other than A700 and nothing left", 0)])
+    options, rng = c.arguments(step=0)
+    obj, spool = c.image("2.25.800", 3 * MEGA), os.path.join(folder, "spool")
+
+    def bytes_with_limit(limit):
+        """Of the stored file; None: refused."""
+        with subprocess.Popen([alone, "--file-limit", str(limit), spool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as p:
+            try:
+                port, receiver = (int(x) for x in p.stdout.readline().split())
+                sender = peer.Sender(port, [obj], timeout=HANG)
+                taken = sender.store(obj) == peer.SUCCESS
+                check(taken or sender.refused == {obj.uid: peer.OUT_OF_RESOURCES}, f"file limit {limit}: {sender.refused}")
+                check(sender.release() and peer.echo(port), f"file limit {limit}: no C-ECHO")
+                os.kill(receiver, 15)
+                p.wait(60)
+            finally:
+                p.kill()
+        files = [os.path.join(spool, "instances", name) for name in os.listdir(os.path.join(spool, "instances"))]
+        check(len(files) == taken and not os.listdir(os.path.join(spool, "incoming")), f"file limit {limit}: {files}")
+        size = os.path.getsize(files[0]) if taken else None
+        shutil.rmtree(spool)
+        return size
+
+    size = bytes_with_limit(1 << 40)
+    more = [size - rng.randrange(1, 4097) for _ in range(256 if options.step else 0)]
+    for limit in [1, 130, 5000, size - 4096, size - 100, size - 2, size - 1, size, *more]:
+        found = bytes_with_limit(limit)
+        check(found == (size if limit >= size else None), f"file limit {limit}, the object has {size} bytes, and {found} are stored")
+    if options.step:
+        c.print_table("a write that fails in the last 4 KiB, by bytes", [("tries", 8 + len(more)), ("other than A700 and nothing left", 0)])
 
 
-def with_suppressed_kill(receiver, process):
-    try:
-        os.kill(receiver, 15)
-        process.wait(20)
-    except (ProcessLookupError, subprocess.TimeoutExpired):
-        process.kill()
-        process.wait()
-
-
+@pytest.mark.tier2("20 MB at many places: a large object is written as a small one is")
 @on_small_disk("48m")
-def test_full_within_a_large_object(folder, things, mount):
-    size = 20 * MEGA
-    if not OPTIONS.coarse:
-        raise h.LongForm("--coarse N")
-    places = [size * k // OPTIONS.coarse for k in range(OPTIONS.coarse)] + [size - BLOCK * k for k in range(3)] + [size + BLOCK * k for k in range(1, 4)]
-    swept(folder, things, mount, images(size, [p // BLOCK * BLOCK for p in places]), "disk full under an object of 20 MB")
+def test_full_within_a_large_object(folder, mount, things):
+    (options, _), size = c.arguments(step=0, coarse=4), 20 * MEGA
+    places = [size * k // options.coarse for k in range(options.coarse)]
+    places += [size - BLOCK * k for k in range(3)] + [size + BLOCK * k for k in range(1, 4)]
+    tries = images(size, [p // BLOCK * BLOCK for p in places])
+    swept(folder, things, mount, tries, "disk full under an object of 20 MB", options)
 
 
 def tried(n, study, log):
@@ -208,42 +209,45 @@ def tried(n, study, log):
     return found & {"interrupted", "reconstructed"} or NO_SPACE.search(n.log_text(), log)
 
 
-def exam_with(n, archive, ledger, exams, study, objects, mount, left):
-    """An exam whose last image comes when only `left` bytes are free; then all."""
+def exam_with(n, archive, ledger, exams, study, objects, mount, left, by_itself):
+    """An exam whose last image comes when only `left` bytes are free; then all. by_itself: wait until the node tries again."""
     check(ledger.send(n.port, objects[:-1]), "not taken with all the space there is")
     c.fill(mount, left)
-    began, log = time.monotonic(), len(n.log_text())
-    taken = ledger.send(n.port, objects[-1:], timeout=HANG)
-    check(time.monotonic() - began < HANG, "the sender waited too long")
+    log = len(n.log_text())
+    taken, acknowledged = stored(n, objects[-1], f"{left} bytes free")
+    ledger.add(acknowledged)
     if taken:
         wait_for(f"{left} bytes free: the exam is tried", lambda: tried(n, study, log), 60, 0.02)
     check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
     c.fill(mount, None)
-    if not OPTIONS.results:  # the long form waits until the node tries again by itself
+    if not by_itself:
         for job in wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 60, 0.02):
             n.command("retry", str(job), code=None)
-    wait_for("the last image is taken", lambda: ledger.send(n.port, objects), 30)
-    wait_for(f"{left} bytes free, then all: the exam is delivered, it is {[c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]}",
-             lambda: len(archive.studies.get(study, ())) == exams.slices and all(c.events_of(n.spool, j)[-1] == "delivered" for j in c.jobs_of(n.spool, study)),
-             60, 0.02)
+    wait_for("the last image is taken", lambda: ledger.send(n.port, objects))
+
+    def events():
+        return [c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]
+    wait_for(f"{left} bytes free, then all: the exam is delivered, it is {events()}",
+             lambda: len(archive.studies.get(study, ())) == exams.slices and all(e[-1] == "delivered" for e in events()), 60, 0.02)
 
 
-def results_on_full_disk(folder, things, mount, kind, count=4):
+def results_on_full_disk(folder, mount, things, kind, count):
     """The last image, the events and the result of an exam, with room for some of it. count: exams of the short form."""
+    options, rng = c.arguments(results=0)
     n, archive = a_node(folder, things, mount, device='"cpu:1"')
     exams = kind(os.path.join(folder, "exam"))
     exams.configure(n)
     n.start()
     ledger, studies = c.Ledger(), []
-    wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
+    wait_for("the worker is ready", lambda: "device-ready" in n.log_text())
     most = 22 + 2 * exams.slices  # blocks for image, journal and result
-    blocks = [k * most // OPTIONS.results for k in range(OPTIONS.results)] if OPTIONS.results else sorted(RNG.sample(range(most), count))
-    for k in blocks:
+    few = sorted(rng.sample(range(most), count))
+    for k in [k * most // options.results for k in range(options.results)] or few:
         study, objects = exams.number(k + 1)
         studies.append(study)
-        objects = RNG.sample(objects, len(objects))
+        objects = rng.sample(objects, len(objects))
         first = len(objects[-1].data) // BLOCK - 2  # too few for the image
-        exam_with(n, archive, ledger, exams, study, objects, mount, (first + k) * BLOCK)
+        exam_with(n, archive, ledger, exams, study, objects, mount, (first + k) * BLOCK, options.results)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     n.start()
     ledger.check_spool(n.spool)
@@ -251,39 +255,42 @@ def results_on_full_disk(folder, things, mount, kind, count=4):
     check(all(len(archive.studies[s]) == exams.slices for s in studies), "other than one result of an exam")
     pixels = {tuple(sorted(archive.pixels[uid] for uid in archive.studies[s])) for s in studies}
     check(len(pixels) == 1, "results of the same images differ")
-    if OPTIONS.results:
-        again = [e for (e,) in c.query(n.spool, "SELECT name FROM event WHERE name IN ('interrupted', 'crashed', 'send-failed', 'held')")]
-        c.print_table(f"disk full under journal and result: {exams.name}", [("exams", len(studies)), ("one result each", len(archive.studies)),
-                      ("attempts that found no space", len(again)), ("held or failed", again.count("held")), ("steps by hand", 0)])
+    if options.results:
+        again = c.query(n.spool, "SELECT name FROM event WHERE name IN ('interrupted', 'crashed', 'send-failed', 'held')")
+        c.print_table(f"disk full under journal and result: {exams.name}", [
+            ("exams", len(studies)), ("one result each", len(archive.studies)), ("attempts that found no space", len(again)),
+            ("held or failed", again.count(("held",))), ("steps by hand", 0)])
 
 
 @on_small_disk("24m")
-def test_full_under_journal_and_result(folder, things, mount):
-    results_on_full_disk(folder, things, mount, c.Exams)
+def test_full_under_journal_and_result(folder, mount, things):
+    results_on_full_disk(folder, mount, things, c.Exams, 4)
 
 
 @on_small_disk("24m")
-def test_full_under_several_results(folder, things, mount):
-    results_on_full_disk(folder, things, mount, exam_kinds.SeveralResults, 3)
+def test_full_under_several_results(folder, mount, things):
+    results_on_full_disk(folder, mount, things, exam_kinds.SeveralResults, 3)
 
 
+@pytest.mark.tier2("another kind of case, which is written as tomosynthesis is")
 @on_small_disk("48m")
-def test_full_under_a_result_with_time_of_flight(folder, things, mount):
-    results_on_full_disk(folder, things, mount, exam_kinds.TofChunks)
+def test_full_under_a_result_with_time_of_flight(folder, mount, things):
+    results_on_full_disk(folder, mount, things, exam_kinds.TofChunks, 4)
 
 
+@pytest.mark.tier2("another kind of case, which is written as tomosynthesis is")
 @on_small_disk("48m")
-def test_full_under_a_result_of_an_mmr(folder, things, mount):
-    results_on_full_disk(folder, things, mount, exam_kinds.Mmr, 2)
+def test_full_under_a_result_of_an_mmr(folder, mount, things):
+    results_on_full_disk(folder, mount, things, exam_kinds.Mmr, 2)
 
 
 @on_small_disk("8m")
-def test_full_at_the_start(folder, things, mount):
+def test_full_at_the_start(folder, mount, things):
     """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a clean end: it answers C-ECHO,
     refuses images, and goes on by itself when there is space."""
     n, archive = a_node(folder, things, mount)
     c.fill(mount, 0)
-    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=1, timeout=30)
+    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=1)
     check("No space" in p.stderr, p.stderr)
     c.fill(mount, None)
     n.start()
@@ -300,7 +307,7 @@ def test_full_at_the_start(folder, things, mount):
         check(peer.echo(n.port), "no C-ECHO")
         c.fill(mount, None)
         wait_for("taken again", lambda: ledger.send(n.port, objects))
-        wait_for("the exam is delivered", lambda: study in archive.studies, 30)
+        wait_for("the exam is delivered", lambda: study in archive.studies)
     ledger.check_spool(n.spool)
 
 
@@ -310,7 +317,7 @@ def remount(mount, how):
 
 
 @on_small_disk("8m")
-def test_read_only(folder, things, mount):
+def test_read_only(folder, mount, things):
     """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then all is as before."""
     n, archive = a_node(folder, things, mount)
     n.start()
@@ -319,18 +326,18 @@ def test_read_only(folder, things, mount):
     check(ledger.send(n.port, objects[:2]), "not taken")
     n.kill()
     remount(mount, "ro")
-    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=None, timeout=30)
+    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=None)
     check(p.returncode not in (0, 3) and "ead-only" in p.stderr, f"code {p.returncode}: {p.stderr}")
     check(h.run(h.TOMONODE, "list", "-c", n.conf, code=None).returncode < 128, "list crashes")
     remount(mount, "rw")
     n.start()
     check(ledger.send(n.port, objects), "not taken although it can be written to again")
-    wait_for("the exam is delivered", lambda: study in archive.studies, 30)
+    wait_for("the exam is delivered", lambda: study in archive.studies)
     ledger.check_spool(n.spool)
 
 
 @on_small_disk("24m")
-def test_alerts_of_a_full_disk(folder, things, mount):
+def test_alerts_of_a_full_disk(folder, mount, things):
     """The webhook is told on a disk without a free byte, and that is stored: a node that is killed then, and started when there is space again, says that
     the same trouble is solved, once."""
     n, _ = a_node(folder, things, mount, reserve='"1 MB"')

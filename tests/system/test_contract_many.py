@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred associations at once (--images 10 for the long form), images interleaved over parallel associations, an association for every image: all of
-them in, memory bounded, no descriptor and no child left.
-
-    test_contract_many.py [--associations N] [--images N] [--seed S] [TEST]...
+"""A hundred associations at once, images interleaved over parallel associations, an association for every image: all of them in, memory
+bounded, no descriptor and no child left. TOMONODE_IMAGES=10 (tests/soak.sh): of ten images each.
 """
 import os
 import threading
@@ -16,7 +14,6 @@ from tools.node_harness import check, wait_for
 VIEWS = 10  # images of an exam
 MB_EACH = 6  # allowed for an association: Pss, of which its own is about a third
 h.need(h.TOMONODE, "echoscu")
-OPTIONS, RNG = c.arguments(associations=100, images=3)
 
 
 def a_node(folder, things, associations, views):
@@ -58,7 +55,7 @@ def at_rest(n):
 
 
 def test_many_at_once(folder, things):
-    count, images = OPTIONS.associations, OPTIONS.images
+    count, images = 100, c.arguments(images=3)[0].images
     n, archive, exams = a_node(folder, things, count, VIEWS)
     wait_for("the worker is ready", lambda: "device-ready" in n.log_text())
     before = wait_for("the node is at rest", lambda: at_rest(n))
@@ -131,7 +128,7 @@ def test_an_association_for_every_image(folder, things):
     ledger = c.Ledger()
     for obj in mixed:
         check(ledger.send(n.port, [obj]), "not taken")
-    wait_for("both are delivered", lambda: {one, two} <= set(archive.studies), 30)
+    wait_for("both are delivered", lambda: {one, two} <= set(archive.studies))
     n.wait_states("delivered", "delivered")
     c.resting(n)
     ledger.check_spool(n.spool)

@@ -11,11 +11,13 @@ import hashlib
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -320,11 +322,11 @@ class Watch(threading.Thread):
 def small_disk(path, size, *options):
     """A tmpfs of `size` bytes."""
     if os.geteuid() != 0:
-        raise h.Skipped("only root may mount a tmpfs")
+        h.skip("only root may mount a tmpfs")
     os.makedirs(path, exist_ok=True)
     p = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "tmpfs", path], capture_output=True, text=True)
     if p.returncode != 0:
-        raise h.Skipped(f"no tmpfs can be mounted here: {p.stderr.strip()}")
+        h.skip(f"no tmpfs can be mounted here: {p.stderr.strip()}")
     try:
         yield path
     finally:
@@ -395,7 +397,7 @@ class Clock:
     def __init__(self, folder):
         library = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "clock_offset.so")
         if not os.path.exists(library):
-            raise h.Skipped("no clock_offset.so below TOMONODE_BUILD")
+            h.skip("no clock_offset.so below TOMONODE_BUILD")
         self.path = os.path.join(folder, "clock")
         self.set(0)
         self.variables = {"LD_PRELOAD": library, "CLOCK_OFFSET_FILE": self.path,
@@ -422,17 +424,36 @@ class Clock:
 # ---- running ----
 
 def arguments(**values):
-    """--seed (default: that of node_harness.seed()), --minutes and the values that a test names, with their defaults; other words are names
-    of tests, left for main(). (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=h.seed())
-    parser.add_argument("--minutes", type=float)
+    """What the environment says of the long form of a test (tests/soak.sh): TOMONODE_MINUTES, and each value that the test names (`kills`:
+    TOMONODE_KILLS), else its default. (options, the random numbers of this test, whose seed is printed so that it can be run again)"""
+    found = argparse.Namespace(minutes=float(os.environ.get("TOMONODE_MINUTES") or 0))
     for name, default in values.items():
-        parser.add_argument("--" + name, type=type(default), default=default)
-    options, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
-    print(f"seed {options.seed}", flush=True)
-    return options, random.Random(options.seed)
+        setattr(found, name, type(default)(os.environ.get("TOMONODE_" + name.upper()) or default))
+    seed = h.seed()
+    print(f"seed {seed}", flush=True)
+    return found, random.Random(seed)
+
+
+def until(minutes):
+    """A function that says whether the time is over; minutes 0: it never is."""
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
+    return lambda: time.monotonic() > end
+
+
+@contextlib.contextmanager
+def scratch():
+    """(folder, things) for a script, as the fixtures of conftest.py are for a test."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    folder, things = tempfile.mkdtemp(prefix="tomonode-soak-"), []
+    try:
+        yield folder, things
+    except AssertionError:
+        print("".join(thing.log_text()[-3000:] for thing in things if isinstance(thing, h.Node)))
+        raise
+    finally:
+        for thing in things:
+            thing.end() if isinstance(thing, h.Node) else thing.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def print_table(title, rows):
