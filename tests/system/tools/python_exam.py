@@ -48,15 +48,16 @@ def letters(vector):
     return "".join(names[a][0 if vector[a] > 0 else 1] for a in order if abs(vector[a]) > 0.1)
 
 
-def write(folder, side, view, column_way, row_way, gantry, multi):
-    """Images whose columns run along column_way * anterior and rows along row_way * y."""
+def write(folder, side, view, column_way, row_way, gantry, multi, shape=(NX, NY)):
+    """Images of shape columns and rows; columns run along column_way * anterior and rows along row_way * y."""
+    nx, ny = shape
     axes = tools.scan_axes(side, view, gantry)
     origin = np.zeros(3)  # the frame of reference starts in the middle of the detector's chest-wall edge
     spots = beads(axes)
-    u = np.arange(NX) if column_way > 0 else np.arange(NX)[::-1]
-    v = np.arange(NY) if row_way > 0 else np.arange(NY)[::-1]
+    u = np.arange(nx) if column_way > 0 else np.arange(nx)[::-1]
+    v = np.arange(ny) if row_way > 0 else np.arange(ny)[::-1]
     x = (u + 0.5) * PITCH
-    y = (v + 0.5 - NY / 2) * PITCH
+    y = (v + 0.5 - ny / 2) * PITCH
     pixels = origin + x[None, :, None] * axes[0] + y[:, None, None] * axes[1]
     frames = []
     for angle in ANGLES:
@@ -71,7 +72,8 @@ def write(folder, side, view, column_way, row_way, gantry, multi):
     common.ImagerPixelSpacing = [PITCH, PITCH]
     common.BodyPartThickness = THICKNESS
     common.SamplesPerPixel, common.PhotometricInterpretation = 1, "MONOCHROME1"
-    common.Rows, common.Columns, common.BitsAllocated, common.BitsStored, common.HighBit, common.PixelRepresentation = NY, NX, 16, 16, 15, 0
+    common.Rows, common.Columns, common.BitsAllocated, common.BitsStored = ny, nx, 16, 16
+    common.HighBit, common.PixelRepresentation = 15, 0
     code = Dataset()
     code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = ("399162004" if view == "CC" else "399368009"), "SCT", view
     common.ViewCodeSequence = Sequence([code])
