@@ -288,6 +288,23 @@ class Node:
                     'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' 'destinations = [ "pacs" ]; }'
                     f'{self.more_routes} );\n' + self.more + self.pilots + self.alerts + extra)
 
+    def reload(self, extra=""):
+        """The running node reads what is now its configuration."""
+        self.write_conf(extra)
+        before = self.log_text().count("config-reloaded")
+        self.process.send_signal(signal.SIGHUP)
+        wait_for("the configuration is read", lambda: self.log_text().count("config-reloaded") > before)
+
+    def make_long(self):
+        """From its start on, a case lasts as long as a test needs: some minutes of processor time, in 13 million voxels."""
+        self.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', voxel=0.25, slice_spacing=0.5)
+        self.write_conf()
+
+    def make_quick(self):
+        """The running node takes no time for the cases that begin now."""
+        self.protocol.update(algorithm='"osem"', iterations=1, projector='"slices"', voxel=0.0, slice_spacing=5.0)
+        self.reload()
+
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""
         self.log = open(self.log_path, "a")
@@ -431,15 +448,23 @@ def exams_folder():
     return folder
 
 
+def kept(name, make):
+    """A folder that make(folder) has filled: once in a run, in the process that needs it first; nobody may change it."""
+    path = os.path.join(exams_folder(), name)
+    with open(path + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(path):
+            shutil.rmtree(path + ".part", ignore_errors=True)
+            os.mkdir(path + ".part")
+            make(path + ".part")
+            os.rename(path + ".part", path)
+    return path
+
+
 def simulated_once(options):
     """The folder with the exam of these options. The same options give the same bytes, so each exam is simulated once in a run."""
-    kept = os.path.join(exams_folder(), hashlib.sha256("\0".join(options).encode()).hexdigest()[:20])
-    with open(kept + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(kept):
-            run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", kept + ".part")
-            os.rename(kept + ".part", kept)
-    return kept
+    return kept(hashlib.sha256("\0".join(options).encode()).hexdigest()[:20], lambda folder: run(
+        TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", folder))
 
 
 def simulate(folder, *options, binning=8):
