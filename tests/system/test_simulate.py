@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode simulate dbt`: objects that dciodvfy accepts, tags and stored values as docs/geometry.md has them, the shadows of beads
 where the geometry written down here a second time puts them, the same exam for the same options, a sentence for bad ones."""
@@ -7,13 +6,12 @@ import json
 import math
 import os
 import re
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tools import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools
 
 PITCH, SUPPORT, AXIS_HEIGHT, SOURCE_AXIS = 0.085, 17.0, 47.0, 608.5  # mm, siemens-inspiration
 COLUMNS, ROWS, VIEWS, ARC = 2816, 3584, 25, 50.0
@@ -46,7 +44,7 @@ def angles_of(sets, side, view):
     return found
 
 
-def check_tags(sets, truth, side, view, name, check):
+def check_tags(sets, truth, side, view, check):
     ds = sets[0]
     multi = len(sets) == 1
     shared = ds.SharedFunctionalGroupsSequence[0] if multi else None
@@ -54,40 +52,40 @@ def check_tags(sets, truth, side, view, name, check):
     lie = shared.PatientOrientationInFrameSequence[0] if multi else ds
     distance = shared.XRayGeometrySequence[0] if multi else ds
     pixels = first.FramePixelDataPropertiesSequence[0] if multi else ds
-    check(ds.SOPClassUID == ("1.2.840.10008.5.1.4.1.1.13.1.5" if multi else "1.2.840.10008.5.1.4.1.1.1.2.1"), f"{name}: {ds.SOPClassUID}")
-    check(ds.Columns == COLUMNS // BINNING and ds.Rows == ROWS // BINNING and ds.BitsStored == 16, f"{name}: {ds.Columns} x {ds.Rows}")
-    check(list(ds.ImageType) == ["ORIGINAL", "PRIMARY", "TOMO_PROJ", "NONE" if multi else side + view], f"{name}: {ds.ImageType}")
-    check("\\".join(lie.PatientOrientation) == ORIENTATION[side + view], f"{name}: orientation {lie.PatientOrientation}")
+    check(ds.SOPClassUID == ("1.2.840.10008.5.1.4.1.1.13.1.5" if multi else "1.2.840.10008.5.1.4.1.1.1.2.1"), f"{ds.SOPClassUID}")
+    check(ds.Columns == COLUMNS // BINNING and ds.Rows == ROWS // BINNING and ds.BitsStored == 16, f"{ds.Columns} x {ds.Rows}")
+    check(list(ds.ImageType) == ["ORIGINAL", "PRIMARY", "TOMO_PROJ", "NONE" if multi else side + view], f"{ds.ImageType}")
+    check("\\".join(lie.PatientOrientation) == ORIENTATION[side + view], f"orientation {lie.PatientOrientation}")
     laterality = shared.FrameAnatomySequence[0].FrameLaterality if multi else ds.ImageLaterality
-    check(laterality == side == truth["side"], f"{name}: laterality {laterality}")
-    check(ds.ViewCodeSequence[0].CodeValue == {"CC": "399162004", "MLO": "399368009"}[view], f"{name}: view code")
-    check(abs(distance.DistanceSourceToDetector - AXIS_HEIGHT - SOURCE_AXIS) < 1e-3, f"{name}: {distance.DistanceSourceToDetector}")
-    check(abs(distance.DistanceSourceToPatient - AXIS_HEIGHT - SOURCE_AXIS + SUPPORT) < 1e-3, f"{name}: source to patient")
-    check(all(abs(p - PITCH * BINNING) < 1e-6 for p in pixels.ImagerPixelSpacing), f"{name}: {pixels.ImagerPixelSpacing}")
-    check(pixels.PixelIntensityRelationship == "LIN" and pixels.PixelIntensityRelationshipSign == 1, f"{name}: intensity")
-    check(ds.PhotometricInterpretation == "MONOCHROME1", f"{name}: {ds.PhotometricInterpretation}")
-    check(ds.BodyPartThickness == 50 == truth["thickness_mm"], f"{name}: thickness {ds.BodyPartThickness}")
-    check("PixelPaddingValue" not in ds, f"{name}: padding without --collimate")
-    check(all(s.FrameOfReferenceUID == ds.FrameOfReferenceUID == truth["frame_of_reference"] for s in sets), f"{name}: frame of reference")
+    check(laterality == side == truth["side"], f"laterality {laterality}")
+    check(ds.ViewCodeSequence[0].CodeValue == {"CC": "399162004", "MLO": "399368009"}[view], "view code")
+    check(abs(distance.DistanceSourceToDetector - AXIS_HEIGHT - SOURCE_AXIS) < 1e-3, f"{distance.DistanceSourceToDetector}")
+    check(abs(distance.DistanceSourceToPatient - AXIS_HEIGHT - SOURCE_AXIS + SUPPORT) < 1e-3, "source to patient")
+    check(all(abs(p - PITCH * BINNING) < 1e-6 for p in pixels.ImagerPixelSpacing), f"{pixels.ImagerPixelSpacing}")
+    check(pixels.PixelIntensityRelationship == "LIN" and pixels.PixelIntensityRelationshipSign == 1, "intensity")
+    check(ds.PhotometricInterpretation == "MONOCHROME1", f"{ds.PhotometricInterpretation}")
+    check(ds.BodyPartThickness == 50 == truth["thickness_mm"], f"thickness {ds.BodyPartThickness}")
+    check("PixelPaddingValue" not in ds, "padding without --collimate")
+    check(all(s.FrameOfReferenceUID == ds.FrameOfReferenceUID == truth["frame_of_reference"] for s in sets), "frame of reference")
     if not multi:
-        check(ds.ImagesInAcquisition == VIEWS == ds.NumberOfTomosynthesisSourceImages, f"{name}: counts")
-        check(len({s.SOPInstanceUID for s in sets}) == VIEWS, f"{name}: UIDs")
+        check(ds.ImagesInAcquisition == VIEWS == ds.NumberOfTomosynthesisSourceImages, "counts")
+        check(len({s.SOPInstanceUID for s in sets}) == VIEWS, "UIDs")
         mas = [float(s.ExposureInuAs) / 1000 for s in sets]
     else:
         mas = [f.XRayAcquisitionDoseSequence[0].ExposureInmAs for f in ds.PerFrameFunctionalGroupsSequence]
         times = [f.FrameContentSequence[0].FrameAcquisitionDateTime for f in ds.PerFrameFunctionalGroupsSequence]
-        check(times == sorted(set(times)), f"{name}: frame times {times}")
+        check(times == sorted(set(times)), f"frame times {times}")
     # uAs are whole numbers: 0.5 of 4200
-    check(np.allclose(np.array(mas) / np.mean(mas), truth["relative_exposure"], atol=2.5e-4), f"{name}: exposures {mas}")
-    check(abs(np.mean(truth["relative_exposure"]) - 1) < 1e-9, f"{name}: mean exposure {np.mean(truth['relative_exposure'])}")
+    check(np.allclose(np.array(mas) / np.mean(mas), truth["relative_exposure"], atol=2.5e-4), f"exposures {mas}")
+    check(abs(np.mean(truth["relative_exposure"]) - 1) < 1e-9, f"mean exposure {np.mean(truth['relative_exposure'])}")
 
 
-def check_angles(angles, truth, side, name, check):
-    check(np.allclose(angles, truth["angles_degrees"], atol=2e-4), f"{name}: angles {angles}, truth {truth['angles_degrees']}")
+def check_angles(angles, truth, side, check):
+    check(np.allclose(angles, truth["angles_degrees"], atol=2e-4), f"angles {angles}, truth {truth['angles_degrees']}")
     step = ARC / (VIEWS - 1)
     even = np.array([-ARC / 2 + i * step for i in range(VIEWS)])[::1 if side == "L" else -1]
-    check(np.abs(np.array(angles) - even).max() <= 0.06 * step + 2e-4, f"{name}: angles {angles}")
-    check(np.abs(np.array(angles) - even).max() > 0, f"{name}: angles without jitter")
+    check(np.abs(np.array(angles) - even).max() <= 0.06 * step + 2e-4, f"angles {angles}")
+    check(np.abs(np.array(angles) - even).max() > 0, "angles without jitter")
 
 
 def shadow(bead, angle, side, n_columns, n_rows, pitch):
@@ -101,7 +99,7 @@ def shadow(bead, angle, side, n_columns, n_rows, pitch):
             n_rows / 2 - 0.5 + (-y if side == "L" else y) / pitch)
 
 
-def check_shadows(images, truth, side, name, check):
+def check_shadows(images, truth, side, check):
     """Expectation images: a bead's shadow is an ellipse about its ray, a few bins wide. Its centroid is that of the line integral, which
     the bins sample; 0.25 of a bin is what a disc of 1.5 bins radius can be off by."""
     found = 0
@@ -117,36 +115,40 @@ def check_shadows(images, truth, side, name, check):
             over = np.clip(box - rim - 0.02, 0, None)
             rr, cc = np.mgrid[-w:w + 1, -w:w + 1]
             if not over.sum() > 0:
-                check(False, f"{name}: view {view + 1}: no shadow at column {c:.1f}, row {r:.1f}")
+                check(False, f"view {view + 1}: no shadow at column {c:.1f}, row {r:.1f}")
                 continue
             off = math.hypot((over * rr).sum() / over.sum() + r0 - r, (over * cc).sum() / over.sum() + c0 - c)
-            check(off < 0.25, f"{name}: view {view + 1}: the shadow of {bead['center_mm']} is off by {off:.2f} bins")
+            check(off < 0.25, f"view {view + 1}: the shadow of {bead['center_mm']} is off by {off:.2f} bins")
             peak = bead["mu_per_mm"] * 2 * bead["half_axes_mm"][0]
-            check(0.75 < over.max() / peak < 1.25, f"{name}: view {view + 1}: shadow {over.max():.3f}, {peak:.3f} through the middle")
+            check(0.75 < over.max() / peak < 1.25, f"view {view + 1}: shadow {over.max():.3f}, {peak:.3f} through the middle")
             found += 1
-    check(found >= 20, f"{name}: {found} shadows lie in the images")
+    check(found >= 20, f"{found} shadows lie in the images")
 
 
-def check_exam(image_format, side, view, check):
-    name = f"{image_format} {side} {view}"
-    with tools.folder() as folder:
-        exam = os.path.join(folder, "parent", "exam")  # made with its parent
-        tools.run("simulate", "dbt", "--phantom", "beads", "--binning", BINNING, "--i0", 500, "--format", image_format, "--side", side,
-                  "--view", view, "--noise-free", "--seed", 7, "-o", exam)
-        with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
-            truth = json.load(f)
-        sets, images = read(exam)
-        check(len(sets) == (1 if image_format == "bp" else VIEWS) and len(images) == VIEWS, f"{name}: {len(sets)} objects")
-        check(truth["i0"] == 500 * BINNING ** 2, f"{name}: i0 {truth['i0']}")
-        check_tags(sets, truth, side, view, name, check)
-        check_angles(angles_of(sets, side, view), truth, side, name, check)
-        check_shadows(images, truth, side, name, check)
-        known = 0
-        for path in sorted(glob.glob(os.path.join(exam, "*.dcm")))[:3]:
-            errors = [line for line in tools.validator(path) if "Error -" in line]
-            known += sum(line.strip() == FALSE_ERROR for line in errors)
-            check(all(line.strip() == FALSE_ERROR for line in errors), f"{name}: {errors}")
-        check(known == (0 if image_format == "bp" else 3), f"{name}: dciodvfy knows TOMO_PROJ now; the exception can go")
+MORE = pytest.mark.tier2("the other format of each side and view")
+WAYS = [("mg", "L", "CC"), ("bp", "R", "CC"), ("bp", "L", "MLO"), ("mg", "R", "MLO")]
+WAYS += [pytest.param("bp" if f == "mg" else "mg", side, view, marks=MORE) for f, side, view in WAYS]
+
+
+@pytest.mark.parametrize("image_format, side, view", WAYS)
+def test_exam_is_what_it_says(folder, failures, image_format, side, view):
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
+    exam = os.path.join(folder, "parent", "exam")  # made with its parent
+    truth = tools.simulate(exam, phantom="beads", binning=BINNING, i0=500, format=image_format, side=side, view=view, seed=7, noise_free=True)
+    sets, images = read(exam)
+    check(len(sets) == (1 if image_format == "bp" else VIEWS) and len(images) == VIEWS, f"{len(sets)} objects")
+    check(truth["i0"] == 500 * BINNING ** 2, f"i0 {truth['i0']}")
+    check_tags(sets, truth, side, view, check)
+    check_angles(angles_of(sets, side, view), truth, side, check)
+    check_shadows(images, truth, side, check)
+    known = 0
+    for path in sorted(glob.glob(os.path.join(exam, "*.dcm")))[:3]:
+        errors = [line for line in tools.validator(path) if "Error -" in line]
+        known += sum(line.strip() == FALSE_ERROR for line in errors)
+        check(all(line.strip() == FALSE_ERROR for line in errors), f"{errors}")
+    check(known == (0 if image_format == "bp" else 3), "dciodvfy knows TOMO_PROJ now; the exception can go")
 
 
 def small(folder, *options):
@@ -160,12 +162,15 @@ def small(folder, *options):
 
 
 def document():
-    root = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-    with open(os.path.join(root, "docs", "geometry.md"), encoding="utf-8") as f:
+    with open(os.path.join(os.environ["TOMONODE_SOURCE"], "docs", "geometry.md"), encoding="utf-8") as f:
         return f.read()
 
 
-def check_same(folder, check):
+def test_same_options_same_exam(folder, failures):
+    """Every key of truth.json is documented; other options or another profile: another series."""
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
     one, again = small(os.path.join(folder, "1")), small(os.path.join(folder, "2"))
     check(len(one) == 6 and one == again, "the same options give another exam")
     truth = json.loads(one["truth.json"])
@@ -184,8 +189,11 @@ def check_same(folder, check):
     check(json.loads(other["truth.json"])["series"] != truth["series"], "another profile of the same name: the same series UID")
 
 
-def check_stored(folder, check):
+def test_options_of_stored_values(folder, failures):
     """--inverted, --collimate, --study, --views, the cap of --i0."""
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
     plain, turned = os.path.join(folder, "plain"), os.path.join(folder, "turned")
     small(plain, "--noise-free", "--format", "bp")
     small(turned, "--noise-free", "--format", "bp", "--inverted")
@@ -225,8 +233,11 @@ def read_after(folder, *options):
     return read(folder)
 
 
-def check_refusals(folder, check):
+def test_refusals(folder, failures):
     """Wrong usage: exit code 2, a sentence that names the option or the value, and no folder."""
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
     out = os.path.join(folder, "none")
     for options, part in ((("--phantom", "cat"), "phantom"), (("--side", "X"), "side"), (("--view", "LM"), "view"), (("--i0", "9"), "i0"),
                           (("--i0", "nan"), "i0"), (("--binning", "0"), "binning"), (("--binning", "300"), "binning"),
@@ -248,23 +259,3 @@ def check_refusals(folder, check):
     for path in (file, os.path.join(file, "exam"), os.path.join(folder, "n" * 5000)):
         done = tools.run("simulate", "dbt", "--binning", 32, "-o", path, ok=(1,))
         check("folder" in done.stderr, f"-o {path[:80]}: {done.stderr}")
-
-
-def main():
-    failures = []
-
-    def check(ok, text):
-        tools.check(ok, text, failures)
-
-    for image_format in ("mg", "bp"):
-        for side in "LR":
-            for view in ("CC", "MLO"):
-                check_exam(image_format, side, view, check)
-    with tools.folder() as folder:
-        check_same(os.path.join(folder, "same"), check)
-        check_stored(folder, check)
-        check_refusals(folder, check)
-    tools.finish(failures, "simulated exams are what they say")
-
-
-main()

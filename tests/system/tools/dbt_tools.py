@@ -28,8 +28,8 @@ def run(*args, ok=(0,)):
 
 
 def simulate(folder, **options):
-    """`tomonode simulate dbt`; the truth it wrote."""
-    args = [x for key, value in options.items() for x in ("--" + key.replace("_", "-"), value)]
+    """`tomonode simulate dbt`; the truth it wrote. An option that is True has no value."""
+    args = [x for key, value in options.items() for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
     run("simulate", "dbt", *args, "-o", folder)
     with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
         return json.load(f)
