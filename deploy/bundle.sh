@@ -61,7 +61,6 @@ else
     echo "bundle: $build/tests/tls_copy is not built; tests/gpu/executors.py of the bundle will not run" >&2
 fi
 cp "$root"/tests/gpu/* "$top/tests/gpu/"
-cp "$root"/tests/system/test_kill.py "$top/tests/system/"
 cp "$root"/tests/system/tools/{kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/tools/"
 licence() { # licence FILE: copy the licence of the distribution's package that contains FILE, if the package is known
     local real package
@@ -102,6 +101,7 @@ for file in "$top"/libexec/* "$top"/tests/store*; do
     fi
 done
 
+cp "$root/tests/soak_kill.py" "$top/tests/"
 cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures,dbt,dbt_voxels,dbt_figures}.py "$top/tests/" # for the command `run`, which needs numpy at most; `report` works only in the source tree
 
 # The launcher makes the folder relocatable. exec keeps the process number, and the node starts its processes from /proc/self/exe, the real

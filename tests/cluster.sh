@@ -42,37 +42,31 @@ fi
 [ -x "$TOMONODE" ] || { echo "$TOMONODE does not exist: build it first" >&2; exit 1; }
 failed=0
 
-# contract MODULE [TEST ...]
-contract() {
-    local module=$1
-    shift
-    echo "== $module with pilots of Slurm"
-    TOMONODE_EXECUTOR=slurm "tests/system/$module" "$@" || failed=1
+# run FILE [OPTION ...]
+run() {
+    echo "== $*"
+    "${python[@]}" "tests/system/$1" "${@:2}" || failed=1
 }
 
+python=(/usr/bin/python3 -m pytest -n0)
+export TOMONODE_TIER=2
 if [ "${1:-}" = --contract ]; then
-    for module in tests/system/test_contract_*.py tests/system/test_kill.py; do
-        contract "$(basename "$module")"
+    export TOMONODE_EXECUTOR=slurm
+    for module in tests/system/test_contract_*.py; do
+        run "$(basename "$module")"
     done
+    tests/soak_kill.py || failed=1
     exit $failed
 fi
-for module in tests/system/cluster/test_*.py; do
-    echo "== $module"
-    if [ $# -gt 0 ]; then
-        names=()
-        for name in "$@"; do
-            ! grep -q "^def $name(" "$module" || names+=("$name")
-        done
-        [ ${#names[@]} -gt 0 ] || continue
-        "$module" "${names[@]}" || failed=1
-    else
-        "$module" || failed=1
-    fi
-done
-if [ $# -eq 0 ]; then
-    contract test_contract_damage.py
-    contract test_contract_kill.py killed_at_every_event_and_at_random_bytes killed_while_several_are_in_work
-    contract test_contract_disk.py full_under_journal_and_result
-    contract formats/test_pet_scatter.py results_of_one_exam
+if [ $# -gt 0 ]; then
+    names=$*
+    run cluster -k "${names// / or }"
+    exit $failed
 fi
+run cluster
+export TOMONODE_EXECUTOR=slurm
+run test_contract_damage.py
+run test_contract_kill.py -k "at_every_event or while_several_are_in_work"
+run test_contract_disk.py -k full_under_journal_and_result
+run formats/test_pet_scatter.py -k results_of_one_exam
 exit $failed

@@ -24,39 +24,40 @@ export TOMONODE TOMONODE_BUILD="${TOMONODE_BUILD:-$(dirname "$TOMONODE")}"
 [ -x "$TOMONODE" ] || { echo "tests/soak.sh: no $TOMONODE: build it, or set TOMONODE" >&2; exit 2; }
 
 export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-random} # of the parts, unless --seed; each prints its own
-seed=()
-parts=() # NAME|SCRIPT AND ITS OPTIONS
+export TOMONODE_TIER=2
+parts=() # NAME|SCRIPT AND ITS OPTIONS, or NAME|test_FILE and variables of its long form
 share() { awk -v m="$1" -v s="$2" 'BEGIN { printf "%.2f", m * s }'; }
 add() { parts+=("$1|$2"); }
 number() { [[ "${2:-}" =~ ^[0-9]+$ ]] || { echo "tests/soak.sh: $1 needs a number" >&2; exit 2; }; }
-sweep() { add "disk full" "test_contract_disk.py --step 4096 --coarse 64 --results 24 ${1:-}"; }
+sweep() { add "disk full" "test_contract_disk TOMONODE_STEP=4096 TOMONODE_COARSE=64 TOMONODE_RESULTS=24 ${1:-}"; }
 while [ $# -gt 0 ]; do
     case "$1" in
-    --seed) number "$@"; seed=(--seed "$2"); shift ;;
+    --seed) number "$@"; TOMONODE_TEST_SEED=$2; shift ;;
     --minutes)
         number "$@"
-        add "kill -9" "test_contract_kill.py --kills 1000000 --minutes $(share "$2" 0.15)" # two of its three tests at a time
-        sweep "--minutes $(share "$2" 0.05)"
-        add "crowd" "test_contract_many.py --images 10"
-        add "peers" "test_contract_peers.py --rounds 4"
-        add "damage" "test_contract_damage.py"
-        add "clock" "test_contract_clock.py"
-        add "power cuts" "test_contract_power.py --cuts 1000000 --minutes $(share "$2" 0.1)"
-        add "a day" "../soak_day.py --exams 10000 --minutes $(share "$2" 0.3)"
+        add "kill -9" "test_contract_kill TOMONODE_KILLS=1000000 TOMONODE_MINUTES=$(share "$2" 0.075)" # each of four tests
+        add "kill -9, Orthanc" "soak_kill.py --kills 1000000 --minutes $(share "$2" 0.05)"
+        sweep "TOMONODE_MINUTES=$(share "$2" 0.05)"
+        add "crowd" "test_contract_many TOMONODE_IMAGES=10"
+        add "peers" "test_contract_peers TOMONODE_ROUNDS=4"
+        add "damage" "test_contract_damage"
+        add "clock" "test_contract_clock"
+        add "power cuts" "test_contract_power TOMONODE_CUTS=1000000 TOMONODE_MINUTES=$(share "$2" 0.1)"
+        add "a day" "soak_day.py --exams 10000 --minutes $(share "$2" 0.3)"
         shift
         ;;
-    --kills) number "$@"; add "kill -9" "test_contract_kill.py --kills $2"; shift ;;
-    --full) number "$@"; add "kill -9, full exams" "test_kill.py --binning 1 --kills $2"; shift ;;
-    --exams) number "$@"; add "a day" "../soak_day.py --exams $2"; shift ;;
-    --power) number "$@"; add "power cuts" "test_contract_power.py --cuts $2"; shift ;;
+    --kills) number "$@"; add "kill -9" "test_contract_kill TOMONODE_KILLS=$2"; shift ;;
+    --full) number "$@"; add "kill -9, full exams" "soak_kill.py --binning 1 --kills $2"; shift ;;
+    --exams) number "$@"; add "a day" "soak_day.py --exams $2"; shift ;;
+    --power) number "$@"; add "power cuts" "test_contract_power TOMONODE_CUTS=$2"; shift ;;
     --sweep) sweep ;;
-    --crowd) add "crowd" "test_contract_many.py --images 10" ;;
-    --peers) add "peers" "test_contract_peers.py --rounds 10" ;;
+    --crowd) add "crowd" "test_contract_many TOMONODE_IMAGES=10" ;;
+    --peers) add "peers" "test_contract_peers TOMONODE_ROUNDS=10" ;;
     --damage)
         number "$@"
         for ((i = 1; i <= $2; i++)); do
-            add "damage $i" "test_contract_damage.py"
-            add "clock $i" "test_contract_clock.py"
+            add "damage $i" "test_contract_damage"
+            add "clock $i" "test_contract_clock"
         done
         shift
         ;;
@@ -77,9 +78,12 @@ failed=0
 summary=()
 for part in "${parts[@]}"; do
     read -r -a command <<< "${part#*|}"
-    echo "==== ${part%%|*}: ${command[*]} ${seed[*]}"
+    echo "==== ${part%%|*}: ${command[*]}"
     began=$(date +%s)
-    "tests/system/${command[0]}" "${command[@]:1}" "${seed[@]}"
+    case ${command[0]} in
+    *.py) "tests/${command[0]}" "${command[@]:1}" ;;
+    *) env "${command[@]:1}" /usr/bin/python3 -m pytest -n0 -s --timeout=0 "tests/system/${command[0]}.py" ;;
+    esac
     code=$?
     case $code in
     0) how=passed ;;

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A day in fast motion: thousands of small exams through one daemon. Do memory, descriptors, threads and disk stay flat, and is nothing lost?
 
-    soak_day.py [--exams N] [--minutes M] [--batch N] [--seed S]
+    soak_day.py [--exams N] [--minutes M] [--batch N]
 
 Exams of three images of 10 kB come one after the other, as fast as they are acknowledged, but never more than a batch ahead of the archive.
 The node's wall clock is advanced so that N exams fill 24 hours (tests/preload/clock_offset.c), and node.retention_space keeps the disk small.
 After each batch, when all is delivered and only manager, receiver and worker are there, their figures are noted; the table has the
 medians of the second quarter and of the last. By hand, not in CTest.
 """
+import argparse
 import contextlib
 import os
 import statistics
@@ -41,7 +42,7 @@ def memory_of(pid):
 class Day:
     def __init__(self, folder, things, exams, minutes, batch):
         self.count, self.batch = exams, min(batch, max(1, exams // 8))
-        self.until = time.monotonic() + 60 * minutes if minutes else None
+        self.over = c.until(minutes)
         self.archive = peer.Archive()
         self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=3600, retention_space='"20 MB"', device='"cpu:1"')
         self.node.destination.update(retry_first=0.1, retry_cap=0.5)
@@ -78,7 +79,7 @@ class Day:
     def run(self):
         self.clock.start(self.node)
         wait_for("the worker is ready", lambda: "device-ready" in self.node.log_text(), 60)
-        while self.sent < self.count and not (self.until and time.monotonic() > self.until):
+        while self.sent < self.count and not self.over():
             began = time.monotonic()
             for _ in range(min(self.batch, self.count - self.sent)):
                 self.send(self.sent)
@@ -111,14 +112,15 @@ class Day:
 
 
 def main():
-    options, _ = c.arguments(exams=10000, batch=100)
-
-    def day(folder, things):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--exams", type=int, default=10000)
+    parser.add_argument("--minutes", type=float, default=0)
+    parser.add_argument("--batch", type=int, default=100)
+    options = parser.parse_args()
+    with c.scratch() as (folder, things):
         run = Day(folder, things, options.exams, options.minutes, options.batch)
         run.run()
         run.judge()
-
-    h.main([day])
 
 
 if __name__ == "__main__":

@@ -33,5 +33,5 @@ for sandbox in off auto on; do
 done
 step python3 "$top/tests/gpu/executors.py" --turns 3 --warm-up 1 --sandbox on
 [ "$kills" = 0 ] || step python3 "$top/tests/gpu/worker_kills.py" --kills "$kills"
-[ "$kills" = 0 ] || step python3 "$top/tests/system/test_kill.py" --device auto --binning 1 --pacs python --kills "$kills" "${minutes[@]}"
+[ "$kills" = 0 ] || step python3 "$top/tests/soak_kill.py" --device auto --binning 1 --pacs python --kills "$kills" "${minutes[@]}"
 exit $failed

@@ -1,17 +1,17 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was acknowledged is stored, each
-exam yields exactly one result, and nobody has to do anything but start the node again where its main process was killed.
+"""kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was acknowledged is
+stored, each exam yields exactly one result, and nobody has to do anything but start the node again where its main process was killed.
 
-    test_contract_kill.py [--kills N] [--seed S] [--minutes M] [TEST]...
-
-Of tomosynthesis, of one with three results, of a PET acquisition with time of flight in several objects, of the raw data of an mMR: a test each. Without --kills: each
-event once, with another process each, and a few random bytes. With it: every event with every process first, then random ones. What is
-checked from outside: what the sender was told against spool and archive.
+Of tomosynthesis, of one with three results, of a PET acquisition with time of flight in several objects, of the raw data of an
+mMR: a test each. Each event once, with another process each, and a few random bytes. With TOMONODE_KILLS=N (tests/soak.sh):
+every event with every process first, then random ones, N in all. What is checked from outside: what the sender was told against
+spool and archive.
 """
 import os
+import signal
 import time
 
+import pytest
 from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import exam_kinds
@@ -43,17 +43,17 @@ class Events(kill_tools.Run):
         if event == "answer":
             self.at_answer(role)
             self.ledger.send(self.node.port, objects)
-            wait_for("the archive is about to answer", lambda: self.archive.answer is stored, 30, 0.002)
+            wait_for("the archive is about to answer", lambda: self.archive.answer is stored, 60, 0.002)
         elif event == "part":
             check(self.ledger.send(self.node.port, objects[:-1]), "not every image was acknowledged")
-            wait_for("the exam is opened", lambda: c.jobs_of(self.node.spool, study), 30, 0.002)
+            wait_for("the exam is opened", lambda: c.jobs_of(self.node.spool, study), 60, 0.002)
             self.hit(role, event)
         else:
             pause = self.rng.uniform(0, self.work) if event == "work" else 0
             watch = c.Watch(self.node.spool, "started" if event == "work" else event, lambda: (time.sleep(pause), self.hit(role, event)))
             self.ledger.send(self.node.port, objects)
             # A handful of milliseconds after the sender is done the result is delivered; the watch sees its event on the way.
-            wait_for(f"the journal says {event}", lambda: watch.done, 30, 0.002)
+            wait_for(f"the journal says {event}", lambda: watch.done, 60, 0.002)
             watch.stop()
         self.finish(study, objects)
 
@@ -101,8 +101,9 @@ def long(rng, kills):
     return plan[:kills]
 
 
-def soak(folder, things, rng, kind, events, kills, minutes=None):
+def killed(folder, things, kind, events):
     """The plan, carried out with exams of a kind; events: those of the short one. Ends early when the minutes are over."""
+    options, rng = c.arguments(kills=0)
     archive = kill_tools.Partner()
     archive.answer = stored
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1"')
@@ -115,8 +116,8 @@ def soak(folder, things, rng, kind, events, kills, minutes=None):
     run.exams.configure(node)
     c.start(node)
     run.measure()
-    until = time.monotonic() + 60 * minutes if minutes else None
-    for n, (event, role) in enumerate(long(rng, kills) if kills else short(rng, events)):
+    over = c.until(options.minutes)
+    for n, (event, role) in enumerate(long(rng, options.kills) if options.kills else short(rng, events)):
         try:
             if event:
                 run.at_event(event, role)
@@ -127,33 +128,51 @@ def soak(folder, things, rng, kind, events, kills, minutes=None):
             raise AssertionError(f"kill {n + 1}, of {role} at {event or 'a byte'}: {e}") from e
         if n % 50 == 49:
             print(f"  {n + 1} kills", flush=True)
-        if until and time.monotonic() > until:
+        if over():
             break
     check(set(archive.studies) == set(run.studies), "the archive has other studies than were sent")
     again = sum(len(arrivals) - 1 for arrivals in archive.held.values())
     run.conclude(f"kill -9: {kind.name}", [("results sent again under the same UID", again)])
 
 
-def the_indexer_killed_again_and_again(folder, things):
+@pytest.mark.long
+def test_killed_at_every_event_and_at_random_bytes(folder, things):
+    killed(folder, things, c.Exams, EVENTS)
+
+
+def test_killed_with_several_results(folder, things):
+    killed(folder, things, exam_kinds.SeveralResults, ["complete", "started", "work", "reconstructed", "sent", "answer"])
+
+
+def test_killed_with_chunks_of_time_of_flight(folder, things):
+    killed(folder, things, exam_kinds.TofChunks,
+           ["instance", "part", "started", "work", "reconstructed", "sent", "commit-requested", "answer"])
+
+
+def test_killed_with_raw_data_of_an_mmr(folder, things):
+    killed(folder, things, exam_kinds.Mmr, ["part", "complete", "work", "sent", "answer"])
+
+
+def test_the_indexer_killed_again_and_again(folder, things):
     """It is killed before it has read anything, more than once at the same image: nobody may conclude that the image is bad."""
     archive = peer.Archive()
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30)
     things += [node, archive]
     study, objects = c.Exams(os.path.join(folder, "exam")).number(1)
     node.start()
-    node.process.send_signal(19)  # stopped while the images come, so that it starts the indexer only when we look
+    node.process.send_signal(signal.SIGSTOP)  # stopped while the images come, so that it starts the indexer only when we look
     ledger = c.Ledger()
     check(ledger.send(node.port, objects), "not every image was acknowledged")
-    node.process.send_signal(18)
+    node.process.send_signal(signal.SIGCONT)
     killed = 0
     while killed < 3 and not c.jobs_of(node.spool, study):  # where the machine is slow it may be faster than we are
         wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 60, 0.0005)
         killed = node.log_text().count(" index-ended ")
-    wait_for("the exam is delivered", lambda: study in archive.studies, 30)
+    wait_for("the exam is delivered", lambda: study in archive.studies)
     check(not node.list()["unassigned"], f"set apart: {node.list()['unassigned']}")
 
 
-def several_at_once(folder, things, rng):
+def test_killed_while_several_are_in_work(folder, things):
     """Two workers and three associations to the archive: while many exams are in work, one process after the other is killed."""
     archive = peer.Archive()
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1, cpu:1"', attempts=20)
@@ -161,7 +180,7 @@ def several_at_once(folder, things, rng):
     node.status = {"port": 0}
     node.write_conf()
     things += [node, archive]
-    exams, ledger, sent, killed = c.Exams(os.path.join(folder, "exam")), c.Ledger(), [], []
+    exams, ledger, sent, rng = c.Exams(os.path.join(folder, "exam")), c.Ledger(), [], c.arguments()[1]
     c.start(node)
     for n, role in enumerate(rng.sample(["worker", "worker", "deliver", "deliver", "manager", "all"], 6)):
         for number in range(2):
@@ -175,39 +194,8 @@ def several_at_once(folder, things, rng):
             wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs()) or len(archive.studies) > before
                      or len(archive.studies) == len(sent))
             c.kill_role(node, role)
-        killed.append(role)
         c.revive(node)
     wait_for("every exam is delivered", lambda: set(archive.studies) == set(sent) and set(node.states()) == {"delivered"}, 120)
     check(len(node.jobs()) == len(sent) and all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
     check(all(len(set(arrivals)) == 1 for arrivals in archive.held.values()), "an object came again with other bytes")
     ledger.check_spool(node.spool)
-
-
-def main():
-    options, rng = c.arguments(kills=0)
-
-    def run(folder, things, kind, events):
-        soak(folder, things, rng, kind, events, options.kills, options.minutes)
-
-    def killed_with_raw_data_of_an_mmr(folder, things):
-        run(folder, things, exam_kinds.Mmr, ["part", "complete", "work", "sent", "answer"])
-
-    def killed_at_every_event_and_at_random_bytes(folder, things):
-        run(folder, things, c.Exams, EVENTS)
-
-    def killed_with_several_results(folder, things):
-        run(folder, things, exam_kinds.SeveralResults, ["complete", "started", "work", "reconstructed", "sent", "answer"])
-
-    def killed_with_chunks_of_time_of_flight(folder, things):
-        run(folder, things, exam_kinds.TofChunks, ["instance", "part", "started", "work", "reconstructed", "sent", "commit-requested", "answer"])
-
-    def killed_while_several_are_in_work(folder, things):
-        several_at_once(folder, things, rng)
-
-    h.main([killed_with_raw_data_of_an_mmr, killed_while_several_are_in_work, killed_at_every_event_and_at_random_bytes, killed_with_several_results,
-            killed_with_chunks_of_time_of_flight]
-           + ([] if options.kills else [the_indexer_killed_again_and_again]), beside=2)
-
-
-if __name__ == "__main__":
-    main()

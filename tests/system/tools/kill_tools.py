@@ -62,7 +62,7 @@ class Run:
         self.killed["at " + at] += 1
         return role
 
-    def finish(self, study, objects, seconds=60):
+    def finish(self, study, objects, seconds=120):
         """What a modality does (send again what was not acknowledged) until all is acknowledged; then the exam must be done by itself."""
         until = time.monotonic() + seconds
         while True:

@@ -3,17 +3,21 @@
 """kill -9 of the node, or of any one of its processes, at random moments of an exam's way through it; the sender sends again what was not
 acknowledged. In the end every acknowledged image is there, nothing else lies about, and the PACS has exactly one result of each exam.
 
-    test_kill.py [--kills N] [--seed S] [--minutes M] [--binning B] [--device NAME] [--pacs orthanc|python]
+    soak_kill.py [--kills N] [--seed S] [--minutes M] [--binning B] [--device NAME] [--pacs orthanc|python]
 
 Exams of 25 images of a detector binned by 8 (by 1: 500 MB an exam, and results at 0.34 mm), every other one killed twice, until there were
 N kills (7) or the minutes are over. The PACS is Orthanc, where it is installed, else the archive of commit_peer; both are asked for storage
 commitment. Only the standard library is needed, so that a node on a bare machine with a GPU can be killed too (TOMONODE: its program).
 """
+import argparse
 import os
+import random
 import shutil
+import sys
 import threading
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "system"))
 from tools import contract_tools as c
 from tools import kill_tools
 from tools import node_harness as h
@@ -42,7 +46,7 @@ class Moments(kill_tools.Run):
             check(not missing, f"acknowledged and not stored: {missing[:3]}")
             if again and not self.node.node.get("retention_space"):  # else it may be removing just now
                 self.ledger.check_nothing_else(self.node.spool)
-        self.finish(study, objects, 60 + 3 * self.span)
+        self.finish(study, objects, 120 + 3 * self.span)
         return died
 
     def measure(self):
@@ -74,23 +78,29 @@ def new_run(options, folder, things, rng):
 
 
 def main():
-    options, rng = c.arguments(kills=7, binning=8, device="cpu", pacs="orthanc" if shutil.which("Orthanc") else "python")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=7)
+    parser.add_argument("--seed", type=int, default=h.seed())
+    parser.add_argument("--minutes", type=float, default=0)
+    parser.add_argument("--binning", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--pacs", choices=("orthanc", "python"), default="orthanc" if shutil.which("Orthanc") else "python")
+    options = parser.parse_args()
     h.need(h.TOMONODE, *(["Orthanc"] if options.pacs == "orthanc" else []))
-
-    def killed_at_random_moments(folder, things):
+    print(f"seed {options.seed}", flush=True)
+    rng = random.Random(options.seed)
+    with c.scratch() as (folder, things):
         run = new_run(options, folder, things, rng)
         run.measure()
         size = sum(len(raw) for raw in run.exams.raw)
         print(f"exams of {len(run.exams)} images, {size / 1e6:.0f} MB, {run.span:.2f} s when undisturbed, PACS: {options.pacs}", flush=True)
-        until = time.monotonic() + 60 * options.minutes if options.minutes else None
-        while run.kills < options.kills and not (until and time.monotonic() > until):
+        over = c.until(options.minutes)
+        while run.kills < options.kills and not over():
             moments = [rng.uniform(0, run.span) for _ in range(1 + len(run.studies) % 2)]
             died = run.exam(moments)
             told = ", ".join(f"{moment:.3f} s ({who})" for moment, who in zip(moments, died))
             print(f"  exam {len(run.studies)}: killed at {told}: one result", flush=True)
         run.conclude("kill -9 at random moments of full exams", [("MB an exam, s when undisturbed", f"{size / 1e6:.0f}, {run.span:.2f}")])
-
-    h.main([killed_at_random_moments])
 
 
 if __name__ == "__main__":
