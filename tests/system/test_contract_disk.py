@@ -8,7 +8,6 @@ Defaults are short. The long form (tests/soak.sh): TOMONODE_STEP=4096 TOMONODE_C
 """
 import os
 import re
-import shutil
 import subprocess
 import time
 
@@ -155,34 +154,20 @@ def test_full_at_any_offset_of_raw_data(folder, mount, things):
     swept(folder, things, mount, tries, "disk full under raw data of PET", options)
 
 
-def test_full_at_any_byte(folder):
+def test_full_at_any_byte(folder, things):
     """A limit on the size of a file stops a write at any byte, not only at blocks: in the head, within, and at the last ones of an
     object. It has 3 MB, more than the journal; where the limit is smaller than that, the journal fails, with the same outcome."""
-    alone = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "receiver_alone")
-    if not os.access(alone, os.X_OK):
-        h.skip("no receiver_alone below TOMONODE_BUILD")
-    options, rng = c.arguments(step=0)
-    obj, spool = c.image("2.25.800", 3 * MEGA), os.path.join(folder, "spool")
+    (options, rng), obj = c.arguments(step=0), c.image("2.25.800", 3 * MEGA)
 
     def bytes_with_limit(limit):
         """Of the stored file; None: refused."""
-        with subprocess.Popen([alone, "--file-limit", str(limit), spool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True) as p:
-            try:
-                port, receiver = (int(x) for x in p.stdout.readline().split())
-                sender = peer.Sender(port, [obj], timeout=HANG)
-                taken = sender.store(obj) == peer.SUCCESS
-                check(taken or sender.refused == {obj.uid: peer.OUT_OF_RESOURCES}, f"file limit {limit}: {sender.refused}")
-                check(sender.release() and peer.echo(port), f"file limit {limit}: no C-ECHO")
-                os.kill(receiver, 15)
-                p.wait(60)
-            finally:
-                p.kill()
-        files = [os.path.join(spool, "instances", name) for name in os.listdir(os.path.join(spool, "instances"))]
-        check(len(files) == taken and not os.listdir(os.path.join(spool, "incoming")), f"file limit {limit}: {files}")
-        size = os.path.getsize(files[0]) if taken else None
-        shutil.rmtree(spool)
-        return size
+        receiver = c.Receiver(os.path.join(folder, f"limit-{limit}"), things, "--file-limit", str(limit))
+        taken, _ = stored(receiver, obj, f"file limit {limit}")
+        check(peer.echo(receiver.port), f"file limit {limit}: no C-ECHO")
+        receiver.finish()
+        files = [os.path.join(receiver.spool, "instances", name) for name in receiver.files("instances")]
+        check(len(files) == taken and not receiver.files("incoming"), f"file limit {limit}: {files}")
+        return os.path.getsize(files[0]) if taken else None
 
     size = bytes_with_limit(1 << 40)
     more = [size - rng.randrange(1, 4097) for _ in range(256 if options.step else 0)]

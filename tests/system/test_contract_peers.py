@@ -127,7 +127,7 @@ def freeze_one(n, folder, number, senders):
     """storescu, stopped with SIGSTOP in the midst of an image, which takes it 12 s: its process and the image's UID."""
     incoming, uid, path = os.path.join(n.spool, "incoming"), f"2.25.9{number}", os.path.join(folder, f"{number}.dcm")
     with open(path, "wb") as f:
-        f.write(part10(c.image(uid, 24 << 20, number)))
+        f.write(c.part10(c.image(uid, 24 << 20, number)))
     there = set(os.listdir(incoming))
     sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), path], stderr=subprocess.DEVNULL)
     senders.append(sender)
@@ -152,15 +152,6 @@ def test_frozen_processes(folder, things):
     check(all(sender.wait(60) != 0 for sender, _ in frozen), "a sender that was cut off thinks that all is well")
     check(not set(c.instance_rows(n.spool)) & {uid for _, uid in frozen}, "half an image is on record")
     ledger.check_spool(n.spool)
-
-
-def part10(obj):
-    """A file of it, for storescu."""
-    def uid(number, value):
-        raw = peer.padded(value)
-        return b"\2\0" + number.to_bytes(2, "little") + b"UI" + len(raw).to_bytes(2, "little") + raw
-    meta = b"\2\0\1\0OB\0\0\2\0\0\0\0\1" + uid(2, obj.sop_class) + uid(3, obj.uid) + uid(0x10, obj.syntax)
-    return bytes(128) + b"DICM\2\0\0\0UL\4\0" + len(meta).to_bytes(4, "little") + meta + obj.data
 
 
 # ---- what others notice ----

@@ -103,6 +103,15 @@ def image(uid, size, seed=0):
     return peer.Object(head + data + element(0x7FE0, 0x10, "OW", pixels))
 
 
+def part10(obj):
+    """The bytes of a file of it, for programs."""
+    def uid(number, value):
+        raw = peer.padded(value)
+        return b"\2\0" + number.to_bytes(2, "little") + b"UI" + len(raw).to_bytes(2, "little") + raw
+    meta = b"\2\0\1\0OB\0\0\2\0\0\0\0\1" + uid(2, obj.sop_class) + uid(3, obj.uid) + uid(0x10, obj.syntax)
+    return bytes(128) + b"DICM\2\0\0\0UL\4\0" + len(meta).to_bytes(4, "little") + meta + obj.data
+
+
 # ---- the ledger: what senders were told ----
 
 class Ledger:
@@ -314,6 +323,41 @@ class Watch(threading.Thread):
     def stop(self):
         self.ended = True
         self.join(10)
+
+
+class Receiver:
+    """The receiver without the rest of the node (tests/helpers/receiver_alone.c)."""
+
+    def __init__(self, spool, things, *options):
+        alone = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "receiver_alone")
+        if not os.access(alone, os.X_OK):
+            h.skip("no receiver_alone below TOMONODE_BUILD")
+        self.spool, self.log_path = spool, spool + ".log"
+        with open(self.log_path, "w") as log:
+            self.process = subprocess.Popen([alone, *options, spool], stdout=subprocess.PIPE, stderr=log, text=True)
+        things.append(self)
+        line = self.process.stdout.readline().split()
+        check(len(line) == 2, f"the receiver did not start: {self.log()}")
+        self.port, self.pid = map(int, line)
+
+    def log(self):
+        with open(self.log_path) as f:
+            return f.read()
+
+    def files(self, folder):
+        return sorted(os.listdir(os.path.join(self.spool, folder)))
+
+    def finish(self):
+        with contextlib.suppress(ProcessLookupError):  # it was told before
+            os.kill(self.pid, signal.SIGTERM)
+        self.process.stdout.read()
+        check(self.process.wait(60 * h.PATIENCE) == 0, f"it does not end well: {self.log()}")
+
+    def stop(self):
+        """What a test has left; the receiver ends with the program that started it."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 # ---- a disk that is small ----
