@@ -1,7 +1,6 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are assumed, with a sentence on stderr and in the
-result, and without a duration nothing is in Bq/ml; what is refused; no folder is left, however the
+"""`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are assumed, with a
+sentence on stderr and in the result, and without a duration nothing is in Bq/ml; what is refused; no folder is left, however the
 command ends."""
 import glob
 import html
@@ -13,19 +12,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tools import pet_tools as tools  # noqa: E402
+import numpy as np
+import pydicom
+import pytest
 
-try:
-    import numpy as np
-    import pydicom
-except ImportError:
-    print("skipped: numpy or pydicom is not installed")
-    sys.exit(77)
+from tools import pet_tools as tools
+from tools.node_harness import check, wait_for
 
 UNKNOWN = ("study date", "study time", "patient orientation", "patient rotation", "image duration")
 SENTENCES = ("patient's position is not in the data: HFS (head first, supine) is assumed", "start of the acquisition is not in the data: ",
@@ -36,9 +30,24 @@ SETTINGS = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1"
 CALIBRATED = ("--attribute", "DoseCalibrationFactor=100", "--attribute", "CorrectedImage=ATTN\\NORM", "--attribute", "Radionuclide=F18")
 
 
-def check(what, message):
-    if not what:
-        raise AssertionError(message)
+def simulate(folder):
+    """A scan with attenuation, and bare.hs, its header without what UNKNOWN names."""
+    tools.run("simulate", "pet", "--scanner", "small", "--interfile", "--attenuation", "-o", folder)
+    with open(os.path.join(folder, "emission.hs"), encoding="ascii") as f, \
+            open(os.path.join(folder, "bare.hs"), "w", encoding="ascii") as to:
+        to.writelines(line for line in f if not re.match("|".join(UNKNOWN), line))
+
+
+@pytest.fixture
+def header(folder):
+    """Of a scan, in a folder of the test's own."""
+    shutil.copytree(tools.made_once("interfile", simulate), os.path.join(folder, "hs"))
+    return os.path.join(folder, "hs", "emission.hs")
+
+
+@pytest.fixture
+def bare(header):
+    return header.replace("emission.hs", "bare.hs")
 
 
 def recon(folder, *args, ok=(0,)):
@@ -48,8 +57,8 @@ def recon(folder, *args, ok=(0,)):
     return json.loads(done.stdout), [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(folder, "*.dcm")))], done.stderr
 
 
-def assumed(folder, header):
-    report, objects, said = recon(os.path.join(folder, "new", "deep"), header)
+def test_what_is_assumed_is_said(folder, bare):
+    report, objects, said = recon(os.path.join(folder, "new", "deep"), bare)
     text = objects[0].DerivationDescription
     for sentence in SENTENCES:
         for where in (said, text, report["cases"][0]["pet"]["warnings"]):
@@ -59,7 +68,7 @@ def assumed(folder, header):
             check(where.count(sentence) == 1, f"'{sentence}' is not once in: {where}")
     check((objects[0].Units, objects[0].ActualFrameDuration) == ("CNTS", 1000), objects[0])
     page = os.path.join(folder, "page")
-    done = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "people"), "--report", page, header)
+    done = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "people"), "--report", page, bare)
     with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
         page = f.read()
     for sentence in SENTENCES:  # once for a person at a terminal, and in the report
@@ -85,31 +94,31 @@ def assumed(folder, header):
     check({"iterations", "subsets", "projector", "matrix"} <= keys and not {"prior_weight", "relaxation", "filter_cut"} & keys, keys)
     small = "Voxels of 0.625 mm are smaller than half a radial bin (2.5 mm), which makes stripes: matrix=64 fits."
     for matrix, expected in (("256", True), ("64", False)):
-        report, _, _ = recon(os.path.join(folder, "voxels-" + matrix), "--set", "matrix=" + matrix, header)
+        report, _, _ = recon(os.path.join(folder, "voxels-" + matrix), "--set", "matrix=" + matrix, bare)
         check((small in report["cases"][0]["pet"]["warnings"]) == expected, report["cases"][0]["pet"]["warnings"])
     # An import that states the same values makes the same series
     ds = objects[0]
     sets = ("PatientPosition=HFS", f"AcquisitionDate={ds.AcquisitionDate}", f"AcquisitionTime={ds.AcquisitionTime[:6]}",
             "ActualFrameDuration=1000")
-    tools.run("import", header, "-o", os.path.join(folder, "sinograms"), *(word for one in sets for word in ("--set", one)))
+    tools.run("import", bare, "-o", os.path.join(folder, "sinograms"), *(word for one in sets for word in ("--set", one)))
     _, imported, said = recon(os.path.join(folder, "imported"), os.path.join(folder, "sinograms"))
     check([o.SOPInstanceUID for o in imported] == [o.SOPInstanceUID for o in objects], "other UIDs")
     check([o.PixelData for o in imported] == [o.PixelData for o in objects], "other values")
     check("assumed" not in imported[0].DerivationDescription + said, "nothing was assumed")
 
 
-def quantity(folder, header):
-    _, objects, _ = recon(os.path.join(folder, "counts"), *CALIBRATED, header)
+def test_no_quantity_without_a_duration(folder, bare):
+    _, objects, _ = recon(os.path.join(folder, "counts"), *CALIBRATED, bare)
     check((objects[0].Units, objects[0].DecayCorrection) == ("CNTS", "NONE"), f"{objects[0].Units} without a duration")
-    _, objects, said = recon(os.path.join(folder, "becquerel"), *CALIBRATED, "--attribute", "ActualFrameDuration=600000", header)
+    _, objects, said = recon(os.path.join(folder, "becquerel"), *CALIBRATED, "--attribute", "ActualFrameDuration=600000", bare)
     check((objects[0].Units, objects[0].DecayCorrection, objects[0].ActualFrameDuration) == ("BQML", "START", 600000), objects[0].Units)
     check(SENTENCES[2] not in said and SENTENCES[0] in said, said)
-    report, _, _ = recon(os.path.join(folder, "injected"), "--attribute", "RadiopharmaceuticalStartTime=090000", header, ok=(4,))
+    report, _, _ = recon(os.path.join(folder, "injected"), "--attribute", "RadiopharmaceuticalStartTime=090000", bare, ok=(4,))
     check("with a time of injection it cannot be assumed" in report["refused"][0]["reason"], report)
     check(not os.path.exists(os.path.join(folder, "injected")), "what was refused has left a folder")
 
 
-def complete(folder, header):
+def test_a_complete_header(folder, header):
     """All is in the header: nothing is assumed. Factors are of one header."""
     _, objects, said = recon(os.path.join(folder, "complete"), "--attenuation", header.replace("emission", "attenuation"), header)
     check("assumed" not in said + objects[0].DerivationDescription and "ATTN" in objects[0].CorrectedImage, said)
@@ -127,7 +136,7 @@ def complete(folder, header):
     check(not os.path.exists(os.path.join(folder, "two")), "what was refused has left a folder")
 
 
-def truth(folder, header):
+def test_the_attribute_that_fits_a_truth(folder, header):
     """The refusal of a truth.json names the attribute with which it fits."""
     if not os.path.exists(path := os.path.join(folder, "hs", "truth.json")):
         raise AssertionError("simulate has written no truth.json")
@@ -144,7 +153,7 @@ def number(counts):
     return f"{counts:.0f}" if counts >= 1000 else f"{counts:.4g}"
 
 
-def contradictions(folder, header):
+def test_contradictions_are_refused(folder, header):
     """Geometry that cannot be is refused with keys, values and the file; an unknown correction is named."""
     with open(header, encoding="ascii") as f:
         good = f.read()
@@ -166,7 +175,7 @@ def contradictions(folder, header):
     cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"), ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 35 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.0065"), ("Distance between rings is 0.0065 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.65"), ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
-              (re.sub("interaction \(cm\) := .*", "interaction (cm) := 5", good), ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
+              (re.sub(r"interaction \(cm\) := .*", "interaction (cm) := 5", good), ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
               (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good), ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'", "is 6.5 mm")))
     cases += ((good.replace(f"per ring := {detectors}", f"per ring := {10 * detectors}"), ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),
               (good.replace("central bin size (cm) := 0.25", "central bin size (mm) := 0.25"), ("effective central bin size (mm) := 0.25 contradicts",)),
@@ -193,7 +202,7 @@ def contradictions(folder, header):
     check('"atenuation" in applied corrections is not known' in done.stderr, done.stderr)
 
 
-def order_and_place(folder, header):
+def test_byte_order_and_place_of_the_data(folder, header):
     """The other byte order is refused with its key, a missing one is said; the data may be below the folder of the header, not elsewhere."""
     with open(header, encoding="ascii") as f:
         good = f.read()
@@ -220,7 +229,7 @@ def order_and_place(folder, header):
         check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr, done.stderr)
 
 
-def axes(folder, header):
+def test_the_order_of_axes(folder, header):
     """Views and planes in the other order than the header says are refused, in the data and in factors; the true order, converted, is not."""
     with open(header, encoding="ascii") as f:
         good = f.read()
@@ -251,7 +260,7 @@ def axes(folder, header):
     check(says in report["refused"][0]["reason"] and "exchange matrix axis label and matrix size of [2] and [3]" in report["refused"][0]["reason"], report)
 
 
-def at_first_try(folder, header):
+def test_at_first_try(folder, header):
     """What a person does first: the default protocol, two headers, keys as options, names that are wrong."""
     report, objects, _ = recon(os.path.join(folder, "counted"), header)
     counts = report["cases"][0]["pet"]["counts"]
@@ -281,7 +290,7 @@ def at_first_try(folder, header):
     check(f"tomonode recon: {bare}: The patient's position" in said, said)
 
 
-def wrong_files(folder, header):
+def test_what_is_no_scan(folder, header):
     """What is not a scan: the error says what the file is, and which header or option is meant."""
     place, out = os.path.join(folder, "wrong_files"), os.path.join(folder, "no_scan")
     shutil.copytree(os.path.dirname(header), place)
@@ -331,7 +340,7 @@ def wrong_files(folder, header):
             check(says in where if says else "wrong unit" not in where, where)
 
 
-def same_scan(folder, header):
+def test_one_scan_twice(folder, header):
     """Two headers of the same data, one edited or a copy, are refused before anything is written; another geometry is another scan."""
     place, n = os.path.join(folder, "same_scan"), 0
     shutil.copytree(os.path.dirname(header), place)
@@ -349,7 +358,7 @@ def same_scan(folder, header):
         check((f"{second}: the same data with the same geometry as {first}: two headers of one scan; name only one" in said) == same, said)
 
 
-def wrong_words(folder, header):
+def test_wrong_words(folder, header):
     """An option in place of a value, and a key and its value in two words."""
     for words, says in ((("--report", "--set", "matrix=64"), "option '--report' needs a value, DIR, but '--set' follows"), (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
                         (("--attenuation", "-o"), "option '--attenuation' needs a value, F.hs, but '-o' follows"), (("-o", "-c", "x.conf"), "option '-o' needs a value, DIR, but '-c' follows"),
@@ -372,7 +381,7 @@ def centre_of(objects):
     return sums / total
 
 
-def positions(folder, header):
+def test_positions_of_the_patient(folder, header):
     """The same counts, declared with other positions, are at mirrored places in the patient (PS3.3 C.7.3.1.1.2); what is assumed is said."""
     with open(header, encoding="ascii") as f:
         good = f.read()
@@ -423,7 +432,7 @@ def positions(folder, header):
         check('<th scope="row">Patient position</th><td>FFDL (feet first, on the left side)</td>' in f.read(), "the report has no position")
 
 
-def tracer(folder, header):
+def test_tracer(folder, header):
     """Nuclide, half-life and dose of the header are those of the result; what is not used is said, and a contradiction is refused."""
     calibrated = CALIBRATED[:4]  # without Radionuclide
     path = os.path.join(folder, "hs", "tracer.hs")
@@ -458,14 +467,14 @@ def tracer(folder, header):
     check(objects[0].Units == "CNTS" and "calibration factor := 9432.31 is not used, because Interfile does not define its unit" in objects[0].DerivationDescription, objects[0].Units)
 
 
-def no_suv(folder, header):
+def test_reasons_for_no_suv(folder, bare):
     """A dose in MBq and a weight in g, or none, give one reason, in the result and in its report, which has the nuclide and six digits."""
     for i, (weight, dose, says) in enumerate((("70", "370", "No SUV can be computed: Radionuclide Total Dose (0018,1074) is 370 Bq; allowed: 100000 to 1e+12."),
                                               ("70000", "370000000", "No SUV can be computed: Patient's Weight (0010,1030) is 70000 kg; allowed: above 0, at most 1000."),
                                               (None, "370000000", "No SUV can be computed: not in the data: patient's weight."), ("70", "370000000", None))):
         values = {"RadionuclideTotalDose": dose, "Radionuclide": "F18", "AcquisitionDate": "20260101", "AcquisitionTime": "120000", "RadiopharmaceuticalStartDateTime": "20260101110000",
                   "ActualFrameDuration": "600000", "CorrectedImage": "ATTN\\NORM", "DoseCalibrationFactor": "1000000"} | ({"PatientWeight": weight} if weight else {})
-        report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), header, *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report", os.path.join(folder, f"no-suv-{i}"))
+        report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), bare, *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report", os.path.join(folder, f"no-suv-{i}"))
         with open(report["cases"][0]["reports"][0], encoding="utf-8") as f:
             page = html.unescape(f.read())
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"], page):
@@ -474,7 +483,7 @@ def no_suv(folder, header):
         check(f'Decay factor</th><td>{objects[0].DecayFactor:.6g}</td>' in page and len(str(objects[0].DecayFactor)) > 8 and 'Nuclide</th><td>Fluorine-18</td>' in page, page)
 
 
-def ring_pairs(folder, header):
+def test_planes_of_one_or_two_ring_pairs(folder, header):
     """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
     rings, pairs = range(8), []
     for first, last in ((-1, 1), (2, 4), (-4, -2), (5, 7), (-7, -5)):  # of the header; planes are half a ring apart
@@ -498,7 +507,7 @@ def ring_pairs(folder, header):
             check((sentence in where) == said, f"{args}: {where}")
 
 
-def upside_down(folder, header):
+def test_factors_upside_down(folder, header):
     """Factors that are the inverse of what their role is, and one file for two roles, are refused."""
     right = os.path.join(folder, "hs", "attenuation.hs")
     with open(right, encoding="ascii") as f, open(right.replace(".hs", ".s"), "rb") as data:
@@ -563,7 +572,7 @@ def upside_down(folder, header):
         check(says in report["refused"][0]["reason"] if says else noisy in objects[0].DerivationDescription and f" of {len(values)} attenuation" in report["cases"][0]["pet"]["warnings"], report)
 
 
-def negative(folder, header):
+def test_negative_bins(folder, header):
     """Negative bins are counted and refused; filtered backprojection takes them, but no value that is not a number."""
     path, data = os.path.join(folder, "hs", "negative.hs"), os.path.join(folder, "hs", "negative.s")
     with open(header, encoding="ascii") as f, open(path, "w", encoding="ascii") as to:
@@ -581,7 +590,7 @@ def negative(folder, header):
         check(not says or says in done.stderr, done.stderr)
 
 
-def beams(folder):
+def test_parallel_beams(folder):
     lines = os.path.join(folder, "lines.hs")
     tools.run("simulate", "parallel", "--phantom", "head", "--size", "32", "--angles", "24", "--slices", "1", "-o", os.path.join(folder, "scan"))
     tools.run("export", "-o", lines, os.path.join(folder, "scan"))
@@ -591,55 +600,19 @@ def beams(folder):
     check("duration" not in done.stderr, done.stderr)
 
 
-def ended(folder, header):
+@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+def test_a_signal_leaves_nothing(folder, header, number):
     """The objects of the import may name a patient: also a signal leaves nothing of them, nor a process."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        out = os.path.join(folder, f"ended-{number}")
-        for existed in (False, True):
-            p = subprocess.Popen([tools.TOMONODE, "recon", *SETTINGS, "--set", "iterations=500", "-o", out, header], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            until = time.monotonic() + 30
-            while p.poll() is None and not glob.glob(os.path.join(out, ".interfile*", "*")) and time.monotonic() < until:
-                pass
-            check(p.poll() is None, f"it ended before signal {number}")
-            p.send_signal(number)
-            p.send_signal(number)  # the second one ends it also where the first one only stops the computation
-            said = p.communicate(timeout=30)
-            check(p.returncode, f"signal {number} did not stop it: {said}")
-            while glob.glob(os.path.join(out, ".*")) and time.monotonic() < until:
-                time.sleep(0.02)
-            check(not glob.glob(os.path.join(out, ".*")), f"signal {number} left {glob.glob(os.path.join(out, '.*'))}")
-            while not existed and os.path.exists(out) and time.monotonic() < until:
-                time.sleep(0.02)
-            check(os.path.exists(out) == existed, f"the folder of the results, after signal {number}")
-            os.makedirs(out, exist_ok=True)
-
-
-def main():
-    with tempfile.TemporaryDirectory() as folder:
-        header, bare = os.path.join(folder, "hs", "emission.hs"), os.path.join(folder, "hs", "bare.hs")
-        tools.run("simulate", "pet", "--scanner", "small", "--interfile", "--attenuation", "-o", os.path.join(folder, "hs"))
-        with open(header, encoding="ascii") as f, open(bare, "w", encoding="ascii") as to:
-            to.writelines(line for line in f if not re.match("|".join(UNKNOWN), line))
-        assumed(folder, bare)
-        quantity(folder, bare)
-        complete(folder, header)
-        truth(folder, header)
-        contradictions(folder, header)
-        order_and_place(folder, header)
-        axes(folder, header)
-        ring_pairs(folder, header)
-        at_first_try(folder, header)
-        wrong_files(folder, header)
-        same_scan(folder, header)
-        wrong_words(folder, header)
-        positions(folder, header)
-        tracer(folder, header)
-        no_suv(folder, bare)
-        upside_down(folder, header)
-        negative(folder, header)
-        beams(folder)
-        ended(folder, header)
-    print("Interfile: reconstructed as if imported; what is assumed is said")
-
-
-main()
+    out = os.path.join(folder, "ended")
+    long = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1000", "--set", "matrix=256")
+    for existed in (False, True):
+        p = subprocess.Popen([tools.TOMONODE, "recon", *long, "-o", out, header], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for("its import", lambda: p.poll() is not None or glob.glob(os.path.join(out, ".interfile*", "*")), step=0.005)
+        check(p.poll() is None, "it ended before the signal")
+        p.send_signal(number)
+        p.send_signal(number)  # the second one ends it also where the first one only stops the computation
+        said = p.communicate(timeout=60)
+        check(p.returncode, f"the signal did not stop it: {said}")
+        wait_for("nothing is left in the folder", lambda: not glob.glob(os.path.join(out, ".*")), step=0.02)
+        wait_for("the folder is as before", lambda: os.path.exists(out) == existed, step=0.02)
+        os.makedirs(out, exist_ok=True)

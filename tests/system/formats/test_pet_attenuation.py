@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Attenuation of PET from a CT series: activity behind ellipsoids of water, air and bone, whose factors are computed here from chords, in
 data with the ready-made role ATTENUATION and in the same data with a CT instead. The images agree in every position of the patient, with the
@@ -9,20 +8,16 @@ import glob
 import json
 import os
 import struct
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import numpy as np
+import pydicom
+import pytest
+
 from tools import node_harness as h
+from tools.ct_writer import write_ct
 from tools.node_harness import check
+from tools.pet_tools import AXES, along_z, run
 
-try:
-    import numpy as np
-    import pydicom
-    from tools.ct_writer import write_ct
-    from tools.pet_tools import AXES, along_z, run
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
 h.need(h.TOMONODE)
 
 WATER = 0.0096  # 1/mm at 511 keV
@@ -155,29 +150,29 @@ PLACES = (  # position, centre of the scanner, orientation of the CT
     ("HFP", (0, 0, 77), (0.8, 0.6, 0, -0.6, 0.8, 0)))
 
 
-def places(folder, _):
+@pytest.mark.parametrize("position, centre, orientation", PLACES if h.TIER == 2 else PLACES[1::4])
+def test_places(folder, position, centre, orientation):
     data = Data(folder)
-    for position, centre, orientation in PLACES:
-        out = os.path.join(folder, position)
-        ct = os.path.join(out, "ct")
-        make_ct(ct, position, centre, orientation, series="2.25.7003")
-        ready = data.objects(f"{position}/ready", position, centre, ready=True)
-        bare = data.objects(f"{position}/bare", position, centre)
-        expected = recon(os.path.join(out, "expected"), ready)[1]
-        document, found, images = recon(os.path.join(out, "found"), bare, ct, options=CT)
-        compare(f"{position} centre {centre}", found, expected)
-        case = document["cases"][0]
-        corrections = case["pet"]["corrections"]["attenuation"]
-        check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0, f"details: {corrections}")
-        check("attenuation" not in case["pet"]["warnings"] and "origin" not in case["pet"]["warnings"],
-              f"nothing is missing: {case['pet']['warnings']}")
-        check(document["not_projections"] == 0, f"the CT counts as used: {document['not_projections']}")
-        check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
-              "the result says what was corrected")
-        check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription, f"and by what: {images[0].DerivationDescription}")
+    out = os.path.join(folder, position)
+    ct = os.path.join(out, "ct")
+    make_ct(ct, position, centre, orientation, series="2.25.7003")
+    ready = data.objects(f"{position}/ready", position, centre, ready=True)
+    bare = data.objects(f"{position}/bare", position, centre)
+    expected = recon(os.path.join(out, "expected"), ready)[1]
+    document, found, images = recon(os.path.join(out, "found"), bare, ct, options=CT)
+    compare(f"{position} centre {centre}", found, expected)
+    case = document["cases"][0]
+    corrections = case["pet"]["corrections"]["attenuation"]
+    check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0, f"details: {corrections}")
+    check("attenuation" not in case["pet"]["warnings"] and "origin" not in case["pet"]["warnings"],
+          f"nothing is missing: {case['pet']['warnings']}")
+    check(document["not_projections"] == 0, f"the CT counts as used: {document['not_projections']}")
+    check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
+          "the result says what was corrected")
+    check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription, f"and by what: {images[0].DerivationDescription}")
 
 
-def uncorrected_differs(folder, _):
+def test_uncorrected_differs(folder):
     """The test sees the attenuation: without it the image is another one. Without CT the result says what it lacks."""
     data = Data(folder)
     expected = recon(os.path.join(folder, "ready-image"), data.objects("plain/ready", ready=True))[1]
@@ -187,7 +182,7 @@ def uncorrected_differs(folder, _):
     check("There is no CT for the attenuation." in warnings and "Not corrected for attenuation" in warnings, f"the sentences: {warnings}")
 
 
-def ready_made_counts(folder, _):
+def test_ready_made_factors_count(folder):
     """Data with ATTENUATION: the CT changes nothing, and the result says so."""
     data = Data(folder)
     ready = data.objects("counts/ready", ready=True)
@@ -200,7 +195,7 @@ def ready_made_counts(folder, _):
     check("the CT was not used" in document["cases"][0]["pet"]["warnings"], f"it says so: {document['cases'][0]['pet']['warnings']}")
 
 
-def normalisation_with_attenuation(folder, _):
+def test_normalisation_with_attenuation(folder):
     """Factors of detectors and attenuation in one file, in the role of those of the detectors: refused beside a CT; without the correction they are
     what corrects both. Those of detectors alone, with noise, gaps and a geometry, are used."""
     data = Data(folder)
@@ -234,7 +229,7 @@ def normalisation_with_attenuation(folder, _):
     check("NORMALISATION: where its values are higher than those of neighbouring views, the counts are, too" in said and "give 1 / value" in said, said)
 
 
-def wrong_ct(folder, _):
+def test_a_wrong_ct_is_refused(folder):
     data = Data(folder)
     bare = data.objects("wrong/bare")
     folder = os.path.join(folder, "wrong")
@@ -261,7 +256,7 @@ def wrong_ct(folder, _):
     check("two CT series" in text and "2.25.81" in text and "2.25.82" in text, f"two series: {text}")
 
 
-def poor_ct(folder, _):
+def test_what_a_ct_lacks_is_said(folder):
     """A CT with something missing is used, and each thing is a sentence."""
     data = Data(folder)
     bare = data.objects("poor/bare")
@@ -285,7 +280,7 @@ def poor_ct(folder, _):
     check("The CT has 70 kV, which is not in the table: converted as 80 kV." in text and "contrast agent" in text, f"voltage and contrast: {text}")
 
 
-def cached(folder, _):
+def test_factors_are_cached(folder):
     """Another acquisition with the same CT and scanner uses the factors of the first."""
     data = Data(folder)
     first, second = data.objects("cached/pet/a"), data.objects("cached/pet/b", SeriesNumber="9")
@@ -317,7 +312,7 @@ def opens_during(folder, run_it):
     return count
 
 
-def files_are_opened_once(folder, _):
+def test_files_are_opened_once(folder):
     """By the list of cases; by the reconstruction, which keeps the PET data open; and the slices of the CT for their pixels."""
     data = Data(folder)
     both = data.objects("both", normalisation=np.linspace(0.7, 1.3, data.factors.size))
@@ -327,7 +322,7 @@ def files_are_opened_once(folder, _):
     check(len(names) == 62 and all(count[name] == (3 if name.startswith("ct-") else 2) for name in names), f"{count}")
 
 
-def scatter_needs(folder, _):
+def test_scatter_needs(folder):
     """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not corrected, without the other
     the case is refused. The header's window is used where the configuration has none; another one is said."""
     data = Data(folder)
@@ -355,13 +350,3 @@ def scatter_needs(folder, _):
         check((case["corrections"]["scatter"]["window_kev"], case["corrections"]["scatter"]["resolution_percent"]) == (window, resolution),
               f"the window is that of the header, where the configuration has none: {case['corrections']}")
         check(("the energy window 425 to 650 keV and the energy resolution 14.5 % (0: it has none), scanner small" in case["warnings"]) == said, case["warnings"])
-
-
-def main():
-    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, files_are_opened_once, scatter_needs)}
-    names = h.selected(list(tests), sys.argv[1:])
-    return 0 if all([h.run_test(tests[name]) for name in names]) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """PET corrections against a Monte Carlo that samples photons and shares no code with the program (tests/pet_mc): the image of the NEMA
 image quality phantom from data with scatter, randoms, attenuation and unequal detectors, beside what the absence of each correction does.
@@ -7,26 +6,25 @@ Data are of two forms. `expected`: the expectations of trues (line integrals of 
 that were sampled, smoothed), whose images have the bias of the corrections alone. `counts`: what was sampled; in few counts a cold region is
 too bright whatever the correction, because no voxel is negative. Delayeds are always sampled counts.
 
-usage: test_pet_corrections.py     With TOMONODE_PET_MC=FOLDER in the environment: in the long form, with five times the annihilations, and
-the table, figures and pictures of slices are left in FOLDER; a FOLDER/mc with files of pet_mc is used as it is."""
+With TOMONODE_PET_MC=FOLDER in the environment: in the long form, with five times the annihilations, and the table, figures and
+pictures of slices are left in FOLDER; a FOLDER/mc with files of pet_mc is used as it is.
+
+The formulas by themselves are proved in tier 1: tests/recon/scatter, tests/recon/pet/test_randoms.c, test_attenuation.c."""
 import concurrent.futures
 import glob
 import json
 import os
 import struct
-import sys
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-try:
-    import numpy as np
-    import pydicom  # noqa: F401
-    from tools import dbt_tools as tools
-    from tools import pet_mc_tools as mc
-    from tools import pet_tools
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pytest
+
+from tools import dbt_tools as tools
+from tools import pet_mc_tools as mc
+from tools import pet_tools
+
+pytestmark = pytest.mark.tier2("a Monte Carlo of 2e8 annihilations")
 
 KEEP = os.environ.get("TOMONODE_PET_MC")
 ANNIHILATIONS = 1e9 if KEEP else 2e8
@@ -43,7 +41,7 @@ NAMES = ("background", "background_low", "background_high", "lung", "lung_high",
 
 # ---- the Monte Carlo by itself ----
 
-def photons(failures):
+def test_photons(failures):
     """A uniform sphere, 4 pi: unscattered pairs 3 / a^3 (2 - exp(-a) (a^2 + 2a + 2)) with a = 2 r mu; single scatter above 425 keV 0.0854."""
     found = json.loads(mc.run("sphere", 1e7))
     a = 1.92
@@ -54,7 +52,7 @@ def photons(failures):
     tools.check(abs(found["single"] - 0.0854) < 0.0004, f"sphere: single scatter {found['single']}, not 0.0854", failures)
 
 
-def threads(folder, failures):
+def test_threads(folder, failures):
     """The same bytes with one thread and with three."""
     for n in (1, 3):
         os.makedirs(os.path.join(folder, f"threads-{n}"))
@@ -153,7 +151,8 @@ class Phantom:
 TRUE = (("attenuation", "attenuation"), ("normalisation", "normalisation"))
 
 
-def images(folder, failures):
+@pytest.mark.long
+def test_images(folder, failures):
     phantom = Phantom(folder)
     against_formulas(phantom.data, "IQ phantom", failures)
     single_scatter(phantom.data, folder, failures)
@@ -260,16 +259,3 @@ def keep(phantom):
             rows.append(np.hstack([np.pad(p, ((0, high - p.shape[0]), (0, 2))) for p in planes]))
         grey = np.clip(np.rint(np.vstack(rows) * (255 / (2 * mc.BACKGROUND))), 0, 255).astype(np.uint8)
         write_png(os.path.join(KEEP, f"slices-{form.replace(' ', '-')}.png"), np.kron(grey, np.ones((3, 3), np.uint8)))
-
-
-def main():
-    failures = []
-    with tools.folder() as folder:
-        photons(failures)
-        threads(folder, failures)
-        images(folder, failures)
-    tools.finish(failures, "PET corrections: clean")
-
-
-if __name__ == "__main__":
-    main()
