@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A breast of labelled voxels with spiculated masses, simulated and reconstructed: the masses are found again where they are.
 
@@ -15,21 +14,25 @@ What is asked of each mass:
   the arc of 50 degrees blurs a mass of 8 mm over its own height in z, and only the difference is free of the tissue above and below
 Of the calcifications truth.json names the centres.
 """
+import glob
 import gzip
 import os
 
 import numpy as np
+import pydicom
+import pytest
 
 from tools import dbt_tools as tools
+from tools import node_harness as h
 from tools import voxel_breast
 from tools.voxel_breast import CALCIUM, MASS, PADDLE
 
-SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 VICTRE = os.path.join(os.environ.get("TOMONODE_TEST_DATA", ""), "victre", "pcl_1.mhd")
-MATERIALS = os.path.join(SOURCE, "conf", "materials-20keV.conf")
+MATERIALS = os.path.join(os.environ["TOMONODE_SOURCE"], "conf", "materials-20keV.conf")
 GLANDULAR, SUPPORT = "0.0802", 17.0  # 1/mm, mm
 # Voxels, x y z: where the further masses have their centres.
 COPIES = ((90, 90, 20), (30, 236, 50), (70, 72, 68))
+SIZE = {} if h.TIER == 2 else {"views": 9, "detector": "900x2000"}
 VICTRE_COPIES = ((160, 316, 64), (108, 300, 104), (96, 292, 208))
 
 
@@ -88,7 +91,7 @@ def crop(result, point, mm):
     return k, np.ix_(rows, columns), away
 
 
-def find(result, without, mass, name, failures):
+def find(result, without, mass, failures):
     radius = float(np.mean(mass["half_axes_mm"][:2]))
     k, square, away = crop(result, mass["patient_mm"], 4 * radius)
     plane = result.mu[round(k)][square].astype(float)
@@ -98,18 +101,19 @@ def find(result, without, mass, name, failures):
     seen = np.where(away <= 5, smoothed, -1)
     off = away[np.unravel_index(np.argmax(seen), seen.shape)]
     disc, around = away < 0.8 * radius, (away > 1.3 * radius) & (away < 2 * radius)
-    change = [float(d[square][disc].mean() - d[square][around].mean()) for d in result.mu - without.mu]
+    changed = (a[square] - b[square] for a, b in zip(result.mu, without.mu))
+    change = [float(d[disc].mean() - d[around].mean()) for d in changed]
     depth = (int(np.argmax(np.abs(change))) - k) * np.linalg.norm(result.slice_step)
     half = np.flatnonzero(np.abs(change) > np.abs(change).max() / 2)
-    print(f"{name}: mass at {np.round(mass['center_mm'], 1)} mm, radius {radius:.1f}: contrast {100 * contrast:+.1f} % (truth"
+    print(f"mass at {np.round(mass['center_mm'], 1)} mm, radius {radius:.1f}: contrast {100 * contrast:+.1f} % (truth"
           f" {mass['mu_per_mm']:.4f} /mm), maximum {off:.2f} mm off in the slice, {depth:+.1f} mm in z, seen over {len(half)} slices")
-    tools.check(contrast > 0, f"{name}: a mass at {mass['center_mm']} has contrast {contrast:.4f}", failures)
-    tools.check(off <= 2, f"{name}: a mass at {mass['center_mm']} is brightest {off:.2f} mm from its centre", failures)
-    tools.check(abs(depth) <= 3, f"{name}: a mass at {mass['center_mm']} is {depth:.1f} mm off in z", failures)
+    tools.check(contrast > 0, f"a mass at {mass['center_mm']} has contrast {contrast:.4f}", failures)
+    tools.check(off <= 2, f"a mass at {mass['center_mm']} is brightest {off:.2f} mm from its centre", failures)
+    tools.check(abs(depth) <= 3, f"a mass at {mass['center_mm']} is {depth:.1f} mm off in z", failures)
 
 
-def simulate_and_find(folder, name, volume, centres, spacing, failures):
-    options = {"phantom": "voxels", "from": volume, "binning": 4, "i0": 4000, "seed": 2}
+def simulate_and_find(folder, volume, centres, spacing, failures):
+    options = {"phantom": "voxels", "from": volume, "binning": 4, "i0": 4000, "seed": 2, **SIZE}
     no_mass = os.path.join(folder, "no-mass.conf")
     with open(MATERIALS, encoding="ascii") as f, open(no_mass, "w", encoding="ascii") as out:
         for line in f:
@@ -121,56 +125,59 @@ def simulate_and_find(folder, name, volume, centres, spacing, failures):
         truths.append(tools.simulate(exam, materials=materials, **options))
         _, path = tools.reconstruct(os.path.join(folder, f"out{len(results)}"), exam, settings=("voxel=0",))
         results.append(tools.Result(path))
-    check_truth(truths, name, centres, spacing, failures)
+    check_truth(truths, centres, spacing, failures)
     for mass in named(truths[0], "lesion"):
-        find(results[0], results[1], mass, name, failures)
+        find(results[0], results[1], mass, failures)
 
 
 def named(truth, role):
     return [s for s in truth["shapes"] if s["role"] == role]
 
 
-def check_truth(truths, name, centres, spacing, failures):
+def check_truth(truths, centres, spacing, failures):
     """Of both exams, that with masses and that without; centres: {role: places in the scan}."""
     for role, places in centres.items():
         pieces = named(truths[0], role)
-        tools.check(len(pieces) == len(places), f"{name}: truth.json names {len(pieces)} of {len(places)}: {role}", failures)
+        tools.check(len(pieces) == len(places), f"truth.json names {len(pieces)} of {len(places)}: {role}", failures)
         for piece in pieces:
             nearest = min((np.abs(np.array(piece["center_mm"]) - place) / spacing).max() for place in places)
-            tools.check(nearest < 0.1, f"{name}: {piece['center_mm']} is {nearest:.3f} voxels from any {role}", failures)
-    tools.check(not named(truths[1], "lesion"), f"{name}: a lesion without one", failures)
-    tools.check(truths[0]["series"] != truths[1]["series"], f"{name}: other materials, the same series", failures)
+            tools.check(nearest < 0.1, f"{piece['center_mm']} is {nearest:.3f} voxels from any {role}", failures)
+    tools.check(not named(truths[1], "lesion"), f"a lesion without one", failures)
+    tools.check(truths[0]["series"] != truths[1]["series"], f"other materials, the same series", failures)
 
 
-def check_usage(failures):
+def test_usage(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     for words in (("--phantom", "voxels"), ("--phantom", "voxels", "--from", "a"), ("--from", "a"), ("--materials", "a"),
                   ("--phantom", "voxels", "--from", "a", "--materials", "b", "--thickness", "40")):
-        done = tools.run("simulate", "dbt", *words, "-o", "nowhere", ok=(2,))
-        tools.check("voxels" in done.stderr, f"{words}: {done.stderr}", failures)
-    tools.check(not os.path.exists("nowhere"), "a folder for an exam that was refused", failures)
+        h.check("voxels" in tools.run("simulate", "dbt", *words, "-o", "nowhere", ok=(2,)).stderr, words)
+    h.check(not os.listdir("."), "a folder for an exam that was refused")
 
 
-def one_and_four(name, labels, spacing, volume, places, failures):
-    """volume: makes a header with its data in a folder, or returns one that is there."""
-    beads = calcifications(labels, spacing)
-    with tools.folder() as folder:
-        one = in_scan(np.argwhere(labels == MASS).mean(axis=0)[::-1], labels, spacing)
-        simulate_and_find(folder, name, volume(folder), {"lesion": [one], "bead": beads}, spacing, failures)
-    with tools.folder() as folder:
-        four, centres = with_copies(labels, places)
-        lesions = [in_scan(c, labels, spacing) for c in centres]
-        simulate_and_find(folder, name + ", four masses", voxel_breast.write(folder, "four", four, spacing), {"lesion": lesions, "bead": beads},
-                          spacing, failures)
+VICTRE_ONLY = pytest.mark.skipif("TOMONODE_TEST_DATA" not in os.environ, reason="TOMONODE_TEST_DATA has no victre")
+LONG = pytest.mark.tier2("test_four_masses has this mass, too")
 
 
-def main():
-    failures = []
-    check_usage(failures)
-    labels, spacing = voxel_breast.breast(), voxel_breast.SPACING
-    one_and_four("computed", labels, spacing, lambda folder: voxel_breast.write(folder, "one", labels, compressed=True), COPIES, failures)
-    if "TOMONODE_TEST_DATA" in os.environ:
-        one_and_four("VICTRE", read_victre(), (0.2, 0.2, 0.2), lambda folder: VICTRE, VICTRE_COPIES, failures)
-    tools.finish(failures, "all masses found")
+@pytest.mark.parametrize("victre", [pytest.param(False, marks=LONG), pytest.param(True, marks=(LONG, VICTRE_ONLY))])
+def test_one_mass(folder, failures, victre):
+    """Of bytes in a gzip."""
+    labels, spacing = (read_victre(), (0.2, 0.2, 0.2)) if victre else (voxel_breast.breast(), voxel_breast.SPACING)
+    volume = VICTRE if victre else voxel_breast.write(folder, "one", labels, compressed=True)
+    one = in_scan(np.argwhere(labels == MASS).mean(axis=0)[::-1], labels, spacing)
+    simulate_and_find(folder, volume, {"lesion": [one], "bead": calcifications(labels, spacing)}, spacing, failures)
 
 
-main()
+@pytest.mark.parametrize("victre", [False, pytest.param(True, marks=(LONG, VICTRE_ONLY))])
+def test_four_masses(folder, failures, victre):
+    """Of 16 bits; a volume of bytes in a gzip gives the same images."""
+    labels, spacing = (read_victre(), (0.2, 0.2, 0.2)) if victre else (voxel_breast.breast(), voxel_breast.SPACING)
+    four, centres = with_copies(labels, VICTRE_COPIES if victre else COPIES)
+    places = {"lesion": [in_scan(c, labels, spacing) for c in centres], "bead": calcifications(labels, spacing)}
+    volume = voxel_breast.write(folder, "four", four, spacing)
+    simulate_and_find(folder, volume, places, spacing, failures)
+    pixels = []
+    for path in (volume, voxel_breast.write(folder, "compressed", four, spacing, compressed=True)):
+        exam = path[:-4]
+        tools.simulate(exam, **{"phantom": "voxels", "from": path, "materials": MATERIALS, "binning": 8, "views": 2, "seed": 2})
+        pixels.append([pydicom.dcmread(p).pixel_array for p in sorted(glob.glob(exam + "/*.dcm"))])
+    tools.check(len(pixels[0]) == 2 and np.array_equal(*pixels), "the compressed volume gives other images", failures)

@@ -74,7 +74,10 @@ def breast():
     labels[fat & (inner > 4) & (gland > 0.25)] = GLANDULAR
     labels[fat & (x < 2.5 + 3 * z / height)] = MUSCLE
     labels[((x - REACH[0]) / 5) ** 2 + (y / 5) ** 2 + ((z - height / 2) / 5) ** 2 < 1] = NIPPLE
-    labels[mass_shape()(x - MASS_AT[0], y - MASS_AT[1], z - MASS_AT[2])] = MASS
+    near = [np.abs(axis.ravel() - v) < 3 * MASS_RADIUS for axis, v in zip((x, y, z), MASS_AT)]
+    part = tuple(slice(int(np.argmax(n)), int(np.argmax(n)) + int(n.sum())) for n in near[::-1])
+    offsets = x[:, :, part[2]] - MASS_AT[0], y[:, part[1]] - MASS_AT[1], z[part[0]] - MASS_AT[2]
+    labels[part][mass_shape()(*offsets)] = MASS
     for place in CALCIFICATIONS:
         i, j, k = (int(np.argmin(np.abs(axis.ravel() - v))) for axis, v in zip((x, y, z), place))
         labels[k:k + 2, j:j + 2, i:i + 2] = CALCIUM
