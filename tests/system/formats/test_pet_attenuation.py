@@ -4,7 +4,9 @@ data with the ready-made role ATTENUATION and in the same data with a CT instead
 centre of the scanner anywhere, and with a CT of any orientation. A CT that is not of this exam is refused; what is missing is a sentence."""
 import collections
 import ctypes
+import functools
 import glob
+import itertools
 import json
 import os
 import struct
@@ -65,21 +67,28 @@ def hounsfield(mu):
     return np.where(mu <= 9.6e-6 * 1047, mu / 9.6e-6 - 1000, (mu - 0.00471) / 5.10e-6 - 1000)
 
 
-def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120), spacing=(1.5, 1.3, 2.0), **options):
-    """A CT of the bodies, around the scanner's centre, with voxels that average eight points."""
+@functools.cache
+def ct_of(position, orientation, extent, spacing):
+    """Hounsfield units of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight points."""
     cosines = np.array(orientation, float)
     steps = np.array([cosines[:3] * spacing[0], cosines[3:] * spacing[1], np.cross(cosines[:3], cosines[3:]) * spacing[2]])
-    n = [int(e / s) for e, s in zip(extent, spacing)]
-    origin = np.array(centre, float) - steps.T @ (np.array(n) / 2 - 0.5)
-    mu = np.zeros(n[::-1])
-    for offset in np.ndindex(2, 2, 2):
-        k, j, i = np.meshgrid(*(np.arange(m) + o / 2 - 0.25 for m, o in zip(n[::-1], offset)), indexing="ij")
-        at = origin + i[..., None] * steps[0] + j[..., None] * steps[1] + k[..., None] * steps[2] - np.array(centre)
-        scanner = at @ np.array(AXES[position], float).T
-        for middle, axes, add in BODIES:
-            mu += add / 8 * ((((scanner - np.array(middle)) / np.array(axes)) ** 2).sum(-1) < 1)
-    hu = hounsfield(mu)
-    return write_ct(folder, hu, spacing, origin, orientation, **{"frame_of_reference": FRAME, "study": STUDY, **options})
+    to_scanner = steps @ np.array(AXES[position], float).T
+    axes = [np.arange(int(e / s)) - int(e / s) / 2 + 0.5 for e, s in zip(extent, spacing)]
+    mu = np.zeros([len(a) for a in axes[::-1]])
+    for offset in itertools.product((-0.25, 0.25), repeat=3):
+        x, y, z = ((a + o)[..., None] * step for a, o, step in zip(axes, offset, to_scanner))
+        for middle, half, add in BODIES:
+            at = ((x[None, None] + y[None, :, None] + z[:, None, None] - middle) / half).astype("f4")
+            mu += add / 8 * (np.einsum("kjic,kjic->kji", at, at) < 1)
+    return hounsfield(mu), -steps.T @ [a[-1] for a in axes]
+
+
+def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120), spacing=(3.0, 2.6, 2.0),
+            **options):
+    """A CT of the bodies, around the scanner's centre."""
+    hu, first = ct_of(position, orientation, extent, spacing)
+    options = {"frame_of_reference": FRAME, "study": STUDY, **options}
+    return write_ct(folder, hu, spacing, np.array(centre, float) + first, orientation, **options)
 
 
 class Data:
@@ -229,13 +238,16 @@ def test_normalisation_with_attenuation(folder):
     check("NORMALISATION: where its values are higher than those of neighbouring views, the counts are, too" in said and "give 1 / value" in said, said)
 
 
+COARSE = {"extent": (180, 180, 60), "spacing": (12.0, 12.0, 2.0)}  # whose voxels nobody looks at
+
+
 def test_a_wrong_ct_is_refused(folder):
     data = Data(folder)
     bare = data.objects("wrong/bare")
     folder = os.path.join(folder, "wrong")
 
     def reason(name, keep=slice(None), **options):
-        ct = make_ct(os.path.join(folder, name), "HFS", extent=(180, 180, 60), **options)
+        ct = make_ct(os.path.join(folder, name), "HFS", **COARSE, **options)
         for path in ct if isinstance(keep, slice) else keep(ct):
             if not isinstance(keep, slice):
                 os.remove(path)
@@ -250,8 +262,8 @@ def test_a_wrong_ct_is_refused(folder):
     check("ct-0010.dcm at" in text and "ct-0012.dcm at" in text and "4.00 mm apart, the others 2.00 mm" in text, f"a missing slice: {text}")
     text = reason("localizer", changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
     check("none of the objects is a slice: 30 localizers, 0 secondary images" in text, f"localizers only: {text}")
-    make_ct(os.path.join(folder, "two", "a"), "HFS", extent=(180, 180, 60), series="2.25.81")
-    make_ct(os.path.join(folder, "two", "b"), "HFS", extent=(180, 180, 60), series="2.25.82")
+    make_ct(os.path.join(folder, "two", "a"), "HFS", **COARSE, series="2.25.81")
+    make_ct(os.path.join(folder, "two", "b"), "HFS", **COARSE, series="2.25.82")
     text = refused(os.path.join(folder, "out-two"), bare, os.path.join(folder, "two"))
     check("two CT series" in text and "2.25.81" in text and "2.25.82" in text, f"two series: {text}")
 
@@ -328,7 +340,7 @@ def test_scatter_needs(folder):
     data = Data(folder)
     bare, ct = data.objects("scatter/bare"), os.path.join(folder, "scatter", "ct")
     make_ct(ct, "HFS")
-    options = ("--set", "corrections=attenuation+scatter")
+    options = ("--set", "corrections=attenuation+scatter", "--set", "scatter_iterations=1")
     text = refused(os.path.join(folder, "scatter", "out"), bare, ct, options=options)
     check('the correction "scatter" needs the energy window of the scanner: give energy_low, energy_high and energy_resolution' in text, text)
     document, _, images = recon(os.path.join(folder, "scatter", "no-ct"), bare, options=options)
