@@ -1,28 +1,30 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What one sender may take of the node: associations, bytes within a time, refused attempts."""
 import os
-import random
 import re
+import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 import time
 import types
 
-from tools.dicom_peer import Object, store_all
-from tools.node_harness import Node, Pacs, check, main, need, run, send, simulate, wait_for
+import pydicom
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools.node_harness import LARGE, Node, Pacs, check, need, send, simulate, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import headers  # noqa: E402
 
-need("echoscu", "storescu", "img2dcm")
+need("echoscu", "storescu")
+HTTP = b"GET / HTTP/1.0\r\n\r\n"
 
 
-def echo(node, aet="MODALITY"):
-    return subprocess.run(["echoscu", "-aet", aet, "-aec", "TOMONODE", "-to", "5", "127.0.0.1", str(node.port)], capture_output=True, text=True,
-                          timeout=30)
+def audited(folder, **node):
+    """A node with an audit trail, and the file of that."""
+    path = os.path.join(folder, "audit.log")
+    return Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', **node), path
 
 
 def associate_rq(calling):
@@ -71,37 +73,36 @@ def test_bytes(folder, things):
     node = Node(folder, 4242, peer_bytes=1000000, peer_window=1)
     things.append(node)
     node.start()
-    picture = os.path.join(folder, "p.bmp")
-    rows, columns = 1000, 1000
-    with open(picture, "wb") as f:  # 24 bits a pixel
-        size = 54 + rows * columns * 3
-        f.write(b"BM" + size.to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little") + (40).to_bytes(4, "little")
-                + columns.to_bytes(4, "little") + rows.to_bytes(4, "little") + b"\x01\0\x18\0" + bytes(24) + random.Random(rows).randbytes(rows * columns * 3))
-    run("img2dcm", "-i", "BMP", picture, os.path.join(folder, "p.dcm"))
     began = time.monotonic()
-    run("storescu", "-aet", "MODALITY", "-aec", "TOMONODE", "127.0.0.1", node.port, os.path.join(folder, "p.dcm"))
+    done, _ = peer.store_all(node.port, [c.image("2.25.900", 3000000)], timeout=120)
     took = time.monotonic() - began
     check(took > 1.5, f"3 MB in {took:.2f} s")
-    check(len(node.stored_files()) == 1, "and stored")
+    check(len(done) == 1 and len(node.stored_files()) == 1, "and stored")
     wait_for("the log says so", lambda: "sender-throttled" in node.log_text())
 
 
 def test_refusals(folder, things):
-    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, peer_block_time=8)
+    """peer_window: long, so that no machine is too slow for five attempts."""
+    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=3600, peer_block_time=8)
     things.append(node)
     node.write_conf('peers = ( { name = "m"; aet = "MODALITY"; }, { name = "e"; aet = "ECHOSCU"; } );\n')
     node.start()
-    for _ in range(5):
-        check(echo(node, "STRANGER").returncode != 0, "a stranger is rejected")
-    wait_for("the address is shut out", lambda: "sender-blocked host=127.0.0.1 refusals=4" in node.log_text())
-    check(node.log_text().count("association-rejected") == 5, "each refusal before is on record")
-    for _ in range(10):
+
+    def attempt():
         s, answer = associate(node, "STRANGER")
         s.close()
-        check(answer == b"", "closed at once")
-    wait_for("it is let in again", lambda: "sender-unblocked host=127.0.0.1 closed=10" in node.log_text())
-    check(node.log_text().count("association-rejected") == 5 and node.log_text().count("sender-blocked") == 1, "logged once, not for each attempt")
-    check(echo(node).returncode == 0, "and a peer is served")
+        return answer[:1]
+    for _ in range(5):
+        check(attempt() == b"\x03", "a stranger is rejected")
+    wait_for("the address is shut out", lambda: "sender-blocked host=127.0.0.1 refusals=4" in node.log_text())
+    check(node.log_text().count("association-rejected") == 5, "each refusal before is on record")
+    answers = [attempt() for _ in range(10)]
+    closed = answers.count(b"")
+    check(closed > 0 and answers == [b""] * closed + [b"\x03"] * (10 - closed), f"closed at once, while it is shut out: {answers}")
+    wait_for("it is let in again", lambda: f"sender-unblocked host=127.0.0.1 closed={closed}" in node.log_text())
+    log = node.log_text()
+    check(log.count("association-rejected") == 15 - closed and log.count("sender-blocked") == 1, "logged once, not for each attempt")
+    check(peer.echo(node.port), "and a peer is served")
     check("association-crashed" not in node.log_text(), "no process crashed")
 
 
@@ -112,12 +113,12 @@ def test_turns_of_the_indexer(folder, things):
     elements = headers.elements(490000)
     slow = [types.SimpleNamespace(data=headers.whole(b"", elements, instance=f"1.2.3.{k}"), digest="", sop_class=headers.PROJECTION_CLASS,
                                   uid=f"1.2.3.{k}", syntax=headers.EXPLICIT) for k in range(5)]
-    exam = [Object(f) for f in simulate(os.path.join(folder, "exam"), "--views", 9)]
+    exam = [peer.Object(f) for f in simulate(os.path.join(folder, "exam"), "--views", 9)]
     node.start()
-    node.process.send_signal(19)  # SIGSTOP: the indexer starts when everything has arrived
+    node.process.send_signal(signal.SIGSTOP)  # the indexer starts when everything has arrived
     for sender, objects in (("SLOW", slow), ("GOOD", exam)):
-        check(len(store_all(node.port, objects, calling=sender)[0]) == len(objects), f"{sender}: not all stored")
-    node.process.send_signal(18)  # SIGCONT
+        check(len(peer.store_all(node.port, objects, calling=sender)[0]) == len(objects), f"{sender}: not all stored")
+    node.process.send_signal(signal.SIGCONT)
 
     def order_of_senders():
         with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
@@ -142,9 +143,9 @@ def test_room(folder, things):
     s.close()
     check(answer[:1] == b"\x03", "all places are taken")
     silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(20)]  # more than are told that there is no room
-    wait_for("somebody comes through", lambda: echo(node).returncode == 0, 60, 1)  # few refusals: the log of them has a limit
+    wait_for("somebody comes through", lambda: peer.echo(node.port), 60, 1)  # few refusals: the log of them has a limit
     log = node.log_text()
-    check('connection-closed host=127.0.0.1 reason="it did not become an association in time, and node.max_associations is reached"' in log, "the log")
+    check(re.search("connection-closed host=127.0.0.1 .*node.max_associations", log), "the log")
     silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(2)]
     for s, _ in held:  # older than what was cut, and there
         s.sendall(b"\x05\0\0\0\0\x04\0\0\0\0")  # A-RELEASE-RQ
@@ -162,21 +163,21 @@ def test_file_sizes(folder, things):
     node = Node(folder, pacs.port)
     things += [node, pacs]
     pacs.start()
-    exam, large = simulate(os.path.join(folder, "exam"), "--views", 3), simulate(os.path.join(folder, "large"), "--views", 3, binning=4)
+    exam = simulate(os.path.join(folder, "exam"), "--views", 3, *LARGE)
+    large = simulate(os.path.join(folder, "large"), "--views", 3, binning=4)
     limit = 400000
     check(os.path.getsize(exam[0]) < limit < os.path.getsize(large[0]), "the sizes of the objects")
     node.start(command=["sh", "-c", 'ulimit -f "$0"; exec "$@"', limit // 512])
     check(send(node.port, large, code=None) == set(), "objects above the limit were stored")
-    check('status=A700 reason="the file would exceed the limit of file sizes (ulimit -f, LimitFSIZE)"' in node.log_text(), node.log_text()[-800:])
+    check(re.search("status=A700 reason=.*LimitFSIZE", node.log_text()), node.log_text()[-800:])
     check(len(send(node.port, exam)) == 3, "objects below the limit are stored")
     job, = node.wait_states("held")
-    check(f"writing at offset {limit // 512 * 512}: File too large (limit of file sizes: ulimit -f, LimitFSIZE)" in job["reason"], job["reason"])
+    check(f"offset {limit // 512 * 512}" in job["reason"] and "LimitFSIZE" in job["reason"], job["reason"])
     node.stop()
     node.start()
     node.command("retry", job["id"])
     node.wait_states("delivered")
 
-    import pydicom
     endless = os.path.join(folder, "endless")
     os.makedirs(endless)
     series = pydicom.uid.generate_uid()
@@ -203,33 +204,36 @@ def knock(node, text):
 
 def test_floods(folder, things):
     """What strangers do is told so and so often a minute, and counted beyond."""
-    path = os.path.join(folder, "audit.log")
-    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"')
+    node, path = audited(folder)
     things.append(node)
     node.start()
+    began = time.monotonic()
     for _ in range(50):
-        knock(node, b"GET / HTTP/1.0\r\n\r\n")
+        knock(node, HTTP)
     for _ in range(20):
         socket.create_connection(("127.0.0.1", node.port)).close()
-    check(echo(node).returncode == 0, "served all the while")
+    check(peer.echo(node.port), "served all the while")
     check(node.stop() == 0, "SIGTERM")
+    minutes = 1 + int((time.monotonic() - began) / 60)
     log = node.log_text()
-    told, said = log.count(" connection-ended "), re.search(r"connections-summary host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
-    check(20 <= told <= 31 and said, f"told {told}")  # the harness itself looks whether the port is open
-    check(told + int(said[1]) + int(said[2]) in (70, 71), f"none is left out: {told} + {said[1]} + {said[2]}")
+    told = log.count(" connection-ended ")
+    said = re.findall(r"connections-summary host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
+    refused, silent = (sum(int(pair[i]) for pair in said) for i in (0, 1))
+    check(20 <= told <= 31 * minutes and said, f"told {told}")  # the harness itself looks whether the port is open
+    check(told + refused + silent in (70, 71), f"none is left out: {told} + {refused} + {silent}")
     with open(path) as f:
-        alerts = [line for line in f if "Security Alert" in line]
-    check(sum("does not use DICOM" in a for a in alerts) == 50 - int(said[1]), f"{len(alerts)} in the audit trail")
-    check(sum(f"{said[1]} more attempts were refused within " in a for a in alerts) == 1, "and one for the rest")
+        alerts = "".join(line for line in f if "Security Alert" in line)
+    check(alerts.count("does not use DICOM") == 50 - refused, f"{alerts} in the audit trail")
+    rest = re.findall(r"(\d+) more attempts were refused within ", alerts)
+    check(sum(map(int, rest)) == refused and len(rest) <= minutes, "and one for the rest")
 
 
 def test_shut_out_in_the_audit_trail(folder, things):
-    path = os.path.join(folder, "audit.log")
-    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', peer_refusals=3, peer_block_time=60)
+    node, path = audited(folder, peer_refusals=3, peer_window=3600, peer_block_time=600)
     things.append(node)
     node.start()
     for _ in range(4):
-        knock(node, b"GET / HTTP/1.0\r\n\r\n")
+        knock(node, HTTP)
     wait_for("the sender is shut out", lambda: "sender-blocked" in node.log_text())
     for _ in range(9):
         knock(node, b"")
@@ -237,9 +241,5 @@ def test_shut_out_in_the_audit_trail(folder, things):
     with open(path) as f:
         text = f.read()
     check(text.count("does not use DICOM") == 4, "each refusal")
-    check(text.count("more than 3 refused attempts within 60 s: its connections are closed at once for 60 s") == 1, "that it is shut out")
+    check(text.count("more than 3 refused attempts within 3600 s: its connections are closed at once for 600 s") == 1, "that it is shut out")
     check(text.count("9 more attempts were refused within ") == 1, "and how many were closed")
-
-
-if __name__ == "__main__":
-    main([test_associations, test_turns_of_the_indexer, test_bytes, test_refusals, test_room, test_file_sizes, test_floods, test_shut_out_in_the_audit_trail])

@@ -50,7 +50,11 @@ class Exams:
     slices = 1         # objects of all results
 
     def __init__(self, folder, *options):
-        self.make(folder, *options)
+        """folder: where an exam with options is made; the small ones are made once in a run of tests."""
+        if options:
+            self.make(folder, *options)
+        else:
+            folder = h.kept(type(self).__name__, self.make)
         self.raw, self.places = [], []
         for name in sorted(n for n in os.listdir(folder) if n.endswith(".dcm")):
             with open(os.path.join(folder, name), "rb") as f:

@@ -40,7 +40,6 @@ class TofChunks(Pet):
 
     def make(self, folder):
         conf, sinograms = (os.path.join(folder, name) for name in ("tiny.conf", "sinograms"))
-        os.makedirs(folder)
         with open(conf, "w", encoding="ascii") as f:
             f.write(f"scanners = ( {{ {self.scanner} }} );\n")
         h.run(h.TOMONODE, "simulate", "pet", "-c", conf, "--scanner", "tiny", "--phantom", "f-shape", "--counts", "1e6", "--attenuation",
@@ -64,7 +63,6 @@ class Mmr(Pet):
             from tools import mmr_tools as mmr
         except ImportError:
             h.skip("pydicom and numpy are not installed")
-        os.makedirs(folder)
         rng, study = np.random.default_rng(5), "2.25.100000000000000000000000000000"
         mmr.write_list(os.path.join(folder, "list.dcm"), mmr.words_of(rng, 20000), study=study)
         mmr.write_norm(os.path.join(folder, "norm.dcm"), mmr.Norm(rng), study=study)
