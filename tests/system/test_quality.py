@@ -1,25 +1,23 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Test the figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results, and both scripts with small images.
+"""The figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results; both scripts with small images.
 
 The report of PET is tested only if Python has matplotlib, that of parallel beams only if it has PIL; without them these parts are skipped."""
 import math
 import os
-import sys
-import tempfile
 
-from tools.quality_tools import Checks, Script  # and tests/ is where modules are looked for
-
-try:
-    import numpy as np
-except ImportError:
-    print("skipped: numpy is not installed")
-    sys.exit(77)
+import numpy as np
+import pytest
 
 import quality_parallel_figures as parallel
 import quality_pet_figures as pet
+from tools.quality_tools import Script
 
 WATER = 0.02
+
+
+@pytest.fixture
+def check(failures):
+    return lambda good, text: None if good else failures.append(text)
 
 
 # ---- parallel beams ----
@@ -31,7 +29,7 @@ def phantom_truth():
         {"kind": "polygon", "corners_mm": [[5, -4], [13, -4], [13, 4], [5, 4]], "mu_per_mm": -WATER}]}
 
 
-def check_parallel(check):
+def test_figures_of_parallel_beams(check):
     truth = parallel.Truth.of_shapes(phantom_truth(), 80, 1.0)
     perfect = parallel.measure(truth.means, truth, WATER)
     check(perfect["rmse"] == 0 and perfect["correlation"] > 1 - 1e-9 and perfect["off_pixels"] == 0, f"the truth: {perfect}")
@@ -54,7 +52,8 @@ def check_parallel(check):
     check(parallel.kept(np.ones((2, 4)), 0.0, 1.0, 4)["size"] == [4, 4], "two angles are drawn as bands")
 
 
-def check_parallel_script(folder, check):
+@pytest.mark.tier2("figures of the quality pages only")
+def test_script_of_parallel_beams(folder, check):
     out = os.path.join(folder, "results")
     script = Script("quality_parallel.py", check)
     found = script.measure(folder, out, os.path.join(out, "results.json"), limits=7)
@@ -84,7 +83,7 @@ def blank(n=400, h=1.0, slices=17, dz=3.25):
     return pet.Image(np.zeros((slices, n, n), np.float32), [h, h, dz], first)
 
 
-def check_circles(check):
+def test_circles(check):
     """A circle's area, its mean on a ramp, the standard deviation of a ramp over a disc: r / 2 for a slope of 1."""
     image = blank()
     image.values[:] = (image.first[0] + np.arange(400))[None, None, :] + 300  # value: x + 300
@@ -101,7 +100,8 @@ def check_circles(check):
             pass
 
 
-def check_nema(check):
+@pytest.mark.tier2("figures of the quality pages only")
+def test_nema_figures(check):
     """The phantom itself has recovery 1 inside the spheres; mixing it with its background halves it; noise of sigma gives N = sigma over
     the root of the circle's pixels."""
     truth = iq_truth()
@@ -126,7 +126,8 @@ def check_nema(check):
     check(min(clear["sphere"], clear["edge"]) > 11 and clear["each_other"] > 0, f"background circles: {clear}")
 
 
-def check_orientation(check):
+@pytest.mark.tier2("figures of the quality pages only")
+def test_orientation(check):
     truth = {"phantom": "f-shape", "size": 1.0, "shapes": [
         {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 0], "half_axes_mm": [110, 110, 60], "becquerel_per_ml": 500.0},
         {"role": "lesion", "kind": "ellipsoid", "center_mm": [-62, 52, 12], "half_axes_mm": [9, 9, 9], "becquerel_per_ml": 20000.0},
@@ -142,7 +143,8 @@ def check_orientation(check):
     check(pet.difference(moved, image) > 0.5 and pet.difference(image, image) == 0, "difference of images")
 
 
-def check_pet_script(folder, check):
+@pytest.mark.tier2("figures of the quality pages only")
+def test_script_of_pet(folder, check):
     results = os.path.join(folder, "results.json")
     script = Script("quality_pet.py", check)
     found = script.measure(folder, results, results, limits=3)
@@ -155,20 +157,3 @@ def check_pet_script(folder, check):
     check(min(rise) > 0, f"recovery does not rise from 20 to 40 iterations: {rise}")
     check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])), "noise does not show in N")
     script.check_page(results, folder, "pet-quality.md", needs="matplotlib", pictures=6)
-
-
-def main():
-    check = Checks()
-    check_parallel(check)
-    check_circles(check)
-    check_nema(check)
-    check_orientation(check)
-    with tempfile.TemporaryDirectory(prefix="tomonode-test-") as folder:
-        for script in (check_parallel_script, check_pet_script):
-            at = os.path.join(folder, script.__name__)
-            os.mkdir(at)
-            script(at, check)
-    check.finish("figures of images are what they say")
-
-
-main()

@@ -6,26 +6,7 @@ import os
 import subprocess
 import sys
 
-SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
-TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
-sys.path.insert(0, os.path.join(SOURCE, "tests"))
-
-
-class Checks:
-    """Collect failed checks, so that a test reports all of them before it fails."""
-
-    def __init__(self):
-        self.failures = 0
-
-    def __call__(self, good, text):
-        if not good:
-            self.failures += 1
-            print("FAILED:", text)
-
-    def finish(self, what):
-        if self.failures:
-            sys.exit(f"{self.failures} of the checks failed")
-        print(what)
+SOURCE, TOMONODE = os.environ["TOMONODE_SOURCE"], os.environ["TOMONODE"]
 
 
 class Script:
