@@ -1,17 +1,13 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands that compiled it.
-
-Each check is first made to fail on a program that is compiled without protection.
-"""
+"""The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands that compiled it;
+neither is seen in a program that was compiled without protection."""
 import json
 import os
 import re
 import subprocess
-import sys
-import tempfile
 
 from tools import node_harness as h
+from tools.node_harness import check
 
 BUILD = os.environ["TOMONODE_BUILD"]
 SOURCE = os.environ["TOMONODE_SOURCE"]
@@ -24,6 +20,7 @@ int main(int argc, char **argv)
 	return text[0];
 }
 """
+EVERYTHING = {"PIE", "BIND_NOW", "RELRO", "stack that is not executable", "stack protector", "fortified calls"}
 FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=")
 
 
@@ -60,38 +57,25 @@ def cached(name):
     return found.group(1) if found else ""
 
 
-def planted():
-    """What `faults` finds in a program without any protection."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
-        with open(source, "w") as file:
-            file.write(UNPROTECTED)
-        subprocess.run([cached("CMAKE_C_COMPILER"), "-O2", "-no-pie", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-w", "-Wl,-z,norelro,-z,lazy",
-                        "-Wl,-z,execstack", source, "-o", program], check=True)
-        return faults(program)
+h.need("readelf", cached("CMAKE_C_COMPILER"))
+if cached("TOMONODE_SANITIZE") or cached("TOMONODE_HARDENING") not in ("ON", "1", "TRUE", "YES"):
+    h.skip("a build with sanitizers or without TOMONODE_HARDENING is not hardened")
+FORTIFIED = cached("CMAKE_BUILD_TYPE") != "Debug"
 
 
-def main():
-    h.need("readelf", cached("CMAKE_C_COMPILER"))
-    if cached("TOMONODE_SANITIZE") or cached("TOMONODE_HARDENING") not in ("ON", "1", "TRUE", "YES"):
-        print("skipped: a build with sanitizers or without TOMONODE_HARDENING is not hardened")
-        return 77
-    fortified = cached("CMAKE_BUILD_TYPE") != "Debug"
-    failed = []
-    everything = {"PIE", "BIND_NOW", "RELRO", "stack that is not executable", "stack protector", "fortified calls"}
-    missed = everything - planted()
-    if missed:
-        failed.append("not found in a program that has none: " + ", ".join(sorted(missed)))
-    if not unflagged([{"file": os.path.join(SOURCE, "node/a.c"), "command": "cc -c a.c"}], ("node",)):
-        failed.append("a source that was compiled without protection is not found")
-    failed += [f"{h.TOMONODE} lacks {what}" for what in sorted(faults(h.TOMONODE, fortified))]
-    if fortified:
-        with open(os.path.join(BUILD, "compile_commands.json")) as file:
-            failed += [f"{path}: compiled without " + " or ".join(FLAGS)
-                       for path in unflagged(json.load(file), ("kernels", "recon", "dicom", "node"))]
-    print("\n".join(failed) if failed else "the program is hardened")
-    return 1 if failed else 0
+def test_a_program_without_protection_is_seen(folder):
+    source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
+    with open(source, "w") as file:
+        file.write(UNPROTECTED)
+    h.run(cached("CMAKE_C_COMPILER"), "-O2", "-no-pie", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-w",
+          "-Wl,-z,norelro,-z,lazy,-z,execstack", source, "-o", program)
+    check(faults(program) == EVERYTHING, f"not found in a program that has none: {EVERYTHING - faults(program)}")
+    commands = [{"file": os.path.join(SOURCE, "node/a.c"), "command": "cc -c a.c"}]
+    check(unflagged(commands, ("node",)), "a source that was compiled without protection is not found")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def test_the_program_is_hardened():
+    check(not faults(h.TOMONODE, FORTIFIED), f"{h.TOMONODE} lacks {faults(h.TOMONODE, FORTIFIED)}")
+    with open(os.path.join(BUILD, "compile_commands.json")) as file:
+        bare = unflagged(json.load(file), ("kernels", "recon", "dicom", "node")) if FORTIFIED else []
+    check(not bare, f"compiled without {' or '.join(FLAGS)}: {bare}")

@@ -5,6 +5,7 @@ Sender: one association to the node; can stop, dribble, vanish or call back at a
 Archive: a storage SCP with a thread for each association; keeps what it was sent in memory: SOP Instance UID -> digest of each arrival.
 Only what PS3.8 needs for C-ECHO and C-STORE is here. Nothing is sent or listened to but on 127.0.0.1.
 """
+import contextlib
 import hashlib
 import socket
 import struct
@@ -377,6 +378,32 @@ class Archive:
             pass
         self.listener.close()
         self.thread.join(5)
+
+
+class Answering:
+    """A port where everybody who says something is answered with these bytes."""
+
+    def __init__(self, raw):
+        self.raw = raw
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        with contextlib.suppress(OSError):  # it was stopped
+            while True:
+                sock, _ = self.listener.accept()
+                with sock, contextlib.suppress(OSError):
+                    sock.settimeout(60)
+                    sock.recv(65536)
+                    sock.sendall(self.raw)
+                    while sock.recv(65536):
+                        pass
+
+    def stop(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 def dribble(sender, obj, seconds, pause=1.0):
