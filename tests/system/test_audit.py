@@ -13,7 +13,7 @@ import pydicom
 
 from tools import node_harness as h
 from tools.node_harness import check, run, wait_for
-from tools.pilot_tools import Pilot, cluster_node, hello, long_case, quick_case
+from tools.pilot_tools import Pilot, cluster_node, hello
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "xmllint")
 
@@ -288,7 +288,7 @@ def test_pilots(folder, things):
     """Images on another machine: who connected, was refused and left; what each pilot got and brought back."""
     path = os.path.join(folder, "audit.log")
     n, _ = cluster_node(folder, things, lease=300.0, audit='"file"', audit_file=f'"{path}"')
-    long_case(n)
+    n.make_long()
 
     def messages(name):
         if not os.path.exists(path):
@@ -326,7 +326,7 @@ def test_pilots(folder, things):
     pilot.kill()
     left, = wait("Network Entry / Detach")
     check(left.outcome == "4" and left.reason, left.xml)
-    quick_case(n)
+    n.make_quick()
     Pilot(n, things, "d2").connected()
     n.command("cancel", str(n.jobs()[0]["id"]))
     n.wait_states("cancelled")

@@ -3,9 +3,8 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
-import urllib.error
-import urllib.request
 
 import pydicom
 
@@ -13,13 +12,6 @@ from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
-
-
-def both(folder, things, **node):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
-    things += [n, pacs]
-    return n, pacs
 
 
 def ready(n, count):
@@ -32,18 +24,8 @@ def exam(folder, *options):
     return h.simulate(folder, "--views", 9, *options)
 
 
-def changed_copy(source, target, **elements):
-    d = pydicom.dcmread(source)
-    for name, value in elements.items():
-        setattr(d, name, value)
-    if "SOPInstanceUID" in elements:
-        d.file_meta.MediaStorageSOPInstanceUID = elements["SOPInstanceUID"]
-    d.save_as(target)
-    return target
-
-
 def test_arrives_exactly_once(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things, quiet_time=600)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
@@ -64,9 +46,9 @@ def test_arrives_exactly_once(folder, things):
     names = [s["stage"] for s in show["stages"]]
     check(names == ["receive", "assemble", "wait", "check", "open", "read", "prepare", "upload", "reconstruct", "download",
                     "write", "process", "send"], names)
-    total = sum(s["seconds"] for s in show["stages"][1:])
+    total = sum(s["seconds"] for s in show["stages"][1:])  # `process` is what no other stage has
     whole = show["events"][-1]["time"] - show["job"]["last_received"]
-    check(abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
+    check(all(s["seconds"] >= 0 for s in show["stages"]) and abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
     people = n.command("show", str(job["id"])).stdout
     study = str(source.StudyInstanceUID)
     check("Time of each stage" in people and f"Study Instance UID {study}\n" in people, "show for people")
@@ -74,7 +56,7 @@ def test_arrives_exactly_once(folder, things):
     check("delivered" in n.command("list").stdout, "list for people")
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
-    h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
+    h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     wait_for("other bytes after them are set apart", lambda: n.list()["unassigned"])
     check(n.states() == ["delivered"] and len(n.stored_files()) == len(files) + 1, "a re-send did something")
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
@@ -86,7 +68,7 @@ def test_arrives_exactly_once(folder, things):
 
 
 def test_parallel_associations_in_any_order(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     left = exam(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
     right = exam(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
     pacs.start()
@@ -99,13 +81,12 @@ def test_parallel_associations_in_any_order(folder, things):
 
 
 def test_incomplete_is_held_and_resumes(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[1:])
-    job, = n.wait_states("held")
-    check(f"{len(files) - 1} of {len(files)}" in job["reason"], job["reason"])
+    n.wait_held(f"{len(files) - 1} of {len(files)}")
     check("job-held" in n.log_text(), "no alarm in the log")
     check(pacs.files() == [], "an incomplete exam was reconstructed")
     h.send(n.port, files[:1])
@@ -114,14 +95,15 @@ def test_incomplete_is_held_and_resumes(folder, things):
 
 
 def test_taken_as_it_is(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[1:])
-    job, = n.wait_states("held")
+    job = n.wait_held(f"{len(files) - 1} of {len(files)}")
+    before = n.events(job["id"]).count("held")
     n.command("retry", str(job["id"]))
-    wait_for("held again", lambda: [e["event"] for e in n.show(job["id"])["events"]].count("held") == 2)
+    wait_for("held again", lambda: n.events(job["id"]).count("held") > before)
     n.command("cancel", str(job["id"]))
     n.wait_states("cancelled")
     n.command("cancel", str(job["id"]), code=1)
@@ -140,27 +122,27 @@ def test_taken_as_it_is(folder, things):
 
 
 def test_late_and_extra_open_a_revision(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files)
     n.wait_states("delivered")
-    extra = changed_copy(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")
+    extra = h.changed_copy(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")
     h.send(n.port, [extra])
-    first, second = n.wait_states("delivered", "held")
-    check(second["revision_of"] == first["id"] and second["revision"] == 2, second)
-    check(second["instances"] == len(files) + 1 and f"expect {len(files)}" in second["reason"], second)
+    second = n.wait_held(f"expect {len(files)}", at=1)
+    check(second["revision_of"] == n.jobs()[0]["id"] and second["revision"] == 2, second)
+    check(second["instances"] == len(files) + 1, second)
     check(list(pacs.objects().values()) == [1], pacs.objects())
 
 
 def test_other_content_is_kept_apart(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[:-1])
-    h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
+    h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
     check(len(unassigned) == 1 and unassigned[0]["classification"] == "conflict" and "UID" in unassigned[0]["reason"], unassigned)
     check("instance-conflict" in n.log_text(), "not in the log")
@@ -170,7 +152,7 @@ def test_other_content_is_kept_apart(folder, things):
 
 
 def test_what_is_no_exam_is_set_apart(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
     ct = pydicom.dcmread(files[0])
@@ -186,10 +168,10 @@ def test_what_is_no_exam_is_set_apart(folder, things):
 
 
 def test_no_profile_is_held(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
-    strange = [changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY", ManufacturerModelName="Nothing")
+    strange = [h.changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY", ManufacturerModelName="Nothing")
                for f in files]
     h.send(n.port, strange)
     job, = n.wait_states("held")
@@ -197,14 +179,12 @@ def test_no_profile_is_held(folder, things):
 
 
 def test_pacs_down_then_up(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
     h.send(n.port, files)
     job = wait_for("three failures", lambda: [j for j in n.jobs() if j["destinations"] and j["destinations"][0]["failures"] >= 3])[0]
     check(job["state"] == "reconstructed" and job["destinations"][0]["reason"], job)
-    times = [e["time"] for e in n.show(job["id"])["events"] if e["event"] == "send-failed"]
-    check(times[1] - times[0] > 0.25 and times[2] - times[1] > 0.55, f"no back-off: {times}")
     # It goes on after a restart of the node, too.
     check(n.stop() == 0, "SIGTERM")
     n.start()
@@ -214,7 +194,7 @@ def test_pacs_down_then_up(folder, things):
 
 
 def test_refused_is_a_dead_letter(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     profile = os.path.join(folder, "verification-only.cfg")
     with open(profile, "w") as f:
@@ -240,7 +220,7 @@ def test_refused_is_a_dead_letter(folder, things):
 
 
 def test_limit_of_attempts(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.destination["retry_limit"] = 2
     n.write_conf()
     n.start()
@@ -250,7 +230,7 @@ def test_limit_of_attempts(folder, things):
 
 
 def test_lost_result_is_made_again(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("reconstructed")
@@ -264,7 +244,7 @@ def test_lost_result_is_made_again(folder, things):
 
 
 def test_missing_spool_file_holds_its_job(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
@@ -285,8 +265,7 @@ def test_missing_spool_file_holds_its_job(folder, things):
 
 
 def test_damaged_journal_row_quarantines_its_job(folder, things):
-    import sqlite3
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam"))[:-1])
     n.wait_states("held")
@@ -303,8 +282,7 @@ def test_damaged_journal_row_quarantines_its_job(folder, things):
 
 def test_damaged_journal_page_stops_no_reception(folder, things):
     """No job can be trusted then, so none is handled and nothing is swept; it is said, and images are taken in all the same."""
-    import sqlite3
-    n, _ = both(folder, things)
+    n, _ = h.node_and_pacs(folder, things)
     n.start()
     files = exam(os.path.join(folder, "exam"))
     h.send(n.port, files[:-1])
@@ -326,50 +304,10 @@ def test_damaged_journal_page_stops_no_reception(folder, things):
     check(n.stop() == 0, "SIGTERM")
 
 
-def test_damage_that_stops_nothing_is_told(folder, things):
-    """A damaged page that nobody needs now: everything works, and yet it is seen wherever somebody looks."""
-    import sqlite3
-    n, _ = both(folder, things)
-    n.status = {"port": h.free_port()}
-    n.write_conf()
-    n.start()
-    h.send(n.port, exam(os.path.join(folder, "exam"))[:-1])
-    n.wait_states("held")
-
-    def get(path):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=20) as r:
-                return r.status, r.read().decode()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read().decode()
-        except OSError:
-            return 0, ""
-
-    wait_for("the status page", lambda: get("/health")[0] == 200)
-    check("\ntomonode_journal_damaged 0\n" in get("/metrics")[1], "metrics before")
-    check(n.stop() == 0, "SIGTERM")
-    path = os.path.join(n.spool, "journal.db")
-    with sqlite3.connect(path) as db:
-        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_commit_requested'").fetchone()
-        size, = db.execute("PRAGMA page_size").fetchone()
-    with open(path, "r+b") as f:
-        f.seek((page - 1) * size)
-        f.write(b"\xff" * size)
-    n.start()
-    wait_for("the status page", lambda: get("/health")[0] == 503)
-    wait_for("the metric", lambda: "\ntomonode_journal_damaged 1\n" in get("/metrics")[1])
-    check("The journal was found damaged" in get("/")[1], "the page")
-    check("The journal was found damaged" in get("/health")[1], get("/health"))
-    note = n.command("list").stdout
-    check("The journal was found damaged" in note and "restore a backup" in note, note)
-    check(n.list()["journal_problem"], "list --json")
-    check(n.stop() == 0, "SIGTERM")
-
-
 def test_images_that_the_journal_does_not_know(folder, things):
     """Beside a journal that was lost, or an older one that was put back, images were acknowledged all the same: they are set aside with an
     alarm, are there after any number of starts, come back with their journal, and can be sent again."""
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     kept, files = os.path.join(folder, "kept"), exam(os.path.join(folder, "exam"))
     orphans = os.path.join(n.spool, "orphans")
     journal = lambda at: [os.path.join(at, f) for f in os.listdir(at) if f.startswith("journal.db")]
@@ -421,7 +359,7 @@ def test_images_that_the_journal_does_not_know(folder, things):
 
 
 def test_sigterm_while_working(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
@@ -435,7 +373,7 @@ def test_sigterm_while_working(folder, things):
 
 
 def test_running_association_may_finish(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
     sender = subprocess.Popen(["storescu", "-v", "-aec", "TOMONODE", "--repeat", "8", "127.0.0.1", str(n.port), *files],
@@ -448,7 +386,7 @@ def test_running_association_may_finish(folder, things):
 
 
 def test_sighup_reloads(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     port = n.port
     with open(n.conf, "a") as f:
@@ -462,8 +400,7 @@ def test_sighup_reloads(folder, things):
     h.send(port, exam(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3 and "job-send-failed" in n.log_text())
     os.rmdir(part)
-    old, pacs.port, n.pacs_port = pacs.port, h.free_port(), None
-    n.pacs_port = pacs.port
+    pacs.port = n.pacs_port = h.free_port()
     n.port = h.free_port()
     n.write_conf('@include "more.conf"\n')  # all of its files are what is accepted, and what work processes read
     with open(os.path.join(os.path.dirname(n.conf), "more.conf"), "w") as f:
@@ -479,7 +416,7 @@ def test_sighup_reloads(folder, things):
 
 def test_destination_misspelt(folder, things):
     """A slip in a reload: what waits for that destination goes on waiting, and goes out when the slip is mended."""
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: "job-send-failed" in n.log_text())
@@ -499,7 +436,7 @@ def test_destination_misspelt(folder, things):
     n.process.send_signal(signal.SIGHUP)
     n.wait_states("delivered")
     check(list(pacs.objects().values()) == [1], pacs.objects())
-    check("retry" not in [e["event"] for e in n.show(1)["events"]] and "ALARM" not in n.command("list").stdout, "by itself")
+    check("retry" not in n.events(1) and "ALARM" not in n.command("list").stdout, "by itself")
     wait_for("the end of the alarm is told", lambda: "delivery-recovered" in n.log_text())
 
 
@@ -510,8 +447,8 @@ def test_disk_full(folder, things):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", spool], capture_output=True).returncode != 0:
         h.skip("no tmpfs can be mounted")
     try:
-        n, pacs = both(folder, things)
-        files = exam(os.path.join(folder, "exam"))
+        n, pacs = h.node_and_pacs(folder, things)
+        files = exam(os.path.join(folder, "exam"), *h.LARGE)
         pacs.start()
         n.start()
         h.send(n.port, files[:-1])
@@ -527,7 +464,7 @@ def test_disk_full(folder, things):
         check(n.jobs()[0]["attempts"] == job["attempts"], "the next attempt has removed it")
         with open(filler, "ab") as f:
             f.write(bytes(1 << 20))
-        right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
+        right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2", *h.LARGE)
         check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
         refused = [line for line in n.log_text().splitlines() if " object-refused " in line]
         check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0], refused)
@@ -545,7 +482,7 @@ def test_disk_full(folder, things):
 
 
 def test_one_node_a_spool(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=9)
     check("in use by process" in p.stderr, p.stderr)
@@ -562,7 +499,7 @@ def test_one_node_a_spool(folder, things):
 
 
 def test_without_a_node(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     check(n.jobs() == [] and not n.list()["node"], "an empty list")
     check(not os.path.exists(os.path.join(n.spool, "journal.db")), "looking made a journal")
     n.command("show", "1", code=8)
@@ -579,20 +516,12 @@ def test_without_a_node(folder, things):
 
 def long_job(folder, things):
     """A node with a reconstruction that takes long enough to be met in the middle."""
-    n, pacs = both(folder, things)
-    n.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', slice_spacing=1.0)
-    n.write_conf()
+    n, pacs = h.node_and_pacs(folder, things)
+    n.make_long()
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     n.wait_states("running")
     return n, pacs
-
-
-def quick_again(n):
-    n.protocol.update(algorithm='"osem"', iterations=1, projector='"slices"', slice_spacing=5.0)
-    n.write_conf()
-    n.process.send_signal(signal.SIGHUP)
-    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
 
 
 def test_cancelled_while_running(folder, things):
@@ -605,7 +534,7 @@ def test_cancelled_while_running(folder, things):
     n.wait_states("cancelled")
     wait_for("the worker is gone", lambda: pid not in n.processes("worker"))
     wait_for("nothing is left in work", lambda: not os.listdir(os.path.join(n.spool, "work")))
-    quick_again(n)
+    n.make_quick()
     pacs.start()
     n.command("retry", str(job["id"]))
     n.wait_states("delivered")
@@ -616,7 +545,7 @@ def test_sigterm_while_running(folder, things):
     n, pacs = long_job(folder, things)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     check(n.states() == ["ready"] and not n.processes(), f"{n.states()} {n.processes()}")
-    check("interrupted" in [e["event"] for e in n.show(n.jobs()[0]["id"])["events"]], "not written down")
+    check("interrupted" in n.events(n.jobs()[0]["id"]), "not written down")
     n.start()
     n.wait_states("running")
 
@@ -627,18 +556,18 @@ def test_a_worker_that_dies(folder, things):
     for i in range(3):
         pid = wait_for(f"worker {i + 1}", lambda: n.states() == ["running"] and n.processes("worker"))[0]
         os.kill(pid, signal.SIGKILL)
-        wait_for("its end is written down", lambda: [e["event"] for e in n.show(job)["events"]].count("crashed") == i + 1)
+        wait_for("its end is written down", lambda: n.events(job).count("crashed") == i + 1)
     state, = n.wait_states("failed")
     check("3 attempts" in state["reason"] and "signal 9" in state["reason"], state["reason"])
     check("job-failed" in n.log_text() and n.echo(), "no alarm, or the node suffered")
-    quick_again(n)
+    n.make_quick()
     pacs.start()
     n.command("retry", str(job))
     n.wait_states("delivered")
 
 
 def test_a_receiver_that_dies(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.start()
     manager, receiver = n.manager_and_receiver()
     os.kill(receiver, signal.SIGKILL)
@@ -650,7 +579,7 @@ def test_a_receiver_that_dies(folder, things):
 
 def test_a_journal_that_cannot_be_opened_again(folder, things):
     """It is closed around the fork of a receiver. The node goes on without it, says so once, and does what is due when it is back."""
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     pacs.start()
     n.start()
     manager, receiver = n.manager_and_receiver()
@@ -692,18 +621,17 @@ def test_nothing_outlives_the_manager(folder, things):
 
 
 def test_does_not_fit(folder, things):
-    n, pacs = both(folder, things)
-    n.protocol["memory_limit"] = '"1 MB"'
+    n, pacs = h.node_and_pacs(folder, things)
+    n.protocol["memory_limit"] = 100000
     n.write_conf()
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("failed")
-    check("protocol '" in job["reason"] and "the limit is 1.0 MB (memory_limit)" in job["reason"], f"no numbers: {job['reason']}")
+    check("protocol '" in job["reason"] and "the limit is 0.1 MB (memory_limit)" in job["reason"], f"no numbers: {job['reason']}")
 
 
 def test_retention_removes_what_is_delivered(folder, things):
-    import sqlite3
-    n, pacs = both(folder, things, retention_days=1)
+    n, pacs = h.node_and_pacs(folder, things, retention_days=1)
     files = exam(os.path.join(folder, "exam"))
     other = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
     pacs.start()
@@ -728,10 +656,10 @@ def test_retention_removes_what_is_delivered(folder, things):
 
 def test_retention_by_space(folder, things):
     """More than the spool may hold: the exam that was delivered first goes, the one that is not delivered stays."""
-    n, pacs = both(folder, things)
-    first = exam(os.path.join(folder, "exam"))
-    second = exam(os.path.join(folder, "second"), "--seed", "3")
-    held = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")[1:]
+    n, pacs = h.node_and_pacs(folder, things)
+    first = exam(os.path.join(folder, "exam"), *h.LARGE)
+    second = exam(os.path.join(folder, "second"), "--seed", "3", *h.LARGE)
+    held = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2", *h.LARGE)[1:]
     pacs.start()
     n.start()
     h.send(n.port, first)

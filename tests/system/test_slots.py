@@ -8,30 +8,9 @@ import time
 import pydicom
 
 from tools import node_harness as h
-from tools.contract_tools import events_of
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
-
-
-def both(folder, things, **node):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
-    things += [n, pacs]
-    return n, pacs
-
-
-def make_long(n):
-    n.protocol.update(algorithm='"osem"', iterations=1000, slice_spacing=1.0)
-    n.write_conf()
-
-
-def make_quick(n):
-    n.protocol.update(algorithm='"osem"', iterations=1, slice_spacing=5.0)
-    n.write_conf()
-    before = n.log_text().count("config-reloaded")
-    n.process.send_signal(signal.SIGHUP)
-    wait_for("the configuration is read", lambda: n.log_text().count("config-reloaded") > before)
 
 
 def exam(folder, side, seed):
@@ -44,10 +23,6 @@ def workers(n, count):
 
 def ready(n, count):
     wait_for(f"{count} devices are ready", lambda: n.log_text().count(" device-ready ") >= count)
-
-
-def events(n, job):
-    return [e["event"] for e in n.show(job)["events"]]
 
 
 def start_of(pid):
@@ -68,8 +43,8 @@ def resident(pid):
 
 
 def test_two_cases_side_by_side(folder, things):
-    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
-    make_long(n)
+    n, pacs = h.node_and_pacs(folder, things, device='"cpu:1, cpu:1"')
+    n.make_long()
     n.start()
     ready(n, 2)
     before = workers(n, 2)
@@ -87,36 +62,35 @@ def test_two_cases_side_by_side(folder, things):
     n.command("cancel", str(first["id"]))
     n.wait_states("cancelled", "running", "running")
     check(len(set(before) & set(n.processes("worker"))) == 1, "not just the one worker is a new one")
-    check(events(n, second["id"]).count("started") == 1, "the other case was disturbed")
+    check(n.events(second["id"]).count("started") == 1, "the other case was disturbed")
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     check(not n.processes(), "something is left")
 
 
 def test_cancelled_and_wanted_again(folder, things):
     """The worker that had the case is slow to go: no other one may begin with it meanwhile."""
-    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
-    make_long(n)
+    n, pacs = h.node_and_pacs(folder, things, device='"cpu:1, cpu:1"')
+    n.make_long()
     n.start()
     ready(n, 2)
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("running")
     workers(n, 2)
-    wait_for("one of them works", lambda: max(map(ticks, n.processes("worker"))) > min(map(ticks, n.processes("worker"))) + 50)
+    wait_for("one of them works", lambda: max(map(ticks, n.processes("worker"))) > min(map(ticks, n.processes("worker"))) + 20)
     busy = max(n.processes("worker"), key=ticks)
     os.kill(busy, signal.SIGSTOP)  # SIGTERM does nothing; SIGKILL follows after 5 s
     n.command("cancel", str(job["id"]))
-    check(busy in n.processes("worker"), "it has ended already")
     n.wait_states("cancelled")
     n.command("retry", str(job["id"]))
-    wait_for("it is started again", lambda: events(n, job["id"]).count("started") == 2)
+    wait_for("it is started again", lambda: n.events(job["id"]).count("started") == 2, step=0.02)
     check(busy not in n.processes("worker"), "two workers at one case")
     wait_for("the second one gets on", lambda: n.jobs()[0]["progress"] and n.jobs()[0]["progress"]["stage"] == "reconstruct")
-    found = events(n, job["id"])
+    found = n.events(job["id"])
     check(found.count("started") == 2 and "interrupted" not in found and "crashed" not in found, found)
 
 
 def test_first_come_first_served(folder, things):
-    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    n, pacs = h.node_and_pacs(folder, things, device='"cpu:1, cpu:1"')
     pacs.start()
     n.start()
     for side, seed in (("L", 1), ("R", 1), ("L", 2), ("R", 2), ("L", 3)):
@@ -128,7 +102,7 @@ def test_first_come_first_served(folder, things):
 
 
 def test_a_device_that_is_not_there(folder, things):
-    n, pacs = both(folder, things, device='"cuda:7"')
+    n, pacs = h.node_and_pacs(folder, things, device='"cuda:7"')
     pacs.start()
     n.start()
     wait_for("it is said", lambda: "device-disabled" in n.log_text())
@@ -142,13 +116,13 @@ def test_a_device_that_is_not_there(folder, things):
     check("job-started" in n.log_text() and re.search(r'job-started.*device="cpu', n.log_text()), "the log does not, either")
     # Asked again when the configuration is read, and by nobody before.
     check(n.log_text().count("device-disabled") == 1, "tried again at once")
-    make_quick(n)
+    n.make_quick()
     wait_for("it is tried again", lambda: n.log_text().count("device-disabled") == 2)
     h.send(n.port, exam(folder, "R", 1))
     n.wait_states("delivered", "delivered")
     # Beside a device that works, no other one is opened.
     n.node["device"] = '"cuda:7, cpu:1"'
-    make_quick(n)
+    n.make_quick()
     wait_for("it is tried again", lambda: n.log_text().count("device-disabled") == 3)
     wait_for("the CPU alone", lambda: len(n.processes("worker")) == 1)
     h.send(n.port, exam(folder, "L", 2))
@@ -157,7 +131,7 @@ def test_a_device_that_is_not_there(folder, things):
 
 
 def test_chosen_by_itself(folder, things):
-    n, pacs = both(folder, things, device='"auto"')
+    n, pacs = h.node_and_pacs(folder, things, device='"auto"')
     pacs.start()
     n.start()
     h.send(n.port, exam(folder, "L", 1))
@@ -167,17 +141,22 @@ def test_chosen_by_itself(folder, things):
 
 
 def test_a_worker_that_hangs(folder, things):
-    limit = 3 * h.PATIENCE
-    n, pacs = both(folder, things, worker_timeout=limit, attempts=2)
-    make_long(n)
+    limit = 5 * h.PATIENCE
+    n, pacs = h.node_and_pacs(folder, things, worker_timeout=limit, attempts=2)
+    n.make_long()
     n.start()
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("running")
-    time.sleep(1.25 * limit)
-    check(n.states() == ["running"] and events(n, job["id"]).count("started") == 1, "killed although it made progress")
     pid, = n.processes("worker")
-    os.kill(pid, signal.SIGSTOP)
-    wait_for("it is written down", lambda: "crashed" in events(n, job["id"]))
+    began = time.monotonic()
+    while time.monotonic() < began + 1.25 * limit:  # it works a little at a time, for longer than the limit
+        before = n.jobs()[0]["progress"]
+        os.kill(pid, signal.SIGCONT)
+        wait_for("progress", lambda b=before: n.jobs()[0]["progress"] not in (None, b))
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(limit / 4)
+    check(n.states() == ["running"] and n.events(job["id"]).count("started") == 1, "killed although it made progress")
+    wait_for("it is written down", lambda: "crashed" in n.events(job["id"]))
     job, = n.jobs()
     check(f"no progress for {limit} s" in job["reason"] or job["state"] == "running", job)
     check("worker-hung" in n.log_text() and pid not in n.processes("worker"), "it was not ended")
@@ -186,14 +165,14 @@ def test_a_worker_that_hangs(folder, things):
     os.kill(pid, signal.SIGSTOP)
     job, = n.wait_states("failed")
     check("2 attempts" in job["reason"] and "no progress" in job["reason"], job["reason"])
-    make_quick(n)
+    n.make_quick()
     pacs.start()
     n.command("retry", str(job["id"]))
     n.wait_states("delivered")
 
 
 def test_an_idle_worker_that_dies(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     pacs.start()
     n.start()
     ready(n, 1)
@@ -207,7 +186,7 @@ def test_an_idle_worker_that_dies(folder, things):
 
 
 def test_reloaded_after_its_case(folder, things):
-    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    n, pacs = h.node_and_pacs(folder, things, device='"cpu:1, cpu:1"')
     pacs.start()
     n.start()
     ready(n, 2)
@@ -216,17 +195,17 @@ def test_reloaded_after_its_case(folder, things):
     os.kill(first, signal.SIGSTOP)
     h.send(n.port, exam(folder, "L", 1))
     n.wait_states("running")
-    make_quick(n)
+    n.make_quick()
     wait_for("the idle one is a new one", lambda: first in n.processes("worker") and not (set(before) - {first}) & set(n.processes("worker"))
              and len(n.processes("worker")) == 2)
     check(n.states() == ["running"], "the case was disturbed")
     os.kill(first, signal.SIGCONT)
     job, = n.wait_states("delivered")
-    check(events(n, job["id"]).count("started") == 1, events(n, job["id"]))
+    check(n.events(job["id"]).count("started") == 1, n.events(job["id"]))
     wait_for("the other one, too", lambda: len(n.processes("worker")) == 2 and not set(before) & set(n.processes("worker")))
     # Back to one slot: the other one leaves.
     n.node["device"] = '"cpu:1"'
-    make_quick(n)
+    n.make_quick()
     wait_for("one worker", lambda: len(n.processes("worker")) == 1)
     h.send(n.port, exam(folder, "R", 1))
     n.wait_states("delivered", "delivered")
@@ -234,7 +213,7 @@ def test_reloaded_after_its_case(folder, things):
 
 def test_many_cases_in_one_worker(folder, things):
     """The result is taken away again and again, so that it is made again: memory and open files stay as they are."""
-    n, pacs = both(folder, things, attempts=100)  # each result that is lost counts as one
+    n, pacs = h.node_and_pacs(folder, things, attempts=100)  # each result that is lost counts as one
     n.destination.update(retry_first=60.0, retry_cap=60.0)
     n.write_conf()
     n.start()
@@ -245,10 +224,10 @@ def test_many_cases_in_one_worker(folder, things):
     # Some looks come before it has given back what it had for the case, and closed the journal, or while the allocator keeps some MB: a worker
     # that has grown never comes back to what it had, however many cases follow.
     for i in range(60):
-        made = events_of(n.spool, job["id"]).count("reconstructed")
+        made = n.events(job["id"]).count("reconstructed")
         os.unlink(os.path.join(n.spool, job["result"]["file"]))
         n.command("retry", str(job["id"]), code=None)  # so that it is missed at once; 1: it was already
-        wait_for("it is made again", lambda: events_of(n.spool, job["id"]).count("reconstructed") > made, step=0.02)
+        wait_for("it is made again", lambda: n.events(job["id"]).count("reconstructed") > made, step=0.02)
         sizes.append(resident(pid))
         files.append(len(os.listdir(f"/proc/{pid}/fd")))
         if i >= 19 and min(sizes[14:]) - min(sizes[4:10]) < allowed:
@@ -260,7 +239,7 @@ def test_many_cases_in_one_worker(folder, things):
 
 
 def test_nothing_stays_in_the_outbox(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     n.destination.update(retry_first=60.0, retry_cap=60.0)
     n.write_conf()
     n.start()
@@ -273,8 +252,8 @@ def test_nothing_stays_in_the_outbox(folder, things):
     n.command("retry", str(job["id"]))
     n.wait_states("reconstructed")
     # A case that is refused leaves nothing either.
-    n.protocol["memory_limit"] = '"1 MB"'
-    make_quick(n)
+    n.protocol["memory_limit"] = 100000
+    n.make_quick()
     h.send(n.port, exam(folder, "R", 1))
     n.wait_states("reconstructed", "failed")
     wait_for("it leaves nothing", lambda: os.listdir(outbox) == [str(job["id"])])

@@ -7,16 +7,15 @@ import os
 import re
 import shutil
 import socket
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tools import node_harness as h  # noqa: E402
-from tools.node_harness import check, wait_for  # noqa: E402
-from tools.pilot_tools import Pilot, cluster_node, exam, hello, long_case, made_by, quick_case, running  # noqa: E402
-
-
 import pydicom
+import pytest
+
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+from tools.pilot_tools import Pilot, cluster_node, exam, hello, made_by, running
+
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 LIAR = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_false")
 
@@ -37,6 +36,7 @@ def objects(pacs):
     return sorted(hashlib.sha256(without_times(path)).hexdigest() for path in pacs.files())
 
 
+@pytest.mark.parametrize("shared", [False, True])
 def test_same_bytes_as_local(folder, things, shared):
     pet = os.path.join(folder, "pet")
     h.run(h.TOMONODE, "simulate", "pet", "-o", pet, "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "20000")
@@ -62,10 +62,6 @@ def test_same_bytes_as_local(folder, things, shared):
     check(len(found[0]) > 3 and found[0] == found[1], f"other objects: {found}")
 
 
-def test_same_bytes_from_a_shared_spool(folder, things):
-    test_same_bytes_as_local(folder, things, shared=True)
-
-
 def test_a_large_exam(folder, things):
     """Files above the limit of what waits to be sent follow as soon as it was sent: not after a sign of life, here after 300 s."""
     n, _ = cluster_node(folder, things, lease=3600.0)
@@ -81,14 +77,14 @@ def test_a_large_exam(folder, things):
 
 def test_cancelled(folder, things):
     n, _ = cluster_node(folder, things)
-    long_case(n)
+    n.make_long()
     n.start()
     pilot = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, pilot)
     n.command("cancel", str(job))
     wait_for("the pilot stops", lambda: "case-cancelled" in pilot.log_text() and not pilot.files())
-    quick_case(n)
+    n.make_quick()
     n.command("retry", str(job))
     n.wait_states("delivered")
     check(pilot.process.poll() is None, "the pilot ended")
@@ -175,6 +171,7 @@ def lie(n, ident, detail, results, things):
     return h.run(LIAR, f"127.0.0.1:{n.cluster_port}", ident, secret, said, results, *spool, code=None).stdout
 
 
+@pytest.mark.parametrize("shared", [False, True])
 def test_false_results(folder, things, shared):
     """Objects of another patient or study, too many bytes, one name twice: refused before any is delivered; another pilot gets the case."""
     h.need(LIAR)
@@ -230,7 +227,3 @@ def test_false_results(folder, things, shared):
     check("pilot d1" in made_by(n, job)[-1] and len(made_by(n, job)) == len(lies) + 2, f"{made_by(n, job)}")
     why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
     check(len(why) == len(lies) + 1 and "is rejected: the object" in why[0], f"{why}")
-
-
-def test_false_results_in_a_shared_spool(folder, things):
-    test_false_results(folder, things, shared=True)

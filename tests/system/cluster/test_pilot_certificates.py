@@ -3,14 +3,12 @@
 import os
 import socket
 import ssl
-import sys
 import threading
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tools import node_harness as h  # noqa: E402
-from tools.node_harness import check, wait_for  # noqa: E402
-from tools.pilot_tools import Pilot, cluster_node, exam, write_conf  # noqa: E402
-from tools.tls_tools import Pki  # noqa: E402
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+from tools.pilot_tools import Pilot, cluster_node, exam, write_conf
+from tools.tls_tools import Pki
 
 h.need(h.TOMONODE, "openssl", "storescu", "storescp", "echoscu")
 CODE_CONFIG, CODE_PEER = 3, 7

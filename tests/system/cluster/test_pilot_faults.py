@@ -5,27 +5,28 @@ import os
 import signal
 import socket
 import struct
-import sys
 import threading
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tools import node_harness as h  # noqa: E402
-from tools.contract_tools import events_of, fill, small_disk  # noqa: E402
-from tools.node_harness import check, wait_for  # noqa: E402
-from tools.pilot_tools import Pilot, cluster_node, exam, halted, long_case, made_by, quick_case, running, worker_of  # noqa: E402
+import pytest
+
+from tools import node_harness as h
+from tools.contract_tools import events_of, fill, small_disk
+from tools.node_harness import check, wait_for
+from tools.pilot_tools import Pilot, cluster_node, exam, halted, made_by, running, worker_of
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
+@pytest.mark.parametrize("shared", [False, True])
 def test_a_killed_pilot(folder, things, shared):
     """Its case goes to another one."""
     n, pacs = cluster_node(folder, things, lease=2.0, shared=shared)
-    long_case(n)
+    n.make_long()
     n.start()
     first = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, first)
-    quick_case(n)
+    n.make_quick()
     first.kill()
     Pilot(n, things, "d2").connected()
     n.wait_states("delivered")
@@ -38,12 +39,12 @@ def test_a_killed_pilot(folder, things, shared):
 def goes_to_another(folder, things, end, reason):
     """After end(node, pilot) another pilot gets the case at once, long before the lease is over, and no failure is counted."""
     n, _ = cluster_node(folder, things, lease=600.0, attempts=1)
-    long_case(n)
+    n.make_long()
     n.start()
     first = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, first)
-    quick_case(n)
+    n.make_quick()
     other = Pilot(n, things, "d2").connected()
     end(n, first)
     wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text(), 20)
@@ -77,19 +78,15 @@ def test_a_removed_secret(folder, things):
     check("pilot-refused" in first.log_text() and "was removed" in first.log_text(), first.log_text())
 
 
-def test_a_killed_pilot_in_a_shared_spool(folder, things):
-    test_a_killed_pilot(folder, things, True)
-
-
 def test_a_silent_pilot(folder, things):
     """Its case goes to another one; what it brings later is dropped."""
     n, pacs = cluster_node(folder, things, lease=2.0)
-    long_case(n)
+    n.make_long()
     n.start()
     first = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, first)
-    quick_case(n)
+    n.make_quick()
     first.kill(signal.SIGSTOP)
     Pilot(n, things, "d2").connected()
     n.wait_states("delivered")
@@ -99,6 +96,7 @@ def test_a_silent_pilot(folder, things):
     check(events_of(n.spool, job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
 
 
+@pytest.mark.parametrize("how, shared", [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False)])
 def test_a_restarted_node(folder, things, how, shared):
     """The pilot continues its case and brings the result to the new one."""
     n, _ = cluster_node(folder, things, shared=shared)
@@ -129,14 +127,6 @@ def test_a_restarted_node(folder, things, how, shared):
     n.wait_states("delivered", seconds=120)
     check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
     wait_for("work/ is empty", lambda: not os.listdir(work))
-
-
-def test_a_restarted_node_with_a_shared_spool(folder, things):
-    test_a_restarted_node(folder, things, shared=True)
-
-
-def test_a_stopped_node(folder, things):
-    test_a_restarted_node(folder, things, signal.SIGTERM)
 
 
 def test_a_killed_seat(folder, things):
@@ -234,19 +224,20 @@ def test_a_wrong_address(folder, things):
 def test_a_crashed_worker(folder, things):
     """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
     n, _ = cluster_node(folder, things)
-    long_case(n)
+    n.make_long()
     n.start()
     pilot = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, pilot)
     wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")  # a worker that dies before it has the case does not count
-    quick_case(n)
+    n.make_quick()
     os.kill(worker_of(pilot), signal.SIGABRT)  # no sanitizer catches it
     n.wait_states("delivered")
     crashed = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "crashed"]
     check(len(crashed) == 1 and "the worker of pilot d1 died with signal 6" in crashed[0], f"{crashed}")
 
 
+@pytest.mark.parametrize("computes", [False, True])
 def test_a_full_disk_of_a_pilot(folder, things, computes):
     """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full
     before the worker begins or, with `computes`, before it writes the result."""
@@ -275,10 +266,6 @@ def test_a_full_disk_of_a_pilot(folder, things, computes):
         n.wait_states("delivered")
         check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
         pilot.stop()
-
-
-def test_a_full_disk_of_a_pilot_that_computes(folder, things):
-    test_a_full_disk_of_a_pilot(folder, things, True)
 
 
 def test_a_full_disk_of_the_node(folder, things):

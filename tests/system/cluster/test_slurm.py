@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Slurm's commands and its states as a node sees them, with a real Slurm on this machine and a program in the place of the pilot."""
 import contextlib
@@ -7,16 +6,16 @@ import pwd
 import shutil
 import socket
 import subprocess
-import sys
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-# pylint: disable=wrong-import-position
+import pytest
+
 from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm, write
-from tools.node_harness import Skipped, TOMONODE, check, main, wait_for
+from tools.node_harness import TOMONODE, check, skip, wait_for
 from tools.slurm_tools import need_slurm
 
 need_slurm()
+pytestmark = pytest.mark.tier2("Slurm")
 
 
 def wait_state(node, state, sentence):
@@ -199,7 +198,7 @@ def test_check(folder, things):
 def test_user_without_rights(folder, things):
     """Root checks as the user that the node runs as, whom munge or the spool may refuse what it allows root."""
     if os.geteuid() != 0:
-        raise Skipped("needs root")
+        skip("needs root")
     slurm = start_slurm(folder, things)
     os.chmod(folder, 0o755)
     program = os.path.join(folder, "tomonode")
@@ -216,7 +215,3 @@ def test_user_without_rights(folder, things):
     write(node)
     p = check_with(node)
     check("tested as user nobody" in p.stderr and p.returncode == 3, p.stderr)
-
-
-if __name__ == "__main__":
-    main([test_jobs_of_pilots, test_states_of_slurm, test_pilots_that_do_not_start, test_without_slurm, test_check, test_user_without_rights], beside=4)

@@ -3,19 +3,16 @@
 In the end every acknowledged image is stored, every exam has exactly one result in the archive, no job and no secret is left, nobody had to act,
 and all the time the status page explained what it showed.
 
-    test_slurm_faults.py [--faults N] [--seed S] [--shared 1] [--only FAULT]
-
-One or two exams for each fault, N faults (5); each kind of fault once before any of them comes twice. --shared 1: pilots read and write the spool.
-"""
+One or two exams for each of TOMONODE_FAULTS faults; each kind of fault once before any of them comes twice, or only
+TOMONODE_ONLY. TOMONODE_SHARED=1: pilots read and write the spool."""
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-# pylint: disable=wrong-import-position
+import pytest
+
 from tools import cluster_tools as c
 from tools import contract_tools as contract
 from tools import kill_tools
@@ -27,6 +24,7 @@ from tools.slurm_tools import need_slurm
 need_slurm()
 HELLO = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_hello")
 h.need("Orthanc", HELLO)
+pytestmark = pytest.mark.tier2("Slurm")
 OPTIONS, RNG = contract.arguments(faults=5, shared=0, only="")
 LEASE = 3
 PROGRAM = """#!/bin/sh

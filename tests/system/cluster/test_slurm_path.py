@@ -1,20 +1,19 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The whole path with pilots as Slurm jobs: storescu, node, pilots on three machines (of one), Orthanc. The images are those of a node that
 reconstructs by itself."""
 import io
 import os
 import signal
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-# pylint: disable=wrong-import-position
+import pytest
+
 from tools import cluster_tools as c
-from tools.node_harness import Node, Orthanc, TOMONODE, check, main, need, send, simulate, wait_for
+from tools.node_harness import Node, Orthanc, TOMONODE, check, need, send, simulate, wait_for
 from tools.slurm_tools import need_slurm
 
 need_slurm()
 need("storescu", "Orthanc")
+pytestmark = pytest.mark.tier2("Slurm")
 EXAMS = 4
 
 
@@ -45,7 +44,8 @@ def without_run(image):
     return data.getvalue()
 
 
-def with_pilots(folder, things, shared):
+@pytest.mark.parametrize("shared", [False, True])
+def test_pilots_make_the_same_objects(folder, things, shared):
     files = exams(folder)
     archives = []
     for name in ("local", "slurm"):
@@ -76,14 +76,6 @@ def with_pilots(folder, things, shared):
     wait_for("their secrets are removed", lambda: not os.listdir(os.path.join(node.spool, "pilots")))
 
 
-def test_streamed(folder, things):
-    with_pilots(folder, things, False)
-
-
-def test_shared_spool(folder, things):
-    with_pilots(folder, things, True)
-
-
 def test_cancelled_case_of_a_stopped_pilot(folder, things):
     """It does not answer: its job alone is cancelled, and another pilot comes for the next exam, although there may be only one."""
     orthanc, slurm = Orthanc(os.path.join(folder, "pacs")), c.start_slurm(folder, things)
@@ -111,7 +103,3 @@ def test_cancelled_case_of_a_stopped_pilot(folder, things):
           f"not cancelled: {ends[-2000:]}")
     left = [number for number, in slurm.jobs("%i")]
     check(other in left and pilot not in left and len(left) == 2, f"jobs are {left}")
-
-
-if __name__ == "__main__":
-    main([test_streamed, test_shared_spool, test_cancelled_case_of_a_stopped_pilot])

@@ -11,13 +11,6 @@ from tools.node_harness import check
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
-def both(folder, things, **node):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
-    things += [n, pacs]
-    return n, pacs
-
-
 def exam(folder, *options):
     return h.simulate(folder, "--views", 9, *options)
 
@@ -34,7 +27,7 @@ def redo(n, job, *options, code=0):
 
 
 def test_delivered_again_with_another_protocol(folder, things):
-    n, pacs = both(folder, things, audit='"file"', audit_file=f'"{folder}/audit.xml"')
+    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit.xml"')
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
@@ -89,8 +82,8 @@ def test_delivered_again_with_another_protocol(folder, things):
 
 def test_failed_again(folder, things):
     """A case that needs more memory than its protocol allows has failed; a redo with larger voxels does not."""
-    n, pacs = both(folder, things)
-    n.protocol["memory_limit"] = '"1 MB"'
+    n, pacs = h.node_and_pacs(folder, things)
+    n.protocol["memory_limit"] = 100000
     n.write_conf()
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
@@ -104,7 +97,7 @@ def test_failed_again(folder, things):
 
 
 def test_what_is_refused(folder, things):
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
@@ -138,7 +131,7 @@ def test_what_is_refused(folder, things):
 
 def test_a_late_image_after_a_redo(folder, things):
     """A late image makes a revision of the case, not of the redo; the images are removed only when all results are done."""
-    n, pacs = both(folder, things)
+    n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()

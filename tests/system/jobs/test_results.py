@@ -61,7 +61,7 @@ def test_one_that_fails_stops_no_other(folder, things):
     pacs, other = h.Pacs(os.path.join(folder, "pacs")), h.Pacs(os.path.join(folder, "other"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     things += [n, pacs, other]
-    n.protocol["memory_limit"] = '"1 MB"'
+    n.protocol["memory_limit"] = 100000
     n.more_protocols = SECOND + THIRD
     n.write_conf()
     with open(n.conf, encoding="ascii") as f:
@@ -85,15 +85,13 @@ def test_one_that_fails_stops_no_other(folder, things):
     check(len(other.objects()) == 1, "a cancelled result was sent")
 
 
-def two_results(folder, things):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port)
-    things += [n, pacs]
+def two_results(folder, things, *options):
+    n, pacs = h.node_and_pacs(folder, things)
     n.more_protocols, n.protocols = SECOND, ["quick", "second"]
     n.write_conf()
     pacs.start()
     n.start()
-    return n, pacs, h.simulate(os.path.join(folder, "exam"), "--views", 9)
+    return n, pacs, h.simulate(os.path.join(folder, "exam"), "--views", 9, *options)
 
 
 def test_restarts_after_a_late_image(folder, things):
@@ -116,7 +114,7 @@ def test_restarts_after_a_late_image(folder, things):
 
 def test_removed_together(folder, things):
     """Retention by space removes all results of an exam, because they share its images; a redo is then refused."""
-    n, _, files = two_results(folder, things)
+    n, _, files = two_results(folder, things, *h.LARGE)
     h.send(n.port, files)
     jobs = n.wait_states("delivered", "delivered")
     check(n.stop() == 0, "SIGTERM")

@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -249,6 +250,25 @@ def slurm():
     return cluster
 
 
+def node_and_pacs(folder, things, **node):
+    """Neither is started."""
+    pacs = Pacs(os.path.join(folder, "pacs"))
+    n = Node(os.path.join(folder, "node"), pacs.port, **node)
+    things += [n, pacs]
+    return n, pacs
+
+
+def changed_copy(source, target, **elements):
+    """A copy of a DICOM file with other values."""
+    import pydicom
+    d = pydicom.dcmread(source)
+    for name, value in elements.items():
+        setattr(d, name, value)
+    d.file_meta.MediaStorageSOPClassUID, d.file_meta.MediaStorageSOPInstanceUID = d.SOPClassUID, d.SOPInstanceUID
+    d.save_as(target)
+    return target
+
+
 class Node:
     """`tomonode serve` in a session of its own, so that all of it can be killed at once."""
 
@@ -261,7 +281,7 @@ class Node:
         self.pacs_port = pacs_port
         self.node = {**({"user": '"root"'} if os.geteuid() == 0 else {}), "quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
-        self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
+        self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 30, "acse_timeout": 30, "dimse_timeout": 60}
         self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.protocols = ["quick"]  # of the route
@@ -417,6 +437,19 @@ class Node:
                 found.append((s.st_ino, s.st_size, s.st_mtime_ns))
         return found
 
+    def events(self, job, name=""):
+        """Names of the events of a job, as the journal has them; with a name: the details of those of this name."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.spool}/journal.db?mode=ro", uri=True, timeout=60)) as db:
+            rows = db.execute("SELECT name, detail FROM event WHERE job=? ORDER BY seq", (job,)).fetchall()
+        return [json.loads(detail) for is_, detail in rows if is_ == name] if name else [is_ for is_, _ in rows]
+
+    def wait_held(self, *texts, at=0):
+        """The job at this place of the list, when it is held with these texts in its reason: more images may come after a first reason."""
+        def held():
+            jobs = self.jobs()
+            return len(jobs) > at and jobs[at]["state"] == "held" and all(t in jobs[at]["reason"] for t in texts) and jobs[at]
+        return wait_for(f"job {at} of {self.jobs()} is held: {texts}", held)
+
     def wait_states(self, *states, seconds=60):
         """Until the jobs have these states, all of which follow from the journal: `list` is asked again when that was written to."""
         seen = [None, []]
@@ -465,6 +498,9 @@ def simulated_once(options):
     """The folder with the exam of these options. The same options give the same bytes, so each exam is simulated once in a run."""
     return kept(hashlib.sha256("\0".join(options).encode()).hexdigest()[:20], lambda folder: run(
         TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", folder))
+
+
+LARGE = ("--detector", "2816x3584")  # of the system, for tests of memory and disks
 
 
 def simulate(folder, *options, binning=8):

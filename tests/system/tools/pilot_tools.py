@@ -80,19 +80,6 @@ def exam(folder, side="L", seed=1):
     return h.simulate(os.path.join(folder, f"{side}{seed}"), "--side", side, "--seed", seed, "--views", 9)
 
 
-def long_case(n):
-    n.protocol.update(iterations=1000, slice_spacing=1.0)
-    n.write_conf()
-
-
-def quick_case(n):
-    n.protocol.update(iterations=1, slice_spacing=5.0)
-    n.write_conf()
-    before = n.log_text().count("config-reloaded")
-    n.process.send_signal(signal.SIGHUP)
-    wait_for("the configuration is read", lambda: n.log_text().count("config-reloaded") > before)
-
-
 def running(n, who):
     job = n.wait_states("running")[0]["id"]
     wait_for("the case is received", lambda: "case-received" in who.log_text())
