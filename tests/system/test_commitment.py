@@ -4,6 +4,8 @@ node killed in between; with an archive of our own that does what the test says,
 import os
 import sqlite3
 
+import pytest
+
 from tools import node_harness as h
 from tools.commit_peer import ACTION_RQ, Partner, report
 from tools.dicom_peer import Gone
@@ -15,7 +17,7 @@ def node_with(folder, things, partner, start=True, **destination):
     node = h.Node(folder, partner.port)
     things += [node, partner]
     partner.node_port = node.port
-    node.destination.update({"commitment": "true", "commitment_wait": 1, "commitment_timeout": 1.5, "commitment_attempts": 2,
+    node.destination.update({"commitment": "true", "commitment_wait": 20, "commitment_timeout": 60, "commitment_attempts": 2,
                              "retry_first": 0.2, "retry_cap": 1.0, **destination})
     node.write_conf()
     if start:
@@ -29,26 +31,14 @@ def send_exam(node, folder, name):
     h.send(node.port, h.simulate(os.path.join(folder, name), "--views", 5, "--seed", seed))
 
 
-def names(node, job):
-    return [e["event"] for e in node.show(job)["events"]]
-
-
-def wait_state(node, at, state, seconds=40):
-    """Of the job at this place of the list."""
-    def there():
-        jobs = node.jobs()
-        return len(jobs) > at and jobs[at]["state"] == state and jobs[at]
-    return h.wait_for(f"job {at} is {state}, the states are {node.states()}", there, seconds)
-
-
 def test_reports(folder, things):
     """On the same association; on one of the archive's; twice; of a transaction that nobody knows; failures, then not."""
     partner = Partner()
     node = node_with(folder, things, partner)
 
     send_exam(node, folder, "same")
-    job = wait_state(node, 0, "delivered")
-    events = names(node, job["id"])
+    job = node.wait_state(0, "delivered")
+    events = node.events(job["id"])
     h.check([e for e in events if e.startswith("commit") or e in ("sent", "delivered")] in
             (["sent", "commit-requested", "commit-accepted", "committed", "delivered"],), events)
     there = job["destinations"][0]
@@ -61,15 +51,15 @@ def test_reports(folder, things):
 
     partner.how = "new"
     send_exam(node, folder, "new")
-    wait_state(node, 1, "delivered")
+    node.wait_state(1, "delivered")
     h.wait_for("the report on an association of its own is answered", lambda: len(partner.answers) == 2)
     h.check(partner.answers == [0, 0], f"{partner.answers}")
 
-    before = names(node, job["id"])
+    before = node.events(job["id"])
     transaction, verdicts = partner.requests[0][0], partner.verdicts(0)
     h.check(report(node.port, transaction, verdicts) == 0, "the same report again is a success")
     h.check(report(node.port, transaction, {uid: 0x0112}) == 0, "a failure of a transaction that is closed says nothing")
-    h.check(names(node, job["id"]) == before, "and nothing is written")
+    h.check(node.events(job["id"]) == before, "and nothing is written")
     h.check(report(node.port, "2.25.4711", verdicts) == 0x0115, "a transaction that nobody knows")
     h.check("commitment-unknown" in node.log_text(), "it is logged")
     h.check(report(node.port, transaction, verdicts, event=9) == 0x0113, "no such event type")
@@ -81,8 +71,8 @@ def test_reports(folder, things):
     partner.verdict = lambda u: failures.pop() if failures else 0
     partner.how = "same"
     send_exam(node, folder, "fails")
-    job = wait_state(node, 2, "delivered")
-    events = [e for e in names(node, job["id"]) if e.startswith("commit") or e == "sent"]
+    job = node.wait_state(2, "delivered")
+    events = [e for e in node.events(job["id"]) if e.startswith("commit") or e == "sent"]
     h.check(events == ["sent", "commit-requested", "commit-accepted", "commit-failed", "sent", "commit-requested", "commit-accepted", "committed"], events)
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 2, "the object was sent twice")
     failed = next(e for e in node.show(job["id"])["events"] if e["event"] == "commit-failed")
@@ -95,11 +85,11 @@ def test_never_and_late(folder, things):
     partner = Partner()
     partner.how = None
     quiet = 3.0 * h.PATIENCE
-    node = node_with(folder, things, partner, commitment_timeout=quiet)
+    node = node_with(folder, things, partner, commitment_wait=1, commitment_timeout=quiet)
     send_exam(node, folder, "exam")
-    job = wait_state(node, 0, "stored")
+    job = node.wait_state(0, "stored")
     h.check("storage commitment pending" in node.command("list").stdout, "list says what is awaited")
-    job = wait_state(node, 0, "dead-letter")
+    job = node.wait_state(0, "dead-letter")
     h.check("not committed after 2 requests" in job["reason"] and f"no report within {quiet:g} s" in job["reason"], job["reason"])
     h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2, "sent and asked for again")
     h.wait_for("the alarm is in the log", lambda: all(what in node.log_text() for what in (" alert ", "job-dead-letter", "job-commit-refused")))
@@ -111,7 +101,7 @@ def test_never_and_late(folder, things):
     h.check(stranger == 0x0110 and "commitment-wrong-peer" in node.log_text(), "another AE title cannot commit for the archive")
     h.check(node.states() == ["dead-letter"], "and changes nothing")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a late report, of the first request, after a restart")
-    wait_state(node, 0, "delivered")
+    node.wait_state(0, "delivered")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "and once more")
     h.check(node.states() == ["delivered"], "nothing changes")
 
@@ -122,12 +112,12 @@ def test_chatter(folder, things):
     partner.how = "chatter"
     node = node_with(folder, things, partner, dimse_timeout=2 * h.PATIENCE)
     send_exam(node, folder, "exam")
-    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in names(node, node.jobs()[0]["id"]))
+    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in node.events(node.jobs()[0]["id"]))
     lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-request-failed")
     h.check("no response to the request" in lost["detail"]["reason"], lost)
     h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
     partner.how = "same"
-    wait_state(node, 0, "delivered")
+    node.wait_state(0, "delivered")
 
 
 def test_answer_to_another_request(folder, things):
@@ -136,7 +126,7 @@ def test_answer_to_another_request(folder, things):
     partner.more = lambda command: {0x0120: 7777} if command[0x0100] == ACTION_RQ and len(partner.requests) == 1 else {}
     node = node_with(folder, things, partner)
     send_exam(node, folder, "exam")
-    job = wait_state(node, 0, "delivered")
+    job = node.wait_state(0, "delivered")
     events = [e for e in node.show(job["id"])["events"] if e["event"].startswith("commit")]
     h.check([e["event"] for e in events] == ["commit-requested", "commit-request-failed", "commit-requested", "commit-accepted", "committed"], events)
     h.check("of N-ACTION with Message ID 7777" in events[1]["detail"]["reason"], events[1])
@@ -146,17 +136,17 @@ def test_killed_between(folder, things):
     """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
     partner = Partner()
     partner.how = None
-    node = node_with(folder, things, partner, commitment_timeout=60, commitment_attempts=3)
+    node = node_with(folder, things, partner, commitment_wait=1, commitment_attempts=3)
     partner.gate.clear()
     send_exam(node, folder, "asked")
     h.wait_for("the request is out", lambda: len(partner.requests) == 1)
-    h.check("commit-requested" in names(node, node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
+    h.check("commit-requested" in node.events(node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
     node.kill()
     partner.gate.set()
     node.start()
-    h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2, 30)
+    h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2)
     h.check(partner.requests[0][0] != partner.requests[1][0], "under another transaction")
-    h.wait_for("it is taken", lambda: "commit-accepted" in names(node, node.jobs()[0]["id"]))
+    h.wait_for("it is taken", lambda: "commit-accepted" in node.events(node.jobs()[0]["id"]))
     node.kill()
     ready = node.log_text().count(" device-ready ")
     node.start()
@@ -164,7 +154,7 @@ def test_killed_between(folder, things):
     h.check(len(partner.requests) == 2, "what was taken is not asked for again")
     h.check(node.states() == ["stored"], f"{node.states()}")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a report on the first transaction is believed")
-    job = wait_state(node, 0, "delivered")
+    job = node.wait_state(0, "delivered")
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 1, "nothing was sent twice")
 
 
@@ -172,13 +162,13 @@ def test_partners(folder, things):
     """One that does no commitment; one that is down; a peer that is not admitted; `commitment` switched off."""
     partner = Partner()
     partner.how, partner.status = None, 0x0211
-    node = node_with(folder, things, partner, start=False, commitment_timeout=60, alarm_after=1)
+    node = node_with(folder, things, partner, start=False, commitment_wait=1, alarm_after=1)
     node.node["require_known_peer"] = "true"
     node.write_conf('peers = ( { name = "mod"; aet = "MODALITY"; }, { name = "echo"; aet = "ECHOSCU"; } );\n')
     h.check("will be rejected" in h.run(h.TOMONODE, "check", "-c", node.conf).stderr, "check warns of a partner that is not among the peers")
     node.start()
     send_exam(node, folder, "unknown")
-    job = wait_state(node, 0, "dead-letter")
+    job = node.wait_state(0, "dead-letter")
     h.check("does not know N-ACTION" in job["reason"], job["reason"])
     try:
         h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) is None, "the report of a stranger was taken")
@@ -192,14 +182,15 @@ def test_partners(folder, things):
     h.wait_for("the configuration is read", lambda: "config-reloaded" in node.log_text())
     node.command("retry", job["id"])
     job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]))
-    h.check("commit-request-failed" in names(node, job["id"]) and job["state"] == "stored", job["state"])
+    h.check("commit-request-failed" in node.events(job["id"]) and job["state"] == "stored", job["state"])
     h.check("delivery-alarm" in node.log_text() and "ALARM" in node.command("list").stdout, "log and list show it")
     node.destination["commitment"] = "false"
     node.write_conf()
     os.kill(node.process.pid, 1)
-    wait_state(node, 0, "delivered")
+    node.wait_state(0, "delivered")
 
 
+@pytest.mark.tier2("a second archive beside our own")
 def test_orthanc(folder, things):
     """A real archive as the partner."""
     h.need("Orthanc")
@@ -212,8 +203,8 @@ def test_orthanc(folder, things):
     node.write_conf()
     node.start()
     send_exam(node, folder, "exam")
-    job = wait_state(node, 0, "delivered", 60)
-    events = names(node, job["id"])
+    job = node.wait_state(0, "delivered")
+    events = node.events(job["id"])
     h.check("commit-requested" in events and "committed" in events, events)
     committed = next(e for e in node.show(job["id"])["events"] if e["event"] == "committed")
     h.check(committed["detail"]["calling"] == "PACS", committed)

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-import time
 
 from tools import node_harness as h
 from tools.dicom_peer import SUCCESS, Archive, Gone, Object, Wire, pdu, store_all
@@ -15,7 +14,7 @@ h.need("storescu", "echoscu")
 
 
 def destination(name, port, **more):
-    keys = {"retry_first": 0.2, "retry_cap": 1.0, "connect_timeout": 2, "acse_timeout": 3, "dimse_timeout": 3, **more}
+    keys = {"retry_first": 0.2, "retry_cap": 1.0, "connect_timeout": 30, "acse_timeout": 30, "dimse_timeout": 60, **more}
     return f'{{ name = "{name}"; aet = "{name.upper()}"; host = "127.0.0.1"; port = {port};' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
 
 
@@ -24,8 +23,9 @@ def start(folder, things, destinations, route, more=""):
     node = h.Node(folder, 1)
     things.append(node)
     names = ", ".join(f'"{n}"' for n in route)
-    with open(node.conf, "w") as f:
-        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; {more} {h.as_whom()} }};\n'
+    with open(node.conf, "w", encoding="utf-8") as f:
+        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 600.0; reserve = "1 MB"; '
+                f'device = "cpu"; {more} {h.as_whom()} }};\nstatus = {{ enabled = false; }};\n'
                 f'destinations = ( {", ".join(destinations)} );\n'
                 'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; '
                 'slab_thickness = 10.0; synthetic = true; } );\n'
@@ -47,14 +47,6 @@ def send_exam(node, folder, seed):
     store_all(node.port, [Object(f) for f in h.simulate(os.path.join(folder, f"exam{seed}"), "--views", 5, "--seed", seed)])
 
 
-def wait_state(node, at, state, seconds=40):
-    return h.wait_for(f"job {at} is {state}", lambda: (lambda j: len(j) > at and j[at]["state"] == state and j[at])(node.jobs()), seconds)
-
-
-def events(node, job, name):
-    return [e["detail"] for e in node.show(job)["events"] if e["event"] == name]
-
-
 def test_statuses(folder, things):
     """A class of statuses each time: what may pass is tried again until it does, what will not is a dead letter, warnings are stored."""
     said = []
@@ -64,14 +56,14 @@ def test_statuses(folder, things):
                                          ([0xA900, 0x0213, 0x0122, 0xC001], "dead-letter")]):
         said[:] = first
         send_exam(node, folder, at + 1)
-        job = wait_state(node, at, state)
-        count = {k: len(events(node, job["id"], k)) for k in ("sent", "send-failed", "send-refused")}
+        job = node.wait_state(at, state)
+        count = {k: len(node.events(job["id"], k)) for k in ("sent", "send-failed", "send-refused")}
         refused = [s for s in first if s >> 8 == 0xA9 or s >> 12 == 0xC or s == 0x0122]
         transient = [s for s in first if s in (0xA700, 0x0110, 0x0213, 0xFE00)]
         h.check(count == {"sent": 3 - len(refused), "send-failed": len(transient), "send-refused": len(refused)}, f"{first}: {count}")
-        h.check(all(f"{s:04X}" in [e["status"] for e in events(node, job["id"], "send-refused")] for s in refused), "the status is on record")
+        h.check(all(f"{s:04X}" in [e["status"] for e in node.events(job["id"], "send-refused")] for s in refused), "the status is on record")
     node.command("retry", job["id"])  # now it takes what it refused
-    wait_state(node, 1, "delivered")
+    node.wait_state(1, "delivered")
     h.check(all(len(a.held[o["sop_instance"]]) == 1 for o in job["result"]["objects"]), "each object is there once")
 
 
@@ -81,14 +73,14 @@ def test_sentences(folder, things):
     a.more = lambda command: {0x0902: b"volume 7 is\nfull"}
     node = start(folder, things, [destination("pacs", a.port, retry_first=0.1, retry_cap=0.3)], ["pacs"])
     send_exam(node, folder, 1)
-    job = wait_state(node, 0, "dead-letter")
+    job = node.wait_state(0, "dead-letter")
     h.check("the data set does not match its class; its comment: \"volume 7 is?full\"" in json.dumps(job).replace('\\"', '"'), job)
     a.answer = lambda uid, data: SUCCESS
     wrong = [7777]
     a.more = lambda command: {0x0120: wrong.pop()} if wrong else {}
     node.command("retry", job["id"])
-    wait_state(node, 0, "delivered")
-    reason = events(node, job["id"], "send-failed")[0]["reason"]
+    node.wait_state(0, "delivered")
+    reason = node.events(job["id"], "send-failed")[0]["reason"]
     h.check("responded to the C-STORE with Message ID 7777, but the one that was sent has Message ID" in reason, reason)
     a.more = lambda command: {0x0120: 7777}
     p = node.command("test-peer", "pacs", code=7)
@@ -98,7 +90,7 @@ def test_sentences(folder, things):
 def test_bad_lines(folder, things):
     """Closing within the second object; storing it and losing the answer; slower than the timeout: what is there is not sent again."""
     a = archive(things)
-    node = start(folder, things, [destination("pacs", a.port, dimse_timeout=4)], ["pacs"])
+    node = start(folder, things, [destination("pacs", a.port, dimse_timeout=6)], ["pacs"])
     cuts = []
 
     def cut(n):
@@ -107,8 +99,8 @@ def test_bad_lines(folder, things):
             raise Gone("cut by the test")
     a.on_data = cut
     send_exam(node, folder, 1)
-    job = wait_state(node, 0, "delivered")
-    h.check(cuts and len(events(node, job["id"], "send-failed")) == 1, "one attempt was cut")
+    job = node.wait_state(0, "delivered")
+    h.check(cuts and len(node.events(job["id"], "send-failed")) == 1, "one attempt was cut")
     h.check(len(a.order) == 3 and len(set(a.order)) == 3, f"the first object was not sent again: {a.order}")
 
     a.order.clear()
@@ -123,21 +115,24 @@ def test_bad_lines(folder, things):
         return SUCCESS
     a.say = lose
     send_exam(node, folder, 2)
-    wait_state(node, 1, "delivered")
+    node.wait_state(1, "delivered")
     h.check(a.order.count(lost[0]) == 2 and len(a.order) == 4, "the one whose answer was lost is sent again, under the same UID, and no other")
 
-    slow = []
+    slow, given_up = [], threading.Event()
 
-    def sleep_once(uid, data):
+    def answer_late(uid, data):
         if not slow:
             slow.append(uid)
-            time.sleep(6)
+            given_up.wait(100)
         return SUCCESS
     a.order.clear()
-    a.say = sleep_once
+    a.say = answer_late
     send_exam(node, folder, 3)
-    job = wait_state(node, 2, "delivered")
-    h.check(any("4 s" in e["reason"] or "in time" in e["reason"] for e in events(node, job["id"], "send-failed")), "the sentence tells of the timeout")
+    job = node.wait_state(2, "reconstructed")
+    reason = h.wait_for("the timeout", lambda: node.events(job["id"], "send-failed"))[0]["reason"]
+    h.check("6 s" in reason or "in time" in reason, reason)
+    given_up.set()
+    node.wait_state(2, "delivered")
 
 
 def test_stopped(folder, things):
@@ -152,9 +147,9 @@ def test_stopped(folder, things):
             os.kill(pids[0], signal.SIGSTOP)
     a.on_data = stop
     send_exam(node, folder, 1)
-    job = wait_state(node, 0, "delivered", 60)
+    job = node.wait_state(0, "delivered")
     h.check(pids and f"process-stuck role=deliver pid={pids[0]} job=1" in node.log_text(), "the log says it")
-    h.check("the delivery process made no progress and was killed" in [e["reason"] for e in events(node, job["id"], "send-failed")], "so does the record")
+    h.check("the delivery process made no progress and was killed" in [e["reason"] for e in node.events(job["id"], "send-failed")], "so does the record")
     h.check(len(set(a.order)) == 3, "all of it is there")
 
 
@@ -164,11 +159,11 @@ def test_fallback(folder, things):
     node = start(folder, things, [destination("refuses", a.port, fallback='"b"'), destination("down", h.free_port(), fallback='"c"', fallback_after=1),
                                   destination("b", b.port), destination("c", c.port)], ["refuses", "down"])
     send_exam(node, folder, 1)
-    job = wait_state(node, 0, "delivered")
+    job = node.wait_state(0, "delivered")
     uids = sorted(o["sop_instance"] for o in job["result"]["objects"])
     h.check(len(uids) == 3 and sorted(b.held) == uids and sorted(c.held) == uids, "both fallbacks have the whole result")
     h.check([d["state"] for d in job["destinations"]] == ["replaced", "replaced", "sent", "sent"], job["destinations"])
-    reasons = [e["reason"] for e in events(node, job["id"], "fallback")]
+    reasons = [e["reason"] for e in node.events(job["id"], "fallback")]
     h.check(any("refused" in r for r in reasons) and any("has failed for" in r for r in reasons), reasons)
 
 
@@ -190,17 +185,17 @@ def test_several(folder, things):
     a = archive(things, answer)
     node = start(folder, things, [destination("pacs", a.port, associations=3, dimse_timeout=150)], ["pacs"])
     send_exam(node, folder, 1)
-    wait_state(node, 0, "delivered")
+    node.wait_state(0, "delivered")
     h.check(most[0] == 1, "one at a time at first")
     for seed in range(2, 7):
         send_exam(node, folder, seed)
-    h.wait_for("all are delivered", lambda: node.states() == ["delivered"] * 6, 150)
+    node.wait_states(*["delivered"] * 6, seconds=150)
     h.check(most[0] == 3, f"three at a time: {most}")
     h.check(len(a.order) == 18 and len(set(a.order)) == 18, f"each object was sent once: {a.order}")
     for job in node.jobs():
         uids = [o["sop_instance"] for o in job["result"]["objects"]]
         h.check([u for u in a.order if u in uids] == uids, "in order")
-        h.check(not events(node, job["id"], "send-failed"), "without a failure")
+        h.check(not node.events(job["id"], "send-failed"), "without a failure")
 
 
 class Rejecting:
@@ -240,11 +235,11 @@ def test_alarm_and_priority(folder, things):
     node = start(folder, things, [destination("pacs", r.port, associations=3)], ["pacs"])
     for seed in (1, 2, 3):
         send_exam(node, folder, seed)
-    jobs = [wait_state(node, i, "reconstructed") for i in range(3)]
+    jobs = [node.wait_state(i, "reconstructed") for i in range(3)]
     h.wait_for("an alarm", lambda: "delivery-alarm" in node.log_text())
     h.check(node.log_text().count("delivery-alarm") == 1, "once")
     h.check("ALARM pacs" in node.command("list").stdout and "does not know our AE title" in node.command("list").stdout, "list shows it")
-    failed = [len(events(node, j["id"], "send-failed")) for j in jobs]
+    failed = [len(node.events(j["id"], "send-failed")) for j in jobs]
     h.check(failed[0] >= 3 and sum(failed[1:]) <= 2, f"the line waits behind one: {failed}")
     waiting = [d for j in node.jobs() for d in j["destinations"]]
     h.check(all("does not know our AE title" in d["reason"] + d.get("blocked_by", {}).get("reason", "") for d in waiting), f"each says why it waits: {waiting}")
@@ -253,13 +248,13 @@ def test_alarm_and_priority(folder, things):
     shown = node.command("show", jobs[2]["id"]).stdout
     h.check(failed[2] or ("not reached since" in shown and "next attempt" in shown), shown)
     node.command("priority", jobs[2]["id"], "high")
-    h.wait_for("it is the one that is tried", lambda: len(events(node, jobs[2]["id"], "send-failed")) > failed[2])
+    h.wait_for("it is the one that is tried", lambda: len(node.events(jobs[2]["id"], "send-failed")) > failed[2])
     r.stop()
     h.wait_for("whoever was trying has ended", lambda: not node.processes("deliver"))
     order = []
     a = Archive(r.port, lambda uid, data: (order.append(uid), SUCCESS)[1])
     things.append(a)
-    h.wait_for("all are delivered", lambda: node.states() == ["delivered"] * 3, 40)
+    node.wait_states(*["delivered"] * 3)
     third = {o["sop_instance"] for o in node.jobs()[2]["result"]["objects"]}
     h.check(set(order[:3]) == third, "the case of the higher priority went first")
     h.check("delivery-recovered" in node.log_text(), "the end of the alarm is told")

@@ -443,27 +443,36 @@ class Node:
             rows = db.execute("SELECT name, detail FROM event WHERE job=? ORDER BY seq", (job,)).fetchall()
         return [json.loads(detail) for is_, detail in rows if is_ == name] if name else [is_ for is_, _ in rows]
 
-    def wait_held(self, *texts, at=0):
-        """The job at this place of the list, when it is held with these texts in its reason: more images may come after a first reason."""
-        def held():
-            jobs = self.jobs()
-            return len(jobs) > at and jobs[at]["state"] == "held" and all(t in jobs[at]["reason"] for t in texts) and jobs[at]
-        return wait_for(f"job {at} of {self.jobs()} is held: {texts}", held)
+    def journal_now(self):
+        """Another value after each write to the journal."""
+        found = []
+        for name in ("journal.db", "journal.db-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                s = os.stat(os.path.join(self.spool, name))
+                found.append((s.st_ino, s.st_size, s.st_mtime_ns))
+        return found
 
-    def wait_states(self, *states, seconds=60):
-        """Until the jobs have these states, all of which follow from the journal: `list` is asked again when that was written to."""
+    def wait_jobs(self, what, condition, seconds=60):
+        """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that was written to."""
         seen = [None, []]
 
-        def same():
+        def looked():
             now = self.journal_now()
             if now != seen[0]:
                 seen[:] = now, self.jobs()
-            return [j["state"] for j in seen[1]] == list(states)
+            return condition(seen[1])
         try:
-            wait_for(f"jobs are {states}", same, seconds, 0.05)
+            return wait_for(what, looked, seconds, 0.05)
         except AssertionError as e:
-            raise AssertionError(f"{e}; they are {self.states()}") from None
-        return seen[1]
+            raise AssertionError(f"{e}; jobs are {self.jobs()}") from None
+
+    def wait_states(self, *states, seconds=60):
+        return self.wait_jobs(f"jobs are {states}", lambda jobs: [j["state"] for j in jobs] == list(states) and (jobs or True), seconds)
+
+    def wait_state(self, at, state, *texts):
+        """The job at this place of the list, when it has this state, with these texts in its reason: more images may come after a first one."""
+        return self.wait_jobs(f"job {at} is {state}: {texts}", lambda jobs: len(jobs) > at and jobs[at]["state"] == state
+                              and all(t in jobs[at]["reason"] for t in texts) and jobs[at])
 
     def stored_files(self):
         return sorted(os.listdir(os.path.join(self.spool, "instances")))
