@@ -83,7 +83,7 @@ def negated_conditions(code, begin, end, last):
 def dropped_calls(code, begin, end, last):
     name = r"(?P<call>" + WORDS + r"[A-Za-z_][\w:.\[\]]*(?:->[\w:.\[\]]+)*)"
     m = re.compile(STATEMENT + name + r"(?=\()").match(code, begin, end)
-    if m and re.search(r"[;{}):]\s*$|\belse\s*$", code[:begin]):
+    if m and code[:begin].rstrip().endswith((";", "{", "}", ")", ":", "else")):  # the beginning of a statement
         stop = closing(code, m.end()) + 1
         if code[stop : stop + 1] == ";":
             yield m.start("call"), stop - m.start("call"), ""

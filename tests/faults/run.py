@@ -112,9 +112,11 @@ class Run:
 
     def result(self, fault):
         """Try it, if its result is not known; return how it is caught."""
-        known, began = self.known.get(fault.id), time.monotonic()
+        known = self.known.get(fault.id)
         if not known or known["digest"] != digest(fault, self.args):
-            how, test, why = try_fault(self.tree("cuda" if self.args.cuda_only else "faults"), fault, self.args.units)
+            tree = self.tree("cuda" if self.args.cuda_only else "faults")
+            began = time.monotonic()
+            how, test, why = try_fault(tree, fault, self.args.units)
             if how == "not caught" and self.args.sanitize:
                 asan = try_fault(self.tree("asan"), fault, True)
                 how, test, why = ("sanitizer", *asan[1:]) if asan[0] == "unit" else (how, test, why)

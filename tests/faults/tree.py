@@ -284,6 +284,6 @@ class Tree:
 
 def reason(text, code):
     """The lines of a failed test that say why."""
-    lines = (" ".join(line.split()) for line in text.splitlines())
+    lines = (" ".join(line.split()) for line in text.splitlines() if not re.match(r"\[ +(RUN|OK) ", line))
     told = [line for line in lines if re.search(r"error|fail|assert|expected|differ|!=|SEGV|abort", line, re.I)]
     return (" | ".join(told[:3]) or f"exit code {code}")[:300]
