@@ -133,8 +133,11 @@ def test_what_is_no_list_mode_is_refused(folder, failures):
         done = tools.run("export", "-o", out, *paths, ok=(4,))
         tools.check(says in done.stderr and not os.path.exists(out), f"{says}: {done.stderr}", failures)
 
+    direct = os.path.join(folder, "direct.conf")
+    with open(direct, "w", encoding="ascii") as f:
+        f.write('scanners = ( { name = "small"; span = 1; max_difference = 0; } );\n')
     for name, options, says in (("fraction", (*SMALL, "--petsird"), "list mode can only be made of counts"),
-                                ("span", SMALL, "have several pairs of detectors"), ("arc", (), "in one segment")):
+                                ("span", SMALL, "in one segment"), ("arc", (*SMALL, "-c", direct), "48 angles with arc correction")):
         raw = os.path.join(folder, name)
         tools.run("simulate", "pet", *options, "-o", raw)
         if name == "fraction":

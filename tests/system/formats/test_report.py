@@ -183,9 +183,9 @@ def only_report(folder):
 def make(folder, kind):
     """Simulate and reconstruct with --report."""
     exam, out, reports = (os.path.join(folder, name) for name in ("exam", "objects", "reports"))
-    options = {"dbt": ("--binning", "8"), "pet": ("--scanner", "small", "--attenuation"),
-               "parallel": ("--phantom", "head", "--slices", "6")}[kind]
-    settings = {"dbt": ("voxel=0.34",), "pet": ("iterations=2", "matrix=96"), "parallel": ("mu_water=0.02",)}[kind]
+    options = {"dbt": ("--binning", "8", "--views", "9"), "pet": ("--scanner", "small", "--attenuation"),
+               "parallel": ("--phantom", "head", "--slices", "6", "--size", "128")}[kind]
+    settings = {"dbt": ("voxel=0.68", "iterations=1"), "pet": ("iterations=2", "matrix=96"), "parallel": ("mu_water=0.02",)}[kind]
     protocol = {"dbt": "dbt-osem", "pet": "pet-osem", "parallel": "parallel-fbp"}[kind]
     tomonode("simulate", kind, *options, "-o", exam)
     settings = [a for s in settings for a in ("--set", s)]
@@ -526,7 +526,7 @@ def in_browser(t, b, url, kind):
     # Without scripts every slice is shown.
     b.call("Emulation.setScriptExecutionDisabled", value=True)
     b.call("Page.reload")
-    h.wait_for("the page without scripts", lambda: b.value("document.readyState") == "complete" and not b.value("document.querySelector('input')"), 20)
+    h.wait_for("the page without scripts", lambda: b.value("document.readyState") == "complete" and not b.value("document.querySelector('input')"))
     check(len(b.value(shown)) == b.value("document.querySelectorAll('#slices figure').length"), "slices without scripts")
     t.good(b, f"{kind} without scripts")
     b.call("Emulation.setScriptExecutionDisabled", value=False)

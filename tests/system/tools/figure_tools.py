@@ -140,8 +140,9 @@ def squares_of_10_mm(volume, point, diameter, k, base):
     """(integral uniformity, coefficient of variation) of the squares inside 0.9 of the diameter in slice k."""
     middle, radius, means = volume.plane_of(point), 0.45 * diameter, []
     edges = [volume.h[a] * (np.arange(volume.values.shape[2 - a] + 1) - 0.5) - middle[a] for a in (0, 1)]
-    for j in range(-100, 100):
-        for i in range(-100, 100):
+    most = math.ceil(radius / 10)
+    for j in range(-most, most):
+        for i in range(-most, most):
             corners = [math.hypot(10 * (i + a), 10 * (j + b)) for a in (0, 1) for b in (0, 1)]
             if max(corners) <= radius:
                 x, y = (np.clip(np.minimum(e[1:], 10 * n + 10) - np.maximum(e[:-1], 10 * n), 0, None) for e, n in zip(edges, (i, j)))
@@ -156,10 +157,10 @@ def spectrum(volume, point, diameter, slices, n):
     start = np.floor(middle / h + 1 + 1e-4).astype(int)  # of equally near corners the second
     j, i = np.mgrid[:n, :n]
     model = np.stack([np.ones(n * n), i.ravel(), j.ravel()], 1)
-    power, variances = np.zeros((n, n)), []
+    power, variances, most = np.zeros((n, n)), [], math.ceil(radius / (n * h.min())) + 1
     for k in slices:
-        for b in range(-50, 50):
-            for a in range(-50, 50):
+        for b in range(-most, most):
+            for a in range(-most, most):
                 at = start + np.array([a, b]) * n
                 box = [((at + n * np.array(c) - 0.5) * h - middle) for c in ((0, 0), (0, 1), (1, 0), (1, 1))]
                 if max(math.hypot(*c) for c in box) > radius:
