@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main() of every unit test program: collects the tests that registered themselves, runs those that were asked for. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* the flags of nftw() */
+#endif
+#include <ftw.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
 #include "tests/test.h"
 
+#define MAX_FOLDERS 1000
 #define MAX_TESTS 256
 #define MAX_COMMANDS 4
 
@@ -115,6 +123,54 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
 	if (rc != -expected->code)
 		print_error("%s:\n", expected->what);
 	assert_error_at(rc, &err, expected->code, expected->names, file, line);
+}
+
+static struct {
+	char *paths[MAX_FOLDERS];
+	size_t n;
+	pid_t owner; /* a child that calls exit() removes nothing */
+} folders;
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+static void remove_folders(void)
+{
+	if (getpid() == folders.owner)
+		for (size_t i = 0; i < folders.n; i++)
+			nftw(folders.paths[i], remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static const char *folder_of_folders(void)
+{
+	static const char memory[] = "/dev/shm";
+	const char *tmp = getenv("TMPDIR");
+	struct statvfs v;
+
+	if (tmp && *tmp)
+		return tmp;
+	return statvfs(memory, &v) == 0 && (double)v.f_bavail * v.f_frsize > 2e9 && access(memory, W_OK) == 0 ? memory : "/tmp";
+}
+
+void test_folder(char *path, size_t size)
+{
+	int n = snprintf(path, size, "%s/tomonode-test-XXXXXX", folder_of_folders());
+
+	if (n < 0 || (size_t)n >= size || n >= 64 || folders.n == MAX_FOLDERS || !mkdtemp(path)) {
+		perror(path);
+		exit(2);
+	}
+	if (folders.n == 0) {
+		folders.owner = getpid();
+		atexit(remove_folders);
+	}
+	folders.paths[folders.n++] = strdup(path);
 }
 
 static bool is_asked_for(const struct test_row *row, int argc, char **argv)

@@ -6,8 +6,8 @@
  *     TEST(name, .tier = 2) { ... }                                 runs only in tier 2 (tests/README.md)
  *     TESTS_NEED(device_cuda_count() > 0, "no CUDA device")         the whole program is skipped without it
  *     TESTS_SETUP(f, g)                                             cmocka's fixtures of the whole program
- *     TESTS_COMMAND("word", n, f)                                   `program word` with n more words calls f(words) instead of
- * tests REFUSES(name, table, function)                                see below
+ *     TESTS_COMMAND("word", n, f)                                   `program word` with n more words calls f(words), no test
+ *     REFUSES(name, table, function)                                see below
  *
  * The program runs all tests, or those that its arguments name; `--list` prints the names. The environment: TOMONODE_TIER, 1
  * (default) or 2; TOMONODE_TEST_SEED, a number, 1 without it. Not for several threads: assert_*() only in the thread that runs
@@ -106,6 +106,10 @@ struct test_refused {
 	}
 void test_refuse(const struct test_refused *expected, const void *row, int (*function)(const void *row, struct err *err),
 		 const char *file, int line);
+
+/* Make an empty folder and store its path, which is shorter than 64 characters; it goes with all that is in it when the program
+ * ends. It is in $TMPDIR, else in memory where there is enough of it, so that tests do not wait for a disk, else in /tmp. */
+void test_folder(char *path, size_t size);
 
 /* rc is -code, and so is the stored error; its sentence names the thing. */
 void assert_error_at(int rc, const struct err *err, int code, const char *names, const char *file, int line);

@@ -38,8 +38,8 @@ static inline int folder_make(void **state)
 {
 	struct err err = {0};
 
-	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
-	if (!mkdtemp(folder) || dicom_start(&err) < 0) {
+	test_folder(folder, sizeof(folder));
+	if (dicom_start(&err) < 0) {
 		fprintf(stderr, "%s\n", err.msg);
 		return -1;
 	}

@@ -234,8 +234,8 @@ static int set_up(void **state)
 	struct err err = {0};
 
 	signal(SIGPIPE, SIG_IGN);
-	snprintf(folder, sizeof(folder), "%s/test_store.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(folder) || dicom_start(&err) < 0)
+	test_folder(folder, sizeof(folder));
+	if (dicom_start(&err) < 0)
 		return -1;
 	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (seen == MAP_FAILED)
@@ -246,14 +246,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = {"a.dcm", "b.dcm", "c.dcm", "big.dcm", "stored.dcm"};
-	char path[160];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		unlink(path);
-	}
-	rmdir(folder);
 	munmap(seen, sizeof(*seen));
 	dicom_stop();
 	return 0;

@@ -118,11 +118,11 @@ static void remove_folder(const char *folder)
 /* After kill -9 the message that was being sent is sent again, the same to the byte; nothing is told twice. */
 TEST(test_restart)
 {
-	char folder[] = "/tmp/tomonode-alerts-XXXXXX", *before, *after;
+	char folder[64], *before, *after;
 	struct config config = {.alerts = {.most = 20}};
 	struct alerts a = {0}, b;
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	assert_int_equal(alert_file_read(folder, 0, &b, NULL), 0);
 	assert_int_equal(b.n, 0);
 	assert_int_equal(step(&a, "aB", 10), 0);
@@ -191,10 +191,10 @@ TEST(test_damaged)
 		{ITEM ",\"ended\":-1}]}", -EBADMSG},
 		{ITEM ",\"in_end\":true}]}", -EBADMSG}, /* it did not end */
 	};
-	char folder[] = "/tmp/tomonode-alerts-XXXXXX", path[80];
+	char folder[64], path[80];
 	struct alerts a;
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/alerts.json", folder);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		FILE *f = fopen(path, "w");

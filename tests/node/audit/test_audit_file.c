@@ -21,9 +21,7 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 	struct err err = {0};
 
-	strcpy(p->dir, "/tmp/test_audit_file.XXXXXX");
-	if (!mkdtemp(p->dir))
-		return -1;
+	test_folder(p->dir, sizeof(p->dir));
 	snprintf(p->file, sizeof(p->file), "%s/audit.log", p->dir);
 	snprintf(p->queue, sizeof(p->queue), "%s/audit/queue", p->dir);
 	*state = p;
@@ -32,12 +30,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct place *p = *state;
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", p->dir);
-	free(p);
-	return system(command);
+	free(*state);
+	return 0;
 }
 
 static char *text_of(const char *path)

@@ -13,7 +13,7 @@
 #include "node/base/atomic_file.h"
 #include "tests/test.h"
 
-static char calls[8], folder[] = "/tmp/test_atomic_file.XXXXXX", path[64], header[64];
+static char calls[8], folder[64], path[100], header[100];
 static bool fail_sync, fail_rename;
 
 static void record(char call)
@@ -59,8 +59,7 @@ static int entries(void)
 
 static int setup(void **state)
 {
-	if (!mkdtemp(folder))
-		return -1;
+	test_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	return 0;
 }

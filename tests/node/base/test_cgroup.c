@@ -19,9 +19,9 @@ static void put(const char *folder, const char *file, const char *text)
 
 TEST(limits)
 {
-	char root[] = "/tmp/tomonode-cgroup-XXXXXX", outer[64], inner[80], member[100];
+	char root[64], outer[80], inner[100], member[100];
 
-	assert_non_null(mkdtemp(root));
+	test_folder(root, sizeof(root));
 	snprintf(outer, sizeof(outer), "%s/a.slice", root);
 	snprintf(inner, sizeof(inner), "%s/b.service", outer);
 	snprintf(member, sizeof(member), "%s/member", root);
@@ -56,18 +56,4 @@ TEST(limits)
 	assert_int_equal(cgroup_cpus(member, root), 1);
 	put(root, "member", "0::/../a.slice\n");
 	assert_int_equal(cgroup_memory(member, root), 0);
-	remove(member);
-	snprintf(member, sizeof(member), "%s/memory.max", root);
-	remove(member);
-	snprintf(member, sizeof(member), "%s/memory.max", inner);
-	remove(member);
-	snprintf(member, sizeof(member), "%s/cpu.max", inner);
-	remove(member);
-	snprintf(member, sizeof(member), "%s/cpu.max", outer);
-	remove(member);
-	remove(inner);
-	snprintf(member, sizeof(member), "%s/memory.max", outer);
-	remove(member);
-	remove(outer);
-	remove(root);
 }

@@ -14,8 +14,8 @@ static char home[PATH_MAX];
 
 static int enter(void **state)
 {
-	snprintf(home, sizeof(home), "%s/folder-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	return mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
+	test_folder(home, sizeof(home));
+	return chdir(home) == 0 ? 0 : -1;
 }
 
 TEST(test_parents)

@@ -28,9 +28,9 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 
 	signal(SIGPIPE, SIG_IGN);
-	strcpy(p->spool, "/tmp/test_link.XXXXXX");
+	test_folder(p->spool, sizeof(p->spool));
 	*state = p;
-	return mkdtemp(p->spool) ? pilot_secret_create(p->spool, "d1", p->secret, NULL) : -1;
+	return pilot_secret_create(p->spool, "d1", p->secret, NULL);
 }
 
 static void disconnect(struct place *p)
@@ -42,15 +42,10 @@ static void disconnect(struct place *p)
 static int teardown(void **state)
 {
 	struct place *p = *state;
-	char path[100];
 
 	disconnect(p);
 	tls_free(p->tls_node);
 	tls_free(p->tls_pilot);
-	pilot_secret_remove(p->spool, "d1", NULL);
-	snprintf(path, sizeof(path), "%s/pilots", p->spool);
-	folder_remove(path, NULL);
-	folder_remove(p->spool, NULL);
 	free(p);
 	return 0;
 }

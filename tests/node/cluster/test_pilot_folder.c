@@ -21,11 +21,11 @@ static void put_file(const char *folder)
 
 TEST(test_folders)
 {
-	char tmp[] = "/tmp/tomonode-test-XXXXXX", first[400], second[400], third[400], other[64];
+	char tmp[64], first[400], second[400], third[400], other[100];
 	struct err err;
 	int fd[3];
 
-	assert_non_null(mkdtemp(tmp));
+	test_folder(tmp, sizeof(tmp));
 	snprintf(other, sizeof(other), "%s/tomonode-other", tmp);
 	assert_int_equal(mkdir(other, 0700), 0);
 	fd[0] = pilot_folder_create(tmp, first, sizeof(first), &err);

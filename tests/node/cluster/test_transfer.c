@@ -58,8 +58,7 @@ static int setup(void **state)
 	int fd[2], node = 0, pilot = 0;
 
 	signal(SIGPIPE, SIG_IGN);
-	strcpy(p->folder, "/tmp/test_transfer.XXXXXX");
-	assert_non_null(mkdtemp(p->folder));
+	test_folder(p->folder, sizeof(p->folder));
 	snprintf(p->to, sizeof(p->to), "%s/to", p->folder);
 	assert_int_equal(mkdir(p->to, 0700), 0);
 	assert_int_equal(pilot_secret_create(p->folder, "d1", secret, &err), 0);
@@ -82,14 +81,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct place *p = *state;
-	char path[100];
 
 	link_close(p->node);
 	link_close(p->pilot);
-	snprintf(path, sizeof(path), "%s/pilots", p->folder);
-	folder_remove(path, NULL);
-	folder_remove(p->to, NULL);
-	folder_remove(p->folder, NULL);
 	free(p);
 	return 0;
 }

@@ -341,7 +341,7 @@ TEST(test_long_texts)
 	bad(text, "t.conf:1: key 'xxx", "is not known");
 }
 
-static char folder[] = "/tmp/test_config.XXXXXX";
+static char folder[64];
 
 static void write_file(const char *name, const char *text)
 {
@@ -421,7 +421,7 @@ TEST(test_files)
 	struct err err = {0};
 	char path[256], name[512], *text = NULL;
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	write_file("main.conf",
 		   "node = { port = 104; };\n@include \"more.conf\" # why not\npeers = ( { name = \"late\"; aet = \"L\"; } );\n");
 	write_file("more.conf", "protocols = (\n { name = \"mine\"; }\n);\n");

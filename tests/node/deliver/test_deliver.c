@@ -85,7 +85,7 @@ TEST(test_alarm)
 /* A result whose bytes have changed, or that is gone, is not sent; one that cannot be read now is tried again. */
 TEST(test_outbox)
 {
-	char spool[] = "/tmp/test_deliver.XXXXXX", folder[80], path[100], hex[1][DIGEST_SIZE];
+	char spool[64], folder[80], path[100], hex[1][DIGEST_SIZE];
 	struct job_object object = {.file = "outbox/a.dcm", .sop_instance = "1.2.3"};
 	enum send_state due = SEND_DUE;
 	struct job_view v = {.objects = &object, .n_objects = 1};
@@ -96,7 +96,7 @@ TEST(test_outbox)
 	FILE *f;
 	int code, ret;
 
-	assert_non_null(mkdtemp(spool));
+	test_folder(spool, sizeof(spool));
 	snprintf(folder, sizeof(folder), "%s/outbox", spool);
 	snprintf(path, sizeof(path), "%s/a.dcm", folder);
 	assert_int_equal(mkdir(folder, 0700), 0);

@@ -10,7 +10,7 @@
 #define SERIES "2.25.17"
 #define RADIAL 5
 
-static char folder[] = "/tmp/test_correction_pictures_XXXXXX";
+static char folder[64];
 
 static double *numbers(double first)
 {
@@ -207,7 +207,8 @@ TEST(test_file)
 
 static int start(void **state)
 {
-	return mkdtemp(folder) ? 0 : -1;
+	test_folder(folder, sizeof(folder));
+	return 0;
 }
 
 static int stop(void **state)

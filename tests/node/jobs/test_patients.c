@@ -167,13 +167,13 @@ TEST(without_digests)
 
 TEST(key_of_the_spool)
 {
-	char folder[] = "/tmp/tomonode-test-XXXXXX", path[64];
+	char folder[64], path[100];
 	uint8_t first[PATIENT_KEY_BYTES], again[PATIENT_KEY_BYTES];
 	struct err err = {0};
 	struct stat st;
 	bool created;
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/patient.key", folder);
 	assert_int_equal(patient_key_read(folder, first, &err), -ENOENT);
 	assert_int_equal(patient_key_create(folder, &created, &err), 0);

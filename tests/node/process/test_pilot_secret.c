@@ -10,12 +10,12 @@
 
 TEST(test_secret)
 {
-	char spool[] = "/tmp/test_pilot_secret.XXXXXX", path[200], hex[PILOT_SECRET_SIZE], read[PILOT_SECRET_SIZE];
+	char spool[64], path[200], hex[PILOT_SECRET_SIZE], read[PILOT_SECRET_SIZE];
 	struct err err = {0};
 	uint64_t last = 1;
 	struct stat st;
 
-	assert_non_null(mkdtemp(spool));
+	test_folder(spool, sizeof(spool));
 	assert_int_equal(pilot_secret_read(spool, "d1", read, &err), -ENOENT);
 	assert_int_equal(pilot_secret_create(spool, "../d1", hex, &err), -EINVAL);
 	assert_int_equal(pilot_secret_create(spool, "d1", hex, &err), 0);
@@ -47,6 +47,4 @@ TEST(test_secret)
 	assert_int_equal(pilot_secret_remove(spool, "d1", &err), -ENOENT);
 	snprintf(path, sizeof(path), "%s/pilots", spool);
 	assert_int_equal(folder_entries(path), 0);
-	folder_remove(path, NULL);
-	folder_remove(spool, NULL);
 }

@@ -40,9 +40,9 @@ static void heard(const char *name)
 
 TEST(at_a_path)
 {
-	char dir[] = "/tmp/test_notify.XXXXXX", name[64];
+	char dir[64], name[100];
 
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s/notify", dir);
 	heard(name);
 	unlink(name);

@@ -62,8 +62,8 @@ static inline int start(void **state)
 {
 	struct err err = {0};
 
-	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
-	return mkdtemp(folder) && dicom_start(&err) == 0 ? 0 : -1;
+	test_folder(folder, sizeof(folder));
+	return dicom_start(&err) == 0 ? 0 : -1;
 }
 
 static inline int stop(void **state)

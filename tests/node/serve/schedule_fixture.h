@@ -27,14 +27,6 @@ struct stage {
 	struct schedule s;
 };
 
-static inline void remove_all(const char *dir)
-{
-	char command[200];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	assert_int_equal(system(command), 0);
-}
-
 static inline int setup(void **state)
 {
 	struct stage *t = calloc(1, sizeof(*t));
@@ -42,9 +34,7 @@ static inline int setup(void **state)
 	char text[400];
 
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
-	strcpy(t->dir, "/tmp/test_schedule.XXXXXX");
-	if (!mkdtemp(t->dir))
-		return -1;
+	test_folder(t->dir, sizeof(t->dir));
 	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n",
 		 t->dir);
 	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
@@ -66,7 +56,6 @@ static inline int teardown(void **state)
 	journal_close(t->s.journal);
 	jobs_clear(&t->s.jobs);
 	config_free(t->config);
-	remove_all(t->dir);
 	free(t);
 	return 0;
 }

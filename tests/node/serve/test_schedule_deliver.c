@@ -3,6 +3,7 @@
 #include "tests/node/serve/schedule_fixture.h"
 #include "tests/test.h"
 
+#include "node/base/folder.h"
 #include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"
 #include "node/status/status.h"
@@ -434,7 +435,7 @@ TEST(old_cases_are_forgotten, .setup = setup, .teardown = teardown)
 	status_update(&page, NOW + 86401); /* the status page knows what the journal knows */
 	assert_int_equal(page.by_state[JOB_CLEANED], 1);
 	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
-	remove_all(path);
+	assert_int_equal(folder_remove(path, NULL), 0);
 	assert_int_equal(journal_has_removed_file(t->s.journal, member.file, NULL), 1);
 	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
 	status_update(&page, NOW + 86402);

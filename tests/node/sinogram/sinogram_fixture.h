@@ -35,8 +35,8 @@ static inline int make_folder(void **state)
 {
 	struct err err = {0};
 
-	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
-	if (!mkdtemp(folder) || dicom_start(&err) < 0 || config_load(NULL, NULL, NULL, &config, &err) < 0) {
+	test_folder(folder, sizeof(folder));
+	if (dicom_start(&err) < 0 || config_load(NULL, NULL, NULL, &config, &err) < 0) {
 		fprintf(stderr, "%s\n", err.msg);
 		return -1;
 	}

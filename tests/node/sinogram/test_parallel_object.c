@@ -35,8 +35,8 @@ static int make_folder(void **state)
 {
 	struct err err = {0};
 
-	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
-	return mkdtemp(folder) && dicom_start(&err) == 0 ? 0 : -1;
+	test_folder(folder, sizeof(folder));
+	return dicom_start(&err) == 0 ? 0 : -1;
 }
 
 static int clean(void **state)

@@ -316,11 +316,11 @@ TEST(test_counting)
 /* Whatever a worker leaves where its progress belongs is read at once, or not at all. */
 TEST(test_progress_files)
 {
-	char dir[] = "/tmp/test_status.XXXXXX", work[64], folder[80], path[100];
+	char dir[64], work[80], folder[100], path[120];
 	json_t *progress;
 	FILE *f;
 
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir));
 	snprintf(work, sizeof(work), "%s/work", dir);
 	snprintf(folder, sizeof(folder), "%s/7", work);
 	snprintf(path, sizeof(path), "%s/status", folder);

@@ -16,9 +16,7 @@ static inline int setup(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
 
-	strcpy(p->dir, "/tmp/test_journal.XXXXXX");
-	if (!mkdtemp(p->dir))
-		return -1;
+	test_folder(p->dir, sizeof(p->dir));
 	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
 	*state = p;
 	return 0;
@@ -26,16 +24,7 @@ static inline int setup(void **state)
 
 static inline int teardown(void **state)
 {
-	struct place *p = *state;
-	static const char *const ends[] = {"", "-wal", "-shm"};
-	char path[128];
-
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s%s", p->path, ends[i]);
-		unlink(path);
-	}
-	rmdir(p->dir);
-	free(p);
+	free(*state);
 	return 0;
 }
 

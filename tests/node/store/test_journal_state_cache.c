@@ -20,9 +20,7 @@ static int setup(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
 
-	strcpy(p->dir, "/tmp/test_journal_state_cache.XXXXXX");
-	if (!mkdtemp(p->dir))
-		return -1;
+	test_folder(p->dir, sizeof(p->dir));
 	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
 	*state = p;
 	return journal_open(p->path, &p->a, NULL) < 0 || journal_open(p->path, &p->b, NULL) < 0 ||
@@ -35,7 +33,6 @@ static int teardown(void **state)
 
 	journal_close(p->a);
 	journal_close(p->b);
-	folder_remove(p->dir, NULL);
 	free(p);
 	return 0;
 }

@@ -275,18 +275,8 @@ static int set_up(void **state)
 {
 	struct err err;
 
-	snprintf(spool, sizeof(spool), "%s/test_spool.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	if (!mkdtemp(spool))
-		return -1;
+	test_folder(spool, sizeof(spool));
 	return spool_prepare(spool, &err);
 }
 
-static int tear_down(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", spool);
-	return system(command);
-}
-
-TESTS_SETUP(set_up, tear_down);
+TESTS_SETUP(set_up, NULL);

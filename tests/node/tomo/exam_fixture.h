@@ -69,9 +69,8 @@ static inline int fixture_start(void **state)
 {
 	struct err err = {0};
 
-	snprintf(fixture_folder, sizeof(fixture_folder), "/tmp/tomonode-test-XXXXXX");
-	if (!mkdtemp(fixture_folder) || dicom_start(&err) < 0 ||
-	    config_parse(fixture_conf, "fixture.conf", NULL, NULL, &fixture_config, &err) < 0) {
+	test_folder(fixture_folder, sizeof(fixture_folder));
+	if (dicom_start(&err) < 0 || config_parse(fixture_conf, "fixture.conf", NULL, NULL, &fixture_config, &err) < 0) {
 		fprintf(stderr, "%s\n", err.msg);
 		return -1;
 	}

@@ -6,7 +6,7 @@
 #include "node/tools/measure_series.h"
 #include "tests/test.h"
 
-static char folder[] = "/tmp/measure-series-XXXXXX";
+static char folder[64];
 
 /* A series of n voxels of h mm, in the usual directions or turned, its middle at (5, -8, 20) mm. */
 static struct image_series *series(const int n[3], const double h[3], bool turned, bool ct, const char *units)
@@ -264,7 +264,8 @@ TEST(refusals)
 
 static int setup(void **state)
 {
-	return mkdtemp(folder) ? 0 : -1;
+	test_folder(folder, sizeof(folder));
+	return 0;
 }
 
 static int teardown(void **state)

@@ -285,12 +285,12 @@ TEST(test_credentials)
 	} rows[] = {{"abc.DEF-123_~+/==\n", "\r\nAuthorization: Bearer abc.DEF-123_~+/==\r\n"},
 		    {"user:pass:word\r\n", "\r\nAuthorization: Basic dXNlcjpwYXNzOndvcmQ=\r\n"}};
 	static const char *const wrong[] = {"", "\n", "two words", "a\nb\n", ":x", "t\xc3\xb6ken", "a=b", "us\ter:x"};
-	char folder[] = "/tmp/tomonode-http-XXXXXX", path[100];
+	char folder[64], path[100];
 	struct http_credentials credentials;
 	struct err err = {0};
 	char *large = calloc(1, HTTP_CREDENTIALS_SIZE);
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/secret", folder);
 	for (size_t i = 0; i < 2; i++) {
 		static struct server s;

@@ -25,9 +25,7 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 	char folder[96];
 
-	strcpy(p->spool, "/tmp/test_case_check.XXXXXX");
-	if (!mkdtemp(p->spool))
-		return -1;
+	test_folder(p->spool, sizeof(p->spool));
 	snprintf(folder, sizeof(folder), "%s/instances", p->spool);
 	mkdir(folder, 0700);
 	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->spool);
@@ -38,12 +36,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct place *p = *state;
-	char folder[96];
 
 	journal_close(p->journal);
-	snprintf(folder, sizeof(folder), "%s/instances", p->spool);
-	folder_remove(folder, NULL);
-	folder_remove(p->spool, NULL);
 	free(p);
 	return 0;
 }

@@ -59,8 +59,8 @@ static int start(void **state)
 	}
 	strcpy(from, fixture_folder);
 	strcpy(folder, fixture_folder);
-	strcpy(to, "/tmp/tomonode-result-XXXXXX");
-	return mkdtemp(to) ? 0 : -1;
+	test_folder(to, sizeof(to));
+	return 0;
 }
 
 static int stop(void **state)

@@ -67,8 +67,7 @@ static int setup(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 	char path[120];
 
-	strcpy(p->spool, "/tmp/test_seat_check.XXXXXX");
-	assert_non_null(mkdtemp(p->spool));
+	test_folder(p->spool, sizeof(p->spool));
 	snprintf(p->folder, sizeof(p->folder), "%s/outbox", p->spool);
 	mkdir(p->folder, 0700);
 	for (int i = 0; i < IMAGES; i++) {
@@ -89,8 +88,6 @@ static int teardown(void **state)
 	struct place *p = *state;
 
 	json_decref(p->detail);
-	folder_remove(p->folder, NULL);
-	folder_remove(p->spool, NULL);
 	free(p);
 	return 0;
 }
