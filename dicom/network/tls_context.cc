@@ -161,7 +161,7 @@ static double seconds_of(const ASN1_TIME *t)
 static int use_crl(struct tls_context *c, const char *path, struct err *err)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(c->ctx);
-	int rc = check_file("crl", path, err), n = 0;
+	int rc = check_file("crl", path, err), n = 0, reason;
 	X509_CRL *list = nullptr;
 	FILE *f;
 
@@ -178,7 +178,8 @@ static int use_crl(struct tls_context *c, const char *path, struct err *err)
 	}
 	if (f)
 		fclose(f);
-	if (n == 0 || last_reason() != PEM_R_NO_START_LINE) /* OpenSSL's code for the end of the file */
+	reason = last_reason(); /* in any case: an error that stays in OpenSSL's queue would be taken for one of a connection */
+	if (n == 0 || reason != PEM_R_NO_START_LINE) /* OpenSSL's code for the end of the file */
 		return err_set(err, ENOKEY, "crl file %s: %s", path,
 			       n ? "one of its lists of revoked certificates is damaged"
 				 : "it holds no list of revoked certificates (CRL) in PEM form");
