@@ -95,6 +95,15 @@ TEST(test_refused)
 		{WIRE_WELCOME, "[[[[[[[[[[[[[[[[[[[[", "no JSON object"},
 		{WIRE_END, "{\"text\":\"a\\u0000b\"}", "no JSON object"},
 		{WIRE_END, "{\"text\":7}", "'text'"},
+		{WIRE_END, "{}", "'text'"},
+		{WIRE_FILE, "{\"index\":65536,\"offset\":0}", "'index'"},
+		{WIRE_FILE, "{\"index\":0,\"offset\":9007199254740993}", "'offset'"},
+		{WIRE_REFUSED, "{\"code\":65536,\"last\":0,\"text\":\"\"}", "'code'"},
+		{WIRE_OUTCOME, "{\"job\":1,\"attempt\":2,\"code\":0,\"damaged\":65537,\"text\":\"\",\"body\":null}", "'damaged'"},
+		{WIRE_PROGRESS, "{\"job\":1,\"attempt\":2,\"text\":\"\",\"fraction\":-0.1}", "'fraction'"},
+		{WIRE_PROGRESS, "{\"job\":1,\"attempt\":2,\"text\":\"\",\"fraction\":\"1\"}", "'fraction'"},
+		{WIRE_HAVE, "{\"job\":1,\"attempt\":2,\"offsets\":1}", "'offsets'"},
+		{WIRE_HAVE, "{\"job\":1,\"attempt\":2,\"offsets\":[9007199254740993]}", "'offsets'"},
 		{WIRE_HAVE, "{\"job\":1,\"attempt\":2,\"offsets\":[-1]}", "'offsets'"},
 		{WIRE_PROGRESS, "{\"job\":1,\"attempt\":2,\"text\":\"\",\"fraction\":1.1}", "'fraction'"},
 		{WIRE_CASE, "{\"job\":1,\"attempt\":2,\"shared\":1,\"body\":{}}", "'shared'"},
@@ -110,6 +119,77 @@ TEST(test_refused)
 		if (!strstr(err.msg, wrong[i].why))
 			fail_msg("%s: %s", wrong[i].text, err.msg);
 	}
+}
+
+/* The largest values and the longest text are read, and a text of one byte more is not. */
+TEST(test_largest)
+{
+	static const struct {
+		enum wire_kind kind;
+		const char *text;
+	} rows[] = {
+		{WIRE_WELCOME, "{\"lease\":86400000}"},
+		{WIRE_FILE, "{\"index\":65535,\"offset\":9007199254740992}"},
+		{WIRE_REFUSED, "{\"code\":65535,\"last\":0,\"text\":\"\"}"},
+		{WIRE_OUTCOME, "{\"job\":1,\"attempt\":2,\"code\":0,\"damaged\":65536,\"text\":\"\",\"body\":null}"},
+		{WIRE_PROGRESS, "{\"job\":1,\"attempt\":2,\"text\":\"\",\"fraction\":1}"},
+		{WIRE_HAVE, "{\"job\":1,\"attempt\":2,\"offsets\":[9007199254740992]}"},
+	};
+	struct wire_message m;
+	char text[2 * sizeof(m.text)];
+	struct err err;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (decode(rows[i].kind, rows[i].text, &m, &err) < 0)
+			fail_msg("%s: %s", rows[i].text, err.msg);
+		wire_clear(&m);
+	}
+	for (int more = 0; more < 2; more++) {
+		snprintf(text, sizeof(text), "{\"text\":\"%0*d\"}", (int)sizeof(m.text) - 1 + more, 0);
+		if (more)
+			assert_error(decode(WIRE_END, text, &m, &err), &err, EBADMSG, "'text'");
+		else
+			assert_int_equal(decode(WIRE_END, text, &m, &err), 0);
+	}
+}
+
+/* As many files as a case may have, and one more; objects in objects as deep as is read, and one more. */
+TEST(test_numbers_and_depth)
+{
+	char *text = malloc(2 * (WIRE_FILES_MAX + 100));
+	struct wire_message m;
+	struct err err;
+
+	for (int more = 0; more < 2; more++) {
+		size_t n = (size_t)sprintf(text, "{\"job\":1,\"attempt\":2,\"offsets\":[0");
+
+		for (int i = 1; i < WIRE_FILES_MAX + more; i++)
+			n += (size_t)sprintf(text + n, ",0");
+		sprintf(text + n, "]}");
+		assert_int_equal(decode(WIRE_HAVE, text, &m, &err), more ? -EBADMSG : 0);
+		if (!more) {
+			assert_int_equal(m.n_offsets, WIRE_FILES_MAX);
+			wire_clear(&m);
+		}
+		n = (size_t)sprintf(text, "{\"job\":1,\"attempt\":2,\"shared\":true,\"body\":");
+		for (int i = 1; i < WIRE_DEPTH + more; i++)
+			n += (size_t)sprintf(text + n, "{\"a\":");
+		n += (size_t)sprintf(text + n, "1");
+		for (int i = 0; i < WIRE_DEPTH + more; i++)
+			n += (size_t)sprintf(text + n, "}");
+		assert_int_equal(decode(WIRE_CASE, text, &m, &err), more ? -EBADMSG : 0);
+		if (!more)
+			wire_clear(&m);
+	}
+	free(text);
+	m = (struct wire_message){.kind = WIRE_CASE, .body = json_object()};
+	text = malloc(WIRE_CASE_MAX + 1);
+	memset(text, 'x', WIRE_CASE_MAX);
+	text[WIRE_CASE_MAX] = '\0';
+	json_object_set_new(m.body, "a", json_string(text));
+	free(text);
+	assert_error(wire_encode(&m, &text, &(size_t){0}, &err), &err, EMSGSIZE, "CASE");
+	json_decref(m.body);
 }
 
 /* A pilot of another version is refused with that reason, so its HELLO must be readable, whatever else is in it. */

@@ -2,6 +2,7 @@
 /* The fleet as pure logic: each case is a table of events in time, and of the actions that must follow each of them. */
 
 #include "node/fleet/fleet.h"
+#include "node/fleet/fleet_conf.h"
 #include "tests/test.h"
 
 /* Events, each a word and its arguments:
@@ -395,4 +396,216 @@ TEST(test_counts)
 	assert_int_equal(c.busy, 1);
 	for (int i = FLEET_UP; i <= FLEET_FAILING; i++)
 		assert_true(strlen(fleet_controller_name((enum fleet_controller)i)) > 1);
+}
+
+/* ---- limits ---- */
+
+/* As many pilots as the list holds, and one more: it is not added, and nothing behind the list changes. */
+TEST(number_of_pilots)
+{
+	struct fleet f = {0};
+	const struct fleet_limits limits = {.max = 1000, .idle = 60};
+	double next;
+
+	fleet_connected(&f, NULL, 0, 1000, 100);
+	for (int i = 0; i < FLEET_MAX; i++) {
+		char id[FLEET_ID_SIZE];
+
+		assert_int_equal(fleet_next(&f, &limits, 100, &next).kind, FLEET_SUBMIT);
+		snprintf(id, sizeof(id), "p%d", i);
+		fleet_submitted(&f, id, (uint64_t)i + 1, 100);
+		assert_int_equal(f.n, i + 1);
+	}
+	assert_int_equal(fleet_next(&f, &limits, 100, &next).kind, FLEET_NOTHING);
+	fleet_submitted(&f, "one-more", 99, 100);
+	fleet_adopt(&f, "another", true, 100);
+	assert_int_equal(f.n, FLEET_MAX);
+	assert_int_equal(f.waiting, 1000);
+	assert_int_equal(f.submitted, FLEET_MAX + 1);
+	assert_string_equal(f.list[FLEET_MAX - 1].id, "p63");
+	assert_int_equal(fleet_count(&f).pending, FLEET_MAX);
+}
+
+TEST(a_pilot_is_added_once)
+{
+	struct fleet f = {0};
+
+	fleet_submitted(&f, "a", 7, 100);
+	fleet_submitted(&f, "a", 8, 100);
+	fleet_adopt(&f, "a", true, 100);
+	assert_int_equal(f.n, 1);
+	assert_int_equal(f.list[0].job, 7);
+	assert_false(f.list[0].existed);
+	fleet_unanswered(&f, "nobody");
+	assert_false(f.list[0].unanswered);
+}
+
+TEST(reasons_that_block)
+{
+	static const char *const passing[] = {"", "None", "Resources", "Priority", "BeginTime", "Cleaning", "Prolog", "Licenses"};
+	static const char *const blocking[] = {"ReqNodeNotAvail", "none", "Priority ", "PartitionDown", "AssocGrpGRES"};
+
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+		assert_false(fleet_reason_blocks(passing[i]));
+	for (size_t i = 0; i < sizeof(blocking) / sizeof(blocking[0]); i++)
+		assert_true(fleet_reason_blocks(blocking[i]));
+}
+
+TEST(identifiers)
+{
+	static const struct {
+		const char *text;
+		bool valid;
+	} rows[] = {{"tomonode-0123456789ab", true},
+		    {"tomonode-0123456789a", false},
+		    {"tomonode-0123456789abc", false},
+		    {"tomonode-0123456789AB", false},
+		    {"tomonode-0123456789ag", false},
+		    {"tomonode-", false},
+		    {"Tomonode-0123456789ab", false},
+		    {"", false},
+		    {" tomonode-0123456789ab", false},
+		    {"tomonode-0123456789ab ", false},
+		    {"0123456789ab", false}};
+	char id[FLEET_ID_SIZE], other[FLEET_ID_SIZE];
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(fleet_conf_is_id(rows[i].text), rows[i].valid);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(fleet_conf_new_id(id, &err), 0);
+		assert_int_equal(fleet_conf_new_id(other, &err), 0);
+		assert_true(fleet_conf_is_id(id) && fleet_conf_is_id(other));
+		assert_string_not_equal(id, other);
+	}
+}
+
+/* A long error of Slurm is cut within the sentence. */
+TEST(long_errors)
+{
+	struct fleet f = {0};
+	char text[2 * FLEET_TEXT_SIZE], sentence[FLEET_TEXT_SIZE];
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	fleet_failed(&f, FLEET_BUSY, text, 100);
+	assert_int_equal(strlen(f.reply), FLEET_TEXT_SIZE - 1);
+	assert_string_equal(f.failure, "");
+	assert_int_equal(fleet_describe(&f, 100, sentence), FLEET_BUSY);
+	assert_int_equal(strlen(sentence), strlen("Slurm accepts no more jobs now: ") + 240);
+	fleet_replied(&f, FLEET_DOWN, text);
+	assert_int_equal(strlen(f.reply), FLEET_TEXT_SIZE - 1);
+}
+
+/* ---- whatever happens ---- */
+
+static struct fleet_pilot *pilot_of(struct fleet *f, const char *id)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (!strcmp(f->list[i].id, id))
+			return &f->list[i];
+	fail_msg("no pilot %s", id);
+	return NULL;
+}
+
+static int number_alive(const struct fleet *f)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->list[i].state == FLEET_PENDING || f->list[i].state == FLEET_RUNNING;
+	return n;
+}
+
+/* Random pilots that are listed, that are connected, and how many cases wait. */
+static void random_event(struct fleet *f, double now)
+{
+	static const char *const reasons[] = {"Priority", "PartitionDown", ""};
+	struct fleet_row rows[FLEET_MAX] = {0};
+	struct fleet_seat seats[FLEET_MAX] = {0};
+	size_t n_rows = 0, n_seats = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (rand() % 8) {
+			rows[n_rows].job = f->list[i].job ? f->list[i].job : (uint64_t)(1000 + rand());
+			rows[n_rows].state = (enum fleet_state)(rand() % 3);
+			snprintf(rows[n_rows].reason, sizeof(rows[0].reason), "%s", reasons[rand() % 3]);
+			memcpy(rows[n_rows++].id, f->list[i].id, FLEET_ID_SIZE);
+		}
+		if (rand() % 2) {
+			seats[n_seats].busy = rand() % 2;
+			memcpy(seats[n_seats++].id, f->list[i].id, FLEET_ID_SIZE);
+		}
+	}
+	switch (rand() % 6) {
+	case 0:
+		fleet_listed(f, rows, n_rows, now);
+		break;
+	case 1:
+		fleet_failed(f, rand() % 2 ? FLEET_REFUSES : FLEET_BUSY, "no", now);
+		break;
+	case 2:
+		fleet_replied(f, rand() % 2 ? FLEET_UP : FLEET_DOWN, "");
+		break;
+	case 3:
+		if (f->n)
+			fleet_unanswered(f, f->list[rand() % (int)f->n].id);
+		break;
+	default:
+		fleet_connected(f, seats, n_seats, rand() % (FLEET_MAX + 20), now);
+	}
+}
+
+/* The rules of fleet.h hold for every action, and the actions come to an end. */
+TEST(random_events)
+{
+	unsigned seed = test_seed();
+	int actions[FLEET_FORGET + 1] = {0};
+
+	for (unsigned round = 0; round < (test_tier() == 2 ? 500u : 30u); round++) {
+		struct fleet f = {0};
+		struct fleet_limits limits = {0};
+		double now = 1000;
+		int made = 0;
+
+		srand(seed + round);
+		limits.max = rand() % (FLEET_MAX + 20);
+		limits.min = rand() % (limits.max + 1);
+		limits.idle = 100;
+		for (int step = 0; step < 100; step++, now += rand() % 100) {
+			struct fleet_action a;
+			double next;
+			int n = 0;
+
+			random_event(&f, now);
+			while ((a = fleet_next(&f, &limits, now, &next)).kind != FLEET_NOTHING) {
+				char id[FLEET_ID_SIZE];
+
+				actions[a.kind]++;
+				assert_true(n++ < 10 * FLEET_MAX);
+				if (a.kind == FLEET_SUBMIT) {
+					assert_true(number_alive(&f) < limits.max && f.n < FLEET_MAX);
+					snprintf(id, sizeof(id), "p%d", made++);
+					fleet_submitted(&f, id, rand() % 5 ? (uint64_t)made : 0, now);
+				} else if (a.kind == FLEET_TEST) {
+					fleet_submission_ok(&f);
+				} else if (a.kind == FLEET_END) {
+					const struct fleet_pilot *p = pilot_of(&f, a.id);
+
+					assert_true(p->connected && !p->busy && p->state == FLEET_ENDING);
+				} else if (a.kind == FLEET_CANCEL) {
+					const struct fleet_pilot *p = pilot_of(&f, a.id);
+
+					assert_true(a.job > 0 && a.job == p->job && p->state == FLEET_ENDING);
+				} else {
+					for (size_t i = 0; i < f.n; i++)
+						assert_string_not_equal(f.list[i].id, a.id);
+				}
+			}
+			assert_true(next > now);
+			assert_true(f.n <= FLEET_MAX && number_alive(&f) <= FLEET_MAX);
+		}
+	}
+	for (enum fleet_action_kind k = FLEET_SUBMIT; k <= FLEET_FORGET; k++)
+		assert_true(actions[k] > 0);
 }

@@ -7,7 +7,7 @@
 #include "node/format/label_volume.h"
 #include "tests/test.h"
 
-static char folder[] = "/tmp/label-volume-XXXXXX";
+static char folder[64];
 
 static const char *path_of(const char *name)
 {
@@ -139,11 +139,20 @@ TEST(damaged_nifti)
 	static const struct {
 		int at, value;
 		const char *word;
-	} faults[] = {{0, 347, "not a NIfTI-1 file"},	       {344, 'x', "not a NIfTI-1 file"},
-		      {48, 2, "labels have three dimensions"}, {42, 5000, "5000 voxels along axis 1"},
-		      {44, -1, "-1 voxels along axis 2"},      {70, 128, "datatype 128"},
-		      {254, 0, "no position in the patient"},  {42, 2, "bytes after the last voxel"},
-		      {46, 5, "ends before its last voxel"}};
+	} faults[] = {{0, 347, "not a NIfTI-1 file"},
+		      {344, 'x', "not a NIfTI-1 file"},
+		      {48, 2, "labels have three dimensions"},
+		      {42, 5000, "5000 voxels along axis 1"},
+		      {44, -1, "-1 voxels along axis 2"},
+		      {70, 128, "datatype 128"},
+		      {254, 0, "no position in the patient"},
+		      {42, 2, "bytes after the last voxel"},
+		      {46, 5, "ends before its last voxel"},
+		      {42, 4097, "4097 voxels along axis 1"},
+		      {44, 0, "0 voxels along axis 2"},
+		      {40, 0, "bytes after the last voxel"},
+		      {70, 0, "datatype 0"},
+		      {345, '2', "not a NIfTI-1 file"}};
 	unsigned char b[600];
 	size_t n;
 
@@ -167,10 +176,26 @@ TEST(damaged_nifti)
 	put_float(b + 300, 2, false);
 	write_bytes(path_of("m.nii"), b, n, false);
 	refused(path_of("m.nii"), "do not span a volume");
-	n = nifti(b, 4, 2, false, false);
-	put_float(b + 108, 1e30, false);
+	for (int i = 0; i < 3; i++) {
+		n = nifti(b, 4, 2, false, false);
+		put_float(b + 108, (double[]){1e30, 347, NAN}[i], false);
+		write_bytes(path_of("m.nii"), b, n, false);
+		refused(path_of("m.nii"), "vox_offset");
+	}
+	for (int i = 0; i < 4; i++) {
+		n = nifti(b, 4, 2, false, false);
+		put_float(b + (i < 2 ? 284 : 292), (double[]){1e7, NAN, INFINITY, NAN}[i], false);
+		write_bytes(path_of("m.nii"), b, n, false);
+		refused(path_of("m.nii"), "along axis");
+	}
+	n = nifti(b, 4, 2, false, false); /* more voxels than are read: 4096 x 4096 x 33 */
+	for (int i = 0; i < 3; i++)
+		put16(b + 42 + 2 * i, (int[]){4096, 4096, 33}[i], false);
 	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "vox_offset");
+	refused(path_of("m.nii"), "553648128 voxels");
+	put16(b + 46, 32, false); /* as many as are read: only the file is too short */
+	write_bytes(path_of("m.nii"), b, n, false);
+	refused(path_of("m.nii"), "ends before its last voxel");
 	write_bytes(path_of("m.nii"), b, 100, false);
 	refused(path_of("m.nii"), "ends before");
 	refused(path_of("none.nii"), "No such file");
@@ -202,6 +227,38 @@ static void meta(const char *change, bool local, bool packed)
 		fclose(f);
 }
 
+/* The largest label, one more, and scaled values; a slope that is no number scales nothing. */
+TEST(values_of_labels)
+{
+	static const struct {
+		double slope, shift, value;
+		int label; /* -1: refused */
+	} rows[] = {{1, 0, 65535, 65535}, {1, 0, 65536, -1},	{1, 0, -1, -1},	  {1, 0, NAN, -1}, {1, 0, 0.5, -1},
+		    {2, 1, 3, 7},	  {0.5, 0, 8, 4},	{0.5, 0, 7, -1},  {NAN, 3, 5, 5},  {2, INFINITY, 5, 5},
+		    {0, 3, 5, 5},	  {65535, 0, 1, 65535}, {65535, 1, 1, -1}};
+	unsigned char b[600];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n = nifti(b, 16, 4, false, false);
+		struct label_volume v = {0};
+		struct err err = {0};
+
+		for (int k = 0; k < 24; k++)
+			put_float(b + 352 + 4 * k, rows[i].value, false);
+		put_float(b + 112, rows[i].slope, false);
+		put_float(b + 116, rows[i].shift, false);
+		write_bytes(path_of("m.nii"), b, n, false);
+		if (rows[i].label < 0) {
+			assert_error(label_volume_open(path_of("m.nii"), &v, &err), &err, EBADMSG, "voxel 0, 0, 0");
+			continue;
+		}
+		assert_int_equal(label_volume_open(path_of("m.nii"), &v, &err), 0);
+		assert_int_equal(v.labels[23], rows[i].label);
+		label_volume_clear(&v);
+	}
+	unlink(path_of("m.nii"));
+}
+
 TEST(metaimages)
 {
 	for (int form = 0; form < 4; form++) {
@@ -224,6 +281,19 @@ TEST(metaimages)
 	refused(path_of("m.mhd"), "supported: LOCAL, a file in the same folder");
 	meta("nothing\n", true, false);
 	refused(path_of("m.mhd"), "not a MetaImage header");
+	for (const char *const *bad =
+		     (const char *const[]){"DimSize = 3 2 4097\n", "DimSize = 3 0 4\n", "DimSize = 3 2 nan\n", "DimSize = 3 2\n",
+					   "ElementSpacing = 2 0 4\n", "ElementSpacing = 2 inf 4\n",
+					   "TransformMatrix = 1 0 0 1 0 0 0 0 1\n", "TransformMatrix = 1 0 0\n", "NDims = x\n",
+					   "ElementDataFile = LIST\n", "ElementDataFile = s%d.raw\n", NULL};
+	     *bad; bad++) {
+		struct label_volume v = {0};
+		struct err err = {0};
+
+		meta(*bad, true, false);
+		if (label_volume_open(path_of("m.mhd"), &v, &err) >= 0)
+			fail_msg("not refused: %s", *bad);
+	}
 	unlink(path_of("m.raw"));
 	meta("", false, false);
 	unlink(path_of("m.raw"));
@@ -233,7 +303,8 @@ TEST(metaimages)
 
 static int setup(void **state)
 {
-	return mkdtemp(folder) ? 0 : -1;
+	test_folder(folder, sizeof(folder));
+	return 0;
 }
 
 static int teardown(void **state)

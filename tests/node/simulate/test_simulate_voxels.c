@@ -44,7 +44,8 @@ TEST(test_refusals)
 		{"1x 0.05 fat tissue\n", "label 1x"},
 		{"1 -0.05 fat tissue\n", "attenuation -0.05"},
 		{"1 nan fat tissue\n", "attenuation nan"},
-		{"1 11 fat tissue\n", "attenuation 11"},
+		{"1 10.001 fat tissue\n", "attenuation 10.001"},
+		{"1 0.05x fat tissue\n", "attenuation 0.05x"},
 		{"1 0.05 fat flesh\n", "role flesh"},
 		{"1 0.05 fat tissue\n1 0.05 fat tissue\n", "test.conf:2: label 1 occurs twice"},
 	};
@@ -57,10 +58,19 @@ TEST(test_refusals)
 		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
 			fail_msg("\"%s\": %d \"%s\", expected \"%s\"", cases[i].text, rc, err.msg, cases[i].says);
 	}
-	for (int i = 0; i < 257; i++)
+	for (int i = 0; i < 256; i++)
 		at += sprintf(at, "%d 0.1 x tissue\n", i);
-	assert_int_equal(parse(many, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "more than 256"));
+	assert_int_equal(parse(many, &err), 0);
+	assert_int_equal(m.n, 256);
+	assert_int_equal(m.of[255], 255);
+	sprintf(at, "256 0.1 x tissue\n");
+	assert_error(parse(many, &err), &err, EBADMSG, "more than 256");
+	assert_int_equal(parse("65535 10 fat tissue\n", &err), 0);
+	assert_int_equal(m.of[65535], 0);
+	for (int n = 511; n <= 512; n++) { /* the longest line */
+		snprintf(many, 600, "1 0.05 fat tissue #%0*d\n2 0 air air\n", n - 19, 0);
+		assert_int_equal(parse(many, &err), n == 511 ? 0 : -EBADMSG);
+	}
 	free(many);
 	assert_int_equal(materials_parse("0 0 air\0air\n", 12, "test.conf", &m, &err), -EBADMSG);
 }
@@ -80,11 +90,11 @@ TEST(test_load)
 	static const char header[] = "NDims = 3\nElementSpacing = 0.5 0.5 0.25\nDimSize = 2 2 4\nElementType = MET_USHORT\n"
 				     "ElementDataFile = labels.raw\n";
 	uint16_t label[16] = {50, 50, 50, 50, 1, 1, 300, 1, 0, 1, 1, 0, 50, 50, 50, 0};
-	char folder[] = "/tmp/test-voxels-XXXXXX", volume[64], data[64], materials[64], digest[3][65];
+	char folder[64], volume[100], data[100], materials[100], digest[3][65];
 	struct voxel_phantom *p = NULL;
 	struct err err = {0};
 
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder));
 	snprintf(volume, sizeof(volume), "%s/labels.mhd", folder);
 	snprintf(data, sizeof(data), "%s/labels.raw", folder);
 	snprintf(materials, sizeof(materials), "%s/materials.conf", folder);

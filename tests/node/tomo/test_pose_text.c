@@ -116,6 +116,65 @@ TEST(test_refused)
 	}
 }
 
+/* Matrices of n views from first to last degrees, with `titles` lines before "Fit", the last of `width` bytes. All views have the
+ * same matrix. */
+static char *many_views(int n, double first, double last, int titles, int width)
+{
+	size_t room = (size_t)(n + 2) * 12 * 40 + (size_t)titles * 4 + (size_t)width + 100, at = 0;
+	char *made = malloc(room);
+
+	assert_non_null(made);
+	for (int i = 0; i < titles; i++)
+		at += (size_t)snprintf(made + at, room - at, "%0*d\n", i == titles - 1 ? width : 2, 0);
+	at += (size_t)snprintf(made + at, room - at, "Fit\n");
+	for (int j = 0; j < 12; j++) {
+		for (int i = 0; i < n; i++)
+			at += (size_t)snprintf(made + at, room - at, "%d %d %f %d\n", i, j, first + (last - first) * i / (n - 1),
+					       j == 10);
+		at += (size_t)snprintf(made + at, room - at, "%d %d 0 0 0 0\n", j, j == 10);
+	}
+	return made;
+}
+
+TEST(test_limits)
+{
+	static const struct {
+		int views, titles, width;
+		double first, last;
+		const char *says; /* NULL: allowed */
+	} limits[] = {
+		{2, 1, 2, -1, 1, NULL},
+		{POSE_VIEWS_MAX, 1, 2, -1, 1, NULL},
+		{POSE_VIEWS_MAX + 1, 1, 2, -1, 1, "more than 255 views"},
+		{2, 15, 2, -1, 1, NULL},
+		{2, 16, 2, -1, 1, "no line that begins with"},
+		{2, 1, 159, -1, 1, NULL},
+		{2, 1, 160, -1, 1, "line 1 of the projection matrices: it is too long"},
+		{2, 1, 2, -75, 75, NULL},
+		{2, 1, 2, -75.1, 75, "angles of -75.1 to 75"},
+		{2, 1, 2, -75, 75.1, "angles of -75 to 75.1"},
+		{2, 1, 2, 0, 1, NULL},
+		{2, 1, 2, 0.1, 1, "angles of 0.1 to 1"},
+		{2, 1, 2, -1, 0, NULL},
+		{2, 1, 2, -1, -0.1, "angles of -1 to -0.1"},
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		char *made = many_views(limits[i].views, limits[i].first, limits[i].last, limits[i].titles, limits[i].width);
+		struct pose_text p;
+		struct err err = {0};
+		int rc = pose_text_read(made, strlen(made), &p, &err);
+
+		if (limits[i].says)
+			assert_error(rc, &err, EBADMSG, limits[i].says);
+		else if (rc < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+		else
+			assert_int_equal(p.n_views, limits[i].views);
+		free(made);
+	}
+}
+
 /* Values and fit agree with each other, but not with an X-ray system. */
 TEST(test_no_system)
 {
