@@ -31,7 +31,11 @@ def simulate(folder, **options):
     """`tomonode simulate dbt`; the truth it wrote. An option that is True has no value."""
     args = [x for key, value in options.items() for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
     run("simulate", "dbt", *args, "-o", folder)
-    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
+    return truth_of(folder)
+
+
+def truth_of(exam):
+    with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
         return json.load(f)
 
 
