@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Projections made by another program: the example of DIDSR/ReconDBT (docs/samples). The sphere of calcification in the breast phantom is
 where its data say, sharpest at its height, with angles of this sign only."""
@@ -6,17 +5,16 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import numpy as np
+import pytest
+
+from tools import dbt_tools as tools
+from tools import node_harness as h
+
 SOURCE = os.environ["TOMONODE_SOURCE"]
 DATA = os.path.join(os.environ.get("TOMONODE_DATA", os.path.join(SOURCE, "..", "shared", "data")), "recondbt", "proj.npz")
 if not os.path.exists(DATA):
-    print("skipped: the projections of ReconDBT are not there (TOMONODE_DATA names the folder of recondbt/proj.npz)")
-    sys.exit(77)
-
-import numpy as np  # noqa: E402
-
-from tools import dbt_tools as tools  # noqa: E402
-
+    h.skip("the projections of ReconDBT are not there (TOMONODE_DATA names the folder of recondbt/proj.npz)")
 SPHERE = np.array([0.0, -31.0, 23.6])  # LPS: 31.0 mm from the chest wall, in the middle, 23.6 mm above the detector
 SAMPLE = os.path.join(SOURCE, "docs", "samples", "recondbt")
 
@@ -29,22 +27,17 @@ def made(folder, name, text):
     return tools.Result(path)
 
 
-def main():
-    failures = []
-    with tools.folder() as folder:
-        subprocess.run([sys.executable, os.path.join(SAMPLE, "recondbt_exam.py"), DATA, "-o", os.path.join(folder, "exam")], check=True)
-        with open(os.path.join(SAMPLE, "recondbt.conf"), encoding="utf-8") as f:
-            text = f.read()
-        result = made(folder, "right", text)
-        k, r, c, peak = result.bead(SPHERE, 3.0, reach=8.0)
-        off = result.patient(k, r, c) - SPHERE
-        print(f"sphere: off by {np.round(off, 2)} mm, contrast {peak:.3f}/mm")
-        tools.check(abs(off[:2]).max() < 0.7 and abs(off[2]) < 2.0, f"the sphere is off by {off} mm", failures)
-        wrong = made(folder, "wrong", text.replace("angle_sign = 1", "angle_sign = -1"))
-        blurred = wrong.bead(SPHERE, 3.0, reach=8.0)[3]
-        tools.check(blurred < 0.6 * peak, f"with the other sign the sphere is as sharp: {blurred:.3f} of {peak:.3f}/mm", failures)
-    tools.finish(failures, "the sphere of ReconDBT's phantom is in its place")
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.tier2("needs data that are not part of the repository")
+def test_sphere_is_in_its_place(folder, failures):
+    exam = os.path.join(folder, "exam")
+    subprocess.run([sys.executable, os.path.join(SAMPLE, "recondbt_exam.py"), DATA, "-o", exam], check=True)
+    with open(os.path.join(SAMPLE, "recondbt.conf"), encoding="utf-8") as f:
+        text = f.read()
+    result = made(folder, "right", text)
+    k, r, c, peak = result.bead(SPHERE, 3.0, reach=8.0)
+    off = result.patient(k, r, c) - SPHERE
+    print(f"sphere: off by {np.round(off, 2)} mm, contrast {peak:.3f}/mm")
+    tools.check(abs(off[:2]).max() < 0.7 and abs(off[2]) < 2.0, f"the sphere is off by {off} mm", failures)
+    wrong = made(folder, "wrong", text.replace("angle_sign = 1", "angle_sign = -1"))
+    blurred = wrong.bead(SPHERE, 3.0, reach=8.0)[3]
+    tools.check(blurred < 0.6 * peak, f"with the other sign the sphere is as sharp: {blurred:.3f} of {peak:.3f}/mm", failures)
