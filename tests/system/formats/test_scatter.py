@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Scattered radiation through DICOM: exams of a slab and of a breast with the scatter of a Monte Carlo, for a still and for a turning
 detector. The attenuation is compared with that of the same exam without scatter: more than 8 % too small without the correction, within
@@ -7,15 +6,17 @@ table; without the correction they contain nothing of it."""
 import glob
 import os
 import re
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from tools import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools
+from tools import node_harness as h
 
-EXAMS = (("siemens-inspiration", "slab", "1408x1792", 8, 60, 50), ("hologic-dimensions", "breast", "896x1280", 5, 40, 15))
+# system, phantom, detector, binning, thickness, arc, projections. The scatter of a simulated exam costs the square of its bins.
+SMALL = (("siemens-inspiration", "slab", "1056x1344", 8, 60, 50, 3), ("hologic-dimensions", "breast", "896x1280", 5, 40, 15, 3))
+EXAMS = (("siemens-inspiration", "slab", "1408x1792", 8, 60, 50, 5), ("hologic-dimensions", "breast", "896x1280", 5, 40, 15, 5))
 ON = "scatter_correction=true"
 
 
@@ -45,77 +46,63 @@ def reconstruct(folder, name, exam, voxel, *settings, config=None):
     return report, tools.Result(path)
 
 
-def check_exam(system, phantom, detector, binning, thickness, arc, failures):
-    name = f"{system}, {phantom} of {thickness} mm"
-    options = {"system": system, "phantom": phantom, "detector": detector, "binning": binning, "thickness": thickness, "views": 5, "arc": arc,
+@pytest.mark.parametrize("system, phantom, detector, binning, thickness, arc, views", EXAMS if h.TIER == 2 else SMALL,
+                         ids=[e[0] for e in EXAMS])
+def test_attenuation_with_scatter_is_as_without(folder, failures, system, phantom, detector, binning, thickness, arc, views):
+    options = {"system": system, "phantom": phantom, "detector": detector, "binning": binning, "thickness": thickness, "views": views, "arc": arc,
                "i0": 20000}
-    with tools.folder() as folder:
-        truth = tools.simulate(os.path.join(folder, "clean"), **options)
-        scattered = tools.simulate(os.path.join(folder, "scattered"), scatter=1, **options)
-        voxel = truth["pixel_mm"]
-        _, clean = reconstruct(folder, "a", "clean", voxel)
-        report_off, off = reconstruct(folder, "b", "scattered", voxel)
-        report, on = reconstruct(folder, "c", "scattered", voxel, ON)
+    truth = tools.simulate(os.path.join(folder, "clean"), **options)
+    scattered = tools.simulate(os.path.join(folder, "scattered"), scatter=1, **options)
+    voxel = truth["pixel_mm"]
+    _, clean = reconstruct(folder, "a", "clean", voxel)
+    report_off, off = reconstruct(folder, "b", "scattered", voxel)
+    report, on = reconstruct(folder, "c", "scattered", voxel, ON)
     mask = interior(clean.mu)
     level = [attenuation(r.mu, mask) for r in (clean, off, on)]
     error = [100 * (x / level[0] - 1) for x in level[1:]]
     ratio = report["scatter"]
-    print(f"{name}: attenuation {level[0]:.4f}/mm; {error[0]:+.1f} % without the correction, {error[1]:+.1f} % with it; S/P {ratio['mean']:.2f}"
+    print(f"attenuation {level[0]:.4f}/mm; {error[0]:+.1f} % without the correction, {error[1]:+.1f} % with it; S/P {ratio['mean']:.2f}"
           f" ({ratio['least']:.2f} to {ratio['most']:.2f}), {ratio['air']:.4f} in the air")
     tools.check("scatter" not in truth and scattered["scatter"] == 1 and truth["series"] != scattered["series"],
-                f"{name}: truth.json or the UIDs do not tell the exams apart", failures)
-    tools.check(mask.sum() > 500, f"{name}: only {mask.sum()} pixels are inside", failures)
-    tools.check(error[0] < -8, f"{name}: scatter reduces the attenuation by {-error[0]:.1f} % only", failures)
-    tools.check(abs(error[1]) < 2, f"{name}: the corrected attenuation is off by {error[1]:.1f} %", failures)
-    tools.check(0.1 < ratio["least"] <= ratio["mean"] <= ratio["most"] < 1, f"{name}: ratios {ratio}", failures)
-    tools.check(0.002 < ratio["air"] < 0.05, f"{name}: scatter in the air {ratio['air']}", failures)
-    tools.check("scatter" not in report_off and "Scatter" not in derivation(off), f"{name}: scatter in a result without correction", failures)
+                f"truth.json or the UIDs do not tell the exams apart", failures)
+    tools.check(mask.sum() > 500, f"only {mask.sum()} pixels are inside", failures)
+    tools.check(error[0] < -8, f"scatter reduces the attenuation by {-error[0]:.1f} % only", failures)
+    tools.check(abs(error[1]) < 2, f"the corrected attenuation is off by {error[1]:.1f} %", failures)
+    tools.check(0.1 < ratio["least"] <= ratio["mean"] <= ratio["most"] < 1, f"ratios {ratio}", failures)
+    tools.check(0.002 < ratio["air"] < 0.05, f"scatter in the air {ratio['air']}", failures)
+    tools.check("scatter" not in report_off and "Scatter" not in derivation(off), f"scatter in a result without correction", failures)
     for text in (f"Scatter subtracted: {ratio['mean']:.3f} of the primary", f"{ratio['air']:.3f} in the air"):
-        tools.check(text in derivation(on), f"{name}: {derivation(on)}", failures)
-    tools.check("scatter correction" not in report["warnings"], f"{name}: {report['warnings']}", failures)
-    tools.check(off.ds.SOPInstanceUID != on.ds.SOPInstanceUID, f"{name}: the same UID with and without correction", failures)
+        tools.check(text in derivation(on), f"{derivation(on)}", failures)
+    tools.check("scatter correction" not in report["warnings"], f"{report['warnings']}", failures)
+    tools.check(off.ds.SOPInstanceUID != on.ds.SOPInstanceUID, f"the same UID with and without correction", failures)
 
 
-def check_thin(failures):
-    """Outside the table, and where the correction is inaccurate, there is a warning, in the report and in the result."""
-    with tools.folder() as folder:
-        for arc, warned in ((50, True), (15, False)):
-            name = f"thick-{arc}"
-            tools.simulate(os.path.join(folder, name), phantom="slab", detector="1408x1792", binning=8, thickness=75, views=3, arc=arc)
-            report, result = reconstruct(folder, name + "-on", name, 0.68, ON)
-            for text in (report["warnings"], derivation(result)):
-                tools.check((re.search("At 75 mm and 2. degrees the scatter correction leaves", text) is not None) == warned, f"75 mm, {arc}: {text}", failures)
-        tools.simulate(os.path.join(folder, "thin"), phantom="slab", detector="1408x1792", binning=8, thickness=12, views=3)
-        report, result = reconstruct(folder, "a", "thin", 0.68, ON)
-        for text in (report["warnings"], derivation(result)):
-            tools.check("12 mm is outside the table of the scatter correction, 20 to 80 mm" in text, f"12 mm: {text}", failures)
-            tools.check("grid" not in text, f"no grid: {text}", failures)
-        check_grid(folder, failures)
+@pytest.mark.parametrize("arc, warned", [(50, True), (15, False)])
+def test_warns_where_the_correction_is_inaccurate(folder, failures, arc, warned):
+    """In the report and in the result."""
+    tools.simulate(os.path.join(folder, "thick"), phantom="slab", detector="1408x1792", binning=8, thickness=75, views=3, arc=arc)
+    report, result = reconstruct(folder, "on", "thick", 0.68, ON)
+    for text in (report["warnings"], derivation(result)):
+        found = re.search("At 75 mm and 2. degrees the scatter correction leaves", text)
+        tools.check((found is not None) == warned, text, failures)
 
 
-def check_grid(folder, failures):
-    """A grid in the header, and a profile without one: a warning, in the report and in the result; none with the scale of a grid or without correction."""
+def test_warns_outside_the_table_and_of_a_grid(folder, failures):
+    """A thickness outside the table; a grid in the header, and a profile without one. No warning with the scale of a grid, or without correction."""
+    tools.simulate(os.path.join(folder, "thin"), phantom="slab", detector="1408x1792", binning=8, thickness=12, views=3)
+    report, result = reconstruct(folder, "a", "thin", 0.68, ON)
+    for text in (report["warnings"], derivation(result)):
+        tools.check("12 mm is outside the table of the scatter correction, 20 to 80 mm" in text and "grid" not in text, text, failures)
     for path in glob.glob(os.path.join(folder, "thin/*.dcm")):
         with pydicom.dcmread(path) as ds:
             ds.Grid = ["FOCUSED", "RECIPROCATING"]
             ds.save_as(path)
     report, result = reconstruct(folder, "grid", "thin", 0.68, ON)
     for text in (report["warnings"], derivation(result)):
-        tools.check("(0018,1166) FOCUSED\\RECIPROCATING, but scatter_scale of the profile 'siemens-inspiration' is 1" in text, f"grid: {text}", failures)
+        tools.check("(0018,1166) FOCUSED\\RECIPROCATING, but scatter_scale of the profile 'siemens-inspiration' is 1" in text, text, failures)
     report, _ = reconstruct(folder, "off", "thin", 0.68)
-    tools.check("grid" not in report["warnings"], f"grid, no correction: {report['warnings']}", failures)
+    tools.check("grid" not in report["warnings"], f"no correction: {report['warnings']}", failures)
     with open(os.path.join(folder, "conf"), "w", encoding="ascii") as f:
         f.write('profiles = ( { name = "siemens-inspiration"; scatter_scale = 0.25; } );')
     report, _ = reconstruct(folder, "scaled", "thin", 0.68, ON, config=os.path.join(folder, "conf"))
-    tools.check("grid" not in report["warnings"], f"grid, with its scale: {report['warnings']}", failures)
-
-
-def main():
-    failures = []
-    for exam in EXAMS:
-        check_exam(*exam, failures)
-    check_thin(failures)
-    tools.finish(failures, "attenuation with scatter as without")
-
-
-main()
+    tools.check("grid" not in report["warnings"], f"with its scale: {report['warnings']}", failures)
