@@ -2,10 +2,12 @@
 """A result of several objects through the node: slices, slabs and synthetic view, plain and JPEG-LS, to peers that take the one or the
 other; what a peer has is not sent again."""
 import os
+import threading
 
 import numpy as np
 import pydicom
 
+from tools import dicom_peer
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
@@ -16,11 +18,9 @@ IMPLICIT, EXPLICIT, JPEG_LS = "1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.8
 
 
 def both(folder, things, **protocol):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    n, pacs = h.node_and_pacs(folder, things)
     n.protocol.update({"slab_thickness": 10.0, "synthetic": "true", **protocol})
     n.write_conf()
-    things += [n, pacs]
     return n, pacs
 
 
@@ -59,59 +59,67 @@ def test_all_objects_arrive_once(folder, things):
 
 
 def test_jpeg_ls_arrives_as_the_peer_takes_it(folder, things):
-    """The same exam to peers that take JPEG-LS, explicit and implicit little endian: the same pixels."""
+    """One result to peers that take JPEG-LS, explicit and implicit little endian: the same pixels."""
+    n, jls = both(folder, things, compression='"jpeg-ls"')
+    others = [h.Pacs(os.path.join(folder, name)) for name in ("explicit", "implicit")]
+    things += others
+    n.more_destinations = "".join(f', {{ name = "{name}"; aet = "PACS"; host = "127.0.0.1"; port = {p.port}; }}'
+                                  for name, p in zip(("explicit", "implicit"), others))
+    n.destinations += ["explicit", "implicit"]
+    n.write_conf()
+    for pacs, option in zip(others, ("+xe", "+xi")):
+        pacs.start(option)
+    job = send_exam(folder, n, jls, "+xt")
+    for o in job["result"]["objects"]:
+        stored = pydicom.dcmread(os.path.join(n.spool, o["file"]), stop_before_pixels=True)
+        check(stored.file_meta.TransferSyntaxUID == JPEG_LS, f"{o['file']} is {stored.file_meta.TransferSyntaxUID}")
     pixels = {}
-    for name, options, syntax in (("jls", ("+xt",), JPEG_LS), ("explicit", ("+xe",), EXPLICIT), ("implicit", ("+xi",), IMPLICIT)):
-        here = os.path.join(folder, name)
-        os.makedirs(here)
-        n, pacs = both(here, things, compression='"jpeg-ls"')
-        job = send_exam(here, n, pacs, *options)
-        for o in job["result"]["objects"]:
-            stored = pydicom.dcmread(os.path.join(n.spool, o["file"]), stop_before_pixels=True)
-            check(stored.file_meta.TransferSyntaxUID == JPEG_LS, f"{o['file']} is {stored.file_meta.TransferSyntaxUID}")
+    for pacs, syntax in ((jls, JPEG_LS), *zip(others, (EXPLICIT, IMPLICIT))):
+        check(len(pacs.files()) == 3, pacs.files())
         for f in pacs.files():
             d = pydicom.dcmread(f)
-            check(d.file_meta.TransferSyntaxUID == syntax, f"{name}: {d.file_meta.TransferSyntaxUID}")
+            check(d.file_meta.TransferSyntaxUID == syntax, f"{f}: {d.file_meta.TransferSyntaxUID}, not {syntax}")
             check(d.LossyImageCompression == "00", "nothing was lost")
-            a = (plain(f, here) if syntax == JPEG_LS else d).pixel_array
+            a = (plain(f, folder) if syntax == JPEG_LS else d).pixel_array
             first = pixels.setdefault(d.SOPInstanceUID, a)
-            check(np.array_equal(a, first) and a.max() > 0, f"{name}: {d.SOPInstanceUID} has other pixels")
-        n.stop()
-        pacs.stop()
+            check(np.array_equal(a, first) and a.max() > 0, f"{syntax}: {d.SOPInstanceUID} has other pixels")
     check(len(pixels) == 3, "the same three objects each time")
 
 
 def test_a_resume_sends_what_is_missing(folder, things):
-    """The receiver takes its time after each object; the node is killed when the first has arrived."""
-    n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
-    pacs.start("--sleep-after", "3")
+    """The node is killed while the archive has not answered to the second object."""
+    killed = threading.Event()
+
+    def answer(uid, data):
+        if len(archive.held) == 1:
+            killed.wait(100)
+        return dicom_peer.SUCCESS
+    archive = dicom_peer.Archive(answer=answer)
+    n, _ = both(folder, things)
+    n.pacs_port = archive.port
+    n.write_conf()
+    things.append(archive)
     n.start()
-    h.send(n.port, files)
-    wait_for("the first object is there", lambda: any(j["destinations"] and j["destinations"][0].get("objects", [])[:1] == ["sent"]
-                                                       for j in n.jobs()))
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    wait_for("the first object is on record", lambda: n.jobs() and len(n.events(n.jobs()[0]["id"], "sent")) == 1)
     n.kill()
-    before = pacs.objects()
-    check(1 <= sum(before.values()) < 3, f"killed between two objects, {before} were there")
-    pacs.stop()
-    pacs.start()
+    killed.set()
     n.start()
     job, = n.wait_states("delivered")
-    first = job["result"]["objects"][0]["sop_instance"]
-    count = pacs.objects()
-    check(count[first] == 1, f"what was acknowledged and written down was sent again: {count}")
-    check(set(count) == {o["sop_instance"] for o in job["result"]["objects"]}, count)
+    uids = [o["sop_instance"] for o in job["result"]["objects"]]
+    check(len(archive.held[uids[0]]) == 1, "what was acknowledged and written down was sent again")
+    check(set(archive.held) == set(uids) and len(uids) == 3, archive.held)
 
 
 def test_lost_object_is_made_again(folder, things):
     """A file that vanishes from the outbox before it is delivered: reconstructed again, the same object."""
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
     n.start()
-    h.send(n.port, files)
-    job, = wait_for("a result", lambda: [j for j in n.jobs() if j["state"] == "reconstructed" and j["destinations"][0]["failures"] > 0])
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    job, = n.wait_states("reconstructed")
+    n.stop()
     os.remove(os.path.join(n.spool, job["result"]["objects"][2]["file"]))
     pacs.start()
-    after, = n.wait_states("delivered")
-    check([o["sop_instance"] for o in after["result"]["objects"]] == [o["sop_instance"] for o in job["result"]["objects"]], "other objects")
-    check(set(pacs.objects()) == {o["sop_instance"] for o in job["result"]["objects"]}, pacs.objects())
+    n.start()
+    n.wait_states("delivered")
+    check(pacs.objects() == {o["sop_instance"]: 1 for o in job["result"]["objects"]}, pacs.objects())

@@ -19,12 +19,10 @@ OTHER = {"PatientID": "SECRET-4711", "PatientName": "Geheim^Vera"}
 
 
 def node(folder, things, **keys):
-    pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
+    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
     n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 32; }'
     n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.write_conf()
-    things += [n, pacs]
     pacs.start()
     n.start()
     return n, pacs
@@ -62,17 +60,16 @@ def test_two_patients_of_a_series(folder, things):
     files = h.simulate(os.path.join(folder, "exam"))
     mixed = copies(files, os.path.join(folder, "mixed"), range(12, 25), **OTHER)
     h.send(n.port, mixed[:24])
-    job, = n.wait_states("held")  # incomplete, too: who it is comes first
-    check("Patient ID (0010,0020), Patient's Name (0010,0010) differ between instances/" in job["reason"], job["reason"])
+    # Incomplete, too: who it is comes first.
+    n.wait_state(0, "held", "Patient ID (0010,0020), Patient's Name (0010,0010) differ between instances/")
     h.send(n.port, mixed[24:])
-    wait_for("held again", lambda: [(j["state"], j["instances"]) for j in n.jobs()] == [("held", 25)])
-    job, = n.jobs()
+    job, = n.wait_jobs("held again", lambda jobs: [(j["state"], j["instances"]) for j in jobs] == [("held", 25)] and jobs)
     names = re.findall(r"instances/[0-9a-f-]+\.dcm", job["reason"])
     check(len(set(names)) == 2 and set(names) <= {i["file"] for i in n.show(job["id"])["instances"]}, job["reason"])
     check("job-held" in n.log_text() and "job-started" not in n.log_text() and pacs.files() == [], "it was reconstructed")
-    before = [e["event"] for e in n.show(job["id"])["events"]].count("held")
+    before = n.events(job["id"]).count("held")
     n.command("retry", str(job["id"]))
-    wait_for("held once more", lambda: [e["event"] for e in n.show(job["id"])["events"]].count("held") > before)
+    wait_for("held once more", lambda: n.events(job["id"]).count("held") > before)
     no_values(n, n.command("list").stdout, n.command("show", str(job["id"])).stdout, json.dumps(n.show(job["id"])))
     # A person says so; the header of the one that came last counts.
     n.command("retry", "--header", "x", str(job["id"]), code=2)
@@ -83,7 +80,7 @@ def test_two_patients_of_a_series(folder, things):
     last = n.show(job["id"])["instances"][-1]
     check(result.PatientID == OTHER["PatientID"] and result.PatientName == OTHER["PatientName"], result.PatientName)
     check(f"A person stated that all sources are of one patient; patient and study are those of {last['sop']}." in str(result), "provenance")
-    retry, = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "retry" and e["detail"].get("same_patient")]
+    retry, = [d for d in n.events(job["id"], "retry") if d.get("same_patient")]
     check(retry["header"] == last["file"] and retry["by"].startswith("user ") and "on the command line" in retry["reason"], retry)
     n.command("retry", "--same-patient", str(job["id"]), code=4)  # nothing is held
     # Another image of a third patient: a revision, which is held again.
@@ -155,8 +152,8 @@ def test_roles_of_an_acquisition(folder, things):
     mixed = copies(files, os.path.join(folder, "mixed"), [0], **OTHER)
     check(len(files) == 2 and "attenuation" in files[0], files)
     h.send(n.port, mixed)
-    job, = n.wait_states("held")
-    check("Patient ID (0010,0020), Patient's Name (0010,0010) differ" in job["reason"] and not pacs.files(), job["reason"])
+    n.wait_state(0, "held", "Patient ID (0010,0020), Patient's Name (0010,0010) differ")
+    check(not pacs.files(), "it was reconstructed")
     out = os.path.join(folder, "out")
     p = h.run(h.TOMONODE, "recon", "-c", n.conf, "-o", out, *mixed, code=4)
     check("differ between attenuation.dcm and emission.dcm" in p.stderr and not glob.glob(out + "/*.dcm"), p.stderr)

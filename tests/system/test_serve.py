@@ -229,20 +229,6 @@ def test_limit_of_attempts(folder, things):
     check("given up after 2 attempts" in job["destinations"][0]["reason"], job)
 
 
-def test_lost_result_is_made_again(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    n.start()
-    h.send(n.port, exam(os.path.join(folder, "exam")))
-    job, = n.wait_states("reconstructed")
-    uid = job["result"]["sop_instance"]
-    n.stop()
-    os.unlink(os.path.join(n.spool, job["result"]["file"]))
-    pacs.start()
-    n.start()
-    n.wait_states("delivered")
-    check(pacs.objects() == {uid: 1}, f"{pacs.objects()} is not {uid}")
-
-
 def test_missing_spool_file_holds_its_job(folder, things):
     n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))

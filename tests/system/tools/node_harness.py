@@ -283,8 +283,8 @@ class Node:
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 30, "acse_timeout": 30, "dimse_timeout": 60}
         self.status = {"enabled": "false"}  # each test's port would have to be its own
-        self.more_protocols = self.more_routes = ""  # texts that begin with a comma
-        self.protocols = ["quick"]  # of the route
+        self.more_destinations = self.more_protocols = self.more_routes = ""  # texts that begin with a comma
+        self.protocols, self.destinations = ["quick"], ["pacs"]  # of the route
         self.more = ""  # further lists
         self.alerts = ""  # their section, see webhook.py
         self.pilots = ""  # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
@@ -303,9 +303,10 @@ class Node:
         status = "".join(f" {k} = {v};" for k, v in self.status.items())
         with open(self.conf, "w") as f:
             f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
-                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
+                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }}'
+                    f'{self.more_destinations} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' 'destinations = [ "pacs" ]; }'
+                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' f'destinations = {json.dumps(self.destinations)}; }}'
                     f'{self.more_routes} );\n' + self.more + self.pilots + self.alerts + extra)
 
     def reload(self, extra=""):
