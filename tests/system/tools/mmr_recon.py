@@ -54,14 +54,17 @@ def conf_of(folder, more=""):
     return path
 
 
+def objects_in(folder):
+    return sorted(map(pydicom.dcmread, glob.glob(os.path.join(folder, "*.dcm"))), key=lambda d: d.InstanceNumber)
+
+
 def recon(folder, name, source, *options, code=0):
     out = os.path.join(folder, name)
     p = h.run(h.TOMONODE, "recon", "-c", conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", *options, "-o", out, source,
               code=code)
     if code:
         return p.stderr
-    objects = sorted((pydicom.dcmread(p) for p in glob.glob(os.path.join(out, "*.dcm"))), key=lambda d: d.InstanceNumber)
-    return objects, json.loads(p.stdout)["cases"][0]["pet"]
+    return objects_in(out), json.loads(p.stdout)["cases"][0]["pet"]
 
 
 def values(d):
