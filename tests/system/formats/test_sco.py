@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection object, bit by bit, in
 every encoding of the private sequence, and in lower resolution; each damaged field of the container has a sentence of its own; without the consent of the profile,
@@ -6,15 +5,14 @@ and for slices, the reason is told; and the same through a node, from storescu t
 import copy
 import os
 import struct
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from tools import dbt_tools as tools  # noqa: E402
-from tools import hologic_tools as hologic  # noqa: E402
-from tools import node_harness as h  # noqa: E402
+from tools import dbt_tools as tools
+from tools import hologic_tools as hologic
+from tools import node_harness as h
 
 PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*"; axis_height = 0.0; source_axis = 695.1;
   support = 25.0; source_x = -13.7; pitch = 0.14; detector_ratio = 0.285; detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0;
@@ -85,39 +83,41 @@ def slices(folder, name, path, conf):
     return tools.Result(result).mu
 
 
-def check_projections(side, view, ways, failures):
-    with tools.folder() as folder:
-        plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
-        exam = Exam(folder, plain, side, view)
-        want = slices(folder, "plain", exam.path, plain)
-        for name, options in ways.items():
-            got = slices(folder, name, save(exam.sco(**options), folder, name + ".dcm"), consent)
-            tools.check(np.array_equal(got, want), f"{side} {view} {name}: slices differ by up to {abs(got - want).max()}", failures)
-        by_matrix = slices(folder, "matrix", save(exam.sco(), folder, "matrix.dcm"),
-                           config(folder, "header", 'sco = true; pose = "header";'))
-        off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
-        print(f"{side} {view}: {', '.join(ways)} equal; by matrices slices differ by {off:.4f} of the tissue")
-        tools.check(off < 0.02, f"{side} {view}: by matrices slices differ by {off:.4f}", failures)
+WAYS = {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."}, "implicit": {"implicit": True, "low": None}}
 
 
-def check_lower(side, view, failures):
-    """Lower resolution alone, of the whole detector: as the plain exam of bins of twice the size; the size is said to be assumed."""
-    with tools.folder() as folder:
-        exam = Exam(folder, config(folder, "plain", WHOLE), side, view)
-        consent = config(folder, "consent", "sco = true;" + WHOLE)
-        want = slices(folder, "plain", save(exam.coarse_plain(), folder, "coarse.dcm"), config(folder, "plain", WHOLE))
-        path = save(exam.sco(high=None), folder, "low.dcm")
-        case, result = tools.reconstruct(os.path.join(folder, "out"), path, config=consent, settings=SETTINGS)
-        got = tools.Result(result).mu
-        tools.check(np.array_equal(got, want), f"{side} {view} lower resolution: slices differ by up to {abs(got - want).max()}", failures)
-        tools.check("lower resolution, (7E01,xx11): the size of a bin, 0.56 mm" in str(case), str(case)[:900], failures)
-        by_matrix = slices(folder, "matrix", path, config(folder, "header", 'sco = true; pose = "header"; pose_level = 0.3;' + WHOLE))
-        off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
-        print(f"{side} {view}: lower resolution equal; by matrices slices differ by {off:.4f} of the tissue")
-        tools.check(off < 0.02, f"{side} {view} lower resolution: by matrices slices differ by {off:.4f}", failures)
-        both = slices(folder, "both", save(exam.sco(low=hologic.container(exam.frames[:, :40, :30], BITS, folder)), folder, "both.dcm"), consent)
-        tools.check(np.array_equal(both, slices(folder, "full", exam.path, config(folder, "plain", WHOLE))),
-                    "with both resolutions the full one is read", failures)
+@pytest.mark.parametrize("side, view, ways", [("R", "CC", WAYS), ("L", "MLO", {"sequence": {"pieces": 7}})], ids=["R CC", "L MLO"])
+def test_projections_give_the_slices_of_the_plain_exam(folder, failures, side, view, ways):
+    plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
+    exam = Exam(folder, plain, side, view)
+    want = slices(folder, "plain", exam.path, plain)
+    for name, options in ways.items():
+        got = slices(folder, name, save(exam.sco(**options), folder, name + ".dcm"), consent)
+        tools.check(np.array_equal(got, want), f"{name}: slices differ by up to {abs(got - want).max()}", failures)
+    by_matrix = slices(folder, "matrix", save(exam.sco(), folder, "matrix.dcm"),
+                       config(folder, "header", 'sco = true; pose = "header";'))
+    off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
+    print(f"{', '.join(ways)} equal; by matrices slices differ by {off:.4f} of the tissue")
+    tools.check(off < 0.02, f"by matrices slices differ by {off:.4f}", failures)
+
+
+def test_lower_resolution(folder, failures):
+    """Alone, of the whole detector: as the plain exam of bins of twice the size; the size is said to be assumed."""
+    exam = Exam(folder, config(folder, "plain", WHOLE), "L", "CC")
+    consent = config(folder, "consent", "sco = true;" + WHOLE)
+    want = slices(folder, "plain", save(exam.coarse_plain(), folder, "coarse.dcm"), config(folder, "plain", WHOLE))
+    path = save(exam.sco(high=None), folder, "low.dcm")
+    case, result = tools.reconstruct(os.path.join(folder, "out"), path, config=consent, settings=SETTINGS)
+    got = tools.Result(result).mu
+    tools.check(np.array_equal(got, want), f"slices differ by up to {abs(got - want).max()}", failures)
+    tools.check("lower resolution, (7E01,xx11): the size of a bin, 0.56 mm" in str(case), str(case)[:900], failures)
+    by_matrix = slices(folder, "matrix", path, config(folder, "header", 'sco = true; pose = "header"; pose_level = 0.3;' + WHOLE))
+    off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
+    print(f"by matrices slices differ by {off:.4f} of the tissue")
+    tools.check(off < 0.02, f"by matrices slices differ by {off:.4f}", failures)
+    both = slices(folder, "both", save(exam.sco(low=hologic.container(exam.frames[:, :40, :30], BITS, folder)), folder, "both.dcm"), consent)
+    tools.check(np.array_equal(both, slices(folder, "full", exam.path, config(folder, "plain", WHOLE))),
+                "with both resolutions the full one is read", failures)
 
 
 def refusal(folder, path, conf):
@@ -132,63 +132,62 @@ def changed(content, at, form, *values):
     return bytes(data)
 
 
-def check_refusals(failures):
-    with tools.folder() as folder:
-        plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
-        exam = Exam(folder, plain, "R", "CC")
-        whole = config(folder, "whole", "sco = true;" + WHOLE)
-        good, table = exam.high, -1024
-        first, second = struct.unpack_from("<II", good, len(good) - 1024)
-        last = struct.unpack_from("<9I", good, len(good) - 1024 + 4)[-1]
-        cases = (
-            ("no frames", changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
-            ("256 frames", changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
-            ("fewer frames", changed(good, 20, "<H", 8), "9 projection matrices (0019,1060) for 8 frames"),
-            ("more frames", changed(good, 20, "<H", 10), "offset 10 of 10 is 0"),
-            ("no columns", changed(good, 24, "<H", 0), "frames of 0 columns"),
-            ("no rows", changed(good, 28, "<H", 0), "columns and 0 rows"),
-            ("huge", changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
-            ("wide", changed(good, 24, "<H", 2240), "2240 columns and 160 rows of 0.28 mm: a detector of 627.2"),
-            ("bits", changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
-            ("other bits", changed(good, 32, "<B", 1), "values of 1 bits"),
-            ("near", changed(good, 36, "<B", 2), "compressed with loss: NEAR is 2"),
-            ("early", changed(good, table, "<I", 36), "offset 0 of 9 is 36; allowed: 37 to"),
-            ("equal", changed(good, table + 4, "<I", first), f"offset 1 of 9 is {first}; allowed: {first + 1} to"),
-            ("descending", changed(good, table + 8, "<I", second - 1), f"offset 2 of 9 is {second - 1}"),
-            ("outside", changed(good, table + 36, "<I", len(good) - 1023), f"offset 9 of 9 is {len(good) - 1023}"),
-            ("short", good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
-            ("cut", good[:36] + good[-1024:], "an SCO container of 1060 bytes"),
-            ("shifted", changed(good, table + 4, "<I", second + 40), "cannot be decoded"),
-            ("zeros", good[:first] + bytes(last - first) + good[last:], "cannot be decoded"),
-        )
-        for name, content, part in cases:
-            said = refusal(folder, save(exam.sco(high=content), folder, "damaged.dcm"), consent)
-            tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
-        objects = (
-            ("off", exam.sco(), plain, "read only if the profile 'hologic' has sco = true"),
-            ("none", exam.sco(high=None, low=None), consent, "no images in full resolution in (7E01,xx10)"),
-            ("low alone", exam.sco(high=None), consent, "the size of its bins is not in the object: it needs elements_y of the profile 'hologic'"),
-            ("low of a part", exam.sco(high=None, low=hologic.container(exam.coarse[:, :64], BITS, folder)), whole,
-             "56 columns and 64 rows of 2 to 8 times 2 elements do not"),
-            ("low, too wide", exam.sco(high=None, low=hologic.container(exam.coarse[:, ::2], BITS, folder)), whole,
-             "56 columns and 40 rows of 2 to 8 times 2 elements do not"),
-            ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole, "compressed with loss: NEAR is 3"),
-            ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole, "offset 3 of 9 is 40; allowed: "),
-            ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
-            ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
-            ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),
-            ("not a sequence", wrong_items(exam, b""), consent, "where an item is expected"),
-            ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent, "item 2: 0 values (7E01,xx12)"),
-        )
-        wrong = config(folder, "wrong", "sco = true;")
-        with open(wrong, encoding="ascii") as f:
-            text = f.read().replace("angle_sign = -1", "angle_sign = 1")
-        with open(wrong, "w", encoding="ascii") as f:
-            f.write(text)
-        objects += (("sign", exam.sco(), wrong, "check pose_rows and angle_sign of the profile"),)
-        for name, ds, conf, part in objects:
-            said = refusal(folder, save(ds, folder, "object.dcm"), conf)
-            tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
+def test_each_damaged_field_has_its_sentence(folder, failures):
+    plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
+    exam = Exam(folder, plain, "R", "CC")
+    whole = config(folder, "whole", "sco = true;" + WHOLE)
+    good, table = exam.high, -1024
+    first, second = struct.unpack_from("<II", good, len(good) - 1024)
+    last = struct.unpack_from("<9I", good, len(good) - 1024 + 4)[-1]
+    cases = (
+        ("no frames", changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
+        ("256 frames", changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
+        ("fewer frames", changed(good, 20, "<H", 8), "9 projection matrices (0019,1060) for 8 frames"),
+        ("more frames", changed(good, 20, "<H", 10), "offset 10 of 10 is 0"),
+        ("no columns", changed(good, 24, "<H", 0), "frames of 0 columns"),
+        ("no rows", changed(good, 28, "<H", 0), "columns and 0 rows"),
+        ("huge", changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
+        ("wide", changed(good, 24, "<H", 2240), "2240 columns and 160 rows of 0.28 mm: a detector of 627.2"),
+        ("bits", changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
+        ("other bits", changed(good, 32, "<B", 1), "values of 1 bits"),
+        ("near", changed(good, 36, "<B", 2), "compressed with loss: NEAR is 2"),
+        ("early", changed(good, table, "<I", 36), "offset 0 of 9 is 36; allowed: 37 to"),
+        ("equal", changed(good, table + 4, "<I", first), f"offset 1 of 9 is {first}; allowed: {first + 1} to"),
+        ("descending", changed(good, table + 8, "<I", second - 1), f"offset 2 of 9 is {second - 1}"),
+        ("outside", changed(good, table + 36, "<I", len(good) - 1023), f"offset 9 of 9 is {len(good) - 1023}"),
+        ("short", good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
+        ("cut", good[:36] + good[-1024:], "an SCO container of 1060 bytes"),
+        ("shifted", changed(good, table + 4, "<I", second + 40), "cannot be decoded"),
+        ("zeros", good[:first] + bytes(last - first) + good[last:], "cannot be decoded"),
+    )
+    for name, content, part in cases:
+        said = refusal(folder, save(exam.sco(high=content), folder, "damaged.dcm"), consent)
+        tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
+    objects = (
+        ("off", exam.sco(), plain, "read only if the profile 'hologic' has sco = true"),
+        ("none", exam.sco(high=None, low=None), consent, "no images in full resolution in (7E01,xx10)"),
+        ("low alone", exam.sco(high=None), consent, "the size of its bins is not in the object: it needs elements_y of the profile 'hologic'"),
+        ("low of a part", exam.sco(high=None, low=hologic.container(exam.coarse[:, :64], BITS, folder)), whole,
+         "56 columns and 64 rows of 2 to 8 times 2 elements do not"),
+        ("low, too wide", exam.sco(high=None, low=hologic.container(exam.coarse[:, ::2], BITS, folder)), whole,
+         "56 columns and 40 rows of 2 to 8 times 2 elements do not"),
+        ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole, "compressed with loss: NEAR is 3"),
+        ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole, "offset 3 of 9 is 40; allowed: "),
+        ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
+        ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
+        ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),
+        ("not a sequence", wrong_items(exam, b""), consent, "where an item is expected"),
+        ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent, "item 2: 0 values (7E01,xx12)"),
+    )
+    wrong = config(folder, "wrong", "sco = true;")
+    with open(wrong, encoding="ascii") as f:
+        text = f.read().replace("angle_sign = -1", "angle_sign = 1")
+    with open(wrong, "w", encoding="ascii") as f:
+        f.write(text)
+    objects += (("sign", exam.sco(), wrong, "check pose_rows and angle_sign of the profile"),)
+    for name, ds, conf, part in objects:
+        said = refusal(folder, save(ds, folder, "object.dcm"), conf)
+        tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
 
 
 def item(value):
@@ -201,51 +200,32 @@ def wrong_items(exam, value):
     return ds
 
 
-def check_node(failures):
+def test_through_a_node(folder, things, failures):
     """Held while the profile does not allow it; after a change of the configuration and `retry` it goes to the archive. Slices are stored
     as unassigned."""
-    with tools.folder() as folder:
-        exam = Exam(folder, config(folder, "plain"), "L", "CC")
-        want = slices(folder, "plain", exam.path, os.path.join(folder, "plain"))
-        raw = save(exam.sco(vr="UN"), folder, "raw.dcm")
-        volume = save(exam.sco(kind="HLXS"), folder, "volume.dcm")
-        pacs = h.Pacs(os.path.join(folder, "pacs"))
-        node = h.Node(os.path.join(folder, "node"), pacs.port)
-        node.protocol = {"algorithm": '"mlem"', "iterations": 1, "voxel": 0.56, "projector": '"slices"', "breast_mask": "false"}
-        try:
-            pacs.start()
-            for more in ("", "sco = true;"):
-                node.more = PROFILE.format(more=more)
-                node.write_conf()
-                node.start()
-                if not more:
-                    sent = h.send(node.port, [raw, volume])
-                    tools.check(sent == {raw, volume}, f"acknowledged: {sent}", failures)
-                    job = node.wait_states("held")[0]
-                    tools.check("sco = true" in str(node.show(job["id"])), str(node.show(job["id"]))[:500], failures)
-                    apart = h.wait_for("the slices are set apart", lambda: node.list()["unassigned"])
-                    tools.check(apart[0]["classification"] == "refused" and "contains slices" in apart[0]["reason"], str(apart), failures)
-                else:
-                    node.command("retry", job["id"])
-                    node.wait_states("delivered")
-                node.stop()
-            got = [tools.Result(path).mu for path in pacs.files()]
-            tools.check(len(got) == 1 and np.array_equal(got[0], want), f"{len(got)} objects in the archive, or other slices", failures)
-        finally:
-            node.end()
-            pacs.stop()
-    print("through the node: held without consent, delivered with it")
-
-
-def main():
-    failures = []
-    check_projections("R", "CC", {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
-                                  "implicit": {"implicit": True, "low": None}}, failures)
-    check_projections("L", "MLO", {"sequence": {"pieces": 7}}, failures)
-    check_lower("L", "CC", failures)
-    check_refusals(failures)
-    check_node(failures)
-    tools.finish(failures, "SCO objects: as the plain exam")
-
-
-main()
+    exam = Exam(folder, config(folder, "plain"), "L", "CC")
+    want = slices(folder, "plain", exam.path, os.path.join(folder, "plain"))
+    raw = save(exam.sco(vr="UN"), folder, "raw.dcm")
+    volume = save(exam.sco(kind="HLXS"), folder, "volume.dcm")
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    node = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [node, pacs]
+    node.protocol = {"algorithm": '"mlem"', "iterations": 1, "voxel": 0.56, "projector": '"slices"', "breast_mask": "false"}
+    pacs.start()
+    for more in ("", "sco = true;"):
+        node.more = PROFILE.format(more=more)
+        node.write_conf()
+        node.start()
+        if not more:
+            sent = h.send(node.port, [raw, volume])
+            tools.check(sent == {raw, volume}, f"acknowledged: {sent}", failures)
+            job = node.wait_states("held")[0]
+            tools.check("sco = true" in str(node.show(job["id"])), str(node.show(job["id"]))[:500], failures)
+            apart = h.wait_for("the slices are set apart", lambda: node.list()["unassigned"])
+            tools.check(apart[0]["classification"] == "refused" and "contains slices" in apart[0]["reason"], str(apart), failures)
+        else:
+            node.command("retry", job["id"])
+            node.wait_states("delivered")
+        node.stop()
+    got = [tools.Result(path).mu for path in pacs.files()]
+    tools.check(len(got) == 1 and np.array_equal(got[0], want), f"{len(got)} objects in the archive, or other slices", failures)
