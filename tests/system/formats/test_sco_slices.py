@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Slices in Hologic SCO objects by an independent writer: `tomonode export` and `measure` give what they give for a Breast Tomosynthesis Image
 with the same pixels, in every encoding, orientation and resolution; each damaged field has a sentence of its own; what the object does not
@@ -7,14 +6,15 @@ import copy
 import json
 import os
 import struct
-import sys
 
 import numpy as np
+import pytest
+from pydicom.dataset import Dataset
+from pydicom.sequence import Sequence
 from pydicom.uid import generate_uid
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from tools import dbt_tools as tools  # noqa: E402
-from tools import hologic_tools as hologic  # noqa: E402
+from tools import dbt_tools as tools
+from tools import hologic_tools as hologic
 
 CONSENT = 'profiles = ( { name = "hologic-dimensions"; sco = true; } );\n'
 BITS = 10
@@ -39,6 +39,13 @@ class Nifti:
 def save(ds, folder, name):
     path = os.path.join(folder, name)
     ds.save_as(path, write_like_original=False)
+    return path
+
+
+def write_config(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
     return path
 
 
@@ -101,33 +108,34 @@ class Volume:
                                                   **options})
 
 
-def check_slices(side, view, ways, failures):
-    with tools.folder() as folder:
-        conf = os.path.join(folder, "conf")
-        with open(conf, "w", encoding="ascii") as f:
-            f.write(CONSENT)
-        volume = Volume(folder, side, view)
-        _, own = export(folder, "own", os.path.join(folder, "out"), *())
-        tools.check(np.allclose(own.values, volume.result.mu, rtol=1e-6, atol=1e-9), "export of the reconstruction: values", failures)
-        low, high = volume.shown()
-        tools.check(np.allclose(own.window, (low, high), rtol=1e-6), f"window {own.window} instead of {low}, {high}", failures)
-        _, want = export(folder, "standard", save(volume.standard(), folder, "standard.dcm"))
-        tools.check(np.array_equal(want.values, volume.slices), "export of the Breast Tomosynthesis Image: values", failures)
-        corner = want.matrix[:, 3] * (-1, -1, 1)
-        tools.check(np.abs(corner - volume.result.patient(0, 0, 0)).max() < 1e-3, f"its position: {corner}", failures)
-        for name, options in ways.items():
-            said, got = export(folder, name, save(volume.sco(**options), folder, name + ".dcm"), "-c", conf, "--voxel", volume.voxel)
-            same = (np.array_equal(got.values, want.values) and np.allclose(got.steps(), want.steps(), atol=1e-5)
-                    and np.allclose(got.voxel, want.voxel) and got.window == want.window == (256.0, 767.0))
-            tools.check(same, f"{side} {view} {name}: not as the Breast Tomosynthesis Image {got.window} {want.window}", failures)
-            words = (f"({side} {view})", "in full resolution", "lowest slice, at the breast support", "without a unit", "56 mm")
-            tools.check(said["units"] == "" and all(w in said["warnings"] for w in words), f"{name}: {said}", failures)
-        check_origin(volume, want, got, failures)
-        check_spacing(volume, failures)
-        check_turned(volume, got, conf, failures)
-        check_lower(volume, want, conf, failures)
-        check_figures(volume, conf, failures)
-        print(f"{side} {view}: {', '.join(ways)}: as the Breast Tomosynthesis Image")
+WAYS = {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
+        "implicit": {"implicit": True, "low": None, "pieces": 7}}
+
+
+@pytest.mark.parametrize("side, view, ways", [("L", "CC", WAYS), ("R", "MLO", {"sequence": {"pieces": 2}})], ids=["L CC", "R MLO"])
+def test_slices_are_as_a_breast_tomosynthesis_image(folder, failures, side, view, ways):
+    conf = write_config(folder, "conf", CONSENT)
+    volume = Volume(folder, side, view)
+    _, own = export(folder, "own", os.path.join(folder, "out"), *())
+    tools.check(np.allclose(own.values, volume.result.mu, rtol=1e-6, atol=1e-9), "export of the reconstruction: values", failures)
+    low, high = volume.shown()
+    tools.check(np.allclose(own.window, (low, high), rtol=1e-6), f"window {own.window} instead of {low}, {high}", failures)
+    _, want = export(folder, "standard", save(volume.standard(), folder, "standard.dcm"))
+    tools.check(np.array_equal(want.values, volume.slices), "export of the Breast Tomosynthesis Image: values", failures)
+    corner = want.matrix[:, 3] * (-1, -1, 1)
+    tools.check(np.abs(corner - volume.result.patient(0, 0, 0)).max() < 1e-3, f"its position: {corner}", failures)
+    for name, options in ways.items():
+        said, got = export(folder, name, save(volume.sco(**options), folder, name + ".dcm"), "-c", conf, "--voxel", volume.voxel)
+        same = (np.array_equal(got.values, want.values) and np.allclose(got.steps(), want.steps(), atol=1e-5)
+                and np.allclose(got.voxel, want.voxel) and got.window == want.window == (256.0, 767.0))
+        tools.check(same, f"{name}: not as the Breast Tomosynthesis Image {got.window} {want.window}", failures)
+        words = (f"({side} {view})", "in full resolution", "lowest slice, at the breast support", "without a unit", "56 mm")
+        tools.check(said["units"] == "" and all(w in said["warnings"] for w in words), f"{name}: {said}", failures)
+    check_origin(volume, want, got, failures)
+    check_spacing(volume, failures)
+    check_turned(volume, got, conf, failures)
+    check_lower(volume, want, conf, failures)
+    check_figures(volume, conf, failures)
 
 
 def check_origin(volume, want, got, failures):
@@ -210,86 +218,8 @@ def changed(content, at, form, *values):
     return bytes(data)
 
 
-def check_refusals(failures):
-    with tools.folder() as folder:
-        conf = os.path.join(folder, "conf")
-        with open(conf, "w", encoding="ascii") as f:
-            f.write(CONSENT)
-        plain = os.path.join(folder, "plain")
-        with open(plain, "w", encoding="ascii") as f:
-            f.write("\n")
-        rng = np.random.default_rng(4)
-        frames = rng.integers(0, 1024, (5, 40, 30)).astype(np.uint16)
-        good = hologic.container(frames, BITS, folder)
-        header = header_of_slices()
-        first, second = struct.unpack_from("<II", good, len(good) - 1024)
-        last = struct.unpack_from("<5I", good, len(good) - 1024 + 4)[-1]
-
-        def refused(ds, part, *options, command="export", voxel="0.1,0.1,1"):
-            out = os.path.join(folder, "none.nii")
-            args = ("-o", out) if command == "export" else ("--point", "a=3,3,1")
-            done = tools.run(command, *args, "-c", conf, *(("--voxel", voxel) if voxel else ()), *options, save(ds, folder, "damaged.dcm"),
-                             ok=range(1, 100))
-            tools.check(part in done.stderr, f"'{part}' is not in: {done.stderr[:600]}", failures)
-            tools.check("damaged.dcm" in done.stderr or "no PET" in done.stderr, f"no file in: {done.stderr[:300]}", failures)
-            tools.check(not os.path.exists(out), f"{part}: a file is left", failures)
-
-        def slices(high=good, **options):
-            return hologic.sco_slices(header, **{"high": high, "orientation": ["P", "L"], **options})
-
-        table = -1024
-        for content, part in (
-                (changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
-                (changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
-                (changed(good, 20, "<H", 6), "offset 6 of 6 is 0; allowed:"),
-                (changed(good, 24, "<H", 0), "frames of 0 columns"),
-                (changed(good, 28, "<H", 0), "columns and 0 rows"),
-                (changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
-                (changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
-                (changed(good, 36, "<B", 1), "compressed with loss: NEAR is 1"),
-                (hologic.container(frames, BITS, folder, near=2), "compressed with loss: NEAR is 2"),
-                (changed(good, table, "<I", 36), "offset 0 of 5 is 36; allowed: 37 to"),
-                (changed(good, table + 4, "<I", first), f"offset 1 of 5 is {first}; allowed: {first + 1} to"),
-                (changed(good, table + 8, "<I", second - 1), f"offset 2 of 5 is {second - 1}; allowed: {second + 1} to"),
-                (changed(good, table + 20, "<I", len(good) - 1023), f"offset 5 of 5 is {len(good) - 1023}"),
-                (changed(good, table + 20, "<I", 0xFFFFFFFF), "offset 5 of 5 is 4294967295"),
-                (good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
-                (changed(good, table + 8, "<I", second + 9), "frame 2: "),
-                (good[:second] + bytes(last - second) + good[last:], "frame 2: ")):
-            refused(slices(content), part)
-        wide = changed(good, 28, "<H", 41)
-        refused(slices(wide), "frame 1: ")
-        no_side = slices()
-        no_side.Laterality = ""
-        for ds, part in (
-                (slices(None), "no images in full resolution in (7E01,xx10)"),
-                (slices(orientation=["P", "H"]), "rows toward H are impossible in this view"),
-                (slices(orientation=["L", "P"]), "columns toward L are not supported"),
-                (slices(orientation=None), "Patient Orientation (0020,0020) is missing"),
-                (no_side, "laterality (0020,0062)")):
-            refused(ds, part)
-        refused(slices(), "state the voxels with --voxel COLUMN,ROW,SLICE", voxel=None)
-        refused(slices(), "state the voxels with --voxel COLUMN,ROW,SLICE", voxel=None, command="measure")
-        refused(slices(), "has sco = true", "-c", plain)
-        refused(slices(), "--truth needs positions", "--truth", "/dev/null", command="measure")
-        other = slices()
-        other.Manufacturer = "NOBODY"
-        refused(other, "no geometry profile for manufacturer 'NOBODY'")
-        path, out = save(slices(), folder, "one.dcm"), os.path.join(folder, "none.nii")
-        for voxel in ("0.1,0.1", "0.1,0.1,0", "0.1,0.1,nan", "0.1,0.1,1,1", "21,1,1"):
-            done = tools.run("export", "-o", out, "--voxel", voxel, path, ok=(2,))
-            tools.check("--voxel" in done.stderr, done.stderr, failures)
-        done = tools.run("export", "-o", out, "-c", conf, "--voxel", "0.1,0.1,1", path, save(slices(), folder, "two.dcm"), ok=(4,))
-        tools.check("choose it with --series NAME" in done.stderr, done.stderr, failures)
-        done = tools.run("recon", "-o", os.path.join(folder, "none"), "-c", conf, path, ok=range(1, 100))
-        tools.check("already reconstructed by the modality; `tomonode export` converts them" in done.stdout + done.stderr, done.stderr, failures)
-        print("refused, each with its reason")
-
-
 def header_of_slices():
     """What sco_slices() takes from a Breast Tomosynthesis Image."""
-    from pydicom.dataset import Dataset
-    from pydicom.sequence import Sequence
     anatomy, shared, code, ds = Dataset(), Dataset(), Dataset(), Dataset()
     anatomy.FrameLaterality = "L"
     shared.FrameAnatomySequence = Sequence([anatomy])
@@ -299,13 +229,70 @@ def header_of_slices():
     return ds
 
 
-def main():
-    failures = []
-    check_slices("L", "CC", {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
-                             "implicit": {"implicit": True, "low": None, "pieces": 7}}, failures)
-    check_slices("R", "MLO", {"sequence": {"pieces": 2}}, failures)
-    check_refusals(failures)
-    tools.finish(failures, "slices of SCO objects: as Breast Tomosynthesis Images")
+def test_each_refusal_has_its_reason(folder, failures):
+    conf, plain = write_config(folder, "conf", CONSENT), write_config(folder, "plain", "\n")
+    rng = np.random.default_rng(4)
+    frames = rng.integers(0, 1024, (5, 40, 30)).astype(np.uint16)
+    good = hologic.container(frames, BITS, folder)
+    header = header_of_slices()
+    first, second = struct.unpack_from("<II", good, len(good) - 1024)
+    last = struct.unpack_from("<5I", good, len(good) - 1024 + 4)[-1]
 
+    def refused(ds, part, *options, command="export", voxel="0.1,0.1,1"):
+        out = os.path.join(folder, "none.nii")
+        args = ("-o", out) if command == "export" else ("--point", "a=3,3,1")
+        done = tools.run(command, *args, "-c", conf, *(("--voxel", voxel) if voxel else ()), *options, save(ds, folder, "damaged.dcm"),
+                         ok=range(1, 100))
+        tools.check(part in done.stderr, f"'{part}' is not in: {done.stderr[:600]}", failures)
+        tools.check("damaged.dcm" in done.stderr or "no PET" in done.stderr, f"no file in: {done.stderr[:300]}", failures)
+        tools.check(not os.path.exists(out), f"{part}: a file is left", failures)
 
-main()
+    def slices(high=good, **options):
+        return hologic.sco_slices(header, **{"high": high, "orientation": ["P", "L"], **options})
+
+    table = -1024
+    for content, part in (
+            (changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
+            (changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
+            (changed(good, 20, "<H", 6), "offset 6 of 6 is 0; allowed:"),
+            (changed(good, 24, "<H", 0), "frames of 0 columns"),
+            (changed(good, 28, "<H", 0), "columns and 0 rows"),
+            (changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
+            (changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
+            (changed(good, 36, "<B", 1), "compressed with loss: NEAR is 1"),
+            (hologic.container(frames, BITS, folder, near=2), "compressed with loss: NEAR is 2"),
+            (changed(good, table, "<I", 36), "offset 0 of 5 is 36; allowed: 37 to"),
+            (changed(good, table + 4, "<I", first), f"offset 1 of 5 is {first}; allowed: {first + 1} to"),
+            (changed(good, table + 8, "<I", second - 1), f"offset 2 of 5 is {second - 1}; allowed: {second + 1} to"),
+            (changed(good, table + 20, "<I", len(good) - 1023), f"offset 5 of 5 is {len(good) - 1023}"),
+            (changed(good, table + 20, "<I", 0xFFFFFFFF), "offset 5 of 5 is 4294967295"),
+            (good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
+            (changed(good, table + 8, "<I", second + 9), "frame 2: "),
+            (good[:second] + bytes(last - second) + good[last:], "frame 2: ")):
+        refused(slices(content), part)
+    wide = changed(good, 28, "<H", 41)
+    refused(slices(wide), "frame 1: ")
+    no_side = slices()
+    no_side.Laterality = ""
+    for ds, part in (
+            (slices(None), "no images in full resolution in (7E01,xx10)"),
+            (slices(orientation=["P", "H"]), "rows toward H are impossible in this view"),
+            (slices(orientation=["L", "P"]), "columns toward L are not supported"),
+            (slices(orientation=None), "Patient Orientation (0020,0020) is missing"),
+            (no_side, "laterality (0020,0062)")):
+        refused(ds, part)
+    refused(slices(), "state the voxels with --voxel COLUMN,ROW,SLICE", voxel=None)
+    refused(slices(), "state the voxels with --voxel COLUMN,ROW,SLICE", voxel=None, command="measure")
+    refused(slices(), "has sco = true", "-c", plain)
+    refused(slices(), "--truth needs positions", "--truth", "/dev/null", command="measure")
+    other = slices()
+    other.Manufacturer = "NOBODY"
+    refused(other, "no geometry profile for manufacturer 'NOBODY'")
+    path, out = save(slices(), folder, "one.dcm"), os.path.join(folder, "none.nii")
+    for voxel in ("0.1,0.1", "0.1,0.1,0", "0.1,0.1,nan", "0.1,0.1,1,1", "21,1,1"):
+        done = tools.run("export", "-o", out, "--voxel", voxel, path, ok=(2,))
+        tools.check("--voxel" in done.stderr, done.stderr, failures)
+    done = tools.run("export", "-o", out, "-c", conf, "--voxel", "0.1,0.1,1", path, save(slices(), folder, "two.dcm"), ok=(4,))
+    tools.check("choose it with --series NAME" in done.stderr, done.stderr, failures)
+    done = tools.run("recon", "-o", os.path.join(folder, "none"), "-c", conf, path, ok=range(1, 100))
+    tools.check("already reconstructed by the modality; `tomonode export` converts them" in done.stdout + done.stderr, done.stderr, failures)
