@@ -39,7 +39,12 @@ static int open_regular(const char *path, std::shared_ptr<const Source> *ret_sou
 		close(fd);
 		return err_set(err, EBADMSG, "an empty file");
 	}
-	*ret_source = std::make_shared<const Source>(fd, (uint64_t)st.st_size);
+	try {
+		*ret_source = std::make_shared<const Source>(fd, (uint64_t)st.st_size);
+	} catch (...) {
+		close(fd);
+		throw;
+	}
 	return 0;
 }
 
