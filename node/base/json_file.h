@@ -7,7 +7,8 @@
 
 #include "kernels/err.h"
 
-/* Write root to FOLDER/NAME and release the caller's reference to root. ENOMEM: root is NULL, because building it failed. */
+/* Write root to FOLDER/NAME, which is then whole or as it was, and release the caller's reference to root. ENOMEM: also where
+ * root is NULL, because building it failed. */
 int json_file_write(json_t *root, const char *folder, const char *name, struct err *err);
 
 #endif
