@@ -60,7 +60,7 @@ size_t SpanList::read(uint64_t at, void *ret_bytes, size_t n) const
 		}
 		size_t part = (size_t)std::min<uint64_t>(s.size - at, n - done);
 
-		if (source->read(s.offset + at, p + done, part, nullptr) < 0)
+		if (source->read(s.offset + at, p + done, part, &error) < 0)
 			return 0;
 		done += part;
 		at = 0;

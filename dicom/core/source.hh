@@ -57,8 +57,9 @@ struct SpanList {
 
 	uint64_t size() const;
 	/* Read up to n bytes, beginning at position `at` of the stream. Return their number; 0: end of the stream or read
-	 * error. */
+	 * error, which is kept in `error`, because DCMTK takes it for the end. */
 	size_t read(uint64_t at, void *ret_bytes, size_t n) const;
+	mutable struct err error = {}; /* the last one */
 };
 
 /* Supplies the bytes of a SpanList to a DCMTK stream, beginning at position `at`. */
@@ -74,9 +75,10 @@ class SpanProducer : public DcmProducer
 	{
 		return EC_Normal;
 	}
+	/* Also after a read error: the parser asks again for bytes that do not come, without end. */
 	OFBool eos() override
 	{
-		return at_ >= size_;
+		return at_ >= size_ || list_->error.code != 0;
 	}
 	offile_off_t avail() override
 	{
