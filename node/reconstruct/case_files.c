@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_files.c - walk through folders and sort their files into cases with case_read_facts(). Files without the DICM mark at byte
- * 128 are counted and skipped; a DICOM file that cannot be read is refused with its reason. */
+ * 128 are counted and skipped; a file that cannot be read is refused with its reason. */
 #include <errno.h>
 #include <fts.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dicom/object/ct_series.h"
+#include "node/base/dicom_mark.h"
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
@@ -26,17 +27,6 @@ static int grow(void **array, size_t n, size_t size, struct err *err)
 		return err_set(err, ENOMEM, "no memory for a list of %zu entries", n);
 	*array = bigger;
 	return 0;
-}
-
-static bool is_dicom(const char *path)
-{
-	FILE *f = fopen(path, "rb");
-	char mark[4] = "";
-	bool is = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
-
-	if (f)
-		fclose(f);
-	return is;
 }
 
 static int refuse(struct case_list *list, const char *path, const char *reason, struct err *err)
@@ -135,13 +125,16 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	const struct kind *kind;
 	struct case_facts facts;
 	struct err why = {0};
+	bool dicom;
 
 	if (++list->n_files > FILES_MAX)
 		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
 	kind = case_kind_of_file(path);
 	if (kind)
 		return add_alone(list, kind, path, err);
-	if (!is_dicom(path)) {
+	if (dicom_mark_find(path, &dicom, &why) < 0)
+		return refuse(list, path, why.msg, err);
+	if (!dicom) {
 		++*(own_file(path) ? &list->n_own : &list->n_other);
 		return 0;
 	}

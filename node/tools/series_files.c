@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/base/dicom_mark.h"
 #include "node/base/folder.h"
 #include "node/base/own_files.h"
 #include "node/sinogram/sinogram.h"
@@ -71,18 +72,15 @@ static void name_object(const struct dicom_item *root, struct object *o)
 
 static int read_object(const char *path, struct object *ret, struct err *err)
 {
-	FILE *f = fopen(path, "rb");
-	char mark[4] = "", found[DICOM_UID_SIZE] = "";
+	char found[DICOM_UID_SIZE] = "";
 	struct dicom_file *file = NULL;
-	bool dicom = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
 	const struct dicom_item *root;
-	int rc;
+	bool dicom;
+	int rc = dicom_mark_find(path, &dicom, err);
 
 	*ret = (struct object){.is = IS_NONE};
-	if (f)
-		fclose(f);
-	if (!dicom)
-		return 0;
+	if (rc < 0 || !dicom)
+		return rc;
 	rc = dicom_open(path, &file, err);
 	if (rc < 0)
 		return err_prefix(err, "%s", file_name(path));
