@@ -310,7 +310,8 @@ static int write_page(const struct report *r, const struct plane_picture *pictur
 	rc = put_planes(r, pictures, h, err);
 	if (rc == 0 && r->s->n[2] > 1)
 		rc = put_slices(r, pictures + PLANES, n - PLANES, h, err);
-	report_put_figures(r, h);
+	if (rc == 0)
+		rc = report_put_figures(r, h, err);
 	if (rc == 0)
 		rc = report_put_corrections(r, h, err);
 	report_put_parameters(r, h);

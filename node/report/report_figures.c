@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_figures.c - charts: histogram, profiles through the largest contrast, figures of each slice and of each image. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void put_histogram(const struct report *r, struct html *h)
 }
 
 /* Fill positions, in mm from the point of the largest contrast, and values of the lines through it along the three axes. */
-static void read_profiles(const struct report *r, double *const x[3], double *const y[3])
+static int read_profiles(const struct report *r, double *const x[3], double *const y[3], struct err *err)
 {
 	const struct image_series *s = r->s;
 	const int *at = r->survey.at;
@@ -46,18 +47,20 @@ static void read_profiles(const struct report *r, double *const x[3], double *co
 		}
 	for (int k = 0; k < s->n[2]; k++) {
 		const float *values;
+		int rc = image_series_slice(s, r->survey.image, k, &values, err);
 
-		if (image_series_slice(s, r->survey.image, k, &values, NULL) < 0)
-			continue; /* the slices were read before */
+		if (rc < 0)
+			return rc;
 		y[2][k] = values[(size_t)at[1] * (size_t)s->n[0] + (size_t)at[0]];
 		for (int i = 0; k == at[2] && i < s->n[0]; i++)
 			y[0][i] = values[(size_t)at[1] * (size_t)s->n[0] + (size_t)i];
 		for (int j = 0; k == at[2] && j < s->n[1]; j++)
 			y[1][j] = values[(size_t)j * (size_t)s->n[0] + (size_t)at[0]];
 	}
+	return 0;
 }
 
-static void put_profiles(const struct report *r, struct html *h)
+static int put_profiles(const struct report *r, struct html *h, struct err *err)
 {
 	const int *n = r->s->n;
 	size_t room = (size_t)n[0] + (size_t)n[1] + (size_t)n[2];
@@ -66,21 +69,22 @@ static void put_profiles(const struct report *r, struct html *h)
 		.title = "Profiles through the largest contrast", .x_label = "mm from it", .n_lines = 3, .marks = {NAN, NAN}};
 	static const char *const names[] = {"columns", "rows", "slices"};
 	char label[80];
+	int rc;
 
-	if (!memory) {
-		h->failed = true;
-		return;
-	}
+	if (!memory)
+		return err_set(err, ENOMEM, "no memory for profiles of %zu values", room);
 	for (int a = 0, at = 0; a < 3; at += n[a++]) {
 		x[a] = memory + at;
 		y[a] = memory + room + at;
 		c.lines[a] = (struct chart_line){names[a], n[a], x[a], y[a]};
 	}
-	read_profiles(r, x, y);
+	rc = read_profiles(r, x, y, err);
 	value_label(r, "value", label, sizeof(label));
 	c.y_label = label;
-	chart_put(h, &c);
+	if (rc == 0)
+		chart_put(h, &c);
 	free(memory);
+	return rc;
 }
 
 static void put_slices(const struct report *r, struct html *h)
@@ -136,11 +140,13 @@ static void put_images(const struct report *r, struct html *h)
 	free(x);
 }
 
-void report_put_figures(const struct report *r, struct html *h)
+int report_put_figures(const struct report *r, struct html *h, struct err *err)
 {
+	int rc;
+
 	html_put(h, "<section><h2>Figures</h2><div class=\"charts\">\n");
 	put_histogram(r, h);
-	put_profiles(r, h);
+	rc = put_profiles(r, h, err);
 	if (r->s->n[2] > 1)
 		put_slices(r, h);
 	if (r->s->n_images > 1)
@@ -148,4 +154,5 @@ void report_put_figures(const struct report *r, struct html *h)
 	html_put(h, "</div><p class=\"quiet\">Noise: 1.4826 / &radic;2 times the median difference of neighbouring columns that "
 		    "are above the "
 		    "mean of the slice; where neighbours are correlated, the noise is larger.</p></section>\n");
+	return rc;
 }

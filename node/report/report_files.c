@@ -61,6 +61,13 @@ static int open_series(const struct series_volume *g, const struct report_conf *
 	return rc;
 }
 
+static int open_header(const char *path, struct dicom_file **ret_header, struct err *err)
+{
+	int rc = dicom_open(path, ret_header, err);
+
+	return rc < 0 ? err_prefix(err, "%s", file_name(path)) : 0;
+}
+
 /* Read the pictures of the corrections from the folder of the objects. */
 static void read_corrections(const struct series_volume *g, const struct dicom_item *root,
 			     struct correction_pictures *ret_pictures, struct report_request *request, char *ret_missing,
@@ -100,7 +107,7 @@ int report_volume_make(const struct series_volume *g, const struct report_conf *
 		request.suv = &suv;
 	}
 	if (rc == 0)
-		rc = dicom_open(g->paths[0], &header, err);
+		rc = open_header(g->paths[0], &header, err);
 	if (rc == 0 && request.suv)
 		read_corrections(g, dicom_root(header), &corrections, &request, missing, sizeof(missing));
 	if (rc == 0)

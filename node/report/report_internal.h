@@ -59,5 +59,5 @@ bool report_is_ours(const struct dicom_item *root); /* made by this program */
 void report_explain(uint32_t tag, const char *values, char *ret_text, size_t size);
 
 /* report_figures.c */
-void report_put_figures(const struct report *r, struct html *h);
+int report_put_figures(const struct report *r, struct html *h, struct err *err);
 #endif
