@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "node/base/device_names.h"
+#include "node/base/folder.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -417,6 +418,8 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 		rc = find_marks(&s, err);
 	if (rc == 0)
 		rc = read_events(&s, err);
+	if (rc < 0)
+		err_prefix(err, "%s", file_name(o->path));
 	if (rc == 0)
 		rc = make_factors(&s, err);
 	if (rc == 0)
