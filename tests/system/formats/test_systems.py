@@ -1,20 +1,16 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every tomosynthesis system with a geometry profile, with its own numbers: exams with headers as that system writes them, through DICOM,
 back. Beads are where the result's own attributes say, within 0.1 mm in the plane and half a slice in z; a slab has its height and its
 attenuation. Images of a part of the detector: beads are as exact, and millimetres off if the place is ignored. Two exams go through a node,
-one of them announces a projection too many.
-
-TOMONODE_SYSTEMS=all: every system for L and R, CC and MLO."""
+one of them announces a projection too many."""
 import os
-import sys
 
 import numpy as np
 import pydicom
+import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from tools import dbt_tools as tools  # noqa: E402
-from tools import node_harness as h  # noqa: E402
+from tools import dbt_tools as tools
+from tools import node_harness as h
 
 # binning, detector in elements, iterations, options: small images of the system's own bins; a short arc needs a fine grid and more iterations
 SMALL = {
@@ -25,8 +21,12 @@ SYSTEMS = {  # name: projections of an exam
     "hologic-3dimensions": 15, "victre": 25,
 }
 
-# Tested in another way: through the node (Revelation, Dimensions), or as a part of the detector.
-ELSEWHERE = ("siemens-revelation", "ge-senoclaire", "hologic-dimensions", "hologic-3dimensions")
+LONG = pytest.mark.tier2("every system, side and view")
+# Tier 1: a system of each vendor, two of them as a part of the detector; two more go through the node.
+PART = {"window_x": 7, "window_y": -50}
+CASES = [("siemens-inspiration", "L", "CC", {}), ("ge-senoclaire", "R", "MLO", PART), ("hologic-3dimensions", "L", "CC", PART)]
+CASES += [pytest.param(system, side, view, {}, marks=LONG) for system in SYSTEMS for side in "LR" for view in ("CC", "MLO")
+          if (system, side, view, {}) not in CASES]
 
 
 # ---- headers as these systems write them ----
@@ -93,87 +93,86 @@ def worst_bead(truth, path, side, view):
     return abs(np.array(off)).max(axis=0)
 
 
-def check_height(truth, path, side, view, name, failures):
+def check_height(truth, path, side, view, failures):
     """The slices begin at the support and have the thickness of the breast together."""
     result, axes = tools.Result(path), tools.scan_axes(side, view)
     z = sorted((result.positions @ axes[2]).tolist())
     step = z[1] - z[0]
     tools.check(abs(z[0] - step / 2 - truth["support_mm"]) < 0.01 and abs(len(z) * step - truth["thickness_mm"]) < step,
-                f"{name}: slices from {z[0] - step / 2} mm, {len(z) * step} mm high", failures)
+                f"slices from {z[0] - step / 2} mm, {len(z) * step} mm high", failures)
 
 
-def check_warnings(case, system, name, failures):
+def check_warnings(case, system, failures):
     vendor = system.split("-")[0]
     texts = {"siemens": "(0020,1002) announces 26 projections", "ge": "scaled to a plane of the breast"}
     warnings = case["warnings"]
-    tools.check(("Geometry from literature: the profile '" + system in warnings) == (vendor != "victre"), f"{name}: {warnings}", failures)
+    tools.check(("Geometry from literature: the profile '" + system in warnings) == (vendor != "victre"), f"{warnings}", failures)
     for of, text in texts.items():
-        tools.check((text in warnings) == (of == vendor), f"{name}: {warnings}", failures)
+        tools.check((text in warnings) == (of == vendor), f"{warnings}", failures)
     meaning = {"siemens": "support", "ge": "detector", "hologic": "top of the breast", "victre": "support"}[vendor]
-    tools.check(meaning in case["geometry"]["distance_to_patient_is_to"], f"{name}: {case['geometry']}", failures)
+    tools.check(meaning in case["geometry"]["distance_to_patient_is_to"], f"{case['geometry']}", failures)
 
 
-def check_beads(system, side, view, failures, **options):
-    name = f"{system} {side} {view} {options}"
-    with tools.folder() as folder:
-        exam = os.path.join(folder, "exam")
-        truth = simulate(exam, system, phantom="beads", side=side, view=view, **options)
-        case, path = tools.reconstruct(os.path.join(folder, "out"), exam,
-                                       settings=("voxel=0", f"iterations={SMALL[system.split('-')[0]][2]}"))
-        worst = worst_bead(truth, path, side, view)
-        print(f"{name}: beads off by at most {worst.round(3)} mm in x, y, z", flush=True)
-        tools.check(worst[0] < 0.1 and worst[1] < 0.1 and worst[2] < 0.5, f"{name}: beads are off by {worst.round(3)} mm in x, y, z", failures)
-        tools.check(case["projections"] == SYSTEMS[system], f"{name}: {case['projections']} projections", failures)
-        check_warnings(case, system, name, failures)
-        check_height(truth, path, side, view, name, failures)
-        tools.check(case["warnings"] in str(pydicom.dcmread(path)), f"{name}: the provenance has no warnings", failures)
-        if "window_y" not in options:
-            return
-        tools.check(np.allclose(case["geometry"]["window_mm"], (options["window_x"], options["window_y"]), atol=0.05), str(case["geometry"]), failures)
-        if system.startswith("hologic"):
-            return
-        for file in os.listdir(exam):  # as if the images were in the middle of the detector, where the beads then are not
-            if file.endswith(".dcm"):
-                ds = pydicom.dcmread(os.path.join(exam, file))
-                ds.FieldOfViewOrigin[0] = float(ds.FieldOfViewOrigin[0]) + options["window_y"] / float(element_of(system))
-                ds.save_as(os.path.join(exam, file))
-        _, path = tools.reconstruct(os.path.join(folder, "centred"), exam, settings=("voxel=0",))
-        moved = {**truth, "shapes": [dict(s) for s in truth["shapes"]]}
-        y = tools.scan_axes(side, view)[1] * options["window_y"]
-        for s in moved["shapes"]:
-            s["patient_mm"] = (np.array(s["patient_mm"]) - y).tolist()
-        worst = worst_bead(moved, path, side, view)
-        print(f"{name}: as if centred, off by {worst.round(3)} mm", flush=True)
-        tools.check(worst[1] > 0.5, f"{name}: as if centred, beads are off by only {worst}", failures)
+@pytest.mark.parametrize("system, side, view, options", CASES)
+def test_beads_are_where_truth_says(folder, failures, system, side, view, options):
+    exam = os.path.join(folder, "exam")
+    truth = simulate(exam, system, phantom="beads", side=side, view=view, **options)
+    case, path = tools.reconstruct(os.path.join(folder, "out"), exam,
+                                   settings=("voxel=0", f"iterations={SMALL[system.split('-')[0]][2]}"))
+    worst = worst_bead(truth, path, side, view)
+    print(f"beads off by at most {worst.round(3)} mm in x, y, z")
+    tools.check(worst[0] < 0.1 and worst[1] < 0.1 and worst[2] < 0.5, f"beads are off by {worst.round(3)} mm in x, y, z", failures)
+    tools.check(case["projections"] == SYSTEMS[system], f"{case['projections']} projections", failures)
+    check_warnings(case, system, failures)
+    check_height(truth, path, side, view, failures)
+    tools.check(case["warnings"] in str(pydicom.dcmread(path)), "the provenance has no warnings", failures)
+    if "window_y" not in options:
+        return
+    tools.check(np.allclose(case["geometry"]["window_mm"], (options["window_x"], options["window_y"]), atol=0.05), str(case["geometry"]), failures)
+    if system.startswith("hologic"):
+        return
+    for file in os.listdir(exam):  # as if the images were in the middle of the detector, where the beads then are not
+        if file.endswith(".dcm"):
+            ds = pydicom.dcmread(os.path.join(exam, file))
+            ds.FieldOfViewOrigin[0] = float(ds.FieldOfViewOrigin[0]) + options["window_y"] / float(element_of(system))
+            ds.save_as(os.path.join(exam, file))
+    _, path = tools.reconstruct(os.path.join(folder, "centred"), exam, settings=("voxel=0",))
+    moved = {**truth, "shapes": [dict(s) for s in truth["shapes"]]}
+    y = tools.scan_axes(side, view)[1] * options["window_y"]
+    for s in moved["shapes"]:
+        s["patient_mm"] = (np.array(s["patient_mm"]) - y).tolist()
+    worst = worst_bead(moved, path, side, view)
+    print(f"as if centred, off by {worst.round(3)} mm")
+    tools.check(worst[1] > 0.5, f"as if centred, beads are off by only {worst}", failures)
 
 
 def element_of(system):
     return {"siemens": 0.085, "ge": 0.1, "hologic": 0.07}[system.split("-")[0]]
 
 
-def check_slab(system, failures):
-    """The attenuation of a slab times its height, within 2 %."""
-    with tools.folder() as folder:
-        exam = os.path.join(folder, "exam")
-        truth = tools.simulate(exam, system=system, phantom="slab", binning=8, i0=20000)
-        dress(exam, system.split("-")[0])
-        case, path = tools.reconstruct(os.path.join(folder, "out"), exam, settings=("voxel=0", "slice_spacing=2"))
-        result = tools.Result(path)
-        n = result.mu.shape
-        mu = float(result.mu[:, 2 * n[1] // 5:3 * n[1] // 5, n[2] // 5:2 * n[2] // 5].mean(dtype=float))
-        height = len(result.mu) * np.linalg.norm(result.slice_step)
-        body, = [s for s in truth["shapes"] if s["role"] == "body"]
-        total = mu * height / (body["mu_per_mm"] * truth["thickness_mm"])
-        print(f"{system}: slab {total:.4f} of its attenuation", flush=True)
-        tools.check(abs(total - 1) < 0.02 and case["quantitative"], f"{system}: slab {total:.4f}", failures)
+@pytest.mark.parametrize("system", ["ge-pristina", *(pytest.param(n, marks=LONG) for n in SYSTEMS if n != "ge-pristina")])
+def test_slab_has_its_attenuation(folder, failures, system):
+    """Times its height, within 2 %."""
+    exam = os.path.join(folder, "exam")
+    truth = tools.simulate(exam, system=system, phantom="slab", binning=8, i0=20000)
+    dress(exam, system.split("-")[0])
+    case, path = tools.reconstruct(os.path.join(folder, "out"), exam, settings=("voxel=0", "slice_spacing=2"))
+    result = tools.Result(path)
+    n = result.mu.shape
+    mu = float(result.mu[:, 2 * n[1] // 5:3 * n[1] // 5, n[2] // 5:2 * n[2] // 5].mean(dtype=float))
+    height = len(result.mu) * np.linalg.norm(result.slice_step)
+    body, = [s for s in truth["shapes"] if s["role"] == "body"]
+    total = mu * height / (body["mu_per_mm"] * truth["thickness_mm"])
+    print(f"{system}: slab {total:.4f} of its attenuation")
+    tools.check(abs(total - 1) < 0.02 and case["quantitative"], f"{system}: slab {total:.4f}", failures)
 
 
-def through_node(folder, things):
+def test_through_a_node(folder, things):
     """storescu, node, PACS: a Siemens series that announces 26, and a multi-frame object of a Hologic."""
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     things.append(pacs)
     pacs.start()
-    n = h.Node(folder, pacs.port, quiet_time=2.0)
+    n = h.Node(folder, pacs.port)
     things.append(n)
     n.protocol.update(slice_spacing=1.0, iterations=2)
     n.write_conf()
@@ -188,7 +187,7 @@ def through_node(folder, things):
             dress(exam, "siemens")
         exams[system] = (truth, side, view)
         h.run("storescu", "-R", "-aec", "TOMONODE", "127.0.0.1", n.port, *(os.path.join(exam, f) for f in sorted(os.listdir(exam)) if f.endswith(".dcm")))
-    jobs = n.wait_states("delivered", "delivered", seconds=120)
+    jobs = n.wait_states("delivered", "delivered")
     reasons = [e["detail"].get("why", "") for j in jobs for e in n.show(j["id"])["events"] if e["event"] == "complete"]
     h.check(any("as exams of this system have; the headers announce 26" in r for r in reasons), reasons)
     h.check(n.log_text().count("Geometry from literature") >= 2, "the log has no warning")
@@ -200,23 +199,3 @@ def through_node(folder, things):
         h.check(worst[0] < 0.1 and worst[1] < 0.1 and worst[2] < 0.5, f"{system}: {worst}")
         h.check("Geometry from literature: the profile '" + system in str(ds), "the result has no warning")
         h.check(not str(ds.SeriesDescription).startswith("25 of"), ds.SeriesDescription)
-
-
-def main():
-    failures = []
-    everything = os.environ.get("TOMONODE_SYSTEMS") == "all"
-    ways = [(side, view) for side in "LR" for view in ("CC", "MLO")]
-    for i, system in enumerate(SYSTEMS):
-        if everything or system not in ELSEWHERE:
-            for side, view in ways if everything else [ways[i % 4]]:
-                check_beads(system, side, view, failures)
-        if everything or system in ("siemens-inspiration", "ge-pristina", "hologic-dimensions"):
-            check_slab(system, failures)
-    for system, side, view in (("ge-senoclaire", "R", "MLO"), ("hologic-3dimensions", "L", "CC")):
-        check_beads(system, side, view, failures, window_x=7, window_y=-50)
-    if not h.run_test(through_node):
-        failures.append("through a node")
-    tools.finish(failures, "all systems: beads and slabs found")
-
-
-main()
