@@ -417,122 +417,161 @@ static void shadow(const struct fixture *f, const struct scan_view *view, int u,
 		ret[c] = a[c] + (b[c] - a[c]) * (a[2] - z) / (a[2] - b[2]);
 }
 
-/* What a bin does to a voxel by the definition in kernels/device.h, if distances are wrong by up to `error` bins. */
-struct touch {
-	bool near, nearest;
+/* Where the bins of all views are in one slice, mm: each bin's centre, and that of the bin one row and one column further. */
+struct shadows {
+	double (*at)[2], (*next)[2];
 };
 
-static struct touch touches(const struct fixture *f, const double at[2], const double next[2], const double voxel[2],
-			    double error)
+static void make_shadows(const struct fixture *f, double z, struct shadows *ret)
 {
-	struct touch t = {true, true};
+	size_t bin = 0;
 
-	for (int c = 0; c < 2; c++) {
-		double distance = fabs(at[c] - voxel[c]), bin = next[c] - at[c];
-
-		t.near = t.near && distance < f->s->grid.h[c] + error * bin;
-		t.nearest = t.nearest && distance < (0.5 + error) * bin;
-	}
-	return t;
+	for (int view = 0; view < VIEWS; view++)
+		for (int v = 0; v < f->scan.n_v; v++)
+			for (int u = 0; u < f->scan.n_u; u++, bin++) {
+				shadow(f, &f->views[view], u, v, z, ret->at[bin]);
+				shadow(f, &f->views[view], u + 1, v + 1, z, ret->next[bin]);
+			}
 }
 
-/* Compute the mark of a voxel, testing every bin of every view. Return false if a bin is so near to a border that rounding
- * decides, or the error of a strip's map. */
-static bool expected_mark(const struct fixture *f, const float *mask, int i, int j, int k, bool *ret_air, bool *ret_seen)
+/* What a voxel is marked as; UNSURE: a bin is so near to a border that rounding decides, or the error of a strip's map. */
+enum mark { NOTHING, AIR, SEEN, UNSURE };
+
+/* Compute the mark of a voxel by the definition in kernels/device.h, testing every bin of every view. */
+static enum mark mark_of(const struct fixture *f, const struct shadows *s, const float *mask, const double voxel[2])
+{
+	bool air[2] = {false, false}, seen[2] = {false, false}; /* certainly; possibly */
+	size_t bins = scan_view_size(&f->scan);
+
+	for (size_t bin = 0; bin < VIEWS * bins; bin++) {
+		double value = mask ? (double)mask[bin] : 1, error = f->views[bin / bins].posed ? SLICE_STRIP_ERROR : 1e-9;
+		bool near[2] = {true, true}, nearest[2] = {true, true};
+
+		for (int c = 0; c < 2 && near[1] + nearest[1] > 0; c++) {
+			double distance = fabs(s->at[bin][c] - voxel[c]), step = s->next[bin][c] - s->at[bin][c];
+
+			for (int possibly = 0; possibly < 2; possibly++) {
+				double wrong = possibly ? error : -error;
+
+				near[possibly] = near[possibly] && distance < f->s->grid.h[c] + wrong * step;
+				nearest[possibly] = nearest[possibly] && distance < (0.5 + wrong) * step;
+			}
+		}
+		for (int possibly = 0; possibly < 2; possibly++) {
+			seen[possibly] = seen[possibly] || (value > 0 && near[possibly]);
+			air[possibly] = air[possibly] || (value < 0 && nearest[possibly]);
+		}
+	}
+	if (air[0] != air[1] || (!air[0] && seen[0] != seen[1]))
+		return UNSURE;
+	return air[0] ? AIR : seen[0] ? SEEN : NOTHING;
+}
+
+/* The marks of all voxels. */
+static enum mark *marks_of(const struct fixture *f, const float *mask)
 {
 	const struct grid *g = &f->s->grid;
-	const double voxel[2] = {g->lo[0] + (i + 0.5) * g->h[0], g->lo[1] + (j + 0.5) * g->h[1]};
-	double z = g->lo[2] + (k + 0.5) * g->h[2];
-	bool air[2] = {false, false}, seen[2] = {false, false}; /* certainly; possibly */
+	enum mark *mark = malloc(f->n_in * sizeof(*mark));
+	struct shadows s = {malloc(f->n_out * sizeof(*s.at)), malloc(f->n_out * sizeof(*s.next))};
+	size_t at = 0;
 
-	for (int view = 0; view < VIEWS; view++) {
-		double error = f->views[view].posed ? SLICE_STRIP_ERROR : 1e-9;
+	assert_true(mark && s.at && s.next);
+	for (int k = 0; k < g->n[2]; k++) {
+		make_shadows(f, g->lo[2] + (k + 0.5) * g->h[2], &s);
+		for (int j = 0; j < g->n[1]; j++)
+			for (int i = 0; i < g->n[0]; i++) {
+				const double voxel[2] = {g->lo[0] + (i + 0.5) * g->h[0], g->lo[1] + (j + 0.5) * g->h[1]};
 
-		for (int v = 0; v < f->scan.n_v; v++) {
-			for (int u = 0; u < f->scan.n_u; u++) {
-				size_t bin = ((size_t)view * (size_t)f->scan.n_v + (size_t)v) * (size_t)f->scan.n_u + (size_t)u;
-				float value = mask ? mask[bin] : 1;
-				double at[2], next[2];
-
-				shadow(f, &f->views[view], u, v, z, at);
-				shadow(f, &f->views[view], u + 1, v + 1, z, next);
-				for (int possibly = 0; possibly < 2; possibly++) {
-					struct touch t = touches(f, at, next, voxel, possibly ? error : -error);
-
-					seen[possibly] = seen[possibly] || (value > 0 && t.near);
-					air[possibly] = air[possibly] || (value < 0 && t.nearest);
-				}
+				mark[at++] = mark_of(f, &s, mask, voxel);
 			}
-		}
 	}
-	*ret_air = air[0];
-	*ret_seen = seen[0];
-	return air[0] == air[1] && (air[0] || seen[0] == seen[1]);
+	free(s.at);
+	free(s.next);
+	return mark;
 }
 
-static void check_marks(const struct fixture *f, const float *mask, const float *before, const float *got)
+static void check_marks(const struct fixture *f, const enum mark *mark, bool masked, const float *before, const float *got)
 {
-	size_t skipped = 0, at = 0, kinds[3] = {0};
-	bool air, seen;
+	size_t count[UNSURE + 1] = {0};
 
-	for (int k = 0; k < f->s->grid.n[2]; k++) {
-		for (int j = 0; j < f->s->grid.n[1]; j++) {
-			for (int i = 0; i < f->s->grid.n[0]; i++, at++) {
-				float want;
+	for (size_t i = 0; i < f->n_in; i++) {
+		float want = mark[i] == AIR || before[i] < 0 ? -1 : mark[i] == SEEN ? 1 : before[i];
 
-				if (!expected_mark(f, mask, i, j, k, &air, &seen)) {
-					skipped++;
-					continue;
-				}
-				want = air || before[at] < 0 ? -1 : seen ? 1 : before[at];
-				if (got[at] != want)
-					print_error("%s: voxel %d %d %d: %g instead of %g\n", f->s->name, i, j, k,
-						    (double)got[at], (double)want);
-				assert_true(got[at] == want);
-				kinds[want < 0 ? 0 : want > 0 ? 2 : 1]++;
-			}
-		}
+		count[mark[i]]++;
+		if (mark[i] != UNSURE && got[i] != want)
+			fail_msg("%s: voxel %zu: %g instead of %g", f->s->name, i, (double)got[i], (double)want);
 	}
-	assert_true(skipped < f->n_in / (f->s->ratio != 0 ? 2 : 20));
-	assert_true(kinds[2] > 0 && (!mask || kinds[0] > 0));
+	assert_true(count[UNSURE] < f->n_in / (f->s->ratio != 0 ? 2 : 20));
+	assert_true(count[SEEN] > 0 && (!masked || count[AIR] > 0));
 }
 
-/* Masks with air beyond a line, as in reality, with holes, and random ones; the volume is 0 or already marked by another
- * projection. */
-static void marks_one(struct fixture *f, enum projection_model model)
+/* Masks with holes and random ones (0), and with air beyond a line, as in reality (1); without a mask, the volume already marked
+ * by another projection (2). */
+static void make_marked(struct fixture *f, int which, float *before)
+{
+	for (size_t i = 0; i < f->n_in; i++)
+		before[i] = which == 2 && i % 50 == 7 ? -1 : 0;
+	for (size_t i = 0; which == 1 && i < f->n_out; i++)
+		f->mask_host[i] = i % 101 == 3 ? 0 : (int)(i % (size_t)f->scan.n_u) * 10 > 4 * f->scan.n_u ? -1 : 1;
+}
+
+static void mark_and_check(struct fixture *f, int which, enum projection_model model, const enum mark *mark, const float *before)
 {
 	static const struct {
 		int first, n;
 	} group[] = {{0, 2}, {2, 3}};
-	float *host = malloc(f->n_in * sizeof(*host)), *got;
 	struct buf part;
+	float *got;
 
-	assert_non_null(host);
-	if (f->n_in * f->n_out > 60000000)
-		goto out; /* testing every bin for every voxel would take too long */
-	for (int which = 0; which < 3; which++) {
-		for (size_t i = 0; i < f->n_in; i++)
-			host[i] = which == 2 && i % 50 == 7 ? -1 : 0;
-		for (size_t i = 0; which == 1 && i < f->n_out; i++)
-			f->mask_host[i] = i % 101 == 3 ? 0 : (int)(i % (size_t)f->scan.n_u) * 10 > 4 * f->scan.n_u ? -1 : 1;
-		assert_int_equal(f->v->upload(&f->mask, f->mask_host, NULL) | f->v->upload(&f->volume[0], host, NULL), 0);
-		for (int s = 0; s < 2; s++) {
-			struct projection *a = project(f, model, group[s].first, group[s].n, which < 2, &part);
+	assert_int_equal(f->v->upload(&f->mask, f->mask_host, NULL) | f->v->upload(&f->volume[0], before, NULL), 0);
+	for (int s = 0; s < 2; s++) {
+		struct projection *a = project(f, model, group[s].first, group[s].n, which < 2, &part);
 
-			assert_int_equal(f->v->mark(a, &f->volume[0], NULL), 0);
-			f->v->projection_free(a);
-		}
-		got = fetched(&f->volume[0]);
-		check_marks(f, which < 2 ? f->mask_host : NULL, host, got);
-		free(got);
+		assert_int_equal(f->v->mark(a, &f->volume[0], NULL), 0);
+		f->v->projection_free(a);
 	}
-out:
-	free(host);
+	got = fetched(&f->volume[0]);
+	check_marks(f, mark, which < 2, before, got);
+	free(got);
+}
+
+/* The marks are the same on all devices and in both models, so they are computed once. */
+static void check_setup(const struct setup *s)
+{
+	enum mark *mark[3] = {NULL};
+
+	for (int poison = 0; poison < 2; poison++) {
+		struct device *dev = NULL;
+		struct fixture f;
+		float *before;
+
+		assert_int_equal(poison ? device_poison_open(2, &dev, NULL) : device_cpu_open(3, &dev, NULL), 0);
+		setup_fixture(&f, s, dev);
+		before = malloc(f.n_in * sizeof(*before));
+		assert_non_null(before);
+		for (int which = 0; which < 3; which++) {
+			make_marked(&f, which, before);
+			if (!mark[which])
+				mark[which] = marks_of(&f, which < 2 ? f.mask_host : NULL);
+			for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+				mark_and_check(&f, which, model, mark[which], before);
+		}
+		free(before);
+		clear_fixture(&f);
+		if (poison)
+			assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+	}
+	for (int which = 0; which < 3; which++)
+		free(mark[which]);
 }
 
 TEST(marks)
 {
-	each(marks_one);
+	for (size_t i = 0; i < N_SETUPS; i++)
+		if (grid_size(&setups[i].grid) * (size_t)(setups[i].n_u * setups[i].n_v * VIEWS) <=
+		    (test_tier() == 2 ? 200000000 : 60000000)) /* every bin is tested for every voxel */
+			check_setup(&setups[i]);
 }
 
 /* mark() needs the volume between detector and source, with the exact model too. */

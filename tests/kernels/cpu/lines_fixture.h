@@ -40,6 +40,7 @@ static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSE
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 
 struct fixture {
+	const struct setup *setup;
 	struct device *dev;
 	const struct device_ops *v;
 	struct grid grid;
@@ -53,6 +54,7 @@ struct fixture {
 
 static inline void set_up(struct fixture *f, const struct setup *s, struct device *dev)
 {
+	f->setup = s;
 	f->dev = dev;
 	f->v = dev->ops;
 	f->sampling = 0.17;

@@ -30,11 +30,14 @@ static void clip(double o, double d, double low, double high, double *t0, double
 static void row_lengths(const struct fixture *f, double r, double reach, const double turn[2], double *row)
 {
 	const struct grid *g = &f->grid;
+	double across = 0.51 * (fabs(turn[0]) * g->h[0] + fabs(turn[1]) * g->h[1]);
 
 	for (int j = 0; j < g->n[1]; j++)
 		for (int i = 0; i < g->n[0]; i++) {
 			double t0 = -reach, t1 = reach, x = g->lo[0] + i * g->h[0], y = g->lo[1] + j * g->h[1];
 
+			if (fabs((x + g->h[0] / 2) * turn[0] + (y + g->h[1] / 2) * turn[1] - r) > across)
+				continue; /* far from the ray */
 			clip(r * turn[0], -turn[1], x, x + g->h[0], &t0, &t1);
 			clip(r * turn[1], turn[0], y, y + g->h[1], &t0, &t1);
 			row[j * g->n[0] + i] = fmax(t1 - t0, 0);
@@ -92,26 +95,75 @@ static void make_row(const struct fixture *f, enum projection_model model, int v
 		row_sampled(f, r, reach, f->views[view].turn, row);
 }
 
+/* The rows of a system matrix without their zeros: those of ray i are entries at[i] to at[i + 1]. Made once for all devices. */
+struct entry {
+	size_t pixel;
+	double weight;
+};
+
+struct matrix {
+	const struct setup *setup;
+	enum projection_model model;
+	double sampling;
+	size_t at[VIEWS * MOST_BINS + 1];
+	struct entry *entry;
+};
+
+static void fill_matrix(const struct fixture *f, enum projection_model model, struct matrix *m)
+{
+	double *row = doubles(f->pixels);
+	size_t room = 0, n = 0, ray = 0;
+
+	free(m->entry);
+	*m = (struct matrix){.setup = f->setup, .model = model, .sampling = f->sampling};
+	for (int view = 0; view < VIEWS; view++)
+		for (int v = 0; v < f->scan.n_v; v++) {
+			make_row(f, model, view, v, row);
+			if (n + f->pixels > room) {
+				room = 2 * room + f->pixels;
+				m->entry = realloc(m->entry, room * sizeof(*m->entry));
+				assert_non_null(m->entry);
+			}
+			for (size_t i = 0; i < f->pixels; i++)
+				if (row[i] > 0)
+					m->entry[n++] = (struct entry){i, row[i]};
+			m->at[++ray] = n;
+		}
+	free(row);
+}
+
+static const struct matrix *matrix_of(const struct fixture *f, enum projection_model model)
+{
+	static struct matrix kept[N_MODELS];
+	static size_t next;
+
+	for (size_t i = 0; i < N_MODELS; i++)
+		if (kept[i].setup == f->setup && kept[i].model == model && kept[i].sampling == f->sampling)
+			return &kept[i];
+	next = (next + 1) % N_MODELS;
+	fill_matrix(f, model, &kept[next]);
+	return &kept[next];
+}
+
 /* Check forward and back, each twice: the second time with `add`. */
 static void check_operator(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
 	float *x = volume(f, 1, NAN), *y = sinogram(f, 2), *ax, *aty;
-	double *row = doubles(f->pixels), *want_y = doubles(f->n_out), *want_x = doubles(f->n_in);
+	double *want_y = doubles(f->n_out), *want_x = doubles(f->n_in);
+	const struct matrix *matrix = matrix_of(f, model);
 	struct buf bx = put(f, x, f->n_in), by = put(f, y, f->n_out), ret_y = put(f, NULL, f->n_out), ret_x;
-	size_t n_u = (size_t)f->scan.n_u, n_v = (size_t)f->scan.n_v;
+	size_t n_u = (size_t)f->scan.n_u;
 
 	ret_x = put(f, NULL, f->n_in);
-	for (int view = 0; view < VIEWS; view++)
-		for (size_t v = 0; v < n_v; v++) {
-			size_t bin = ((size_t)view * n_v + v) * n_u;
+	for (size_t ray = 0; ray < f->n_out / n_u; ray++)
+		for (size_t i = matrix->at[ray]; i < matrix->at[ray + 1]; i++) {
+			const struct entry *e = &matrix->entry[i];
 
-			make_row(f, model, view, (int)v, row);
-			for (size_t i = 0; i < f->pixels; i++)
-				for (size_t u = 0; row[i] > 0 && u < n_u; u++) {
-					want_y[bin + u] += row[i] * x[voxel(f, i, (int)u)];
-					want_x[voxel(f, i, (int)u)] += row[i] * y[bin + u];
-				}
+			for (size_t u = 0; u < n_u; u++) {
+				want_y[ray * n_u + u] += e->weight * x[voxel(f, e->pixel, (int)u)];
+				want_x[voxel(f, e->pixel, (int)u)] += e->weight * y[ray * n_u + u];
+			}
 		}
 	for (int pass = 1; pass <= 2; pass++) {
 		assert_int_equal(f->v->forward(a, &bx, pass == 2, &ret_y, NULL), 0);
@@ -130,7 +182,6 @@ static void check_operator(struct fixture *f, enum projection_model model)
 	f->v->projection_free(a);
 	free(x);
 	free(y);
-	free(row);
 	free(want_x);
 	free(want_y);
 	buf_release(&bx);
@@ -144,8 +195,8 @@ static void check_operator(struct fixture *f, enum projection_model model)
 static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
 {
 	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
+	const struct matrix *matrix = matrix_of(f, model);
 	size_t n_u = (size_t)f->scan.n_u;
-	double *row = doubles(f->pixels);
 	int pass = 0;
 
 	assert_non_null(taken);
@@ -153,29 +204,28 @@ static void sweep(const struct fixture *f, enum projection_model model, double r
 		for (int first = 0; first < stride; first++) {
 			pass++;
 			for (int v = first; v < n_v; v += stride) {
-				const float *data = y + ((size_t)view * (size_t)n_v + (size_t)v) * n_u;
+				size_t ray = (size_t)view * (size_t)n_v + (size_t)v, n = matrix->at[ray + 1] - matrix->at[ray];
+				const struct entry *row = matrix->entry + matrix->at[ray];
+				const float *data = y + ray * n_u;
 				double norm = 0;
 
-				make_row(f, model, view, v, row);
-				for (size_t i = 0; i < f->pixels; i++) {
-					norm += row[i] * row[i];
-					assert_true(!(row[i] > 0) || taken[i] != pass);
-					if (row[i] > 0)
-						taken[i] = pass;
+				for (size_t i = 0; i < n; i++) {
+					norm += row[i].weight * row[i].weight;
+					assert_true(taken[row[i].pixel] != pass);
+					taken[row[i].pixel] = pass;
 				}
 				for (size_t u = 0; norm > 0 && u < n_u; u++) {
 					double sum = 0;
 
-					for (size_t i = 0; i < f->pixels; i++)
-						sum += row[i] > 0 ? row[i] * x[voxel(f, i, (int)u)] : 0;
-					for (size_t i = 0; i < f->pixels; i++)
-						if (row[i] > 0)
-							x[voxel(f, i, (int)u)] += relaxation * (data[u] - sum) / norm * row[i];
+					for (size_t i = 0; i < n; i++)
+						sum += row[i].weight * x[voxel(f, row[i].pixel, (int)u)];
+					for (size_t i = 0; i < n; i++)
+						x[voxel(f, row[i].pixel, (int)u)] +=
+							relaxation * (data[u] - sum) / norm * row[i].weight;
 				}
 			}
 		}
 	free(taken);
-	free(row);
 }
 
 /* Check a sweep. The data are projections of an image, because noise would be amplified: the norm of a ray that only touches a

@@ -160,6 +160,7 @@ TEST(beads_get_sharper)
 			free(line);
 		}
 	p.iterations = 40;
+	p.projector = test_tier() == 2 ? PROJECTION_EXACT : PROJECTION_PATHS;
 	plan = pet_plan_of(&p, &m, false, false, dev);
 	plain = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
 	p.psf = 10;

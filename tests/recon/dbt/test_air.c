@@ -75,6 +75,8 @@ TEST(test_share)
 	for (size_t k = 0; k < sizeof(levels) / sizeof(levels[0]); k++)
 		for (size_t i = 0; i < sizeof(air_columns) / sizeof(air_columns[0]); i++)
 			for (int way = 0; way < 4; way++) {
+				if (test_tier() < 2 && (i + (size_t)way) % 3 != k)
+					continue;
 				struct prep p = plain;
 				struct err err = {0};
 				struct air air;
@@ -395,7 +397,7 @@ TEST(test_paddle_close)
 	static const double steps[] = {0.06, 0.07, 0.12, 0.22};
 
 	for (size_t k = 0; k < 4; k++)
-		for (int gap = 6; gap < 40; gap += 2)
+		for (int gap = 6 + 2 * (int)k; gap < 40; gap += test_tier() == 2 ? 2 : 8)
 			for (int breast = 0; breast < 2; breast++) {
 				int edge = breast ? 160 + gap : N_U - 30;
 

@@ -44,6 +44,8 @@ TEST(uniform_tissue)
 
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		for (int kind = 0; kind < SLABS; kind++) {
+			if (test_tier() < 2 && runs[i].iterations > 1 && kind == ENDS_IN_AIR)
+				continue; /* which shows less than the others */
 			struct dbt_protocol p = slab_protocol(runs[i].algorithm, runs[i].iterations);
 			struct slab s = slab_open(&p, FIXTURE_CPU);
 			double lo, hi, mean;
@@ -532,6 +534,8 @@ TEST(sart_converges)
 
 	for (size_t m = 0; m < 2; m++)
 		for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
+			if (test_tier() < 2 && models[m] == PROJECTION_EXACT && k % 2)
+				continue;
 			struct fit f = fit_open(models[m], ways[k].noise);
 
 			least_squares(&f, true, best);

@@ -27,19 +27,32 @@ static float *filtered(const struct scan *scan, int view, enum dbt_filter filter
 	return q;
 }
 
-/* Compute the kernel by numerical integration of the frequency response (midpoint rule), times the pitch. */
-static double kernel_by_integral(enum dbt_filter filter, double cut, double pitch, int j)
+/* Compute the kernel by numerical integration of the frequency response (midpoint rule), times the pitch: n values. The cosines
+ * are those of a vector that turns by the same angle from step to step. */
+static void kernel_by_integral(enum dbt_filter filter, double cut, double pitch, int n, double *ret)
 {
 	enum { STEPS = 20000 };
-	double end = (filter == DBT_FILTER_HANN ? cut : 1) / (2 * pitch), sum = 0;
+	static double response[STEPS];
+	double end = (filter == DBT_FILTER_HANN ? cut : 1) / (2 * pitch);
 
 	for (int i = 0; i < STEPS; i++) {
 		double f = end * (i + 0.5) / STEPS;
-		double window = filter == DBT_FILTER_HANN ? 0.5 * (1 + cos(PI * f / end)) : 1;
 
-		sum += 2 * f * window * cos(2 * PI * f * j * pitch);
+		response[i] = 2 * f * (filter == DBT_FILTER_HANN ? 0.5 * (1 + cos(PI * f / end)) : 1);
 	}
-	return sum * end / STEPS * pitch;
+	for (int j = 0; j < n; j++) {
+		double step = 2 * PI * end / STEPS * j * pitch, c = cos(step / 2), s = sin(step / 2), sum = 0;
+		const double by[2] = {cos(step), sin(step)};
+
+		for (int i = 0; i < STEPS; i++) {
+			double next = c * by[0] - s * by[1];
+
+			sum += response[i] * c;
+			s = s * by[0] + c * by[1];
+			c = next;
+		}
+		ret[j] = sum * end / STEPS * pitch;
+	}
 }
 
 /* Implement the formulas of the header a second time: weights, continuation by `far` bins beyond the detector, convolution. */
@@ -54,8 +67,7 @@ static void reference_filter(const struct scan *scan, int view, enum dbt_filter 
 
 	assert_non_null(h);
 	assert_non_null(g);
-	for (int j = 0; j < n_v + far; j++)
-		h[j] = kernel_by_integral(filter, cut, scan->h[1], j);
+	kernel_by_integral(filter, cut, scan->h[1], n_v + far, h);
 	for (int u = 0; u < n_u; u++) {
 		for (int v = 0; v < n_v; v++) {
 			double a[3], b[3], d[3];

@@ -67,8 +67,11 @@ TEST(no_steps)
 		    {"ostr", ALGORITHM_OSTR, 1, 0}, {"ostr, 5 subsets", ALGORITHM_OSTR, 1, 5}, {"mltr", ALGORITHM_MLTR, 8, 0},
 		    {"sart", ALGORITHM_SART, 1, 0}};
 
-	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+	enum { ALL = sizeof(runs) / sizeof(runs[0]), FEW = 3 };
+
+	for (size_t k = 0; k < test_count(ALL, FEW); k++)
 		for (int turns = 0; turns < 2; turns++) {
+			size_t i = test_nth(k, ALL, FEW);
 			struct dbt_protocol p = {.algorithm = runs[i].algorithm,
 						 .iterations = runs[i].iterations,
 						 .subsets = runs[i].subsets,

@@ -145,8 +145,10 @@ TEST(test_monte_carlo)
 		{SHAPE_BOX, 60, 17, 0.05, 0},	    {SHAPE_BOX, 80, 17, 0.05, -25},
 	};
 
-	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
-		check_object(&objects[i]);
+	enum { ALL = sizeof(objects) / sizeof(*objects), FEW = 4 };
+
+	for (size_t k = 0; k < test_count(ALL, FEW); k++)
+		check_object(&objects[test_nth(k, ALL, FEW)]);
 }
 
 /* Compute the 5th and 95th percentile of the relative errors of areas of 8 mm, where the truth is at least half of its largest
@@ -230,8 +232,10 @@ TEST(test_local)
 		{SHAPE_BOX, 80, 17, 0.05, 25},
 	};
 
-	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
-		check_local(&objects[i]);
+	enum { ALL = sizeof(objects) / sizeof(*objects), FEW = 2 };
+
+	for (size_t k = 0; k < test_count(ALL, FEW); k++)
+		check_local(&objects[test_nth(k, ALL, FEW)]);
 }
 
 /* The table's ratio and the sum of a pencil beam's scatter agree. */
@@ -239,7 +243,7 @@ TEST(test_ratio)
 {
 	static const double thickness[] = {20, 50, 80};
 
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < (test_tier() == 2 ? 3 : 1); k++) { /* all three take part in the sums of test_monte_carlo */
 		struct shape slab = {.kind = SHAPE_BOX,
 				     .role = ROLE_BODY,
 				     .c = {200, 0, 17 + thickness[k] / 2},

@@ -25,6 +25,8 @@ TEST(chords)
 
 		for (int a = 0; a < 12; a++)
 			for (int t = -9; t <= 9; t++) {
+				if (test_tier() < 2 && (a + t + 9) % 4 != kind % 4)
+					continue;
 				double turn[2], s = 10.3 * t, sum = 0, line;
 
 				scan_turn(15.5 * a - 3, turn);
@@ -35,7 +37,7 @@ TEST(chords)
 				assert_near(line, sum, 4 * STEP * PARALLEL_WATER);
 				met += line > 0;
 			}
-		assert_true(met > 60);
+		assert_true(met > (test_tier() == 2 ? 60 : 15));
 		parallel_phantom_free(p);
 	}
 }
