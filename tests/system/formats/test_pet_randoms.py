@@ -5,20 +5,16 @@ frames, beds, an mMR; where the data bring randoms, or have no delayed coinciden
 import glob
 import json
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import numpy as np
+import pydicom
+import pytest
+
+from tools import mmr_recon as mmr
 from tools import node_harness as h
 from tools.node_harness import check
+from tools.pet_tools import run
 
-try:
-    import numpy as np
-    import pydicom
-    from tools import mmr_recon as mmr
-    from tools.pet_tools import run
-except ImportError:
-    print("skipped: pydicom and numpy are not installed")
-    sys.exit(77)
 h.need(h.TOMONODE)
 
 SCANNER = """scanners = ( { name = "pairs"; manufacturer = "tomonode"; model = "pairs"; rings = 8; ring_spacing = 6.5; radius = 100.0;
@@ -90,6 +86,7 @@ def test_randoms_leave_no_bias(folder):
     check_case(folder, "plain")
 
 
+@pytest.mark.tier2("the same with TOF bins")
 def test_with_time_of_flight(folder):
     check_case(folder, "tof", "--tof", "5,600,400")
 
@@ -313,7 +310,8 @@ def test_of_a_siemens_mmr(folder):
     words = [mmr.mmr.time_mark(0), *rates, *events[:4000], mmr.mmr.time_mark(4000), *events[4000:], mmr.mmr.time_mark(12000)]
     source = mmr.raw(os.path.join(folder, "raw"), words, norm)
     volumes, one = {}, ("--set", "subsets=1")  # an update of all angles: few counts in a subset make most voxels 0
-    for name, options in (("all", ("--set", "corrections=randoms+dead_time", *one)), ("frames", ("--frames", "4,8")), ("plain", one)):
+    ways = (("all", ("--set", "corrections=randoms+dead_time", *one)), ("plain", one), ("frames", ("--frames", "4,8")))
+    for name, options in ways if h.TIER == 2 else ways[:2]:
         out = os.path.join(folder, name)
         done = mmr.h.run(h.TOMONODE, "recon", "-c", mmr.conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", *RANDOMS, *options, "-o",
                          out, source)
@@ -344,7 +342,8 @@ def test_dead_time_of_each_frame(folder):
         return [mmr.mmr.time_mark(4000 * k), *singles, *events[2000 * k:2000 * (k + 1)]]
 
     values = {}
-    for name, rates in (("all", (10000, 7500, 5000)), ("first", (0, 10000, 5000)), ("middle", (10000, 0, 5000)), ("none", (0, 0, 0))):
+    scans = {"all": (10000, 7500, 5000), "middle": (10000, 0, 5000), "none": (0, 0, 0), "first": (0, 10000, 5000)}
+    for name, rates in scans.items() if h.TIER == 2 else list(scans.items())[:2]:
         source = mmr.raw(os.path.join(folder, "raw-" + name), [w for k, rate in enumerate(rates) for w in frame(k, rate)] + [mmr.mmr.time_mark(12000)], norm)
         out = os.path.join(folder, name)
         done = mmr.h.run(h.TOMONODE, "recon", "-c", mmr.conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", "--set", "subsets=1",
@@ -363,5 +362,6 @@ def test_dead_time_of_each_frame(folder):
     for k, rate in enumerate((40000, 30000, 20000)):  # singles per second and block
         slow = 1 + rate * 2e-6
         factor = (slow / np.exp(-rate * 1e-6 / slow)) ** 2
-        check(abs(values["all"][k] / values["none"][k] / factor - 1) < 2e-3, f"frame {k + 1}: {values['all'][k] / values['none'][k]}, not {factor}")
-    check(values["first"] == values["middle"] == values["none"], f"frames of different scales: {values}")
+        ratio = values["all"][k] / values["middle"][k]
+        check(abs(ratio / factor - 1) < 2e-3, f"frame {k + 1}: {ratio}, not {factor}")
+    check(all(values[name] == values["middle"] for name in values if name != "all"), f"frames of different scales: {values}")
