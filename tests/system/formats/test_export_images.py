@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode export` to NIfTI, MetaImage and PNG: PET, CT and tomosynthesis, with oblique axes, voxel by voxel in patient space against
 pydicom and dcm2niix; pictures against numpy; several series at once; what is refused."""
@@ -7,54 +6,52 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-try:
-    import numpy as np
-    import pydicom
-    from PIL import Image
-except ImportError:
-    print("skipped: pydicom, numpy and PIL are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+import pytest
+
+from tools import node_harness as h
 from tools import pet_tools as t
 from tools import volume_tools as v
+from tools.node_harness import check
+
+Image = pytest.importorskip("PIL.Image")
+SOURCES = {  # what is simulated, how it is reconstructed, and how it is turned
+    "pet": (("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation"),
+            ("--protocol", "pet-mlem", "--set", "iterations=4", "--set", "matrix=40"), (20, -35, 50)),
+    "ct": (("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3", "--position", "FFP"), (),
+           (-10, 25, 160)),
+    "dbt": (("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), (), None)}
 
 
-def check(what, message):
-    if not what:
-        raise AssertionError(message)
-
-
-def results(folder):
-    """A series or object of each kind: its files and its volume."""
-    made = {}
-    for name, simulate, recon in (
-            ("pet", ("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation"), ("--protocol", "pet-mlem", "--set",
-             "iterations=4", "--set", "matrix=40")),
-            ("ct", ("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3", "--position", "FFP"), ()),
-            ("dbt", ("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), ())):
+def make_results(folder):
+    for name, (simulate, recon, angles) in SOURCES.items():
         source, out = os.path.join(folder, name + "-in"), os.path.join(folder, name)
         t.run("simulate", *simulate, "-o", source)
         t.run("recon", "-o", out, "--device", "cpu", *recon, source)
-        made[name] = sorted(glob.glob(os.path.join(out, "*.dcm")))
-    for name, angles in (("pet", (20, -35, 50)), ("ct", (-10, 25, 160))):
-        v.turn([pydicom.dcmread(p) for p in made[name]], angles)
-    return {name: (paths, v.of_tomosynthesis(paths[0]) if name == "dbt" else v.of_slices([pydicom.dcmread(p) for p in paths]))
-            for name, paths in made.items()}
+        if angles:
+            v.turn([pydicom.dcmread(p) for p in glob.glob(out + "/*.dcm")], angles)
 
 
-def volumes(folder, made):
-    """The same values at the same places of the patient in every format."""
+@pytest.fixture(scope="module")
+def made():
+    """Of each kind the files of a series or object, and its volume."""
+    folder = h.kept("export-images", make_results)
+    paths = {name: sorted(glob.glob(os.path.join(folder, name, "*.dcm"))) for name in SOURCES}
+    return {name: (p, v.of_tomosynthesis(p[0]) if name == "dbt" else v.of_slices([pydicom.dcmread(q) for q in p])) for name, p in paths.items()}
+
+
+def test_volumes_in_every_format(folder, made):
+    """The same values at the same places of the patient."""
+    units = {}
     for name, (paths, wanted) in made.items():
         for ending, options in (("nii", ()), ("nii.gz", ()), ("mha", ()), ("mhd", ()), ("mha", ("--compress",)), ("mhd", ("--compress",))):
             path = os.path.join(folder, "new", name + "".join(options), "image." + ending)
             said = json.loads(t.run("export", "--json", "-o", path, *options, *paths[::-1]).stdout)
             check(all(os.path.exists(f) for f in said["files"]) and len(said["files"]) == 1 + (ending == "mhd"), said)
             (v.of_nifti if "nii" in ending else v.of_metaimage)(path).same_as(wanted)
-    units = {name: json.loads(t.run("export", "--json", "-o", os.path.join(folder, "units", name + ".mha"), *paths).stdout)["units"]
-             for name, (paths, _) in made.items()}
+            units[name] = said["units"]
     check(units["pet"] == "BQML" and units["dbt"] == "/mm", units)
     check(0.02 < np.percentile(made["dbt"][1].values, 90) < 0.1, "a tomosynthesis is in 1/mm")
 
@@ -64,21 +61,19 @@ def real_world(path):
     return shared.RealWorldValueMappingSequence[0]
 
 
-def dcm2niix(folder, made):
+def test_as_dcm2niix_converts_them(folder, made):
     """Another program's conversion of the same objects."""
-    if not shutil.which("dcm2niix"):
-        print("dcm2niix is not installed: not compared")
-        return
+    h.need("dcm2niix")
+    out = os.path.join(folder, "dcm2niix")
+    os.makedirs(out)
     for name, (paths, _) in made.items():
-        out = os.path.join(folder, "dcm2niix")
-        os.makedirs(out, exist_ok=True)
         subprocess.run(["dcm2niix", "-z", "y", "-f", name, "-o", out, os.path.dirname(paths[0])], check=True, stdout=subprocess.DEVNULL)
         other = v.of_nifti(os.path.join(out, name + ".nii.gz"))
         if name == "dbt":  # dcm2niix does not use the Real World Value Mapping
             other.values = other.values * float(real_world(paths[0]).RealWorldValueSlope)
-        ours = os.path.join(folder, "new", name, "image.nii.gz")
+        ours = os.path.join(folder, name + ".nii.gz")
+        t.run("export", "-o", ours, *paths)
         v.of_nifti(ours).same_as(other)
-        print(f"{name}: {other.values.size} voxels as in dcm2niix's file")
 
 
 # ---- pictures ----
@@ -122,35 +117,39 @@ def grey(values, window, top):
     return np.clip((values - window[0]) / (window[1] - window[0]), 0, 1) * top
 
 
-def pictures(folder, made):
-    """Every plane of every kind, computed again with numpy; slices, projection, window, depth, inverted."""
+@pytest.mark.parametrize("kind", SOURCES)
+def test_pictures_of_every_plane(folder, made, kind):
+    """Computed again with numpy: slices, projection, window, depth. Tier 1 has another one of these for each plane."""
+    out, (paths, volume) = os.path.join(folder, "picture.png"), made[kind]
+    top = volume.values.max()
+    for number, plane in enumerate(("stored", "axial", "coronal", "sagittal")):
+        stack, size = plane_of(volume, plane)
+        n, pixel = len(stack), min(size[1:])
+        cases = (((), stack[n // 2], None, 255),
+                 (("--slice", "2", "--window", f"{top / 3},{top / 2}"), stack[1], (top / 12, top * 7 / 12), 255),
+                 (("--slice", str(n), "--bits", "16", "--window", "full"), stack[-1], (volume.values.min(), top), 65535),
+                 (("--mip", "--bits", "16", "--window", "full"), stack.max(0), (stack.max(0).min(), top), 65535))
+        first = (number + list(SOURCES).index(kind)) % len(cases)
+        for options, wanted, window, most in cases if h.TIER == 2 else cases[first:first + 1]:
+            said = json.loads(t.run("export", "--json", "--force", "-o", out, "--plane", plane, *options, *paths).stdout)
+            window = window or said["picture"]["grey"]
+            found, dpi = read_png(out)
+            computed = grey(scaled(wanted, size[1:]), window, most)
+            check(found.shape == computed.shape, f"{plane} {options}: {found.shape}, not {computed.shape}")
+            worst = np.abs(found - computed).max()
+            check(worst < 0.5 + most * 2e-5, f"{plane} {options}: grey levels differ by {worst}")
+            check(np.allclose(dpi, round(1000 / pixel) * 0.0254), f"{dpi} dots per inch at {pixel} mm")  # stored per metre
+
+
+def test_inverted_picture(folder, made):
     out = os.path.join(folder, "picture.png")
-    for name, (paths, volume) in made.items():
-        top = volume.values.max()
-        for plane in ("stored", "axial", "coronal", "sagittal"):
-            stack, size = plane_of(volume, plane)
-            n = len(stack)
-            pixel = min(size[1:])
-            for options, wanted, window, most in (
-                    ((), stack[n // 2], None, 255),
-                    (("--slice", "2", "--window", f"{top / 3},{top / 2}"), stack[1], (top / 12, top * 7 / 12), 255),
-                    (("--slice", str(n), "--bits", "16", "--window", "full"), stack[-1], (volume.values.min(), top), 65535),
-                    (("--mip", "--bits", "16", "--window", "full"), stack.max(0), (stack.max(0).min(), top), 65535)):
-                said = json.loads(t.run("export", "--json", "--force", "-o", out, "--plane", plane, *options, *paths).stdout)
-                window = window or said["picture"]["grey"]
-                found, dpi = read_png(out)
-                computed = grey(scaled(wanted, size[1:]), window, most)
-                check(found.shape == computed.shape, f"{name} {plane} {options}: {found.shape}, not {computed.shape}")
-                worst = np.abs(found - computed).max()
-                check(worst < 0.5 + most * 2e-5, f"{name} {plane} {options}: grey levels differ by {worst}")
-                check(np.allclose(dpi, round(1000 / pixel) * 0.0254), f"{dpi} dots per inch at {pixel} mm")  # stored per metre
     inverted = os.path.join(folder, "inverted.png")
     t.run("export", "--force", "-o", out, *made["dbt"][0])
     t.run("export", "-o", inverted, "--invert", *made["dbt"][0])
     check(np.abs(read_png(out)[0] + read_png(inverted)[0] - 255).max() <= 1, "--invert")
 
 
-def windows(folder, made):
+def test_windows(folder, made):
     """auto: of a tomosynthesis and CT the window of the object, of PET most values."""
     out = os.path.join(folder, "auto.png")
 
@@ -172,7 +171,7 @@ def windows(folder, made):
     check(np.allclose(range_of(*made["dbt"][0]), wanted, atol=1e-9), f"tomosynthesis: not {wanted}")
 
 
-def upright(folder, made):
+def test_pictures_are_upright(folder):
     """The F of the phantom: its head is at the top of a coronal picture, its front at the top of an axial one (from truth.json, not from
     the objects): here with a patient that lies prone, feet first."""
     source, out = os.path.join(folder, "prone-in"), os.path.join(folder, "prone")
@@ -197,7 +196,7 @@ def upright(folder, made):
         check(score[0] > 0.8 and score[0] > max(score[1:]) + 0.05, f"{plane}: {score}")
 
 
-def several(folder, made):
+def test_several_series_at_once(folder, made):
     """A folder with everything: one file of each series, names from the headers, nothing mixed, nothing overwritten."""
     mixed = os.path.join(folder, "mixed")
     os.mkdir(mixed)
@@ -265,7 +264,7 @@ def several(folder, made):
     check(not os.path.exists(os.path.join(folder, "one.nii")), "nothing is written")
 
 
-def suv(folder, made):
+def test_suv(folder, made):
     """--suv against the pseudo-code of QIBA; what has no SUV says why."""
     paths, volume = made["pet"]
     out = os.path.join(folder, "suv.nii.gz")
@@ -284,7 +283,7 @@ def suv(folder, made):
     check("--suv: " in done.stderr and "(0010,1030)" in done.stderr, done.stderr)
 
 
-def refused(folder, made):
+def test_refusals(folder, made):
     paths, out = made["pet"][0], os.path.join(folder, "refused.png")
     for args, code, words in (
             (("-o", out, "--slice", "99", *paths), 4, "--slice 99: there are 15 slices"),
@@ -307,7 +306,7 @@ def refused(folder, made):
     check(not glob.glob(os.path.join(folder, "refused*")), "a refusal leaves nothing")
 
 
-def all_slices(folder, made):
+def test_all_slices(folder, made):
     paths, volume = made["dbt"]
     out = os.path.join(folder, "slices", "s.png")
     said = json.loads(t.run("export", "--json", "-o", out, "--slice", "all", "--plane", "axial", *paths).stdout)
@@ -318,20 +317,3 @@ def all_slices(folder, made):
         check(np.abs(read_png(said["files"][k])[0] - computed).max() < 0.51, f"slice {k + 1}")
     done = t.run("export", "-o", out, "--slice", "all", "--plane", "axial", *paths, ok=(1,))
     check("s-0001.png exists" in done.stderr, done.stderr)
-
-
-def main():
-    folder = tempfile.mkdtemp(prefix="tomonode-test-")
-    wanted = sys.argv[1:]
-    try:
-        made = results(folder)
-        for test in (volumes, dcm2niix, pictures, windows, upright, several, suv, refused, all_slices):
-            if wanted and test.__name__ not in wanted:
-                continue
-            test(folder, made)
-            print(f"ok: {test.__name__}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-main()
