@@ -1,25 +1,19 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """SimpleITK reads what `tomonode export` writes (NIfTI, MetaImage; 3-D and 4-D) at the same places and with the same values as it reads
 the DICOM objects themselves. Skipped without SimpleITK, which Debian does not have (pip install SimpleITK)."""
 import glob
 import json
 import os
-import shutil
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-try:
-    import numpy as np
-    import pydicom
-    import SimpleITK
-except ImportError:
-    print("skipped: SimpleITK, pydicom and numpy are not installed")
-    sys.exit(77)
+import numpy as np
+import pydicom
+import pytest
+
 from tools import pet_tools as t
 from tools import volume_tools as v
 
+SimpleITK = pytest.importorskip("SimpleITK", reason="SimpleITK is not installed")
+pytestmark = pytest.mark.tier2("SimpleITK is not in Debian")
 ENDINGS = (("nii", ()), ("nii.gz", ()), ("mha", ()), ("mhd", ()), ("mha", ("--compress",)), ("mhd", ("--compress",)))
 
 
@@ -29,7 +23,15 @@ def of_image(image):
     return v.Volume(SimpleITK.GetArrayFromImage(image), np.column_stack([matrix, image.GetOrigin()]))
 
 
-def three_dimensions(folder, name, simulate, recon, angles):
+PET = ("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation")
+CT = ("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--position", "FFP")
+DBT = ("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000")
+
+
+@pytest.mark.parametrize("name, simulate, recon, angles", [
+    ("pet", PET, ("--protocol", "pet-mlem", "--set", "iterations=4", "--set", "matrix=40"), (20, -35, 50)),
+    ("ct", CT, (), (-10, 25, 160)), ("dbt", DBT, (), None)], ids=["pet", "ct", "dbt"])
+def test_three_dimensions(folder, name, simulate, recon, angles):
     source, out = os.path.join(folder, name + "-in"), os.path.join(folder, name)
     t.run("simulate", *simulate, "-o", source)
     t.run("recon", "-o", out, "--device", "cpu", *recon, source)
@@ -45,10 +47,9 @@ def three_dimensions(folder, name, simulate, recon, angles):
         path = os.path.join(folder, name + "".join(options) + "." + ending)
         t.run("export", "-o", path, *options, out)
         of_image(SimpleITK.ReadImage(path)).same_as(wanted)
-    print(f"ok: {name}, {wanted.values.size} voxels in {len(ENDINGS)} files as in the DICOM objects")
 
 
-def four_dimensions(folder):
+def test_four_dimensions(folder):
     """Three time frames made of one series: the objects of a dynamic one."""
     source, out = os.path.join(folder, "static-in"), os.path.join(folder, "static")
     t.run("simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "-o", source)
@@ -82,20 +83,3 @@ def four_dimensions(folder):
             found.same_as(v.Volume(wanted.values * (frame + 1), wanted.matrix))
             values = SimpleITK.GetArrayFromImage(image)[frame]
             assert np.allclose(values, (v.of_nifti if ending.startswith("nii") else v.of_metaimage)(path)[frame].values), "values"
-    print(f"ok: a dynamic series, {len(ENDINGS)} files")
-
-
-def main():
-    folder = tempfile.mkdtemp(prefix="tomonode-test-")
-    try:
-        three_dimensions(folder, "pet", ("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation"),
-                         ("--protocol", "pet-mlem", "--set", "iterations=4", "--set", "matrix=40"), (20, -35, 50))
-        three_dimensions(folder, "ct", ("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--position", "FFP"), (),
-                         (-10, 25, 160))
-        three_dimensions(folder, "dbt", ("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), (), None)
-        four_dimensions(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-main()
