@@ -26,8 +26,13 @@ from tools.journal_tools import copy_case
 from tools.node_harness import check, wait_for
 
 CHROMIUM = next((c for c in ("chromium", "chromium-browser", "google-chrome") if shutil.which(c)), None)
-h.need(CHROMIUM or "chromium", h.TOMONODE, "storescu", "storescp", "echoscu")
 pytestmark = pytest.mark.tier2("browser")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    h.need(CHROMIUM or "chromium", h.TOMONODE, "storescu", "storescp", "echoscu")
+
 
 # Contrast of each text with what lies behind it (WCAG 2.1, 1.4.3), and what is cut off at the side.
 AUDIT = """(() => {

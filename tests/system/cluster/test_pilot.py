@@ -17,6 +17,7 @@ from tools.node_harness import check, wait_for
 from tools.pilot_tools import Pilot, cluster_node, exam, hello, made_by, running
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+SHARED = [False, pytest.param(True, marks=pytest.mark.tier2("a spool that both see"))]
 LIAR = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_false")
 
 
@@ -36,10 +37,9 @@ def objects(pacs):
     return sorted(hashlib.sha256(without_times(path)).hexdigest() for path in pacs.files())
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", SHARED)
 def test_same_bytes_as_local(folder, things, shared):
-    pet = os.path.join(folder, "pet")
-    h.run(h.TOMONODE, "simulate", "pet", "-o", pet, "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "20000")
+    pet = h.simulated_once("pet", "--scanner", "small", "--phantom", "cylinder", "--radius", 40, "--length", 40, "--counts", 20000)
     found = []
     for name in ("local", "pilot"):
         local = name == "local"
@@ -62,6 +62,7 @@ def test_same_bytes_as_local(folder, things, shared):
     check(len(found[0]) > 3 and found[0] == found[1], f"other objects: {found}")
 
 
+@pytest.mark.tier2("large")
 def test_a_large_exam(folder, things):
     """Files above the limit of what waits to be sent follow as soon as it was sent: not after a sign of life, here after 300 s."""
     n, _ = cluster_node(folder, things, lease=3600.0)
@@ -72,7 +73,7 @@ def test_a_large_exam(folder, things):
     files = h.simulate(os.path.join(folder, "large"), binning=4)
     check(sum(os.path.getsize(f) for f in files) > 25e6, "the exam is too small for this test")
     h.send(n.port, files)
-    n.wait_states("delivered", seconds=250 / h.PATIENCE)
+    n.wait_states("delivered", seconds=250 / h.PATIENCE)  # less than 300
 
 
 def test_cancelled(folder, things):
@@ -171,7 +172,7 @@ def lie(n, ident, detail, results, things):
     return h.run(LIAR, f"127.0.0.1:{n.cluster_port}", ident, secret, said, results, *spool, code=None).stdout
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", SHARED)
 def test_false_results(folder, things, shared):
     """Objects of another patient or study, too many bytes, one name twice: refused before any is delivered; another pilot gets the case."""
     h.need(LIAR)
@@ -225,5 +226,5 @@ def test_false_results(folder, things, shared):
     check(f"\nPilots: 1 connected, 0 of them working, {count} blocked; `tomonode devices -c FILE` names them\n" in n.command("list").stdout, "list")
     job = n.jobs()[-1]["id"]
     check("pilot d1" in made_by(n, job)[-1] and len(made_by(n, job)) == len(lies) + 2, f"{made_by(n, job)}")
-    why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
+    why = [d["reason"] for d in n.events(job, "interrupted")]
     check(len(why) == len(lies) + 1 and "is rejected: the object" in why[0], f"{why}")

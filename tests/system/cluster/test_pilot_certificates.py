@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pilots and a node that verify each other's certificates, besides the token: who is refused, and what both ends say."""
 import os
+import shutil
 import socket
 import ssl
+import tempfile
 import threading
+
+import pytest
 
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
@@ -12,6 +16,13 @@ from tools.tls_tools import Pki
 
 h.need(h.TOMONODE, "openssl", "storescu", "storescp", "echoscu")
 CODE_CONFIG, CODE_PEER = 3, 7
+
+
+@pytest.fixture(scope="module")
+def pki():
+    folder = tempfile.mkdtemp(prefix="tomonode-test-")
+    yield Pki(os.path.join(folder, "pki"))
+    shutil.rmtree(folder)
 
 
 def certified_node(folder, things, pki, **keys):
@@ -25,8 +36,7 @@ def options(pki, certificate=None, key=None, trusted=None):
     return ["--certificate", certificate or pki.peer, "--key", key or pki.peer_key, "--authorities", trusted or pki.trusted]
 
 
-def test_both_certified(folder, things):
-    pki = Pki(os.path.join(folder, "pki"))
+def test_both_certified(folder, things, pki):
     n, _ = certified_node(folder, things, pki)
     n.start()
     pilot = Pilot(n, things, "d1", options=options(pki)).connected()
@@ -39,8 +49,7 @@ def test_both_certified(folder, things):
     check(pilot.process.poll() is None, "the pilot ended")
 
 
-def test_who_is_refused(folder, things):
-    pki = Pki(os.path.join(folder, "pki"))
+def test_who_is_refused(folder, things, pki):
     n, _ = certified_node(folder, things, pki)
     n.start()
     rows = [("expired", options(pki, pki.expired()), "it says that our certificate has expired", "its certificate (CN=expired,O=tests) expired on 2021"),
@@ -59,9 +68,8 @@ def test_who_is_refused(folder, things):
         check(" connected " not in pilot.log_text(), f"{ident} was admitted")
 
 
-def test_the_node_is_another(folder, things):
+def test_the_node_is_another(folder, things, pki):
     """Certificates of a node that a pilot refuses."""
-    pki = Pki(os.path.join(folder, "pki"))
     for name, certificate, words in (("elsewhere", pki.elsewhere(), "is for pacs.example, archive.example, not for the address 127.0.0.1"),
                                      ("expired", pki.expired(), "its certificate (CN=expired,O=tests) expired on 2021")):
         n, _ = certified_node(os.path.join(folder, name), things, pki, certificate=certificate, key=pki.peer_key)
@@ -75,9 +83,8 @@ def test_the_node_is_another(folder, things):
     check(pilot.process.wait(60) == CODE_PEER and "the node has no certificate (cluster.certificate)" in pilot.log_text(), pilot.log_text())
 
 
-def test_an_impostor(folder, things):
+def test_an_impostor(folder, things, pki):
     """A server with a certificate, but without the secret: a pilot without certificates tells it nothing."""
-    pki = Pki(os.path.join(folder, "pki"))
     n, _ = cluster_node(folder, things)
     n.command("pilot-token", "d1") if os.path.isdir(n.spool) else None
     listener = socket.create_server(("127.0.0.1", n.cluster_port))
@@ -100,9 +107,8 @@ def test_an_impostor(folder, things):
     check(pilot.process.wait(60) == CODE_PEER and "or it is another program" in pilot.log_text(), pilot.log_text())
 
 
-def test_checked(folder, things):
+def test_checked(folder, things, pki):
     """`check` and the start name files that are missing, do not match or have expired."""
-    pki = Pki(os.path.join(folder, "pki"))
     n, _ = certified_node(folder, things, pki)
 
     def say(code, *sentences, **keys):

@@ -10,14 +10,15 @@ import threading
 import pytest
 
 from tools import node_harness as h
-from tools.contract_tools import events_of, fill, small_disk
+from tools.contract_tools import fill, small_disk
 from tools.node_harness import check, wait_for
 from tools.pilot_tools import Pilot, cluster_node, exam, halted, made_by, running, worker_of
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+OTHER_WAY = pytest.mark.tier2("the same in another way")
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=OTHER_WAY)])
 def test_a_killed_pilot(folder, things, shared):
     """Its case goes to another one."""
     n, pacs = cluster_node(folder, things, lease=2.0, shared=shared)
@@ -30,7 +31,7 @@ def test_a_killed_pilot(folder, things, shared):
     first.kill()
     Pilot(n, things, "d2").connected()
     n.wait_states("delivered")
-    check(events_of(n.spool, job).count("crashed") == 0 and "interrupted" in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+    check(n.events(job).count("crashed") == 0 and "interrupted" in n.events(job), f"{n.events(job)}")
     check("pilot d2" in made_by(n, job)[-1], f"{made_by(n, job)}")
     check(len(pacs.files()) == 1, "not one object")
     wait_for("work/ is empty", lambda: not os.listdir(os.path.join(n.spool, "work")))
@@ -47,10 +48,10 @@ def goes_to_another(folder, things, end, reason):
     n.make_quick()
     other = Pilot(n, things, "d2").connected()
     end(n, first)
-    wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text(), 20)
+    wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text())
     n.wait_states("delivered")
-    why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
-    check(why == [reason] and "crashed" not in events_of(n.spool, job), f"{why} {events_of(n.spool, job)}")
+    why = [d["reason"] for d in n.events(job, "interrupted")]
+    check(why == [reason] and "crashed" not in n.events(job), f"{why} {n.events(job)}")
     check("pilot d2" in made_by(n, job)[-1], f"{made_by(n, job)}")
     left = [line for line in n.log_text().splitlines() if " pilot-left pilot=d1 " in line]
     check(len(left) == 1 and reason in left[0], f"{left}")
@@ -60,7 +61,7 @@ def goes_to_another(folder, things, end, reason):
 def test_a_pilot_that_is_ended(folder, things):
     """SIGTERM: it ended, and is not lost."""
     first, left = goes_to_another(folder, things, lambda n, pilot: pilot.process.terminate(), "the pilot d1 ended: SIGTERM")
-    check(first.process.wait(20) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
+    check(first.process.wait(60) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
 
 
 def test_a_pilot_whose_worker_is_ended(folder, things):
@@ -68,13 +69,13 @@ def test_a_pilot_whose_worker_is_ended(folder, things):
     def end(_, pilot):
         os.kill(worker_of(pilot), signal.SIGTERM)
     first, _ = goes_to_another(folder, things, end, "the pilot d1 ended: its worker was ended by SIGTERM")
-    check(first.process.wait(20) == 0, f"{first.process.returncode}")
+    check(first.process.wait(60) == 0, f"{first.process.returncode}")
 
 
 def test_a_removed_secret(folder, things):
     """A connected pilot whose secret was removed is dropped, and ends."""
     first, left = goes_to_another(folder, things, lambda n, pilot: n.command("pilot-token", "--remove", "d1"), "the secret of pilot 'd1' was removed")
-    check(first.process.wait(20) == 7 and " warning seat" in left, f"{first.process.returncode} {left}")
+    check(first.process.wait(60) == 7 and " warning seat" in left, f"{first.process.returncode} {left}")
     check("pilot-refused" in first.log_text() and "was removed" in first.log_text(), first.log_text())
 
 
@@ -93,10 +94,10 @@ def test_a_silent_pilot(folder, things):
     first.kill(signal.SIGCONT)
     wait_for("the old attempt is dropped", lambda: "late-outcome-dropped" in n.log_text())
     wait_for("the pilot is idle", lambda: not first.files())
-    check(events_of(n.spool, job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
+    check(n.events(job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
 
 
-@pytest.mark.parametrize("how, shared", [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize("how, shared", [(signal.SIGKILL, False), (signal.SIGTERM, False), pytest.param(signal.SIGKILL, True, marks=OTHER_WAY)])
 def test_a_restarted_node(folder, things, how, shared):
     """The pilot continues its case and brings the result to the new one."""
     n, _ = cluster_node(folder, things, shared=shared)
@@ -124,8 +125,8 @@ def test_a_restarted_node(folder, things, how, shared):
         if shared:
             wait_for("what another attempt left is removed", lambda: not os.path.exists(os.path.join(work, "77-1")))
             check(os.path.isdir(computes), "the folder of a running pilot was removed")
-    n.wait_states("delivered", seconds=120)
-    check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
+    n.wait_states("delivered")
+    check(n.events(job).count("started") == 1, f"{n.events(job)}")
     wait_for("work/ is empty", lambda: not os.listdir(work))
 
 
@@ -142,8 +143,8 @@ def test_a_killed_seat(folder, things):
         job = running(n, pilot)
         for pid in n.processes("seat"):
             os.kill(pid, signal.SIGKILL)
-    n.wait_states("delivered", seconds=120)
-    check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
+    n.wait_states("delivered")
+    check(n.events(job).count("started") == 1, f"{n.events(job)}")
 
 
 def pass_on(source, target, most):
@@ -233,11 +234,11 @@ def test_a_crashed_worker(folder, things):
     n.make_quick()
     os.kill(worker_of(pilot), signal.SIGABRT)  # no sanitizer catches it
     n.wait_states("delivered")
-    crashed = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "crashed"]
+    crashed = [d["reason"] for d in n.events(job, "crashed")]
     check(len(crashed) == 1 and "the worker of pilot d1 died with signal 6" in crashed[0], f"{crashed}")
 
 
-@pytest.mark.parametrize("computes", [False, True])
+@pytest.mark.parametrize("computes", [False, pytest.param(True, marks=OTHER_WAY)])
 def test_a_full_disk_of_a_pilot(folder, things, computes):
     """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full
     before the worker begins or, with `computes`, before it writes the result."""
@@ -259,12 +260,12 @@ def test_a_full_disk_of_a_pilot(folder, things, computes):
                 job = running(n, pilot)
                 wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
                 fill(mount, 0)
-        reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"])[0]
+        reason = wait_for("the attempt ends", lambda: [d["reason"] for d in n.events(job, "interrupted")])[0]
         check(reason.startswith("on pilot d1: ") and mount in reason and ("No space left" in reason or "of free space" in reason), reason)
         fill(mount, None)
         n.command("retry", str(job))
         n.wait_states("delivered")
-        check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+        check("crashed" not in n.events(job), f"{n.events(job)}")
         pilot.stop()
 
 
@@ -286,7 +287,7 @@ def test_a_full_disk_of_the_node(folder, things):
         fill(mount, None)
         n.command("retry", str(job))
         n.wait_states("delivered")
-        check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+        check("crashed" not in n.events(job), f"{n.events(job)}")
         check(pilot.log_text().count(" connection-ended ") == 0, pilot.log_text())
         n.end()
 

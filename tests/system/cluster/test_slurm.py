@@ -14,8 +14,12 @@ from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start
 from tools.node_harness import TOMONODE, check, skip, wait_for
 from tools.slurm_tools import need_slurm
 
-need_slurm()
 pytestmark = pytest.mark.tier2("Slurm")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    need_slurm()
 
 
 def wait_state(node, state, sentence):

@@ -21,9 +21,7 @@ from tools.fault_tools import Line, Witness
 from tools.node_harness import TOMONODE, check, wait_for
 from tools.slurm_tools import need_slurm
 
-need_slurm()
 HELLO = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_hello")
-h.need("Orthanc", HELLO)
 pytestmark = pytest.mark.tier2("Slurm")
 OPTIONS, RNG = contract.arguments(faults=5, shared=0, only="")
 LEASE = 3
@@ -35,13 +33,19 @@ exec "{tomonode}" "$@"
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    need_slurm()
+    h.need("Orthanc", HELLO)
+
+
 class Disk:
     """The disk of the pilots: small, if this machine can mount one."""
 
     def __init__(self, path):
         self.path, self.stack, self.small = path, contextlib.ExitStack(), False
         os.makedirs(path)
-        with contextlib.suppress(h.Skipped):
+        with contextlib.suppress(pytest.skip.Exception):
             self.stack.enter_context(contract.small_disk(path, "64m"))
             self.small = True
 

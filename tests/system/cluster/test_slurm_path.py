@@ -11,10 +11,14 @@ from tools import cluster_tools as c
 from tools.node_harness import Node, Orthanc, TOMONODE, check, need, send, simulate, wait_for
 from tools.slurm_tools import need_slurm
 
-need_slurm()
-need("storescu", "Orthanc")
-pytestmark = pytest.mark.tier2("Slurm")
 EXAMS = 4
+pytestmark = pytest.mark.tier2("Slurm")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    need_slurm()
+    need("storescu", "Orthanc")
 
 
 def exams(folder):

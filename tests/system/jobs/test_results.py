@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several results of one exam: a route with three protocols makes three series in a real PACS; each has its own state and destinations."""
-import json
+"""Several results of one exam: a route with three protocols makes three series; each has its own state and destinations."""
 import os
 
 import pydicom
@@ -19,10 +18,8 @@ def three(n):
 
 
 def test_three_series_in_a_pacs(folder, things):
-    """One route, one exam, three series of one study in Orthanc; what each job recorded is what the PACS has."""
-    pacs = h.Orthanc(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port)
-    things += [n, pacs]
+    """One route, one exam, three series of one study; what each job recorded is what the PACS has."""
+    n, pacs = h.node_and_pacs(folder, things)
     three(n)
     pacs.start()
     n.start()
@@ -32,10 +29,10 @@ def test_three_series_in_a_pacs(folder, things):
     check([j["protocol"] for j in jobs] == ["quick", "second", "third"], jobs)
     check([j["result_number"] for j in jobs] == [1, 2, 3] and [j["result_of"] for j in jobs] == [0, jobs[0]["id"], jobs[0]["id"]], jobs)
     study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
-    check(sorted(pacs.objects_of(study)) == sorted(j["result"]["sop_instance"] for j in jobs), "other objects than the jobs recorded")
-    series = pacs.get("/tools/find", json.dumps({"Level": "Series", "Query": {"StudyInstanceUID": study}, "Expand": True}).encode())
-    check(len(series) == 3 and len({s["MainDicomTags"]["SeriesInstanceUID"] for s in series}) == 3, "not three series")
-    check(len({s["MainDicomTags"]["SeriesNumber"] for s in series}) == 3, [s["MainDicomTags"]["SeriesNumber"] for s in series])
+    check(pacs.objects() == {j["result"]["sop_instance"]: 1 for j in jobs}, "other objects than the jobs recorded")
+    series = [pydicom.dcmread(f, stop_before_pixels=True) for f in pacs.files()]
+    check({d.StudyInstanceUID for d in series} == {study} and len({d.SeriesInstanceUID for d in series}) == 3, "not three series")
+    check(len({d.SeriesNumber for d in series}) == 3, [d.SeriesNumber for d in series])
     # The worker has verified, read and prepared the images for the first one, and says from what it made the others. The third
     # has other bins, and is prepared from the stored values.
     again = [line.split("images-again ")[1].strip() for line in n.log_text().splitlines() if " images-again " in line]
@@ -58,17 +55,18 @@ def test_three_series_in_a_pacs(folder, things):
 
 def test_one_that_fails_stops_no_other(folder, things):
     """The first result does not fit into its memory limit; the third is for another archive, which is down, and waits for it alone."""
-    pacs, other = h.Pacs(os.path.join(folder, "pacs")), h.Pacs(os.path.join(folder, "other"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port)
-    things += [n, pacs, other]
+    n, pacs = h.node_and_pacs(folder, things)
+    other = h.Pacs(os.path.join(folder, "other"))
+    things.append(other)
     n.protocol["memory_limit"] = 100000
     n.more_protocols = SECOND + THIRD
+    n.more_destinations = (f', {{ name = "other"; aet = "PACS"; host = "127.0.0.1"; port = {other.port}; '
+                           'retry_first = 0.3; retry_cap = 1.0; }')
     n.write_conf()
     with open(n.conf, encoding="ascii") as f:
         text = f.read()
     text = text.replace('destinations = [ "pacs" ]; }', 'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
                         'view = "L*"; station = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", "other" ]; }')
-    text = text.replace("destinations = ( {", f'destinations = ( {{ name = "other"; aet = "PACS"; host = "127.0.0.1"; port = {other.port}; retry_first = 0.3; retry_cap = 1.0; }}, {{')
     with open(n.conf, "w", encoding="ascii") as f:
         f.write(text)
     pacs.start()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliveries over STOW-RS: every class of answer, broken TLS, credentials; Orthanc's DICOMweb plug-in and a stand-in that are killed, slow, full and refuse
-single instances: nothing is lost, nothing is there twice.
-
-    TOMONODE_STOW_OBJECTS=1000 test_stow.py     the long form; 120 without it
-"""
+"""Deliveries over STOW-RS: every class of answer, broken TLS, credentials; Orthanc's DICOMweb plug-in and a stand-in that
+are killed, slow, full and refuse single instances: nothing is lost, nothing is there twice. TOMONODE_STOW_OBJECTS=1000 is the
+long form; 120 without it."""
 import os
 import random
 import socket
 import threading
 import time
+
+import pytest
 
 from tools import contract_tools, stow_peer, tls_tools
 from tools import node_harness as h
@@ -26,8 +26,8 @@ def start(folder, things, url, more="", node="", begin=True):
     things.append(n)
     with open(n.conf, "w") as f:
         f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; {node} {h.as_whom()} }};\n'
-                f'destinations = ( {{ name = "web"; kind = "stow"; url = "{url}"; retry_first = 0.2; retry_cap = 0.5; connect_timeout = 5; '
-                f'answer_timeout = 20; {more} }} );\n'
+                f'destinations = ( {{ name = "web"; kind = "stow"; url = "{url}"; retry_first = 0.2; retry_cap = 0.5; connect_timeout = 30; '
+                f'answer_timeout = 60; {more} }} );\n'
                 'status = { enabled = false; };\n'
                 'routes = ( { name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ "web" ]; } );\n')
     if begin:
@@ -35,19 +35,10 @@ def start(folder, things, url, more="", node="", begin=True):
     return n
 
 
-def send_lines(node, folder, seed, slices):
+def send_lines(node, seed, slices):
     """A case whose result has so many objects."""
-    at = os.path.join(folder, f"in{seed}")
-    h.run(h.TOMONODE, "simulate", "parallel", "--size", 32, "--angles", 24, "--slices", slices, "--counts", 1e6, "--seed", seed, "-o", at)
+    at = h.simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", slices, "--counts", 1e6, "--seed", seed)
     h.send(node.port, [os.path.join(at, f) for f in os.listdir(at) if f.endswith(".dcm")])
-
-
-def wait_state(node, at, state, seconds=60):
-    return wait_for(f"job {at} is {state}", lambda: (lambda j: len(j) > at and j[at]["state"] == state and j[at])(node.jobs()), seconds)
-
-
-def events(node, job, name):
-    return [e["detail"] for e in node.show(job)["events"] if e["event"] == name]
 
 
 def uids(job):
@@ -94,9 +85,9 @@ def test_answers(folder, things):
     peer.start()
     trail = os.path.join(folder, "audit")
     node = start(folder, things, peer.url(), "alarm_rejections = 1;", f'audit = "file"; audit_file = "{trail}";')
-    send_lines(node, folder, 1, 12)
-    job = wait_state(node, 0, "delivered")
-    reasons = [e["reason"] for e in events(node, job["id"], "send-failed")]
+    send_lines(node, 1, 12)
+    job = node.wait_state(0, "delivered")
+    reasons = [e["reason"] for e in node.events(job["id"], "send-failed")]
     check(len(reasons) == len(said) and all(want in got for (_, want), got in zip(said, reasons)), "\n".join(reasons))
     exactly(peer, [job])
     check(len(peer.order) == 12 + len(said), "only what failed was sent again")
@@ -123,14 +114,14 @@ def test_answers(folder, things):
             peer.keep(uid, data)
         return failed(uid, *refuse[at]) if at in refuse else stored(uid)
     peer.say = say_refuse
-    send_lines(node, folder, 2, 12)
-    second = wait_state(node, 1, "dead-letter")
-    got = [(e["status"], e["reason"][:9]) for e in events(node, second["id"], "send-refused")]
+    send_lines(node, 2, 12)
+    second = node.wait_state(1, "dead-letter")
+    got = [(e["status"], e["reason"][:9]) for e in node.events(second["id"], "send-refused")]
     check(got == [("A900", "the data "), ("C122", "the peer "), ("0122", "the peer "), ("", "HTTP 400 "), ("", "HTTP 413 ")], got)
     check(len(peer.order) == 12 and len(peer.held) == 12 + 7, "the others are stored")
     peer.say = lambda uid, data, headers: stored(uid)
     node.command("retry", second["id"])
-    second = wait_state(node, 1, "delivered")
+    second = node.wait_state(1, "delivered")
     exactly(peer, [job, second])
     check(len(peer.order) == 12 + 5, "and the refused ones sent again")
     check("STOW-RS" in node.command("test-peer", "web").stdout, "test-peer")
@@ -171,8 +162,8 @@ def test_tls(folder, things):
     peer.say = say
     node = start(folder, things, peer.url("localhost"), f'authorities = "{pki.trusted}"; certificate = "{pki.node}"; key = "{pki.key}"; '
                  f'credentials = "{secret}";')
-    send_lines(node, folder, 1, 3)
-    job = wait_state(node, 0, "reconstructed")
+    send_lines(node, 1, 3)
+    job = node.wait_state(0, "reconstructed")
 
     def refused(context, sentence, server=None):
         if context:
@@ -202,7 +193,7 @@ def test_tls(folder, things):
     wait_for("401", lambda: "Bearer another" in asked)
     with open(secret, "w") as f:
         f.write("the.token\n")
-    job = wait_state(node, 0, "delivered")
+    job = node.wait_state(0, "delivered")
     exactly(peer, [job])
     os.chmod(secret, 0o644)
     p = node.command("check", code=3)
@@ -211,13 +202,13 @@ def test_tls(folder, things):
     check("cannot open" in node.command("check", code=3).stderr, "a missing file is named")
 
 
-def deliver_all(node, folder, seeds, each, trouble, seconds):
+def deliver_all(node, seeds, each, trouble, seconds):
     """Cases while trouble() goes on, then without it; the delivered jobs."""
     ended = threading.Event()
     t = threading.Thread(target=trouble, args=(ended,), daemon=True)
     t.start()
     for seed in seeds:
-        send_lines(node, folder, seed, each)
+        send_lines(node, seed, each)
     t.join(seconds)
     ended.set()
     t.join()
@@ -231,6 +222,7 @@ def deliver_all(node, folder, seeds, each, trouble, seconds):
     return wait_for("all are delivered", done, 300, 0.3)
 
 
+@pytest.mark.tier2("random answers and kills")
 def test_hostile(folder, things):
     """A server that is killed, slow, full, loses answers, asks for credentials and refuses single instances; and a node that is killed amid it."""
     rng = random.Random(h.seed())
@@ -266,17 +258,18 @@ def test_hostile(folder, things):
             wait_for("a delivery meets no server", lambda k=len(kills): node.log_text().count("connecting: ") >= k or ended.is_set())
             peer.start()
     for seed in range(1, 6):
-        send_lines(node, folder, seed, each)
+        send_lines(node, seed, each)
     wait_for("objects come", lambda: len(peer.held) > OBJECTS // 20, 60, 0.005)
     node.kill()
     node.start()
-    jobs = deliver_all(node, folder, range(6, 11), each, trouble, 300)
+    jobs = deliver_all(node, range(6, 11), each, trouble, 300)
     calm.set()
     exactly(peer, jobs)
     check(len(peer.held) == 10 * each and len(kills) >= 3, f"{len(peer.held)} objects, killed after {kills}")
     print(f"        {len(peer.held)} objects in {len(peer.order)} requests, the server killed after {kills}", flush=True)
 
 
+@pytest.mark.tier2("Orthanc's plug-in beside our own server")
 def test_orthanc(folder, things):
     """Orthanc's DICOMweb plug-in, killed amid the deliveries: it holds each object once."""
     if not os.path.exists(PLUGIN):
@@ -302,16 +295,17 @@ def test_orthanc(folder, things):
             finally:
                 pacs.start()
     each = OBJECTS // 10
-    jobs = deliver_all(node, folder, range(1, 11), each, trouble, 300)
+    jobs = deliver_all(node, range(1, 11), each, trouble, 300)
     wanted = {u for j in jobs for u in uids(j)}
     held = [i["MainDicomTags"]["SOPInstanceUID"] for i in pacs.get("/instances?expand&limit=5000&since=0")]
     check(len(held) == len(set(held)) == 10 * each and set(held) == wanted, f"{len(held)} objects, {len(set(held))} of them different, wanted {len(wanted)}")
-    failures = sum(len(events(node, j["id"], "send-failed")) for j in jobs)
+    failures = sum(len(node.events(j["id"], "send-failed")) for j in jobs)
     check(failures >= 1, "a delivery met Orthanc while it was down")
     print(f"        {len(held)} objects, Orthanc killed after {kills}, {failures} failed attempts", flush=True)
     check("STOW-RS      ok" in node.command("test-peer", "web").stdout and count() == 10 * each + 1, "test-peer stores an object")
 
 
+@pytest.mark.tier2("Orthanc's plug-in beside our own server")
 def test_orthanc_full(folder, things):
     """Orthanc on a disk that is full: it answers 200 and names no instance. When there is space again it gets each object, once."""
     if not os.path.exists(PLUGIN):
@@ -324,8 +318,8 @@ def test_orthanc_full(folder, things):
             contract_tools.fill(mount, 8192 * 3 * each)  # the first cases have room
             node = start(folder, things, f"http://127.0.0.1:{pacs.http}/dicom-web")
             for seed in range(1, 11):
-                send_lines(node, folder, seed, each)
-            failures = lambda: [e["reason"] for j in node.jobs() for e in events(node, j["id"], "send-failed") + events(node, j["id"], "send-refused")]
+                send_lines(node, seed, each)
+            failures = lambda: [e["reason"] for j in node.jobs() for e in node.events(j["id"], "send-failed") + node.events(j["id"], "send-refused")]
             wait_for("no room", lambda: len(failures()) >= 5)
             contract_tools.fill(mount, None)
             jobs = wait_for("all are delivered", lambda: (lambda j: len(j) == 10 and all(i["state"] == "delivered" for i in j) and j)(node.jobs()), 120)

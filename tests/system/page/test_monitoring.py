@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import urllib.request
 
+import pytest
+
 from tools import dicom_peer
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
@@ -35,7 +37,7 @@ def metrics_of_a_node(folder, things):
     n = h.Node(os.path.join(folder, "node"), archive.port)
     n.status = {"port": h.free_port()}
     pem, key = os.path.join(folder, "own.pem"), os.path.join(folder, "own.key")
-    h.run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", pem, "-subj", "/CN=localhost", "-days", "100")
+    h.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", pem, "-subj", "/CN=localhost", "-days", "100")
     os.chmod(key, 0o600)
     n.write_conf(f'listeners = ( {{ name = "tls"; port = {h.free_port()}; tls = true; client_certificate = "none"; certificate = "{pem}"; key = "{key}"; }} );\n')
     things += [n, archive]
@@ -77,10 +79,12 @@ def test_provoked():
         check(re.search(rf"alertname: {name}\n +exp_alerts:\n", troubles), f"{name} is not provoked")
 
 
+@pytest.mark.tier2("promtool")
 def test_rules():
     tool("promtool", "check", "rules", "tomonode.rules.yml")
     tool("promtool", "test", "rules", "tomonode.rules.test.yml")
 
 
+@pytest.mark.tier2("amtool")
 def test_alertmanager():
     tool("amtool", "check-config", "alertmanager.yml")

@@ -306,7 +306,7 @@ class Node:
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }}'
                     f'{self.more_destinations} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' f'destinations = {json.dumps(self.destinations)}; }}'
+                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' f'destinations = [ {json.dumps(self.destinations)[1:-1]} ]; }}'
                     f'{self.more_routes} );\n' + self.more + self.pilots + self.alerts + extra)
 
     def reload(self, extra=""):
@@ -454,13 +454,14 @@ class Node:
         return found
 
     def wait_jobs(self, what, condition, seconds=60):
-        """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that was written to."""
-        seen = [None, []]
+        """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that was written to, and
+        each second, because what was written can be read only when it is on the disk."""
+        seen = [None, [], 0]
 
         def looked():
             now = self.journal_now()
-            if now != seen[0]:
-                seen[:] = now, self.jobs()
+            if now != seen[0] or time.monotonic() > seen[2] + 1:
+                seen[:] = now, self.jobs(), time.monotonic()
             return condition(seen[1])
         try:
             return wait_for(what, looked, seconds, 0.05)
@@ -504,10 +505,10 @@ def kept(name, make):
     return path
 
 
-def simulated_once(options):
-    """The folder with the exam of these options. The same options give the same bytes, so each exam is simulated once in a run."""
-    return kept(hashlib.sha256("\0".join(options).encode()).hexdigest()[:20], lambda folder: run(
-        TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", folder))
+def simulated_once(*words):
+    """The folder with what `simulate` makes of these words. The same words give the same bytes, so each exam is simulated once in a run."""
+    words = tuple(map(str, words))
+    return kept(hashlib.sha256("\0".join(words).encode()).hexdigest()[:20], lambda folder: run(TOMONODE, "simulate", *words, "-o", folder))
 
 
 LARGE = ("--detector", "2816x3584")  # of the system, for tests of memory and disks
@@ -517,7 +518,8 @@ def simulate(folder, *options, binning=8):
     """An exam in a folder of its own; with a small part of the detector, unless the test wants the large pixels of another binning."""
     if binning == 8 and "--detector" not in options:
         options = ("--detector", "1024x1024", *options)
-    shutil.copytree(simulated_once(tuple(map(str, ("--binning", binning, *options)))), folder, dirs_exist_ok=True)
+    made = simulated_once("dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", binning, *options)
+    shutil.copytree(made, folder, dirs_exist_ok=True)
     files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
     check(files, f"simulate made no files in {folder}")
     return files
@@ -525,7 +527,7 @@ def simulate(folder, *options, binning=8):
 
 def send(port, files, code=0):
     """storescu, one association; what it said: {file: True where the answer was a success}."""
-    p = run("storescu", "-v", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "10", "127.0.0.1", port, *files, code=code)
+    p = run("storescu", "-v", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "60", "127.0.0.1", port, *files, code=code)
     return acknowledged(p.stdout + p.stderr)
 
 

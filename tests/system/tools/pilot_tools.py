@@ -105,4 +105,4 @@ def halted(pilot):
 
 
 def made_by(n, job):
-    return [e["detail"].get("device", "") for e in n.show(job)["events"] if e["event"] == "started"]
+    return [d.get("device", "") for d in n.events(job, "started")]
