@@ -1,9 +1,8 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The tutorials, word for word: the commands of docs/tutorial-*.md run in an empty folder, print what the page says, and make the pictures
 that are shown. Ports are replaced by free ones, and a node that a page starts is ended by it.
 
-usage: test_tutorials.py [--update] [NAME...]     --update: write docs/images/tutorial-*.png
+TOMONODE_UPDATE_TUTORIALS=1: write docs/images/tutorial-*.png.
 A block ```text has lines that the commands before it print; numbers may differ by 2 %, and what follows on a line is not compared.
 """
 import glob
@@ -11,23 +10,17 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
-import time
 
-try:
-    import numpy as np
-    from PIL import Image
-except ImportError:
-    print("skipped: numpy and PIL are not installed")
-    sys.exit(77)
+import numpy as np
+import pytest
 
+from tools import node_harness as h
+
+Image = pytest.importorskip("PIL.Image")
 TOMONODE, SOURCE = os.path.abspath(os.environ["TOMONODE"]), os.environ["TOMONODE_SOURCE"]
 DOCS = os.path.join(SOURCE, "docs")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-SECONDS_MAX = 300  # a reader has ten minutes
 PORT = re.compile(r"\b11\d{3}\b")  # of the commands
 
 
@@ -38,12 +31,7 @@ def blocks(text):
 
 def with_free_ports(text):
     """The text with other port numbers, the same for the same one."""
-    held, free = [], {}
-    for port in sorted(set(PORT.findall(text))):
-        held.append(socket.create_server(("127.0.0.1", 0)))
-        free[port] = str(held[-1].getsockname()[1])
-    for s in held:
-        s.close()
+    free = {port: str(h.free_port()) for port in sorted(set(PORT.findall(text)))}
     return PORT.sub(lambda m: free[m[0]], text)
 
 
@@ -56,16 +44,14 @@ def runs(pid):
 
 
 def left_running(work):
-    """End what the commands have left running; the names of its files."""
+    """End what the commands have left running; the names of its files. A node takes a moment to end."""
     left = []
     for path in glob.glob(os.path.join(work, "*.pid")):
         with open(path, encoding="ascii") as f:
             pid = int(f.read())
-        for _ in range(100):  # a node takes a moment to end
-            if not runs(pid):
-                break
-            time.sleep(0.1)
-        else:
+        try:
+            h.wait_for(f"{pid} has ended", lambda pid=pid: not runs(pid))
+        except AssertionError:
             left.append(os.path.basename(path))
             os.kill(pid, signal.SIGKILL)
     return left
@@ -90,50 +76,48 @@ def same_picture(made, shown):
     return "" if differ.mean() < 1 and np.percentile(differ, 99) < 12 else f"grey levels differ by {differ.mean():.2f} in the mean"
 
 
-def tutorial(path, update):
+@pytest.mark.tier2("tutorials")
+@pytest.mark.parametrize("path", glob.glob(os.path.join(DOCS, "tutorial-*.md")), ids=os.path.basename)
+def test_runs_word_for_word(folder, failures, path):
     name = re.fullmatch(r"tutorial-(\w+)\.md", os.path.basename(path))[1]
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    failures, output, start = [], "", time.monotonic()
-    folder = tempfile.mkdtemp(prefix="tomonode-test-")
+    output, work = "", os.path.join(folder, "empty")
+    os.mkdir(work)
+    os.mkdir(os.path.join(folder, "bin"))
+    os.symlink(TOMONODE, os.path.join(folder, "bin", "tomonode"))
+    environment = dict(os.environ, PATH=os.path.join(folder, "bin") + ":" + os.environ["PATH"], SOURCE=SOURCE)
     try:
-        work = os.path.join(folder, "empty")
-        os.mkdir(work)
-        os.mkdir(os.path.join(folder, "bin"))
-        os.symlink(TOMONODE, os.path.join(folder, "bin", "tomonode"))
-        environment = dict(os.environ, PATH=os.path.join(folder, "bin") + ":" + os.environ["PATH"], SOURCE=SOURCE)
         for kind, content in blocks(with_free_ports(text)):
             if kind == "text":
                 failures += [f"not printed: {line}\nbut: {output}" for line in content.splitlines() if not prints(line, output)]
                 continue
-            done = subprocess.run(["bash", "-euc", content], cwd=work, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  check=False)
+            done = subprocess.run(["bash", "-euc", content], cwd=work, env=environment, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=False)
             output = done.stdout
-            if done.returncode:
-                return [f"exit {done.returncode} of:\n{content}{output}"]
+            h.check(done.returncode == 0, f"exit {done.returncode} of:\n{content}{output}")
         pictures = re.findall(rf"images/(tutorial-{name}-(\w+)\.png)\)", text)
         made = {p[:-4] for p in os.listdir(work) if p.endswith(".png")}
         if {p for _, p in pictures} != made:
             failures.append(f"the page shows {sorted(p for _, p in pictures)}, the commands make {sorted(made)}")
         for shown, picture in pictures if not failures else ():
             source, target = os.path.join(work, picture + ".png"), os.path.join(DOCS, "images", shown)
-            if update:
+            if os.environ.get("TOMONODE_UPDATE_TUTORIALS"):
                 shutil.copy(source, target)
             why = same_picture(source, target)
             if why:
                 failures.append(f"{shown}: {why}")
-        if time.monotonic() - start > SECONDS_MAX:
-            failures.append(f"takes {time.monotonic() - start:.0f} s")
         reports = glob.glob(os.path.join(work, "report", "*.html"))
         if "--report" in text and (len(reports) != 1 or os.path.getsize(reports[0]) < 10000):
             failures.append(f"no report: {reports}")
         if name == "pet":
             failures += spheres(output_of(text, "measure", environment, work))
     finally:
-        failures += [f"still runs: {name}" for name in left_running(os.path.join(folder, "empty"))]
-        shutil.rmtree(folder, ignore_errors=True)
-    print(f"{os.path.basename(path)}: {time.monotonic() - start:.1f} s, {len(pictures)} pictures{', FAILED' if failures else ''}")
-    return failures
+        failures += [f"still runs: {name}" for name in left_running(work)]
+
+
+def test_there_are_four():
+    assert len(glob.glob(os.path.join(DOCS, "tutorial-*.md"))) >= 4
 
 
 def output_of(text, command, environment, work):
@@ -148,17 +132,3 @@ def spheres(output):
                                                                                                                               "background")}
     good = len(mean) == 3 and 2 < mean["hot"] / mean["background"] < 3 and mean["cold"] < 0.6 * mean["background"]
     return [] if good else [f"the spheres have {mean}"]
-
-
-def main():
-    arguments = [a for a in sys.argv[1:] if a != "--update"]
-    paths = sorted(glob.glob(os.path.join(DOCS, "tutorial-*.md")))
-    if len(paths) < 4:
-        sys.exit("the tutorials are missing")
-    failures = [f"{os.path.basename(p)}: {f}" for p in paths if not arguments or any(a in p for a in arguments)
-                for f in tutorial(p, "--update" in sys.argv)]
-    print("\n".join(failures))
-    sys.exit(1 if failures else 0)
-
-
-main()
