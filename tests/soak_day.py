@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A day in fast motion: thousands of small exams through one daemon. Do memory, descriptors, threads and disk stay flat, and is nothing lost?
+"""A day in fast motion: thousands of small exams through one daemon. Do memory, descriptors, threads and disk stay
+flat, and is nothing lost?
 
     soak_day.py [--exams N] [--minutes M] [--batch N]
 
-Exams of three images of 10 kB come one after the other, as fast as they are acknowledged, but never more than a batch ahead of the archive.
-The node's wall clock is advanced so that N exams fill 24 hours (tests/preload/clock_offset.c), and node.retention_space keeps the disk small.
-After each batch, when all is delivered and only manager, receiver and worker are there, their figures are noted; the table has the
-medians of the second quarter and of the last. By hand, not in CTest.
-"""
+Exams of three images of 10 kB come one after the other, as fast as they are acknowledged, but never more than a batch
+ahead of the archive. The node's wall clock is advanced so that N exams fill 24 hours (tests/preload/clock_offset.c),
+and node.retention_space keeps the disk small. After each batch, when all is delivered and only manager, receiver and
+worker are there, their figures are noted; the table has the medians of the second quarter and of the last."""
 import argparse
 import contextlib
 import os
@@ -44,7 +44,8 @@ class Day:
         self.count, self.batch = exams, min(batch, max(1, exams // 8))
         self.over = c.until(minutes)
         self.archive = peer.Archive()
-        self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=3600, retention_space='"20 MB"', device='"cpu:1"')
+        self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=3600, retention_space='"20 MB"',
+                           device='"cpu:1"')
         self.node.destination.update(retry_first=0.1, retry_cap=0.5)
         self.node.status = {"port": 0}
         self.node.write_conf()
@@ -67,14 +68,16 @@ class Day:
         figures = c.resting(self.node, 60)
         found = c.roles(self.node)
         spool = self.node.spool
-        figures.update({role + " MB": memory_of(found[role][0]) for role in ("manager", "receiver", "worker", "status") if role in found},
+        figures.update({role + " MB": memory_of(found[role][0]) for role in ("manager", "receiver", "worker", "status")
+                        if role in found},
                        **{"ms each": 1000 * seconds / self.batch, "exams": self.sent,
-                          "images and results MB": (folder_bytes(spool + "/instances") + folder_bytes(spool + "/outbox")) / 1e6,
+                          "images and results MB":
+                          (folder_bytes(spool + "/instances") + folder_bytes(spool + "/outbox")) / 1e6,
                           "journal MB": os.path.getsize(os.path.join(spool, "journal.db")) / 1e6,
                           "files": sum(len(names) for _, _, names in os.walk(spool))})
         self.readings.append(figures)
         if len(self.readings) % 10 == 1:
-            print("  " + ", ".join(f"{name} {value:.0f}" if isinstance(value, float) else f"{name} {value}" for name, value in figures.items()), flush=True)
+            print("  " + ", ".join(f"{name} {value:.0f}" for name, value in figures.items()), flush=True)
 
     def run(self):
         self.clock.start(self.node)
@@ -83,7 +86,8 @@ class Day:
             began = time.monotonic()
             for _ in range(min(self.batch, self.count - self.sent)):
                 self.send(self.sent)
-            wait_for(f"{self.sent} exams are delivered, {len(self.archive.studies)} are", lambda: len(self.archive.studies) >= self.sent, 300, 0.01)
+            wait_for(f"{self.sent} exams are delivered, {len(self.archive.studies)} are",
+                     lambda: len(self.archive.studies) >= self.sent, 300, 0.01)
             self.read(time.monotonic() - began)
 
     def quarter(self, name):
@@ -94,7 +98,8 @@ class Day:
     def judge(self):
         wrong = sum(len(uids) != 1 for uids in self.archive.studies.values())
         left = [s for s in self.node.states() if s not in ("delivered", "cleaned")]
-        rows = [("exams, images acknowledged", f"{self.sent}, {self.acknowledged}"), ("exams with one result in the archive", len(self.archive.studies) - wrong),
+        rows = [("exams, images acknowledged", f"{self.sent}, {self.acknowledged}"),
+                ("exams with one result in the archive", len(self.archive.studies) - wrong),
                 ("jobs that wait for a person", len(left)), ("", "second quarter -> last quarter")]
         for name in self.readings[0]:
             if name != "exams":

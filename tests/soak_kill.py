@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the node, or of any one of its processes, at random moments of an exam's way through it; the sender sends again what was not
-acknowledged. In the end every acknowledged image is there, nothing else lies about, and the PACS has exactly one result of each exam.
+"""kill -9 of the node, or of any one of its processes, at random moments of an exam's way through it; the sender sends
+again what was not acknowledged. In the end every acknowledged image is there, nothing else lies about, and the PACS has
+exactly one result of each exam.
 
     soak_kill.py [--kills N] [--seed S] [--minutes M] [--binning B] [--device NAME] [--pacs orthanc|python]
 
-Exams of 25 images of a detector binned by 8 (by 1: 500 MB an exam, and results at 0.34 mm), every other one killed twice, until there were
-N kills (7) or the minutes are over. The PACS is Orthanc, where it is installed, else the archive of commit_peer; both are asked for storage
-commitment. Only the standard library is needed, so that a node on a bare machine with a GPU can be killed too (TOMONODE: its program).
-"""
+Exams of 25 images of a detector binned by 8 (by 1: 500 MB an exam, and results at 0.34 mm), every other one killed
+twice, until there were N kills (7) or the minutes are over. The PACS is Orthanc, where it is installed, else the
+archive of commit_peer; both are asked for storage commitment. Only the standard library is needed, so that a node on a
+bare machine with a GPU can be killed too (TOMONODE: its program)."""
 import argparse
 import os
 import random
@@ -33,16 +34,19 @@ class Moments(kill_tools.Run):
         study, objects = self.next_exam()
         died = []
         for moment in moments:
-            sender = threading.Thread(target=self.ledger.send, args=(self.node.port, objects), kwargs={"max_pdu": 131072}, daemon=True)
+            sender = threading.Thread(target=self.ledger.send, args=(self.node.port, objects),
+                                      kwargs={"max_pdu": 131072}, daemon=True)
             sender.start()
             time.sleep(moment)
             alive = c.roles(self.node)
-            died.append(self.hit(self.rng.choice([role for role in ROLES if role == "all" or role in alive]), "a moment"))
+            died.append(self.hit(self.rng.choice([role for role in ROLES if role == "all" or role in alive]),
+                                 "a moment"))
             sender.join(120)
             check(not sender.is_alive(), "the sender hangs")
             again = c.revive(self.node)
             self.restarts += again
-            missing = self.ledger.missing(self.node.spool, [o.uid for o in objects if o.uid in self.ledger.acknowledged])
+            missing = self.ledger.missing(self.node.spool,
+                                          [o.uid for o in objects if o.uid in self.ledger.acknowledged])
             check(not missing, f"acknowledged and not stored: {missing[:3]}")
             if again and not self.node.node.get("retention_space"):  # else it may be removing just now
                 self.ledger.check_nothing_else(self.node.spool)
@@ -84,7 +88,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--binning", type=int, default=8)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--pacs", choices=("orthanc", "python"), default="orthanc" if shutil.which("Orthanc") else "python")
+    parser.add_argument("--pacs", choices=("orthanc", "python"),
+                        default="orthanc" if shutil.which("Orthanc") else "python")
     options = parser.parse_args()
     h.need(h.TOMONODE, *(["Orthanc"] if options.pacs == "orthanc" else []))
     print(f"seed {options.seed}", flush=True)
@@ -93,14 +98,16 @@ def main():
         run = new_run(options, folder, things, rng)
         run.measure()
         size = sum(len(raw) for raw in run.exams.raw)
-        print(f"exams of {len(run.exams)} images, {size / 1e6:.0f} MB, {run.span:.2f} s when undisturbed, PACS: {options.pacs}", flush=True)
+        print(f"exams of {len(run.exams)} images, {size / 1e6:.0f} MB, {run.span:.2f} s when undisturbed, "
+              f"PACS: {options.pacs}", flush=True)
         over = c.until(options.minutes)
         while run.kills < options.kills and not over():
             moments = [rng.uniform(0, run.span) for _ in range(1 + len(run.studies) % 2)]
             died = run.exam(moments)
             told = ", ".join(f"{moment:.3f} s ({who})" for moment, who in zip(moments, died))
             print(f"  exam {len(run.studies)}: killed at {told}: one result", flush=True)
-        run.conclude("kill -9 at random moments of full exams", [("MB an exam, s when undisturbed", f"{size / 1e6:.0f}, {run.span:.2f}")])
+        run.conclude("kill -9 at random moments of full exams",
+                     [("MB an exam, s when undisturbed", f"{size / 1e6:.0f}, {run.span:.2f}")])
 
 
 if __name__ == "__main__":

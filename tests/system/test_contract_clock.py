@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and before retention looks.
+"""The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and
+before retention looks.
 
 Done with an LD_PRELOAD of our own (tests/preload/clock_offset.c): what runs whatever happens to the wall clock
-(CLOCK_MONOTONIC) is left alone.
-"""
+(CLOCK_MONOTONIC) is left alone."""
 import os
 import re
 import signal
@@ -36,7 +36,8 @@ JUMPS = (3600, -3600, 400 * DAY, -800 * DAY)
 
 
 def test_the_clock_is_set_while_exams_arrive(folder, things, clock):
-    """Between two images, forward and back, by an hour and by years: the exam is held after quiet or waits, and goes on with its last image."""
+    """Between two images, forward and back, by an hour and by years: the exam is held after quiet or waits, and goes on
+    with its last image."""
     n, archive, exams = a_node(folder, things, quiet_time=1.0)
     clock.start(n)
     ledger, at = c.Ledger(), 0
@@ -69,7 +70,8 @@ def test_the_clock_is_set_while_a_delivery_waits(folder, things, clock):
     for i, jump in enumerate(JUMPS):
         failures = c.events_of(n.spool, job).count("send-failed")
         clock.set(sum(JUMPS[:i + 1]))
-        wait_for(f"{jump} s: it is tried again", lambda f=failures: c.events_of(n.spool, job).count("send-failed") > f + 1)
+        wait_for(f"{jump} s: it is tried again",
+                 lambda f=failures: c.events_of(n.spool, job).count("send-failed") > f + 1)
     n.pacs_port = away
     n.write_conf()
     n.process.send_signal(signal.SIGHUP)
@@ -96,6 +98,8 @@ def test_years_later_nothing_undelivered_is_gone(folder, things, clock):
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     clock.start(n)
     wait_for("the delivered one is cleaned", lambda: n.states() == ["cleaned", "dead-letter", "held", "reconstructed"])
-    wait_for("its files are gone", lambda: len(n.stored_files()) <= len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) <= 2)
+    wait_for("its files are gone", lambda: len(n.stored_files()) <= len(kept)
+             and len(os.listdir(os.path.join(n.spool, "outbox"))) <= 2)
     check(not ledger.missing(n.spool, kept), f"gone: {ledger.missing(n.spool, kept)}")
-    check(len(n.stored_files()) == len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) == 2, "more is gone than was delivered")
+    check(len(n.stored_files()) == len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) == 2,
+          "more is gone than was delivered")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is damaged harms its own job alone: images and results in the spool, rows of the journal. The node starts and goes on.
-"""
+"""What is damaged harms its own job alone: images and results in the spool, rows of the journal. The node starts and
+goes on."""
 import os
 import signal
 import sqlite3
@@ -89,7 +89,8 @@ WAYS = (garbage, emptied, cut_short, header_hit, a_folder_instead, a_pixel_bit, 
 
 
 def test_a_damaged_image_holds_its_case(folder, things):
-    """Each way, in an exam of its own, of which two images are there when the node is stopped; the third comes later. Other exams go on."""
+    """Each way, in an exam of its own, of which two images are there when the node is stopped; the third comes later.
+    Other exams go on."""
     n, archive, exams = a_node(folder, things)
     ledger, rng = c.Ledger(), c.arguments()[1]
     n.start()
@@ -108,10 +109,13 @@ def test_a_damaged_image_holds_its_case(folder, things):
     wait_for("another exam is delivered", lambda: study in archive.studies)
     for way, study, objects in cases:
         job, = c.jobs_of(n.spool, study)
-        wait_for(f"{way.__name__}: held, its events are {c.events_of(n.spool, job)}", lambda j=job: c.events_of(n.spool, j)[-1] == "held")
+        wait_for(f"{way.__name__}: held, its events are {c.events_of(n.spool, job)}",
+                 lambda j=job: c.events_of(n.spool, j)[-1] == "held")
         reason = next(j["reason"] for j in n.jobs() if j["id"] == job)
-        check(os.path.relpath(file_of(n, objects[1]), n.spool) in reason and study not in archive.studies, f"{way.__name__}: {reason}")
-    # A person's retry finds the same; the modality sends them again: what was damaged takes its place, and the jobs go on by themselves.
+        check(os.path.relpath(file_of(n, objects[1]), n.spool) in reason and study not in archive.studies,
+              f"{way.__name__}: {reason}")
+    # A person's retry finds the same; the modality sends them again: what was damaged takes its place, and the jobs go
+    # on by themselves.
     job, = c.jobs_of(n.spool, cases[-1][1])
     n.command("retry", str(job))
     wait_for("held again", lambda: c.events_of(n.spool, job).count("held") == 2)
@@ -165,7 +169,8 @@ def test_a_damaged_result(folder, things):
     for way, study, _ in cases:
         job, = c.jobs_of(n.spool, study)
         events, outbox = c.events_of(n.spool, job), os.path.join(n.spool, "outbox", str(job))
-        check(events.count("result-lost") == 1 and events.count("reconstructed") == 2 and "send-refused" not in events, f"{way.__name__}: {events}")
+        check(events.count("result-lost") == 1 and events.count("reconstructed") == 2 and "send-refused" not in events,
+              f"{way.__name__}: {events}")
         uid, = archive.studies[study]
         made, = [c.stored_digest(os.path.join(outbox, f)) for f in os.listdir(outbox) if f.endswith(".dcm")]
         check(archive.held[uid] == [made], f"{way.__name__}: the archive has other bytes than were made")
@@ -174,7 +179,8 @@ def test_a_damaged_result(folder, things):
 
 def test_damaged_rows(folder, things):
     """One column of one event each, in a job of its own: that job alone is quarantined, whatever it was about to do."""
-    changes = ["detail=''", "detail='[]'", "detail='{\"destinations\": 7}'", "name='no such event'", "name='delivered'", "detail=x'00ff00ff'",
+    changes = ["detail=''", "detail='[]'", "detail='{\"destinations\": 7}'", "name='no such event'",
+               "name='delivered'", "detail=x'00ff00ff'",
                "detail='{' || detail"]
     n, archive, exams = a_node(folder, things)
     ledger, n.pacs_port = c.Ledger(), h.free_port()

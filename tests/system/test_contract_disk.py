@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only,
-at the start.
+"""The disk fills up: under an object that is received, under the journal, under the result; and it is full, or
+read-only, at the start.
 
-A node on a tmpfs of its own; before each try all but some bytes of it are taken. What may never be: a success for an object
-that is not whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there is space again, work goes on by itself.
-Defaults are short. The long form (tests/soak.sh): TOMONODE_STEP=4096 TOMONODE_COARSE=64 TOMONODE_RESULTS=60.
-"""
+A node on a tmpfs of its own; before each try all but some bytes of it are taken. What may never be: a success for an
+object that is not whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there is space again, work
+goes on by itself. Defaults are short. The long form (tests/soak.sh): TOMONODE_STEP=4096 TOMONODE_COARSE=64
+TOMONODE_RESULTS=60."""
 import os
 import re
 import subprocess
@@ -27,7 +27,8 @@ h.need(h.TOMONODE, "echoscu", "mount", "umount")
 
 def a_node(folder, things, mount, **node):
     archive = peer.Archive()
-    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 30, "reserve": 0, "dimse_timeout": 10, "acse_timeout": 10, **node})
+    n = h.Node(os.path.join(folder, "node"), archive.port,
+               **{"quiet_time": 30, "reserve": 0, "dimse_timeout": 10, "acse_timeout": 10, **node})
     n.spool = os.path.join(mount, "spool")
     n.destination.update(retry_first=0.1, retry_cap=0.5)
     n.write_conf()
@@ -47,7 +48,8 @@ def on_small_disk(size):
 
 
 def stored(node, obj, what):
-    """Send the object: (was it taken, what is acknowledged). It is taken, or refused for lack of space, and the sender hears so."""
+    """Send the object: (was it taken, what is acknowledged). It is taken, or refused for lack of space, and the sender
+    hears so."""
     try:
         sender = peer.Sender(node.port, [obj], timeout=HANG)
         status = sender.store(obj)
@@ -92,8 +94,10 @@ class Sweep:
         check(not [uid for uid in self.refused if uid in rows], "on record although it was refused")
 
     def rows(self, echoes):
-        return [("objects sent", self.tries), ("with less room than the object has bytes", self.full), ("A700", len(self.refused)),
-                ("0000, each compared bit for bit", len(self.ledger.acknowledged)), ("slowest answer", f"{self.slowest:.2f} s"),
+        return [("objects sent", self.tries), ("with less room than the object has bytes", self.full),
+                ("A700", len(self.refused)),
+                ("0000, each compared bit for bit", len(self.ledger.acknowledged)),
+                ("slowest answer", f"{self.slowest:.2f} s"),
                 ("C-ECHO meanwhile: answered, slowest", f"{echoes.n}, {echoes.slowest:.2f} s"),
                 ("truncated objects, leftovers, hangs", "none")]
 
@@ -127,7 +131,8 @@ def images(size, places):
 
 @on_small_disk("8m")
 def test_full_at_any_offset_of_an_object(folder, mount, things):
-    """1 MB: every block of it in the long form, and a few blocks more, where the object fits and the journal does not."""
+    """1 MB: every block of it in the long form, and a few blocks more, where the object fits and the journal does
+    not."""
     options, rng = c.arguments(step=0)
     size = MEGA
     if options.step:
@@ -155,8 +160,9 @@ def test_full_at_any_offset_of_raw_data(folder, mount, things):
 
 
 def test_full_at_any_byte(folder, things):
-    """A limit on the size of a file stops a write at any byte, not only at blocks: in the head, within, and at the last ones of an
-    object. It has 3 MB, more than the journal; where the limit is smaller than that, the journal fails, with the same outcome."""
+    """A limit on the size of a file stops a write at any byte, not only at blocks: in the head, within, and at the last
+    ones of an object. It has 3 MB, more than the journal; where the limit is smaller than that, the journal fails, with
+    the same outcome."""
     (options, rng), obj = c.arguments(step=0), c.image("2.25.800", 3 * MEGA)
 
     def bytes_with_limit(limit):
@@ -173,9 +179,11 @@ def test_full_at_any_byte(folder, things):
     more = [size - rng.randrange(1, 4097) for _ in range(256 if options.step else 0)]
     for limit in [1, 130, 5000, size - 4096, size - 100, size - 2, size - 1, size, *more]:
         found = bytes_with_limit(limit)
-        check(found == (size if limit >= size else None), f"file limit {limit}, the object has {size} bytes, and {found} are stored")
+        check(found == (size if limit >= size else None),
+              f"file limit {limit}, the object has {size} bytes, and {found} are stored")
     if options.step:
-        c.print_table("a write that fails in the last 4 KiB, by bytes", [("tries", 8 + len(more)), ("other than A700 and nothing left", 0)])
+        c.print_table("a write that fails in the last 4 KiB, by bytes",
+                      [("tries", 8 + len(more)), ("other than A700 and nothing left", 0)])
 
 
 @pytest.mark.tier2("20 MB at many places: a large object is written as a small one is")
@@ -195,7 +203,8 @@ def tried(n, study, log):
 
 
 def exam_with(n, archive, ledger, exams, study, objects, mount, left, by_itself):
-    """An exam whose last image comes when only `left` bytes are free; then all. by_itself: wait until the node tries again."""
+    """An exam whose last image comes when only `left` bytes are free; then all. by_itself: wait until the node tries
+    again."""
     check(ledger.send(n.port, objects[:-1]), "not taken with all the space there is")
     c.fill(mount, left)
     log = len(n.log_text())
@@ -213,11 +222,13 @@ def exam_with(n, archive, ledger, exams, study, objects, mount, left, by_itself)
     def events():
         return [c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]
     wait_for(f"{left} bytes free, then all: the exam is delivered, it is {events()}",
-             lambda: len(archive.studies.get(study, ())) == exams.slices and all(e[-1] == "delivered" for e in events()), 60, 0.02)
+             lambda: len(archive.studies.get(study, ())) == exams.slices
+             and all(e[-1] == "delivered" for e in events()), 60, 0.02)
 
 
 def results_on_full_disk(folder, mount, things, kind, count):
-    """The last image, the events and the result of an exam, with room for some of it. count: exams of the short form."""
+    """The last image, the events and the result of an exam, with room for some of it. count: exams of the short
+    form."""
     options, rng = c.arguments(results=0)
     n, archive = a_node(folder, things, mount, device='"cpu:1"')
     exams = kind(os.path.join(folder, "exam"))
@@ -241,9 +252,11 @@ def results_on_full_disk(folder, mount, things, kind, count):
     pixels = {tuple(sorted(archive.pixels[uid] for uid in archive.studies[s])) for s in studies}
     check(len(pixels) == 1, "results of the same images differ")
     if options.results:
-        again = c.query(n.spool, "SELECT name FROM event WHERE name IN ('interrupted', 'crashed', 'send-failed', 'held')")
+        names = "'interrupted', 'crashed', 'send-failed', 'held'"
+        again = c.query(n.spool, f"SELECT name FROM event WHERE name IN ({names})")
         c.print_table(f"disk full under journal and result: {exams.name}", [
-            ("exams", len(studies)), ("one result each", len(archive.studies)), ("attempts that found no space", len(again)),
+            ("exams", len(studies)), ("one result each", len(archive.studies)),
+            ("attempts that found no space", len(again)),
             ("held or failed", again.count(("held",))), ("steps by hand", 0)])
 
 
@@ -271,8 +284,8 @@ def test_full_under_a_result_of_an_mmr(folder, mount, things):
 
 @on_small_disk("8m")
 def test_full_at_the_start(folder, mount, things):
-    """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a clean end: it answers C-ECHO,
-    refuses images, and goes on by itself when there is space."""
+    """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a
+    clean end: it answers C-ECHO, refuses images, and goes on by itself when there is space."""
     n, archive = a_node(folder, things, mount)
     c.fill(mount, 0)
     p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=1)
@@ -298,12 +311,14 @@ def test_full_at_the_start(folder, mount, things):
 
 def remount(mount, how):
     """As soon as the last process of the node has closed its files."""
-    wait_for("it is mounted again", lambda: subprocess.run(["mount", "-o", "remount," + how, mount], capture_output=True).returncode == 0)
+    wait_for("it is mounted again",
+             lambda: subprocess.run(["mount", "-o", "remount," + how, mount], capture_output=True).returncode == 0)
 
 
 @on_small_disk("8m")
 def test_read_only(folder, mount, things):
-    """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then all is as before."""
+    """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then
+    all is as before."""
     n, archive = a_node(folder, things, mount)
     n.start()
     ledger, exams = c.Ledger(), c.Exams(os.path.join(folder, "exam"))
@@ -323,8 +338,8 @@ def test_read_only(folder, mount, things):
 
 @on_small_disk("24m")
 def test_alerts_of_a_full_disk(folder, mount, things):
-    """The webhook is told on a disk without a free byte, and that is stored: a node that is killed then, and started when there is space again, says that
-    the same trouble is solved, once."""
+    """The webhook is told on a disk without a free byte, and that is stored: a node that is killed then, and started
+    when there is space again, says that the same trouble is solved, once."""
     n, _ = a_node(folder, things, mount, reserve='"1 MB"')
     hook = webhook.Webhook()
     things.append(hook)

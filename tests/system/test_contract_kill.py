@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was acknowledged is
-stored, each exam yields exactly one result, and nobody has to do anything but start the node again where its main process was killed.
+"""kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was
+acknowledged is stored, each exam yields exactly one result, and nobody has to do anything but start the node again
+where its main process was killed.
 
-Of tomosynthesis, of one with three results, of a PET acquisition with time of flight in several objects, of the raw data of an
-mMR: a test each. Each event once, with another process each, and a few random bytes. With TOMONODE_KILLS=N (tests/soak.sh):
-every event with every process first, then random ones, N in all. What is checked from outside: what the sender was told against
-spool and archive.
-"""
+Of tomosynthesis, of one with three results, of a PET acquisition with time of flight in several objects, of the raw
+data of an mMR: a test each. Each event once, with another process each, and a few random bytes. With TOMONODE_KILLS=N
+(tests/soak.sh): every event with every process first, then random ones, N in all. What is checked from outside: what
+the sender was told against spool and archive."""
 import os
 import signal
 import time
@@ -20,8 +20,10 @@ from tools import node_harness as h
 from tools.kill_tools import ROLES
 from tools.node_harness import check, wait_for
 
-# part: all images but one are acknowledged; work: some time after "started"; answer: of the archive to one of the objects, not yet written down
-EVENTS = ["opened", "instance", "part", "complete", "started", "work", "reconstructed", "sent", "commit-requested", "committed", "delivered",
+# part: all images but one are acknowledged; work: some time after "started"; answer: of the archive to one of the
+# objects, not yet written down
+EVENTS = ["opened", "instance", "part", "complete", "started", "work", "reconstructed", "sent", "commit-requested",
+          "committed", "delivered",
           "answer"]
 h.need(h.TOMONODE)
 
@@ -50,9 +52,11 @@ class Events(kill_tools.Run):
             self.hit(role, event)
         else:
             pause = self.rng.uniform(0, self.work) if event == "work" else 0
-            watch = c.Watch(self.node.spool, "started" if event == "work" else event, lambda: (time.sleep(pause), self.hit(role, event)))
+            watch = c.Watch(self.node.spool, "started" if event == "work" else event,
+                            lambda: (time.sleep(pause), self.hit(role, event)))
             self.ledger.send(self.node.port, objects)
-            # A handful of milliseconds after the sender is done the result is delivered; the watch sees its event on the way.
+            # A handful of milliseconds after the sender is done the result is delivered; the watch sees its event on
+            # the way.
             wait_for(f"the journal says {event}", lambda: watch.done, 60, 0.002)
             watch.stop()
         self.finish(study, objects)
@@ -74,18 +78,21 @@ class Events(kill_tools.Run):
         """An exam that nobody disturbs, for the seconds of its reconstruction and for its pixels."""
         study, objects = self.next_exam()
         self.finish(study, objects)
-        times = dict(c.query(self.node.spool, "SELECT name, time FROM event WHERE name IN ('started', 'reconstructed')"))
+        times = dict(c.query(self.node.spool,
+                             "SELECT name, time FROM event WHERE name IN ('started', 'reconstructed')"))
         self.work = times["reconstructed"] - times["started"]
 
     def at_byte(self, role):
         study, objects = self.next_exam()
         byte = self.rng.randrange(1, sum(len(o.data) for o in objects))
-        self.ledger.send(self.node.port, objects, at_byte=(byte, lambda: self.hit(role, "a byte")), max_pdu=self.rng.choice((4096, 16384, 131072)))
+        self.ledger.send(self.node.port, objects, at_byte=(byte, lambda: self.hit(role, "a byte")),
+                         max_pdu=self.rng.choice((4096, 16384, 131072)))
         self.finish(study, objects)
 
 
 def short(rng, events):
-    """Each event once; of all events every process at least once, delivery, commitment and the worker where they surely run."""
+    """Each event once; of all events every process at least once, delivery, commitment and the worker where they surely
+    run."""
     surely = {"answer": "deliver", "commit-requested": "commit", "work": "worker"}
     others = [role for role in ROLES if role not in surely.values()] + ["all", "all", "manager"]
     rng.shuffle(others)
@@ -102,7 +109,8 @@ def long(rng, kills):
 
 
 def killed(folder, things, kind, events):
-    """The plan, carried out with exams of a kind; events: those of the short one. Ends early when the minutes are over."""
+    """The plan, carried out with exams of a kind; events: those of the short one. Ends early when the minutes are
+    over."""
     options, rng = c.arguments(kills=0)
     archive = kill_tools.Partner()
     archive.answer = stored
@@ -143,7 +151,8 @@ def test_killed_at_every_event_and_at_random_bytes(folder, things):
 
 
 def test_killed_with_several_results(folder, things):
-    killed(folder, things, exam_kinds.SeveralResults, ["complete", "started", "work", "reconstructed", "sent", "answer"])
+    killed(folder, things, exam_kinds.SeveralResults,
+           ["complete", "started", "work", "reconstructed", "sent", "answer"])
 
 
 def test_killed_with_chunks_of_time_of_flight(folder, things):
@@ -157,26 +166,29 @@ def test_killed_with_raw_data_of_an_mmr(folder, things):
 
 
 def test_the_indexer_killed_again_and_again(folder, things):
-    """It is killed before it has read anything, more than once at the same image: nobody may conclude that the image is bad."""
+    """It is killed before it has read anything, more than once at the same image: nobody may conclude that the image is
+    bad."""
     archive = peer.Archive()
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30)
     things += [node, archive]
     study, objects = c.Exams(os.path.join(folder, "exam")).number(1)
     node.start()
-    node.process.send_signal(signal.SIGSTOP)  # stopped while the images come, so that it starts the indexer only when we look
+    node.process.send_signal(signal.SIGSTOP)  # so that it starts the indexer only when we look
     ledger = c.Ledger()
     check(ledger.send(node.port, objects), "not every image was acknowledged")
     node.process.send_signal(signal.SIGCONT)
     killed = 0
     while killed < 3 and not c.jobs_of(node.spool, study):  # where the machine is slow it may be faster than we are
-        wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 60, 0.0005)
+        wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study),
+                 60, 0.0005)
         killed = node.log_text().count(" index-ended ")
     wait_for("the exam is delivered", lambda: study in archive.studies)
     check(not node.list()["unassigned"], f"set apart: {node.list()['unassigned']}")
 
 
 def test_killed_while_several_are_in_work(folder, things):
-    """Two workers and three associations to the archive: while many exams are in work, one process after the other is killed."""
+    """Two workers and three associations to the archive: while many exams are in work, one process after the other is
+    killed."""
     archive = peer.Archive()
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1, cpu:1"', attempts=20)
     node.destination.update(associations=3, retry_first=0.1)
@@ -192,13 +204,17 @@ def test_killed_while_several_are_in_work(folder, things):
             sent.append(study)
         before = len(archive.studies)
         if role == "deliver":  # they run for a short time each
-            wait_for("a delivery is killed, or there is none", lambda: c.kill_role(node, "deliver") or len(archive.studies) == len(sent), 60, 0.0005)
+            wait_for("a delivery is killed, or there is none", lambda: c.kill_role(node, "deliver")
+                     or len(archive.studies) == len(sent), 60, 0.0005)
         else:
-            wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs()) or len(archive.studies) > before
+            wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs())
+                     or len(archive.studies) > before
                      or len(archive.studies) == len(sent))
             c.kill_role(node, role)
         c.revive(node)
-    wait_for("every exam is delivered", lambda: set(archive.studies) == set(sent) and set(node.states()) == {"delivered"}, 120)
-    check(len(node.jobs()) == len(sent) and all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
+    wait_for("every exam is delivered", lambda: set(archive.studies) == set(sent)
+             and set(node.states()) == {"delivered"}, 120)
+    check(len(node.jobs()) == len(sent) and all(len(uids) == 1 for uids in archive.studies.values()),
+          "not exactly one result each")
     check(all(len(set(arrivals)) == 1 for arrivals in archive.held.values()), "an object came again with other bytes")
     ledger.check_spool(node.spool)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred associations at once, images interleaved over parallel associations, an association for every image: all of them in, memory
-bounded, no descriptor and no child left. TOMONODE_IMAGES=10 (tests/soak.sh): of ten images each.
-"""
+"""A hundred associations at once, images interleaved over parallel associations, an association for every image: all of
+them in, memory bounded, no descriptor and no child left. TOMONODE_IMAGES=10 (tests/soak.sh): of ten images each."""
 import os
 import threading
 import time
@@ -23,7 +22,8 @@ def a_node(folder, things, associations, views):
     n.write_conf()
     things += [n, archive]
     n.start()
-    return n, archive, c.Exams(os.path.join(folder, "exam"), "--detector", "512x512", "--binning", "8", "--views", str(views))
+    return n, archive, c.Exams(os.path.join(folder, "exam"), "--detector", "512x512", "--binning", "8", "--views",
+                               str(views))
 
 
 class Peak(threading.Thread):
@@ -86,22 +86,28 @@ def test_many_at_once(folder, things):
     opened = time.monotonic()
     all_together(send)
     received = time.monotonic()
-    check(len(ledger.acknowledged) == len(all_images), f"{len(ledger.acknowledged)} of {len(all_images)} were acknowledged")
+    check(len(ledger.acknowledged) == len(all_images),
+          f"{len(ledger.acknowledged)} of {len(all_images)} were acknowledged")
     wait_for("every exam is delivered", lambda: len(archive.studies) == len(all_images) // VIEWS, 240)
     done = time.monotonic()
     most, after = peak.stop(), c.resting(n)
     ledger.check_spool(n.spool)
     n.wait_states(*["delivered"] * len(archive.studies))
     check(all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
-    check(h.sanitizer() or most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
+    check(h.sanitizer() or most["mb"] < before["mb"] + MB_EACH * count,
+          f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
     check(after["processes"] == before["processes"] and after["descriptors"] <= before["descriptors"] + 2,
           f"left over: {before} before, {after} after")
     c.print_table(f"{count} associations of {images} images", [
-        ("acknowledged, stored, exams delivered", f"{len(ledger.acknowledged)}, {len(c.instance_rows(n.spool))}, {len(archive.studies)}"),
-        ("to open, to send, to the last result", f"{opened - began:.1f} s, {received - opened:.1f} s, {done - received:.1f} s"),
-        ("memory of all processes, before, at most, after", f"{before['mb']:.0f} MB, {most['mb']:.0f} MB, {after['mb']:.0f} MB"),
+        ("acknowledged, stored, exams delivered",
+         f"{len(ledger.acknowledged)}, {len(c.instance_rows(n.spool))}, {len(archive.studies)}"),
+        ("to open, to send, to the last result",
+         f"{opened - began:.1f} s, {received - opened:.1f} s, {done - received:.1f} s"),
+        ("memory of all processes, before, at most, after",
+         f"{before['mb']:.0f} MB, {most['mb']:.0f} MB, {after['mb']:.0f} MB"),
         ("processes, before, at most, after", f"{before['processes']}, {most['processes']}, {after['processes']}"),
-        ("descriptors, before, at most, after", f"{before['descriptors']}, {most['descriptors']}, {after['descriptors']}")])
+        ("descriptors, before, at most, after",
+         f"{before['descriptors']}, {most['descriptors']}, {after['descriptors']}")])
 
 
 def test_one_more_than_allowed(folder, things):

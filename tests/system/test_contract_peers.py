@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Senders that freeze, vanish without a word, or send a byte a second: their associations end by timeout, others do not notice,
-and what they began is never taken for complete."""
+"""Senders that freeze, vanish without a word, or send a byte a second: their associations end by timeout, others do not
+notice, and what they began is never taken for complete."""
 import os
 import re
 import signal
@@ -109,7 +109,8 @@ def test_senders_that_stop_lose_their_associations(folder, things):
     wait_for("the others are freed", lambda: ended(n, "timeout", len(WAYS) - 1))
     others_go_on(n, archive, exams, ledger, 11)
     for way, study, objects, sender in begun:
-        check(len(sender.acknowledged) == len(objects) - 1, f"{way.__name__}: an image that never ended was acknowledged")
+        check(len(sender.acknowledged) == len(objects) - 1,
+              f"{way.__name__}: an image that never ended was acknowledged")
         ledger.add(sender.acknowledged)
         job, = c.jobs_of(n.spool, study)
         wait_for(f"{way.__name__}: the exam is held", lambda j=job: c.events_of(n.spool, j)[-1] == "held")
@@ -129,7 +130,8 @@ def freeze_one(n, folder, number, senders):
     with open(path, "wb") as f:
         f.write(c.part10(c.image(uid, 24 << 20, number)))
     there = set(os.listdir(incoming))
-    sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), path], stderr=subprocess.DEVNULL)
+    sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), path],
+                              stderr=subprocess.DEVNULL)
     senders.append(sender)
     wait_for("an image arrives", lambda: not set(os.listdir(incoming)) <= there, 60, 0.01)
     sender.send_signal(signal.SIGSTOP)
@@ -183,7 +185,8 @@ def throughput(port, seconds, number):
 
 @pytest.mark.tier2("megabytes of images")
 def test_others_notice_nothing(folder, things):
-    """Prints how fast two senders are with and without a frozen and a dribbling peer, TOMONODE_ROUNDS times, in turns."""
+    """Prints how fast two senders are with and without a frozen and a dribbling peer, TOMONODE_ROUNDS times, in
+    turns."""
     rounds = c.arguments(rounds=1)[0].rounds
     n, _, exams = a_node(folder, things, **NEVER)
     _, objects = exams.number(1)
@@ -208,5 +211,6 @@ def test_others_notice_nothing(folder, things):
     ratio = statistics.median(beside) / statistics.median(alone)
     c.print_table("throughput of two other senders, MB/s", [
         ("alone, median of " + str(rounds), f"{statistics.median(alone):.0f} ({', '.join(f'{x:.0f}' for x in alone)})"),
-        ("beside a frozen and a dribbling peer", f"{statistics.median(beside):.0f} ({', '.join(f'{x:.0f}' for x in beside)})"),
+        ("beside a frozen and a dribbling peer",
+         f"{statistics.median(beside):.0f} ({', '.join(f'{x:.0f}' for x in beside)})"),
         ("change", f"{100 * (ratio - 1):+.1f} %")])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of writes, syncs, renames and responses, and power cuts computed from it.
 
-A node runs with tests/preload/record_io.c, which records its calls. For every prefix of the record that ends before or after a sync, after a
-change of a name, or with a response, tools/power_tools.py computes what a power cut leaves of the spool: only what was synced, everything, each
-part of the spool alone in its worst or best state, and random parts of what was not synced. Each of these states is compared with what the
-senders and the archive were told before the cut. On some of them a node is started, which has to finish all exams; the calls of every fourth
-of these nodes are recorded, too, and judged in the same way.
-TOMONODE_CUTS=N (tests/soak.sh): a node on N random states, of a run with 24 exams. The default is short.
-"""
+A node runs with tests/preload/record_io.c, which records its calls. For every prefix of the record that ends before or
+after a sync, after a change of a name, or with a response, tools/power_tools.py computes what a power cut leaves of the
+spool: only what was synced, everything, each part of the spool alone in its worst or best state, and random parts of
+what was not synced. Each of these states is compared with what the senders and the archive were told before the cut. On
+some of them a node is started, which has to finish all exams; the calls of every fourth of these nodes are recorded,
+too, and judged in the same way. TOMONODE_CUTS=N (tests/soak.sh): a node on N random states, of a run with 24 exams. The
+default is short."""
 import contextlib
 import copy
 import errno
@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import sqlite3
-import time
 
 from tools import contract_tools as c
 from tools import dicom_peer as peer
@@ -60,8 +59,10 @@ class Run:
     """A recorded node, its exams, and the digests of what was sent."""
 
     def __init__(self, folder, things, **settings):
-        self.folder, self.exams, self.ledger, self.digests = folder, c.Exams(os.path.join(folder, "exam")), c.Ledger(), {}
-        self.node = h.Node(os.path.join(folder, "node"), 1, **{"quiet_time": 30, "retention_days": 30, "device": '"cpu:1"', **settings})
+        self.folder, self.exams = folder, c.Exams(os.path.join(folder, "exam"))
+        self.ledger, self.digests = c.Ledger(), {}
+        self.node = h.Node(os.path.join(folder, "node"), 1,
+                           **{"quiet_time": 30, "retention_days": 30, "device": '"cpu:1"', **settings})
         self.recorder, self.clock = power.Recorder(folder, self.node.spool), c.Clock(folder)
         self.archive = Archive(self.recorder)
         self.node.pacs_port = self.archive.port
@@ -79,7 +80,8 @@ class Run:
             return self.exams.number(n)
         folder, study = os.path.join(self.folder, f"lines-{n}"), f"2.25.{10 ** 20 + n}"
         if not os.path.exists(folder):
-            h.run(h.TOMONODE, "simulate", "parallel", "--size", "32", "--angles", "24", "--slices", "3", "--study", study, "-o", folder)
+            h.run(h.TOMONODE, "simulate", "parallel", "--size", "32", "--angles", "24", "--slices", "3", "--study",
+                  study, "-o", folder)
         return study, [peer.Object(os.path.join(folder, "lines.dcm"))]
 
     def send(self, n):
@@ -102,7 +104,8 @@ class Run:
         check(obj.uid in peer.store_all(self.node.port, [obj])[0], "not acknowledged")
 
     def all(self, exams):
-        """Exams, a stop, a start when the delivered ones are due to be removed, one exam more, and one whose image was lost."""
+        """Exams, a stop, a start when the delivered ones are due to be removed, one exam more, and one whose image was
+        lost."""
         self.start()
         for n in range(exams - 1):
             self.send(n)
@@ -151,7 +154,8 @@ class Told:
 
 
 def replay(records, drop=None, begin=None):
-    """(what was told, the disk) at each cut. drop(path): a sync that is left out. begin: (files, what was told) before the first record."""
+    """(what was told, the disk) at each cut. drop(path): a sync that is left out. begin: (files, what was told) before
+    the first record."""
     files, told = begin or ({}, Told())
     disk, told, responses = power.Disk(files), copy.deepcopy(told), power.Responses()
     for r in records:
@@ -225,7 +229,8 @@ class Judge:
         journal = self.journal(files)
         if isinstance(journal, str):
             return journal
-        why = itertools.chain(self.wrong_instances(journal, files, told), *(self.wrong_job(job, events, files, view, told)
+        why = itertools.chain(self.wrong_instances(journal, files, told),
+                              *(self.wrong_job(job, events, files, view, told)
                                                                            for job, events in journal.events.items()))
         return next(why, None)
 
@@ -247,9 +252,11 @@ class Judge:
             for uid in detail.get("sop_instances", [detail["sop_instance"]]) if name == "sent" else ():
                 if uid not in archived:
                     yield f"job {job}: {uid} is sent, but not in the archive"
-            for file in [o["file"] for o in detail["objects"]] if name == "reconstructed" and "cleaned" not in names else ():
+            made = detail["objects"] if name == "reconstructed" and "cleaned" not in names else ()
+            for file in [o["file"] for o in made]:
                 if files.get(file) != view[file]:
-                    yield f"job {job} is reconstructed, but {file} {'has other bytes' if file in files else 'does not exist'}"
+                    found = "has other bytes" if file in files else "does not exist"
+                    yield f"job {job} is reconstructed, but {file} {found}"
 
 
 class Tally:
@@ -274,8 +281,8 @@ def first_wrong(judge, records, at_random, drop=None, begin=None, tally=None):
 # ---- the contract, judged by a node ----
 
 def start_after_cut(run, files, told, results, folder, things, record):
-    """A node on this state, after a power cut: it starts, and finishes all exams that were begun, when what was not acknowledged is sent
-    again. results: {study: UIDs of its results}; record: record its calls. Returns the records."""
+    """A node on this state, after a power cut: it starts, and finishes all exams that were begun, when what was not
+    acknowledged is sent again. results: {study: UIDs of its results}; record: record its calls. Returns the records."""
     recorder = power.Recorder(folder, os.path.join(folder, "spool")) if record else None
     archive = Archive(recorder, told.archived)
     node = h.Node(folder, archive.port, quiet_time=30, retention_days=0, device='"cpu:1"')
@@ -291,14 +298,17 @@ def start_after_cut(run, files, told, results, folder, things, record):
         study, objects = run.exam(n)
         removed = c.removed(node.spool)
         check(ledger.send(node.port, [o for o in objects if o.uid not in removed]), f"exam {n} is not acknowledged")
-        wait_for(f"exam {n} is done, its events are {states(node, study)}", lambda s=study: states(node, s)[-1:] in (["delivered"], ["cleaned"]), 60,
+        wait_for(f"exam {n} is done, its events are {states(node, study)}",
+                 lambda s=study: states(node, s)[-1:] in (["delivered"], ["cleaned"]), 60,
                  0.02)
         check(len(c.jobs_of(node.spool, study)) == 1, f"{len(c.jobs_of(node.spool, study))} jobs for exam {n}")
-        check(archive.studies.get(study) == results[study], f"the results of exam {n} in the archive: {archive.studies.get(study)}")
+        check(archive.studies.get(study) == results[study],
+              f"the results of exam {n} in the archive: {archive.studies.get(study)}")
     missing = ledger.missing(node.spool, set(ledger.acknowledged) - c.removed(node.spool))
     check(not missing, f"acknowledged and not stored: {missing[:3]}")
     report = node.list()
-    check({j["state"] for j in report["jobs"]} <= {"delivered", "cleaned"}, f"jobs are {[j['state'] for j in report['jobs']]}")
+    check({j["state"] for j in report["jobs"]} <= {"delivered", "cleaned"},
+          f"jobs are {[j['state'] for j in report['jobs']]}")
     check(not report["unassigned"], f"unassigned: {report['unassigned']}")
     ledger.check_nothing_else(node.spool)
     check(node.stop() == 0, "SIGTERM: the exit code is not 0")
@@ -309,7 +319,8 @@ def start_after_cut(run, files, told, results, folder, things, record):
 # ---- tests ----
 
 def check_record(run, records):
-    """The record is complete: its operations lead to the files that there are, and it has all responses. Returns what was told."""
+    """The record is complete: its operations lead to the files that there are, and it has all responses. Returns what
+    was told."""
     told, disk, there = Told(), None, {}
     for told, disk in replay(records):
         pass
@@ -319,7 +330,8 @@ def check_record(run, records):
             path = os.path.join(at, name)
             with open(path, "rb") as f:
                 there[os.path.relpath(path, run.node.spool)] = f.read()
-    differ = [path for path in {*there, *found} if not path.startswith(NOT_COMPARED) and there.get(path) != found.get(path)]
+    differ = [path for path in {*there, *found} if not path.startswith(NOT_COMPARED)
+              and there.get(path) != found.get(path)]
     check(not differ, f"the record leads to other files than there are: {sorted(differ)[:3]}")
     check(told.acknowledged == set(run.ledger.acknowledged), "the record does not have every response")
     return told
@@ -327,11 +339,15 @@ def check_record(run, records):
 
 def syncs(records):
     """The syncs on which the contract depends: of what, and is it this path?"""
-    result = next(r.path for r in records if r.kind == "S" and r.path.startswith("outbox/") and r.path.endswith(".part"))
-    paths = {"the names in instances/": "instances", "the rows of the journal": "journal.db-wal", "the name of the journal": "",
-             "the journal before its log is emptied": "journal.db", "the patient key": KEY + ".part", "a result's bytes": result,
+    result = next(r.path for r in records if r.kind == "S" and r.path.startswith("outbox/")
+                  and r.path.endswith(".part"))
+    paths = {"the names in instances/": "instances", "the rows of the journal": "journal.db-wal",
+             "the name of the journal": "",
+             "the journal before its log is emptied": "journal.db", "the patient key": KEY + ".part",
+             "a result's bytes": result,
              "the names of a result": os.path.dirname(result), "the folder of a result": "outbox"}
-    return [("an object's bytes", lambda path: path.startswith("incoming/"))] + [(what, one.__eq__) for what, one in paths.items()]
+    objects = ("an object's bytes", lambda path: path.startswith("incoming/"))
+    return [objects, *((what, one.__eq__) for what, one in paths.items())]
 
 
 def test_nothing_is_lost_in_a_power_cut(folder, things):
@@ -357,7 +373,8 @@ def test_nothing_is_lost_in_a_power_cut(folder, things):
 
 
 def start_nodes(run, judge, records, results, cuts, folder, options):
-    """On random states; of every fourth one, also the states after a second cut. The number of nodes, and the tally of second cuts."""
+    """On random states; of every fourth one, also the states after a second cut. The number of nodes, and the tally of
+    second cuts."""
     count, over, done, again = options.cuts or 4, c.until(options.minutes), 0, Tally()
     while done < count and not over():
         chosen = set(judge.rng.sample(range(cuts), min(count - done, 50, cuts)))
@@ -387,14 +404,18 @@ def one_node(run, files, told, results, folder, what, record):
 
 
 def test_an_object_after_a_call_that_failed_once(folder, things):
-    """A write of the object, of its head or in its middle, or a sync on the way to the response fails once: no success, nothing stored."""
+    """A write of the object, of its head or in its middle, or a sync on the way to the response fails once: no success,
+    nothing stored."""
     run = Run(folder, things)
     run.start()
-    size, statuses = 1 << 20, []
-    faults = [("W", "/incoming/", errno.ENOSPC, 0), ("W", "/incoming/", errno.ENOSPC, size // 2), ("W", "/incoming/", errno.EIO, size - 100),
-              ("S", "/incoming/", errno.EIO, 0), ("F", "/instances", errno.EIO, 0), ("S", "journal.db-wal", errno.EIO, 0)]
+    size = 1 << 20
+    faults = [("W", "/incoming/", errno.ENOSPC, 0), ("W", "/incoming/", errno.ENOSPC, size // 2),
+              ("W", "/incoming/", errno.EIO, size - 100),
+              ("S", "/incoming/", errno.EIO, 0), ("F", "/instances", errno.EIO, 0),
+              ("S", "journal.db-wal", errno.EIO, 0)]
     for i, (kind, part, error, byte) in enumerate(faults):
-        obj, what = c.image(f"2.25.{700 + i}", size, i), f"{part}: {os.strerror(error)} of {'a write' if kind == 'W' else 'a sync'} at byte {byte}"
+        what = f"{part}: {os.strerror(error)} of {'a write' if kind == 'W' else 'a sync'} at byte {byte}"
+        obj = c.image(f"2.25.{700 + i}", size, i)
         wait_for("the indexer is done", lambda: not c.query(run.node.spool, "SELECT 1 FROM waiting"), 60, 0.02)
         run.recorder.arm(kind, part, error, byte, run.node.process.pid)
         done, refused = wait_for(f"{what}: there was such a call", lambda o=obj: send_into_fault(run, o), 60, 0.02)
@@ -406,8 +427,8 @@ def test_an_object_after_a_call_that_failed_once(folder, things):
 
 
 def send_into_fault(run, obj):
-    """What was answered; None: the association ended before the call that is to fail, as one may whose sender or listener had to wait too long
-    for a busy machine. Its sender comes again."""
+    """What was answered; None: the association ended before the call that is to fail, as one may whose sender or
+    listener had to wait too long for a busy machine. Its sender comes again."""
     done, refused = peer.store_all(run.node.port, [obj], timeout=120)
     check(not (done and run.recorder.armed()), "acknowledged, and there was no such call")
     return (done, refused) if not run.recorder.armed() else None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node is started in: without standard descriptors, with a log that nobody reads any more, with certificates out of date."""
+"""What a node is started in: without standard descriptors, with a log that nobody reads any more, with certificates out
+of date."""
 import contextlib
 import os
 import re
@@ -45,8 +46,8 @@ def test_without_standard_descriptors(folder, things):
 
 
 def test_told_service_manager(folder, things):
-    """What systemd hears (Type=notify): READY when the node takes associations, not before and not from a node that cannot; then
-    STOPPING. The processes that the node starts do not know where to."""
+    """What systemd hears (Type=notify): READY when the node takes associations, not before and not from a node that
+    cannot; then STOPPING. The processes that the node starts do not know where to."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(os.path.join(folder, "notify"))
         s.settimeout(120)
@@ -58,7 +59,8 @@ def test_told_service_manager(folder, things):
         with socket.create_server(("127.0.0.1", n.port)):
             h.run(h.TOMONODE, "serve", "-c", n.conf, code=9, env=env)
         with open(n.log_path, "w") as log:
-            n.process = subprocess.Popen([h.TOMONODE, "serve", "-c", n.conf], start_new_session=True, env=env, stdout=log, stderr=log)
+            n.process = subprocess.Popen([h.TOMONODE, "serve", "-c", n.conf], start_new_session=True, env=env,
+                                         stdout=log, stderr=log)
         n.session = n.process.pid
         check(s.recv(100) == b"READY=1" and peer.echo(n.port), "ready is what answers")
         pid = wait_for("a worker", lambda: n.processes("worker"))[0]
@@ -75,7 +77,8 @@ def test_told_service_manager(folder, things):
 
 
 def test_nobody_reads_the_log(folder, things):
-    """A pipe whose reader is frozen: exams go on when it is full; when somebody reads again, it says how many lines are missing."""
+    """A pipe whose reader is frozen: exams go on when it is full; when somebody reads again, it says how many lines are
+    missing."""
     reading, writing = os.pipe()
     n, archive, exams = launch(folder, things, [h.TOMONODE, "serve", "-c", "CONF"], stdout=writing, stderr=writing)
     os.set_blocking(writing, False)
@@ -107,16 +110,20 @@ def test_nobody_reads_syslog(folder, things):
     path = os.path.join(folder, "log")
     daemon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     daemon.bind(path)
-    devices = " && ".join(f"mknod /dev/{name} c 1 {number}" for name, number in (("null", 3), ("zero", 5), ("urandom", 9)))
-    inside = ["unshare", "-m", "--propagation", "private", "sh", "-c", f"mount -t tmpfs tmpfs /dev && {devices} && mkdir /dev/shm && "
+    devices = " && ".join(f"mknod /dev/{name} c 1 {number}" for name,
+                          number in (("null", 3), ("zero", 5), ("urandom", 9)))
+    inside = ["unshare", "-m", "--propagation", "private", "sh", "-c",
+              f"mount -t tmpfs tmpfs /dev && {devices} && mkdir /dev/shm && "
               f'touch /dev/log && mount --bind {path} /dev/log && exec "$@"', "sh"]
-    if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+    if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*inside, "true"],
+                                                                          capture_output=True).returncode != 0:
         h.skip("no namespace of mounts can be made here: that needs root and unshare")
     archive = peer.Archive()
     n = h.Node(os.path.join(folder, "node"), archive.port, log='"syslog"')
     things += [n, archive]
     n.start(command=inside)
-    for filler in [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(8)]:  # each may have so many bytes under way
+    for filler in [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _
+                   in range(8)]:  # each may have so many bytes under way
         filler.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while filler.sendto(b"<30>filler", path):
@@ -138,8 +145,9 @@ def test_nobody_reads_syslog(folder, things):
 
 
 def test_certificates_out_of_date(folder, things):
-    """`check` says that a certificate has expired and ends with 3. A node starts all the same: its other ports and destinations work, and a
-    clock may be wrong just after a power cut. So what starts the node must not ask `check` first."""
+    """`check` says that a certificate has expired and ends with 3. A node starts all the same: its other ports and
+    destinations work, and a clock may be wrong just after a power cut. So what starts the node must not ask `check`
+    first."""
     pki = tls.Pki(os.path.join(folder, "pki"))
     archive = peer.Archive()
     n = h.Node(os.path.join(folder, "node"), archive.port)
@@ -147,8 +155,10 @@ def test_certificates_out_of_date(folder, things):
     with open(n.conf) as f:
         text = f.read()
     with open(n.conf, "w") as f:
-        f.write(text.replace(" } );\nprotocols", f' }}, {{ name = "old"; aet = "OLD"; host = "127.0.0.1"; port = 9; tls = true; '
-                             f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; authorities = "{pki.trusted}"; }} );\nprotocols'))
+        f.write(text.replace(" } );\nprotocols",
+                             f' }}, {{ name = "old"; aet = "OLD"; host = "127.0.0.1"; port = 9; tls = true; '
+                             f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; '
+                             f'authorities = "{pki.trusted}"; }} );\nprotocols'))
     check("expired on 2021-01-01" in n.command("check", code=3).stderr, "check does not say it")
     n.start()
     wait_for("the alert", lambda: "alert serve" in n.log_text() and "certificate-expired" in n.log_text())
@@ -167,6 +177,7 @@ def test_files_are_closed_to_others(folder, things):
         os.umask(before)
     through(n, archive, c.Exams(os.path.join(folder, "exam")), 0)
     found = [os.path.join(root, name) for root, _, names in os.walk(n.spool) for name in names]
-    check(any("/outbox/" in path for path in found) and any("/instances/" in path for path in found), f"no images or no result: {found}")
+    check(any("/outbox/" in path for path in found) and any("/instances/" in path for path in found),
+          f"no images or no result: {found}")
     for path in found:
         check(os.stat(path).st_mode & 0o027 == 0, f"{path} has mode {os.stat(path).st_mode & 0o777:o}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands that compiled it;
-neither is seen in a program that was compiled without protection."""
+"""The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands
+that compiled it; neither is seen in a program that was compiled without protection."""
 import json
 import os
 import re
@@ -25,7 +25,8 @@ FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=")
 
 
 def readelf(option, path):
-    return subprocess.run(["readelf", "-W", option, path], check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    return subprocess.run(["readelf", "-W", option, path], check=True, capture_output=True, text=True,
+                          env={**os.environ, "LC_ALL": "C"}).stdout
 
 
 def faults(path, fortified=True):
@@ -45,7 +46,8 @@ def faults(path, fortified=True):
 
 def unflagged(commands, folders):
     """Sources of the product that were compiled without one of FLAGS."""
-    own = [c for c in commands if os.path.relpath(c["file"], SOURCE).split(os.sep)[0] in folders and c["file"].endswith((".c", ".cc"))]
+    own = [c for c in commands if os.path.relpath(c["file"], SOURCE).split(os.sep)[0] in folders
+           and c["file"].endswith((".c", ".cc"))]
     if not own:
         return ["no source of " + ", ".join(folders)]
     return [c["file"] for c in own if not all(flag in c["command"] for flag in FLAGS)]

@@ -33,7 +33,8 @@ def associate_rq(calling):
         return bytes([kind, 0]) + len(body).to_bytes(2, "big") + body
     context = item(0x20, b"\x01\0\0\0" + item(0x30, b"1.2.840.10008.1.1") + item(0x40, b"1.2.840.10008.1.2"))
     user = item(0x50, item(0x51, (16384).to_bytes(4, "big")) + item(0x52, b"1.2.3"))
-    body = b"\0\x01\0\0" + b"TOMONODE".ljust(16) + calling.encode().ljust(16) + bytes(32) + item(0x10, b"1.2.840.10008.3.1.1.1") + context + user
+    body = b"\0\x01\0\0" + b"TOMONODE".ljust(16) + calling.encode().ljust(16) + bytes(32) + item(0x10,
+        b"1.2.840.10008.3.1.1.1") + context + user
     return b"\x01\0" + len(body).to_bytes(4, "big") + body
 
 
@@ -57,7 +58,8 @@ def test_associations(folder, things):
     one, answer = associate(node, "ONE")
     check(answer[0] == 2, "the first association of ONE")
     s, answer = associate(node, "ONE")
-    check(answer[0] == 3 and answer[7:10] == b"\x02\x03\x02", f"a second one is rejected for now, local limit exceeded: {answer.hex()}")
+    check(answer[0] == 3 and answer[7:10] == b"\x02\x03\x02",
+          f"a second one is rejected for now, local limit exceeded: {answer.hex()}")
     s.close()
     two = [associate(node, "TWO") for _ in range(3)]
     check([a[0] for _, a in two] == [2, 2, 3], "two of TWO, who is another peer")
@@ -98,20 +100,24 @@ def test_refusals(folder, things):
     check(node.log_text().count("association-rejected") == 5, "each refusal before is on record")
     answers = [attempt() for _ in range(10)]
     closed = answers.count(b"")
-    check(closed > 0 and answers == [b""] * closed + [b"\x03"] * (10 - closed), f"closed at once, while it is shut out: {answers}")
+    check(closed > 0 and answers == [b""] * closed + [b"\x03"] * (10 - closed),
+          f"closed at once, while it is shut out: {answers}")
     wait_for("it is let in again", lambda: f"sender-unblocked host=127.0.0.1 closed={closed}" in node.log_text())
     log = node.log_text()
-    check(log.count("association-rejected") == 15 - closed and log.count("sender-blocked") == 1, "logged once, not for each attempt")
+    check(log.count("association-rejected") == 15 - closed and log.count("sender-blocked") == 1,
+          "logged once, not for each attempt")
     check(peer.echo(node.port), "and a peer is served")
     check("association-crashed" not in node.log_text(), "no process crashed")
 
 
 def test_turns_of_the_indexer(folder, things):
-    """Five objects whose headers take about half a second each wait; the exam of another sender is indexed before most of them."""
+    """Five objects whose headers take about half a second each wait; the exam of another sender is indexed before most
+    of them."""
     node = Node(folder, 4242)
     things.append(node)
     elements = headers.elements(490000)
-    slow = [types.SimpleNamespace(data=headers.whole(b"", elements, instance=f"1.2.3.{k}"), digest="", sop_class=headers.PROJECTION_CLASS,
+    slow = [types.SimpleNamespace(data=headers.whole(b"", elements, instance=f"1.2.3.{k}"), digest="",
+                                  sop_class=headers.PROJECTION_CLASS,
                                   uid=f"1.2.3.{k}", syntax=headers.EXPLICIT) for k in range(5)]
     exam = [peer.Object(f) for f in simulate(os.path.join(folder, "exam"), "--views", 9)]
     node.start()
@@ -122,7 +128,8 @@ def test_turns_of_the_indexer(folder, things):
 
     def order_of_senders():
         with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
-            return [r[0] for r in db.execute("select i.calling from classification c join instance i on i.id=c.instance order by c.time, i.id")]
+            return [r[0] for r in db.execute("select i.calling from classification c join instance i "
+                                             "on i.id=c.instance order by c.time, i.id")]
 
     wait_for("the exam is indexed", lambda: order_of_senders().count("GOOD") == len(exam))
     order = order_of_senders()
@@ -142,7 +149,8 @@ def test_room(folder, things):
     s, answer = associate(node, "MODALITY")
     s.close()
     check(answer[:1] == b"\x03", "all places are taken")
-    silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(20)]  # more than are told that there is no room
+    silent += [socket.create_connection(("127.0.0.1", node.port)) for _
+               in range(20)]  # more than are told that there is no room
     wait_for("somebody comes through", lambda: peer.echo(node.port), 60, 1)  # few refusals: the log of them has a limit
     log = node.log_text()
     check(re.search("connection-closed host=127.0.0.1 .*node.max_associations", log), "the log")
@@ -157,8 +165,8 @@ def test_room(folder, things):
 
 
 def test_file_sizes(folder, things):
-    """A limit of file sizes (ulimit -f): an object or a result above it is refused or held with a sentence, and no process dies. Data that
-    the readers do not support hold their case with the number."""
+    """A limit of file sizes (ulimit -f): an object or a result above it is refused or held with a sentence, and no
+    process dies. Data that the readers do not support hold their case with the number."""
     pacs = Pacs(os.path.join(folder, "pacs"))
     node = Node(folder, pacs.port)
     things += [node, pacs]
@@ -241,5 +249,6 @@ def test_shut_out_in_the_audit_trail(folder, things):
     with open(path) as f:
         text = f.read()
     check(text.count("does not use DICOM") == 4, "each refusal")
-    check(text.count("more than 3 refused attempts within 3600 s: its connections are closed at once for 600 s") == 1, "that it is shut out")
+    check(text.count("more than 3 refused attempts within 3600 s: its connections are closed at once for 600 s") == 1,
+          "that it is shut out")
     check(text.count("9 more attempts were refused within ") == 1, "and how many were closed")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode test-peer` against DCMTK's storescp: an ordinary peer, one that takes only Implicit VR, one that is not there, one that
-rejects, one that aborts, a name that is not configured."""
+"""`tomonode test-peer` against DCMTK's storescp: an ordinary peer, one that takes only Implicit VR, one that is not
+there, one that rejects, one that aborts, a name that is not configured."""
 import json
 import os
 
@@ -20,7 +20,8 @@ def ask(folder, port, *options, name="archive", code=0):
         times = "connect_timeout = 60; acse_timeout = 60; dimse_timeout = 60;"
         f.write(f"""destinations = (
             {{ name = "archive"; aet = "PACS"; host = "localhost"; port = {port}; {times} }},
-            {{ name = "nobody"; aet = "NOBODY"; host = "127.0.0.1"; port = {h.free_port()}; {times} }} ); routes = ();\n""")
+            {{ name = "nobody"; aet = "NOBODY"; host = "localhost"; port = {h.free_port()}; {times} }} );
+            routes = ();\n""")
     return h.run(h.TOMONODE, "test-peer", "-c", conf, *options, name, code=code)
 
 

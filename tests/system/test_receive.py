@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver without the rest of the node: a sender of DCMTK, rejections, the reserve, lost and different objects under one UID, a
-killed association, and the receiver's end: each with the set that was acknowledged compared to the set that is stored and on record.
-"""
+"""The receiver without the rest of the node: a sender of DCMTK, rejections, the reserve, lost and different objects
+under one UID, a killed association, and the receiver's end: each with the set that was acknowledged compared to the set
+that is stored and on record."""
 import contextlib
 import os
 import re
@@ -84,7 +84,8 @@ def test_a_lost_file_is_restored(spool, things):
 
 
 def test_rejections(spool, things):
-    r = c.Receiver(spool, things, "--check-called", "--known", "MODALITY@127.0.0.1", "--known", "ELSEWHERE@192.0.2.1", "--known", "ANYWHERE")
+    r = c.Receiver(spool, things, "--check-called", "--known", "MODALITY@127.0.0.1", "--known", "ELSEWHERE@192.0.2.1",
+                   "--known", "ANYWHERE")
 
     def answer(calling, called="TOMONODE"):
         try:
@@ -126,7 +127,8 @@ def test_the_reserve(spool, things):
 
 @pytest.mark.parametrize("falls", (True, False))
 def test_the_reserve_within_an_object(folder, spool, things, falls):
-    """The free space falls below the reserve while an object is received: A700, no leftover, and the next one is stored."""
+    """The free space falls below the reserve while an object is received: A700, no leftover, and the next one is
+    stored."""
     free = os.path.join(folder, "free")
 
     def set_free(size):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each process of the node may still do: tried from inside (tests/helpers/sandbox_inside.c), seen from outside (/proc/PID/status)
-while an exam goes through, and as which user all of it runs.
-"""
+"""What each process of the node may still do: tried from inside (tests/helpers/sandbox_inside.c), seen from outside
+(/proc/PID/status) while an exam goes through, and as which user all of it runs."""
 import functools
 import os
 import pwd
@@ -17,13 +16,15 @@ from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
-ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http", "seat", "report", "case:cpu")
+ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http", "seat",
+         "report", "case:cpu")
 KILLED = "killed"
 
 
 def inside(role, spool, action, *argument, mode="auto", log="stderr"):
     """What the action answered: "done", the name of an error, or KILLED."""
-    p = subprocess.run([INSIDE, mode, role, spool, log, action, *map(str, argument)], capture_output=True, text=True, timeout=120,
+    p = subprocess.run([INSIDE, mode, role, spool, log, action, *map(str, argument)], capture_output=True, text=True,
+                       timeout=120,
                        stdin=subprocess.DEVNULL)
     if p.returncode == -31:  # SIGSYS
         return KILLED
@@ -41,7 +42,8 @@ def machine():
 
 
 h.need("storescp", "storescu", "echoscu", INSIDE)
-sandboxed = pytest.mark.skipif(not machine() or not machine()[0], reason="a build with a sanitizer has no sandbox (its run time reserves "
+sandboxed = pytest.mark.skipif(not machine() or not machine()[0],
+                               reason="a build with a sanitizer has no sandbox (its run time reserves "
                                "terabytes and traces itself), or the kernel has no seccomp filters")
 
 
@@ -58,7 +60,8 @@ def make_spool(folder):
 
 
 def expect(spool, action, arguments, answers):
-    """answers: by role, or one for all roles that are not named. The GPU worker's files are fenced in under `on` alone."""
+    """answers: by role, or one for all roles that are not named. The GPU worker's files are fenced in under `on`
+    alone."""
     whole = "on" if all(machine()) else "auto"
     for role in ROLES:
         wanted = answers.get(role, answers["*"])
@@ -99,15 +102,21 @@ def test_files_of_each_role(folder):
         h.skip("the kernel has no Landlock")
     spool = make_spool(folder)
     no = "EACCES"
-    expect(spool, "read", [f"{spool}/instances/a"], {"*": "done", "association": no, "deliver": no, "http": no, "report": no})
+    expect(spool, "read", [f"{spool}/instances/a"],
+           {"*": "done", "association": no, "deliver": no, "http": no, "report": no})
     expect(spool, "read", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/instances/a"], {"*": no, "listener": "done"})
-    expect(spool, "read", [f"{spool}/outbox/a"], {"*": "done", "association": no, "index": no, "names": no, "http": no, "case:cpu": no})
-    expect(spool, "write", [f"{spool}/outbox/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done"})
+    expect(spool, "read", [f"{spool}/outbox/a"],
+           {"*": "done", "association": no, "index": no, "names": no, "http": no, "case:cpu": no})
+    expect(spool, "write", [f"{spool}/outbox/a"],
+           {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/incoming/a"], {"*": no, "listener": "done", "association": "done"})
-    expect(spool, "write", [f"{spool}/work/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done", "case:cpu": "done"})
-    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no, "report": no, "case:cpu": no})
+    expect(spool, "write", [f"{spool}/work/a"],
+           {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done",
+            "case:cpu": "done"})
+    expect(spool, "write", [f"{spool}/journal.db-wal"],
+           {"*": "done", "names": no, "http": no, "report": no, "case:cpu": no})
     expect(spool, "read", [f"{spool}/node.conf"], {"*": no, "listener": "done"})
     expect(spool, "make", [f"{spool}/new"], {"*": no, "listener": "done"})
     expect(spool, "read", ["/etc/passwd"], {"*": no, "listener": "done"})
@@ -152,7 +161,8 @@ class Watch(threading.Thread):
                     continue
                 if word == "serve":
                     parent = int(s["PPid"])
-                    word = "manager" if pid == self.node.process.pid else "listener" if parent == self.node.process.pid else "association"
+                    manager = self.node.process.pid
+                    word = "manager" if pid == manager else "listener" if parent == manager else "association"
                 # One that has just been started has its sandbox still before it: the latest look counts.
                 if s.get("Seccomp") == self.filter or word not in self.seen:
                     self.seen[word] = s
@@ -183,7 +193,8 @@ def one_exam(folder, things, **node):
         wait_for("an association in its sandbox", lambda: watch.has("association"))
         pacs.process.send_signal(signal.SIGSTOP)
         check(len(h.send(n.port, files)) == len(files), "not all images were taken")
-        wait_for("all processes in their sandboxes", lambda: watch.has("listener", "index", "worker", "deliver", "http"))
+        wait_for("all processes in their sandboxes",
+                 lambda: watch.has("listener", "index", "worker", "deliver", "http"))
         pacs.process.send_signal(signal.SIGCONT)
         n.wait_states("delivered")
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/", timeout=120) as r:
@@ -203,7 +214,8 @@ def test_an_exam_goes_through(folder, things):
     for role in ("listener", "association", "index", "worker", "deliver", "http"):
         check(role in seen, f"no {role} process was seen: {sorted(seen)}")
         s = seen[role]
-        check(s["NoNewPrivs"] == "1" and s["Seccomp"] == "2", f"{role}: NoNewPrivs {s['NoNewPrivs']}, Seccomp {s['Seccomp']}")
+        check(s["NoNewPrivs"] == "1" and s["Seccomp"] == "2",
+              f"{role}: NoNewPrivs {s['NoNewPrivs']}, Seccomp {s['Seccomp']}")
         check(int(s["CapEff"], 16) == 0 and int(s["CapPrm"], 16) == 0, f"{role} has capabilities: {s['CapEff']}")
     check(" sandbox mode=" in n.log_text(), "the log does not say what is enforced")
     for word in ("sandbox-failed", "receiver-failed", "crashed"):
@@ -243,7 +255,8 @@ if machine() is None:
         n = h.Node(os.path.join(folder, "other"), 1)
         things.append(n)
         n.start()
-        check("sanitizer" in next(x for x in n.log_text().splitlines() if " sandbox mode=auto" in x), "the log does not say that there is none")
+        check("sanitizer" in next(x for x in n.log_text().splitlines() if " sandbox mode=auto" in x),
+              "the log does not say that there is none")
         check(n.stop() == 0, "no clean stop")
 
 

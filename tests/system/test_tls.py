@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS in both directions: DCMTK, OpenSSL and Orthanc as peers with verified certificates, and a sentence for each refusal."""
+"""TLS in both directions: DCMTK, OpenSSL and Orthanc as peers with verified certificates, and a sentence for each
+refusal."""
 import contextlib
 import json
 import os
@@ -29,7 +30,8 @@ def pki():
 
 def tls_node(folder, pki, listeners, pacs_port=4242, **node):
     """A node with its plain port, and the listeners (name -> keys)."""
-    n = Node(folder, pacs_port, tls_certificate=f'"{pki.node}"', tls_key=f'"{pki.key}"', tls_authorities=f'"{pki.trusted}"', **node)
+    n = Node(folder, pacs_port, tls_certificate=f'"{pki.node}"', tls_key=f'"{pki.key}"',
+             tls_authorities=f'"{pki.trusted}"', **node)
     n.ports = {name: free_port() for name in listeners}
     n.listeners = "listeners = ( " + ", ".join(
         f'{{ name = "{name}"; port = {n.ports[name]}; {keys} }}' for name, keys in listeners.items()) + " );\n"
@@ -38,7 +40,8 @@ def tls_node(folder, pki, listeners, pacs_port=4242, **node):
 
 
 def echo(port, *options):
-    return subprocess.run(["echoscu", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "60", *options, "127.0.0.1", str(port)],
+    return subprocess.run(["echoscu", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "60", *options, "127.0.0.1",
+                           str(port)],
                           capture_output=True, text=True, timeout=300)
 
 
@@ -62,7 +65,8 @@ def test_incoming(folder, things, pki):
 
     # A sender that is slow in the handshake keeps nobody waiting, and does not stay for ever.
     def answered_meanwhile():
-        """C-ECHO gets a response before the handshake of another sender is ended. On a busy machine that may need a second attempt."""
+        """C-ECHO gets a response before the handshake of another sender is ended. On a busy machine that may need a
+        second attempt."""
         slow = socket.create_connection(("127.0.0.1", secure))
         slow.sendall(b"\x16\x03\x01")
         check(echo(secure, *peer).returncode == 0, "C-ECHO beside a handshake that stands still")
@@ -76,34 +80,36 @@ def test_incoming(folder, things, pki):
         return None
     slow = wait_for("C-ECHO does not wait for the handshake", answered_meanwhile, 60)
 
-    refused = {
-        "wrong kind: TLS to plain": ((node.port, "+tla", "+cf", pki.trusted),
-                                     "127.0.0.1 began a TLS handshake, but this port uses plain DICOM: switch TLS off at the sender"),
-        "wrong kind: plain to TLS": ((secure,), "127.0.0.1 uses plain DICOM, but this port requires TLS: switch TLS on at the sender"),
-        "no certificate": ((secure, "+tla", "+cf", pki.trusted),
-                           "127.0.0.1: it sent no certificate, and this port requires one (key `client_certificate`)"),
-        "expired": ((secure, "+tls", pki.peer_key, pki.expired(), "+cf", pki.trusted),
-                    "127.0.0.1: its certificate (CN=expired,O=tests) expired on 2021-01-01 00:00 UTC: it needs a new one"),
-        "not yet valid": ((secure, "+tls", pki.peer_key, pki.future(), "+cf", pki.trusted),
-                          "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: check the clocks"),
-        "unknown authority": ((secure, "+tls", pki.peer_key, pki.unknown(), "+cf", pki.trusted),
-                              "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is "
-                              f"not in {pki.trusted}"),
-        "does not know our authority": ((secure, "+tls", pki.peer_key, pki.peer, "+cf", pki.foreign.certificate),
-                                        "127.0.0.1: it does not trust the authority that issued our certificate: install that authority there"),
-    }
-    for case, (arguments, sentence) in refused.items():
-        check(echo(*arguments).returncode != 0, f"{case}: C-ECHO must fail")
+    trust = ("+cf", pki.trusted)
+    for arguments, sentence in (
+            ((node.port, "+tla", *trust),
+             "127.0.0.1 began a TLS handshake, but this port uses plain DICOM: switch TLS off at the sender"),
+            ((secure,), "127.0.0.1 uses plain DICOM, but this port requires TLS: switch TLS on at the sender"),
+            ((secure, "+tla", *trust),
+             "127.0.0.1: it sent no certificate, and this port requires one (key `client_certificate`)"),
+            ((secure, "+tls", pki.peer_key, pki.expired(), *trust),
+             "127.0.0.1: its certificate (CN=expired,O=tests) expired on 2021-01-01 00:00 UTC: it needs a new one"),
+            ((secure, "+tls", pki.peer_key, pki.future(), *trust),
+             "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: "
+             "check the clocks"),
+            ((secure, "+tls", pki.peer_key, pki.unknown(), *trust),
+             "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that "
+             f"is not in {pki.trusted}"),
+            ((secure, "+tls", pki.peer_key, pki.peer, "+cf", pki.foreign.certificate),
+             "127.0.0.1: it does not trust the authority that issued our certificate: install that authority there")):
+        check(echo(*arguments).returncode != 0, f"C-ECHO must fail: {sentence}")
         said(node, sentence)
     client = ["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", pki.peer, "-key", pki.peer_key]
-    for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
-                               "no common TLS version: it offers at most TLS 1.1, but 1.2 or 1.3 is required"),
-                              (["-tls1_2", "-cipher", "AES128-SHA"],
-                               "no common cipher suite: supported are those with forward secrecy and authenticated encryption")):
+    for options, sentence in (
+            (["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
+             "no common TLS version: it offers at most TLS 1.1, but 1.2 or 1.3 is required"),
+            (["-tls1_2", "-cipher", "AES128-SHA"],
+             "no common cipher suite: supported are those with forward secrecy and authenticated encryption")):
         subprocess.run(client + options, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         said(node, sentence)
     certificate, key = pki.short()
-    subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", certificate, "-key", key, "-cipher", "DEFAULT:@SECLEVEL=0"],
+    subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", certificate, "-key", key,
+                    "-cipher", "DEFAULT:@SECLEVEL=0"],
                    stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     said(node, "127.0.0.1: its certificate (CN=short,O=tests) has a key that is too short to be safe")
     with socket.create_connection(("127.0.0.1", secure)) as s:
@@ -115,7 +121,8 @@ def test_incoming(folder, things, pki):
     cut.sendall(b"\x16\x03\x01")
     cut.close()
     said(node, "127.0.0.1 closed the connection in the TLS handshake")
-    for sentence in ("did not complete the TLS handshake in time", "closed the connection in the TLS handshake", "expired on 2021-01-01",
+    for sentence in ("did not complete the TLS handshake in time", "closed the connection in the TLS handshake",
+                     "expired on 2021-01-01",
                      "it sent no certificate"):
         wait_for(f"the audit trail has: {sentence}", lambda: sentence in open(audit, encoding="utf-8").read())
     check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
@@ -151,7 +158,8 @@ def test_revoked(folder, things):
     for out, parts in ((both, (foreign, late)), (trusted, (pki.trusted, pki.unknown()))):
         with open(out, "w") as f:
             f.write("".join(open(p).read() for p in parts))
-    node = tls_node(folder, pki, {"early": f'crl = "{early}";', "late": f'crl = "{both}"; authorities = "{trusted}";', "old": f'crl = "{old}";',
+    node = tls_node(folder, pki, {"early": f'crl = "{early}";', "late": f'crl = "{both}"; authorities = "{trusted}";',
+                                  "old": f'crl = "{old}";',
                                   "other": f'crl = "{foreign}";'})
     things.append(node)
     node.start()
@@ -159,18 +167,22 @@ def test_revoked(folder, things):
     def call(listener, certificate):
         return echo(node.ports[listener], "+tls", pki.peer_key, certificate, "+cf", pki.trusted).returncode
 
+    unclear = "its certificate (CN=peer,O=tests) cannot be checked for revocation: "
     for listener, certificate, sentence in (
             ("early", gone, ""), ("early", pki.peer, ""), ("late", pki.peer, ""),
             ("late", pki.unknown(), ""),  # trusted by itself: of its authority nothing is known, and no list of its
-            ("late", gone, "its certificate (CN=gone,O=tests) was revoked by its authority (CN=Clinic CA,O=tests): it needs a new one"),
-            ("old", pki.peer, "its certificate (CN=peer,O=tests) cannot be checked for revocation: the revocation list of CN=Clinic CA,O=tests in "
-                              f"{old} ended on 2020-02-01 00:00 UTC; get the new list and reload"),
-            ("other", pki.peer, f"its certificate (CN=peer,O=tests) cannot be checked for revocation: {foreign} has no revocation list of CN=Clinic CA,O=tests")):
+            ("late", gone,
+             "its certificate (CN=gone,O=tests) was revoked by its authority (CN=Clinic CA,O=tests): "
+             "it needs a new one"),
+            ("old", pki.peer, unclear + f"the revocation list of CN=Clinic CA,O=tests in {old} ended on 2020-02-01 "
+                              "00:00 UTC; get the new list and reload"),
+            ("other", pki.peer, unclear + f"{foreign} has no revocation list of CN=Clinic CA,O=tests")):
         check((call(listener, certificate) == 0) == (not sentence), f"{listener}: {os.path.basename(certificate)}")
         said(node, sentence)
     said(node, "certificate-expired reason=\"listener 'old': a list of revoked certificates in")
 
-    pacs = Peer(folder, "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:PORT", "-cert", gone, "-key", pki.peer_key)
+    pacs = Peer(folder, "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:PORT", "-cert", gone, "-key",
+                pki.peer_key)
     things.append(pacs)
     keys = f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; '
     text = ask(folder, pacs.port, keys + f'crl = "{late}";', CODE_PEER)
@@ -187,7 +199,8 @@ class Peer:
     def __init__(self, folder, *command):
         self.port = free_port()
         os.makedirs(folder, exist_ok=True)
-        self.process = subprocess.Popen([c.replace("PORT", str(self.port)) for c in command], cwd=folder, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([c.replace("PORT", str(self.port)) for c in command], cwd=folder,
+                                        stdin=subprocess.PIPE,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
         def there():
@@ -210,8 +223,8 @@ def ask(folder, port, keys, code, acse_timeout=60):
     """`tomonode test-peer` with a destination of these keys: what it said."""
     conf = os.path.join(folder, "peer.conf")
     with open(conf, "w") as f:
-        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 60; acse_timeout = {acse_timeout}; '
-                f'dimse_timeout = 60; {keys} }} );\nroutes = ();\n')
+        times = f"connect_timeout = 60; acse_timeout = {acse_timeout}; dimse_timeout = 60;"
+        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; {times} {keys} }} );\nroutes = ();\n')
     p = run(TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=code)
     return json.loads(p.stdout).get("error", "")
 
@@ -222,7 +235,8 @@ def test_outgoing(folder, things, pki):
     ours = f'certificate = "{pki.node}"; key = "{pki.key}"; '
 
     def scp(name, certificate, *more):
-        return storescp(os.path.join(folder, name), things, "+tls", pki.peer_key, certificate, "+cf", pki.trusted, *more).port
+        return storescp(os.path.join(folder, name), things, "+tls", pki.peer_key, certificate, "+cf", pki.trusted,
+                        *more).port
 
     good = scp("good", pki.peer)
     check(ask(folder, good, host + tls + ours, 0) == "", "storescp with certificates")
@@ -231,23 +245,30 @@ def test_outgoing(folder, things, pki):
     aborts = Answering(b"\x07\0\0\0\0\x04\0\0\x02\x01")  # A-ABORT, PS3.8 9.3.8
     things.append(aborts)
     aborting = aborts.port
-    elsewhere, expired, future = scp("elsewhere", pki.elsewhere()), scp("expired", pki.expired()), scp("future", pki.future())
-    unknown = scp("unknown", pki.unknown())
+    elsewhere, expired = scp("elsewhere", pki.elsewhere()), scp("expired", pki.expired())
+    future, unknown = scp("future", pki.future()), scp("unknown", pki.unknown())
     name = "PACS at 127.0.0.1:"
     cases = [
-        (plain, tls + ours, f"{name}{plain} closed the connection instead of beginning TLS: perhaps this port uses plain DICOM (tls = false)"),
-        (aborting, tls + ours, f"{name}{aborting} does not use TLS on this port: its response to the handshake began with 0x07, as plain DICOM "
-                               "does; use its TLS port, or set tls = false"),
+        (plain, tls + ours, f"{name}{plain} closed the connection instead of beginning TLS: perhaps this port uses "
+                            "plain DICOM (tls = false)"),
+        (aborting, tls + ours, f"{name}{aborting} does not use TLS on this port: its response to the handshake began "
+                               "with 0x07, as plain DICOM does; use its TLS port, or set tls = false"),
         (good, "", f"{name}{good}: this port uses TLS and not plain DICOM (tls = true)"),
         (good, tls, f"{name}{good}: it requires a client certificate, and none is configured"),
         (expired, tls + ours, f"{name}{expired}: its certificate (CN=expired,O=tests) expired on 2021-01-01"),
         (future, tls + ours, f"{name}{future}: its certificate (CN=future,O=tests) is not valid before 2080-01-01"),
-        (unknown, tls + ours, f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
-        (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, not for the address 127.0.0.1"),
-        (good, tls + f'certificate = "{pki.unknown()}"; key = "{pki.peer_key}"; ', "it does not trust the authority that issued our certificate"),
-        (good, tls + f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; ', "it says that our certificate has expired"),
-        (good, tls + f'certificate = "{pki.node}"; key = "{pki.peer_key}"; ', "it does not belong to the certificate in"),
-        (good, tls + f'certificate = "{folder}/none.pem"; ', f"certificate file {folder}/none.pem: No such file or directory"),
+        (unknown, tls + ours,
+         f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
+        (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, "
+                                "not for the address 127.0.0.1"),
+        (good, tls + f'certificate = "{pki.unknown()}"; key = "{pki.peer_key}"; ',
+         "it does not trust the authority that issued our certificate"),
+        (good, tls + f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; ',
+         "it says that our certificate has expired"),
+        (good, tls + f'certificate = "{pki.node}"; key = "{pki.peer_key}"; ',
+         "it does not belong to the certificate in"),
+        (good, tls + f'certificate = "{folder}/none.pem"; ',
+         f"certificate file {folder}/none.pem: No such file or directory"),
     ]
     for port, keys, sentence in cases:
         text = ask(folder, port, host + keys, CODE_PEER)
@@ -259,12 +280,14 @@ def test_outgoing(folder, things, pki):
 
     for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], "it supports neither TLS 1.2 nor 1.3"),
                               (["-tls1_2", "-cipher", "AES128-SHA"], "it accepts none of the local cipher suites")):
-        server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", pki.peer, "-key", pki.peer_key, *options)
+        server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", pki.peer, "-key",
+                      pki.peer_key, *options)
         things.append(server)
         text = ask(folder, server.port, host + tls + ours, CODE_PEER)
         check(sentence in text, f"wanted '{sentence}', got '{text}'")
     certificate, key = pki.short()
-    server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", certificate, "-key", key, "-cipher", "DEFAULT:@SECLEVEL=0")
+    server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", certificate, "-key", key,
+                  "-cipher", "DEFAULT:@SECLEVEL=0")
     things.append(server)
     text = ask(folder, server.port, host + tls + ours, CODE_PEER)
     check("its certificate (CN=short,O=tests) has a key that is too short to be safe" in text, text)
@@ -284,22 +307,26 @@ def test_orthanc_both_ways(folder, things, pki):
            "DicomTlsTrustedCertificates": pki.trusted, "DicomTlsRemoteCertificateRequired": True}
     pacs = Orthanc(os.path.join(folder, "pacs"))
     things.append(pacs)
-    node = tls_node(os.path.join(folder, "node"), pki, {"secure": ""}, pacs.port, plain="false", tls_crl=f'"{pki.ca.crl("nobody")}"')
+    node = tls_node(os.path.join(folder, "node"), pki, {"secure": ""}, pacs.port, plain="false",
+                    tls_crl=f'"{pki.ca.crl("nobody")}"')
     things.append(node)
     node.destination["tls"] = "true"
     node.write_conf(node.listeners)
     path = os.path.join(pacs.folder, "orthanc.json")
     with open(path) as f:
         conf = json.load(f)
-    conf.update(tls, DicomModalities={"node": {"AET": "TOMONODE", "Host": "127.0.0.1", "Port": node.ports["secure"], "UseDicomTls": True}})
+    conf.update(tls, DicomModalities
+                ={"node": {"AET": "TOMONODE", "Host": "127.0.0.1", "Port": node.ports["secure"], "UseDicomTls": True}})
     with open(path, "w") as f:
         json.dump(conf, f)
     pacs.start()
     node.start(wait=False)
     wait_for("the node listens", lambda: "listening listener=secure" in node.log_text())
-    check(ask(folder, pacs.port, f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; certificate = "{pki.node}"; '
-                    f'key = "{pki.key}";', 0) == "", "test-peer with Orthanc")
-    run("storescu", "+tls", pki.peer_key, pki.peer, "+cf", pki.trusted, "-aet", "MODALITY", "-aec", "PACS", "127.0.0.1", pacs.port, *exam)
+    keys = (f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; certificate = "{pki.node}"; '
+            f'key = "{pki.key}";')
+    check(ask(folder, pacs.port, keys, 0) == "", "test-peer with Orthanc")
+    run("storescu", "+tls", pki.peer_key, pki.peer, "+cf", pki.trusted, "-aet", "MODALITY", "-aec", "PACS",
+        "127.0.0.1", pacs.port, *exam)
     study = pydicom.dcmread(exam[0], stop_before_pixels=True).StudyInstanceUID
     order = urllib.request.Request(f"http://127.0.0.1:{pacs.http}/modalities/node/store", method="POST",
                                    data=json.dumps({"Resources": pacs.get("/studies"), "Synchronous": True}).encode())
@@ -331,13 +358,15 @@ def test_check(folder, pki):
     def checked(certificate, key, code, command="check"):
         with open(conf, "w") as f:
             f.write(f'node = {{ plain = false; spool = "{folder}/spool"; tls_authorities = "{pki.trusted}"; }};\n'
-                    f'listeners = ( {{ name = "secure"; port = 0; certificate = "{certificate}"; key = "{key}"; }} );\n')
+                    f'listeners = ( {{ name = "secure"; port = 0; certificate = "{certificate}"; '
+                    f'key = "{key}"; }} );\n')
         p = run(TOMONODE, command, "-c", conf, code=code)
         return p.stdout + p.stderr
 
     check("secure: 127.0.0.1 port 0, TLS, peers must send a certificate" in checked(pki.node, pki.key, 0), "good files")
     for certificate, key, sentence in (
-            (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
+            (folder + "/gone.pem", pki.key,
+             f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
             (folder, pki.key, f"certificate file {folder}: it is a folder, but must be a regular file"),
             (pki.node, pipe, f"key file {pipe}: it is a pipe, but must be a regular file"),
             (pki.node, "/dev/zero", "key file /dev/zero: it is a device, but must be a regular file"),
@@ -353,7 +382,8 @@ def test_check(folder, pki):
     for mode, word in ((0o600, None), (0o640, None), (0o644, "read"), (0o602, "change")):
         os.chmod(open_key, mode)
         text = checked(pki.node, open_key, 0)
-        sentence = f"warning: listener 'secure': the private key in {open_key} is not protected: other users of this machine can {word} it (mode {mode:04o})"
+        sentence = (f"warning: listener 'secure': the private key in {open_key} is not protected: other users of this "
+                    f"machine can {word} it (mode {mode:04o})")
         check((sentence in text) if word else ("is not protected" not in text), f"mode {mode:o}: {text}")
     check("expired on 2021-01-01 00:00 UTC" in checked(over, pki.key, CODE_CONFIG), "an expired certificate")
     text = checked(soon, pki.key, 0)

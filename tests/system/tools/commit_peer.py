@@ -5,7 +5,8 @@ import struct
 import threading
 import time
 
-from tools.dicom_peer import (APPLICATION, IMPLICIT, SUCCESS, Archive, Gone, Wire, command_set, data_pdus, item, padded, pdu,
+from tools.dicom_peer import (APPLICATION, IMPLICIT, SUCCESS, Archive, Gone, Wire, command_set, data_pdus, item,
+                              padded, pdu,
                         user_information)
 
 COMMITMENT, WELL_KNOWN = "1.2.840.10008.1.20.1", "1.2.840.10008.1.20.1.1"
@@ -40,8 +41,10 @@ def elements(raw):
 
 def report_data(transaction, verdicts):
     """verdicts: UID -> 0 or its Failure Reason."""
-    good = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) for u, v in verdicts.items() if not v]
-    bad = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) + element(8, 0x1197, struct.pack("<H", v))
+    good = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) for u,
+            v in verdicts.items() if not v]
+    bad = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) + element(8, 0x1197,
+        struct.pack("<H", v))
            for u, v in verdicts.items() if v]
     raw = uid_element(8, 0x1195, transaction)
     return raw + (sequence(8, 0x1198, bad) if bad else b"") + (sequence(8, 0x1199, good) if good else b"")
@@ -50,7 +53,8 @@ def report_data(transaction, verdicts):
 def send_report(wire, context, transaction, verdicts, event=None, raw=None):
     """N-EVENT-REPORT over an association that is there; the status of the answer."""
     event = event or (2 if any(verdicts.values()) else 1)
-    command = command_set({0x0002: COMMITMENT, 0x0100: EVENT_RQ, 0x0110: 7, 0x0800: 1, 0x1000: WELL_KNOWN, 0x1002: event})
+    command = command_set({0x0002: COMMITMENT, 0x0100: EVENT_RQ, 0x0110: 7, 0x0800: 1, 0x1000: WELL_KNOWN,
+                           0x1002: event})
     for part in data_pdus(context, True, command, wire.max_pdu):
         wire.send(part)
     for part in data_pdus(context, False, report_data(transaction, verdicts) if raw is None else raw, wire.max_pdu):
@@ -66,8 +70,10 @@ def report(port, transaction, verdicts, calling="PACS", event=None, raw=None):
     wire = Wire(socket.create_connection(("127.0.0.1", port), 20))
     wire.sock.settimeout(20)
     try:
-        body = struct.pack(">HH16s16s32s", 1, 0, b"TOMONODE".ljust(16), calling.ljust(16).encode(), b"") + item(0x10, APPLICATION.encode())
-        body += item(0x20, struct.pack(">BBBB", 1, 0, 0, 0) + item(0x30, COMMITMENT.encode()) + item(0x40, IMPLICIT.encode()))
+        body = struct.pack(">HH16s16s32s", 1, 0, b"TOMONODE".ljust(16), calling.ljust(16).encode(), b"") + item(0x10,
+            APPLICATION.encode())
+        body += item(0x20, struct.pack(">BBBB", 1, 0, 0, 0) + item(0x30, COMMITMENT.encode()) + item(0x40,
+            IMPLICIT.encode()))
         role = item(0x54, struct.pack(">H", len(COMMITMENT)) + COMMITMENT.encode() + bytes((0, 1)))
         user = user_information(16384)
         body += item(0x50, user[4:] + role)
@@ -86,8 +92,8 @@ def report(port, transaction, verdicts, calling="PACS", event=None, raw=None):
 
 
 class Partner(Archive):
-    """`how`: "same" or "new" association, or None: it never reports; "chatter": reports of something else without end, instead of an
-    answer to the request. verdict(uid): 0 or a Failure Reason."""
+    """`how`: "same" or "new" association, or None: it never reports; "chatter": reports of something else without end,
+    instead of an answer to the request. verdict(uid): 0 or a Failure Reason."""
 
     def __init__(self, node_port=None):
         self.node_port, self.how, self.status = node_port, "same", SUCCESS

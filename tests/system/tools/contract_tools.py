@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the contract share: exams of a few kilobytes, a look at a node from outside, and the ledger.
 
-The contract is judged from outside: what the sender was told (the ledger) against what the spool and the archive hold in the end. Nothing in
-the product knows of these tests: they look into the journal and kill, fill, freeze and cut from without.
-"""
+The contract is judged from outside: what the sender was told (the ledger) against what the spool and the archive hold
+in the end. Nothing in the product knows of these tests: they look into the journal and kill, fill, freeze and cut from
+without."""
 import argparse
 import contextlib
 import errno
@@ -35,15 +35,15 @@ SMALL = ("--detector", "512x512", "--binning", "8", "--views", "3")  # three ima
 # ---- exams ----
 
 def check_incoming(spool):
-    """No object is left in incoming/. A leftover stays until the next start; the file by which the node tests the folder every 10 s
-    (spool_probe()) is removed at once."""
+    """No object is left in incoming/. A leftover stays until the next start; the file by which the node tests the
+    folder every 10 s (spool_probe()) is removed at once."""
     folder = os.path.join(spool, "incoming")
     wait_for("no leftovers in incoming/", lambda: not os.listdir(folder), 15)
 
 
 class Exams:
-    """One simulated exam; number(n) is the same images as another exam: every UID of the simulation gets other last digits.
-    Tomosynthesis; exam_kinds.py has others."""
+    """One simulated exam; number(n) is the same images as another exam: every UID of the simulation gets other last
+    digits. Tomosynthesis; exam_kinds.py has others."""
     name = "tomosynthesis"
     data = PIXEL_DATA  # the element of the data, behind all UIDs
     jobs = 1           # of an exam: one for each result
@@ -60,7 +60,8 @@ class Exams:
             with open(os.path.join(folder, name), "rb") as f:
                 self.raw.append(f.read())
             head = self.raw[-1][:self.raw[-1].index(self.data)]
-            self.places.append([m.end() - 6 for m in UID.finditer(head) if head[m.start() - 8:m.start() - 4] != CREATOR])
+            self.places.append([m.end() - 6 for m in UID.finditer(head)
+                                if head[m.start() - 8:m.start() - 4] != CREATOR])
         check(self.raw and all(self.places), f"no exam with UIDs in {folder}")
 
     def make(self, folder, *options):
@@ -91,7 +92,8 @@ def study_of(data):
 
 
 def image(uid, size, seed=0):
-    """An object of `size` bytes, file head included as the node writes it, that belongs to no exam: for the receiver."""
+    """An object of `size` bytes, file head included as the node writes it, that belongs to no exam: for the
+    receiver."""
     def element(group, number, vr, value):
         value = value.encode() if isinstance(value, str) else value
         value += (b"\0" if vr == "UI" else b" ") * (len(value) % 2)
@@ -99,9 +101,11 @@ def image(uid, size, seed=0):
             return struct.pack("<HH2sHI", group, number, vr.encode(), 0, len(value)) + value
         return struct.pack("<HH2sH", group, number, vr.encode(), len(value)) + value
 
-    meta = element(2, 1, "OB", b"\0\1") + element(2, 2, "UI", CLASS) + element(2, 3, "UI", uid) + element(2, 0x10, "UI", EXPLICIT)
+    meta = element(2, 1, "OB", b"\0\1") + element(2, 2, "UI", CLASS)
+    meta += element(2, 3, "UI", uid) + element(2, 0x10, "UI", EXPLICIT)
     head = bytes(128) + b"DICM" + element(2, 0, "UL", struct.pack("<I", len(meta))) + meta
-    data = b"".join([element(8, 0x16, "UI", CLASS), element(8, 0x18, "UI", uid), element(8, 0x60, "CS", "MG"), element(0x10, 0x10, "PN", "TEST"),
+    data = b"".join([element(8, 0x16, "UI", CLASS), element(8, 0x18, "UI", uid), element(8, 0x60, "CS", "MG"),
+                     element(0x10, 0x10, "PN", "TEST"),
                      element(0x20, 0xD, "UI", "2.25.1"), element(0x20, 0xE, "UI", "2.25.2")])
     pixels = random.Random(seed).randbytes(max(2, (size - len(head) - len(data) - 12) // 2 * 2))
     return peer.Object(head + data + element(0x7FE0, 0x10, "OW", pixels))
@@ -145,7 +149,8 @@ class Ledger:
 
     @staticmethod
     def check_nothing_else(spool):
-        """instances/ has no file without a row, and incoming/ none at all. For a spool that no sender writes to, after the sweep at a start."""
+        """instances/ has no file without a row, and incoming/ none at all. For a spool that no sender writes to, after
+        the sweep at a start."""
         named = {os.path.basename(f) for files in instance_rows(spool).values() for f in files}
         there = set(os.listdir(os.path.join(spool, "instances")))
         check(there <= named, f"files that no row names: {sorted(there - named)[:3]}")
@@ -190,19 +195,22 @@ def query(spool, sql, *values):
 def instance_rows(spool):
     """UID: its files, of what retention has not removed."""
     found = {}
-    for uid, file in query(spool, "SELECT sop_instance, file FROM instance WHERE id NOT IN (SELECT instance FROM removal)"):
+    sql = "SELECT sop_instance, file FROM instance WHERE id NOT IN (SELECT instance FROM removal)"
+    for uid, file in query(spool, sql):
         found.setdefault(uid, []).append(file)
     return found
 
 
 def removed(spool):
     """UIDs of what retention has removed."""
-    return {uid for uid, in query(spool, "SELECT sop_instance FROM instance WHERE id IN (SELECT instance FROM removal)")}
+    sql = "SELECT sop_instance FROM instance WHERE id IN (SELECT instance FROM removal)"
+    return {uid for uid, in query(spool, sql)}
 
 
 def jobs_of(spool, study):
     """Numbers of the jobs of a study."""
-    return [job for job, in query(spool, "SELECT job FROM event WHERE name='opened' AND json_extract(detail, '$.study')=? ORDER BY job", study)]
+    sql = "SELECT job FROM event WHERE name='opened' AND json_extract(detail, '$.study')=? ORDER BY job"
+    return [job for job, in query(spool, sql, study)]
 
 
 def events_of(spool, job):
@@ -217,7 +225,8 @@ def status_lines(pid):
 
 
 def roles(node):
-    """Which processes of the node do what: {"manager": [...], "receiver": [...], "association": [...], "worker": [...], ...}."""
+    """Which processes of the node do what: {"manager": [...], "receiver": [...], "association": [...], "worker": [...],
+    ...}."""
     found = {"manager": [node.session], **({"worker": node.pilot_processes()} if node.pilots else {})}
     parents, others = {}, []
     for pid in node.processes():
@@ -240,7 +249,8 @@ def roles(node):
 
 
 def kill_role(node, role):
-    """kill -9 of every process that plays the role now, "all" for the whole node; the number killed, once they are dead."""
+    """kill -9 of every process that plays the role now, "all" for the whole node; the number killed, once they are
+    dead."""
     victims = node.processes() if role == "all" else roles(node).get(role, [])
     if role == "all":
         os.killpg(node.session, signal.SIGKILL)
@@ -290,10 +300,12 @@ def footprint(node):
 
 
 def resting(node, seconds=30):
-    """Manager, receiver and workers, and nobody else: the footprint then, if that was so before and after it was taken."""
+    """Manager, receiver and workers, and nobody else: the footprint then, if that was so before and after it was
+    taken."""
     def alone():
         found = roles(node)
-        return found if not set(found) & {"association", "index", "deliver", "commit"} and len(found.get("receiver", [])) == 1 else None
+        busy = set(found) & {"association", "index", "deliver", "commit"}
+        return found if not busy and len(found.get("receiver", [])) == 1 else None
 
     def looked():
         before = alone()
@@ -317,7 +329,8 @@ class Watch(threading.Thread):
             with contextlib.suppress(sqlite3.Error):
                 with journal(self.spool) as db:
                     while not self.ended:
-                        if db.execute("SELECT 1 FROM event WHERE seq>? AND name=? LIMIT 1", (self.last, self.event)).fetchone():
+                        if db.execute("SELECT 1 FROM event WHERE seq>? AND name=? LIMIT 1",
+                                      (self.last, self.event)).fetchone():
                             self.act()
                             self.done = True
                             return
@@ -372,7 +385,8 @@ def small_disk(path, size, *options):
     if os.geteuid() != 0:
         h.skip("only root may mount a tmpfs")
     os.makedirs(path, exist_ok=True)
-    p = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "tmpfs", path], capture_output=True, text=True)
+    p = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "tmpfs", path],
+                       capture_output=True, text=True)
     if p.returncode != 0:
         h.skip(f"no tmpfs can be mounted here: {p.stderr.strip()}")
     try:
@@ -472,8 +486,9 @@ class Clock:
 # ---- running ----
 
 def arguments(**values):
-    """What the environment says of the long form of a test (tests/soak.sh): TOMONODE_MINUTES, and each value that the test names (`kills`:
-    TOMONODE_KILLS), else its default. (options, the random numbers of this test, whose seed is printed so that it can be run again)"""
+    """What the environment says of the long form of a test (tests/soak.sh): TOMONODE_MINUTES, and each value that the
+    test names (`kills`: TOMONODE_KILLS), else its default. (options, the random numbers of this test, whose seed is
+    printed so that it can be run again)"""
     found = argparse.Namespace(minutes=float(os.environ.get("TOMONODE_MINUTES") or 0))
     for name, default in values.items():
         setattr(found, name, type(default)(os.environ.get("TOMONODE_" + name.upper()) or default))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DICOM sender and an archive of a few lines, for tests that must know and decide what happens at every byte.
 
-Sender: one association to the node; can stop, dribble, vanish or call back at any byte, and says what was answered to each object.
-Archive: a storage SCP with a thread for each association; keeps what it was sent in memory: SOP Instance UID -> digest of each arrival.
-Only what PS3.8 needs for C-ECHO and C-STORE is here. Nothing is sent or listened to but on 127.0.0.1.
-"""
+Sender: one association to the node; can stop, dribble, vanish or call back at any byte, and says what was answered to
+each object. Archive: a storage SCP with a thread for each association; keeps what it was sent in memory: SOP Instance
+UID -> digest of each arrival. Only what PS3.8 needs for C-ECHO and C-STORE is here. Nothing is sent or listened to but
+on 127.0.0.1."""
 import contextlib
 import hashlib
 import socket
@@ -63,14 +63,16 @@ def pdu(kind, body):
 
 
 def user_information(max_pdu):
-    return item(0x50, item(0x51, struct.pack(">I", max_pdu)) + item(0x52, IMPLEMENTATION.encode()) + item(0x55, b"TESTPEER"))
+    return item(0x50, item(0x51, struct.pack(">I", max_pdu)) + item(0x52, IMPLEMENTATION.encode()) + item(0x55,
+        b"TESTPEER"))
 
 
 def associate_request(called, calling, contexts, max_pdu):
     body = struct.pack(">HH16s16s32s", 1, 0, called.ljust(16).encode(), calling.ljust(16).encode(), b"")
     body += item(0x10, APPLICATION.encode())
     for number, (abstract, syntax) in contexts.items():
-        body += item(0x20, struct.pack(">BBBB", number, 0, 0, 0) + item(0x30, abstract.encode()) + item(0x40, syntax.encode()))
+        body += item(0x20, struct.pack(">BBBB", number, 0, 0, 0) + item(0x30, abstract.encode()) + item(0x40,
+            syntax.encode()))
     return pdu(1, body + user_information(max_pdu))
 
 
@@ -132,7 +134,8 @@ class Wire:
             raise Gone(f"sending: {e}") from e
 
     def message(self, on_data=None):
-        """(context, command, data set or None); on_data(bytes so far) is called for each piece of a data set. None: release."""
+        """(context, command, data set or None); on_data(bytes so far) is called for each piece of a data set. None:
+        release."""
         command, data, context, wanted = b"", bytearray(), 0, False
         while True:
             kind, body = self.read_pdu()
@@ -164,9 +167,11 @@ class Wire:
 # ---- the sender ----
 
 class Sender:
-    """An association. `at_byte` = (n, function): the function is called when n bytes of this association have been sent, once."""
+    """An association. `at_byte` = (n, function): the function is called when n bytes of this association have been
+    sent, once."""
 
-    def __init__(self, port, objects=(), calling="MODALITY", called="TOMONODE", timeout=30.0, at_byte=None, max_pdu=16384):
+    def __init__(self, port, objects=(), calling="MODALITY", called="TOMONODE", timeout=30.0, at_byte=None,
+                 max_pdu=16384):
         self.acknowledged, self.refused = {}, {}  # UID: digest, UID: status
         self.sent, self.at_byte, self.number = 0, at_byte, 0
         kinds = sorted({(o.sop_class, o.syntax) for o in objects}) + [(VERIFICATION, IMPLICIT)]
@@ -200,7 +205,8 @@ class Sender:
         """All PDUs of a C-STORE."""
         self.number += 1
         context = next(n for n, kind in self.contexts.items() if kind == (obj.sop_class, obj.syntax))
-        command = command_set({0x0002: obj.sop_class, 0x0100: STORE_RQ, 0x0110: self.number, 0x0700: 0, 0x0800: 1, 0x1000: obj.uid})
+        command = command_set({0x0002: obj.sop_class, 0x0100: STORE_RQ, 0x0110: self.number, 0x0700: 0, 0x0800: 1,
+                               0x1000: obj.uid})
         yield from data_pdus(context, True, command, self.max_pdu)
         yield from data_pdus(context, False, obj.data, self.max_pdu)
 
@@ -350,7 +356,8 @@ class Archive:
             wire.close()
 
     def other(self, command, data):
-        """The status of the answer to something else than a C-STORE, for archives that do more; None: the connection is closed."""
+        """The status of the answer to something else than a C-STORE, for archives that do more; None: the connection is
+        closed."""
         return SUCCESS
 
     def answered(self, wire, context, command, status):
@@ -407,7 +414,8 @@ class Answering:
 
 
 def dribble(sender, obj, seconds, pause=1.0):
-    """A C-STORE of one byte each `pause`, for so long or until the peer has enough; the number of bytes that were taken."""
+    """A C-STORE of one byte each `pause`, for so long or until the peer has enough; the number of bytes that were
+    taken."""
     raw, until, n = b"".join(sender.request(obj)), time.monotonic() + seconds, 0
     try:
         while time.monotonic() < until and n < len(raw):

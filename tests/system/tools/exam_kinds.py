@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exams of PET for the tests of the contract: how they are made, and what a node needs to reconstruct them in a fraction of a second."""
+"""Exams of PET for the tests of the contract: how they are made, and what a node needs to reconstruct them in a
+fraction of a second."""
 import os
 
 from tools import contract_tools as c
@@ -12,7 +13,8 @@ class SeveralResults(c.Exams):
     jobs = slices = 3
 
     def configure(self, node):
-        node.more_protocols = ', { name = "second"; algorithm = "fbp"; voxel = 0.0; slice_spacing = 5.0; }, { name = "third"; algorithm = "osem"; voxel = 3.0; }'
+        node.more_protocols = (', { name = "second"; algorithm = "fbp"; voxel = 0.0; slice_spacing = 5.0; }, '
+                               '{ name = "third"; algorithm = "osem"; voxel = 3.0; }')
         node.protocols = ["quick", "second", "third"]
         node.write_conf()
 
@@ -29,23 +31,26 @@ class Pet(c.Exams):
 
 
 class TofChunks(Pet):
-    """An acquisition with 5 TOF bins of a scanner with four rings: emission and randoms, each in four objects of up to 64 kB, and attenuation
-    without TOF bins."""
+    """An acquisition with 5 TOF bins of a scanner with four rings: emission and randoms, each in four objects of up to
+    64 kB, and attenuation without TOF bins."""
     name = "PET with time of flight in several objects"
     data = b"\x71\0\x10\x10"
     slices = 7
     protocol = 'algorithm = "mlem"; iterations = 4; matrix = 24;'
-    scanner = ('name = "tiny"; manufacturer = "tomonode"; model = "tiny"; rings = 4; ring_spacing = 6.5; radius = 100.0; '
-               'interaction_depth = 5.0; detectors = 96; bin = 4.0; radial = 33; angles = 24; span = 1; max_difference = 3;')
+    scanner = ('name = "tiny"; manufacturer = "tomonode"; model = "tiny"; rings = 4; ring_spacing = 6.5; '
+               'radius = 100.0; interaction_depth = 5.0; detectors = 96; bin = 4.0; radial = 33; angles = 24; '
+               'span = 1; max_difference = 3;')
 
     def make(self, folder):
         conf, sinograms = (os.path.join(folder, name) for name in ("tiny.conf", "sinograms"))
         with open(conf, "w", encoding="ascii") as f:
             f.write(f"scanners = ( {{ {self.scanner} }} );\n")
-        h.run(h.TOMONODE, "simulate", "pet", "-c", conf, "--scanner", "tiny", "--phantom", "f-shape", "--counts", "1e6", "--attenuation",
+        h.run(h.TOMONODE, "simulate", "pet", "-c", conf, "--scanner", "tiny", "--phantom", "f-shape", "--counts",
+              "1e6", "--attenuation",
               "--randoms", "0.2", "--tof", "5,400,500", "--interfile", "-o", sinograms)
         roles = {name: os.path.join(sinograms, name + ".hs") for name in ("emission", "attenuation", "additive")}
-        h.run(h.TOMONODE, "import", roles["emission"], "--attenuation", roles["attenuation"], "--additive", roles["additive"],
+        h.run(h.TOMONODE, "import", roles["emission"], "--attenuation", roles["attenuation"], "--additive",
+              roles["additive"],
               "--chunk", "65536", "--set", "PatientPosition=HFS", "-c", conf, "-o", folder)
 
 

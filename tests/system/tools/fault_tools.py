@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of faults in a cluster share: a line that can be cut, and a witness of what the status page says meanwhile."""
+"""What tests of faults in a cluster share: a line that can be cut, and a witness of what the status page says
+meanwhile."""
 import collections
 import contextlib
 import json
@@ -13,8 +14,9 @@ from tools.node_harness import check, free_port
 
 
 class Line:
-    """Passes connections on to `target`, a port that may be closed. Between cut() and mend() nothing passes, and neither end is told: there is no FIN
-    and no RST. forget=True: the connections of now stay dead after mend(), as behind a firewall that has lost them."""
+    """Passes connections on to `target`, a port that may be closed. Between cut() and mend() nothing passes, and
+    neither end is told: there is no FIN and no RST. forget=True: the connections of now stay dead after mend(), as
+    behind a firewall that has lost them."""
 
     def __init__(self, target):
         self.target, self.port = target, free_port()
@@ -85,8 +87,9 @@ class Line:
 
 
 class Witness(threading.Thread):
-    """Reads the status page all the time. Every case that is not delivered has a sentence, each trouble of Slurm is a problem with a sentence, and a case
-    waits for a pilot only while one is submitted, runs, or the page says why there is none."""
+    """Reads the status page all the time. Every case that is not delivered has a sentence, each trouble of Slurm is a
+    problem with a sentence, and a case waits for a pilot only while one is submitted, runs, or the page says why there
+    is none."""
     QUIET = 15  # s within which the node reports what happened to a pilot
 
     def __init__(self, node):
@@ -104,16 +107,20 @@ class Witness(threading.Thread):
         cluster = status["cluster"]
         for problem in status["problems"]:
             check(problem["text"].endswith("."), f"problem {problem['id']}: {problem['text']!r}")
-        check(cluster["state"] in ("", "up") or any(p["id"] == "cluster" and cluster["text"] in p["text"] for p in status["problems"]),
+        check(cluster["state"] in ("", "up")
+              or any(p["id"] == "cluster" and cluster["text"] in p["text"] for p in status["problems"]),
               f"Slurm is {cluster['state']}: {status['problems']}")
         waits = False
         for case in status["cases"]:
-            check(case["state"] in ("delivered", "cleaned") or case["sentence"].endswith("."), f"case {case['id']} is {case['state']} without a sentence")
+            check(case["state"] in ("delivered", "cleaned") or case["sentence"].endswith("."),
+                  f"case {case['id']} is {case['state']} without a sentence")
             waits = waits or case["state"] == "ready"
-        if not waits or status["problems"] or cluster["pending"] + cluster["running"] > 0 or any("attempt" in c["sentence"] for c in status["cases"]):
+        if not waits or status["problems"] or cluster["pending"] + cluster["running"] > 0 or any("attempt"
+            in c["sentence"] for c in status["cases"]):
             self.unexplained = None
         self.unexplained = self.unexplained or (time.monotonic() if waits else None)
-        check(not self.unexplained or time.monotonic() - self.unexplained < self.QUIET, f"no pilot, and no reason: {cluster}")
+        check(not self.unexplained or time.monotonic() - self.unexplained < self.QUIET,
+              f"no pilot, and no reason: {cluster}")
 
     def note(self, status):
         def plain(text):

@@ -6,26 +6,32 @@ import sqlite3
 
 
 def copy_case(spool, job, count, step=3600.0):
-    """Write `count` copies of a job, each `step` seconds older than the one before, while no node runs. Copy k has the accession number "ACC-k" (five
-    digits) and the Study Instance UID "2.25.7000000.k"; the files of its images do not exist. Returns the numbers of the new jobs, the
-    oldest first."""
+    """Write `count` copies of a job, each `step` seconds older than the one before, while no node runs. Copy k has the
+    accession number "ACC-k" (five digits) and the Study Instance UID "2.25.7000000.k"; the files of its images do not
+    exist. Returns the numbers of the new jobs, the oldest first."""
     made = []
     with sqlite3.connect(os.path.join(spool, "journal.db")) as db:
         columns = [c[1] for c in db.execute("PRAGMA table_info(instance)")][1:]
-        events = db.execute("SELECT time, name, instance, detail FROM event WHERE job=? ORDER BY seq", (job,)).fetchall()
+        events = db.execute("SELECT time, name, instance, detail FROM event WHERE job=? ORDER BY seq", (job,
+                            )).fetchall()
         study = json.loads(events[0][3])["study"]
-        instances = {i: db.execute(f"SELECT {', '.join(columns)} FROM instance WHERE id=?", (i,)).fetchone() for _, _, i, _ in events if i}
-        kinds = {i: db.execute("SELECT kind, detail, time FROM classification WHERE instance=?", (i,)).fetchone() for i in instances}
+        instances = {i: db.execute(f"SELECT {', '.join(columns)} FROM instance WHERE id=?", (i,)).fetchone() for _, _,
+                     i, _ in events if i}
+        kinds = {i: db.execute("SELECT kind, detail, time FROM classification WHERE instance=?", (i,)).fetchone() for i
+                 in instances}
         for k in range(count, 0, -1):
             number, copy = None, {}
             for i, row in instances.items():
                 row = dict(zip(columns, row))
-                row.update(received=row["received"] - k * step, sop_instance=f"2.25.7000001.{k}.{i}", file=f"instances/copy-{k}-{i}")
-                copy[i] = db.execute(f"INSERT INTO instance({', '.join(columns)}) VALUES({', '.join('?' * len(columns))})", tuple(row.values())).lastrowid
+                row.update(received=row["received"] - k * step, sop_instance=f"2.25.7000001.{k}.{i}",
+                           file=f"instances/copy-{k}-{i}")
+                insert = f"INSERT INTO instance({', '.join(columns)}) VALUES({', '.join('?' * len(columns))})"
+            copy[i] = db.execute(insert, tuple(row.values())).lastrowid
             for time, name, i, detail in events:
                 d = json.loads(detail)
                 if name == "opened":
-                    d.update(study=f"2.25.7000000.{k}", accession=f"ACC-{k:05d}", key=d["key"].replace(study, f"2.25.7000000.{k}"))
+                    d.update(study=f"2.25.7000000.{k}", accession=f"ACC-{k:05d}",
+                             key=d["key"].replace(study, f"2.25.7000000.{k}"))
                 if name == "instance":
                     d.update(received=d["received"] - k * step, sop=f"2.25.7000001.{k}.{i}", instance=copy[i])
                 text = json.dumps(d)
@@ -35,6 +41,7 @@ def copy_case(spool, job, count, step=3600.0):
                     number = seq
                     db.execute("UPDATE event SET job=? WHERE seq=?", (seq, seq))
             for i, (kind, detail, time) in kinds.items():
-                db.execute("INSERT INTO classification(instance, kind, job, detail, time) VALUES(?, ?, ?, ?, ?)", (copy[i], kind, number, detail, time))
+                db.execute("INSERT INTO classification(instance, kind, job, detail, time) VALUES(?, ?, ?, ?, ?)",
+                           (copy[i], kind, number, detail, time))
             made.append(number)
     return made

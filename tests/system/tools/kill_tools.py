@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests that kill share: one node, one archive, everything that senders were told, and the judgement over it."""
+"""What the tests that kill share: one node, one archive, everything that senders were told, and the judgement over
+it."""
 import collections
 import time
 
@@ -8,8 +9,10 @@ from tools import contract_tools as c
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "commit", "status"] + (["seat", "cluster"] if h.EXECUTOR == "slurm" else [])
-COMMITMENT = {"retry_first": 0.1, "retry_cap": 0.5, "commitment": "true", "commitment_wait": 1, "commitment_timeout": 2, "commitment_attempts": 50}
+ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "commit",
+         "status"] + (["seat", "cluster"] if h.EXECUTOR == "slurm" else [])
+COMMITMENT = {"retry_first": 0.1, "retry_cap": 0.5, "commitment": "true", "commitment_wait": 1,
+              "commitment_timeout": 2, "commitment_attempts": 50}
 
 
 class Partner(commit_peer.Partner):
@@ -40,7 +43,8 @@ class Orthanc(h.Orthanc):
 
 
 class Run:
-    """`archive` has results(study). What is expected of each exam is one result, the same pixels for each, whoever was killed on the way."""
+    """`archive` has results(study). What is expected of each exam is one result, the same pixels for each, whoever was
+    killed on the way."""
 
     def __init__(self, node, archive, exams, rng):
         self.node, self.archive, self.exams, self.rng = node, archive, exams, rng
@@ -63,7 +67,8 @@ class Run:
         return role
 
     def finish(self, study, objects, seconds=120):
-        """What a modality does (send again what was not acknowledged) until all is acknowledged; then the exam must be done by itself."""
+        """What a modality does (send again what was not acknowledged) until all is acknowledged; then the exam must be
+        done by itself."""
         until = time.monotonic() + seconds
         while True:
             self.restarts += c.revive(self.node)
@@ -75,11 +80,14 @@ class Run:
         def done():
             self.restarts += c.revive(self.node)
             jobs = c.jobs_of(self.node.spool, study)
-            return len(jobs) >= self.exams.jobs and all(c.events_of(self.node.spool, j)[-1] == "delivered" for j in jobs)
-        wait_for(f"the exam is delivered, its jobs are {[c.events_of(self.node.spool, j) for j in c.jobs_of(self.node.spool, study)]}", done, seconds, 0.02)
+            return len(jobs) >= self.exams.jobs and all(c.events_of(self.node.spool, j)[-1] == "delivered" for j
+                                                        in jobs)
+        events = [c.events_of(self.node.spool, j) for j in c.jobs_of(self.node.spool, study)]
+        wait_for(f"the exam is delivered, its jobs were {events}", done, seconds, 0.02)
         jobs, results = c.jobs_of(self.node.spool, study), self.archive.results(study)
         check(len(jobs) == self.exams.jobs, f"{len(jobs)} jobs for one exam")
-        check(len(results) == self.exams.slices, f"the archive has {len(results)} objects of the exam, not {self.exams.slices}")
+        check(len(results) == self.exams.slices,
+              f"the archive has {len(results)} objects of the exam, not {self.exams.slices}")
         self.pixels = self.pixels or sorted(results.values())
         check(sorted(results.values()) == self.pixels, "other pixels than those of the first exam")
         missing = self.ledger.missing(self.node.spool, [o.uid for o in objects])
@@ -95,19 +103,24 @@ class Run:
         self.removed = c.removed(self.node.spool)
         self.lost = len(self.ledger.missing(self.node.spool, set(self.ledger.acknowledged) - self.removed))
         results = [len(self.archive.results(study)) for study in self.studies]
-        self.missing, self.double = sum(n < self.exams.slices for n in results), sum(n > self.exams.slices for n in results)
-        self.by_hand = sum(state not in ("delivered", "cleaned") for state in self.node.states()) + len(self.node.list()["unassigned"])
+        self.missing, self.double = sum(n < self.exams.slices for n in results), sum(n > self.exams.slices for n
+                                                                                     in results)
+        self.by_hand = sum(state not in ("delivered", "cleaned") for state
+                           in self.node.states()) + len(self.node.list()["unassigned"])
 
     def rows(self):
         killed = sorted(self.killed.items())
         found = [("kill -9", self.kills), ("exams, images", f"{len(self.studies)}, {len(self.ledger.acknowledged)}"),
                  ("of", ", ".join(f"{role} {n}" for role, n in killed if not role.startswith("at "))),
                  ("at", ", ".join(f"{role[3:]} {n}" for role, n in killed if role.startswith("at "))),
-                 ("starts of the node again", self.restarts), ("acknowledged images lost", self.lost), ("results missing", self.missing),
-                 ("exams with more than one result", self.double), ("jobs and images that wait for a person", self.by_hand)]
+                 ("starts of the node again", self.restarts), ("acknowledged images lost", self.lost),
+                 ("results missing", self.missing),
+                 ("exams with more than one result", self.double),
+                 ("jobs and images that wait for a person", self.by_hand)]
         return found + ([("images removed by retention since", len(self.removed))] if self.removed else [])
 
     def conclude(self, title, more=()):
         self.judge()
         c.print_table(title, self.rows() + list(more))
-        check(self.lost + self.missing + self.double + self.by_hand == 0, "the table above has a figure that should be 0")
+        check(self.lost + self.missing + self.double + self.by_hand == 0,
+              "the table above has a figure that should be 0")

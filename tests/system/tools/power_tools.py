@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of tests/preload/record_io.c, and what a power cut leaves of the files that were recorded.
 
-The model of a file system is stricter than POSIX requires of a program and weaker than what ext4, XFS or btrfs give: the bytes and the
-length of a file are durable after fsync() of the file, a name (new, renamed, removed) after fsync() of its folder, and nothing else orders
-anything. Of what is not synced any part may survive: single pieces of 512 or 4096 bytes of a write, a length without its bytes, one half of a
-rename. A piece has its old or its new content; nothing else is damaged.
-"""
+The model of a file system is stricter than POSIX requires of a program and weaker than what ext4, XFS or btrfs give:
+the bytes and the length of a file are durable after fsync() of the file, a name (new, renamed, removed) after fsync()
+of its folder, and nothing else orders anything. Of what is not synced any part may survive: single pieces of 512 or
+4096 bytes of a write, a length without its bytes, one half of a rename. A piece has its old or its new content; nothing
+else is damaged."""
 import collections
 import os
 import random
@@ -18,7 +18,8 @@ from tools import node_harness as h
 HEAD = struct.Struct("=IIiiqqIIII")
 FAULT = struct.Struct("=iiiiq64s")
 MARK = "M"  # a record that the test wrote itself
-AREAS = {"/", "journal.db", "journal.db-wal", "journal.db-journal", "incoming", "incoming/", "instances", "instances/", "outbox", "outbox/"}
+AREAS = {"/", "journal.db", "journal.db-wal", "journal.db-journal", "incoming", "incoming/", "instances", "instances/",
+         "outbox", "outbox/"}
 
 Record = collections.namedtuple("Record", "kind process thread at size path second data")
 
@@ -47,11 +48,12 @@ class Recorder:
     def mark(self, what, text):
         """A record of the test's own, in the order of all others."""
         what, text = what.encode(), text.encode()
-        os.write(self.fd, HEAD.pack(HEAD.size + len(what) + len(text), ord(MARK), 0, 0, 0, 0, len(what), len(text), 0, 0) + what + text)
+        os.write(self.fd, HEAD.pack(HEAD.size + len(what) + len(text), ord(MARK), 0, 0, 0, 0, len(what), len(text), 0,
+                                    0) + what + text)
 
     def arm(self, kind, part, error, byte=0, spared=0):
-        """The next write ("W") that reaches the byte, sync of a file ("S") or of a folder ("F"), of a path that contains `part`, fails, once. Not
-        those of the process `spared`."""
+        """The next write ("W") that reaches the byte, sync of a file ("S") or of a folder ("F"), of a path that
+        contains `part`, fails, once. Not those of the process `spared`."""
         raw = FAULT.pack(1, error, ord(kind), spared, byte, part.encode())
         with open(self.fault_path, "r+b") as f:
             os.pwrite(f.fileno(), raw[4:], 4)
@@ -73,7 +75,8 @@ class Recorder:
             path, second = raw[first:first + n_path].decode(), raw[first + n_path:first + n_path + n_second].decode()
             if chr(kind) != MARK:
                 path, second = path[n + 1:], second[n + 1:]
-            found.append(Record(chr(kind), process, thread, offset, length, sys.intern(path), second, raw[first + n_path + n_second:at + size]))
+            found.append(Record(chr(kind), process, thread, offset, length, sys.intern(path), second,
+                                raw[first + n_path + n_second:at + size]))
             at += size
         return found
 
@@ -81,7 +84,8 @@ class Recorder:
 # ---- what was sent ----
 
 class Responses:
-    """Finds the responses to C-STORE with status 0000 in what the processes send: (SOP Instance UID) at the record that completes one."""
+    """Finds the responses to C-STORE with status 0000 in what the processes send: (SOP Instance UID) at the record that
+    completes one."""
 
     def __init__(self):
         self.streams = {}
@@ -94,7 +98,8 @@ class Responses:
                 self.streams[key] = self.streams[key][:-self.last]
             return []
         stream = self.streams.get(key, b"")
-        if stream is None or record.size != len(record.data) or (not stream and record.data[:1] not in b"\1\2\3\4\5\6\7"):
+        if stream is None or record.size != len(record.data) or (not stream
+                                                                 and record.data[:1] not in b"\1\2\3\4\5\6\7"):
             self.streams[key] = None  # an object, or no association
             return []
         self.last = len(record.data)
@@ -207,7 +212,8 @@ class Folder(Node):
 
 
 class Disk:
-    """The files below the recorded folder, record by record. files: {path: bytes, or None of a folder} at the beginning, all synced."""
+    """The files below the recorded folder, record by record. files: {path: bytes, or None of a folder} at the
+    beginning, all synced."""
 
     def __init__(self, files=()):
         self.root = Folder()
@@ -287,7 +293,8 @@ class Disk:
         folder, name = self.folder_of(r.path)
         folder.do(name, Folder())
 
-    ACTS = {"O": opened, "W": written, "T": truncated, "E": extended, "s": sync_begun, "S": synced, "R": renamed, "U": removed, "D": made,
+    ACTS = {"O": opened, "W": written, "T": truncated, "E": extended, "s": sync_begun, "S": synced, "R": renamed,
+            "U": removed, "D": made,
             "d": removed}
 
     def unsynced(self):
@@ -306,8 +313,8 @@ class Disk:
         return found
 
     def survivors(self, share_of, rng):
-        """{path: bytes, or None of a folder} after a power cut. share_of(path) is 0 (only what is synced), 1 (everything), or between.
-        A folder's share is asked for with a slash at the end: that of its names."""
+        """{path: bytes, or None of a folder} after a power cut. share_of(path) is 0 (only what is synced), 1
+        (everything), or between. A folder's share is asked for with a slash at the end: that of its names."""
         found, seen = {}, {}
 
         def walk(folder, path):
@@ -325,7 +332,8 @@ class Disk:
 
 
 def area(path):
-    """The part of the spool whose syncs belong together: a folder's names ("outbox/", "/" of the spool itself), or the files of a folder."""
+    """The part of the spool whose syncs belong together: a folder's names ("outbox/", "/" of the spool itself), or the
+    files of a folder."""
     if "/" not in path:
         return path or "/"
     top = path.split("/", 1)[0]
@@ -333,8 +341,8 @@ def area(path):
 
 
 def variants(disk, rng, n):
-    """(name, share of a path) of states after a cut: nothing of what is not synced, all of it, each area alone in its worst or best state,
-    and n at random."""
+    """(name, share of a path) of states after a cut: nothing of what is not synced, all of it, each area alone in its
+    worst or best state, and n at random."""
     areas = sorted(disk.unsynced() & AREAS)
     found = [("only what is synced", lambda path: 0)]
     if areas:

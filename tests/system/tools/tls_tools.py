@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates for the tests, made by the openssl command: two authorities, and keys and certificates with all that can be wrong."""
+"""Certificates for the tests, made by the openssl command: two authorities, and keys and certificates with all that can
+be wrong."""
 import functools
 import os
 import re
@@ -40,16 +41,19 @@ class Authority:
             with open(os.path.join(folder, file), "w") as f:
                 f.write(text)
         self.certificate = os.path.join(folder, "ca.pem")
-        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/O=tests/CN={name}", "-keyout",
+        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/O=tests/CN={name}",
+            "-keyout",
             os.path.join(folder, "ca.key"), "-out", self.certificate)
 
     def sign(self, key, name, alternative="DNS:localhost,IP:127.0.0.1", start=None, end=None, days=60):
-        """A certificate for the key, as a file; alternative None: without alternative names; times as 20200101000000Z."""
+        """A certificate for the key, as a file; alternative None: without alternative names; times as
+        20200101000000Z."""
         request, out = os.path.join(self.folder, f"{name}.csr"), os.path.join(self.folder, f"{name}.pem")
         names = ["-addext", f"subjectAltName={alternative}"] if alternative else []
         run("openssl", "req", "-new", "-key", key, "-subj", f"/O=tests/CN={name}", *names, "-out", request)
         times = ["-startdate", start, "-enddate", end] if start else ["-days", str(days)]
-        run("openssl", "ca", "-batch", "-notext", "-config", os.path.join(self.folder, "ca.conf"), "-in", request, "-out", out, *times)
+        run("openssl", "ca", "-batch", "-notext", "-config", os.path.join(self.folder, "ca.conf"), "-in", request,
+            "-out", out, *times)
         return out
 
 
