@@ -1,22 +1,20 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode profile`: exams of a bead phantom on systems whose geometry differs from the profile give the true geometry back, with
 wrong conventions; what an exam does not determine is refused; a changed system does not pass the check.
 
-TOMONODE_FIT_TRIALS=N: N exams with random geometries of every profile, and a table of their errors as lines for
-docs/dbt-calibration.md."""
-import glob
+TOMONODE_FIT_TRIALS=N: in tier 2 N exams with random geometries of every profile, and a table of their errors as lines for
+docs/dbt-calibration.md (pytest -rP shows it)."""
 import json
 import math
 import os
 import random
 import re
 import shutil
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from tools.dbt_tools import run  # noqa: E402
+import pytest
+
+from tools import node_harness as h
+from tools.dbt_tools import run
 
 SIEMENS = {"axis_height": 47, "source_axis": 608.5, "source_x": 0, "source_y": 0, "support": 17, "angle_offset": 0}
 GE = {"axis_height": 40, "source_axis": 620, "source_x": 0, "source_y": 0, "support": 22, "angle_offset": 0}
@@ -30,7 +28,7 @@ NOMINAL = {
 MOVED = {"axis_height": 4, "source_axis": 6, "source_x": 2, "source_y": 1.5, "support": 1.5, "angle_offset": 0.2, "detector_ratio": 0.02}
 OPTIONS = {
     "siemens": ["--binning", "4"],
-    "ge": ["--binning", "2"],
+    "ge": ["--binning", "2" if h.TIER == 2 else "4"],
     "hologic": ["--binning", "4"],
     "turning": ["--binning", "4", "--views", "15", "--arc", "15"],
 }
@@ -47,8 +45,8 @@ def write_config(path, system, values):
 def simulate(folder, system, values, *options):
     """The exam of a system with this geometry; the folder, and the description of the phantom."""
     config = write_config(folder + ".conf", system, values)
-    run("simulate", "dbt", "-c", config, "--system", system, "--phantom", "calibration", "--thickness", "60", *OPTIONS[system.partition("-")[0]], *options,
-        "-o", folder)
+    run("simulate", "dbt", "-c", config, "--system", system, "--phantom", "calibration", "--thickness", "60",
+        *OPTIONS[system.partition("-")[0]], *options, "-o", folder)
     return folder, os.path.join(folder, "phantom.json")
 
 
@@ -99,112 +97,117 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
     return exam, phantom, start, true, report
 
 
-def check_refused(exam, phantom, start, reason, *arguments, code=4):
-    report = profile("fit", start, phantom, "-o", exam + "-no", *arguments, exam, ok=(code,))
-    assert not report["ok"] and reason in report["error"], report["error"]
-    assert not os.path.exists(exam + "-no/profile.conf")
-    return report
+@pytest.fixture(scope="module")
+def made():
+    """An exam of a GE system, the description of its phantom, the profile that a fit starts with, and the true geometry."""
+    def make(work):
+        true = check_fit(work, "ge", "ge-essential", random.Random(h.seed()))[3]
+        with open(os.path.join(work, "true.json"), "w", encoding="ascii") as f:
+            json.dump(true, f)
+
+    work = h.kept("profile", make)
+    with open(os.path.join(work, "true.json"), encoding="ascii") as f:
+        true = json.load(f)
+    return os.path.join(work, "ge"), os.path.join(work, "ge", "phantom.json"), os.path.join(work, "ge-start.conf"), true
 
 
-def edit(path, **changes):
+@pytest.mark.parametrize("system, sign, about, side", [
+    ("ge-essential", -1, "axis", "R"), pytest.param("ge-essential", 1, "detector", "L", marks=pytest.mark.tier2("the other conventions")),
+    pytest.param("turning", 1, "axis", "L", marks=pytest.mark.tier2("test_bead_fit has it"))])
+def test_fit_gives_geometry_and_conventions_back(folder, system, sign, about, side):
+    check_fit(folder, "exam", system, random.Random(h.seed() + 1), sign=sign, about=about, side=side)
+
+
+def edit(folder, path, **changes):
     """A copy of a phantom's description with other members; None removes one."""
     with open(path, encoding="ascii") as f:
         phantom = json.load(f)
     phantom = {key: value for key, value in {**phantom, **changes}.items() if value is not None}
-    copy = os.path.join(os.path.dirname(path), "other.json")
+    copy = os.path.join(folder, "other.json")
     with open(copy, "w", encoding="ascii") as f:
         json.dump(phantom, f)
     return copy
 
 
-def check_refusals(exam, phantom, start):
+def test_what_an_exam_does_not_determine_is_refused(folder, made):
+    exam, phantom, start, _ = made
+    out = os.path.join(folder, "no")
     with open(phantom, encoding="ascii") as f:
         beads = json.load(f)["beads_mm"]
-    check_refused(exam, edit(phantom, beads_mm=None), start, "the heights of the beads are unknown")
-    check_refused(exam, edit(phantom, beads_mm=[b[:2] for b in beads]), start, "the heights of the beads are unknown")
-    with open(exam + "-no/report.html", encoding="utf-8") as f:
+
+    def check_refused(reason, **changes):
+        report = profile("fit", start, edit(folder, phantom, **changes), "-o", out, exam, ok=(4,))
+        assert not report["ok"] and reason in report["error"], report["error"]
+        assert not os.path.exists(out + "/profile.conf")
+
+    check_refused("the heights of the beads are unknown", beads_mm=None)
+    check_refused("the heights of the beads are unknown", beads_mm=[b[:2] for b in beads])
+    with open(out + "/report.html", encoding="utf-8") as f:
         assert re.findall(r'fill="#0f0">(\d+)<', f.read()) == [str(i + 1) for i in range(len(beads))], "the beads are not numbered"
-    check_refused(exam, edit(phantom, beads_mm=[[x, -y, z] for x, y, z in beads]), start, "the beads are seen mirrored")
-    check_refused(exam, edit(phantom, beads_mm=beads[:3]), start, "beads")
-    check_refused(exam, edit(phantom, beads_mm=[[x * 1.2, y * 1.2, z] for x, y, z in beads]), start, "")
-    check_refused(exam, edit(phantom, beads_mm=None, layers_mm=[5, 55]), start, "only to")
-    check_refused(exam, edit(phantom, diameter_mm=-1), start, "diameter_mm")
-    check_refused(exam, "/dev/null", start, "")
+    check_refused("the beads are seen mirrored", beads_mm=[[x, -y, z] for x, y, z in beads])
+    check_refused("beads", beads_mm=beads[:3])
+    check_refused("", beads_mm=[[x * 1.2, y * 1.2, z] for x, y, z in beads])
+    check_refused("only to", beads_mm=None, layers_mm=[5, 55])
+    check_refused("diameter_mm", diameter_mm=-1)
+    profile("fit", start, "/dev/null", "-o", out, exam, ok=(4,))
     run("profile", "guess", "--phantom", phantom, exam, ok=(2,))
-    run("profile", "fit", "--phantom", phantom, "-o", exam + "-no", "--fix", "nothing", exam, ok=(2,))
-    run("profile", "fit", "--phantom", phantom + "x", "-o", exam + "-no", exam, ok=(8,))
+    run("profile", "fit", "--phantom", phantom, "-o", out, "--fix", "nothing", exam, ok=(2,))
+    run("profile", "fit", "--phantom", phantom + "x", "-o", out, exam, ok=(8,))
 
 
-def check_layers(exam, phantom, start_values, true, system, work):
-    """Two layers with known heights, beads anywhere in them, and a measured position of the source."""
+def test_two_layers_of_known_heights(folder, made):
+    """Beads anywhere in them, and a measured position of the source."""
+    exam, phantom, _, true = made
     source = ("source_axis", "source_x", "source_y")
-    start = write_config(f"{work}/layers.conf", system, {**start_values, **{key: true[key] for key in source}})
-    layers = edit(phantom, beads_mm=None, layers_mm=[5, 55])
-    report = profile("fit", start, layers, "-o", exam + "-layers", *(x for key in source for x in ("--fix", key)), exam)
+    start = write_config(f"{folder}/layers.conf", "ge-essential", {**GE, **{key: true[key] for key in source}})
+    layers = edit(folder, phantom, beads_mm=None, layers_mm=[5, 55])
+    report = profile("fit", start, layers, "-o", f"{folder}/layers", *(x for key in source for x in ("--fix", key)), exam)
     for parameter in report["parameters"]:
         if parameter["fitted"]:
             assert abs(parameter["value"] - true[parameter["name"]]) < 4.5 * parameter["sd"] + 1e-3, parameter
 
 
-def check_constancy(exam, phantom, start, true, system, work):
-    """The check fails with the nominal geometry, and when one parameter has changed by more than images show."""
+def test_a_changed_system_does_not_pass_the_check(folder, made):
+    """It fails with the nominal geometry, and when one parameter has changed by more than images show."""
+    exam, phantom, start, true = made
     report = profile("check", start, phantom, exam, ok=(1,))
     assert not report["ok"] and "allowed" in report["error"], report
+    out = os.path.join(folder, "check")
     for key, change in (("axis_height", 3), ("source_x", -2), ("support", 1)):
-        changed = write_config(f"{work}/changed.conf", system, {**true, key: true[key] + change})
-        report = profile("check", changed, phantom, "-o", exam + "-check", exam, ok=(1,))
-        assert [c["name"] for c in report["changes"] if not c["passed"]] == [key], report
-        assert key in report["error"], report["error"]
-        page = open(exam + "-check/report.html", encoding="utf-8").read()
+        changed = write_config(f"{folder}/changed.conf", "ge-essential", {**true, key: true[key] + change})
+        report = profile("check", changed, phantom, "-o", out, exam, ok=(1,))
+        assert [c["name"] for c in report["changes"] if not c["passed"]] == [key] and key in report["error"], report
+        with open(out + "/report.html", encoding="utf-8") as f:
+            page = f.read()
         assert "The check failed:" in page and f"{key} has changed by" in page and "may be used" not in page, page[:2000]
-        assert page.count('<td class="bad">') == 1 and not os.path.exists(exam + "-check/profile.conf")
-        with open(exam + "-check/report.json", encoding="utf-8") as f:
+        assert page.count('<td class="bad">') == 1 and not os.path.exists(out + "/profile.conf")
+        with open(out + "/report.json", encoding="utf-8") as f:
             assert [c["name"] for c in json.load(f)["changes"] if not c["passed"]] == [key]
 
 
-def try_random(work, system, rng, about, tallies):
-    """Fit an exam with random geometry, sign and side; add its errors to the tallies."""
-    exam, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about, side=rng.choice("LR"))
-    if about == "axis":  # else axis_height and source_axis compensate each other
-        for p in report["parameters"]:
+def rms(values):
+    return math.sqrt(sum(x * x for x in values) / len(values))
+
+
+@pytest.mark.tier2("random geometries of every profile")
+@pytest.mark.skipif("TOMONODE_FIT_TRIALS" not in os.environ, reason="TOMONODE_FIT_TRIALS says how many")
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("system", NOMINAL)
+def test_errors_are_those_that_the_fit_states(folder, system):
+    """In units of the fits' own deviations they have a deviation near 1."""
+    rng, trials, tallies = random.Random(h.seed()), int(os.environ["TOMONODE_FIT_TRIALS"]), {}
+    for _ in range(trials):
+        about = rng.choice(("axis", "detector")) if system.startswith(("siemens", "ge")) else "axis"
+        work = os.path.join(folder, "random")
+        os.mkdir(work)
+        _, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about, side=rng.choice("LR"))
+        for p in report["parameters"] if about == "axis" else ():  # else axis_height and source_axis compensate each other
             if p["fitted"]:
                 tallies.setdefault(p["name"], []).append((p["value"] - true[p["name"]], p["sd"]))
-    for folder in glob.glob(exam + "*"):
-        shutil.rmtree(folder) if os.path.isdir(folder) else os.remove(folder)
-
-
-def print_tallies(system, tallies, trials):
-    """Print a line of each parameter; the errors in units of the fits' own deviations must have a deviation near 1."""
-    def rms(values):
-        return math.sqrt(sum(x * x for x in values) / len(values))
-
+        shutil.rmtree(work)
     for name, found in tallies.items():
         errors, sds = zip(*found)
         ratios = [abs(e) / s for e, s in found]
-        print(f"| {system}, {len(found)} of {trials} | `{name}` | {rms(errors):.4f} | {rms(sds):.4f} | {rms(ratios):.2f} | {max(ratios):.1f} |", flush=True)
+        print(f"| {system}, {len(found)} of {trials} | `{name}` | {rms(errors):.4f} | {rms(sds):.4f} | {rms(ratios):.2f} | {max(ratios):.1f} |")
         margin = 3 / math.sqrt(2 * len(found))  # of this estimate
         assert 0.8 - margin < rms(ratios) < 1.2 + margin, (system, name, rms(ratios))
-
-
-def main():
-    rng = random.Random(int(os.environ.get("TOMONODE_TEST_SEED", "1")))
-    trials = int(os.environ.get("TOMONODE_FIT_TRIALS", "0"))
-    with tempfile.TemporaryDirectory() as work:
-        exam, phantom, start, true, _ = check_fit(work, "ge", "ge-essential", rng)
-        check_refusals(exam, phantom, start)
-        check_layers(exam, phantom, NOMINAL["ge-essential"], true, "ge-essential", work)
-        check_constancy(exam, phantom, start, true, "ge-essential", work)
-        check_fit(work, "reversed", "ge-essential", rng, sign=-1, side="R")
-        check_fit(work, "seen", "ge-essential", rng, about="detector")
-        check_fit(work, "turning", "turning", rng)
-        if not trials:
-            return
-        for system in NOMINAL:
-            tallies = {}
-            for i in range(trials):
-                about = rng.choice(("axis", "detector")) if system.startswith(("siemens", "ge")) else "axis"
-                try_random(work, system, rng, about, tallies)
-            print_tallies(system, tallies, trials)
-
-
-main()
