@@ -381,7 +381,8 @@ def test_a_scanner_of_the_operator(folder, check):
 def test_tof_of_the_scanner(folder, check):
     """A scanner with TOF bins is simulated with them, many of them added; --tof replaces them or leaves them out."""
     config, out = os.path.join(folder, "tof.conf"), os.path.join(folder, "tof-of")
-    for bins, width, expected in ((11, 120, (11, 120)), (351, 4, (39, 36))):
+    scanners = ((351, 4, (39, 36)), (11, 120, (11, 120)))
+    for bins, width, expected in scanners if h.TIER == 2 else scanners[:1]:
         with open(config, "w", encoding="ascii") as f:
             f.write(f'scanners = ( {{ name = "small"; tof_bins = {bins}; tof_width = {width}.0; tof_resolution = 200.0; }} );\n')
         own = ("-c", config, "--phantom", "cylinder", "--radius", 40, "--length", 40, "--counts", 1000)

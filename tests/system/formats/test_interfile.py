@@ -18,6 +18,7 @@ import numpy as np
 import pydicom
 import pytest
 
+from tools import node_harness as h
 from tools import pet_tools as tools
 from tools.node_harness import check, wait_for
 
@@ -560,11 +561,16 @@ def test_factors_upside_down(folder, header):
     plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
     measured, noisy = values * noise, "attenuation correction factors are below 0.99, the least 0."
-    for name, made, says in (("measured", measured, None), ("air", noise, None), ("measured_survival", noise / values, "and too few above 1 to be noise"), ("low", 0 * values + 0.97, "too few above 1"),
-                             ("planes", np.where(np.arange(len(values)) // plane % 4 == 3, 1 / values, values), "planes, the first of them plane 3, are below 1 as a whole"),
-                             ("small", 0.2, f"plane {15 + 10 - (len(values) // 2 // plane - 15)}, angle {len(values) // 2 % plane // radial}, radial bin {len(values) // 2 % radial}: 0.2; allowed: at least 0.3"),
-                             ("zero", 0, ": 0; allowed: finite and above 0"), ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("nan", math.nan, "nan; allowed: finite"), ("inf", math.inf, ": inf; allowed: finite")):
-        made = np.where(np.arange(len(values)) == len(values) // 2, made, measured) if np.isscalar(made) else made
+    at = len(values) // 2
+    place = f"plane {15 + 10 - (at // plane - 15)}, angle {at % plane // radial}, radial bin {at % radial}: "
+    inverse = np.where(np.arange(len(values)) // plane % 4 == 3, 1 / values, values)
+    cases = (("measured", measured, None), ("low", 0 * values + 0.97, "too few above 1"),
+             ("planes", inverse, "planes, the first of them plane 3, are below 1 as a whole"),
+             ("small", 0.2, place + "0.2; allowed: at least 0.3"), ("nan", math.nan, "nan; allowed: finite"), ("air", noise, None),
+             ("measured_survival", noise / values, "and too few above 1 to be noise"), ("zero", 0, ": 0; allowed: finite and above 0"),
+             ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("inf", math.inf, ": inf; allowed: finite"))
+    for name, made, says in cases if h.TIER == 2 else cases[:5]:
+        made = np.where(np.arange(len(values)) == at, made, measured) if np.isscalar(made) else made
         with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", name + ".s"))
         made.astype("<f4").tofile(path.replace(".hs", ".s"))

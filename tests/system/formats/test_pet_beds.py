@@ -119,7 +119,7 @@ def test_shapes(folder):
     for position, step in ways if h.TIER == 2 else ways[:1]:
         exam, out = (os.path.join(folder, f"{what}-{position}") for what in ("exam", "out"))
         truth = beds(exam, "--phantom", "f-shape", "--attenuation", "--noise-free", "--position", position, step=step)
-        series = pet.reconstruct(out, exam, settings=("iterations=30", "matrix=64", "postfilter=0"))
+        series = pet.reconstruct(out, exam, settings=("iterations=20", "matrix=64", "postfilter=0"))
         wanted = pet.truth_values(truth, series.places())
         core = wanted.copy()
         for axis in (1, 2):
