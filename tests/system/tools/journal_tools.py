@@ -26,7 +26,7 @@ def copy_case(spool, job, count, step=3600.0):
                 row.update(received=row["received"] - k * step, sop_instance=f"2.25.7000001.{k}.{i}",
                            file=f"instances/copy-{k}-{i}")
                 insert = f"INSERT INTO instance({', '.join(columns)}) VALUES({', '.join('?' * len(columns))})"
-            copy[i] = db.execute(insert, tuple(row.values())).lastrowid
+                copy[i] = db.execute(insert, tuple(row.values())).lastrowid
             for time, name, i, detail in events:
                 d = json.loads(detail)
                 if name == "opened":
