@@ -429,7 +429,7 @@ def test_an_object_after_a_call_that_failed_once(folder, things):
 def send_into_fault(run, obj):
     """What was answered; None: the association ended before the call that is to fail, as one may whose sender or
     listener had to wait too long for a busy machine. Its sender comes again."""
-    done, refused = peer.store_all(run.node.port, [obj], timeout=120)
+    done, refused = peer.store_all(run.node.port, [obj])
     check(not (done and run.recorder.armed()), "acknowledged, and there was no such call")
     return (done, refused) if not run.recorder.armed() else None
 

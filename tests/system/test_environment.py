@@ -33,7 +33,7 @@ def launch(folder, things, command, **streams):
 def through(n, archive, exams, number):
     """An exam goes in, and its result comes out."""
     study, objects = exams.number(number)
-    check(len(peer.store_all(n.port, objects, timeout=120)[0]) == len(objects), f"exam {number} was not taken")
+    check(len(peer.store_all(n.port, objects)[0]) == len(objects), f"exam {number} was not taken")
     wait_for("the result", lambda: study in archive.studies)
 
 

@@ -170,7 +170,7 @@ class Sender:
     """An association. `at_byte` = (n, function): the function is called when n bytes of this association have been
     sent, once."""
 
-    def __init__(self, port, objects=(), calling="MODALITY", called="TOMONODE", timeout=30.0, at_byte=None,
+    def __init__(self, port, objects=(), calling="MODALITY", called="TOMONODE", timeout=120.0, at_byte=None,
                  max_pdu=16384):
         self.acknowledged, self.refused = {}, {}  # UID: digest, UID: status
         self.sent, self.at_byte, self.number = 0, at_byte, 0
@@ -254,11 +254,24 @@ class Sender:
         return True
 
 
+def associated(port, objects, **options):
+    """A Sender. A rejection that is only for now is no answer: a listener that waits too long for a busy machine
+    gives it, too."""
+    for _ in range(10):
+        try:
+            return Sender(port, objects, **options)
+        except Gone as e:
+            if not str(e).startswith("rejected: 02"):
+                raise
+        time.sleep(0.2)
+    raise Gone("rejected for now, ten times")
+
+
 def store_all(port, objects, **options):
     """One association for all; (acknowledged, refused), whatever happened on the way."""
     sender = None
     try:
-        sender = Sender(port, objects, **options)
+        sender = associated(port, objects, **options)
         for obj in objects:
             sender.store(obj)
         sender.release()
@@ -270,7 +283,7 @@ def store_all(port, objects, **options):
     return (sender.acknowledged, sender.refused) if sender else ({}, {})
 
 
-def echo(port, timeout=10.0):
+def echo(port, timeout=60.0):
     """Is C-ECHO answered within the time?"""
     try:
         sender = Sender(port, timeout=timeout)
