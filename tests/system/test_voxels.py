@@ -142,8 +142,8 @@ def check_truth(truths, centres, spacing, failures):
         for piece in pieces:
             nearest = min((np.abs(np.array(piece["center_mm"]) - place) / spacing).max() for place in places)
             tools.check(nearest < 0.1, f"{piece['center_mm']} is {nearest:.3f} voxels from any {role}", failures)
-    tools.check(not named(truths[1], "lesion"), f"a lesion without one", failures)
-    tools.check(truths[0]["series"] != truths[1]["series"], f"other materials, the same series", failures)
+    tools.check(not named(truths[1], "lesion"), "a lesion without one", failures)
+    tools.check(truths[0]["series"] != truths[1]["series"], "other materials, the same series", failures)
 
 
 def test_usage(folder, monkeypatch):

@@ -64,17 +64,17 @@ def test_attenuation_with_scatter_is_as_without(folder, failures, system, phanto
     print(f"attenuation {level[0]:.4f}/mm; {error[0]:+.1f} % without the correction, {error[1]:+.1f} % with it; S/P {ratio['mean']:.2f}"
           f" ({ratio['least']:.2f} to {ratio['most']:.2f}), {ratio['air']:.4f} in the air")
     tools.check("scatter" not in truth and scattered["scatter"] == 1 and truth["series"] != scattered["series"],
-                f"truth.json or the UIDs do not tell the exams apart", failures)
+                "truth.json or the UIDs do not tell the exams apart", failures)
     tools.check(mask.sum() > 500, f"only {mask.sum()} pixels are inside", failures)
     tools.check(error[0] < -8, f"scatter reduces the attenuation by {-error[0]:.1f} % only", failures)
     tools.check(abs(error[1]) < 2, f"the corrected attenuation is off by {error[1]:.1f} %", failures)
     tools.check(0.1 < ratio["least"] <= ratio["mean"] <= ratio["most"] < 1, f"ratios {ratio}", failures)
     tools.check(0.002 < ratio["air"] < 0.05, f"scatter in the air {ratio['air']}", failures)
-    tools.check("scatter" not in report_off and "Scatter" not in derivation(off), f"scatter in a result without correction", failures)
+    tools.check("scatter" not in report_off and "Scatter" not in derivation(off), "scatter in a result without correction", failures)
     for text in (f"Scatter subtracted: {ratio['mean']:.3f} of the primary", f"{ratio['air']:.3f} in the air"):
         tools.check(text in derivation(on), f"{derivation(on)}", failures)
     tools.check("scatter correction" not in report["warnings"], f"{report['warnings']}", failures)
-    tools.check(off.ds.SOPInstanceUID != on.ds.SOPInstanceUID, f"the same UID with and without correction", failures)
+    tools.check(off.ds.SOPInstanceUID != on.ds.SOPInstanceUID, "the same UID with and without correction", failures)
 
 
 @pytest.mark.parametrize("arc, warned", [(50, True), (15, False)])
