@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Malformed associations: what a peer may send instead of a C-STORE as PS3.8 and PS3.7 define it: lengths, types, fields of the request,
 presentation contexts, user information, data values, commands, orders, roles, and ends in the middle.
@@ -14,13 +13,15 @@ import struct
 import time
 
 import hostile
-from hostile import Case, c, h, peer
+from hostile import Case, c, peer
 from tools.dicom_peer import APPLICATION, IMPLEMENTATION, IMPLICIT, NO_DATA_SET, VERIFICATION, item, pdu
 
 EXPLICIT, SC, FIND, MOVE, GET, MPPS, COMMITMENT, FOREIGN = (
     c.EXPLICIT, c.CLASS, "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.2.2.2", "1.2.840.10008.5.1.4.1.2.2.3",
     "1.2.840.10008.3.1.2.3.3", "1.2.840.10008.1.20.1", "1.2.840.10008.3.1.2.1.1")
+TITLE = "Malformed associations"
 MAX = 0xFFFFFFFF
+LIMIT = 5  # s: how long the node waits for a peer; a test that is stopped for two seconds changes no answer
 PEERS = 'peers = ( { name = "bystander"; aet = "BYSTANDER"; }, { name = "prober"; aet = "PROBER"; }, { name = "modality"; aet = "MODALITY"; } );\n'
 ABORT, RELEASE = pdu(7, b"\0\0\0\0"), pdu(5, b"\0" * 4)
 
@@ -201,15 +202,15 @@ def before_association(rng):
     """Bytes that are no association request."""
     good = request()
     yield case("nothing, closed", alone(close), "", "connected and closed the connection without sending anything")
-    yield case("nothing, silent", alone(), "closed", "connected and sent nothing for 2 s")
+    yield case("nothing, silent", alone(), "closed", f"connected and sent nothing for {LIMIT} s")
     yield case("one byte, closed", alone(b"\1", close), "", "closed the connection within its association request")
     yield case("five bytes, closed", alone(good[:5], close), "", "closed the connection within its association request")
     yield case("half a request, closed", alone(good[:100], close), "", "closed the connection")
     yield case("half a request, reset", alone(good[:100], reset), "", "closed the connection|not connected")
     yield case("half a request, half-closed", alone(good[:100], half_close), "(aborted|closed)", "closed the connection")
-    yield case("half a request, silent", alone(good[:100]), "(aborted|closed)", "began a message and did not complete it within 2 s")
+    yield case("half a request, silent", alone(good[:100]), "(aborted|closed)", f"began a message and did not complete it within {LIMIT} s")
     yield case("a request, half-closed", talk(half_close, release=False), "accepted closed", "closed the connection")
-    yield case("a request byte by byte, too slow", alone(dribble(good[:12], 0.25)), "(aborted|closed)", "began a message and did not complete it within 2 s")
+    yield case("a request byte by byte, too slow", alone(dribble(good[:12], 0.6)), "(aborted|closed)", f"began a message and did not complete it within {LIMIT} s")
     yield case("a request byte by byte, in time", alone(dribble(good, 0), RELEASE), "accepted released", "how=released")
     for kind in (0, 2, 3, 4, 5, 6, 7, 8, 0x55, 0xFF):
         yield case(f"PDU of type {kind} first", alone(pdu(kind, good[6:])), "closed", "does not use DICOM: the first byte is 0x")
@@ -369,7 +370,7 @@ def values(rng):
     yield case("a command that changes its context", talk(data(pdv(1, 1, e[:20])) + data(pdv(3, 3, e[20:]))), "accepted .*", ".")
     yield case("a command without end, then release", talk(data(pdv(1, 1, e))), "accepted released", "how=released")
     yield case("a command without end, then closed", talk(data(pdv(1, 1, e)), close), "accepted", "closed the connection")
-    yield case("a command without end, then silence", talk(data(pdv(1, 1, e)), release=False), bad, "in time|for 2 s")
+    yield case("a command without end, then silence", talk(data(pdv(1, 1, e)), release=False), bad, f"in time|for {LIMIT} s")
     yield case("a command of 2 MiB", talk(b"".join(data(pdv(1, 1, bytes(16000))) for _ in range(132))), "accepted (aborted|closed)", "a command is longer than 1 MiB")
     yield case("all bits of the message control header", talk(data(pdv(1, 0xFF, e))), "accepted .*", ".")
     yield case("a data set without a command", talk(data(pdv(3, 2, bytes(100)))), bad, ".")
@@ -481,13 +482,13 @@ def ends(rng):
     for name, part, answer, sentence in (("A-ABORT", ABORT, "accepted closed", "aborted the association"), ("a release", RELEASE, "accepted .*", "."),
                                          ("a second A-ASSOCIATE-RQ", request(), "accepted .*", "."), ("closed", close, "accepted", "closed the connection"),
                                          ("reset", reset, "accepted", "closed the connection"), ("half-closed", half_close, "accepted (closed|aborted)", "closed the connection"),
-                                         ("silence", pause(0), "accepted (closed|aborted)", "within 2 s|in time")):
+                                         ("silence", pause(0), "accepted (closed|aborted)", f"within {LIMIT} s|in time")):
         yield case(f"{name} within a command", talk(inside, part, release=False), answer, sentence)
         whole = data(pdv(3, 3, store(next(uids)))) + data(pdv(3, 0, bytes(8000)))
         yield case(f"{name} between the data values of an object", talk(whole, part, release=False), answer, sentence)
         yield cut(name, part, answer="accepted.*", sentence=sentence if callable(part) else ".")
         yield case(f"{name} after the association was accepted", talk(part, release=False), "accepted.*", ".")
-    yield cut("a byte now and then", dribble(bytes(12), 0.25), sentence="within 2 s|in time")
+    yield cut("a byte now and then", dribble(bytes(12), 0.6), sentence=f"within {LIMIT} s|in time")
     for name, part in (("A-ASSOCIATE-AC", pdu(2, body())), ("A-ASSOCIATE-RJ", pdu(3, bytes((0, 1, 1, 1)))), ("A-RELEASE-RP", pdu(6, bytes(4))),
                        ("a PDU of type 0", pdu(0, bytes(4))), ("a PDU of type 8", pdu(8, bytes(4))), ("a PDU of type 255", pdu(255, bytes(4))),
                        ("a PDU of type 85 and length 4294967295", struct.pack(">BBI", 0x55, 0, MAX)), ("garbage", rng.randbytes(500)),
@@ -513,7 +514,11 @@ def answers():
     return found
 
 
-def cases(rng):
+def stage_of(folder):
+    return hostile.stage(folder, PEERS, require_known_peer="true", check_called="true", quiet_time=20, acse_timeout=LIMIT, dimse_timeout=LIMIT)
+
+
+def cases_of(rng):
     """Where a peer must expect several answers, the one of associations.txt is required."""
     parts = (before_association, request_lengths, titles, fixed_fields, contexts, user_information, values, elements, other_commands, objects, ends)
     found, known = {one.name: one for part in parts for one in part(rng)}, answers()
@@ -521,7 +526,3 @@ def cases(rng):
         c.check(name in found and re.fullmatch(found[name].answer, answer), f"associations.txt: '{answer}' is no answer of a case '{name}'")
         found[name] = found[name]._replace(answer=re.escape(answer))
     return list(found.values())
-
-
-if __name__ == "__main__":
-    hostile.main("Malformed associations", lambda folder: hostile.stage(folder, PEERS, require_known_peer="true", check_called="true", quiet_time=20), cases)

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Objects that are made to stop, exhaust or confuse a parser: depth, lengths that lie or have no end, private creators, items, fragments, frames,
 bits, compressed data, duplicate and unordered tags, other transfer syntaxes than the announced one.
@@ -21,6 +20,7 @@ from tools.node_harness import TOMONODE, run, wait_for
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
 import headers as b  # noqa: E402
 
+TITLE, PART = "Parser bombs", 8
 SQ = 0x00220015  # Acquisition Device Type Code Sequence: behind group 0020
 END_OF_ITEM, END_OF_SEQUENCE = b.element(b.ITEM_END, "", b""), b.element(b.SEQUENCE_END, "", b"")
 HELD, UNASSIGNED = "held", "1 unassigned"
@@ -318,5 +318,4 @@ def cases_of(_rng):
     return [hostile.Case(*row) for row in CASES]
 
 
-if __name__ == "__main__":
-    hostile.main("parser bombs", exams.stage_of, cases_of)
+stage_of = exams.stage_of

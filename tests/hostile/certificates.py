@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Certificates with all that can be wrong: of a sender at a TLS port, of a destination, and the node's own files. The answer is "accepted" or
 "refused"; what an operator does about it is in the sentence."""
@@ -15,6 +14,7 @@ from hostile import Case, check, h, peer
 from tools import tls_tools
 from tools.dicom_peer import IMPLICIT, VERIFICATION, pdu
 
+TITLE, PART, PROGRAMS = "Certificates", 8, ("openssl",)
 LEAF = "basicConstraints=CA:FALSE"
 SAN = "subjectAltName=DNS:pacs.example,DNS:localhost,IP:127.0.0.1"
 CA = "basicConstraints=critical,CA:TRUE"
@@ -191,7 +191,7 @@ def serve(listener, ctx):
     """One connection: TLS, then A-ASSOCIATE-RJ, so that a certificate that was accepted shows."""
     try:
         with listener, ctx.wrap_socket(listener.accept()[0], server_side=True) as tls:
-            tls.settimeout(10)
+            tls.settimeout(60)
             peer.Wire(tls).read_pdu()
             tls.sendall(pdu(3, bytes((0, 1, 1, 7))))
             tls.recv(1)
@@ -203,7 +203,7 @@ def destination(make, name="", more=""):
     """`tomonode test-peer` with a destination that has the certificate; name: tls_name; None: any name is accepted."""
     def act(st):
         listener = socket.create_server(("127.0.0.1", 0))
-        listener.settimeout(20)
+        listener.settimeout(60)
         port = listener.getsockname()[1]
         threading.Thread(target=serve, args=(listener, context(ssl.PROTOCOL_TLS_SERVER, make(st.pki))), daemon=True).start()
         conf = os.path.join(st.folder, "peer.conf")
@@ -211,7 +211,7 @@ def destination(make, name="", more=""):
         with open(conf, "w", encoding="ascii") as f:
             f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {port}; tls = true; connect_timeout = 5; '
                     f'acse_timeout = 5; dimse_timeout = 5; authorities = "{st.pki.trusted}"; {keys} {more.format(**st.files)} }} );\nroutes = ();\n')
-        p = h.run(h.TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=7, timeout=30)
+        p = h.run(h.TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=7)
         error = json.loads(p.stdout)["error"]
         st.quote(error)
         return "accepted" if "rejected the association" in error else "refused"
@@ -271,7 +271,7 @@ OWN = [
 ]
 
 
-def cases(_):
+def cases_of(_rng):
     def word(good):
         return "accepted" if good else "refused"
 
@@ -309,11 +309,7 @@ class TlsStage(hostile.Stage):
             f'{{ name = "{n}"; port = {port};' + (f' crl = "{self.files[n]}";' if n in self.files else "") + " }" for n, port in self.ports.items()) + " );\n")
 
 
-def stage(folder):
+def stage_of(folder):
     archive = peer.Archive()
     node = h.Node(os.path.join(folder, "node"), archive.port, acse_timeout=5, dimse_timeout=5, quiet_time=20)
     return TlsStage(folder, node, archive)
-
-
-if __name__ == "__main__":
-    hostile.main("Certificates", stage, cases, ("openssl",))

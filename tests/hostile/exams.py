@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Odd exams: numbers, character sets, patients, duplicates, senders, PET and parallel-beam objects, UIDs, dates.
 
@@ -18,6 +17,7 @@ from tools import dicom_peer as peer
 from tools import object_tools as o
 from tools.node_harness import Node, check, wait_for
 
+TITLE, PART = "Odd exams", 8
 CHARSET, STUDY_DATE, STUDY_TIME, ACQUISITION_DATE, ACQUISITION_TIME = 0x00080005, 0x00080020, 0x00080030, 0x00080022, 0x00080032
 NAME, PATIENT_ID, ISSUER, BIRTH_DATE, ADDRESS, MAKER = 0x00100010, 0x00100020, 0x00100021, 0x00100030, 0x00080081, 0x00080070
 ANGLE, THICKNESS, PITCH, KVP, SID, SOD = 0x00181510, 0x001811A0, 0x00181164, 0x00180060, 0x00181110, 0x00181111
@@ -560,8 +560,8 @@ def cases_of(_rng):
 class Stage(hostile.Stage):
     """With one simulated exam of each kind, and what the node makes of it."""
 
-    def start(self, baseline=3):
-        super().start(baseline)
+    def start(self, short):
+        super().start(short)
         self.made, self.clean = o.Exams(os.path.join(self.folder, "kinds")), {}
         for kind in ("mg", "bp", "pet", "parallel"):
             exam = Exam(self, kind)
@@ -581,7 +581,3 @@ def stage_of(folder):
     node.more_routes = ''.join(f', {{ name = "{k}"; kind = "{k}"; protocols = [ "quick-{k}" ]; destinations = [ "pacs" ]; }}' for k in ("pet", "parallel"))
     node.write_conf()
     return Stage(folder, node, archive)
-
-
-if __name__ == "__main__":
-    hostile.main("odd exams", stage_of, cases_of)

@@ -2,46 +2,43 @@
 """What all modules of tests/hostile/ share. tests/hostile/ contains hostile input, one module for each kind: malformed associations, damaged
 objects, odd exams, misbehaving destinations, HTTP requests, certificates.
 
-A module is a list of cases and a stage: a node that serves one honest sender (the bystander) and answers C-ECHO during all cases. Each case
-sends something, and states which answer it expects and which sentence the node must write about it. After each group of cases:
+A module is a list of cases (cases_of(rng)), a TITLE, and a stage (stage_of(folder)): a node that serves one honest sender (the bystander) and
+answers C-ECHO during all cases. Each case sends something, and states which answer it expects and which sentence the node must write about
+it. After each group of cases:
 
 * no process of the node has crashed, its main process and its receiver are the same as before;
 * every acknowledged object is stored, bit for bit, and incoming/ is empty;
 * every C-ECHO was answered;
-* no exam of the bystander was delayed by more than 5 s. The time is measured from its connection until its result has arrived at its
-  destination; the delay is the difference from the median of the same before the first case, or from the time that an exam took meanwhile at the
-  witness, if that is longer: a second node on the same machine, which gets no hostile input. A busy machine or a slow disk delays both.
+* where all cases run: no exam of the bystander was delayed by more than 5 s. The time is measured from its connection until its result has
+  arrived at its destination; the delay is the difference from the median of the same before the first case, or from the time that an exam took
+  meanwhile at the witness, if that is longer: a second node on the same machine, which gets no hostile input. A busy machine or a slow disk
+  delays both.
 
-    MODULE.py [--short] [--seed S] [--table FILE] [--group N] [--wait S] [CASE]...
-
---short runs a fixed fifth of the cases (CTest: hostile/MODULE), or fewer of slow ones; without it all cases run, in an order of --seed, else of
-TOMONODE_TEST_SEED (1 without it). --table appends a table of the cases with the answer and the sentence of each to FILE. --wait: the seconds within which a sentence must appear. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
+The modules are run by test_hostile.py (tier 1: a fixed fifth of the cases, or fewer of slow ones, without the witness; tier 2: all in random
+order) and by run.py, which also writes a table. Both call run_module(). HOSTILE_LOG=FILE keeps the node's log after a failure.
 """
-import argparse
 import contextlib
 import os
 import random
 import re
 import shutil
-import signal
 import socket
 import statistics
 import sys
-import tempfile
 import threading
 import time
 import traceback
 import typing
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
-from tools import contract_tools as c  # noqa: E402
-from tools import dicom_peer as peer  # noqa: E402
-from tools import node_harness as h  # noqa: E402
-from tools.node_harness import PATIENCE, check, wait_for  # noqa: E402
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import PATIENCE, check, wait_for
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 DELAY = 5.0  # s: no exam of the bystander may be delayed by more
 BYSTANDER, PROBER = "BYSTANDER", "PROBER"
-SHORT_SEED, SHORT_PART = 13, 5
+SHORT_SEED, SHORT_PART = 13, 5  # PART of a module: its short form has one of so many cases
 # What the log says of a process that ended otherwise than by itself; a case that ends one on purpose calls Stage.forgive().
 CRASH = re.compile(r"association-crashed|[ =]signal=\d+|died with signal|exited with code|receiver-ended|process-stuck|worker-hung|"
                    r"serve-failed|sandbox-failed|index-ended|status-ended|Sanitizer|Assertion .* failed|terminate called")
@@ -55,6 +52,15 @@ class Case(typing.NamedTuple):
     act: typing.Callable
     answer: str  # regular expression: must match the whole answer
     sentence: str  # regular expression: must be found in a line that the node wrote about this case, or in what Stage.quote() was given
+
+
+class Options(typing.NamedTuple):
+    """How cases are chosen and run."""
+    short: bool = False
+    seed: int = SHORT_SEED
+    names: tuple = ()  # parts of the names of the cases; empty: all of them
+    table: str = ""  # a file to which a table of the cases with the answer and the sentence of each is appended
+    group: int = 20
 
 
 class Bystander(threading.Thread):
@@ -76,7 +82,7 @@ class Bystander(threading.Thread):
             self.failed.append(f"exam {self.n} of the bystander was not acknowledged")
             return None
         try:
-            wait_for(f"exam {self.n} of the bystander is delivered", lambda: study in self.archive.studies, 60, 0.01)
+            wait_for(f"exam {self.n} of the bystander is delivered", lambda: study in self.archive.studies, step=0.01)
         except AssertionError as e:
             self.failed.append(str(e))
             return None
@@ -118,7 +124,7 @@ class Prober(threading.Thread):
         self.port, self.pause, self.n, self.failed, self.slowest, self.ended = port, pause, 0, [], 0.0, False
 
     def probe(self):
-        sender = peer.Sender(self.port, calling=PROBER, timeout=10.0 * PATIENCE)
+        sender = peer.Sender(self.port, calling=PROBER, timeout=60.0 * PATIENCE)
         try:
             check(sender.echo() == peer.SUCCESS, "C-ECHO was answered with another status")
             sender.release()
@@ -149,30 +155,31 @@ class Stage:
         self.exams = c.Exams(os.path.join(folder, "exam"))
         self.things = []  # more to stop at the end: objects with stop()
         self.quoted, self.mark, self.forgiven, self.cases = [], 0, 0, 0
-        self.wait = 30  # s for a sentence to appear
         self.addresses = []  # of the present case
         self.refusals = []  # times
-        self.stopped_last = ()  # the witness
+        self.witness, self.stopped_last = None, ()
         self.honest = set()  # ids of associations of the bystander and the prober
 
-    def start(self, baseline=3):
+    def start(self, short):
+        """short: with less traffic of the bystander, whose delay is not measured."""
         c.start(self.node)
         self.same = self.main_processes()
-        archive = peer.Archive()
-        twin = h.Node(os.path.join(self.folder, "witness"), archive.port, quiet_time=20)
-        self.stopped_last = (twin, archive)
-        c.start(twin)
-        self.witness = Bystander(twin.port, archive, self.exams, c.Ledger())
-        self.witness.start()
-        self.bystander = Bystander(self.node.port, self.archive, self.exams, self.ledger)
-        self.prober = Prober(self.node.port)
-        self.bystander.baseline(baseline)
+        if not short:
+            archive = peer.Archive()
+            twin = h.Node(os.path.join(self.folder, "witness"), archive.port, quiet_time=20)
+            self.stopped_last = (twin, archive)
+            c.start(twin)
+            self.witness = Bystander(twin.port, archive, self.exams, c.Ledger())
+            self.witness.start()
+        self.bystander = Bystander(self.node.port, self.archive, self.exams, self.ledger, 1.0 if short else 0.2)
+        self.prober = Prober(self.node.port, 0.5 if short else 0.1)
+        self.bystander.baseline(1 if short else 3)
         self.bystander.start()
         self.prober.start()
 
     def delay(self, began, seconds):
-        """How much longer this took than usual, and than an exam at the witness meanwhile."""
-        return seconds - max(self.bystander.usual, self.witness.slowest(began, began + seconds))
+        """How much longer this took than usual, and than an exam at the witness meanwhile; 0: there is no witness."""
+        return seconds - max(self.bystander.usual, self.witness.slowest(began, began + seconds)) if self.witness else 0.0
 
     def longest_delay(self):
         return max([self.delay(*span) for span in self.bystander.spans] or [0.0])
@@ -183,13 +190,13 @@ class Stage:
             roles = c.roles(self.node)
             return (roles["manager"], roles["receiver"]) if len(roles.get("receiver", ())) == 1 else None
         try:
-            return wait_for("one receiver", found, 20, 0.02)
+            return wait_for("one receiver", found, step=0.02)
         except AssertionError:
             return None
 
     # ---- what a case uses ----
 
-    def connect(self, port=None, timeout=10.0):
+    def connect(self, port=None, timeout=60.0):
         """A connection from an address of its own, so that the node's limits for each sender do not mix up cases."""
         self.cases += 1
         s = socket.socket()
@@ -248,7 +255,8 @@ class Stage:
             self.refusals += [time.monotonic()] * len([line for line in self.lines() if re.search("connection-ended|association-rejected", line)])
 
     def await_log_quota(self):
-        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one (node/base/refusal_log.h)."""
+        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one (node/base/refusal_log.h). No short
+        form has as many cases."""
         while len([t for t in self.refusals if time.monotonic() - t < 61]) >= 80:
             time.sleep(0.5)
 
@@ -263,7 +271,7 @@ class Stage:
             answer = str(case.act(self))
             check(re.fullmatch(case.answer, answer, re.S), f"the answer was '{answer}', expected '{case.answer}'")
             check(case.sentence and not re.search(case.sentence, ""), "a case needs a sentence that is not empty")
-            found = wait_for(f"a sentence like '{case.sentence}'", lambda: self.sentence(case.sentence), self.wait, 0.02)
+            found = wait_for(f"a sentence like '{case.sentence}'", lambda: self.sentence(case.sentence), step=0.02)
             return None, answer, found
         except h.Skipped as e:
             print(f"skipped: {case.name}: {e}", flush=True)
@@ -280,7 +288,7 @@ class Stage:
         """What is wrong after a group of cases: a list of sentences. Between two exams of the bystander, so that nobody writes."""
         wrong, before = [], len(self.bystander.times)
         with contextlib.suppress(AssertionError):
-            wait_for("an exam of the bystander", lambda: len(self.bystander.times) > before or self.bystander.failed, 60)
+            wait_for("an exam of the bystander", lambda: len(self.bystander.times) > before or self.bystander.failed)
         with self.bystander.turn:
             crashes = self.crashes()
             if len(crashes) != self.forgiven:
@@ -288,11 +296,11 @@ class Stage:
             if self.node.process.poll() is not None or self.main_processes() != self.same:
                 wrong.append(f"the main processes were {self.same}, they are {self.main_processes()}")
             try:
-                wait_for("no object of a case is being received", lambda: not os.listdir(os.path.join(self.node.spool, "incoming")), 30)
+                wait_for("no object of a case is being received", lambda: not os.listdir(os.path.join(self.node.spool, "incoming")))
                 self.ledger.check_spool(self.node.spool)
             except AssertionError as e:
                 wrong.append(str(e))
-        with self.witness.turn:
+        with self.witness.turn if self.witness else contextlib.nullcontext():
             delay = self.longest_delay()
         wrong += self.bystander.failed + [f"C-ECHO: {f}" for f in self.prober.failed]
         if delay > DELAY * PATIENCE:
@@ -304,7 +312,7 @@ class Stage:
         return len(self.ledger.missing(self.node.spool))
 
     def stop(self):
-        for thing in (getattr(self, "bystander", None), getattr(self, "prober", None), getattr(self, "witness", None), *self.things):
+        for thing in (getattr(self, "bystander", None), getattr(self, "prober", None), self.witness, *self.things):
             if thing:
                 thing.stop()
         for thing in self.stopped_last:
@@ -323,11 +331,20 @@ def stage(folder, extra="", **node):
 
 # ---- running ----
 
-def choose(cases, options, rng, part):
+def modules():
+    """The names of the modules of cases."""
+    return sorted(n[:-3] for n in os.listdir(HERE) if n.endswith(".py") and n not in ("hostile.py", "run.py", "test_hostile.py"))
+
+
+def choose(module, options):
+    rng = random.Random(options.seed)
+    cases = module.cases_of(rng)
+    check(len({case.name for case in cases}) == len(cases), "two cases have the same name")
     if options.names:
         return [case for case in cases if any(name in case.name for name in options.names)]
     if options.short:
-        chosen = set(random.Random(SHORT_SEED).sample(range(len(cases)), max(1, len(cases) // part)))
+        n = max(1, len(cases) // getattr(module, "PART", SHORT_PART))
+        chosen = set(random.Random(SHORT_SEED).sample(range(len(cases)), n))
         return [case for i, case in enumerate(cases) if i in chosen]
     return rng.sample(cases, len(cases))
 
@@ -343,71 +360,39 @@ def write_table(path, title, results):
             f.write(f"| {cell(case)} | {cell(answer)} | {cell(sentence)} |\n")
 
 
-def play(stage_of, cases, options, folder, results):
-    """Run the cases; the stage and what was wrong, one text each."""
-    st, wrong, group = stage_of(folder), [], options.group
-    st.wait = options.wait
+def play(stage, cases, options, results):
+    """Run the cases on a stage; what was wrong, one text each, and (crashes, objects lost, longest delay of the bystander)."""
+    wrong = []
     try:
-        st.start()
-        for at in range(0, len(cases), group):
-            for case in cases[at:at + group]:
-                bad, answer, sentence = st.run(case)
+        stage.start(options.short)
+        for at in range(0, len(cases), options.group):
+            group = cases[at:at + options.group]
+            for case in group:
+                bad, answer, sentence = stage.run(case)
                 results.append((case.name, answer, sentence))
-                if bad:
-                    wrong.append(f"{case.name}: {bad}")
-                    print(f"FAILED  {wrong[-1]}", flush=True)
-            for bad in st.judge():
-                wrong.append(bad)
-                print(f"FAILED  after {[case.name for case in cases[at:at + group]]}: {bad}", flush=True)
-        st.bystander.stop()
-        st.prober.stop()
-        summary = (len(cases), len(st.crashes()) - st.forgiven, st.lost(), len(st.bystander.times), max(0.0, st.longest_delay()),
-                   st.bystander.usual, st.prober.n, st.prober.slowest)
-        return summary, wrong
+                wrong += [f"{case.name}: {bad}"] if bad else []
+            wrong += [f"after {[case.name for case in group]}: {bad}" for bad in stage.judge()]
+        stage.bystander.stop()
+        stage.prober.stop()
+        print(f"{len(stage.bystander.times)} exams of a bystander, usually {stage.bystander.usual:.2f} s; {stage.prober.n} C-ECHOs, "
+              f"slowest {stage.prober.slowest:.2f} s")
+        return wrong, (len(stage.crashes()) - stage.forgiven, stage.lost(), f"{max(0.0, stage.longest_delay()):.1f} s")
     finally:
-        st.stop()
+        stage.stop()
         if wrong and os.environ.get("HOSTILE_LOG"):
-            shutil.copy(st.node.log_path, os.environ["HOSTILE_LOG"])
+            shutil.copy(stage.node.log_path, os.environ["HOSTILE_LOG"])
 
 
-def begin(cases_of, part):
-    """The options of the command line, and the cases that they select."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--short", action="store_true")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--table")
-    parser.add_argument("--group", type=int, default=20)
-    parser.add_argument("--wait", type=float, default=30)
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    if options.seed is None:
-        options.seed = SHORT_SEED if options.short else h.seed()
-    print(f"seed {options.seed}", flush=True)
-    rng = random.Random(options.seed)
-    cases = cases_of(rng)
-    check(len({case.name for case in cases}) == len(cases), "two cases have the same name")
-    cases = choose(cases, options, rng, part)
+def run_module(module, folder, options):
+    """Run the cases of a module; what was wrong, one text each, and its row of the table of kinds."""
+    h.need(h.TOMONODE, *getattr(module, "PROGRAMS", ()))
+    cases, results, began = choose(module, options), [], time.monotonic()
     check(cases, f"no case is called {options.names}")
-    return options, cases
-
-
-def main(title, stage_of, cases_of, programs=(), part=SHORT_PART):
-    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases; part: the short form runs one of so many."""
-    h.need(h.TOMONODE, *programs)
-    options, cases = begin(cases_of, part)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    folder, results, began = tempfile.mkdtemp(prefix="tomonode-hostile-"), [], time.monotonic()
-    try:
-        summary, wrong = play(stage_of, cases, options, folder, results)
-    except h.Skipped as e:
-        print(f"skipped: {e}")
-        sys.exit(77)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if hasattr(module, "play"):
+        wrong, figures = module.play(cases, results)
+    else:
+        wrong, figures = play(module.stage_of(folder), cases, options, results)
     if options.table:
-        write_table(options.table, title, results)
-    n, crashes, lost, exams, delay, usual, echoes, slowest = summary
-    print(f"{n} cases, {crashes} crashes, {lost} acknowledged objects lost; {exams} exams of a bystander, usually {usual:.2f} s, longest delay "
-          f"{delay:.2f} s; {echoes} C-ECHOs, slowest {slowest:.2f} s; {len(wrong)} failures; {time.monotonic() - began:.0f} s")
-    print(f"| {title} | {n} | {crashes} | {lost} | {delay:.1f} s |")
-    sys.exit(1 if wrong else 0)
+        write_table(options.table, module.TITLE, results)
+    print(f"{module.TITLE}: {len(cases)} cases, {len(wrong)} failures; {time.monotonic() - began:.0f} s", flush=True)
+    return wrong, "| " + " | ".join(map(str, (module.TITLE, len(cases), *figures))) + " |\n"

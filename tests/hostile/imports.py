@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Headers, data files, pictures and options that are made to stop, exhaust or mislead `tomonode import`: sizes, numbers, lines, names, files that
 are none, keys twice, segment tables, keys of manufacturers, dates.
@@ -8,7 +7,6 @@ one sentence, in UTF-8 and without control characters; no object is left of what
 busy machine does not change, and MEMORY_LIMIT bytes; an end (a program that waits for ever is killed)."""
 import os
 import re
-import resource
 import shutil
 import signal
 import struct
@@ -16,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
 
 import hostile
 from tools import node_harness as h
 from tools.node_harness import PATIENCE, TOMONODE, check
 
+TITLE = "Imports"
 CPU_LIMIT = 2 * PATIENCE  # s; a usual import takes 0.05 s
 MEMORY_LIMIT = 128 << 20  # a usual import takes 40 MB
 END = 120 * PATIENCE  # s
@@ -71,6 +69,15 @@ imagedata byte order := LITTLEENDIAN
 !bin size (mm) := 1
 !END OF INTERFILE :=
 """
+# Between this process and the program: the largest memory of a process counts that of its parent when it was forked.
+WITNESS = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]),) * 2)
+pid = os.posix_spawnp(sys.argv[3], sys.argv[3:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as f:
+    print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss, file=f)
+"""
 DATA = struct.pack("<72f", *range(72))
 DONE, REFUSED, USAGE, NOT_FOUND = "exit 0", "exit 4", "exit 2", "exit 8"
 IMPORTED = r"(?m)^1 object in out$"
@@ -92,23 +99,23 @@ class Desk:
 
     def tool(self, *arguments):
         """Run `tomonode import`; its exit code, and what was wrong with how it ended."""
-        soft = int(CPU_LIMIT) + 5  # a loop without end is killed
-        p = subprocess.Popen([TOMONODE, "import", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             env={**os.environ, "TOMONODE_CONF": ""}, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (soft, soft)))
-        killer = threading.Timer(END, p.kill)
+        seconds_max = str(int(CPU_LIMIT) + 5)  # a loop without end is killed
+        p = subprocess.Popen([sys.executable, "-SEc", WITNESS, self.path("usage"), seconds_max, TOMONODE, "import", *arguments], cwd=self.folder,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env={**os.environ, "TOMONODE_CONF": ""}, start_new_session=True)
+        killer = threading.Timer(END, os.killpg, (p.pid, signal.SIGKILL))
         killer.start()
-        output = p.stdout.read()
-        _, status, usage = os.wait4(p.pid, 0)
+        output = p.communicate()[0]
         killer.cancel()
-        p.stdout.close()
-        p.returncode = os.waitstatus_to_exitcode(status)
-        check(p.returncode >= 0, f"ended by signal {signal.Signals(-p.returncode).name if p.returncode < 0 else ''}: {output[-300:]}")
-        seconds = usage.ru_utime + usage.ru_stime
+        check(p.returncode == 0, f"was killed after {END} s: {output[-300:]}")
+        with open(self.path("usage"), encoding="ascii") as f:
+            code, seconds, kilobytes = map(float, f.read().split())
+        check(code >= 0, f"ended by signal {-code:.0f}: {output[-300:]}")
         check(seconds < CPU_LIMIT, f"{seconds:.1f} s of processor time")
-        check(h.sanitizer() or usage.ru_maxrss << 10 < MEMORY_LIMIT, f"{usage.ru_maxrss >> 10} MB of memory")
+        check(h.sanitizer() or kilobytes < MEMORY_LIMIT >> 10, f"{kilobytes / 1024:.0f} MB of memory")
         self.text = output.decode()  # refuses what is not UTF-8
         check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", self.text), f"control characters: {self.text!r}")
-        return p.returncode
+        return int(code)
 
     def answer(self, *arguments):
         out = self.path("out")
@@ -359,22 +366,10 @@ def run(case):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def main():
-    h.need(TOMONODE)
-    options, cases = hostile.begin(cases_of, hostile.SHORT_PART)
-    results, wrong, began = [], 0, time.monotonic()
+def play(cases, results):
+    wrong = []
     for case in cases:
         bad, answer, sentence = run(case)
         results.append((case.name, answer, sentence))
-        if bad:
-            wrong += 1
-            print(f"FAILED  {case.name}: {bad}", flush=True)
-    if options.table:
-        hostile.write_table(options.table, "imports", results)
-    print(f"{len(cases)} cases, {wrong} failures; {time.monotonic() - began:.0f} s")
-    print(f"| imports | {len(cases)} | {wrong} | - | - |")
-    sys.exit(1 if wrong else 0)
-
-
-if __name__ == "__main__":
-    main()
+        wrong += [f"{case.name}: {bad}"] if bad else []
+    return wrong, (len(wrong), "-", "-")
