@@ -46,6 +46,11 @@ static void instance_uid(const struct result_series *r, int slice, char ret_uid[
 	seed_uid(r, what, ret_uid);
 }
 
+static int no_memory(struct err *err)
+{
+	return err_set(err, ENOMEM, "no memory for the UIDs of a result");
+}
+
 void result_series_begin(struct result_series *r, double now)
 {
 	r->source = dicom_root(r->s->files[r->s->part[r->kind->role].file[0]]);
@@ -120,6 +125,8 @@ void result_series_fill_slice(const struct result_series *r, int index, struct i
 
 	slice_view_position(&r->view, r->s->centre, r->s->axis, r->grid, index, position);
 	instance_uid(r, slice_view_slice(&r->view, r->grid, index), uid);
+	if (!uid[0] && root->rc >= 0)
+		root->rc = no_memory(root->err);
 	item_put_text(root, TAG_SOP_INSTANCE_UID, uid);
 	item_put_int(root, TAG_INSTANCE_NUMBER, index + 1);
 	result_slices_fill_place(&r->view, position, root);
@@ -161,6 +168,8 @@ static int make_header(const struct result_series *r, const struct series_filler
 	int rc;
 
 	instance_uid(r, 0, uid);
+	if (!r->uid[0] || !uid[0])
+		return no_memory(err);
 	rc = dicom_new(r->kind->sop_class, uid, &header, err);
 	if (rc < 0)
 		return rc;

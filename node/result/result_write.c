@@ -127,6 +127,8 @@ static int describe(struct result *r, struct err *err)
 	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference, sizeof(r->frame_of_reference), NULL) !=
 	    1)
 		seed_uid("frame of reference", exam, p, false, r->frame_of_reference);
+	if (!r->sop_instance[0] || !r->series[0] || !r->slices[0] || !r->slices_series[0] || !r->frame_of_reference[0])
+		return err_set(err, ENOMEM, "no memory for the UIDs of a result");
 	if (config_describe_protocol(p, r->protocol, sizeof(r->protocol)) >= sizeof(r->protocol) ||
 	    config_describe_profile(exam->profile, r->profile, sizeof(r->profile)) >= sizeof(r->profile))
 		return err_set(err, EINVAL, "protocol '%s' or profile '%s' is longer than %d characters as text", p->name,

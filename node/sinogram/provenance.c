@@ -29,10 +29,9 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 	char *all = malloc(size), (*uids)[DICOM_UID_SIZE] = calloc(n_files + 1, sizeof(*uids));
 	const char **order = calloc(n_files + 1, sizeof(*order));
 
-	if (!all || !uids || !order) { /* out of memory: a valid UID that differs each time */
-		dicom_uid_random(ret_uid);
+	ret_uid[0] = '\0';
+	if (!all || !uids || !order)
 		goto out;
-	}
 	memcpy(all, text, at + 1);
 	for (size_t i = 0; i < n_files; i++) {
 		dicom_get_text(dicom_root(files[i]), TAG_SOP_INSTANCE_UID, uids[i], sizeof(uids[i]), NULL);

@@ -7,7 +7,8 @@
 #include "dicom/object/item_writer.h"
 #include "dicom/object/result_place.h"
 
-/* Compute a UID from `text` and the SOP Instance UIDs of the files. The order of the files does not matter. */
+/* Compute a UID from `text` and the SOP Instance UIDs of the files. The order of the files does not matter.
+ * Without memory it is empty, and no object may be written: another UID would make a second result of the same case. */
 void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_files, char ret_uid[DICOM_UID_SIZE]);
 
 /* A time as DA, TM and DT values, in the time zone of the source (0008,0201), or of this computer if the source has none. */
