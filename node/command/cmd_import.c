@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/base/folder.h"
@@ -339,12 +340,15 @@ static int run(const struct options *o, const struct import *s)
 	struct err err = {0};
 	size_t n = 0;
 	json_t *root;
+	const bool is_new = access(s->conf.folder, F_OK) < 0;
 	int rc = folder_create(s->conf.folder, &err), code;
 
 	if (rc == 0)
 		rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err)
 		     : s->e7	     ? sinogram_import_e7(&s->conf, s->e7, &n, &err)
 				     : sinogram_import(&s->conf, &n, &err);
+	if (rc < 0 && is_new)
+		rmdir(s->conf.folder); /* stays if anything is in it */
 	code = rc < 0 ? fail(o, &err) : CODE_OK;
 	n = s->petsird.path ? report.objects : n;
 	audit(&s->conf,

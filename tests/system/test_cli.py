@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: help of every command, exit codes, check on good and bad files, JSON, the reference in docs/configuration.md, manual pages
+and completion."""
+import json
+import os
+import re
+import shutil
+
+import pytest
+
+from tools import node_harness as h
+from tools.node_harness import TOMONODE, check
+
+SOURCE, BUILD = os.environ["TOMONODE_SOURCE"], os.environ["TOMONODE_BUILD"]
+COMMANDS = "serve check recon simulate export list show retry cancel test-peer devices bench".split()
+OF_THE_NODE = "index worker deliver commit status http names report-page".split()  # not for people
+GOOD, BAD = "node = { port = 104; };\n", "node = {\n  port = 70000;\n  prot = 1;\n};\n"
+
+
+@pytest.fixture(autouse=True)
+def work(folder, monkeypatch):
+    """The folder in which the program runs."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TOMONODE_SPOOL", os.path.join(folder, "spool"))
+    for name, text in (("good.conf", GOOD), ("bad.conf", BAD)):
+        write(name, text)
+    return folder
+
+
+def write(name, text=""):
+    os.makedirs(os.path.dirname(os.path.abspath(name)), exist_ok=True)
+    with open(name, "w", encoding="utf-8") as f:
+        f.write(text)
+    return name
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as f:
+        return f.read()
+
+
+def said(code, words, *texts, by=()):
+    """Run `tomonode` with these words (a text is divided at blanks); the texts must be on stderr, those behind a ">" on stdout."""
+    done = h.run(*by, TOMONODE, *(words.split() if isinstance(words, str) else words), code=code)
+    for text in texts:
+        where, text = (done.stdout, text[1:]) if text.startswith(">") else (done.stderr, text)
+        check(text in where, f"{words}: no '{text}' in: {where[:500]}")
+    return done
+
+
+def document(code, words):
+    """The same with --json; the document on stdout, whose code is that of the exit."""
+    found = json.loads(said(code, words).stdout)
+    check(found["code"] == code and found["ok"] == (code == 0), found)
+    return found
+
+
+def test_the_program_itself():
+    text = said(0, "--help", ">Usage: tomonode COMMAND").stdout
+    listed = re.findall(r"(?m)^  ([a-z-]+) ", text)
+    check(set(COMMANDS) <= set(listed) and not set(OF_THE_NODE) & set(listed), listed)
+    version = said(0, "--version").stdout
+    check(re.fullmatch(r"tomonode \d+\.\d+\.\d+ \(revision [^ ]+, [A-Za-z]+ build\)\n", version), version)
+    for words in ("", "help no-such-command", "help worker"):
+        said(2, words)
+    for words in ("help simulate parallel", "help recon"):
+        said(0, words, ">Usage: tomonode " + words[5:])
+
+
+def test_help_of_every_command():
+    """In both ways; an unknown option says no more than itself and where the help is."""
+    for name in COMMANDS:
+        text = said(0, f"{name} --help", f">Usage: tomonode {name}", ">Exit codes:").stdout
+        check(said(0, f"help {name}").stdout == text, f"help {name} differs from {name} --help")
+    for name in COMMANDS + OF_THE_NODE:  # those ended with a crash: the caller continued without a configuration
+        said(0, f"{name} --help", f">Usage: tomonode {name}")
+        lines = said(2, f"{name} --no-such-option", f"tomonode {name}").stderr.splitlines()
+        check(name in OF_THE_NODE or lines[1:] == [f"More: tomonode {name} --help"], lines)
+
+
+# exit code, words of the command line, text on stderr: the nearest name, and what is allowed for this kind only
+REFUSED = [
+    (2, "no-such-command", "no command 'no-such-command'"),
+    (2, "recn", "command 'recn', did you mean 'recon'?"),
+    (2, "reconstruct", "command 'reconstruct', did you mean 'recon'?"),
+    (2, "recon --protcol x", "option '--protcol', did you mean '--protocol'?"),
+    (2, "recon --iteration 3", "option '--iteration', did you mean '--set iterations=...'?"),
+    (2, "redo 1 --iteration 3", "option '--iteration', did you mean '--set iterations=...'?"),
+    (2, "recon --g 3", "option '--g' may be one of --gates, --gate-cycle"),
+    (2, "simulate dbt --phantom brest", "not allowed, did you mean 'breast'?"),
+    (2, "simulate pett -o none", "'pett' cannot be simulated, did you mean 'pet'?"),
+    (2, "simulate spect -o none", "allowed: dbt, pet, parallel"),
+    (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: breast"),
+    (2, "bench --work dbt-osm", "not known, did you mean 'dbt-osem'?"),
+    (2, "recon --protocol pet-osem --set algorithm=ossem -o none .", "\"ossem\", did you mean 'osem'?; allowed: mlem, osem,"),
+    (2, "recon --protocol pet-osem --set iteratoins=3 -o none .", "did you mean 'iterations'?; allowed: algorithm,"),
+    (2, "recon --protocol pet-osem --set tile=3 -o none .", "of kind pet; allowed: algorithm, iterations, subsets, matrix,"),
+    (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "did you mean 'require_quantitative'?; allowed: algorithm, "),
+    (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "compression, description"),
+    (2, "recon --set foo=1 -o none .", "compression, description"),
+    (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
+    (8, "simulate pet --scanner siemens-mr -o none", "did you mean 'siemens-mmr'?"),
+    (8, "test-peer pac", "did you mean 'pacs'?"),
+    (8, "recon -o none absent.dcm", "absent.dcm"),
+    (8, "import absent.hs -o none", "absent.hs"),
+    (8, "import --petsird absent.petsird -o none", "absent.petsird"),
+    (8, "import absent.png -o none", "absent.png"),
+    (8, "report absent.dcm -o none", "absent.dcm: No such file"),
+    (3, "check -c word.conf", "did you mean 'osem'?"),
+    (4, "recon -o none scans", "(2 of them not DICOM); 2 Interfile headers are there: name the .hs files"),
+    (4, "recon -o none truth", "in 1 file (1 of them not DICOM)"),
+    (4, "recon -o none truth/truth.json", "in 1 file (1 of them not DICOM)"),
+    (4, "recon -o none scan.s", "scan.s is data without a header: name its Interfile header, scan.hs"),
+    (4, "recon --attribute Radionuclide=F18 -o none scans/emission.hs", "tomonode recon: scans/emission.hs: cannot open "),
+]
+
+
+def test_refusals_name_what_is_wrong():
+    """What was refused has written nothing; no suggestion comes out of nothing, no key of another kind."""
+    write("word.conf", 'protocols = ( { name = "mine"; kind = "pet"; algorithm = "osme"; } );\n')
+    shutil.copytree(os.path.join(SOURCE, "docs", "samples", "pet"), "scans", ignore=lambda _, names: [n for n in names if not n.endswith(".hs")])
+    write("truth/truth.json", "{}\n")
+    write("scan.s")
+    write("scan.hs")
+    for code, words, text in REFUSED:
+        error = said(code, words, text).stderr
+        check("breast_mask" not in error or "dbt" in words or "foo" in words, f"{words}: keys of another kind: {error}")
+        check("holds DICOM" not in error, f"{words}: a file of its own is taken for DICOM: {error}")
+    check("did you mean" not in said(2, "no-such-command").stderr, "a suggestion out of nothing")
+    check(not os.path.exists("none"), "what was refused has written something")
+
+
+def test_errors_as_json():
+    """With --json at any position."""
+    check("--no-such-option" in document(2, "list --no-such-option --json")["error"], "list")
+    check("--phantom none" in document(2, "simulate dbt --phantom none -o none --json")["error"], "simulate")
+
+
+def names(section):
+    """The entries of a list of the embedded defaults, in their order."""
+    text = read(SOURCE, "conf", "defaults.conf")
+    return re.findall(r'(?m)^\t\tname = "([^"]*)"', re.search(rf"(?ms)^{section} = \((.*?)^\);", text).group(1))
+
+
+def test_check():
+    few = said(0, "check", ">embedded defaults: no problems", ">route         dbt: dbt from anybody through dbt-osem to pacs",
+               ">status page   127.0.0.1 port 11180").stdout
+    check(len(few.splitlines()) <= 12 and "\nprotocol " not in few, f"what matters fits no screen: {few}")
+    said(0, "check --verbose", ">protocol      dbt-osem: ", ">scanner       siemens-mmr: ")
+    said(0, ("check", "-c", os.path.join(SOURCE, "conf", "defaults.conf")))
+    said(0, "check --config=good.conf", ">port 104")
+    errors = said(3, "check -c bad.conf", "bad.conf:2: key 'port' of node: 70000; allowed: a whole number from 1 to 65535",
+                  "bad.conf:3: key 'prot' of node is not known, did you mean 'port'?").stderr
+    check(len(errors.splitlines()) == 2, errors)
+    check(len(document(3, "check --json -c bad.conf")["problems"]) == 2, "two problems")
+    write("open.conf", 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n')
+    said(0, "check -c open.conf", "warning: node listens on 0.0.0.0")
+    said(3, "check -c absent.conf", "absent.conf: No such file")
+    said(3, "check -c .", "not a regular file")
+    said(2, "check stray")
+    said(2, "check -c", "needs a value")
+    said(3, "recon -c bad.conf -o o .")
+    write("root.conf", 'node = { user = "root"; };\n')
+    check("started as root" not in said(0, "check -c root.conf").stderr, "a warning of root with a user")
+    if os.geteuid() == 0:  # what `serve` would refuse
+        said(0, "check -c good.conf", "warning: `tomonode serve` would refuse to run, as you are root: started as root: set node.user",
+             ">good.conf: no problems, but warnings, see above")
+
+
+def test_check_prints_all_of_a_configuration():
+    c = document(0, "check --json -c good.conf")["config"]
+    check(c["status"]["enabled"] in (True, False) and c["node"]["port"] == 104 and c["node"]["check_called"] is False and "spool" in c["node"], c)
+    for section, least in (("protocols", 16), ("scanners", 3)):
+        found = [entry["name"] for entry in c[section]]
+        check(found == names(section) and len(found) >= least, found)
+    check(c["routes"][0]["destinations"] == ["pacs"] and c["routes"][1]["kind"] == "pet", c["routes"])
+    check("tile" not in c["protocols"][-1] and "matrix" not in c["protocols"][0], "keys of another kind")
+
+
+def test_the_environment_names_the_configuration(monkeypatch):
+    monkeypatch.setenv("TOMONODE_CONF", "good.conf")
+    said(0, "check", ">good.conf: no problems")
+    monkeypatch.setenv("TOMONODE_CONF", "bad.conf")
+    said(3, "check")
+    said(0, "check -c good.conf")
+    document(3, "list --json")
+    monkeypatch.setenv("TOMONODE_CONF", "absent.conf")
+    said(3, "serve", "absent.conf: No such file")
+    monkeypatch.delenv("TOMONODE_CONF")
+    said(0, "check", ">embedded defaults: no problems")
+    said(0, "help list", ">the tomonode.conf of the")
+
+
+def test_which_routes_a_folder_would_take():
+    said(0, "simulate dbt --binning 16 --views 3 -o exam")
+    write("routes.conf", """
+routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinations = [ "pacs" ]; },
+           { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ]; destinations = [ "pacs" ]; },
+           { name = "sent"; calling = "MG1"; protocols = [ "dbt-osem", "dbt-fbp" ]; destinations = [ "pacs" ]; } );
+""")
+    said(3, "check -c routes.conf --route exam", ">route pets: not for this case, its kind is another",
+         ">route named: not for this case, its study_description is another", ">no result: the case would be held")
+    said(0, "check -c routes.conf --route exam --calling MG1", ">result: dbt-fbp to pacs")
+    case, = document(0, "check -c routes.conf --route exam --calling MG1 --json")["cases"]
+    check(case["kind"] == "dbt" and case["results"][1] == {"protocol": "dbt-fbp", "destinations": ["pacs"]}, case)
+    check([(r["route"], r["used"], r["mismatch"]) for r in case["routes"]] ==
+          [("pets", False, "kind"), ("named", False, "study_description"), ("sent", True, "")], case)
+    check(document(3, "check -c routes.conf --route exam --json")["cases"][0]["results"] == [], "results")
+    check(len(document(3, "check -c bad.conf --route exam --json")["problems"]) == 2, "problems")
+    said(4, "check --route routes.conf")
+
+
+def test_the_reference_is_in_the_manual():
+    text = re.search(r"(?s)<!-- begin: tomonode check --describe -->\n(.+?)<!-- end -->", read(SOURCE, "docs", "configuration.md")).group(1)
+    check(said(0, "check --describe").stdout == text, "docs/configuration.md is not what check --describe prints")
+
+
+def test_a_spool_without_a_journal():
+    done = said(0, "list", ">no jobs", "spool has no journal")
+    check("Critical" not in done.stdout, f"a problem before the first start: {done.stdout}")
+    for words in ("show 99", "redo 99", "retry 99", "cancel 99", "priority 99 high"):
+        said(8, words, "no job 99: ", "spool has no journal: no node has run with this spool, or your node uses another one")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_what_may_not_be_read_or_made(work):
+    """A journal without read permission is not exit code 7 (refused by a peer); an output folder that cannot be made is exit code 1 in all
+    commands, an input that may not be read 4."""
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    os.chmod(work, 0o755)
+    os.chmod(write("spool/journal.db"), 0o600)
+    said(1, "list", "spool/journal.db: Permission denied", by=nobody)
+    said(0, "simulate pet --scanner small --interfile -o pet")
+    said(0, "recon --device cpu --set iterations=1 --set matrix=16 -o image pet/emission.hs")
+    for name in os.listdir("image"):
+        os.chmod(os.path.join("image", name), 0o644)
+    for out in ("none", "/proc/none"):
+        for words in ("import pet/emission.hs", "report image", "export image", "simulate pet --scanner small", "recon pet/emission.hs"):
+            said(1, f"{words} -o {out}" + ".nii.gz" * words.startswith("export"), by=nobody)
+    os.mkdir("open")
+    os.chmod("open", 0o777)
+    os.chmod("pet/emission.hs", 0o600)
+    said(4, "import pet/emission.hs -o open", "Permission denied", by=nobody)
+
+
+def test_devices():
+    check(re.search("(?m)^cpu", said(0, "devices").stdout), "no cpu")
+    check(any(e["device"].startswith("cpu") for e in document(0, "devices --json")["devices"]), "no cpu")
+
+
+def test_parents_of_an_output_are_made():
+    for words, made in (("simulate parallel --size 16 --angles 12 -o deep/er/lines", "lines/truth.json"),
+                        ("simulate pet --scanner small --size 0.3 -o deep/er/pet", "pet/truth.json"),
+                        ("simulate dbt --binning 16 --views 3 -o deep/er/exam", "exam/truth.json"),
+                        ("recon --device cpu -o deep/er/series/ct deep/er/lines", "series/ct"),
+                        ("export -o deep/er/nifti/image.nii deep/er/series", "nifti/image.nii"),
+                        ("export -o deep/er/interfile/lines.hs deep/er/lines", "interfile/lines.hs"),
+                        ("import -o deep/er/imported/lines deep/er/interfile/lines.hs", "imported/lines/lines.dcm"),
+                        ("report -o deep/er/reports/ct deep/er/series", "reports/ct")):
+        said(0, words)
+        check(os.path.exists("deep/er/" + made), f"{words}: no {made}")
+
+
+def people():
+    """The commands that people use."""
+    return [name for name in said(0, ("help", "--complete", "")).stdout.split() if name != "help"]
+
+
+def test_examples_can_be_parsed():
+    """Of every --help; protocol, scanner and command exist."""
+    for name in people():
+        lines = re.findall(r"(?m)^  tomonode (.*)", said(0, f"help {name}").stdout.partition("\nExamples:")[2].partition("\n\n")[0])
+        check(lines, f"--help of {name} has no example")
+        for line in lines:
+            said(0, f"help --parse {line}")
+            check(set(re.findall(r"--protocol (\S+)", line)) <= set(names("protocols")), f"an example of {name}: {line}")
+
+
+def test_manual_pages():
+    """One for each command, with every option; it names other pages that exist."""
+    overview = read(BUILD, "man", "tomonode.1")
+    for name in people():
+        page = read(BUILD, "man", f"tomonode-{name}.1")
+        check(f".BR tomonode\\-{name} (1)" in overview, f"tomonode.1 does not name {name}")
+        options = re.findall(r"(?m)^  .*--([a-z-]*)", said(0, f"help {name}").stdout)
+        lacks = [o for o in options if o.replace("-", "\\-") not in page]
+        check(not lacks, f"the page of {name} lacks {lacks}")
+        others = [o.replace("\\", "") for o in re.findall(r"(?m)^\.BR (tomonode[a-z\\-]*) \(1\)", page.partition("SEE ALSO")[2])]
+        check(len(others) > 1 and all(os.path.getsize(os.path.join(BUILD, "man", o + ".1")) for o in others), f"{name}: {others}")
+
+
+@pytest.mark.tier2("tools of manual pages")
+@pytest.mark.parametrize("tool", [("mandoc", "-Tlint"), ("man", "--warnings", "-E", "UTF-8", "-l")], ids=["mandoc", "man"])
+def test_manual_pages_have_no_warning(tool):
+    h.need(tool[0], *["groff"] * (tool[0] == "man"))
+    for name in sorted(os.listdir(os.path.join(BUILD, "man"))):
+        done = h.run(*tool, os.path.join(BUILD, "man", name), code=None)
+        check(not done.stderr and (tool[0] == "man" or done.returncode == 0), f"{name}: {done.stdout[:300]}{done.stderr[:300]}")
+
+
+# words of a command line, the last one being completed, and what is offered, in this order
+COMPLETIONS = [
+    (("tes",), "test-peer test-alert"),
+    (("reco",), "recon"),
+    (("recon", "--pro"), "--protocol"),
+    (("recon", "--protocol", "pet-"), "pet-mlem pet-osem pet-fbp-preview"),
+    (("simulate", ""), "dbt pet parallel"),
+    (("simulate", "pet", "--scanner", "s"), "siemens-mmr siemens-mct siemens-vision-600 siemens-quadra small"),
+    (("redo", "17", "--protocol", "pet-o"), "pet-osem"),
+    (("recon", "--set", "pri"), "prior= prior_weight= prior_gamma= prior_across="),
+    (("redo", "17", "--set", "ma"), "matrix="),
+    (("priority", "17", ""), "low normal high"),
+    (("priority", ""), ""),
+    (("redo", "-c", "mine.conf", "17", "--protocol", "mi"), "mine"),
+    (("profile", "f"), "fit"),
+    (("recon", "-o", ""), ":folders"),
+    (("recon", "--attenuation", ""), ":files hs"),
+    (("recon", ""), ":files"),
+    (("list", ""), ""),
+    (("nonsense", ""), ""),
+]
+OF_BASH = [(("tes",), "test-peer test-alert"), (("recon", "--attenuation", "f"), "folder f.hs"), (("recon", "-o", "f"), "folder"),
+           (("recon", "--protocol", "pet-o"), "pet-osem"), (("recon", "--set", "ma"), "matrix=")]
+OF_ZSH = [(("tes",), "test-peer test-alert"), (("simulate", ""), "dbt pet parallel"), (("recon", "--protocol", "pet-o"), "pet-osem"),
+          (("recon", "--attenuation", ""), "files -g *.(hs)"), (("recon", "-o", ""), "files -/")]
+BASH = """. "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_tomonode
+printf '%s ' "${COMPREPLY[@]}"
+"""
+ZSH = """compadd() { shift; print -r -- "$@" }
+_files() { print -r -- files "$@" }
+file=$1
+shift
+words=("$@")
+CURRENT=$#words
+source $file
+"""
+
+
+def test_completion():
+    write("mine.conf", 'protocols = ( { name = "mine"; kind = "pet"; } );\n')
+    for words, offered in COMPLETIONS:
+        found = said(0, ("help", "--complete", *words)).stdout.split("\n")
+        check(found == offered.split() + [""] or offered.startswith(":") and found == [offered, ""], f"{words}: {found}")
+
+
+@pytest.mark.parametrize("shell, script, file, cases", [("bash", BASH, "tomonode.bash", OF_BASH), ("zsh", ZSH, "_tomonode", OF_ZSH)],
+                         ids=["bash", "zsh"])
+def test_completion_by_a_shell(shell, script, file, cases):
+    h.need(shell)
+    os.mkdir("folder")
+    for name in ("f.hs", "f.txt"):
+        write(name)
+    os.symlink(TOMONODE, "tomonode")
+    file = os.path.join(SOURCE, "deploy", "completion", file)
+    h.run(shell, "-n", file)
+    for words, offered in cases:
+        found = h.run(shell, "-c", script, shell, file, "./tomonode", *words, code=None).stdout
+        check(found.strip() == offered, f"{words}: {found}")
