@@ -72,7 +72,7 @@ user=""
 echo "node = { port = 0; spool = \"$work/spool\"; device = \"cpu\"; $user }; status = { enabled = false; };" >"$work/node.conf"
 "$program" serve -c "$work/node.conf" 2>"$work/node.log" &
 node=$!
-for _ in $(seq 100); do
+for _ in $(seq 300); do
     ! grep -q ' device-ready ' "$work/node.log" || break
     kill -0 "$node" 2>/dev/null || fail "the installed node ended: $(cat "$work/node.log")"
     sleep 0.2
