@@ -10,7 +10,7 @@
  *   before main(), and again after each exec.
  * - RECORD_IO_FAULT: a file with a struct fault. If it is armed, the next call of this kind below a path that contains `part`,
  * and of a write the one that reaches `byte`, fails with `error`, once.
- * - Not seen: stdio, mmap. tests/system/tools/record_tools.py compares the record with the files.
+ * - Not seen: stdio, mmap. tests/system/tools/power_tools.py compares the record with the files.
  */
 #undef _FORTIFY_SOURCE
 #undef _FILE_OFFSET_BITS
