@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "kernels/cpu/cpu.h"
+#include "tests/kernels/draw.h"
 #include "tests/kernels/events_tests.h"
 #include "tests/test.h"
 
@@ -45,6 +46,38 @@ void events_on_each(void (*each)(struct events_case *c))
 			}
 			device_close(dev);
 		}
+}
+
+/* Random volumes and time of flight. */
+TEST(random_volumes)
+{
+	uint64_t seed = test_seed();
+
+	for (int i = 0; i < draw_cases(40); i++) {
+		struct events_setup s = {"random",
+					 {{draw_size(&seed, 1, 40), draw_size(&seed, 1, 40), draw_size(&seed, 1, 40)},
+					  {draw(&seed, 2, 8), draw(&seed, 2, 8), draw(&seed, 2, 6)},
+					  {draw(&seed, -10, 10), draw(&seed, -10, 10), draw(&seed, -10, 10)},
+					  true},
+					 {0, 0, 0},
+					 draw_int(&seed, 0, 1)};
+		size_t n = (size_t)draw_size(&seed, 150, 300);
+
+		if (draw_int(&seed, 0, 1))
+			s.tof = (struct scan_tof){draw_size(&seed, 1, 20), draw(&seed, 8, 60), draw(&seed, 5, 20)};
+		for (int set = 0; cpu_rows_at(set); set++) {
+			struct device *dev = cpu(draw_int(&seed, 1, 4));
+			struct events_case c;
+
+			cpu_state(dev)->rows = cpu_rows_at(set);
+			events_open(dev, &s, n, false, &c);
+			events_check_definition(&c);
+			events_check_adjoint(&c);
+			events_check_ratio(&c);
+			events_close(&c);
+			device_close(dev);
+		}
+	}
 }
 
 /* Neighbours in the sorted list are near to each other: the mean distance of the middles of their lines, across z, becomes much

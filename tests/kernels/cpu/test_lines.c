@@ -3,6 +3,7 @@
  * sweeps compared with Kaczmarz' method on these rows. */
 
 #include "tests/kernels/cpu/lines_fixture.h"
+#include "tests/kernels/draw.h"
 #include "tests/test.h"
 
 /* Return bins of random values; NaN in bins without a ray. */
@@ -132,9 +133,10 @@ static void fill_matrix(const struct fixture *f, enum projection_model model, st
 	free(row);
 }
 
+static struct matrix kept[N_MODELS];
+
 static const struct matrix *matrix_of(const struct fixture *f, enum projection_model model)
 {
-	static struct matrix kept[N_MODELS];
 	static size_t next;
 
 	for (size_t i = 0; i < N_MODELS; i++)
@@ -143,6 +145,12 @@ static const struct matrix *matrix_of(const struct fixture *f, enum projection_m
 	next = (next + 1) % N_MODELS;
 	fill_matrix(f, model, &kept[next]);
 	return &kept[next];
+}
+
+static void forget_matrices(void)
+{
+	for (size_t i = 0; i < N_MODELS; i++)
+		kept[i].setup = NULL;
 }
 
 /* Check forward and back, each twice: the second time with `add`. */
@@ -384,4 +392,42 @@ TEST(test_exact)
 TEST(test_gap)
 {
 	everywhere(check_gap);
+}
+
+/* Random grids, detectors and samplings, on each instruction set. */
+TEST(test_random)
+{
+	uint64_t seed = test_seed();
+
+	for (int i = 0; i < draw_cases(24); i++) {
+		struct setup s = {
+			"random",
+			{draw_size(&seed, 2, 34), draw_size(&seed, 2, 34), draw_int(&seed, 0, 1) ? 1 : draw_size(&seed, 1, 34)},
+			{draw(&seed, 0.5, 3), draw(&seed, 0.5, 3)},
+			{draw(&seed, -4, 4), draw(&seed, -4, 4)},
+			draw_size(&seed, 2, 40),
+			draw_ratio(&seed, 0.2, 6),
+			draw(&seed, -0.5, 0.5),
+			draw(&seed, 4, 40),
+			draw_int(&seed, 0, 1)};
+		struct fixture *f = calloc(1, sizeof(*f));
+		enum projection_model model = models[i % (int)N_MODELS];
+		double sampling = draw_ratio(&seed, 0.05, 3);
+
+		assert_non_null(f);
+		s.z_fastest = s.z_fastest || s.n[2] > 1;
+		for (int set = 0; cpu_rows_at(set); set++) {
+			struct device *dev;
+
+			assert_int_equal(device_cpu_open(draw_int(&seed, 1, 4), &dev, NULL), 0);
+			cpu_state(dev)->rows = cpu_rows_at(set);
+			set_up(f, &s, dev);
+			f->sampling = sampling;
+			check_operator(f, model);
+			check_sweep(f, model);
+			device_close(dev);
+		}
+		forget_matrices();
+		free(f);
+	}
 }

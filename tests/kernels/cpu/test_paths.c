@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "tests/kernels/cpu/parallel.h"
+#include "tests/kernels/draw.h"
 #include "tests/test.h"
 
 #include "kernels/planes.h"
@@ -246,6 +247,50 @@ static void check_add(struct fixture *f, const struct setup *s)
 TEST(test_add)
 {
 	everywhere(check_add);
+}
+
+/* Random scanners and volumes, on each instruction set in turn: as in the tests above. */
+static void draw_setup(uint64_t *seed, struct setup *s)
+{
+	double slice = draw(seed, 0.4, 5), pitch = slice * (draw_int(seed, 0, 1) ? 1 : draw_ratio(seed, 0.5, 3));
+	double fov = draw(seed, 30, 90), pixel = draw(seed, 3, 12);
+
+	*s = (struct setup){.name = "random",
+			    .height = pitch * draw_size(seed, 1, 40),
+			    .pitch = {pitch, pitch * draw_int(seed, 1, 2)},
+			    .rises = draw_int(seed, 0, 2),
+			    .ring = fov * draw(seed, 1.05, 2),
+			    .fov = fov,
+			    .bin = draw(seed, 2, 9),
+			    .bins = draw_size(seed, 3, 40),
+			    .grid = {{draw_size(seed, 2, 34), draw_size(seed, 2, 34), draw_size(seed, 1, 50)},
+				     {pixel, pixel * draw(seed, 0.8, 1.2), slice},
+				     {draw(seed, -15, 15), draw(seed, -15, 15), draw(seed, -5, 5)},
+				     true}};
+	s->rise = s->rises > 0 ? s->height / 2 / s->rises * draw(seed, 0.2, 0.9) : 1;
+	if (draw_int(seed, 0, 1))
+		s->tof = (struct scan_tof){draw_size(seed, 1, 20), draw(seed, 8, 40), draw(seed, 5, 30)};
+}
+
+TEST(test_random)
+{
+	uint64_t seed = test_seed();
+	int sets = 0;
+
+	while (cpu_rows_at(sets))
+		sets++;
+	for (int i = 0; i < draw_cases(30); i++) {
+		static parallel_test *const tests[] = {check_exact, check_joseph, check_adjoint, check_add};
+		struct setup s;
+
+		draw_setup(&seed, &s);
+		for (size_t k = 0; k < sizeof(tests) / sizeof(tests[0]); k++) {
+			struct device *dev;
+
+			assert_int_equal(device_cpu_open(draw_int(&seed, 1, 4), &dev, NULL), 0);
+			on_device(dev, cpu_rows_at(i % sets), &s, 1, tests[k]);
+		}
+	}
 }
 
 /* The results are bitwise the same with 1 and 3 threads, which use different tile sizes. */
