@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit trail: every kind of message that the program writes, held against the grammar of PS3.15 A.5.1 by xmllint, whatever
-strangers put into their names; and nothing lost while syslog is away or the node is killed."""
+"""The audit trail: every kind of message that the program writes, held against the grammar of PS3.15 A.5.1 by xmllint,
+whatever strangers put into their names; and nothing lost while syslog is away or the node is killed."""
 import os
 import re
 import signal
@@ -19,7 +19,8 @@ h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "xmllint")
 
 SCHEMA = os.path.join(os.environ.get("TOMONODE_SOURCE", "."), "tests", "audit", "audit-message.rng")
 # RFC 5424: PRI, version, time, host, application, process, message id, no structured data, byte order mark
-FRAME = re.compile(rb'^<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\x21-\x7e]{1,255}) (tomonode-[a-z]+) (\d+) '
+FRAME = re.compile(rb'^<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\x21-\x7e]{1,255}) (tomonode-[a-z]+) '
+                   rb'(\d+) '
                    rb'DICOM\+RFC3881 - \xef\xbb\xbf(<\?xml .*)$', re.S)
 HOSTILE_AE = "<A&'\"x]]>"
 HOSTILE_PATIENT = "P<1>&\"'\x1b[31m"
@@ -106,7 +107,8 @@ def validate(folder, messages):
     broken = os.path.join(folder, "broken.xml")
     with open(broken, "wb") as f:
         f.write(messages[0].xml.replace(b"EventOutcomeIndicator", b"EventOutcome"))
-    check(run("xmllint", "--noout", "--relaxng", SCHEMA, broken, code=None).returncode != 0, "the grammar takes everything")
+    check(run("xmllint", "--noout", "--relaxng", SCHEMA, broken, code=None).returncode != 0,
+          "the grammar takes everything")
 
 
 def hostile_exam(folder, patient, *options):
@@ -128,7 +130,8 @@ def node(folder, things, **settings):
 
 
 def test_every_message(folder, things):
-    n, pacs, syslog = node(folder, things, check_called="true", audit_facility='"local5"', audit_site='"A & B <clinic>"', retention_days=1)
+    n, pacs, syslog = node(folder, things, check_called="true", audit_facility='"local5"',
+                           audit_site='"A & B <clinic>"', retention_days=1)
     syslog.start()
     n.start()
     syslog.wait("Application Activity / Application Start")
@@ -149,18 +152,22 @@ def test_every_message(folder, things):
     rejected, = [m for m in alerts if "OTHER" in m.reason]
     check(rejected.root.findall("ActiveParticipant")[1].get("UserID") == HOSTILE_AE, rejected.xml)
     check(rejected.root.findall("ActiveParticipant")[1].get("NetworkAccessPointID") == "127.0.0.1", rejected.xml)
-    check(sum("TLS" in m.reason for m in alerts) == 1 and sum("0x47" in m.reason for m in alerts) == 1, [m.reason for m in alerts])
+    check(sum("TLS" in m.reason for m in alerts) == 1 and sum("0x47" in m.reason for m in alerts) == 1,
+          [m.reason for m in alerts])
 
     # an exam in, nobody to take the result, then somebody
     files = hostile_exam(os.path.join(folder, "exam"), HOSTILE_PATIENT, "--views", 5)
     h.send(n.port, files)
     source = pydicom.dcmread(files[0], stop_before_pixels=True)
-    received = wait_for("the reception is reported", lambda: next((m for m in syslog.messages() if m.name == "DICOM Instances Transferred" and
-                                                                   m.parties()["Source Role ID"]["UserID"] == "MODALITY"), None), 120)
+    received = wait_for("the reception is reported",
+                        lambda: next((m for m in syslog.messages() if m.name == "DICOM Instances Transferred" and
+                                                                   m.parties()["Source Role ID"]["UserID"]
+                                      == "MODALITY"), None), 120)
     check(received.outcome == "0", received.xml)
     failed = syslog.wait("DICOM Instances Transferred", count=2)
     check("4" in [m.outcome for m in failed] and any("refused" in m.reason for m in failed), [m.reason for m in failed])
-    check(received.classes() == {source.SOPClassUID: len(files)}, f"not one message for the association: {received.xml}")
+    check(received.classes() == {source.SOPClassUID: len(files)},
+          f"not one message for the association: {received.xml}")
     check(received.ids("Study Instance UID") == [source.StudyInstanceUID], received.xml)
     check(received.ids("Patient Number") == [HOSTILE_PATIENT.replace("\x1b", "\\x1b")] or
           received.ids("Patient Number") == [HOSTILE_PATIENT.replace("\x1b", "?")], received.xml)
@@ -168,10 +175,13 @@ def test_every_message(folder, things):
     check(received.parties()["Destination Role ID"]["AlternativeUserID"] == "AETITLES=TOMONODE", received.xml)
     pacs.start()
     n.wait_states("delivered")
-    wait_for("the delivery is reported", lambda: any(m.outcome == "0" and m.parties()["Destination Role ID"]["UserID"] == "PACS"
-                                                     for m in syslog.messages() if m.name == "DICOM Instances Transferred"), 120)
+    wait_for("the delivery is reported", lambda: any(m.outcome == "0" and m.parties()["Destination Role ID"]["UserID"]
+                                                     == "PACS"
+                                                     for m in syslog.messages()
+                                                     if m.name == "DICOM Instances Transferred"), 120)
     begun = syslog.wait("Begin Transferring DICOM Instances")
-    check(begun[-1].parties()["Destination Role ID"]["UserID"] == "PACS" and sum(begun[-1].classes().values()) == 1, begun[-1].xml)
+    check(begun[-1].parties()["Destination Role ID"]["UserID"] == "PACS" and sum(begun[-1].classes().values()) == 1,
+          begun[-1].xml)
     check(begun[-1].ids("Study Instance UID") == [source.StudyInstanceUID], begun[-1].xml)
     show = n.command("show", "--json", "1").stdout
     check("P<1>" not in show and HOSTILE_PATIENT[:4] not in n.log_text(), "a patient in show or in the log")
@@ -181,7 +191,8 @@ def test_every_message(folder, things):
     syslog.wait("Security Alert / Software Configuration")
     n.write_conf("nonsense = 1;\n")
     n.process.send_signal(signal.SIGHUP)
-    check([m.outcome for m in syslog.wait("Security Alert / Software Configuration", count=2)] == ["0", "4"], "outcome of a reload")
+    check([m.outcome for m in syslog.wait("Security Alert / Software Configuration", count=2)] == ["0", "4"],
+          "outcome of a reload")
     n.write_conf()
 
     # limits
@@ -229,10 +240,14 @@ def test_every_message(folder, things):
     check({m.pri & ~7 for m in messages} == {21 << 3}, "facility")
     check({m.pri & 7 for m in messages if m.outcome == "0"} == {5}, "severity")
     check({m.name for m in messages} == {
-        "Application Activity / Application Start", "Application Activity / Application Stop", "Security Alert / Node Authentication",
-        "Security Alert / Software Configuration", "Security Alert / Use of Restricted Function", "DICOM Instances Transferred",
-        "Begin Transferring DICOM Instances", "DICOM Study Deleted", "Import", "Export"}, sorted({m.name for m in messages}))
-    check(all(m.root.find("AuditSourceIdentification").get("AuditEnterpriseSiteID") == "A & B <clinic>" for m in messages), "site")
+        "Application Activity / Application Start", "Application Activity / Application Stop",
+        "Security Alert / Node Authentication",
+        "Security Alert / Software Configuration", "Security Alert / Use of Restricted Function",
+        "DICOM Instances Transferred",
+        "Begin Transferring DICOM Instances", "DICOM Study Deleted", "Import", "Export"},
+          sorted({m.name for m in messages}))
+    check(all(m.root.find("AuditSourceIdentification").get("AuditEnterpriseSiteID") == "A & B <clinic>"
+              for m in messages), "site")
     validate(folder, messages)
 
 
@@ -257,7 +272,8 @@ def test_nothing_is_lost_without_syslog(folder, things):
     messages = syslog.messages()
     names = [m.name for m in messages]
     check(names.count("Application Activity / Application Start") == 2, names)
-    check(names[0] == "Application Activity / Application Start" and names[-1] == "Application Activity / Application Stop", names)
+    check(names[0] == "Application Activity / Application Start" and names[-1]
+          == "Application Activity / Application Stop", names)
     transfers = [m for m in messages if m.name == "DICOM Instances Transferred"]
     check(len(transfers) == 2 and {m.outcome for m in transfers} == {"0"}, [m.xml for m in transfers])
     check(sum(transfers[0].classes().values()) == len(files), transfers[0].xml)
@@ -305,23 +321,28 @@ def test_pilots(folder, things):
     pilot = Pilot(n, things, "d1").connected()
     entered, = wait("Network Entry / Attach")
     party, = entered.root.findall("ActiveParticipant")
-    check(party.get("UserID") == "d1" and party.get("NetworkAccessPointID") == "127.0.0.1" and entered.outcome == "0", entered.xml)
+    check(party.get("UserID") == "d1" and party.get("NetworkAccessPointID") == "127.0.0.1" and entered.outcome == "0",
+          entered.xml)
     check(Pilot(n, things, "d1", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "another secret")
     check(Pilot(n, things, "d9", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "an unknown ID")
     hello(n, "9999999999999", "0.0 <other>")
     hello(n, "9999999999999", "0.0 <other>")
-    for reason, who in (("its secret is not the node's for pilot 'd1'", "d1"), ("no secret of a pilot 'd9'", "d9"), ("it is version 0.0 <other>", "d1"),
+    for reason, who in (("its secret is not the node's for pilot 'd1'", "d1"), ("no secret of a pilot 'd9'", "d9"),
+                        ("it is version 0.0 <other>", "d1"),
                         ("was used before", "d1")):
-        wait_for(reason, lambda reason=reason: [m for m in messages("Security Alert / Node Authentication") if reason in m.reason])
+        wait_for(reason, lambda reason=reason: [m for m in messages("Security Alert / Node Authentication")
+                                                if reason in m.reason])
         m = [m for m in messages("Security Alert / Node Authentication") if reason in m.reason][0]
         party = m.root.findall("ActiveParticipant")[1]
-        check(m.outcome == "4" and party.get("UserID") == who and party.get("NetworkAccessPointID") == "127.0.0.1", m.xml)
+        check(m.outcome == "4" and party.get("UserID") == who and party.get("NetworkAccessPointID") == "127.0.0.1",
+              m.xml)
 
     files = hostile_exam(os.path.join(folder, "exam"), HOSTILE_PATIENT, "--views", 5)
     source = pydicom.dcmread(files[0], stop_before_pixels=True)
     h.send(n.port, files)
     begun, = wait("Begin Transferring DICOM Instances")
-    check(begun.parties()["Destination Role ID"]["UserID"] == "d1" and begun.classes() == {source.SOPClassUID: len(files)}, begun.xml)
+    check(begun.parties()["Destination Role ID"]["UserID"] == "d1" and begun.classes()
+          == {source.SOPClassUID: len(files)}, begun.xml)
     check(begun.ids("Study Instance UID") == [source.StudyInstanceUID], begun.xml)
     pilot.kill()
     left, = wait("Network Entry / Detach")
@@ -332,9 +353,11 @@ def test_pilots(folder, things):
     n.wait_states("cancelled")
     n.command("retry", str(n.jobs()[0]["id"]))
     n.wait_states("delivered")
-    wait_for("the result is reported", lambda: [m for m in messages("DICOM Instances Transferred") if m.parties()["Source Role ID"]["UserID"] == "d2"])
+    wait_for("the result is reported", lambda: [m for m in messages("DICOM Instances Transferred")
+                                                if m.parties()["Source Role ID"]["UserID"] == "d2"])
     result, = [m for m in messages("DICOM Instances Transferred") if m.parties()["Source Role ID"]["UserID"] == "d2"]
-    check(result.ids("Patient Number") == begun.ids("Patient Number") and sum(result.classes().values()) == 1, result.xml)
+    check(result.ids("Patient Number") == begun.ids("Patient Number") and sum(result.classes().values()) == 1,
+          result.xml)
     check(result.parties()["Destination Role ID"]["AlternativeUserID"] == "AETITLES=TOMONODE", result.xml)
     check(n.stop() == 0, "SIGTERM")
     check(wait("Network Entry / Detach", 2)[-1].outcome == "0", "a regular end")

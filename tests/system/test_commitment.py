@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice, and with the
-node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
+"""Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice,
+and with the node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
 import os
 import sqlite3
 
@@ -17,7 +17,8 @@ def node_with(folder, things, partner, start=True, **destination):
     node = h.Node(folder, partner.port)
     things += [node, partner]
     partner.node_port = node.port
-    node.destination.update({"commitment": "true", "commitment_wait": 20, "commitment_timeout": 60, "commitment_attempts": 2,
+    node.destination.update({"commitment": "true", "commitment_wait": 20, "commitment_timeout": 60,
+                             "commitment_attempts": 2,
                              "retry_first": 0.2, "retry_cap": 1.0, **destination})
     node.write_conf()
     if start:
@@ -32,7 +33,8 @@ def send_exam(node, folder, name):
 
 
 def test_reports(folder, things):
-    """On the same association; on one of the archive's; twice; of a transaction that nobody knows; failures, then not."""
+    """On the same association; on one of the archive's; twice; of a transaction that nobody knows; failures, then
+    not."""
     partner = Partner()
     node = node_with(folder, things, partner)
 
@@ -43,7 +45,8 @@ def test_reports(folder, things):
             (["sent", "commit-requested", "commit-accepted", "committed", "delivered"],), events)
     there = job["destinations"][0]
     h.check((there["state"], there["status"]) == ("committed", "0000"), there)
-    h.check("pacs: committed" in node.command("list").stdout and "destination pacs: committed" in node.command("show", job["id"]).stdout, "people are told")
+    h.check("pacs: committed" in node.command("list").stdout
+            and "destination pacs: committed" in node.command("show", job["id"]).stdout, "people are told")
     h.wait_for("the report is answered", lambda: partner.answers == [0])
     uid = job["result"]["sop_instance"]
     h.check(partner.requests[0][1] == [uid], "the request names the object that was stored")
@@ -58,7 +61,8 @@ def test_reports(folder, things):
     before = node.events(job["id"])
     transaction, verdicts = partner.requests[0][0], partner.verdicts(0)
     h.check(report(node.port, transaction, verdicts) == 0, "the same report again is a success")
-    h.check(report(node.port, transaction, {uid: 0x0112}) == 0, "a failure of a transaction that is closed says nothing")
+    h.check(report(node.port, transaction, {uid: 0x0112}) == 0,
+            "a failure of a transaction that is closed says nothing")
     h.check(node.events(job["id"]) == before, "and nothing is written")
     h.check(report(node.port, "2.25.4711", verdicts) == 0x0115, "a transaction that nobody knows")
     h.check("commitment-unknown" in node.log_text(), "it is logged")
@@ -73,7 +77,8 @@ def test_reports(folder, things):
     send_exam(node, folder, "fails")
     job = node.wait_state(2, "delivered")
     events = [e for e in node.events(job["id"]) if e.startswith("commit") or e == "sent"]
-    h.check(events == ["sent", "commit-requested", "commit-accepted", "commit-failed", "sent", "commit-requested", "commit-accepted", "committed"], events)
+    h.check(events == ["sent", "commit-requested", "commit-accepted", "commit-failed", "sent", "commit-requested",
+                       "commit-accepted", "committed"], events)
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 2, "the object was sent twice")
     failed = next(e for e in node.show(job["id"])["events"] if e["event"] == "commit-failed")
     h.check("0112" in failed["detail"]["reason"] and "no such object" in failed["detail"]["reason"], failed)
@@ -81,7 +86,8 @@ def test_reports(folder, things):
 
 
 def test_never_and_late(folder, things):
-    """No report: sent and asked for again, then an alarm; what is stored only is not delivered; a late report still counts."""
+    """No report: sent and asked for again, then an alarm; what is stored only is not delivered; a late report still
+    counts."""
     partner = Partner()
     partner.how = None
     quiet = 3.0 * h.PATIENCE
@@ -90,29 +96,35 @@ def test_never_and_late(folder, things):
     job = node.wait_state(0, "stored")
     h.check("storage commitment pending" in node.command("list").stdout, "list says what is awaited")
     job = node.wait_state(0, "dead-letter")
-    h.check("not committed after 2 requests" in job["reason"] and f"no report within {quiet:g} s" in job["reason"], job["reason"])
-    h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2, "sent and asked for again")
-    h.wait_for("the alarm is in the log", lambda: all(what in node.log_text() for what in (" alert ", "job-dead-letter", "job-commit-refused")))
+    h.check("2 requests" in job["reason"] and f"no report within {quiet:g} s" in job["reason"], job["reason"])
+    h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2,
+            "sent and asked for again")
+    h.wait_for("the alarm is in the log", lambda: all(what in node.log_text()
+                                                      for what in (" alert ", "job-dead-letter", "job-commit-refused")))
     h.check("dead-letter" in node.command("list").stdout, "and in the list")
 
     node.kill()
     node.start()
     stranger = report(node.port, partner.requests[0][0], partner.verdicts(0), calling="MODALITY")
-    h.check(stranger == 0x0110 and "commitment-wrong-peer" in node.log_text(), "another AE title cannot commit for the archive")
+    h.check(stranger == 0x0110 and "commitment-wrong-peer" in node.log_text(),
+            "another AE title cannot commit for the archive")
     h.check(node.states() == ["dead-letter"], "and changes nothing")
-    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a late report, of the first request, after a restart")
+    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0,
+            "a late report, of the first request, after a restart")
     node.wait_state(0, "delivered")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "and once more")
     h.check(node.states() == ["delivered"], "nothing changes")
 
 
 def test_chatter(folder, things):
-    """An archive that sends reports without end, and no answer: the request has its time, whatever comes before the answer."""
+    """An archive that sends reports without end, and no answer: the request has its time, whatever comes before the
+    answer."""
     partner = Partner()
     partner.how = "chatter"
     node = node_with(folder, things, partner, dimse_timeout=2 * h.PATIENCE)
     send_exam(node, folder, "exam")
-    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in node.events(node.jobs()[0]["id"]))
+    h.wait_for("the node gives the request up", lambda: node.jobs()
+               and "commit-request-failed" in node.events(node.jobs()[0]["id"]))
     lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-request-failed")
     h.check("no response to the request" in lost["detail"]["reason"], lost)
     h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
@@ -128,19 +140,22 @@ def test_answer_to_another_request(folder, things):
     send_exam(node, folder, "exam")
     job = node.wait_state(0, "delivered")
     events = [e for e in node.show(job["id"])["events"] if e["event"].startswith("commit")]
-    h.check([e["event"] for e in events] == ["commit-requested", "commit-request-failed", "commit-requested", "commit-accepted", "committed"], events)
+    h.check([e["event"] for e in events] == ["commit-requested", "commit-request-failed", "commit-requested",
+                                             "commit-accepted", "committed"], events)
     h.check("of N-ACTION with Message ID 7777" in events[1]["detail"]["reason"], events[1])
 
 
 def test_killed_between(folder, things):
-    """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
+    """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is
+    of."""
     partner = Partner()
     partner.how = None
     node = node_with(folder, things, partner, commitment_wait=1, commitment_attempts=3)
     partner.gate.clear()
     send_exam(node, folder, "asked")
     h.wait_for("the request is out", lambda: len(partner.requests) == 1)
-    h.check("commit-requested" in node.events(node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
+    h.check("commit-requested" in node.events(node.jobs()[0]["id"]),
+            "the transaction is on record before the request goes out")
     node.kill()
     partner.gate.set()
     node.start()
@@ -153,7 +168,8 @@ def test_killed_between(folder, things):
     h.wait_for("a worker, which starts after what is due", lambda: node.log_text().count(" device-ready ") > ready)
     h.check(len(partner.requests) == 2, "what was taken is not asked for again")
     h.check(node.states() == ["stored"], f"{node.states()}")
-    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a report on the first transaction is believed")
+    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0,
+            "a report on the first transaction is believed")
     job = node.wait_state(0, "delivered")
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 1, "nothing was sent twice")
 
@@ -165,13 +181,15 @@ def test_partners(folder, things):
     node = node_with(folder, things, partner, start=False, commitment_wait=1, alarm_after=1)
     node.node["require_known_peer"] = "true"
     node.write_conf('peers = ( { name = "mod"; aet = "MODALITY"; }, { name = "echo"; aet = "ECHOSCU"; } );\n')
-    h.check("will be rejected" in h.run(h.TOMONODE, "check", "-c", node.conf).stderr, "check warns of a partner that is not among the peers")
+    h.check("will be rejected" in h.run(h.TOMONODE, "check", "-c", node.conf).stderr,
+            "check warns of a partner that is not among the peers")
     node.start()
     send_exam(node, folder, "unknown")
     job = node.wait_state(0, "dead-letter")
     h.check("does not know N-ACTION" in job["reason"], job["reason"])
     try:
-        h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) is None, "the report of a stranger was taken")
+        h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) is None,
+                "the report of a stranger was taken")
     except Gone as e:
         h.check("rejected" in str(e), str(e))
 
@@ -209,4 +227,5 @@ def test_orthanc(folder, things):
     committed = next(e for e in node.show(job["id"])["events"] if e["event"] == "committed")
     h.check(committed["detail"]["calling"] == "PACS", committed)
     with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
-        h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-requested'").fetchone()[0] == 1, "one request was enough")
+        h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-requested'").fetchone()[0] == 1,
+                "one request was enough")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result of several objects through the node: slices, slabs and synthetic view, plain and JPEG-LS, to peers that take the one or the
-other; what a peer has is not sent again."""
+"""A result of several objects through the node: slices, slabs and synthetic view, plain and JPEG-LS, to peers that take
+the one or the other; what a peer has is not sent again."""
 import os
 import threading
 

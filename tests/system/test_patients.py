@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers of one case, or of one study, that name different patients: held before any device is used, by the node and by `recon`, with the
-names of the attributes and never a value; a person states that it is one patient, and what the result then contains."""
+"""Headers of one case, or of one study, that name different patients: held before any device is used, by the node and
+by `recon`, with the names of the attributes and never a value; a person states that it is one patient, and what the
+result then contains."""
 import glob
 import json
 import os
@@ -51,7 +52,8 @@ def no_values(n, *more):
         with open(os.path.join(n.spool, "journal.db-wal"), "rb") as f:
             journal += f.read()
     for text in (n.log_text(), *more):
-        check("Geheim" not in text and "SECRET" not in text and "PHANTOM" not in text, "a patient's name or ID was logged")
+        check("Geheim" not in text and "SECRET" not in text and "PHANTOM" not in text,
+              "a patient's name or ID was logged")
     check(b"Geheim" not in journal, "a patient's name is in the journal")
 
 
@@ -63,10 +65,12 @@ def test_two_patients_of_a_series(folder, things):
     # Incomplete, too: who it is comes first.
     n.wait_state(0, "held", "Patient ID (0010,0020), Patient's Name (0010,0010) differ between instances/")
     h.send(n.port, mixed[24:])
-    job, = n.wait_jobs("held again", lambda jobs: [(j["state"], j["instances"]) for j in jobs] == [("held", 25)] and jobs)
+    job, = n.wait_jobs("held again", lambda jobs: [(j["state"], j["instances"]) for j in jobs] == [("held", 25)]
+                       and jobs)
     names = re.findall(r"instances/[0-9a-f-]+\.dcm", job["reason"])
     check(len(set(names)) == 2 and set(names) <= {i["file"] for i in n.show(job["id"])["instances"]}, job["reason"])
-    check("job-held" in n.log_text() and "job-started" not in n.log_text() and pacs.files() == [], "it was reconstructed")
+    check("job-held" in n.log_text() and "job-started" not in n.log_text() and pacs.files() == [],
+          "it was reconstructed")
     before = n.events(job["id"]).count("held")
     n.command("retry", str(job["id"]))
     wait_for("held once more", lambda: n.events(job["id"]).count("held") > before)
@@ -79,9 +83,11 @@ def test_two_patients_of_a_series(folder, things):
     result = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
     last = n.show(job["id"])["instances"][-1]
     check(result.PatientID == OTHER["PatientID"] and result.PatientName == OTHER["PatientName"], result.PatientName)
-    check(f"A person stated that all sources are of one patient; patient and study are those of {last['sop']}." in str(result), "provenance")
+    check("A person stated that all sources are of one patient; patient and study are those of "
+          f"{last['sop']}." in str(result), "provenance")
     retry, = [d for d in n.events(job["id"], "retry") if d.get("same_patient")]
-    check(retry["header"] == last["file"] and retry["by"].startswith("user ") and "on the command line" in retry["reason"], retry)
+    check(retry["header"] == last["file"] and retry["by"].startswith("user ")
+          and "on the command line" in retry["reason"], retry)
     n.command("retry", "--same-patient", str(job["id"]), code=4)  # nothing is held
     # Another image of a third patient: a revision, which is held again.
     h.send(n.port, copies(files[:1], os.path.join(folder, "late"), [0], SOPInstanceUID="2.25.77", PatientID="third"))
@@ -96,7 +102,8 @@ def test_two_patients_of_a_series(folder, things):
 
     def whose():
         with open(os.path.join(folder, "audit"), encoding="utf-8") as f:
-            return [("SECRET-4711" in line, "TOMONODE-PHANTOM" in line) for line in f if "DICOM Instances Transferred" in line]
+            return [("SECRET-4711" in line, "TOMONODE-PHANTOM" in line) for line in f
+                    if "DICOM Instances Transferred" in line]
     # One association of two patients: a message for each; the result is that of the header that counts.
     wait_for("the audit of what was received and sent", lambda: whose().count((True, False)) >= 2)
     check((True, True) not in whose() and whose().count((False, True)) == 1, whose())
@@ -107,8 +114,10 @@ def test_the_same_after_all(folder, things):
     """Padding, case, empty values, characters in another set."""
     n, pacs = node(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
-    some = copies(files, os.path.join(folder, "some"), range(0, 25), PatientName="M\xfcller^\xc4nne", SpecificCharacterSet="ISO_IR 100")
-    some = copies(some, os.path.join(folder, "some"), range(5, 9), PatientName="M\xdcLLER ^\xe4nne^^", SpecificCharacterSet="ISO_IR 192")
+    some = copies(files, os.path.join(folder, "some"), range(0, 25), PatientName="M\xfcller^\xc4nne",
+                  SpecificCharacterSet="ISO_IR 100")
+    some = copies(some, os.path.join(folder, "some"), range(5, 9), PatientName="M\xdcLLER ^\xe4nne^^",
+                  SpecificCharacterSet="ISO_IR 192")
     some = copies(some, os.path.join(folder, "some"), range(10, 14), PatientID="tomonode-phantom ", PatientBirthDate="")
     some = copies(some, os.path.join(folder, "some"), range(20, 22), PatientName="^^")
     h.send(n.port, some)
@@ -117,7 +126,8 @@ def test_the_same_after_all(folder, things):
 
 
 def test_study_of_another_patient(folder, things):
-    """A Study Instance UID that was used for another patient: in another series, after the first was delivered and the node restarted."""
+    """A Study Instance UID that was used for another patient: in another series, after the first was delivered and the
+    node restarted."""
     n, pacs = node(folder, things)
     left = h.simulate(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
     right = h.simulate(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
@@ -131,7 +141,8 @@ def test_study_of_another_patient(folder, things):
     check(job["reason"].endswith(f"differ between this case and case {first['id']} of the same study"), job["reason"])
     n.command("retry", "--same-patient", "--header", n.show(job["id"])["instances"][3]["file"], str(job["id"]))
     n.wait_states("delivered", "delivered")
-    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM", OTHER["PatientID"]}, "results")
+    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()}
+          == {"TOMONODE-PHANTOM", OTHER["PatientID"]}, "results")
     key = os.path.join(n.spool, "patient.key")
     check(os.stat(key).st_mode & 0o777 == 0o600 and os.path.getsize(key) == 32, "the key")
     # Without its key earlier instances are compared with no later ones, which is said.
@@ -147,7 +158,8 @@ def test_study_of_another_patient(folder, things):
 def test_roles_of_an_acquisition(folder, things):
     n, pacs = node(folder, things)
     exam = os.path.join(folder, "pet")
-    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation", "-o", exam)
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5",
+          "--attenuation", "-o", exam)
     files = sorted(glob.glob(os.path.join(exam, "*.dcm")))
     mixed = copies(files, os.path.join(folder, "mixed"), [0], **OTHER)
     check(len(files) == 2 and "attenuation" in files[0], files)
@@ -188,7 +200,8 @@ def test_said_on_the_page(folder, things):
             def redirect_request(self, *args):
                 return None
         try:
-            found = urllib.request.build_opener(Stay).open(urllib.request.Request(path, form.encode()), timeout=10).status
+            found = urllib.request.build_opener(Stay).open(urllib.request.Request(path, form.encode()),
+                                                           timeout=10).status
         except urllib.error.HTTPError as e:
             found = e.code
         check(found == code, f"{form}: {found}, not {code}")

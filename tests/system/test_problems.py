@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator sees when something is wrong. One problem goes through all outlets (page, `list`, /health, metrics, log, `check` and
-webhook), and solved out of all of them; every other trouble is provoked and seen in the one list that they all show, with its event in
-the log. With PROBLEMS_TABLE=FILE (tier 2, without -n) the sentences are written as the table of docs/operations.md."""
+"""What an operator sees when something is wrong. One problem goes through all outlets (page, `list`, /health, metrics,
+log, `check` and webhook), and solved out of all of them; every other trouble is provoked and seen in the one list that
+they all show, with its event in the log. With PROBLEMS_TABLE=FILE (tier 2, without -n) the sentences are written as the
+table of docs/operations.md."""
 import contextlib
 import http.client
 import json
@@ -33,7 +34,8 @@ def written_table():
     yield
     if "PROBLEMS_TABLE" in os.environ:
         with open(os.environ["PROBLEMS_TABLE"], "w", encoding="utf-8") as f:
-            f.write("| trouble | metric: id | `/health` | sentence of page, `list`, `/health` | what to do | log |\n|---|---|---|---|---|---|\n")
+            f.write("| trouble | metric: id | `/health` | sentence of page, `list`, `/health` | what to do | log |\n"
+                    "|---|---|---|---|---|---|\n")
             f.writelines("| " + " | ".join(row) + " |\n" for row in table)
 
 
@@ -86,16 +88,23 @@ def listed(n):
 
 
 def plain(html):
-    return re.sub(r"<[^>]+>", "", html).replace("&#39;", "'").replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return re.sub(r"<[^>]+>", "", html).replace("&#39;", "'").replace("&quot;",
+                                                                      '"').replace("&lt;",
+                                                                                   "<").replace("&gt;",
+                                                                                                ">").replace("&amp;",
+                                                                                                             "&")
 
 
 def seen(n, trouble, problem, event, page=True, words=""):
-    """The trouble is in the list, and its event in the log. problem: id; event: regular expression; page False: no page can answer."""
-    p = wait_for(f"{trouble}: list shows {problem}", lambda: (lambda q: q if q and words in q["text"] else None)(listed(n).get(problem)), step=0.2)
+    """The trouble is in the list, and its event in the log. problem: id; event: regular expression; page False: no page
+    can answer."""
+    p = wait_for(f"{trouble}: list shows {problem}", lambda: (lambda q: q if q and words in q["text"]
+                                                              else None)(listed(n).get(problem)), step=0.2)
     check(p["text"].endswith(".") and p["remedy"].endswith("."), p)
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
-    table.append((trouble, f"`{problem}`", "no reply" if not page else "503" if p["critical"] else "200, warning", cell(p["text"]), cell(p["remedy"]),
+    table.append((trouble, f"`{problem}`", "no reply" if not page else "503" if p["critical"] else "200, warning",
+                  cell(p["text"]), cell(p["remedy"]),
                   f"`{event.removesuffix(' reason=')}`" if event else ""))
     return p
 
@@ -113,13 +122,17 @@ def certificate(folder, name, days, since=-900):
 
     def openssl(*words):
         subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-    for file, text in (("ca.conf", "[ca]\ndefault_ca=c\n[c]\nnew_certs_dir=.\ndatabase=index\nserial=serial\ndefault_md=sha256\npolicy=p\n"
+    for file, text in (("ca.conf",
+                        "[ca]\ndefault_ca=c\n[c]\nnew_certs_dir=.\ndatabase=index\nserial=serial\ndefault_md=sha256\n"
+                        "policy=p\n"
                                    "[p]\ncommonName=supplied\n"),
                        ("index", ""), ("serial", "01\n"), ("index.attr", "unique_subject = no\n")):
         with open(os.path.join(folder, file), "w", encoding="ascii") as f:
             f.write(text)
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", "csr", "-subj", f"/CN={name}")
-    openssl("ca", "-batch", "-selfsign", "-config", "ca.conf", "-keyfile", key, "-in", "csr", "-out", pem, "-notext", "-startdate", when(since),
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", "csr",
+            "-subj", f"/CN={name}")
+    openssl("ca", "-batch", "-selfsign", "-config", "ca.conf", "-keyfile", key, "-in", "csr", "-out", pem, "-notext",
+            "-startdate", when(since),
             "-enddate", when(days))
     os.chmod(key, 0o600)
     return pem, key
@@ -144,7 +157,8 @@ def outlets(n, p):
 
 
 def test_one_problem_in_every_outlet(folder, things):
-    """A certificate that has ended is critical, a route that is never used a warning: first both, then the one, then none."""
+    """A certificate that has ended is critical, a route that is never used a warning: first both, then the one, then
+    none."""
     n = a_node(folder, things, hook=True)
     n.more_routes = ', { name = "other"; kind = "dbt"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }'
     n.write_conf(listeners(old=certificate(folder, "old", -1)))
@@ -232,8 +246,11 @@ def test_configuration(folder, things):
     with open(n.conf, encoding="utf-8") as f:
         text = f.read()
     with open(n.conf, "w", encoding="utf-8") as f:
-        text = text.replace("destinations = ( {", 'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
-        f.write(text.replace("routes = ( {", 'routes = ( { name = "other"; calling = "OTHER"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }, {', 1))
+        text = text.replace("destinations = ( {",
+                            'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
+        f.write(text.replace("routes = ( {",
+                             'routes = ( { name = "other"; calling = "OTHER"; protocols = [ "quick" ]; destinations = '
+                             '[ "pacs" ]; }, {', 1))
     said = n.command("check", code=3).stderr
     check("in 12 days" in said and "no-such-host.invalid" in said, said)
     started(n)
@@ -247,14 +264,16 @@ def test_configuration(folder, things):
     os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
     seen(n, "key of a port damaged", "listener", "listener-failed")
     metrics = wait_for("the metrics", lambda: get(n, "/metrics")[1])
-    end = float(re.search(r'tomonode_certificate_expiry_timestamp_seconds\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
+    end = float(re.search(r'tomonode_certificate_expiry_timestamp_seconds\{of="listener \'soon\'",file="[^"]+"\} (\S+)',
+                          metrics)[1])
     check(12 < (end - time.time()) / 86400 < 13, end)
     reload(n)
     gone(n, "certificate-early", "certificate-expires", "destination-name", "route", "listener")
 
 
 def test_limits(folder, things):
-    """Fewer descriptors than max_associations needs: said, and the receiver still hears. A limit of file sizes: said, and no process dies of it."""
+    """Fewer descriptors than max_associations needs: said, and the receiver still hears. A limit of file sizes: said,
+    and no process dies of it."""
     n = a_node(folder, things, max_associations=1000)
     n.start(command=("prlimit", "--nofile=1024:1024", "--fsize=4000000:4000000"))
     seen(n, "too few descriptors for `max_associations`", "descriptors", "descriptors-limited")
@@ -306,7 +325,8 @@ def test_spool(folder, things):
     seen(n, "`instances/` cannot be written", "incoming", "problem id=incoming")
     os.rename(instances + ".away", instances)
     os.rename(path, os.path.join(n.spool, "away.db"))
-    wait_for("the journal is missing", lambda: (lambda r: r[0] == 503 and "was removed or replaced" in r[1])(get(n, "/health")))
+    wait_for("the journal is missing", lambda: (lambda r: r[0] == 503
+                                                and "was removed or replaced" in r[1])(get(n, "/health")))
 
 
 @contextlib.contextmanager
@@ -320,8 +340,8 @@ def locked(n):
 
 
 def test_cases(folder, things):
-    """What happens to cases: an archive that does not respond, a case that is held, one that the archive refuses; a device that does not exist.
-    The webhook is told of each case."""
+    """What happens to cases: an archive that does not respond, a case that is held, one that the archive refuses; a
+    device that does not exist. The webhook is told of each case."""
     archive = dicom_peer.Archive()
     archive.stop()
     n = a_node(folder, things, hook=True, device='"cuda:63"')
@@ -342,7 +362,8 @@ def test_cases(folder, things):
         os.kill(indexer, signal.SIGSTOP)
     seen(n, "indexer stopped", "process-stopped", "problem id=process-stopped", words="The index process")
     os.kill(indexer, signal.SIGCONT)
-    wait_for("both images are indexed and the case is held", lambda: [j["instances"] for j in n.jobs() if j["state"] == "held"] == [2])
+    wait_for("both images are indexed and the case is held", lambda: [j["instances"] for j in n.jobs() if j["state"]
+                                                                      == "held"] == [2])
     seen(n, "case held: images are missing", "cases", "job-held")
     n.hook.told("cases")
     archive = dicom_peer.Archive(archive.port, lambda uid, data: 0xA900)
@@ -392,7 +413,8 @@ def test_no_space(folder, things):
     with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:  # two more, without the waiting times
         for _ in range(2):
             db.execute("INSERT INTO event (time, job, name, detail) VALUES (?, ?, 'started', '{}')", (time.time(), job))
-            db.execute("INSERT INTO event (time, job, name, detail) VALUES (?, ?, 'interrupted', json_object('reason', 'full', 'space', "
+            db.execute("INSERT INTO event (time, job, name, detail) VALUES (?, ?, 'interrupted', json_object('reason', "
+                       "'full', 'space', "
                        "json('true'), 'next', ?))", (time.time(), job, time.time() + 500))
     n.start()
     seen(n, "no space for a result, three times", "no-space", "problem id=no-space")
@@ -407,14 +429,16 @@ def test_no_space(folder, things):
 
 def shown_association(n, reason):
     """An association without an object, as `list --json` shows it; also in `list`, on the page and in the log."""
-    one = wait_for(f"{reason!r} among {n.list()['associations']}", lambda: next((a for a in n.list()["associations"] if reason in a["reason"]), None))
+    one = wait_for(f"{reason!r} among {n.list()['associations']}",
+                   lambda: next((a for a in n.list()["associations"] if reason in a["reason"]), None))
     check(reason in n.command("list").stdout, "list")
     wait_for("the page", lambda: reason in plain(get(n, "/")[1]))
     return one
 
 
 def test_associations(folder, things):
-    """What senders offer and the node refuses, and associations that bring nothing, are shown with the sender and the reason."""
+    """What senders offer and the node refuses, and associations that bring nothing, are shown with the sender and the
+    reason."""
     n = started(a_node(folder, things))
     check(n.echo() and not n.list()["associations"], "a C-ECHO is no association without an object")
     find, tomo, jpeg2000 = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.2.4.91"
@@ -425,7 +449,9 @@ def test_associations(folder, things):
 
     for _ in range(2):
         dicom_peer.Sender(n.port, [Offer(find, dicom_peer.IMPLICIT), Offer(tomo, jpeg2000)], calling="CT1").release()
-    one = shown_association(n, f"2 classes refused: {tomo} (none of its transfer syntaxes is supported: {jpeg2000}); {find} (this class is not supported)")
+    one = shown_association(n,
+                            f"2 classes refused: {tomo} (none of its transfer syntaxes is supported: {jpeg2000}); "
+                            f"{find} (this class is not supported)")
     check((one["calling"], one["host"]) == ("CT1", "127.0.0.1"), one)
     wait_for("both", lambda: [a["count"] for a in n.list()["associations"]] == [2])
     check(n.log_text().count("contexts-refused ") == 2, n.log_text()[-800:])
@@ -447,10 +473,12 @@ def sockets(pid):
 
 
 def test_unreadable(folder, things):
-    """The receiver ends again and again, an object waits for the indexer, the journal cannot be read, a revocation list has ended."""
+    """The receiver ends again and again, an object waits for the indexer, the journal cannot be read, a revocation list
+    has ended."""
     pem, key = certificate(folder, "own", 400)
     crl = os.path.join(folder, "ended.crl")
-    subprocess.run(["openssl", "ca", "-gencrl", "-config", "ca.conf", "-cert", pem, "-keyfile", key, "-crl_lastupdate", "20250101000000Z",
+    subprocess.run(["openssl", "ca", "-gencrl", "-config", "ca.conf", "-cert", pem, "-keyfile", key, "-crl_lastupdate",
+                    "20250101000000Z",
                     "-crl_nextupdate", "20250201000000Z", "-out", crl], cwd=folder, check=True, capture_output=True)
     n = started(a_node(folder, things, listeners(f'authorities = "{pem}"; crl = "{crl}";', tls=(pem, key))))
     seen(n, "revocation list has ended", "crl-ended", "certificate-expired")
@@ -496,29 +524,38 @@ def test_unreadable(folder, things):
 
 
 def test_first_bytes(folder, things):
-    """A connection that ends within its first message is called so: one byte used to be "an application context that is not DICOM's"."""
+    """A connection that ends within its first message is called so: one byte used to be "an application context that is
+    not DICOM's"."""
     n = h.Node(os.path.join(folder, "node"), h.free_port())
     things.append(n)
     n.start()
     for at, (sent, sentence) in enumerate(((b"\x01", "closed the connection within its association request"),
-                                           (b"\x01\0\0\0\0\xc8" + bytes(60), "association request of 127.0.0.1: the peer closed the connection"))):
+                                           (b"\x01\0\0\0\0\xc8" + bytes(60),
+                                            "association request of 127.0.0.1: the peer closed the connection"))):
         with socket.create_connection(("127.0.0.1", n.port)) as s:
             s.sendall(sent)
-        wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1 and sentence in n.log_text())
+        wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1
+                 and sentence in n.log_text())
     check("application context" not in n.log_text(), n.log_text()[-800:])
 
 
 class FakeSlurm:
-    """Commands of Slurm that say what a test wants, in a folder for PATH. A job is in the list from its submission to its cancellation."""
+    """Commands of Slurm that say what a test wants, in a folder for PATH. A job is in the list from its submission to
+    its cancellation."""
 
     def __init__(self, folder):
         self.bin, self.says = os.path.join(folder, "bin"), os.path.join(folder, "says")
         os.makedirs(self.bin)
         os.makedirs(self.says)
         jobs = os.path.join(folder, "jobs")
-        self.script("sbatch", f'cat >/dev/null\ncase " $* " in *" --test-only "*) exit 0;; esac\nname=; for a; do case $a in --job-name=*) name=${{a#*=}};; esac; done\n'
-                              f'n=$(($(cat {jobs}.n 2>/dev/null || echo 100) + 1)); echo $n >{jobs}.n\necho "$n $name $(date +%s)" >>{jobs}\necho $n')
-        self.script("squeue", f'read state reason <{self.says}/jobs\n[ $state != GONE ] || rm -f {jobs}\n[ -e {jobs} ] || exit 0\n'
+        self.script("sbatch",
+                    f'cat >/dev/null\ncase " $* " in *" --test-only "*) exit 0;; esac\nname=; for a; do case $a in '
+                    f'--job-name=*) name=${{a#*=}};; esac; done\n'
+                              f'n=$(($(cat {jobs}.n 2>/dev/null || echo 100) + 1)); echo $n >{jobs}.n\necho "$n $name '
+                              f'$(date +%s)" >>{jobs}\necho $n')
+        self.script("squeue",
+                    f'read state reason <{self.says}/jobs\n[ $state != GONE ] || rm -f {jobs}\n[ -e {jobs} ] || exit '
+                    '0\n'
                               f'while read n name at; do echo "$n|$state|$at|$at|$name|$reason"; done <{jobs}')
         self.script("scancel", f'for n; do :; done\nsed -i "/^$n /d" {jobs}')
         self.jobs("RUNNING None")
@@ -556,9 +593,11 @@ def slurm_node(folder, things, name, executor='"slurm"', **keys):
 
 
 def test_slurm(folder, things):
-    """Slurm does not reply; in tier 2 each of its states, between which a node waits (node/fleet/test_fleet has their rules)."""
+    """Slurm does not reply; in tier 2 each of its states, between which a node waits (node/fleet/test_fleet has their
+    rules)."""
     n, slurm, run = slurm_node(folder, things, "a")
-    slurm.fails("sbatch", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
+    slurm.fails("sbatch",
+                "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
     slurm.fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     run()
 
@@ -569,7 +608,9 @@ def test_slurm(folder, things):
     if h.TIER < 2:
         return
     slurm.fails("squeue", "")
-    slurm.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
+    slurm.fails("sbatch",
+                "sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
+                "specified")
     shows("refuses", "Slurm refuses the jobs")
     slurm.fails("sbatch", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying")
     shows("busy", "Slurm accepts no more jobs")
@@ -586,13 +627,15 @@ def test_full_slurm(folder, things):
     slurm.jobs("PENDING Priority")
     run()
     wait_for("the job waits", lambda: n.list()["cluster"]["pending"] == 1)
-    check("Slurm: 0 pilots idle, 0 busy, 0 starting, 1 in the queue; 1 job submitted, 0 requeued" in n.command("list").stdout, n.command("list").stdout)
+    text = n.command("list").stdout
+    check("Slurm: 0 pilots idle, 0 busy, 0 starting, 1 in the queue; 1 job submitted, 0 requeued" in text, text)
     check(not listed(n) and get(n, "/health")[1] == "ok\n", "a problem without a reason")
     wait_for("it has waited long", lambda: listed(n), 200, 0.5)
     seen(n, "the cluster is full", "cluster", "cluster state=full")
     slurm.jobs("RUNNING None")
     gone(n, "cluster")
-    check("mean wait in the queue 0 s" in n.command("list").stdout and "mean wait in the queue 0 s" in plain(get(n, "/")[1]), n.command("list").stdout)
+    check("mean wait in the queue 0 s" in n.command("list").stdout
+          and "mean wait in the queue 0 s" in plain(get(n, "/")[1]), n.command("list").stdout)
 
 
 def test_pilots(folder, things):
@@ -628,12 +671,13 @@ def test_pilots(folder, things):
 def exam_words(path):
     """What identifies the patient or the study of an image, and its UIDs."""
     ds = pydicom.dcmread(path, stop_before_pixels=True)
-    return [str(e.value) for e in ds if e.value and (e.VR in ("UI", "PN") or e.keyword in ("PatientID", "AccessionNumber", "StudyID", "PatientBirthDate"))]
+    return [str(e.value) for e in ds if e.value
+            and (e.VR in ("UI", "PN") or e.keyword in ("PatientID", "AccessionNumber", "StudyID", "PatientBirthDate"))]
 
 
 def test_webhook(folder, things):
-    """The message: its form, credentials, nothing of a patient; what `check` and `test-alert` say; a receiver without an answer gets the
-    same message again, also from a node that was killed meanwhile."""
+    """The message: its form, credentials, nothing of a patient; what `check` and `test-alert` say; a receiver without
+    an answer gets the same message again, also from a node that was killed meanwhile."""
     n = a_node(folder, things, hook=True)
     token = os.path.join(folder, "token")
     with open(token, "w") as f:
@@ -641,18 +685,22 @@ def test_webhook(folder, things):
     os.chmod(token, 0o644)
     n.hook.attach(n, f'credentials = "{token}"; timeout = 100.0;')
     n.write_conf()
-    check("other users of this machine can read" in n.command("check", code=3).stderr, "a token that everybody can read")
+    check("other users of this machine can read" in n.command("check", code=3).stderr,
+          "a token that everybody can read")
     os.chmod(token, 0o600)
     check("alerts        to http://127.0.0.1" in n.command("check").stdout, "check")
     away = n.alerts.replace("127.0.0.1", "hook.example.org")
-    for words, said in ((away, "allowed: credentials with https, or to this machine"), ('alerts = { url = "ftp://x/"; };', "key 'url' of alerts")):
+    for words, said in ((away, "allowed: credentials with https, or to this machine"),
+                        ('alerts = { url = "ftp://x/"; };', "key 'url' of alerts")):
         with open(n.conf + ".away", "w") as f:
             f.write(words)
         refused = h.run(h.TOMONODE, "check", "-c", n.conf + ".away", code=3).stderr
         check(said in refused, refused)
-    check(n.command("test-alert").stdout.strip().startswith(f"http://127.0.0.1:{n.hook.port}/hook: answered with status 204 after"), "test-alert")
+    check(n.command("test-alert").stdout.strip().startswith(f"http://127.0.0.1:{n.hook.port}/hook: answered with "
+                                                            "status 204 after"), "test-alert")
     test = json.loads(n.hook.bodies[-1])
-    check(test["test"] is True and not test["alerts"] and n.hook.headers[-1]["Authorization"] == "Bearer not-guessed", (test, n.hook.headers[-1]))
+    check(test["test"] is True and not test["alerts"] and n.hook.headers[-1]["Authorization"] == "Bearer not-guessed",
+          (test, n.hook.headers[-1]))
     n.hook.answer = lambda message: 403
     check("answered with status 403" in n.command("test-alert", code=7).stderr, "403")
 
@@ -680,7 +728,8 @@ def test_webhook(folder, things):
     for word in exam_words(exam[0]):
         check(not any(word in body for body in n.hook.bodies if len(word) > 3), f"{word} was told")
 
-    # The process that waits for an answer has no file and no port of the node; the node ends without it, which is no trouble.
+    # The process that waits for an answer has no file and no port of the node; the node ends without it, which is no
+    # trouble.
     over, count, others = threading.Event(), len(n.hook.bodies), copies(n)
     n.hook.answer = lambda message: over.wait(100) and None
     h.send(n.port, h.simulate(os.path.join(folder, "another"), "--views", 5, "--seed", 2)[:2])
@@ -696,7 +745,8 @@ def test_webhook(folder, things):
     check(sender in copies(n), "it has ended")
     n.stop()
     over.set()
-    check("role=alert" in n.log_text().split(" stopping ")[-1] and "alerts-not-sent" not in n.log_text().split(" stopping ")[-1], n.log_text()[-800:])
+    check("role=alert" in n.log_text().split(" stopping ")[-1]
+          and "alerts-not-sent" not in n.log_text().split(" stopping ")[-1], n.log_text()[-800:])
 
 
 def refuses(port):
@@ -722,7 +772,8 @@ def copies(n):
 
 
 def test_webhook_down(folder, things):
-    """Nobody listens: shown as a problem. What begins meanwhile is told once, by a node that was killed twice; what comes and goes is told once."""
+    """Nobody listens: shown as a problem. What begins meanwhile is told once, by a node that was killed twice; what
+    comes and goes is told once."""
     n = a_node(folder, things, hook=True, reserve='"900000 GB"')
     n.hook.stop()
     started(n)
@@ -749,4 +800,5 @@ def test_webhook_down(folder, things):
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
     wait_for("it is listed", lambda: "disk-full" in listed(n))
-    check([e["event"] for e in n.hook.events() if e["id"] == "disk-full"] == ["begun"], n.hook.events())  # a leak sanitizer stops a process at its end
+    # a leak sanitizer stops a process at its end
+    check([e["event"] for e in n.hook.events() if e["id"] == "disk-full"] == ["begun"], n.hook.events())

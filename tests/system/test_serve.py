@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing, doubled, down or refusing."""
+"""The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing,
+doubled, down or refusing."""
 import os
 import shutil
 import signal
@@ -38,23 +39,27 @@ def test_arrives_exactly_once(folder, things):
     d = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
     source = pydicom.dcmread(files[0], stop_before_pixels=True)
     check(d.SOPClassUID == "1.2.840.10008.5.1.4.1.1.13.1.3", d.SOPClassUID)
-    check(d.StudyInstanceUID == source.StudyInstanceUID and d.SeriesInstanceUID != source.SeriesInstanceUID, "study and series")
+    check(d.StudyInstanceUID == source.StudyInstanceUID and d.SeriesInstanceUID != source.SeriesInstanceUID,
+          "study and series")
     show = n.show(job["id"])
     check([e["event"] for e in show["events"] if e["event"] != "instance"] ==
           ["opened", "complete", "started", "reconstructed", "sent", "delivered"], show["events"])
     check(len(show["instances"]) == len(files), "instances in show")
     names = [s["stage"] for s in show["stages"]]
-    check(names == ["receive", "assemble", "wait", "check", "open", "read", "prepare", "upload", "reconstruct", "download",
+    check(names == ["receive", "assemble", "wait", "check", "open", "read", "prepare", "upload", "reconstruct",
+                    "download",
                     "write", "process", "send"], names)
     total = sum(s["seconds"] for s in show["stages"][1:])  # `process` is what no other stage has
     whole = show["events"][-1]["time"] - show["job"]["last_received"]
-    check(all(s["seconds"] >= 0 for s in show["stages"]) and abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
+    check(all(s["seconds"] >= 0 for s in show["stages"]) and abs(total - whole) < 0.02,
+          f"stages add up to {total}, not {whole}")
     people = n.command("show", str(job["id"])).stdout
     study = str(source.StudyInstanceUID)
     check("Time of each stage" in people and f"Study Instance UID {study}\n" in people, "show for people")
     check(show["job"]["study"] == study, f"the study is {study}: {show['job']}")
     check("delivered" in n.command("list").stdout, "list for people")
-    # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have been, too.
+    # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have
+    # been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
     h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     wait_for("other bytes after them are set apart", lambda: n.list()["unassigned"])
@@ -74,7 +79,8 @@ def test_parallel_associations_in_any_order(folder, things):
     pacs.start()
     n.start()
     mixed = [f for pair in zip(left[::-1], right) for f in pair]
-    senders = [subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), *mixed[i::4]]) for i in range(4)]
+    senders = [subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), *mixed[i::4]])
+               for i in range(4)]
     check([s.wait(60) for s in senders] == [0] * 4, "a sender failed")
     n.wait_states("delivered", "delivered")
     check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())
@@ -117,7 +123,8 @@ def test_taken_as_it_is(folder, things):
     # The last one comes after all: a revision of the whole, which is another object.
     h.send(n.port, files[:1])
     n.wait_states("delivered", "delivered")
-    whole, = [d for d in (pydicom.dcmread(f, stop_before_pixels=True) for f in pacs.files()) if "projections:" not in d.SeriesDescription]
+    whole, = [d for d in (pydicom.dcmread(f, stop_before_pixels=True) for f in pacs.files())
+              if "projections:" not in d.SeriesDescription]
     check(whole.SOPInstanceUID != d.SOPInstanceUID, "the same UID for another content")
 
 
@@ -144,7 +151,8 @@ def test_other_content_is_kept_apart(folder, things):
     h.send(n.port, files[:-1])
     h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
-    check(len(unassigned) == 1 and unassigned[0]["classification"] == "conflict" and "UID" in unassigned[0]["reason"], unassigned)
+    check(len(unassigned) == 1 and unassigned[0]["classification"] == "conflict" and "UID" in unassigned[0]["reason"],
+          unassigned)
     check("instance-conflict" in n.log_text(), "not in the log")
     h.send(n.port, files[-1:])
     n.wait_states("delivered")
@@ -164,14 +172,16 @@ def test_what_is_no_exam_is_set_apart(folder, things):
     check(unassigned[0]["classification"] in ("ignored", "refused") and unassigned[0]["reason"], unassigned)
     check(n.jobs() == [] and len(n.stored_files()) == 1, "kept, and no job")
     told = n.command("list").stdout
-    check(unassigned[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told), f"reason and hint: {told}")
+    check(unassigned[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told),
+          f"reason and hint: {told}")
 
 
 def test_no_profile_is_held(folder, things):
     n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
-    strange = [h.changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY", ManufacturerModelName="Nothing")
+    strange = [h.changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY",
+                              ManufacturerModelName="Nothing")
                for f in files]
     h.send(n.port, strange)
     job, = n.wait_states("held")
@@ -183,7 +193,8 @@ def test_pacs_down_then_up(folder, things):
     files = exam(os.path.join(folder, "exam"))
     n.start()
     h.send(n.port, files)
-    job = wait_for("three failures", lambda: [j for j in n.jobs() if j["destinations"] and j["destinations"][0]["failures"] >= 3])[0]
+    job = wait_for("three failures", lambda: [j for j in n.jobs() if j["destinations"]
+                                              and j["destinations"][0]["failures"] >= 3])[0]
     check(job["state"] == "reconstructed" and job["destinations"][0]["reason"], job)
     # It goes on after a restart of the node, too.
     check(n.stop() == 0, "SIGTERM")
@@ -267,7 +278,8 @@ def test_damaged_journal_row_quarantines_its_job(folder, things):
 
 
 def test_damaged_journal_page_stops_no_reception(folder, things):
-    """No job can be trusted then, so none is handled and nothing is swept; it is said, and images are taken in all the same."""
+    """No job can be trusted then, so none is handled and nothing is swept; it is said, and images are taken in all the
+    same."""
     n, _ = h.node_and_pacs(folder, things)
     n.start()
     files = exam(os.path.join(folder, "exam"))
@@ -291,8 +303,9 @@ def test_damaged_journal_page_stops_no_reception(folder, things):
 
 
 def test_images_that_the_journal_does_not_know(folder, things):
-    """Beside a journal that was lost, or an older one that was put back, images were acknowledged all the same: they are set aside with an
-    alarm, are there after any number of starts, come back with their journal, and can be sent again."""
+    """Beside a journal that was lost, or an older one that was put back, images were acknowledged all the same: they
+    are set aside with an alarm, are there after any number of starts, come back with their journal, and can be sent
+    again."""
     n, pacs = h.node_and_pacs(folder, things)
     kept, files = os.path.join(folder, "kept"), exam(os.path.join(folder, "exam"))
     orphans = os.path.join(n.spool, "orphans")
@@ -368,7 +381,8 @@ def test_running_association_may_finish(folder, things):
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     text, _ = sender.communicate(timeout=60)
     done = h.acknowledged(text)
-    check(done == set(files) and len(n.stored_files()) == len(done), f"{len(done)} acknowledged, {len(n.stored_files())} stored")
+    check(done == set(files) and len(n.stored_files()) == len(done),
+          f"{len(done)} acknowledged, {len(n.stored_files())} stored")
 
 
 def test_sighup_reloads(folder, things):
@@ -384,7 +398,8 @@ def test_sighup_reloads(folder, things):
     check("node_typo" in n.log_text() and n.echo(), "the problem is not in the log")
     # The destination in force is the one that was accepted, also for the processes that the node starts now.
     h.send(port, exam(os.path.join(folder, "exam")))
-    wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3 and "job-send-failed" in n.log_text())
+    wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3
+             and "job-send-failed" in n.log_text())
     os.rmdir(part)
     pacs.port = n.pacs_port = h.free_port()
     n.port = h.free_port()
@@ -415,7 +430,8 @@ def test_destination_misspelt(folder, things):
     wait_for("the list says it", lambda: f"ALARM pacs: due ({words})" in n.command("list").stdout)
     wait_for("the alarm", lambda: "delivery-alarm" in n.log_text())
     log = n.log_text()
-    check(n.states() == ["reconstructed"] and log.count("delivery-alarm") == 1 and words in log.split("delivery-alarm")[1], "an alarm, no dead letter")
+    check(n.states() == ["reconstructed"] and log.count("delivery-alarm") == 1
+          and words in log.split("delivery-alarm")[1], "an alarm, no dead letter")
     with open(n.conf, "w") as f:
         f.write(good)
     pacs.start()
@@ -446,14 +462,16 @@ def test_disk_full(folder, things):
         wait_for("the result does not fit", lambda: n.states() == ["ready"] and n.jobs()[0]["attempts"] > 0)
         job, = n.jobs()
         check("space" in job["reason"].lower() and job["crashes"] == 0, job)
-        wait_for("no half a result is left", lambda: not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names])
+        wait_for("no half a result is left", lambda: not [f for _, _, names in os.walk(os.path.join(spool, "outbox"))
+                                                          for f in names])
         check(n.jobs()[0]["attempts"] == job["attempts"], "the next attempt has removed it")
         with open(filler, "ab") as f:
             f.write(bytes(1 << 20))
         right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2", *h.LARGE)
         check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
         refused = [line for line in n.log_text().splitlines() if " object-refused " in line]
-        check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0], refused)
+        check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0],
+              refused)
         check(n.echo(), "no C-ECHO on a full disk")
         os.unlink(filler)
         n.wait_states("delivered", seconds=200)  # the time between two attempts doubles
@@ -564,7 +582,8 @@ def test_a_receiver_that_dies(folder, things):
 
 
 def test_a_journal_that_cannot_be_opened_again(folder, things):
-    """It is closed around the fork of a receiver. The node goes on without it, says so once, and does what is due when it is back."""
+    """It is closed around the fork of a receiver. The node goes on without it, says so once, and does what is due when
+    it is back."""
     n, pacs = h.node_and_pacs(folder, things)
     pacs.start()
     n.start()
@@ -594,7 +613,8 @@ def test_a_journal_that_cannot_be_opened_again(folder, things):
 def test_nothing_outlives_the_manager(folder, things):
     n, pacs = long_job(folder, things)
     sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "200", "127.0.0.1", str(n.port),
-                               *exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")], stderr=subprocess.DEVNULL)
+                               *exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")],
+                              stderr=subprocess.DEVNULL)
     wait_for("manager, receiver and association run", lambda: len(n.processes("serve")) >= 3)
     check(n.processes("worker"), "no worker")
     n.kill(group=False)
@@ -613,7 +633,8 @@ def test_does_not_fit(folder, things):
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("failed")
-    check("protocol '" in job["reason"] and "the limit is 0.1 MB (memory_limit)" in job["reason"], f"no numbers: {job['reason']}")
+    check("protocol '" in job["reason"] and "the limit is 0.1 MB (memory_limit)" in job["reason"],
+          f"no numbers: {job['reason']}")
 
 
 def test_retention_removes_what_is_delivered(folder, things):
@@ -631,7 +652,8 @@ def test_retention_removes_what_is_delivered(folder, things):
         db.execute("UPDATE event SET time = time - 2 * 86400")
     n.start()
     n.wait_states("cleaned", "held")
-    h.wait_for("the delivered exam's images are gone", lambda: len(n.stored_files()) <= len(other) - 1)  # journal first, files second
+    # journal first, files second
+    h.wait_for("the delivered exam's images are gone", lambda: len(n.stored_files()) <= len(other) - 1)
     check(len(n.stored_files()) == len(other) - 1, "the held exam's images are gone")
     h.wait_for("the result is gone", lambda: os.listdir(os.path.join(n.spool, "outbox")) == [])
     # Sent again after that, it is a new case, stored and delivered anew.
@@ -655,13 +677,15 @@ def test_retention_by_space(folder, things):
     h.send(n.port, held)
     n.wait_states("delivered", "delivered", "held")
     used = sum(os.stat(os.path.join(at, f)).st_blocks * 512
-               for part in ("instances", "outbox") for at, _, names in os.walk(os.path.join(n.spool, part)) for f in names)
+               for part in ("instances", "outbox") for at, _, names in os.walk(os.path.join(n.spool, part))
+               for f in names)
     check(n.stop() == 0, "SIGTERM")
     n.node["retention_space"] = max(1000000, used - 100000)
     n.write_conf()
     n.start()
     n.wait_states("cleaned", "delivered", "held")
-    wait_for("images of the first one are gone", lambda: len(n.stored_files()) == len(second) + len(held))  # after their row
+    # after their row
+    wait_for("images of the first one are gone", lambda: len(n.stored_files()) == len(second) + len(held))
     check(n.stop() == 0, "SIGTERM")
     n.node["retention_space"] = 1000000
     n.write_conf()

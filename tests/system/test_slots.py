@@ -76,7 +76,8 @@ def test_cancelled_and_wanted_again(folder, things):
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("running")
     workers(n, 2)
-    wait_for("one of them works", lambda: max(map(ticks, n.processes("worker"))) > min(map(ticks, n.processes("worker"))) + 20)
+    wait_for("one of them works",
+             lambda: max(map(ticks, n.processes("worker"))) > min(map(ticks, n.processes("worker"))) + 20)
     busy = max(n.processes("worker"), key=ticks)
     os.kill(busy, signal.SIGSTOP)  # SIGTERM does nothing; SIGKILL follows after 5 s
     n.command("cancel", str(job["id"]))
@@ -84,7 +85,8 @@ def test_cancelled_and_wanted_again(folder, things):
     n.command("retry", str(job["id"]))
     wait_for("it is started again", lambda: n.events(job["id"]).count("started") == 2, step=0.02)
     check(busy not in n.processes("worker"), "two workers at one case")
-    wait_for("the second one gets on", lambda: n.jobs()[0]["progress"] and n.jobs()[0]["progress"]["stage"] == "reconstruct")
+    wait_for("the second one gets on", lambda: n.jobs()[0]["progress"] and n.jobs()[0]["progress"]["stage"]
+             == "reconstruct")
     found = n.events(job["id"])
     check(found.count("started") == 2 and "interrupted" not in found and "crashed" not in found, found)
 
@@ -113,7 +115,8 @@ def test_a_device_that_is_not_there(folder, things):
     check(job["device"].startswith("cpu") and job["attempts"] == 1 and job["crashes"] == 0, job)
     made = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
     check(job["device"] in str(made), "the object does not say which device made it")
-    check("job-started" in n.log_text() and re.search(r'job-started.*device="cpu', n.log_text()), "the log does not, either")
+    check("job-started" in n.log_text() and re.search(r'job-started.*device="cpu', n.log_text()),
+          "the log does not, either")
     # Asked again when the configuration is read, and by nobody before.
     check(n.log_text().count("device-disabled") == 1, "tried again at once")
     n.make_quick()
@@ -191,18 +194,21 @@ def test_reloaded_after_its_case(folder, things):
     n.start()
     ready(n, 2)
     before = {pid: start_of(pid) for pid in workers(n, 2)}
-    first = min(before, key=lambda pid: int(before[pid]))  # that of the first slot, which gets the case; stopped, so that the case lasts as long as the test needs
+    # that of the first slot, which gets the case; stopped, so that the case lasts as long as the test needs
+    first = min(before, key=lambda pid: int(before[pid]))
     os.kill(first, signal.SIGSTOP)
     h.send(n.port, exam(folder, "L", 1))
     n.wait_states("running")
     n.make_quick()
-    wait_for("the idle one is a new one", lambda: first in n.processes("worker") and not (set(before) - {first}) & set(n.processes("worker"))
+    wait_for("the idle one is a new one", lambda: first in n.processes("worker")
+             and not (set(before) - {first}) & set(n.processes("worker"))
              and len(n.processes("worker")) == 2)
     check(n.states() == ["running"], "the case was disturbed")
     os.kill(first, signal.SIGCONT)
     job, = n.wait_states("delivered")
     check(n.events(job["id"]).count("started") == 1, n.events(job["id"]))
-    wait_for("the other one, too", lambda: len(n.processes("worker")) == 2 and not set(before) & set(n.processes("worker")))
+    wait_for("the other one, too", lambda: len(n.processes("worker")) == 2
+             and not set(before) & set(n.processes("worker")))
     # Back to one slot: the other one leaves.
     n.node["device"] = '"cpu:1"'
     n.make_quick()
@@ -220,9 +226,10 @@ def test_many_cases_in_one_worker(folder, things):
     h.send(n.port, exam(folder, "L", 1))
     job = n.wait_states("reconstructed")[0]
     pid, = n.processes("worker")
-    sizes, files, allowed = [], [], 20480 if h.sanitizer() else 512  # 50 kB a case; a sanitizer keeps freed memory for a while
-    # Some looks come before it has given back what it had for the case, and closed the journal, or while the allocator keeps some MB: a worker
-    # that has grown never comes back to what it had, however many cases follow.
+    # 50 kB a case; a sanitizer keeps freed memory for a while
+    sizes, files, allowed = [], [], 20480 if h.sanitizer() else 512
+    # Some looks come before it has given back what it had for the case, and closed the journal, or while the allocator
+    # keeps some MB: a worker that has grown never comes back to what it had, however many cases follow.
     for i in range(60):
         made = n.events(job["id"]).count("reconstructed")
         os.unlink(os.path.join(n.spool, job["result"]["file"]))

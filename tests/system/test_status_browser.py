@@ -36,24 +36,34 @@ def programs():
 
 # Contrast of each text with what lies behind it (WCAG 2.1, 1.4.3), and what is cut off at the side.
 AUDIT = """(() => {
-  const lum = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
+  const linear = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const lum = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
   const parse = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
-  const back = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255, 1]; };
+  const back = e => {
+    for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; }
+    return [255, 255, 255, 1];
+  };
   const bad = [];
   for (const e of document.querySelectorAll("body *")) {
-    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.getClientRects().length || e.closest(".hidden, .skip")) continue;
-    const a = lum(parse(getComputedStyle(e).color)), b = lum(back(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const text = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!text || !e.getClientRects().length || e.closest(".hidden, .skip")) continue;
+    const a = lum(parse(getComputedStyle(e).color)), b = lum(back(e));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push(e.className + " " + e.textContent.trim().slice(0, 30) + " " + ratio.toFixed(2));
   }
   return {bad, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth};
 })()"""
 
-# The next fetch waits for held.release(); held.timers are those that have not fired, held.cleared counts calls of clearTimeout: the last step
-# of an update is one.
+# The next fetch waits for held.release(); held.timers are those that have not fired, held.cleared counts calls of
+# clearTimeout: the last step of an update is one.
 HELD = """(() => {
   const set = window.setTimeout, clear = window.clearTimeout, get = window.fetch;
   window.held = {release: null, timers: new Set(), cleared: 0};
-  window.setTimeout = (f, ms) => { const id = set(() => { held.timers.delete(id); f(); }, ms); held.timers.add(id); return id; };
+  window.setTimeout = (f, ms) => {
+    const id = set(() => { held.timers.delete(id); f(); }, ms);
+    held.timers.add(id);
+    return id;
+  };
   window.clearTimeout = id => { held.cleared++; held.timers.delete(id); clear(id); };
   window.fetch = (...a) => new Promise(done => { held.release = () => done(get(...a)); });
 })()"""
@@ -64,8 +74,10 @@ class Browser:
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="tomonode-browser-")
-        self.process = subprocess.Popen([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-                                         "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+        self.process = subprocess.Popen([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu",
+                                         "--hide-scrollbars", "--no-first-run",
+                                         "--disable-dev-shm-usage", "--disable-background-networking",
+                                         "--disable-component-update",
                                          f"--user-data-dir={self.folder}", "--remote-debugging-port=0", "about:blank"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.socket, self.number, self.events = None, 0, []
@@ -73,13 +85,15 @@ class Browser:
         port = int(wait_for("the browser", lambda: os.path.exists(port_file) and open(port_file).read(), 60).split()[0])
 
         def tab():
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=20) as answer:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list",
+                                                                      timeout=20) as answer:
                 return next((t for t in json.load(answer) if t["type"] == "page"), None)
             return None
         path = wait_for("a tab", tab)["webSocketDebuggerUrl"].split(str(port), 1)[1]
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: "
+                            "Upgrade\r\n"
                             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
         self.file = self.socket.makefile("rb")
         check(b"101" in self.file.readline(), "no websocket")
@@ -123,15 +137,18 @@ class Browser:
 
     def show(self, url, width=1280, height=900, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark
+                                                           else "light"}])
         self.call("Page.navigate", url=url)
-        wait_for(f"{url} in the browser", lambda: self.value("document.readyState") == "complete" and self.value("location.href") == url, 30)
+        wait_for(f"{url} in the browser", lambda: self.value("document.readyState") == "complete"
+                 and self.value("location.href") == url, 30)
 
     def key(self, key, **more):
         codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39, "ArrowUp": 38}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text, **more)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text,
+                      **more)
 
     def text(self):
         return self.value("document.body ? document.body.innerText : ''") or ""  # there is none while a page is loading
@@ -142,7 +159,8 @@ class Browser:
             clip = {}
             size = self.value("[document.documentElement.clientWidth, document.body.scrollHeight]")
             if whole:
-                clip = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}}
+                clip = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1],
+                                                                "scale": 1}}
             data = self.call("Page.captureScreenshot", format="png", **clip)["data"]
             with open(os.path.join(folder, f"status-{name}.png"), "wb") as f:
                 f.write(base64.b64decode(data))
@@ -203,17 +221,23 @@ def test_in_the_browser(folder, things):
     wait_for("the case is shown", lambda: "Delivered" in b.text(), 60)
     check(b.value("window.mark") == 1, "the page was loaded again")
     check("MODALITY 127.0.0.1" in b.text() and "Last object 20" in b.text(), b.text())
-    wait_for("the picture is shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"))
+    wait_for("the picture is shown",
+             lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"))
 
     # The slices: moved with the keyboard; an update leaves them where they are. The UID is selected where it is copied.
     b.show(f"{url}jobs/1")
-    wait_for("the slices are shown", lambda: b.value("(s => s && !s.disabled && document.querySelector('#strip img').naturalWidth > 400)(document.getElementById('slice'))"))
+    wait_for("the slices are shown",
+             lambda: b.value("(s => s && !s.disabled && document.querySelector('#strip img').naturalWidth > "
+                             "400)(document.getElementById('slice'))"))
     seen = "Math.round(document.getElementById('strip').scrollLeft / document.getElementById('strip').clientWidth) + 1"
-    first, last, total = b.value(seen), b.value("+document.getElementById('slice').max"), b.value("+document.getElementById('slice').dataset.total")
-    check(1 < first < last == b.value("(i => i.naturalWidth / i.naturalHeight)(document.querySelector('#strip img'))"), f"{first} of {last}")
+    first, last = b.value(seen), b.value("+document.getElementById('slice').max")
+    total = b.value("+document.getElementById('slice').dataset.total")
+    check(1 < first < last == b.value("(i => i.naturalWidth / i.naturalHeight)(document.querySelector('#strip img'))"),
+          f"{first} of {last}")
     b.value("document.getElementById('slice').focus()")
     b.key("ArrowRight")
-    wait_for("the next slice", lambda: b.value(seen) == first + 1 and f"slice {(2 * first + 1) * total // (2 * last) + 1} of {total}, at " in b.text())
+    wait_for("the next slice", lambda: b.value(seen) == first + 1
+             and f"slice {(2 * first + 1) * total // (2 * last) + 1} of {total}, at " in b.text())
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
     check(b.value(seen) == first + 1 and b.value("document.activeElement.id") == "slice", "an update moved it")
@@ -223,9 +247,12 @@ def test_in_the_browser(folder, things):
     # The report runs its script although it may not act on the page.
     report = f"{url}jobs/{n.jobs()[0]['id']}/report"
     b.call("Page.navigate", url=report)
-    wait_for("the report", lambda: b.value("document.readyState") == "complete" and b.value("!!document.querySelector('.slider input')"), 60)
-    check(b.value("[...document.querySelectorAll('#slices figure')].filter(f => f.checkVisibility()).length") == 1, "one slice is shown")
-    check(b.value("[...document.images].filter(i => i.checkVisibility()).every(i => i.complete && i.naturalWidth > 0)"), "pictures of the report")
+    wait_for("the report", lambda: b.value("document.readyState") == "complete"
+             and b.value("!!document.querySelector('.slider input')"), 60)
+    check(b.value("[...document.querySelectorAll('#slices figure')].filter(f => f.checkVisibility()).length") == 1,
+          "one slice is shown")
+    check(b.value("[...document.images].filter(i => i.checkVisibility()).every(i => i.complete && i.naturalWidth > 0)"),
+          "pictures of the report")
     check(b.value("self.origin") == "null" and not b.complaints(), f"{b.value('self.origin')} {b.complaints()[:3]}")
     b.show(url)
 
@@ -243,13 +270,15 @@ def test_in_the_browser(folder, things):
         walked.append(e[0] or e[1])
         if e[0] == f"c-{job}":
             break
-    check(walked[0] == "Skip to the cases" and "pause" in walked and f"a-{job}" in walked and f"b-{job}-as-is" in walked, walked)
+    check(walked[0] == "Skip to the cases" and "pause" in walked and f"a-{job}" in walked
+          and f"b-{job}-as-is" in walked, walked)
     check(walked[-1] == f"c-{job}", walked)
     b.key("Enter")
     check(b.value(f"document.getElementById('d-{job}').open"), "Enter does not open it")
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
-    check(b.value(f"document.getElementById('d-{job}').open && document.activeElement.id") == f"c-{job}", "an update closed it")
+    check(b.value(f"document.getElementById('d-{job}').open && document.activeElement.id") == f"c-{job}",
+          "an update closed it")
     b.key("Tab")
     check(b.value("document.activeElement.id") == f"b-{job}-cancel", "the button does not follow")
     b.key("Enter")
@@ -283,7 +312,8 @@ def test_in_the_browser(folder, things):
     wait_for("it has failed", lambda: "failed" in n.states(), 60)
     wait_for("the page is back", lambda: len(n.processes("http")) == 1)
     every_way(b, url, "failed")
-    check(b.value("document.getElementById('overall').className") == "overall bad" and "1 case has failed" in b.text(), "the bar is not red")
+    check(b.value("document.getElementById('overall').className") == "overall bad" and "1 case has failed" in b.text(),
+          "the bar is not red")
     check("Failed" in b.text() and "the limit is" in b.text() and "Try again" in b.text(), b.text())
     b.picture("failed")
     every_way(b, f"{url}jobs/{[j['id'] for j in n.jobs() if j['state'] == 'failed'][0]}", "a failed case")
@@ -292,18 +322,22 @@ def test_in_the_browser(folder, things):
     b.picture("case", True)
 
     # The PACS is down.
-    b.call("Page.navigate", url="about:blank")  # leave the page: the restart cuts its update, and the browser logs that as an error
+    # leave the page: the restart cuts its update, and the browser logs that as an error
+    b.call("Page.navigate", url="about:blank")
     pacs.stop()
     n.protocol["memory_limit"] = 0
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
     wait_for("the first configuration", lambda: n.log_text().count("config-reloaded") == 2)
-    large = h.simulate(os.path.join(folder, "large"), "--side", "R", "--study", "2.25.1", binning=4 if not os.environ.get("SCREENSHOTS") else 2)
+    large = h.simulate(os.path.join(folder, "large"), "--side", "R", "--study", "2.25.1", binning=4
+                       if not os.environ.get("SCREENSHOTS") else 2)
     h.send(n.port, large)
     wait_for("it runs", lambda: "running" in n.states() or "reconstructed" in n.states(), 60)
     if os.environ.get("SCREENSHOTS"):
         b.show(url)
-        wait_for("progress", lambda: b.value("(p => p && p.max == 100 && p.value > 30)(document.querySelector('#work progress'))") or
+        wait_for("progress",
+                 lambda: b.value("(p => p && p.max == 100 && p.value > 30)(document.querySelector('#work progress'))")
+                 or
                  "Sending" in b.text(), 60, 0.2)
         b.picture("working")
     wait_for("the PACS is missed", lambda: any(d["failures"] for j in n.jobs() for d in j["destinations"]), 120)
@@ -317,7 +351,8 @@ def test_in_the_browser(folder, things):
 
 
 def test_cases_in_the_browser(folder, things):
-    """The page with all cases: searched with the keyboard, also without scripts; what was searched for stays in the address and over updates."""
+    """The page with all cases: searched with the keyboard, also without scripts; what was searched for stays in the
+    address and over updates."""
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     n.status = {"port": h.free_port()}
@@ -363,7 +398,8 @@ def test_cases_in_the_browser(folder, things):
         walk("q")
         keys("acc-00017")
         b.key("Enter")
-        wait_for("the case is found", lambda: "1 of 121 cases" in b.text() and "q=acc-00017" in b.value("location.search"))
+        wait_for("the case is found", lambda: "1 of 121 cases" in b.text()
+                 and "q=acc-00017" in b.value("location.search"))
         check(b.value("document.getElementById('q').value") == "acc-00017", "the text has gone")
         clock = b.value("document.getElementById('clock').textContent")
         if scripts:
@@ -371,8 +407,10 @@ def test_cases_in_the_browser(folder, things):
         else:
             time.sleep(1.1)  # the clock shows seconds
             b.call("Page.reload")
-            wait_for("the page is loaded again", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock) and b.text())
-        check("1 of 121 cases" in b.text() and b.value("document.getElementById('q').value") == "acc-00017", "another search")
+            wait_for("the page is loaded again",
+                     lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock) and b.text())
+        check("1 of 121 cases" in b.text() and b.value("document.getElementById('q').value") == "acc-00017",
+              "another search")
         walk(f"a-{copies[-17]}")
         b.key("Enter")
         wait_for("the case", lambda: f"case {copies[-17]}" in b.text() and "2.25.7000000.17" in b.text())
@@ -394,7 +432,8 @@ def test_cases_in_the_browser(folder, things):
     b.key("ArrowUp")
     walk("b-1-redo")
     b.key("Enter")
-    again = wait_for("the other result", lambda: [j for j in n.jobs() if j["redo_of"] == 1 and j["protocol"] == other])[0]["id"]
+    again = wait_for("the other result", lambda: [j for j in n.jobs() if j["redo_of"] == 1 and j["protocol"]
+                                                  == other])[0]["id"]
     wait_for("the page of the other result", lambda: b.value("location.href") == f"{url}jobs/{again}")
     wait_for("it is delivered", lambda: n.show(again)["job"]["state"] == "delivered")
     b.show(f"{url}jobs/{again}")
@@ -411,7 +450,8 @@ def test_cases_in_the_browser(folder, things):
 
 
 class SignedIn(http.server.ThreadingHTTPServer):
-    """A web server in front of the page whose session is a cookie, as that of an OpenID Connect proxy: /login gives it, nothing else is without."""
+    """A web server in front of the page whose session is a cookie, as that of an OpenID Connect proxy: /login gives it,
+    nothing else is without."""
 
     def __init__(self, node_port):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -426,7 +466,8 @@ class SignedIn(http.server.ThreadingHTTPServer):
                     self.send_error(401)
                     return
                 c = http.client.HTTPConnection("127.0.0.1", node_port, timeout=20)
-                c.request("GET", self.path, headers={"Host": self.headers["Host"], "X-Remote-User": "eve", "X-Remote-Groups": "ward"})
+                c.request("GET", self.path, headers={"Host": self.headers["Host"], "X-Remote-User": "eve",
+                                                     "X-Remote-Groups": "ward"})
                 answer = c.getresponse()
                 self.send_response(answer.status)
                 for name, value in answer.getheaders():
@@ -448,7 +489,8 @@ class SignedIn(http.server.ThreadingHTTPServer):
 def test_signed_in(folder, things):
     """The page of a person: it names the person, and its updates are signed in, too."""
     n = h.Node(os.path.join(folder, "node"), h.free_port())
-    n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]', "may_look": '[ "ward" ]'}
+    n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]',
+                "may_look": '[ "ward" ]'}
     n.write_conf()
     front = SignedIn(n.status["port"])
     b = Browser()

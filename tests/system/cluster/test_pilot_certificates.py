@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pilots and a node that verify each other's certificates, besides the token: who is refused, and what both ends say."""
+"""Pilots and a node that verify each other's certificates, besides the token: who is refused, and what both ends
+say."""
 import os
 import shutil
 import socket
@@ -27,13 +28,15 @@ def pki():
 
 def certified_node(folder, things, pki, **keys):
     n, pacs = cluster_node(folder, things)
-    n.cluster.update({key: f'"{value}"' for key, value in {"certificate": pki.node, "key": pki.key, "authorities": pki.trusted, **keys}.items()})
+    n.cluster.update({key: f'"{value}"' for key, value in {"certificate": pki.node, "key": pki.key,
+                                                           "authorities": pki.trusted, **keys}.items()})
     write_conf(n)
     return n, pacs
 
 
 def options(pki, certificate=None, key=None, trusted=None):
-    return ["--certificate", certificate or pki.peer, "--key", key or pki.peer_key, "--authorities", trusted or pki.trusted]
+    return ["--certificate", certificate or pki.peer, "--key", key or pki.peer_key, "--authorities", trusted
+            or pki.trusted]
 
 
 def test_both_certified(folder, things, pki):
@@ -52,11 +55,15 @@ def test_both_certified(folder, things, pki):
 def test_who_is_refused(folder, things, pki):
     n, _ = certified_node(folder, things, pki)
     n.start()
-    rows = [("expired", options(pki, pki.expired()), "it says that our certificate has expired", "its certificate (CN=expired,O=tests) expired on 2021"),
-            ("future", options(pki, pki.future()), "it does not accept our certificate", "its certificate (CN=future,O=tests) is not valid before 2080"),
+    rows = [("expired", options(pki, pki.expired()), "it says that our certificate has expired",
+             "its certificate (CN=expired,O=tests) expired on 2021"),
+            ("future", options(pki, pki.future()), "it does not accept our certificate",
+             "its certificate (CN=future,O=tests) is not valid before 2080"),
             ("foreign", options(pki, pki.unknown()), "it does not trust the authority that issued our certificate",
-             "its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is not in " + pki.trusted),
-            ("none", [], "the node requires certificates (--certificate, --key, --authorities)", "no handshake with a pilot: "),
+             "its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is not in "
+             + pki.trusted),
+            ("none", [], "the node requires certificates (--certificate, --key, --authorities)",
+             "no handshake with a pilot: "),
             ("suspicious", options(pki, trusted=pki.foreign.certificate),
              "(CN=Clinic CA,O=tests) was issued by itself, an authority that is not in " + pki.foreign.certificate,
              "it does not trust the authority that issued our certificate")]
@@ -70,8 +77,10 @@ def test_who_is_refused(folder, things, pki):
 
 def test_the_node_is_another(folder, things, pki):
     """Certificates of a node that a pilot refuses."""
-    for name, certificate, words in (("elsewhere", pki.elsewhere(), "is for pacs.example, archive.example, not for the address 127.0.0.1"),
-                                     ("expired", pki.expired(), "its certificate (CN=expired,O=tests) expired on 2021")):
+    for name, certificate, words in (("elsewhere", pki.elsewhere(),
+                                      "is for pacs.example, archive.example, not for the address 127.0.0.1"),
+                                     ("expired", pki.expired(),
+                                      "its certificate (CN=expired,O=tests) expired on 2021")):
         n, _ = certified_node(os.path.join(folder, name), things, pki, certificate=certificate, key=pki.peer_key)
         n.start()
         pilot = Pilot(n, things, "d1", options=[*options(pki), "--patience", "1"])
@@ -80,7 +89,8 @@ def test_the_node_is_another(folder, things, pki):
     n, _ = cluster_node(os.path.join(folder, "without"), things)
     n.start()
     pilot = Pilot(n, things, "d1", options=[*options(pki), "--patience", "1"])
-    check(pilot.process.wait(60) == CODE_PEER and "the node has no certificate (cluster.certificate)" in pilot.log_text(), pilot.log_text())
+    check(pilot.process.wait(60) == CODE_PEER
+          and "the node has no certificate (cluster.certificate)" in pilot.log_text(), pilot.log_text())
 
 
 def test_an_impostor(folder, things, pki):
@@ -112,7 +122,8 @@ def test_checked(folder, things, pki):
     n, _ = certified_node(folder, things, pki)
 
     def say(code, *sentences, **keys):
-        n.cluster.update({key: f'"{value}"' for key, value in {"certificate": pki.node, "key": pki.key, "authorities": pki.trusted, **keys}.items()})
+        n.cluster.update({key: f'"{value}"' for key, value in {"certificate": pki.node, "key": pki.key,
+                                                               "authorities": pki.trusted, **keys}.items()})
         write_conf(n)
         said = h.run(h.TOMONODE, "check", "-c", n.conf, code=None)
         text = said.stdout + said.stderr
@@ -123,5 +134,6 @@ def test_checked(folder, things, pki):
     say(CODE_CONFIG, f"port of 'cluster': certificate file {missing}: No such file", certificate=missing)
     say(CODE_CONFIG, f"port of 'cluster': authorities file {missing}: No such file", authorities=missing)
     say(CODE_CONFIG, f"key file {pki.peer_key}: it does not belong to the certificate in {pki.node}", key=pki.peer_key)
-    say(CODE_CONFIG, "key 'authorities' of cluster: \"\"; allowed: certificate and authorities together", authorities="")
+    say(CODE_CONFIG, "key 'authorities' of cluster: \"\"; allowed: certificate and authorities together",
+        authorities="")
     say(CODE_CONFIG, "port of 'cluster'", "expired", certificate=pki.expired(), key=pki.peer_key)

@@ -38,7 +38,8 @@ def test_a_killed_pilot(folder, things, shared):
 
 
 def goes_to_another(folder, things, end, reason):
-    """After end(node, pilot) another pilot gets the case at once, long before the lease is over, and no failure is counted."""
+    """After end(node, pilot) another pilot gets the case at once, long before the lease is over, and no failure is
+    counted."""
     n, _ = cluster_node(folder, things, lease=600.0, attempts=1)
     n.make_long()
     n.start()
@@ -60,7 +61,8 @@ def goes_to_another(folder, things, end, reason):
 
 def test_a_pilot_that_is_ended(folder, things):
     """SIGTERM: it ended, and is not lost."""
-    first, left = goes_to_another(folder, things, lambda n, pilot: pilot.process.terminate(), "the pilot d1 ended: SIGTERM")
+    first, left = goes_to_another(folder, things, lambda n, pilot: pilot.process.terminate(),
+                                  "the pilot d1 ended: SIGTERM")
     check(first.process.wait(60) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
 
 
@@ -74,7 +76,8 @@ def test_a_pilot_whose_worker_is_ended(folder, things):
 
 def test_a_removed_secret(folder, things):
     """A connected pilot whose secret was removed is dropped, and ends."""
-    first, left = goes_to_another(folder, things, lambda n, pilot: n.command("pilot-token", "--remove", "d1"), "the secret of pilot 'd1' was removed")
+    first, left = goes_to_another(folder, things, lambda n, pilot: n.command("pilot-token", "--remove", "d1"),
+                                  "the secret of pilot 'd1' was removed")
     check(first.process.wait(60) == 7 and " warning seat" in left, f"{first.process.returncode} {left}")
     check("pilot-refused" in first.log_text() and "was removed" in first.log_text(), first.log_text())
 
@@ -97,7 +100,8 @@ def test_a_silent_pilot(folder, things):
     check(n.events(job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
 
 
-@pytest.mark.parametrize("how, shared", [(signal.SIGKILL, False), (signal.SIGTERM, False), pytest.param(signal.SIGKILL, True, marks=OTHER_WAY)])
+@pytest.mark.parametrize("how, shared", [(signal.SIGKILL, False), (signal.SIGTERM, False),
+                                         pytest.param(signal.SIGKILL, True, marks=OTHER_WAY)])
 def test_a_restarted_node(folder, things, how, shared):
     """The pilot continues its case and brings the result to the new one."""
     n, _ = cluster_node(folder, things, shared=shared)
@@ -112,7 +116,8 @@ def test_a_restarted_node(folder, things, how, shared):
         h.send(n.port, files)
         job = running(n, pilot)
         if shared:
-            computes = wait_for("its folder in the spool", lambda: [os.path.join(work, name) for name in os.listdir(work)
+            computes = wait_for("its folder in the spool",
+                                lambda: [os.path.join(work, name) for name in os.listdir(work)
                                                                     if "-" in name and "." not in name])[0]
             os.mkdir(os.path.join(work, "77-1"))
         if how == signal.SIGKILL:
@@ -189,7 +194,8 @@ def test_a_cut_result(folder, things):
 
 
 def test_a_node_that_cannot_record(folder, things):
-    """The node cannot record the token, as on a full disk: the pilot tries again until it can, or until its patience ends."""
+    """The node cannot record the token, as on a full disk: the pilot tries again until it can, or until its patience
+    ends."""
     n, _ = cluster_node(folder, things)
     n.start()
     n.command("pilot-token", "d1")
@@ -204,21 +210,24 @@ def test_a_node_that_cannot_record(folder, things):
 
 
 def test_a_wrong_address(folder, things):
-    """No port: refused at once, with the reason. A port where nobody listens: the log says what is tried and when it gives up, and that it did."""
+    """No port: refused at once, with the reason. A port where nobody listens: the log says what is tried and when it
+    gives up, and that it did."""
     n, _ = cluster_node(folder, things)
     n.start()
     Pilot(n, things, "d1").connected()
     pilot = [h.TOMONODE, "pilot", "--id", "d1", "--secret-file", things[-1].secret_path, "--device", "cpu:1"]
     for address in ("node", "node:", ":11113", "node:0", "node:65536", "node:dicom", "::1"):
         p = h.run(*pilot, "--node", address, code=2)
-        check(f"--node '{address}' is no address of a node; allowed: HOST:PORT, PORT from 1 to 65535" in p.stderr, p.stderr)
+        check(f"--node '{address}' is no address of a node; allowed: HOST:PORT, PORT from 1 to 65535" in p.stderr,
+              p.stderr)
     n.cluster_port = h.free_port()
     patience = min(6 * h.PATIENCE, 20)  # counts from the start of the process; a second line would come after 30 s
     lost = Pilot(n, things, "d1", options=["--patience", str(patience)])
     check(lost.process.wait(60 * h.PATIENCE) == 7, "another exit code")
     tries = [line for line in lost.log_text().splitlines() if " node-not-reached " in line]
     where = f"node=127.0.0.1:{n.cluster_port}"
-    check(len(tries) == 1 and f"{where} attempt=1 retry_seconds=" in tries[0] and "give_up_seconds=" in tries[0] and "Connection refused" in tries[0], lost.log_text())
+    check(len(tries) == 1 and f"{where} attempt=1 retry_seconds=" in tries[0] and "give_up_seconds=" in tries[0]
+          and "Connection refused" in tries[0], lost.log_text())
     check(f"node-given-up {where} seconds=" in lost.log_text(), lost.log_text())
 
 
@@ -230,7 +239,8 @@ def test_a_crashed_worker(folder, things):
     pilot = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, pilot)
-    wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")  # a worker that dies before it has the case does not count
+    # a worker that dies before it has the case does not count
+    wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")
     n.make_quick()
     os.kill(worker_of(pilot), signal.SIGABRT)  # no sanitizer catches it
     n.wait_states("delivered")
@@ -240,8 +250,8 @@ def test_a_crashed_worker(folder, things):
 
 @pytest.mark.parametrize("computes", [False, pytest.param(True, marks=OTHER_WAY)])
 def test_a_full_disk_of_a_pilot(folder, things, computes):
-    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full
-    before the worker begins or, with `computes`, before it writes the result."""
+    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted
+    as a crash. The disk is full before the worker begins or, with `computes`, before it writes the result."""
     with small_disk(os.path.join(folder, "disk"), "64m") as mount:
         n, _ = cluster_node(folder, things)
         n.protocol.update(iterations=60 if computes else 6, slice_spacing=1.0)
@@ -258,10 +268,12 @@ def test_a_full_disk_of_a_pilot(folder, things, computes):
             with halted(pilot):
                 h.send(n.port, files)
                 job = running(n, pilot)
-                wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
+                wait_for("all files are there", lambda: any(name.endswith(".order")
+                                                            for name in os.listdir(os.path.join(mount, "work"))))
                 fill(mount, 0)
         reason = wait_for("the attempt ends", lambda: [d["reason"] for d in n.events(job, "interrupted")])[0]
-        check(reason.startswith("on pilot d1: ") and mount in reason and ("No space left" in reason or "of free space" in reason), reason)
+        check(reason.startswith("on pilot d1: ") and mount in reason
+              and ("No space left" in reason or "of free space" in reason), reason)
         fill(mount, None)
         n.command("retry", str(job))
         n.wait_states("delivered")
@@ -270,7 +282,8 @@ def test_a_full_disk_of_a_pilot(folder, things, computes):
 
 
 def test_a_full_disk_of_the_node(folder, things):
-    """It has no room for the result that the pilot brings: this is no loss of the pilot, and no attempt is counted as a crash."""
+    """It has no room for the result that the pilot brings: this is no loss of the pilot, and no attempt is counted as a
+    crash."""
     with small_disk(os.path.join(folder, "node"), "64m") as mount:
         n, _ = cluster_node(folder, things)
         n.protocol.update(iterations=6, slice_spacing=1.0)
@@ -282,7 +295,8 @@ def test_a_full_disk_of_the_node(folder, things):
             h.send(n.port, files)
             job = running(n, pilot)
             fill(mount, 0)
-        reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] in ("interrupted", "crashed")])[0]
+        reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"]
+                                                       if e["event"] in ("interrupted", "crashed")])[0]
         check("of the result are to be received" in reason or "No space left" in reason, reason)
         fill(mount, None)
         n.command("retry", str(job))
@@ -293,8 +307,8 @@ def test_a_full_disk_of_the_node(folder, things):
 
 
 def test_files_of_other_lengths(folder, things):
-    """One was sent again with a longer head, which the journal does not record: it is sent as it is. One is too short: the case is held, the reason names
-    the file, and the case continues when the image is sent again."""
+    """One was sent again with a longer head, which the journal does not record: it is sent as it is. One is too short:
+    the case is held, the reason names the file, and the case continues when the image is sent again."""
     n, _ = cluster_node(folder, things)
     n.start()
     files = exam(folder)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's commands and its states as a node sees them, with a real Slurm on this machine and a program in the place of the pilot."""
+"""Slurm's commands and its states as a node sees them, with a real Slurm on this machine and a program in the place of
+the pilot."""
 import contextlib
 import os
 import pwd
@@ -45,11 +46,13 @@ def audited(folder, jobs):
     for number, name in jobs.items():
         found = [m for m in messages if f'UserID="{name}" UserName="Slurm job {number}"' in m]
         check(["Application Start" in found[0], "Application Stop" in found[-1]] == [True, True], found)
-        check(all('EventOutcomeIndicator="0"' in m and "Application Launcher" in m and 'UserName="tomonode cluster"' in m for m in found), found)
+        check(all('EventOutcomeIndicator="0"' in m and "Application Launcher" in m
+                  and 'UserName="tomonode cluster"' in m for m in found), found)
 
 
 def test_jobs_of_pilots(folder, things):
-    """The secret is in no command line, in no file of others; a killed node finds its jobs again; without slurm they end."""
+    """The secret is in no command line, in no file of others; a killed node finds its jobs again; without slurm they
+    end."""
     slurm = start_slurm(folder, things)
     node = cluster_node(folder, slurm, min=2, program=fake_pilot(folder, "sleep 1000"))
     node.node.update(audit='"file"', audit_file=f'"{folder}/audit.log"')
@@ -60,7 +63,8 @@ def test_jobs_of_pilots(folder, things):
     jobs = {number: name for number, name in slurm.jobs("%i %j")}
     names = sorted(jobs.values())
     pilots = os.path.join(node.spool, "pilots")
-    check(sorted(os.listdir(pilots)) == names and all(n.startswith("tomonode-") for n in names), f"{os.listdir(pilots)} are not {names}")
+    check(sorted(os.listdir(pilots)) == names and all(n.startswith("tomonode-") for n in names),
+          f"{os.listdir(pilots)} are not {names}")
     for name in [pilots] + [os.path.join(pilots, n) for n in names]:
         check(os.stat(name).st_mode & 0o077 == 0, f"{name} is open to others")
     wait_for("both read their secret", lambda: all(os.path.exists(f"{folder}/secret.{n}") for n in jobs))
@@ -68,19 +72,22 @@ def test_jobs_of_pilots(folder, things):
         with open(f"{folder}/secret.{number}", encoding="ascii") as f:
             secret = f.read().strip()
         check(len(secret) == 64, f"the secret is {secret!r}")
-        shown = slurm.command("scontrol", "show", "job", number) + subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True).stdout
+        shown = slurm.command("scontrol", "show", "job", number) + subprocess.run(["ps", "axeww"], capture_output=True,
+                                                                                  text=True, check=True).stdout
         check(secret not in shown, "the secret is visible")
         check(name in shown, "scontrol does not show the job")
     with open(f"{folder}/words", encoding="ascii") as f:
         words = f.read().splitlines()
-    check(sorted(words) == sorted(f"pilot --node 127.0.0.1:{node.cluster_port} --id {n} --secret-file /dev/stdin" for n in names), words)
+    check(sorted(words) == sorted(f"pilot --node 127.0.0.1:{node.cluster_port} --id {n} --secret-file /dev/stdin"
+                                  for n in names), words)
     wait_for("the report", lambda: cluster(node)["running"] == 2)
     check(cluster(node)["submitted"] == 2 and cluster(node)["started"] == 2, cluster(node))
 
     node.kill()
     node.start()
     wait_for("the jobs are found again", lambda: cluster(node)["used"] and cluster(node)["running"] == 2)
-    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null", stdin="#!/bin/sh\nsleep 1000\n")
+    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null",
+                          stdin="#!/bin/sh\nsleep 1000\n")
     node.node["executor"] = '["local"]'
     reload(node)
     wait_for("only the job of another node is left", lambda: [j[0] for j in slurm.jobs()] == [other])
@@ -95,10 +102,13 @@ def test_states_of_slurm(folder, things):
                         program=fake_pilot(folder, "sleep 1000"))
     things.append(node)
     p = node.command("check", code=3)
-    check(f"tested as user {pwd.getpwuid(os.geteuid()).pw_name}" in p.stderr and "prints no version on this machine" in p.stderr, p.stderr)
+    check(f"tested as user {pwd.getpwuid(os.geteuid()).pw_name}" in p.stderr
+          and "prints no version on this machine" in p.stderr, p.stderr)
     check("Slurm refuses the job of a pilot: " in p.stderr and "Invalid partition name specified" in p.stderr, p.stderr)
     node.start()
-    wait_state(node, "refuses", "Slurm refuses the job of a pilot: sbatch: error: Batch job submission failed: Invalid partition name specified.")
+    wait_state(node, "refuses",
+               "Slurm refuses the job of a pilot: sbatch: error: Batch job submission failed: Invalid partition name "
+               "specified.")
     slurm.drain()
     reload(node, partition='"main"')
     wait_state(node, "draining", "Slurm does not start job")
@@ -136,15 +146,18 @@ def test_without_slurm(folder, things):
     bin_folder = os.path.join(folder, "bin")
     os.makedirs(bin_folder)
     p = check_with(node, PATH=bin_folder)
-    check(p.returncode == 0 and "Slurm cannot be reached: sbatch: No such file or directory. sbatch is in /usr/bin, which is not in PATH" in p.stderr, p.stderr)
+    said = "Slurm cannot be reached: sbatch: No such file or directory. sbatch is in /usr/bin, which is not in PATH"
+    check(p.returncode == 0 and said in p.stderr, p.stderr)
 
 
 def check_with(node, **env):
-    return subprocess.run([TOMONODE, "check", "-c", node.conf], capture_output=True, text=True, env={**os.environ, **env}, check=False)
+    return subprocess.run([TOMONODE, "check", "-c", node.conf], capture_output=True, text=True,
+                          env={**os.environ, **env}, check=False)
 
 
 def test_check(folder, things):
-    """`tomonode check`: what is wrong with the installation, each with its sentence; nothing is said when all is right."""
+    """`tomonode check`: what is wrong with the installation, each with its sentence; nothing is said when all is
+    right."""
     slurm = start_slurm(folder, things)
     node = cluster_node(folder, slurm, min=0, program=f'"{TOMONODE}"')
     things.append(node)
@@ -174,7 +187,8 @@ def test_check(folder, things):
     program_is(TOMONODE)
     fake = os.path.join(folder, "fake")
     os.makedirs(fake)
-    for text, sentence in (("slurm 17.11.2", "Slurm 17.11.2 is older than 22.05"), ("what?", "The version of Slurm is not known: ")):
+    for text, sentence in (("slurm 17.11.2", "Slurm 17.11.2 is older than 22.05"),
+                           ("what?", "The version of Slurm is not known: ")):
         with open(os.path.join(fake, "sbatch"), "w", encoding="ascii") as f:
             f.write(f"#!/bin/sh\necho '{text}'\n")
         os.chmod(os.path.join(fake, "sbatch"), 0o755)
@@ -192,9 +206,11 @@ def test_check(folder, things):
     p = check_with(node)
     check(p.returncode == 0 and not p.stderr, p.stderr)
     wait_for("the node knows that it was a test", lambda: "cluster-tested" in node.log_text())
-    check("pilot-refused" not in node.log_text() and not os.listdir(os.path.join(node.spool, "pilots")), "the test left something")
+    check("pilot-refused" not in node.log_text() and not os.listdir(os.path.join(node.spool, "pilots")),
+          "the test left something")
     cluster_is(advertise='"127.0.0.1:1"')
-    says("Pilots would connect to 127.0.0.1:1, where they do not reach this node: cannot connect to 127.0.0.1:1: Connection refused", 3)
+    says("Pilots would connect to 127.0.0.1:1, where they do not reach this node: cannot connect to 127.0.0.1:1: "
+         "Connection refused", 3)
     cluster_is(advertise=f'"127.0.0.1:{node.port}"')  # the DICOM port
     says("where another program listens, or another node", 3)
 

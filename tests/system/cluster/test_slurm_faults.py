@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults at random moments while pilots of Slurm reconstruct: of the node, of its processes, of pilots, of the connection and of Slurm's daemons.
-In the end every acknowledged image is stored, every exam has exactly one result in the archive, no job and no secret is left, nobody had to act,
-and all the time the status page explained what it showed.
+"""Faults at random moments while pilots of Slurm reconstruct: of the node, of its processes, of pilots, of the
+connection and of Slurm's daemons. In the end every acknowledged image is stored, every exam has exactly one result in
+the archive, no job and no secret is left, nobody had to act, and all the time the status page explained what it showed.
 
 One or two exams for each of TOMONODE_FAULTS faults; each kind of fault once before any of them comes twice, or only
 TOMONODE_ONLY. TOMONODE_SHARED=1: pilots read and write the spool."""
@@ -63,7 +63,8 @@ class Run(kill_tools.Run):
         things += [archive, self.disk]
         node = self.configured(c.cluster_node(folder, self.slurm, archive.port))
         things += [node, self.line]
-        super().__init__(node, archive, contract.Exams(os.path.join(folder, "exam"), "--system", "siemens-inspiration", "--binning", "8",
+        super().__init__(node, archive, contract.Exams(os.path.join(folder, "exam"), "--system", "siemens-inspiration",
+                                                       "--binning", "8",
                                                        "--views", "9"), RNG)
         contract.start(node)
         self.witness = Witness(node)
@@ -79,7 +80,8 @@ class Run(kill_tools.Run):
             f.write(PROGRAM.format(folder=self.folder, hello=HELLO, tomonode=TOMONODE))
         os.chmod(program, 0o755)
         self.line = Line(node.cluster_port)
-        node.cluster.update(lease=LEASE, advertise=f'"127.0.0.1:{self.line.port}"', shared_spool="true" if OPTIONS.shared else "false")
+        node.cluster.update(lease=LEASE, advertise=f'"127.0.0.1:{self.line.port}"', shared_spool="true"
+                            if OPTIONS.shared else "false")
         node.slurm.update(program=f'"{program}"', output=f'"{self.folder}/pilot.%j"', idle=5.0)
         node.protocol.update(iterations=2, slice_spacing=1.0)
         c.write(node)
@@ -165,7 +167,8 @@ class Run(kill_tools.Run):
 
     def pilots_disk_full(self):
         if not self.disk.small or OPTIONS.shared:
-            print("skipped: pilots_disk_full: " + ("the pilots have no disk" if OPTIONS.shared else "only root may mount a tmpfs"))
+            print("skipped: pilots_disk_full: " + ("the pilots have no disk" if OPTIONS.shared
+                                                   else "only root may mount a tmpfs"))
             return
         contract.fill(self.disk.path, self.rng.choice((0, self.rng.randrange(4 << 20))))
         time.sleep(self.pause())
@@ -192,11 +195,14 @@ class Run(kill_tools.Run):
                     token = f.read().strip().lstrip("0")
                 with open(os.path.join(folder, name[:-5]), encoding="ascii") as f:
                     secret = f.read().strip()
-                said = h.run(HELLO, f"127.0.0.1:{self.node.cluster_port}", name[:-5], secret, token, "0.0 (other)", code=None).stdout
+                said = h.run(HELLO, f"127.0.0.1:{self.node.cluster_port}", name[:-5], secret, token, "0.0 (other)",
+                             code=None).stdout
                 check("WELCOME" not in said and "version" not in said, f"a token that was used is accepted: {said}")
 
-    FAULTS = (line_cut, pilots_disk_full, other_version, node_killed, pilot_stopped, token_replayed, pilot_killed, cluster_process_killed,
-              controller_killed, seat_killed, job_requeued, slurmd_killed, manager_killed, manager_stopped, node_stopped, slurmd_stopped, job_cancelled,
+    FAULTS = (line_cut, pilots_disk_full, other_version, node_killed, pilot_stopped, token_replayed, pilot_killed,
+              cluster_process_killed,
+              controller_killed, seat_killed, job_requeued, slurmd_killed, manager_killed, manager_stopped,
+              node_stopped, slurmd_stopped, job_cancelled,
               controller_stopped)
 
     # ---- the run ----
@@ -205,7 +211,8 @@ class Run(kill_tools.Run):
         exams = [self.next_exam()]
         if self.rng.random() < 0.4:
             exams.append(self.exams.number(5000 + number))
-        senders = [threading.Thread(target=self.ledger.send, args=(self.node.port, objects), daemon=True) for _, objects in exams]
+        senders = [threading.Thread(target=self.ledger.send, args=(self.node.port, objects), daemon=True) for _,
+                   objects in exams]
         for sender in senders:
             sender.start()
         time.sleep(self.rng.uniform(0, self.span))
@@ -242,5 +249,6 @@ def test_faults(folder, things):
     wait_for("Slurm is up", lambda: c.cluster(run.node)["state"] == "up")
     check(not os.listdir(os.path.join(run.node.spool, "work")), "work/ is not empty")
     check(not run.disk.small or not os.listdir(run.disk.path), f"the pilots left {os.listdir(run.disk.path)}")
-    contract.print_table("what the status page said", sorted((f"{state}: {text}", n) for (state, text), n in run.witness.said.items()))
+    contract.print_table("what the status page said", sorted((f"{state}: {text}", n) for (state, text),
+                                                             n in run.witness.said.items()))
     run.conclude("faults while pilots of Slurm reconstruct")

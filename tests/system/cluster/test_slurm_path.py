@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole path with pilots as Slurm jobs: storescu, node, pilots on three machines (of one), Orthanc. The images are those of a node that
-reconstructs by itself."""
+"""The whole path with pilots as Slurm jobs: storescu, node, pilots on three machines (of one), Orthanc. The images are
+those of a node that reconstructs by itself."""
 import io
 import os
 import signal
@@ -37,7 +37,8 @@ def results(node, orthanc, files):
 
 def without_run(image):
     """The object as bytes of a file, without what depends on the time of its reconstruction."""
-    for keyword in ("InstanceCreationDate", "InstanceCreationTime", "ContentDate", "ContentTime", "SeriesDate", "SeriesTime"):
+    for keyword in ("InstanceCreationDate", "InstanceCreationTime", "ContentDate", "ContentTime", "SeriesDate",
+                    "SeriesTime"):
         if keyword in image:
             delattr(image, keyword)
     for equipment in image.ContributingEquipmentSequence:
@@ -74,23 +75,27 @@ def test_pilots_make_the_same_objects(folder, things, shared):
     for uid, image in expected.items():
         check(without_run(image) == without_run(found[uid]), f"{uid} has other bytes")
     check(c.cluster(node)["submitted"] > 0, "no pilot was submitted")
-    devices = {e["detail"]["device"] for job in node.jobs() for e in node.show(job["id"])["events"] if e["event"] == "started"}
+    devices = {e["detail"]["device"] for job in node.jobs() for e in node.show(job["id"])["events"] if e["event"]
+               == "started"}
     check(devices and not node.processes("worker"), f"a local worker ran: {devices}")
     wait_for("idle pilots end", lambda: not slurm.jobs())
     wait_for("their secrets are removed", lambda: not os.listdir(os.path.join(node.spool, "pilots")))
 
 
 def test_cancelled_case_of_a_stopped_pilot(folder, things):
-    """It does not answer: its job alone is cancelled, and another pilot comes for the next exam, although there may be only one."""
+    """It does not answer: its job alone is cancelled, and another pilot comes for the next exam, although there may be
+    only one."""
     orthanc, slurm = Orthanc(os.path.join(folder, "pacs")), c.start_slurm(folder, things)
     things.append(orthanc)
     orthanc.start()
-    node = c.cluster_node(folder, slurm, orthanc.port, program=f'"{TOMONODE}"', output=f'"{folder}/pilot.%j"', max=1, idle=3600.0)
+    node = c.cluster_node(folder, slurm, orthanc.port, program=f'"{TOMONODE}"', output=f'"{folder}/pilot.%j"', max=1,
+                          idle=3600.0)
     node.protocol.update(iterations=1000, slice_spacing=1.0)
     c.write(node)
     things.append(node)
     node.start()
-    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null", stdin="#!/bin/sh\nsleep 1000\n")
+    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null",
+                          stdin="#!/bin/sh\nsleep 1000\n")
     first, second = exams(folder)[:2]
     send(node.port, first)
     job = node.wait_states("running")[0]["id"]
@@ -103,7 +108,8 @@ def test_cancelled_case_of_a_stopped_pilot(folder, things):
     send(node.port, second)
     node.wait_states("cancelled", "delivered", seconds=120)
     ends = node.log_text()
-    check("did not stop a case within 10 s" in ends and ends.count(" pilot-cancelled ") == 1 and f"job={pilot} " in ends[ends.index(" pilot-cancelled "):],
+    check("did not stop a case within 10 s" in ends and ends.count(" pilot-cancelled ") == 1
+          and f"job={pilot} " in ends[ends.index(" pilot-cancelled "):],
           f"not cancelled: {ends[-2000:]}")
     left = [number for number, in slurm.jobs("%i")]
     check(other in left and pilot not in left and len(left) == 2, f"jobs are {left}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The day the disk dies (docs/disk-dies.md), with the commands of that page: a backup of a running node, the loss of the spool, the restored node.
-What was delivered is not doubled, what waited is delivered, and the audit trail of another disk names what has to be sent again."""
+"""The day the disk dies (docs/disk-dies.md), with the commands of that page: a backup of a running node, the loss of
+the spool, the restored node. What was delivered is not doubled, what waited is delivered, and the audit trail of
+another disk names what has to be sent again."""
 import glob
 import os
 import re
@@ -53,7 +54,8 @@ def test_backup(folder, things):
     shell(commands("Backup"), paths)
     h.send(n.port, exams[2])  # acknowledged after the backup
     wait_for("the third result waits", lambda: n.states().count("reconstructed") == 2)
-    wait_for("the audit trail names the three studies", lambda: all(study(e) in open(audit, encoding="utf-8").read() for e in exams))
+    wait_for("the audit trail names the three studies", lambda: all(study(e) in open(audit, encoding="utf-8").read()
+                                                                    for e in exams))
     n.kill()
     shutil.rmtree(n.spool)
     os.mkdir(n.spool, 0o700)
@@ -63,7 +65,8 @@ def test_backup(folder, things):
     things.append(archive)
     n.start()
     wait_for("what waited is delivered", lambda: n.states() == ["delivered", "delivered"], 60)
-    wait_for("the audit trail has the transfers", lambda: open(audit, encoding="utf-8").read().count(study(exams[1])) > 1)
+    wait_for("the audit trail has the transfers",
+             lambda: open(audit, encoding="utf-8").read().count(study(exams[1])) > 1)
     missing = wait_for("one study is not in the archive", lambda: (lambda names: names if len(names) == 1 else None)(
         shell(commands("What has to be sent again"), paths).split()), 30)
     check(missing == [study(exams[2])], missing)

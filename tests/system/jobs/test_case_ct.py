@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
-objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
+"""A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before,
+between and after the PET objects, over restarts and kill -9; what does not fit is never joined, and the case says what
+it waits for."""
 import json
 import os
 import random
@@ -27,9 +28,15 @@ WAITS = "waits for the CT series for the attenuation correction"
 
 def configure(n, corrections='[ "attenuation" ]'):
     key = f" corrections = {corrections};" if corrections else ""
-    n.more_protocols = (f', {{ name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 16;{key} }}'
+    n.more_protocols = (f', {{ name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 16;{key} '
+                        '}'
                         ', { name = "plain-pet"; kind = "pet"; algorithm = "mlem"; iterations = 2; matrix = 16; }')
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
+    route(n, "quick-pet")
+
+
+def route(n, *protocols):
+    names = json.dumps(protocols)[1:-1]
+    n.more_routes = f', {{ name = "pet"; kind = "pet"; protocols = [ {names} ]; destinations = [ "pacs" ]; }}'
     n.write_conf()
 
 
@@ -42,7 +49,8 @@ def both(folder, things, *, corrections='[ "attenuation" ]', **node):
 
 
 def all_indexed(n):
-    """Return whether the indexer has seen every received object: after a short quiet time, a part of a series counts as complete."""
+    """Return whether the indexer has seen every received object: after a short quiet time, a part of a series counts as
+    complete."""
     return not contract_tools.query(n.spool, "SELECT 1 FROM waiting")
 
 
@@ -76,8 +84,10 @@ def ct(folder, of, when="101000", slices=SLICES, **options):
     d = pydicom.dcmread(of, stop_before_pixels=True)
     y, x = np.mgrid[-16:16, -16:16] + 0.5
     plane = np.where(x * x + y * y < 100, 0, -1000)
-    return write_ct(folder, np.repeat(plane[None], slices, 0), (10.0, 10.0, 30.0), (-155.0, -155.0, -15.0 * (slices - 1)),
-                    **{"frame_of_reference": d.FrameOfReferenceUID, "study": d.StudyInstanceUID, "when": ("20260601", when), **options})
+    return write_ct(folder, np.repeat(plane[None], slices, 0), (10.0, 10.0, 30.0),
+                    (-155.0, -155.0, -15.0 * (slices - 1)),
+                    **{"frame_of_reference": d.FrameOfReferenceUID, "study": d.StudyInstanceUID,
+                       "when": ("20260601", when), **options})
 
 
 def waits(n, reason):
@@ -94,14 +104,17 @@ def check_joined(n, job, files):
     job = n.show(job["id"])
     found = {i["sop"] for i in job["instances"] if i["companion"]}
     wanted = {pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files}
-    check(found == wanted and job["job"]["companions"] == len(files), f"{len(found)} CT images, not {len(files)}: {job['job']}")
+    check(found == wanted and job["job"]["companions"] == len(files),
+          f"{len(found)} CT images, not {len(files)}: {job['job']}")
     check(f"CT series {series_of(files)} of {len(files)} images" in job["job"]["companion"], job["job"]["companion"])
-    check([i["companion"] for i in job["instances"]] == sorted(i["companion"] for i in job["instances"]), "the CT images come last")
+    check([i["companion"] for i in job["instances"]] == sorted(i["companion"] for i in job["instances"]),
+          "the CT images come last")
     check(job["job"]["instances"] == job["job"]["expected"], job["job"])
 
 
 def pictures_of(n, job):
-    """The pictures of the corrections of a job: one file beside its objects, for the report; nothing of it is in the journal."""
+    """The pictures of the corrections of a job: one file beside its objects, for the report; nothing of it is in the
+    journal."""
     check("pictures" not in json.dumps(n.show(job["id"])["events"]), "pictures in the journal")
     outbox = os.path.join(n.spool, "outbox", str(job["id"]))
     found = sorted(f for f in os.listdir(outbox) if not f.endswith(".dcm") and f != "thumbnail.png")
@@ -113,9 +126,11 @@ def pictures_of(n, job):
         told = json.load(f)
     check(told["series"] == series and "TOMONODE" not in json.dumps(told), "the series, and nothing of the patient")
     # A cylinder of water with a radius of 100 mm
-    check([m["range"][0] for m in told["mu"]] == [0] * 3 and all(abs(m["range"][1] - 0.096) < 0.002 for m in told["mu"]), [m["range"] for m in told["mu"]])
+    check([m["range"][0] for m in told["mu"]] == [0] * 3 and all(abs(m["range"][1] - 0.096) < 0.002
+                                                                 for m in told["mu"]), [m["range"] for m in told["mu"]])
     check(told["acf"]["range"][0] == 1 and told["acf"]["range"][1] > 2, told["acf"]["range"])
-    check(len(told["profiles"]) == 3 and sum(told["profiles"][1]["prompts"]) > 0 and told["profiles"][1]["scatter"] is None, "profiles")
+    check(len(told["profiles"]) == 3 and sum(told["profiles"][1]["prompts"]) > 0
+          and told["profiles"][1]["scatter"] is None, "profiles")
     return found[0]
 
 
@@ -162,7 +177,9 @@ def test_none_comes(folder, things):
     n, pacs = both(folder, things, ct_wait=1)
     one = pet(folder)
     h.send(n.port, [one])
-    n.wait_state(0, "held", "no CT series for the attenuation correction came within 1 s: send it, or reconstruct without it (retry --as-is)")
+    n.wait_state(0, "held",
+                 "no CT series for the attenuation correction came within 1 s: send it, or reconstruct without it "
+                 "(retry --as-is)")
     log = n.log_text()
     check("job-held" in log, log[-500:])
     other = ct(os.path.join(folder, "frame"), one, frame_of_reference="1.2.3")
@@ -192,7 +209,8 @@ def test_another_patient(folder, things):
     one = pet(folder)
     files = ct(os.path.join(folder, "stranger"), one, patient={"PatientID": "ANOTHER", "PatientName": "ANOTHER^ONE"})
     h.send(n.port, files + [one])
-    job = n.wait_state(0, "held", f"CT series {series_of(files)}: the headers name different patients: Patient ID (0010,0020)")
+    job = n.wait_state(0, "held",
+                       f"CT series {series_of(files)}: the headers name different patients: Patient ID (0010,0020)")
     check("ANOTHER" not in json.dumps(n.show(job["id"])) and not job["companions"], job)
     n.command("retry", "--as-is", str(job["id"]))
     job, = n.wait_states("delivered")
@@ -210,7 +228,8 @@ def test_released_and_made_again(folder, things):
     job, = n.wait_states("delivered")
     check(job["companion"] == "without a CT series, at a person's request" and job["companions"] == 0, job)
     without = {f: pydicom.dcmread(f) for f in pacs.files()}
-    check(without and all("There is no CT for the attenuation." in d.DerivationDescription and "ATTN" not in d.CorrectedImage
+    check(without and all("There is no CT for the attenuation." in d.DerivationDescription
+                          and "ATTN" not in d.CorrectedImage
                           for d in without.values()), next(iter(without.values())).DerivationDescription)
     files = ct(os.path.join(folder, "ct"), one)
     h.send(n.port, files)
@@ -220,7 +239,8 @@ def test_released_and_made_again(folder, things):
     _, again = n.wait_states("delivered", "delivered")
     check_joined(n, again, files)
     check(again["companion"].endswith("; the earlier result was made without one"), again)
-    corrected = [d for d in map(pydicom.dcmread, pacs.files()) if d.SOPInstanceUID not in {w.SOPInstanceUID for w in without.values()}]
+    corrected = [d for d in map(pydicom.dcmread, pacs.files())
+                 if d.SOPInstanceUID not in {w.SOPInstanceUID for w in without.values()}]
     check(len(corrected) == len(without) and all("ATTN" in d.CorrectedImage for d in corrected), "not corrected")
     n.command("redo", str(again["id"]))
     *_, third = n.wait_states("delivered", "delivered", "delivered")
@@ -276,7 +296,8 @@ def test_a_slice_is_missing(folder, things):
 
 
 def test_one_series_for_several_cases(folder, things):
-    """Two acquisitions of the study use it; retention removes it with the last of them, and one that none uses by itself."""
+    """Two acquisitions of the study use it; retention removes it with the last of them, and one that none uses by
+    itself."""
     n, _ = both(folder, things, retention_days=1, retention_unassigned_days=1)
     first, second = pet(folder), pet(folder, 2)
     files = ct(os.path.join(folder, "ct"), first)
@@ -308,10 +329,9 @@ def test_one_series_for_several_cases(folder, things):
 def test_several_results(folder, things):
     """The second protocol of the route gets the same images, also if it needs none."""
     n, _ = both(folder, things)
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.status = {"port": h.free_port()}
     n.stop()
-    n.write_conf()
+    route(n, "plain-pet", "quick-pet")
     n.start()
     one = pet(folder)
     files = ct(os.path.join(folder, "ct"), one)
@@ -321,20 +341,23 @@ def test_several_results(folder, things):
     first, second = n.wait_states("delivered", "delivered")
     check_joined(n, first, files)
     check_joined(n, second, files)
-    check(not pictures_of(n, first) and pictures_of(n, second), "pictures of the result whose corrections were computed, alone")
+    check(not pictures_of(n, first) and pictures_of(n, second),
+          "pictures of the result whose corrections were computed, alone")
     for job, there in ((first, False), (second, True)):
-        page = wait_for("the report", lambda j=job: (lambda text: "Planes through" in text and text)(report_on_page(n, j)))
-        check(("mu, axial plane" in page) == there and ("Corrections computed" in page) == there, "the corrections in the report of the page")
+        page = wait_for("the report", lambda j=job: (lambda text: "Planes through" in text
+                                                     and text)(report_on_page(n, j)))
+        check(("mu, axial plane" in page) == there and ("Corrections computed" in page) == there,
+              "the corrections in the report of the page")
 
 
 def test_further_results_have_the_verified_ct(folder, things):
-    """Three protocols of a route. The first does not read the CT: for the second, all files are verified again; the third uses the CT that the
-    second has verified and read. Each result names the CT only if it was made with it."""
+    """Three protocols of a route. The first does not read the CT: for the second, all files are verified again; the
+    third uses the CT that the second has verified and read. Each result names the CT only if it was made with it."""
     n, _ = both(folder, things)
-    n.more_protocols += ', { name = "third-pet"; kind = "pet"; algorithm = "mlem"; iterations = 2; matrix = 24; corrections = [ "attenuation" ]; }'
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet", "third-pet" ]; destinations = [ "pacs" ]; }'
+    n.more_protocols += (', { name = "third-pet"; kind = "pet"; algorithm = "mlem"; iterations = 2; matrix = 24; '
+                         'corrections = [ "attenuation" ]; }')
     n.stop()
-    n.write_conf()
+    route(n, "plain-pet", "quick-pet", "third-pet")
     n.start()
     one = pet(folder)
     files = ct(os.path.join(folder, "ct"), one)
@@ -342,7 +365,8 @@ def test_further_results_have_the_verified_ct(folder, things):
     jobs = n.wait_states(*["delivered"] * 3)
     for job, named, verified in zip(jobs, (False, True, True), (True, True, False)):
         stages = {s["stage"] for s in n.show(job["id"])["stages"]}
-        check(("check" in stages) == verified, f"{job['protocol']}: the files were verified {'not ' if verified else ''}once more: {stages}")
+        check(("check" in stages) == verified,
+              f"{job['protocol']}: the files were verified {'not ' if verified else ''}once more: {stages}")
         path = os.path.join(n.spool, job["result"]["objects"][0]["file"])
         text = pydicom.dcmread(path, stop_before_pixels=True).DerivationDescription
         check((f"attenuation from CT series {series_of(files)}" in text) == named, f"job {job['id']}: {text}")
@@ -371,8 +395,10 @@ def test_not_needed(folder, things):
     check(n.stop() == 0, "SIGTERM")
     check(len(n.stored_files()) == count, "stored once more")
     other, _ = both(os.path.join(folder, "other"), things)
-    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e5", "--attenuation", "-o", os.path.join(folder, "own"))
-    h.send(other.port, [os.path.join(folder, "own", f) for f in sorted(os.listdir(os.path.join(folder, "own"))) if f.endswith(".dcm")])
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e5", "--attenuation", "-o",
+          os.path.join(folder, "own"))
+    h.send(other.port, [os.path.join(folder, "own", f) for f in sorted(os.listdir(os.path.join(folder, "own")))
+                        if f.endswith(".dcm")])
     job, = other.wait_states("delivered")
     check(job["companion"] == "", job)
     before = pet(os.path.join(folder, "before"), 2, CorrectedImage=["NORM", "ATTN"])
@@ -381,7 +407,8 @@ def test_not_needed(folder, things):
 
 
 def test_only_axial_images(folder, things):
-    """A localizer of the series counts among its Number of Series Related Instances and is not joined; a series of secondary images is never chosen."""
+    """A localizer of the series counts among its Number of Series Related Instances and is not joined; a series of
+    secondary images is never chosen."""
     n, _ = both(folder, things)
     one = pet(folder)
     changes = {"NumberOfSeriesRelatedInstances": SLICES + 1}
@@ -397,15 +424,17 @@ def test_only_axial_images(folder, things):
 
 @pytest.mark.tier2("random moments")
 def test_killed_at_any_moment(folder, things):
-    """kill -9 of the manager, or of all processes, at random moments from the first image to the last result, the objects of three studies in a
-    random order: each case has all images of its nearest CT series, and one result."""
+    """kill -9 of the manager, or of all processes, at random moments from the first image to the last result, the
+    objects of three studies in a random order: each case has all images of its nearest CT series, and one result."""
     rng = random.Random(h.seed())
     n, pacs = both(folder, things, quiet_time=NEVER)
     objects, near = [], {}
     for k in range(3):
         uid = pydicom.uid.generate_uid(None)
-        one = pet(os.path.join(folder, f"pet-{k}"), StudyInstanceUID=uid + ".1", SeriesInstanceUID=uid + ".2", SOPInstanceUID=uid)
-        series = [ct(os.path.join(folder, f"ct-{k}-{when}"), one, when, slices=4) for when in ("080000", "101000", "110000")]
+        one = pet(os.path.join(folder, f"pet-{k}"), StudyInstanceUID=uid + ".1", SeriesInstanceUID=uid + ".2",
+                  SOPInstanceUID=uid)
+        series = [ct(os.path.join(folder, f"ct-{k}-{when}"), one, when, slices=4)
+                  for when in ("080000", "101000", "110000")]
         objects += [one, *sum(series, [])]
         near[uid + ".1"] = series[1]
 
@@ -433,14 +462,17 @@ def test_killed_at_any_moment(folder, things):
     for job in n.jobs():
         check_joined(n, job, near[n.show(job["id"])["job"]["study"]])
         check(pictures_of(n, job), "no pictures after a kill")
-    check(set(pacs.objects()) == {o["sop_instance"] for job in n.jobs() for o in job["result"]["objects"]}, "not one result for each case")
+    check(set(pacs.objects()) == {o["sop_instance"] for job in n.jobs() for o in job["result"]["objects"]},
+          "not one result for each case")
 
 
 def test_on_a_pilot(folder, things):
-    """The CT images go to the pilot like the others, streamed and in a shared spool; what is damaged on the disk is found there."""
+    """The CT images go to the pilot like the others, streamed and in a shared spool; what is damaged on the disk is
+    found there."""
     for shared in (False, True) if h.TIER == 2 else (False,):
         audit = os.path.join(folder, f"audit-{shared}.xml")
-        n, _ = pilot_tools.cluster_node(folder, things, shared=shared, name=f"shared-{shared}", audit='"file"', audit_file=f'"{audit}"')
+        n, _ = pilot_tools.cluster_node(folder, things, shared=shared, name=f"shared-{shared}", audit='"file"',
+                                        audit_file=f'"{audit}"')
         configure(n)
         pilot_tools.write_conf(n)
         n.start()
@@ -457,7 +489,8 @@ def test_on_a_pilot(folder, things):
         with open(audit, encoding="utf-8") as f:
             text = f.read()
         sent = [m for m in text.split("<AuditMessage") if 'csd-code="110102"' in m and 'UserID="d1"' in m]
-        check(len(sent) == 1 and f'"{CT}" NumberOfInstances="{SLICES}"' in sent[0], f"{len(sent)} messages to the pilot: {sent}")
+        check(len(sent) == 1 and f'"{CT}" NumberOfInstances="{SLICES}"' in sent[0],
+              f"{len(sent)} messages to the pilot: {sent}")
         check(sent[0].count('ParticipantObjectTypeCode="1"') == 1, sent)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode redo`: the images of a delivered or failed job are reconstructed again, as a further result in a series of its own."""
+"""`tomonode redo`: the images of a delivered or failed job are reconstructed again, as a further result in a series of
+its own."""
 import json
 import os
 
@@ -42,33 +43,41 @@ def test_delivered_again_with_another_protocol(folder, things):
     check(answer["ok"] and answer["redo_of"] == first["id"], answer)
     first, second = n.wait_states("delivered", "delivered")
     check(second["id"] == answer["job"] and second["redo_of"] == second["result_of"] == first["id"], second)
-    check(second["result_number"] == 2 and second["protocol"] == "dbt-fbp" and second["instances"] == len(files), second)
+    check(second["result_number"] == 2 and second["protocol"] == "dbt-fbp" and second["instances"] == len(files),
+          second)
     check([d["name"] for d in second["destinations"]] == [d["name"] for d in first["destinations"]], second)
     old, new = headers(pacs)
-    check(new.SeriesInstanceUID != old.SeriesInstanceUID and new.StudyInstanceUID == old.StudyInstanceUID, "series and study")
+    check(new.SeriesInstanceUID != old.SeriesInstanceUID and new.StudyInstanceUID == old.StudyInstanceUID,
+          "series and study")
     related, = new.RelatedSeriesSequence
-    check(related.SeriesInstanceUID == old.SeriesInstanceUID and related.StudyInstanceUID == old.StudyInstanceUID, related)
+    check(related.SeriesInstanceUID == old.SeriesInstanceUID and related.StudyInstanceUID == old.StudyInstanceUID,
+          related)
     check("RelatedSeriesSequence" not in old, "the first result refers to a later one")
     text = str(new)
-    check(new.SeriesDescription.endswith("dbt-fbp, voxel=2") and "voxel" not in old.SeriesDescription, new.SeriesDescription)
+    check(new.SeriesDescription.endswith("dbt-fbp, voxel=2") and "voxel" not in old.SeriesDescription,
+          new.SeriesDescription)
     check("dbt-fbp, voxel=2" in n.command("list").stdout, "list does not show the settings")
     out = n.command("show", str(first["id"])).stdout
     check(f"further results: job {second['id']} (dbt-fbp, voxel=2, delivered)" in out, out)
-    check(f"request with voxel=2, after series {old.SeriesInstanceUID}." in text and "voxels of 2 x 2 x" in text, "the derivation")
+    check(f"request with voxel=2, after series {old.SeriesInstanceUID}." in text and "voxels of 2 x 2 x" in text,
+          "the derivation")
     # The same protocol once more: the same pixels under UIDs of their own, and again another series.
     redo(n, first["id"])
     n.wait_states("delivered", "delivered", "delivered")
     third = headers(pacs)[2]
-    check(len({d.SOPInstanceUID for d in headers(pacs)}) == 3 and third.SeriesInstanceUID != old.SeriesInstanceUID, "UIDs")
+    check(len({d.SOPInstanceUID for d in headers(pacs)}) == 3 and third.SeriesInstanceUID != old.SeriesInstanceUID,
+          "UIDs")
     pixels = {d.SOPInstanceUID: d.PixelData for d in map(pydicom.dcmread, pacs.files())}
     check(pixels[third.SOPInstanceUID] == pixels[old.SOPInstanceUID], "other pixels")
     # Journal and audit trail say who requested it.
     opened = n.show(second["id"])["events"][0]["detail"]
-    check(opened["by"].startswith("user ") and opened["reason"].startswith("requested on the command line by user "), opened)
+    check(opened["by"].startswith("user ") and opened["reason"].startswith("requested on the command line by user "),
+          opened)
     check(opened["settings"] == ["voxel=2"], opened)
     people = n.command("show", str(second["id"])).stdout
     check(f"result 2 of the images of job {first['id']}, made again after job {first['id']}" in people, people)
-    h.wait_for("the audit message", lambda: open(os.path.join(folder, "audit.xml")).read().count('csd-code="110103"') == 2)
+    h.wait_for("the audit message", lambda: open(os.path.join(folder, "audit.xml")).read().count('csd-code="110103"')
+               == 2)
     check(n.stop() == 0, "SIGTERM")
     # After a restart nothing is done again; a redo while the node is stopped is done by the next one.
     out = n.command("redo", str(second["id"])).stdout
@@ -76,7 +85,8 @@ def test_delivered_again_with_another_protocol(folder, things):
     check(f"reconstructs the images of job {second['id']} again, with protocol dbt-fbp;" in out, out)
     n.start()
     jobs = n.wait_states("delivered", "delivered", "delivered", "delivered")
-    check(jobs[3]["redo_of"] == second["id"] and jobs[3]["result_of"] == first["id"] and jobs[3]["result_number"] == 4, jobs[3])
+    check(jobs[3]["redo_of"] == second["id"] and jobs[3]["result_of"] == first["id"] and jobs[3]["result_number"] == 4,
+          jobs[3])
     check(list(pacs.objects().values()) == [1] * 4, pacs.objects())
 
 
@@ -93,7 +103,8 @@ def test_failed_again(folder, things):
     redo(n, failed["id"], "--set", "memory_limit=1 GB")
     n.wait_states("failed", "delivered")
     only, = headers(pacs)
-    check("RelatedSeriesSequence" not in only and "Reconstructed again" in str(only), "it names a series that does not exist")
+    check("RelatedSeriesSequence" not in only and "Reconstructed again" in str(only),
+          "it names a series that does not exist")
 
 
 def test_what_is_refused(folder, things):
@@ -107,8 +118,9 @@ def test_what_is_refused(folder, things):
     check("it is held as incomplete: `tomonode retry` first" in out.stderr, out.stderr)
     h.send(n.port, files[:1])
     job, = n.wait_states("delivered")
-    check("allowed for cases of kind dbt: dbt-" in redo(n, job["id"], "--protocol", "pet", code=2).stderr, "an unknown protocol")
-    check("is for cases of kind pet" in redo(n, job["id"], "--protocol", "pet-osem", code=2).stderr, "another kind")
+    check("allowed for cases of kind dbt: dbt-" in redo(n, job["id"], "--protocol", "pet", code=2).stderr,
+          "an unknown protocol")
+    check("kind pet" in redo(n, job["id"], "--protocol", "pet-osem", code=2).stderr, "another kind")
     out = redo(n, job["id"], "--set", "voxle=2", code=2).stderr
     check("voxle" in out and "voxel" in out, out)
     check("voxel" in redo(n, job["id"], "--set", "voxel=-1", code=2).stderr, "a bad value")
@@ -130,7 +142,8 @@ def test_what_is_refused(folder, things):
 
 
 def test_a_late_image_after_a_redo(folder, things):
-    """A late image makes a revision of the case, not of the redo; the images are removed only when all results are done."""
+    """A late image makes a revision of the case, not of the redo; the images are removed only when all results are
+    done."""
     n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()

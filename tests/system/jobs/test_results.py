@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several results of one exam: a route with three protocols makes three series; each has its own state and destinations."""
+"""Several results of one exam: a route with three protocols makes three series; each has its own state and
+destinations."""
 import os
 
 import pydicom
@@ -27,14 +28,16 @@ def test_three_series_in_a_pacs(folder, things):
     h.send(n.port, files)
     jobs = n.wait_states("delivered", "delivered", "delivered")
     check([j["protocol"] for j in jobs] == ["quick", "second", "third"], jobs)
-    check([j["result_number"] for j in jobs] == [1, 2, 3] and [j["result_of"] for j in jobs] == [0, jobs[0]["id"], jobs[0]["id"]], jobs)
+    check([j["result_number"] for j in jobs] == [1, 2, 3] and [j["result_of"] for j in jobs]
+          == [0, jobs[0]["id"], jobs[0]["id"]], jobs)
     study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
     check(pacs.objects() == {j["result"]["sop_instance"]: 1 for j in jobs}, "other objects than the jobs recorded")
     series = [pydicom.dcmread(f, stop_before_pixels=True) for f in pacs.files()]
-    check({d.StudyInstanceUID for d in series} == {study} and len({d.SeriesInstanceUID for d in series}) == 3, "not three series")
+    check({d.StudyInstanceUID for d in series} == {study} and len({d.SeriesInstanceUID for d in series}) == 3,
+          "not three series")
     check(len({d.SeriesNumber for d in series}) == 3, [d.SeriesNumber for d in series])
-    # The worker has verified, read and prepared the images for the first one, and says from what it made the others. The third
-    # has other bins, and is prepared from the stored values.
+    # The worker has verified, read and prepared the images for the first one, and says from what it made the others.
+    # The third has other bins, and is prepared from the stored values.
     again = [line.split("images-again ")[1].strip() for line in n.log_text().splitlines() if " images-again " in line]
     check(again == ["views=9 from=line-integrals", "views=9 from=stored-values"], f"read or prepared again: {again}")
     for j in jobs[1:]:
@@ -45,7 +48,8 @@ def test_three_series_in_a_pacs(folder, things):
     for j in jobs:
         d = pydicom.dcmread(os.path.join(n.spool, j["result"]["file"]), stop_before_pixels=True)
         check({i.ReferencedSOPInstanceUID for i in d.SourceImageSequence} == sources if "SourceImageSequence" in d else
-              sources <= {e.value for e in d.iterall() if e.keyword == "ReferencedSOPInstanceUID"}, "the sources of a result")
+              sources <= {e.value for e in d.iterall() if e.keyword == "ReferencedSOPInstanceUID"},
+              "the sources of a result")
     # They were made one after the other by one worker, which a restart does not repeat.
     check(n.stop() == 0, "SIGTERM")
     n.start()
@@ -54,7 +58,8 @@ def test_three_series_in_a_pacs(folder, things):
 
 
 def test_one_that_fails_stops_no_other(folder, things):
-    """The first result does not fit into its memory limit; the third is for another archive, which is down, and waits for it alone."""
+    """The first result does not fit into its memory limit; the third is for another archive, which is down, and waits
+    for it alone."""
     n, pacs = h.node_and_pacs(folder, things)
     other = h.Pacs(os.path.join(folder, "other"))
     things.append(other)
@@ -65,8 +70,10 @@ def test_one_that_fails_stops_no_other(folder, things):
     n.write_conf()
     with open(n.conf, encoding="ascii") as f:
         text = f.read()
-    text = text.replace('destinations = [ "pacs" ]; }', 'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
-                        'view = "L*"; station = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", "other" ]; }')
+    text = text.replace('destinations = [ "pacs" ]; }',
+                        'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
+                        'view = "L*"; station = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", '
+                        '"other" ]; }')
     with open(n.conf, "w", encoding="ascii") as f:
         f.write(text)
     pacs.start()
@@ -107,7 +114,8 @@ def test_restarts_after_a_late_image(folder, things):
         n.start()
         wait_for("the device is ready again", lambda k=starts: n.log_text().count(" device-ready ") >= k)
         n.command("list")
-        check(n.states() == ["delivered"] * 4 and list(pacs.objects().values()) == [1] * 4, f"{n.states()}, {pacs.objects()}")
+        check(n.states() == ["delivered"] * 4 and list(pacs.objects().values()) == [1] * 4,
+              f"{n.states()}, {pacs.objects()}")
 
 
 def test_removed_together(folder, things):

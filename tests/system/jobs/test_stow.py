@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliveries over STOW-RS: every class of answer, broken TLS, credentials; Orthanc's DICOMweb plug-in and a stand-in that
-are killed, slow, full and refuse single instances: nothing is lost, nothing is there twice. TOMONODE_STOW_OBJECTS=1000 is the
-long form; 120 without it."""
+"""Deliveries over STOW-RS: every class of answer, broken TLS, credentials; Orthanc's DICOMweb plug-in and a stand-in
+that are killed, slow, full and refuse single instances: nothing is lost, nothing is there twice.
+TOMONODE_STOW_OBJECTS=1000 is the long form; 120 without it."""
 import os
 import random
 import socket
@@ -25,11 +25,14 @@ def start(folder, things, url, more="", node="", begin=True):
     n = h.Node(folder, 1)
     things.append(n)
     with open(n.conf, "w") as f:
-        f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; {node} {h.as_whom()} }};\n'
-                f'destinations = ( {{ name = "web"; kind = "stow"; url = "{url}"; retry_first = 0.2; retry_cap = 0.5; connect_timeout = 30; '
+        f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; '
+                f'{node} {h.as_whom()} }};\n'
+                f'destinations = ( {{ name = "web"; kind = "stow"; url = "{url}"; retry_first = 0.2; retry_cap = 0.5; '
+                'connect_timeout = 30; '
                 f'answer_timeout = 60; {more} }} );\n'
                 'status = { enabled = false; };\n'
-                'routes = ( { name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ "web" ]; } );\n')
+                'routes = ( { name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ '
+                '"web" ]; } );\n')
     if begin:
         n.start()
     return n
@@ -53,21 +56,23 @@ def exactly(peer, jobs):
 
 
 def test_answers(folder, things):
-    """Each answer that does not name the instance as stored is a failure with its sentence, and the object is sent again until it is."""
+    """Each answer that does not name the instance as stored is a failure with its sentence, and the object is sent
+    again until it is."""
     other = "1.2.3.4"
-    said = [  # what the server says; what the node says of it
-        (lambda u: (500, {}, b"oops"), "HTTP 500 with a body of type \"application/dicom+json\" that is not JSON: the server failed in processing"),
-        (lambda u: (507, {}, b""), "HTTP 507 without a body: the server is out of space"),
-        (lambda u: (503, {"Retry-After": "1"}, b""), "HTTP 503 without a body: the server is not available"),
-        (lambda u: (401, {"WWW-Authenticate": "Bearer"}, b""), "HTTP 401 without a body: the server requires other credentials"),
-        (lambda u: (200, {}, b""), "HTTP 200 without a body: the server does not say whether it stored the object"),
-        (lambda u: (200, {}, answer_json(stored=[other])), "HTTP 200 that names other instances, but not this one: "),
-        (lambda u: (200, {}, answer_json(stored=[u])[:-9]), "HTTP 200 with a body of type \"application/dicom+json\" that is not JSON"),
-        (lambda u: (200, {"Content-Length": "5000"}, answer_json(stored=[u])[:-1]), "receiving the answer: the connection ended before the end"),
+    said = [  # what the server says; what the node says of it (the whole sentences: test_stow_answer)
+        (lambda u: (500, {}, b"oops"), "HTTP 500 with a body"),
+        (lambda u: (507, {}, b""), "HTTP 507"),
+        (lambda u: (503, {"Retry-After": "1"}, b""), "HTTP 503"),
+        (lambda u: (401, {"WWW-Authenticate": "Bearer"}, b""), "HTTP 401"),
+        (lambda u: (200, {}, b""), "HTTP 200 without a body"),
+        (lambda u: (200, {}, answer_json(stored=[other])), "HTTP 200 that names other"),
+        (lambda u: (200, {}, answer_json(stored=[u])[:-9]), "HTTP 200 with a body"),
+        (lambda u: (200, {"Content-Length": "5000"}, answer_json(stored=[u])[:-1]),
+         "receiving the answer: the connection ended before the end"),
         (lambda u: (200, {}, b"[" * 2000000), "receiving the answer: it has more than 1048576 bytes"),
-        (lambda u: (307, {"Location": "http://127.0.0.1:1/"}, b""), "HTTP 307 without a body: the server redirects to another address"),
-        (lambda u: (200, {}, answer_json(stored=[u], failed=[(u, 0xA700)])), "HTTP 200 that names the instance both as stored and as failed"),
-        (lambda u: failed(u, 0xA700), "the peer is out of resources"),
+        (lambda u: (307, {"Location": "http://127.0.0.1:1/"}, b""), "HTTP 307"),
+        (lambda u: (200, {}, answer_json(stored=[u], failed=[(u, 0xA700)])), "HTTP 200 that names the instance"),
+        (lambda u: failed(u, 0xA700), "out of resources"),
         (None, "the server closed the connection without an answer"),
     ]
     rest = [s for s, _ in said]
@@ -93,11 +98,13 @@ def test_answers(folder, things):
     check(len(peer.order) == 12 + len(said), "only what failed was sent again")
     failures = [e["detail"] for e in node.show(job["id"])["events"] if e["event"] == "send-failed"]
     check([bool(f.get("down")) for f in failures[:6]] == [False, False, True, True, False, False], failures[:6])
-    check(node.log_text().count("delivery-alarm") == 1 and "delivery-recovered" in node.log_text(), "401 raises an alarm, which ends")
+    check(node.log_text().count("delivery-alarm") == 1 and "delivery-recovered" in node.log_text(),
+          "401 raises an alarm, which ends")
 
     def transfers():
         with open(trail, encoding="utf-8") as f:
-            return [m for m in f if "DICOM Instances Transferred" in m and 'UserID="127.0.0.1"' in m and 'NumberOfInstances="12"' in m]
+            return [m for m in f if "DICOM Instances Transferred" in m and 'UserID="127.0.0.1"' in m
+                    and 'NumberOfInstances="12"' in m]
     wait_for("the audit trail names the server", transfers)
 
     # refusals of single instances do not delay the others; a duplicate is there
@@ -117,7 +124,8 @@ def test_answers(folder, things):
     send_lines(node, 2, 12)
     second = node.wait_state(1, "dead-letter")
     got = [(e["status"], e["reason"][:9]) for e in node.events(second["id"], "send-refused")]
-    check(got == [("A900", "the data "), ("C122", "the peer "), ("0122", "the peer "), ("", "HTTP 400 "), ("", "HTTP 413 ")], got)
+    check(got == [("A900", "the data "), ("C122", "the peer "), ("0122", "the peer "), ("", "HTTP 400 "),
+                  ("", "HTTP 413 ")], got)
     check(len(peer.order) == 12 and len(peer.held) == 12 + 7, "the others are stored")
     peer.say = lambda uid, data, headers: stored(uid)
     node.command("retry", second["id"])
@@ -144,8 +152,9 @@ def one_bad_connection(port):
 
 
 def test_tls(folder, things):
-    """Certificates of another authority, expired, of another name, a handshake that is cut, no TLS, no client certificate, credentials: each has its
-    sentence, nothing is sent, and the delivery follows as soon as it is repaired."""
+    """Certificates of another authority, expired, of another name, a handshake that is cut, no TLS, no client
+    certificate, credentials: each has its sentence, nothing is sent, and the delivery follows as soon as it is
+    repaired."""
     pki = tls_tools.Pki(os.path.join(folder, "pki"))
     good = stow_peer.tls_context(pki.peer, pki.peer_key, pki.trusted)
     secret = os.path.join(folder, "secret")
@@ -160,7 +169,8 @@ def test_tls(folder, things):
         asked.append(headers["Authorization"])
         return stored(uid) if headers["Authorization"] == "Bearer the.token" else (401, {}, b"")
     peer.say = say
-    node = start(folder, things, peer.url("localhost"), f'authorities = "{pki.trusted}"; certificate = "{pki.node}"; key = "{pki.key}"; '
+    node = start(folder, things, peer.url("localhost"),
+                 f'authorities = "{pki.trusted}"; certificate = "{pki.node}"; key = "{pki.key}"; '
                  f'credentials = "{secret}";')
     send_lines(node, 1, 3)
     job = node.wait_state(0, "reconstructed")
@@ -176,10 +186,14 @@ def test_tls(folder, things):
             server.close()
         check(sentence in p.stderr and f"https://localhost:{peer.port}: " in p.stderr, f"{sentence}: {p.stderr}")
     key = pki.peer_key
-    refused(stow_peer.tls_context(pki.unknown(), key), "TLS handshake: SSL certificate problem: unable to get local issuer certificate")
-    refused(stow_peer.tls_context(pki.expired(), key), "TLS handshake: SSL certificate problem: certificate has expired")
-    refused(stow_peer.tls_context(pki.elsewhere(), key), "no alternative certificate subject name matches target host name 'localhost'")
-    refused(stow_peer.tls_context(pki.peer, key, pki.foreign.certificate), ": ")  # the alert, or that the connection ended
+    refused(stow_peer.tls_context(pki.unknown(), key),
+            "TLS handshake: SSL certificate problem: unable to get local issuer certificate")
+    refused(stow_peer.tls_context(pki.expired(), key),
+            "TLS handshake: SSL certificate problem: certificate has expired")
+    refused(stow_peer.tls_context(pki.elsewhere(), key),
+            "no alternative certificate subject name matches target host name 'localhost'")
+    # the alert, or that the connection ended
+    refused(stow_peer.tls_context(pki.peer, key, pki.foreign.certificate), ": ")
     refused(None, "TLS handshake: ", one_bad_connection(peer.port))
     check(not peer.order and not asked, "nobody got an object or the token")
     peer.tls = None
@@ -197,7 +211,8 @@ def test_tls(folder, things):
     exactly(peer, [job])
     os.chmod(secret, 0o644)
     p = node.command("check", code=3)
-    check("destination 'web': credentials file" in p.stderr and "other users of this machine can read it" in p.stderr, p.stderr)
+    check("destination 'web': credentials file" in p.stderr and "other users of this machine can read it" in p.stderr,
+          p.stderr)
     os.remove(secret)
     check("cannot open" in node.command("check", code=3).stderr, "a missing file is named")
 
@@ -224,7 +239,8 @@ def deliver_all(node, seeds, each, trouble, seconds):
 
 @pytest.mark.tier2("random answers and kills")
 def test_hostile(folder, things):
-    """A server that is killed, slow, full, loses answers, asks for credentials and refuses single instances; and a node that is killed amid it."""
+    """A server that is killed, slow, full, loses answers, asks for credentials and refuses single instances; and a node
+    that is killed amid it."""
     rng = random.Random(h.seed())
     peer = StowPeer()
     things.append(peer)
@@ -233,7 +249,8 @@ def test_hostile(folder, things):
     def say(uid, data, headers):
         dice = 1 if calm.is_set() else rng.random()
         if dice < 0.02:
-            return rng.choice([(500, {}, b""), (507, {}, b""), (503, {"Retry-After": "1"}, b""), (401, {}, b""), failed(uid, 0xA700)])
+            return rng.choice([(500, {}, b""), (507, {}, b""), (503, {"Retry-After": "1"}, b""), (401, {}, b""),
+                               failed(uid, 0xA700)])
         if dice < 0.03:
             return failed(uid, 0xA900)
         if dice < 0.05:
@@ -255,7 +272,8 @@ def test_hostile(folder, things):
             wait_for("objects come", lambda p=part: len(peer.held) >= OBJECTS * p or ended.is_set(), 120, 0.005)
             peer.stop()
             kills.append(len(peer.held))
-            wait_for("a delivery meets no server", lambda k=len(kills): node.log_text().count("connecting: ") >= k or ended.is_set())
+            wait_for("a delivery meets no server", lambda k=len(kills): node.log_text().count("connecting: ") >= k
+                     or ended.is_set())
             peer.start()
     for seed in range(1, 6):
         send_lines(node, seed, each)
@@ -266,7 +284,8 @@ def test_hostile(folder, things):
     calm.set()
     exactly(peer, jobs)
     check(len(peer.held) == 10 * each and len(kills) >= 3, f"{len(peer.held)} objects, killed after {kills}")
-    print(f"        {len(peer.held)} objects in {len(peer.order)} requests, the server killed after {kills}", flush=True)
+    print(f"        {len(peer.held)} objects in {len(peer.order)} requests, the server killed after {kills}",
+          flush=True)
 
 
 @pytest.mark.tier2("Orthanc's plug-in beside our own server")
@@ -290,7 +309,8 @@ def test_orthanc(folder, things):
             met = node.log_text().count("connecting: ")
             pacs.stop()
             try:
-                wait_for("a delivery meets no server", lambda n=met: node.log_text().count("connecting: ") > n or ended.is_set()
+                wait_for("a delivery meets no server", lambda n=met: node.log_text().count("connecting: ") > n
+                         or ended.is_set()
                          or all(s == "delivered" for s in node.states()))
             finally:
                 pacs.start()
@@ -298,16 +318,19 @@ def test_orthanc(folder, things):
     jobs = deliver_all(node, range(1, 11), each, trouble, 300)
     wanted = {u for j in jobs for u in uids(j)}
     held = [i["MainDicomTags"]["SOPInstanceUID"] for i in pacs.get("/instances?expand&limit=5000&since=0")]
-    check(len(held) == len(set(held)) == 10 * each and set(held) == wanted, f"{len(held)} objects, {len(set(held))} of them different, wanted {len(wanted)}")
+    check(len(held) == len(set(held)) == 10 * each and set(held) == wanted,
+          f"{len(held)} objects, {len(set(held))} of them different, wanted {len(wanted)}")
     failures = sum(len(node.events(j["id"], "send-failed")) for j in jobs)
     check(failures >= 1, "a delivery met Orthanc while it was down")
     print(f"        {len(held)} objects, Orthanc killed after {kills}, {failures} failed attempts", flush=True)
-    check("STOW-RS      ok" in node.command("test-peer", "web").stdout and count() == 10 * each + 1, "test-peer stores an object")
+    check("STOW-RS      ok" in node.command("test-peer", "web").stdout and count() == 10 * each + 1,
+          "test-peer stores an object")
 
 
 @pytest.mark.tier2("Orthanc's plug-in beside our own server")
 def test_orthanc_full(folder, things):
-    """Orthanc on a disk that is full: it answers 200 and names no instance. When there is space again it gets each object, once."""
+    """Orthanc on a disk that is full: it answers 200 and names no instance. When there is space again it gets each
+    object, once."""
     if not os.path.exists(PLUGIN):
         h.skip("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
     each = OBJECTS // 10
@@ -319,12 +342,16 @@ def test_orthanc_full(folder, things):
             node = start(folder, things, f"http://127.0.0.1:{pacs.http}/dicom-web")
             for seed in range(1, 11):
                 send_lines(node, seed, each)
-            failures = lambda: [e["reason"] for j in node.jobs() for e in node.events(j["id"], "send-failed") + node.events(j["id"], "send-refused")]
+            failures = lambda: [e["reason"] for j in node.jobs() for e in node.events(j["id"], "send-failed")
+                                + node.events(j["id"], "send-refused")]
             wait_for("no room", lambda: len(failures()) >= 5)
             contract_tools.fill(mount, None)
-            jobs = wait_for("all are delivered", lambda: (lambda j: len(j) == 10 and all(i["state"] == "delivered" for i in j) and j)(node.jobs()), 120)
+            jobs = wait_for("all are delivered", lambda: (lambda j: len(j) == 10
+                                                          and all(i["state"] == "delivered" for i in j)
+                                                          and j)(node.jobs()), 120)
             held = [i["MainDicomTags"]["SOPInstanceUID"] for i in pacs.get("/instances?expand&limit=5000&since=0")]
-            check(len(held) == len(set(held)) == 10 * each and set(held) == {u for j in jobs for u in uids(j)}, f"{len(held)} objects, {len(set(held))} of them different")
+            check(len(held) == len(set(held)) == 10 * each and set(held) == {u for j in jobs for u in uids(j)},
+                  f"{len(held)} objects, {len(set(held))} of them different")
             check(all("does not name the instance" in f for f in failures()), failures())
             print(f"        {len(held)} objects, {len(failures())} failed attempts", flush=True)
         finally:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/openapi.yaml against the program: the routes with method and role, the codes and types of the answers, and the content of those for
-programs."""
+"""docs/openapi.yaml against the program: the routes with method and role, the codes and types of the answers, and the
+content of those for programs."""
 import json
 import os
 import re
@@ -44,7 +44,8 @@ class Interface:
         return one
 
     def operations(self):
-        return {(method.upper(), path): one for path, item in self.whole["paths"].items() for method, one in item.items() if method != "parameters"}
+        return {(method.upper(), path): one for path, item in self.whole["paths"].items() for method,
+                one in item.items() if method != "parameters"}
 
     def validator(self, schema):
         components = {"schemas": strict(self.whole["components"]["schemas"])}
@@ -58,7 +59,8 @@ class Interface:
         described = self.find(one[str(status)])
         self.seen.add((method, path, status))
         for name, header in described.get("headers", {}).items():
-            check(re.search(header["schema"].get("pattern", "."), headers.get(name, "")), f"{method} {path}: {status} has no {name}")
+            check(re.search(header["schema"].get("pattern", "."), headers.get(name, "")),
+                  f"{method} {path}: {status} has no {name}")
         if status == 303:
             return
         kind = headers["Content-Type"].split(";")[0]
@@ -77,7 +79,8 @@ def test_routes_of_the_program():
     names = [one["operationId"] for one in operations.values()]
     check(len(set(names)) == len(names), names)
     for (method, path), one in operations.items():
-        needed = {"403", "421"} | ({"401"} if one["x-role"] != "none" else set()) | ({"303", "409", "413"} if method == "POST" else {"200"})
+        needed = {"403", "421"} | ({"401"} if one["x-role"] != "none" else set()) | ({"303", "409", "413"}
+                                                                                     if method == "POST" else {"200"})
         check(needed <= set(one["responses"]), f"{method} {path}: {sorted(needed - set(one['responses']))} missing")
         check(("requestBody" in one) == (method == "POST"), path)
         check(("{id}" in path) == ("parameters" in interface.whole["paths"][path]), path)
@@ -87,11 +90,13 @@ def test_routes_of_the_program():
         interface.validator(schema).check_schema(schema)
         check(f"#/components/schemas/{name}" in refs, f"{name} is not used")
     for broken in ({}, {"version": 1}, None):
-        check(not interface.validator({"$ref": "#/components/schemas/Status"}).is_valid(broken), f"{broken} is a status")
+        check(not interface.validator({"$ref": "#/components/schemas/Status"}).is_valid(broken),
+              f"{broken} is a status")
 
 
 def test_answers(folder, things):
-    """Answers of a node with a held case, a delivered one, one that waits for its destination, and an object of no case."""
+    """Answers of a node with a held case, a delivered one, one that waits for its destination, and an object of no
+    case."""
     interface = Interface()
     n, held = node(folder, things, show_patient="true")
     h.send(n.port, h.simulate(os.path.join(folder, "other"), "--views", 9, "--side", "R"))
@@ -107,8 +112,10 @@ def test_answers(folder, things):
 
     def state():
         return json.loads(ask(n, "/status.json", headers=who)[1])
-    wait_for("every part has content", lambda: (lambda s: s["unassigned"] and s["problems"] and any(d["down"] for d in s["destinations"])
-                                                and len(s["cases"]) == 3 and all("patient" in c for c in s["cases"]))(state()))
+    wait_for("every part has content", lambda: (lambda s: s["unassigned"] and s["problems"]
+                                                and any(d["down"] for d in s["destinations"])
+                                                and len(s["cases"]) == 3
+                                                and all("patient" in c for c in s["cases"]))(state()))
     check({c["state"] for c in state()["cases"]} == {"held", "delivered", "reconstructed"}, state())
 
     for method, path, role in routes():
@@ -122,7 +129,8 @@ def test_answers(folder, things):
             if method == "POST":
                 interface.judge(method, path, ask(n, here, method, who, 600 * "x"))
     form = f"token={token(ask(n, f'/jobs/{held}', headers=who)[1])}"
-    for path, at, code in (("as-is", done, 409), ("same-patient", held, 409), ("cancel", 777777, 404), ("cancel", held, 303), ("cancel", held, 409),
+    for path, at, code in (("as-is", done, 409), ("same-patient", held, 409), ("cancel", 777777, 404),
+                           ("cancel", held, 303), ("cancel", held, 409),
                            ("retry", held, 303), ("redo", done, 303)):
         answer = ask(n, f"/jobs/{at}/{path}", "POST", who, form + ("&protocol=quick" if path == "redo" else ""))
         check(answer[0] == code, f"{path} of {at}: {answer[0]}, not {code}: {answer[1][-400:]}")

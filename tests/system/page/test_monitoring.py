@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/monitoring: every metric and state that the rules and the dashboard name is one of /metrics; every rule is provoked in its test; the names of
-the metrics follow Prometheus' conventions (promtool). promtool and amtool are in the group `nightly` of deploy/install-deps.sh."""
+"""deploy/monitoring: every metric and state that the rules and the dashboard name is one of /metrics; every rule is
+provoked in its test; the names of the metrics follow Prometheus' conventions (promtool). promtool and amtool are in the
+group `nightly` of deploy/install-deps.sh."""
 import json
 import os
 import re
@@ -37,9 +38,11 @@ def metrics_of_a_node(folder, things):
     n = h.Node(os.path.join(folder, "node"), archive.port)
     n.status = {"port": h.free_port()}
     pem, key = os.path.join(folder, "own.pem"), os.path.join(folder, "own.key")
-    h.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", pem, "-subj", "/CN=localhost", "-days", "100")
+    h.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+          key, "-out", pem, "-subj", "/CN=localhost", "-days", "100")
     os.chmod(key, 0o600)
-    n.write_conf(f'listeners = ( {{ name = "tls"; port = {h.free_port()}; tls = true; client_certificate = "none"; certificate = "{pem}"; key = "{key}"; }} );\n')
+    n.write_conf(f'listeners = ( {{ name = "tls"; port = {h.free_port()}; tls = true; client_certificate = "none"; '
+                 f'certificate = "{pem}"; key = "{key}"; }} );\n')
     things += [n, archive]
     n.start()
     h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 5))
@@ -55,10 +58,13 @@ def metrics_of_a_node(folder, things):
 def test_names(folder, things):
     metrics = metrics_of_a_node(folder, things)
     families = dict(re.findall(r"^# TYPE (tomonode_\w+) (\w+)$", metrics, re.M))
-    known = set(families) | {f"{name}_{part}" for name, kind in families.items() if kind == "histogram" for part in ("bucket", "sum", "count")}
+    known = set(families) | {f"{name}_{part}" for name, kind in families.items() if kind == "histogram"
+                             for part in ("bucket", "sum", "count")}
     states = set(re.findall(r'tomonode_jobs\{state="([^"]+)"', metrics))
     dashboard = json.loads(read("grafana-dashboard.json"))
-    expressions = [t["expr"] for p in dashboard["panels"] for t in p["targets"]] + re.findall(r" expr: (?:>-)?(.*?)\n +(?:for|labels):", read("tomonode.rules.yml"), re.S)
+    expressions = [t["expr"] for p in dashboard["panels"]
+                   for t in p["targets"]] + re.findall(r" expr: (?:>-)?(.*?)\n +(?:for|labels):",
+                                                       read("tomonode.rules.yml"), re.S)
     check(len(expressions) > 20 and sum("last_over_time" in e for e in expressions) >= 5, expressions)
     for expression in expressions:
         unknown = set(re.findall(r"\btomonode_\w+", expression.replace("tomonode_build_info", ""))) - known

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Persons of the status page: who may do what on every route, headers that are forged, and the examples for nginx and for Apache with OpenID
-Connect (deploy/proxy), run as they are but for ports and paths."""
+"""Persons of the status page: who may do what on every route, headers that are forged, and the examples for nginx and
+for Apache with OpenID Connect (deploy/proxy), run as they are but for ports and paths."""
 import base64
-import html
 import http.client
 import os
 import re
@@ -25,7 +24,8 @@ GROUPS = {1: "ward", 2: "radiographer", 3: "physicist"}
 
 
 def routes():
-    """(method, path, role) of every row of the program's table; a test of the program compares the table with its pages."""
+    """(method, path, role) of every row of the program's table; a test of the program compares the table with its
+    pages."""
     with open(os.path.join(SOURCE, "node", "status", "status_request.c"), encoding="utf-8") as f:
         rows = re.findall(r'^\t\{"(/[^"]*)", (true|false), STATUS_\w+, (STATUS_ROLE_\w+)\},$', f.read(), re.M)
     check(len(rows) >= 17, rows)
@@ -61,8 +61,10 @@ def token(text):
 def node(folder, things, **settings):
     """With a held case and persons."""
     n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit"')
-    n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]', "may_look": '[ "ward" ]',
-                "may_act": '[ "radiographer" ]', "may_administer": '[ "physicist" ]', "host": '"recon1.example.org"', **settings}
+    n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]',
+                "may_look": '[ "ward" ]',
+                "may_act": '[ "radiographer" ]', "may_administer": '[ "physicist" ]', "host": '"recon1.example.org"',
+                **settings}
     n.write_conf()
     pacs.start()
     n.start()
@@ -94,9 +96,11 @@ def test_roles(folder, things):
             else:
                 check(status == (403 if role else 401), f"{method} {path} as role {role}: {status}")
                 names = ", ".join(GROUPS[i] for i in range(needs, 4))
-                check(f"It needs one of these: {names}." in text if role else "names no person" in text and answer["WWW-Authenticate"], text)
+                check(f"It needs one of these: {names}." in text if role else "names no person" in text
+                      and answer["WWW-Authenticate"], text)
             check(ask(n, at, method, headers, body, "127.0.0.2")[0] == 403, f"{method} {path} from another address")
-    check(ask(n, "/nothing", headers=person("ann", "ward"))[0] == 404 and ask(n, "/", headers=person("ann"))[0] == 403, "no page, no group")
+    check(ask(n, "/nothing", headers=person("ann", "ward"))[0] == 404 and ask(n, "/", headers=person("ann"))[0] == 403,
+          "no page, no group")
     check(n.states() == ["held"] and not n.events(job, "retry"), "something was written")
 
     # Buttons are there for those who may press them, and a person's form is not another one's.
@@ -106,16 +110,19 @@ def test_roles(folder, things):
         check(f"<bdi>&lt;i&gt;p{role}</bdi> {word}" in pages[role], f"role {role} is not named")
     check(token(pages[2]) != token(pages[3]), "one token for two persons")
     form = f"token={token(pages[2])}"
-    check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p3", "physicist"), form)[0] == 403, "a form of another person")
+    check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p3", "physicist"), form)[0] == 403,
+          "a form of another person")
     check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p2", "ward"), form)[0] == 403, "who has lost the group")
-    check(ask(n, f"/jobs/{job}/same-patient", "POST", person("<i>p3", "physicist"), f"token={token(pages[3])}")[0] == 409, "nothing to state")
+    check(ask(n, f"/jobs/{job}/same-patient", "POST", person("<i>p3", "physicist"), f"token={token(pages[3])}")[0]
+          == 409, "nothing to state")
     check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p2", "radiographer"), form)[0] == 303, "cancel")
     cancelled, = n.events(job, "cancel")
     check(cancelled == {"reason": "cancelled on the status page by <i>p2", "by": "<i>p2"}, cancelled)
     check(ask(n, f"/jobs/{job}/retry", "POST", person("<i>p2", "radiographer"), form)[0] == 303, "retry")
     check([d["by"] for d in n.events(job, "retry")] == ["<i>p2"], n.events(job, "retry"))
     shown = ask(n, f"/jobs/{job}", headers=person("eve", "ward"))[1]
-    check("cancelled on the status page by &lt;i&gt;p2" in shown and "<i>" not in shown, "the person is not in the case's page")
+    check("cancelled on the status page by &lt;i&gt;p2" in shown and "<i>" not in shown,
+          "the person is not in the case's page")
     check("requested on the status page by <i>p2" in run(h.TOMONODE, "show", "-c", n.conf, job).stdout, "nor in `show`")
 
     def messages():
@@ -133,7 +140,8 @@ def test_forged(folder, things):
     """Headers that somebody else has set, or set twice, or made unusual."""
     n, job = node(folder, things)
     good = person("ann", "physicist")
-    check(ask(n, "/", headers=good)[0] == 200 and ask(n, "/", headers=good, source="127.0.0.2")[0] == 403, "who is trusted")
+    check(ask(n, "/", headers=good)[0] == 200 and ask(n, "/", headers=good, source="127.0.0.2")[0] == 403,
+          "who is trusted")
     for headers, want in (
             ([], 401),
             ([("X-Remote-Groups", "physicist")], 401),
@@ -152,12 +160,14 @@ def test_forged(folder, things):
             (person("ann\x07", "physicist"), 403),
             (person(b"\xff\xfe", "physicist"), 403),
             ([("x-rEMOTE-uSER", "ann"), ("X-REMOTE-GROUPS", "physicist")], 200),
-            ([("X-Forwarded-User", "ann"), ("Remote-User", "ann"), ("Authorization", "Basic YW5uOg=="), ("X-Remote-Groups", "physicist")], 401),
+            ([("X-Forwarded-User", "ann"), ("Remote-User", "ann"), ("Authorization", "Basic YW5uOg=="),
+              ("X-Remote-Groups", "physicist")], 401),
             (good + [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.1")], 200)):
         status = ask(n, "/", headers=headers)[0]
         check(status == want, f"{headers}: {status}, not {want}")
     for forwarded in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
-        check(ask(n, "/", headers=good + [(forwarded, "127.0.0.1")], source="127.0.0.2")[0] == 403, f"{forwarded} is believed")
+        check(ask(n, "/", headers=good + [(forwarded, "127.0.0.1")], source="127.0.0.2")[0] == 403,
+              f"{forwarded} is believed")
     check(not n.events(job, "cancel"), "something was written")
 
 
@@ -173,8 +183,11 @@ def test_forged_through_nginx(folder, things):
         """What comes back for these bytes, with a password."""
         password = base64.b64encode(f"{user}:{user}-secret".encode()).decode()
         trust = ssl.create_default_context(cafile=os.path.join(folder, "proxy.pem"))
-        with trust.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=20), server_hostname="recon1.example.org") as s:
-            s.sendall(request.replace("HOST", f"Host: recon1.example.org:{port}\r\nConnection: close\r\nAuthorization: Basic {password}").encode())
+        with trust.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=20),
+                               server_hostname="recon1.example.org") as s:
+            s.sendall(request.replace("HOST",
+                                      f"Host: recon1.example.org:{port}\r\nConnection: close\r\nAuthorization: Basic "
+                                      f"{password}").encode())
             answer = b""
             while part := s.recv(65536):
                 answer += part
@@ -183,15 +196,21 @@ def test_forged_through_nginx(folder, things):
     page = talk("GET / HTTP/1.1\r\nHOST\r\n\r\n")
     check(code(page) == 200 and "<bdi>eve</bdi> may look" in page and "<form" not in page, page[:300])
     check("<bdi>ann</bdi> may administer" in talk("GET / HTTP/1.1\r\nHOST\r\n\r\n", "ann"), "ann")
-    check(code(talk("GET / HTTP/1.1\r\nHOST\r\n\r\n", "mallory")) == 401 and code(talk("GET /health HTTP/1.1\r\nHOST\r\n\r\n", "mallory")) == 401, "no account")
+    check(code(talk("GET / HTTP/1.1\r\nHOST\r\n\r\n", "mallory")) == 401
+          and code(talk("GET /health HTTP/1.1\r\nHOST\r\n\r\n", "mallory")) == 401, "no account")
     check(code(talk("GET / HTTP/1.1\r\nHOST\r\n\r\n", "joe")) == 403, "an account without group")
-    for header in ("X-Remote-User: ann\r\nX-Remote-Groups: physicist", "x-remote-user: ann\r\nx-remote-groups: physicist",
-                   "X_Remote_User: ann\r\nX_Remote_Groups: physicist", "X-Remote-User: ann\r\nX-Remote-User: ann", "X-Remote-Groups: ward,\r\n physicist",
-                   "X-Remote-User : ann", "X-Remote-User:\tann", "Connection: X-Remote-User, X-Remote-Groups", "X-Remote-Groups:"):
+    for header in ("X-Remote-User: ann\r\nX-Remote-Groups: physicist",
+                   "x-remote-user: ann\r\nx-remote-groups: physicist",
+                   "X_Remote_User: ann\r\nX_Remote_Groups: physicist", "X-Remote-User: ann\r\nX-Remote-User: ann",
+                   "X-Remote-Groups: ward,\r\n physicist",
+                   "X-Remote-User : ann", "X-Remote-User:\tann", "Connection: X-Remote-User, X-Remote-Groups",
+                   "X-Remote-Groups:"):
         answer = talk(f"GET / HTTP/1.1\r\nHOST\r\n{header}\r\n\r\n")
-        check(code(answer) == 400 or (code(answer) == 200 and "<bdi>eve</bdi> may look" in answer), f"{header!r}: {answer[:200]}")
+        check(code(answer) == 400 or (code(answer) == 200 and "<bdi>eve</bdi> may look" in answer),
+              f"{header!r}: {answer[:200]}")
     # A request hidden in the body of another one is not served: as two lengths, as chunks, behind a request.
-    hidden = f"GET /jobs/{job} HTTP/1.1\r\nHost: recon1.example.org\r\nX-Remote-User: ann\r\nX-Remote-Groups: physicist\r\n\r\n"
+    hidden = (f"GET /jobs/{job} HTTP/1.1\r\nHost: recon1.example.org\r\nX-Remote-User: ann\r\n"
+              "X-Remote-Groups: physicist\r\n\r\n")
     for head, body in ((f"Content-Length: {len(hidden)}\r\nTransfer-Encoding: chunked", "0\r\n\r\n" + hidden),
                        ("Transfer-Encoding: chunked", "0\r\n\r\n" + hidden),
                        (f"Transfer-Encoding: xchunked\r\nContent-Length: {len(hidden)}", hidden),
@@ -200,12 +219,14 @@ def test_forged_through_nginx(folder, things):
                        (f"Content-Length: {len(hidden)}", hidden),
                        ("Content-Length: 0", hidden)):
         answer = talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nContent-Type: {FORM}\r\n{head}\r\n\r\n{body}")
-        check("<bdi>ann" not in answer and answer.count("HTTP/1.1 ") <= 1 and code(answer) in (400, 403, 413, 501), f"{head!r}: {answer[:300]}")
+        check("<bdi>ann" not in answer and answer.count("HTTP/1.1 ") <= 1 and code(answer) in (400, 403, 413, 501),
+              f"{head!r}: {answer[:300]}")
     check(not n.events(job, "cancel"), "something was written")
 
     # A person's form, with the origin that a browser names.
-    form = f"token={token(talk(f'GET /jobs/{job} HTTP/1.1' + chr(13) + chr(10) + 'HOST' + 2 * (chr(13) + chr(10)), 'bob'))}"
-    answer = talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nOrigin: https://recon1.example.org:{port}\r\nSec-Fetch-Site: same-origin\r\n"
+    form = "token=" + token(talk(f"GET /jobs/{job} HTTP/1.1\r\nHOST\r\n\r\n", "bob"))
+    answer = talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nOrigin: https://recon1.example.org:{port}\r\n"
+                  "Sec-Fetch-Site: same-origin\r\n"
                   f"Content-Type: {FORM}\r\nContent-Length: {len(form)}\r\n\r\n{form}", "bob")
     check(code(answer) == 303 and [d["by"] for d in n.events(job, "cancel")] == ["bob"], answer[:300])
 
@@ -216,13 +237,16 @@ def example(name, *changes):
         site = f.read()
     for old, new in changes:
         check(old in site, f"deploy/proxy/{name} has no {old}")
-        site = "".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in site.splitlines(True))
+        site = "".join(line if line.lstrip().startswith("#") else line.replace(old, new)
+                       for line in site.splitlines(True))
     return site
 
 
 def own_certificate(folder):
-    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2, "-subj", "/CN=recon1.example.org",
-        "-addext", "subjectAltName=DNS:recon1.example.org", "-keyout", f"{folder}/proxy.key", "-out", f"{folder}/proxy.pem")
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2,
+        "-subj", "/CN=recon1.example.org",
+        "-addext", "subjectAltName=DNS:recon1.example.org", "-keyout", f"{folder}/proxy.key", "-out",
+        f"{folder}/proxy.pem")
 
 
 def code(answer):
@@ -231,8 +255,8 @@ def code(answer):
 
 @pytest.mark.tier2("Apache and an OpenID Connect provider")
 def test_openid_connect(folder, things):
-    """People whom an OpenID Connect provider signs in, through Apache: roles by the groups of a claim; nothing that a client or a claim contains makes
-    another person, or another group."""
+    """People whom an OpenID Connect provider signs in, through Apache: roles by the groups of a claim; nothing that a
+    client or a claim contains makes another person, or another group."""
     modules = "/usr/lib/apache2/modules"
     if not os.path.exists("/usr/sbin/apache2") or not os.path.exists(f"{modules}/mod_auth_openidc.so"):
         h.skip("Apache or mod_auth_openidc (Debian: apache2-bin, libapache2-mod-auth-openidc) is not installed")
@@ -240,46 +264,62 @@ def test_openid_connect(folder, things):
     provider = openid.Provider(folder)
     things.append(provider)
     port = apache(folder, things, modules, n.status["port"], provider)
-    sign_in = lambda claims: (lambda b: (b, b.sign_in()))(openid.Browser(port, f"{folder}/proxy.pem", {"sub": "1", **claims}))
+    sign_in = lambda claims: (lambda b: (b, b.sign_in()))(openid.Browser(port, f"{folder}/proxy.pem",
+                                                                         {"sub": "1", **claims}))
 
     nobody = openid.Browser(port, f"{folder}/proxy.pem")
-    for path in ("/", "/health", "/metrics", f"/jobs/{job}", "//status.json", "/oidc-callback/../status.json", "/oidc-callback/x"):
+    for path in ("/", "/health", "/metrics", f"/jobs/{job}", "//status.json", "/oidc-callback/../status.json",
+                 "/oidc-callback/x"):
         nobody.cookies = {}
-        check(code(nobody.get(path, "X-Remote-User: ann\r\nX-Remote-Groups: physicist\r\n")) == 302, f"{path} without a person")
-    check(code(nobody.talk("GET /status.json HTTP/1.1\r\nHOST\r\nX-Requested-With: XMLHttpRequest\r\n\r\n")) == 401, "an update of the page")
+        check(code(nobody.get(path, "X-Remote-User: ann\r\nX-Remote-Groups: physicist\r\n")) == 302,
+              f"{path} without a person")
+    check(code(nobody.talk("GET /status.json HTTP/1.1\r\nHOST\r\nX-Requested-With: XMLHttpRequest\r\n\r\n")) == 401,
+          "an update of the page")
 
     ann, page = sign_in({"preferred_username": "ann", "groups": ["other", "radiographer", "physicist"]})
     check("<bdi>ann</bdi> may administer" in page, page[-500:])
     eve, page = sign_in({"preferred_username": "eve", "groups": ["ward"]})
     check("<bdi>eve</bdi> may look" in page and "<form" not in page, page[-500:])
     for claims, want in (({"preferred_username": "bob", "groups": "radiographer"}, "<bdi>bob</bdi> may act"),
-                         ({"preferred_username": "J\u00fcrgen M\u00fcller", "groups": ["ward"]}, "<bdi>J\u00fcrgen M\u00fcller</bdi> may look"),
+                         ({"preferred_username": "J\u00fcrgen M\u00fcller", "groups": ["ward"]},
+                          "<bdi>J\u00fcrgen M\u00fcller</bdi> may look"),
                          ({"preferred_username": "joe"}, "Your groups do not allow this"),
-                         ({"preferred_username": "joe", "groups": [{"name": "physicist"}, 7, None]}, "Your groups do not allow this"),
-                         ({"preferred_username": "joe", "groups": ["ward\r\nX-Remote-User: ann"]}, "Your groups do not allow this"),
+                         ({"preferred_username": "joe", "groups": [{"name": "physicist"}, 7, None]},
+                          "Your groups do not allow this"),
+                         ({"preferred_username": "joe", "groups": ["ward\r\nX-Remote-User: ann"]},
+                          "Your groups do not allow this"),
                          ({"preferred_username": "joe,ann", "groups": ["physicist"]}, "in a form that is not allowed"),
                          ({"preferred_username": 300 * "a", "groups": ["physicist"]}, "in a form that is not allowed"),
                          ({"groups": ["physicist"]}, "Remote user could not be set"),
                          # a claim that would end the header, and the request before the groups
-                         ({"preferred_username": "mallory\r\nX-Remote-Groups: physicist\r\n\r\n", "groups": ["ward"]}, "</bdi> may look"),
-                         ({"preferred_username": "mallory\nX-Remote-Groups: physicist\n\n", "groups": ["ward"]}, "</bdi> may look")):
+                         ({"preferred_username": "mallory\r\nX-Remote-Groups: physicist\r\n\r\n", "groups": ["ward"]},
+                          "</bdi> may look"),
+                         ({"preferred_username": "mallory\nX-Remote-Groups: physicist\n\n", "groups": ["ward"]},
+                          "</bdi> may look")):
         _, page = sign_in(claims)
         check(want in page, f"{claims}: {page[-500:]}")
 
-    for header in ("X-Remote-User: ann\r\nX-Remote-Groups: physicist", "x-remote-user: ann\r\nx-remote-groups: physicist",
-                   "X_Remote_User: ann\r\nX_Remote_Groups: physicist", "X-Remote_Groups: physicist", "X-Remote-User: ann\r\nX-Remote-User: ann",
-                   "X-Remote-Groups: ward,\r\n physicist", "X-Remote-User : ann", "X-Remote-User:\tann", "Connection: X-Remote-User, X-Remote-Groups",
-                   "Connection: X-Remote-Groups", "X-Remote-Groups:", "OIDC_CLAIM_groups: physicist", "OIDC-CLAIM-groups: physicist",
-                   "X-Forwarded-User: ann\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: elsewhere.example.org", "Authorization: Basic YW5uOg=="):
+    for header in ("X-Remote-User: ann\r\nX-Remote-Groups: physicist",
+                   "x-remote-user: ann\r\nx-remote-groups: physicist",
+                   "X_Remote_User: ann\r\nX_Remote_Groups: physicist", "X-Remote_Groups: physicist",
+                   "X-Remote-User: ann\r\nX-Remote-User: ann",
+                   "X-Remote-Groups: ward,\r\n physicist", "X-Remote-User : ann", "X-Remote-User:\tann",
+                   "Connection: X-Remote-User, X-Remote-Groups",
+                   "Connection: X-Remote-Groups", "X-Remote-Groups:", "OIDC_CLAIM_groups: physicist",
+                   "OIDC-CLAIM-groups: physicist",
+                   "X-Forwarded-User: ann\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: elsewhere.example.org",
+                   "Authorization: Basic YW5uOg=="):
         answer = eve.get("/", header + "\r\n")
         check(code(answer) in (400, 401, 403) or "<bdi>eve</bdi> may look" in answer, f"{header!r}: {answer[:300]}")
-    check("<bdi>eve</bdi> may look" in eve.talk(f"GET http://127.0.0.1:{n.status['port']}/ HTTP/1.1\r\nHOST\r\n\r\n"), "another server in the first line")
+    check("<bdi>eve</bdi> may look" in eve.talk(f"GET http://127.0.0.1:{n.status['port']}/ HTTP/1.1\r\nHOST\r\n\r\n"),
+          "another server in the first line")
     thief = openid.Browser(port, f"{folder}/proxy.pem")
     thief.cookies = {name: value[:-1] + ("0" if value[-1] != "0" else "1") for name, value in eve.cookies.items()}
     check(code(thief.get("/")) == 302, "a session that was not given")
 
     form = f"token={token(ann.get(f'/jobs/{job}'))}"
-    cancel = lambda browser, origin: code(browser.talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nOrigin: https://{origin}\r\nContent-Type: {FORM}\r\n"
+    cancel = lambda browser, origin: code(browser.talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nOrigin: "
+                                                       f"https://{origin}\r\nContent-Type: {FORM}\r\n"
                                                        f"Content-Length: {len(form)}\r\n\r\n{form}"))
     own = f"recon1.example.org:{port}"
     check([cancel(ann, "elsewhere.example.org"), cancel(eve, own), cancel(ann, own)] == [403, 403, 303], "a form")
@@ -295,16 +335,22 @@ def apache(folder, things, modules, upstream, provider):
     with open(f"{folder}/secrets.conf", "w", encoding="ascii") as f:
         f.write(f"OIDCClientSecret {openid.SECRET}\nOIDCCryptoPassphrase of-the-sessions\n")
     os.chmod(folder, 0o755)
-    site = example("apache-openidc.conf", ("*:443", f"127.0.0.1:{port}"), ("http://127.0.0.1:11180/", f"http://127.0.0.1:{upstream}/"),
-                   ("/etc/apache2/tomonode.pem", f"{folder}/proxy.pem"), ("/etc/apache2/tomonode.key", f"{folder}/proxy.key"),
-                   ("/etc/apache2/tomonode-secrets.conf", f"{folder}/secrets.conf"), ("https://login.example.org/realms/hospital", provider.url),
+    site = example("apache-openidc.conf", ("*:443", f"127.0.0.1:{port}"),
+                   ("http://127.0.0.1:11180/", f"http://127.0.0.1:{upstream}/"),
+                   ("/etc/apache2/tomonode.pem", f"{folder}/proxy.pem"),
+                   ("/etc/apache2/tomonode.key", f"{folder}/proxy.key"),
+                   ("/etc/apache2/tomonode-secrets.conf", f"{folder}/secrets.conf"),
+                   ("https://login.example.org/realms/hospital", provider.url),
                    ("https://recon1.example.org/", f"https://recon1.example.org:{port}/"))
     load = "".join(f"LoadModule {m}_module {modules}/mod_{m}.so\n" for m in (
         "mpm_event", "authn_core", "authz_core", "authz_user", "ssl", "headers", "proxy", "proxy_http", "auth_openidc"))
     with open(f"{folder}/apache.conf", "w", encoding="utf-8") as f:
-        f.write(f"ServerRoot {folder}\nServerName recon1.example.org\nListen 127.0.0.1:{port}\nPidFile {folder}/apache.pid\nErrorLog {folder}/apache.log\n"
-                f"DefaultRuntimeDir {folder}\n" + ("User www-data\nGroup www-data\n" if os.geteuid() == 0 else "") + load + site)
-    things.append(Server(["/usr/sbin/apache2", "-f", f"{folder}/apache.conf", "-DFOREGROUND"], port, f"{folder}/apache.log"))
+        f.write(f"ServerRoot {folder}\nServerName recon1.example.org\nListen 127.0.0.1:{port}\nPidFile "
+                f"{folder}/apache.pid\nErrorLog {folder}/apache.log\n"
+                f"DefaultRuntimeDir {folder}\n" + ("User www-data\nGroup www-data\n" if os.geteuid() == 0 else "")
+                + load + site)
+    things.append(Server(["/usr/sbin/apache2", "-f", f"{folder}/apache.conf", "-DFOREGROUND"], port,
+                         f"{folder}/apache.log"))
     return port
 
 
@@ -313,7 +359,8 @@ class Server:
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
         def listens():
-            check(self.process.poll() is None, f"{command[0]} ended: " + (open(log, encoding="utf-8").read() if os.path.exists(log) else ""))
+            check(self.process.poll() is None, f"{command[0]} ended: " + (open(log, encoding="utf-8").read()
+                                                                          if os.path.exists(log) else ""))
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=5).close()
                 return True
@@ -334,13 +381,18 @@ def nginx(folder, things, upstream):
         for name in ("ann", "bob", "eve", "joe"):
             f.write(f"{name}:{run('openssl', 'passwd', '-6', f'{name}-secret').stdout.strip()}\n")
     os.chmod(folder, 0o755)
-    site = example("nginx.conf", ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"), ("http://127.0.0.1:11180", f"http://127.0.0.1:{upstream}"),
-                   ("/etc/nginx/tomonode.pem", f"{folder}/proxy.pem"), ("/etc/nginx/tomonode.key", f"{folder}/proxy.key"),
+    site = example("nginx.conf", ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
+                   ("http://127.0.0.1:11180", f"http://127.0.0.1:{upstream}"),
+                   ("/etc/nginx/tomonode.pem", f"{folder}/proxy.pem"),
+                   ("/etc/nginx/tomonode.key", f"{folder}/proxy.key"),
                    ("/etc/nginx/tomonode.htpasswd", f"{folder}/htpasswd"))
-    paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi",
+                                                                        "scgi"))
     with open(os.path.join(folder, "nginx.conf"), "w", encoding="utf-8") as f:
-        f.write(f"daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\nevents {{ }}\n"
+        f.write(f"daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\n"
+                "events { }\n"
                 f"http {{\naccess_log off;\n{paths}{site}}}\n")
-    things.append(Server(["/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else "nginx", "-p", folder, "-c", f"{folder}/nginx.conf",
+    things.append(Server(["/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else "nginx", "-p", folder, "-c",
+                          f"{folder}/nginx.conf",
                           "-e", f"{folder}/nginx.log"], port, f"{folder}/nginx.log"))
     return port

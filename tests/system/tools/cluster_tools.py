@@ -8,7 +8,8 @@ from tools.slurm_tools import Slurm
 
 
 def fake_pilot(folder, pilot):
-    """A program that keeps its words, and its standard input (the secret) in a file for each job, and then is the shell's `pilot`."""
+    """A program that keeps its words, and its standard input (the secret) in a file for each job, and then is the
+    shell's `pilot`."""
     program = os.path.join(folder, "program")
     with open(program, "w", encoding="ascii") as f:
         f.write(f'#!/bin/sh\necho "$@" >>{folder}/words\ncat >{folder}/read.$SLURM_JOB_ID\n'

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tomonode, a PACS and a sender on the loopback, for the system tests. Everything lives in one folder and is stopped at the end.
+"""A tomonode, a PACS and a sender on the loopback, for the system tests. Everything lives in one folder and is stopped
+at the end.
 
-The exam is small (simulated at an eighth of the detector's resolution), so that what is tested is the node, not the reconstruction.
-"""
+The exam is small (simulated at an eighth of the detector's resolution), so that what is tested is the node, not the
+reconstruction. """
 import atexit
 import contextlib
 import fcntl
@@ -29,7 +30,8 @@ TIER = int(os.environ.get("TOMONODE_TIER") or 1)  # 1: what runs on every commit
 
 
 class Skipped(Exception):
-    """A test needs something that this machine does not have; the sentence says what. Raised before anything is tested."""
+    """A test needs something that this machine does not have; the sentence says what. Raised before anything is
+    tested."""
 
 
 def skip(reason):
@@ -41,7 +43,8 @@ def skip(reason):
 
 
 def seed():
-    """The seed of a test's random numbers: TOMONODE_TEST_SEED, a number, or "random" for another one in each run; 1 without it."""
+    """The seed of a test's random numbers: TOMONODE_TEST_SEED, a number, or "random" for another one in each run; 1
+    without it."""
     text = os.environ.get("TOMONODE_TEST_SEED") or "1"
     return random.SystemRandom().randrange(1 << 31) if text == "random" else int(text)
 
@@ -74,18 +77,22 @@ def as_whom():
     return 'user = "root";' if os.geteuid() == 0 else ""
 
 
-# Those that this process may use: below those that the kernel gives to outgoing connections, which could take the port of a server that is down.
+# Those that this process may use: below those that the kernel gives to outgoing connections, which could take the port
+# of a server that is down.
 ports = range(10240, 32768)
 
 
 @functools.lru_cache(maxsize=None)
 def lock_of_ports():
-    """A file whose byte N is locked by the test that was given port N. Such locks end with their process, and with the first close."""
-    return os.open(os.path.join(tempfile.gettempdir(), f"tomonode-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), set()
+    """A file whose byte N is locked by the test that was given port N. Such locks end with their process, and with the
+    first close."""
+    return os.open(os.path.join(tempfile.gettempdir(), f"tomonode-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT
+                   | os.O_CLOEXEC, 0o600), set()
 
 
 def free_port():
-    """One that no other test was given, in this process or another, although nobody may be listening there yet, or ever."""
+    """One that no other test was given, in this process or another, although nobody may be listening there yet, or
+    ever."""
     lock, given = lock_of_ports()
     while True:
         port = random.SystemRandom().choice(ports)
@@ -113,9 +120,9 @@ def check(condition, what):
 
 
 def wait_for(what, condition, seconds=60, step=None):
-    """Until condition() gives something true; its value is returned. seconds: much more than a busy machine needs; less only where the time itself
-    is tested, or where a longer wait would let something else make it true. step: s between two looks; without it they become rarer, because
-    most of them start a program."""
+    """Until condition() gives something true; its value is returned. seconds: much more than a busy machine needs; less
+    only where the time itself is tested, or where a longer wait would let something else make it true. step: s between
+    two looks; without it they become rarer, because most of them start a program."""
     seconds *= PATIENCE
     began = time.monotonic()
     while True:
@@ -139,7 +146,8 @@ def echo(port, called):
 
 def run(*args, code=0, timeout=120, **kwargs):
     p = subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=timeout * PATIENCE, **kwargs)
-    check(code is None or p.returncode == code, f"{' '.join(map(str, args))}: code {p.returncode}, not {code}: {p.stdout[-800:]}{p.stderr[-800:]}")
+    check(code is None or p.returncode == code,
+          f"{' '.join(map(str, args))}: code {p.returncode}, not {code}: {p.stdout[-800:]}{p.stderr[-800:]}")
     return p
 
 
@@ -153,7 +161,8 @@ class Pacs:
         os.makedirs(folder, exist_ok=True)
 
     def start(self, *options):
-        self.process = subprocess.Popen(["storescp", "-aet", "PACS", "-od", self.folder, "+uf", *options, str(self.port)],
+        self.process = subprocess.Popen(["storescp", "-aet", "PACS", "-od", self.folder, "+uf", *options,
+                                         str(self.port)],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for("the PACS listens", lambda: self.echo() or self.process.poll() is not None)
         check(self.process.poll() is None, "storescp ended")
@@ -181,8 +190,8 @@ class Pacs:
 
 
 class Orthanc:
-    """A real PACS, asked by REST what it holds. `tomonode`: the port of a node it shall report storage commitments to; `plugins`: their files, with
-    DICOMweb at /dicom-web."""
+    """A real PACS, asked by REST what it holds. `tomonode`: the port of a node it shall report storage commitments to;
+    `plugins`: their files, with DICOMweb at /dicom-web."""
 
     def __init__(self, folder, tomonode=None, plugins=()):
         self.folder = folder
@@ -190,14 +199,17 @@ class Orthanc:
         self.process = None
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "orthanc.json"), "w") as f:
-            json.dump({"Name": "PACS", "StorageDirectory": folder, "IndexDirectory": folder, "DicomAet": "PACS", "DicomPort": self.port,
-                       "HttpPort": self.http, "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
+            json.dump({"Name": "PACS", "StorageDirectory": folder, "IndexDirectory": folder, "DicomAet": "PACS",
+                       "DicomPort": self.port,
+                       "HttpPort": self.http, "RemoteAccessAllowed": False, "AuthenticationEnabled": False,
+                       "DicomAlwaysAllowStore": True,
                        "DicomCheckCalledAet": False, "Plugins": list(plugins), "DicomWeb": {"Root": "/dicom-web/"},
                        "DicomModalities": {"tomonode": ["TOMONODE", "127.0.0.1", tomonode]} if tomonode else {}}, f)
 
     def start(self):
         with open(os.path.join(self.folder, "log"), "w") as log:
-            self.process = subprocess.Popen(["Orthanc", os.path.join(self.folder, "orthanc.json")], stdout=log, stderr=log)
+            self.process = subprocess.Popen(["Orthanc", os.path.join(self.folder, "orthanc.json")], stdout=log,
+                                            stderr=log)
         wait_for("Orthanc answers", lambda: self.get("/system") or self.process.poll() is not None)
         with open(os.path.join(self.folder, "log")) as log:
             check(self.process.poll() is None, f"Orthanc ended: {log.read()[-800:]}")
@@ -212,7 +224,8 @@ class Orthanc:
     def data_sets(self):
         """SOP Instance UID -> the object as Orthanc returns it."""
         import pydicom
-        found = [pydicom.dcmread(io.BytesIO(self.get(f"/instances/{i}/file", read=lambda r: r.read()))) for i in self.get("/instances")]
+        found = [pydicom.dcmread(io.BytesIO(self.get(f"/instances/{i}/file", read=lambda r: r.read())))
+                 for i in self.get("/instances")]
         return {d.SOPInstanceUID: d for d in found}
 
     def objects(self):
@@ -279,19 +292,24 @@ class Node:
         self.log_path = os.path.join(folder, "node.log")
         self.port = free_port()
         self.pacs_port = pacs_port
-        self.node = {**({"user": '"root"'} if os.geteuid() == 0 else {}), "quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
+        self.node = {**({"user": '"root"'} if os.geteuid() == 0 else {}), "quiet_time": 1.5, "reserve": '"1 MB"',
+                     "device": '"cpu"', **node}
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
-        self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 30, "acse_timeout": 30, "dimse_timeout": 60}
+        self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 30, "acse_timeout": 30,
+                            "dimse_timeout": 60}
         self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_destinations = self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.protocols, self.destinations = ["quick"], ["pacs"]  # of the route
         self.more = ""  # further lists
         self.alerts = ""  # their section, see webhook.py
-        self.pilots = ""  # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
+        # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
+        self.pilots = ""
         if EXECUTOR == "slurm" and "executor" not in node:
             self.node["executor"], self.cluster_port, count = '"slurm"', free_port(), self.node["device"].count(",") + 1
-            self.pilots = (f'cluster = {{ bind = "127.0.0.1"; port = {self.cluster_port}; advertise = "127.0.0.1:{self.cluster_port}"; lease = 5.0; }};\n'
-                           f'slurm = {{ min = {count}; max = {count}; account = "{self.cluster_port}"; program = "{TOMONODE}"; }};\n')
+            self.pilots = (f'cluster = {{ bind = "127.0.0.1"; port = {self.cluster_port}; advertise = '
+                           f'"127.0.0.1:{self.cluster_port}"; lease = 5.0; }};\n'
+                           f'slurm = {{ min = {count}; max = {count}; account = "{self.cluster_port}"; program = '
+                           f'"{TOMONODE}"; }};\n')
         self.process = None
         os.makedirs(folder, exist_ok=True)
         self.write_conf()
@@ -302,11 +320,14 @@ class Node:
         destination = "".join(f" {k} = {v};" for k, v in self.destination.items())
         status = "".join(f" {k} = {v};" for k, v in self.status.items())
         with open(self.conf, "w") as f:
-            f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
-                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }}'
+            f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  '
+                    f'log_level = "debug";\n{node}}};\n'
+                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = '
+                    f'{self.pacs_port};{destination} }}'
                     f'{self.more_destinations} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' f'destinations = [ {json.dumps(self.destinations)[1:-1]} ]; }}'
+                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; '
+                    f'destinations = [ {json.dumps(self.destinations)[1:-1]} ]; }}'
                     f'{self.more_routes} );\n' + self.more + self.pilots + self.alerts + extra)
 
     def reload(self, extra=""):
@@ -317,7 +338,8 @@ class Node:
         wait_for("the configuration is read", lambda: self.log_text().count("config-reloaded") > before)
 
     def make_long(self):
-        """From its start on, a case lasts as long as a test needs: some minutes of processor time, in 13 million voxels."""
+        """From its start on, a case lasts as long as a test needs: some minutes of processor time, in 13 million
+        voxels."""
         self.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', voxel=0.25, slice_spacing=0.5)
         self.write_conf()
 
@@ -331,7 +353,8 @@ class Node:
         self.log = open(self.log_path, "a")
         self.log.write("---- start\n")
         self.log.flush()
-        self.process = subprocess.Popen([*map(str, command), TOMONODE, "serve", "-c", self.conf], stdout=self.log, stderr=self.log,
+        self.process = subprocess.Popen([*map(str, command), TOMONODE, "serve", "-c", self.conf], stdout=self.log,
+                                        stderr=self.log,
                                         start_new_session=True)
         self.session = self.process.pid
         if wait:
@@ -342,7 +365,8 @@ class Node:
         return echo(self.port, "TOMONODE")
 
     def kill(self, group=True):
-        """kill -9: of every process of the node, or of the manager alone. Returns when they have ended, and their ports are free."""
+        """kill -9: of every process of the node, or of the manager alone. Returns when they have ended, and their ports
+        are free."""
         if group:
             os.killpg(self.process.pid, signal.SIGKILL)
         else:
@@ -374,12 +398,15 @@ class Node:
         """Process numbers of the pilots of Slurm, with those of their workers."""
         if not self.pilots:
             return []
-        pilots = subprocess.run(["pgrep", "-f", f"tomonode pilot --node 127.0.0.1:{self.cluster_port} "], capture_output=True, text=True).stdout.split()
-        workers = subprocess.run(["pgrep", "-P", ",".join(pilots)], capture_output=True, text=True).stdout.split() if pilots else []
+        pilots = subprocess.run(["pgrep", "-f", f"tomonode pilot --node 127.0.0.1:{self.cluster_port} "],
+                                capture_output=True, text=True).stdout.split()
+        workers = subprocess.run(["pgrep", "-P", ",".join(pilots)], capture_output=True,
+                                 text=True).stdout.split() if pilots else []
         return [int(pid) for pid in pilots + workers]
 
     def processes(self, what=""):
-        """Process numbers of this node (its session), by the word after the program's name: "serve" is manager, receiver, associations."""
+        """Process numbers of this node (its session), by the word after the program's name: "serve" is manager,
+        receiver, associations."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -394,7 +421,8 @@ class Node:
         return sorted(found)
 
     def manager_and_receiver(self):
-        """Their process numbers, once no association is left. The receiver is the manager's child; its number may be the smaller one."""
+        """Their process numbers, once no association is left. The receiver is the manager's child; its number may be
+        the smaller one."""
         def parent(pid):
             try:
                 with open(f"/proc/{pid}/stat") as f:
@@ -454,8 +482,8 @@ class Node:
         return found
 
     def wait_jobs(self, what, condition, seconds=60):
-        """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that was written to, and
-        each second, because what was written can be read only when it is on the disk."""
+        """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that
+        was written to, and each second, because what was written can be read only when it is on the disk."""
         seen = [None, [], 0]
 
         def looked():
@@ -469,11 +497,14 @@ class Node:
             raise AssertionError(f"{e}; jobs are {self.jobs()}") from None
 
     def wait_states(self, *states, seconds=60):
-        return self.wait_jobs(f"jobs are {states}", lambda jobs: [j["state"] for j in jobs] == list(states) and (jobs or True), seconds)
+        return self.wait_jobs(f"jobs are {states}", lambda jobs: [j["state"] for j in jobs] == list(states)
+                              and (jobs or True), seconds)
 
     def wait_state(self, at, state, *texts):
-        """The job at this place of the list, when it has this state, with these texts in its reason: more images may come after a first one."""
-        return self.wait_jobs(f"job {at} is {state}: {texts}", lambda jobs: len(jobs) > at and jobs[at]["state"] == state
+        """The job at this place of the list, when it has this state, with these texts in its reason: more images may
+        come after a first one."""
+        return self.wait_jobs(f"job {at} is {state}: {texts}", lambda jobs: len(jobs) > at and jobs[at]["state"]
+                              == state
                               and all(t in jobs[at]["reason"] for t in texts) and jobs[at])
 
     def stored_files(self):
@@ -482,7 +513,8 @@ class Node:
 
 @functools.cache
 def exams_folder():
-    """Holds each simulated exam in a folder of its own, until all tests of the run have ended (conftest.py), or this program ends."""
+    """Holds each simulated exam in a folder of its own, until all tests of the run have ended (conftest.py), or this
+    program ends."""
     if "TOMONODE_TESTS_SHARED" in os.environ:
         folder = os.path.join(os.environ["TOMONODE_TESTS_SHARED"], "exams")
         os.makedirs(folder, exist_ok=True)
@@ -493,7 +525,8 @@ def exams_folder():
 
 
 def kept(name, make):
-    """A folder that make(folder) has filled: once in a run, in the process that needs it first; nobody may change it."""
+    """A folder that make(folder) has filled: once in a run, in the process that needs it first; nobody may change
+    it."""
     path = os.path.join(exams_folder(), name)
     with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -506,19 +539,23 @@ def kept(name, make):
 
 
 def simulated_once(*words):
-    """The folder with what `simulate` makes of these words. The same words give the same bytes, so each exam is simulated once in a run."""
+    """The folder with what `simulate` makes of these words. The same words give the same bytes, so each exam is
+    simulated once in a run."""
     words = tuple(map(str, words))
-    return kept(hashlib.sha256("\0".join(words).encode()).hexdigest()[:20], lambda folder: run(TOMONODE, "simulate", *words, "-o", folder))
+    return kept(hashlib.sha256("\0".join(words).encode()).hexdigest()[:20],
+                lambda folder: run(TOMONODE, "simulate", *words, "-o", folder))
 
 
 LARGE = ("--detector", "2816x3584")  # of the system, for tests of memory and disks
 
 
 def simulate(folder, *options, binning=8):
-    """An exam in a folder of its own; with a small part of the detector, unless the test wants the large pixels of another binning."""
+    """An exam in a folder of its own; with a small part of the detector, unless the test wants the large pixels of
+    another binning."""
     if binning == 8 and "--detector" not in options:
         options = ("--detector", "1024x1024", *options)
-    made = simulated_once("dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", binning, *options)
+    made = simulated_once("dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", binning,
+                          *options)
     shutil.copytree(made, folder, dirs_exist_ok=True)
     files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
     check(files, f"simulate made no files in {folder}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DICOM objects as bytes that a test changes freely: data sets in Explicit VR Little Endian are parsed into elements and written again, with
-no check of what a value contains. Small exams of each kind that the node reconstructs, with new UIDs for each use."""
+"""DICOM objects as bytes that a test changes freely: data sets in Explicit VR Little Endian are parsed into elements
+and written again, with no check of what a value contains. Small exams of each kind that the node reconstructs, with new
+UIDs for each use."""
 import glob
 import hashlib
 import os
@@ -9,8 +10,9 @@ import struct
 from tools import node_harness as h
 
 LONG = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"}
-EXPLICIT, IMPLICIT, BIG_ENDIAN, DEFLATED = "1.2.840.10008.1.2.1", "1.2.840.10008.1.2", "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"
-RLE, JPEG, JPEG_LS, JPEG_2000, JPEG_2000_LOSSY = (f"1.2.840.10008.1.2.{n}" for n in ("5", "4.70", "4.80", "4.90", "4.91"))
+IMPLICIT = "1.2.840.10008.1.2"
+EXPLICIT, BIG_ENDIAN, DEFLATED, RLE, JPEG, JPEG_LS, JPEG_2000, JPEG_2000_LOSSY = (
+    f"{IMPLICIT}.{n}" for n in ("1", "2", "1.99", "5", "4.70", "4.80", "4.90", "4.91"))
 MG, PROJECTION, RAW = "1.2.840.10008.5.1.4.1.1.1.2.1", "1.2.840.10008.5.1.4.1.1.13.1.5", "1.2.840.10008.5.1.4.1.1.66"
 UNDEFINED = 0xFFFFFFFF
 STUDY, SERIES, FRAME, INSTANCE, PIXELS = 0x0020000D, 0x0020000E, 0x00200052, 0x00080018, 0x7FE00010
@@ -68,7 +70,8 @@ class DataSet(dict):
         return b"".join(out) + self.after
 
     def sent(self):
-        return Sent(self.encode(self.syntax == IMPLICIT), self.sop_class or self.text(0x00080016), self.text(INSTANCE), self.syntax)
+        return Sent(self.encode(self.syntax == IMPLICIT), self.sop_class or self.text(0x00080016), self.text(INSTANCE),
+                    self.syntax)
 
 
 class Sent:
@@ -111,9 +114,11 @@ def read(path):
 
 # kind: options of `tomonode simulate`
 KINDS = {
-    "mg": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3"),  # three objects of 10 kB
+    # three objects of 10 kB
+    "mg": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3"),
     "bp": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3", "--format", "bp"),
-    "pet": ("pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation"),  # EMISSION and ATTENUATION
+    # EMISSION and ATTENUATION
+    "pet": ("pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation"),
     "parallel": ("parallel", "--phantom", "head", "--angles", "30", "--size", "64", "--bin", "4", "--slices", "2"),
 }
 
@@ -135,6 +140,7 @@ class Exams:
         self.n += 1
         made = [d.copy() for d in self.originals(kind)]
         for i, d in enumerate(made):
-            for tag, value in ((STUDY, f"2.25.{self.n}1"), (SERIES, f"2.25.{self.n}2"), (FRAME, f"2.25.{self.n}3"), (INSTANCE, f"2.25.{self.n}4{i}")):
+            for tag, value in ((STUDY, f"2.25.{self.n}1"), (SERIES, f"2.25.{self.n}2"), (FRAME, f"2.25.{self.n}3"),
+                               (INSTANCE, f"2.25.{self.n}4{i}")):
                 d.put(tag, "UI", value)
         return made

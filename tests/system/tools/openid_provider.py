@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenID Connect provider (authorization code, RS256 signed by openssl) that signs in whoever says who they are, and a browser that follows the redirects."""
+"""An OpenID Connect provider (authorization code, RS256 signed by openssl) that signs in whoever says who they are, and
+a browser that follows the redirects."""
 import base64
 import http.client
 import http.server
@@ -27,7 +28,8 @@ class Provider:
     def __init__(self, folder):
         self.key = os.path.join(folder, "provider.key")
         run("openssl", "genrsa", "-out", self.key, 2048)
-        modulus = bytes.fromhex(run("openssl", "rsa", "-in", self.key, "-noout", "-modulus").stdout.strip().split("=")[1])
+        modulus = bytes.fromhex(run("openssl", "rsa", "-in", self.key, "-noout",
+                                    "-modulus").stdout.strip().split("=")[1])
         self.jwk = {"kty": "RSA", "kid": "1", "use": "sig", "alg": "RS256", "n": base64url(modulus), "e": "AQAB"}
         self.codes = {}  # what was given out: claims, client, nonce
         provider = self
@@ -47,15 +49,19 @@ class Provider:
                 url = urllib.parse.urlsplit(self.path)
                 asked = dict(urllib.parse.parse_qsl(url.query))
                 if url.path == "/.well-known/openid-configuration":
-                    self.answer({"issuer": provider.url, **{f"{name}_endpoint": f"{provider.url}/{name}" for name in ("authorization", "token")},
-                                 "jwks_uri": provider.url + "/keys", "response_types_supported": ["code"], "subject_types_supported": ["public"],
-                                 "id_token_signing_alg_values_supported": ["RS256"], "token_endpoint_auth_methods_supported": ["client_secret_basic"]})
+                    self.answer({"issuer": provider.url, **{f"{name}_endpoint": f"{provider.url}/{name}"
+                                                            for name in ("authorization", "token")},
+                                 "jwks_uri": provider.url + "/keys", "response_types_supported": ["code"],
+                                 "subject_types_supported": ["public"],
+                                 "id_token_signing_alg_values_supported": ["RS256"],
+                                 "token_endpoint_auth_methods_supported": ["client_secret_basic"]})
                 elif url.path == "/keys":
                     self.answer({"keys": [provider.jwk]})
                 elif url.path == "/authorization":
                     code = secrets.token_hex(8)
                     provider.codes[code] = json.loads(self.headers["X-Claims"]), asked["client_id"], asked["nonce"]
-                    self.answer({}, 302, asked["redirect_uri"] + "?" + urllib.parse.urlencode({"code": code, "state": asked["state"]}))
+                    self.answer({}, 302, asked["redirect_uri"] + "?"
+                                + urllib.parse.urlencode({"code": code, "state": asked["state"]}))
                 else:
                     self.answer({}, 404)
 
@@ -67,7 +73,8 @@ class Provider:
                     return
                 claims, client, nonce = provider.codes.pop(asked["code"])
                 self.answer({"access_token": "none", "token_type": "Bearer", "id_token": provider.token(
-                    {"iss": provider.url, "aud": client, "nonce": nonce, "iat": int(time.time()), "exp": int(time.time()) + 600, **claims})})
+                    {"iss": provider.url, "aud": client, "nonce": nonce, "iat": int(time.time()),
+                     "exp": int(time.time()) + 600, **claims})})
 
             def log_message(self, *_):
                 pass
@@ -77,7 +84,8 @@ class Provider:
 
     def token(self, claims):
         text = ".".join(base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "1"}, claims))
-        signed = subprocess.run(["openssl", "dgst", "-sha256", "-sign", self.key], input=text.encode(), capture_output=True, check=True).stdout
+        signed = subprocess.run(["openssl", "dgst", "-sha256", "-sign", self.key], input=text.encode(),
+                                capture_output=True, check=True).stdout
         return f"{text}.{base64url(signed)}"
 
     def stop(self):
@@ -95,8 +103,10 @@ class Browser:
     def talk(self, request):
         """What comes back for these bytes, in which HOST stands for the usual headers."""
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        usual = f"Host: recon1.example.org:{self.port}\r\nConnection: close" + (f"\r\nCookie: {cookies}" if cookies else "")
-        with self.trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=20), server_hostname="recon1.example.org") as s:
+        usual = f"Host: recon1.example.org:{self.port}\r\nConnection: close" + (f"\r\nCookie: {cookies}" if cookies
+                                                                                else "")
+        with self.trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=20),
+                                    server_hostname="recon1.example.org") as s:
             s.sendall(request.replace("HOST", usual).encode())
             answer = b""
             while part := s.recv(65536):

@@ -36,15 +36,18 @@ class Pilot:
         self.folder = os.path.join(n.folder, f"pilot-{ident}-{len(things)}")
         self.log_path = self.folder + ".log"
         self.secret_path = self.folder + ".secret"
-        self.secret = secret or (os.path.exists(os.path.join(n.spool, "pilots", ident)) and open(os.path.join(n.spool, "pilots", ident)).read()) \
+        self.secret = secret or (os.path.exists(os.path.join(n.spool, "pilots", ident))
+                                 and open(os.path.join(n.spool, "pilots", ident)).read()) \
             or n.command("pilot-token", ident).stdout
         with open(self.secret_path, "w") as f:
             f.write(self.secret.strip() + "\n")
         where = ["--spool", n.spool] if n.shared else ["--folder", self.folder]
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen(
-                [h.TOMONODE, "pilot", "--node", f"127.0.0.1:{n.cluster_port}", "--id", ident, "--secret-file", self.secret_path,
-                 "--device", "cpu:1", "--name", ident, *where, *options], stdout=log, stderr=log, start_new_session=True, env=env)
+                [h.TOMONODE, "pilot", "--node", f"127.0.0.1:{n.cluster_port}", "--id", ident, "--secret-file",
+                 self.secret_path,
+                 "--device", "cpu:1", "--name", ident, *where, *options], stdout=log, stderr=log,
+                 start_new_session=True, env=env)
         things.append(self)
 
     def log_text(self):
@@ -88,7 +91,8 @@ def running(n, who):
 
 def worker_of(pilot):
     """Return the process that computes the cases of a pilot."""
-    return int(wait_for("its worker", lambda: subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f", "tomonode case"], capture_output=True,
+    return int(wait_for("its worker", lambda: subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f",
+                                                              "tomonode case"], capture_output=True,
                                                              text=True).stdout.split())[0])
 
 

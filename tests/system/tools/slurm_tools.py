@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster on this machine: munged, one slurmctld, several slurmd, each with a GPU that is none (/dev/null).
 
-All files are in one folder, all ports are free ones, and no service of the system is used: a Slurm that is installed and running is not
-disturbed. Everything runs as the caller's user, who is Slurm's administrator. Programs find the cluster by the environment (env).
-"""
+All files are in one folder, all ports are free ones, and no service of the system is used: a Slurm that is installed
+and running is not disturbed. Everything runs as the caller's user, who is Slurm's administrator. Programs find the
+cluster by the environment (env). """
 import contextlib
 import os
 import pwd
@@ -26,16 +26,22 @@ def need_slurm():
 def conf_text(folder, user, munge, port, nodes):
     host = socket.gethostname()
     lines = [
-        "ClusterName=test", f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldPort={port}", f"SlurmUser={user}", f"SlurmdUser={user}",
-        "AuthType=auth/munge", f"AuthInfo=socket={munge}", "CredType=cred/munge", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none",
-        "SwitchType=switch/none", "MpiDefault=none", "ReturnToService=2", "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core",
-        "GresTypes=gpu", "SlurmctldTimeout=10", "SlurmdTimeout=15", "InactiveLimit=0", "KillWait=2", "MinJobAge=5", "MessageTimeout=5",
+        "ClusterName=test", f"SlurmctldHost={host}(127.0.0.1)", f"SlurmctldPort={port}", f"SlurmUser={user}",
+        f"SlurmdUser={user}",
+        "AuthType=auth/munge", f"AuthInfo=socket={munge}", "CredType=cred/munge", "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "SwitchType=switch/none", "MpiDefault=none", "ReturnToService=2", "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_Core",
+        "GresTypes=gpu", "SlurmctldTimeout=10", "SlurmdTimeout=15", "InactiveLimit=0", "KillWait=2", "MinJobAge=5",
+        "MessageTimeout=5",
         "SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2", "JobCompType=jobcomp/none",
         "AccountingStorageType=accounting_storage/none", "JobAcctGatherType=jobacct_gather/none",
-        f"StateSaveLocation={folder}/state", f"SlurmctldPidFile={folder}/slurmctld.pid", f"SlurmctldLogFile={folder}/slurmctld.log",
+        f"StateSaveLocation={folder}/state", f"SlurmctldPidFile={folder}/slurmctld.pid",
+        f"SlurmctldLogFile={folder}/slurmctld.log",
         f"SlurmdSpoolDir={folder}/spool.%n", f"SlurmdPidFile={folder}/%n.pid", f"SlurmdLogFile={folder}/%n.log",
     ]
-    lines += [f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={p} CPUs=1 RealMemory=2000 Gres=gpu:1" for name, p in nodes.items()]
+    lines += [f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={p} CPUs=1 RealMemory=2000 Gres=gpu:1"
+              for name, p in nodes.items()]
     lines.append(f"PartitionName=main Nodes={','.join(nodes)} Default=YES MaxTime=60 State=UP")
     return "\n".join(lines) + "\n"
 
@@ -60,11 +66,13 @@ class Slurm:
 
     def spawn(self, name, *args):
         with open(os.path.join(self.folder, f"{name}.out"), "ab") as log:
-            self.processes[name] = subprocess.Popen(args, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            self.processes[name] = subprocess.Popen(args, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
+                                                    stderr=log, cwd=self.folder)
 
     def start_munge(self):
         at = self.folder
-        self.spawn("munged", "munged", "--foreground", "--force", f"--socket={self.munge}", f"--key-file={at}/munge.key",
+        self.spawn("munged", "munged", "--foreground", "--force", f"--socket={self.munge}",
+                   f"--key-file={at}/munge.key",
                    f"--log-file={at}/munge.log", f"--pid-file={at}/munge.pid", f"--seed-file={at}/munge.seed")
         wait_for("munged listens", lambda: os.path.exists(self.munge))
 
@@ -108,7 +116,8 @@ class Slurm:
 
     def drain(self, drained=True):
         names = ",".join(self.nodes)
-        self.command("scontrol", "update", f"nodename={names}", *(("state=drain", "reason=test") if drained else ("state=resume",)))
+        self.command("scontrol", "update", f"nodename={names}", *(("state=drain", "reason=test") if drained
+                                                                  else ("state=resume",)))
 
     def kill(self, name, number=signal.SIGKILL):
         self.processes[name].send_signal(number)
@@ -150,6 +159,7 @@ class Slurm:
                     environ = f.read()
                 with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
                     state = f.read().rpartition(")")[2].split()[0]
-                if f"SLURM_CONF={self.conf}".encode() in environ.split(b"\0") and state != "Z" and int(pid) != os.getpid():
+                mine = f"SLURM_CONF={self.conf}".encode() in environ.split(b"\0")
+                if mine and state != "Z" and int(pid) != os.getpid():
                     found.append(int(pid))
         return found

@@ -20,13 +20,15 @@ class Lose(Exception):
 def answer_json(stored=(), failed=(), warned=()):
     """The Store Instances Response Module: UIDs; failed and warned with their code."""
     def item(uid, **more):
-        return {"00081150": {"vr": "UI", "Value": ["1.2.840.10008.5.1.4.1.1.2"]}, "00081155": {"vr": "UI", "Value": [uid]}, **more}
+        return {"00081150": {"vr": "UI", "Value": ["1.2.840.10008.5.1.4.1.1.2"]},
+                "00081155": {"vr": "UI", "Value": [uid]}, **more}
     body = {"00081190": {"vr": "UR", "Value": ["https://pacs.example/studies/1"]}}
     references = [item(u) for u in stored] + [item(u, **{"00081196": {"vr": "US", "Value": [c]}}) for u, c in warned]
     if references:
         body["00081199"] = {"vr": "SQ", "Value": references}
     if failed:
-        body["00081198"] = {"vr": "SQ", "Value": [item(u, **{"00081197": {"vr": "US", "Value": [c]}}) for u, c in failed]}
+        body["00081198"] = {"vr": "SQ", "Value": [item(u, **{"00081197": {"vr": "US", "Value": [c]}}) for u,
+                                                  c in failed]}
     return json.dumps(body).encode()
 
 
@@ -76,7 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         boundary = kind.partition("boundary=")[2].encode()
         assert kind.startswith('multipart/related; type="application/dicom"; boundary='), kind
         head, end = b"--" + boundary + b"\r\nContent-Type: application/dicom\r\n\r\n", b"\r\n--" + boundary + b"--\r\n"
-        assert body.startswith(head) and body.endswith(end) and self.path == peer.path + "/studies", (self.path, body[:100], body[-100:])
+        assert body.startswith(head) and body.endswith(end) and self.path == peer.path + "/studies", (self.path,
+                                                                                                      body[:100],
+                                                                                                      body[-100:])
         data = body[len(head):-len(end)]
         uid = str(pydicom.dcmread(io.BytesIO(data), stop_before_pixels=True).SOPInstanceUID)
         with peer.lock:
@@ -102,8 +106,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class StowPeer:
-    """say(uid, data, headers) returns (status, headers, body) or raises Lose; held: UID -> digest of what was stored; changed: UIDs that came again
-    with other bytes; order: UIDs as they came."""
+    """say(uid, data, headers) returns (status, headers, body) or raises Lose; held: UID -> digest of what was stored;
+    changed: UIDs that came again with other bytes; order: UIDs as they came."""
     path = "/dicom-web"
 
     def __init__(self, say=None, tls=None):
@@ -128,7 +132,8 @@ class StowPeer:
         self.server.server_bind()
         self.server.server_activate()
         if self.tls:
-            self.server.socket = self.tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.socket = self.tls.wrap_socket(self.server.socket, server_side=True,
+                                                      do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A web service that takes the alerts of a node, and what it was told: each trouble once when it begins and once when it is solved."""
+"""A web service that takes the alerts of a node, and what it was told: each trouble once when it begins and once when
+it is solved."""
 import http.server
 import json
 import threading
@@ -7,7 +8,8 @@ import threading
 from tools.node_harness import check, wait_for
 
 STATES = ("held", "failed", "dead-letter", "quarantined")  # told case by case, where the node lists "cases"
-NOT_TOLD = ("alerts", "not-running", "manager-stopped", "manager-silent")  # by a node that does not run, or about the webhook
+# by a node that does not run, or about the webhook
+NOT_TOLD = ("alerts", "not-running", "manager-stopped", "manager-silent")
 
 
 class Webhook:
@@ -73,14 +75,17 @@ class Webhook:
         return list(begun.values())
 
     def told(self, problem):
-        return problem in NOT_TOLD or wait_for(f"the webhook was told of {problem}: {self.events()}", lambda: self.open(problem), 30)
+        return problem in NOT_TOLD or wait_for(f"the webhook was told of {problem}: {self.events()}",
+                                               lambda: self.open(problem), 30)
 
     def solved(self, problem):
         if problem not in NOT_TOLD:
-            wait_for(f"the webhook was told that {problem} is solved: {self.events()}", lambda: not self.open(problem), 30)
+            wait_for(f"the webhook was told that {problem} is solved: {self.events()}", lambda: not self.open(problem),
+                     30)
 
     def check_once(self):
-        """Each trouble has one begin and at most one end, which comes after it; a key has no second trouble before the first ended."""
+        """Each trouble has one begin and at most one end, which comes after it; a key has no second trouble before the
+        first ended."""
         begun, solved, open_keys = {}, {}, {}
         for e in self.events():
             alert, key = e["alert"], e["key"]
