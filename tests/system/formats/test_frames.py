@@ -127,9 +127,9 @@ def exported(folder, objects, n):
     with open(nii, "rb") as f:
         data = f.read()
     dim = np.frombuffer(data[40:56], "<i2")
-    check(list(dim[:5]) == [4, 16, 16, n, 3] and said["size"] == [16, 16, n] and said["images"] == 3, f"{dim} {said}")
+    check(list(dim[:5]) == [4, 12, 12, n, 3] and said["size"] == [12, 12, n] and said["images"] == 3, f"{dim} {said}")
     check(np.frombuffer(data[92:96], "<f4")[0] == 0 and data[123] == 2, "frames of different durations have no step")
-    found = np.frombuffer(data[352:], "<f4").reshape(3, n, 16, 16)
+    found = np.frombuffer(data[352:], "<f4").reshape(3, n, 12, 12)
     for frame in range(3):  # slices of the series go down, those of the file up
         wanted = np.array([d.pixel_array * float(d.RescaleSlope) for d in objects[frame * n:frame * n + n]])[::-1]
         check(np.allclose(found[frame], wanted, rtol=1e-6) and wanted.any(), f"frame {frame + 1} of the file")

@@ -13,13 +13,13 @@ from tools import node_harness as h
 from tools.node_harness import check
 
 SCANNER = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n'
-QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 32.0; fov_radius = 100.0; '
+QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 12; slice_spacing = 32.0; fov_radius = 60.0; '
          "deterministic = true;")
 
 
 def events_at(rng, n):
     """n prompts of ring difference 0 on rays that meet the image, and some delayeds."""
-    plane, view, bin_ = rng.integers(0, 64, n), rng.integers(0, mmr.VIEWS, n), rng.integers(130, 215, n)
+    plane, view, bin_ = rng.integers(0, 64, n), rng.integers(0, mmr.VIEWS, n), rng.integers(144, 201, n)
     return [mmr.event(int(p), int(v), int(b), prompt) for k in range(n) for p, v, b in [(plane[k], view[k], bin_[k])]
             for prompt in ((True, False) if k % 7 == 0 else (True,))]
 
