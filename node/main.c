@@ -2,6 +2,7 @@
 /* main.c - the program: find the subcommand and run it. The subcommands are in node/ROOM/cmd_*.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -121,6 +122,19 @@ static int no_command(const char *name)
 	else
 		print_help(stderr);
 	return CODE_USAGE;
+}
+
+/* Write what is left of the output, and return the exit code: that of the command, unless its output could not be written. A
+ * reader that has closed a pipe wants no more. */
+static int finish_output(const char *name, int code)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	int failed = fflush(stdout) != 0 || ferror(stdout), error = failed ? errno : 0;
+
+	if (!failed || (poll(&out, 1, 0) == 1 && out.revents & POLLERR))
+		return code;
+	fprintf(stderr, "tomonode%s%s: cannot write the output: %s\n", name[0] ? " " : "", name, strerror(error ? error : EIO));
+	return code == CODE_OK ? CODE_FAILED : code;
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -261,15 +275,11 @@ static void limit_threads(void)
 	threads_limit(n);		    /* OpenMP has read its variables already */
 }
 
-int main(int argc, char **argv)
+/* Run the command that the arguments name. */
+static int run_arguments(const char *name, int argc, char **argv)
 {
 	const struct command *command;
-	const char *name = argc > 1 ? argv[1] : "";
 
-	if (!open_standard_descriptors())
-		return CODE_FAILED;
-	signal(SIGPIPE, SIG_IGN); /* writing to a closed connection returns EPIPE instead of ending the process */
-	signal(SIGXFSZ, SIG_IGN); /* writing beyond the limit of file sizes (ulimit -f) returns EFBIG */
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		print_version();
 		return CODE_OK;
@@ -287,4 +297,15 @@ int main(int argc, char **argv)
 	if (!command)
 		return name[0] ? no_command(name) : CODE_USAGE;
 	return run(command, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!open_standard_descriptors())
+		return CODE_FAILED;
+	signal(SIGPIPE, SIG_IGN); /* writing to a closed connection returns EPIPE instead of ending the process */
+	signal(SIGXFSZ, SIG_IGN); /* writing beyond the limit of file sizes (ulimit -f) returns EFBIG */
+	return finish_output(name, run_arguments(name, argc, argv));
 }

@@ -327,7 +327,7 @@ int cmd_check(int argc, char **argv)
 		return o.code;
 	if (reference) {
 		config_reference(stdout);
-		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
+		return CODE_OK;
 	}
 	if (!path)
 		path = config_path_default(buffer);
