@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that writes, while one of its calls to the system fails (tests/preload/fail_call.c): the N-th open, write, close, sync, rename,
+unlink, mkdir, read, allocation, fork or thread.
+
+The command then ends with an exit code other than 0 and a sentence that names the file and the reason, or with 0 and the same files as without the
+failure, byte for byte. It never ends by a signal, and leaves no half-written file under its final name and no part of one. A close and a sync
+that fail lose data, as they do on a full file server.
+Tier 1 fails the first, the last and one other call of each kind of six commands, and of the others one call of each kind that changes a file.
+Tier 2 fails each call of all commands, and an allocation of each place of the program."""
+import collections
+import errno
+import os
+import random
+import subprocess
+
+import pytest
+from tools import call_tools as ct
+from tools import node_harness as h
+from tools.node_harness import check
+
+SCANNER = ('name = "tiny"; manufacturer = "tomonode"; model = "tiny"; rings = 3; ring_spacing = 6.5; radius = 60.0; interaction_depth = 5.0; '
+           'detectors = 48; bin = 4.0; radial = 17; angles = 12; span = 1; max_difference = 2;')
+DBT = "--detector 512x512 --binning 8 --views 3 --phantom"
+PET = "-c IN/tiny.conf --scanner tiny --phantom f-shape --counts"
+RECON_DBT = "--protocol dbt-osem --set voxel=4 --set slice_spacing=10 --set iterations=1 --device cpu:1"
+RECON_PET = "-c IN/tiny.conf --protocol pet-osem --set matrix=16 --set iterations=1 --set subsets=2 --device cpu:1"
+
+INPUTS = (  # made once, in this order
+    f"simulate dbt {DBT} beads -o IN/dbt",
+    f"simulate pet {PET} 1e4 --attenuation --interfile -o IN/hs",
+    f"simulate pet {PET} 1e3 --petsird -o IN/list",
+    "import IN/hs/emission.hs --attenuation IN/hs/attenuation.hs --set PatientPosition=HFS -c IN/tiny.conf -o IN/pet",
+    "simulate parallel --size 16 --angles 8 --slices 2 -o IN/lines",
+    f"recon {RECON_DBT} -o IN/volume IN/dbt",
+    f"recon {RECON_PET} -o IN/series IN/pet",
+    "export -o IN/picture.png IN/volume",
+)
+
+COMMANDS = {
+    "simulate-dbt": f"simulate dbt {DBT} beads -o OUT/exam",
+    "simulate-bp": f"simulate dbt --format bp {DBT} calibration -o OUT/exam",
+    "simulate-pet": f"simulate pet {PET} 1e4 --attenuation -o OUT/scan",
+    "simulate-interfile": f"simulate pet {PET} 1e3 --attenuation --interfile --petsird -o OUT/scan",
+    "simulate-parallel": "simulate parallel --size 16 --angles 8 --slices 2 -o OUT/lines",
+    "import-interfile": "import IN/hs/emission.hs --attenuation IN/hs/attenuation.hs --set PatientPosition=HFS -c IN/tiny.conf -o OUT/objects",
+    "import-picture": "import IN/picture.png --angles 8 -o OUT/objects",
+    "import-petsird": "import -c IN/tiny.conf --petsird IN/list/scan.petsird --set PatientPosition=HFS -o OUT/objects",
+    "recon-dbt": f"recon {RECON_DBT} --report OUT/report -o OUT/result IN/dbt",
+    "recon-pet": f"recon {RECON_PET} --report OUT/report -o OUT/result IN/pet",
+    "recon-interfile": f"recon {RECON_PET} --attenuation IN/hs/attenuation.hs -o OUT/result IN/hs/emission.hs",
+    "recon-petsird": f"recon {RECON_PET} --attribute PatientPosition=HFS -o OUT/result IN/list/scan.petsird",
+    "recon-parallel": "recon --protocol parallel-fbp --device cpu:1 -o OUT/result IN/lines",
+    "export-nifti": "export -o OUT/new/series.nii.gz IN/series",
+    "export-metaimage": "export --compress -o OUT/series.mhd IN/series",
+    "export-tomosynthesis": "export -o OUT/volume.mha IN/volume",
+    "export-interfile": "export -o OUT/series.hv IN/series",
+    "export-pictures": "export --slice all -o OUT/slice.png IN/series",
+    "export-sinograms": "export -c IN/tiny.conf -o OUT/scan.hs IN/pet",
+    "export-petsird": "export -c IN/tiny.conf -o OUT/scan.petsird IN/list",
+    "export-folder": "export --format nifti -o OUT/all IN/series IN/volume",
+    "report": "report -o OUT/report IN/volume",
+}
+TYPICAL = ("simulate-pet", "import-interfile", "recon-dbt", "recon-pet", "export-interfile", "report")
+CHANGING = ("create", "write", "close", "sync", "rename")
+
+
+def words(text, folder):
+    return text.replace("IN/", os.path.join(folder, "in") + "/").split()
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """The folder with the inputs of all commands, in `in`."""
+    def make(folder):
+        os.makedirs(os.path.join(folder, "in"))
+        with open(os.path.join(folder, "in", "tiny.conf"), "w", encoding="ascii") as f:
+            f.write(f"scanners = ( {{ {SCANNER} }} );\n")
+        for text in INPUTS:
+            h.run(h.TOMONODE, *words(text, folder))
+    return ct.made_once("failing-calls", make)
+
+
+def program(inputs, folder, name, text=None, before=None):
+    ct.link_inputs(inputs, folder)
+    return ct.Program(folder, name, words(text or COMMANDS[name], folder), before)
+
+
+def failing(p, rng):
+    """(call, errno) to be tried, of those that an undisturbed run makes."""
+    found = collections.defaultdict(list)
+    for call in p.count(stacks=h.TIER == 2):
+        found[call.kind].append(call)
+    few = h.TIER == 1 and p.name not in TYPICAL
+    for kind, calls in found.items():
+        if kind == "library" or (few and kind not in CHANGING):
+            continue
+        if few:
+            calls = [rng.choice(calls)]
+        elif kind == "malloc" and h.TIER == 1:
+            n = calls[0].number  # the last one, so all of them
+            calls = [ct.Call(kind, number, "") for number in sorted({1, n, rng.randint(1, max(n, 1))}) if n > 0]
+        elif h.TIER == 1:
+            calls = list(dict.fromkeys((calls[0], rng.choice(calls), calls[-1])))
+        yield from ((call, ct.ERRORS[kind]) for call in calls)
+    if not few:
+        yield from ((call, ct.SHORT) for call in (found["write"] if h.TIER == 2 else [rng.choice(found["write"])]))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_failing_call_is_told_and_leaves_no_wrong_file(folder, failures, inputs, name):
+    p = program(inputs, folder, name)
+    rng = random.Random(f"{h.seed()} {name}")
+    for call, error in failing(p, rng):
+        failures += p.complaints(call, error, p.fail(call, error))
+
+
+@pytest.mark.parametrize("name", ["export-nifti", "export-metaimage", "report"])
+def test_old_file_stays_until_the_new_one_is_whole(folder, failures, inputs, name):
+    """An earlier file of the same name, which the command replaces."""
+    p = program(inputs, folder, name)
+    p.count()
+    p.before = {path: b"an earlier file" for path in p.undisturbed}
+    p.words += ["--force"] if name.startswith("export") else []
+    rng = random.Random(f"{h.seed()} {name}")
+    calls = [c for c in p.count() if c.kind in ("write", "close", "sync", "rename")]
+    for call in calls if h.TIER == 2 else rng.sample(calls, 2):
+        failures += p.complaints(call, ct.ERRORS[call.kind], p.fail(call, ct.ERRORS[call.kind]))
+
+
+def test_failing_call_is_seen_by_the_check(folder, inputs):
+    """The test can fail: a lost error of each kind makes a complaint."""
+    p = program(inputs, folder, "export-interfile")
+    p.count()
+    name = "series.v"
+    lost = ct.End(0, "", {**p.undisturbed, name: p.undisturbed[name][:-1]}, ct.Call("close", 1, os.path.join(p.out, name)))
+    for end in (lost, lost._replace(code=1), lost._replace(code=-11, files={}), lost._replace(code=1, files={name + ".part": b""}),
+                lost._replace(code=1, files={}, text=f"{name}: no reason"), lost._replace(files={})):
+        check(p.complaints(lost.failed, ct.ERRORS["close"], end), end)
+    told = f"tomonode export: {name}: {os.strerror(ct.ERRORS['close'])}"
+    check(not p.complaints(lost.failed, ct.ERRORS["close"], lost._replace(code=1, files={}, text=told)), "a failure that was told")
+    closed = next(c for c in p.count() if c.kind == "close")
+    check(p.fail(closed, ct.ERRORS["close"]).failed == closed, "the call does not fail")
+
+
+PRINTING = ("recon --json --protocol parallel-fbp --device cpu:1 -o OUT/result IN/lines", "report --json -o OUT/report IN/volume",
+            "measure --csv --circle 0,0,0,20 IN/series", "measure --circle 0,0,0,20 IN/series", "check", "check --describe", "devices", "--version",
+            "help recon")
+
+
+def test_output_on_a_full_disk_is_an_error(folder, inputs):
+    """Also where the output is small, and is written at the end. A reader that goes away is none."""
+    ct.link_inputs(inputs, folder)
+    for text in PRINTING:
+        command = [h.TOMONODE, *words(text.replace("OUT", folder), folder)]
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        check(done.returncode == 1 and os.strerror(errno.ENOSPC) in done.stderr, f"{text}: code {done.returncode}: {done.stderr}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([h.TOMONODE, "check", "--describe"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    check(done.returncode == 0 and not done.stderr, f"a closed pipe: code {done.returncode}: {done.stderr}")
