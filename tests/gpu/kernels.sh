@@ -32,8 +32,9 @@ check() { # check TOOL PROGRAM OPTION...
     [ $code = 0 ] || { grep -E '^=========|FAILED|bench:' <<<"$log" | sed 40q; echo "FAILED ($code): $*"; failed=1; }
 }
 
-programs=(kernels_test_cuda_events recon_test_cuda recon_test_cuda_pet recon_test_cuda_list recon_test_cuda_scatter recon_test_cuda_parallel)
-for program in "${programs[@]}"; do step "./$program"; done
+# Tests that hold on every device, and those that compare CUDA with the CPU: all sizes, under the sanitizer those of tier 1.
+programs=(kernels_test_device kernels_test_events recon_test_cuda recon_test_cuda_pet recon_test_cuda_list recon_test_cuda_scatter recon_test_cuda_parallel)
+for program in "${programs[@]}"; do step env TOMONODE_TIER=2 "./$program"; done
 for model in slices exact; do # CPU against CUDA after OSEM-25
     step ./bench agree --model $model
     step ./bench agree --model $model --deterministic --no-gap
@@ -55,10 +56,7 @@ if [ $sanitizer = yes ]; then
         check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x900x3 --views 2    # many bins: a thread computes two along x
         check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x100x3 --views 25   # and a box of voxels serves two views
     done
-    for tool in memcheck racecheck initcheck; do for program in "${programs[@]/%parallel/parallel --small}"; do
-        # shellcheck disable=SC2086  # program and its option
-        check $tool $program
-    done; done
+    for tool in memcheck racecheck initcheck; do for program in "${programs[@]}"; do check $tool "$program"; done; done
 fi
 measure() { # measure WORK OPTION...
     step ./bench time --device cuda --work "$@"

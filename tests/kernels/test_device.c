@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "kernels/cpu/cpu.h"
+#include "tests/kernels/devices_test.h"
 #include "tests/test.h"
 
 static void refused(const char *spec, int code)
@@ -101,7 +102,7 @@ static struct buf vector(struct device *dev, size_t n, const float *values)
 	return b;
 }
 
-static void vectors_on(struct device *dev)
+ON_DEVICES(vectors, dev)
 {
 	const struct device_ops *v = dev->ops;
 	const float xs[5] = {1, 2, 3, 4, 5}, ys[5] = {2, 0, -1, 0.5f, 10};
@@ -136,19 +137,6 @@ static void vectors_on(struct device *dev)
 	buf_release(&y);
 	buf_release(&z);
 	buf_release(&z); /* an empty one */
-}
-
-TEST(vectors)
-{
-	struct device *dev;
-
-	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
-	vectors_on(dev);
-	device_close(dev);
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	vectors_on(dev);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
 }
 
 /* The sum of many values does not depend on the number of threads. */
@@ -224,18 +212,12 @@ static void tally_on(struct device *dev, size_t n, size_t stride)
 	free(expect);
 }
 
-TEST(tallies)
+ON_DEVICES(tallies, dev)
 {
-	struct device *dev;
-
-	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
 	tally_on(dev, 200003, 1);
+	tally_on(dev, 70001, 3);
 	tally_on(dev, 200003, 7);
 	tally_on(dev, 5, 9);
-	device_close(dev);
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	tally_on(dev, 70001, 3);
-	device_close(dev);
 }
 
 /* Stored values equal a loop in C with each operation rounded by itself, in both orders of rows and columns; an odd number of
@@ -284,24 +266,17 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 	free(values);
 }
 
-TEST(stored_values)
+ON_DEVICES(stored_values, dev)
 {
-	struct device *dev;
-
-	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
 	store_on(dev, 301, 203, false, false);
 	store_on(dev, 301, 203, true, false);
 	store_on(dev, 300, 203, false, true);
-	store_on(dev, 17, 1, true, true);
-	device_close(dev);
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	store_on(dev, 301, 203, true, true);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
+	store_on(dev, 17, 1, true, true);
 }
 
 /* A transfer that was begun, ordered and waited for is complete; freed host memory is returned again by the next host_alloc(). */
-static void queues_on(struct device *dev)
+ON_DEVICES(queues, dev)
 {
 	const struct device_ops *v = dev->ops;
 	size_t n = 1000;
@@ -335,13 +310,13 @@ static void queues_on(struct device *dev)
 	buf_release(&y);
 }
 
-TEST(queues)
+/* Freed host memory is kept for the next request of its size. */
+TEST(host_memory)
 {
 	struct device *dev;
 	void *first, *again, *large;
 
 	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
-	queues_on(dev);
 	assert_int_equal(dev->ops->host_alloc(dev, (size_t)1 << 20, &first, NULL), 0);
 	memset(first, 1, (size_t)1 << 20);
 	dev->ops->host_free(dev, first);
@@ -351,10 +326,47 @@ TEST(queues)
 	assert_ptr_equal(again, first);
 	assert_int_equal(dev->ops->host_alloc(dev, SIZE_MAX - 7, &again, NULL), -ENOMEM);
 	device_close(dev); /* frees memory that is still in use */
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	queues_on(dev);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
+}
+
+/* Copy slabs through three buffers (upload, change, download) with all queues in use: the result equals that of single steps. */
+ON_DEVICES(queues_in_turns, dev)
+{
+	enum { SLABS = 17, SLAB = 250007 };
+	const struct device_ops *v = dev->ops;
+	struct buf slab[3];
+	float *host = NULL, *expected = malloc((size_t)SLABS * SLAB * sizeof(float));
+
+	assert_non_null(expected);
+	for (size_t i = 0; i < (size_t)SLABS * SLAB; i++)
+		expected[i] = (float)(i % 977) / 977 - 0.5f;
+
+	assert_int_equal(v->host_alloc(dev, (size_t)SLABS * SLAB * sizeof(float), (void **)&host, NULL), 0);
+	memcpy(host, expected, (size_t)SLABS * SLAB * sizeof(float));
+	for (int i = 0; i < 3; i++)
+		slab[i] = vector(dev, SLAB, NULL);
+	assert_int_equal(v->upload_begin(&slab[0], host, NULL), 0);
+	for (int i = 0; i < SLABS; i++) {
+		struct buf *here = &slab[i % 3];
+
+		assert_int_equal(v->order(dev, QUEUE_UP, QUEUE_WORK, NULL), 0);
+		assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
+		assert_int_equal(v->order(dev, QUEUE_DOWN, QUEUE_UP, NULL), 0);
+		if (i + 1 < SLABS)
+			assert_int_equal(v->upload_begin(&slab[(i + 1) % 3], host + (size_t)(i + 1) * SLAB, NULL), 0);
+		if (i > 0)
+			assert_int_equal(v->download_begin(&slab[(i - 1) % 3], host + (size_t)(i - 1) * SLAB, NULL), 0);
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(v->axpy(0.5f, here, here, NULL), 0);
+	}
+	assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
+	assert_int_equal(v->download_begin(&slab[(SLABS - 1) % 3], host + (size_t)(SLABS - 1) * SLAB, NULL), 0);
+	assert_int_equal(v->wait(dev, QUEUE_DOWN, NULL), 0);
+	for (size_t i = 0; i < (size_t)SLABS * SLAB; i++)
+		assert_near(host[i], expected[i] * 5.0625, 1e-5);
+	v->host_free(dev, host);
+	for (int i = 0; i < 3; i++)
+		buf_release(&slab[i]);
+	free(expected);
 }
 
 /* On the poison device, a caller that does not wait for a transfer reads the old content. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* List mode on the CPU device: compared with its definition in double and with the sinogram projector, adjoint, TOF bins, number
- * of threads, sorting. */
+/* List mode on every device: compared with its definition in double and with the sinogram projector, adjoint, TOF bins, number of
+ * threads, sorting, repeatable sums. */
 #include <errno.h>
 
 #include "kernels/cpu/cpu.h"
+#include "tests/kernels/devices_test.h"
 #include "tests/kernels/draw.h"
-#include "tests/kernels/events_tests.h"
+#include "tests/kernels/events_fixture.h"
 #include "tests/test.h"
 
 #define N 4000
+#define N_CUDA 20000
 
 static struct device *cpu(int threads)
 {
@@ -26,26 +28,91 @@ static struct device *poison(int threads)
 	return dev;
 }
 
-/* Run `each` on every setup: CPU with 2 threads, with every instruction set; poison device with 3. */
-void events_on_each(void (*each)(struct events_case *c))
+static void on_setup(struct device *dev, const struct events_setup *s, size_t n, bool deterministic,
+		     void (*each)(struct events_case *c))
 {
-	for (int which = 0; which < 5; which++)
-		for (size_t i = 0; i < N_EVENTS_SETUPS; i++) {
-			struct device *dev = which == 0 ? poison(3) : cpu(2);
-			const struct cpu_rows *rows = which < 2 ? cpu_rows_best() : cpu_rows_at(which - 2);
-			struct events_case c;
+	struct events_case c;
 
-			if (rows) {
-				cpu_state(dev)->rows = rows;
-				print_message("%s, %s, %s\n", dev->ops->kind, rows->name, events_setups[i].name);
-				events_open(dev, &events_setups[i], N, false, &c);
-				each(&c);
-				if (which == 0)
-					assert_int_equal(device_poison_check(dev, NULL), 0);
-				events_close(&c);
-			}
+	print_message("%s, %s%s\n", dev->ops->kind, s->name, deterministic ? ", repeatable" : "");
+	events_open(dev, s, n, deterministic, &c);
+	each(&c);
+	events_close(&c);
+}
+
+/* Run `each` on every setup: poison device, CPU with every instruction set, CUDA with and without repeatable sums. */
+static void on_each(void (*each)(struct events_case *c))
+{
+	for (size_t i = 0; i < N_EVENTS_SETUPS; i++) {
+		struct device *dev = poison(3);
+
+		on_setup(dev, &events_setups[i], N, false, each);
+		assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+		for (int set = 0; cpu_rows_at(set); set++) {
+			dev = cpu(2);
+			cpu_state(dev)->rows = cpu_rows_at(set);
+			on_setup(dev, &events_setups[i], N, false, each);
 			device_close(dev);
 		}
+		if (test_devices() <= ON_CUDA)
+			continue;
+		dev = test_device_open(ON_CUDA, 0);
+		on_setup(dev, &events_setups[i], N_CUDA, false, each);
+		on_setup(dev, &events_setups[i], N_CUDA, true, each);
+		device_close(dev);
+	}
+}
+
+TEST(events_definition)
+{
+	on_each(events_check_definition);
+}
+
+TEST(events_adjoint)
+{
+	on_each(events_check_adjoint);
+}
+
+TEST(events_ratio)
+{
+	on_each(events_check_ratio);
+}
+
+TEST(events_sorted)
+{
+	on_each(events_check_sorted);
+}
+
+/* The sum of sorted events; on CUDA the order inside a cell differs from run to run. */
+static float *repeatable_sum(struct device *dev)
+{
+	struct events_case c;
+	struct buf sum;
+	float *x;
+
+	events_open(dev, &events_setups[1], N_CUDA, true, &c);
+	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	assert_int_equal(dev->ops->fill(&sum, 0, NULL), 0);
+	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
+	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
+	x = events_download(&sum);
+	buf_release(&sum);
+	events_close(&c);
+	return x;
+}
+
+ON_DEVICES(repeatable, dev)
+{
+	struct grid g = events_grid(&events_setups[1]);
+	float *first = repeatable_sum(dev);
+
+	for (int i = 0; i < (strcmp(dev->ops->kind, "cuda") ? 1 : 5); i++) {
+		float *again = repeatable_sum(dev);
+
+		assert_memory_equal(first, again, grid_size(&g) * sizeof(*first));
+		free(again);
+	}
+	free(first);
 }
 
 /* Random volumes and time of flight. */

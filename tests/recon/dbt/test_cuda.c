@@ -540,45 +540,6 @@ TEST(whole_reconstruction)
 	reconstruct_on_both(0.085);
 }
 
-/* Copy slabs through three buffers (upload, change, download) with all queues in use: the result equals that of single steps. */
-TEST(queues)
-{
-	enum { SLABS = 17, N = 250007 };
-	struct device *dev = cuda_device();
-	const struct device_ops *v = dev->ops;
-	struct buf slab[3];
-	float *host = NULL, *expected = fixture_floats((size_t)SLABS * N, 3, -1, 1);
-
-	assert_int_equal(v->host_alloc(dev, (size_t)SLABS * N * sizeof(float), (void **)&host, NULL), 0);
-	memcpy(host, expected, (size_t)SLABS * N * sizeof(float));
-	for (int i = 0; i < 3; i++)
-		slab[i] = fixture_upload(dev, NULL, N);
-	assert_int_equal(v->upload_begin(&slab[0], host, NULL), 0);
-	for (int i = 0; i < SLABS; i++) {
-		struct buf *here = &slab[i % 3];
-
-		assert_int_equal(v->order(dev, QUEUE_UP, QUEUE_WORK, NULL), 0);
-		assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
-		assert_int_equal(v->order(dev, QUEUE_DOWN, QUEUE_UP, NULL), 0);
-		if (i + 1 < SLABS)
-			assert_int_equal(v->upload_begin(&slab[(i + 1) % 3], host + (size_t)(i + 1) * N, NULL), 0);
-		if (i > 0)
-			assert_int_equal(v->download_begin(&slab[(i - 1) % 3], host + (size_t)(i - 1) * N, NULL), 0);
-		for (int k = 0; k < 4; k++)
-			assert_int_equal(v->axpy(0.5f, here, here, NULL), 0);
-	}
-	assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
-	assert_int_equal(v->download_begin(&slab[(SLABS - 1) % 3], host + (size_t)(SLABS - 1) * N, NULL), 0);
-	assert_int_equal(v->wait(dev, QUEUE_DOWN, NULL), 0);
-	for (size_t i = 0; i < (size_t)SLABS * N; i++)
-		assert_near(host[i], expected[i] * 5.0625, 1e-5);
-	v->host_free(dev, host);
-	for (int i = 0; i < 3; i++)
-		buf_release(&slab[i]);
-	free(expected);
-	device_close(dev);
-}
-
 TEST(vectors)
 {
 	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
@@ -626,37 +587,6 @@ TEST(vectors)
 	}
 	free(x);
 	free(y);
-}
-
-/* Both devices store the same bits, with every order of rows and columns. */
-TEST(stored_values)
-{
-	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
-	size_t columns = 333, rows = 299, n = columns * rows, packed = (n + 1) / 2;
-	float *x = fixture_floats(n, 3, -0.02f, 0.09f),
-	      *found[2] = {calloc(packed, sizeof(float)), calloc(packed, sizeof(float))};
-
-	assert_true(found[0] && found[1]);
-	x[7] = NAN;
-	x[8] = INFINITY;
-	for (int turn = 0; turn < 4; turn++) {
-		struct stored_form form = {-0.01f, 1 / 1.7e-6f, 40000, columns, rows, turn & 1, turn & 2};
-
-		for (int i = 0; i < 2; i++) {
-			struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], found[i], packed);
-
-			assert_int_equal(devs[i]->ops->store(&a, &form, &b, NULL), 0);
-			assert_int_equal(devs[i]->ops->download(&b, found[i], NULL), 0);
-			buf_release(&a);
-			buf_release(&b);
-		}
-		assert_memory_equal(found[1], found[0], n * sizeof(uint16_t));
-	}
-	for (int i = 0; i < 2; i++) {
-		free(found[i]);
-		device_close(devs[i]);
-	}
-	free(x);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");
