@@ -100,6 +100,14 @@ void status_names_end(struct status_names *names)
 	names->n = names->capacity = 0;
 }
 
+/* Receive a reply. A process that died without having read all requests is reported before its last replies. */
+static ssize_t receive_one(int fd, struct status_name *ret)
+{
+	ssize_t n = recv(fd, ret, sizeof(*ret), MSG_DONTWAIT);
+
+	return n < 0 && errno == ECONNRESET ? recv(fd, ret, sizeof(*ret), MSG_DONTWAIT) : n;
+}
+
 void status_names_receive(struct status_names *names)
 {
 	struct status_name one;
@@ -107,7 +115,7 @@ void status_names_receive(struct status_names *names)
 
 	if (names->fd < 0)
 		return;
-	while ((n = recv(names->fd, &one, sizeof(one), MSG_DONTWAIT)) == (ssize_t)sizeof(one)) {
+	while ((n = receive_one(names->fd, &one)) == (ssize_t)sizeof(one)) {
 		one.name[sizeof(one.name) - 1] = one.id[sizeof(one.id) - 1] = '\0';
 		for (size_t i = 0; i < names->n_pending; i++)
 			if (names->pending[i] == one.job && one.job) {

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Patients' names for the page: whose are asked for, what is kept, and that nothing is left open. This program is the process
+ * that reads them, too: the name of job N is "name N"; it dies at job 13. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "node/status/status.h"
+#include "node/status/status_names.h"
+#include "tests/failing_calls.h"
+#include "tests/node/serve/schedule_fixture.h"
+
+#define DEADLY 13
+
+/* tomonode names --ipc FD -c FILE */
+static int read_names(char **words)
+{
+	int fd = (int)strtol(words[1], NULL, 10);
+	struct status_name_request q;
+
+	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+		struct status_name one = {.job = q.job};
+
+		if (q.job == DEADLY)
+			return 1;
+		snprintf(one.name, sizeof(one.name), "name %lld of %s", (long long)q.job, q.file);
+		if (send(fd, &one, sizeof(one), MSG_NOSIGNAL) < 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* Receive until the process has ended. */
+static void receive_all(struct status_names *names)
+{
+	while (names->fd >= 0) {
+		poll(&(struct pollfd){.fd = names->fd, .events = POLLIN}, 1, -1);
+		status_names_receive(names);
+	}
+}
+
+static void add_jobs(struct stage *t, struct status *s, int n)
+{
+	for (int i = 0; i < n; i++)
+		add_job(t, "pet", 1, 1);
+	schedule_step(&t->s, NOW);
+	s->jobs = t->s.jobs; /* borrowed */
+	s->journal = t->s.journal;
+	s->config = t->s.config;
+}
+
+TEST(names_of_all_jobs, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	struct status_names names;
+	int descriptors, asked = 0;
+
+	status_names_begin(&names);
+	add_jobs(t, &s, 20);
+	assert_int_equal(status_names_unread(&names, &s), 20);
+	descriptors = fail_descriptors();
+	while (status_names_unread(&names, &s) > 0) { /* the process dies once: the other names are asked for again */
+		status_names_request(&names, &s);
+		status_names_request(&names, &s); /* nothing happens while it runs */
+		receive_all(&names);
+		assert_int_equal(fail_descriptors(), descriptors);
+		assert_true(asked++ < 20);
+	}
+	for (size_t i = 0; i < s.jobs.n; i++) {
+		int64_t job = s.jobs.list[i]->id;
+		const struct status_name *one = status_names_find(&names, job);
+		char expected[40];
+
+		assert_non_null(one);
+		snprintf(expected, sizeof(expected), "name %lld of instances/", (long long)job);
+		assert_int_equal(strncmp(one->name, expected, strlen(expected)), job == DEADLY ? -'n' : 0);
+	}
+	assert_null(status_names_find(&names, 999999));
+	status_names_end(&names);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
+}
+
+/* Each look-up gives its descriptors back. */
+TEST(many_look_ups, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	int descriptors;
+
+	add_jobs(t, &s, 1);
+	descriptors = fail_descriptors();
+	for (int i = 0; i < 10; i++) {
+		struct status_names names;
+
+		status_names_begin(&names);
+		status_names_request(&names, &s);
+		assert_true(names.fd >= 0);
+		if (i % 2) /* the page ends while the process runs */
+			receive_all(&names);
+		status_names_end(&names);
+		assert_int_equal(fail_descriptors(), descriptors);
+	}
+}
+
+/* No more than its room are asked for at once, the newest first. */
+TEST(number_of_requests, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	struct status_names names;
+
+	status_names_begin(&names);
+	add_jobs(t, &s, STATUS_NAMES_PENDING_MAX + 3);
+	status_names_request(&names, &s);
+	assert_int_equal(names.n_pending, STATUS_NAMES_PENDING_MAX);
+	assert_int_equal(names.pending[0], s.jobs.list[s.jobs.n - 1]->id);
+	status_names_end(&names);
+	s.journal = NULL; /* cannot be read now */
+	status_names_request(&names, &s);
+	assert_int_equal(names.fd, -1);
+}
+
+/* ---- replies of any kind ---- */
+
+/* A process that only waits, and a socket by which the test replies for it. */
+static int fake_process(struct status_names *names)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	names->fd = pair[0];
+	names->until = INFINITY;
+	names->pid = fork();
+	assert_true(names->pid >= 0);
+	if (names->pid == 0) {
+		close(pair[0]);
+		close(pair[1]);
+		for (;;)
+			pause();
+	}
+	return pair[1];
+}
+
+static void reply(int fd, int64_t job, const char *name)
+{
+	struct status_name one = {.job = job};
+
+	snprintf(one.name, sizeof(one.name), "%s", name);
+	assert_int_equal(send(fd, &one, sizeof(one), 0), sizeof(one));
+}
+
+TEST(replies_that_nobody_asked_for)
+{
+	struct status_names names;
+	struct status_name open;
+	int fd;
+
+	status_names_begin(&names);
+	fd = fake_process(&names);
+	names.pending[0] = 7;
+	names.pending[1] = 9;
+	names.n_pending = 2;
+	reply(fd, 8, "other");
+	reply(fd, 0, "none");
+	reply(fd, 9, "nine");
+	reply(fd, 9, "again");
+	memset(&open, 'x', sizeof(open)); /* texts without an end */
+	open.job = 7;
+	assert_int_equal(send(fd, &open, sizeof(open), 0), sizeof(open));
+	status_names_receive(&names);
+	assert_int_equal(names.n, 2);
+	assert_string_equal(status_names_find(&names, 9)->name, "nine");
+	assert_int_equal(strlen(status_names_find(&names, 7)->name), sizeof(open.name) - 1);
+	assert_int_equal(strlen(status_names_find(&names, 7)->id), sizeof(open.id) - 1);
+	assert_true(names.fd >= 0);
+	assert_int_equal(send(fd, "short", 5, 0), 5); /* a reply of another size ends it */
+	status_names_receive(&names);
+	assert_int_equal(names.fd, -1);
+	close(fd);
+	status_names_end(&names);
+}
+
+/* A process that is late is killed. */
+TEST(late_process)
+{
+	struct status_names names;
+	int fd;
+
+	status_names_begin(&names);
+	fd = fake_process(&names);
+	names.pending[0] = 7;
+	names.n_pending = 1;
+	status_names_receive(&names);
+	assert_true(names.fd >= 0);
+	names.until = 0;
+	status_names_receive(&names);
+	assert_int_equal(names.fd, -1);
+	assert_string_equal(status_names_find(&names, 7)->name, ""); /* its job is not asked for again */
+	close(fd);
+	status_names_end(&names);
+}
+
+/* As many names as are kept, in any order; one more, and the oldest goes. */
+TEST(number_of_names)
+{
+	struct status_names names;
+	int64_t job = 0;
+
+	status_names_begin(&names);
+	while (job < STATUS_NAMES_MAX + 1) {
+		int fd = fake_process(&names);
+
+		names.n_pending = 0;
+		while (names.n_pending < STATUS_NAMES_PENDING_MAX && job < STATUS_NAMES_MAX + 1)
+			names.pending[names.n_pending++] = ++job;
+		for (size_t i = names.n_pending; i-- > 0;) { /* the newest first */
+			reply(fd, names.pending[i], "x");
+			status_names_receive(&names);
+		}
+		close(fd);
+		receive_all(&names);
+		assert_int_equal(names.n, job < STATUS_NAMES_MAX ? job : STATUS_NAMES_MAX);
+	}
+	assert_int_equal(names.n, STATUS_NAMES_MAX);
+	for (size_t i = 1; i < names.n; i++)
+		assert_true(names.list[i].job > names.list[i - 1].job);
+	assert_null(status_names_find(&names, 1));
+	assert_non_null(status_names_find(&names, 2));
+	assert_non_null(status_names_find(&names, STATUS_NAMES_MAX + 1));
+	status_names_end(&names);
+}
+
+TESTS_COMMAND("names", 4, read_names);
