@@ -66,7 +66,7 @@ int thread_pool_create(int threads, struct thread_pool **ret_pool, struct err *e
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work_there, NULL);
 	pthread_cond_init(&p->work_done, NULL);
-	for (int i = 1; i < threads && i <= THREADS_MAX; i++) {
+	for (int i = 1; i < threads && i < THREADS_MAX; i++) { /* the caller's is one of them */
 		if (pthread_create(&p->threads[p->n], NULL, run_thread, p))
 			break;
 		p->n++;
