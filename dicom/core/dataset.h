@@ -8,7 +8,7 @@
  * - Opening reads everything except pixel data and other large values. These are read on request through the open file
  *   descriptor: until dicom_close() the file may be renamed or removed, but not changed.
  * - Every length in a file is checked before it is used. Limits: sequences 16 deep, 16384 items per sequence, 500 000 elements,
- *   items and fragments per file, 1 GiB for an inflated deflated data set. Tags must ascend and be unique.
+ *   items and fragments per file, 256 MiB for an inflated deflated data set. Tags must ascend and be unique.
  * - Not thread-safe per file; different threads may use different files. */
 #ifndef TOMONODE_DICOM_DATASET_H
 #define TOMONODE_DICOM_DATASET_H
@@ -34,7 +34,7 @@ struct dicom_file;
 struct dicom_item;
 
 /* Open a DICOM Part 10 file. EBADMSG: the file is truncated, has a wrong length or is not DICOM; the message has the reason.
- * ENOTSUP: its transfer syntax cannot be parsed; EFBIG: its deflated data set inflates to more than 1 GiB. */
+ * ENOTSUP: its transfer syntax cannot be parsed; EFBIG: its deflated data set inflates to more than 256 MiB. */
 int dicom_open(const char *path, struct dicom_file **ret_file, struct err *err);
 /* Create a data set with these two UIDs, in memory. EINVAL: one of them is not a UID. */
 int dicom_new(const char *sop_class, const char *sop_instance, struct dicom_file **ret_file, struct err *err);
