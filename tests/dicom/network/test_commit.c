@@ -203,8 +203,7 @@ TEST(refused)
 	struct text t = {0}, items = {0}, content = {0};
 	struct err err = {0};
 
-	assert_int_equal(parse(&t, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "Transaction UID"));
+	assert_error(parse(&t, &err), &err, EBADMSG, "Transaction UID");
 
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7/../x");
 	assert_int_equal(parse(&t, &err), -EBADMSG);
@@ -218,14 +217,12 @@ TEST(refused)
 	put_uid(&content, DICOM_TAG(0x0008, 0x1150), "1.2");
 	put_item(&items, &content, true);
 	put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &items, true);
-	assert_int_equal(parse(&t, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "(0008,1155)"));
+	assert_error(parse(&t, &err), &err, EBADMSG, "(0008,1155)");
 
 	t.n = 0; /* an element that is not an item in the sequence */
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
 	put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &content, true);
-	assert_int_equal(parse(&t, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "item"));
+	assert_error(parse(&t, &err), &err, EBADMSG, "item");
 }
 
 /* A Failure Reason that is not one 16-bit value is not read: the object is reported without a reason. */
@@ -289,23 +286,38 @@ TEST(depth_is_limited)
 
 TEST(items_are_limited)
 {
-	size_t one = 0, n = COMMIT_ITEMS_MAX + 1;
-	struct text t = {0}, items = {0};
-	struct commit_report r;
-	struct err err = {0};
-	uint8_t *all;
+	for (size_t n = COMMIT_ITEMS_MAX; n <= COMMIT_ITEMS_MAX + 1; n++) {
+		struct text t = {0}, items = {0};
+		struct commit_report r;
+		struct err err = {0};
+		uint8_t *all;
 
-	item_of(&items, "1.2.3", 0, true);
-	one = items.n;
-	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
-	put_head(&t, DICOM_TAG(0x0008, 0x1199), "SQ", (uint32_t)(n * one));
-	all = malloc(t.n + n * one);
-	assert_non_null(all);
-	memcpy(all, t.bytes, t.n);
-	for (size_t i = 0; i < n; i++)
-		memcpy(all + t.n + i * one, items.bytes, one);
-	assert_int_equal(commit_report_parse(all, t.n + n * one, false, &r, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "16384"));
-	commit_report_clear(&r);
-	free(all);
+		item_of(&items, "1.2.3", 0, true);
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
+		put_head(&t, DICOM_TAG(0x0008, 0x1199), "SQ", (uint32_t)(n * items.n));
+		all = malloc(t.n + n * items.n);
+		assert_non_null(all);
+		memcpy(all, t.bytes, t.n);
+		for (size_t i = 0; i < n; i++)
+			memcpy(all + t.n + i * items.n, items.bytes, items.n);
+		if (n > COMMIT_ITEMS_MAX)
+			assert_error(commit_report_parse(all, t.n + n * items.n, false, &r, &err), &err, EBADMSG, "16384");
+		else
+			assert_int_equal(commit_report_parse(all, t.n + n * items.n, false, &r, &err), 0);
+		assert_int_equal(r.n, n > COMMIT_ITEMS_MAX ? 0 : n);
+		commit_report_clear(&r);
+		free(all);
+	}
+}
+
+TEST(reasons_of_failures)
+{
+	static const struct {
+		uint16_t reason;
+		const char *names;
+	} rows[] = {{0x0110, "processing"},  {0x0112, "no such object"}, {0x0213, "resources"},	    {0x0122, "SOP class"},
+		    {0x0119, "another SOP"}, {0x0131, "used before"},	 {0x0111, "does not name"}, {0, "does not name"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_non_null(strstr(commit_failure_text(rows[i].reason), rows[i].names));
 }

@@ -189,6 +189,46 @@ TEST(stopped_worker)
 	close(fd);
 }
 
+/* As many workers, and devices, as the table has; one more finds no entry, and another can have it as soon as one ends. Locks are
+ * of a process, so each worker is one. */
+TEST(numbers_of_entries)
+{
+	struct ledger *more = NULL;
+	struct err err = {0};
+	int fd = ledger_create(), pipes[2];
+	pid_t pid[LEDGER_ENTRIES];
+	char c;
+
+	assert_int_equal(pipe(pipes), 0);
+	for (int i = 0; i < LEDGER_ENTRIES; i++) {
+		pid[i] = fork();
+		assert_true(pid[i] >= 0);
+		if (pid[i] == 0) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "cuda:%d", i % 64);
+			open_at(fd, name);
+			if (write(pipes[1], "", 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		assert_int_equal(read(pipes[0], &c, 1), 1);
+	}
+	assert_error(ledger_open(fd, "cuda:0", 0, &more, &err), &err, EAGAIN, "no free entry");
+	assert_null(more);
+	end(pid[7]);
+	assert_error(ledger_open(fd, "cuda:64", 0, &more, &err), &err, EAGAIN, "no free entry"); /* the 65th device */
+	more = open_at(fd, "cuda:63");
+	ledger_close(more);
+	for (int i = 0; i < LEDGER_ENTRIES; i++)
+		if (i != 7)
+			end(pid[i]);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(fd);
+}
+
 /* Workers that end in order leave their entries to others. */
 TEST(entries_are_used_again)
 {

@@ -175,6 +175,29 @@ TEST(test_import_refusals, .teardown = clean)
 		{"a.s", BINS * 2 + 3, "PatientWeight", EINVAL, "Keyword=value"},
 		{"a.s", BINS * 2 + 3, "SOPInstanceUID=1.2", EINVAL, "SOPInstanceUID cannot be set"},
 		{"a.s", BINS * 2 + 3, "0071,1003=EMISSION", EINVAL, "0071,1003 cannot be set"},
+		{"a.s", BINS * 2 + 3, "0002,0010=1.2", EINVAL, "0002,0010 cannot be set"},
+		{"a.s", BINS * 2 + 3, "7fe0,0010=1", EINVAL, "7fe0,0010 cannot be set"},
+		{"a.s", BINS * 2 + 3, "0028,00100=1", EINVAL, "\"0028,00100\" is neither a keyword"},
+		{"a.s", BINS * 2 + 3, "PatientWeight=-1", EINVAL, "PatientWeight=-1; allowed: a number of 0 or more"},
+		{"a.s", BINS * 2 + 3, "PatientWeight=nan", EINVAL, "PatientWeight=nan"},
+		{"a.s", BINS * 2 + 3, "PatientWeight=1e30", EINVAL, "PatientWeight=1e30"},
+		{"a.s", BINS * 2 + 3, "PatientWeight=", EINVAL, "PatientWeight="},
+		{"a.s", BINS * 2 + 3, "PatientSize=3.01", EINVAL, "metres, at most 3"},
+		{"a.s", BINS * 2 + 3, "RadionuclideHalfLife=-1", EINVAL, "RadionuclideHalfLife=-1"},
+		{"a.s", BINS * 2 + 3, "ActualFrameDuration=inf", EINVAL, "ActualFrameDuration=inf"},
+		{"a.s", BINS * 2 + 3, "DecayFactor=x", EINVAL, "DecayFactor=x"},
+		{"a.s", BINS * 2 + 3, "SeriesDate=2026063", EINVAL, "SeriesDate=2026063; allowed: a date"},
+		{"a.s", BINS * 2 + 3, "StudyDate=20260229", EINVAL, "StudyDate=20260229; allowed: a date"},
+		{"a.s", BINS * 2 + 3, "SeriesTime=240000", EINVAL, "SeriesTime=240000; allowed: a time"},
+		{"a.s", BINS * 2 + 3, "RadiopharmaceuticalStartTime=09:00", EINVAL, "allowed: a time"},
+		{"a.s", BINS * 2 + 3, "ScannerCentre=1\\2\\nan", EINVAL, "ScannerCentre="},
+		{"a.s", BINS * 2 + 3, "ScannerCentre=1\\2\\3\\4", EINVAL, "ScannerCentre="},
+		{"a.s", BINS * 2 + 3, "=1", EINVAL, "Keyword=value"},
+		{"a.s", BINS * 2 + 3, "", EINVAL, "Keyword=value"},
+		{"a.s", BINS * 2 + 3, "A234567890123456789012345678901234567890123456789012345678901234=1", EINVAL,
+		 "neither a keyword"},
+		{"a.s", BINS * 2 + 3, "A2345678901234567890123456789012345678901234567890123456789012345=1", EINVAL,
+		 "Keyword=value"},
 	};
 	uint8_t data[BINS * 2 + 4] = {0};
 	struct err err;
@@ -190,6 +213,40 @@ TEST(test_import_refusals, .teardown = clean)
 		memset(&err, 0, sizeof(err));
 		if (sinogram_import(&conf, &n, &err) >= 0 || err.code != cases[i].code || !strstr(err.msg, cases[i].says))
 			fail_msg("case %zu: %d \"%s\"; wanted %d \"%s\"", i, err.code, err.msg, cases[i].code, cases[i].says);
+		free(text);
+		list_folder(true);
+	}
+}
+
+/* The same values from the other side of their limits. */
+TEST(test_import_just_allowed, .teardown = clean)
+{
+	static char *const sets[] = {"PatientWeight=0",
+				     "PatientWeight=9e29",
+				     "PatientSize=3",
+				     "AcquisitionDate=20240229",
+				     "AcquisitionTime=235959.999999",
+				     "SeriesTime=000000",
+				     "PatientSex=",
+				     "PatientSex=O",
+				     "AccessionNumber=1234567890123456",
+				     "ScannerCentre=-1e3\\0\\.5",
+				     "0010,1030=70",
+				     "PatientPosition=FFDR",
+				     "Radionuclide=I124"};
+	uint8_t data[BINS * 2 + 3] = {0};
+	struct err err = {0};
+	size_t n;
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		char *text = header_text("a.s", ""), *set[] = {sets[i]};
+		struct sinogram_import conf = {.set = set, .n_set = 1, .folder = folder};
+
+		save("a.hs", text, strlen(text));
+		save("a.s", data, sizeof(data));
+		conf.header[SINOGRAM_EMISSION] = in_folder("a.hs");
+		if (sinogram_import(&conf, &n, &err) < 0)
+			fail_msg("%s: %s", sets[i], err.msg);
 		free(text);
 		list_folder(true);
 	}

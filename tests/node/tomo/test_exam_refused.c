@@ -99,6 +99,39 @@ TEST(test_geometry_refused)
 	refused(EDITS({-1, TAG_IMAGE_LATERALITY, NULL}), EBADMSG, PARTS("laterality"));
 }
 
+/* Just beyond a limit, and just within. */
+TEST(test_limits)
+{
+	static const struct {
+		uint32_t tag;
+		int image;
+		const char *allowed, *refused, *names;
+	} rows[] = {
+		{TAG_BODY_PART_THICKNESS, -1, "5", "4.99", "(0018,11A0)"},
+		{TAG_BODY_PART_THICKNESS, -1, "200", "200.1", "(0018,11A0)"},
+		{TAG_DISTANCE_SOURCE_TO_DETECTOR, -1, "642", "642.1", "(0018,1110)"},
+		{TAG_DISTANCE_SOURCE_TO_DETECTOR, -1, "638", "637.9", "(0018,1110)"},
+		{TAG_POSITIONER_PRIMARY_ANGLE, 4, "75", "75.1", "out of range"},
+		{TAG_POSITIONER_PRIMARY_ANGLE, 0, "-75", "-75.1", "out of range"},
+		{TAG_RESCALE_SLOPE, 2, "1", "1.001", "(0028,1053)"},
+		{TAG_RESCALE_INTERCEPT, 2, "0", "0.001", "(0028,1052)"},
+		{TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, -1, "1", "0", "(0028,1041)"},
+		{TAG_IMAGES_IN_ACQUISITION, -1, "5", "6", "(0020,1002)"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct exam *exam = NULL;
+		struct err err = {0};
+
+		fixture_write_mg(&(struct fixture_mg){
+			.n = N_VIEWS, .change = edit, .ctx = EDITS({rows[i].image, rows[i].tag, rows[i].allowed})});
+		if (fixture_open(N_VIEWS, &exam, &err) < 0)
+			fail_msg("%s: %s", rows[i].allowed, err.msg);
+		exam_close(exam);
+		refused(EDITS({rows[i].image, rows[i].tag, rows[i].refused}), EBADMSG, PARTS(rows[i].names));
+	}
+}
+
 TEST(test_intensity_refused)
 {
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, NULL}), EBADMSG, PARTS("(0028,1040)", "LIN, LOG"));

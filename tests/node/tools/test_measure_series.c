@@ -172,11 +172,10 @@ TEST(nema)
 	json_decref(result);
 
 	memset(s->values, 0, sizeof(*s->values) * 156 * 124 * 40);
-	assert_int_equal(measure_series_run(s, &all, &suv, &result, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "needs a value above 0"));
+	assert_error(measure_series_run(s, &all, &suv, &result, &err), &err, EBADMSG, "needs a value above 0");
 	*value(s, 3, 4, 5) = NAN;
-	assert_int_equal(measure_series_run(s, &all, &suv, &result, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "slice 6, column 4, row 5 has the value nan"));
+	assert_error(measure_series_run(s, &all, &suv, &result, &err), &err, EBADMSG,
+		     "slice 6, column 4, row 5 has the value nan");
 	*value(s, 3, 4, 5) = 0;
 	snprintf(s->units, sizeof(s->units), "CNTS"); /* counts have no true value in Bq/ml */
 	all.truth =
@@ -243,6 +242,35 @@ TEST(refusals)
 		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": []}", "0 shapes; allowed: 1 to"},
 		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"size\": 0, \"shapes\": [1]}", "size 0"},
 		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [1]}", "shape 0 (\"\") needs kind"},
+		{"{\"kind\": \"pet\", \"shapes\": [1]}", "position is \"\""},
+		{"{\"kind\": \"pet\", \"position\": \"HFX\"}", "position is \"HFX\""},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"slice_mm\": 0, \"shapes\": [1]}", "slice_mm 0"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"slices\": 0, \"shapes\": [1]}", "slices 0"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"taper\": 1, \"shapes\": [1]}", "taper 1"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"taper\": -0.1, \"shapes\": [1]}", "taper -0.1"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"origin_mm\": [1, 2], \"shapes\": [1]}", "origin_mm"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"origin_mm\": [1, 2, \"3\"], \"shapes\": [1]}", "origin_mm"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"ellipse\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 1, 1], \"becquerel_per_ml\": 5}]}",
+		 "shape 0 (\"ellipse\")"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"polygon\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 1, 1], \"becquerel_per_ml\": 5}]}",
+		 "shape 0 (\"polygon\")"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"ellipsoid\", \"center_mm\": [0, 0], "
+		 "\"half_axes_mm\": [1, 1, 1], \"becquerel_per_ml\": 5}]}",
+		 "shape 0 (\"ellipsoid\")"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"ellipsoid\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 0, 1], \"becquerel_per_ml\": 5}]}",
+		 "half_axes_mm above 0"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"cylinder\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 1, -1], \"becquerel_per_ml\": 5}]}",
+		 "half_axes_mm above 0"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"cylinder\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 1, 1]}]}",
+		 "becquerel_per_ml"},
+		{"{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [{\"kind\": \"cylinder\", \"center_mm\": [0, 0, 0], "
+		 "\"half_axes_mm\": [1, 1, 1], \"becquerel_per_ml\": 5}], \"background_mm\": [[1, 2], [3]]}",
+		 "circle 2 is not two numbers"},
 	};
 	struct image_series *s = series((int[]){20, 20, 5}, (double[]){2, 2, 3}, false, false, "BQML");
 	struct series_request q = {SERIES_CIRCLE, "c", {5, -8, 20}, 60, 0};
@@ -259,6 +287,32 @@ TEST(refusals)
 		all = (struct series_requests){.truth = truth_file(truths[i][0])};
 		refused(s, &all, truths[i][1]);
 	}
+	image_series_close(s);
+}
+
+/* As many shapes as a truth may have, and one more; of the most nothing else is wrong. */
+TEST(number_of_shapes)
+{
+	struct image_series *s = series((int[]){20, 20, 5}, (double[]){2, 2, 3}, false, false, "BQML");
+	char *text = malloc(257 * 120 + 100);
+
+	for (int more = 0; more < 2; more++) {
+		struct series_requests all = {0};
+		size_t n = (size_t)sprintf(text, "{\"kind\": \"pet\", \"position\": \"HFS\", \"shapes\": [");
+
+		for (int i = 0; i < 256 + more; i++)
+			n += (size_t)sprintf(text + n,
+					     "%s{\"kind\": \"ellipsoid\", \"center_mm\": [0, 0, 0], \"half_axes_mm\": [1, 1, 1], "
+					     "\"becquerel_per_ml\": 5}",
+					     i ? "," : "");
+		sprintf(text + n, "]}");
+		all.truth = truth_file(text);
+		if (more)
+			refused(s, &all, "257 shapes; allowed: 1 to 256");
+		else
+			json_decref(run(s, NULL, 0, all.truth));
+	}
+	free(text);
 	image_series_close(s);
 }
 

@@ -207,14 +207,12 @@ TEST(test_failures)
 	s = (struct server){.answers = {""}};
 	start(&s);
 	c = client(s.port, NULL, 100, 60);
-	assert_int_equal(http_client_send(c, &request, &answer, &err), -EIO);
-	assert_non_null(strstr(err.msg, ": sending: what is to be sent cannot be read: "));
+	assert_error(http_client_send(c, &request, &answer, &err), &err, EIO, ": sending: what is to be sent cannot be read: ");
 	http_client_close(c);
 	stop(&s);
 	/* nobody listens on this port any more */
 	c = client(s.port, NULL, 100, 60);
-	assert_int_equal(http_client_send(c, &request, &answer, &err), -ECONNREFUSED);
-	assert_non_null(strstr(err.msg, ": connecting: "));
+	assert_error(http_client_send(c, &request, &answer, &err), &err, ECONNREFUSED, ": connecting: ");
 	http_client_close(c);
 	/* an answer that never comes */
 	s = (struct server){.answers = {""}, .hold = true};
@@ -222,16 +220,15 @@ TEST(test_failures)
 	request.total_timeout = 0.2;
 	start(&s);
 	c = client(s.port, NULL, 100, 60);
-	assert_int_equal(http_client_send(c, &request, &answer, &err), -ETIMEDOUT);
-	assert_non_null(strstr(err.msg, ": waiting for the answer: "));
+	assert_error(http_client_send(c, &request, &answer, &err), &err, ETIMEDOUT, ": waiting for the answer: ");
 	http_client_close(c);
 	stop(&s);
 	s = (struct server){.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n["}, .hold = true};
 	request.total_timeout = 0;
 	start(&s);
 	c = client(s.port, NULL, 100, 1);
-	assert_int_equal(http_client_send(c, &request, &answer, &err), -ETIMEDOUT);
-	assert_non_null(strstr(err.msg, ": receiving the answer: nothing was sent or received for 1 s"));
+	assert_error(http_client_send(c, &request, &answer, &err), &err, ETIMEDOUT,
+		     ": receiving the answer: nothing was sent or received for 1 s");
 	http_client_close(c);
 	stop(&s);
 }
@@ -314,15 +311,25 @@ TEST(test_credentials)
 	put(path, "ab\0c", 4, 0600);
 	assert_int_equal(http_credentials_read(path, &credentials, NULL), -ENOKEY);
 	memset(large, 'a', HTTP_CREDENTIALS_SIZE);
-	put(path, large, HTTP_CREDENTIALS_SIZE, 0600);
-	assert_int_equal(http_credentials_read(path, &credentials, NULL), -ENOKEY);
+	put(path, large, HTTP_CREDENTIALS_SIZE - 1, 0600);
+	assert_error(http_credentials_read(path, &credentials, &err), &err, ENOKEY, "more than 4094 bytes");
+	put(path, large, HTTP_CREDENTIALS_SIZE - 2, 0600);
+	assert_int_equal(http_credentials_read(path, &credentials, NULL), 0);
+	assert_int_equal(strlen(credentials.secret), HTTP_CREDENTIALS_SIZE - 2);
+	http_credentials_clear(&credentials);
+	for (size_t i = 0; i < sizeof(credentials); i++)
+		assert_int_equal(((const char *)&credentials)[i], 0);
+	for (const mode_t *mode = (const mode_t[]){0604, 0602, 0620, 0666, 0}; *mode; mode++) {
+		put(path, "token", 5, *mode);
+		assert_error(http_credentials_read(path, &credentials, &err), &err, ENOKEY, "mode 0");
+	}
 	free(large);
 	put(path, "geheim 1", 8, 0600); /* the sentence does not repeat the content */
 	assert_int_equal(http_credentials_read(path, &credentials, &err), -ENOKEY);
 	assert_null(strstr(err.msg, "geheim"));
 	put(path, "token", 5, 0644);
-	assert_int_equal(http_credentials_read(path, &credentials, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "other users of this machine can read it (mode 0644)"));
+	assert_error(http_credentials_read(path, &credentials, &err), &err, ENOKEY,
+		     "other users of this machine can read it (mode 0644)");
 	unlink(path);
 	assert_int_equal(http_credentials_read(path, &credentials, &err), -ENOKEY);
 	assert_int_equal(http_credentials_read(folder, &credentials, &err), -ENOKEY);
