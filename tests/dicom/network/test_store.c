@@ -247,8 +247,7 @@ TEST(private_class_is_taken_others_are_not)
 	struct err err = {0};
 	uint16_t status = 0xffff;
 
-	assert_int_equal(scu_store(scu, b.path, &status, &err), -ENOTSUP);
-	assert_non_null(strstr(err.msg, CLASS_FIND));
+	assert_error(scu_store(scu, b.path, &status, &err), &err, ENOTSUP, CLASS_FIND);
 	assert_int_equal(scu_store(scu, c.path, &status, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, JPEG_2000));
 	assert_int_equal(status, 0xffff);
@@ -407,7 +406,7 @@ TEST(rejections)
 
 TEST(unreachable_peers)
 {
-	struct scu_peer peer = {"127.0.0.1", 1, "TEST", "SENDER", 131072, 2, 2, 2};
+	struct scu_peer peer = {"127.0.0.1", 1, "TEST", "SENDER", 131072, 1, 1, 1};
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof(a);
 	struct scu *scu = NULL;
@@ -417,8 +416,7 @@ TEST(unreachable_peers)
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
 	peer.port = ntohs(a.sin_port); /* the port is bound, but not listening */
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
-	assert_non_null(strstr(err.msg, "Connection refused"));
+	assert_error(scu_open(&peer, NULL, 0, &scu, &err), &err, ECONNREFUSED, "Connection refused");
 	peer.called = "SIXTEEN_LETTERS_";
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
 	peer.called = "SEVENTEEN_LETTERS";
@@ -428,8 +426,7 @@ TEST(unreachable_peers)
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ETIMEDOUT);
 	close(fd);
 	peer.host = "no-such-host.invalid";
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EHOSTUNREACH);
-	assert_non_null(strstr(err.msg, "no-such-host.invalid"));
+	assert_error(scu_open(&peer, NULL, 0, &scu, &err), &err, EHOSTUNREACH, "no-such-host.invalid");
 	peer.host = "127.0.0.1";
 	peer.called = "AN AE TITLE THAT IS TOO LONG";
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
@@ -450,8 +447,7 @@ TEST(an_ipv6_peer)
 		skip_because("no IPv6");
 	}
 	peer.port = port_of(fd);
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
-	assert_non_null(strstr(err.msg, "TEST at [::1]:"));
+	assert_error(scu_open(&peer, NULL, 0, &scu, &err), &err, ECONNREFUSED, "TEST at [::1]:");
 	assert_int_equal(listen(fd, 1), 0);
 	server = start_on(fd, 10, 0);
 	if (scu_open(&peer, NULL, 0, &scu, &err) < 0)
@@ -521,7 +517,7 @@ static struct sent make_big_file(const char *name, uint32_t size)
 TEST(memory_stays_small)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
-	struct sent s = make_big_file("big.dcm", 300u << 20);
+	struct sent s = make_big_file("big.dcm", (test_tier() == 2 ? 300u : 64u) << 20); /* much more than may be used */
 	struct server server = start(30);
 	struct scu *scu = connect_to(server, contexts, 1, 131072);
 	struct rusage before, after;
