@@ -122,8 +122,7 @@ TEST(test_outbox)
 	assert_int_equal(outbox_verify(spool, &v, &send, &err), 0);
 	due = SEND_DUE;
 	unlink(path);
-	assert_int_equal(outbox_verify(spool, &v, &send, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "can no longer be read"));
+	assert_error(outbox_verify(spool, &v, &send, &err), &err, EBADMSG, "can no longer be read");
 	assert_int_equal(folder_remove(folder, &err), 0);
 	assert_int_equal(rmdir(spool), 0);
 }

@@ -200,22 +200,20 @@ TEST(test_complete)
 	struct err err = {0};
 
 	must_parse(tof_header(KEYS, ""), &f);
-	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "the header lacks: size of unmashed TOF time bins, TOF timing resolution"));
+	assert_error(interfile_complete(&f, NULL, &err), &err, ENOKEY,
+		     "the header lacks: size of unmashed TOF time bins, TOF timing resolution");
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(fabs(f.m.tof.width - 300 * MM_PER_PS) < 1e-6); /* 20 bins mashed to 5 */
 	assert_true(fabs(f.m.tof.sigma - 200 * MM_PER_PS / (2 * sqrt(2 * log(2)))) < 1e-6);
 	interfile_clear(&f);
 	must_parse(tof_header(KEYS, "Size of timing bin (ps) := 250\n"), &f);
-	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "the header lacks: TOF timing resolution"));
+	assert_error(interfile_complete(&f, NULL, &err), &err, ENOKEY, "the header lacks: TOF timing resolution");
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(fabs(f.m.tof.width - 250 * MM_PER_PS) < 1e-6); /* the header has precedence */
 	interfile_clear(&f);
 	must_parse(tof_header(KEYS, ""), &f);
 	known.tof_bins = 19;
-	assert_int_equal(interfile_complete(&f, &known, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "5 TOF bins; scanner 'bench' has 19"));
+	assert_error(interfile_complete(&f, &known, &err), &err, EBADMSG, "5 TOF bins; scanner 'bench' has 19");
 	interfile_clear(&f);
 }
 
@@ -270,8 +268,8 @@ TEST(test_refused)
 			{"diameter (cm) := 20", "diameter (cm) := 62.36"}, {"bin size (cm) := 0.3", "bin size (cm) := 31"},
 			{"bin size (cm) := 0.4", "bin size (cm) := 31"}),
 		   &f);
-	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "27 TOF bins of 88.998 ps (\"Size of unmashed TOF time bins (ps)\""));
+	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG,
+		     "27 TOF bins of 88.998 ps (\"Size of unmashed TOF time bins (ps)\"");
 	interfile_clear(&f);
 }
 

@@ -301,12 +301,11 @@ TEST(test_refusals)
 				 cases[i].says);
 	}
 	assert_int_equal(parse("", &f, &err), -EBADMSG);
-	assert_int_equal(interfile_parse("!INTERFILE :=\n\0", 15, &f, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "byte 0"));
+	assert_error(interfile_parse("!INTERFILE :=\n\0", 15, &f, &err), &err, EBADMSG, "byte 0");
 	large = calloc(1, INTERFILE_TEXT_MAX + 2);
 	memset(large, '\n', INTERFILE_TEXT_MAX + 1);
-	assert_int_equal(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "more than 65536 bytes: not an Interfile header"));
+	assert_error(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), &err, EBADMSG,
+		     "more than 65536 bytes: not an Interfile header");
 	free(large);
 }
 

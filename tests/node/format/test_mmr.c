@@ -430,8 +430,7 @@ TEST(refused_norms)
 		free(bytes);
 	}
 	bytes = make_norm(NORM_FLOATS, 0);
-	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES - 4, &n, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "323400 bytes"));
+	assert_error(mmr_norm_read(bytes, MMR_NORM_BYTES - 4, &n, &err), &err, EBADMSG, "323400 bytes");
 	assert_null(n);
 	free(bytes);
 }

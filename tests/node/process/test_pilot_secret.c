@@ -28,8 +28,7 @@ TEST(test_secret)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	/* A token is used once, and none after a later one. */
 	assert_int_equal(pilot_token_use(spool, "d1", 7, &last, &err), 0);
-	assert_int_equal(pilot_token_use(spool, "d1", 7, &last, &err), -EALREADY);
-	assert_non_null(strstr(err.msg, "token 7 of pilot 'd1' was used before"));
+	assert_error(pilot_token_use(spool, "d1", 7, &last, &err), &err, EALREADY, "token 7 of pilot 'd1' was used before");
 	assert_int_equal(last, 7);
 	assert_int_equal(pilot_token_use(spool, "d1", 6, &last, &err), -EALREADY);
 	assert_int_equal(pilot_token_use(spool, "d1", PILOT_TOKEN_MAX, &last, &err), 0);
@@ -37,8 +36,7 @@ TEST(test_secret)
 	assert_int_equal(last, PILOT_TOKEN_MAX);
 	/* Of a blocked ID none is accepted, until it has another secret. */
 	assert_int_equal(pilot_block(spool, "d1", &err), 0);
-	assert_int_equal(pilot_token_use(spool, "d1", PILOT_TOKEN_MAX, &last, &err), -EPERM);
-	assert_non_null(strstr(err.msg, "pilot 'd1' is blocked"));
+	assert_error(pilot_token_use(spool, "d1", PILOT_TOKEN_MAX, &last, &err), &err, EPERM, "pilot 'd1' is blocked");
 	assert_int_equal(pilot_secret_remove(spool, "d1", &err), 0);
 	assert_int_equal(pilot_secret_create(spool, "d1", hex, &err), 0);
 	assert_int_equal(pilot_token_use(spool, "d1", 1, &last, &err), 0);

@@ -161,8 +161,7 @@ TEST(empty_slots)
 			struct reconstruct_kind k = *whole;
 
 			memset((char *)&k + at, 0, sizeof(void *));
-			assert_int_equal(reconstruct_kind_check(&k, &err), -EINVAL);
-			assert_non_null(strstr(err.msg, "is empty"));
+			assert_error(reconstruct_kind_check(&k, &err), &err, EINVAL, "is empty");
 		}
 	}
 }

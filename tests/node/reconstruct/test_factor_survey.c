@@ -102,8 +102,8 @@ TEST(correction_factors_are_no_fractions)
 	for (size_t v = 0; v < 3; v++)
 		for (size_t r = 0; r < 3; r++) {
 			s = survey(views[v], reach[r], correction);
-			assert_int_equal(factor_survey_fraction(&s, &err), -EBADMSG);
-			assert_non_null(strstr(err.msg, "MULTIPLICATIVE: values from 1 to 6.8, in plane "));
+			assert_error(factor_survey_fraction(&s, &err), &err, EBADMSG,
+				     "MULTIPLICATIVE: values from 1 to 6.8, in plane ");
 			assert_non_null(strstr(err.msg, "because the values do not follow the pairs: "));
 			for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
 				s = survey(views[v], reach[r], right[i]);
@@ -124,8 +124,8 @@ TEST(planes_are_compared_with_their_own_pairs)
 	struct factor_survey s = survey(1, 1, correction_without_air);
 	struct err err;
 
-	assert_int_equal(factor_survey_fraction(&s, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "in plane 0, with 1 pair of detectors in a bin, up to 7.48; allowed: "));
+	assert_error(factor_survey_fraction(&s, &err), &err, EBADMSG,
+		     "in plane 0, with 1 pair of detectors in a bin, up to 7.48; allowed: ");
 	assert_non_null(strstr(err.msg, "at most 2 for each pair: "));
 }
 

@@ -423,8 +423,8 @@ TEST(test_memory_of_the_group)
 		err.msg, "'slow' needs 5 MB of main memory; the control group of the node (container, MemoryMax) allows 5 MB"));
 	w.dev = &gpu;
 	assert_int_equal(check_memory(&w, 2000000, &err), 0);
-	assert_int_equal(check_memory(&w, 1900000, &err), -ENOTSUP);
-	assert_non_null(strstr(err.msg, "2 MB of main memory beside the device's; the control group"));
+	assert_error(check_memory(&w, 1900000, &err), &err, ENOTSUP,
+		     "2 MB of main memory beside the device's; the control group");
 	device_close(cpu);
 }
 

@@ -447,15 +447,13 @@ TEST(test_not_written)
 	before = fixture_entries();
 	m.volume[77] = NAN;
 	session = session_of(&m);
-	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -EIO);
-	assert_non_null(strstr(err.msg, "1 of"));
+	assert_error(result_write(m.exam, &info, &session, fixture_folder, &report, &err), &err, EIO, "1 of");
 	m.volume[77] = 0;
 	/* a device that fails during the pass: its error is returned, no file is written */
 	unlink(path_of(&m.report.objects[0]));
 	session.broken = 1;
 	session.next = 0;
-	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -ENODEV);
-	assert_non_null(strstr(err.msg, "the device is gone"));
+	assert_error(result_write(m.exam, &info, &session, fixture_folder, &report, &err), &err, ENODEV, "the device is gone");
 	assert_int_equal(fixture_entries(), before - 1);
 	assert_int_equal(report.n_objects, 0);
 	unmake(&m);

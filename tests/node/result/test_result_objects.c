@@ -103,8 +103,7 @@ TEST(test_slabs_refused)
 	struct dbt_plan plan = {.grid = {.n = {NX, NY, NZ}, .h = {2, 2, 1.5}}};
 	struct err err = {0};
 
-	assert_int_equal(result_check(&p, &plan, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "1.5 mm"));
+	assert_error(result_check(&p, &plan, &err), &err, EINVAL, "1.5 mm");
 	p.slab_thickness = 3;
 	p.slab_step = 1;
 	assert_int_equal(result_check(&p, &plan, &err), -EINVAL);

@@ -117,8 +117,7 @@ TEST(test_load)
 	assert_string_not_equal(digest[0], digest[2]);
 	label[6] = 77;
 	write_file(data, label, sizeof(label));
-	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "label 77 of voxel (0, 1, 1)"));
+	assert_error(simulate_voxels_load(volume, materials, &p, digest[2], &err), &err, EBADMSG, "label 77 of voxel (0, 1, 1)");
 	assert_null(p);
 	unlink(materials);
 	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), -ENOENT);

@@ -190,8 +190,7 @@ TEST(test_no_system)
 		edit(from, from, to);
 	}
 	edit("\n10 ", "\n10 9.", "\n10 8.");
-	assert_int_equal(pose_text_read(text, strlen(text), &p, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "normal, has the length 0.9"));
+	assert_error(pose_text_read(text, strlen(text), &p, &err), &err, EBADMSG, "normal, has the length 0.9");
 }
 
 /* Every beginning of the text is refused, and nothing is read behind it. */

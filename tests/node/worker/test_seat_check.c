@@ -189,6 +189,5 @@ TEST(test_files, .setup = setup, .teardown = teardown)
 		snprintf(path, sizeof(path), "%s/%d.dcm", p->spool, i);
 		unlink(path);
 	}
-	assert_int_equal(check(p, &err), -EIO);
-	assert_non_null(strstr(err.msg, "1.dcm"));
+	assert_error(check(p, &err), &err, EIO, "1.dcm");
 }
