@@ -377,43 +377,139 @@ TEST(test_tables)
 	everywhere(check_tables);
 }
 
-/* Invalid arguments are rejected with a message that names them. */
-TEST(test_refused)
+/* ---- what is refused, and what is just allowed ---- */
+
+/* A good input: the first setup, PATHS, all views. */
+struct input {
+	struct fixture f;
+	struct projection_spec spec;
+};
+
+/* One number of it is changed. */
+struct change {
+	size_t at;
+	bool is_double;
+	double value;
+};
+#define NUMBER(member, value) offsetof(struct input, member), true, value
+#define WHOLE(member, value) offsetof(struct input, member), false, value
+
+static int create_changed(const struct change *change, enum projection_model model, struct err *err)
+{
+	struct input *in = calloc(1, sizeof(*in));
+	struct projection *a = NULL;
+	struct device *dev;
+	int r, whole = change->is_double ? 0 : (int)change->value;
+
+	assert_non_null(in);
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	set_up(&in->f, &setups[0], dev);
+	in->spec = (struct projection_spec){
+		.model = model, .scan = &in->f.scan, .n_views = VIEWS, .grid = &in->f.grid, .sampling = 1};
+	if (change->is_double)
+		memcpy((char *)in + change->at, &change->value, sizeof(change->value));
+	else
+		memcpy((char *)in + change->at, &whole, sizeof(whole));
+	r = dev->ops->projection_create(dev, &in->spec, &a, err);
+	assert_true((r < 0) == (dev->ops->projection_bytes(dev, &in->spec) == 0));
+	assert_true((r < 0) == !a);
+	dev->ops->projection_free(a);
+	device_close(dev);
+	free(in);
+	return r;
+}
+
+static const struct {
+	REFUSED;
+	struct change change;
+	enum projection_model model;
+} bad_inputs[] = {
+	{{"a grid without voxels", EINVAL, "axis 1"}, {WHOLE(f.grid.n[1], 0)}, PROJECTION_PATHS},
+	{{"voxels of no height", EINVAL, "axis 2"}, {NUMBER(f.grid.h[2], 0)}, PROJECTION_PATHS},
+	{{"voxels without end", EINVAL, "axis 0"}, {NUMBER(f.grid.h[0], INFINITY)}, PROJECTION_PATHS},
+	{{"a grid nowhere", EINVAL, "axis 0"}, {NUMBER(f.grid.lo[0], NAN)}, PROJECTION_PATHS},
+	{{"no radial bins", EINVAL, "detector"}, {WHOLE(f.scan.n_v, 0)}, PROJECTION_PATHS},
+	{{"too many planes", EINVAL, "65536 planes"}, {WHOLE(f.scan.n_u, 65536)}, PROJECTION_PATHS},
+	{{"one view too many", EINVAL, "views 0 to 7"}, {WHOLE(spec.n_views, VIEWS + 1)}, PROJECTION_PATHS},
+	{{"no views", EINVAL, "views"}, {WHOLE(spec.n_views, 0)}, PROJECTION_PATHS},
+	{{"views from -1 on", EINVAL, "views -1"}, {WHOLE(spec.first, -1)}, PROJECTION_PATHS},
+	{{"views beyond the last", EINVAL, "views 1 to 7"}, {WHOLE(spec.first, 1)}, PROJECTION_PATHS},
+	{{"a tile below 0", EINVAL, "tile"}, {WHOLE(spec.tile[1], -1)}, PROJECTION_EXACT},
+	{{"a model below the first", EINVAL, "model -1"}, {WHOLE(spec.model, -1)}, PROJECTION_PATHS},
+	{{"a model beyond the last", EINVAL, "model"}, {WHOLE(spec.model, PROJECTION_SAMPLED + 1)}, PROJECTION_PATHS},
+	{{"a model of tomosynthesis", EINVAL, "parallel rays"}, {WHOLE(spec.model, PROJECTION_SLICES)}, PROJECTION_PATHS},
+	{{"no field of view", EINVAL, "field of view"}, {NUMBER(f.scan.fov_radius, 0)}, PROJECTION_EXACT},
+	{{"a field of view without end", EINVAL, "field of view"}, {NUMBER(f.scan.fov_radius, INFINITY)}, PROJECTION_EXACT},
+	{{"a radius that is no number", EINVAL, "radial bin 0"}, {NUMBER(f.radius[0], NAN)}, PROJECTION_EXACT},
+	{{"radii that do not ascend", EINVAL, "radial bin 24"}, {NUMBER(f.radius[24], 0)}, PROJECTION_EXACT},
+	{{"a plane nowhere", EINVAL, "plane 3"}, {NUMBER(f.planes[3].z, NAN)}, PROJECTION_EXACT},
+	{{"a rise without end", EINVAL, "plane 3"}, {NUMBER(f.planes[3].rise, INFINITY)}, PROJECTION_EXACT},
+	{{"a plane below the one before", EINVAL, "plane 1"}, {NUMBER(f.planes[1].z, -1000)}, PROJECTION_EXACT},
+	{{"oblique planes inside the ring", EINVAL, "oblique"}, {NUMBER(f.scan.ring_radius, 90)}, PROJECTION_EXACT},
+	{{"no cosine and sine", EINVAL, "view 2"}, {NUMBER(f.views[2].turn[0], 1e-4)}, PROJECTION_EXACT},
+	{{"a volume stored x fastest", EINVAL, "z fastest"}, {WHOLE(f.grid.z_fastest, 0)}, PROJECTION_PATHS},
+	{{"one row of pixels", EINVAL, "2 x 2"}, {WHOLE(f.grid.n[1], 1)}, PROJECTION_JOSEPH},
+	{{"one column of pixels", EINVAL, "2 x 2"}, {WHOLE(f.grid.n[0], 1)}, PROJECTION_JOSEPH},
+	{{"samples where there is no stack", EINVAL, "stack"}, {NUMBER(spec.sampling, 1)}, PROJECTION_SAMPLED},
+};
+
+static int try_input(const void *row, struct err *err)
+{
+	size_t i = (size_t)((const char *)row - (const char *)bad_inputs) / sizeof(bad_inputs[0]);
+
+	return create_changed(&bad_inputs[i].change, bad_inputs[i].model, err);
+}
+
+REFUSES(test_refused, bad_inputs, try_input)
+
+TEST(test_just_allowed)
+{
+	static const struct {
+		struct change change;
+		enum projection_model model;
+	} good[] = {
+		{{WHOLE(spec.n_views, VIEWS)}, PROJECTION_PATHS},  {{WHOLE(spec.n_views, 1)}, PROJECTION_JOSEPH},
+		{{WHOLE(f.grid.n[1], 1)}, PROJECTION_PATHS},	   {{WHOLE(f.grid.n[1], 2)}, PROJECTION_JOSEPH},
+		{{WHOLE(f.grid.z_fastest, 0)}, PROJECTION_EXACT},  {{NUMBER(f.scan.ring_radius, 90.001)}, PROJECTION_EXACT},
+		{{NUMBER(f.radius[24], 0.001)}, PROJECTION_EXACT}, {{NUMBER(f.views[2].turn[0], 1e-5)}, PROJECTION_EXACT},
+		{{NUMBER(f.planes[1].z, -8.18)}, PROJECTION_EXACT},
+	};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct err err = {0};
+
+		if (create_changed(&good[i].change, good[i].model, &err) < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+	}
+}
+
+/* Transaxial paths allow no mask, a mask of another size is refused by all models, and the last view alone is a part. */
+TEST(test_masks)
 {
 	struct fixture *f = malloc(sizeof(*f));
-	struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
+	struct projection_spec spec = {.scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
 	struct projection *a = NULL;
 	struct err err = {0};
 	struct device *dev;
-	struct buf mask;
+	struct buf mask, part;
 
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[0], dev);
 	mask = sinogram(f, 1, 1, 1);
 	spec.mask = &mask;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "mask"));
-	spec.mask = NULL;
-	f->grid.z_fastest = false;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "z fastest"));
-	spec.model = PROJECTION_SLICES;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	spec.model = PROJECTION_JOSEPH;
-	f->grid.z_fastest = true;
-	f->grid.n[1] = 1;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "2 x 2"));
-	f->grid.n[1] = 9;
-	f->scan.ring_radius = f->scan.fov_radius;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "oblique"));
-	f->scan.ring_radius = 2 * f->scan.fov_radius;
-	f->planes[1] = f->planes[0];
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "not above the plane before it"));
+	spec.model = PROJECTION_PATHS;
+	assert_error(f->v->projection_create(dev, &spec, &a, &err), &err, EINVAL, "mask");
+	part = buf_part(&mask, 0, mask.n - 1);
+	spec.mask = &part;
+	spec.model = PROJECTION_EXACT;
+	assert_error(f->v->projection_create(dev, &spec, &a, &err), &err, EINVAL, "mask");
 	assert_null(a);
+	part = buf_part(&mask, 0, scan_view_size(&f->scan));
+	spec.first = VIEWS - 1;
+	spec.n_views = 1;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, NULL), 0);
+	f->v->projection_free(a);
 	buf_release(&mask);
 	device_close(dev);
 	free(f);

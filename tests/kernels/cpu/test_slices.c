@@ -2,6 +2,8 @@
 /* The operators of a DBT scan with random detectors, grids, ratios of bins to voxels, tiles and numbers of threads, with each
  * instruction set: slices compared with their definition in kernels/slice_map.h, the ray walk with kernels/ray_walk.h, both in
  * double, forward and back, one and two vectors at once; adjoint; equal bits for any number of threads. */
+#include <errno.h>
+
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 #include "kernels/slice_map.h"
@@ -340,4 +342,75 @@ TEST(threads)
 		free(x);
 		free(y);
 	}
+}
+
+/* ---- what is refused, and what is just allowed ---- */
+
+static struct grid good_grid(void)
+{
+	return (struct grid){{8, 9, 3}, {1, 1, 1}, {0, -4, 20}};
+}
+
+/* A good input with one number changed. */
+struct input {
+	struct grid grid;
+	struct scan scan;
+	struct scan_view views[2];
+	struct projection_spec spec;
+};
+
+static const struct {
+	REFUSED;
+	size_t at;
+	double value;
+	enum projection_model model;
+} bad_inputs[] = {
+	{{"no pitch", EINVAL, "bins along axis 0"}, offsetof(struct input, scan.h[0]), 0, PROJECTION_EXACT},
+	{{"a pitch without end", EINVAL, "bins along axis 1"}, offsetof(struct input, scan.h[1]), INFINITY, PROJECTION_EXACT},
+	{{"a detector nowhere", EINVAL, "bins along axis 1"}, offsetof(struct input, scan.lo[1]), NAN, PROJECTION_EXACT},
+	{{"a source nowhere", EINVAL, "view 1"}, offsetof(struct input, views[1].src[0]), NAN, PROJECTION_EXACT},
+	{{"a source without end", EINVAL, "view 1"}, offsetof(struct input, views[1].src[1]), INFINITY, PROJECTION_EXACT},
+	{{"a source at no height", EINVAL, "view 0"}, offsetof(struct input, views[0].src[2]), NAN, PROJECTION_EXACT},
+	{{"a shift that is no number", EINVAL, "view 1"}, offsetof(struct input, views[1].shift[0]), NAN, PROJECTION_EXACT},
+	{{"the other shift", EINVAL, "view 1"}, offsetof(struct input, views[1].shift[1]), NAN, PROJECTION_EXACT},
+	{{"a source in the upper face", EINVAL, "view 1"}, offsetof(struct input, views[1].src[2]), 23, PROJECTION_SLICES},
+	{{"a volume below the detector", EINVAL, "view 0"}, offsetof(struct input, grid.lo[2]), -1e-9, PROJECTION_SLICES},
+};
+
+static int create_changed(size_t at, double value, enum projection_model model, struct err *err)
+{
+	struct input in = {.grid = good_grid(),
+			   .views = {{{1, -5, 300}, {0, 0}}, {{1, 5, 300}, {0, 0}}},
+			   .scan = {SCAN_DBT, 8, 9, 2, {1, 1}, {0, -4.5}, NULL}};
+	struct projection *a = NULL;
+	struct device *dev;
+	int r;
+
+	in.scan.views = in.views;
+	in.spec = (struct projection_spec){.model = model, .scan = &in.scan, .n_views = 2, .grid = &in.grid};
+	memcpy((char *)&in + at, &value, sizeof(value));
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	r = dev->ops->projection_create(dev, &in.spec, &a, err);
+	assert_true((r < 0) == !a);
+	dev->ops->projection_free(a);
+	device_close(dev);
+	return r;
+}
+
+static int try_input(const void *row, struct err *err)
+{
+	size_t i = (size_t)((const char *)row - (const char *)bad_inputs) / sizeof(bad_inputs[0]);
+
+	return create_changed(bad_inputs[i].at, bad_inputs[i].value, bad_inputs[i].model, err);
+}
+
+REFUSES(refused, bad_inputs, try_input)
+
+TEST(just_allowed)
+{
+	struct err err = {0};
+
+	assert_int_equal(create_changed(offsetof(struct input, views[1].src[2]), 23.001, PROJECTION_SLICES, &err), 0);
+	assert_int_equal(create_changed(offsetof(struct input, views[1].src[2]), 23, PROJECTION_EXACT, &err), 0);
+	assert_int_equal(create_changed(offsetof(struct input, grid.lo[2]), 0, PROJECTION_SLICES, &err), 0);
 }
