@@ -94,7 +94,7 @@ def test_never_and_late(folder, things):
     node = node_with(folder, things, partner, commitment_wait=1, commitment_timeout=quiet)
     send_exam(node, folder, "exam")
     job = node.wait_state(0, "stored")
-    h.check("storage commitment pending" in node.command("list").stdout, "list says what is awaited")
+    h.wait_for("list says what is awaited", lambda: "storage commitment pending" in node.command("list").stdout)
     job = node.wait_state(0, "dead-letter")
     h.check("2 requests" in job["reason"] and f"no report within {quiet:g} s" in job["reason"], job["reason"])
     h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2,

@@ -612,7 +612,7 @@ def test_a_journal_that_cannot_be_opened_again(folder, things):
 
 def test_nothing_outlives_the_manager(folder, things):
     n, pacs = long_job(folder, things)
-    sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "200", "127.0.0.1", str(n.port),
+    sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "10000", "127.0.0.1", str(n.port),
                                *exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")],
                               stderr=subprocess.DEVNULL)
     wait_for("manager, receiver and association run", lambda: len(n.processes("serve")) >= 3)

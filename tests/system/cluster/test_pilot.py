@@ -189,7 +189,7 @@ def test_false_results(folder, things, shared):
     h.need(LIAR)
     files = exam(folder)
     own, other = os.path.join(folder, "own"), os.path.join(folder, "other")
-    n, pacs = cluster_node(folder, things, shared=shared, lease=5.0, attempts=20, reserve='"1 MB"',
+    n, pacs = cluster_node(folder, things, shared=shared, lease=60.0, attempts=20, reserve='"1 MB"',
                            max_result='"100 MB"')
     n.start()
     first = Pilot(n, things, "d0").connected()

@@ -66,6 +66,7 @@ def test_a_pilot_that_is_ended(folder, things):
     check(first.process.wait(60) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
 
 
+@OTHER_WAY
 def test_a_pilot_whose_worker_is_ended(folder, things):
     """SIGTERM to its worker first, as from Slurm, which sends it to all processes of a job."""
     def end(_, pilot):

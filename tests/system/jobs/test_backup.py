@@ -46,7 +46,7 @@ def test_backup(folder, things):
     n.wait_states("delivered")
     archive.stop()
     h.send(n.port, exams[1])
-    wait_for("the second result waits", lambda: sorted(n.states()) == ["delivered", "reconstructed"])
+    n.wait_states("delivered", "reconstructed")
 
     backup = os.path.join(folder, "backup")
     os.mkdir(backup)
@@ -64,13 +64,13 @@ def test_backup(folder, things):
     archive = dicom_peer.Archive(archive.port)
     things.append(archive)
     n.start()
-    wait_for("what waited is delivered", lambda: n.states() == ["delivered", "delivered"], 60)
+    n.wait_states("delivered", "delivered")
     wait_for("the audit trail has the transfers",
              lambda: open(audit, encoding="utf-8").read().count(study(exams[1])) > 1)
     missing = wait_for("one study is not in the archive", lambda: (lambda names: names if len(names) == 1 else None)(
-        shell(commands("What has to be sent again"), paths).split()), 30)
+        shell(commands("What has to be sent again"), paths).split()))
     check(missing == [study(exams[2])], missing)
     h.send(n.port, exams[2])
     n.wait_states("delivered", "delivered", "delivered")
-    wait_for("nothing is missing", lambda: not shell(commands("What has to be sent again"), paths).split(), 30)
+    wait_for("nothing is missing", lambda: not shell(commands("What has to be sent again"), paths).split())
     check(len(glob.glob(os.path.join(n.spool, "orphans", "*"))) == 0, "orphans")

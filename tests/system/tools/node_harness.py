@@ -338,9 +338,10 @@ class Node:
         wait_for("the configuration is read", lambda: self.log_text().count("config-reloaded") > before)
 
     def make_long(self):
-        """From its start on, a case lasts as long as a test needs: some minutes of processor time, in 13 million
-        voxels."""
-        self.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', voxel=0.25, slice_spacing=0.5)
+        """From its start on, a case lasts as long as a test needs: minutes of one processor, in 5 million voxels."""
+        self.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', voxel=0.4, slice_spacing=0.5)
+        if self.node["device"] == '"cpu"':
+            self.node["device"] = '"cpu:1"'
         self.write_conf()
 
     def make_quick(self):
