@@ -21,30 +21,29 @@ constexpr Uint32 eager_size = 4096; /* bytes; larger values are loaded on reques
 static int open_regular(const char *path, std::shared_ptr<const Source> *ret_source, struct err *err)
 {
 	struct stat st;
-	int fd;
+	struct Descriptor { /* closes the file on every way out, also when memory is short */
+		int fd;
+		~Descriptor()
+		{
+			if (fd >= 0)
+				close(fd);
+		}
+	};
 
 	/* Check the kind of file before opening it, because opening a device or a FIFO can have effects. */
 	if (stat(path, &st) < 0)
 		return err_set(err, errno, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EBADMSG, "a %s, not a regular file", S_ISDIR(st.st_mode) ? "folder" : "special file");
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
+	Descriptor file{open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+	if (file.fd < 0)
 		return err_set(err, errno, "%s", strerror(errno));
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
+	if (fstat(file.fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(err, EBADMSG, "not a regular file");
-	}
-	if (st.st_size == 0) {
-		close(fd);
+	if (st.st_size == 0)
 		return err_set(err, EBADMSG, "an empty file");
-	}
-	try {
-		*ret_source = std::make_shared<const Source>(fd, (uint64_t)st.st_size);
-	} catch (...) {
-		close(fd);
-		throw;
-	}
+	*ret_source = std::make_shared<const Source>(file.fd, (uint64_t)st.st_size);
+	file.fd = -1; /* the source has it */
 	return 0;
 }
 
