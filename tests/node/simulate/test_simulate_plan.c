@@ -267,7 +267,7 @@ static const struct parallel refused_parallel[] = {
 	{{"few counts", EINVAL, "0.5 counts"}, 0, 0.5, NULL, "HFS"},
 	{{"negative counts", EINVAL, "-1 counts"}, 0, -1, NULL, "HFS"},
 	{{"many counts", EINVAL, "counts; allowed"}, 0, 1.001e12, NULL, "HFS"},
-	{{"no position", EINVAL, "'XXX'"}, 0, 0, NULL, "XXX"},
+	{{"no position", EINVAL, "'ABC'"}, 0, 0, NULL, "ABC"},
 	{{"no picture", ENOENT, "/none.png"}, 0, 0, "/none.png", "HFS"},
 };
 
