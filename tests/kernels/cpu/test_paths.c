@@ -468,10 +468,10 @@ TEST(test_just_allowed)
 		struct change change;
 		enum projection_model model;
 	} good[] = {
-		{{WHOLE(spec.n_views, VIEWS)}, PROJECTION_PATHS},  {{WHOLE(spec.n_views, 1)}, PROJECTION_JOSEPH},
-		{{WHOLE(f.grid.n[1], 1)}, PROJECTION_PATHS},	   {{WHOLE(f.grid.n[1], 2)}, PROJECTION_JOSEPH},
-		{{WHOLE(f.grid.z_fastest, 0)}, PROJECTION_EXACT},  {{NUMBER(f.scan.ring_radius, 90.001)}, PROJECTION_EXACT},
-		{{NUMBER(f.radius[24], 0.001)}, PROJECTION_EXACT}, {{NUMBER(f.views[2].turn[0], 1e-5)}, PROJECTION_EXACT},
+		{{WHOLE(spec.n_views, VIEWS)}, PROJECTION_PATHS},   {{WHOLE(spec.n_views, 1)}, PROJECTION_JOSEPH},
+		{{WHOLE(f.grid.n[1], 1)}, PROJECTION_PATHS},	    {{WHOLE(f.grid.n[1], 2)}, PROJECTION_JOSEPH},
+		{{WHOLE(f.grid.z_fastest, 0)}, PROJECTION_EXACT},   {{NUMBER(f.scan.ring_radius, 90.001)}, PROJECTION_EXACT},
+		{{NUMBER(f.radius[24], 0.001)}, PROJECTION_EXACT},  {{NUMBER(f.views[2].turn[0], 1e-5)}, PROJECTION_EXACT},
 		{{NUMBER(f.planes[1].z, -8.18)}, PROJECTION_EXACT},
 	};
 

@@ -151,8 +151,11 @@ TEST(refused_gates)
 	}
 	g = (struct pet_gates){.n = 51, .shortest = 51, .longest = 1000, .marks = g.marks};
 	assert_int_equal(pet_gates_check(&g, 2600, &err), 0); /* the short cycle is left out */
+	g.n = PET_GATES_MAX;
+	g.shortest = 64;
+	assert_int_equal(pet_gates_check(&g, 2600, &err), 0);
 	g.n = 50;
-	g.longest = 0;
+	g.shortest = g.longest = 0;
 	assert_int_equal(pet_gates_check(&g, 2600, &err), 0);
 	pet_marks_clear(&g.marks);
 }

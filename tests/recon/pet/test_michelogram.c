@@ -254,6 +254,91 @@ static void refuse(const struct michelogram *m, double fov, const char *words)
 	assert_non_null(strstr(err.msg, words));
 }
 
+/* One number of a good michelogram is changed: beyond each limit and at it. */
+static const struct limit {
+	REFUSED;
+	size_t at;
+	bool is_double;
+	double bad, good;
+} limits[] = {
+#define WHOLE(member, bad, good) offsetof(struct michelogram, member), false, bad, good
+#define NUMBER(member, bad, good) offsetof(struct michelogram, member), true, bad, good
+	{{"no rings", EINVAL, "0 rings"}, WHOLE(scanner.rings, 0, 24)},
+	{{"too many rings", EINVAL, "1025 rings"}, WHOLE(scanner.rings, 1025, 24)},
+	{{"fewer rings than segments need", EINVAL, "ring differences -1 to 1; 1 rings"}, WHOLE(scanner.rings, 1, 24)},
+	{{"planes of other rings", EINVAL, "segment 0 has 47 planes"}, WHOLE(scanner.rings, 25, 24)},
+	{{"rings nowhere", EINVAL, "rings nan mm apart"}, NUMBER(scanner.ring_spacing, NAN, 1e-3)},
+	{{"rings upon each other", EINVAL, "rings 0 mm apart"}, NUMBER(scanner.ring_spacing, 0, 1e-3)},
+	{{"rings far apart", EINVAL, "apart"}, NUMBER(scanner.ring_spacing, 10000.1, 10000)},
+	{{"a radius below 0", EINVAL, "-1 mm radius"}, NUMBER(scanner.radius, -1, 1)},
+	{{"no radius", EINVAL, "0 mm radius"}, NUMBER(scanner.radius, 0, 1)},
+	{{"a radius without end", EINVAL, "inf mm radius"}, NUMBER(scanner.radius, INFINITY, 10000)},
+	{{"a radius that is too large", EINVAL, "radius"}, NUMBER(scanner.radius, 10000.1, 10000)},
+	{{"a depth below 0", EINVAL, "depth of interaction -1 mm"}, NUMBER(scanner.interaction_depth, -1, 0)},
+	{{"a depth that is too large", EINVAL, "depth"}, NUMBER(scanner.interaction_depth, 10000.1, 10000)},
+	{{"bins of no width", EINVAL, "radial bins of 0 mm"}, NUMBER(scanner.bin, 0, 1e-3)},
+	{{"bins that are no number", EINVAL, "radial bins of nan mm"}, NUMBER(scanner.bin, NAN, 1e-3)},
+	{{"bins that are too wide", EINVAL, "radial bins of 10000.1 mm"}, NUMBER(scanner.bin, 10000.1, 10000)},
+	{{"no radial bins", EINVAL, "0 radial bins"}, WHOLE(n_radial, 0, 1)},
+	{{"too many radial bins", EINVAL, "65536 radial bins"}, WHOLE(n_radial, 65536, 65535)},
+	{{"no angles", EINVAL, "0 angles"}, WHOLE(n_angles, 0, 1)},
+	{{"too many angles", EINVAL, "4097 angles"}, WHOLE(n_angles, 4097, 4096)},
+	{{"an angle that is no number", EINVAL, "nan degrees"}, NUMBER(angle_offset, NAN, 0)},
+	{{"an angle beyond a turn", EINVAL, "360.1 degrees"}, NUMBER(angle_offset, 360.1, 360)},
+	{{"an angle before a turn", EINVAL, "-360.1 degrees"}, NUMBER(angle_offset, -360.1, -360)},
+	{{"no segments", EINVAL, "0 segments"}, WHOLE(n_segments, 0, 1)},
+	{{"too many segments", EINVAL, "1025 segments"}, WHOLE(n_segments, 1025, 23)},
+	{{"TOF bins below 0", EINVAL, "-1 TOF bins"}, WHOLE(tof.n, -1, 0)},
+#undef WHOLE
+#undef NUMBER
+};
+
+static int check_changed(const struct limit *l, double value, struct err *err)
+{
+	struct michelogram m = make(&ste, 329, 280, 2, 23);
+	struct michelogram_segment *segments = m.segments;
+	int whole = l->is_double ? 0 : (int)value, r;
+
+	if (l->is_double)
+		memcpy((char *)&m + l->at, &value, sizeof(value));
+	else
+		memcpy((char *)&m + l->at, &whole, sizeof(whole));
+	r = michelogram_check(&m, err);
+	free(segments);
+	return r;
+}
+
+static int check_bad(const void *row, struct err *err)
+{
+	const struct limit *l = row;
+
+	return check_changed(l, l->bad, err);
+}
+
+REFUSES(beyond_limits, limits, check_bad)
+
+TEST(at_limits)
+{
+	struct michelogram_segment *list = NULL;
+	struct err err = {0};
+	int n;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (check_changed(&limits[i], limits[i].good, &err) < 0)
+			fail_msg("%s: %s", limits[i].refused.what, err.msg);
+	assert_int_equal(michelogram_segments(MICHELOGRAM_RINGS_MAX, 3, 100, &list, &n, NULL), 0);
+	free(list);
+	assert_int_equal(michelogram_segments(1024, 1, 511, &list, &n, NULL), 0);
+	assert_int_equal(n, 1023); /* always odd: 1025 is the next */
+	free(list);
+	assert_error(michelogram_segments(1024, 1, 512, &list, &n, &err), &err, EINVAL, "1025 segments");
+	assert_error(michelogram_segments(MICHELOGRAM_RINGS_MAX + 1, 3, 100, &list, &n, &err), &err, EINVAL, "1025 rings");
+	assert_int_equal(michelogram_segments(24, 1, 23, &list, &n, NULL), 0);
+	free(list);
+	assert_int_equal(michelogram_segments(24, 9, 4, &list, &n, NULL), 0);
+	free(list);
+}
+
 TEST(refusals)
 {
 	struct michelogram good = make(&ste, 329, 280, 2, 23), m = good;
@@ -261,27 +346,6 @@ TEST(refusals)
 	struct err err = {0};
 	int n = -1;
 
-#define REFUSE(field, value, words)                                                                                              \
-	do {                                                                                                                     \
-		m = good;                                                                                                        \
-		m.field = (value);                                                                                               \
-		refuse(&m, 350, words);                                                                                          \
-	} while (0)
-	REFUSE(scanner.rings, 0, "0 rings");
-	REFUSE(scanner.rings, 1025, "1025 rings");
-	REFUSE(scanner.rings, 1, "ring differences -1 to 1; 1 rings have -0 to 0");
-	REFUSE(scanner.rings, 25, "segment 0 has 47 planes; ring differences -1 to 1 of 25 rings have 49");
-	REFUSE(scanner.ring_spacing, NAN, "rings nan mm apart");
-	REFUSE(scanner.ring_spacing, 0, "rings 0 mm apart");
-	REFUSE(scanner.radius, -1, "rings of -1 mm radius");
-	REFUSE(scanner.radius, INFINITY, "rings of inf mm radius");
-	REFUSE(scanner.interaction_depth, -1, "depth of interaction -1 mm");
-	REFUSE(scanner.bin, NAN, "radial bins of nan mm");
-	REFUSE(n_radial, 0, "0 radial bins");
-	REFUSE(n_angles, 4097, "4097 angles");
-	REFUSE(angle_offset, NAN, "first angle at nan degrees");
-	REFUSE(n_segments, 0, "0 segments");
-	REFUSE(segments, NULL, "segments");
 	m = good;
 	m.arc_corrected = false;
 	m.scanner.detectors = 0;

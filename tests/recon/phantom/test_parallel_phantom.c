@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "recon/core/scan.h"
+#include "recon/phantom/poisson.h"
 #include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"
 
@@ -155,6 +156,8 @@ TEST(noise)
 	lines[3] = NAN;
 	assert_int_equal(parallel_phantom_noise(lines, 4, 0, 1e4, 7, NULL), -EINVAL);
 	assert_int_equal(parallel_phantom_noise(again, 4, 0, 0, 7, NULL), -EINVAL);
+	assert_int_equal(parallel_phantom_noise(again, 4, 0, nextafter(POISSON_MEAN_MAX, INFINITY), 7, NULL), -EINVAL);
+	assert_int_equal(parallel_phantom_noise(again, 4, 0, POISSON_MEAN_MAX, 7, NULL), 0);
 	free(lines);
 }
 
@@ -167,7 +170,11 @@ TEST(refusals)
 
 	assert_int_equal(parallel_phantom_create((enum parallel_phantom_kind)9, 1, &none, NULL), -EINVAL);
 	assert_int_equal(parallel_phantom_create(PARALLEL_PHANTOM_HEAD, NAN, &none, NULL), -EINVAL);
+	assert_int_equal(parallel_phantom_create(PARALLEL_PHANTOM_HEAD, 0, &none, NULL), -EINVAL);
+	assert_int_equal(parallel_phantom_create(PARALLEL_PHANTOM_HEAD, 10000.1, &none, NULL), -EINVAL);
 	assert_null(none);
+	assert_int_equal(parallel_phantom_create(PARALLEL_PHANTOM_HEAD, 10000, &none, NULL), 0);
+	parallel_phantom_free(none);
 	assert_null(parallel_phantom_name((enum parallel_phantom_kind)0));
 	assert_string_equal(parallel_phantom_name(PARALLEL_PHANTOM_SHEPP_LOGAN), "shepp-logan");
 	assert_int_equal(parallel_phantom_project(p, &s, 1, &one, NULL), -EINVAL);

@@ -347,6 +347,9 @@ TEST(test_counts)
 	assert_int_equal(phantom_counts(line, N, 0, 1, 1, 65535, a, &err), -EINVAL);
 	assert_int_equal(phantom_counts(line, N, NAN, 1, 1, 65535, a, &err), -EINVAL);
 	assert_int_equal(phantom_counts(line, N, 1000, 1, 1, 65536, a, &err), -EINVAL);
+	assert_int_equal(phantom_counts(line, N, 1000, 1, 1, 0, a, &err), -EINVAL);
+	assert_int_equal(phantom_counts(line, N, nextafter(POISSON_MEAN_MAX, INFINITY), 1, 1, 65535, a, &err), -EINVAL);
+	assert_int_equal(phantom_counts(line, N, POISSON_MEAN_MAX, 1, 1, 1, a, &err), 0);
 	line[7] = NAN;
 	assert_int_equal(phantom_counts(line, N, 1000, 1, 1, 65535, a, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "bin 7"));

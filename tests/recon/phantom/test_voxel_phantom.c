@@ -242,23 +242,63 @@ TEST(test_no_breast)
 	voxel_phantom_free(p);
 }
 
+static const struct sizes {
+	REFUSED;
+	int n[3];
+	double h;
+	size_t n_materials;
+	double mu; /* of the last material */
+} too_large[] = {
+	{{"no voxels", EINVAL, "axis 0"}, {0, 1, 1}, 0.2, 1, 0},
+	{{"a side that is too long", EINVAL, "axis 1"}, {1, VOXEL_SIDE_MAX + 1, 1}, 0.2, 1, 0},
+	{{"more than 2 GiB", EINVAL, "voxels"}, {4096, 4096, 129}, 0.2, 1, 0},
+	{{"voxels that are too small", EINVAL, "axis 0"}, {1, 1, 1}, 0.00099, 1, 0},
+	{{"voxels that are too large", EINVAL, "axis 0"}, {1, 1, 1}, 10.01, 1, 0},
+	{{"voxels that are no number", EINVAL, "axis 0"}, {1, 1, 1}, NAN, 1, 0},
+	{{"no materials", EINVAL, "0 materials"}, {1, 1, 1}, 0.2, 0, 0},
+	{{"too many materials", EINVAL, "257 materials"}, {1, 1, 1}, 0.2, VOXEL_MATERIALS_MAX + 1, 0},
+	{{"mu below 0", EINVAL, "material 1"}, {1, 1, 1}, 0.2, 2, -1e-9},
+	{{"mu that is too large", EINVAL, "material 255"}, {1, 1, 1}, 0.2, 256, 1000.1},
+	{{"mu that is no number", EINVAL, "material 0"}, {1, 1, 1}, 0.2, 1, NAN},
+};
+
+static int try_sizes(const void *row, struct err *err)
+{
+	static struct voxel_material list[VOXEL_MATERIALS_MAX + 1];
+	const struct sizes *s = row;
+	struct voxel_phantom *p = NULL;
+	int r;
+
+	memset(list, 0, sizeof(list));
+	if (s->n_materials > 0)
+		list[s->n_materials - 1].mu = s->mu;
+	r = voxel_phantom_create(s->n, (const double[]){s->h, s->h, s->h}, list, s->n_materials, &p, err);
+	assert_true((r < 0) == !p);
+	voxel_phantom_free(p);
+	return r;
+}
+
+REFUSES(too_large_phantoms, too_large, try_sizes)
+
+TEST(largest_phantoms)
+{
+	static const struct sizes good[] = {
+		{.n = {VOXEL_SIDE_MAX, 1, 1}, .h = 10, .n_materials = VOXEL_MATERIALS_MAX, .mu = 1000},
+		{.n = {1, 1, VOXEL_SIDE_MAX}, .h = 0.001, .n_materials = 1}};
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (try_sizes(&good[i], &err) < 0)
+			fail_msg("%s", err.msg);
+}
+
 TEST(test_refusals)
 {
-	struct voxel_material bad[1] = {{NAN, VOXEL_TISSUE}};
 	struct voxel_phantom *p = NULL;
 	struct err err = {0};
-	const double h[3] = {0.2, 0.2, 0.2};
 	float line[1];
 	struct scan *scan = make_scan(16, 16, 1);
 
-	assert_int_equal(voxel_phantom_create((int[]){0, 1, 1}, h, materials, 1, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){1, 5000, 1}, h, materials, 1, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){4096, 4096, 200}, h, materials, 1, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){1, 1, 1}, (double[]){1, NAN, 1}, materials, 1, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){1, 1, 1}, h, materials, 0, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){1, 1, 1}, h, materials, 257, &p, &err), -EINVAL);
-	assert_int_equal(voxel_phantom_create((int[]){1, 1, 1}, h, bad, 1, &p, &err), -EINVAL);
-	assert_null(p);
 	p = make(2, 2, 2, 1);
 	assert_int_equal(voxel_phantom_project(p, scan, 3, 1, line, &err), -EINVAL);
 	assert_int_equal(voxel_phantom_project(p, scan, 0, 9, line, &err), -EINVAL);
