@@ -309,6 +309,7 @@ static int mash(struct petsird_source *s, struct pet_list *data, struct err *err
 static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struct err *err)
 {
 	const struct petsird_case *file = s->o->file;
+	struct err irregular = {0};
 	double half;
 	int rc = petsird_positions(s->h, file->axes ? file->axes : "x,y,z", &s->position, err);
 
@@ -321,7 +322,11 @@ static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struc
 	half = centre(s);
 	l->data.detectors = &s->position[0][0];
 	l->data.n_detectors = s->h->n_detectors;
-	s->regular = pet_cylinder_find((const float(*)[3])s->position, s->h->n_detectors, TOLERANCE, &s->cylinder, NULL) == 0;
+	rc = pet_cylinder_find((const float(*)[3])s->position, s->h->n_detectors, TOLERANCE, &s->cylinder, &irregular);
+	if (rc == -ENOMEM)
+		return err_set(err, ENOMEM, "%s", irregular.msg);
+	s->regular = rc == 0;
+	rc = 0;
 	if (s->regular)
 		rc = make_michelogram(s, &l->data, err);
 	else
