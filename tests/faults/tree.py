@@ -217,18 +217,15 @@ class Tree:
         if tests[0].startswith("tests/"):
             return self.first_system_failure(tests, without)
         tests = [test for test in tests if test not in without]
-        if tests and not self.make([self.programs[test][2] for test in tests]):
-            return tests[0], "its program cannot be built"
-        failed = []
-
-        def one(test):
-            why = "" if failed else self.unit_failure(test)
-            if why:
-                failed.append((test, why))
-
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(one, tests))
-        return failed[0] if failed else (None, "")
+            for at in range(0, len(tests), 2 * THREADS):  # not all are built: one of the first may fail
+                some = tests[at : at + 2 * THREADS]
+                if not self.make([self.programs[test][2] for test in some]):
+                    return some[0], "its program cannot be built"
+                for test, why in zip(some, pool.map(self.unit_failure, some)):
+                    if why:
+                        return test, why
+        return None, ""
 
     def unit_failure(self, test):
         """Return why it fails; "": it does not."""
