@@ -20,7 +20,7 @@ import hostile
 from tools import node_harness as h
 from tools.node_harness import PATIENCE, TOMONODE, check
 
-TITLE = "Imports"
+TITLE, PART = "Imports", 8
 CPU_LIMIT = 2 * PATIENCE  # s; a usual import takes 0.05 s
 MEMORY_LIMIT = 128 << 20  # a usual import takes 40 MB
 END = 120 * PATIENCE  # s

@@ -208,14 +208,14 @@ WHOLE = pytest.mark.tier2("all projections of a thick breast")
 
 
 @pytest.mark.parametrize("image_format, side, view, mode, size", [pytest.param(*way, size, marks=() if size else WHOLE)
-                                                                  for size in ({"views": 9, "thickness": 30}, {}) for way in WAYS])
+                                                                  for size in ({"views": 9, "thickness": 30, "detector": "900x1700"}, {}) for way in WAYS])
 def test_slabs_and_synthetic_view(folder, failures, image_format, side, view, mode, size):
     def check(ok, text):
         tools.check(ok, text, failures)
 
     exam = os.path.join(folder, "exam")
-    truth = tools.simulate(exam, system="siemens-inspiration", phantom="beads", binning=4, detector="1100x2200", i0=20000, seed=5,
-                           format=image_format, side=side, view=view, **size)
+    truth = tools.simulate(exam, system="siemens-inspiration", phantom="beads", binning=4, i0=20000, seed=5, format=image_format,
+                           side=side, view=view, **{"detector": "1100x2200", **size})
     sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
     settings = ("voxel=0", f"slab_thickness={SLAB_MM}", f"slab_step={STEP_MM}", f"slab_mode={mode}", "synthetic=true")
     objects, out = recon(os.path.join(folder, "out"), exam, *settings)

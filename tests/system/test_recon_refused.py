@@ -195,7 +195,8 @@ def recon(exams, folder, spoilt, code):
                      "-o", os.path.join(folder, "out"), spoilt, ok=(code,))
 
 
-CASES = [pytest.param(kind, spoil, text, id=f"{kind}: {name}") for kind, cases in (("series", SERIES), ("multi", MULTI))
+SLOW = pytest.mark.tier2("a million elements")
+CASES = [pytest.param(kind, spoil, text, id=f"{kind}: {name}", marks=SLOW if spoil is swollen else ()) for kind, cases in (("series", SERIES), ("multi", MULTI))
          for name, spoil, text in cases]
 
 

@@ -58,7 +58,11 @@ def measure(folder, beam, keys, phantom="slab"):
     return case, places(tools.Result(path), truth)
 
 
-@pytest.mark.parametrize("beam, keys, quantitative", [pytest.param(*case, id=name) for name, *case in CASES])
+LONG = pytest.mark.tier2("test_dbt_values.py has it")
+
+
+@pytest.mark.parametrize("beam, keys, quantitative", [pytest.param(*case, id=name, marks=LONG if name in ("over range", "no air") else ())
+                                                      for name, *case in CASES])
 def test_attenuation_of_a_slab_is_right_or_called_relative(folder, failures, beam, keys, quantitative):
     case, values = measure(folder, beam, keys)
     worst = np.abs(values / MU - 1).max()
