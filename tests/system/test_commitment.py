@@ -195,16 +195,13 @@ def test_partners(folder, things):
 
     # the partner's own place is down: tried again, with an alarm; then nobody asks any more
     node.destination["commitment_port"] = h.free_port()
-    node.write_conf()
-    os.kill(node.process.pid, 1)
-    h.wait_for("the configuration is read", lambda: "config-reloaded" in node.log_text())
+    node.reload()
     node.command("retry", job["id"])
     job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]))
     h.check("commit-request-failed" in node.events(job["id"]) and job["state"] == "stored", job["state"])
     h.check("delivery-alarm" in node.log_text() and "ALARM" in node.command("list").stdout, "log and list show it")
     node.destination["commitment"] = "false"
-    node.write_conf()
-    os.kill(node.process.pid, 1)
+    node.reload()
     node.wait_state(0, "delivered")
 
 

@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
 import threading
 import time
 import urllib.error
@@ -21,7 +20,7 @@ import urllib.request
 import pydicom
 import pytest
 
-from tools import dicom_peer, pilot_tools, webhook
+from tools import dicom_peer, pilot_tools, tls_tools, webhook
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
@@ -77,11 +76,6 @@ def attach(n, things):
     things.append(n.hook)
 
 
-def reload(n, extra=""):
-    n.write_conf(extra)
-    os.kill(n.process.pid, signal.SIGHUP)
-
-
 def listed(n):
     """By id. The exit code of `list` is not 0 if the journal cannot be read."""
     return {p["id"]: p for p in json.loads(n.command("list", "--json", code=None).stdout)["problems"]}
@@ -113,29 +107,17 @@ def gone(n, *problems):
     wait_for(f"{problems} ended", lambda: not set(problems) & set(listed(n)), step=0.2)
 
 
-def certificate(folder, name, days, since=-900):
-    """A certificate that ends in `days` days (negative: it has ended) and begins in `since` days."""
-    key, pem = os.path.join(folder, name + ".key"), os.path.join(folder, name + ".pem")
+def authority(folder):
+    return tls_tools.Authority(os.path.join(folder, "ca"), "ca")
 
+
+def certificate(ca, name, days, since=-900):
+    """A certificate that ends in `days` days (negative: it has ended) and begins in `since` days, and its key."""
     def when(day):
         return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + 86400 * day))
-
-    def openssl(*words):
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-    for file, text in (("ca.conf",
-                        "[ca]\ndefault_ca=c\n[c]\nnew_certs_dir=.\ndatabase=index\nserial=serial\ndefault_md=sha256\n"
-                        "policy=p\n"
-                                   "[p]\ncommonName=supplied\n"),
-                       ("index", ""), ("serial", "01\n"), ("index.attr", "unique_subject = no\n")):
-        with open(os.path.join(folder, file), "w", encoding="ascii") as f:
-            f.write(text)
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", "csr",
-            "-subj", f"/CN={name}")
-    openssl("ca", "-batch", "-selfsign", "-config", "ca.conf", "-keyfile", key, "-in", "csr", "-out", pem, "-notext",
-            "-startdate", when(since),
-            "-enddate", when(days))
+    key = tls_tools.make_key(os.path.join(ca.folder, name + ".key"), ("EC", "-pkeyopt", "ec_paramgen_curve:prime256v1"))
     os.chmod(key, 0o600)
-    return pem, key
+    return ca.sign(key, name, start=when(since), end=when(days)), key
 
 
 def listeners(more='client_certificate = "none";', **certificates):
@@ -161,7 +143,7 @@ def test_one_problem_in_every_outlet(folder, things):
     none."""
     n = a_node(folder, things, hook=True)
     n.more_routes = ', { name = "other"; kind = "dbt"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }'
-    n.write_conf(listeners(old=certificate(folder, "old", -1)))
+    n.write_conf(listeners(old=certificate(authority(folder), "old", -1)))
     started(n)
     critical = seen(n, "own certificate expired", "certificate-expired", "certificate-expired reason=")
     warning = seen(n, "route that is never used", "route", "problem id=route")
@@ -170,14 +152,14 @@ def test_one_problem_in_every_outlet(folder, things):
     for p in (critical, warning):
         wait_for(f"everywhere: {p}", lambda p=p: all(outlets(n, p).values()), step=0.3)
         n.hook.told(p["id"])
-    reload(n)
+    n.reload()
     gone(n, "certificate-expired")
     wait_for("the warning everywhere", lambda: all(outlets(n, warning).values()), step=0.3)
     wait_for("the other one nowhere", lambda: not any(outlets(n, critical).values()), step=0.3)
     wait_for("a warning is no reason to be unhealthy", lambda: get(n, "/health")[0] == 200)
     n.command("check")
     n.more_routes = ""
-    reload(n)
+    n.reload()
     gone(n, "route")
     wait_for("nothing", lambda: get(n, "/health") == (200, "ok\n") and "Everything is in order" in get(n, "/")[1]
              and "tomonode_problems{" not in get(n, "/metrics")[1] and not any(outlets(n, warning).values()), step=0.3)
@@ -239,7 +221,8 @@ def test_processes(folder, things):
 def test_configuration(folder, things):
     """Certificates, names that do not resolve, a route whose sender may not send."""
     n = a_node(folder, things)
-    soon, early = certificate(folder, "soon", 12.5), certificate(folder, "early", 400, 2)
+    ca = authority(folder)
+    soon, early = certificate(ca, "soon", 12.5), certificate(ca, "early", 400, 2)
     n.node["require_known_peer"] = "true"
     n.write_conf(listeners(soon=soon, early=early)
                  + 'peers = ( { name = "a"; aet = "MODALITY"; }, { name = "b"; aet = "ECHOSCU"; } );\n')
@@ -267,7 +250,7 @@ def test_configuration(folder, things):
     end = float(re.search(r'tomonode_certificate_expiry_timestamp_seconds\{of="listener \'soon\'",file="[^"]+"\} (\S+)',
                           metrics)[1])
     check(12 < (end - time.time()) / 86400 < 13, end)
-    reload(n)
+    n.reload()
     gone(n, "certificate-early", "certificate-expires", "destination-name", "route", "listener")
 
 
@@ -289,7 +272,7 @@ def test_spool(folder, things):
     n = started(a_node(folder, things, reserve='"900000 GB"'))
     seen(n, "disk full", "disk-full", "problem id=disk-full")
     n.node["reserve"] = f'"{shutil.disk_usage(n.spool).free // 1500000} MB"'
-    reload(n)
+    n.reload()
     seen(n, "disk nearly full", "disk-low", "problem id=disk-low")
     n.node["reserve"] = '"1 MB"'
     n.write_conf()
@@ -378,14 +361,15 @@ def test_cases(folder, things):
     n.command("cancel", jobs["held"])
     gone(n, "cases")
     n.node["device"] = '"cpu"'
-    reload(n)
+    n.reload()
     gone(n, "device-disabled")
     for problem in ("cases", "destination-down", "device-disabled"):
         n.hook.solved(problem)
     with socket.create_server(("127.0.0.1", 0)) as s:
-        reload(n, f'listeners = ( {{ name = "taken"; port = {s.getsockname()[1]}; tls = false; }} );')
+        n.write_conf(f'listeners = ( {{ name = "taken"; port = {s.getsockname()[1]}; tls = false; }} );')
+        n.process.send_signal(signal.SIGHUP)
         seen(n, "reload that is refused (a port in use)", "reload", "config-not-reloaded")
-    reload(n)
+    n.reload()
     gone(n, "reload")
     n.hook.check_once()
 
@@ -420,7 +404,7 @@ def test_no_space(folder, things):
     seen(n, "no space for a result, three times", "no-space", "problem id=no-space")
     check(n.states() == ["ready"], n.states())
     n.node["reserve"] = '"1 MB"'
-    reload(n)
+    n.reload()
     wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
     n.command("retry", job)
     gone(n, "no-space")
@@ -475,12 +459,10 @@ def sockets(pid):
 def test_unreadable(folder, things):
     """The receiver ends again and again, an object waits for the indexer, the journal cannot be read, a revocation list
     has ended."""
-    pem, key = certificate(folder, "own", 400)
-    crl = os.path.join(folder, "ended.crl")
-    subprocess.run(["openssl", "ca", "-gencrl", "-config", "ca.conf", "-cert", pem, "-keyfile", key, "-crl_lastupdate",
-                    "20250101000000Z",
-                    "-crl_nextupdate", "20250201000000Z", "-out", crl], cwd=folder, check=True, capture_output=True)
-    n = started(a_node(folder, things, listeners(f'authorities = "{pem}"; crl = "{crl}";', tls=(pem, key))))
+    ca = authority(folder)
+    crl = ca.crl("ended", "-crl_lastupdate", "20250101000000Z", "-crl_nextupdate", "20250201000000Z")
+    more = f'authorities = "{ca.certificate}"; crl = "{crl}";'
+    n = started(a_node(folder, things, listeners(more, tls=certificate(ca, "own", 400))))
     seen(n, "revocation list has ended", "crl-ended", "certificate-expired")
 
     exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)

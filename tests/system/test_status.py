@@ -311,8 +311,7 @@ def test_actions(folder, things):
     good = token(n)
     path = f"/jobs/{n.jobs()[3]['id']}/cancel"
     n.status["actions"] = '"never"'
-    n.write_conf()
-    os.kill(n.process.pid, signal.SIGHUP)
+    n.reload()
     wait_for("a page without buttons", lambda: quietly(lambda: (a := ask(n, "/"))[0] == 200 and b"<form" not in a[2])
              and len(n.processes("http")) == 1)
     check("<form" not in page(n, f"/jobs/{first}"), "a form on the page of a case")
@@ -605,9 +604,7 @@ def test_relative_values(folder, things):
     check("The attenuation is relative: " in str(d), "the object's provenance")
 
     n.protocol["require_quantitative"] = "true"
-    n.write_conf()
-    os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
+    n.reload()
     for k, path in enumerate(files):
         d = pydicom.dcmread(path)
         d.SOPInstanceUID, d.SeriesInstanceUID = f"2.25.9.{k}", "2.25.9"
@@ -635,8 +632,7 @@ def test_taken_port(folder, things):
     # the manager has seen that its page is back
     wait_for("health", lambda: quietly(lambda: ask(n, "/health")[2] == b"ok\n"))
     n.node["reserve"] = '"900000 GB"'
-    n.write_conf()
-    os.kill(n.process.pid, signal.SIGHUP)
+    n.reload()
     wait_for("the full disk", lambda: quietly(lambda: ask(n, "/health")[0] == 503))
     wait_for("its reasons", lambda: quietly(lambda: b"disk is full" in ask(n, "/health")[2]
                                             and b"The node has a serious problem" in ask(n, "/")[2]))

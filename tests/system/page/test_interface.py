@@ -143,8 +143,7 @@ def test_answers(folder, things):
     check(states == {*either[0]["enum"], *interface.find(either[1])["enum"]}, states)
     check(FORM in interface.whole["components"]["requestBodies"]["Token"]["content"], "the type of forms")
     n.node["reserve"] = '"900000 GB"'
-    n.write_conf()
-    n.process.send_signal(1)  # SIGHUP
+    n.reload()
 
     def unhealthy():
         try:
