@@ -2,8 +2,8 @@
 """`tomonode import`: Interfile projection data become sinogram objects, and every byte of them comes back.
 
 Read back here with pydicom and numpy alone, by docs/sinogram-object.md. Objects pass dciodvfy without errors. Where
-$TOMONODE_TEST_DATA names a folder with stir-recon-demo/smalllong.hs (the data of an example of STIR, Apache-2.0), that is
-imported too. Time of flight, and what the e7tools of Siemens write: formats/test_import_tof.py."""
+$TOMONODE_TEST_DATA names a folder with stir-recon-demo/smalllong.hs (the data of an example of STIR, Apache-2.0), that
+is imported too. Time of flight, and what the e7tools of Siemens write: formats/test_import_tof.py."""
 import glob
 import hashlib
 import itertools
@@ -22,7 +22,8 @@ h.need(h.TOMONODE, "dciodvfy")
 
 SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 STIR = os.path.join(os.environ.get("TOMONODE_TEST_DATA", ""), "stir-recon-demo", "smalllong.hs")
-BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
+BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000",
+          "Radionuclide=F18",
           "RadionuclideTotalDose=3.7e8", "PatientWeight=70", "BodyPartExamined=BRAIN")
 
 
@@ -43,7 +44,8 @@ def streams(folder):
     parts, out = {}, {}
     all_objects = objects(folder)
     for ds in all_objects:
-        assert element(ds, 0x01) == "INTERFILE_3.3" and element(ds, 0x15) == len(all_objects), "format or count of instances"
+        assert element(ds, 0x01) == "INTERFILE_3.3", "format"
+        assert element(ds, 0x15) == len(all_objects), "count of instances"
         parts.setdefault(element(ds, 0x03), {})[element(ds, 0x11)] = ds
     for role, chunks in parts.items():
         first = chunks[0]
@@ -139,7 +141,8 @@ def check_stir(folder, name, header, failures):
         tools.check(said[-1].startswith(f"{n} object"), f"{label}: {done.stdout}", failures)
         # Beside it a sentence for each role of factors: what its values do, and their range.
         factors = [line.split(":")[0] for line in said[:-1]]
-        tools.check(factors == (["MULTIPLICATIVE", "ATTENUATION", "NORMALISATION"] if way == "roles" else []), f"{label}: {done.stdout}", failures)
+        tools.check(factors == (["MULTIPLICATIVE", "ATTENUATION", "NORMALISATION"] if way == "roles" else []),
+                    f"{label}: {done.stdout}", failures)
         tools.check(not done.stderr, f"{label}: {done.stderr}", failures)
         back = streams(out)
         tools.check(len(back) == (5 if way == "roles" else 1), f"{label}: roles {sorted(back)}", failures)
@@ -147,8 +150,10 @@ def check_stir(folder, name, header, failures):
             tools.check(found == values[role], f"{label}: {role} is not the same", failures)
         for ds in objects(out):
             tools.check(element(ds, 0x02) in texts, f"{label}: the header is not the same", failures)
-            tools.check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.66" and ds.Modality == "PT", f"{label}: class", failures)
-            tools.check(float(ds.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife) == 6586.2, f"{label}: half-life", failures)
+            tools.check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.66" and ds.Modality == "PT", f"{label}: class",
+                        failures)
+            tools.check(float(ds.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife) == 6586.2,
+                        f"{label}: half-life", failures)
         check_conformance(out, label, failures)
 
 
@@ -167,7 +172,8 @@ def made_header(path, number, size, order, by_view):
     planes, views, bins = (5, 1), 7, 9
     axes = (("view", views), ("axial coordinate", "{5, 1}"))
     third, second = axes if by_view else axes[::-1]
-    lines = ("!INTERFILE :=", "name of data file := " + os.path.basename(path)[:-3] + ".s", f"imagedata byte order := {order}",
+    lines = ("!INTERFILE :=", "name of data file := " + os.path.basename(path)[:-3] + ".s",
+             f"imagedata byte order := {order}",
              "!PET data type := Emission", f"!number format := {number}", f"!number of bytes per pixel := {size}",
              "number of dimensions := 4", "matrix axis label [4] := segment", "!matrix size [4] := 2",
              f"matrix axis label [3] := {third[0]}", f"!matrix size [3] := {third[1]}",
@@ -214,26 +220,33 @@ def test_like_gives_patient_and_study(folder, failures):
     made_header(header, "float", 4, "LITTLEENDIAN", True)
     imported(os.path.join(folder, "like"), header, "--like", path, basics=("PatientWeight=55", "0008,1090=Ring"))
     found = objects(os.path.join(folder, "like"))[0]
-    want = {"PatientName": "Müller^Erika", "PatientID": "P-7", "StudyInstanceUID": "1.2.3", "FrameOfReferenceUID": "1.2.5",
-            "PatientPosition": "FFP", "Manufacturer": "Maker", "ManufacturerModelName": "Ring", "PatientWeight": 55, "Modality": "PT"}
+    want = {"PatientName": "Müller^Erika", "PatientID": "P-7", "StudyInstanceUID": "1.2.3",
+            "FrameOfReferenceUID": "1.2.5",
+            "PatientPosition": "FFP", "Manufacturer": "Maker", "ManufacturerModelName": "Ring", "PatientWeight": 55,
+            "Modality": "PT"}
     for keyword, value in want.items():
-        tools.check(found[keyword].value == value, f"--like: {keyword} is {found[keyword].value}, not {value}", failures)
+        tools.check(found[keyword].value == value, f"--like: {keyword} is {found[keyword].value}, not {value}",
+                    failures)
     tools.check(found.SeriesInstanceUID != "1.2.9", "--like: the series of another modality", failures)
     check_conformance(os.path.join(folder, "like"), "--like", failures)
-    # The header says how the patient lay, too: another position than that of --like is refused, unless a person decides.
+    # The header says how the patient lay, too: another position than that of --like is refused, unless a person
+    # decides.
     with open(header, encoding="ascii") as f:
         text = f.read()
-    for keys, says, given in (("patient orientation := head_in\n", "head_in", "FFP"), ("patient rotation := supine\n", "supine", "FFP"),
+    for keys, says, given in (("patient orientation := head_in\n", "head_in", "FFP"),
+                              ("patient rotation := supine\n", "supine", "FFP"),
                               ("patient orientation := feet_in\npatient rotation := other\n", "feet_in, other", "FFP"),
                               ("patient orientation := feet_in\npatient rotation := prone\n", None, "FFP"),
-                              ("patient rotation := prone\n", None, "FFP"), ("patient orientation := feet_in\npatient rotation := other\n", None, "FFDR")):
+                              ("patient rotation := prone\n", None, "FFP"),
+                              ("patient orientation := feet_in\npatient rotation := other\n", None, "FFDR")):
         ds.PatientPosition = given
         ds.save_as(path, write_like_original=False)
         with open(header, "w", encoding="ascii") as f:
             f.write(text.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
         out = os.path.join(folder, f"like-{keys}{given}".replace("\n", " "))
         done = imported(out, header, "--like", path, basics=(), ok=(4,) if says else (0,))
-        said = f"the header's position is {says} (patient orientation, patient rotation), that of --like {given}: they are not of one acquisition"
+        said = (f"the header's position is {says} (patient orientation, patient rotation), that of --like {given}: "
+                "they are not of one acquisition")
         tools.check(not says or said in done.stderr, f"{keys}: {done.stderr}", failures)
         tools.check(says or objects(out)[0].PatientPosition == given, f"{keys}: not {given}", failures)
         if says:
@@ -266,7 +279,8 @@ def test_the_documented_program_works(folder, failures):
 
 
 def test_rewritten_objects_are_read(folder, failures):
-    """Objects that passed through another encoding, where private elements lose their representation, or another block."""
+    """Objects that passed through another encoding, where private elements lose their representation, or another
+    block."""
     header = os.path.join(folder, "rewritten.hs")
     data = made_header(header, "float", 4, "LITTLEENDIAN", True)
     imported(os.path.join(folder, "rewritten"), header, "--chunk", 1000, basics=(*BASICS, "ScannerCentre=1\\2\\3"))
@@ -308,8 +322,11 @@ def test_bad_headers_and_options_are_refused(folder, failures):
     cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
              ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
              ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
-             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: segment 0 has 5 planes (matrix size), but ring differences -1 to 1 of 2 rings (Number of rings) make 3"),
-             ("bad.s", "gone.s", 4, "gone.s: No such file"), ("bad.s", "../bad.s", 4, "a file in the header's folder or below it"),
+             ("Number of rings := 3", "Number of rings := 2", 4,
+              "EMISSION: segment 0 has 5 planes (matrix size), but ring differences -1 to 1 of 2 rings (Number of "
+              "rings) make 3"),
+             ("bad.s", "gone.s", 4, "gone.s: No such file"),
+             ("bad.s", "../bad.s", 4, "a file in the header's folder or below it"),
              ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))
     for before, after, code, says in cases:
@@ -319,9 +336,12 @@ def test_bad_headers_and_options_are_refused(folder, failures):
         tools.check(says in done.stderr, f"{after}: {done.stderr}", failures)
     with open(header, "w", encoding="ascii") as f:
         f.write(text)
-    for options, code, says in ((("--additive", other), 4, "EMISSION and ADDITIVE: different geometry: first angle, degrees: 0 and 3"),
-                                (("--set", "PatientWeigth=70"), 2, "neither a keyword"), (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
-                                (("--like", header), 4, f"--like {header}: no \"DICM\" at offset 128: not a DICOM"), (("--chunk", "0"), 2, "--chunk 0"),
+    for options, code, says in ((("--additive", other), 4,
+                                 "EMISSION and ADDITIVE: different geometry: first angle, degrees: 0 and 3"),
+                                (("--set", "PatientWeigth=70"), 2, "neither a keyword"),
+                                (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
+                                (("--like", header), 4, f"--like {header}: no \"DICM\" at offset 128: not a DICOM"),
+                                (("--chunk", "0"), 2, "--chunk 0"),
                                 (("--additive", os.path.join(folder, "nothing.hs")), 8, "cannot open")):
         done = imported(os.path.join(folder, "bad"), header, *options, basics=(), ok=(code,))
         tools.check(says in done.stderr, f"{options}: {done.stderr}", failures)
@@ -332,10 +352,13 @@ def test_bad_headers_and_options_are_refused(folder, failures):
         f.write(re.sub("Number of rings.*\n", "", text))
     done = imported(os.path.join(folder, "open"), header)
     tools.check("the header lacks: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
-    imported(os.path.join(folder, "unknown"), header, basics=BASICS + ("Manufacturer=ACME", "ManufacturerModelName=Ring 7"))
-    done = tools.run("recon", "--protocol", "pet-osem", "-o", os.path.join(folder, "image"), *glob.glob(os.path.join(folder, "unknown", "*.dcm")),
+    imported(os.path.join(folder, "unknown"), header, basics=BASICS + ("Manufacturer=ACME",
+                                                                       "ManufacturerModelName=Ring 7"))
+    done = tools.run("recon", "--protocol", "pet-osem", "-o", os.path.join(folder, "image"),
+                     *glob.glob(os.path.join(folder, "unknown", "*.dcm")),
                      ok=(4, 7))
-    tools.check('matches manufacturer "ACME" and model "Ring 7"' in done.stdout + done.stderr, f"an unknown scanner: {done.stdout}{done.stderr}", failures)
+    tools.check('matches manufacturer "ACME" and model "Ring 7"' in done.stdout + done.stderr,
+                f"an unknown scanner: {done.stdout}{done.stderr}", failures)
     done = tools.run("import", header, "--json", "-o", os.path.join(folder, "open"))
     for word in ("PatientPosition", "AcquisitionDate", "ActualFrameDuration", "half-life"):
         tools.check(word in done.stdout, f"no warning of {word}: {done.stdout}", failures)
@@ -348,6 +371,7 @@ def test_output_folders(folder, failures):
     done = imported(out, header)
     tools.check(not done.stderr and os.listdir(out) == ["emission.dcm"], f"a new folder: {done.stderr}", failures)
     done = imported(out, header)
-    tools.check("deep/out is not empty (1 file)" in done.stderr and os.listdir(out) == ["emission.dcm"], f"a folder with files: {done.stderr}", failures)
+    tools.check("deep/out is not empty (1 file)" in done.stderr and os.listdir(out) == ["emission.dcm"],
+                f"a folder with files: {done.stderr}", failures)
     done = imported(os.path.join(header, "out"), header, ok=(1,))
     tools.check("out.hs is not a folder" in done.stderr, f"a file in the way: {done.stderr}", failures)

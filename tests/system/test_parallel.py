@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel beams through the program and the node: an analytic phantom goes in as a sinogram object and comes out as CT images with
-water at 0 HU, in the right place whatever way the patient lies; a picture comes out as itself; every protocol gives images that
-dciodvfy accepts; what is wrong is held with a sentence."""
+"""Parallel beams through the program and the node: an analytic phantom goes in as a sinogram object and comes out as CT
+images with water at 0 HU, in the right place whatever way the patient lies; a picture comes out as itself; every
+protocol gives images that dciodvfy accepts; what is wrong is held with a sentence."""
 import glob
 import hashlib
 import json
@@ -50,7 +50,8 @@ class Series:
     def __init__(self, paths):
         self.paths = paths
         self.objects = sorted(map(pydicom.dcmread, paths), key=lambda d: int(d.InstanceNumber))
-        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in self.objects])
+        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept)
+                                for d in self.objects])
 
     def places(self):
         first = self.objects[0]
@@ -74,7 +75,8 @@ def truth_of(folder):
 
 
 def truth_means(truth, places, pixel, n=4):
-    """Means of the attenuation over pixels: a thin wall that a pixel's middle misses still lies in part of the pixel."""
+    """Means of the attenuation over pixels: a thin wall that a pixel's middle misses still lies in part of the
+    pixel."""
     steps = ((np.arange(n) + 0.5) / n - 0.5) * pixel
     return np.mean([truth_values(truth, places + np.array([dx, dy, 0])) for dx in steps for dy in steps], axis=0)
 
@@ -91,15 +93,18 @@ def truth_values(truth, places):
 # ---- without a node ----
 
 def test_water_is_0_hu(folder):
-    """A disc: water within 10 HU (1 %) everywhere well inside, air outside; and without mu_water the attenuation itself."""
-    files = simulate(os.path.join(folder, "in"), "--phantom", "circle", "--size", 200, "--angles", 300, "--slices", 3, "--bin", 0.8)
+    """A disc: water within 10 HU (1 %) everywhere well inside, air outside; and without mu_water the attenuation
+    itself."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "circle", "--size", 200, "--angles", 300, "--slices", 3,
+                     "--bin", 0.8)
     series, case = recon(os.path.join(folder, "hu"), *files, mu_water=WATER)
     check((case["kind"], case["parallel"]["units"], case["size"]) == ("parallel", "HU", [200, 200, 3]), case)
     places = series.places()
     radius = np.hypot(places[..., 0], places[..., 1])
     disc = truth_of(os.path.join(folder, "in"))["shapes"][0]["half_axes_mm"][0]
     inside, outside = series.values[radius < 0.9 * disc], series.values[(radius > 1.1 * disc) & (radius < 1.5 * disc)]
-    check(np.abs(inside).max() < 10 and abs(inside.mean()) < 2, f"water: {inside.min()} to {inside.max()} HU, mean {inside.mean()}")
+    check(np.abs(inside).max() < 10 and abs(inside.mean()) < 2,
+          f"water: {inside.min()} to {inside.max()} HU, mean {inside.mean()}")
     check(abs(outside.mean() + 1000) < 10, f"air: mean {outside.mean()} HU")
     check(np.abs(series.values[radius > 110] + 1000).max() < 10, f"corners: {series.values[radius > 110].max()} HU")
     d = series.objects[0]
@@ -108,23 +113,31 @@ def test_water_is_0_hu(folder):
     plain, case = recon(os.path.join(folder, "us"), *files)
     check((plain.objects[0].RescaleType, case["parallel"]["unit"]) == ("US", "1/mm"), case["parallel"])
     check(np.abs(plain.values[radius < 0.9 * disc] / WATER - 1).max() < 0.01, "attenuation within 1 %")
-    check(np.abs(1000 * (plain.values / WATER - 1) - series.values).max() < 0.51 + 1000 * float(plain.objects[0].RescaleSlope) / WATER,
+    check(np.abs(1000 * (plain.values / WATER - 1) - series.values).max() < 0.51 + 1000
+          * float(plain.objects[0].RescaleSlope) / WATER,
           "both say the same")
     again, _ = recon(os.path.join(folder, "again"), *files, mu_water=WATER)
-    check([o.SOPInstanceUID for o in again.objects] == [o.SOPInstanceUID for o in series.objects], "the same recipe, the same UIDs")
-    check({o.SOPInstanceUID for o in plain.objects}.isdisjoint(o.SOPInstanceUID for o in series.objects), "another recipe, others")
+    check([o.SOPInstanceUID for o in again.objects] == [o.SOPInstanceUID for o in series.objects],
+          "the same recipe, the same UIDs")
+    check({o.SOPInstanceUID for o in plain.objects}.isdisjoint(o.SOPInstanceUID for o in series.objects),
+          "another recipe, others")
 
 
 def test_every_protocol(folder):
-    """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth in its
-    place: the same image mirrored, or one pixel away, resembles it less. Hann and few passes blur the skull, one to two pixels thick."""
-    files = simulate(os.path.join(folder, "in"), "--phantom", "shepp-logan", "--size", 96, "--angles", 120, "--slices", 2)
+    """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth
+    in its place: the same image mirrored, or one pixel away, resembles it less. Hann and few passes blur the skull, one
+    to two pixels thick."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "shepp-logan", "--size", 96, "--angles", 120, "--slices",
+                     2)
     source = pydicom.dcmread(files[0])
     truth = truth_of(os.path.join(folder, "in"))
-    for protocol, settings, least in (("parallel-fbp", {}, 0.97), ("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.93),
+    for protocol, settings, least in (("parallel-fbp", {}, 0.97),
+                                      ("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.93),
                                       ("parallel-bp", {}, 0.6), ("parallel-art", {"iterations": 5}, 0.97),
-                                      ("parallel-sart", {"iterations": 5}, 0.92), ("parallel-mlem", {"iterations": 30}, 0.97)):
-        series, case = recon(os.path.join(folder, protocol + "-".join(map(str, settings.values()))), *files, protocol=protocol,
+                                      ("parallel-sart", {"iterations": 5}, 0.92),
+                                      ("parallel-mlem", {"iterations": 30}, 0.97)):
+        series, case = recon(os.path.join(folder, protocol + "-".join(map(str, settings.values()))), *files,
+                             protocol=protocol,
                              mu_water=WATER, **settings)
         valid(series.paths)
         want = truth_means(truth, series.places(), 1.0)
@@ -134,20 +147,26 @@ def test_every_protocol(folder):
 
         found = resembles(series.values)
         check(found > least, f"{protocol} {settings}: correlation {found}")
-        moved = [series.values[..., ::-1], series.values[:, ::-1], *(np.roll(series.values, by, axis) for by in (1, -1) for axis in (1, 2))]
-        check(max(map(resembles, moved)) < found - 0.005, f"{protocol} {settings}: {found} in place, elsewhere {[*map(resembles, moved)]}")
+        moved = [series.values[..., ::-1], series.values[:, ::-1],
+                 *(np.roll(series.values, by, axis) for by in (1, -1) for axis in (1, 2))]
+        check(max(map(resembles, moved)) < found - 0.005,
+              f"{protocol} {settings}: {found} in place, elsewhere {[*map(resembles, moved)]}")
         d = series.objects[0]
-        check((d.StudyInstanceUID, d.FrameOfReferenceUID, d.PatientID) == (source.StudyInstanceUID, source.FrameOfReferenceUID, source.PatientID),
+        check((d.StudyInstanceUID, d.FrameOfReferenceUID,
+               d.PatientID) == (source.StudyInstanceUID, source.FrameOfReferenceUID, source.PatientID),
               "study, frame of reference, patient")
         check(d.SourceInstanceSequence[0].ReferencedSOPInstanceUID == source.SOPInstanceUID, "the source is named")
-        check("Research use only" in d.DerivationDescription and "sha256=" in d.ContributingEquipmentSequence[1].ContributionDescription,
+        check("Research use only" in d.DerivationDescription
+              and "sha256=" in d.ContributingEquipmentSequence[1].ContributionDescription,
               "provenance")
-        check(len({o.SOPInstanceUID for o in series.objects}) == 2 and len({o.SeriesInstanceUID for o in series.objects}) == 1, "UIDs")
+        check(len({o.SOPInstanceUID for o in series.objects}) == 2
+              and len({o.SeriesInstanceUID for o in series.objects}) == 1, "UIDs")
         bp = protocol == "parallel-bp"
         check(d.RescaleType == ("US" if bp else "HU") and bool(case["parallel"]["warnings"]) == bp, case["parallel"])
     plain, _ = recon(os.path.join(folder, "plain"), *files, mu_water=WATER)
     packed = os.path.join(folder, "packed")
-    h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-fbp", "--set", f"mu_water={WATER}", "--set", "compression=jpeg-ls",
+    h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-fbp", "--set", f"mu_water={WATER}", "--set",
+          "compression=jpeg-ls",
           "-o", packed, *files)
     valid(objects_in(packed))
     for f, want in zip(objects_in(packed), plain.values):
@@ -159,12 +178,14 @@ def test_the_patient_lies_anyhow(folder):
     """An asymmetric phantom with slices that differ: every value is where it was in the patient."""
     for position in AXES if h.TIER == 2 else ("FFP", "HFDR"):
         where = os.path.join(folder, position)
-        files = simulate(os.path.join(where, "in"), "--phantom", "triangle", "--size", 64, "--angles", 90, "--slices", 4, "--taper", 0.6,
+        files = simulate(os.path.join(where, "in"), "--phantom", "triangle", "--size", 64, "--angles", 90, "--slices",
+                         4, "--taper", 0.6,
                          "--slice", 3, "--first-angle", 20, "--arc", 360, "--offset", 0.7, "--position", position)
         series, _ = recon(os.path.join(where, "out"), *files, mu_water=WATER, matrix=60, pixel=1.1)
         want = 1000 * (truth_values(truth_of(os.path.join(where, "in")), series.places()) / WATER - 1)
         far = np.abs(series.values - want)
-        check(np.median(far) < 60 and (far > 500).mean() < 0.03, f"{position}: {(far > 500).mean()} of the pixels are elsewhere")
+        check(np.median(far) < 60 and (far > 500).mean() < 0.03,
+              f"{position}: {(far > 500).mean()} of the pixels are elsewhere")
         head = [float(d.ImagePositionPatient[2]) for d in series.objects]
         check(head == sorted(head, reverse=True) and abs(head[0] - head[1] - 3) < 1e-6, f"{position}: slices at {head}")
         cosines = np.array(series.objects[0].ImageOrientationPatient, float)
@@ -190,8 +211,10 @@ def test_a_picture_comes_out(folder):
         for columns in (slice(0, 12), slice(78, 90)):
             corners[rows, columns] = 255
     Image.fromarray(corners).save(os.path.join(folder, "corners.png"))
-    h.run(h.TOMONODE, "import", os.path.join(folder, "corners.png"), "--angles", "200", "-o", os.path.join(folder, "corners"))
-    series, _ = recon(os.path.join(folder, "corners-images"), *objects_in(os.path.join(folder, "corners")), mu_water=WATER, matrix=90)
+    h.run(h.TOMONODE, "import", os.path.join(folder, "corners.png"), "--angles", "200", "-o",
+          os.path.join(folder, "corners"))
+    series, _ = recon(os.path.join(folder, "corners-images"), *objects_in(os.path.join(folder, "corners")),
+                      mu_water=WATER, matrix=90)
     found = series.values[0] / 1000 + 1
     for block in (found[1:11, 1:11], found[1:11, 79:89], found[79:89, 1:11], found[79:89, 79:89]):
         check(abs(block.mean() - 1) < 0.02, f"a corner of the picture is {block.mean()}")
@@ -199,17 +222,23 @@ def test_a_picture_comes_out(folder):
     for rows, columns in ((70, 100), (69, 100), (70, 99), (99, 70)) if h.TIER == 2 else ((70, 99),):
         name = f"{rows}x{columns}"
         Image.fromarray(np.full((rows, columns), 255, np.uint8)).save(os.path.join(folder, name + ".png"))
-        h.run(h.TOMONODE, "import", os.path.join(folder, name + ".png"), "--angles", "100", "-o", os.path.join(folder, name))
-        series, _ = recon(os.path.join(folder, name + "-images"), *objects_in(os.path.join(folder, name)), mu_water=WATER)
+        h.run(h.TOMONODE, "import", os.path.join(folder, name + ".png"), "--angles", "100", "-o",
+              os.path.join(folder, name))
+        series, _ = recon(os.path.join(folder, name + "-images"), *objects_in(os.path.join(folder, name)),
+                          mu_water=WATER)
         found = np.clip(series.values[0] / 1000 + 1, 0, None)
-        middle = [(found.sum(axis) * (np.arange(found.shape[1 - axis]) - (found.shape[1 - axis] - 1) / 2)).sum() / found.sum() for axis in (0, 1)]
+        middle = []
+        for axis in (0, 1):
+            at = np.arange(found.shape[1 - axis]) - (found.shape[1 - axis] - 1) / 2
+            middle.append((found.sum(axis) * at).sum() / found.sum())
         # the two rays that run along the edges of an odd side belong to one pixel each: 0.07
         check(np.abs(middle).max() < 0.1, f"{name}: the middle of the picture is off by {middle} pixels")
     colours = np.stack([picture] * 3 + [np.full_like(picture, 255)], -1)
     Image.fromarray(colours).save(os.path.join(folder, "c.png"))
     h.run(h.TOMONODE, "import", os.path.join(folder, "c.png"), "--angles", "200", "-o", os.path.join(folder, "c"))
     check([pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "c"))]
-          == [pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "png"))], "a grey picture in colours is that picture")
+          == [pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "png"))],
+          "a grey picture in colours is that picture")
 
 
 def test_files_in_and_out(folder):
@@ -222,10 +251,13 @@ def test_files_in_and_out(folder):
         check(f.read() == source[CHUNK].value, "the bytes")
     h.run(h.TOMONODE, "import", hs, "--like", files[0], "-o", os.path.join(folder, "again"))
     again = pydicom.dcmread(objects_in(os.path.join(folder, "again"))[0])
-    check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT", "imported again")
+    check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT",
+          "imported again")
     check(again.SeriesInstanceUID != source.SeriesInstanceUID, "a new series")
-    lines, transmission = np.frombuffer(source[CHUNK].value, "<f4"), "at the edges of the views, as transmissions I / I0 are; needed: -ln(I / I0)."
-    for name, values, says in (("lines", lines, None), ("transmissions", np.exp(-lines), transmission), ("photons", 1e5 * np.exp(-lines), ", which no photons pass: probably intensities")):
+    lines = np.frombuffer(source[CHUNK].value, "<f4")
+    transmission = "at the edges of the views, as transmissions I / I0 are; needed: -ln(I / I0)."
+    for name, values, says in (("lines", lines, None), ("transmissions", np.exp(-lines), transmission),
+                               ("photons", 1e5 * np.exp(-lines), ", which no photons pass: probably intensities")):
         values.astype("<f4").tofile(os.path.join(folder, "lines.s"))
         images, case = recon(os.path.join(folder, name), hs)
         for text in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
@@ -239,7 +271,8 @@ def test_files_in_and_out(folder):
     same = simulate(os.path.join(folder, "same"), "--size", 40, "--angles", 30, "--counts", 1e5)
     other = simulate(os.path.join(folder, "other"), "--size", 40, "--angles", 30, "--counts", 1e5, "--seed", 2)
     with open(files[0], "rb") as a, open(same[0], "rb") as b, open(other[0], "rb") as c:
-        check((a := a.read()) == b.read() and a != c.read(), "the same options give the same object, another seed another one")
+        check((a := a.read()) == b.read() and a != c.read(),
+              "the same options give the same object, another seed another one")
 
 
 def test_bad_requests(folder):
@@ -247,11 +280,14 @@ def test_bad_requests(folder):
     broken = os.path.join(folder, "broken.png")
     with open(broken, "wb") as f:
         f.write(b"\x89PNG\r\n\x1a\nno picture")
-    for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed; --phantom KIND: circle"), (("--angles", "0"), 2, "1 to 16384"),
+    for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed; --phantom KIND: circle"),
+                              (("--angles", "0"), 2, "1 to 16384"),
                               (("--arc", "400"), 2, "--arc 400"), (("--position", "HFX"), 2, "patient position 'HFX'"),
-                              (("--picture", broken), 4, "broken.png"), (("--picture", broken, "--phantom", "head"), 2, "not both"),
+                              (("--picture", broken), 4, "broken.png"),
+                              (("--picture", broken, "--phantom", "head"), 2, "not both"),
                               (("--picture", os.path.join(folder, "none.png")), 8, "none.png")):
-        p = subprocess.run([h.TOMONODE, "simulate", "parallel", *args, "-o", out], capture_output=True, text=True, check=False)
+        p = subprocess.run([h.TOMONODE, "simulate", "parallel", *args, "-o", out], capture_output=True, text=True,
+                           check=False)
         check(p.returncode == code and words in p.stderr, f"{args}: exit {p.returncode}, {p.stderr}")
     p = h.run(h.TOMONODE, "import", broken, "-o", out, code=4)
     check(p.stderr.startswith("tomonode import: "), f"the command that was given speaks: {p.stderr}")
@@ -259,10 +295,13 @@ def test_bad_requests(folder):
     check(p.stderr.startswith("tomonode import: --angles 0"), p.stderr)
     check(not os.path.exists(out) or not os.listdir(out), "something was written")
     files = simulate(os.path.join(folder, "in"), "--size", 32, "--angles", 10)
-    for setting, code, words in (("subsets=20000", 2, "1 to 16384"), ("filter=triangle", 2, "shepp-logan"), ("psf=3", 2, "only protocols of kind pet")):
-        p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", setting, "-o", out, *files, code=code)
+    for setting, code, words in (("subsets=20000", 2, "1 to 16384"), ("filter=triangle", 2, "shepp-logan"),
+                                 ("psf=3", 2, "only protocols of kind pet")):
+        p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", setting, "-o", out,
+                  *files, code=code)
         check(words in p.stderr, p.stderr)
-    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", "subsets=11", "-o", out, *files, code=4)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", "subsets=11", "-o", out,
+              *files, code=4)
     check("subsets=11; allowed: 1 to 10, the number of angles" in p.stderr, p.stderr)
     p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", out, *files, code=4)
     check("protocol 'pet-mlem' is for cases of kind pet, but this case is of kind parallel" in p.stderr, p.stderr)
@@ -313,7 +352,8 @@ def spoil_bytes(d):
 
 
 def test_through_the_node(folder, things):
-    """In by storescu, out to a PACS, object by object what `tomonode recon` makes; bad ones are held, each with its sentence."""
+    """In by storescu, out to a PACS, object by object what `tomonode recon` makes; bad ones are held, each with its
+    sentence."""
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     set_protocol(n)
@@ -321,7 +361,8 @@ def test_through_the_node(folder, things):
     files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 64, "--angles", 60, "--slices", 5)
     bad = {
         "slices": (set_header("number of slices := 5", "number of slices := 0"), "number of slices := 0"),
-        "angles": (set_header("number of angles := 60", "number of angles := 61"), "5 slices, 61 angles, 64 radial bins"),
+        "angles": (set_header("number of angles := 60", "number of angles := 61"),
+                   "5 slices, 61 angles, 64 radial bins"),
         "bin": (set_header("!bin size (mm) := 1\n", ""), '"bin size (mm)" is missing'),
         "kind": (set_header("!type of data := PARALLEL", "!type of data := SPECT"), "supported: PET, PARALLEL"),
         "hash": (spoil_bytes, "SHA-256"),
@@ -335,10 +376,12 @@ def test_through_the_node(folder, things):
     send(n.port, files)
     n.wait_states(*["held"] * len(bad), "delivered")
     for (name, (_, words)), job in zip(bad.items(), n.jobs()):
-        check(words in job["reason"] and job["kind"] == "parallel", f"{name}: '{job['reason']}' does not hold '{words}'")
+        check(words in job["reason"] and job["kind"] == "parallel",
+              f"{name}: '{job['reason']}' does not hold '{words}'")
         check(job["crashes"] == 0, job)
     received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
-    h.run(h.TOMONODE, "recon", "-c", n.conf, "--protocol", "quick-ct", "--device", "cpu", "-o", os.path.join(folder, "offline"), *files)
+    h.run(h.TOMONODE, "recon", "-c", n.conf, "--protocol", "quick-ct", "--device", "cpu", "-o",
+          os.path.join(folder, "offline"), *files)
     wanted = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, objects_in(os.path.join(folder, "offline")))}
     check(set(received) == set(wanted) and len(received) == 5, "other objects than those of `tomonode recon`")
     for uid, d in received.items():
@@ -364,18 +407,21 @@ def test_in_orthanc(folder, things):
     job, = n.wait_states("delivered")
     study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
     check({k: sorted(v) for k, v in pacs.objects().items()} ==
-          {study: sorted(o["sop_instance"] for o in job["result"]["objects"])}, "Orthanc has the series and nothing else")
+          {study: sorted(o["sop_instance"] for o in job["result"]["objects"])},
+          "Orthanc has the series and nothing else")
     series, = pacs.get("/series")
     found = pacs.get(f"/series/{series}")
     check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("CT", 6), found)
     kept = []
     for i in found["Instances"]:
         kept.append(os.path.join(folder, i + ".dcm"))
-        with urllib.request.urlopen(f"http://127.0.0.1:{pacs.http}/instances/{i}/file", timeout=10) as r, open(kept[-1], "wb") as f:
+        with urllib.request.urlopen(f"http://127.0.0.1:{pacs.http}/instances/{i}/file",
+                                    timeout=10) as r, open(kept[-1], "wb") as f:
             f.write(r.read())
     valid(kept)
     square = Series(kept)
     radius = np.abs(square.places()[..., :2]).max(-1)
     side = truth_of(os.path.join(folder, "in"))["shapes"][0]["corners_mm"][2][0]
-    check(abs(np.median(square.values[radius < side - 3])) < 10 and abs(np.median(square.values[radius > side + 3]) + 1000) < 10,
+    check(abs(np.median(square.values[radius < side - 3])) < 10
+          and abs(np.median(square.values[radius > side + 3]) + 1000) < 10,
           "water and air out of Orthanc")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right
-place in the patient; Bq/ml and SUV are the phantom's, also with time of flight; without what quantity takes the units say so."""
+"""A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at
+the right place in the patient; Bq/ml and SUV are the phantom's, also with time of flight; without what quantity takes
+the units say so."""
 import itertools
 import json
 import os
@@ -40,9 +41,11 @@ def objects_conform(series):
 def test_the_f_comes_back(folder, position):
     """Correlation with the truth in patient coordinates: the true orientation against all mirrored ones."""
     truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", position)
-    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=12", "matrix=64"))
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
+                           settings=("iterations=12", "matrix=64"))
     objects_conform(series)
-    check(np.allclose(series.row, (1, 0, 0)) and np.allclose(series.column, (0, 1, 0)), f"{position}: usual orientation")
+    check(np.allclose(series.row, (1, 0, 0)) and np.allclose(series.column, (0, 1, 0)),
+          f"{position}: usual orientation")
     check(series.positions[0, 2] > series.positions[-1, 2], f"{position}: from the head down")
     places = series.places()
     want = t.truth_values(truth, places)
@@ -58,8 +61,10 @@ def test_the_f_comes_back(folder, position):
 
 def test_values_are_the_phantoms(folder):
     """A cylinder in water: Bq/ml at the start of the scan, SUV 1 (the patient weighs what the phantom does)."""
-    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
-    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=30", "matrix=64"))
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free",
+                       "--attenuation")
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
+                           settings=("iterations=30", "matrix=64"))
     objects_conform(series)
     places = series.places()
     region = (np.hypot(places[..., 0], places[..., 1]) < 25) & (np.abs(places[..., 2]) < 15)
@@ -73,7 +78,8 @@ def test_values_are_the_phantoms(folder):
     check(d.Units == "BQML" and d.DecayCorrection == "START", "units")
     check(set(d.CorrectedImage) >= {"ATTN", "NORM", "DECY", "DCAL"}, d.CorrectedImage)
     check(d.SeriesDate + d.SeriesTime == truth["date"] + truth["start"], "the start of the acquisition")
-    check(len(d.SourceInstanceSequence) == len([f for f in os.listdir(os.path.join(folder, "exam")) if f.endswith(".dcm")]),
+    check(len(d.SourceInstanceSequence) == len([f for f in os.listdir(os.path.join(folder, "exam"))
+                                                if f.endswith(".dcm")]),
           "every source object")
 
 
@@ -94,7 +100,8 @@ def test_counts_without_what_it_takes(folder):
     d = series.objects[0]
     check((d.Units, d.DecayCorrection) == ("CNTS", "NONE"), f"{d.Units}, {d.DecayCorrection}")
     check("DECY" not in d.CorrectedImage and "ATTN" in d.CorrectedImage, d.CorrectedImage)
-    check("PatientWeight" not in d and "DecayFactor" not in d and "DoseCalibrationFactor" not in d, "nothing is invented")
+    check("PatientWeight" not in d and "DecayFactor" not in d and "DoseCalibrationFactor" not in d,
+          "nothing is invented")
     check(t.suv_factor(d) is None, "no SUV")
     for word in ("no calibration factor", "weight", "half-life"):
         check(word in d.DerivationDescription, f"'{word}' is not in {d.DerivationDescription}")
@@ -104,7 +111,8 @@ def test_the_same_again(folder):
     """Twice the same: the same UIDs. Another protocol: others."""
     exam = os.path.join(folder, "exam")
     t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free")
-    made = [t.reconstruct(os.path.join(folder, str(k)), exam, settings=("matrix=32", f"iterations={n}")) for k, n in enumerate((2, 2, 3))]
+    made = [t.reconstruct(os.path.join(folder, str(k)), exam, settings=("matrix=32", f"iterations={n}")) for k,
+            n in enumerate((2, 2, 3))]
     sops = [{d.SOPInstanceUID for d in series.objects} for series in made]
     check(len({d.FrameOfReferenceUID for series in made for d in series.objects}) == 1, "one frame of reference")
     check(sops[0] == sops[1] and not sops[0] & sops[2], "UIDs follow from sources and protocol")
@@ -112,9 +120,11 @@ def test_the_same_again(folder):
 
 def test_tof_values_are_the_phantoms(folder):
     """A cylinder measured with time of flight and randoms; derivation and recipe name the TOF bins."""
-    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation",
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free",
+                       "--attenuation",
                        "--randoms", "0.5", "--tof", TOF)
-    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=15", "matrix=64"))
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
+                           settings=("iterations=15", "matrix=64"))
     places = series.places()
     region = (np.hypot(places[..., 0], places[..., 1]) < 25) & (np.abs(places[..., 2]) < 15)
     mean, want = series.values[region].mean(), truth["shapes"][0]["becquerel_per_ml"]
@@ -122,7 +132,8 @@ def test_tof_values_are_the_phantoms(folder):
     check(abs(mean / want - 1) < 0.01, f"{mean} Bq/ml instead of {want}")
     d = series.objects[0]
     check(d.Units == "BQML", d.Units)
-    check("12 TOF bins of 120 ps (17.988 mm), resolution 200 ps FWHM" in d.DerivationDescription, d.DerivationDescription)
+    check("12 TOF bins of 120 ps (17.988 mm), resolution 200 ps FWHM" in d.DerivationDescription,
+          d.DerivationDescription)
     check(" tof=12 width=17.9875 sigma=12.731" in d.ContributingEquipmentSequence[-1].ContributionDescription, "recipe")
     errors = t.validator(series.paths[0])
     check(not errors, f"{errors}")
@@ -131,8 +142,10 @@ def test_tof_values_are_the_phantoms(folder):
 @pytest.mark.tier2("test_pet_simulate.test_stir_finds_the_object sees the order of TOF bins")
 def test_tof_f_is_at_its_place(folder):
     """With few iterations; TOF bins in the opposite order would put it elsewhere."""
-    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", "HFP", "--tof", TOF)
-    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=5", "matrix=64"))
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", "HFP",
+                       "--tof", TOF)
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
+                           settings=("iterations=5", "matrix=64"))
     want = t.truth_values(truth, series.places())
     got = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
     shifted = max(np.corrcoef(series.values.ravel(), t.truth_values(truth, series.places() + d).ravel())[0, 1]
@@ -148,40 +161,47 @@ def imported(folder, name, *tof, add=1):
     t.simulate(here, *model, *tof)
     if add > 1:
         for role in ("emission", "additive"):
-            data = np.fromfile(os.path.join(folder, "tof", role + ".s"), "<f4").reshape(SHAPE[0] // add, add, *SHAPE[1:])
+            data = np.fromfile(os.path.join(folder, "tof", role + ".s"), "<f4").reshape(SHAPE[0] // add, add,
+                                                                                        *SHAPE[1:])
             total = data[:, 0].copy()
             for k in range(1, add):
                 total += data[:, k]
             total.tofile(os.path.join(here, role + ".s"))
-    t.run("import", os.path.join(here, "emission.hs"), "--attenuation", os.path.join(here, "attenuation.hs"), "--additive",
+    t.run("import", os.path.join(here, "emission.hs"), "--attenuation", os.path.join(here, "attenuation.hs"),
+          "--additive",
           os.path.join(here, "additive.hs"), "-o", out)
     return out
 
 
 def test_added_tof_bins_are_one(folder):
-    """tof_mashing gives the image of data that were added before, FBP that of data without time of flight; the report has the bins."""
+    """tof_mashing gives the image of data that were added before, FBP that of data without time of flight; the report
+    has the bins."""
     measured = imported(folder, "tof", "--tof", TOF)
     before = imported(folder, "before", "--tof", "4,360,200", add=3)
     without = imported(folder, "without", add=12)
     mashed = t.reconstruct(os.path.join(folder, "mashed"), measured, settings=(*FEW, "tof_mashing=3"))
     other = t.reconstruct(os.path.join(folder, "mashed-before"), before, settings=FEW)
     off = np.abs(mashed.values - other.values).max() / mashed.values.max()
-    check(off < 1e-4, f"mashed: differs by {off} from data that were added before")  # a step of the stored values is 3e-5
+    # a step of the stored values is 3e-5
+    check(off < 1e-4, f"mashed: differs by {off} from data that were added before")
     for part in ("4 TOF bins of 360 ps", "stored in the order -6, -5 ... 5 (as the header states)"):
         check(part in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
     text = mashed.objects[0].SeriesDescription
     check(text.startswith("PET TOF image in counts pet-mlem, iterations=4, +2 more #"), text)
     fbp = t.reconstruct(os.path.join(folder, "fbp"), measured, settings=(*FEW, "algorithm=fbp"))
     other = t.reconstruct(os.path.join(folder, "fbp-before"), without, settings=(*FEW, "algorithm=fbp"))
-    check(fbp.objects[0].SeriesDescription.startswith("PET image in counts"), f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
-    check(fbp.values.max() > 0 and np.array_equal(fbp.values, other.values), "fbp: another image than without time of flight")
+    check(fbp.objects[0].SeriesDescription.startswith("PET image in counts"),
+          f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
+    check(fbp.values.max() > 0 and np.array_equal(fbp.values, other.values),
+          "fbp: another image than without time of flight")
     tof_report(folder, measured)
     if h.TIER == 2:
         one_wide_bin(folder, measured, without)
 
 
 def one_wide_bin(folder, measured, without):
-    # one bin as wide as all: the image of the data without time of flight; the weight of the bin is 0.99 at the edge of the image
+    # one bin as wide as all: the image of the data without time of flight; the weight of the bin is 0.99 at the edge of
+    # the image
     wide = t.reconstruct(os.path.join(folder, "wide"), measured, settings=(*FEW, "tof_mashing=12"))
     plain = t.reconstruct(os.path.join(folder, "plain"), without, settings=FEW)
     off = np.abs(wide.values - plain.values).max() / plain.values.max()
@@ -191,19 +211,24 @@ def one_wide_bin(folder, measured, without):
 
 
 def tof_report(folder, measured):
-    one = ("--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=32", "--set", "tof_mashing=2")
-    found = json.loads(t.run("recon", "--json", *one, "-o", os.path.join(folder, "json"), measured).stdout)["cases"][0]["pet"]["tof"]
-    check(found["bins"] == 6 and abs(found["width_ps"] - 240) < 1e-6 and abs(found["resolution_ps"] - 200) < 1e-6, f"{found}")
+    one = ("--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=32", "--set",
+           "tof_mashing=2")
+    found = json.loads(t.run("recon", "--json", *one, "-o", os.path.join(folder, "json"),
+                             measured).stdout)["cases"][0]["pet"]["tof"]
+    check(found["bins"] == 6 and abs(found["width_ps"] - 240) < 1e-6 and abs(found["resolution_ps"] - 200) < 1e-6,
+          f"{found}")
     check((found["order"], found["order_stated"]) == ("-6, -5 ... 5", True), f"{found}")
     found = t.run("recon", *one, "-o", os.path.join(folder, "text"), measured).stdout
     check("47 planes of 48 angles in 6 TOF bins" in found, found)
-    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "--set", "tof_mashing=5", "-o", os.path.join(folder, "none"), measured,
+    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "--set", "tof_mashing=5", "-o",
+                 os.path.join(folder, "none"), measured,
                  ok=(4,))
     check("tof_mashing=5; allowed: numbers that divide the 12 TOF bins" in done.stderr, done.stderr)
 
 
 def test_tof_factors_are_used(folder):
-    """A normalisation with TOF bins, 2 everywhere: twice the image, also when TOF bins are added; a value of 0 is refused with its place."""
+    """A normalisation with TOF bins, 2 everywhere: twice the image, also when TOF bins are added; a value of 0 is
+    refused with its place."""
     here = os.path.join(folder, "tof")
     measured = imported(folder, "tof", "--tof", TOF)
     with open(os.path.join(here, "emission.hs"), encoding="ascii") as f:
@@ -216,7 +241,8 @@ def test_tof_factors_are_used(folder):
         factors.tofile(os.path.join(here, "normalisation.s"))
         out = os.path.join(folder, name)
         t.run("import", os.path.join(here, "emission.hs"), *(o for role in ("attenuation", "additive", "normalisation")
-                                                             for o in (f"--{role}", os.path.join(here, role + ".hs"))), "-o", out)
+                                                             for o in (f"--{role}", os.path.join(here, role + ".hs"))),
+              "-o", out)
         return out
 
     twice = with_factors("twice")
@@ -227,5 +253,6 @@ def test_tof_factors_are_used(folder):
         off = np.abs(two.values - 2 * one.values).max() / two.values.max()
         check(off < 1e-4, f"tof_mashing={mashing}: not twice the image, {off}")
     factors[5, 7, 3, 2] = 0
-    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", os.path.join(folder, "none"), with_factors("zero"), ok=(4,))
+    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", os.path.join(folder, "none"),
+                 with_factors("zero"), ok=(4,))
     check("NORMALISATION: TOF bin 6, plane 7, angle 3, radial bin 2: 0; allowed" in done.stderr, done.stderr)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode simulate pet`: counts in every bin as the geometry written down here a second time has them, objects that dciodvfy accepts
-and that hold the same data, quantities that fit each other, the same bytes for the same options, a sentence for bad ones."""
+"""`tomonode simulate pet`: counts in every bin as the geometry written down here a second time has them, objects that
+dciodvfy accepts and that hold the same data, quantities that fit each other, the same bytes for the same options, a
+sentence for bad ones."""
 import glob
 import hashlib
 import json
@@ -95,7 +96,8 @@ def integral(shapes, key):
 
 
 def read_interfile(folder, name):
-    return in_order(np.fromfile(os.path.join(folder, name + ".s"), "<f4").reshape(len(planes_of(SEGMENTS)), ANGLES, RADIAL))
+    return in_order(np.fromfile(os.path.join(folder, name + ".s"), "<f4").reshape(len(planes_of(SEGMENTS)), ANGLES,
+                                                                                  RADIAL))
 
 
 def in_order(values):
@@ -107,7 +109,8 @@ def test_every_bin_is_expected(folder, check):
     """Noise-free data in every bin; floats: 1e-6."""
     for phantom in ("cylinder", "nema-iq", "f-shape"):
         out = os.path.join(folder, "expected", phantom)
-        truth = simulate(out, "--phantom", phantom, "--attenuation", "--randoms", 0.25, "--counts", 2e6, "--noise-free", "--interfile")
+        truth = simulate(out, "--phantom", phantom, "--attenuation", "--randoms", 0.25, "--counts", 2e6, "--noise-free",
+                         "--interfile")
         activity, mu = integral(truth["shapes"], "becquerel_per_ml"), integral(truth["attenuation_shapes"], "mu_per_mm")
         y, factors, b = (read_interfile(out, name) for name in ("emission", "attenuation", "additive"))
         expected = activity * np.exp(-mu)
@@ -117,22 +120,27 @@ def test_every_bin_is_expected(folder, check):
         check(abs(scale / truth["scale"] - 1) < 1e-6, f"{phantom}: scale {truth['scale']}, not {scale}")
         off = np.abs(factors / np.exp(mu) - 1).max()
         check(off < 1e-6 and factors.min() == 1, f"{phantom}: attenuation is off by {off}, {factors.min()}")
-        check(np.ptp(b) == 0 and abs(b.sum(dtype=float) / 5e5 - 1) < 1e-6, f"{phantom}: background {b.min()} to {b.max()}")
-        check(abs(b[0, 0, 0] / truth["background"] - 1) < 1e-6 and truth["rays"] == b.size, f"{phantom}: background {truth['background']}")
-        check(abs(y.sum(dtype=float) / 2.5e6 - 1) < 1e-6 and abs(truth["counts"] / 2.5e6 - 1) < 1e-6, f"{phantom}: {truth['counts']} counts")
+        check(np.ptp(b) == 0 and abs(b.sum(dtype=float) / 5e5 - 1) < 1e-6,
+              f"{phantom}: background {b.min()} to {b.max()}")
+        check(abs(b[0, 0, 0] / truth["background"] - 1) < 1e-6 and truth["rays"] == b.size,
+              f"{phantom}: background {truth['background']}")
+        check(abs(y.sum(dtype=float) / 2.5e6 - 1) < 1e-6 and abs(truth["counts"] / 2.5e6 - 1) < 1e-6,
+              f"{phantom}: {truth['counts']} counts")
         check(y.shape == (truth["planes"], truth["angles"], truth["radial"]), f"{phantom}: {y.shape}")
-        check(sorted(os.listdir(out)) == ["additive.hs", "additive.s", "attenuation.hs", "attenuation.s", "emission.hs", "emission.s",
+        check(sorted(os.listdir(out)) == ["additive.hs", "additive.s", "attenuation.hs", "attenuation.s", "emission.hs",
+                                          "emission.s",
                                           "truth.json"], f"{phantom}: {os.listdir(out)}")
         plain = simulate(out + "-plain", "--phantom", phantom, "--noise-free", "--interfile", "--counts", 2e6)
         y = read_interfile(out + "-plain", "emission")
         off = np.abs(y - plain["scale"] * activity).max() / y.max()
         check(off < 1e-6, f"{phantom}: without attenuation emission is off by {off}")
-        check(sorted(os.listdir(out + "-plain")) == ["emission.hs", "emission.s", "truth.json"], f"{phantom}: {os.listdir(out + '-plain')}")
+        check(sorted(os.listdir(out + "-plain")) == ["emission.hs", "emission.s", "truth.json"],
+              f"{phantom}: {os.listdir(out + '-plain')}")
 
 
 def tof_integral(shapes, tof, middle, way):
-    """For each TOF bin (first axis) and ray: value times the part of a Gaussian, cut at 4 sigma and normalised, inside the bin,
-    integrated by Gauss and Legendre over each millimetre or less of the shape."""
+    """For each TOF bin (first axis) and ray: value times the part of a Gaussian, cut at 4 sigma and normalised, inside
+    the bin, integrated by Gauss and Legendre over each millimetre or less of the shape."""
     erf = np.vectorize(lambda x: math.erf(min(max(x, -4), 4) / math.sqrt(2)) / math.erf(4 / math.sqrt(2)))
     at, weight = np.polynomial.legendre.leggauss(48)
     edges = (np.arange(tof["bins"] + 1) - tof["bins"] / 2) * tof["width_mm"]
@@ -148,23 +156,29 @@ def tof_integral(shapes, tof, middle, way):
 def test_time_of_flight(folder, check):
     """Some bins of noise-free data with time of flight; the ball of the F is not in the middle of any ray."""
     out = os.path.join(folder, "tof")
-    truth = simulate(out, "--phantom", "cylinder", "--radius", 60, "--length", 200, "--attenuation", "--randoms", 0.25, "--counts", 2e6,
+    truth = simulate(out, "--phantom", "cylinder", "--radius", 60, "--length", 200, "--attenuation", "--randoms", 0.25,
+                     "--counts", 2e6,
                      "--noise-free", "--interfile", "--tof", "11,120,200")
     tof = truth["tof"]
-    check(abs(tof["width_mm"] - 120 * 0.149896229) < 1e-9 and abs(tof["sigma_mm"] - 200 * 0.149896229 / 2.354820045) < 1e-8, f"{tof}")
+    check(abs(tof["width_mm"] - 120 * 0.149896229) < 1e-9
+          and abs(tof["sigma_mm"] - 200 * 0.149896229 / 2.354820045) < 1e-8, f"{tof}")
     # the last TOF bin of a file is nearest to the first end of the ray (in STIR: the second)
-    y, b = (in_order(np.fromfile(os.path.join(out, name), "<f4").reshape(11, -1, ANGLES, RADIAL))[::-1].reshape(11, -1) for name in ("emission.s", "additive.s"))
+    y, b = (in_order(np.fromfile(os.path.join(out, name), "<f4").reshape(11, -1, ANGLES, RADIAL))[::-1].reshape(11, -1)
+            for name in ("emission.s", "additive.s"))
     factors = read_interfile(out, "attenuation").ravel()
     middle, way = (v.reshape(-1, 3) for v in rays())
     some = np.arange(0, len(middle), 173)
     expected = truth["scale"] * tof_integral(truth["shapes"], tof, middle[some], way[some]) / factors[some]
     off = np.abs(y[:, some] - b[:, some] - expected).max() / y.max()
     check(off < 1e-5, f"emission is off by {off}")
-    check(np.ptp(b) == 0 and truth["rays"] == b.size and abs(b.sum(dtype=float) / 5e5 - 1) < 1e-6, f"background {b.min()} to {b.max()}")
+    check(np.ptp(b) == 0 and truth["rays"] == b.size and abs(b.sum(dtype=float) / 5e5 - 1) < 1e-6,
+          f"background {b.min()} to {b.max()}")
     check(abs(y.sum(dtype=float) / 2.5e6 - 1) < 1e-6, f"{y.sum(dtype=float)} counts")
     # The ball of the F is at -x, +y: at 0 degrees rays run along +y, so the bins of its ray after the middle hold it.
-    truth = simulate(out + "-f", "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
-    y = in_order(np.fromfile(os.path.join(out + "-f", "emission.s"), "<f4").reshape(11, len(planes_of(SEGMENTS)), ANGLES, RADIAL))[::-1]
+    truth = simulate(out + "-f", "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof",
+                     "11,120,200")
+    y = in_order(np.fromfile(os.path.join(out + "-f", "emission.s"), "<f4").reshape(11, len(planes_of(SEGMENTS)),
+                                                                                    ANGLES, RADIAL))[::-1]
     ball = truth["shapes"][4]["center_mm"]
     plane = int(round(ball[2] / (SPACING / 2))) + RINGS - 1
     found = y[:, plane, 0, int(round(ball[0] / BIN)) + RADIAL // 2].argmax()
@@ -172,8 +186,9 @@ def test_time_of_flight(folder, check):
 
 
 def rays_of_stir(header):
-    """The rays of an Interfile header as STIR takes them (ProjDataInfoCylindrical::get_LOR, get_m; segment by segment, in the order of the file):
-    middles, and directions to its p1, near which k > 0 is; in the patient of HFS, whose z is -z of STIR (DiscretisedDensity.inl)."""
+    """The rays of an Interfile header as STIR takes them (ProjDataInfoCylindrical::get_LOR, get_m; segment by segment,
+    in the order of the file): middles, and directions to its p1, near which k > 0 is; in the patient of HFS, whose z is
+    -z of STIR (DiscretisedDensity.inl)."""
     def of(key):
         return [float(v) for v in re.search(rf"^!?{re.escape(key)} := {{?(.*?)}}?$", header, re.M).group(1).split(",")]
     spacing, offset = 10 * of("Distance between rings (cm)")[0], of("View offset (degrees)")[0]
@@ -182,25 +197,30 @@ def rays_of_stir(header):
     phi = np.radians(offset + np.arange(views) * 180 / views)[None, :, None]
     s = ((np.arange(tangs) - tangs // 2) * 10 * of("effective central bin size (cm)")[0])[None, None, :]
     a, found = np.sqrt(radius**2 - s**2), []
-    for planes, low, high in zip(of("matrix size [3]"), of("minimum ring difference per segment"), of("maximum ring difference per segment")):
+    for planes, low, high in zip(of("matrix size [3]"), of("minimum ring difference per segment"),
+                                 of("maximum ring difference per segment")):
         m = ((np.arange(planes) - (planes - 1) / 2) * spacing / (1 if low == high else 2))[:, None, None]
         rise = (low + high) / 2 * spacing / 2  # a tan theta
-        p1, p2 = (np.stack(np.broadcast_arrays(s * np.cos(phi) + t * np.sin(phi), s * np.sin(phi) - t * np.cos(phi), -(m - t / a * rise)), -1) for t in (a, -a))
+        p1, p2 = (np.stack(np.broadcast_arrays(s * np.cos(phi) + t * np.sin(phi), s * np.sin(phi) - t * np.cos(phi),
+                                               -(m - t / a * rise)), -1) for t in (a, -a))
         found.append(((p1 + p2) / 2, (p1 - p2) / 2))
     return [np.concatenate(v).reshape(-1, 3) for v in zip(*found)]
 
 
 def test_stir_finds_the_object(folder, check):
-    """STIR finds each event of an object without symmetry where it is, by its own formulas; read again, the image has it there, too."""
+    """STIR finds each event of an object without symmetry where it is, by its own formulas; read again, the image has
+    it there, too."""
     out = os.path.join(folder, "stir")
     truth = simulate(out, "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
     with open(os.path.join(out, "emission.hs"), encoding="ascii") as f:
         header = f.read()
-    check("TOF bin order := { -5,-4,-3,-2,-1,0,1,2,3,4,5}" in header and "first ring" not in header, "the order of STIR")
+    check("TOF bin order := { -5,-4,-3,-2,-1,0,1,2,3,4,5}" in header and "first ring" not in header,
+          "the order of STIR")
     middle, way = rays_of_stir(header)
     y = np.fromfile(os.path.join(out, "emission.s"), "<f4").reshape(11, -1)
     some = np.arange(0, len(middle), 61 if h.TIER == 2 else 487)
-    off = np.abs(y[:, some] - truth["scale"] * tof_integral(truth["shapes"], truth["tof"], middle[some], way[some])).max() / y.max()
+    off = np.abs(y[:, some] - truth["scale"] * tof_integral(truth["shapes"], truth["tof"], middle[some],
+                                                            way[some])).max() / y.max()
     check(off < 1e-4, f"by STIR's formulas: emission is off by {off}")
     image = os.path.join(folder, "stir-image")
     series = reconstruct(image, os.path.join(out, "emission.hs"), settings=("iterations=8", "matrix=48"))
@@ -209,7 +229,8 @@ def test_stir_finds_the_object(folder, check):
     for mirror in ((1, 1, 1), (-1, 1, 1), (1, -1, 1), (1, 1, -1)):
         near = np.linalg.norm(places - ball * mirror, axis=-1) < 12
         found[mirror] = values[near].sum()
-    check(max(v for k, v in found.items() if k != (1, 1, 1)) < 0.4 * found[1, 1, 1], f"the ball at {ball}, and its mirror images: {found}")
+    check(max(v for k, v in found.items() if k != (1, 1, 1)) < 0.4 * found[1, 1, 1],
+          f"the ball at {ball}, and its mirror images: {found}")
     near = np.linalg.norm(places - ball, axis=-1) < 12
     centre = (places[near] * values[near][:, None]).sum(0) / values[near].sum()
     check(np.abs(centre - ball).max() < 1, f"the ball at {ball} is at {centre}")
@@ -224,9 +245,11 @@ def test_noise(folder, check):
         truth = simulate(out, *F_MODEL, "--seed", seed, "--interfile")
         y = read_interfile(out, "emission").astype(float)
         check((y == np.round(y)).all() and y.min() >= 0, f"seed {seed}: no counts")
-        check(abs(y.sum() - 1.3e6) < 5 * math.sqrt(1.3e6) and truth["counts"] == y.sum(), f"seed {seed}: {y.sum()} counts")
+        check(abs(y.sum() - 1.3e6) < 5 * math.sqrt(1.3e6) and truth["counts"] == y.sum(),
+              f"seed {seed}: {y.sum()} counts")
         deviation = ((y - mean) ** 2 / mean).mean()  # 1 in each bin, with a variance of 2 + 1/mean
-        check(abs(deviation - 1) < 5 * math.sqrt((2 + 1 / mean).mean() / y.size), f"seed {seed}: variance {deviation} times the mean")
+        check(abs(deviation - 1) < 5 * math.sqrt((2 + 1 / mean).mean() / y.size),
+              f"seed {seed}: variance {deviation} times the mean")
         near = np.corrcoef((y - mean)[..., 1:].ravel(), (y - mean)[..., :-1].ravel())[0, 1]
         check(abs(near) < 5 / math.sqrt(y.size), f"seed {seed}: neighbours go together, {near}")
 
@@ -254,19 +277,22 @@ def test_objects(folder, check):
             data = f.read()
         with open(os.path.join(plain, name + ".hs"), encoding="ascii") as f:
             text = f.read()
-        check(value(ds, 0x10)[:len(data)] == data and value(ds, 0x13) == len(data), f"{role}: other data than --interfile")
+        check(value(ds, 0x10)[:len(data)] == data and value(ds, 0x13) == len(data),
+              f"{role}: other data than --interfile")
         check(value(ds, 0x14) == hashlib.sha256(data).hexdigest(), f"{role}: {value(ds, 0x14)}")
         check(value(ds, 0x02).strip() == text.strip(), f"{role}: another header than --interfile")
         check((value(ds, 0x11), value(ds, 0x12), value(ds, 0x15)) == (0, 1, 3), f"{role}: chunks")
         check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.66" and ds.Modality == "PT", f"{role}: {ds.SOPClassUID}")
-        check(ds.StudyInstanceUID == truth["study"] and ds.FrameOfReferenceUID == truth["frame_of_reference"], f"{role}: UIDs")
+        check(ds.StudyInstanceUID == truth["study"] and ds.FrameOfReferenceUID == truth["frame_of_reference"],
+              f"{role}: UIDs")
         check(ds.Manufacturer == "tomonode" and ds.ManufacturerModelName == "small", f"{role}: {ds.Manufacturer}")
         check(ds.PatientName == "TOMONODE^PHANTOM", f"{role}: {ds.PatientName}")
     check(len({ds.SOPInstanceUID for ds in sets.values()}) == 3, "SOP Instance UIDs")
     check(len({ds.SeriesInstanceUID for ds in sets.values()}) == 1, "Series Instance UIDs")
     ds = sets["EMISSION"]
     check(list(ds.CorrectedImage) == ["NORM", "DTIM", "SCAT"], f"{ds.CorrectedImage}")
-    check((ds.AcquisitionDate, ds.AcquisitionTime) == ("20260601", "101500") == (truth["date"], truth["start"]), "start")
+    check((ds.AcquisitionDate, ds.AcquisitionTime) == ("20260601", "101500") == (truth["date"], truth["start"]),
+          "start")
     check(ds.ActualFrameDuration == 600000 and truth["duration_s"] == DURATION, "duration")
     check(position_of(ds) == "FFP", f"position {position_of(ds)}")
     for path in glob.glob(os.path.join(out, "*.dcm")):
@@ -275,7 +301,8 @@ def test_objects(folder, check):
     simulate(os.path.join(folder, "bare"), "--phantom", "cylinder", "--counts", 1000)
     bare = read_objects(os.path.join(folder, "bare"))
     check(list(bare) == ["EMISSION"], f"without attenuation and randoms: {list(bare)}")
-    check(list(bare["EMISSION"].CorrectedImage) == ["NORM", "DTIM", "SCAT", "ATTN", "RAN"], f"{bare['EMISSION'].CorrectedImage}")
+    check(list(bare["EMISSION"].CorrectedImage) == ["NORM", "DTIM", "SCAT", "ATTN", "RAN"],
+          f"{bare['EMISSION'].CorrectedImage}")
 
 
 def position_of(ds):
@@ -313,9 +340,11 @@ def test_quantities(folder, check):
 
 def test_positions(folder, check):
     """Where the ball of the F lies in the patient; it is at (-x, +y, +z) of the scanner."""
-    where = {"HFS": "RPH", "HFP": "LAH", "FFS": "LPF", "FFP": "RAF", "HFDR": "ARH", "HFDL": "PLH", "FFDR": "PRF", "FFDL": "ALF"}
+    where = {"HFS": "RPH", "HFP": "LAH", "FFS": "LPF", "FFP": "RAF", "HFDR": "ARH", "HFDL": "PLH", "FFDR": "PRF",
+             "FFDL": "ALF"}
     for position, letters in where.items():
-        truth = simulate(os.path.join(folder, position), "--phantom", "f-shape", "--counts", 100, "--interfile", "--position", position)
+        truth = simulate(os.path.join(folder, position), "--phantom", "f-shape", "--counts", 100, "--interfile",
+                         "--position", position)
         ball = truth["shapes"][4]
         x, y, z = ball["center_mm"]
         check(x < 0 < y and z > 0 and ball["becquerel_per_ml"] == 20000, f"{position}: {ball}")
@@ -336,7 +365,8 @@ def test_same_options_same_bytes(folder, check):
     simulate(os.path.join(folder, "2"), *F_MODEL)
     one, two = content(os.path.join(folder, "1")), content(os.path.join(folder, "2"))
     check(len(one) == 4 and one == two, f"the same options give other bytes: {sorted(one)}, {sorted(two)}")
-    for option in (("--seed", 2), ("--counts", 2e6), ("--noise-free",), ("--position", "HFP"), ("--size", 0.5), ("--randoms", 0.5), ("--tof", "11,120,200")):
+    for option in (("--seed", 2), ("--counts", 2e6), ("--noise-free",), ("--position", "HFP"), ("--size", 0.5),
+                   ("--randoms", 0.5), ("--tof", "11,120,200")):
         other = simulate(os.path.join(folder, option[0]), *F_MODEL, *option)
         check(other["study"] != first["study"], f"{option}: the same UID")
         a = {ds.SOPInstanceUID for ds in read_objects(os.path.join(folder, option[0])).values()}
@@ -360,22 +390,26 @@ def test_a_whole_michelogram(folder, check):
     out = os.path.join(folder, "ge")
     truth = simulate(out, "--scanner", "ge-discovery-ste", "--phantom", "cylinder", "--counts", 1e6, "--interfile")
     y = np.fromfile(os.path.join(out, "emission.s"), "<f4").reshape(553, 280, 329)
-    check((truth["planes"], truth["angles"], truth["radial"], truth["size"]) == (553, 280, 329, 1), f"GE: {truth['planes']} planes")
+    check((truth["planes"], truth["angles"], truth["radial"], truth["size"]) == (553, 280, 329, 1),
+          f"GE: {truth['planes']} planes")
     check(y.sum(dtype=float) == truth["counts"] and abs(truth["counts"] - 1e6) < 5000, f"GE: {truth['counts']} counts")
     # 100 mm of radius are 42 bins of 2.397 mm on each side of the middle one.
-    check(y[:, :, :122].max() == 0 and y[:, :, 207:].max() == 0 and y[:, :, 123:206].max() > 0, "GE: counts beside the cylinder")
+    check(y[:, :, :122].max() == 0 and y[:, :, 207:].max() == 0 and y[:, :, 123:206].max() > 0,
+          "GE: counts beside the cylinder")
     check(truth["rays"] == 553 * 280 * 329, f"GE: {truth['rays']} rays")
 
 
 def test_a_scanner_of_the_operator(folder, check):
     config = os.path.join(folder, "conf")
     with open(config, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "own"; manufacturer = "Nobody*"; model = "One"; rings = 3; ring_spacing = 4.0; radius = 200.0;'
+        f.write('scanners = ( { name = "own"; manufacturer = "Nobody*"; model = "One"; rings = 3; ring_spacing = 4.0; '
+                'radius = 200.0;'
                 ' detectors = 300; bin = 4.0; radial = 81; angles = 20; span = 1; max_difference = 2; } );\n')
     out = os.path.join(folder, "own")
     truth = simulate(out, "--scanner", "own", "-c", config, "--phantom", "cylinder", "--counts", 1000)
     ds = read_objects(out)["EMISSION"]
-    check(truth["planes"] == 9 and (ds.Manufacturer, ds.ManufacturerModelName) == ("Nobody", "One"), f"own: {truth['planes']} planes")
+    check(truth["planes"] == 9 and (ds.Manufacturer, ds.ManufacturerModelName) == ("Nobody", "One"),
+          f"own: {truth['planes']} planes")
 
 
 def test_tof_of_the_scanner(folder, check):
@@ -384,10 +418,12 @@ def test_tof_of_the_scanner(folder, check):
     scanners = ((351, 4, (39, 36)), (11, 120, (11, 120)))
     for bins, width, expected in scanners if h.TIER == 2 else scanners[:1]:
         with open(config, "w", encoding="ascii") as f:
-            f.write(f'scanners = ( {{ name = "small"; tof_bins = {bins}; tof_width = {width}.0; tof_resolution = 200.0; }} );\n')
+            f.write('scanners = ( '
+                    f'{{ name = "small"; tof_bins = {bins}; tof_width = {width}.0; tof_resolution = 200.0; }} );\n')
         own = ("-c", config, "--phantom", "cylinder", "--radius", 40, "--length", 40, "--counts", 1000)
         tof = simulate(out, *own)["tof"]
-        check((tof["bins"], tof["width_ps"], tof["resolution_ps"]) == (*expected, 200), f"TOF bins of the scanner: {tof}")
+        check((tof["bins"], tof["width_ps"], tof["resolution_ps"]) == (*expected, 200),
+              f"TOF bins of the scanner: {tof}")
         check(simulate(out, *own, "--tof", "off")["tof"] is None, "--tof off: simulated with time of flight")
         check(simulate(out, *own, "--tof", "13,120,300")["tof"]["bins"] == 13, "--tof: other bins")
     check(simulate(out, "--counts", 1000)["tof"] is None, "a scanner without TOF bins has some")
@@ -396,14 +432,20 @@ def test_tof_of_the_scanner(folder, check):
 def test_bad_options_are_refused(folder, check):
     """Wrong usage: exit code 2, a sentence that names the option or the value, and no folder."""
     out = os.path.join(folder, "none")
-    for options, part in ((("--phantom", "cat"), "phantom"), (("--counts", "0"), "counts"), (("--counts", "nan"), "counts"),
-                          (("--counts", "1e13"), "counts"), (("--randoms", "-1"), "randoms"), (("--randoms", "x"), "randoms"),
-                          (("--seed", "-1"), "seed"), (("--position", "XYZ"), "'XYZ'; allowed: HFS"), (("--position", "HFSHFSHFS"), "position"),
-                          (("--radius", "0"), "radius"), (("--radius", "10"), "--phantom cylinder"), (("--size", "0"), "size"),
+    for options, part in ((("--phantom", "cat"), "phantom"), (("--counts", "0"), "counts"),
+                          (("--counts", "nan"), "counts"),
+                          (("--counts", "1e13"), "counts"), (("--randoms", "-1"), "randoms"),
+                          (("--randoms", "x"), "randoms"),
+                          (("--seed", "-1"), "seed"), (("--position", "XYZ"), "'XYZ'; allowed: HFS"),
+                          (("--position", "HFSHFSHFS"), "position"),
+                          (("--radius", "0"), "radius"), (("--radius", "10"), "--phantom cylinder"),
+                          (("--size", "0"), "size"),
                           (("--length", "inf", "--phantom", "cylinder"), "length"), (("--study", "a.b"), "study"),
                           (("--tof", "11"), "tof"), (("--tof", "0,120,200"), "tof"), (("--tof", "11,120,200,1"), "tof"),
-                          (("--tof", "11,-1,200"), "TOF bins of -0.149896 mm"), (("--tof", "5,120,200"), "their width is wrong"),
-                          (("--size", "1"), "extends to 147 mm"), (("something",), "something"), (("--voxels",), "voxels")):
+                          (("--tof", "11,-1,200"), "TOF bins of -0.149896 mm"),
+                          (("--tof", "5,120,200"), "their width is wrong"),
+                          (("--size", "1"), "extends to 147 mm"), (("something",), "something"),
+                          (("--voxels",), "voxels")):
         done = tools.run("simulate", "pet", "--scanner", "small", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
     done = tools.run("simulate", "pet", ok=(2,))
@@ -421,4 +463,5 @@ def test_bad_options_are_refused(folder, check):
     done = tools.run("simulate", "pet", "--help")
     check("--attenuation" in done.stdout and "Exit codes" in done.stdout, done.stdout)
     done = json.loads(tools.run("simulate", "pet", "--json", "--scanner", "small", "-o", out).stdout)
-    check(done["ok"] and done["files"] == 1 and done["bins"] == 47 * ANGLES * RADIAL and done["size"] < 1, f"--json: {done}")
+    check(done["ok"] and done["files"] == 1 and done["bins"] == 47 * ANGLES * RADIAL and done["size"] < 1,
+          f"--json: {done}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode export -o FILE.petsird`: every count of sinograms, and every event of a Siemens mMR, is in the file, in its pair of detectors; what
-is imported again is the same, bit for bit; petsird's own reader counts the same, where it is installed; what cannot be list mode is
-refused."""
+"""`tomonode export -o FILE.petsird`: every count of sinograms, and every event of a Siemens mMR, is in the file, in its
+pair of detectors; what is imported again is the same, bit for bit; petsird's own reader counts the same, where it is
+installed; what cannot be list mode is refused."""
 import glob
 import os
 
@@ -66,7 +66,8 @@ def test_every_count_is_an_event(folder, failures):
         tools.check(f"{n} prompts, 0 delayed events, 1 time block" in printed, printed, failures)
         tools.check(("not written: ADDITIVE" in printed) == (name == "TOF"), printed, failures)
         tools.check(sorted(prompts) == sorted(events), f"{name}: the events are not those of the simulation", failures)
-        tools.check(blocks[0][1]["timeInterval"] == {"start": 0, "stop": 600000}, f"{name}: {blocks[0][1]['timeInterval']}", failures)
+        tools.check(blocks[0][1]["timeInterval"] == {"start": 0, "stop": 600000},
+                    f"{name}: {blocks[0][1]['timeInterval']}", failures)
         by_petsird(path, prompts, [], failures)
         tools.run("import", "--petsird", path, "--radial", "65", "-o", back)
         tools.check(emissions(back) == {0: counts}, f"{name}: the import has other counts", failures)
@@ -81,20 +82,24 @@ def test_time_frames_are_blocks(folder, failures):
     times = [(b[1]["timeInterval"]["start"], b[1]["timeInterval"]["stop"]) for b in blocks]
     tools.check(times == [(0, 0), (20000, 120000), (120000, 220000), (270000, 570000)], f"{times}", failures)
     tools.run("import", "--petsird", path, "--radial", "65", "--frames", table, "-o", second)
-    tools.check(len(emissions(first)) == 3 and emissions(first) == emissions(second), f"frames have other counts: {printed}", failures)
+    tools.check(len(emissions(first)) == 3 and emissions(first) == emissions(second),
+                f"frames have other counts: {printed}", failures)
 
 
 def events_of_words(words):
-    """Prompts and delayeds as pairs of detection bins, the larger one first: ring + rings crystal. Crystals by STIR's numbering: the second
-    detector of the bin v + floor(t / 2), the first v - floor((t + 1) / 2) + n / 2."""
+    """Prompts and delayeds as pairs of detection bins, the larger one first: ring + rings crystal. Crystals by STIR's
+    numbering: the second detector of the bin v + floor(t / 2), the first v - floor((t + 1) / 2) + n / 2."""
     found = ([], [])
     for word in words:
         if word >> 31:
             continue
         bin_ = word & (mmr.PROMPT - 1)
-        (far_1, far_2), v, t = mmr.PAIRS[bin_ // (mmr.VIEWS * mmr.BINS)], bin_ // mmr.BINS % mmr.VIEWS, bin_ % mmr.BINS - mmr.BINS // 2
+        (far_1,
+         far_2), v, t = mmr.PAIRS[bin_ // (mmr.VIEWS
+                                           * mmr.BINS)], bin_ // mmr.BINS % mmr.VIEWS, bin_ % mmr.BINS - mmr.BINS // 2
         ring_1, ring_2 = mmr.RINGS - 1 - far_1, mmr.RINGS - 1 - far_2  # the scanner counts from the depth of the gantry
-        ends = (ring_1 + mmr.RINGS * ((v + t // 2) % mmr.CRYSTALS), ring_2 + mmr.RINGS * ((v - (t + 1) // 2 + mmr.CRYSTALS // 2) % mmr.CRYSTALS))
+        ends = (ring_1 + mmr.RINGS * ((v + t // 2) % mmr.CRYSTALS),
+                ring_2 + mmr.RINGS * ((v - (t + 1) // 2 + mmr.CRYSTALS // 2) % mmr.CRYSTALS))
         found[not word & mmr.PROMPT].append((max(ends), min(ends), 0))
     return found
 
@@ -109,13 +114,16 @@ def test_events_of_an_mmr(folder, failures):
     header, blocks, printed = exported(path, raw)
     found, expected = (p.events_of(blocks), p.events_of(blocks, "delayedEvents")), events_of_words(words)
     tools.check(found == expected, "the events are not those of the words", failures)
-    tools.check(f"{len(expected[0])} prompts, {len(expected[1])} delayed events" in printed and "MULTIPLICATIVE" in printed, printed, failures)
+    tools.check(f"{len(expected[0])} prompts, {len(expected[1])} delayed events" in printed
+                and "MULTIPLICATIVE" in printed, printed, failures)
     marks = [w & 0x1FFFFFFF for w in words if w >> 29 == 4]
     starts = [b[1]["timeInterval"]["start"] for b in blocks]
-    tools.check(starts == [0] + [m - marks[0] for m in marks], f"{len(starts)} blocks for {len(marks)} time marks", failures)
+    tools.check(starts == [0] + [m - marks[0] for m in marks], f"{len(starts)} blocks for {len(marks)} time marks",
+                failures)
     live = np.array(header["scanner"]["detectionEfficiencies"]["detectionBinEfficiencies"][0])
     gaps = (np.arange(live.size) // mmr.RINGS) % 9 == 0
-    tools.check(np.array_equal(live == 0, gaps) and live[~gaps].min() == 1, "gaps are not those of the blocks", failures)
+    tools.check(np.array_equal(live == 0, gaps) and live[~gaps].min() == 1, "gaps are not those of the blocks",
+                failures)
     by_petsird(path, *expected, failures)
     conf, direct, back = (os.path.join(folder, name) for name in ("direct.conf", "direct.hs", "mmr-back"))
     with open(conf, "w", encoding="ascii") as f:
@@ -123,7 +131,8 @@ def test_events_of_an_mmr(folder, failures):
     tools.run("export", "-c", conf, "-o", direct, raw)
     tools.run("import", "--petsird", path, "--span", "1", "--max-difference", "0", "--radial", "344", "-o", back)
     (counts,) = emissions(back).values()
-    tools.check(np.array_equal(np.fromfile(direct[:-3] + ".s", "<u4"), np.frombuffer(counts, "<f4")), "the import has other counts", failures)
+    tools.check(np.array_equal(np.fromfile(direct[:-3] + ".s", "<u4"), np.frombuffer(counts, "<f4")),
+                "the import has other counts", failures)
 
 
 def test_what_is_no_list_mode_is_refused(folder, failures):
@@ -137,7 +146,8 @@ def test_what_is_no_list_mode_is_refused(folder, failures):
     with open(direct, "w", encoding="ascii") as f:
         f.write('scanners = ( { name = "small"; span = 1; max_difference = 0; } );\n')
     for name, options, says in (("fraction", (*SMALL, "--petsird"), "list mode can only be made of counts"),
-                                ("span", SMALL, "in one segment"), ("arc", (*SMALL, "-c", direct), "48 angles with arc correction")):
+                                ("span", SMALL, "in one segment"),
+                                ("arc", (*SMALL, "-c", direct), "48 angles with arc correction")):
         raw = os.path.join(folder, name)
         tools.run("simulate", "pet", *options, "-o", raw)
         if name == "fraction":
@@ -152,7 +162,8 @@ def test_what_is_no_list_mode_is_refused(folder, failures):
     marks, gated = os.path.join(folder, "marks"), os.path.join(folder, "gated")
     with open(marks, "w", encoding="ascii") as f:
         f.write("".join(f"{ms}\n" for ms in range(1000, 600000, 20000)))
-    tools.run("import", "--petsird", simulated(os.path.join(folder, "plain")), "--radial", "65", "--gates", "2", "--marks", marks, "-o", gated)
+    tools.run("import", "--petsird", simulated(os.path.join(folder, "plain")), "--radial", "65", "--gates", "2",
+              "--marks", marks, "-o", gated)
     refuse("2 gates", gated)
     lines = os.path.join(folder, "lines")
     tools.run("simulate", "parallel", "--angles", "4", "--slices", "1", "-o", lines)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time frames of sinogram objects, and of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's counts and the
-image of a list with only these events; together they have every prompt; the dynamic series has its images in the order, and with the
-times, of the standard; a frame without counts is zero; tables that cannot be are refused. Through the node: test_gates.py."""
+"""Time frames of sinogram objects, and of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's
+counts and the image of a list with only these events; together they have every prompt; the dynamic series has its
+images in the order, and with the times, of the standard; a frame without counts is zero; tables that cannot be are
+refused. Through the node: test_gates.py."""
 import glob
 import hashlib
 import json
@@ -21,7 +22,9 @@ from tools.node_harness import check
 h.need(h.TOMONODE, "dciodvfy")
 
 START = 777123  # ms, of the first time mark
-EVENTS = ((0, 1500), (1999, 400), (2000, 700), (2001, 300), (4999, 500), (5000, 900), (7999, 100), (8000, 2500), (19999, 650))  # ms, prompts
+# ms, prompts
+EVENTS = ((0, 1500), (1999, 400), (2000, 700), (2001, 300), (4999, 500), (5000, 900), (7999, 100), (8000, 2500),
+          (19999, 650))
 NORM = mmr.Norm(np.random.default_rng(8))
 TABLE, FRAMES = "2,3,(3),12", ((0, 2000), (2000, 5000), (8000, 20000))
 
@@ -46,7 +49,8 @@ def dynamic_list(seed=3, before=20):
 def make_dynamic(folder):
     """The series of TABLE, of a scan that begins before midnight."""
     times = {"AcquisitionTime": "235955.25", "AcquisitionDateTime": "20170327235955.25"}
-    report = recon(folder, "out", raw(os.path.join(folder, "in"), dynamic_list()[0], NORM, **times), "--frames", TABLE)[1]
+    report = recon(folder, "out", raw(os.path.join(folder, "in"), dynamic_list()[0], NORM, **times), "--frames",
+                   TABLE)[1]
     with open(os.path.join(folder, "report"), "w", encoding="utf-8") as f:
         json.dump(report, f)
 
@@ -71,12 +75,15 @@ def test_frames_are_those_of_their_events(folder):
     for k in range(3) if h.TIER == 2 else (1,):
         events = of_frame[k]
         alone, _ = recon(folder, f"alone-{k}", raw(os.path.join(folder, f"in-{k}"), [mmr.time_mark(5), *events], norm))
-        check(len(alone) == n and alone[0].SeriesType == ["STATIC", "IMAGE"] and "NumberOfTimeSlices" not in alone[0], "a static series")
+        check(len(alone) == n and alone[0].SeriesType == ["STATIC", "IMAGE"] and "NumberOfTimeSlices" not in alone[0],
+              "a static series")
         for i, d in enumerate(alone):
             same = series[k * n + i]
-            check(np.array_equal(d.pixel_array, same.pixel_array) and d.RescaleSlope == same.RescaleSlope and d.pixel_array.any(),
+            check(np.array_equal(d.pixel_array, same.pixel_array) and d.RescaleSlope == same.RescaleSlope
+                  and d.pixel_array.any(),
                   f"frame {k + 1}, slice {i + 1}: another image than that of its events alone")
-            check(d.ImagePositionPatient == same.ImagePositionPatient, f"frame {k + 1}, slice {i + 1}: another position")
+            check(d.ImagePositionPatient == same.ImagePositionPatient,
+                  f"frame {k + 1}, slice {i + 1}: another position")
 
 
 @pytest.mark.tier2("more tables; the counts of each frame are in test_frames_are_those_of_their_events")
@@ -85,14 +92,16 @@ def test_all_frames_are_the_whole(folder):
     words, of_time = dynamic_list(seed=4)
     source, norm = raw(os.path.join(folder, "in"), words), NORM
     _, whole = recon(folder, "whole", source)
-    check(whole["frames"] is None and whole["counts"] == counted(norm, [e for events in of_time.values() for e in events]), whole)
+    check(whole["frames"] is None and whole["counts"] == counted(norm, [e for events in of_time.values()
+                                                                        for e in events]), whole)
     for name, table in (("one", "20"), ("fine", "1.999,2x0.001,2.998,0.001,15")):
         _, report = recon(folder, name, source, "--set", f"frames={table}")
         counts = [f["counts"] for f in report["frames"]]
         check(sum(counts) == report["counts"] == whole["counts"], f"{table}: {counts} of {whole['counts']}")
         check("no time frame" not in report["warnings"], report["warnings"])
     edges = (0, 1999, 2000, 2001, 4999, 5000, 20000)
-    wanted = [counted(norm, [e for ms, events in of_time.items() if a <= ms < b for e in events]) for a, b in zip(edges, edges[1:])]
+    wanted = [counted(norm, [e for ms, events in of_time.items() if a <= ms < b for e in events]) for a,
+              b in zip(edges, edges[1:])]
     check(counts == wanted and min(wanted) > 0, f"{counts}, numpy: {wanted}")
 
 
@@ -105,11 +114,14 @@ def test_the_series_is_in_the_order_of_the_standard(folder):
     for i, d in enumerate(objects):
         frame, slice_ = divmod(i, n)
         start, stop = FRAMES[frame]
-        check(list(d.SeriesType) == ["DYNAMIC", "IMAGE"] and int(d.NumberOfTimeSlices) == 3 and int(d.NumberOfSlices) == n, d.SeriesType)
-        check(int(d.ImageIndex) == frame * n + slice_ + 1 == int(d.InstanceNumber), f"{d.ImageIndex}: time slice by time slice")
+        check(list(d.SeriesType) == ["DYNAMIC", "IMAGE"] and int(d.NumberOfTimeSlices) == 3
+              and int(d.NumberOfSlices) == n, d.SeriesType)
+        check(int(d.ImageIndex) == frame * n + slice_ + 1 == int(d.InstanceNumber),
+              f"{d.ImageIndex}: time slice by time slice")
         check(d.ImagePositionPatient == objects[slice_].ImagePositionPatient, "the same positions in each frame")
         check(int(d.ActualFrameDuration) == stop - start, f"{d.ActualFrameDuration}")
-        check(abs(float(d.FrameReferenceTime) - (start + stop) / 2) < 1e-6, f"{d.FrameReferenceTime}")  # no half-life: the middle
+        # no half-life: the middle
+        check(abs(float(d.FrameReferenceTime) - (start + stop) / 2) < 1e-6, f"{d.FrameReferenceTime}")
         check((d.AcquisitionDate, d.AcquisitionTime) == starts[frame], f"{d.AcquisitionDate} {d.AcquisitionTime}")
         check(d.AcquisitionDateTime == "".join(starts[frame]), d.AcquisitionDateTime)
         check((d.SeriesDate, d.SeriesTime) == starts[0], f"{d.SeriesDate} {d.SeriesTime}: the start of the acquisition")
@@ -135,7 +147,8 @@ def exported(folder, objects, n):
         check(np.allclose(found[frame], wanted, rtol=1e-6) and wanted.any(), f"frame {frame + 1} of the file")
     with open(nii[:-3] + "json", encoding="utf-8") as f:
         times = json.load(f)
-    check((times["FrameTimesStart"], times["FrameDuration"]) == ([0, 2, 8], [2, 3, 12]) and times["SeriesType"] == "DYNAMIC", times)
+    check((times["FrameTimesStart"], times["FrameDuration"]) == ([0, 2, 8], [2, 3, 12])
+          and times["SeriesType"] == "DYNAMIC", times)
     check(said["files"] == [nii, nii[:-3] + "json"], said["files"])
     kept = os.path.join(folder, "kept.nii")
     os.mkdir(kept[:-3] + "json")
@@ -143,10 +156,14 @@ def exported(folder, objects, n):
         f.write("of another command")
     h.run(h.TOMONODE, "export", "--force", "-o", kept, *paths, code=1)
     with open(kept, encoding="ascii") as f:
-        check(f.read() == "of another command" and not os.path.exists(kept + ".part"), "without its times, no file is replaced")
-    for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"), ("ImageIndex", 0, "is 0; allowed"),
-                             ("ImageIndex", 3 * n, f"image 1 of 3 does not have {n} slices"), ("NumberOfTimeSlices", 0, "(0054,0101) is 0"),
-                             ("NumberOfTimeSlices", 65535, "(0054,0101) is 65535; allowed: 1 to 10000"), ("NumberOfSlices", 0, "3 images of 0 slices"),
+        check(f.read() == "of another command" and not os.path.exists(kept + ".part"),
+              "without its times, no file is replaced")
+    for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"),
+                             ("ImageIndex", 0, "is 0; allowed"),
+                             ("ImageIndex", 3 * n, f"image 1 of 3 does not have {n} slices"),
+                             ("NumberOfTimeSlices", 0, "(0054,0101) is 0"),
+                             ("NumberOfTimeSlices", 65535, "(0054,0101) is 65535; allowed: 1 to 10000"),
+                             ("NumberOfSlices", 0, "3 images of 0 slices"),
                              ("NumberOfTimeSlices", 2, "allowed: 1 to")):
         d = pydicom.dcmread(paths[0])
         setattr(d, tag, value)
@@ -163,7 +180,8 @@ def test_a_frame_without_counts_is_zero(folder):
     objects, report = recon(folder, "out", source, "--frames", "2,(3.5),1,0.5,(0.5),11")
     n = len(objects) // 4
     check([f["counts"] > 0 for f in report["frames"]] == [True, False, False, True], report["frames"])
-    check([any(d.pixel_array.any() for d in objects[k * n:k * n + n]) for k in range(4)] == [True, False, False, True], "which are zero")
+    check([any(d.pixel_array.any() for d in objects[k * n:k * n + n]) for k in range(4)] == [True, False, False, True],
+          "which are zero")
     check("Time frames without counts, whose values are 0: 2, 3." in report["warnings"], report["warnings"])
     check("without counts" in objects[0].DerivationDescription, objects[0].DerivationDescription)
     nii = os.path.join(folder, "series.nii")
@@ -217,8 +235,8 @@ def put_frame(d, frame, scale=1.0, n=len(TIMES), instances=None, times=None):
 
 
 def test_frames_of_objects(folder):
-    """A cylinder whose activity only decays, its counts in three frames: each frame has the same Bq/ml at the start of the acquisition as the
-    whole, each its own duration and decay factor."""
+    """A cylinder whose activity only decays, its counts in three frames: each frame has the same Bq/ml at the start of
+    the acquisition as the whole, each its own duration and decay factor."""
     exam, objects = os.path.join(folder, "exam"), os.path.join(folder, "objects")
     pet.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
     os.makedirs(objects)
@@ -241,8 +259,10 @@ def test_frames_of_objects(folder):
         off = np.abs(frame - static.values).max() / static.values.max()
         check(off < 2e-4, f"frame {k + 1} differs by {off} from the whole")  # a step of the stored values is 3e-5
         factor = rate * (stop - start) / 1000 / mean[k]
-        check(abs(float(ds.DecayFactor) / factor - 1) < 1e-6 and ds.DecayCorrection == "START", f"{ds.DecayFactor}, not {factor}")
-        check(int(ds.ActualFrameDuration) == stop - start and ds.Units == "BQML", f"{ds.ActualFrameDuration} {ds.Units}")
+        check(abs(float(ds.DecayFactor) / factor - 1) < 1e-6 and ds.DecayCorrection == "START",
+              f"{ds.DecayFactor}, not {factor}")
+        check(int(ds.ActualFrameDuration) == stop - start and ds.Units == "BQML",
+              f"{ds.ActualFrameDuration} {ds.Units}")
         check(abs(float(ds.FrameReferenceTime) - 1000 * np.log(factor) / rate) < 0.01, f"{ds.FrameReferenceTime}")
         conforms(ds)
     refused_objects(folder, objects)
@@ -269,22 +289,25 @@ def refused_objects(folder, objects):
         ("emission-2.dcm", element(0x19, 4), "time frame (0071,1019) is 4; allowed: 1 to 3"),
         ("emission-2.dcm", element(0x1A, 4), " time frames, other objects "),
         ("emission-2.dcm", element(0x1A, 513), "number of time frames (0071,101A) is 513; allowed: 1 to 512"),
-        ("emission-2.dcm", element(0x1B, 59999), "time frame 2 begins at 59999 ms, before the end of time frame 1 at 60000 ms"),
+        ("emission-2.dcm", element(0x1B, 59999),
+         "time frame 2 begins at 59999 ms, before the end of time frame 1 at 60000 ms"),
         ("emission-2.dcm", element(0x1C, 0), "duration of the time frame (0071,101C) is 0"),
         ("emission-2.dcm", no_frame, "EMISSION is in objects with a time frame and in objects without one"),
         ("attenuation.dcm", lambda d: put_frame(d, 2), "ATTENUATION: time frame 1 of 3 is missing"),
         ("attenuation.dcm", element(0x03, "ADDITIVE"), "ADDITIVE has no time frame"),
     )
     for name, change, part in cases:
-        p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "-o", os.path.join(folder, "no"), *changed(name, change), code=4)
+        p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "-o", os.path.join(folder, "no"), *changed(name, change),
+                  code=4)
         check(part in p.stderr, f"'{p.stderr}' does not contain '{part}'")
-    p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hs"), *glob.glob(os.path.join(objects, "*.dcm")), code=4)
+    p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hs"), *glob.glob(os.path.join(objects, "*.dcm")),
+              code=4)
     check("3 time frames, which are not exported" in p.stderr, p.stderr)
 
 
 def test_frames_of_petsird(folder):
-    """Time blocks of 100 ms that begin at 700 ms: the objects of each frame have the counts of a file with only its blocks; frames that cover
-    all have all counts; tables that cannot be are refused."""
+    """Time blocks of 100 ms that begin at 700 ms: the objects of each frame have the counts of a file with only its
+    blocks; frames that cover all have all counts; tables that cannot be are refused."""
     writer, header = petsird_tools.Writer(petsird_tools.stored("ring", "0.12.0")[1]), petsird_tools.ring_header()
     events = petsird_tools.point_source(header, (20.0, 5.0, 1.0), 500)
     blocks = [petsird_tools.event_block(700 + 100 * k, 800 + 100 * k, events[100 * k:100 * k + 50 + 10 * k],
@@ -293,7 +316,8 @@ def test_frames_of_petsird(folder):
     def imported(name, some, *options, code=0):
         path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
         writer.file(path, header, some)
-        p = h.run(h.TOMONODE, "import", "--json", "--petsird", path, "--set", "PatientPosition=HFS", *options, "-o", out, code=code)
+        p = h.run(h.TOMONODE, "import", "--json", "--petsird", path, "--set", "PatientPosition=HFS", *options, "-o",
+                  out, code=code)
         if code:
             return p.stderr
         found = {}
@@ -310,21 +334,27 @@ def test_frames_of_petsird(folder):
     for k, some in enumerate((blocks[:2], blocks[3:])):
         alone = imported(f"alone-{k}", some)[1]
         delayeds, expected = found["DELAYEDS", [(1, 2, 0, 200), (2, 2, 300, 200)][k]], alone["DELAYEDS", None]
-        check(np.array_equal(delayeds, expected) and expected.any(), f"frame {k + 1}: {delayeds.sum()} delayeds, not {expected.sum()}")
+        check(np.array_equal(delayeds, expected) and expected.any(),
+              f"frame {k + 1}: {delayeds.sum()} delayeds, not {expected.sum()}")
         alone = alone["EMISSION", None]
-        check(np.array_equal(frames[k], alone) and alone.sum() > 50, f"frame {k + 1}: {frames[k].sum()} counts, not {alone.sum()}")
+        check(np.array_equal(frames[k], alone) and alone.sum() > 50,
+              f"frame {k + 1}: {frames[k].sum()} counts, not {alone.sum()}")
     report, found = imported("all", blocks, "--frames", "0.1,0.1,0.3")
     counts = [found["EMISSION", times].sum() for times in ((1, 3, 0, 100), (2, 3, 100, 100), (3, 3, 200, 300))]
     whole = imported("whole", blocks)[1]["EMISSION", None]
     gap = report["in_no_frame"]
     check(report["in_bins"] + report["outside"] + gap == report["prompts"] == 350 and gap == 0, report)
     check(sum(counts) == whole.sum() == report["in_bins"] and counts[1] > 0, f"{counts} of {whole.sum()}")
-    check("frame 1 ends after 0.501 s, but the acquisition has 0.5 s" in imported("long", blocks, "--frames", "0.501", code=4), "too long")
-    for table, says in (("0.1,0.001,0.399", "from 100 to 200 ms is partly in frame 2, 100 to 101 ms"), ("(0.05),0.1", "from 0 to 100 ms is partly in frame 1")):
+    check("frame 1 ends after 0.501 s, but the acquisition has 0.5 s" in imported("long", blocks, "--frames", "0.501",
+                                                                                  code=4), "too long")
+    for table, says in (("0.1,0.001,0.399", "from 100 to 200 ms is partly in frame 2, 100 to 101 ms"),
+                        ("(0.05),0.1", "from 0 to 100 ms is partly in frame 1")):
         check(says in imported("part", blocks, "--frames", table, code=4), f"{table}: frames of parts of time blocks")
     check("entry 1 is \"oh\"" in imported("bad", blocks, "--frames", "oh", code=2), "no table")
     out = os.path.join(folder, "series")
-    p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "-o", out,
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set",
+              "matrix=16", "-o", out,
               os.path.join(folder, "gap-objects"))
     objects = [pydicom.dcmread(path) for path in glob.glob(os.path.join(out, "*.dcm"))]
-    check({int(d.NumberOfTimeSlices) for d in objects} == {2} and len(objects) == 2 * int(objects[0].NumberOfSlices), p.stdout)
+    check({int(d.NumberOfTimeSlices) for d in objects} == {2} and len(objects) == 2 * int(objects[0].NumberOfSlices),
+          p.stdout)

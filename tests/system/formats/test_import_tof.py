@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode import` of sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
+"""`tomonode import` of sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens
+export.
 
-tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the objects,
-and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
+tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the
+objects, and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
 import contextlib
 import hashlib
 import os
@@ -16,7 +17,8 @@ from tools import dbt_tools as tools
 from tools import tof_tools as tof
 
 BUILD = os.environ.get("TOMONODE_BUILD", os.path.dirname(os.environ.get("TOMONODE", "build/dev/tomonode")))
-BASICS = ("AcquisitionDate=20240506", "AcquisitionTime=121112", "Radionuclide=F18", "PatientPosition=HFS", "BodyPartExamined=BRAIN")
+BASICS = ("AcquisitionDate=20240506", "AcquisitionTime=121112", "Radionuclide=F18", "PatientPosition=HFS",
+          "BodyPartExamined=BRAIN")
 C2 = 299.792458 / 2000  # mm along the ray per ps
 
 
@@ -34,7 +36,8 @@ def streams(folder):
     for path in paths_of(folder):
         ds = pydicom.dcmread(path)
         block = ds.private_block(0x0071, "TOMONODE SINOGRAM 1")
-        chunk = (block[0x11].value, block[0x10].value, block[0x13].value, block[0x14].value, block[0x18].value if 0x18 in block else "")
+        chunk = (block[0x11].value, block[0x10].value, block[0x13].value, block[0x14].value,
+                 block[0x18].value if 0x18 in block else "")
         parts.setdefault(block[0x03].value, []).append(chunk)
     found = {}
     for role, chunks in parts.items():
@@ -47,7 +50,8 @@ def streams(folder):
 def read_planes(folder, objects, role, views=tof.VIEWS):
     """The planes of a role in the order in memory, and what is printed about the geometry."""
     out = os.path.join(folder, "planes")
-    done = subprocess.run([os.path.join(BUILD, "tests", "read_planes"), role, out, *paths_of(objects)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run([os.path.join(BUILD, "tests", "read_planes"), role, out, *paths_of(objects)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=False, env={**os.environ, "TOMONODE_CONF": ""})
     assert done.returncode == 0, f"{role}: {done.stderr}"
     return np.fromfile(out, "<f4").reshape(-1, views, tof.BINS), [float(v) for v in done.stdout.split()]
@@ -57,7 +61,7 @@ def same(found, expected, label, failures):
     """Bit for bit; NaN does not occur."""
     expected = np.asarray(expected, "<f4").reshape(-1, tof.VIEWS, tof.BINS)
     ok = found.shape == expected.shape and np.array_equal(found, expected)
-    off = "" if ok or found.shape != expected.shape else f", first difference in plane {np.argwhere(found != expected)[0]}"
+    off = "" if ok or found.shape != expected.shape else f", first in plane {np.argwhere(found != expected)[0]}"
     tools.check(ok, f"{label}: {found.shape} instead of {expected.shape}, or other values{off}", failures)
 
 
@@ -73,15 +77,18 @@ def test_stir_comes_back(folder, failures):
     for name, options in ways:
         path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
         tof.write_stir(path, counts, STIR_SEGMENTS, **options)
-        with open(path + ".hs", encoding="ascii") as f, open(additive := path + "-additive.hs", "w", encoding="ascii") as to:
+        with open(path + ".hs", encoding="ascii") as f, open(additive := path + "-additive.hs", "w",
+                                                             encoding="ascii") as to:
             to.write(f.read().replace(name + ".s", name + "-additive.s"))
         with open(path + ".s", "rb") as f, open(path + "-additive.s", "wb") as to:
             data = f.read()
             to.write(turned := data[4:] + data[:4])
         done = run_import(out, path + ".hs", "--additive", additive, "--chunk", 3000)
-        tools.check(("-2, -1 ... 2 is assumed" in done.stderr) != ("order" in options), f"STIR {name}: {done.stderr}", failures)
+        tools.check(("-2, -1 ... 2 is assumed" in done.stderr) != ("order" in options), f"STIR {name}: {done.stderr}",
+                    failures)
         for role, (found, _) in streams(out).items():
-            tools.check(found == (turned if role == "ADDITIVE" else data), f"STIR {name}: {role}: not the same bytes", failures)
+            tools.check(found == (turned if role == "ADDITIVE" else data), f"STIR {name}: {role}: not the same bytes",
+                        failures)
         planes, geometry = read_planes(folder, out, "EMISSION")
         same(planes, tof.in_memory(counts, STIR_SEGMENTS), f"STIR {name}", failures)
         expected = [tof.TOF, tof.WIDTH_PS * C2, tof.FWHM_PS * C2 / (2 * np.sqrt(2 * np.log(2))), 0, 107]
@@ -97,8 +104,10 @@ def test_bad_headers_of_stir_are_refused(folder, failures):
     path, out = os.path.join(folder, "bad"), os.path.join(folder, "bad-objects")
     one = {k: counts[k] for k in (0,)}
     flat = os.path.join(folder, "flat")
-    tof.write_stir(flat, one, STIR_SEGMENTS, changes=(("number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] := 1\n",
-                                                       "number of dimensions := 4\n"),))
+    tof.write_stir(flat, one, STIR_SEGMENTS,
+                   changes=(("number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] "
+                             ":= 1\n",
+                             "number of dimensions := 4\n"),))
     cases = (
         (("bins := 5", "bins := 6"), "6 unmashed TOF time bins"),
         (("factor := 1", "factor := 2"), "no whole number of TOF bins"),
@@ -107,7 +116,8 @@ def test_bad_headers_of_stir_are_refused(folder, failures):
         (("bins (ps) := 143.231", "bins (ps) := 10"), "one of these two values is wrong"),
         (("bins (ps) := 143.231", "bins (ps) := inf"), "Size of unmashed TOF time bins (ps) := inf"),
         (("resolution (ps) := 214", "resolution (ps) := 0"), "TOF timing resolution (ps) := 0"),
-        (("resolution (ps) := 214", "resolution (ps) := 214\ntiming resolution (ps) := 215"), "two values for the same quantity"),
+        (("resolution (ps) := 214", "resolution (ps) := 214\ntiming resolution (ps) := 215"),
+         "two values for the same quantity"),
         (("end scanner", "TOF bin order := {0,1,2,3,4}\nend scanner"), "TOF bin order: 3"),
         (("end scanner", "TOF bin order := {0,0,1,-1,2}\nend scanner"), "TOF bin order: 0 occurs twice"),
         (("[5] := timing positions", "[5] := gate"), "matrix axis label [5] := gate"),
@@ -118,12 +128,14 @@ def test_bad_headers_of_stir_are_refused(folder, failures):
         tools.check(done.returncode and says in done.stderr, f"STIR {change}: {done.stderr}", failures)
     tof.write_stir(path, counts, STIR_SEGMENTS)
     done = run_import(out, path + ".hs", "--additive", flat + ".hs", ok=(4,))
-    tools.check("EMISSION and ADDITIVE: different TOF bins: number: 5 and 0" in done.stderr, f"ADDITIVE without TOF bins: {done.stderr}", failures)
+    tools.check("EMISSION and ADDITIVE: different TOF bins: number: 5 and 0" in done.stderr,
+                f"ADDITIVE without TOF bins: {done.stderr}", failures)
     run_import(os.path.join(folder, "factors"), path + ".hs", "--attenuation", flat + ".hs")
     with open(path + ".s", "r+b") as f:
         f.truncate(os.path.getsize(path + ".s") - 4)
     done = run_import(out, path + ".hs", ok=(4,))
-    tools.check("its header requires" in done.stderr and "5 TOF bins" in done.stderr, f"truncated: {done.stderr}", failures)
+    tools.check("its header requires" in done.stderr and "5 TOF bins" in done.stderr, f"truncated: {done.stderr}",
+                failures)
     tools.check(not os.path.exists(out) or not os.listdir(out), "something is left of what was refused", failures)
 
 
@@ -137,56 +149,74 @@ def test_e7tools_come_back(folder, failures):
         out = os.path.join(folder, name + "-objects")
         e7.write("Debug" if name == "e7" else "")
         done = run_import(out, "--e7", e7.folder, "--chunk", 5000)
-        tools.check(done.stderr.count("The first ring of Siemens is assumed to be the one furthest from the bed") == 1 and done.stderr.count("\n") == 1,
+        tools.check(done.stderr.count("The first ring of Siemens is assumed to be the one furthest from the bed") == 1
+                    and done.stderr.count("\n") == 1,
                     f"{name}: {done.stderr}", failures)
         found = streams(out)
-        tools.check(sorted(found) == ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"], f"{name}: {sorted(found)}", failures)
+        tools.check(sorted(found) == ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"],
+                    f"{name}: {sorted(found)}", failures)
         with open(os.path.join(e7.folder, "prompts_00.s"), "rb") as f:
-            tools.check(f.read()[:-len(e7.second_type)] == found["EMISSION"][0], f"{name}: EMISSION: not the same bytes", failures)
+            tools.check(f.read()[:-len(e7.second_type)] == found["EMISSION"][0],
+                        f"{name}: EMISSION: not the same bytes", failures)
         emission, geometry = read_planes(folder, out, "EMISSION")
         same(emission, tof.in_memory(e7.prompts, e7.segments), f"{name} EMISSION", failures)
         norm = tof.in_memory(e7.efficiency_correction(), e7.segments)
-        same(read_planes(folder, out, "NORMALISATION")[0], norm[0] if name == "span" else norm, f"{name} NORMALISATION", failures)
-        same(read_planes(folder, out, "ATTENUATION")[0], tof.turned(e7.acf, e7.segments), f"{name} ATTENUATION", failures)
-        same(read_planes(folder, out, "ADDITIVE")[0], tof.in_memory(e7.additive(), e7.segments), f"{name} ADDITIVE", failures)
+        same(read_planes(folder, out, "NORMALISATION")[0], norm[0] if name == "span" else norm, f"{name} NORMALISATION",
+             failures)
+        same(read_planes(folder, out, "ATTENUATION")[0], tof.turned(e7.acf, e7.segments), f"{name} ATTENUATION",
+             failures)
+        same(read_planes(folder, out, "ADDITIVE")[0], tof.in_memory(e7.additive(), e7.segments), f"{name} ADDITIVE",
+             failures)
         # what the headers lack is that of the scanner with this originating system
         expected = [tof.TOF, tof.WIDTH_PS * C2, 214 * C2 / (2 * np.sqrt(2 * np.log(2))), 1.8564, 417]
         tools.check(np.allclose(geometry[:5], expected, rtol=1e-8), f"{name}: {geometry}", failures)
-        tools.check(geometry[5:] == [x for s, n in zip(e7.segments, e7.table) for x in (-s[1], -s[0], n)], f"{name}: {geometry}", failures)
+        tools.check(geometry[5:] == [x for s, n in zip(e7.segments, e7.table) for x in (-s[1], -s[0], n)],
+                    f"{name}: {geometry}", failures)
         check_sources(e7, found, name, failures)
         for path in paths_of(out):
             with open(path, "rb") as f:
-                tools.check(b"JSRecon12" not in f.read(), f"{name}: {os.path.basename(path)} has the path of the data file", failures)
+                tools.check(b"JSRecon12" not in f.read(),
+                            f"{name}: {os.path.basename(path)} has the path of the data file", failures)
         if name == "e7":  # dead blocks are not used; they are no error
-            done = tools.run("recon", "--device", "cpu", "--protocol", "pet-osem", "--set", "iterations=1", "--set", "subsets=1", "--set", "matrix=8",
+            done = tools.run("recon", "--device", "cpu", "--protocol", "pet-osem", "--set", "iterations=1", "--set",
+                             "subsets=1", "--set", "matrix=8",
                              "-o", os.path.join(folder, "image"), *paths_of(out), ok=(0, 4))
-            tools.check("19 planes of 4 angles in 5 TOF bins" in done.stdout, f"{name}: {done.stdout}{done.stderr}", failures)
+            tools.check("19 planes of 4 angles in 5 TOF bins" in done.stdout, f"{name}: {done.stdout}{done.stderr}",
+                        failures)
 
 
 def check_sources(e7, found, name, failures):
-    files = {"EMISSION": ["prompts_00.s.hdr", "prompts_00.s"], "NORMALISATION": ["norm3d_00.a"], "ATTENUATION": ["acf_00.a"],
+    files = {"EMISSION": ["prompts_00.s.hdr", "prompts_00.s"], "NORMALISATION": ["norm3d_00.a"],
+             "ATTENUATION": ["acf_00.a"],
              "ADDITIVE": ["smoothed_rand_00.s", "scat_00_00.s", "norm3d_00.a"]}
     hashes = e7.hashes("Debug" if name == "e7" else "")
     for role, names in files.items():
         lines = found[role][1].splitlines()
-        tools.check([line.split()[0] for line in lines] == names and all(line.endswith(hashes[n]) for line, n in zip(lines, names)),
+        tools.check([line.split()[0] for line in lines] == names and all(line.endswith(hashes[n]) for line,
+                                                                         n in zip(lines, names)),
                     f"{name}: {role}: {lines}", failures)
 
 
 def test_missing_files_of_e7tools_are_named(folder, failures):
     """What is missing is a sentence."""
-    cases = (("norm3d_00.a", "norm3d_00.a with the normalisation is missing. Without the normalisation the scatter cannot be used", ["ADDITIVE", "ATTENUATION", "EMISSION"]),
-             ("acf_00.a", "acf_00.a with the attenuation correction factors is missing.", ["ADDITIVE", "EMISSION", "NORMALISATION"]),
-             ("smoothed_rand_00.s", "smoothed_rand_00.s with the smoothed randoms is missing. Without randoms there is no ADDITIVE.",
+    cases = (("norm3d_00.a",
+              "norm3d_00.a with the normalisation is missing. Without the normalisation the scatter cannot be used",
+              ["ADDITIVE", "ATTENUATION", "EMISSION"]),
+             ("acf_00.a", "acf_00.a with the attenuation correction factors is missing.",
+              ["ADDITIVE", "EMISSION", "NORMALISATION"]),
+             ("smoothed_rand_00.s",
+              "smoothed_rand_00.s with the smoothed randoms is missing. Without randoms there is no ADDITIVE.",
               ["ATTENUATION", "EMISSION", "NORMALISATION"]),
-             ("scat_00_00.s", "scat_00_00.s with the scatter is missing.", ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"]))
+             ("scat_00_00.s", "scat_00_00.s with the scatter is missing.",
+              ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"]))
     for name, says, roles in cases:
         e7 = tof.E7(os.path.join(folder, "missing-" + name))
         out = os.path.join(folder, "missing-objects-" + name)
         e7.write()
         os.remove(os.path.join(e7.folder, "Debug", name))
         done = run_import(out, "--e7", e7.folder)
-        tools.check(says in done.stderr and sorted(streams(out)) == roles, f"without {name}: {done.stderr} {sorted(streams(out))}", failures)
+        tools.check(says in done.stderr and sorted(streams(out)) == roles,
+                    f"without {name}: {done.stderr} {sorted(streams(out))}", failures)
     planes = read_planes(folder, out, "ADDITIVE")[0]
     same(planes, tof.in_memory(e7.randoms, e7.segments), "without scatter: ADDITIVE", failures)
 
@@ -209,17 +239,22 @@ def write(path, text):
 
 def test_bad_files_of_e7tools_are_refused(folder, failures):
     header_changes = (
-        (("compression:=off", "compression:=on"), "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
+        (("compression:=off", "compression:=on"),
+         "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
         (("{9,", "{8,"), "%segment table: 8 planes in segment 0"),
-        (("%axial compression:=3", "%axial compression:=1"), "%segment table has 3 segments; axial compression 1 and maximum ring difference 4 make 9"),
-        (("%maximum ring difference:=4", "%maximum ring difference:=5"), "%maximum ring difference := 5, but there are 5 rings"),
+        (("%axial compression:=3", "%axial compression:=1"),
+         "%segment table has 3 segments; axial compression 1 and maximum ring difference 4 make 9"),
+        (("%maximum ring difference:=4", "%maximum ring difference:=5"),
+         "%maximum ring difference := 5, but there are 5 rings"),
         (("label[2]:=sinogram views", "label[2]:=plane"), "matrix axis label[2] := plane; supported"),
-        (("label[1]:=sinogram projections", "label[1]:=sinogram views"), "matrix axis label[1] := sinogram views; supported"),
+        (("label[1]:=sinogram projections", "label[1]:=sinogram views"),
+         "matrix axis label[1] := sinogram views; supported"),
         (("size[4]:=5", "size[4]:=3"), "matrix size[4] := 3, but %number of TOF time bins := 5"),
         (("size[4]:=5\n", "size[4]:=4\n"), "but %number of TOF time bins := 5"),
         (("[1]:=prompts", "[1]:=net trues"), "scan data type description[1] := net trues; supported: prompts"),
         (("bytes[2]:=", "bytes[2]:=1\n;"), "data offset in bytes[2] := 1"),
-        (("{radial arc-correction}", "{radial arc-correction, attenuation correction}"), "the prompts are already corrected"),
+        (("{radial arc-correction}", "{radial arc-correction, attenuation correction}"),
+         "the prompts are already corrected"),
         (("%SMS-MI version number:=3.4", "%SMS-MI versions:=3.4"), "prompts_00.s.hdr: line"),
         (("size[2]:=4", "size[2]:=8"), "data offset in bytes[2] := 4560, but the data of the first type end at 9120"),
     )
@@ -230,24 +265,35 @@ def test_bad_files_of_e7tools_are_refused(folder, failures):
         refused(folder, e7, says, str(change), failures)
     file_changes = (
         ("norm3d_00.a", lambda p: truncate(p, 4), "norm3d_00.a has "),
-        ("norm3d_00.a", lambda p: put_float(p, 100, np.nan), "norm3d_00.a: stored TOF bin 0, plane 4, angle 0, radial bin 4: nan"),
+        ("norm3d_00.a", lambda p: put_float(p, 100, np.nan),
+         "norm3d_00.a: stored TOF bin 0, plane 4, angle 0, radial bin 4: nan"),
         ("acf_00.a", lambda p: truncate(p, -4), "acf_00.a has "),
-        ("acf_00.a", lambda p: put_float(p, 0, np.inf), "acf_00.a: stored TOF bin 0, plane 0, angle 0, radial bin 0: inf"),
+        ("acf_00.a", lambda p: put_float(p, 0, np.inf),
+         "acf_00.a: stored TOF bin 0, plane 0, angle 0, radial bin 0: inf"),
         ("acf_00.a", lambda p: put_float(p, 0, 0), "radial bin 0: 0; allowed: finite and above 0"),
         ("smoothed_rand_00.s", lambda p: truncate(p, 19 * 24 * 4), "after the delayed coincidences"),
-        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24, np.nan), "smoothed_rand_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 0: nan"),
-        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24 * 2 + 7, -1), "smoothed_rand_00.s: stored TOF bin 1, plane 0, angle 1, radial bin 1: -1"),
+        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24, np.nan),
+         "smoothed_rand_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 0: nan"),
+        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24 * 2 + 7, -1),
+         "smoothed_rand_00.s: stored TOF bin 1, plane 0, angle 1, radial bin 1: -1"),
         ("scat_00_00.s", lambda p: truncate(p, 9 * 24 * 4), "scat_00_00.s has "),
-        ("scat_00_00.s", lambda p: put_float(p, 5, -2), "scat_00_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 5: -2"),
-        ("scat_00_00.s.hdr", lambda p: write(p, "!INTERFILE:=\nmatrix size[3]:=19\n"), "scat_00_00.s.hdr: matrix size[3] := 19, but the prompts require 9"),
-        ("norm3d_00.h33", lambda p: write(p, "!INTERFILE:=\n!number format:=unsigned integer\n"), "norm3d_00.h33: line 2: !number format := unsigned integer"),
-        ("acf_00.h33", lambda p: write(p, "!INTERFILE:=\n%compression:=on\n"), "acf_00.h33: line 2: %compression := on"),
-        ("scatter_520_2D_00_00.s", lambda p: write(p, ""), "two files with the scatter: scat_00_00.s and Debug/scatter_520_2D_00_00.s"),
+        ("scat_00_00.s", lambda p: put_float(p, 5, -2),
+         "scat_00_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 5: -2"),
+        ("scat_00_00.s.hdr", lambda p: write(p, "!INTERFILE:=\nmatrix size[3]:=19\n"),
+         "scat_00_00.s.hdr: matrix size[3] := 19, but the prompts require 9"),
+        ("norm3d_00.h33", lambda p: write(p, "!INTERFILE:=\n!number format:=unsigned integer\n"),
+         "norm3d_00.h33: line 2: !number format := unsigned integer"),
+        ("acf_00.h33", lambda p: write(p, "!INTERFILE:=\n%compression:=on\n"),
+         "acf_00.h33: line 2: %compression := on"),
+        ("scatter_520_2D_00_00.s", lambda p: write(p, ""),
+         "two files with the scatter: scat_00_00.s and Debug/scatter_520_2D_00_00.s"),
         ("norm3d_01.a", lambda p: write(p, ""), "several bed positions"),
         ("../prompts_00.s", lambda p: truncate(p, 2000), "prompts_00.s has "),
-        ("../other.s.hdr", lambda p: shutil.copy(p.replace("other", "prompts_00"), p), "are both headers of sinograms; name that of the prompts"),
+        ("../other.s.hdr", lambda p: shutil.copy(p.replace("other", "prompts_00"), p),
+         "are both headers of sinograms; name that of the prompts"),
         ("../prompts_00.s.hdr", os.remove, "no header of prompts (*.s.hdr) in the folder"),
-        ("../prompts_00.s.hdr", lambda p: write(p, "!INTERFILE:=\n"), "prompts_00.s.hdr: \"name of data file\" is missing"),
+        ("../prompts_00.s.hdr", lambda p: write(p, "!INTERFILE:=\n"),
+         "prompts_00.s.hdr: \"name of data file\" is missing"),
     )
     for i, (name, change, says) in enumerate(file_changes):
         e7 = tof.E7(os.path.join(folder, f"file-{i}"))
@@ -276,16 +322,21 @@ def test_usage(folder, failures):
     for k in range(70):
         write(os.path.join(e7.folder, f"more_{k:02}.s.hdr"), compressed)
     done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, ok=(1, 4))
-    tools.check("more than 64 headers (*.s.hdr) in the folder; name that of the prompts" in done.stderr, f"70 headers: {done.stderr}", failures)
+    tools.check("more than 64 headers (*.s.hdr) in the folder; name that of the prompts" in done.stderr,
+                f"70 headers: {done.stderr}", failures)
     done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, "--additive", "a.hs", ok=(2,))
     tools.check("--e7, and Interfile data of the role ADDITIVE" in done.stderr, f"--additive: {done.stderr}", failures)
     run_import(os.path.join(folder, "x"), "--e7", os.path.join(folder, "nowhere"), ok=(8,))
-    tools.check("FILE.hs or --petsird FILE is missing" in tools.run("import", "-o", os.path.join(folder, "x"), ok=(2,)).stderr, "no argument", failures)
+    tools.check("FILE.hs or --petsird FILE is missing" in tools.run("import", "-o", os.path.join(folder, "x"),
+                                                                    ok=(2,)).stderr, "no argument", failures)
     for name, data, says in (("a.rdf", b"\x89HDF\r\n\x1a\n" + bytes(600), "an HDF5 file, as GE writes raw data (RDF9)"),
                              ("a.ptd", bytes(600), "list mode data of Siemens (PTD)"),
-                             ("b.bin", bytes(9000) + b"LARGE_PET_LM_RAWDATA" + bytes(40), "list mode data of Siemens (PTD)"),
-                             ("a.petsird", b"yardl\1\0\0\0" + bytes(70000), "a PETSIRD file: import it with --petsird FILE"),
-                             ("c", bytes(128) + b"DICM" + bytes(600), "a DICOM file: reconstruct it with `tomonode recon`")):
+                             ("b.bin", bytes(9000) + b"LARGE_PET_LM_RAWDATA" + bytes(40),
+                              "list mode data of Siemens (PTD)"),
+                             ("a.petsird", b"yardl\1\0\0\0" + bytes(70000),
+                              "a PETSIRD file: import it with --petsird FILE"),
+                             ("c", bytes(128) + b"DICM" + bytes(600),
+                              "a DICOM file: reconstruct it with `tomonode recon`")):
         path = os.path.join(folder, name)
         with open(path, "wb") as f:
             f.write(data)

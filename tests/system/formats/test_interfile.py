@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are assumed, with a
-sentence on stderr and in the result, and without a duration nothing is in Bq/ml; what is refused; no folder is left, however the
-command ends."""
+"""`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are
+assumed, with a sentence on stderr and in the result, and without a duration nothing is in Bq/ml; what is refused; no
+folder is left, however the command ends."""
 import glob
 import html
 import json
@@ -23,12 +23,15 @@ from tools import pet_tools as tools
 from tools.node_harness import check, wait_for
 
 UNKNOWN = ("study date", "study time", "patient orientation", "patient rotation", "image duration")
-SENTENCES = ("patient's position is not in the data: HFS (head first, supine) is assumed", "start of the acquisition is not in the data: ",
+SENTENCES = ("patient's position is not in the data: HFS (head first, supine) is assumed",
+             "start of the acquisition is not in the data: ",
              "duration of the acquisition is not in the data: 1 s is assumed, and the values are counts.")
 CONDITIONS = ("Not in Bq/ml: no calibration factor.", "Not in Bq/ml: the duration of the acquisition is not known.",
-              "Not corrected for attenuation and detector efficiencies, hence not in Bq/ml.", "Not corrected for randoms and scatter.")
+              "Not corrected for attenuation and detector efficiencies, hence not in Bq/ml.",
+              "Not corrected for randoms and scatter.")
 SETTINGS = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1", "--set", "matrix=16")
-CALIBRATED = ("--attribute", "DoseCalibrationFactor=100", "--attribute", "CorrectedImage=ATTN\\NORM", "--attribute", "Radionuclide=F18")
+CALIBRATED = ("--attribute", "DoseCalibrationFactor=100", "--attribute", "CorrectedImage=ATTN\\NORM", "--attribute",
+              "Radionuclide=F18")
 
 
 def simulate(folder):
@@ -55,7 +58,8 @@ def recon(folder, *args, ok=(0,)):
     """The report of a reconstruction, its objects, and stderr."""
     done = tools.run("recon", "--json", *SETTINGS, "-o", folder, *args, ok=ok)
     check(not glob.glob(os.path.join(folder, ".interfile*")), "the folder of the import is left")
-    return json.loads(done.stdout), [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(folder, "*.dcm")))], done.stderr
+    return json.loads(done.stdout), [pydicom.dcmread(p)
+                                     for p in sorted(glob.glob(os.path.join(folder, "*.dcm")))], done.stderr
 
 
 def test_what_is_assumed_is_said(folder, bare):
@@ -73,14 +77,17 @@ def test_what_is_assumed_is_said(folder, bare):
     with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
         page = f.read()
     for sentence in SENTENCES:  # once for a person at a terminal, and in the report
-        check((done.stdout + done.stderr).count(sentence) == 1, f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
+        check((done.stdout + done.stderr).count(sentence) == 1,
+              f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
         check(page.replace("&#39;", "'").count(sentence) == 1, f"'{sentence}' is not once in the report")
     warnings = re.findall(r"<li>(.*?)</li>", page.partition("Planes through")[0].partition("Warnings")[2])
-    check(len(warnings) > 2 and not any(re.search(r"\. [A-Z]", w) for w in warnings), f"several sentences in one warning: {warnings}")
+    check(len(warnings) > 2 and not any(re.search(r"\. [A-Z]", w) for w in warnings),
+          f"several sentences in one warning: {warnings}")
     for row in ("Acquisition", "Frame duration, ms", "Patient position"):
         check(re.search(rf'<th scope="row">{row}</th><td>[^<]* \(assumed\)</td>', page), f"{row} is not marked")
     measured = tools.run("measure", "--circle", "0,0,0,20", os.path.join(folder, "people")).stdout
-    check(", counts, patient HFS (assumed)\n" in done.stdout and ", counts, patient HFS (assumed)\n" in measured, done.stdout + measured)
+    check(", counts, patient HFS (assumed)\n" in done.stdout and ", counts, patient HFS (assumed)\n" in measured,
+          done.stdout + measured)
     check("<td>HFS (head first, supine) (assumed)</td>" in page, "the position of the patient in the report")
     for path in glob.glob(os.path.join(folder, "people", "*.dcm")):  # objects that do not have it
         d = pydicom.dcmread(path)
@@ -90,9 +97,11 @@ def test_what_is_assumed_is_said(folder, bare):
     measured = tools.run("measure", "--circle", "0,0,0,20", os.path.join(folder, "people")).stdout
     tools.run("report", "-o", os.path.join(folder, "unknown"), os.path.join(folder, "people"))
     with open(glob.glob(os.path.join(folder, "unknown", "*.html"))[0], encoding="utf-8") as f:
-        check('Patient position</th><td>not in the objects</td>' in f.read() and ", patient in an unknown position\n" in measured, measured)
+        check('Patient position</th><td>not in the objects</td>' in f.read()
+              and ", patient in an unknown position\n" in measured, measured)
     keys = set(re.findall(r"<code>(\w+)</code>", page))
-    check({"iterations", "subsets", "projector", "matrix"} <= keys and not {"prior_weight", "relaxation", "filter_cut"} & keys, keys)
+    check({"iterations", "subsets", "projector", "matrix"} <= keys and not {"prior_weight", "relaxation",
+                                                                            "filter_cut"} & keys, keys)
     small = "Voxels of 0.625 mm are smaller than half a radial bin (2.5 mm), which makes stripes: matrix=64 fits."
     for matrix, expected in (("256", True), ("64", False)):
         report, _, _ = recon(os.path.join(folder, "voxels-" + matrix), "--set", "matrix=" + matrix, bare)
@@ -101,7 +110,8 @@ def test_what_is_assumed_is_said(folder, bare):
     ds = objects[0]
     sets = ("PatientPosition=HFS", f"AcquisitionDate={ds.AcquisitionDate}", f"AcquisitionTime={ds.AcquisitionTime[:6]}",
             "ActualFrameDuration=1000")
-    tools.run("import", bare, "-o", os.path.join(folder, "sinograms"), *(word for one in sets for word in ("--set", one)))
+    tools.run("import", bare, "-o", os.path.join(folder, "sinograms"),
+              *(word for one in sets for word in ("--set", one)))
     _, imported, said = recon(os.path.join(folder, "imported"), os.path.join(folder, "sinograms"))
     check([o.SOPInstanceUID for o in imported] == [o.SOPInstanceUID for o in objects], "other UIDs")
     check([o.PixelData for o in imported] == [o.PixelData for o in objects], "other values")
@@ -111,17 +121,21 @@ def test_what_is_assumed_is_said(folder, bare):
 def test_no_quantity_without_a_duration(folder, bare):
     _, objects, _ = recon(os.path.join(folder, "counts"), *CALIBRATED, bare)
     check((objects[0].Units, objects[0].DecayCorrection) == ("CNTS", "NONE"), f"{objects[0].Units} without a duration")
-    _, objects, said = recon(os.path.join(folder, "becquerel"), *CALIBRATED, "--attribute", "ActualFrameDuration=600000", bare)
-    check((objects[0].Units, objects[0].DecayCorrection, objects[0].ActualFrameDuration) == ("BQML", "START", 600000), objects[0].Units)
+    _, objects, said = recon(os.path.join(folder, "becquerel"), *CALIBRATED, "--attribute",
+                             "ActualFrameDuration=600000", bare)
+    check((objects[0].Units, objects[0].DecayCorrection, objects[0].ActualFrameDuration) == ("BQML", "START", 600000),
+          objects[0].Units)
     check(SENTENCES[2] not in said and SENTENCES[0] in said, said)
-    report, _, _ = recon(os.path.join(folder, "injected"), "--attribute", "RadiopharmaceuticalStartTime=090000", bare, ok=(4,))
+    report, _, _ = recon(os.path.join(folder, "injected"), "--attribute", "RadiopharmaceuticalStartTime=090000", bare,
+                         ok=(4,))
     check("with a time of injection it cannot be assumed" in report["refused"][0]["reason"], report)
     check(not os.path.exists(os.path.join(folder, "injected")), "what was refused has left a folder")
 
 
 def test_a_complete_header(folder, header):
     """All is in the header: nothing is assumed. Factors are of one header."""
-    _, objects, said = recon(os.path.join(folder, "complete"), "--attenuation", header.replace("emission", "attenuation"), header)
+    _, objects, said = recon(os.path.join(folder, "complete"), "--attenuation",
+                             header.replace("emission", "attenuation"), header)
     check("assumed" not in said + objects[0].DerivationDescription and "ATTN" in objects[0].CorrectedImage, said)
     check((objects[0].ActualFrameDuration, objects[0].AcquisitionDate) == (600000, "20260601"), objects[0])
     done = tools.run("recon", "--attenuation", header, "-o", os.path.join(folder, "two"), header, header, ok=(2,))
@@ -167,20 +181,32 @@ def test_contradictions_are_refused(folder, header):
     with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
         f.write(plain)
     tools.run("import", path, "-o", os.path.join(folder, "detectors"))
-    cases = ((plain.replace("0.34355", "0.3"), ("effective central bin size (cm) := 0.3 contradicts", "0.34355 cm", "diameter (cm) := 20 ")),
+    cases = ((plain.replace("0.34355", "0.3"), ("effective central bin size (cm) := 0.3 contradicts", "0.34355 cm",
+                                                "diameter (cm) := 20 ")),
              (plain.replace("diameter (cm) := 20", "diameter (cm) := 200"), ("diameter (cm) := 200 ",)),
              (re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
-             (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"), (f":= {views} ", f"per ring := {2 * views + 2}:")),
-             (re.sub(r"(minimum ring difference per segment := {) *-\d+", r"\1 0", good), ("minimum ring difference per segment := 0,",)))
+             (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"),
+              (f":= {views} ", f"per ring := {2 * views + 2}:")),
+             (re.sub(r"(minimum ring difference per segment := {) *-\d+", r"\1 0", good),
+              ("minimum ring difference per segment := 0,",)))
     rings = "Distance between rings (cm) := 0.65"
-    cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"), ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 35 mm",)),
+    cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"),
+               ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 35 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.0065"), ("Distance between rings is 0.0065 mm",)),
-              (good.replace(rings, "Distance between rings (mm) := 0.65"), ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
-              (re.sub(r"interaction \(cm\) := .*", "interaction (cm) := 5", good), ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
-              (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good), ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'", "is 6.5 mm")))
-    cases += ((good.replace(f"per ring := {detectors}", f"per ring := {10 * detectors}"), ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),
-              (good.replace("central bin size (cm) := 0.25", "central bin size (mm) := 0.25"), ("effective central bin size (mm) := 0.25 contradicts",)),
-              (good.replace("Number of rings := 8", "Number of rings := 7"), ("segment 0 has 15 planes (matrix size), but ring differences -1 to 1 of 7 rings (Number of rings) make 13",)))
+              (good.replace(rings, "Distance between rings (mm) := 0.65"),
+               ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
+              (re.sub(r"interaction \(cm\) := .*", "interaction (cm) := 5", good),
+               ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
+              (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good),
+               ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'",
+                "is 6.5 mm")))
+    cases += ((good.replace(f"per ring := {detectors}", f"per ring := {10 * detectors}"),
+               ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),
+              (good.replace("central bin size (cm) := 0.25", "central bin size (mm) := 0.25"),
+               ("effective central bin size (mm) := 0.25 contradicts",)),
+              (good.replace("Number of rings := 8", "Number of rings := 7"),
+               ("segment 0 has 15 planes (matrix size), but ring differences -1 to 1 of 7 rings (Number of rings) make "
+                "13",)))
     check(rings in good, good)
     for text, words in cases:
         with open(path, "w", encoding="ascii") as f:
@@ -190,9 +216,11 @@ def test_contradictions_are_refused(folder, header):
             check(word in done.stderr, f"'{word}' is not in: {done.stderr}")
     # a scanner without a name is none to add to the configuration
     with open(path, "w", encoding="ascii") as f:
-        f.write(re.sub("Scanner type := .*", "Scanner type := Userdefined", re.sub("m[a-z]*imum ring difference.*\n", "", good)))
+        f.write(re.sub("Scanner type := .*", "Scanner type := Userdefined",
+                       re.sub("m[a-z]*imum ring difference.*\n", "", good)))
     done = tools.run("recon", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
-    check(done.stderr.endswith("minimum ring difference per segment, maximum ring difference per segment\n"), done.stderr)
+    check(done.stderr.endswith("minimum ring difference per segment, maximum ring difference per segment\n"),
+          done.stderr)
     with open(path, "w", encoding="ascii") as f:
         f.write(re.sub("applied corrections := .*", "applied corrections := {arc correction, atenuation}", good))
     _, objects, said = recon(os.path.join(folder, "unknown"), path)
@@ -204,7 +232,8 @@ def test_contradictions_are_refused(folder, header):
 
 
 def test_byte_order_and_place_of_the_data(folder, header):
-    """The other byte order is refused with its key, a missing one is said; the data may be below the folder of the header, not elsewhere."""
+    """The other byte order is refused with its key, a missing one is said; the data may be below the folder of the
+    header, not elsewhere."""
     with open(header, encoding="ascii") as f:
         good = f.read()
     line, path = "imagedata byte order := LITTLEENDIAN\n", os.path.join(folder, "hs", "order.hs")
@@ -213,25 +242,32 @@ def test_byte_order_and_place_of_the_data(folder, header):
     os.makedirs(os.path.join(folder, "hs", "sub", "dir"))
     with open(os.path.join(folder, "hs", "sub", "dir", "big.s"), "wb") as f:
         f.write(struct.pack(f">{len(values) // 4}f", *struct.unpack(f"<{len(values) // 4}f", values)))
-    for text, says in ((good.replace("LITTLE", "BIG"), "imagedata byte order := BIGENDIAN: "), (good.replace(line, ""), "add imagedata byte order := LITTLEENDIAN"),
+    for text, says in ((good.replace("LITTLE", "BIG"), "imagedata byte order := BIGENDIAN: "),
+                       (good.replace(line, ""), "add imagedata byte order := LITTLEENDIAN"),
                        (good.replace(line, "").replace("emission.s", "./sub/dir/big.s"), None)):
         with open(path, "w", encoding="ascii") as f:
             f.write(text)
         report, objects, _ = recon(os.path.join(folder, "order"), path, ok=(4,) if says else (0,))
         check(not says or says in report["refused"][0]["reason"], report)
-    check('has no "imagedata byte order": BIGENDIAN is assumed' in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    check('has no "imagedata byte order": BIGENDIAN is assumed' in objects[0].DerivationDescription,
+          objects[0].DerivationDescription)
     tools.run("import", path, "-o", os.path.join(folder, "below"))
-    block = pydicom.dcmread(glob.glob(os.path.join(folder, "below", "*.dcm"))[0]).private_block(0x0071, "TOMONODE SINOGRAM 1")
-    check("name of data file := big.s" in block[0x02].value and "sub/dir" not in block[0x02].value, "an object has the path of the data")
-    for name in ("../emission.s", "/etc/passwd", "sub/../emission.s", ".hidden.s", "sub/.hidden/x.s", "sub//x.s", "sub/"):
+    block = pydicom.dcmread(glob.glob(os.path.join(folder, "below", "*.dcm"))[0]).private_block(0x0071,
+                                                                                                "TOMONODE SINOGRAM 1")
+    check("name of data file := big.s" in block[0x02].value and "sub/dir" not in block[0x02].value,
+          "an object has the path of the data")
+    for name in ("../emission.s", "/etc/passwd", "sub/../emission.s", ".hidden.s", "sub/.hidden/x.s", "sub//x.s",
+                 "sub/"):
         with open(path, "w", encoding="ascii") as f:
             f.write(good.replace("emission.s", name))
         done = tools.run("import", path, "-o", os.path.join(folder, "elsewhere"), ok=(4,))
-        check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr, done.stderr)
+        check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr,
+              done.stderr)
 
 
 def test_the_order_of_axes(folder, header):
-    """Views and planes in the other order than the header says are refused, in the data and in factors; the true order, converted, is not."""
+    """Views and planes in the other order than the header says are refused, in the data and in factors; the true order,
+    converted, is not."""
     with open(header, encoding="ascii") as f:
         good = f.read()
     size = {k: re.search(rf"matrix size \[{k}\] := (.*)", good).group(1) for k in (1, 2, 3)}
@@ -255,36 +291,51 @@ def test_the_order_of_axes(folder, header):
         data.tofile(os.path.join(place, name + ".s"))
     _, objects, _ = recon(os.path.join(place, "0"), os.path.join(place, "right.hs"))
     _, same, _ = recon(os.path.join(place, "1"), header)
-    check(all(np.array_equal(a.pixel_array, b.pixel_array) for a, b in zip(objects, same)), "the converted order gives another image")
+    check(all(np.array_equal(a.pixel_array, b.pixel_array) for a, b in zip(objects, same)),
+          "the converted order gives another image")
     report, _, _ = recon(os.path.join(place, "2"), os.path.join(place, "wrong.hs"), ok=(4,))
-    says = f"EMISSION: the data are in the other order of axes than the header says, matrix axis label [3] := {label[2]}, [2] := {label[3]}: "
-    check(says in report["refused"][0]["reason"] and "exchange matrix axis label and matrix size of [2] and [3]" in report["refused"][0]["reason"], report)
+    says = ("EMISSION: the data are in the other order of axes than the header says, "
+            f"matrix axis label [3] := {label[2]}, [2] := {label[3]}: ")
+    check(says in report["refused"][0]["reason"] and "exchange matrix axis label and matrix size of [2] and [3]"
+          in report["refused"][0]["reason"], report)
 
 
 def test_at_first_try(folder, header):
     """What a person does first: the default protocol, two headers, keys as options, names that are wrong."""
     report, objects, _ = recon(os.path.join(folder, "counted"), header)
     counts = report["cases"][0]["pet"]["counts"]
-    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"), header).stdout
+    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"),
+                     header).stdout
     check(f" voxels of 2.5 x 2.5 x 3.25 mm, {counts:.0f} counts, " in text and "64 x 64 x 15 voxels" in text, text)
-    check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); --set matrix=256 makes" in text and "stripes" not in text, text)
+    check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); --set matrix=256 makes"
+          in text and "stripes" not in text, text)
     check(f"with {counts:.0f} counts, protocol" in objects[0].DerivationDescription, objects[0].DerivationDescription)
     config = os.path.join(folder, "matrix.conf")
     with open(config, "w", encoding="ascii") as f:
         f.write('protocols = ( { name = "pet-mlem"; matrix = 192; } );')
-    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-c", config, "-o", os.path.join(folder, "first"), header).stdout
+    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-c", config, "-o",
+                     os.path.join(folder, "first"), header).stdout
     check("192 x 192 x 15 voxels" in text and "stripes" in text, text)
     other, out = header.replace("emission", "attenuation"), os.path.join(folder, "nothing")
-    with open(other, encoding="ascii") as f, open(typed := os.path.join(folder, "hs", "factors.hs"), "w", encoding="ascii") as to:
+    with open(other, encoding="ascii") as f, open(typed := os.path.join(folder, "hs", "factors.hs"), "w",
+                                                  encoding="ascii") as to:
         to.write(f.read().replace("type := Emission", "type := AttenuationCorrection"))
-    with open(header, encoding="ascii") as f, open(moved := os.path.join(folder, "hs", "moved.hs"), "w", encoding="ascii") as to:
+    with open(header, encoding="ascii") as f, open(moved := os.path.join(folder, "hs", "moved.hs"), "w",
+                                                   encoding="ascii") as to:
         to.write(f.read().replace("emission.s", "moved.s"))
     bare = os.path.join(folder, "hs", "bare.hs")
-    for args, code, says in (((header, other), 2, f"{other} is named like data that belong to a scan, not like one: give it with the scan's header as --attenuation"),
-                             ((typed,), 4, f"recon: {typed}: PET data type := attenuationcorrection: not emission data; give this header as --attenuation"),
-                             ((moved,), 4, f"recon: {moved}: cannot open {os.path.dirname(moved)}/moved.s: No such file"),
-                             (("--attenuation", "no.hs", header), 8, f"recon: {header}: cannot open no.hs: No such file"),
-                             (("--set", "foo=1", bare), 2, "'foo' is no key of kind pet"), (("--set", "mu_water=0.02", bare), 2, "mu_water")):
+    for args, code, says in (((header, other), 2,
+                              f"{other} is named like data that belong to a scan, not like one: give it with the "
+                              "scan's header as --attenuation"),
+                             ((typed,), 4,
+                              f"recon: {typed}: PET data type := attenuationcorrection: not emission data; give this "
+                              "header as --attenuation"),
+                             ((moved,), 4,
+                              f"recon: {moved}: cannot open {os.path.dirname(moved)}/moved.s: No such file"),
+                             (("--attenuation", "no.hs", header), 8,
+                              f"recon: {header}: cannot open no.hs: No such file"),
+                             (("--set", "foo=1", bare), 2, "'foo' is no key of kind pet"),
+                             (("--set", "mu_water=0.02", bare), 2, "mu_water")):
         said = tools.run("recon", "-o", out, *args, ok=(code,)).stderr
         check(says in said and "assumed" not in said and not os.path.exists(out), said)
     said = tools.run("recon", "--device", "cpu", *SETTINGS[-4:], "-o", os.path.join(folder, "typed"), bare).stderr
@@ -295,95 +346,136 @@ def test_what_is_no_scan(folder, header):
     """What is not a scan: the error says what the file is, and which header or option is meant."""
     place, out = os.path.join(folder, "wrong_files"), os.path.join(folder, "no_scan")
     shutil.copytree(os.path.dirname(header), place)
-    path = {n: os.path.join(place, n) for n in ("emission.hs", "emission.s", "lone.s", "vol.v", "vol.hv", "old.ahv", "an.hdr", "scan.mhdr", "attenuation.hs", "norm.hs", "acf.hs")}
-    image = "".join(f"matrix axis label [{i}] := {a}\n!matrix size [{i}] := 4\nscaling factor (mm/pixel) [{i}] := 2\n" for i, a in enumerate("xyz", 1))
-    image = ("!INTERFILE :=\nname of data file := vol.v\n!type of data := PET\n!PET data type := Image\nimagedata byte order := LITTLEENDIAN\n"
-             f"!number format := float\n!number of bytes per pixel := 4\nnumber of dimensions := 3\n{image}!END OF INTERFILE :=\n")
-    for name, data in (("lone.s", b"\0" * 64), ("vol.v", b"\0" * 256), ("vol.hv", image.encode()), ("old.ahv", image.encode()), ("an.hdr", struct.pack("<I", 348) + b"\0" * 344)):
+    path = {n: os.path.join(place, n) for n in ("emission.hs", "emission.s", "lone.s", "vol.v", "vol.hv", "old.ahv",
+                                                "an.hdr", "scan.mhdr", "attenuation.hs", "norm.hs", "acf.hs")}
+    image = "".join(f"matrix axis label [{i}] := {a}\n!matrix size [{i}] := 4\nscaling factor (mm/pixel) [{i}] := 2\n"
+                    for i, a in enumerate("xyz", 1))
+    image = ("!INTERFILE :=\nname of data file := vol.v\n!type of data := PET\n!PET data type := Image\nimagedata byte "
+             "order := LITTLEENDIAN\n"
+             f"!number format := float\n!number of bytes per pixel := 4\nnumber of dimensions := 3\n{image}!END OF "
+             "INTERFILE :=\n")
+    for name, data in (("lone.s", b"\0" * 64), ("vol.v", b"\0" * 256), ("vol.hv", image.encode()),
+                       ("old.ahv", image.encode()), ("an.hdr", struct.pack("<I", 348) + b"\0" * 344)):
         with open(path[name], "wb") as f:
             f.write(data)
     shutil.copy(path["emission.hs"], path["scan.mhdr"])
     shutil.copy(path["attenuation.hs"], path["norm.hs"])
     shutil.copy(path["emission.hs"], path["acf.hs"])  # counts, whatever the name says
-    for names, says in ((("vol.hv",), "vol.hv: PET data type := Image: the header of an image, not of sinograms: name that of the sinograms (.hs)"),
-                        (("old.ahv",), "old.ahv: PET data type := Image: the header of an image"), (("--attenuation", "vol.hv", "emission.hs"), "vol.hv: PET data type := Image: "),
-                        (("vol.v",), "; vol.v is the data of an image, whose header is vol.hv, not a scan"), (("emission.s",), "; emission.s is data without a header: name its Interfile header, emission.hs"),
-                        (("lone.s",), "; lone.s is data without a header, and none is beside it: "), (("an.hdr",), "; an.hdr is an image (Analyze or NIfTI), not a scan"),
+    for names, says in ((("vol.hv",),
+                         "vol.hv: PET data type := Image: the header of an image, not of sinograms: name that of the "
+                         "sinograms (.hs)"),
+                        (("old.ahv",), "old.ahv: PET data type := Image: the header of an image"),
+                        (("--attenuation", "vol.hv", "emission.hs"), "vol.hv: PET data type := Image: "),
+                        (("vol.v",), "; vol.v is the data of an image, whose header is vol.hv, not a scan"),
+                        (("emission.s",),
+                         "; emission.s is data without a header: name its Interfile header, emission.hs"),
+                        (("lone.s",), "; lone.s is data without a header, and none is beside it: "),
+                        (("an.hdr",), "; an.hdr is an image (Analyze or NIfTI), not a scan"),
                         (("scan.mhdr",), "scan.mhdr: a main header of Siemens, which names others"),
-                        (("attenuation.hs",), f"attenuation.hs: the name and the values (above 0 in all bins, and no counts) are those of factors: give it with the scan's header as --attenuation {place}"),
+                        (("attenuation.hs",),
+                         "attenuation.hs: the name and the values (above 0 in all bins, and no counts) are those of "
+                         f"factors: give it with the scan's header as --attenuation {place}"),
                         (("norm.hs",), "with the scan's header as --normalisation ")):
         said = tools.run("recon", "-o", out, *(path.get(n, n) for n in names), ok=(4,)).stderr
         check(says in said and not os.path.exists(out), said)
-    for scan, code, says in (("none.hs", 8, "none.hs: No such file"), ("emission.s", 4, "emission.s is no Interfile header of a scan; emission.s is data without a header: name its Interfile header, emission.hs"),
-                             (place, 2, f"are of one FILE.hs, and {place} is a folder: name its header"), ("README.txt", 2, "README.txt is no Interfile header")):
+    for scan, code, says in (("none.hs", 8, "none.hs: No such file"),
+                             ("emission.s", 4,
+                              "emission.s is no Interfile header of a scan; emission.s is data without a header: name "
+                              "its Interfile header, emission.hs"),
+                             (place, 2, f"are of one FILE.hs, and {place} is a folder: name its header"),
+                             ("README.txt", 2, "README.txt is no Interfile header")):
         with open(os.path.join(place, "README.txt"), "w", encoding="ascii") as f:
             f.write("nothing\n")
-        said = tools.run("recon", "-o", out, os.path.join(place, scan), "--attenuation", path["attenuation.hs"], ok=(code,)).stderr
+        said = tools.run("recon", "-o", out, os.path.join(place, scan), "--attenuation", path["attenuation.hs"],
+                         ok=(code,)).stderr
         check(says in said and "are given" not in said and not os.path.exists(out), said)
     with open(path["attenuation.hs"], encoding="ascii") as f:
         text = re.sub("image duration.*\n", "", f.read())
     air = np.fromfile(os.path.join(place, "attenuation.s"), "<f4")
     rng, counts = np.random.default_rng(3), np.fromfile(os.path.join(place, "emission.s"), "<f4")
-    for name, values, option in (("x1", air, "--attenuation"), ("x2", 2 * air, "--attenuation"), ("x3", rng.normal(1, 0.1, air.size).clip(0.6, 1.5), "--normalisation"),
-                                 ("y1", counts * air, None), ("y2", counts + 0.25, None), ("y3", counts * 0.37 + rng.normal(1, 0.1, air.size).clip(0.1), None)):
+    for name, values, option in (("x1", air, "--attenuation"), ("x2", 2 * air, "--attenuation"),
+                                 ("x3", rng.normal(1, 0.1, air.size).clip(0.6, 1.5), "--normalisation"),
+                                 ("y1", counts * air, None), ("y2", counts + 0.25, None),
+                                 ("y3", counts * 0.37 + rng.normal(1, 0.1, air.size).clip(0.1), None)):
         with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", name + ".s"))
         values.astype("<f4").tofile(os.path.join(place, name + ".s"))
-        done = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"), ok=(4,) if option else (0,))
+        done = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"),
+                         ok=(4,) if option else (0,))
         said = done.stderr
-        check(option or ("The data hold no whole counts (" in done.stdout and " % of the bins with a value are fractions)" in done.stdout), done.stdout)
+        check(option or ("The data hold no whole counts (" in done.stdout
+                         and " % of the bins with a value are fractions)" in done.stdout), done.stdout)
         check(not option or f"give it with the scan's header as {option} " in said, said)
     report, objects, _ = recon(out, path["acf.hs"])
-    check("whole counts" not in report["cases"][0]["pet"]["warnings"] + objects[0].DerivationDescription, "whole counts are called fractions")
-    for ms, says in (("600000000", "Actual Frame Duration (0018,1242) is 600000 s, above one day: probably a wrong unit"), ("1000", "counts/s, more than scanners record: probably a wrong unit, such as min for s."), ("600000", None)):
-        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), path["emission.hs"], "--attribute", f"ActualFrameDuration={ms}")
+    check("whole counts" not in report["cases"][0]["pet"]["warnings"] + objects[0].DerivationDescription,
+          "whole counts are called fractions")
+    for ms, says in (("600000000",
+                      "Actual Frame Duration (0018,1242) is 600000 s, above one day: probably a wrong unit"),
+                     ("1000", "counts/s, more than scanners record: probably a wrong unit, such as min for s."),
+                     ("600000", None)):
+        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), path["emission.hs"], "--attribute",
+                                   f"ActualFrameDuration={ms}")
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
             check(says in where if says else "wrong unit" not in where, where)
 
 
 def test_one_scan_twice(folder, header):
-    """Two headers of the same data, one edited or a copy, are refused before anything is written; another geometry is another scan."""
+    """Two headers of the same data, one edited or a copy, are refused before anything is written; another geometry is
+    another scan."""
     place, n = os.path.join(folder, "same_scan"), 0
     shutil.copytree(os.path.dirname(header), place)
     with open(os.path.join(place, "emission.hs"), encoding="ascii") as f:
         text = f.read()
     shutil.copy(os.path.join(place, "emission.s"), os.path.join(place, "case.s"))
     first, second = os.path.join(place, "emission.hs"), os.path.join(place, "case.hs")
-    for changed, same in ((text, True), (text.replace("emission.s", "case.s").replace("study date", "; study date"), True), (text.replace("Inner ring diameter (cm) := 20", "Inner ring diameter (cm) := 21"), False)):
+    for changed, same in ((text, True), (text.replace("emission.s", "case.s").replace("study date", "; study date"),
+                                         True),
+                          (text.replace("Inner ring diameter (cm) := 20", "Inner ring diameter (cm) := 21"), False)):
         check(changed != text or n == 0, "the header was changed")
         n += 1
         with open(second, "w", encoding="ascii") as f:
             f.write(changed)
         report, objects, said = recon(os.path.join(folder, f"same-{n}"), first, second, ok=(4,) if same else (0,))
-        check(not os.path.exists(os.path.join(folder, f"same-{n}")) if same else len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == 2, report)
-        check((f"{second}: the same data with the same geometry as {first}: two headers of one scan; name only one" in said) == same, said)
+        check(not os.path.exists(os.path.join(folder, f"same-{n}")) if same
+              else len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == 2, report)
+        check((f"{second}: the same data with the same geometry as {first}: two headers of one scan; name only one"
+               in said) == same, said)
 
 
 def test_wrong_words(folder, header):
     """An option in place of a value, and a key and its value in two words."""
-    for words, says in ((("--report", "--set", "matrix=64"), "option '--report' needs a value, DIR, but '--set' follows"), (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
-                        (("--attenuation", "-o"), "option '--attenuation' needs a value, F.hs, but '-o' follows"), (("-o", "-c", "x.conf"), "option '-o' needs a value, DIR, but '-c' follows"),
-                        (("--set", "matrix", "64"), "--set matrix has no '='; allowed: --set KEY=VALUE: --set matrix=64 is meant?"),
-                        (("--attribute", "PatientWeight", header), "--attribute PatientWeight has no '='; allowed: --attribute KEYWORD=VALUE\n")):
+    for words, says in ((("--report", "--set", "matrix=64"),
+                         "option '--report' needs a value, DIR, but '--set' follows"),
+                        (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
+                        (("--attenuation", "-o"), "option '--attenuation' needs a value, F.hs, but '-o' follows"),
+                        (("-o", "-c", "x.conf"), "option '-o' needs a value, DIR, but '-c' follows"),
+                        (("--set", "matrix", "64"),
+                         "--set matrix has no '='; allowed: --set KEY=VALUE: --set matrix=64 is meant?"),
+                        (("--attribute", "PatientWeight", header),
+                         "--attribute PatientWeight has no '='; allowed: --attribute KEYWORD=VALUE\n")):
         said = tools.run("recon", header, *words, "-o", os.path.join(folder, "words"), ok=(2,)).stderr
         check(says in said and not os.path.exists(os.path.join(folder, "words")), said)
 
 
 def centre_of(objects):
-    """Centre of activity in the patient, mm, x to the left, y to the back, z to the head; only from the attributes of the slices."""
+    """Centre of activity in the patient, mm, x to the left, y to the back, z to the head; only from the attributes of
+    the slices."""
     total, sums = 0, np.zeros(3)
     for o in objects:
         values = o.pixel_array * float(o.RescaleSlope)
-        row, column, first = (np.array([float(v) for v in t], float) for t in (o.ImageOrientationPatient[:3], o.ImageOrientationPatient[3:], o.ImagePositionPatient))
+        row, column, first = (np.array([float(v) for v in t], float) for t
+                              in (o.ImageOrientationPatient[:3], o.ImageOrientationPatient[3:], o.ImagePositionPatient))
         y, x = np.mgrid[0:o.Rows, 0:o.Columns]
-        places = first + x[..., None] * float(o.PixelSpacing[1]) * row + y[..., None] * float(o.PixelSpacing[0]) * column
+        places = first + x[..., None] * float(o.PixelSpacing[1]) * row + y[...,
+                                                                           None] * float(o.PixelSpacing[0]) * column
         sums += (places * values[..., None]).sum((0, 1))
         total += values.sum()
     return sums / total
 
 
 def test_positions_of_the_patient(folder, header):
-    """The same counts, declared with other positions, are at mirrored places in the patient (PS3.3 C.7.3.1.1.2); what is assumed is said."""
+    """The same counts, declared with other positions, are at mirrored places in the patient (PS3.3 C.7.3.1.1.2); what
+    is assumed is said."""
     with open(header, encoding="ascii") as f:
         good = f.read()
     bins, views, planes = (re.search(rf"matrix size \[{k}\] := {{?([^}}\n]*)", good).group(1) for k in (1, 2, 3))
@@ -397,44 +489,56 @@ def test_positions_of_the_patient(folder, header):
         at += part.size
     check(at == values.size, f"{at} of {values.size} values")
     values.tofile(os.path.join(folder, "hs", "uneven.s"))
-    path, bare, centres = os.path.join(folder, "hs", "uneven.hs"), re.sub("patient (orientation|rotation) := .*\n", "", good).replace("emission.s", "uneven.s"), {}
+    path, bare, centres = os.path.join(folder, "hs", "uneven.hs"), re.sub("patient (orientation|rotation) := .*\n", "",
+                                                                          good).replace("emission.s", "uneven.s"), {}
 
     def made(name, keys, **how):
         with open(path, "w", encoding="ascii") as f:
             f.write(bare.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
         return recon(os.path.join(folder, "position-" + name), path, **how)
 
-    for name, keys, code in (("HFS", "patient orientation := head_in\npatient rotation := supine\n", "102540008"), ("FFS", "patient orientation := feet_in\npatient rotation := supine\n", "102541007"),
-                             ("HFP", "patient orientation := head_in\npatient rotation := prone\n", "102540008"), ("HFDR", "patient orientation := head_in\npatient rotation := right\n", "102540008"),
+    for name, keys, code in (("HFS", "patient orientation := head_in\npatient rotation := supine\n", "102540008"),
+                             ("FFS", "patient orientation := feet_in\npatient rotation := supine\n", "102541007"),
+                             ("HFP", "patient orientation := head_in\npatient rotation := prone\n", "102540008"),
+                             ("HFDR", "patient orientation := head_in\npatient rotation := right\n", "102540008"),
                              ("FFP", "patient orientation := FFP\n", "102541007")):
         report, objects, said = made(name, keys)
         check(report["cases"][0]["pet"]["patient_position"] == name and "position is not in the data" not in said, said)
-        check(objects[0].PatientGantryRelationshipCodeSequence[0].CodeValue == code, objects[0].PatientGantryRelationshipCodeSequence)
+        check(objects[0].PatientGantryRelationshipCodeSequence[0].CodeValue == code,
+              objects[0].PatientGantryRelationshipCodeSequence)
         centres[name] = centre_of(objects)
     x, y, z = centres["HFS"]
     check(z > 3 and abs(x) > 0.3 and abs(y) > 0.3, f"the object is not asymmetrical: {x, y, z}")
     # z of the scanner points into the gantry, y down, x = y cross z: to the left, the back and the head of HFS
     for name, place in (("FFS", (-x, y, -z)), ("HFP", (-x, -y, z)), ("FFP", (x, -y, -z)), ("HFDR", (-y, x, z))):
         check(np.abs(centres[name] - place).max() < 0.01, f"{name}: {centres[name]}, and {place} was expected")
-    for name, keys, sentence in (("feet", "patient orientation := feet_in\n", "is not in the data, only the orientation: FFS (feet first, supine) is assumed"),
-                                 ("prone", "patient rotation := prone\n", "is not in the data, only the rotation: HFP (head first, prone) is assumed")):
+    for name, keys, sentence in (("feet", "patient orientation := feet_in\n",
+                                  "is not in the data, only the orientation: FFS (feet first, supine) is assumed"),
+                                 ("prone", "patient rotation := prone\n",
+                                  "is not in the data, only the rotation: HFP (head first, prone) is assumed")):
         report, objects, said = made(name, keys)
         check(report["cases"][0]["pet"]["patient_position"] == sentence.split(": ")[1][:3], report)
         check(sentence in said and sentence in objects[0].DerivationDescription, said)
     check(np.abs(centre_of(objects) - centres["HFP"]).max() < 0.01, "what is assumed is not what is made")
-    for keys, says in (("patient orientation := feetfirst\n", ": patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, "),
-                       ("patient orientation := head_in\npatient rotation := other\n", 'the patient\'s position is "other" in the header')):
+    for keys, says in (("patient orientation := feetfirst\n",
+                        ": patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, "),
+                       ("patient orientation := head_in\npatient rotation := other\n",
+                        'the patient\'s position is "other" in the header')):
         report, _, _ = made("refused", keys, ok=(4,))
         check(says in report["refused"][0]["reason"], report)
     page = os.path.join(folder, "position-page")
-    done = tools.run("recon", *SETTINGS, "--attribute", "PatientPosition=FFDL", "-o", os.path.join(folder, "position-people"), "--report", page, path)  # "other", and a person says what it is
+    # "other", and a person says what it is
+    done = tools.run("recon", *SETTINGS, "--attribute", "PatientPosition=FFDL", "-o",
+                     os.path.join(folder, "position-people"), "--report", page, path)
     check(", patient FFDL\n" in done.stdout, done.stdout)
     with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
-        check('<th scope="row">Patient position</th><td>FFDL (feet first, on the left side)</td>' in f.read(), "the report has no position")
+        check('<th scope="row">Patient position</th><td>FFDL (feet first, on the left side)</td>' in f.read(),
+              "the report has no position")
 
 
 def test_tracer(folder, header):
-    """Nuclide, half-life and dose of the header are those of the result; what is not used is said, and a contradiction is refused."""
+    """Nuclide, half-life and dose of the header are those of the result; what is not used is said, and a contradiction
+    is refused."""
     calibrated = CALIBRATED[:4]  # without Radionuclide
     path = os.path.join(folder, "hs", "tracer.hs")
     with open(header, encoding="ascii") as f:
@@ -446,8 +550,10 @@ def test_tracer(folder, header):
         made.last = tempfile.mkdtemp(dir=folder)
         return recon(made.last, *calibrated, *args, path, **how)
 
-    stir6 = "number of radionuclides := 1\nradionuclide name[1] := ^18^Fluorine\nradionuclide halflife (sec)[1] := 6584.04\nradionuclide branching factor[1] := 0.9686\n"
-    siemens = "isotope name := F-18\nisotope gamma halflife (sec) := 6586.2\nradiopharmaceutical := FDG\ntracer activity at time of injection (Bq) := 4.65e+007\n"
+    stir6 = ("number of radionuclides := 1\nradionuclide name[1] := ^18^Fluorine\n"
+             "radionuclide halflife (sec)[1] := 6584.04\nradionuclide branching factor[1] := 0.9686\n")
+    siemens = ("isotope name := F-18\nisotope gamma halflife (sec) := 6586.2\nradiopharmaceutical := FDG\n"
+               "tracer activity at time of injection (Bq) := 4.65e+007\n")
     for keys, half_life in ((stir6, 6584.04), (siemens, 6586.2), ("isotope name := F18\n", 6586.2)):
         _, objects, _ = made(keys)
         drug, text = objects[0].RadiopharmaceuticalInformationSequence[0], objects[0].DerivationDescription
@@ -457,7 +563,8 @@ def test_tracer(folder, header):
         check(keys != stir6 or drug.RadionuclidePositronFraction == 0.9686, drug)
         check(keys != siemens or (drug.RadionuclideTotalDose, drug.Radiopharmaceutical) == (4.65e7, "FDG"), drug)
     _, objects, _ = made(stir6, "--attribute", "Radionuclide=C11")  # a person knows better
-    check(objects[0].RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence[0].CodeValue == "40565003", objects[0])
+    check(objects[0].RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence[0].CodeValue == "40565003",
+          objects[0])
     args = ("--like", glob.glob(os.path.join(made.last, "*.dcm"))[0])
     report, _, _ = made("isotope name := Ga-68\n", *args, ok=(4,))
     check("the header's half-life is 4062.6 s, that of --like " in report["refused"][0]["reason"], report)
@@ -465,27 +572,42 @@ def test_tracer(folder, header):
     check("radionuclide halflife (sec)[1] := 109.77 contradicts line" in report["refused"][0]["reason"], report)
     calibrated = ()
     report, objects, _ = made(stir6 + "calibration factor := 9432.31\n")
-    check(objects[0].Units == "CNTS" and "calibration factor := 9432.31 is not used, because Interfile does not define its unit" in objects[0].DerivationDescription, objects[0].Units)
+    check(objects[0].Units == "CNTS"
+          and "calibration factor := 9432.31 is not used, because Interfile does not define its unit"
+          in objects[0].DerivationDescription, objects[0].Units)
 
 
 def test_reasons_for_no_suv(folder, bare):
-    """A dose in MBq and a weight in g, or none, give one reason, in the result and in its report, which has the nuclide and six digits."""
-    for i, (weight, dose, says) in enumerate((("70", "370", "No SUV can be computed: Radionuclide Total Dose (0018,1074) is 370 Bq; allowed: 100000 to 1e+12."),
-                                              ("70000", "370000000", "No SUV can be computed: Patient's Weight (0010,1030) is 70000 kg; allowed: above 0, at most 1000."),
-                                              (None, "370000000", "No SUV can be computed: not in the data: patient's weight."), ("70", "370000000", None))):
-        values = {"RadionuclideTotalDose": dose, "Radionuclide": "F18", "AcquisitionDate": "20260101", "AcquisitionTime": "120000", "RadiopharmaceuticalStartDateTime": "20260101110000",
-                  "ActualFrameDuration": "600000", "CorrectedImage": "ATTN\\NORM", "DoseCalibrationFactor": "1000000"} | ({"PatientWeight": weight} if weight else {})
-        report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), bare, *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report", os.path.join(folder, f"no-suv-{i}"))
+    """A dose in MBq and a weight in g, or none, give one reason, in the result and in its report, which has the nuclide
+    and six digits."""
+    for i, (weight, dose, says) in enumerate((("70", "370",
+                                               "No SUV can be computed: Radionuclide Total Dose (0018,1074) is 370 Bq; "
+                                               "allowed: 100000 to 1e+12."),
+                                              ("70000", "370000000",
+                                               "No SUV can be computed: Patient's Weight (0010,1030) is 70000 kg; "
+                                               "allowed: above 0, at most 1000."),
+                                              (None, "370000000",
+                                               "No SUV can be computed: not in the data: patient's weight."),
+                                              ("70", "370000000", None))):
+        values = {"RadionuclideTotalDose": dose, "Radionuclide": "F18", "AcquisitionDate": "20260101",
+                  "AcquisitionTime": "120000", "RadiopharmaceuticalStartDateTime": "20260101110000",
+                  "ActualFrameDuration": "600000", "CorrectedImage": "ATTN\\NORM",
+                  "DoseCalibrationFactor": "1000000"} | ({"PatientWeight": weight} if weight else {})
+        report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), bare,
+                                   *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report",
+                                   os.path.join(folder, f"no-suv-{i}"))
         with open(report["cases"][0]["reports"][0], encoding="utf-8") as f:
             page = html.unescape(f.read())
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"], page):
             check(says in where if says else "No SUV" not in where, where[:3000])
         check(page.count("No SUV") == bool(says), page[:3000])
-        check(f'Decay factor</th><td>{objects[0].DecayFactor:.6g}</td>' in page and len(str(objects[0].DecayFactor)) > 8 and 'Nuclide</th><td>Fluorine-18</td>' in page, page)
+        check(f'Decay factor</th><td>{objects[0].DecayFactor:.6g}</td>' in page and len(str(objects[0].DecayFactor)) > 8
+              and 'Nuclide</th><td>Fluorine-18</td>' in page, page)
 
 
 def test_planes_of_one_or_two_ring_pairs(folder, header):
-    """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
+    """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says
+    that slices are uneven."""
     rings, pairs = range(8), []
     for first, last in ((-1, 1), (2, 4), (-4, -2), (5, 7), (-7, -5)):  # of the header; planes are half a ring apart
         sums = [a + b for a in rings for b in rings if first <= a - b <= last]
@@ -495,14 +617,16 @@ def test_planes_of_one_or_two_ring_pairs(folder, header):
     with open(header.replace(".hs", ".s"), "rb") as f:
         values = struct.unpack(f"<{os.path.getsize(f.name) // 4}f", f.read())
     size, files = len(values) // len(pairs), {}
-    for name, made in (("added", [v * pairs[i // size] for i, v in enumerate(values)]), ("pairs", [1 / pairs[i // size] for i in range(len(values))])):
+    for name, made in (("added", [v * pairs[i // size] for i, v in enumerate(values)]),
+                       ("pairs", [1 / pairs[i // size] for i in range(len(values))])):
         files[name] = os.path.join(folder, "hs", name + ".hs")
         with open(files[name], "w", encoding="ascii") as f:
             f.write(text.replace("emission.s", name + ".s"))
         with open(os.path.join(folder, "hs", name + ".s"), "wb") as f:
             f.write(struct.pack(f"<{len(made)}f", *made))
     sentence = "Planes have the counts of 1 to 2 ring pairs (axial compression), and the data have no normalisation"
-    for i, (args, said) in enumerate((((files["added"],), True), ((header,), False), (("--normalisation", files["pairs"], files["added"]), False))):
+    for i, (args, said) in enumerate((((files["added"],), True), ((header,), False),
+                                      (("--normalisation", files["pairs"], files["added"]), False))):
         report, objects, _ = recon(os.path.join(folder, f"ring-pairs-{i}"), *args)
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
             check((sentence in where) == said, f"{args}: {where}")
@@ -526,22 +650,35 @@ def test_factors_upside_down(folder, header):
     shutil.copy(right.replace(".hs", ".s"), copy.replace(".hs", ".s"))
     np.ones(len(values), "<f4").tofile(ones[0].replace(".hs", ".s"))
     for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
-                             (("--attenuation", survival, "--normalisation", right), 4, "not needed; or ATTENUATION and NORMALISATION are exchanged"),
+                             (("--attenuation", survival, "--normalisation", right), 4,
+                              "not needed; or ATTENUATION and NORMALISATION are exchanged"),
                              (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "),
-                             (("--multiplicative", right), 4, "because the values do not follow the pairs"), (("--multiplicative", survival), 0, ""),
-                             (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION"),
-                             (("--attenuation", survival, "--attenuation", right), 2, f"--attenuation is given twice, {survival} and {right}: name one file"),
-                             (("--attenuation", right, "--normalisation", copy), 4, f"attenuation.hs (ATTENUATION) and copy.hs (NORMALISATION) have the same data, those of {right[:-3]}.s"),
-                             (("--attenuation", right, "--normalisation", linked), 4, "linked.hs (NORMALISATION) have the same data"),
+                             (("--multiplicative", right), 4, "because the values do not follow the pairs"),
+                             (("--multiplicative", survival), 0, ""),
+                             (("--attenuation", right, "--normalisation", right), 2,
+                              "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION"),
+                             (("--attenuation", survival, "--attenuation", right), 2,
+                              f"--attenuation is given twice, {survival} and {right}: name one file"),
+                             (("--attenuation", right, "--normalisation", copy), 4,
+                              "attenuation.hs (ATTENUATION) and copy.hs (NORMALISATION) have the same data, those of "
+                              f"{right[:-3]}.s"),
+                             (("--attenuation", right, "--normalisation", linked), 4,
+                              "linked.hs (NORMALISATION) have the same data"),
                              (("--attenuation", ones[0], "--normalisation", ones[1]), 0, ""),
                              (("--report", "/proc/x"), 1, "/proc/x")):
-        said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
+        said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args,
+                         ok=(code,)).stderr
         check(says in said, said)
     # What no check proves is said: what the values do, and their range, by both commands
-    for role, path, says in (("multiplicative", survival, f"MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that are counted: {max(values)**-1:.3g} to 1, median {np.median(values)**-1:.3g}."),
-                             ("attenuation", right, f"ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 to {max(values):.3g}, median {np.median(values):.3g}.")):
+    for role, path, says in (("multiplicative", survival,
+                              "MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that "
+                              f"are counted: {max(values)**-1:.3g} to 1, median {np.median(values)**-1:.3g}."),
+                             ("attenuation", right,
+                              "ATTENUATION: its values divide the expected counts, 1 without attenuation and more "
+                              f"with it: 1 to {max(values):.3g}, median {np.median(values):.3g}.")):
         for command in ("recon", "import"):
-            done = tools.run(command, *(SETTINGS if command == "recon" else ()), "-o", tempfile.mkdtemp(dir=folder), header, f"--{role}", path)
+            done = tools.run(command, *(SETTINGS if command == "recon" else ()), "-o", tempfile.mkdtemp(dir=folder),
+                             header, f"--{role}", path)
             check(says in [line.strip() for line in done.stdout.splitlines()], f"{says}\n{done.stdout}")
     counts = np.fromfile(header.replace(".hs", ".s"), "<f4").sum(dtype=float)
     for scale, too_much in ((0.5, False), (1.5, True)):  # of a background, the sum
@@ -550,13 +687,16 @@ def test_factors_upside_down(folder, header):
         background = np.full(len(values), scale * counts / len(values), "<f4")
         background.tofile(path.replace(".hs", ".s"))
         report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--additive", path)
-        says = f"ADDITIVE: its values are added to the expected counts: {number(background.sum(dtype=float))} counts in all, EMISSION has {number(counts)}."
+        says = ("ADDITIVE: its values are added to the expected counts: "
+                f"{number(background.sum(dtype=float))} counts in all, EMISSION has {number(counts)}.")
         check(report["cases"][0]["pet"]["factors"] == [says], f"{says}\n{report['cases'][0]['pet']['factors']}")
-        says = f"The background (ADDITIVE), {scale * counts:.4g} counts, is more than the {counts:.4g} counts of the data"
+        says = (f"The background (ADDITIVE), {scale * counts:.4g} counts, is more than the {counts:.4g} counts "
+                "of the data")
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
             check(says in where if too_much else "The background" not in where, where)
     said = tools.run("recon", "-o", os.path.join(folder, "images"), os.path.join(folder, "upside_down"), ok=(4,)).stderr
-    check(re.search(r"in \d+ files; \S*upside_down holds DICOM images, such as reconstructed ones, but no scan: name the sinograms", said), said)
+    check(re.search(r"in \d+ files; \S*upside_down holds DICOM images, such as reconstructed ones, but no scan: name "
+                    r"the sinograms", said), said)
     # Measured factors have noise; a single one that is no factor is refused by itself
     plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
@@ -566,16 +706,20 @@ def test_factors_upside_down(folder, header):
     inverse = np.where(np.arange(len(values)) // plane % 4 == 3, 1 / values, values)
     cases = (("measured", measured, None), ("low", 0 * values + 0.97, "too few above 1"),
              ("planes", inverse, "planes, the first of them plane 3, are below 1 as a whole"),
-             ("small", 0.2, place + "0.2; allowed: at least 0.3"), ("nan", math.nan, "nan; allowed: finite"), ("air", noise, None),
-             ("measured_survival", noise / values, "and too few above 1 to be noise"), ("zero", 0, ": 0; allowed: finite and above 0"),
+             ("small", 0.2, place + "0.2; allowed: at least 0.3"), ("nan", math.nan, "nan; allowed: finite"),
+             ("air", noise, None),
+             ("measured_survival", noise / values, "and too few above 1 to be noise"),
+             ("zero", 0, ": 0; allowed: finite and above 0"),
              ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("inf", math.inf, ": inf; allowed: finite"))
     for name, made, says in cases if h.TIER == 2 else cases[:5]:
         made = np.where(np.arange(len(values)) == at, made, measured) if np.isscalar(made) else made
         with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", name + ".s"))
         made.astype("<f4").tofile(path.replace(".hs", ".s"))
-        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path, ok=(4,) if says else (0,))
-        check(says in report["refused"][0]["reason"] if says else noisy in objects[0].DerivationDescription and f" of {len(values)} attenuation" in report["cases"][0]["pet"]["warnings"], report)
+        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path,
+                                   ok=(4,) if says else (0,))
+        check(says in report["refused"][0]["reason"] if says else noisy in objects[0].DerivationDescription
+              and f" of {len(values)} attenuation" in report["cases"][0]["pet"]["warnings"], report)
 
 
 def test_negative_bins(folder, header):
@@ -586,23 +730,28 @@ def test_negative_bins(folder, header):
     with open(header.replace(".hs", ".s"), "rb") as f:
         values = list(struct.unpack(f"<{os.path.getsize(f.name) // 4}f", f.read()))
     values[7], values[-1] = -0.5, -2.25
-    for bad, protocol, says in ((None, "pet-osem", f"2 of {len(values)} bins of the data are negative, the least -2.25: "), (None, "pet-fbp-preview", None),
+    for bad, protocol, says in ((None, "pet-osem",
+                                 f"2 of {len(values)} bins of the data are negative, the least -2.25: "),
+                                (None, "pet-fbp-preview", None),
                                 (math.nan, "pet-fbp-preview", "nan; allowed: finite")):
         if bad is not None:
             values[9] = bad
         with open(data, "wb") as f:
             f.write(struct.pack(f"<{len(values)}f", *values))
-        done = tools.run("recon", "--protocol", protocol, "--device", "cpu", "-o", os.path.join(folder, "negative"), path, ok=(4,) if says else (0,))
+        done = tools.run("recon", "--protocol", protocol, "--device", "cpu", "-o", os.path.join(folder, "negative"),
+                         path, ok=(4,) if says else (0,))
         check(not says or says in done.stderr, done.stderr)
 
 
 def test_parallel_beams(folder):
     lines = os.path.join(folder, "lines.hs")
-    tools.run("simulate", "parallel", "--phantom", "head", "--size", "32", "--angles", "24", "--slices", "1", "-o", os.path.join(folder, "scan"))
+    tools.run("simulate", "parallel", "--phantom", "head", "--size", "32", "--angles", "24", "--slices", "1", "-o",
+              os.path.join(folder, "scan"))
     tools.run("export", "-o", lines, os.path.join(folder, "scan"))
     done = tools.run("recon", "--device", "cpu", "-o", os.path.join(folder, "ct"), lines)
     ct = pydicom.dcmread(glob.glob(os.path.join(folder, "ct", "*.dcm"))[0])
-    check(SENTENCES[0] in done.stderr and SENTENCES[0] in ct.DerivationDescription and ct.Modality == "CT", done.stderr + ct.DerivationDescription)
+    check(SENTENCES[0] in done.stderr and SENTENCES[0] in ct.DerivationDescription and ct.Modality == "CT",
+          done.stderr + ct.DerivationDescription)
     check("duration" not in done.stderr, done.stderr)
 
 
@@ -612,8 +761,10 @@ def test_a_signal_leaves_nothing(folder, header, number):
     out = os.path.join(folder, "ended")
     long = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1000", "--set", "matrix=256")
     for existed in (False, True):
-        p = subprocess.Popen([tools.TOMONODE, "recon", *long, "-o", out, header], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_for("its import", lambda: p.poll() is not None or glob.glob(os.path.join(out, ".interfile*", "*")), step=0.005)
+        p = subprocess.Popen([tools.TOMONODE, "recon", *long, "-o", out, header], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        wait_for("its import", lambda: p.poll() is not None or glob.glob(os.path.join(out, ".interfile*", "*")),
+                 step=0.005)
         check(p.poll() is None, "it ended before the signal")
         p.send_signal(number)
         p.send_signal(number)  # the second one ends it also where the first one only stops the computation

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode measure` of PET and CT series: the figures that an independent script computes from the standards' definitions
-(tools/figure_tools.py), for results of tomonode and for series by another writer, oblique, each slice with its own slope; SUV or the reason
-why there is none; a series of two patients, of two units, with a gap or of the wrong kind is refused with a sentence."""
+"""`tomonode measure` of PET and CT series: the figures that an independent script computes from the standards'
+definitions (tools/figure_tools.py), for results of tomonode and for series by another writer, oblique, each slice with
+its own slope; SUV or the reason why there is none; a series of two patients, of two units, with a gap or of the wrong
+kind is refused with a sentence."""
 import csv
 import gzip
 import io
@@ -50,7 +51,8 @@ def test_figures_of_nema(folder, position):
         near(one["recovery_percent"], recovery, f"{position}: recovery of {one['name']}")
         near(one["variability_percent"], variability, f"{position}: variability of {one['name']}")
     lung = [s["residual_percent"] for s in found["nema"]["lung"]["slices"]]
-    check(len(lung) == len(wanted["lung"]) > 5 and np.allclose(lung, wanted["lung"], rtol=TIGHT), f"{position}: lung {lung}")
+    check(len(lung) == len(wanted["lung"]) > 5 and np.allclose(lung, wanted["lung"], rtol=TIGHT),
+          f"{position}: lung {lung}")
     near(found["nema"]["lung"]["residual_percent"], np.mean(wanted["lung"]), "lung residual")
     names = [s["name"] for s in found["nema"]["spheres"]]
     check(names == [f"sphere {d * truth['size']:.3g} mm (NEMA {d})" for d in (10, 13, 17, 22, 28, 37)], names)
@@ -63,7 +65,8 @@ def test_figures_of_nema(folder, position):
         away, r = places - s["center_mm"], np.array(s["half_axes_mm"])
         r = r - 10 if i == 0 else r + 10
         flat = ((away[..., :2] / r[:2]) ** 2).sum(-1)
-        within = (flat <= 1) & (np.abs(away[..., 2]) <= r[2]) if s["kind"] == "cylinder" else flat + (away[..., 2] / r[2]) ** 2 <= 1
+        z = np.abs(away[..., 2]) / r[2]
+        within = (flat <= 1) & (z <= 1) if s["kind"] == "cylinder" else flat + z ** 2 <= 1
         inside &= within if i == 0 else ~within
     region, values = named(found["regions"], "background"), volume.values[inside]
     check(region["voxels"] == inside.sum(), f"{region['voxels']} voxels, the script has {inside.sum()}")
@@ -73,8 +76,11 @@ def test_figures_of_nema(folder, position):
     near(found["suv"]["factor"], t.suv_factor(volume.objects[0]), "SUV")
     near(region["suv_mean"], values.mean() * t.suv_factor(volume.objects[0]), "SUV of the background")
     text = t.run("measure", "--truth", os.path.join(folder, "exam", "truth.json"), os.path.join(folder, "out")).stdout
-    check(text.startswith("PET series") and "contrast recovery: sphere 4.9 mm (NEMA 10)" in text and "lung residual" in text and "nan" not in text and " truth        bias" in text, text)
-    check(f", Bq/ml, patient {position}\n" in text and all(len(re.sub(r"e.*|[-.]", "", v).lstrip("0")) >= 4 for v in re.search(r"^background +(.*)", text, re.M)[1].split()[1:3]), text)
+    check(text.startswith("PET series") and "contrast recovery: sphere 4.9 mm (NEMA 10)" in text
+          and "lung residual" in text and "nan" not in text and " truth        bias" in text, text)
+    check(f", Bq/ml, patient {position}\n" in text and all(len(re.sub(r"e.*|[-.]", "", v).lstrip("0")) >= 4
+                                                           for v in re.search(r"^background +(.*)", text,
+                                                                              re.M)[1].split()[1:3]), text)
 
 
 # ---- uniform phantoms ----
@@ -124,7 +130,8 @@ def test_figures_of_uniform_phantoms(folder):
     region = named(found["regions"], "ellipse 1")
     check(region["voxels"] == water.size and region["true"] == 0, region)
     near(region["bias"], water.mean(), "HU of water", absolute=1e-6)
-    check(abs(region["bias"]) < 3 and abs(named(found["regions"], "outside")["bias"]) < 3, "water at 0 HU, air at -1000 HU")
+    check(abs(region["bias"]) < 3 and abs(named(found["regions"], "outside")["bias"]) < 3,
+          "water at 0 HU, air at -1000 HU")
     check(found["suv"] is None and found["nema"] is None, "no figures of PET for CT")
     again = measure("--uniform", f"0,0,0,{diameter},0,my, region", "--nps-size", 16, out)
     check(again["uniformity"][0]["name"] == "my, region" and again["nps"][0]["side_pixels"] == 16, again["nps"])
@@ -134,14 +141,16 @@ def test_figures_of_uniform_phantoms(folder):
 def test_hu_of_inserts(folder):
     """HU of each shape of a head, in slices that differ, for a patient who lies otherwise."""
     exam, out = os.path.join(folder, "lines"), os.path.join(folder, "slices")
-    t.run("simulate", "parallel", "--phantom", "head", "--angles", 180, "--slices", 3, "--taper", 0.3, "--position", "FFP", "-o", exam)
+    t.run("simulate", "parallel", "--phantom", "head", "--angles", 180, "--slices", 3, "--taper", 0.3, "--position",
+          "FFP", "-o", exam)
     t.run("recon", "--device", "cpu", "--protocol", "parallel-fbp", "--set", "mu_water=0.02", "-o", out, exam)
     truth = f.read_truth(exam)
     found, volume = measure("--truth", os.path.join(exam, "truth.json"), out), f.Volume.of_folder(out)
     places = volume.places() @ np.array(t.AXES["FFP"], float).T
     scale = 1 - 0.3 * np.floor(places[..., 2:] / truth["slice_mm"] + 1.5) / 3
     places, margin = places / scale, 2 * volume.h.max() / scale[..., 0]
-    owner, usable, hu = np.full(volume.values.shape, -1), np.ones(volume.values.shape, bool), np.full(volume.values.shape, -1000.0)
+    owner, usable, hu = np.full(volume.values.shape, -1), np.ones(volume.values.shape,
+                                                                  bool), np.full(volume.values.shape, -1000.0)
     for i, s in enumerate(truth["shapes"]):
         turn, away = np.radians(s["turn_degrees"]), places[..., :2] - s["center_mm"]
         along = np.stack([away @ [np.cos(turn), np.sin(turn)], away @ [-np.sin(turn), np.cos(turn)]], -1)
@@ -168,7 +177,8 @@ def test_hu_of_inserts(folder):
 # ---- series by another writer ----
 
 TURNED = np.linalg.qr(np.array([[0.9, 0.2, -0.3], [-0.1, 0.95, 0.25], [0.35, -0.2, 0.9]]))[0]
-CORNER, SPACING, SIZE = np.array([-61.5, 42.25, 310.0]), np.array([2.3, 1.7, 3.1]), (24, 60, 50)  # slices, rows, columns
+# slices, rows, columns
+CORNER, SPACING, SIZE = np.array([-61.5, 42.25, 310.0]), np.array([2.3, 1.7, 3.1]), (24, 60, 50)
 
 
 def oblique(folder, modality, change=None, slices=SIZE[0]):
@@ -179,7 +189,8 @@ def oblique(folder, modality, change=None, slices=SIZE[0]):
     normal = np.cross(cosines[:3], cosines[3:])
     places = CORNER + index @ np.array([cosines[:3], cosines[3:], normal])
     noise = np.random.default_rng(5).normal(size=k.shape)
-    values = 4000 + (places - CORNER) @ [9, -6, 4] + 100 * noise if modality == "PT" else 40 + 2 * noise + 0 * places[..., 0]
+    values = 4000 + (places - CORNER) @ [9, -6,
+                                         4] + 100 * noise if modality == "PT" else 40 + 2 * noise + 0 * places[..., 0]
     paths = f.write_series(folder, values, SPACING, cosines, CORNER, modality, change)
     middle = CORNER + (np.array([25, 30, slices // 2]) * SPACING) @ np.array([cosines[:3], cosines[3:], normal])
     return paths, middle, values
@@ -207,8 +218,10 @@ def metaimage(path, labels, corner, steps, packed):
     data = labels.astype("<u2").tobytes()
     with open(path, "wb") as out:
         out.write(("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
-                   f"CompressedData = {packed}\nTransformMatrix = {' '.join(f'{v:.12g}' for v in (steps / h[:, None]).ravel())}\n"
-                   f"Offset = {' '.join(f'{v:.12g}' for v in corner)}\nElementSpacing = {' '.join(f'{v:.12g}' for v in h)}\n"
+                   f"CompressedData = {packed}\nTransformMatrix = "
+                   f"{' '.join(f'{v:.12g}' for v in (steps / h[:, None]).ravel())}\n"
+                   f"Offset = {' '.join(f'{v:.12g}' for v in corner)}\nElementSpacing = "
+                   f"{' '.join(f'{v:.12g}' for v in h)}\n"
                    f"DimSize = {labels.shape[2]} {labels.shape[1]} {labels.shape[0]}\nElementType = MET_USHORT\n"
                    "ElementDataFile = LOCAL\n").encode() + (zlib.compress(data) if packed else data))
 
@@ -225,16 +238,20 @@ def masks(folder, paths, volume, found_in):
     at[~inside] = 0
     own = np.where(inside, labels[at[..., 2], at[..., 1], at[..., 0]], 0)
     check(abs(normal @ np.cross(volume.across, volume.down) - 1) < 1e-6, "normal")
-    for name, write in (("m.nii.gz", lambda p: nifti(p, labels, corner, steps)), ("m.nii", lambda p: nifti(p, labels, corner, steps, False)),
-                        ("m.mha", lambda p: metaimage(p, labels, corner, steps, False)), ("z.mha", lambda p: metaimage(p, labels, corner, steps, True))):
+    for name, write in (("m.nii.gz", lambda p: nifti(p, labels, corner, steps)),
+                        ("m.nii", lambda p: nifti(p, labels, corner, steps, False)),
+                        ("m.mha", lambda p: metaimage(p, labels, corner, steps, False)),
+                        ("z.mha", lambda p: metaimage(p, labels, corner, steps, True))):
         mask = os.path.join(folder, name)
         write(mask)
         regions = measure("--mask", mask, *paths)["regions"]
         check([r["name"] for r in regions] == ["label 1", "label 7"], f"{name}: {regions}")
         for r, label in zip(regions, (1, 7)):
             picked = volume.values[own == label]
-            check(abs(r["voxels"] - picked.size) <= 2 and picked.size > 500, f"{name}: {r['voxels']} voxels, the script has {picked.size}")
-            near(r["mean"], picked.mean(), f"{name}: mean of {r['name']}", 1e-3 if r["voxels"] != picked.size else TIGHT)
+            check(abs(r["voxels"] - picked.size) <= 2 and picked.size > 500,
+                  f"{name}: {r['voxels']} voxels, the script has {picked.size}")
+            near(r["mean"], picked.mean(), f"{name}: mean of {r['name']}",
+                 1e-3 if r["voxels"] != picked.size else TIGHT)
     nifti(mask + ".nii", labels * 0, corner, steps, False)
     refused(paths, "--mask", mask + ".nii", what="no voxel of the series is in one of the 0 voxels of the mask")
     nifti(mask + ".nii", -labels, corner, steps, False)
@@ -255,11 +272,15 @@ def test_series_of_another_writer(folder):
         paths, middle, values = oblique(here, modality)
         volume = f.Volume(paths)
         check(np.abs(volume.values - values).max() < (0.3 if modality == "CT" else 1), "the script reads what it wrote")
-        at, other = ",".join(f"{v:.6f}" for v in middle), middle + 7.3 * volume.across - 4.4 * volume.down + 5.2 * volume.normal
+        at, other = ",".join(f"{v:.6f}"
+                             for v in middle), middle + 7.3 * volume.across - 4.4 * volume.down + 5.2 * volume.normal
         there = ",".join(f"{v:.6f}" for v in other)
-        found = measure("--circle", f"{at},31", "--circle", f"{there},3.1,small", "--sphere", f"{there},22,a ball", "--uniform", f"{at},70,12", here)
-        check(found["object"]["modality"] == ("PET" if modality == "PT" else "CT") and found["object"]["size"] == [50, 60, 24], found["object"])
-        for name, wanted in (("circle 1", f.circle(volume, middle, 31)), ("small", f.circle(volume, other, 3.1)), ("a ball", f.sphere(volume, other, 22))):
+        found = measure("--circle", f"{at},31", "--circle", f"{there},3.1,small", "--sphere", f"{there},22,a ball",
+                        "--uniform", f"{at},70,12", here)
+        check(found["object"]["modality"] == ("PET" if modality == "PT" else "CT")
+              and found["object"]["size"] == [50, 60, 24], found["object"])
+        for name, wanted in (("circle 1", f.circle(volume, middle, 31)), ("small", f.circle(volume, other, 3.1)),
+                             ("a ball", f.sphere(volume, other, 22))):
             region = named(found["regions"], name)
             ball = name == "a ball"
             near(region["mean"], wanted[0], f"{modality}: mean of {name}", 2e-5 if ball else TIGHT)
@@ -301,15 +322,21 @@ def test_no_suv(folder):
     def of_drug(name, value):
         return lambda d, _: setattr(d[drug][0], name, value)
 
-    cases = [(lambda d, _: setattr(d, "Units", "CNTS"), "\"CNTS\"; needed: BQML"), (lambda d, _: delattr(d, "PatientWeight"), "(0010,1030)"),
-             (lambda d, _: setattr(d, "PatientWeight", "71500"), "71500 kg"), (of_drug("RadionuclideTotalDose", "370"), "370 Bq"),
+    cases = [(lambda d, _: setattr(d, "Units", "CNTS"), "\"CNTS\"; needed: BQML"),
+             (lambda d, _: delattr(d, "PatientWeight"), "(0010,1030)"),
+             (lambda d, _: setattr(d, "PatientWeight", "71500"), "71500 kg"),
+             (of_drug("RadionuclideTotalDose", "370"), "370 Bq"),
              (lambda d, _: delattr(d, drug), "(0018,1074)"), (of_drug("RadionuclideHalfLife", None), "(0018,1075)"),
-             (lambda d, _: setattr(d, "CorrectedImage", ["DECY"]), "ATTN"), (lambda d, _: setattr(d, "DecayCorrection", "NONE"), "\"NONE\""),
-             (lambda d, _: setattr(d, "SeriesTime", "013000"), "Series Time"), (of_drug("RadiopharmaceuticalStartDateTime", "20260102013000"), "after the start"),
+             (lambda d, _: setattr(d, "CorrectedImage", ["DECY"]), "ATTN"),
+             (lambda d, _: setattr(d, "DecayCorrection", "NONE"), "\"NONE\""),
+             (lambda d, _: setattr(d, "SeriesTime", "013000"), "Series Time"),
+             (of_drug("RadiopharmaceuticalStartDateTime", "20260102013000"), "after the start"),
              (of_drug("RadiopharmaceuticalStartDateTime", None), "its day needs (0018,1078)"),
              (of_drug("RadiopharmaceuticalStartDateTime", "20260101233000+0100"), "time zone"),
-             (lambda d, k: setattr(d, "PatientWeight", 71.5 + (k == 2)), "the objects of the series differ in Patient's Weight"),
-             (lambda d, k: setattr(d[drug][0], "RadionuclideTotalDose", 3.7e8 * (1 + (k == 3))), "differ in Radiopharmaceutical"),
+             (lambda d, k: setattr(d, "PatientWeight", 71.5 + (k == 2)),
+              "the objects of the series differ in Patient's Weight"),
+             (lambda d, k: setattr(d[drug][0], "RadionuclideTotalDose", 3.7e8 * (1 + (k == 3))),
+              "differ in Radiopharmaceutical"),
              (lambda d, _: d.update({"Units": "GML", "SUVType": "LBM"}), "type LBM")]
     for i, (change, reason) in enumerate(cases):
         paths, middle, _ = oblique(os.path.join(folder, str(i)), "PT", change, 5)
@@ -318,7 +345,8 @@ def test_no_suv(folder):
         check("suv_mean" not in found["regions"][0] and found["regions"][0]["mean"] > 0, found["regions"])
         text = t.run("measure", "--circle", ",".join(map(str, middle)) + ",30", *paths).stdout
         check("no SUV: " in text and reason in text, text)
-    for i, (change, factor) in enumerate([(lambda d, _: setattr(d, "DecayCorrection", "ADMIN"), 71.5e3 / 3.7e8), (lambda d, _: setattr(d, "Units", "GML"), 1)]):
+    for i, (change, factor) in enumerate([(lambda d, _: setattr(d, "DecayCorrection", "ADMIN"), 71.5e3 / 3.7e8),
+                                          (lambda d, _: setattr(d, "Units", "GML"), 1)]):
         paths, middle, _ = oblique(os.path.join(folder, f"known{i}"), "PT", change, 5)
         near(measure("--circle", ",".join(map(str, middle)) + ",30", *paths)["suv"]["factor"], factor, "SUV", 1e-9)
 
@@ -331,9 +359,12 @@ def test_what_must_not_be_measured(folder):
     paths, at = series("whole")
     refused(paths[:11] + paths[12:], "--circle", f"{at},30", what="incomplete: 23 of 24 slices")
     slices, place = series("gap", modality="CT")
-    refused(slices[:11] + slices[12:], "--circle", f"{place},30", what="slices are missing or belong to several volumes")
-    patients, _ = series("patients", lambda d, k: d.update({"PatientID": "OTHER" if k == 5 else "FOREIGN", "PatientName": "A^B" if k == 5 else "Foreign^One"}))
-    refused(patients, "--circle", f"{at},30", what="not of one patient: the headers name different patients: Patient ID (0010,0020)")
+    refused(slices[:11] + slices[12:], "--circle", f"{place},30",
+            what="slices are missing or belong to several volumes")
+    patients, _ = series("patients", lambda d, k: d.update({"PatientID": "OTHER" if k == 5 else "FOREIGN",
+                                                            "PatientName": "A^B" if k == 5 else "Foreign^One"}))
+    refused(patients, "--circle", f"{at},30",
+            what="not of one patient: the headers name different patients: Patient ID (0010,0020)")
     units, _ = series("units", lambda d, k: setattr(d, "Units", "CNTS" if k == 7 else "BQML"))
     refused(units, "--circle", f"{at},30", what="units are \"")
     moved, _ = series("moved", lambda d, k: setattr(d, "FrameOfReferenceUID", "1.2.3" if k == 9 else "1.2.4"))
@@ -359,7 +390,8 @@ def test_what_must_not_be_measured(folder):
     by_hand = os.path.join(folder, "hand.json")
 
     def hand(change):
-        mine = json.loads(json.dumps({k: v for k, v in known.items() if k in ("kind", "phantom", "size", "position", "shapes")}))
+        mine = json.loads(json.dumps({k: v for k, v in known.items() if k in ("kind", "phantom", "size", "position",
+                                                                              "shapes")}))
         change(mine)
         with open(by_hand, "w", encoding="ascii") as file:
             json.dump(mine, file)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw data of a Siemens mMR, from an independent writer (tools/mmr_tools.py): the prompts and the efficiencies that a worker reads are
-numpy's, bit for bit; variants of the header; hostile objects are refused with a sentence; through the node, list mode and norm become
-one case and a series in counts that says what it is not corrected for."""
+"""Raw data of a Siemens mMR, from an independent writer (tools/mmr_tools.py): the prompts and the efficiencies that a
+worker reads are numpy's, bit for bit; variants of the header; hostile objects are refused with a sentence; through the
+node, list mode and norm become one case and a series in counts that says what it is not corrected for."""
 import glob
 import hashlib
 import os
@@ -29,27 +29,33 @@ def raw(folder, n=20000, seed=5, **kwargs):
     os.makedirs(folder, exist_ok=True)
     rng = np.random.default_rng(seed)
     words, norm = mmr.words_of(rng, n), mmr.Norm(rng)
-    return (mmr.write_list(os.path.join(folder, "list.dcm"), words, **kwargs), mmr.write_norm(os.path.join(folder, "norm.dcm"), norm, **kwargs),
+    return (mmr.write_list(os.path.join(folder, "list.dcm"), words, **kwargs),
+            mmr.write_norm(os.path.join(folder, "norm.dcm"), norm, **kwargs),
             words, norm)
 
 
 def read(folder, *files, planes=(0,), conf=None, code=0):
-    """What a worker reads from the files: emission and efficiencies of the planes, the printed lines. With a code: the message."""
+    """What a worker reads from the files: emission and efficiencies of the planes, the printed lines. With a code: the
+    message."""
     out = os.path.join(folder, "out")
-    p = subprocess.run([READ, conf or "-", out, ",".join(map(str, planes)), *files], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    p = subprocess.run([READ, conf or "-", out, ",".join(map(str, planes)), *files], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE,
                        text=True, timeout=120, check=False)
     check(p.returncode == code, f"exit {p.returncode}: {p.stderr}")
     if code:
         return p.stderr
     shape = (len(planes), mmr.VIEWS, mmr.BINS)
-    return (np.fromfile(out + ".EMISSION", np.float32).reshape(shape), np.fromfile(out + ".MULTIPLICATIVE", np.float32).reshape(shape),
+    return (np.fromfile(out + ".EMISSION", np.float32).reshape(shape),
+            np.fromfile(out + ".MULTIPLICATIVE", np.float32).reshape(shape),
             p.stdout.splitlines())
 
 
 def small(folder):
     path = os.path.join(folder, "small.conf")
     with open(path, "w", encoding="ascii") as f:
-        f.write(SCANNER + 'protocols = ( { name = "quick"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; '
+        f.write(SCANNER
+                + 'protocols = ( { name = "quick"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; '
+                  'matrix = 16; '
                           'slice_spacing = 16.0; } );\n')
     return path
 
@@ -61,16 +67,20 @@ def test_values_are_those_of_numpy(folder):
     check(prompts > 39000 and counts.sum() > 300, "the test has too few events")
     check(np.array_equal(emission, counts), "the prompts are not numpy's")
     found = np.fromfile(os.path.join(folder, "out.DELAYEDS"), np.float32)
-    check(found.any() and np.array_equal(found, mmr.counts_of(words, SEGMENTS, delayed=True)[0].ravel()), "the delayeds are not numpy's")
+    check(found.any() and np.array_equal(found, mmr.counts_of(words, SEGMENTS, delayed=True)[0].ravel()),
+          "the delayeds are not numpy's")
     check(np.array_equal(factors, norm.efficiencies(SEGMENTS)), "the efficiencies are not numpy's")
     check(0.2 < (factors == 0).mean() < 0.22, "two gaps of 1 / 9")
-    check(lines[0] == f"EMISSION 837 {prompts}" and lines[1].startswith("MULTIPLICATIVE 837 ") and lines[2] == f"DELAYEDS 837 {delayeds}", lines)
-    check(f"{delayeds} delayed events not used" in lines[3] and "not corrected for randoms, scatter, attenuation and dead time" in lines[3], lines)
+    check(lines[0] == f"EMISSION 837 {prompts}" and lines[1].startswith("MULTIPLICATIVE 837 ")
+          and lines[2] == f"DELAYEDS 837 {delayeds}", lines)
+    check(f"{delayeds} delayed events not used" in lines[3]
+          and "not corrected for randoms, scatter, attenuation and dead time" in lines[3], lines)
     check("The time marks cover 11.99 s, the header says 20 s" in lines[3], lines)
 
 
 def test_every_form_of_the_header_is_read(folder):
-    """The same values, whatever element has the header, however its lines end, in implicit VR, with the data beside the object."""
+    """The same values, whatever element has the header, however its lines end, in implicit VR, with the data beside the
+    object."""
     conf = small(folder)
     list_, norm_file, words, norm = raw(folder, 500)
     wanted = [a.tobytes() for a in read(folder, list_, norm_file, conf=conf)[:2]]
@@ -115,7 +125,8 @@ def test_data_beside_the_object_are_part_of_the_result(folder):
         text = f"list.bf {len(data)} bytes SHA-256 {hashlib.sha256(data).hexdigest()}"
         check(text in first.DerivationDescription and text in report["warnings"], first.DerivationDescription)
         results.append(first)
-    check(len({d.SeriesInstanceUID for d in results}) == len({d.SOPInstanceUID for d in results}) == 2, "the same UIDs for other data")
+    check(len({d.SeriesInstanceUID for d in results}) == len({d.SOPInstanceUID for d in results}) == 2,
+          "the same UIDs for other data")
 
 
 def big_endian(path):
@@ -129,7 +140,8 @@ def test_hostile_objects_are_refused(folder):
     data, n = mmr.list_bytes(words), len(words)
 
     def bad_list(words_=None, header=None, data_=None, **kwargs):
-        return [mmr.write_list(os.path.join(folder, "bad.dcm"), words if words_ is None else words_, header, data_, **kwargs), norm_file]
+        return [mmr.write_list(os.path.join(folder, "bad.dcm"), words if words_ is None else words_, header, data_,
+                               **kwargs), norm_file]
 
     def bad_norm(header=None, data_=None, **kwargs):
         return [list_, mmr.write_norm(os.path.join(folder, "bad.dcm"), norm, header, data_, **kwargs)]
@@ -155,7 +167,8 @@ def test_hostile_objects_are_refused(folder):
         (lambda: bad_list(header=mmr.list_header("-5")), "total listmode word counts := -5"),
         (lambda: bad_list(header=mmr.list_header(None)), "%total listmode word counts"),
         (lambda: bad_list(header=mmr.list_header(n, lmeventandtagwordsformatbits=64)), "supported: 32"),
-        (lambda: bad_list(header=mmr.list_header(n, originatingsystem=1208)), "originating system := 1208; supported: 2008"),
+        (lambda: bad_list(header=mmr.list_header(n, originatingsystem=1208)),
+         "originating system := 1208; supported: 2008"),
         (lambda: bad_list(header=mmr.list_header(n, axialcompression=11)), "axial compression := 11"),
         (lambda: bad_list(header=mmr.list_header(n, maximumringdifference=61)), "maximum ring difference := 61"),
         (lambda: bad_list(header=mmr.list_header(n, numberofprojections=400)), "number of projections := 400"),
@@ -167,19 +180,25 @@ def test_hostile_objects_are_refused(folder):
         (lambda: bad_list(header=b"\xff" * 70000), "the text header has 70000 bytes; allowed: 65536"),
         (lambda: bad_list(header=b"\0" * 2000), "an empty header"),
         (lambda: bad_list(header=b"A" * 2000), "no ':='"),
-        (lambda: bad_list(words[:100] + [mmr.PROMPT | 4084 * bins] + words[101:]), "word 100 is an event in plane 4084 of 4084"),
+        (lambda: bad_list(words[:100] + [mmr.PROMPT | 4084 * bins] + words[101:]),
+         "word 100 is an event in plane 4084 of 4084"),
         (lambda: bad_list([0x7FFFFFFF] + words[1:]), "word 0 is an event in plane 12386"),
-        (lambda: bad_list(words[:200] + [mmr.time_mark(5)] + words[201:]), "word 200 is a time mark of 5 ms, after one of 12"),
+        (lambda: bad_list(words[:200] + [mmr.time_mark(5)] + words[201:]),
+         "word 200 is a time mark of 5 ms, after one of 12"),
         (lambda: bad_list(study="2.25.999"), "belong to different studies"),
         (lambda: bad_list(PatientID="other", PatientName="Other^Name"), "Patient ID (0010,0020)"),
         (lambda: bad_list(PatientPosition="HFX"), "the patient's position is \"HFX\""),
         (lambda: bad_list(ManufacturerModelName="Biograph_mCT")[::-1], "bad.dcm is not raw data of a Siemens mMR"),
-        (lambda: bad_norm(header=mmr.norm_header(energywindowlowerlevelkev1=410)), "window of 430 to 610 keV, the normalisation of 410 to 610"),
+        (lambda: bad_norm(header=mmr.norm_header(energywindowlowerlevelkev1=410)),
+         "window of 430 to 610 keV, the normalisation of 410 to 610"),
         (lambda: [mmr.write_list(os.path.join(folder, "a.dcm"), words, DeviceSerialNumber="51001"),
-                  mmr.write_norm(os.path.join(folder, "b.dcm"), norm, DeviceSerialNumber="51002")], "\"51001\", the normalisation of \"51002\""),
+                  mmr.write_norm(os.path.join(folder, "b.dcm"), norm, DeviceSerialNumber="51002")],
+         "\"51001\", the normalisation of \"51002\""),
         (lambda: bad_norm(data_=norm.bytes()[:-4]), "has 323400 bytes, its header requires 323404"),
-        (lambda: bad_norm(header=mmr.norm_header(numberofnormalizationcomponents=7)), "number of normalization components := 7"),
-        (lambda: bad_norm(header=mmr.norm_header(matrixsize3="{672,55}")), "%matrix size [3] := {672,55}; supported: 504, 64"),
+        (lambda: bad_norm(header=mmr.norm_header(numberofnormalizationcomponents=7)),
+         "number of normalization components := 7"),
+        (lambda: bad_norm(header=mmr.norm_header(matrixsize3="{672,55}")),
+         "%matrix size [3] := {672,55}; supported: 504, 64"),
         (lambda: bad_norm(header=mmr.norm_header(dataoffsetinbytes4=316164)), "data offset in bytes [4] := 316164"),
         (lambda: bad_norm(data_=factor(7, np.nan)), "geometric factor 8 of 43688 is nan"),
         (lambda: bad_norm(data_=factor(46784, -1)), "crystal efficiency factor 1 of 32256 is -1"),
@@ -195,33 +214,38 @@ def test_other_raw_data_are_named(folder):
     list_, _, words, _ = raw(folder, 50)
     for change, part in ((dict(kind="PET_EM_SINO"), "compressed by the scanner; send the list mode"),
                          (dict(kind="PET_COUNTRATE"), "type PET_COUNTRATE"),
-                         (dict(kind="PET_LISTMODE", ManufacturerModelName="Biograph128_mCT"), "raw data of Biograph128_mCT, type PET_LISTMODE"),
+                         (dict(kind="PET_LISTMODE", ManufacturerModelName="Biograph128_mCT"),
+                          "raw data of Biograph128_mCT, type PET_LISTMODE"),
                          (dict(kind="PET_LISTMODE", SOPClassUID="1.2.840.113619.4.30"), "GE raw data")):
-        path = mmr.write(os.path.join(folder, "other.dcm"), header=mmr.list_header(len(words)), data=mmr.list_bytes(words), **change)
+        path = mmr.write(os.path.join(folder, "other.dcm"), header=mmr.list_header(len(words)),
+                         data=mmr.list_bytes(words), **change)
         p = h.run(h.TOMONODE, "recon", "--device", "cpu", "-o", os.path.join(folder, "out"), path, code=4)
         check(part in p.stderr, p.stderr)
     check(os.path.exists(list_), "kept")
 
 
 def test_the_histogram_is_exported_and_comes_back(folder):
-    """`tomonode export` writes prompts and efficiencies as Interfile, which `tomonode import` takes: the same values."""
+    """`tomonode export` writes prompts and efficiencies as Interfile, which `tomonode import` takes: the same
+    values."""
     conf = small(folder)
     list_, norm_file, words, norm = raw(folder, 500)
     planes, hs = (0, 31, 63), os.path.join(folder, "prompts.hs")
     h.run(h.TOMONODE, "export", "-c", conf, "-o", hs, list_, norm_file)
-    h.run(h.TOMONODE, "import", hs, "--multiplicative", os.path.join(folder, "prompts-multiplicative.hs"), "--like", list_,
+    h.run(h.TOMONODE, "import", hs, "--multiplicative", os.path.join(folder, "prompts-multiplicative.hs"), "--like",
+          list_,
           "--set", "PatientPosition=HFS", "-o", os.path.join(folder, "objects"))
     wanted = read(folder, list_, norm_file, planes=planes, conf=conf)
     found = read(folder, *glob.glob(os.path.join(folder, "objects", "*.dcm")), planes=planes, conf=conf)
-    check(np.array_equal(wanted[0], found[0]) and np.array_equal(wanted[1], found[1]), "other values after export and import")
+    check(np.array_equal(wanted[0], found[0]) and np.array_equal(wanted[1], found[1]),
+          "other values after export and import")
     check(wanted[0].sum() > 0 and (wanted[1] == 0).any(), "nothing to compare")
     with open(hs, encoding="ascii") as f:
         check("image duration (sec)[1] := 20" in f.read(), "the duration")
 
 
 def test_sources_are_where_they_were(folder):
-    """A point in each quadrant, away from the middle of the axis: the detectors' positions as STIR computes them from their numbers
-    (x = R sin, y = -R cos), so that a sign of bins, views or rings
+    """A point in each quadrant, away from the middle of the axis: the detectors' positions as STIR computes them from
+    their numbers (x = R sin, y = -R cos), so that a sign of bins, views or rings
     shows as a point in another place; z of STIR points out of the gantry."""
     x = 334.7 * np.sin(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
     y = -334.7 * np.cos(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
@@ -240,23 +264,30 @@ def test_sources_are_where_they_were(folder):
     files = (mmr.write_list(os.path.join(folder, "list.dcm"), words, PatientPosition="HFS"),
              mmr.write_norm(os.path.join(folder, "norm.dcm"), norm))
     series = pet_tools.reconstruct(os.path.join(folder, "out"), *files, protocol="quick", config=small(folder),
-                                   settings=("matrix=80", "voxel=4", "slice_spacing=0", "fov_radius=150", "iterations=2", "subsets=21"))
+                                   settings=("matrix=80", "voxel=4", "slice_spacing=0", "fov_radius=150",
+                                             "iterations=2", "subsets=21"))
     places, values = series.places(), series.values
     for px, py in points:
-        near = np.linalg.norm(places[..., :2] - (px, py), axis=-1) < 15  # HFS: x to the patient's left, y to the back, z to the head
+        # HFS: x to the patient's left, y to the back, z to the head
+        near = np.linalg.norm(places[..., :2] - (px, py), axis=-1) < 15
         middle = (places[near] * values[near][:, None]).sum(0) / values[near].sum()
         check(np.abs(middle - (px, py, (31.5 - ring) * 4.0625)).max() < 1.5, f"the point at {px}, {py} is at {middle}")
-        check(values[near].sum() > 0.15 * values.sum(), f"{values[near].sum() / values.sum()} of the counts are at {px}, {py}")
+        check(values[near].sum() > 0.15 * values.sum(),
+              f"{values[near].sum() / values.sum()} of the counts are at {px}, {py}")
 
 
 def check_series(objects):
     d = min(objects, key=lambda d: d.InstanceNumber)
-    check({o.Units for o in objects} == {"CNTS"} and list(d.CorrectedImage) == ["NORM", "RADL"], f"{d.Units} {d.CorrectedImage}")
+    check({o.Units for o in objects} == {"CNTS"} and list(d.CorrectedImage) == ["NORM", "RADL"],
+          f"{d.Units} {d.CorrectedImage}")
     check(d.DerivationDescription.startswith("PET reconstruction of 2 raw data objects with "), d.DerivationDescription)
-    check("not corrected for randoms, scatter, attenuation and dead time" in d.DerivationDescription, d.DerivationDescription)
-    check("The first ring of Siemens is assumed to be the one furthest from the bed: " in d.DerivationDescription, d.DerivationDescription)
+    check("not corrected for randoms, scatter, attenuation and dead time" in d.DerivationDescription,
+          d.DerivationDescription)
+    check("The first ring of Siemens is assumed to be the one furthest from the bed: " in d.DerivationDescription,
+          d.DerivationDescription)
     check(d.PatientID == "MMR1" and d.StudyInstanceUID == "2.25.4711", f"{d.PatientID} {d.StudyInstanceUID}")
-    check({s.ReferencedSOPInstanceUID for s in d.SourceInstanceSequence} == {"2.25.4711.1", "2.25.4711.2"}, d.SourceInstanceSequence)
+    check({s.ReferencedSOPInstanceUID for s in d.SourceInstanceSequence} == {"2.25.4711.1", "2.25.4711.2"},
+          d.SourceInstanceSequence)
     return d
 
 
@@ -264,15 +295,16 @@ def both(folder, things, archive=h.Pacs):
     pacs = archive(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
-    n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 16.0; }'
+    n.more_protocols = (', { name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63;'
+                        ' matrix = 16; slice_spacing = 16.0; }')
     n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.write_conf(SCANNER)
     return n, pacs
 
 
 def test_the_node_makes_one_case(folder, things):
-    """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list mode whose data
-    were left in the .bf file is held with that reason."""
+    """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list
+    mode whose data were left in the .bf file is held with that reason."""
     n, pacs = both(folder, things)
     list_, norm_file, words, norm = raw(folder, 3000, series="2.25.4711.9")
     list_ = mmr.write_list(list_, words, series="2.25.4711.8", FrameOfReferenceUID="2.25.4711.7")
@@ -283,7 +315,8 @@ def test_the_node_makes_one_case(folder, things):
     n.start()
     send(n, norm_file)
     job = n.wait_states("held")[0]
-    check("1 of 2 instances" in job["reason"] and "the list mode (PET_LISTMODE) is missing" in job["reason"], job["reason"])
+    check("1 of 2 instances" in job["reason"] and "the list mode (PET_LISTMODE) is missing" in job["reason"],
+          job["reason"])
     send(n, list_)
     n.wait_states("delivered", seconds=120)
     send(n, *empty)
@@ -291,7 +324,8 @@ def test_the_node_makes_one_case(folder, things):
     check("the data are in the file with the ending .bf" in job["reason"], job["reason"])
     send(n, sino)
     unassigned = wait_for("the sinogram is looked at", lambda: n.list()["unassigned"])
-    check(unassigned[0]["classification"] == "refused" and "compressed by the scanner" in unassigned[0]["reason"], unassigned)
+    check(unassigned[0]["classification"] == "refused" and "compressed by the scanner" in unassigned[0]["reason"],
+          unassigned)
     d = check_series(list(map(pydicom.dcmread, pacs.files())))
     check(not pet_tools.validator(pacs.files()[0]), pet_tools.validator(pacs.files()[0]))
     check(d.FrameOfReferenceUID == "2.25.4711.7", d.FrameOfReferenceUID)
@@ -312,8 +346,10 @@ def test_in_orthanc(folder, things):
     received = pacs.data_sets()
     pet_tools.check_same(received, pet_tools.offline(n, os.path.join(folder, "offline"), (list_, norm_file)))
     check_series(received.values())
-    check(set(received) == {o["sop_instance"] for o in job["result"]["objects"]}, "Orthanc has the series and nothing else")
+    check(set(received) == {o["sop_instance"] for o in job["result"]["objects"]},
+          "Orthanc has the series and nothing else")
 
 
 def send(node, *files):
-    h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", node.port, *files)  # storescu does not know the class
+    # storescu does not know the class
+    h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", node.port, *files)

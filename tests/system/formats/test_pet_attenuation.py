@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attenuation of PET from a CT series: activity behind ellipsoids of water, air and bone, whose factors are computed here from chords, in
-data with the ready-made role ATTENUATION and in the same data with a CT instead. The images agree in every position of the patient, with the
-centre of the scanner anywhere, and with a CT of any orientation. A CT that is not of this exam is refused; what is missing is a sentence."""
+"""Attenuation of PET from a CT series: activity behind ellipsoids of water, air and bone, whose factors are computed
+here from chords, in data with the ready-made role ATTENUATION and in the same data with a CT instead. The images agree
+in every position of the patient, with the centre of the scanner anywhere, and with a CT of any orientation. A CT that
+is not of this exam is refused; what is missing is a sentence."""
 import collections
 import ctypes
 import functools
@@ -23,14 +24,18 @@ from tools.pet_tools import AXES, along_z, run
 h.need(h.TOMONODE)
 
 WATER = 0.0096  # 1/mm at 511 keV
-# Centre and half axes (mm) in the axes of the scanner, and what each adds to mu: different along every axis, and in no symmetric place
-BODIES = (((5, -4, 3), (62, 48, 60), WATER), ((-25, 12, -8), (17, 14, 15), 0.0025 - WATER), ((24, -18, 10), (10, 13, 11), 0.0150 - WATER))
+# Centre and half axes (mm) in the axes of the scanner, and what each adds to mu: different along every axis, and in no
+# symmetric place
+BODIES = (((5, -4, 3), (62, 48, 60), WATER), ((-25, 12, -8), (17, 14, 15), 0.0025 - WATER),
+          ((24, -18, 10), (10, 13, 11), 0.0150 - WATER))
 PLANES, RADIAL, ANGLES, BIN, SPACING, RING = (15, 11, 11, 5, 5), 65, 48, 2.5, 6.5, 105  # of the scanner `small`
 DIFFERENCES = (0, 3, -3, 6, -6)
 FRAME, STUDY = "2.25.7001", "2.25.7002"
-QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=48", "--set", "iterations=2", "--set", "subsets=8", "--set", "postfilter=6")
+QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=48", "--set", "iterations=2", "--set",
+         "subsets=8", "--set", "postfilter=6")
 CT = ("--set", 'corrections=["attenuation"]')
-# Images with the factors from CT, smoothed to the resolution of PET, and with ready-made ones of sharp edges, inside of the activity: relative
+# Images with the factors from CT, smoothed to the resolution of PET, and with ready-made ones of sharp edges, inside of
+# the activity: relative
 # difference of the mean, root of the mean square, that of one voxel
 MEAN, SQUARE, WORST = 0.005, 0.015, 0.08
 
@@ -44,8 +49,10 @@ def rays():
     for planes, difference in zip(PLANES, DIFFERENCES):
         for a in range(planes):
             z = (a - (planes - 1) / 2) * SPACING / 2
-            first = np.stack([r * np.cos(phi) - w * np.sin(phi), r * np.sin(phi) + w * np.cos(phi), np.full((ANGLES, RADIAL), z + difference * SPACING / 2)], -1)
-            last = np.stack([r * np.cos(phi) + w * np.sin(phi), r * np.sin(phi) - w * np.cos(phi), np.full((ANGLES, RADIAL), z - difference * SPACING / 2)], -1)
+            first = np.stack([r * np.cos(phi) - w * np.sin(phi), r * np.sin(phi) + w * np.cos(phi),
+                              np.full((ANGLES, RADIAL), z + difference * SPACING / 2)], -1)
+            last = np.stack([r * np.cos(phi) + w * np.sin(phi), r * np.sin(phi) - w * np.cos(phi),
+                             np.full((ANGLES, RADIAL), z - difference * SPACING / 2)], -1)
             points.append(first)
             directions.append((last - first) / np.linalg.norm(last - first, axis=-1, keepdims=True))
     return np.array(points), np.array(directions)
@@ -69,9 +76,11 @@ def hounsfield(mu):
 
 @functools.cache
 def ct_of(position, orientation, extent, spacing):
-    """Hounsfield units of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight points."""
+    """Hounsfield units of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight
+    points."""
     cosines = np.array(orientation, float)
-    steps = np.array([cosines[:3] * spacing[0], cosines[3:] * spacing[1], np.cross(cosines[:3], cosines[3:]) * spacing[2]])
+    steps = np.array([cosines[:3] * spacing[0], cosines[3:] * spacing[1],
+                      np.cross(cosines[:3], cosines[3:]) * spacing[2]])
     to_scanner = steps @ np.array(AXES[position], float).T
     axes = [np.arange(int(e / s)) - int(e / s) / 2 + 0.5 for e, s in zip(extent, spacing)]
     mu = np.zeros([len(a) for a in axes[::-1]])
@@ -83,7 +92,8 @@ def ct_of(position, orientation, extent, spacing):
     return hounsfield(mu), -steps.T @ [a[-1] for a in axes]
 
 
-def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120), spacing=(3.0, 2.6, 2.0),
+def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120),
+            spacing=(3.0, 2.6, 2.0),
             **options):
     """A CT of the bodies, around the scanner's centre."""
     hu, first = ct_of(position, orientation, extent, spacing)
@@ -97,7 +107,8 @@ class Data:
     def __init__(self, folder):
         self.folder = folder
         self.scan = os.path.join(folder, "scan")
-        run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--noise-free", "--interfile", "-o", self.scan)
+        run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--noise-free",
+            "--interfile", "-o", self.scan)
         path = os.path.join(self.scan, "emission.s")
         emission = np.fromfile(path, "<f4").reshape(sum(PLANES), ANGLES, RADIAL)
         self.factors = along_z(factors(), PLANES)
@@ -107,14 +118,18 @@ class Data:
     def written(self, values, name):
         """Factors as Interfile; their header."""
         values.astype("<f4").tofile(os.path.join(self.scan, name + ".s"))
-        with open(os.path.join(self.scan, "emission.hs"), encoding="ascii") as header, open(os.path.join(self.scan, name + ".hs"), "w", encoding="ascii") as out:
+        with open(os.path.join(self.scan, "emission.hs"),
+                  encoding="ascii") as header, open(os.path.join(self.scan, name + ".hs"), "w",
+                                                    encoding="ascii") as out:
             out.write(header.read().replace("emission.s", name + ".s"))
         return os.path.join(self.scan, name + ".hs")
 
-    def objects(self, name, position="HFS", centre=None, ready=False, normalisation=None, multiplicative=None, **attributes):
+    def objects(self, name, position="HFS", centre=None, ready=False, normalisation=None, multiplicative=None,
+                **attributes):
         """The data as objects; their folder."""
         out = os.path.join(self.folder, name)
-        sets = {"PatientPosition": position, "PatientName": "TOMONODE^PHANTOM", "PatientID": "TOMONODE-PHANTOM", "PatientBirthDate": "19601130",
+        sets = {"PatientPosition": position, "PatientName": "TOMONODE^PHANTOM", "PatientID": "TOMONODE-PHANTOM",
+                "PatientBirthDate": "19601130",
                 "FrameOfReferenceUID": FRAME, "StudyInstanceUID": STUDY, "Radionuclide": "F18", **attributes}
         if centre is not None:
             sets["ScannerCentre"] = "\\".join(map(str, centre))
@@ -146,7 +161,8 @@ def compare(name, found, expected):
     inside = expected > 0.5 * expected.max()
     ratio = found[inside] / expected[inside]
     mean, square, worst = ratio.mean() - 1, ((ratio - 1) ** 2).mean() ** 0.5, abs(ratio - 1).max()
-    print(f"  {name}: mean {mean:+.4f}, root mean square {square:.4f}, worst {worst:.4f} of {inside.sum()} voxels", flush=True)
+    print(f"  {name}: mean {mean:+.4f}, root mean square {square:.4f}, worst {worst:.4f} of {inside.sum()} voxels",
+          flush=True)
     check(abs(mean) < MEAN and square < SQUARE and worst < WORST, f"{name}: the images agree")
 
 
@@ -172,13 +188,16 @@ def test_places(folder, position, centre, orientation):
     compare(f"{position} centre {centre}", found, expected)
     case = document["cases"][0]
     corrections = case["pet"]["corrections"]["attenuation"]
-    check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0, f"details: {corrections}")
+    check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0,
+          f"details: {corrections}")
     check("attenuation" not in case["pet"]["warnings"] and "origin" not in case["pet"]["warnings"],
           f"nothing is missing: {case['pet']['warnings']}")
     check(document["not_projections"] == 0, f"the CT counts as used: {document['not_projections']}")
-    check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
+    check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod
+          == "CT as 120 kV, factors in the system model",
           "the result says what was corrected")
-    check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription, f"and by what: {images[0].DerivationDescription}")
+    check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription,
+          f"and by what: {images[0].DerivationDescription}")
 
 
 def test_uncorrected_differs(folder):
@@ -186,9 +205,11 @@ def test_uncorrected_differs(folder):
     data = Data(folder)
     expected = recon(os.path.join(folder, "ready-image"), data.objects("plain/ready", ready=True))[1]
     document, found, _ = recon(os.path.join(folder, "none"), data.objects("plain/bare"), options=CT)
-    check(found[expected > 0.5 * expected.max()].mean() < 0.6 * expected[expected > 0.5 * expected.max()].mean(), "the activity is too low")
+    check(found[expected > 0.5 * expected.max()].mean() < 0.6 * expected[expected > 0.5 * expected.max()].mean(),
+          "the activity is too low")
     warnings = document["cases"][0]["pet"]["warnings"]
-    check("There is no CT for the attenuation." in warnings and "Not corrected for attenuation" in warnings, f"the sentences: {warnings}")
+    check("There is no CT for the attenuation." in warnings and "Not corrected for attenuation" in warnings,
+          f"the sentences: {warnings}")
 
 
 def test_ready_made_factors_count(folder):
@@ -198,18 +219,22 @@ def test_ready_made_factors_count(folder):
     ct = os.path.join(folder, "counts", "ct")
     make_ct(ct, "HFS")
     document, alone, _ = recon(os.path.join(folder, "counts", "alone"), ready, ct)
-    check(document["not_projections"] > 0, f"without corrections, the CT counts as ignored: {document['not_projections']}")
+    check(document["not_projections"] > 0,
+          f"without corrections, the CT counts as ignored: {document['not_projections']}")
     document, both, _ = recon(os.path.join(folder, "counts", "both"), ready, ct, options=CT)
     check(np.array_equal(alone, both), "the image is that of the role")
-    check("the CT was not used" in document["cases"][0]["pet"]["warnings"], f"it says so: {document['cases'][0]['pet']['warnings']}")
+    check("the CT was not used" in document["cases"][0]["pet"]["warnings"],
+          f"it says so: {document['cases'][0]['pet']['warnings']}")
 
 
 def test_normalisation_with_attenuation(folder):
-    """Factors of detectors and attenuation in one file, in the role of those of the detectors: refused beside a CT; without the correction they are
-    what corrects both. Those of detectors alone, with noise, gaps and a geometry, are used."""
+    """Factors of detectors and attenuation in one file, in the role of those of the detectors: refused beside a CT;
+    without the correction they are what corrects both. Those of detectors alone, with noise, gaps and a geometry, are
+    used."""
     data = Data(folder)
     rng = np.random.default_rng(1)
-    crystal = np.exp(0.15 * rng.standard_normal((2, 2 * ANGLES)))  # each end of a ray has the efficiency of its detector
+    # each end of a ray has the efficiency of its detector
+    crystal = np.exp(0.15 * rng.standard_normal((2, 2 * ANGLES)))
     angle, t = np.arange(ANGLES)[:, None], np.arange(RADIAL)[None, :] - RADIAL // 2
     detectors = crystal[0][(angle + t // 2) % (2 * ANGLES)] * crystal[1][(angle - (t + 1) // 2 + ANGLES) % (2 * ANGLES)]
     norm = np.repeat((detectors * (1 + 0.3 * (t / t.max()) ** 2))[None], sum(PLANES), 0)
@@ -218,14 +243,18 @@ def test_normalisation_with_attenuation(folder):
     make_ct(ct, "HFS")
     both = data.objects("both", normalisation=norm / data.factors)
     said = refused(os.path.join(folder, "refused"), both, ct)
-    check("NORMALISATION: its values rise with the line integrals of the CT (ln of the value: " in said and "would be corrected twice" in said, said)
+    check("NORMALISATION: its values rise with the line integrals of the CT (ln of the value: " in said
+          and "would be corrected twice" in said, said)
     check(0.9 < float(said.split("ln of the value: ")[1].split()[0]) < 1.1, said)
     document, volume, _ = recon(os.path.join(folder, "without"), both)
     check(not document["refused"] and volume.max() > 0, "one file of factors is used")
-    fraction = data.objects("fraction", multiplicative=data.factors / norm)  # as the role that contains both: used once, beside a CT, too
+    # as the role that contains both: used once, beside a CT, too
+    fraction = data.objects("fraction", multiplicative=data.factors / norm)
     document, with_ct, images = recon(os.path.join(folder, "fraction-out"), fraction, ct, options=CT)
-    check(np.array_equal(with_ct, recon(os.path.join(folder, "fraction-plain"), fraction)[1]), "MULTIPLICATIVE, other values with a CT")
-    check("The attenuation is the role MULTIPLICATIVE of the data; the CT was not used." in images[0].DerivationDescription, images[0].DerivationDescription)
+    check(np.array_equal(with_ct, recon(os.path.join(folder, "fraction-plain"), fraction)[1]),
+          "MULTIPLICATIVE, other values with a CT")
+    check("The attenuation is the role MULTIPLICATIVE of the data; the CT was not used."
+          in images[0].DerivationDescription, images[0].DerivationDescription)
     alone = data.objects("alone", normalisation=norm)
     document, volume, images = recon(os.path.join(folder, "alone-out"), alone, ct, options=CT)
     check(not document["refused"] and {"ATTN", "NORM"} <= set(images[0].CorrectedImage), document["refused"])
@@ -235,7 +264,8 @@ def test_normalisation_with_attenuation(folder):
     document = recon(os.path.join(folder, "right-out"), data.objects("right", normalisation=norm))[0]
     check(not document["refused"], document["refused"])
     said = refused(os.path.join(folder, "upside-out"), data.objects("upside", normalisation=1 / norm), options=())
-    check("NORMALISATION: where its values are higher than those of neighbouring views, the counts are, too" in said and "give 1 / value" in said, said)
+    check("NORMALISATION: where its values are higher than those of neighbouring views, the counts are, too" in said
+          and "give 1 / value" in said, said)
 
 
 COARSE = {"extent": (180, 180, 60), "spacing": (12.0, 12.0, 2.0)}  # whose voxels nobody looks at
@@ -253,13 +283,17 @@ def test_a_wrong_ct_is_refused(folder):
                 os.remove(path)
         return refused(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name))
 
-    check("its frame of reference is 2.25.99, that of the PET data 2.25.7001" in reason("frame", frame_of_reference="2.25.99"), "another frame of reference")
-    check("its frame of reference is 2.25.98, that of the PET data 2.25.7001" in reason("study", frame_of_reference="2.25.98", study="2.25.97"),
+    check("its frame of reference is 2.25.99, that of the PET data 2.25.7001"
+          in reason("frame", frame_of_reference="2.25.99"), "another frame of reference")
+    check("its frame of reference is 2.25.98, that of the PET data 2.25.7001"
+          in reason("study", frame_of_reference="2.25.98", study="2.25.97"),
           "the only CT that is given is of another study")
     text = reason("patient", patient={"PatientID": "OTHER", "PatientName": "OTHER^ONE"})
-    check("different patients" in text and "between the PET data and the CT" in text and "OTHER" not in text, f"another patient: {text}")
+    check("different patients" in text and "between the PET data and the CT" in text and "OTHER" not in text,
+          f"another patient: {text}")
     text = reason("gap", keep=lambda ct: ct[11:12])
-    check("ct-0010.dcm at" in text and "ct-0012.dcm at" in text and "4.00 mm apart, the others 2.00 mm" in text, f"a missing slice: {text}")
+    check("ct-0010.dcm at" in text and "ct-0012.dcm at" in text and "4.00 mm apart, the others 2.00 mm" in text,
+          f"a missing slice: {text}")
     text = reason("localizer", changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
     check("none of the objects is a slice: 30 localizers, 0 secondary images" in text, f"localizers only: {text}")
     make_ct(os.path.join(folder, "two", "a"), "HFS", **COARSE, series="2.25.81")
@@ -276,20 +310,25 @@ def test_what_a_ct_lacks_is_said(folder):
 
     def said(name, **options):
         make_ct(os.path.join(folder, name), "HFS", **options)
-        case = recon(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name), options=CT)[0]["cases"][0]["pet"]
+        case = recon(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name),
+                     options=CT)[0]["cases"][0]["pet"]
         parts.append((case["units"], "ATTN" in case["corrected"]))
         return case["warnings"], case["corrections"]["attenuation"]
 
     text, details = said("short", extent=(180, 180, 36))
     check("4 of 15 planes are not in it" in text and abs(details["missing"] - 4 / 15) < 1e-9, f"too short: {text}")
-    check("Not corrected for attenuation" in text and "in all planes, hence not in Bq/ml" in text and parts == [("CNTS", False)], f"too short: {text}, {parts}")
-    check("The centre of the scanner, which places the CT, is taken as the origin" in text, f"no centre in the data: {text}")
+    check("Not corrected for attenuation" in text and "in all planes, hence not in Bq/ml" in text
+          and parts == [("CNTS", False)], f"too short: {text}, {parts}")
+    check("The centre of the scanner, which places the CT, is taken as the origin" in text,
+          f"no centre in the data: {text}")
     text, details = said("narrow", extent=(100, 100, 120))
     check("The CT is truncated" in text and details["truncated"] > 0.3, f"truncated: {text}")
     text, details = said("voltage", kvp=None)
-    check("no KVP" in text and "120 kV" in text and details["kvp"] is None and details["kvp_table"] == 120, f"no voltage: {text}")
+    check("no KVP" in text and "120 kV" in text and details["kvp"] is None and details["kvp_table"] == 120,
+          f"no voltage: {text}")
     text, details = said("slow", kvp=70, changes={"ContrastBolusAgent": "iodine"})
-    check("The CT has 70 kV, which is not in the table: converted as 80 kV." in text and "contrast agent" in text, f"voltage and contrast: {text}")
+    check("The CT has 70 kV, which is not in the table: converted as 80 kV." in text and "contrast agent" in text,
+          f"voltage and contrast: {text}")
 
 
 def test_factors_are_cached(folder):
@@ -325,7 +364,8 @@ def opens_during(folder, run_it):
 
 
 def test_files_are_opened_once(folder):
-    """By the list of cases; by the reconstruction, which keeps the PET data open; and the slices of the CT for their pixels."""
+    """By the list of cases; by the reconstruction, which keeps the PET data open; and the slices of the CT for their
+    pixels."""
     data = Data(folder)
     both = data.objects("both", normalisation=np.linspace(0.7, 1.3, data.factors.size))
     make_ct(both, "HFS")
@@ -335,30 +375,40 @@ def test_files_are_opened_once(folder):
 
 
 def test_scatter_needs(folder):
-    """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not corrected, without the other
-    the case is refused. The header's window is used where the configuration has none; another one is said."""
+    """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not
+    corrected, without the other the case is refused. The header's window is used where the configuration has none;
+    another one is said."""
     data = Data(folder)
     bare, ct = data.objects("scatter/bare"), os.path.join(folder, "scatter", "ct")
     make_ct(ct, "HFS")
     options = ("--set", "corrections=attenuation+scatter", "--set", "scatter_iterations=1")
     text = refused(os.path.join(folder, "scatter", "out"), bare, ct, options=options)
-    check('the correction "scatter" needs the energy window of the scanner: give energy_low, energy_high and energy_resolution' in text, text)
+    check('the correction "scatter" needs the energy window of the scanner: give energy_low, energy_high and '
+          'energy_resolution' in text, text)
     document, _, images = recon(os.path.join(folder, "scatter", "no-ct"), bare, options=options)
     case = document["cases"][0]["pet"]
-    check("Not corrected for scatter: its simulation needs the map of attenuation" in case["warnings"], case["warnings"])
-    check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage, f"not corrected: {case['corrections']}")
+    check("Not corrected for scatter: its simulation needs the map of attenuation" in case["warnings"],
+          case["warnings"])
+    check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage,
+          f"not corrected: {case['corrections']}")
     header = os.path.join(data.scan, "emission.hs")
     with open(header, encoding="ascii") as f:
         text = f.read()
     with open(header, "w", encoding="ascii") as f:
-        f.write(text.replace("end scanner", "energy window lower level[1] := 425\nenergy window upper level[1] := 650\nEnergy resolution := 0.145\nend scanner"))
+        f.write(text.replace("end scanner",
+                             "energy window lower level[1] := 425\nenergy window upper level[1] := 650\nEnergy "
+                             "resolution := 0.145\nend scanner"))
     bare = data.objects("scatter/header", CorrectedImage="RAN", Manufacturer="tomonode")
     config = os.path.join(folder, "scatter.conf")
-    for scanner, window, resolution, said in (("", [425, 650], 14.5, False), ("energy_low = 435.0; energy_resolution = 12.0;", [435, 650], 12, True)):
+    for scanner, window, resolution, said in (("", [425, 650], 14.5, False),
+                                              ("energy_low = 435.0; energy_resolution = 12.0;", [435, 650], 12, True)):
         with open(config, "w", encoding="ascii") as f:
             f.write(f'scanners = ( {{ name = "small"; {scanner} }} );' if scanner else "")
-        document, _, images = recon(os.path.join(folder, "scatter", f"window-{said}"), bare, ct, options=(*options, "-c", config))
+        document, _, images = recon(os.path.join(folder, "scatter", f"window-{said}"), bare, ct,
+                                    options=(*options, "-c", config))
         case = document["cases"][0]["pet"]
-        check((case["corrections"]["scatter"]["window_kev"], case["corrections"]["scatter"]["resolution_percent"]) == (window, resolution),
+        check((case["corrections"]["scatter"]["window_kev"],
+               case["corrections"]["scatter"]["resolution_percent"]) == (window, resolution),
               f"the window is that of the header, where the configuration has none: {case['corrections']}")
-        check(("the energy window 425 to 650 keV and the energy resolution 14.5 % (0: it has none), scanner small" in case["warnings"]) == said, case["warnings"])
+        check(("the energy window 425 to 650 keV and the energy resolution 14.5 % (0: it has none), scanner small"
+               in case["warnings"]) == said, case["warnings"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PETSIRD files become sinogram objects: files of petsird 0.9 to 0.12, and files written here by their schemas. Every bin is computed a
-second time from the positions of the detectors; a point source is reconstructed where it is; what is not supported is refused by name."""
+"""PETSIRD files become sinogram objects: files of petsird 0.9 to 0.12, and files written here by their schemas. Every
+bin is computed a second time from the positions of the detectors; a point source is reconstructed where it is; what is
+not supported is refused by name."""
 import glob
 import json
 import math
@@ -32,12 +33,13 @@ def arrays(out):
 
 
 def bin_of(report, header):
-    """(a, b) -> (first ring, second ring, angle, radial, exchanged), by STIR's numbering of crystals around the ring: second end v + floor(t/2),
-    first end v - floor((t+1)/2) + n/2. The pair is found by trying all views."""
+    """(a, b) -> (first ring, second ring, angle, radial, exchanged), by STIR's numbering of crystals around the ring:
+    second end v + floor(t/2), first end v - floor((t+1)/2) + n/2. The pair is found by trying all views."""
     where, n, rings = p.positions(header), report["detectors"], report["rings"]
     start = math.radians(report["angle_offset"]) - math.pi / 2
     crystal = np.rint((np.arctan2(where[:, 1], where[:, 0]) - start) * n / (2 * math.pi)).astype(int) % n
-    ring = np.rint((rings - 1) / 2 - (where[:, 2] - where[:, 2].mean()) / report["ring_spacing"]).astype(int)  # stored: ring 0 is furthest from the bed
+    # stored: ring 0 is furthest from the bed
+    ring = np.rint((rings - 1) / 2 - (where[:, 2] - where[:, 2].mean()) / report["ring_spacing"]).astype(int)
     table = {}
     for v in range(n // 2):
         for t in range(-(report["radial"] // 2), report["radial"] - report["radial"] // 2):
@@ -90,26 +92,37 @@ def check_counts(name, out, answer, header, blocks, span, failures):
     report = answer["petsird"]
     prompts, delayeds = p.events_of(blocks), p.events_of(blocks, "delayedEvents")
     expected, outside = histogram(report, header, prompts, span)
-    tools.check(report["prompts"] == len(prompts) and report["delayeds"] == len(delayeds), f"{name}: counts {report}", failures)
-    tools.check(report["outside"] == outside and report["in_bins"] == len(prompts) - outside, f"{name}: outside {outside}: {report}", failures)
+    tools.check(report["prompts"] == len(prompts) and report["delayeds"] == len(delayeds), f"{name}: counts {report}",
+                failures)
+    tools.check(report["outside"] == outside and report["in_bins"] == len(prompts) - outside,
+                f"{name}: outside {outside}: {report}", failures)
     found = arrays(out)["EMISSION"]
     same = found.size == expected.size and np.array_equal(found, expected.ravel())
-    tools.check(same, f"{name}: {found.size} and {expected.size} bins, sums {found.sum()} and {expected.sum()}", failures)
+    tools.check(same, f"{name}: {found.size} and {expected.size} bins, sums {found.sum()} and {expected.sum()}",
+                failures)
     expected = histogram(report, header, delayeds, span)[0].sum(axis=0)
     found = arrays(out)["DELAYEDS"]
-    tools.check(expected.any() and np.array_equal(found, expected.ravel()), f"{name}: delayeds: sums {found.sum()} and {expected.sum()}", failures)
+    tools.check(expected.any() and np.array_equal(found, expected.ravel()),
+                f"{name}: delayeds: sums {found.sum()} and {expected.sum()}", failures)
+
+
+def transforms(header):
+    """Of the detecting elements of its modules."""
+    module = header["scanner"]["scannerGeometry"]["replicatedModules"][0]
+    return module["object"]["detectingElements"]["transforms"]
 
 
 def bin_efficiencies(header, a, b):
     """Sum over the energies of two detectors, without calibration."""
     e, energies = header["scanner"]["detectionEfficiencies"], p.energies_of(header)
-    elements = len(header["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"])
+    elements = len(transforms(header))
     a, b = max(a, b), min(a, b)
     group = e["modulePairSGIDLUT"][0][0][a // elements][b // elements]
     if group < 0:
         return 0.0
     values, bins = e["modulePairEfficienciesVectors"][0][0][group]["values"], e["detectionBinEfficiencies"][0]
-    return sum(bins[a * energies + i] * bins[b * energies + j] * values[a % elements * energies + i][b % elements * energies + j]
+    return sum(bins[a * energies + i] * bins[b * energies + j] * values[a % elements * energies
+                                                                        + i][b % elements * energies + j]
                for i in range(energies) for j in range(energies))
 
 
@@ -121,10 +134,13 @@ def test_files_of_petsird(folder, failures):
         answer = imported(out, path)
         check_counts(version, out, answer, header, blocks, 1, failures)
         report = answer["petsird"]
-        tools.check((report["prompts"], report["delayeds"], report["duration"]) == (123, 15, 3.0), f"{version}: {report}", failures)
-        tools.check(report["calibration"] == 2.5 and report["tof_bins"] == 5 and report["scanner"] == "TINY ring", f"{version}: {report}", failures)
+        tools.check((report["prompts"], report["delayeds"], report["duration"]) == (123, 15, 3.0),
+                    f"{version}: {report}", failures)
+        tools.check(report["calibration"] == 2.5 and report["tof_bins"] == 5 and report["scanner"] == "TINY ring",
+                    f"{version}: {report}", failures)
         ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
-        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101500", 3000),
+        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101500",
+                                                                                              3000),
                     f"{version}: {ds.AcquisitionDate} {ds.AcquisitionTime} {ds.ActualFrameDuration}", failures)
         of, (planes, n) = bin_of(report, header), planes_of(3, 1)
         expected = np.ones((n, report["angles"], report["radial"]))
@@ -137,23 +153,28 @@ def test_files_of_petsird(folder, failures):
         factors = arrays(out)["NORMALISATION"]
         error = np.abs(factors / expected.ravel() - 1).max() if factors.size == expected.size else math.inf
         tools.check(error < 1e-6, f"{version}: factors differ by {error}", failures)
-        tools.check("delayed coincidences are not used" not in answer["warnings"] and "calibration factor 2.5" in answer["warnings"],
+        tools.check("delayed coincidences are not used" not in answer["warnings"]
+                    and "calibration factor 2.5" in answer["warnings"],
                     f"{version}: {answer['warnings']}", failures)
 
 
 def test_every_version_of_the_schema(folder, failures):
-    """Files written here with the schemas of all versions: TOF or not, gaps, segments of three differences, two energies."""
+    """Files written here with the schemas of all versions: TOF or not, gaps, segments of three differences, two
+    energies."""
     for version in p.VERSIONS if h.TIER == 2 else (p.VERSIONS[0], p.VERSIONS[-1]):
         writer = p.Writer(p.stored("ring", version)[1])
         for name, kw, options, span in (("tof", {"tof": np.linspace(-90, 90, 10)}, (), 1),
-                                        ("even", {"tof": np.linspace(-80, 80, 5), "energies": 3}, ("--radial", "17"), 1),
+                                        ("even", {"tof": np.linspace(-80, 80, 5), "energies": 3}, ("--radial", "17"),
+                                         1),
                                         ("gaps", {"skip": (3, 11, 19, 27)}, ("--span", "3"), 3)):
             header = p.ring_header(**kw)
             rnd = np.random.default_rng(5)
             bins = len(p.positions(header)) * p.energies_of(header)
             tof = len(header["scanner"]["tofBinEdges"][0][0]["edges"]) - 1
-            some = [tuple(sorted(rnd.integers(0, bins, 2).tolist(), reverse=True)) + (int(rnd.integers(0, tof)),) for _ in range(3000)]
-            blocks = [p.event_block(100 * i, 100 * i + 100, some[600 * i:600 * i + 600], some[7 * i:7 * i + 7]) for i in range(5)]
+            some = [tuple(sorted(rnd.integers(0, bins, 2).tolist(), reverse=True)) + (int(rnd.integers(0, tof)),)
+                    for _ in range(3000)]
+            blocks = [p.event_block(100 * i, 100 * i + 100, some[600 * i:600 * i + 600], some[7 * i:7 * i + 7])
+                      for i in range(5)]
             path, out = os.path.join(folder, "made.petsird"), os.path.join(folder, f"{name}-{version}")
             writer.file(path, header, blocks, part=2)
             answer = imported(out, path, *options)
@@ -166,7 +187,8 @@ def test_every_version_of_the_schema(folder, failures):
                 live, inverse = arrays(out)["MULTIPLICATIVE"], arrays(out)["NORMALISATION"]
                 counts = arrays(out)["EMISSION"]
                 tools.check(set(np.unique(live)) == {0, 1} and not counts[live == 0].any(), "counts in gaps", failures)
-                tools.check(set(np.unique(np.rint(1 / inverse)).astype(int)) == {1, 2}, f"pairs {np.unique(inverse)}", failures)
+                tools.check(set(np.unique(np.rint(1 / inverse)).astype(int)) == {1, 2}, f"pairs {np.unique(inverse)}",
+                            failures)
 
 
 def check_tof(report, counts, point, width, failures):
@@ -177,48 +199,59 @@ def check_tof(report, counts, point, width, failures):
     expected = -point[0] * np.sin(phi) + point[1] * np.cos(phi)
     found = (counts * along[:, None]).sum(axis=0) / counts.sum(axis=0)
     error = np.abs(found - expected).max()
-    tools.check(error < 8, f"TOF: {error} mm away from the source", failures)  # 190 events an angle of sd 17 mm, and half a detector
+    # 190 events an angle of sd 17 mm, and half a detector
+    tools.check(error < 8, f"TOF: {error} mm away from the source", failures)
 
 
 def test_patient_and_tracer_of_the_file(folder, failures):
     """Patient and radiopharmaceutical of the file are used without --like; --set replaces them."""
     header = p.ring_header()
     code = {"codeValue": "C-131A3", "codingSchemeDesignator": "SRT"}
-    header["exam"].update({"patient": {"patientID": "SECRET", "patientsWeight": 71.5, "patientsSize": 1.75}, "radiopharmaceuticals": [
-        {"radionuclideTotalDose": 185.5, "radiopharmaceuticalStartDateTime": (p.START - 3600) * 10**9, "radionuclideCodeSequence": code}, {}]})
+    header["exam"].update({"patient": {"patientID": "SECRET", "patientsWeight": 71.5, "patientsSize": 1.75},
+                           "radiopharmaceuticals": [
+{"radionuclideTotalDose": 185.5, "radiopharmaceuticalStartDateTime": (p.START - 3600) * 10**9,
+ "radionuclideCodeSequence": code}, {}]})
     path, out = os.path.join(folder, "exam.petsird"), os.path.join(folder, "exam")
     for version, known in (("0.10.0", True), ("0.12.0", True), ("0.9.1", False)):
         p.Writer(p.stored("ring", version)[1]).file(path, header, [p.event_block(2500, 3500, [(40, 3, 0), (80, 7, 0)])])
         tools.run("import", "--petsird", path, "-o", out)
         ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
-        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101502", 1000),
+        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101502",
+                                                                                              1000),
                     f"{version}: {ds.AcquisitionTime} {ds.ActualFrameDuration}", failures)
         tools.check("SECRET" not in str(ds), f"{version}: the patient's ID is copied", failures)
         drug = ds.get("RadiopharmaceuticalInformationSequence", [None])[0]
         tools.check((drug is not None and "PatientWeight" in ds) == known, f"{version}: {ds}", failures)
         if known and drug:
-            tools.check((float(ds.PatientWeight), float(ds.PatientSize), float(drug.RadionuclideTotalDose)) == (71.5, 1.75, 185.5e6), str(ds), failures)
-            tools.check(drug.RadiopharmaceuticalStartDateTime == "20260601091500" and drug.RadionuclideCodeSequence[0].CodeValue == "35337001",
+            tools.check((float(ds.PatientWeight), float(ds.PatientSize),
+                         float(drug.RadionuclideTotalDose)) == (71.5, 1.75, 185.5e6), str(ds), failures)
+            tools.check(drug.RadiopharmaceuticalStartDateTime == "20260601091500"
+                        and drug.RadionuclideCodeSequence[0].CodeValue == "35337001",
                         f"{version}: {drug}", failures)
     p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 3, 0), (80, 7, 0)])])
     # recon then refuses the file, which has no position
-    for axes, says in (((), "are x,y,z of the file; --axes X,Y,Z says otherwise."), (("--axes", "-x,y,-z"), "are -x,y,-z of the file.")):
-        for said in (tools.run("import", "--petsird", path, *axes, "-o", out).stdout, tools.run("recon", path, *axes, "-o", out, ok=(4,)).stderr):
+    for axes, says in (((), "are x,y,z of the file; --axes X,Y,Z says otherwise."),
+                       (("--axes", "-x,y,-z"), "are -x,y,-z of the file.")):
+        for said in (tools.run("import", "--petsird", path, *axes, "-o", out).stdout,
+                     tools.run("recon", path, *axes, "-o", out, ok=(4,)).stderr):
             tools.check("for an observer at the bed) " + says in said, said, failures)
     tools.run("import", "--petsird", path, "--set", "Radionuclide=F18", "--set", "PatientWeight=50", "-o", out)
     ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
     codes = ds.RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence
-    tools.check(float(ds.PatientWeight) == 50 and [c.CodeValue for c in codes] == ["77004003"], f"--set: {codes}", failures)
+    tools.check(float(ds.PatientWeight) == 50 and [c.CodeValue for c in codes] == ["77004003"], f"--set: {codes}",
+                failures)
 
 
 def test_a_point_source_is_where_it_is(folder, failures):
-    """A point source off the centre, also with axes exchanged: the image has it where it is, and so do the TOF bins of each angle."""
+    """A point source off the centre, also with axes exchanged: the image has it where it is, and so do the TOF bins of
+    each angle."""
     header = p.ring_header(modules=64, rings=8, radius=120.0, spacing=6.0, tof=np.linspace(-140, 140, 15), fwhm=40.0)
     writer, point = p.Writer(p.stored("ring", "0.12.0")[1]), (35.0, -20.0, 6.0)
     path = os.path.join(folder, "point.petsird")
     events = p.point_source(header, point, 6000, fwhm=40.0)
     writer.file(path, header, [p.event_block(0, 60000, events)])
-    ways = (("TOF", (), point), ("axes", ("--no-tof", "--axes", "-y,x,z"), (-point[1], point[0], point[2])), ("no TOF", ("--no-tof",), point))
+    ways = (("TOF", (), point), ("axes", ("--no-tof", "--axes", "-y,x,z"), (-point[1], point[0], point[2])),
+            ("no TOF", ("--no-tof",), point))
     for name, options, expected in ways if h.TIER == 2 else ways[:2]:
         out = os.path.join(folder, name.replace(" ", "-"))
         report = imported(out, path, *options)["petsird"]
@@ -227,15 +260,18 @@ def test_a_point_source_is_where_it_is(folder, failures):
         series = pet_tools.reconstruct(out + "-image", out, settings=("iterations=8", "matrix=48", "fov_radius=90"))
         brightest = np.unravel_index(int(np.argmax(series.values)), series.values.shape)
         found = series.places()[brightest]
-        tools.check(np.abs(found - expected).max() < 5, f"{name}: {found} instead of {expected}", failures)  # voxels of 3.75 mm
+        # voxels of 3.75 mm
+        tools.check(np.abs(found - expected).max() < 5, f"{name}: {found} instead of {expected}", failures)
 
 
 def test_simulated_files(folder, failures):
-    """`simulate pet --petsird`: what it wrote is read here, by petsird itself if it is installed, and imported as the same counts."""
+    """`simulate pet --petsird`: what it wrote is read here, by petsird itself if it is installed, and imported as the
+    same counts."""
     ways = (("TOF", ("--tof", "5,600,400", "--randoms", "0.3")), ("plain", ("--randoms", "0.2")))
     for name, options in ways if h.TIER == 2 else ways[:1]:
         out, back = os.path.join(folder, f"simulated-{name}"), os.path.join(folder, f"simulated-{name}-back")
-        tools.run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "30000",
+        tools.run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40",
+                  "--counts", "30000",
                   "--petsird", *options, "-o", out)
         path = os.path.join(out, "scan.petsird")
         with open(path, "rb") as f:
@@ -244,20 +280,27 @@ def test_simulated_files(folder, failures):
         counts = arrays(out)["EMISSION"]
         prompts, delayeds = p.events_of(blocks), p.events_of(blocks, "delayedEvents")
         randoms = arrays(out)["ADDITIVE"].sum()
-        tools.check(reader.schema.text == p.stored("ring", "0.12.0")[1], "the schema is not that of petsird 0.12", failures)
+        tools.check(reader.schema.text == p.stored("ring", "0.12.0")[1], "the schema is not that of petsird 0.12",
+                    failures)
         tools.check(len(prompts) == counts.sum(), f"{name}: {len(prompts)} prompts of {counts.sum()} counts", failures)
-        tools.check(abs(len(delayeds) - randoms) < 5 * math.sqrt(randoms), f"{name}: {len(delayeds)} delayeds, {randoms} expected", failures)
+        tools.check(abs(len(delayeds) - randoms) < 5 * math.sqrt(randoms),
+                    f"{name}: {len(delayeds)} delayeds, {randoms} expected", failures)
         tools.check(all(a >= b for a, b, _ in prompts + delayeds), f"{name}: events are not ordered", failures)
-        tools.check(len(blocks) == 600 and min(len(p.events_of([b])) for b in blocks) > 15, f"{name}: uneven blocks", failures)
+        tools.check(len(blocks) == 600 and min(len(p.events_of([b])) for b in blocks) > 15, f"{name}: uneven blocks",
+                    failures)
         report = imported(back, path, "--radial", "65")["petsird"]
-        tools.check(np.array_equal(arrays(back)["EMISSION"], counts), f"{name}: the counts are not those of the simulation", failures)
-        tools.check(report["outside"] == 0 and not report["normalisation"] and report["duration"] == 600, f"{name}: {report}", failures)
+        tools.check(np.array_equal(arrays(back)["EMISSION"], counts),
+                    f"{name}: the counts are not those of the simulation", failures)
+        tools.check(report["outside"] == 0 and not report["normalisation"] and report["duration"] == 600,
+                    f"{name}: {report}", failures)
         wider = os.path.join(folder, f"simulated-{name}-wider")
         imported(wider, path, "--radial", "69")
         live = arrays(wider)["MULTIPLICATIVE"].reshape(-1, 69)
-        tools.check(not live[:, :2].any() and not live[:, -2:].any() and live[:, 4:-4].all(), f"{name}: bins that were not measured", failures)
+        tools.check(not live[:, :2].any() and not live[:, -2:].any() and live[:, 4:-4].all(),
+                    f"{name}: bins that were not measured", failures)
         by_petsird(path, header, prompts, delayeds, failures)
-    done = tools.run("simulate", "pet", "--scanner", "small", "--petsird", "--noise-free", "-o", os.path.join(folder, "free"), ok=(2,))
+    done = tools.run("simulate", "pet", "--scanner", "small", "--petsird", "--noise-free", "-o",
+                     os.path.join(folder, "free"), ok=(2,))
     tools.check("list mode without noise" in done.stderr, done.stderr, failures)
 
 
@@ -280,24 +323,30 @@ def by_petsird(path, header, prompts, delayeds, failures):
 
 def test_further_roles(folder, failures):
     """Interfile data beside list mode are refused with a way; this way gives the same counts with the further role."""
-    path, out, again = os.path.join(folder, "roles.petsird"), os.path.join(folder, "roles"), os.path.join(folder, "roles-again")
+    path, out, again = os.path.join(folder, "roles.petsird"), os.path.join(folder,
+                                                                           "roles"), os.path.join(folder, "roles-again")
     header, hs = p.ring_header(skip=(3,)), os.path.join(folder, "roles.hs")
-    p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 8, 0), (80, 17, 0)], [(40, 9, 0)])])
+    p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header,
+                                                 [p.event_block(0, 1000, [(40, 8, 0), (80, 17, 0)], [(40, 9, 0)])])
     done = tools.run("import", "--petsird", path, "--additive", "b.hs", "-o", out, ok=(2,))
     tools.check("write all roles with `tomonode export -o FILE.hs DIR`" in done.stderr, done.stderr, failures)
     imported(out, path)
     tools.run("export", "-o", hs, out)
-    roles = {name.lower(): os.path.join(folder, f"roles-{name.lower()}.hs") for name in arrays(out) if name != "EMISSION"}
+    roles = {name.lower(): os.path.join(folder, f"roles-{name.lower()}.hs") for name in arrays(out)
+             if name != "EMISSION"}
     with open(hs, encoding="ascii") as f:
         text = f.read()
     roles["additive"] = os.path.join(folder, "b.hs")
     with open(roles["additive"], "w", encoding="ascii") as f:
         f.write(text.replace("roles.s", "b.s"))
     np.full(arrays(out)["EMISSION"].size, 0.25, "<f4").tofile(os.path.join(folder, "b.s"))
-    tools.run("import", hs, *(x for name, file in roles.items() for x in ("--" + name, file)), "--like", os.path.join(out, "emission.dcm"), "-o", again)
+    tools.run("import", hs, *(x for name, file in roles.items() for x in ("--" + name, file)), "--like",
+              os.path.join(out, "emission.dcm"), "-o", again)
     before, after = arrays(out), arrays(again)
-    tools.check(sorted(after) == sorted([*before, "ADDITIVE"]) and "DELAYEDS" in before and len(before) > 2, f"{sorted(before)}, {sorted(after)}", failures)
-    tools.check(all(np.array_equal(before[k], after[k]) for k in before), "other values than in the list mode's objects", failures)
+    tools.check(sorted(after) == sorted([*before, "ADDITIVE"]) and "DELAYEDS" in before and len(before) > 2,
+                f"{sorted(before)}, {sorted(after)}", failures)
+    tools.check(all(np.array_equal(before[k], after[k]) for k in before),
+                "other values than in the list mode's objects", failures)
 
 
 def test_bad_files_are_refused(folder, failures):
@@ -307,16 +356,21 @@ def test_bad_files_are_refused(folder, failures):
     block = p.event_block(0, 1000, events)
     moved = ("BedMovementTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "transform": p.transform(np.eye(3, 4))})
     uneven = p.ring_header()
-    uneven["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"][1]["matrix"][2, 3] += 2
+    transforms(uneven)[1]["matrix"][2, 3] += 2
     layers = p.ring_header()
-    layers["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"][1]["matrix"][0, 3] += 12
-    cases = ((layers, [block], (), 4, "number 0 is at a radius of"), (uneven, [block], ("--tolerance", "0.2"), 4, "not at equal distances"),
+    transforms(layers)[1]["matrix"][0, 3] += 12
+    cases = ((layers, [block], (), 4, "number 0 is at a radius of"),
+             (uneven, [block], ("--tolerance", "0.2"), 4, "not at equal distances"),
              (p.ring_header(tof=(-90, -20, 20, 90)), [block], (), 4, "TOF bins are not equidistant about 0: edge 1"),
              (p.ring_header(tof=(-10, 30, 70)), [block], (), 4, "TOF bins are not equidistant about 0: edge 0"),
-             (p.ring_header(), [block, moved, block], (), 4, "the bed moves 1 times"), (p.ring_header(), [], (), 4, "0 prompts"),
-             (p.ring_header(), [block], ("--axes", "x,z,y"), 2, "allowed: x, y and z"), (p.ring_header(), [block], ("--axes", "x,x,z"), 2, "axes x,x,z"),
-             (p.ring_header(), [block], ("--axes", "x,y,z,"), 2, "axes x,y,z,"), (p.ring_header(), [block], ("--axes", "y,z,x"), 4, "one cylinder"),
-             (p.ring_header(), [block], ("--span", "4"), 2, "span 4"), (p.ring_header(), [block], ("--radial", "99"), 2, "radial bins"),
+             (p.ring_header(), [block, moved, block], (), 4, "the bed moves 1 times"),
+             (p.ring_header(), [], (), 4, "0 prompts"),
+             (p.ring_header(), [block], ("--axes", "x,z,y"), 2, "allowed: x, y and z"),
+             (p.ring_header(), [block], ("--axes", "x,x,z"), 2, "axes x,x,z"),
+             (p.ring_header(), [block], ("--axes", "x,y,z,"), 2, "axes x,y,z,"),
+             (p.ring_header(), [block], ("--axes", "y,z,x"), 4, "one cylinder"),
+             (p.ring_header(), [block], ("--span", "4"), 2, "span 4"),
+             (p.ring_header(), [block], ("--radial", "99"), 2, "radial bins"),
              (p.ring_header(), [p.event_block(0, 1, [(999, 3, 0)])], (), 4, "detection bin 999; module type 0 has 128"))
     for header, blocks, options, code, says in cases:
         writer.file(path, header, blocks)
@@ -326,9 +380,11 @@ def test_bad_files_are_refused(folder, failures):
     p.Writer(text).file(path, p.ring_header(), [block])
     done = tools.run("import", "--petsird", path, "-o", out, ok=(4,))
     tools.check('ScannerInformation has no field "tofBinEdges"' in done.stderr, done.stderr, failures)
-    # a movement before the first event is where the bed is; a row of lists for a type that does not exist; alive times; an alignment
+    # a movement before the first event is where the bed is; a row of lists for a type that does not exist; alive times;
+    # an alignment
     dead = ("DeadTimeTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "aliveTimeFractions": {}})
-    singles = ("SinglesHistogramTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "singlesPerSinglesUnitHistogram": [[5]],
+    singles = ("SinglesHistogramTimeBlock", {"timeInterval": {"start": 0, "stop": 1},
+                                             "singlesPerSinglesUnitHistogram": [[5]],
                                              "singlesPerDetectionBinHistogram": []})
     row = p.event_block(1000, 2000, events)
     row[1]["promptEvents"].append([[{"detectionBins": (900, 3), "tofIdx": 7}], []])
@@ -338,9 +394,11 @@ def test_bad_files_are_refused(folder, failures):
     writer.file(path, header, [moved, block, row, dead, singles])
     answer = imported(out + "-warned", path)
     tools.check(answer["petsird"]["surplus"] == 1 and answer["petsird"]["prompts"] == 4, str(answer), failures)
-    for says in ("1 events of pairs of module types that do not exist", "1 blocks of alive time", "1 blocks of histograms of singles", "2 radiopharmaceuticals", "alignment of the gantry"):
+    for says in ("1 events of pairs of module types that do not exist", "1 blocks of alive time",
+                 "1 blocks of histograms of singles", "2 radiopharmaceuticals", "alignment of the gantry"):
         tools.check(says in answer["warnings"], f"{says}: {answer['warnings']}", failures)
-    for options, says in (((path, "--petsird", path), "both FILE.hs and --petsird"), ((), "FILE.hs or --petsird FILE is missing"),
+    for options, says in (((path, "--petsird", path), "both FILE.hs and --petsird"),
+                          ((), "FILE.hs or --petsird FILE is missing"),
                           (("--petsird", path, "--additive", path), "of the role ADDITIVE")):
         done = tools.run("import", *options, "-o", out, ok=(2,))
         tools.check(says in done.stderr, f"{says}: {done.stderr}", failures)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of PET and CT series a second time: from the definitions of the standards, with pydicom and numpy, and not from the program."""
+"""Figures of PET and CT series a second time: from the definitions of the standards, with pydicom and numpy, and not
+from the program."""
 import json
 import math
 import os
@@ -14,7 +15,8 @@ STRIPS = 400  # per pixel, for the part of it that is in a circle
 
 
 class Volume:
-    """values[slice, row, column] of a series, slices in the direction of across x down, and the position of each voxel (LPS, mm)."""
+    """values[slice, row, column] of a series, slices in the direction of across x down, and the position of each voxel
+    (LPS, mm)."""
 
     def __init__(self, paths):
         objects = [pydicom.dcmread(p) for p in paths]
@@ -26,7 +28,9 @@ class Volume:
         self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in objects])
         self.corners = np.array([d.ImagePositionPatient for d in objects], float)
         self.h = np.array([float(v) for v in objects[0].PixelSpacing][::-1])  # between columns, between rows
-        self.step = float(np.linalg.norm(self.corners[1] - self.corners[0])) if len(objects) > 1 else float(objects[0].SliceThickness)
+        self.step = float(objects[0].SliceThickness)
+        if len(objects) > 1:
+            self.step = float(np.linalg.norm(self.corners[1] - self.corners[0]))
 
     @classmethod
     def of_folder(cls, folder):
@@ -98,15 +102,17 @@ def sphere(volume, point, diameter):
 
 
 def nema(volume, truth, axes):
-    """NEMA NU 2-2018, 7: recovery and background variability of each sphere, residual in the lung insert, in percent. axes: directions of the
-    scanner's x, y, z in the patient. Background circles: 12 mm from the edge of the elliptic body, at these angles."""
+    """NEMA NU 2-2018, 7: recovery and background variability of each sphere, residual in the lung insert, in percent.
+    axes: directions of the scanner's x, y, z in the patient. Background circles: 12 mm from the edge of the elliptic
+    body, at these angles."""
     angles = np.radians([-90, -50, -25, 0, 25, 50, 90, 130, 155, 180, 205, 230])
     size, body = truth["size"], truth["shapes"][0]
     lung = next(s for s in truth["shapes"] if s["kind"] == "cylinder" and s["becquerel_per_ml"] < 0)
     balls = sorted((s for s in truth["shapes"] if s["role"] == "lesion"), key=lambda s: s["half_axes_mm"][0])
     axes = np.array(axes, float)
     half = [body["half_axes_mm"][c] - (18.5 + 12) * size for c in (0, 1)]
-    places = [np.array([body["center_mm"][0] + half[0] * math.cos(t), body["center_mm"][1] + half[1] * math.sin(t), z * size]) @ axes
+    places = [np.array([body["center_mm"][0] + half[0] * math.cos(t), body["center_mm"][1] + half[1] * math.sin(t),
+                        z * size]) @ axes
               for z in (-20, -10, 0, 10, 20) for t in angles]
     result = {"spheres": [], "lung": []}
     for ball in balls:
@@ -145,14 +151,16 @@ def squares_of_10_mm(volume, point, diameter, k, base):
         for i in range(-most, most):
             corners = [math.hypot(10 * (i + a), 10 * (j + b)) for a in (0, 1) for b in (0, 1)]
             if max(corners) <= radius:
-                x, y = (np.clip(np.minimum(e[1:], 10 * n + 10) - np.maximum(e[:-1], 10 * n), 0, None) for e, n in zip(edges, (i, j)))
+                x, y = (np.clip(np.minimum(e[1:], 10 * n + 10) - np.maximum(e[:-1], 10 * n), 0, None) for e,
+                        n in zip(edges, (i, j)))
                 means.append((volume.values[k] * y[:, None] * x).sum() / (x.sum() * y.sum()))
     means = np.array(means) - base
     return (means.max() - means.min()) / (means.max() + means.min()), means.std(ddof=1) / means.mean(), len(means)
 
 
 def spectrum(volume, point, diameter, slices, n):
-    """(2-D noise power spectrum, variance, squares): squares of n pixels around the nearest pixel corner, each less a fitted plane."""
+    """(2-D noise power spectrum, variance, squares): squares of n pixels around the nearest pixel corner, each less a
+    fitted plane."""
     middle, radius, h = volume.plane_of(point), 0.45 * diameter, volume.h
     start = np.floor(middle / h + 1 + 1e-4).astype(int)  # of equally near corners the second
     j, i = np.mgrid[:n, :n]
@@ -182,8 +190,8 @@ def rings(power, h, n):
 # ---- series by another writer ----
 
 def write_series(folder, values, spacing, cosines, corner, modality="PT", change=None):
-    """Write a series as another program would: 12 or 16 bits, signed for CT, own Rescale Slope of each slice, names in another order. change:
-    called with each data set and its index."""
+    """Write a series as another program would: 12 or 16 bits, signed for CT, own Rescale Slope of each slice, names in
+    another order. change: called with each data set and its index."""
     os.makedirs(folder, exist_ok=True)
     across, down = np.array(cosines[:3]), np.array(cosines[3:])
     normal, uids, paths = np.cross(across, down), [generate_uid() for _ in range(3)], []
@@ -205,7 +213,8 @@ def write_series(folder, values, spacing, cosines, corner, modality="PT", change
             d.BitsStored, d.HighBit, d.PixelRepresentation, d.RescaleIntercept = 16, 15, 0, 0
             d.Units, d.NumberOfSlices, d.SeriesType = "BQML", len(values), ["STATIC", "IMAGE"]
             d.CorrectedImage, d.DecayCorrection = ["ATTN", "DECY", "SCAT"], "START"
-            d.SeriesDate, d.SeriesTime, d.AcquisitionDate, d.AcquisitionTime = "20260102", "010000", "20260102", "010000"
+            d.SeriesDate = d.AcquisitionDate = "20260102"
+            d.SeriesTime = d.AcquisitionTime = "010000"
             d.PatientWeight = 71.5
             drug = pydicom.Dataset()
             drug.RadionuclideTotalDose, drug.RadionuclideHalfLife = 3.7e8, 6586.2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List mode for tests: PETSIRD files of any scanner with many events, written independently of the program, and the expected numbers of
-events of a cylinder or a point."""
+"""List mode for tests: PETSIRD files of any scanner with many events, written independently of the program, and the
+expected numbers of events of a cylinder or a point."""
 import math
 
 import numpy as np
@@ -29,7 +29,8 @@ class Writer(p.Writer):
 
 
 def box(depth, width, height):
-    return [{"c": np.array((x, y, z), float)} for x in (-depth / 2, depth / 2) for y in (-width / 2, width / 2) for z in (-height / 2, height / 2)]
+    return [{"c": np.array((x, y, z), float)} for x in (-depth / 2, depth / 2) for y in (-width / 2, width / 2)
+            for z in (-height / 2, height / 2)]
 
 
 def shift(x, y, z):
@@ -39,13 +40,16 @@ def shift(x, y, z):
 def placed(radius, degrees, z=0.0, tilt=0.0):
     """A module at a radius, turned about the z axis and then about itself by `tilt` degrees."""
     a, b = math.radians(degrees), math.radians(degrees + tilt)
-    return p.transform(((math.cos(b), -math.sin(b), 0, radius * math.cos(a)), (math.sin(b), math.cos(b), 0, radius * math.sin(a)), (0, 0, 1, z)))
+    return p.transform(((math.cos(b), -math.sin(b), 0, radius * math.cos(a)),
+                        (math.sin(b), math.cos(b), 0, radius * math.sin(a)), (0, 0, 1, z)))
 
 
 def module(columns, rows, width, height, depth=10.0):
     """Flat: columns along y, rows along z, the face towards the axis along x."""
-    elements = [shift(0, (i - (columns - 1) / 2) * width, (k - (rows - 1) / 2) * height) for i in range(columns) for k in range(rows)]
-    return {"detectingElements": {"object": {"shape": {"corners": box(depth, width, height)}, "materialId": 1}, "transforms": elements}}
+    elements = [shift(0, (i - (columns - 1) / 2) * width, (k - (rows - 1) / 2) * height) for i in range(columns)
+                for k in range(rows)]
+    return {"detectingElements": {"object": {"shape": {"corners": box(depth, width, height)}, "materialId": 1},
+                                  "transforms": elements}}
 
 
 def header(types, tof=(-300.0, 300.0), fwhm=30.0, groups=None):
@@ -55,10 +59,13 @@ def header(types, tof=(-300.0, 300.0), fwhm=30.0, groups=None):
     efficiencies = {"calibrationFactor": 1.0}
     if groups:
         efficiencies["modulePairSGIDLUT"] = groups
-    return {"scanner": {"modelName": "BLOCKS", "scannerGeometry": {"replicatedModules": [{"object": m, "transforms": t} for m, t in types]},
-                        "tofBinEdges": [[edges] * (i + 1) for i in pairs], "tofResolution": [[fwhm] * (i + 1) for i in pairs],
+    return {"scanner": {"modelName": "BLOCKS",
+                        "scannerGeometry": {"replicatedModules": [{"object": m, "transforms": t} for m, t in types]},
+                        "tofBinEdges": [[edges] * (i + 1) for i in pairs],
+                        "tofResolution": [[fwhm] * (i + 1) for i in pairs],
                         "eventEnergyBinEdges": [{"edges": np.array((400.0, 650.0))} for _ in pairs],
-                        "promptEventPolicy": 1, "delayedEventPolicy": 1, "promptEventsAreStored": True, "delayedEventsAreStored": True,
+                        "promptEventPolicy": 1, "delayedEventPolicy": 1, "promptEventsAreStored": True,
+                        "delayedEventsAreStored": True,
                         "detectionEfficiencies": efficiencies},
             "exam": {"startOfAcquisition": p.START * 10**9}}
 
@@ -115,15 +122,17 @@ def block(start, stop, head, a, b, tof=0, delayeds=()):
     _, kinds = positions(head)
     first = np.array([np.argmax(kinds == kind) for kind in range(kinds[-1] + 1)])
     tof = np.broadcast_to(tof, a.shape)
-    lists = [[Encoded(np.stack((a[s] - first[i], b[s] - first[j], tof[s]), axis=1)) for j in range(i + 1) for s in [(kinds[a] == i) & (kinds[b] == j)]]
+    lists = [[Encoded(np.stack((a[s] - first[i], b[s] - first[j], tof[s]), axis=1)) for j in range(i + 1)
+              for s in [(kinds[a] == i) & (kinds[b] == j)]]
              for i in range(len(first))]
-    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": lists, "delayedEvents": [[list(delayeds)]]})
+    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": lists,
+                               "delayedEvents": [[list(delayeds)]]})
 
 
 def of_bins(counts, rings, detectors, seed):
-    """Events of counts[TOF bin][plane][angle][radial] in random order, planes by ring differences 0, 1, -1, 2 ..., as recon/pet/michelogram_pairs.h numbers
-    them: the detector with the larger number first, detectors and TOF bins as Encoded has them, of modules that are columns of `rings` detectors from the
-    negative y axis on."""
+    """Events of counts[TOF bin][plane][angle][radial] in random order, planes by ring differences 0, 1, -1, 2 ..., as
+    recon/pet/michelogram_pairs.h numbers them: the detector with the larger number first, detectors and TOF bins as
+    Encoded has them, of modules that are columns of `rings` detectors from the negative y axis on."""
     first, second = [], []
     for d in range(rings):
         for sign in (1, -1)[:1 + (d > 0)]:
@@ -141,7 +150,8 @@ def of_bins(counts, rings, detectors, seed):
 
 def pair_block(start, stop, prompts, delayeds):
     """A time block of one type of modules; events as of_bins() has them."""
-    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": [[Encoded(prompts)]], "delayedEvents": [[Encoded(delayeds)]]})
+    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": [[Encoded(prompts)]],
+                               "delayedEvents": [[Encoded(delayeds)]]})
 
 
 def write(path, head, blocks, version="0.12.0"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reconstruct list mode of a Siemens mMR that tests write (tools/mmr_tools.py), quickly: a small matrix, one iteration."""
+"""Reconstruct list mode of a Siemens mMR that tests write (tools/mmr_tools.py), quickly: a small matrix, one
+iteration."""
 import glob
 import json
 import os
@@ -13,7 +14,8 @@ from tools import node_harness as h
 from tools.node_harness import check
 
 SCANNER = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n'
-QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 12; slice_spacing = 32.0; fov_radius = 60.0; '
+QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 12; '
+         'slice_spacing = 32.0; fov_radius = 60.0; '
          "deterministic = true;")
 
 
@@ -60,7 +62,8 @@ def objects_in(folder):
 
 def recon(folder, name, source, *options, code=0):
     out = os.path.join(folder, name)
-    p = h.run(h.TOMONODE, "recon", "-c", conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", *options, "-o", out, source,
+    p = h.run(h.TOMONODE, "recon", "-c", conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet",
+              *options, "-o", out, source,
               code=code)
     if code:
         return p.stderr
@@ -73,5 +76,7 @@ def values(d):
 
 def conforms(d, known=()):
     """dciodvfy finds no error. known: parts of wrong ones."""
-    p = subprocess.run(["dciodvfy", d.filename], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    check(not [line for line in p.stdout.splitlines() if line.startswith("Error") and not any(part in line for part in known)], p.stdout)
+    p = subprocess.run(["dciodvfy", d.filename], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       check=False)
+    check(not [line for line in p.stdout.splitlines() if line.startswith("Error")
+               and not any(part in line for part in known)], p.stdout)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent writer of Siemens mMR raw data and what must be read from them, from the documents (STIR, NiftyPET, pet-rd-tools) and
-not from the program: DICOM objects with list mode or normalisation, and numpy's histogram and efficiencies of single planes."""
+"""An independent writer of Siemens mMR raw data and what must be read from them, from the documents (STIR, NiftyPET,
+pet-rd-tools) and not from the program: DICOM objects with list mode or normalisation, and numpy's histogram and
+efficiencies of single planes."""
 import struct
 
 import numpy as np
@@ -42,7 +43,8 @@ def span_11(order):
 
 PAIRS = span_1()
 ALONG_Z, N_PLANES = span_11(+1)     # as the program has them: 0, +1, -1 ..., rings along +z
-PLANES = {(RINGS - 1 - a, RINGS - 1 - b): plane for (a, b), plane in ALONG_Z.items()}  # the scanner counts rings from the depth of the gantry
+# the scanner counts rings from the depth of the gantry
+PLANES = {(RINGS - 1 - a, RINGS - 1 - b): plane for (a, b), plane in ALONG_Z.items()}
 AXIAL, _ = span_11(-1)              # as the scanner does: 0, -1, +1 ...
 assert len(PAIRS) == 4084 and N_PLANES == 837
 
@@ -60,7 +62,8 @@ def singles(bucket, rate):
 
 
 def words_of(rng, n, start=12345, last=4084):
-    """n events over all planes, a third of them delayeds, with time marks, singles and words of other kinds between them."""
+    """n events over all planes, a third of them delayeds, with time marks, singles and words of other kinds between
+    them."""
     plane, view, bin_ = rng.integers(0, last, n), rng.integers(0, VIEWS, n), rng.integers(0, BINS, n)
     prompt = rng.random(n) < 2 / 3
     words = []
@@ -72,7 +75,8 @@ def words_of(rng, n, start=12345, last=4084):
 
 
 def counts_of(words, planes, delayed=False):
-    """The prompts (or delayeds) in these planes of span 11, [plane][view][bin], and the number of prompts and of delayeds."""
+    """The prompts (or delayeds) in these planes of span 11, [plane][view][bin], and the number of prompts and of
+    delayeds."""
     words = np.array(words, np.uint32)
     events = words[words >> 31 == 0]
     is_prompt = events >> 30 & 1 == 1
@@ -96,7 +100,8 @@ class Norm:
         self.rest = rng.uniform(0, 1e-5, 64 + 64 + 9 + 837).astype(np.float32)
 
     def bytes(self):
-        ret = b"".join(a.astype("<f4").tobytes() for a in (self.geometric, self.interference, self.efficiency, self.axial, self.rest))
+        ret = b"".join(a.astype("<f4").tobytes() for a in (self.geometric, self.interference, self.efficiency,
+                                                           self.axial, self.rest))
         assert len(ret) == 323404
         return ret
 
@@ -118,15 +123,21 @@ class Norm:
 
 
 def list_header(n_words, end="\r\n", **changes):
-    keys = {"!originating system": 2008, "%SMS-MI header name space": "PETLINK bin address", "%SMS-MI version number": 3.4,
-            "!data offset in bytes": 0, "name of data file": "x.l", "!type of data": "PET", "%study date (yyyy:mm:dd)": "2017:03:27",
+    keys = {"!originating system": 2008, "%SMS-MI header name space": "PETLINK bin address",
+            "%SMS-MI version number": 3.4,
+            "!data offset in bytes": 0, "name of data file": "x.l", "!type of data": "PET",
+            "%study date (yyyy:mm:dd)": "2017:03:27",
             "%study time (hh:mm:ss GMT+00:00)": "17:00:35", "isotope name": "F-18", "%patient orientation": "HFS",
             "PET data type": "Emission", "data format": "CoincidenceList", "number of rings": 64,
             "distance between rings (cm)": 0.40625, "gantry crystal radius (cm)": 32.8, "%number of TOF time bins": 1,
-            "%TOF mashing factor": 1, "%energy window lower level (keV) [1]": 430, "%energy window upper level (keV) [1]": 610, "image duration (sec)": 20, "%total listmode word counts": n_words,
+            "%TOF mashing factor": 1, "%energy window lower level (keV) [1]": 430,
+            "%energy window upper level (keV) [1]": 610, "image duration (sec)": 20,
+            "%total listmode word counts": n_words,
             "%LM event and tag words format (bits)": 32, "%timing tagwords interval (msec)": 1, "%axial compression": 1,
-            "%maximum ring difference": 60, "%number of projections": BINS, "%number of views": VIEWS, "%number of segments": 121,
-            "%segment table": "{" + ",".join(str(RINGS - (i + 1) // 2) for i in range(121)) + "}", "%comment": "made by a test"}
+            "%maximum ring difference": 60, "%number of projections": BINS, "%number of views": VIEWS,
+            "%number of segments": 121,
+            "%segment table": "{" + ",".join(str(RINGS - (i + 1) // 2) for i in range(121)) + "}",
+            "%comment": "made by a test"}
     return text_of(keys, changes, end)
 
 
@@ -155,8 +166,10 @@ def text_of(keys, changes, end):
     return (end.join(lines) + end).encode("ascii")
 
 
-def write(path, kind, header, data, number=1, where="first", study="2.25.4711", series=None, implicit=False, **attributes):
-    """One raw data object. where: the element of the header: "first", "second", "csa" (the first is a CSA header), "none"."""
+def write(path, kind, header, data, number=1, where="first", study="2.25.4711", series=None, implicit=False,
+          **attributes):
+    """One raw data object. where: the element of the header: "first", "second", "csa" (the first is a CSA header),
+    "none"."""
     d = Dataset()
     d.file_meta = FileMetaDataset()
     d.file_meta.MediaStorageSOPClassUID = d.SOPClassUID = CLASS
@@ -182,8 +195,9 @@ def write(path, kind, header, data, number=1, where="first", study="2.25.4711", 
         d.add_new(DATA, "OB", padded(data))
     for name, value in attributes.items():
         setattr(d, name, value)
-    d.save_as(path, write_like_original=False, implicit_vr=implicit, little_endian=True) if int(pydicom.__version__[0]) > 2 else old_save(
-        d, path, implicit)
+    d.save_as(path, write_like_original=False, implicit_vr=implicit,
+              little_endian=True) if int(pydicom.__version__[0]) > 2 else old_save(
+d, path, implicit)
     return path
 
 
@@ -202,7 +216,8 @@ def list_bytes(words):
 
 def write_list(path, words, header=None, data=None, **kwargs):
     data = list_bytes(words) if data is None else data
-    return write(path, "PET_LISTMODE", list_header(len(words)) if header is None else header, data, **{"number": 1, **kwargs})
+    return write(path, "PET_LISTMODE", list_header(len(words)) if header is None else header, data,
+                 **{"number": 1, **kwargs})
 
 
 def write_norm(path, norm, header=None, data=None, **kwargs):

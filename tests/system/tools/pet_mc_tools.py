@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Monte Carlo of tests/pet_mc for system tests of PET: running it, its files as arrays, its phantom as a CT series, and the figures of
-an image of the IQ phantom. Axes of the scanner are LPS here: the patient is head first and supine."""
+"""The Monte Carlo of tests/pet_mc for system tests of PET: running it, its files as arrays, its phantom as a CT series,
+and the figures of an image of the IQ phantom. Axes of the scanner are LPS here: the patient is head first and
+supine."""
 import json
 import os
 import subprocess
@@ -26,14 +27,16 @@ def run(*args, threads=None):
 
 
 def single_scatter(data, folder):
-    """The program's single scatter simulation (tests/helpers/pet_scatter.c) of the true activity and density, in counts of each bin."""
+    """The program's single scatter simulation (tests/helpers/pet_scatter.c) of the true activity and density, in counts
+    of each bin."""
     t, grid = data.truth, (72, 48, 5.0, 4.0)
     files = []
     for what, unit in (("activity", 1.0), ("density", t["mu_water"])):
         files.append(os.path.join(folder, what + ".raw"))
         (np.maximum(voxels(t, *grid, what), 0) * np.float32(unit)).tofile(files[-1])
     files.append(os.path.join(folder, "scatter.raw"))
-    subprocess.run([os.path.join(os.path.dirname(PROGRAM), "pet_scatter"), data.path("randoms.hs"), *files[:2], *map(str, grid), str(t["kev_low"]),
+    subprocess.run([os.path.join(os.path.dirname(PROGRAM), "pet_scatter"), data.path("randoms.hs"), *files[:2],
+                    *map(str, grid), str(t["kev_low"]),
                     str(t["kev_high"]), str(100 * t["resolution"]), files[2]], stdout=subprocess.PIPE, check=True)
     return np.fromfile(files[2], "<f4").reshape(data.shape) * np.float32(t["scale"]) / data.values("normalisation")
 
@@ -79,8 +82,8 @@ class Data:
         return self.path(name + ".hs")
 
     def true_scatter(self):
-        """The expectation of the scatter: its counts, smoothed. Normalised counts are smooth over many bins; the counts are, in each
-        bin, a part 1 / normalisation of them."""
+        """The expectation of the scatter: its counts, smoothed. Normalised counts are smooth over many bins; the counts
+        are, in each bin, a part 1 / normalisation of them."""
         part = 1 / self.values("normalisation")
         counts = self.counts("single") + self.counts("multiple")
         found = np.empty_like(part)
@@ -96,7 +99,8 @@ class Data:
 
 
 def smooth(values, widths=(2.0, 3.0, 4.0)):
-    """Convolve each axis with a Gaussian of this standard deviation, in bins; what is beyond the edges has no weight."""
+    """Convolve each axis with a Gaussian of this standard deviation, in bins; what is beyond the edges has no
+    weight."""
     for axis, width in enumerate(widths):
         at = np.arange(values.shape[axis])
         kernel = np.exp(-0.5 * ((at[:, None] - at[None, :]) / width) ** 2).astype(np.float32)
@@ -122,23 +126,27 @@ def density(truth, x, y, z):
 
 
 def write_ct(folder, truth, spacing=(2.0, 2.0, 3.0), half=(180.0, 140.0, 105.0), sub=2, **more):
-    """The phantom as a CT series, HFS: water 0 HU, air -1000 HU. A voxel is the mean of sub x sub x sub points. more: of ct_writer.write_ct."""
+    """The phantom as a CT series, HFS: water 0 HU, air -1000 HU. A voxel is the mean of sub x sub x sub points. more:
+    of ct_writer.write_ct."""
     size = [int(round(2 * h / d)) for h, d in zip(half, spacing)]
     x, y, z = ((np.arange(n * sub) + 0.5) * d / sub - h for n, d, h in zip(size, spacing, half))
     hu = np.empty(size[::-1], np.float32)
     for k in range(size[2]):
         fine = density(truth, x[None, None, :], y[None, :, None], z[k * sub:(k + 1) * sub, None, None])
         hu[k] = 1000 * fine.reshape(sub, size[1], sub, size[0], sub).mean((0, 2, 4)) - 1000
-    return ct_writer.write_ct(folder, hu, spacing, [-h + d / 2 for h, d in zip(half, spacing)], fov=2 * max(half), **more)
+    return ct_writer.write_ct(folder, hu, spacing, [-h + d / 2 for h, d in zip(half, spacing)], fov=2 * max(half),
+                              **more)
 
 
 def voxels(truth, n, slices, h, slice_h, what, sub=3):
-    """Activity (relative to the background) or density on a grid around the scanner's middle, [slice][row][column]; means of points."""
+    """Activity (relative to the background) or density on a grid around the scanner's middle, [slice][row][column];
+    means of points."""
     x = ((np.arange(n * sub) + 0.5) / sub - n / 2) * h
     z = ((np.arange(slices * sub) + 0.5) / sub - slices / 2) * slice_h
     found = np.empty((slices, n, n), np.float32)
     for k in range(slices):
-        fine = sum(s[what] * solid_at(s, x[None, None, :], x[None, :, None], z[k * sub:(k + 1) * sub, None, None]) for s in truth["solids"])
+        fine = sum(s[what] * solid_at(s, x[None, None, :], x[None, :, None], z[k * sub:(k + 1) * sub, None, None])
+                   for s in truth["solids"])
         found[k] = fine.reshape(sub, n, sub, n, sub).mean((0, 2, 4))
     return found
 
@@ -147,10 +155,12 @@ def write_config(path, truth):
     """The scanner as a configuration."""
     t = truth
     with open(path, "w", encoding="ascii") as f:
-        f.write(f"""scanners = ( {{ name = "mc"; manufacturer = "tomonode"; model = "Monte Carlo"; rings = {t["rings"]}; ring_spacing = {t["ring_spacing"]:.6f};
-    radius = {t["radius"]:.6f}; detectors = {t["columns"]}; bin = {t["radius"] * np.pi / t["columns"]:.6f}; radial = {t["radial"]}; angles = {t["angles"]};
+        f.write(f"""scanners = ( {{ name = "mc"; manufacturer = "tomonode"; model = "Monte Carlo"; rings = {t["rings"]};
+    ring_spacing = {t["ring_spacing"]:.6f}; radius = {t["radius"]:.6f}; detectors = {t["columns"]};
+    bin = {t["radius"] * np.pi / t["columns"]:.6f}; radial = {t["radial"]}; angles = {t["angles"]};
     span = 3; max_difference = 10; arc_corrected = false;
-    energy_low = {t["kev_low"]:.6f}; energy_high = {t["kev_high"]:.6f}; energy_resolution = {100 * t["resolution"]:.6f}; }} );
+    energy_low = {t["kev_low"]:.6f}; energy_high = {t["kev_high"]:.6f};
+    energy_resolution = {100 * t["resolution"]:.6f}; }} );
 """)
     return path
 
@@ -158,9 +168,9 @@ def write_config(path, truth):
 # ---- figures of a sinogram ----
 
 def profile_rms(estimate, counts, planes=True):
-    """Deviation of an estimate from counts: of the total; of the radial profiles (sum over the angles) of planes the root mean square over
-    that of the profile, with what the counts' own noise makes taken off; of the sums of planes; % of the true values. planes: each plane;
-    False: all planes together."""
+    """Deviation of an estimate from counts: of the total; of the radial profiles (sum over the angles) of planes the
+    root mean square over that of the profile, with what the counts' own noise makes taken off; of the sums of planes; %
+    of the true values. planes: each plane; False: all planes together."""
     a, b = estimate.sum(1, dtype=float), counts.sum(1, dtype=float)
     if not planes:
         a, b = a.sum(0, keepdims=True), b.sum(0, keepdims=True)
@@ -206,8 +216,8 @@ def background_places(truth):
 
 
 def figures(image, truth):
-    """Background over truth, with the least and largest of its slices; the lung's mean over the background, and its largest slice;
-    recovery of the spheres: hot (C / B - 1) / (ratio - 1), cold 1 - C / B; all in %."""
+    """Background over truth, with the least and largest of its slices; the lung's mean over the background, and its
+    largest slice; recovery of the spheres: hot (C / B - 1) / (ratio - 1), cold 1 - C / B; all in %."""
     spheres = [s for s in truth["solids"] if s["kind"] == "sphere"]
     z0 = spheres[0]["center"][2]
     places = background_places(truth)
@@ -217,10 +227,12 @@ def figures(image, truth):
     lung = [image.circle(0, 0, k, LUNG_RADIUS) for k in long]
     around = [np.mean([image.circle(x, y, k, CIRCLE) for x, y in places]) for k in long]
     found = {"background": 100 * back / BACKGROUND, "background_low": 100 * min(around) / BACKGROUND,
-             "background_high": 100 * max(around) / BACKGROUND, "lung": 100 * float(np.mean(lung)) / float(np.mean(around)),
+             "background_high": 100 * max(around) / BACKGROUND,
+             "lung": 100 * float(np.mean(lung)) / float(np.mean(around)),
              "lung_high": 100 * max(a / b for a, b in zip(lung, around))}
     for s in spheres:
         x, y, z = s["center"]
         mean = image.circle(x, y, image.slice_at(z), s["radius"])
-        found["sphere_" + s["name"]] = 100 * ((mean / back - 1) / s["activity"] if s["activity"] > 0 else 1 - mean / back)
+        found["sphere_" + s["name"]] = 100 * ((mean / back - 1) / s["activity"] if s["activity"] > 0
+                                              else 1 - mean / back)
     return found

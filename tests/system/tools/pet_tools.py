@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it, the truth
-of a simulated phantom in patient coordinates.
+"""What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it,
+the truth of a simulated phantom in patient coordinates.
 
-Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y
-posterior, +z head."""
+Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x
+left, +y posterior, +z head."""
 import datetime
 import fcntl
 import glob
@@ -27,14 +27,16 @@ AXES = {"HFS": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "HFP": ((-1, 0, 0), (0, -1, 0)
 
 def run(*args, ok=(0,)):
     """Run the program. Fails the test with its stderr when the exit code is another."""
-    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False)
     if done.returncode not in ok:
         raise AssertionError(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
     return done
 
 
 def along_z(values, planes):
-    """The planes of a file, whose rings are counted from the depth of the gantry, in the order of z; and the reverse. planes: of each segment."""
+    """The planes of a file, whose rings are counted from the depth of the gantry, in the order of z; and the reverse.
+    planes: of each segment."""
     at = np.cumsum([0, *planes])
     return np.concatenate([values[..., a:b, :, :][..., ::-1, :, :] for a, b in zip(at, at[1:])], axis=-3)
 
@@ -47,7 +49,8 @@ def simulate(folder, *args):
 
 
 def made_once(name, make):
-    """The folder that make(folder) has filled, once for all processes of a run of tests; nothing may be changed in it."""
+    """The folder that make(folder) has filled, once for all processes of a run of tests; nothing may be changed in
+    it."""
     kept = os.path.join(exams_folder(), name)
     with open(kept + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -77,9 +80,11 @@ def offline(node, folder, files):
 
 
 def values_of(ds):
-    """All attributes without the times at which the object was made; items in any order, for references are in that of arrival."""
+    """All attributes without the times at which the object was made; items in any order, for references are in that of
+    arrival."""
     made = {"InstanceCreationDate", "InstanceCreationTime", "ContentDate", "ContentTime", "ContributionDateTime"}
-    return {e.tag: sorted((values_of(item) for item in e.value), key=repr) if e.VR == "SQ" else e.value for e in ds if e.keyword not in made}
+    return {e.tag: sorted((values_of(item) for item in e.value), key=repr) if e.VR == "SQ" else e.value for e in ds
+            if e.keyword not in made}
 
 
 def check_same(received, wanted):
@@ -111,7 +116,8 @@ class Series:
         self.positions = np.array([d.ImagePositionPatient for d in self.objects], float)
         spacing = [float(v) for v in first.PixelSpacing]
         self.right, self.below = self.row * spacing[1], self.column * spacing[0]
-        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in self.objects])
+        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept)
+                                for d in self.objects])
 
     def places(self):
         """LPS coordinates of every voxel, [slice, row, column, 3]."""
@@ -126,8 +132,9 @@ def moment(date, time):
 
 
 def suv_factor(ds):
-    """SUVbw = value times this: the vendor-neutral pseudo-code of the QIBA FDG-PET profile. None: it cannot be computed."""
-    if "ATTN" not in ds.CorrectedImage or "DECY" not in ds.CorrectedImage or ds.DecayCorrection != "START" or ds.Units != "BQML":
+    """SUVbw = value times this: the vendor-neutral pseudo-code of the QIBA FDG-PET profile. None: it cannot be
+    computed."""
+    if not {"ATTN", "DECY"} <= set(ds.CorrectedImage) or (ds.DecayCorrection, ds.Units) != ("START", "BQML"):
         return None
     drug = ds.RadiopharmaceuticalInformationSequence[0]
     start = moment(ds.SeriesDate, ds.SeriesTime)
@@ -136,7 +143,8 @@ def suv_factor(ds):
     injected = moment(ds.SeriesDate, drug.RadiopharmaceuticalStartTime)
     if injected > start:
         injected -= datetime.timedelta(days=1)
-    decayed = float(drug.RadionuclideTotalDose) * 2 ** (-(start - injected).total_seconds() / float(drug.RadionuclideHalfLife))
+    half_lives = (start - injected).total_seconds() / float(drug.RadionuclideHalfLife)
+    decayed = float(drug.RadionuclideTotalDose) * 2 ** -half_lives
     return 1000 * float(ds.PatientWeight) / decayed
 
 

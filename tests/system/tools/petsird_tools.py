@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PETSIRD files, read and written by the schema that they contain, independently of the program: a record is a dict, a list a list, an
-alternative of a union (tag, value), an optional value None or the value."""
+"""PETSIRD files, read and written by the schema that they contain, independently of the program: a record is a dict, a
+list a list, an alternative of a union (tag, value), an optional value None or the value."""
 import json
 import math
 import os
@@ -157,7 +157,8 @@ class Writer:
         else:
             dims = of.get("dimensions")
             fixed = isinstance(dims, list) and "length" in dims[0]
-            v = np.zeros([d["length"] for d in dims] if fixed else (0,) * (len(dims) if isinstance(dims, list) else dims or 1)) if v is None else v
+            v = np.zeros([d["length"] for d in dims] if fixed else (0,) * (len(dims) if isinstance(dims, list) else dims
+                                                                           or 1)) if v is None else v
             if not fixed:
                 if not dims:
                     self.varint(np.ndim(v))
@@ -194,18 +195,24 @@ def transform(m):
     return {"matrix": np.array(m, dtype=float)}
 
 
-def ring_header(modules=32, rings=4, radius=80.0, spacing=5.0, tof=None, fwhm=30.0, energies=1, start=0.05, skip=(), model="RING"):
-    """A header for any version. Modules around the z axis, each a column of `rings` detectors. skip: modules that are missing. tof: edges, mm."""
+def ring_header(modules=32, rings=4, radius=80.0, spacing=5.0, tof=None, fwhm=30.0, energies=1, start=0.05, skip=(),
+                model="RING"):
+    """A header for any version. Modules around the z axis, each a column of `rings` detectors. skip: modules that are
+    missing. tof: edges, mm."""
     box = [{"c": np.array((x, y, z))} for x in (0, 20) for y in (0, 4) for z in (0, 4)]
-    elements = [transform(((1, 0, 0, radius - 10), (0, 1, 0, -2), (0, 0, 1, (k - (rings - 1) / 2) * spacing - 2))) for k in range(rings)]
+    elements = [transform(((1, 0, 0, radius - 10), (0, 1, 0, -2), (0, 0, 1, (k - (rings - 1) / 2) * spacing - 2)))
+                for k in range(rings)]
     angles = [start + 2 * math.pi * i / modules for i in range(modules) if i not in skip]
-    turned = [transform(((math.cos(a), -math.sin(a), 0, 0), (math.sin(a), math.cos(a), 0, 0), (0, 0, 1, 0))) for a in angles]
+    turned = [transform(((math.cos(a), -math.sin(a), 0, 0), (math.sin(a), math.cos(a), 0, 0), (0, 0, 1, 0)))
+              for a in angles]
     module = {"detectingElements": {"object": {"shape": {"corners": box}, "materialId": 1}, "transforms": elements}}
     edges = {"edges": np.array(tof if tof is not None else (-300.0, 300.0))}
-    return {"scanner": {"modelName": model, "scannerGeometry": {"replicatedModules": [{"object": module, "transforms": turned}]},
+    return {"scanner": {"modelName": model,
+                        "scannerGeometry": {"replicatedModules": [{"object": module, "transforms": turned}]},
                         "tofBinEdges": [[edges]], "tofResolution": [[fwhm]],
                         "eventEnergyBinEdges": [{"edges": np.linspace(400, 650, energies + 1)}],
-                        "promptEventPolicy": 1, "delayedEventPolicy": 1, "promptEventsAreStored": True, "delayedEventsAreStored": True,
+                        "promptEventPolicy": 1, "delayedEventPolicy": 1, "promptEventsAreStored": True,
+                        "delayedEventsAreStored": True,
                         "detectionEfficiencies": {"calibrationFactor": 1.0}},
             "exam": {"startOfAcquisition": START * 10**9}}
 
@@ -213,7 +220,8 @@ def ring_header(modules=32, rings=4, radius=80.0, spacing=5.0, tof=None, fwhm=30
 def event_block(start, stop, prompts, delayeds=()):
     """prompts, delayeds: (bin, bin, TOF bin)."""
     lists = [[[[{"detectionBins": e[:2], "tofIdx": e[2]} for e in events]]] for events in (prompts, delayeds)]
-    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": lists[0], "delayedEvents": lists[1]})
+    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": lists[0],
+                               "delayedEvents": lists[1]})
 
 
 def positions(header):
@@ -236,8 +244,8 @@ def events_of(blocks, name="promptEvents"):
 
 
 def point_source(header, point, n, seed=1, fwhm=0.0):
-    """Coincidences of a point source: random directions, the nearest detectors, the TOF bin of the position. Events keep a random order of
-    their detectors if the schema allows it: here the larger bin is first."""
+    """Coincidences of a point source: random directions, the nearest detectors, the TOF bin of the position. Events
+    keep a random order of their detectors if the schema allows it: here the larger bin is first."""
     rnd, where, edges = random.Random(seed), positions(header), header["scanner"]["tofBinEdges"][0][0]["edges"]
     angle, z = np.arctan2(where[:, 1], where[:, 0]), where[:, 2]
     radius, out = float(np.mean(np.hypot(where[:, 0], where[:, 1]))), []
@@ -255,7 +263,8 @@ def point_source(header, point, n, seed=1, fwhm=0.0):
         if abs(where[a, 2] - point[2]) > 30 or a == b or np.hypot(*(where[a] - where[b])[:2]) < 10:
             continue
         to_second = (where[b] - where[a]) / np.linalg.norm(where[b] - where[a])
-        t = float(np.dot(np.array(point) - (where[a] + where[b]) / 2, to_second)) + (rnd.gauss(0, fwhm / 2.3548) if fwhm else 0)
+        t = float(np.dot(np.array(point) - (where[a] + where[b]) / 2, to_second)) + (rnd.gauss(0, fwhm / 2.3548) if fwhm
+                                                                                     else 0)
         k = int(np.searchsorted(edges, t)) - 1
         if 0 <= k < len(edges) - 1:
             out.append((a, b, k))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sinograms with time of flight as STIR and the e7tools of Siemens write them, made from the descriptions of the formats and not
-from the program that reads them.
+"""Sinograms with time of flight as STIR and the e7tools of Siemens write them, made from the descriptions of the
+formats and not from the program that reads them.
 
-A set of counts is addressed by physical quantities: k, the time t2 - t1 at which the photon arrives at the second end minus that at
-the first, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its planes in the order of the
-file, whose rings begin in the depth of the gantry."""
+A set of counts is addressed by physical quantities: k, the time t2 - t1 at which the photon arrives at the second end
+minus that at the first, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its
+planes in the order of the file, whose rings begin in the depth of the gantry."""
 import hashlib
 import os
 
@@ -15,7 +15,8 @@ WIDTH_PS, FWHM_PS = 143.231, 214
 
 
 def planes_of(rings, low, high):
-    """The number of planes of a segment: one for each sum of two ring numbers that some difference of the segment has."""
+    """The number of planes of a segment: one for each sum of two ring numbers that some difference of the segment
+    has."""
     sums = {a + b for a in range(rings) for b in range(rings) if low <= a - b <= high}
     return len(sums)
 
@@ -48,12 +49,13 @@ def siemens_order(n):
 def random_counts(segments, rings=RINGS, tof=TOF, seed=1):
     """{k: {segment: array[plane, view, bin]}} of small whole numbers."""
     source = np.random.RandomState(seed)
-    return {k: {s: source.randint(0, 1000, (planes_of(rings, *s), VIEWS, BINS)) for s in segments} for k in range(-(tof // 2), tof // 2 + 1)}
+    return {k: {s: source.randint(0, 1000, (planes_of(rings, *s), VIEWS, BINS)) for s in segments}
+            for k in range(-(tof // 2), tof // 2 + 1)}
 
 
 def in_memory(counts, segments):
-    """As the node keeps them: [TOF bin][plane][view][bin], TOF bins towards the first end (there t1 < t2: k > 0 is far from it), planes into
-    the gantry: both STIR and Siemens count rings the other way."""
+    """As the node keeps them: [TOF bin][plane][view][bin], TOF bins towards the first end (there t1 < t2: k > 0 is far
+    from it), planes into the gantry: both STIR and Siemens count rings the other way."""
     return np.stack([turned(counts[k], segments) for k in sorted(counts, reverse=True)]).astype("<f4")
 
 
@@ -70,20 +72,28 @@ def write_stir(path, counts, segments, order=None, by_view=True, kind="float", m
     planes = "{" + ",".join(str(planes_of(RINGS, *s)) for s in segments) + "}"
     middle = (("view", VIEWS), ("axial coordinate", planes))
     third, second = middle if by_view else middle[::-1]
-    lines = ["!INTERFILE  :=", f"name of data file := {os.path.basename(path)}.s", "!GENERAL DATA :=", "!type of data := PET",
+    lines = ["!INTERFILE  :=", f"name of data file := {os.path.basename(path)}.s", "!GENERAL DATA :=",
+             "!type of data := PET",
              "imagedata byte order := LITTLEENDIAN", "!PET STUDY (General) :=", "!PET data type := Emission",
-             "applied corrections := {arc correction}", "!number format := " + ("float" if kind == "float" else "unsigned integer"),
+             "applied corrections := {arc correction}",
+             "!number format := " + ("float" if kind == "float" else "unsigned integer"),
              "!number of bytes per pixel := " + ("4" if kind == "float" else "2"), "number of dimensions := 5",
-             "matrix axis label [5] := timing positions", f"!matrix size [5] := {len(ks)}", "matrix axis label [4] := segment",
-             f"!matrix size [4] := {len(segments)}", f"matrix axis label [3] := {third[0]}", f"!matrix size [3] := {third[1]}",
+             "matrix axis label [5] := timing positions", f"!matrix size [5] := {len(ks)}",
+             "matrix axis label [4] := segment",
+             f"!matrix size [4] := {len(segments)}", f"matrix axis label [3] := {third[0]}",
+             f"!matrix size [3] := {third[1]}",
              f"matrix axis label [2] := {second[0]}", f"!matrix size [2] := {second[1]}",
-             "matrix axis label [1] := tangential coordinate", f"!matrix size [1] := {BINS}", f"TOF mashing factor := {mashing}",
+             "matrix axis label [1] := tangential coordinate", f"!matrix size [1] := {BINS}",
+             f"TOF mashing factor := {mashing}",
              "minimum ring difference per segment := {" + ",".join(str(s[0]) for s in segments) + "}",
              "maximum ring difference per segment := {" + ",".join(str(s[1]) for s in segments) + "}",
-             "Scanner parameters:= ", "Scanner type := Unknown", f"Number of rings := {RINGS}", "Number of detectors per ring := 96",
-             "Inner ring diameter (cm) := 20", "Average depth of interaction (cm) := 0.7", "Distance between rings (cm) := 0.65",
+             "Scanner parameters:= ", "Scanner type := Unknown", f"Number of rings := {RINGS}",
+             "Number of detectors per ring := 96",
+             "Inner ring diameter (cm) := 20", "Average depth of interaction (cm) := 0.7",
+             "Distance between rings (cm) := 0.65",
              "Default bin size (cm) := 0.25", f"Maximum number of (unmashed) TOF time bins := {len(ks) * mashing}",
-             f"Size of unmashed TOF time bins (ps) := {WIDTH_PS / mashing!r}", f"TOF timing resolution (ps) := {FWHM_PS}",
+             f"Size of unmashed TOF time bins (ps) := {WIDTH_PS / mashing!r}",
+             f"TOF timing resolution (ps) := {FWHM_PS}",
              "end scanner parameters:=", "effective central bin size (cm) := 0.25"]
     if order:
         lines.append("TOF bin order := {" + ",".join(map(str, order)) + "}")
@@ -118,7 +128,8 @@ class E7:
         self.prompts = random_counts(self.segments, rings, TOF, seed)
 
         def some(low, high):
-            return {k: {s: source.uniform(low, high, v.shape).astype("<f4") for s, v in c.items()} for k, c in self.prompts.items()}
+            return {k: {s: source.uniform(low, high, v.shape).astype("<f4") for s, v in c.items()} for k,
+                    c in self.prompts.items()}
 
         self.norm, self.randoms = some(0.5, 2), some(0, 9)
         for values in (v for c in self.norm.values() for v in c.values()):
@@ -138,28 +149,41 @@ class E7:
         table = ",".join(map(str, self.table))
         return ("!INTERFILE:=\n%comment:=SMS-MI sinogram common attributes\n!originating system:=1208\n"
                 "%SMS-MI header name space:=sinogram subheader\n%SMS-MI version number:=3.4\n\n!GENERAL DATA:=\n"
-                "!name of data file:=C:\\JSRecon12\\patient\\prompts_00.s\n%compression:=off\n%compressor version:=1.2\n\n"
-                "!GENERAL IMAGE DATA:=\n%study date (yyyy:mm:dd):=2024:05:06\n%study time (hh:mm:ss GMT+00:00):=10:11:12\n"
+                "!name of data file:=C:\\JSRecon12\\patient\\prompts_00.s\n%compression:=off\n%compressor "
+                "version:=1.2\n\n"
+                "!GENERAL IMAGE DATA:=\n%study date (yyyy:mm:dd):=2024:05:06\n%study time (hh:mm:ss "
+                "GMT+00:00):=10:11:12\n"
                 "isotope name:=F-18\nisotope gamma halflife (sec):=6586.2\nisotope branching factor:=0.9673\n"
-                "!PET data type:=emission\ndata format:=sinogram\n%patient orientation:=HFS\nimage data byte order:=LITTLEENDIAN\n"
+                "!PET data type:=emission\ndata format:=sinogram\n%patient orientation:=HFS\nimage data byte "
+                "order:=LITTLEENDIAN\n"
                 "!number format:=unsigned integer\n!number of bytes per pixel:=2\nnumber of dimensions:=4\n"
                 "matrix axis label[1]:=sinogram projections\nmatrix axis label[2]:=sinogram views\n"
                 "matrix axis label[3]:=number of sinograms\nmatrix axis label[4]:=TOF bin\n"
-                f"matrix size[1]:={BINS}\nmatrix size[2]:={VIEWS}\nmatrix size[3]:={sum(self.table)}\nmatrix size[4]:={TOF}\n"
-                f"scale factor (mm/pixel) [1]:=1.6\nscale factor (degree/pixel) [2]:={180 / VIEWS}\nscale factor (mm/pixel) [3]:=1.64557\n"
+                f"matrix size[1]:={BINS}\nmatrix size[2]:={VIEWS}\nmatrix size[3]:={sum(self.table)}\nmatrix "
+                f"size[4]:={TOF}\n"
+                f"scale factor (mm/pixel) [1]:=1.6\nscale factor (degree/pixel) [2]:={180 / VIEWS}\nscale factor "
+                "(mm/pixel) [3]:=1.64557\n"
                 f"scale factor (ps/bin) [4]:={WIDTH_PS}\n%axial compression:={self.compression}\n"
-                f"%maximum ring difference:={self.largest}\nnumber of rings:={self.rings}\n%number of segments:={len(self.table)}\n"
-                f"%segment table:={{{table}}}\n%total number of sinograms:={sum(self.table)}\nnumber of scan data types:=2\n"
-                "scan data type description[1]:=prompts\nscan data type description[2]:=randoms\ndata offset in bytes[1]:=0\n"
+                f"%maximum ring difference:={self.largest}\nnumber of rings:={self.rings}\n%number of "
+                f"segments:={len(self.table)}\n"
+                f"%segment table:={{{table}}}\n%total number of sinograms:={sum(self.table)}\nnumber of scan data "
+                "types:=2\n"
+                "scan data type description[1]:=prompts\nscan data type description[2]:=randoms\ndata offset in "
+                "bytes[1]:=0\n"
                 f"data offset in bytes[2]:={size}\n%TOF mashing factor:=8\n%number of TOF time bins:={TOF}\n"
-                "applied corrections:={radial arc-correction}\n!IMAGE DATA DESCRIPTION:=\n!total number of data sets:=1\n"
-                "!image duration (sec):=300\n!image relative start time (sec):=0\n%total uncorrected singles rate:=12345\n")
+                "applied corrections:={radial arc-correction}\n!IMAGE DATA DESCRIPTION:=\n!total number of data "
+                "sets:=1\n"
+                "!image duration (sec):=300\n!image relative start time (sec):=0\n%total uncorrected singles "
+                "rate:=12345\n")
 
     def scatter_header(self):
-        return ("!INTERFILE:=\n%SMS-MI version number:=3.4\n!name of data file:=scat_00_00.s\nimage data byte order:=LITTLEENDIAN\n"
-                "!number format:=float\n!number of bytes per pixel:=4\nnumber of dimensions:=4\nmatrix axis label[1]:=bin\n"
+        return ("!INTERFILE:=\n%SMS-MI version number:=3.4\n!name of data file:=scat_00_00.s\nimage data byte "
+                "order:=LITTLEENDIAN\n"
+                "!number format:=float\n!number of bytes per pixel:=4\nnumber of dimensions:=4\nmatrix axis "
+                "label[1]:=bin\n"
                 "matrix axis label[2]:=plane\nmatrix axis label[3]:=projection\nmatrix axis label[4]:=TOF bin\n"
-                f"matrix size[1]:={BINS}\nmatrix size[2]:={VIEWS}\nmatrix size[3]:={self.table[0]}\nmatrix size[4]:={TOF}\n")
+                f"matrix size[1]:={BINS}\nmatrix size[2]:={VIEWS}\nmatrix size[3]:={self.table[0]}\nmatrix "
+                f"size[4]:={TOF}\n")
 
     def in_file(self, values):
         """Bytes of values by k and segment, in the order of the e7tools."""
@@ -172,11 +196,13 @@ class E7:
         write_text(os.path.join(self.folder, "prompts_00.s.hdr"), self.header(), changes)
         prompts = {k: {s: v.astype("<u2") for s, v in c.items()} for k, c in self.prompts.items()}
         write_text(os.path.join(place, "scat_00_00.s.hdr"), self.scatter_header())
-        for path, data in (("prompts_00.s", self.in_file(prompts) + self.second_type), (os.path.join(debug, "norm3d_00.a"), self.in_file(self.norm)),
+        for path, data in (("prompts_00.s", self.in_file(prompts) + self.second_type),
+                           (os.path.join(debug, "norm3d_00.a"), self.in_file(self.norm)),
                            (os.path.join(debug, "acf_00.a"), b"".join(self.acf[s].tobytes() for s in self.segments)),
                            (os.path.join(debug, "smoothed_rand_00.s"),
                             b"".join(self.delayed[s].tobytes() for s in self.segments) + self.in_file(self.randoms)),
-                           (os.path.join(debug, "scat_00_00.s"), b"".join(self.scatter[k].tobytes() for k in siemens_order(TOF)))):
+                           (os.path.join(debug, "scat_00_00.s"),
+                            b"".join(self.scatter[k].tobytes() for k in siemens_order(TOF)))):
             with open(os.path.join(self.folder, path), "wb") as f:
                 f.write(data)
 
@@ -205,4 +231,5 @@ class E7:
     def additive(self):
         """Randoms and scatter in counts."""
         norm = self.efficiency_correction()
-        return {k: {s: (self.randoms[k][s] + self.oblique_scatter(k, s) / norm[k][s]).astype("<f4") for s in self.segments} for k in self.prompts}
+        return {k: {s: (self.randoms[k][s] + self.oblique_scatter(k, s) / norm[k][s]).astype("<f4")
+                    for s in self.segments} for k in self.prompts}
