@@ -170,6 +170,7 @@ TRUE = (("attenuation", "attenuation"), ("normalisation", "normalisation"))
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_images(folder, failures):
     phantom = Phantom(folder)
     against_formulas(phantom.data, "IQ phantom", failures)
