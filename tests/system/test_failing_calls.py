@@ -7,7 +7,7 @@ the same files as without the failure, byte for byte. It never ends by a signal,
 its final name and no part of one. A close and a sync that fail lose data, as they do on a full file server.
 Tier 1 fails the first, the last and one other call of each kind of six commands, and of the others one call of each
 kind that changes a file. Tier 2 fails each call of all commands, and an allocation of each place of the program.
-Allocations of libraries (jansson, DCMTK, OpenSSL, libconfig) are not among them: see docs/reliability.md."""
+Allocations of libraries (jansson, DCMTK, OpenSSL, libconfig) are not among them."""
 import collections
 import errno
 import os
@@ -17,42 +17,22 @@ import subprocess
 import pytest
 from tools import call_tools as ct
 from tools import node_harness as h
+from tools import tiny_inputs as tiny
 from tools.node_harness import check
 
-SCANNER = (
-    'name = "tiny"; manufacturer = "tomonode"; model = "tiny"; rings = 3; ring_spacing = 6.5; radius = 60.0; interaction_depth = 5.0; '
-    "detectors = 48; bin = 4.0; radial = 17; angles = 12; span = 1; max_difference = 2;"
-)
-DBT = "--detector 512x512 --binning 8 --views 3 --phantom"
-PET = "-c IN/tiny.conf --scanner tiny --phantom f-shape --counts"
-RECON_DBT = "--protocol dbt-osem --set voxel=4 --set slice_spacing=10 --set iterations=1 --device cpu:1"
-RECON_PET = "-c IN/tiny.conf --protocol pet-osem --set matrix=16 --set iterations=1 --set subsets=2 --device cpu:1"
-IMPORT_INTERFILE = "IN/hs/emission.hs --attenuation IN/hs/attenuation.hs --set PatientPosition=HFS -c IN/tiny.conf"
-
-INPUTS = (  # made once, in this order
-    f"simulate dbt {DBT} beads -o IN/dbt",
-    f"simulate pet {PET} 1e4 --attenuation --interfile -o IN/hs",
-    f"simulate pet {PET} 1e3 --petsird -o IN/list",
-    f"import {IMPORT_INTERFILE} -o IN/pet",
-    "simulate parallel --size 16 --angles 8 --slices 2 -o IN/lines",
-    f"recon {RECON_DBT} -o IN/volume IN/dbt",
-    f"recon {RECON_PET} -o IN/series IN/pet",
-    "export -o IN/picture.png IN/volume",
-)
-
 COMMANDS = {
-    "simulate-dbt": f"simulate dbt {DBT} beads -o OUT/exam",
-    "simulate-bp": f"simulate dbt --format bp {DBT} calibration -o OUT/exam",
-    "simulate-pet": f"simulate pet {PET} 1e4 --attenuation -o OUT/scan",
-    "simulate-interfile": f"simulate pet {PET} 1e3 --attenuation --interfile --petsird -o OUT/scan",
+    "simulate-dbt": f"simulate dbt {tiny.DBT} beads -o OUT/exam",
+    "simulate-bp": f"simulate dbt --format bp {tiny.DBT} calibration -o OUT/exam",
+    "simulate-pet": f"simulate pet {tiny.PET} 1e4 --attenuation -o OUT/scan",
+    "simulate-interfile": f"simulate pet {tiny.PET} 1e3 --attenuation --interfile --petsird -o OUT/scan",
     "simulate-parallel": "simulate parallel --size 16 --angles 8 --slices 2 -o OUT/lines",
-    "import-interfile": f"import {IMPORT_INTERFILE} -o OUT/objects",
+    "import-interfile": f"import {tiny.IMPORT_INTERFILE} -o OUT/objects",
     "import-picture": "import IN/picture.png --angles 8 -o OUT/objects",
     "import-petsird": "import -c IN/tiny.conf --petsird IN/list/scan.petsird --set PatientPosition=HFS -o OUT/objects",
-    "recon-dbt": f"recon {RECON_DBT} --report OUT/report -o OUT/result IN/dbt",
-    "recon-pet": f"recon {RECON_PET} --report OUT/report -o OUT/result IN/pet",
-    "recon-interfile": f"recon {RECON_PET} --attenuation IN/hs/attenuation.hs -o OUT/result IN/hs/emission.hs",
-    "recon-petsird": f"recon {RECON_PET} --attribute PatientPosition=HFS -o OUT/result IN/list/scan.petsird",
+    "recon-dbt": f"recon {tiny.RECON_DBT} --report OUT/report -o OUT/result IN/dbt",
+    "recon-pet": f"recon {tiny.RECON_PET} --report OUT/report -o OUT/result IN/pet",
+    "recon-interfile": f"recon {tiny.RECON_PET} --attenuation IN/hs/attenuation.hs -o OUT/result IN/hs/emission.hs",
+    "recon-petsird": f"recon {tiny.RECON_PET} --attribute PatientPosition=HFS -o OUT/result IN/list/scan.petsird",
     "recon-parallel": "recon --protocol parallel-fbp --device cpu:1 -o OUT/result IN/lines",
     "export-nifti": "export -o OUT/new/series.nii.gz IN/series",
     "export-metaimage": "export --compress -o OUT/series.mhd IN/series",
@@ -68,27 +48,14 @@ TYPICAL = ("simulate-pet", "import-interfile", "recon-dbt", "recon-pet", "export
 CHANGING = ("create", "write", "close", "sync", "rename")
 
 
-def words(text, folder):
-    return text.replace("IN/", os.path.join(folder, "in") + "/").split()
-
-
 @pytest.fixture(scope="module")
 def inputs():
-    """The folder with the inputs of all commands, in `in`."""
-
-    def make(folder):
-        os.makedirs(os.path.join(folder, "in"))
-        with open(os.path.join(folder, "in", "tiny.conf"), "w", encoding="ascii") as f:
-            f.write(f"scanners = ( {{ {SCANNER} }} );\n")
-        for text in INPUTS:
-            h.run(h.TOMONODE, *words(text, folder))
-
-    return ct.made_once("failing-calls", make)
+    return tiny.made()
 
 
 def program(inputs, folder, name, text=None, before=None):
     ct.link_inputs(inputs, folder)
-    return ct.Program(folder, name, words(text or COMMANDS[name], folder), before)
+    return ct.Program(folder, name, tiny.words(text or COMMANDS[name], folder), before)
 
 
 def failing(p, rng):
@@ -176,7 +143,7 @@ def test_output_on_a_full_disk_is_an_error(folder, inputs):
     """Also where the output is small, and is written at the end. A reader that goes away is none."""
     ct.link_inputs(inputs, folder)
     for text in PRINTING:
-        command = [h.TOMONODE, *words(text.replace("OUT", folder), folder)]
+        command = [h.TOMONODE, *tiny.words(text.replace("OUT", folder), folder)]
         with open("/dev/full", "wb") as full:
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         check(

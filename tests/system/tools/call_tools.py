@@ -69,8 +69,8 @@ def files_below(folder):
 
 
 class Program:
-    """Runs one command again and again. `words` after the program's name; OUT stands for the folder of the results, which
-    is new in each run.
+    """Runs one command again and again. `words` after the program's name; OUT stands for the folder of the results,
+    which is new in each run.
     before: files that are in it at the beginning, by name."""
 
     def __init__(self, folder, name, words, before=None):
@@ -174,8 +174,8 @@ class Program:
         ]
 
     def names(self, call, error, end):
-        """Whether the text of a command that failed names the file and the reason. Of data that cannot be read either: a
-        part of an acquisition has a name of its own, and a decoder its own reasons."""
+        """Whether the text of a command that failed names the file and the reason. Of data that cannot be read either:
+        a part of an acquisition has a name of its own, and a decoder its own reasons."""
         if call.kind in ("malloc", "library"):
             return "memory" in end.text.lower() or "cannot allocate" in end.text
         if call.kind in ("fork", "thread"):
