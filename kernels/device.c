@@ -73,6 +73,13 @@ int device_check(const struct device_ops *ops, struct err *err)
 	return 0;
 }
 
+int buf_same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
+{
+	if (x->n != y->n)
+		return err_set(err, EINVAL, "%s: the vectors have different lengths: %zu and %zu floats", what, x->n, y->n);
+	return 0;
+}
+
 struct buf buf_part(const struct buf *b, size_t at, size_t n)
 {
 	struct buf part = {b->dev, b->mem + at, n};

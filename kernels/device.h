@@ -147,7 +147,7 @@ struct device_ops {
 	 * many uint16_t, which follow each other: (columns * rows + 1) / 2 floats. */
 	int (*store)(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
-			      struct err *err); /* sum over p > floor of y ln p - p */
+			      struct err *err); /* sum over p > floor of rule_log_likelihood(y, p) */
 
 	/* Measure the largest number of steps per second that the device can compute; takes about ten milliseconds. A step is the
 	 * smallest computation that any projector makes for one voxel and one ray: a linear interpolation between two neighbours,
@@ -283,6 +283,9 @@ int device_poison_check(struct device *dev, struct err *err);
 
 /* Return a view of n floats of b from index `at`. It shares the memory of b; do not release it. */
 struct buf buf_part(const struct buf *b, size_t at, size_t n);
+
+/* -EINVAL if two vectors have different lengths; `what`: the operation, for the message. */
+int buf_same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err);
 void buf_release(struct buf *b); /* accepts an empty buffer; leaves it empty */
 
 #ifdef __cplusplus

@@ -57,9 +57,8 @@ int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct
 	(void)threads;
 	if (r < 0)
 		return r;
-	if (num->n != n || den->n != n)
-		return err_set(err, EINVAL, "rule_voxels: the sums have %zu and %zu floats, but the volume has %zu voxels",
-			       num->n, den->n, n);
+	if (buf_same_size("rule_voxels", num, x, err) < 0 || buf_same_size("rule_voxels", den, x, err) < 0)
+		return -EINVAL;
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
 	for (size_t at = 0; at < n; at += CHUNK)
 		state->rows->voxels(rule, num->mem + at, den->mem + at, x->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));

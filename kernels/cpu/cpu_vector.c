@@ -3,6 +3,7 @@
  *
  * Sums are computed in double over chunks whose number does not depend on the threads; the chunks are added in order. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/rules.h"
 #include "kernels/steps.h"
 
 #include <errno.h>
@@ -13,13 +14,6 @@
 #define CHUNKS 1024
 #define HISTOGRAM 65536
 #define WORTH_THREADS 32768 /* smallest number of floats for which several threads are faster than one */
-
-static int same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
-{
-	if (x->n != y->n)
-		return err_set(err, EINVAL, "%s: the vectors have different lengths: %zu and %zu floats", what, x->n, y->n);
-	return 0;
-}
 
 /* Execute the statement that follows for every index i of vector b, in parallel. */
 #define EACH(b, i)                                                                                                               \
@@ -42,7 +36,7 @@ int cpu_copy(const struct buf *x, struct buf *ret, struct err *err)
 	const float *from = x->mem;
 	float *to = ret->mem;
 
-	if (same_size("copy", x, ret, err) < 0)
+	if (buf_same_size("copy", x, ret, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
 	to[i] = from[i];
@@ -54,7 +48,7 @@ int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, stru
 	const float *a = x->mem, *b = y->mem;
 	float *to = ret->mem;
 
-	if (same_size("multiply", x, y, err) < 0 || same_size("multiply", x, ret, err) < 0)
+	if (buf_same_size("multiply", x, y, err) < 0 || buf_same_size("multiply", x, ret, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
 	to[i] = a[i] * b[i];
@@ -66,7 +60,7 @@ int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err)
 	const float *from = x->mem;
 	float *to = y->mem;
 
-	if (same_size("axpy", x, y, err) < 0)
+	if (buf_same_size("axpy", x, y, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
 	to[i] += a * from[i];
@@ -98,7 +92,7 @@ static double term_dot(const float *x, const float *y, float floor, size_t i)
 
 static double term_likelihood(const float *y, const float *p, float floor, size_t i)
 {
-	return p[i] > floor ? (y[i] > 0 ? (double)y[i] * log(p[i]) : 0) - p[i] : 0;
+	return p[i] > floor ? rule_log_likelihood(y[i], p[i]) : 0;
 }
 
 static inline double reduce(const struct buf *x, const float *y, float floor,
@@ -133,7 +127,7 @@ int cpu_sum(const struct buf *x, double *ret, struct err *err)
 
 int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err)
 {
-	if (same_size("dot", x, y, err) < 0)
+	if (buf_same_size("dot", x, y, err) < 0)
 		return -EINVAL;
 	*ret = reduce(x, y->mem, 0, term_dot);
 	return 0;
@@ -141,7 +135,7 @@ int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *e
 
 int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
 {
-	if (same_size("log_likelihood", y, p, err) < 0)
+	if (buf_same_size("log_likelihood", y, p, err) < 0)
 		return -EINVAL;
 	*ret = reduce(y, p->mem, floor, term_likelihood);
 	return 0;

@@ -70,6 +70,8 @@ int cuda_fill(struct buf *x, float value, struct err *err)
 
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
 {
+	if (buf_same_size("copy", x, ret, err) < 0)
+		return -EINVAL;
 	return cuda_check(
 		cudaMemcpyAsync(ret->mem, x->mem, x->n * sizeof(float), cudaMemcpyDeviceToDevice, cuda_state(x->dev)->stream),
 		x->dev, "copy", err);
@@ -80,6 +82,8 @@ int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, str
 	const float *a = x->mem, *b = y->mem;
 	float *c = ret->mem;
 
+	if (buf_same_size("multiply", x, y, err) < 0 || buf_same_size("multiply", x, ret, err) < 0)
+		return -EINVAL;
 	return each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
 }
 
@@ -88,6 +92,8 @@ int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
 	const float *a = x->mem;
 	float *b = y->mem;
 
+	if (buf_same_size("axpy", x, y, err) < 0)
+		return -EINVAL;
 	return each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
 }
 
@@ -122,6 +128,8 @@ int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struc
 	const struct rule r = *rule;
 	float *a = x->mem;
 
+	if (buf_same_size("rule_voxels", num, x, err) < 0 || buf_same_size("rule_voxels", den, x, err) < 0)
+		return -EINVAL;
 	return each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
 }
 
@@ -136,6 +144,8 @@ int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *
 {
 	const float *a = x->mem, *b = y->mem;
 
+	if (buf_same_size("dot", x, y, err) < 0)
+		return -EINVAL;
 	return reduce(x, "dot", ret, err, [=] __device__(size_t i) { return (double)a[i] * b[i]; });
 }
 
@@ -143,8 +153,10 @@ int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, d
 {
 	const float *a = y->mem, *b = p->mem;
 
+	if (buf_same_size("log_likelihood", y, p, err) < 0)
+		return -EINVAL;
 	return reduce(y, "log_likelihood", ret, err,
-		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
+		      [=] __device__(size_t i) { return b[i] > floor ? rule_log_likelihood(a[i], b[i]) : 0.0; });
 }
 
 /* The counts are added as double, which is exact below 2^53. */
