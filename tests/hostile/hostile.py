@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all modules of tests/hostile/ share. tests/hostile/ contains hostile input, one module for each kind: malformed associations, damaged
-objects, odd exams, misbehaving destinations, HTTP requests, certificates.
+"""What all modules of tests/hostile/ share. tests/hostile/ contains hostile input, one module for each kind: malformed
+associations, damaged objects, odd exams, misbehaving destinations, HTTP requests, certificates.
 
-A module is a list of cases (cases_of(rng)), a TITLE, and a stage (stage_of(folder)): a node that serves one honest sender (the bystander) and
-answers C-ECHO during all cases. Each case sends something, and states which answer it expects and which sentence the node must write about
-it. After each group of cases:
+A module is a list of cases (cases_of(rng)), a TITLE, and a stage (stage_of(folder)): a node that serves one honest
+sender (the bystander) and answers C-ECHO during all cases. Each case sends something, and states which answer it
+expects and which sentence the node must write about it. After each group of cases:
 
 * no process of the node has crashed, its main process and its receiver are the same as before;
 * every acknowledged object is stored, bit for bit, and incoming/ is empty;
 * every C-ECHO was answered;
-* where all cases run: no exam of the bystander was delayed by more than 5 s. The time is measured from its connection until its result has
-  arrived at its destination; the delay is the difference from the median of the same before the first case, or from the time that an exam took
-  meanwhile at the witness, if that is longer: a second node on the same machine, which gets no hostile input. A busy machine or a slow disk
-  delays both.
+* where all cases run: no exam of the bystander was delayed by more than 5 s. The time is measured from its connection
+  until its result has arrived at its destination; the delay is the difference from the median of the same before the
+  first case, or from the time that an exam took meanwhile at the witness, if that is longer: a second node on the same
+  machine, which gets no hostile input. A busy machine or a slow disk delays both.
 
-The modules are run by test_hostile.py (tier 1: a fixed fifth of the cases, or fewer of slow ones, without the witness; tier 2: all in random
-order) and by run.py, which also writes a table. Both call run_module(). HOSTILE_LOG=FILE keeps the node's log after a failure.
+The modules are run by test_hostile.py (tier 1: a fixed fifth of the cases, or fewer of slow ones, without the witness;
+tier 2: all in random order) and by run.py, which also writes a table. Both call run_module(). HOSTILE_LOG=FILE keeps
+the node's log after a failure.
 """
 import contextlib
 import os
@@ -39,9 +40,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DELAY = 5.0  # s: no exam of the bystander may be delayed by more
 BYSTANDER, PROBER = "BYSTANDER", "PROBER"
 SHORT_SEED, SHORT_PART = 13, 5  # PART of a module: its short form has one of so many cases
-# What the log says of a process that ended otherwise than by itself; a case that ends one on purpose calls Stage.forgive().
-CRASH = re.compile(r"association-crashed|[ =]signal=\d+|died with signal|exited with code|receiver-ended|process-stuck|worker-hung|"
-                   r"serve-failed|sandbox-failed|index-ended|status-ended|Sanitizer|Assertion .* failed|terminate called")
+# What the log says of a process that ended otherwise than by itself; a case that ends one on purpose calls
+# Stage.forgive().
+CRASH = re.compile(r"association-crashed|[ =]signal=\d+|died with signal|exited with code|receiver-ended|process-stuck|"
+                   r"worker-hung|serve-failed|sandbox-failed|index-ended|status-ended|Sanitizer|Assertion .* failed|"
+                   r"terminate called")
 
 ASSOCIATION = re.compile(r"association=(\S+)")
 
@@ -51,7 +54,9 @@ class Case(typing.NamedTuple):
     name: str
     act: typing.Callable
     answer: str  # regular expression: must match the whole answer
-    sentence: str  # regular expression: must be found in a line that the node wrote about this case, or in what Stage.quote() was given
+    # regular expression: must be found in a line that the node wrote about this case, or in what Stage.quote() was
+    # given
+    sentence: str
 
 
 class Options(typing.NamedTuple):
@@ -179,7 +184,8 @@ class Stage:
 
     def delay(self, began, seconds):
         """How much longer this took than usual, and than an exam at the witness meanwhile; 0: there is no witness."""
-        return seconds - max(self.bystander.usual, self.witness.slowest(began, began + seconds)) if self.witness else 0.0
+        return seconds - max(self.bystander.usual,
+                             self.witness.slowest(began, began + seconds)) if self.witness else 0.0
 
     def longest_delay(self):
         return max([self.delay(*span) for span in self.bystander.spans] or [0.0])
@@ -212,12 +218,14 @@ class Stage:
         self.quoted.append(text)
 
     def lines(self):
-        """What the log says since the case began. Of associations only those from the addresses of the case, if it has any: the line of an
-        association's begin or its end has the address. Else all but those of the bystander and the prober."""
+        """What the log says since the case began. Of associations only those from the addresses of the case, if it has
+        any: the line of an association's begin or its end has the address. Else all but those of the bystander and the
+        prober."""
         with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
             f.seek(self.mark)
             lines = f.read().split("\n")[:-1]  # the last one is not complete
-        own = re.compile("|".join(re.escape(a) + r"(?!\d)" for a in self.addresses) or f'calling="?({BYSTANDER}|{PROBER})')
+        own = re.compile("|".join(re.escape(a) + r"(?!\d)" for a in self.addresses)
+                         or f'calling="?({BYSTANDER}|{PROBER})')
         found = [ASSOCIATION.search(line) for line in lines]
         ids = {m.group(1) for m, line in zip(found, lines) if m and own.search(line)}
         if not self.addresses:
@@ -245,18 +253,22 @@ class Stage:
         for text in self.quoted + self.lines():
             if re.search(pattern, text):
                 reason = re.search(r'(?:reason|error)=("(?:[^"\\]|\\.)*"|\S+)', text)
-                text = reason.group(1).strip('"') if reason and reason.group(1) != '""' else re.sub(r"^\S+ \w+ \S+\[\d+\] |(association|calling)=\S+ ", "", text)
+                if reason and reason.group(1) != '""':
+                    text = reason.group(1).strip('"')
+                else:
+                    text = re.sub(r"^\S+ \w+ \S+\[\d+\] |(association|calling)=\S+ ", "", text)
                 return " ".join(text.split())[:300]
         return None
 
     def count_refusals(self):
         """Remember when connections of the last case were refused."""
         if os.path.exists(self.node.log_path):
-            self.refusals += [time.monotonic()] * len([line for line in self.lines() if re.search("connection-ended|association-rejected", line)])
+            self.refusals += [time.monotonic()] * len([line for line in self.lines()
+                                                       if re.search("connection-ended|association-rejected", line)])
 
     def await_log_quota(self):
-        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one (node/base/refusal_log.h). No short
-        form has as many cases."""
+        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one
+        (node/base/refusal_log.h). No short form has as many cases."""
         while len([t for t in self.refusals if time.monotonic() - t < 61]) >= 80:
             time.sleep(0.5)
 
@@ -285,7 +297,8 @@ class Stage:
         return [line for line in self.node.log_text().split("\n") if CRASH.search(line)]
 
     def judge(self):
-        """What is wrong after a group of cases: a list of sentences. Between two exams of the bystander, so that nobody writes."""
+        """What is wrong after a group of cases: a list of sentences. Between two exams of the bystander, so that nobody
+        writes."""
         wrong, before = [], len(self.bystander.times)
         with contextlib.suppress(AssertionError):
             wait_for("an exam of the bystander", lambda: len(self.bystander.times) > before or self.bystander.failed)
@@ -296,7 +309,8 @@ class Stage:
             if self.node.process.poll() is not None or self.main_processes() != self.same:
                 wrong.append(f"the main processes were {self.same}, they are {self.main_processes()}")
             try:
-                wait_for("no object of a case is being received", lambda: not os.listdir(os.path.join(self.node.spool, "incoming")))
+                wait_for("no object of a case is being received",
+                         lambda: not os.listdir(os.path.join(self.node.spool, "incoming")))
                 self.ledger.check_spool(self.node.spool)
             except AssertionError as e:
                 wrong.append(str(e))
@@ -333,7 +347,8 @@ def stage(folder, extra="", **node):
 
 def modules():
     """The names of the modules of cases."""
-    return sorted(n[:-3] for n in os.listdir(HERE) if n.endswith(".py") and n not in ("hostile.py", "run.py", "test_hostile.py"))
+    return sorted(n[:-3] for n in os.listdir(HERE) if n.endswith(".py")
+                  and n not in ("hostile.py", "run.py", "test_hostile.py"))
 
 
 def choose(module, options):
@@ -361,7 +376,8 @@ def write_table(path, title, results):
 
 
 def play(stage, cases, options, results):
-    """Run the cases on a stage; what was wrong, one text each, and (crashes, objects lost, longest delay of the bystander)."""
+    """Run the cases on a stage; what was wrong, one text each, and (crashes, objects lost, longest delay of the
+    bystander)."""
     wrong = []
     try:
         stage.start(options.short)
@@ -374,7 +390,8 @@ def play(stage, cases, options, results):
             wrong += [f"after {[case.name for case in group]}: {bad}" for bad in stage.judge()]
         stage.bystander.stop()
         stage.prober.stop()
-        print(f"{len(stage.bystander.times)} exams of a bystander, usually {stage.bystander.usual:.2f} s; {stage.prober.n} C-ECHOs, "
+        print(f"{len(stage.bystander.times)} exams of a bystander, usually {stage.bystander.usual:.2f} s; "
+              f"{stage.prober.n} C-ECHOs, "
               f"slowest {stage.prober.slowest:.2f} s")
         return wrong, (len(stage.crashes()) - stage.forgiven, stage.lost(), f"{max(0.0, stage.longest_delay()):.1f} s")
     finally:

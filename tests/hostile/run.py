@@ -4,9 +4,10 @@
 
     run.py [--seed S] [--table FILE] [--group N] [--case TEXT]... [MODULE]...
 
-Prints the seed (--seed, else $TOMONODE_TEST_SEED, else 1): the same seed makes the same cases in the same order. --table writes a table of
-the cases, with the answer and the sentence of each, to FILE. --case: only those whose name has the text. Program: $TOMONODE, else
-build/release/tomonode; its build folder: $TOMONODE_BUILD, else the folder of the program. test_hostile.py runs the same under pytest.
+Prints the seed (--seed, else $TOMONODE_TEST_SEED, else 1): the same seed makes the same cases in the same order.
+--table writes a table of the cases, with the answer and the sentence of each, to FILE. --case: only those whose name
+has the text. Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else the folder of the
+program. test_hostile.py runs the same under pytest.
 """
 import argparse
 import importlib
@@ -17,7 +18,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PROGRAM = os.path.realpath(os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode")))
-os.environ.update({"TOMONODE_BUILD": os.path.dirname(PROGRAM), "TOMONODE_SOURCE": SOURCE, **os.environ, "TOMONODE": PROGRAM, "TOMONODE_CONF": ""})
+os.environ.update({"TOMONODE_BUILD": os.path.dirname(PROGRAM), "TOMONODE_SOURCE": SOURCE, **os.environ,
+                   "TOMONODE": PROGRAM, "TOMONODE_CONF": ""})
 sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
 import hostile  # noqa: E402
 
@@ -43,7 +45,8 @@ def main():
             print(f"FAILED  {bad}", flush=True)
         rows.append(row)
         failed += [name] if wrong else []
-    print("\n| kind | cases | crashes | acknowledged objects lost | longest delay of the bystander |\n|---|---|---|---|---|")
+    print("\n| kind | cases | crashes | acknowledged objects lost | longest delay of the bystander |")
+    print("|---|---|---|---|---|")
     print("".join(rows) + f"seed {options.seed}" + (f"; FAILED: {', '.join(failed)}" if failed else ""))
     sys.exit(1 if failed else 0)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated exams end to end: every bead of truth.json is where the result's own attributes say, for L and R, CC and MLO, both formats,
-two systems (the angle in (0018,1510) and in (0018,1531)); the simulator's shadows are where PS3.3 puts them; a slab keeps its
-attenuation, flat in depth."""
+"""Simulated exams end to end: every bead of truth.json is where the result's own attributes say, for L and R, CC and
+MLO, both formats, two systems (the angle in (0018,1510) and in (0018,1531)); the simulator's shadows are where PS3.3
+puts them; a slab keeps its attenuation, flat in depth."""
 import glob
 import math
 import os
@@ -13,7 +13,8 @@ import pytest
 from tools import dbt_tools as tools
 
 RIGHT, UP = np.array([-1.0, 0, 0]), np.array([0, 0, 1.0])
-BINNING = {"siemens-inspiration": 4, "ge-essential": 2}  # half the angle, so twice the detail for the same certainty in depth
+# half the angle, so twice the detail for the same certainty in depth
+BINNING = {"siemens-inspiration": 4, "ge-essential": 2}
 SMALL = {"detector": "1200x2000", "views": 9, "thickness": 30}  # a part of the detector, with beads of all heights
 AXIS_HEIGHT, SOURCE_AXIS = 47.0, 608.5  # mm, of siemens-inspiration
 WHOLE = pytest.mark.tier2("the whole detector")
@@ -35,8 +36,9 @@ def pixel_directions(text):
 
 
 def check_shadow(ds, frames, truth, axes, failures):
-    """A bead throws its shadow where the line from the source through it meets the detector, in the patient's coordinates; Breast
-    Projection only, where PS3.3 C.8.31.6 fixes all signs: angles from up toward the patient's right, about an axis to the rear."""
+    """A bead throws its shadow where the line from the source through it meets the detector, in the patient's
+    coordinates; Breast Projection only, where PS3.3 C.8.31.6 fixes all signs: angles from up toward the patient's
+    right, about an axis to the rear."""
     bead = max((s for s in truth["shapes"] if s["role"] == "bead"), key=lambda s: s["mu_per_mm"] * s["half_axes_mm"][0])
     place = np.array(bead["patient_mm"])
     shared = ds.SharedFunctionalGroupsSequence[0]
@@ -71,7 +73,8 @@ def check_shadow(ds, frames, truth, axes, failures):
 @pytest.mark.parametrize("system, image_format, side, view, size", CASES)
 def test_beads_are_where_truth_says(folder, failures, system, image_format, side, view, size):
     exam, out = os.path.join(folder, "exam"), os.path.join(folder, "out")
-    truth = tools.simulate(exam, system=system, format=image_format, side=side, view=view, phantom="beads", binning=BINNING[system], i0=20000,
+    truth = tools.simulate(exam, system=system, format=image_format, side=side, view=view, phantom="beads",
+                           binning=BINNING[system], i0=20000,
                            seed=5, **size)
     axes = tools.scan_axes(side, view)
     check_truth(truth, axes, failures)
@@ -90,38 +93,46 @@ def test_beads_are_where_truth_says(folder, failures, system, image_format, side
         off = abs(axes @ (result.patient(k, r, c) - s["patient_mm"]))
         worst = np.maximum(worst, off)
         tools.check(off[0] < 0.1 and off[1] < 0.1 and off[2] < 0.5,
-                    f"bead {s['center_mm']} is off by {off.round(3)} mm in x, y, z (contrast {contrast:.3f}/mm)", failures)
+                    f"bead {s['center_mm']} is off by {off.round(3)} mm in x, y, z (contrast {contrast:.3f}/mm)",
+                    failures)
         # and in the stored image: column and row of the source's pixels
         column, row = (c + 0.5) * binning - 0.5, (r + 0.5) * binning - 0.5
-        tools.check(abs(column - s["column"]) * truth["pixel_mm"] < 0.1 and abs(row - s["row"]) * truth["pixel_mm"] < 0.1,
+        tools.check(abs(column - s["column"]) * truth["pixel_mm"] < 0.1
+                    and abs(row - s["row"]) * truth["pixel_mm"] < 0.1,
                     f"bead at column {column:.2f}, row {row:.2f}, truth {s['column']}, {s['row']}", failures)
     print(f"{len(found)} beads, off by at most {worst.round(3)} mm in x, y, z")
 
 
 def write_config(path, i0):
     with open(path, "w", encoding="ascii") as f:
-        f.write("profiles = ( { name = \"siemens-inspiration\"; manufacturer = \"SIEMENS*\"; model = \"*Inspiration*\"; axis_height = 47.0;"
-                " source_axis = 608.5; support = 17.0; pitch = 0.085; sid_tolerance = 6.0; i0_mode = \"fixed\"; scale_by_exposure = true;"
+        f.write('profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*";'
+                " axis_height = 47.0; source_axis = 608.5; support = 17.0; pitch = 0.085; sid_tolerance = 6.0;"
+                ' i0_mode = "fixed"; scale_by_exposure = true;'
                 f" i0 = {float(i0)}; }} );\n")
 
 
-@pytest.mark.parametrize("image_format", ["mg", pytest.param("bp", marks=pytest.mark.tier2("test_beads_are_where_truth_says reads both"))])
+@pytest.mark.parametrize("image_format",
+                         ["mg", pytest.param("bp",
+                                             marks=pytest.mark.tier2("test_beads_are_where_truth_says reads both"))])
 def test_slab_keeps_its_attenuation(folder, failures, image_format):
     exam, config = os.path.join(folder, "exam"), os.path.join(folder, "conf")
     write_config(config, 32000)
     # each projection has its own exposure; i0 is that of their mean
-    truth = tools.simulate(exam, system="siemens-inspiration", phantom="slab", binning=8, i0=500, format=image_format, side="L", view="CC",
+    truth = tools.simulate(exam, system="siemens-inspiration", phantom="slab", binning=8, i0=500, format=image_format,
+                           side="L", view="CC",
                            seed=3, config=config)
     exposures = truth["relative_exposure"]
     tools.check(max(exposures) > 1.02 * min(exposures), f"exposures {exposures}", failures)
     tools.check(abs(np.mean(exposures) - 1) < 1e-9, f"exposures of mean {np.mean(exposures)}", failures)
     write_config(config, truth["i0"])
-    _, path = tools.reconstruct(os.path.join(folder, "out"), exam, config=config, settings=("voxel=0", "projector=slices"))
+    _, path = tools.reconstruct(os.path.join(folder, "out"), exam, config=config,
+                                settings=("voxel=0", "projector=slices"))
     result = tools.Result(path)
     body = next(s for s in truth["shapes"] if s["role"] == "body")
     _, r, c = result.index(np.array(body["center_mm"]) @ tools.scan_axes("L", "CC"))
     w = [round(0.25 * h / s) for h, s in zip((body["half_axes_mm"][1], body["half_axes_mm"][0]), result.spacing)]
-    centre = result.mu[:, round(r) - w[0]:round(r) + w[0], round(c) - w[1]:round(c) + w[1]].mean(axis=(1, 2)).astype(float)
+    centre = result.mu[:, round(r) - w[0]:round(r) + w[0],
+                       round(c) - w[1]:round(c) + w[1]].mean(axis=(1, 2)).astype(float)
     got = centre.mean() * len(result.mu) * np.linalg.norm(result.slice_step)
     want = body["mu_per_mm"] * 2 * body["half_axes_mm"][2]
     shading = (centre.max() - centre.min()) / centre.mean()

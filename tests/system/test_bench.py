@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tomonode bench: JSON lines of every work, figures that fit together, comparison with an earlier run, and what it refuses."""
+"""tomonode bench: JSON lines of every work, figures that fit together, comparison with an earlier run, and what it
+refuses."""
 import json
 import math
 import os
@@ -39,16 +40,20 @@ def found():
 
 def check_figures(line):
     name = line["work"]
-    for member in ("seconds", "least", "most", "open_seconds", "gsteps_per_s", "gb_per_s", "floor_seconds", "floor_share",
+    for member in ("seconds", "least", "most", "open_seconds", "gsteps_per_s", "gb_per_s", "floor_seconds",
+                   "floor_share",
                    "copy_gb_per_s", "limit_gsteps_per_s", "expected", "found"):
-        check(isinstance(line[member], (int, float)) and math.isfinite(line[member]) and line[member] > 0, f"{name}: {member}")
+        check(isinstance(line[member], (int, float)) and math.isfinite(line[member]) and line[member] > 0,
+              f"{name}: {member}")
     check(line["least"] <= line["seconds"] <= line["most"], f"{name}: median between least and most")
-    check(abs(line["floor_share"] / (line["floor_seconds"] / line["seconds"]) - 1) < 1e-5, f"{name}: share of the floor")
+    check(abs(line["floor_share"] / (line["floor_seconds"] / line["seconds"]) - 1) < 1e-5,
+          f"{name}: share of the floor")
     check(abs(line["found"] / line["expected"] - 1) < 0.06, f"{name}: computes what it should")
     check(line["floor_by"] in ("memory", "arithmetic"), f"{name}: floor_by")
     for member in ("device", "processor", "size", "sizes", "what", "check", "floor", "version", "revision"):
         check(line[member], f"{name}: {member}")
-    check(line["size"] == "tiny" and line["repeat"] == 2 and line["device"].startswith("cpu (2 threads"), f"{name}: as asked")
+    check(line["size"] == "tiny" and line["repeat"] == 2 and line["device"].startswith("cpu (2 threads"),
+          f"{name}: as asked")
 
 
 def test_runs_every_work_and_its_figures_fit(found):
@@ -109,7 +114,8 @@ def test_refusals(folder):
                           ("--threshold", "nan"), ("--device", "x" * 40)):
         check(value in bench(2, option, value)[1], f"{option} {value}")
     bench(8, "--compare", os.path.join(folder, "none"), *TINY)
-    for text in ("", "no json\n", '{"work": "bp"}\n', "[1, 2]\n", '{"work": "bp", "device": 3, "sizes": "", "seconds": 1}\n'):
+    for text in ("", "no json\n", '{"work": "bp"}\n', "[1, 2]\n",
+                 '{"work": "bp", "device": 3, "sizes": "", "seconds": 1}\n'):
         path = os.path.join(folder, "bad")
         with open(path, "w", encoding="ascii") as f:
             f.write(text)

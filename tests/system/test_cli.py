@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: help of every command, exit codes, check on good and bad files, JSON, the reference in docs/configuration.md, manual pages
-and completion."""
+"""The command line: help of every command, exit codes, check on good and bad files, JSON, the reference in
+docs/configuration.md, manual pages and completion."""
 import json
 import os
 import re
@@ -40,7 +40,8 @@ def read(*path):
 
 
 def said(code, words, *texts, by=()):
-    """Run `tomonode` with these words (a text is divided at blanks); the texts must be on stderr, those behind a ">" on stdout."""
+    """Run `tomonode` with these words (a text is divided at blanks); the texts must be on stderr, those behind a ">" on
+    stdout."""
     done = h.run(*by, TOMONODE, *(words.split() if isinstance(words, str) else words), code=code)
     for text in texts:
         where, text = (done.stdout, text[1:]) if text.startswith(">") else (done.stderr, text)
@@ -92,10 +93,13 @@ REFUSED = [
     (2, "simulate spect -o none", "allowed: dbt, pet, parallel"),
     (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: breast"),
     (2, "bench --work dbt-osm", "not known, did you mean 'dbt-osem'?"),
-    (2, "recon --protocol pet-osem --set algorithm=ossem -o none .", "\"ossem\", did you mean 'osem'?; allowed: mlem, osem,"),
+    (2, "recon --protocol pet-osem --set algorithm=ossem -o none .",
+     "\"ossem\", did you mean 'osem'?; allowed: mlem, osem,"),
     (2, "recon --protocol pet-osem --set iteratoins=3 -o none .", "did you mean 'iterations'?; allowed: algorithm,"),
-    (2, "recon --protocol pet-osem --set tile=3 -o none .", "of kind pet; allowed: algorithm, iterations, subsets, matrix,"),
-    (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "did you mean 'require_quantitative'?; allowed: algorithm, "),
+    (2, "recon --protocol pet-osem --set tile=3 -o none .",
+     "of kind pet; allowed: algorithm, iterations, subsets, matrix,"),
+    (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .",
+     "did you mean 'require_quantitative'?; allowed: algorithm, "),
     (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "compression, description"),
     (2, "recon --set foo=1 -o none .", "compression, description"),
     (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
@@ -111,14 +115,16 @@ REFUSED = [
     (4, "recon -o none truth", "in 1 file (1 of them not DICOM)"),
     (4, "recon -o none truth/truth.json", "in 1 file (1 of them not DICOM)"),
     (4, "recon -o none scan.s", "scan.s is data without a header: name its Interfile header, scan.hs"),
-    (4, "recon --attribute Radionuclide=F18 -o none scans/emission.hs", "tomonode recon: scans/emission.hs: cannot open "),
+    (4, "recon --attribute Radionuclide=F18 -o none scans/emission.hs",
+     "tomonode recon: scans/emission.hs: cannot open "),
 ]
 
 
 def test_refusals_name_what_is_wrong():
     """What was refused has written nothing; no suggestion comes out of nothing, no key of another kind."""
     write("word.conf", 'protocols = ( { name = "mine"; kind = "pet"; algorithm = "osme"; } );\n')
-    shutil.copytree(os.path.join(SOURCE, "docs", "samples", "pet"), "scans", ignore=lambda _, names: [n for n in names if not n.endswith(".hs")])
+    shutil.copytree(os.path.join(SOURCE, "docs", "samples", "pet"), "scans", ignore=lambda _,
+                    names: [n for n in names if not n.endswith(".hs")])
     write("truth/truth.json", "{}\n")
     write("scan.s")
     write("scan.hs")
@@ -143,13 +149,15 @@ def names(section):
 
 
 def test_check():
-    few = said(0, "check", ">embedded defaults: no problems", ">route         dbt: dbt from anybody through dbt-osem to pacs",
+    few = said(0, "check", ">embedded defaults: no problems",
+               ">route         dbt: dbt from anybody through dbt-osem to pacs",
                ">status page   127.0.0.1 port 11180").stdout
     check(len(few.splitlines()) <= 12 and "\nprotocol " not in few, f"what matters fits no screen: {few}")
     said(0, "check --verbose", ">protocol      dbt-osem: ", ">scanner       siemens-mmr: ")
     said(0, ("check", "-c", os.path.join(SOURCE, "conf", "defaults.conf")))
     said(0, "check --config=good.conf", ">port 104")
-    errors = said(3, "check -c bad.conf", "bad.conf:2: key 'port' of node: 70000; allowed: a whole number from 1 to 65535",
+    errors = said(3, "check -c bad.conf",
+                  "bad.conf:2: key 'port' of node: 70000; allowed: a whole number from 1 to 65535",
                   "bad.conf:3: key 'prot' of node is not known, did you mean 'port'?").stderr
     check(len(errors.splitlines()) == 2, errors)
     check(len(document(3, "check --json -c bad.conf")["problems"]) == 2, "two problems")
@@ -163,13 +171,15 @@ def test_check():
     write("root.conf", 'node = { user = "root"; };\n')
     check("started as root" not in said(0, "check -c root.conf").stderr, "a warning of root with a user")
     if os.geteuid() == 0:  # what `serve` would refuse
-        said(0, "check -c good.conf", "warning: `tomonode serve` would refuse to run, as you are root: started as root: set node.user",
+        said(0, "check -c good.conf",
+             "warning: `tomonode serve` would refuse to run, as you are root: started as root: set node.user",
              ">good.conf: no problems, but warnings, see above")
 
 
 def test_check_prints_all_of_a_configuration():
     c = document(0, "check --json -c good.conf")["config"]
-    check(c["status"]["enabled"] in (True, False) and c["node"]["port"] == 104 and c["node"]["check_called"] is False and "spool" in c["node"], c)
+    check(c["status"]["enabled"] in (True, False) and c["node"]["port"] == 104 and c["node"]["check_called"] is False
+          and "spool" in c["node"], c)
     for section, least in (("protocols", 16), ("scanners", 3)):
         found = [entry["name"] for entry in c[section]]
         check(found == names(section) and len(found) >= least, found)
@@ -195,7 +205,8 @@ def test_which_routes_a_folder_would_take():
     said(0, "simulate dbt --binning 16 --views 3 -o exam")
     write("routes.conf", """
 routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinations = [ "pacs" ]; },
-           { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ]; destinations = [ "pacs" ]; },
+           { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ];
+             destinations = [ "pacs" ]; },
            { name = "sent"; calling = "MG1"; protocols = [ "dbt-osem", "dbt-fbp" ]; destinations = [ "pacs" ]; } );
 """)
     said(3, "check -c routes.conf --route exam", ">route pets: not for this case, its kind is another",
@@ -211,7 +222,8 @@ routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinatio
 
 
 def test_the_reference_is_in_the_manual():
-    text = re.search(r"(?s)<!-- begin: tomonode check --describe -->\n(.+?)<!-- end -->", read(SOURCE, "docs", "configuration.md")).group(1)
+    text = re.search(r"(?s)<!-- begin: tomonode check --describe -->\n(.+?)<!-- end -->",
+                     read(SOURCE, "docs", "configuration.md")).group(1)
     check(said(0, "check --describe").stdout == text, "docs/configuration.md is not what check --describe prints")
 
 
@@ -219,13 +231,14 @@ def test_a_spool_without_a_journal():
     done = said(0, "list", ">no jobs", "spool has no journal")
     check("Critical" not in done.stdout, f"a problem before the first start: {done.stdout}")
     for words in ("show 99", "redo 99", "retry 99", "cancel 99", "priority 99 high"):
-        said(8, words, "no job 99: ", "spool has no journal: no node has run with this spool, or your node uses another one")
+        said(8, words, "no job 99: ",
+             "spool has no journal: no node has run with this spool, or your node uses another one")
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
 def test_what_may_not_be_read_or_made(work):
-    """A journal without read permission is not exit code 7 (refused by a peer); an output folder that cannot be made is exit code 1 in all
-    commands, an input that may not be read 4."""
+    """A journal without read permission is not exit code 7 (refused by a peer); an output folder that cannot be made is
+    exit code 1 in all commands, an input that may not be read 4."""
     nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
     os.chmod(work, 0o755)
     os.chmod(write("spool/journal.db"), 0o600)
@@ -235,7 +248,8 @@ def test_what_may_not_be_read_or_made(work):
     for name in os.listdir("image"):
         os.chmod(os.path.join("image", name), 0o644)
     for out in ("none", "/proc/none"):
-        for words in ("import pet/emission.hs", "report image", "export image", "simulate pet --scanner small", "recon pet/emission.hs"):
+        for words in ("import pet/emission.hs", "report image", "export image", "simulate pet --scanner small",
+                      "recon pet/emission.hs"):
             said(1, f"{words} -o {out}" + ".nii.gz" * words.startswith("export"), by=nobody)
     os.mkdir("open")
     os.chmod("open", 0o777)
@@ -269,11 +283,13 @@ def people():
 def test_examples_can_be_parsed():
     """Of every --help; protocol, scanner and command exist."""
     for name in people():
-        lines = re.findall(r"(?m)^  tomonode (.*)", said(0, f"help {name}").stdout.partition("\nExamples:")[2].partition("\n\n")[0])
+        lines = re.findall(r"(?m)^  tomonode (.*)",
+                           said(0, f"help {name}").stdout.partition("\nExamples:")[2].partition("\n\n")[0])
         check(lines, f"--help of {name} has no example")
         for line in lines:
             said(0, f"help --parse {line}")
-            check(set(re.findall(r"--protocol (\S+)", line)) <= set(names("protocols")), f"an example of {name}: {line}")
+            check(set(re.findall(r"--protocol (\S+)", line)) <= set(names("protocols")),
+                  f"an example of {name}: {line}")
 
 
 def test_manual_pages():
@@ -285,17 +301,21 @@ def test_manual_pages():
         options = re.findall(r"(?m)^  .*--([a-z-]*)", said(0, f"help {name}").stdout)
         lacks = [o for o in options if o.replace("-", "\\-") not in page]
         check(not lacks, f"the page of {name} lacks {lacks}")
-        others = [o.replace("\\", "") for o in re.findall(r"(?m)^\.BR (tomonode[a-z\\-]*) \(1\)", page.partition("SEE ALSO")[2])]
-        check(len(others) > 1 and all(os.path.getsize(os.path.join(BUILD, "man", o + ".1")) for o in others), f"{name}: {others}")
+        others = [o.replace("\\", "")
+                  for o in re.findall(r"(?m)^\.BR (tomonode[a-z\\-]*) \(1\)", page.partition("SEE ALSO")[2])]
+        check(len(others) > 1 and all(os.path.getsize(os.path.join(BUILD, "man", o + ".1")) for o in others),
+              f"{name}: {others}")
 
 
 @pytest.mark.tier2("tools of manual pages")
-@pytest.mark.parametrize("tool", [("mandoc", "-Tlint"), ("man", "--warnings", "-E", "UTF-8", "-l")], ids=["mandoc", "man"])
+@pytest.mark.parametrize("tool", [("mandoc", "-Tlint"), ("man", "--warnings", "-E", "UTF-8", "-l")],
+                         ids=["mandoc", "man"])
 def test_manual_pages_have_no_warning(tool):
     h.need(tool[0], *["groff"] * (tool[0] == "man"))
     for name in sorted(os.listdir(os.path.join(BUILD, "man"))):
         done = h.run(*tool, os.path.join(BUILD, "man", name), code=None)
-        check(not done.stderr and (tool[0] == "man" or done.returncode == 0), f"{name}: {done.stdout[:300]}{done.stderr[:300]}")
+        check(not done.stderr and (tool[0] == "man" or done.returncode == 0),
+              f"{name}: {done.stdout[:300]}{done.stderr[:300]}")
 
 
 # words of a command line, the last one being completed, and what is offered, in this order
@@ -319,9 +339,11 @@ COMPLETIONS = [
     (("list", ""), ""),
     (("nonsense", ""), ""),
 ]
-OF_BASH = [(("tes",), "test-peer test-alert"), (("recon", "--attenuation", "f"), "folder f.hs"), (("recon", "-o", "f"), "folder"),
+OF_BASH = [(("tes",), "test-peer test-alert"), (("recon", "--attenuation", "f"), "folder f.hs"),
+           (("recon", "-o", "f"), "folder"),
            (("recon", "--protocol", "pet-o"), "pet-osem"), (("recon", "--set", "ma"), "matrix=")]
-OF_ZSH = [(("tes",), "test-peer test-alert"), (("simulate", ""), "dbt pet parallel"), (("recon", "--protocol", "pet-o"), "pet-osem"),
+OF_ZSH = [(("tes",), "test-peer test-alert"), (("simulate", ""), "dbt pet parallel"),
+          (("recon", "--protocol", "pet-o"), "pet-osem"),
           (("recon", "--attenuation", ""), "files -g *.(hs)"), (("recon", "-o", ""), "files -/")]
 BASH = """. "$1"
 shift
@@ -344,10 +366,12 @@ def test_completion():
     write("mine.conf", 'protocols = ( { name = "mine"; kind = "pet"; } );\n')
     for words, offered in COMPLETIONS:
         found = said(0, ("help", "--complete", *words)).stdout.split("\n")
-        check(found == offered.split() + [""] or offered.startswith(":") and found == [offered, ""], f"{words}: {found}")
+        check(found == offered.split() + [""] or offered.startswith(":") and found == [offered, ""],
+              f"{words}: {found}")
 
 
-@pytest.mark.parametrize("shell, script, file, cases", [("bash", BASH, "tomonode.bash", OF_BASH), ("zsh", ZSH, "_tomonode", OF_ZSH)],
+@pytest.mark.parametrize("shell, script, file, cases",
+                         [("bash", BASH, "tomonode.bash", OF_BASH), ("zsh", ZSH, "_tomonode", OF_ZSH)],
                          ids=["bash", "zsh"])
 def test_completion_by_a_shell(shell, script, file, cases):
     h.need(shell)

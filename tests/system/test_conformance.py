@@ -28,8 +28,10 @@ def check_identity(ds, sources, check):
     check(ds.file_meta.TransferSyntaxUID == "1.2.840.10008.1.2.1", "transfer syntax")
     check(ds.SeriesInstanceUID not in {s.SeriesInstanceUID for s in sources}, "the source's series")
     check(ds.SOPInstanceUID not in {s.SOPInstanceUID for s in sources}, "a source's UID")
-    for keyword in ("StudyInstanceUID", "PatientID", "PatientName", "PatientBirthDate", "AccessionNumber", "FrameOfReferenceUID", "StudyDate"):
-        check(ds.get(keyword) == sources[0].get(keyword), f"{keyword} {ds.get(keyword)}, source {sources[0].get(keyword)}")
+    for keyword in ("StudyInstanceUID", "PatientID", "PatientName", "PatientBirthDate", "AccessionNumber",
+                    "FrameOfReferenceUID", "StudyDate"):
+        check(ds.get(keyword) == sources[0].get(keyword),
+              f"{keyword} {ds.get(keyword)}, source {sources[0].get(keyword)}")
     check(list(ds.ImageType) == ["DERIVED", "PRIMARY", "TOMOSYNTHESIS", "NONE"], f"image type {ds.ImageType}")
     check(ds.ContentQualification == "RESEARCH", "content qualification")
     check("FrameOfReferenceUID" in ds and ds.FrameOfReferenceUID, "no frame of reference")
@@ -41,8 +43,10 @@ def check_derivation(ds, sources, check):
     check(derivation.DerivationDescription and derivation.DerivationCodeSequence, "no derivation")
     wanted = {(s.SOPClassUID, s.SOPInstanceUID) for s in sources}
     given = [(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in derivation.SourceImageSequence]
-    check(set(given) == wanted and len(given) == len(wanted), f"{len(given)} source references for {len(wanted)} objects")
-    check({code(i.PurposeOfReferenceCodeSequence) for i in derivation.SourceImageSequence} == {("121322", "DCM")}, "purpose")
+    check(set(given) == wanted and len(given) == len(wanted),
+          f"{len(given)} source references for {len(wanted)} objects")
+    check({code(i.PurposeOfReferenceCodeSequence) for i in derivation.SourceImageSequence} == {("121322", "DCM")},
+          "purpose")
     series = ds.ReferencedSeriesSequence[0]
     check(series.SeriesInstanceUID == sources[0].SeriesInstanceUID, "referenced series")
     check({(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in series.ReferencedInstanceSequence} == wanted,
@@ -56,7 +60,8 @@ def check_planes(ds, truth, orientation, check):
     cosines = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float)
     positions = np.array([f.PlanePositionSequence[0].ImagePositionPatient for f in frames], float)
     normal = np.cross(cosines[:3], cosines[3:])
-    check(abs(np.linalg.norm(cosines[:3]) - 1) < 1e-5 and abs(np.linalg.norm(cosines[3:]) - 1) < 1e-5, f"cosines {cosines}")
+    check(abs(np.linalg.norm(cosines[:3]) - 1) < 1e-5 and abs(np.linalg.norm(cosines[3:]) - 1) < 1e-5,
+          f"cosines {cosines}")
     check(abs(cosines[:3] @ cosines[3:]) < 1e-5, "directions are not at right angles")
     steps = np.diff(positions, axis=0)
     check(np.allclose(abs(steps @ normal), measures.SpacingBetweenSlices, atol=1e-3), f"steps {abs(steps @ normal)}")
@@ -74,10 +79,12 @@ def check_planes(ds, truth, orientation, check):
     axes = tools.scan_axes(truth["side"], truth["view"])
     check(np.allclose(steps[0] @ axes[2], measures.SpacingBetweenSlices, atol=1e-3), "slices do not go toward the tube")
     lowest = positions[0] @ axes[2]
-    check(abs(lowest - (truth["support_mm"] + float(measures.SpacingBetweenSlices) / 2)) < 1e-3, f"slice 0 lies at {lowest} mm")
+    check(abs(lowest - (truth["support_mm"] + float(measures.SpacingBetweenSlices) / 2)) < 1e-3,
+          f"slice 0 lies at {lowest} mm")
     size = np.array(measures.PixelSpacing, float) * (ds.Rows, ds.Columns)
     detector = truth["pixel_mm"] * np.array([truth["rows"], truth["columns"]])
-    check(np.all(size <= detector + 1e-6) and np.all(size > detector - np.array(measures.PixelSpacing, float)), f"{size} mm")
+    check(np.all(size <= detector + 1e-6) and np.all(size > detector - np.array(measures.PixelSpacing, float)),
+          f"{size} mm")
 
 
 def check_view(ds, truth, check):
@@ -87,7 +94,8 @@ def check_view(ds, truth, check):
     check(code(ds.ViewCodeSequence) == want, f"view {code(ds.ViewCodeSequence)}")
     axes = tools.scan_axes(truth["side"], truth["view"])
     cosines = np.array(ds.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient, float)
-    check(abs(abs(np.cross(cosines[:3], cosines[3:]) @ axes[2]) - 1) < 1e-5, f"the planes do not face the tube of a {truth['view']}")
+    check(abs(abs(np.cross(cosines[:3], cosines[3:]) @ axes[2]) - 1) < 1e-5,
+          f"the planes do not face the tube of a {truth['view']}")
 
 
 def check_values(ds, check):
@@ -110,12 +118,14 @@ def check_machines(ds, sources, check):
     machines = {code(e.PurposeOfReferenceCodeSequence): e for e in ds.ContributingEquipmentSequence}
     check(set(machines) == {("109101", "DCM"), ("109102", "DCM")}, f"contributing equipment {list(machines)}")
     modality, node = machines[("109101", "DCM")], machines[("109102", "DCM")]
-    check(modality.Manufacturer == sources[0].Manufacturer and modality.ManufacturerModelName == sources[0].ManufacturerModelName,
+    check(modality.Manufacturer == sources[0].Manufacturer
+          and modality.ManufacturerModelName == sources[0].ManufacturerModelName,
           f"{modality.Manufacturer}")
     version = tools.run("--version").stdout.split()[1]
     check(node.SoftwareVersions[0] == version and node.ContributionDateTime, f"{node.SoftwareVersions}")
     recipe = node.ContributionDescription
-    check(re.search(r"sha256=[0-9a-f]{64} ", recipe) and "device=" in recipe and "iterations=" in recipe and "source_axis=" in recipe,
+    check(re.search(r"sha256=[0-9a-f]{64} ", recipe) and "device=" in recipe and "iterations=" in recipe
+          and "source_axis=" in recipe,
           f"recipe {recipe}")
     how = ds.XRay3DReconstructionSequence[0]
     check(how.AlgorithmType == "ITERATIVE" and how.ApplicationVersion == version, f"{how.ApplicationVersion}")
@@ -135,19 +145,23 @@ def check_acquisition(ds, sources, truth, check):
 
 
 def check_hanging(objects, truth, orientation, check):
-    """What workstations hang images by: laterality, view, orientation, frame of reference; frames that no viewer splits."""
+    """What workstations hang images by: laterality, view, orientation, frame of reference; frames that no viewer
+    splits."""
     code_value = {"CC": "399162004", "MLO": "399368009"}[truth["view"]]
     check(len(objects) == 3 and len({d.FrameOfReferenceUID for d in objects.values()}) == 1, "frames of reference")
     for kind, ds in objects.items():
-        check(ds.ViewCodeSequence[0].CodeValue == code_value and ds.Modality == "MG", f"{kind}: view {ds.ViewCodeSequence[0].CodeValue}")
+        check(ds.ViewCodeSequence[0].CodeValue == code_value and ds.Modality == "MG",
+              f"{kind}: view {ds.ViewCodeSequence[0].CodeValue}")
         window = ds
         if "PerFrameFunctionalGroupsSequence" not in ds:
             check(ds.ImageLaterality == truth["side"], f"{kind}: laterality {ds.ImageLaterality}")
-            check(list(ds.PatientOrientation) == list(orientation), f"{kind}: {ds.PatientOrientation}, source {orientation}")
+            check(list(ds.PatientOrientation) == list(orientation),
+                  f"{kind}: {ds.PatientOrientation}, source {orientation}")
         else:
             shared, frames = ds.SharedFunctionalGroupsSequence[0], ds.PerFrameFunctionalGroupsSequence
             check(shared.FrameAnatomySequence[0].FrameLaterality == truth["side"], f"{kind}: laterality")
-            equal = {(tuple(f.XRay3DFrameTypeSequence[0].FrameType), f.FrameContentSequence[0].get("FrameAcquisitionNumber"),
+            equal = {(tuple(f.XRay3DFrameTypeSequence[0].FrameType),
+                      f.FrameContentSequence[0].get("FrameAcquisitionNumber"),
                       f.FrameContentSequence[0].StackID) for f in frames}
             check(len(equal) == 1 and (tuple(ds.ImageType), 1, "1") in equal, f"{kind}: frames differ: {equal}")
             check(not any("FrameVOILUTSequence" in f for f in frames), f"{kind}: windows of single frames")
@@ -173,7 +187,8 @@ def test_results_conform(folder, failures, image_format, side, view, size):
         tools.check(ok, text, failures)
 
     exam, out, again = (os.path.join(folder, n) for n in ("exam", "out", "again"))
-    truth = tools.simulate(exam, system="siemens-inspiration", phantom="breast", binning=8, i0=10000, seed=2, format=image_format, side=side,
+    truth = tools.simulate(exam, system="siemens-inspiration", phantom="breast", binning=8, i0=10000, seed=2,
+                           format=image_format, side=side,
                            view=view, **size)
     sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
     settings = ["voxel=0", "slab_thickness=6", "slab_step=4", "synthetic=true"]
@@ -182,7 +197,8 @@ def test_results_conform(folder, failures, image_format, side, view, size):
     for o in summary["objects"]:
         of_slices = o["sop_class"] == summary["sop_class"]
         for options in ((), ("-profile", "IHEDBT")) if of_slices else ((),):
-            lines = [line for line in tools.validator(os.path.join(out, o["file"]), *options) if of_slices or line != tools.KNOWN_MG]
+            lines = [line for line in tools.validator(os.path.join(out, o["file"]), *options) if of_slices
+                     or line != tools.KNOWN_MG]
             check(not lines, f"{o['kind']}: dciodvfy {' '.join(options)}: {lines}")
     ds, orientation = pydicom.dcmread(path), source_orientation(sources[0])
     check_identity(ds, sources, check)
@@ -192,7 +208,8 @@ def test_results_conform(folder, failures, image_format, side, view, size):
     check_values(ds, check)
     check_machines(ds, sources, check)
     check_acquisition(ds, sources, truth, check)
-    check_hanging({o["kind"]: pydicom.dcmread(os.path.join(out, o["file"])) for o in summary["objects"]}, truth, orientation, check)
+    check_hanging({o["kind"]: pydicom.dcmread(os.path.join(out, o["file"])) for o in summary["objects"]}, truth,
+                  orientation, check)
     if (image_format, side, view) == ("mg", "L", "CC"):
         _, second = tools.reconstruct(again, exam, settings=settings)
         check(pydicom.dcmread(second).SOPInstanceUID == ds.SOPInstanceUID, "a retry has another UID")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attenuation of a tomosynthesis result is right, or it is called relative: a slab of 0.050/mm in images with more and less air, without
-any, and with air over the range of the detector; `require_quantitative`; the value of the profile. Filtered backprojection of the same slab's
-beads."""
+"""The attenuation of a tomosynthesis result is right, or it is called relative: a slab of 0.050/mm in images with more
+and less air, without any, and with air over the range of the detector; `require_quantitative`; the value of the
+profile. Filtered backprojection of the same slab's beads."""
 import json
 import os
 
@@ -17,7 +17,8 @@ CONFIG = """profiles = ( {{ name = "siemens-inspiration"; air_value = {air:.1f};
 
 
 def change(source, target, columns, rows, values=None):
-    """Copy the images with the `columns` next to the chest wall and the `rows` in the middle; values: what becomes of the pixels."""
+    """Copy the images with the `columns` next to the chest wall and the `rows` in the middle; values: what becomes of
+    the pixels."""
     os.makedirs(target)
     for name in sorted(os.listdir(source)):
         if not name.endswith(".dcm"):
@@ -38,7 +39,8 @@ def middle(path):
     result = tools.Result(path)
     n = result.mu.shape
     mapping = result.ds.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0]
-    return float(np.median(result.mu[n[0] // 4:3 * n[0] // 4, n[1] // 3:2 * n[1] // 3, n[2] // 3:2 * n[2] // 3])), mapping.LUTLabel
+    return float(np.median(result.mu[n[0] // 4:3 * n[0] // 4, n[1] // 3:2 * n[1] // 3,
+                                     n[2] // 3:2 * n[2] // 3])), mapping.LUTLabel
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,8 @@ def covered(image, air):
 
 
 # columns, rows, pixels, sources of I0 that must occur
-IMAGES = {"air": (160, 375, None, {"air"}), "narrow": (142, 320, None, {"air", "other_views"}), "sides": (132, 300, None, {"air", "other_views"}),
+IMAGES = {"air": (160, 375, None, {"air"}), "narrow": (142, 320, None, {"air", "other_views"}),
+          "sides": (132, 300, None, {"air", "other_views"}),
           "none": (132, 300, covered, {"unknown"}), "over-range": (160, 375, over_range, {"unknown"})}
 
 
@@ -78,8 +81,10 @@ def test_attenuation_is_right_or_called_relative(folder, failures, slab, name):
     mu, label = middle(path)
     sources = IMAGES[name][-1]
     known = "unknown" not in sources
-    tools.check({k for k, n in case["unattenuated"].items() if n > 0} == sources, f"I0 from {case['unattenuated']}", failures)
-    tools.check(case["quantitative"] == known and label == ("ATTENUATION" if known else "RELATIVE"), f"{case['quantitative']}, {label}", failures)
+    tools.check({k for k, n in case["unattenuated"].items() if n > 0} == sources, f"I0 from {case['unattenuated']}",
+                failures)
+    tools.check(case["quantitative"] == known and label == ("ATTENUATION" if known else "RELATIVE"),
+                f"{case['quantitative']}, {label}", failures)
     tools.check(not known or abs(mu / MU - 1) < 0.02, f"{mu:.4f} instead of {MU}/mm", failures)
     tools.check(known == ("relative" not in case["warnings"]), f"warnings '{case['warnings']}'", failures)
 
@@ -99,7 +104,8 @@ def test_profile_states_the_value_of_air(folder, failures, slab, name, range_):
         f.write(CONFIG.format(air=slab[1]["i0"] / range_))
     case, path = tools.reconstruct(os.path.join(folder, "out"), images(slab, folder, name), config=config)
     mu, label = middle(path)
-    tools.check(case["unattenuated"]["profile"] == 9 and case["quantitative"] and label == "ATTENUATION", f"{case}", failures)
+    tools.check(case["unattenuated"]["profile"] == 9 and case["quantitative"] and label == "ATTENUATION", f"{case}",
+                failures)
     tools.check(name == "none" or abs(mu / MU - 1) < 0.02, f"{mu:.4f} instead of {MU}/mm", failures)
 
 
@@ -107,22 +113,27 @@ def test_penalty_lowers_the_noise_and_is_in_the_result(folder, failures, slab):
     """It keeps the attenuation of the slab; without it nothing of it is in the result."""
     exam, noise = images(slab, folder, "air"), {}
     for weight in ("0", "0.3"):
-        _, path = tools.reconstruct(os.path.join(folder, "prior-" + weight), exam, settings=("iterations=2", "slice_spacing=3", f"prior_weight={weight}"))
+        _, path = tools.reconstruct(os.path.join(folder, "prior-" + weight), exam,
+                                    settings=("iterations=2", "slice_spacing=3", f"prior_weight={weight}"))
         mu = tools.Result(path).mu
         n = mu.shape
         part = mu[n[0] // 2, n[1] // 3:2 * n[1] // 3, n[2] // 3:2 * n[2] // 3]
         noise[weight] = float(part.std())
-        tools.check(abs(part.mean() / MU - 1) < 0.03, f"prior_weight={weight}: {part.mean():.4f} instead of {MU}/mm", failures)
+        tools.check(abs(part.mean() / MU - 1) < 0.03, f"prior_weight={weight}: {part.mean():.4f} instead of {MU}/mm",
+                    failures)
         with open(path, "rb") as f:
-            tools.check((b"prior_weight=0.3" in f.read()) == (weight != "0"), f"prior_weight={weight} in the result", failures)
+            tools.check((b"prior_weight=0.3" in f.read()) == (weight != "0"), f"prior_weight={weight} in the result",
+                        failures)
     tools.check(noise["0.3"] < 0.9 * noise["0"], f"noise {noise}", failures)
 
 
-@pytest.mark.parametrize("size", [{"detector": "1400x2200", "views": 13}, pytest.param({}, marks=pytest.mark.tier2("the whole detector"))])
+@pytest.mark.parametrize("size", [{"detector": "1400x2200", "views": 13},
+                                  pytest.param({}, marks=pytest.mark.tier2("the whole detector"))])
 def test_filtered_backprojection_finds_the_beads(folder, failures, size):
     exam = os.path.join(folder, "beads")
     truth = tools.simulate(exam, phantom="beads", binning=4, seed=5, **size)
-    run = tools.run("recon", "--json", "--device", "cpu", "--protocol", "dbt-fbp", "-o", os.path.join(folder, "fbp"), exam)
+    run = tools.run("recon", "--json", "--device", "cpu", "--protocol", "dbt-fbp", "-o", os.path.join(folder, "fbp"),
+                    exam)
     result = tools.Result(os.path.join(folder, "fbp", json.loads(run.stdout)["cases"][0]["file"]))
     tools.check(result.mu.min() < -0.01, f"least value {result.mu.min():.4f}: not filtered", failures)
     beads = [s for s in truth["shapes"] if s["role"] == "bead"]

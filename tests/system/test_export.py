@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode export`: a PET series as NIfTI and Interfile, read back with numpy; sinograms byte for byte; what is refused."""
+"""`tomonode export`: a PET series as NIfTI and Interfile, read back with numpy; sinograms byte for byte; what is
+refused."""
 import glob
 import json
 import os
@@ -21,7 +22,8 @@ def read_nifti(path):
     dim = struct.unpack_from("<8h", raw, 40)
     datatype, bits = struct.unpack_from("<2h", raw, 70)
     offset = int(struct.unpack_from("<f", raw, 108)[0])
-    check((dim[0], datatype, bits, struct.unpack_from("<h", raw, 254)[0], raw[123]) == (3, 16, 32, 1, 2), "type, sform, mm")
+    check((dim[0], datatype, bits, struct.unpack_from("<h", raw, 254)[0], raw[123]) == (3, 16, 32, 1, 2),
+          "type, sform, mm")
     values = np.frombuffer(raw, "<f4", offset=offset).reshape(dim[3], dim[2], dim[1])
     return values, np.array(struct.unpack_from("<12f", raw, 280)).reshape(3, 4)
 
@@ -65,7 +67,8 @@ def test_series_as_nifti_and_interfile(folder):
     again, keys = read_interfile(hv)
     spacing = [float(keys[f"scaling factor (mm/pixel) [{a}]"]) for a in (1, 2, 3)]
     check(np.allclose(spacing, np.linalg.norm(matrix[:, :3], axis=0), rtol=1e-5), f"{spacing} mm")
-    check((keys["patient orientation"], keys["patient rotation"], again.shape) == ("feet_in", "supine", values.shape), keys)
+    check((keys["patient orientation"], keys["patient rotation"], again.shape) == ("feet_in", "supine", values.shape),
+          keys)
     check(not glob.glob(os.path.join(folder, "*.part")), "nothing else is left")
     as_stir_reads_it(folder, paths, values, lps)
 
@@ -90,12 +93,14 @@ def as_stir_reads_it(folder, paths, values, lps):
         t.run("export", "-o", hv, here)
         image, keys = read_interfile(hv)
         index = np.stack(np.meshgrid(*(np.arange(n) for n in image.shape), indexing="ij")[::-1], -1)
-        pitch, first = ([float(keys[f"{key} [{a}]"]) for a in (1, 2, 3)] for key in ("scaling factor (mm/pixel)", "first pixel offset (mm)"))
+        pitch, first = ([float(keys[f"{key} [{a}]"]) for a in (1, 2, 3)]
+                        for key in ("scaling factor (mm/pixel)", "first pixel offset (mm)"))
         place = index * pitch + first
         check(("patient orientation" in keys) == (position != ""), f"{position}: {keys}")
         if position not in STIR:  # STIR does not convert these: z alone
             head = place[..., 2] * (-1 if position[0] == "H" else 1)
-            check(abs((head * image).sum() / image.sum() - (lps[..., 2] * values).sum() / values.sum()) < 1e-2, f"{position}: head and feet")
+            check(abs((head * image).sum() / image.sum() - (lps[..., 2] * values).sum() / values.sum()) < 1e-2,
+                  f"{position}: head and feet")
             continue
         place = place * STIR[position]
         sort = [np.lexsort(np.round(p.reshape(-1, 3), 2).T) for p in (place, lps)]
@@ -173,11 +178,13 @@ def test_sinograms_come_back_byte_for_byte(folder):
     t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--attenuation", "--randoms", "0.1")
     out = os.path.join(folder, "back.hs")
     said = json.loads(t.run("export", "--json", "-o", out, exam).stdout)
-    check([os.path.basename(f) for f in said["files"]] == ["back.hs", "back-additive.hs", "back-attenuation.hs"], said["files"])
+    check([os.path.basename(f) for f in said["files"]] == ["back.hs", "back-additive.hs", "back-attenuation.hs"],
+          said["files"])
     wanted = {open(f, "rb").read() for f in glob.glob(os.path.join(made, "*.s"))}
     check(wanted == {open(f[:-2] + "s", "rb").read() for f in said["files"]}, "the data are not those that went in")
     for f in said["files"]:
-        check(f"name of data file := {os.path.basename(f)[:-2]}s\n" in open(f, encoding="ascii").read(), "the header names them")
+        check(f"name of data file := {os.path.basename(f)[:-2]}s\n" in open(f, encoding="ascii").read(),
+              "the header names them")
 
 
 def test_numbers_of_others_are_not_touched(folder):

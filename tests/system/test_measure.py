@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode measure`: a simulated exam comes back with its beads where they are and its figures as numpy computes them."""
+"""`tomonode measure`: a simulated exam comes back with its beads where they are and its figures as numpy computes
+them."""
 import glob
 import json
 import os
@@ -12,7 +13,8 @@ import pytest
 from tools import node_harness as h
 from tools.dbt_tools import reconstruct, run, simulate
 
-# 5.2/mm at the top: no bead is cut off. The largest value is below 2^14 steps, so that 14 bits store the same image exactly.
+# 5.2/mm at the top: no bead is cut off. The largest value is below 2^14 steps, so that 14 bits store the same image
+# exactly.
 SETTINGS = ["stored_step=8e-5"]
 DISTANCE_PERCENT = 0.1  # of every distance, in space and in the plane, with voxels of 0.34 mm
 SIZE = {} if h.TIER == 2 else {"detector": "1400x2400", "views": 13, "thickness": 36}  # tier 1: a part of the detector
@@ -26,7 +28,8 @@ def made():
         reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=SETTINGS)
 
     folder = h.kept("measure", make)
-    return os.path.join(folder, "exam"), glob.glob(os.path.join(folder, "out", "*.dcm"))[0], os.path.join(folder, "exam", "truth.json")
+    return os.path.join(folder, "exam"), glob.glob(os.path.join(folder, "out",
+                                                                "*.dcm"))[0], os.path.join(folder, "exam", "truth.json")
 
 
 def figures(path, *options):
@@ -39,7 +42,7 @@ def test_beads_and_their_distances(made):
     assert len(found["points"]) >= 5, found["points"]
     for point in found["points"]:
         assert point["found"], point
-        assert abs(point["error_mm"][0]) < 0.05 and abs(point["error_mm"][1]) < 0.05 and abs(point["error_mm"][2]) < 0.1, point
+        assert (np.abs(point["error_mm"]) < (0.05, 0.05, 0.1)).all(), point
         assert 0.3 < point["fwhm_mm"][0] < 1.6 and 0.3 < point["fwhm_mm"][1] < 1.6 and point["snr"] > 5, point
         assert 1 < point["asf_fwhm_mm"] < 3 and max(v for _, v in point["asf"]) < 1.2 and len(point["asf"]) > 10, point
     n = len(found["points"])
@@ -65,7 +68,8 @@ def test_region_as_numpy_computes_it(made):
     inside = frame[np.hypot(x, y) <= 0.7 * radius]
     x, y = (columns - (column + 60 - 1)) * spacing[1], (rows - (row - 1)) * spacing[0]
     around = frame[np.hypot(x, y) <= 4]
-    region = figures(path, "--background", f"{column + 60},{row},4", "--region", f"here={column},{row},21,{radius}")["regions"][0]
+    region = figures(path, "--background", f"{column + 60},{row},4", "--region",
+                     f"here={column},{row},21,{radius}")["regions"][0]
     assert region["name"] == "here" and region["slice"] == 20
     assert region["pixels"] == inside.size and region["background_pixels"] == around.size, region
     assert abs(region["mean"] - inside.mean()) < 1e-6 and abs(region["background"] - around.mean()) < 1e-6
@@ -81,7 +85,8 @@ def test_points_of_the_caller(made):
     options = []
     for point in known["points"][:2]:
         column, row, depth = point["expected"]
-        options += ["--point", "%s=%.0f,%.0f,%d" % (point["name"].replace(" ", ""), column + 1, row + 1, round(depth) + 1)]
+        options += ["--point",
+                    "%s=%.0f,%.0f,%d" % (point["name"].replace(" ", ""), column + 1, row + 1, round(depth) + 1)]
     distance, = figures(path, *options)["distances"]
     assert abs(distance["measured_mm"] - known["distances"][0]["measured_mm"]) < 0.02, (distance, known["distances"][0])
     for d in (distance, distance["in_plane"]):
@@ -93,14 +98,16 @@ def test_points_of_the_caller(made):
 def written_otherwise(source, target, order, turned, signed):
     """The same image: frames in another order, turned by half a turn, or signed, of 14 bits."""
     image = pydicom.dcmread(source)
-    shared, frames, pixels = image.SharedFunctionalGroupsSequence[0], image.PerFrameFunctionalGroupsSequence, image.pixel_array
+    shared, frames = image.SharedFunctionalGroupsSequence[0], image.PerFrameFunctionalGroupsSequence
+    pixels = image.pixel_array
     if turned:
         cosines = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float)
         spacing = [float(v) for v in shared.PixelMeasuresSequence[0].PixelSpacing]
         across, down = cosines[:3] * spacing[1] * (image.Columns - 1), cosines[3:] * spacing[0] * (image.Rows - 1)
         for frame in frames:
             plane = frame.PlanePositionSequence[0]
-            plane.ImagePositionPatient = [float(f"{v:.10g}") for v in np.array(plane.ImagePositionPatient, float) + across + down]
+            plane.ImagePositionPatient = [float(f"{v:.10g}")
+                                          for v in np.array(plane.ImagePositionPatient, float) + across + down]
         shared.PlaneOrientationSequence[0].ImageOrientationPatient = [float(v) for v in -cosines]
         pixels = pixels[:, ::-1, ::-1]
     if signed:
@@ -108,7 +115,8 @@ def written_otherwise(source, target, order, turned, signed):
         pixels = (pixels.astype(np.int32) - 8192) & 0x3FFF
         image.BitsStored, image.HighBit, image.PixelRepresentation = 14, 13, 1
         mapping = shared.RealWorldValueMappingSequence[0]
-        mapping.RealWorldValueIntercept = float(mapping.RealWorldValueIntercept) + 8192 * float(mapping.RealWorldValueSlope)
+        zero = 8192 * float(mapping.RealWorldValueSlope)
+        mapping.RealWorldValueIntercept = float(mapping.RealWorldValueIntercept) + zero
     image.PerFrameFunctionalGroupsSequence = pydicom.Sequence([frames[i] for i in order])
     image.PixelData = pixels[list(order)].astype("<u2").tobytes()
     image.save_as(target)
@@ -143,10 +151,12 @@ def test_text_and_lines(made):
     text = run("measure", "--truth", truth_path, path).stdout.splitlines()
     found = figures(path, "--truth", truth_path)
     n = len(found["points"])
-    assert re.search(r" voxels of 0\.34 x 0\.34 x 1 mm, ", text[0]) and text[1].startswith(f"points: {n} found of {n}, medians: FWHM"), text[:3]
+    assert re.search(r" voxels of 0\.34 x 0\.34 x 1 mm, ",
+                     text[0]) and text[1].startswith(f"points: {n} found of {n}, medians: FWHM"), text[:3]
     assert text[2].startswith(f"distances: {n * (n - 1) // 2} pairs, largest error") and "--pairs" in text[2], text[2]
     assert not any(" to bead" in line for line in text), text
-    pairs = [line for line in run("measure", "--truth", truth_path, "--pairs", path).stdout.splitlines() if " to bead" in line]
+    pairs = [line for line in run("measure", "--truth", truth_path, "--pairs", path).stdout.splitlines()
+             if " to bead" in line]
     assert len(pairs) == n * (n - 1) // 2 and pairs[0].startswith("bead 1 to bead 2: "), pairs[:2]
     lines = [line.split(",") for line in run("measure", "--csv", "--truth", truth_path, path).stdout.splitlines()]
     assert lines[0] == ["list", "name", "figure", "value"] and {len(line) for line in lines} == {4}, lines[:2]
@@ -162,7 +172,8 @@ def test_masses_and_calcifications(folder, made):
     _, result = reconstruct(out, breast)
     truth = os.path.join(breast, "truth.json")
     measured = figures(result, "--truth", truth)
-    assert [r["name"] for r in measured["regions"]][:4] == ["mass 1", "mass 2", "mass 3", "calcification 8"], measured["regions"]
+    assert [r["name"] for r in measured["regions"]][:4] == ["mass 1", "mass 2", "mass 3",
+                                                            "calcification 8"], measured["regions"]
     assert [p["name"] for p in measured["points"]] == [f"calcification {i}" for i in range(1, 8)], measured["points"]
     text = run("measure", "--truth", truth, out).stdout  # the folder, too
     assert "\nmasses: 3 measured of 3, medians: contrast 0." in text and "\ncalcifications: " in text, text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of an exam that shares no code with this project (tools/python_exam.py) `tomonode recon` finds every bead where it was put, in the
-coordinates of the patient, whatever side and view, and however the images lie."""
+"""Of an exam that shares no code with this project (tools/python_exam.py) `tomonode recon` finds every bead where it
+was put, in the coordinates of the patient, whatever side and view, and however the images lie."""
 import os
 import shutil
 
@@ -19,13 +19,15 @@ def check_plate(result, axes, failures):
     height = len(slices) * np.linalg.norm(result.slice_step)
     total = slices.mean() * height / (0.05 * THICKNESS)
     shading = (slices.max() - slices.min()) / slices.mean()
-    tools.check(abs(total - 1) < 0.01 and shading < 0.01, f"mu * H / mu * T = {total:.4f}, depth shading {100 * shading:.2f} %", failures)
+    tools.check(abs(total - 1) < 0.01 and shading < 0.01,
+                f"mu * H / mu * T = {total:.4f}, depth shading {100 * shading:.2f} %", failures)
 
 
 MORE = pytest.mark.tier2("further ways of the same sides and views")
 # side, view, way of columns and of rows, gantry, multi-frame
 CASES = [
-    ("L", "CC", 1, -1, 0, False), ("R", "CC", -1, 1, 0, False), ("L", "MLO", 1, -1, 45, False), ("R", "MLO", -1, 1, 45, False),
+    ("L", "CC", 1, -1, 0, False), ("R", "CC", -1, 1, 0, False), ("L", "MLO", 1, -1, 45, False),
+    ("R", "MLO", -1, 1, 45, False),
     ("L", "CC", 1, 1, 0, True), ("R", "MLO", -1, 1, 40, True), pytest.param("R", "CC", 1, -1, 0, False, marks=MORE),
     pytest.param("L", "MLO", 1, -1, 52, True, marks=MORE), pytest.param("R", "CC", -1, 1, 0, True, marks=MORE),
 ]
@@ -38,8 +40,10 @@ def test_beads_and_plate_are_found(folder, failures, side, view, column_way, row
     with open(config, "w", encoding="ascii") as f:
         f.write(maker.CONFIG)
     axes, spots = maker.write(exam, side, view, column_way, row_way, gantry, multi)
-    case, path = tools.reconstruct(out, exam, config=config, settings=("voxel=0.34", "slice_spacing=1", "projector=slices"))
-    tools.check((case["projections"], case["laterality"], case["view"]) == (len(maker.ANGLES), side, view), f"{case}", failures)
+    case, path = tools.reconstruct(out, exam, config=config,
+                                   settings=("voxel=0.34", "slice_spacing=1", "projector=slices"))
+    tools.check((case["projections"], case["laterality"], case["view"]) == (len(maker.ANGLES), side, view), f"{case}",
+                failures)
     for options in ((), ("-profile", "IHEDBT")) if shutil.which("dciodvfy") and not multi else ():
         lines = tools.validator(path, *options)
         tools.check(not lines, f"dciodvfy {' '.join(options)}: {lines}", failures)

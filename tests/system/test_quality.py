@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results; both scripts with small images.
+"""The figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results; both scripts with
+small images.
 
-The report of PET is tested only if Python has matplotlib, that of parallel beams only if it has PIL; without them these parts are skipped."""
+The report of PET is tested only if Python has matplotlib, that of parallel beams only if it has PIL; without them these
+parts are skipped."""
 import math
 import os
 
@@ -25,27 +27,32 @@ def check(failures):
 def phantom_truth():
     """A disc of 20 mm with a square hole beside its middle, in an image of 80 x 80."""
     return {"shapes": [
-        {"kind": "ellipse", "center_mm": [3, -4], "half_axes_mm": [20, 20], "turn_degrees": 0, "corners_mm": [], "mu_per_mm": WATER},
+        {"kind": "ellipse", "center_mm": [3, -4], "half_axes_mm": [20, 20], "turn_degrees": 0, "corners_mm": [],
+         "mu_per_mm": WATER},
         {"kind": "polygon", "corners_mm": [[5, -4], [13, -4], [13, 4], [5, 4]], "mu_per_mm": -WATER}]}
 
 
 def test_figures_of_parallel_beams(check):
     truth = parallel.Truth.of_shapes(phantom_truth(), 80, 1.0)
     perfect = parallel.measure(truth.means, truth, WATER)
-    check(perfect["rmse"] == 0 and perfect["correlation"] > 1 - 1e-9 and perfect["off_pixels"] == 0, f"the truth: {perfect}")
+    check(perfect["rmse"] == 0 and perfect["correlation"] > 1 - 1e-9 and perfect["off_pixels"] == 0,
+          f"the truth: {perfect}")
     check(abs(truth.means.sum() / WATER - (np.pi * 400 - 64)) < 2, f"area {truth.means.sum() / WATER}")
     check(0 < truth.inside.sum() < np.pi * 400 - 64 and not (truth.inside & truth.outside).any(), "inside and outside")
     check(not (truth.corners & truth.seen).any() and truth.corners[0, 0] and truth.seen[40, 40], "corners")
     check(perfect["moved"] < 0.99 and perfect["mirrored"] < 0.9, f"the truth elsewhere: {perfect}")
     off = parallel.measure(truth.means + 0.1 * WATER, truth, WATER)
-    check(abs(off["inside"] - 0.1) < 1e-9 and abs(off["bias"] - 0.1) < 1e-9 and abs(off["corners"] - 0.1) < 1e-9, f"a tenth more: {off}")
+    check(abs(off["inside"] - 0.1) < 1e-9 and abs(off["bias"] - 0.1) < 1e-9 and abs(off["corners"] - 0.1) < 1e-9,
+          f"a tenth more: {off}")
     check(off["correlation"] > perfect["mirrored"], f"a tenth more: {off}")
     mirrored = parallel.measure(truth.means[:, ::-1], truth, WATER)
-    check(mirrored["mirrored"] > 1 - 1e-9 > mirrored["correlation"] and mirrored["off_pixels"] > 4, f"mirrored: {mirrored}")
+    check(mirrored["mirrored"] > 1 - 1e-9 > mirrored["correlation"] and mirrored["off_pixels"] > 4,
+          f"mirrored: {mirrored}")
     moved = parallel.measure(np.roll(truth.means, 1, 0), truth, WATER)
     check(moved["moved"] > 1 - 1e-9 > moved["correlation"] and abs(moved["off_pixels"] - 1) < 1e-6, f"moved: {moved}")
     round_one = parallel.Truth.of_shapes({"shapes": phantom_truth()["shapes"][:1]}, 80, 1.0)
-    check(parallel.measure(round_one.means, round_one, WATER)["mirrored"] < 0.99, "a disc beside the middle has no symmetry")
+    check(parallel.measure(round_one.means, round_one, WATER)["mirrored"] < 0.99,
+          "a disc beside the middle has no symmetry")
     check(abs(parallel.difference(truth.means * 1.01, truth.means) - 0.01) < 1e-9, "difference of images")
     kept = parallel.kept(np.arange(16.0).reshape(4, 4), 0.0, 15.0, 2)
     check(kept["size"] == [2, 2], f"a picture: {kept}")
@@ -69,12 +76,14 @@ def test_script_of_parallel_beams(folder, check):
 # ---- PET ----
 
 def iq_truth():
-    body = {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 22], "half_axes_mm": [147, 115, 90], "becquerel_per_ml": 1000.0}
+    body = {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 22], "half_axes_mm": [147, 115, 90],
+            "becquerel_per_ml": 1000.0}
     truth = {"phantom": "nema-iq", "size": 1.0, "shapes": [body]}
     for i, diameter in enumerate((10, 13, 17, 22, 28, 37)):
         angle = (i - 2) * math.pi / 3
         truth["shapes"].append({"role": "lesion", "kind": "ellipsoid", "half_axes_mm": [diameter / 2] * 3,
-                                "center_mm": [57.2 * math.cos(angle), 57.2 * math.sin(angle), 0], "becquerel_per_ml": 3000.0 if i < 4 else -1000.0})
+                                "center_mm": [57.2 * math.cos(angle), 57.2 * math.sin(angle), 0],
+                                "becquerel_per_ml": 3000.0 if i < 4 else -1000.0})
     return truth
 
 
@@ -102,16 +111,18 @@ def test_circles(check):
 
 @pytest.mark.tier2("figures of the quality pages only")
 def test_nema_figures(check):
-    """The phantom itself has recovery 1 inside the spheres; mixing it with its background halves it; noise of sigma gives N = sigma over
-    the root of the circle's pixels."""
+    """The phantom itself has recovery 1 inside the spheres; mixing it with its background halves it; noise of sigma
+    gives N = sigma over the root of the circle's pixels."""
     truth = iq_truth()
     image = pet.perfect(truth, blank())
     found = pet.nema(image, truth)
-    check(found["nsr"] == 0 and found["over_truth"] == 1 and found["circles"] == 60, f"phantom: {found['nsr']}, {found['over_truth']}")
+    check(found["nsr"] == 0 and found["over_truth"] == 1 and found["circles"] == 60,
+          f"phantom: {found['nsr']}, {found['over_truth']}")
     check([s["diameter_mm"] for s in found["spheres"]] == [10, 13, 17, 22, 28, 37], f"spheres: {found['spheres']}")
     check([s["ratio"] for s in found["spheres"]] == [4, 4, 4, 4, 0, 0], f"ratios: {found['spheres']}")
     for s in found["spheres"]:
-        check(abs(s["recovery"]["0.8"] - 1) < 0.01 and s["recovery"]["0.4"] == 1 and 0.85 < s["recovery"]["1"] < 1, f"phantom: {s}")
+        check(abs(s["recovery"]["0.8"] - 1) < 0.01 and s["recovery"]["0.4"] == 1 and 0.85 < s["recovery"]["1"] < 1,
+              f"phantom: {s}")
         check(s["variability"] == 0, f"phantom: N {s['variability']}")
     half = pet.Image(0.5 * image.values + 0.5 * 1000, image.spacing, image.first)
     for s in pet.nema(half, truth)["spheres"]:
@@ -121,7 +132,8 @@ def test_nema_figures(check):
     check(abs(noisy["nsr"] / 0.1 - 1) < 0.03, f"noise of 10 %: NSR {noisy['nsr']}")
     for s in noisy["spheres"]:
         expected = 0.1 / math.sqrt(math.pi * s["diameter_mm"] ** 2 / 4)
-        check(0.7 < s["variability"] / expected < 1.3, f"{s['diameter_mm']} mm: N {s['variability']}, expected about {expected}")
+        check(0.7 < s["variability"] / expected < 1.3,
+              f"{s['diameter_mm']} mm: N {s['variability']}, expected about {expected}")
     clear = pet.clearances(truth)
     check(min(clear["sphere"], clear["edge"]) > 11 and clear["each_other"] > 0, f"background circles: {clear}")
 
@@ -129,15 +141,19 @@ def test_nema_figures(check):
 @pytest.mark.tier2("figures of the quality pages only")
 def test_orientation(check):
     truth = {"phantom": "f-shape", "size": 1.0, "shapes": [
-        {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 0], "half_axes_mm": [110, 110, 60], "becquerel_per_ml": 500.0},
-        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-62, 52, 12], "half_axes_mm": [9, 9, 9], "becquerel_per_ml": 20000.0},
-        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-30, 0, 0], "half_axes_mm": [10, 70, 16], "becquerel_per_ml": 10000.0}]}
+        {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 0], "half_axes_mm": [110, 110, 60],
+         "becquerel_per_ml": 500.0},
+        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-62, 52, 12], "half_axes_mm": [9, 9, 9],
+         "becquerel_per_ml": 20000.0},
+        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-30, 0, 0], "half_axes_mm": [10, 70, 16],
+         "becquerel_per_ml": 10000.0}]}
     image = pet.perfect(truth, blank())
     found = pet.f_shape(image, truth)
     check(found["error_mm"] < 0.3 and found["mirrored_over_own"] < 0.3, f"F: {found}")
     for axis in (0, 1, 2):
         mirrored = pet.Image(np.flip(image.values, axis), image.spacing, image.first)
-        check(pet.f_shape(mirrored, truth)["mirrored_over_own"] > 2, f"F mirrored along {axis}: {pet.f_shape(mirrored, truth)}")
+        check(pet.f_shape(mirrored, truth)["mirrored_over_own"] > 2,
+              f"F mirrored along {axis}: {pet.f_shape(mirrored, truth)}")
     moved = pet.Image(np.roll(image.values, 2, 2), image.spacing, image.first)
     check(abs(pet.f_shape(moved, truth)["error_mm"] - 2) < 0.5, f"F moved by 2 mm: {pet.f_shape(moved, truth)}")
     check(pet.difference(moved, image) > 0.5 and pet.difference(image, image) == 0, "difference of images")
@@ -155,5 +171,6 @@ def test_script_of_pet(folder, check):
     by = {s["name"]: s["nema-iq"]["spheres"] for s in found["studies"] if "nema-iq" in s}
     rise = [b["recovery"]["1"] - a["recovery"]["1"] for a, b in zip(by["iq-20"], by["iq-40"])]
     check(min(rise) > 0, f"recovery does not rise from 20 to 40 iterations: {rise}")
-    check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])), "noise does not show in N")
+    check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])),
+          "noise does not show in N")
     script.check_page(results, folder, "pet-quality.md", needs="matplotlib", pictures=6)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode recon` on a folder as people have them: two views, duplicates, text, other DICOM, a Hologic object, a series with one image
-short. What can be reconstructed is; each refusal has its sentence; the exit code tells; nothing half-made stays."""
+"""`tomonode recon` on a folder as people have them: two views, duplicates, text, other DICOM, a Hologic object, a
+series with one image short. What can be reconstructed is; each refusal has its sentence; the exit code tells; nothing
+half-made stays."""
 import json
 import os
 import shutil
@@ -49,29 +50,37 @@ def test_makes_what_it_can_and_refuses_the_rest(folder, failures):
     with open(first, "rb") as f, open(os.path.join(exam, "other", "cut.dcm"), "wb") as g:
         g.write(f.read()[:700])
     endless = pydicom.dcmread(first)
-    endless.NumberOfFrames, endless.ImageLaterality, endless.SeriesInstanceUID = 2147483647, "R", pydicom.uid.generate_uid()
+    endless.NumberOfFrames, endless.ImageLaterality = 2147483647, "R"
+    endless.SeriesInstanceUID = pydicom.uid.generate_uid()
     endless.SOPInstanceUID = endless.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
     endless.save_as(os.path.join(exam, "other", "endless.dcm"))
-    done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", out, exam, ok=(4,))
+    done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", out, exam,
+                     ok=(4,))
     summary = json.loads(done.stdout)
     cases = summary["cases"]
     check(not summary["ok"] and summary["code"] == 4, f"code {summary['code']}")
-    check(sorted((c["laterality"], c["view"], c["projections"]) for c in cases) == [("L", "CC", 10), ("R", "MLO", 10)], f"{cases}")
+    check(sorted((c["laterality"], c["view"], c["projections"]) for c in cases) == [("L", "CC", 10), ("R", "MLO", 10)],
+          f"{cases}")
     check(sorted(os.listdir(out)) == sorted(c["file"] for c in cases), f"{os.listdir(out)} in the output folder")
-    check(summary["duplicates"] == 1 and summary["not_dicom"] == 1, f"{summary['duplicates']} duplicates, {summary['not_dicom']} no DICOM")
+    check(summary["duplicates"] == 1 and summary["not_dicom"] == 1,
+          f"{summary['duplicates']} duplicates, {summary['not_dicom']} no DICOM")
     reasons = {r["what"]: r["reason"] for r in summary["refused"]}
     check(len(reasons) == 4, f"refused: {reasons}")
-    for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) is 10"), ("", "2147483647 frames")):
-        check(any(part in what and sentence in why for what, why in reasons.items()), f"no refusal of {part} with '{sentence}': {reasons}")
+    for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) is 10"),
+                           ("", "2147483647 frames")):
+        check(any(part in what and sentence in why for what, why in reasons.items()),
+              f"no refusal of {part} with '{sentence}': {reasons}")
         check(part in done.stderr, f"{part} is not on stderr")
     check("\r" not in done.stderr and "\x1b" not in done.stderr, "a progress bar where there is no terminal")
     check("PYTHON" not in done.stdout + done.stderr, "a patient's name in the output")
     stages = ("open", "read", "prepare", "upload", "reconstruct", "download", "write", "total")
     for case in cases:
-        check(abs(case["voxel_mm"][0] - 1.02) < 1e-9 and case["size"][2] == maker.THICKNESS, f"{case['size']} of {case['voxel_mm']}")
+        check(abs(case["voxel_mm"][0] - 1.02) < 1e-9 and case["size"][2] == maker.THICKNESS,
+              f"{case['size']} of {case['voxel_mm']}")
         check(all(case["seconds"][k] >= 0 for k in stages), "stages")
 
-    done = tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out, os.path.join(exam, "right"))
+    done = tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out,
+                     os.path.join(exam, "right"))
     check("R MLO: 10 projections" in done.stdout, done.stdout)
     check("new/out is not empty (2 files)" in done.stderr, f"a folder that has files: {done.stderr}")
 
@@ -81,7 +90,8 @@ CODES = ((("-o", "out"), 2, "", False), ((), 2, "", True), (("--protocol", "none
          (("--set", "iterations=0", "-o", "out"), 2, "iterations", True),
          (("--device", "cpu", "--set", "subsets=11", "-o", "out"), 4, "subsets", True),  # of 10 projections
          (("--device", "cuda:77", "-o", "out"), 6, "cuda:77", True),
-         (("--device", "cpu", "--set", "memory_limit=1000000", "-o", "out"), 5, "the limit is 1.0 MB (memory_limit)", True),
+         (("--device", "cpu", "--set", "memory_limit=1000000", "-o", "out"), 5, "the limit is 1.0 MB (memory_limit)",
+          True),
          (("-o", "out", "nothing"), 8, "nothing", False))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode recon` on exams that are wrong in one thing each: refused with exit code 4 and a sentence that names the cause, on stderr and in
-the JSON summary, with no result and nothing of the patient in it."""
+"""`tomonode recon` on exams that are wrong in one thing each: refused with exit code 4 and a sentence that names the
+cause, on stderr and in the JSON summary, with no result and nothing of the patient in it."""
 import json
 import os
 import shutil
@@ -45,7 +45,8 @@ def put(**values):
 def raw_text(tag, keyword, text):
     """A change that puts bytes that pydicom would not write: a decimal string that is none."""
     def change(ds):
-        ds[keyword] = pydicom.dataelem.RawDataElement(pydicom.tag.Tag(tag), ds[keyword].VR, len(text), text, 0, False, True)
+        ds[keyword] = pydicom.dataelem.RawDataElement(pydicom.tag.Tag(tag), ds[keyword].VR, len(text), text, 0, False,
+                                                      True)
     return change
 
 
@@ -80,10 +81,12 @@ def pixel_length(value):
 
 
 def swollen(folder):
-    """Three headers with a private sequence of 335 000 elements each: legal one by one, too much to keep open together."""
+    """Three headers with a private sequence of 335 000 elements each: legal one by one, too much to keep open
+    together."""
     item = b"".join(struct.pack("<HH2sHH", 0x0027, 0x1000 + k, b"US", 2, 1) for k in range(39))
     item = (struct.pack("<HHI", 0xFFFE, 0xE000, len(item)) + item) * 8600
-    block = struct.pack("<HH2sH2s", 0x0027, 0x0010, b"LO", 2, b"XX") + struct.pack("<HH2sHI", 0x0027, 0x1001, b"SQ", 0, len(item)) + item
+    block = struct.pack("<HH2sH2s", 0x0027, 0x0010, b"LO", 2, b"XX")
+    block += struct.pack("<HH2sHI", 0x0027, 0x1001, b"SQ", 0, len(item)) + item
     for name in ("0.dcm", "1.dcm", "2.dcm"):
         path = os.path.join(folder, name)
         with open(path, "rb") as f:
@@ -141,7 +144,8 @@ SERIES = [
      "(0018,1164) is missing"),
     ("a pitch of zero", every(put(ImagerPixelSpacing=[0, 0])), "(0018,1164)"),
     ("no angle", one(put(PositionerPrimaryAngle=None)), "(0018,1510)"),
-    ("an angle that is no number", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"nan ")), "\"nan\" is not a number"),
+    ("an angle that is no number", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"nan ")),
+     "\"nan\" is not a number"),
     ("an infinite angle", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"1e999 ")), "\"1e999\" is not a number"),
     ("an angle of 180", one(put(PositionerPrimaryAngle=180)), "180 degrees is out of range"),
     ("two equal angles", one(put(PositionerPrimaryAngle=maker.ANGLES[0])), "two projections at the same angle"),
@@ -170,9 +174,11 @@ MULTI = [
     ("a frame without an angle", frame("XRaySourceIsocenterPrimaryAngle", None), "frame 3"),
     ("an angle that is not a number", frame("XRaySourceIsocenterPrimaryAngle", float("nan")), "not a finite number"),
     ("no angle of the support", one_multi(no_support_angle), "(0018,9545)"),
-    ("a frame with another relationship", frame("PixelIntensityRelationship", "LOG", "FramePixelDataPropertiesSequence"),
+    ("a frame with another relationship",
+     frame("PixelIntensityRelationship", "LOG", "FramePixelDataPropertiesSequence"),
      "(0028,1040)"),
-    ("a frame with another sign", frame("PixelIntensityRelationshipSign", -1, "FramePixelDataPropertiesSequence"), "(0028,1041)"),
+    ("a frame with another sign", frame("PixelIntensityRelationshipSign", -1, "FramePixelDataPropertiesSequence"),
+     "(0028,1041)"),
     ("a support that turns", frame("BreastSupportIsocenterPrimaryAngle", 20.0), "(0018,9545)"),
 ]
 
@@ -196,7 +202,8 @@ def recon(exams, folder, spoilt, code):
 
 
 SLOW = pytest.mark.tier2("a million elements")
-CASES = [pytest.param(kind, spoil, text, id=f"{kind}: {name}", marks=SLOW if spoil is swollen else ()) for kind, cases in (("series", SERIES), ("multi", MULTI))
+CASES = [pytest.param(kind, spoil, text, id=f"{kind}: {name}", marks=SLOW if spoil is swollen else ()) for kind,
+         cases in (("series", SERIES), ("multi", MULTI))
          for name, spoil, text in cases]
 
 
@@ -208,10 +215,12 @@ def test_refuses_what_is_wrong_in_one_thing(folder, failures, exams, kind, spoil
     done = recon(exams, folder, spoilt, 4)
     summary = json.loads(done.stdout)
     reasons = [r["reason"] for r in summary["refused"]]
-    tools.check(sentence in done.stderr and any(sentence in r for r in reasons), f"no '{sentence}' in: {reasons}, {done.stderr}", failures)
+    tools.check(sentence in done.stderr and any(sentence in r for r in reasons),
+                f"no '{sentence}' in: {reasons}, {done.stderr}", failures)
     made = [c["file"] for c in summary["cases"]]
     tools.check(not made and not os.path.isdir(os.path.join(folder, "out")), f"a result all the same: {made}", failures)
-    tools.check(not any(word in done.stdout + done.stderr for word in PATIENT), f"the patient is in the output: {done.stderr}", failures)
+    tools.check(not any(word in done.stdout + done.stderr for word in PATIENT),
+                f"the patient is in the output: {done.stderr}", failures)
 
 
 def test_two_studies_of_one_series_are_two_cases(folder, failures, exams):

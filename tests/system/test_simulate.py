@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode simulate dbt`: objects that dciodvfy accepts, tags and stored values as docs/geometry.md has them, the shadows of beads
-where the geometry written down here a second time puts them, the same exam for the same options, a sentence for bad ones."""
+"""`tomonode simulate dbt`: objects that dciodvfy accepts, tags and stored values as docs/geometry.md has them, the
+shadows of beads where the geometry written down here a second time puts them, the same exam for the same options, a
+sentence for bad ones."""
 import glob
 import json
 import math
@@ -17,7 +18,8 @@ PITCH, SUPPORT, AXIS_HEIGHT, SOURCE_AXIS = 0.085, 17.0, 47.0, 608.5  # mm, sieme
 COLUMNS, ROWS, VIEWS, ARC = 2816, 3584, 25, 50.0
 BINNING, MAX_VALUE = 8, 65535
 ORIENTATION = {"LCC": "A\\R", "RCC": "P\\L", "LMLO": "A\\FR", "RMLO": "P\\FL"}
-# dciodvfy knows two values of the mammography object's third value only; TOMO_PROJ is what tomosynthesis units write there.
+# dciodvfy knows two values of the mammography object's third value only; TOMO_PROJ is what tomosynthesis units write
+# there.
 FALSE_ERROR = "Error - Unrecognized enumerated value <TOMO_PROJ> for value 3 of attribute <Image Type>"
 
 
@@ -52,21 +54,26 @@ def check_tags(sets, truth, side, view, check):
     lie = shared.PatientOrientationInFrameSequence[0] if multi else ds
     distance = shared.XRayGeometrySequence[0] if multi else ds
     pixels = first.FramePixelDataPropertiesSequence[0] if multi else ds
-    check(ds.SOPClassUID == ("1.2.840.10008.5.1.4.1.1.13.1.5" if multi else "1.2.840.10008.5.1.4.1.1.1.2.1"), f"{ds.SOPClassUID}")
-    check(ds.Columns == COLUMNS // BINNING and ds.Rows == ROWS // BINNING and ds.BitsStored == 16, f"{ds.Columns} x {ds.Rows}")
-    check(list(ds.ImageType) == ["ORIGINAL", "PRIMARY", "TOMO_PROJ", "NONE" if multi else side + view], f"{ds.ImageType}")
+    check(ds.SOPClassUID == ("1.2.840.10008.5.1.4.1.1.13.1.5" if multi else "1.2.840.10008.5.1.4.1.1.1.2.1"),
+          f"{ds.SOPClassUID}")
+    check(ds.Columns == COLUMNS // BINNING and ds.Rows == ROWS // BINNING and ds.BitsStored == 16,
+          f"{ds.Columns} x {ds.Rows}")
+    check(list(ds.ImageType) == ["ORIGINAL", "PRIMARY", "TOMO_PROJ", "NONE" if multi else side + view],
+          f"{ds.ImageType}")
     check("\\".join(lie.PatientOrientation) == ORIENTATION[side + view], f"orientation {lie.PatientOrientation}")
     laterality = shared.FrameAnatomySequence[0].FrameLaterality if multi else ds.ImageLaterality
     check(laterality == side == truth["side"], f"laterality {laterality}")
     check(ds.ViewCodeSequence[0].CodeValue == {"CC": "399162004", "MLO": "399368009"}[view], "view code")
-    check(abs(distance.DistanceSourceToDetector - AXIS_HEIGHT - SOURCE_AXIS) < 1e-3, f"{distance.DistanceSourceToDetector}")
+    check(abs(distance.DistanceSourceToDetector - AXIS_HEIGHT - SOURCE_AXIS) < 1e-3,
+          f"{distance.DistanceSourceToDetector}")
     check(abs(distance.DistanceSourceToPatient - AXIS_HEIGHT - SOURCE_AXIS + SUPPORT) < 1e-3, "source to patient")
     check(all(abs(p - PITCH * BINNING) < 1e-6 for p in pixels.ImagerPixelSpacing), f"{pixels.ImagerPixelSpacing}")
     check(pixels.PixelIntensityRelationship == "LIN" and pixels.PixelIntensityRelationshipSign == 1, "intensity")
     check(ds.PhotometricInterpretation == "MONOCHROME1", f"{ds.PhotometricInterpretation}")
     check(ds.BodyPartThickness == 50 == truth["thickness_mm"], f"thickness {ds.BodyPartThickness}")
     check("PixelPaddingValue" not in ds, "padding without --collimate")
-    check(all(s.FrameOfReferenceUID == ds.FrameOfReferenceUID == truth["frame_of_reference"] for s in sets), "frame of reference")
+    check(all(s.FrameOfReferenceUID == ds.FrameOfReferenceUID == truth["frame_of_reference"] for s in sets),
+          "frame of reference")
     if not multi:
         check(ds.ImagesInAcquisition == VIEWS == ds.NumberOfTomosynthesisSourceImages, "counts")
         check(len({s.SOPInstanceUID for s in sets}) == VIEWS, "UIDs")
@@ -100,8 +107,8 @@ def shadow(bead, angle, side, n_columns, n_rows, pitch):
 
 
 def check_shadows(images, truth, side, check):
-    """Expectation images: a bead's shadow is an ellipse about its ray, a few bins wide. Its centroid is that of the line integral, which
-    the bins sample; 0.25 of a bin is what a disc of 1.5 bins radius can be off by."""
+    """Expectation images: a bead's shadow is an ellipse about its ray, a few bins wide. Its centroid is that of the
+    line integral, which the bins sample; 0.25 of a bin is what a disc of 1.5 bins radius can be off by."""
     found = 0
     for view in (0, VIEWS // 2, VIEWS - 1):
         line = -np.log(images[view].astype(float) / (truth["i0"] * truth["relative_exposure"][view]))
@@ -120,7 +127,8 @@ def check_shadows(images, truth, side, check):
             off = math.hypot((over * rr).sum() / over.sum() + r0 - r, (over * cc).sum() / over.sum() + c0 - c)
             check(off < 0.25, f"view {view + 1}: the shadow of {bead['center_mm']} is off by {off:.2f} bins")
             peak = bead["mu_per_mm"] * 2 * bead["half_axes_mm"][0]
-            check(0.75 < over.max() / peak < 1.25, f"view {view + 1}: shadow {over.max():.3f}, {peak:.3f} through the middle")
+            check(0.75 < over.max() / peak < 1.25,
+                  f"view {view + 1}: shadow {over.max():.3f}, {peak:.3f} through the middle")
             found += 1
     check(found >= 20, f"{found} shadows lie in the images")
 
@@ -136,7 +144,8 @@ def test_exam_is_what_it_says(folder, failures, image_format, side, view):
         tools.check(ok, text, failures)
 
     exam = os.path.join(folder, "parent", "exam")  # made with its parent
-    truth = tools.simulate(exam, phantom="beads", binning=BINNING, i0=500, format=image_format, side=side, view=view, seed=7, noise_free=True)
+    truth = tools.simulate(exam, phantom="beads", binning=BINNING, i0=500, format=image_format, side=side, view=view,
+                           seed=7, noise_free=True)
     sets, images = read(exam)
     check(len(sets) == (1 if image_format == "bp" else VIEWS) and len(images) == VIEWS, f"{len(sets)} objects")
     check(truth["i0"] == 500 * BINNING ** 2, f"i0 {truth['i0']}")
@@ -153,7 +162,8 @@ def test_exam_is_what_it_says(folder, failures, image_format, side, view):
 
 def small(folder, *options):
     """A few views of a small detector; everything that was written, by name."""
-    tools.run("simulate", "dbt", "--detector", "320x480", "--binning", 4, "--views", 5, "--thickness", 20, *options, "-o", folder)
+    tools.run("simulate", "dbt", "--detector", "320x480", "--binning", 4, "--views", 5, "--thickness", 20, *options,
+              "-o", folder)
     content = {}
     for path in glob.glob(os.path.join(folder, "*")):
         with open(path, "rb") as f:
@@ -183,10 +193,12 @@ def test_same_options_same_exam(folder, failures):
         check(json.loads(other["truth.json"])["series"] != truth["series"], f"{option}: the same series UID")
     config = os.path.join(folder, "conf")
     with open(config, "w", encoding="ascii") as f:
-        f.write('profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*"; axis_height = 47.0;'
-                ' source_axis = 608.5; support = 17.0; pitch = 0.085; sid_tolerance = 6.0; offset = 50.0; } );\n')
+        f.write('profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*";'
+                ' axis_height = 47.0; source_axis = 608.5; support = 17.0; pitch = 0.085; sid_tolerance = 6.0;'
+                ' offset = 50.0; } );\n')
     other = small(os.path.join(folder, "offset"), "-c", config)
-    check(json.loads(other["truth.json"])["series"] != truth["series"], "another profile of the same name: the same series UID")
+    check(json.loads(other["truth.json"])["series"] != truth["series"],
+          "another profile of the same name: the same series UID")
 
 
 def test_options_of_stored_values(folder, failures):
@@ -201,7 +213,8 @@ def test_options_of_stored_values(folder, failures):
     (b,), mirror = read(turned)
     check(np.array_equal(mirror, MAX_VALUE - image), "--inverted: not 65535 minus the value")
     frame = b.PerFrameFunctionalGroupsSequence[0].FramePixelDataPropertiesSequence[0]
-    check(b.PhotometricInterpretation == "MONOCHROME2" and frame.PixelIntensityRelationshipSign == -1, "--inverted: polarity tags")
+    check(b.PhotometricInterpretation == "MONOCHROME2" and frame.PixelIntensityRelationshipSign == -1,
+          "--inverted: polarity tags")
     check(a.PresentationLUTShape == "INVERSE" and b.PresentationLUTShape == "IDENTITY", "--inverted: presentation LUT")
 
     for flags, value in (((), 0), (("--inverted",), MAX_VALUE)):
@@ -209,19 +222,23 @@ def test_options_of_stored_values(folder, failures):
         small(edge, "--noise-free", "--format", "bp", "--collimate", 5, *flags)
         (c,), cut = read(edge)
         rows = math.ceil(5 / (4 * PITCH))
-        check(c.PixelPaddingValue == value == c.PixelPaddingRangeLimit, f"--collimate: padding {c.get('PixelPaddingValue')}")
+        check(c.PixelPaddingValue == value == c.PixelPaddingRangeLimit,
+              f"--collimate: padding {c.get('PixelPaddingValue')}")
         check((cut[:, :rows] == value).all() and (cut[:, -rows:] == value).all(), "--collimate: the ends hold values")
         check((cut[:, rows:-rows] != value).all(), "--collimate: padding inside")
-        check(np.array_equal(cut[:, rows:-rows], (mirror if flags else image)[:, rows:-rows]), "--collimate: other values inside")
+        check(np.array_equal(cut[:, rows:-rows], (mirror if flags else image)[:, rows:-rows]),
+              "--collimate: other values inside")
 
     study = "1.2.826.0.1.3680043.2.1125.7"
     sets, _ = read_after(os.path.join(folder, "study"), "--study", study)
-    check(all(ds.StudyInstanceUID == study for ds in sets) and len({ds.SeriesInstanceUID for ds in sets}) == 1, "--study")
+    check(all(ds.StudyInstanceUID == study for ds in sets) and len({ds.SeriesInstanceUID for ds in sets}) == 1,
+          "--study")
 
     full = small(os.path.join(folder, "full"), "--i0", 1e6)
     truth = json.loads(full["truth.json"])
     _, images = read(os.path.join(folder, "full"))
-    check(0.9 * MAX_VALUE < truth["i0"] < MAX_VALUE and images.max() < MAX_VALUE, f"--i0: {truth['i0']}, values up to {images.max()}")
+    check(0.9 * MAX_VALUE < truth["i0"] < MAX_VALUE and images.max() < MAX_VALUE,
+          f"--i0: {truth['i0']}, values up to {images.max()}")
 
     (many,), _ = read_after(os.path.join(folder, "many"), "--views", 130, "--format", "bp")
     times = [f.FrameContentSequence[0].FrameAcquisitionDateTime for f in many.PerFrameFunctionalGroupsSequence]
@@ -239,13 +256,18 @@ def test_refusals(folder, failures):
         tools.check(ok, text, failures)
 
     out = os.path.join(folder, "none")
-    for options, part in ((("--phantom", "cat"), "phantom"), (("--side", "X"), "side"), (("--view", "LM"), "view"), (("--i0", "9"), "i0"),
+    for options, part in ((("--phantom", "cat"), "phantom"), (("--side", "X"), "side"), (("--view", "LM"), "view"),
+                          (("--i0", "9"), "i0"),
                           (("--i0", "nan"), "i0"), (("--binning", "0"), "binning"), (("--binning", "300"), "binning"),
                           (("--format", "ct"), "format"), (("--gantry", "90"), "gantry"), (("--seed", "-1"), "seed"),
-                          (("--thickness", "inf"), "thickness"), (("--views", "1"), "views"), (("--views", "201"), "views"),
-                          (("--arc", "0"), "arc"), (("--detector", "10x10"), "detector"), (("--detector", "100"), "detector"),
-                          (("--study", "a.b"), "study"), (("--study", "1." * 40), "study"), (("--collimate", "-1"), "collimate"),
-                          (("--collimate", "500"), "padding of 500 mm"), (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
+                          (("--thickness", "inf"), "thickness"), (("--views", "1"), "views"),
+                          (("--views", "201"), "views"),
+                          (("--arc", "0"), "arc"), (("--detector", "10x10"), "detector"),
+                          (("--detector", "100"), "detector"),
+                          (("--study", "a.b"), "study"), (("--study", "1." * 40), "study"),
+                          (("--collimate", "-1"), "collimate"),
+                          (("--collimate", "500"), "padding of 500 mm"),
+                          (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
                           (("--thickness", "300", "--arc", "120"), "300 mm")):
         done = tools.run("simulate", "dbt", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A breast of labelled voxels with spiculated masses, simulated and reconstructed: the masses are found again where they are.
+"""A breast of labelled voxels with spiculated masses, simulated and reconstructed: the masses are found again where
+they are.
 
-The volume is that of tools/voxel_breast.py, with one mass, as bytes in a gzip. A second volume is made of it, with three further copies of that mass
-in fatty tissue at other depths, as 16-bit big-endian elements. Where $TOMONODE_TEST_DATA names a folder with victre/pcl_1.mhd (a compressed
-breast of the VICTRE pipeline, CC0), the same is done with that. The detector is binned by 4; a mass attenuates 5 % more than
-glandular tissue does.
+The volume is that of tools/voxel_breast.py, with one mass, as bytes in a gzip. A second volume is made of it, with
+three further copies of that mass in fatty tissue at other depths, as 16-bit big-endian elements. Where
+$TOMONODE_TEST_DATA names a folder with victre/pcl_1.mhd (a compressed breast of the VICTRE pipeline, CC0), the same is
+done with that. The detector is binned by 4; a mass attenuates 5 % more than glandular tissue does.
 
 What is asked of each mass:
 * truth.json names its centre of mass (computed here once more), to a tenth of a voxel
 * in the slice of its centre it is brighter than the ring around it
-* the slice, smoothed over the size of the mass, is brightest within 2 mm of the centre (seen among places up to 5 mm away)
-* against the same breast with glandular tissue in place of the masses, the difference is largest within 3 mm of the centre's height:
-  the arc of 50 degrees blurs a mass of 8 mm over its own height in z, and only the difference is free of the tissue above and below
+* the slice, smoothed over the size of the mass, is brightest within 2 mm of the centre (seen among places up to 5 mm
+  away)
+* against the same breast with glandular tissue in place of the masses, the difference is largest within 3 mm of the
+  centre's height: the arc of 50 degrees blurs a mass of 8 mm over its own height in z, and only the difference is free
+  of the tissue above and below
 Of the calcifications truth.json names the centres.
 """
 import glob
@@ -50,7 +53,8 @@ def with_copies(labels, places):
     for place in places:
         shift = np.round(np.array(place[::-1]) - centre).astype(int)
         at = where + shift
-        assert (out[tuple(at.T)] != 0).all() and (out[tuple(at.T)] != PADDLE).all(), f"the mass at {place} leaves the breast"
+        under = out[tuple(at.T)]
+        assert (under != 0).all() and (under != PADDLE).all(), f"the mass at {place} leaves the breast"
         out[tuple(at.T)] = MASS
         centres.append((centre + shift)[::-1])
     return out, centres
@@ -106,7 +110,8 @@ def find(result, without, mass, failures):
     depth = (int(np.argmax(np.abs(change))) - k) * np.linalg.norm(result.slice_step)
     half = np.flatnonzero(np.abs(change) > np.abs(change).max() / 2)
     print(f"mass at {np.round(mass['center_mm'], 1)} mm, radius {radius:.1f}: contrast {100 * contrast:+.1f} % (truth"
-          f" {mass['mu_per_mm']:.4f} /mm), maximum {off:.2f} mm off in the slice, {depth:+.1f} mm in z, seen over {len(half)} slices")
+          f" {mass['mu_per_mm']:.4f} /mm), maximum {off:.2f} mm off in the slice, {depth:+.1f} mm in z,"
+          f" seen over {len(half)} slices")
     tools.check(contrast > 0, f"a mass at {mass['center_mm']} has contrast {contrast:.4f}", failures)
     tools.check(off <= 2, f"a mass at {mass['center_mm']} is brightest {off:.2f} mm from its centre", failures)
     tools.check(abs(depth) <= 3, f"a mass at {mass['center_mm']} is {depth:.1f} mm off in z", failures)
@@ -148,7 +153,8 @@ def check_truth(truths, centres, spacing, failures):
 
 def test_usage(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    for words in (("--phantom", "voxels"), ("--phantom", "voxels", "--from", "a"), ("--from", "a"), ("--materials", "a"),
+    for words in (("--phantom", "voxels"), ("--phantom", "voxels", "--from", "a"), ("--from", "a"),
+                  ("--materials", "a"),
                   ("--phantom", "voxels", "--from", "a", "--materials", "b", "--thickness", "40")):
         h.check("voxels" in tools.run("simulate", "dbt", *words, "-o", "nowhere", ok=(2,)).stderr, words)
     h.check(not os.listdir("."), "a folder for an exam that was refused")
@@ -178,6 +184,7 @@ def test_four_masses(folder, failures, victre):
     pixels = []
     for path in (volume, voxel_breast.write(folder, "compressed", four, spacing, compressed=True)):
         exam = path[:-4]
-        tools.simulate(exam, **{"phantom": "voxels", "from": path, "materials": MATERIALS, "binning": 8, "views": 2, "seed": 2})
+        tools.simulate(exam, **{"phantom": "voxels", "from": path, "materials": MATERIALS, "binning": 8, "views": 2,
+                                "seed": 2})
         pixels.append([pydicom.dcmread(p).pixel_array for p in sorted(glob.glob(exam + "/*.dcm"))])
     tools.check(len(pixels[0]) == 2 and np.array_equal(*pixels), "the compressed volume gives other images", failures)

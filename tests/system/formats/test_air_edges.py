@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What looks like air and is not, or hides it, as DICOM objects: a detector that clips below the air, the shadow of a collimator that is not marked as
-padding, the edge of a compression paddle. The attenuation of a slab is right to 2 %, or it is called relative with the reason."""
+"""What looks like air and is not, or hides it, as DICOM objects: a detector that clips below the air, the shadow of a
+collimator that is not marked as padding, the edge of a compression paddle. The attenuation of a slab is right to 2 %,
+or it is called relative with the reason."""
 import os
 
 import numpy as np
@@ -54,7 +55,8 @@ def middle(path, truth):
     values = []
     for x in (0.15, 0.35, 0.55):
         for y in (-0.15, 0.15):
-            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1], truth["support_mm"] + truth["thickness_mm"] / 2])
+            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1],
+                                                             truth["support_mm"] + truth["thickness_mm"] / 2])
             k, r, c = (int(round(i)) for i in result.index(point))
             values.append(np.median(result.mu[k - 1:k + 2, r - 6:r + 7, c - 6:c + 7]))
     return np.array(values)
@@ -63,7 +65,8 @@ def middle(path, truth):
 # name: percent of air, pixels (by the value of air), what the warning says, quantitative
 CASES = {"plain": (15, lambda i0: lambda image, rng: image, "", True),
          "clipped": (15, lambda i0: clip(0.7, i0), "value of air is over range", False),
-         "collimated": (15, lambda i0: collimate(12, 28, i0), "The shadow of a collimator is left out of 5 projections", True),
+         "collimated": (15, lambda i0: collimate(12, 28, i0), "The shadow of a collimator is left out of 5 projections",
+                        True),
          "collimated, no air": (0, lambda i0: collimate(12, 28, i0), "too bright for its thickness", False),
          "paddle": (15, lambda i0: paddle(0.93, 0.17), "edge of a compression paddle", False)}
 
@@ -74,7 +77,8 @@ def test_attenuation_is_right_or_called_relative(folder, failures, name):
     exam = h.kept(f"air-{air}", lambda made: tools.simulate(made, air=air, **SIMULATION))
     truth = tools.truth_of(exam)
     change(exam, os.path.join(folder, "changed"), values(truth["i0"]))
-    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "changed"), settings=("slice_spacing=2",))
+    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "changed"),
+                                   settings=("slice_spacing=2",))
     worst = np.abs(middle(path, truth) / MU - 1).max()
     print(f"{100 * worst:.1f} %, {case['quantitative']}, '{case['warnings']}'")
     tools.check(case["quantitative"] == quantitative, f"{case['unattenuated']}, '{case['warnings']}'", failures)

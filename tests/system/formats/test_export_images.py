@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode export` to NIfTI, MetaImage and PNG: PET, CT and tomosynthesis, with oblique axes, voxel by voxel in patient space against
-pydicom and dcm2niix; pictures against numpy; several series at once; what is refused."""
+"""`tomonode export` to NIfTI, MetaImage and PNG: PET, CT and tomosynthesis, with oblique axes, voxel by voxel in
+patient space against pydicom and dcm2niix; pictures against numpy; several series at once; what is refused."""
 import glob
 import json
 import os
@@ -20,7 +20,8 @@ Image = pytest.importorskip("PIL.Image")
 SOURCES = {  # what is simulated, how it is reconstructed, and how it is turned
     "pet": (("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation"),
             ("--protocol", "pet-mlem", "--set", "iterations=4", "--set", "matrix=40"), (20, -35, 50)),
-    "ct": (("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3", "--position", "FFP"), (),
+    "ct": (("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3",
+            "--position", "FFP"), (),
            (-10, 25, 160)),
     "dbt": (("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), (), None)}
 
@@ -39,7 +40,8 @@ def made():
     """Of each kind the files of a series or object, and its volume."""
     folder = h.kept("export-images", make_results)
     paths = {name: sorted(glob.glob(os.path.join(folder, name, "*.dcm"))) for name in SOURCES}
-    return {name: (p, v.of_tomosynthesis(p[0]) if name == "dbt" else v.of_slices([pydicom.dcmread(q) for q in p])) for name, p in paths.items()}
+    return {name: (p, v.of_tomosynthesis(p[0]) if name == "dbt" else v.of_slices([pydicom.dcmread(q) for q in p]))
+            for name, p in paths.items()}
 
 
 FORMATS = (("nii", ()), ("nii.gz", ()), ("mha", ()), ("mhd", ()), ("mha", ("--compress",)), ("mhd", ("--compress",)))
@@ -70,7 +72,8 @@ def test_as_dcm2niix_converts_them(folder, made):
     out = os.path.join(folder, "dcm2niix")
     os.makedirs(out)
     for name, (paths, _) in made.items():
-        subprocess.run(["dcm2niix", "-z", "y", "-f", name, "-o", out, os.path.dirname(paths[0])], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["dcm2niix", "-z", "y", "-f", name, "-o", out, os.path.dirname(paths[0])], check=True,
+                       stdout=subprocess.DEVNULL)
         other = v.of_nifti(os.path.join(out, name + ".nii.gz"))
         if name == "dbt":  # dcm2niix does not use the Real World Value Mapping
             other.values = other.values * float(real_world(paths[0]).RealWorldValueSlope)
@@ -100,7 +103,8 @@ def plane_of(volume, plane):
         left.remove(a)
         by_axis.append((c, a, np.sign(cosines[c, a])))
     axis = {c: (a, sign) for c, a, sign in by_axis}
-    order = {"axial": ((2, 1), (1, 1), (0, 1)), "coronal": ((1, 1), (2, -1), (0, 1)), "sagittal": ((0, 1), (2, -1), (1, 1))}[plane]
+    order = {"axial": ((2, 1), (1, 1), (0, 1)), "coronal": ((1, 1), (2, -1), (0, 1)),
+             "sagittal": ((0, 1), (2, -1), (1, 1))}[plane]
     values = volume.values.transpose([2 - axis[c][0] for c, _ in order])
     flip = tuple(slice(None, None, int(axis[c][1] * sign)) for c, sign in order)
     return values[flip], np.array([size[axis[c][0]] for c, _ in order])
@@ -130,18 +134,21 @@ def test_pictures_of_every_plane(folder, made, kind):
         n, pixel = len(stack), min(size[1:])
         cases = (((), stack[n // 2], None, 255),
                  (("--slice", "2", "--window", f"{top / 3},{top / 2}"), stack[1], (top / 12, top * 7 / 12), 255),
-                 (("--slice", str(n), "--bits", "16", "--window", "full"), stack[-1], (volume.values.min(), top), 65535),
+                 (("--slice", str(n), "--bits", "16", "--window", "full"), stack[-1], (volume.values.min(), top),
+                  65535),
                  (("--mip", "--bits", "16", "--window", "full"), stack.max(0), (stack.max(0).min(), top), 65535))
         first = (number + list(SOURCES).index(kind)) % len(cases)
         for options, wanted, window, most in cases if h.TIER == 2 else cases[first:first + 1]:
-            said = json.loads(t.run("export", "--json", "--force", "-o", out, "--plane", plane, *options, *paths).stdout)
+            said = json.loads(t.run("export", "--json", "--force", "-o", out, "--plane", plane, *options,
+                                    *paths).stdout)
             window = window or said["picture"]["grey"]
             found, dpi = read_png(out)
             computed = grey(scaled(wanted, size[1:]), window, most)
             check(found.shape == computed.shape, f"{plane} {options}: {found.shape}, not {computed.shape}")
             worst = np.abs(found - computed).max()
             check(worst < 0.5 + most * 2e-5, f"{plane} {options}: grey levels differ by {worst}")
-            check(np.allclose(dpi, round(1000 / pixel) * 0.0254), f"{dpi} dots per inch at {pixel} mm")  # stored per metre
+            # stored per metre
+            check(np.allclose(dpi, round(1000 / pixel) * 0.0254), f"{dpi} dots per inch at {pixel} mm")
 
 
 def test_inverted_picture(folder, made):
@@ -164,7 +171,8 @@ def test_windows(folder, made):
     check(np.allclose(range_of(*made["ct"][0]), (centre - width / 2, centre + width / 2)), "CT")
     values = made["pet"][1].values
     low, high = range_of(*made["pet"][0])
-    hottest = max(np.percentile(plane[plane > values.mean()], 99.5, method="inverted_cdf") for plane in values if (plane > values.mean()).sum() >= 100)
+    hottest = max(np.percentile(plane[plane > values.mean()], 99.5, method="inverted_cdf") for plane in values
+                  if (plane > values.mean()).sum() >= 100)
     check(low == 0 and abs(high - hottest) < values.max() / 2000, f"PET: {low} to {high}, not 0 to {hottest}")
     check(np.allclose(range_of("--mip", *made["pet"][0]), (low, high)), "the projection of PET")
     d = pydicom.dcmread(made["dbt"][0][0], stop_before_pixels=True).SharedFunctionalGroupsSequence[0]
@@ -175,8 +183,8 @@ def test_windows(folder, made):
 
 
 def test_pictures_are_upright(folder):
-    """The F of the phantom: its head is at the top of a coronal picture, its front at the top of an axial one (from truth.json, not from
-    the objects): here with a patient that lies prone, feet first."""
+    """The F of the phantom: its head is at the top of a coronal picture, its front at the top of an axial one (from
+    truth.json, not from the objects): here with a patient that lies prone, feet first."""
     source, out = os.path.join(folder, "prone-in"), os.path.join(folder, "prone")
     truth = t.simulate(source, "--phantom", "f-shape", "--noise-free", "--position", "FFP")
     paths = t.reconstruct(out, source, settings=("iterations=6", "matrix=48")).paths
@@ -195,7 +203,8 @@ def test_pictures_are_upright(folder):
         lps = np.zeros((len(z), len(y), len(x), 3))
         lps[..., columns], lps[..., rows[0]], lps[..., through] = x[None, None, :], y[None, :, None], z[:, None, None]
         wanted = t.truth_values(truth, lps).max(0)
-        score = [np.corrcoef(found.ravel(), m.ravel())[0, 1] for m in (wanted, wanted[::-1], wanted[:, ::-1], wanted[::-1, ::-1])]
+        score = [np.corrcoef(found.ravel(), m.ravel())[0, 1]
+                 for m in (wanted, wanted[::-1], wanted[:, ::-1], wanted[::-1, ::-1])]
         check(score[0] > 0.8 and score[0] > max(score[1:]) + 0.05, f"{plane}: {score}")
 
 
@@ -238,9 +247,11 @@ def test_several_series_at_once(folder, made):
     os.remove(os.path.join(mixed, "3-ct"))  # one incomplete series does not stop the others
     done = t.run("export", "--json", "--format", "nifti", "-o", os.path.join(folder, "partly"), mixed, ok=(4,))
     said = json.loads(done.stdout)
-    check(not said["ok"] and len(said["volumes"]) == 3 and len(said["failed"]) == 1 and "slices are missing" in said["failed"][0]["error"], said)
+    check(not said["ok"] and len(said["volumes"]) == 3 and len(said["failed"]) == 1
+          and "slices are missing" in said["failed"][0]["error"], said)
     done = t.run("export", "-o", os.path.join(folder, "one.nii"), mixed, ok=(4,))
-    check("4 volumes among" in done.stderr and "choose it with --series NAME" in done.stderr and "--format FORMAT -o FOLDER" in done.stderr, done.stderr)
+    check("4 volumes among" in done.stderr and "choose it with --series NAME" in done.stderr
+          and "--format FORMAT -o FOLDER" in done.stderr, done.stderr)
     for choice, wanted in (("mg_", "dbt"), (twin, "twin")):  # a part of the name, in any case; the UID
         one = os.path.join(folder, f"one-{wanted}.nii")
         said = json.loads(t.run("export", "--json", "--series", choice, "-o", one, mixed).stdout)
@@ -248,7 +259,8 @@ def test_several_series_at_once(folder, made):
         v.of_nifti(one).same_as(made["dbt"][1] if wanted == "dbt" else v.Volume(pet.values / 2, pet.matrix))
     done = t.run("export", "--series", "PT_", "-o", os.path.join(folder, "one.nii"), mixed, ok=(4,))
     check("2 volumes among" in done.stderr and twin in done.stderr, done.stderr)
-    both = json.loads(t.run("export", "--json", "--format", "nifti", "--series", "pt_", "-o", os.path.join(folder, "both"), mixed).stdout)
+    both = json.loads(t.run("export", "--json", "--format", "nifti", "--series", "pt_", "-o",
+                            os.path.join(folder, "both"), mixed).stdout)
     check(len(both["volumes"]) == 2 and os.listdir(os.path.join(folder, "both")), both)
     for command, words in (("export", ("-o", os.path.join(folder, "one.nii"))), ("measure", ("--circle", "0,0,0,10"))):
         done = t.run(command, *words, "--series", "none", mixed, ok=(8,))
@@ -256,13 +268,15 @@ def test_several_series_at_once(folder, made):
         t.run(command, *words, os.path.join(folder, "missing"), ok=(8,))
     done = t.run("measure", "--circle", "0,0,0,10", mixed, ok=(4,))
     check("volumes among" in done.stderr and "choose one with --series NAME" in done.stderr, done.stderr)
-    figures = [json.loads(t.run("measure", "--json", "--circle", "0,0,0,10", *words).stdout)["object"]["series"] for words in (("--series", twin, mixed), made["pet"][0])]
+    figures = [json.loads(t.run("measure", "--json", "--circle", "0,0,0,10", *words).stdout)["object"]["series"]
+               for words in (("--series", twin, mixed), made["pet"][0])]
     check(figures[0] == twin != figures[1], figures)
     d = pydicom.dcmread(made["ct"][0][2])  # one patient's slice in another's series
     d.PatientID, d.PatientName = "another", "Another^One"
     stranger = os.path.join(folder, "stranger.dcm")
     d.save_as(stranger)
-    done = t.run("export", "-o", os.path.join(folder, "one.nii"), stranger, *(p for k, p in enumerate(made["ct"][0]) if k != 2), ok=(4,))
+    done = t.run("export", "-o", os.path.join(folder, "one.nii"), stranger,
+                 *(p for k, p in enumerate(made["ct"][0]) if k != 2), ok=(4,))
     check("not of one patient" in done.stderr, done.stderr)
     check(not os.path.exists(os.path.join(folder, "one.nii")), "nothing is written")
 

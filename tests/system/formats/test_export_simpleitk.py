@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimpleITK reads what `tomonode export` writes (NIfTI, MetaImage; 3-D and 4-D) at the same places and with the same values as it reads
-the DICOM objects themselves. Skipped without SimpleITK, which Debian does not have (pip install SimpleITK)."""
+"""SimpleITK reads what `tomonode export` writes (NIfTI, MetaImage; 3-D and 4-D) at the same places and with the same
+values as it reads the DICOM objects themselves. Skipped without SimpleITK, which Debian does not have (pip install
+SimpleITK)."""
 import glob
 import json
 import os
@@ -53,11 +54,13 @@ def test_four_dimensions(folder):
     """Three time frames made of one series: the objects of a dynamic one."""
     source, out = os.path.join(folder, "static-in"), os.path.join(folder, "static")
     t.run("simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "-o", source)
-    t.run("recon", "-o", out, "--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=2", "--set", "matrix=32", source)
+    t.run("recon", "-o", out, "--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=2", "--set",
+          "matrix=32", source)
     dynamic, paths = os.path.join(folder, "dynamic"), sorted(glob.glob(os.path.join(out, "*.dcm")))
     os.mkdir(dynamic)
     objects = sorted(map(pydicom.dcmread, paths), key=lambda d: int(d.ImageIndex))
-    series, slope, start = pydicom.uid.generate_uid()[:50] + "1", [float(d.RescaleSlope) for d in objects], objects[0].SeriesTime
+    series, slope, start = pydicom.uid.generate_uid()[:50] + "1", [float(d.RescaleSlope)
+                                                                   for d in objects], objects[0].SeriesTime
     v.turn(objects, (15, 10, -40))
     wanted = v.of_slices(objects)
     clock = sum(float(start[2 * k:2 * k + 2]) * 60 ** (2 - k) for k in range(2)) + float(start[4:])
@@ -82,4 +85,5 @@ def test_four_dimensions(folder):
             found = of_image(image[:, :, :, frame]) if ending.startswith("nii") else (v.of_metaimage(path)[frame])
             found.same_as(v.Volume(wanted.values * (frame + 1), wanted.matrix))
             values = SimpleITK.GetArrayFromImage(image)[frame]
-            assert np.allclose(values, (v.of_nifti if ending.startswith("nii") else v.of_metaimage)(path)[frame].values), "values"
+            assert np.allclose(values, (v.of_nifti if ending.startswith("nii")
+                                        else v.of_metaimage)(path)[frame].values), "values"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flat field with a frame for each angle: exams whose open beam depends on the angle and whose air is over range are right to 2 %, from one multi-frame
-object or a folder of objects, at another exposure; angles without a frame are refused; one frame for all angles is wrong."""
+"""A flat field with a frame for each angle: exams whose open beam depends on the angle and whose air is over range are
+right to 2 %, from one multi-frame object or a folder of objects, at another exposure; angles without a frame are
+refused; one frame for all angles is wrong."""
 import json
 import os
 
@@ -30,7 +31,8 @@ def worst(path, truth):
     errors = []
     for x in (0.1, 0.3, 0.5):
         for y in (-0.2, 0, 0.2):
-            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1], truth["support_mm"] + truth["thickness_mm"] / 2])
+            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1],
+                                                             truth["support_mm"] + truth["thickness_mm"] / 2])
             k, r, c = (int(round(i)) for i in result.index(point))
             errors.append(np.median(result.mu[k - 3:k + 4, r - 6:r + 7, c - 6:c + 7]) / MU - 1)
     return max(errors, key=abs)
@@ -51,7 +53,8 @@ def made():
     return h.kept("flatfield", make)
 
 
-@pytest.mark.parametrize("flat, keys, least", [("frames/exam.dcm", {"i0_mode": "flatfield"}, 0), ("files", {}, 0), ("files/0000.dcm", {}, 0.01)],
+@pytest.mark.parametrize("flat, keys, least", [("frames/exam.dcm", {"i0_mode": "flatfield"}, 0), ("files", {}, 0),
+                                               ("files/0000.dcm", {}, 0.01)],
                          ids=["frames", "folder", "one for all"])
 def test_open_beam_of_each_angle(folder, failures, made, flat, keys, least):
     """Air over range: right to 2 % with a frame for each angle; one for all angles is wrong."""
@@ -69,19 +72,24 @@ def test_air_that_contradicts_the_open_field(folder, failures):
     truth = tools.simulate(exam, phantom="slab", exposure_swing=30, **beam)
     tools.simulate(flat, phantom="air", seed=9, **beam)
     for name, path, right, text in (
-            ("each", flat, True, "The flat field of the profile is used instead of the air: the air of 7 projections varies"),
+            ("each", flat, True,
+             "The flat field of the profile is used instead of the air: the air of 7 projections varies"),
             ("one for all", os.path.join(flat, "0000.dcm"), False, "The attenuation is relative")):
-        case, out = tools.reconstruct(os.path.join(folder, name), exam, config=config(folder, flatfield=path, scale_by_exposure=True),
+        case, out = tools.reconstruct(os.path.join(folder, name), exam,
+                                      config=config(folder, flatfield=path, scale_by_exposure=True),
                                       settings=COARSE)
         error = abs(worst(out, truth))
-        tools.check(case["quantitative"] == right and (error < 0.02 or not right), f"{name}: {100 * error:.1f} %, {case['warnings']}", failures)
+        tools.check(case["quantitative"] == right and (error < 0.02 or not right),
+                    f"{name}: {100 * error:.1f} %, {case['warnings']}", failures)
         tools.check(text in case["warnings"], f"{name}: '{case['warnings']}'", failures)
 
 
 @pytest.mark.parametrize("flat, keys, text", [("narrow/exam.dcm", {}, "within 1 degree of the projection at -24.8"),
-                                              ("frames/exam.dcm", {"open_field": "distance"}, "9 frames include the distance"),
+                                              ("frames/exam.dcm", {"open_field": "distance"},
+                                               "9 frames include the distance"),
                                               ("missing", {}, "No such file")])
 def test_refusals(folder, failures, made, flat, keys, text):
-    done = tools.run("recon", "--json", "--device", "cpu", "-c", config(folder, flatfield=os.path.join(made, flat), **keys),
+    done = tools.run("recon", "--json", "--device", "cpu", "-c",
+                     config(folder, flatfield=os.path.join(made, flat), **keys),
                      "-o", os.path.join(folder, "none"), os.path.join(made, "exam"), ok=(1, 2, 3, 4, 5, 8))
     tools.check(text in done.stdout + done.stderr, f"{done.stdout}{done.stderr}", failures)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exams of Hologic units, by an independent writer: a Breast Projection object whose header has a projection matrix for each view gives
-the slices of the same exam with the geometry of the profile, and contradictions between the two are refused with both numbers."""
+"""Exams of Hologic units, by an independent writer: a Breast Projection object whose header has a projection matrix for
+each view gives the slices of the same exam with the geometry of the profile, and contradictions between the two are
+refused with both numbers."""
 import os
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from tools import dbt_tools as tools
 from tools import hologic_tools as hologic
 
-PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*"; axis_height = 0.0; source_axis = 695.1;
-  support = 25.0; source_x = {source_x}; pitch = 0.28; detector_ratio = 0.285; detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0;
-  sid_tolerance = 6.0; angle_sign = -1; {more} }} );
+PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*";
+  axis_height = 0.0; source_axis = 695.1; support = 25.0; source_x = {source_x}; pitch = 0.28; detector_ratio = 0.285;
+  detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0; sid_tolerance = 6.0; angle_sign = -1; {more} }} );
 """
-SETTINGS = ("voxel=0.28", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false", "slice_spacing=2")  # no threshold that noise could cross
+# no threshold that noise could cross
+SETTINGS = ("voxel=0.28", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false", "slice_spacing=2")
 DETECTOR = hologic.Detector(0.0, 695.1, -13.7, 0.285, 0.3, 0.28)
 
 
@@ -27,7 +29,8 @@ def config(folder, name, more="", source_x=-13.7):
 
 def exam(folder, plain, side, view):
     """A simulated Breast Projection object, and the angles of its frames."""
-    tools.simulate(os.path.join(folder, "exam"), config=plain, system="hologic", phantom="beads", binning=1, detector="224x320", views=9,
+    tools.simulate(os.path.join(folder, "exam"), config=plain, system="hologic", phantom="beads", binning=1,
+                   detector="224x320", views=9,
                    arc=15, i0=4000, seed=3, side=side, view=view, format="bp")
     ds = pydicom.dcmread(os.path.join(folder, "exam", "exam.dcm"))
     return ds, hologic.frame_angles(ds)
@@ -75,7 +78,8 @@ def test_open_field_by_distance_is_that_of_the_matrices(folder, failures):
 
 
 def refused(folder, path, conf):
-    done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path, ok=range(1, 100))
+    done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path,
+                     ok=range(1, 100))
     return done.stdout + done.stderr
 
 
@@ -87,10 +91,14 @@ def test_contradictions_are_refused_with_both_numbers(folder, failures):
     header = config(folder, "header", 'pose = "header";')
     cases = (
         ("none", None, header, ["no projection matrices in (0019,xx60)", "'HOLOGIC, Inc.'"]),
-        ("far", hologic.matrices_text(far, angles), header, ["715.1 mm above the detector", "has 695.1 mm", "tolerance 6"]),
-        ("rows", good, config(folder, "rows", 'pose = "header"; pose_rows = "-y";'), ["frame 9:", "its angle is -7.54 degrees", "check pose_rows and angle_sign"]),
-        ("shifted", hologic.matrices_text(DETECTOR, np.asarray(angles) + 0.8), header, ["puts the source at", "tolerance 0.5"]),
-        ("fewer", hologic.matrices_text(DETECTOR, angles[:-1]), header, ["8 projection matrices (0019,1060) for 9 frames"]),
+        ("far", hologic.matrices_text(far, angles), header,
+         ["715.1 mm above the detector", "has 695.1 mm", "tolerance 6"]),
+        ("rows", good, config(folder, "rows", 'pose = "header"; pose_rows = "-y";'),
+         ["frame 9:", "its angle is -7.54 degrees", "check pose_rows and angle_sign"]),
+        ("shifted", hologic.matrices_text(DETECTOR, np.asarray(angles) + 0.8), header,
+         ["puts the source at", "tolerance 0.5"]),
+        ("fewer", hologic.matrices_text(DETECTOR, angles[:-1]), header,
+         ["8 projection matrices (0019,1060) for 9 frames"]),
         ("chisq", good.replace("\r\n0 1 ", "\r\n0 1 1", 1), header, ["line ", "of the projection matrices"]),
         ("word", good.replace("e+003", "e+0x3", 1), header, ["line 5 of the projection matrices", "not a number"]),
         ("cut", good[:len(good) // 2], header, ["of the projection matrices"]),

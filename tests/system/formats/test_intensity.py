@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attenuation of a slab is right to 2 %, or it is called relative, whatever the open beam is: distance of the source, heel effect, exposures
-that vary, air over range, little or no air; with the right profile and with one that contradicts the images. A breast under such a beam is like one under
-a uniform beam."""
+"""The attenuation of a slab is right to 2 %, or it is called relative, whatever the open beam is: distance of the
+source, heel effect, exposures that vary, air over range, little or no air; with the right profile and with one that
+contradicts the images. A breast under such a beam is like one under a uniform beam."""
 import json
 import os
 
@@ -23,8 +23,10 @@ CASES = (
     ("over range", {"over_range": 60}, {}, False),
     ("no air", {"air": 0}, {}, False),
 )
-BEAMS = (({}, {}), ({"exposure_swing": 30}, {}), ({"open_field": "distance"}, DISTANCE), ({"open_field": "distance"}, {}), ({"heel": 3}, FIT),
-         ({"heel": 3}, {}), ({"heel": 10}, FIT), ({"heel": 10}, {}), ({"heel": 5, "open_field": "distance", "exposure_swing": 30}, {**DISTANCE, **FIT}),
+BEAMS = (({}, {}), ({"exposure_swing": 30}, {}), ({"open_field": "distance"}, DISTANCE),
+         ({"open_field": "distance"}, {}), ({"heel": 3}, FIT),
+         ({"heel": 3}, {}), ({"heel": 10}, FIT), ({"heel": 10}, {}),
+         ({"heel": 5, "open_field": "distance", "exposure_swing": 30}, {**DISTANCE, **FIT}),
          ({"over_range": 60}, {}))
 
 
@@ -44,7 +46,8 @@ def places(result, truth):
     values = []
     for x in (0.15, 0.4, 0.65):
         for y in (-0.5, -0.2, 0.2, 0.5):
-            point = tools.scan_axes("L", "CC").T @ np.array([x * far, y * wide, truth["support_mm"] + truth["thickness_mm"] / 2])
+            point = tools.scan_axes("L", "CC").T @ np.array([x * far, y * wide,
+                                                             truth["support_mm"] + truth["thickness_mm"] / 2])
             k, r, c = (int(round(i)) for i in result.index(point))
             values.append(np.median(result.mu[k - 2:k + 3, max(r - 3, 0):r + 4, max(c - 3, 0):c + 4]))
     return np.array(values)
@@ -53,7 +56,8 @@ def places(result, truth):
 def measure(folder, beam, keys, phantom="slab"):
     os.makedirs(folder, exist_ok=True)
     truth = tools.simulate(os.path.join(folder, "exam"), phantom=phantom, binning=8, views=9, **beam)
-    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("slice_spacing=2", "voxel=0.68"),
+    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
+                                   settings=("slice_spacing=2", "voxel=0.68"),
                                    config=profile(os.path.join(folder, "conf"), keys))
     return case, places(tools.Result(path), truth)
 
@@ -61,12 +65,14 @@ def measure(folder, beam, keys, phantom="slab"):
 LONG = pytest.mark.tier2("test_dbt_values.py has it")
 
 
-@pytest.mark.parametrize("beam, keys, quantitative", [pytest.param(*case, id=name, marks=LONG if name in ("over range", "no air") else ())
+@pytest.mark.parametrize("beam, keys, quantitative",
+                         [pytest.param(*case, id=name, marks=LONG if name in ("over range", "no air") else ())
                                                       for name, *case in CASES])
 def test_attenuation_of_a_slab_is_right_or_called_relative(folder, failures, beam, keys, quantitative):
     case, values = measure(folder, beam, keys)
     worst = np.abs(values / MU - 1).max()
-    tools.check(case["quantitative"] == quantitative, f"{case['unattenuated']}, {case['open_field']}, '{case['warnings']}'", failures)
+    tools.check(case["quantitative"] == quantitative,
+                f"{case['unattenuated']}, {case['open_field']}, '{case['warnings']}'", failures)
     tools.check(not case["quantitative"] or worst < 0.02, f"{100 * worst:.1f} % of {MU}/mm", failures)
     tools.check(case["quantitative"] == ("relative" not in case["warnings"]), f"'{case['warnings']}'", failures)
     tools.check(case["open_field"]["model"] == keys.get("open_field", "uniform"), f"{case['open_field']}", failures)
@@ -74,9 +80,11 @@ def test_attenuation_of_a_slab_is_right_or_called_relative(folder, failures, bea
 
 def test_breast_under_such_a_beam_is_as_under_a_uniform_one(folder, failures):
     (_, right), (case, values) = (measure(os.path.join(folder, name), beam, keys, "breast") for name, beam, keys in (
-        ("uniform", {}, {}), ("beam", {"open_field": "distance", "heel": 5, "exposure_swing": 30}, {**DISTANCE, **FIT})))
+        ("uniform", {}, {}),
+        ("beam", {"open_field": "distance", "heel": 5, "exposure_swing": 30}, {**DISTANCE, **FIT})))
     worst = np.abs(values / right - 1).max()
-    tools.check(case["quantitative"] and worst < 0.02, f"{100 * worst:.1f} %, {case['open_field']}, '{case['warnings']}'", failures)
+    tools.check(case["quantitative"] and worst < 0.02,
+                f"{100 * worst:.1f} %, {case['open_field']}, '{case['warnings']}'", failures)
     tools.check(case["open_field"]["views_along_x"] >= 5, f"{case['open_field']}", failures)
 
 
@@ -85,8 +93,10 @@ def test_table_of_open_beams(folder):
     for number, (beam, keys) in enumerate(BEAMS):
         row = []
         for air in (None, 5, 1, 0.5, 0):
-            case, values = measure(os.path.join(folder, f"{number}-{air}"), beam if air is None else {**beam, "air": air}, keys)
+            case, values = measure(os.path.join(folder, f"{number}-{air}"),
+                                   beam if air is None else {**beam, "air": air}, keys)
             error = values / MU - 1
             assert not case["quantitative"] or np.abs(error).max() < 0.1, (beam, keys, air, error)
             row.append(f"{100 * error[np.argmax(np.abs(error))]:+.1f}" if case["quantitative"] else "relative")
-        print("|", ", ".join(f"{k} {v}" for k, v in beam.items()) or "uniform", "|", ", ".join(keys) or "-", "|", " | ".join(row), "|")
+        print("|", ", ".join(f"{k} {v}" for k, v in beam.items()) or "uniform", "|", ", ".join(keys) or "-", "|",
+              " | ".join(row), "|")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode profile`: exams of a bead phantom on systems whose geometry differs from the profile give the true geometry back, with
-wrong conventions; what an exam does not determine is refused; a changed system does not pass the check.
+"""`tomonode profile`: exams of a bead phantom on systems whose geometry differs from the profile give the true geometry
+back, with wrong conventions; what an exam does not determine is refused; a changed system does not pass the check.
 
-TOMONODE_FIT_TRIALS=N: in tier 2 N exams with random geometries of every profile, and a table of their errors as lines for
-docs/dbt-calibration.md (pytest -rP shows it)."""
+TOMONODE_FIT_TRIALS=N: in tier 2 N exams with random geometries of every profile, and a table of their errors as lines
+for docs/dbt-calibration.md (pytest -rP shows it)."""
 import json
 import math
 import os
@@ -18,27 +18,34 @@ from tools.dbt_tools import run
 
 SIEMENS = {"axis_height": 47, "source_axis": 608.5, "source_x": 0, "source_y": 0, "support": 17, "angle_offset": 0}
 GE = {"axis_height": 40, "source_axis": 620, "source_x": 0, "source_y": 0, "support": 22, "angle_offset": 0}
-HOLOGIC = {"axis_height": 0, "source_axis": 700, "source_x": 0, "source_y": 0, "support": 25, "angle_offset": 0, "detector_ratio": 0.28}
+HOLOGIC = {"axis_height": 0, "source_axis": 700, "source_x": 0, "source_y": 0, "support": 25, "angle_offset": 0,
+           "detector_ratio": 0.28}
 NOMINAL = {
-    "siemens-inspiration": SIEMENS, "siemens-revelation": SIEMENS, "ge-essential": GE, "ge-senoclaire": GE, "ge-pristina": GE,
+    "siemens-inspiration": SIEMENS, "siemens-revelation": SIEMENS, "ge-essential": GE, "ge-senoclaire": GE,
+    "ge-pristina": GE,
     "hologic-dimensions": HOLOGIC, "hologic-3dimensions": HOLOGIC,
-    "turning": {"axis_height": 5, "source_axis": 695, "source_x": -13.7, "source_y": 0, "support": 25, "angle_offset": 0,
+    "turning": {"axis_height": 5, "source_axis": 695, "source_x": -13.7, "source_y": 0, "support": 25,
+                "angle_offset": 0,
                 "detector_ratio": 0.285},
 }
-MOVED = {"axis_height": 4, "source_axis": 6, "source_x": 2, "source_y": 1.5, "support": 1.5, "angle_offset": 0.2, "detector_ratio": 0.02}
+MOVED = {"axis_height": 4, "source_axis": 6, "source_x": 2, "source_y": 1.5, "support": 1.5, "angle_offset": 0.2,
+         "detector_ratio": 0.02}
 OPTIONS = {
     "siemens": ["--binning", "4"],
     "ge": ["--binning", "2" if h.TIER == 2 else "4"],
     "hologic": ["--binning", "4"],
     "turning": ["--binning", "4", "--views", "15", "--arc", "15"],
 }
-TURNING = 'manufacturer = "TURNING"; model = "ONE"; pitch = 0.07;'  # the detector of simulated systems that the program does not know
+# the detector of simulated systems that the program does not know
+TURNING = 'manufacturer = "TURNING"; model = "ONE"; pitch = 0.07;'
 
 
 def write_config(path, system, values):
-    text = "".join(f"{key} = {float(value)!r}; " if not isinstance(value, str) else f"{key} = {value}; " for key, value in values.items())
+    text = "".join(f"{key} = {float(value)!r}; " if not isinstance(value, str) else f"{key} = {value}; " for key,
+                   value in values.items())
     with open(path, "w", encoding="ascii") as f:
-        f.write(f'profiles = ( {{ name = "{system}"; {TURNING if system == "turning" else ""} sid_tolerance = 20.0; {text}}} );\n')
+        own = TURNING if system == "turning" else ""
+        f.write(f'profiles = ( {{ name = "{system}"; {own} sid_tolerance = 20.0; {text}}} );\n')
     return path
 
 
@@ -68,10 +75,12 @@ def true_values(system, rng):
 def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
     """Fit an exam with these conventions; start from the nominal geometry with the usual ones."""
     true = true_values(system, rng)
-    exam, phantom = simulate(f"{work}/{name}", system, {**true, "angle_sign": str(sign), "angle_about": f'"{about}"'}, "--side", side,
+    exam, phantom = simulate(f"{work}/{name}", system, {**true, "angle_sign": str(sign), "angle_about": f'"{about}"'},
+                             "--side", side,
                              "--seed", str(rng.randrange(10**6)))
     start = write_config(f"{work}/{name}-start.conf", system,
-                         {**NOMINAL[system], "angle_sign": "1", **({"detector_axis_y": 0.3} if system == "turning" else {})})
+                         {**NOMINAL[system], "angle_sign": "1",
+                          **({"detector_axis_y": 0.3} if system == "turning" else {})})
     report = profile("fit", start, phantom, "-o", exam + "-fit", exam)
     for parameter in report["parameters"]:
         if parameter["fitted"]:
@@ -88,7 +97,8 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
     listed = run("check", "-c", exam + "-fit/profile.conf", "--verbose").stdout
     if system != "turning":  # the profile of the model stays as it is, for other machines
         assert re.search(rf"profile +{system}: manufacturer '.*', model '.*', serial ''", listed), listed
-        assert re.search(rf"profile +{system}-SIMULATED: manufacturer '.*', model '.*', serial 'SIMULATED'", listed), listed
+        assert re.search(rf"profile +{system}-SIMULATED: manufacturer '.*', model '.*', serial 'SIMULATED'",
+                         listed), listed
     text = open(exam + "-fit/profile.conf", encoding="ascii").read()
     assert re.search(rf"angle_sign = {sign};", text), text
     page = open(exam + "-fit/report.html", encoding="utf-8").read()
@@ -99,7 +109,8 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
 
 @pytest.fixture(scope="module")
 def made():
-    """An exam of a GE system, the description of its phantom, the profile that a fit starts with, and the true geometry."""
+    """An exam of a GE system, the description of its phantom, the profile that a fit starts with, and the true
+    geometry."""
     def make(work):
         true = check_fit(work, "ge", "ge-essential", random.Random(h.seed()))[3]
         with open(os.path.join(work, "true.json"), "w", encoding="ascii") as f:
@@ -112,7 +123,8 @@ def made():
 
 
 @pytest.mark.parametrize("system, sign, about, side", [
-    ("ge-essential", -1, "axis", "R"), pytest.param("ge-essential", 1, "detector", "L", marks=pytest.mark.tier2("the other conventions")),
+    ("ge-essential", -1, "axis", "R"),
+    pytest.param("ge-essential", 1, "detector", "L", marks=pytest.mark.tier2("the other conventions")),
     pytest.param("turning", 1, "axis", "L", marks=pytest.mark.tier2("test_bead_fit has it"))])
 def test_fit_gives_geometry_and_conventions_back(folder, system, sign, about, side):
     check_fit(folder, "exam", system, random.Random(h.seed() + 1), sign=sign, about=about, side=side)
@@ -143,7 +155,8 @@ def test_what_an_exam_does_not_determine_is_refused(folder, made):
     check_refused("the heights of the beads are unknown", beads_mm=None)
     check_refused("the heights of the beads are unknown", beads_mm=[b[:2] for b in beads])
     with open(out + "/report.html", encoding="utf-8") as f:
-        assert re.findall(r'fill="#0f0">(\d+)<', f.read()) == [str(i + 1) for i in range(len(beads))], "the beads are not numbered"
+        assert re.findall(r'fill="#0f0">(\d+)<',
+                          f.read()) == [str(i + 1) for i in range(len(beads))], "the beads are not numbered"
     check_refused("the beads are seen mirrored", beads_mm=[[x, -y, z] for x, y, z in beads])
     check_refused("beads", beads_mm=beads[:3])
     check_refused("", beads_mm=[[x * 1.2, y * 1.2, z] for x, y, z in beads])
@@ -161,7 +174,8 @@ def test_two_layers_of_known_heights(folder, made):
     source = ("source_axis", "source_x", "source_y")
     start = write_config(f"{folder}/layers.conf", "ge-essential", {**GE, **{key: true[key] for key in source}})
     layers = edit(folder, phantom, beads_mm=None, layers_mm=[5, 55])
-    report = profile("fit", start, layers, "-o", f"{folder}/layers", *(x for key in source for x in ("--fix", key)), exam)
+    report = profile("fit", start, layers, "-o", f"{folder}/layers", *(x for key in source for x in ("--fix", key)),
+                     exam)
     for parameter in report["parameters"]:
         if parameter["fitted"]:
             assert abs(parameter["value"] - true[parameter["name"]]) < 4.5 * parameter["sd"] + 1e-3, parameter
@@ -179,7 +193,8 @@ def test_a_changed_system_does_not_pass_the_check(folder, made):
         assert [c["name"] for c in report["changes"] if not c["passed"]] == [key] and key in report["error"], report
         with open(out + "/report.html", encoding="utf-8") as f:
             page = f.read()
-        assert "The check failed:" in page and f"{key} has changed by" in page and "may be used" not in page, page[:2000]
+        assert "The check failed:" in page and f"{key} has changed by" in page, page[:2000]
+        assert "may be used" not in page, page[:2000]
         assert page.count('<td class="bad">') == 1 and not os.path.exists(out + "/profile.conf")
         with open(out + "/report.json", encoding="utf-8") as f:
             assert [c["name"] for c in json.load(f)["changes"] if not c["passed"]] == [key]
@@ -200,14 +215,17 @@ def test_errors_are_those_that_the_fit_states(folder, system):
         about = rng.choice(("axis", "detector")) if system.startswith(("siemens", "ge")) else "axis"
         work = os.path.join(folder, "random")
         os.mkdir(work)
-        _, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about, side=rng.choice("LR"))
-        for p in report["parameters"] if about == "axis" else ():  # else axis_height and source_axis compensate each other
+        _, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about,
+                                          side=rng.choice("LR"))
+        # else axis_height and source_axis compensate each other
+        for p in report["parameters"] if about == "axis" else ():
             if p["fitted"]:
                 tallies.setdefault(p["name"], []).append((p["value"] - true[p["name"]], p["sd"]))
         shutil.rmtree(work)
     for name, found in tallies.items():
         errors, sds = zip(*found)
         ratios = [abs(e) / s for e, s in found]
-        print(f"| {system}, {len(found)} of {trials} | `{name}` | {rms(errors):.4f} | {rms(sds):.4f} | {rms(ratios):.2f} | {max(ratios):.1f} |")
+        print(f"| {system}, {len(found)} of {trials} | `{name}` | {rms(errors):.4f} | {rms(sds):.4f} | "
+              f"{rms(ratios):.2f} | {max(ratios):.1f} |")
         margin = 3 / math.sqrt(2 * len(found))  # of this estimate
         assert 0.8 - margin < rms(ratios) < 1.2 + margin, (system, name, rms(ratios))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection object, bit by bit, in
-every encoding of the private sequence, and in lower resolution; each damaged field of the container has a sentence of its own; without the consent of the profile,
-and for slices, the reason is told; and the same through a node, from storescu to the archive."""
+"""Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection
+object, bit by bit, in every encoding of the private sequence, and in lower resolution; each damaged field of the
+container has a sentence of its own; without the consent of the profile, and for slices, the reason is told; and the
+same through a node, from storescu to the archive."""
 import copy
 import os
 import struct
@@ -14,9 +15,10 @@ from tools import dbt_tools as tools
 from tools import hologic_tools as hologic
 from tools import node_harness as h
 
-PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*"; axis_height = 0.0; source_axis = 695.1;
-  support = 25.0; source_x = -13.7; pitch = 0.14; detector_ratio = 0.285; detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0;
-  sid_tolerance = 6.0; angle_sign = -1; geometry_source = "simulated"; {more} }} );
+PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*";
+  axis_height = 0.0; source_axis = 695.1; support = 25.0; source_x = -13.7; pitch = 0.14; detector_ratio = 0.285;
+  detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0; sid_tolerance = 6.0; angle_sign = -1; geometry_source = "simulated";
+  {more} }} );
 """
 SETTINGS = ("voxel=0.56", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false")
 DETECTOR = hologic.Detector(0.0, 695.1, -13.7, 0.285, 0.3, 0.28)
@@ -49,7 +51,8 @@ class Exam:
 
     def __init__(self, folder, plain, side, view):
         self.folder = folder
-        tools.simulate(os.path.join(folder, "exam"), config=plain, system="hologic", phantom="beads", binning=2, detector="224x320",
+        tools.simulate(os.path.join(folder, "exam"), config=plain, system="hologic", phantom="beads", binning=2,
+                       detector="224x320",
                        views=9, arc=15, i0=1000, seed=3, side=side, view=view, format="bp")
         self.path = os.path.join(folder, "exam", "exam.dcm")
         self.source = pydicom.dcmread(self.path)
@@ -83,10 +86,12 @@ def slices(folder, name, path, conf):
     return tools.Result(result).mu
 
 
-WAYS = {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."}, "implicit": {"implicit": True, "low": None}}
+WAYS = {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
+        "implicit": {"implicit": True, "low": None}}
 
 
-@pytest.mark.parametrize("side, view, ways", [("R", "CC", WAYS), ("L", "MLO", {"sequence": {"pieces": 7}})], ids=["R CC", "L MLO"])
+@pytest.mark.parametrize("side, view, ways", [("R", "CC", WAYS), ("L", "MLO", {"sequence": {"pieces": 7}})],
+                         ids=["R CC", "L MLO"])
 def test_projections_give_the_slices_of_the_plain_exam(folder, failures, side, view, ways):
     plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
     exam = Exam(folder, plain, side, view)
@@ -111,17 +116,20 @@ def test_lower_resolution(folder, failures):
     got = tools.Result(result).mu
     tools.check(np.array_equal(got, want), f"slices differ by up to {abs(got - want).max()}", failures)
     tools.check("lower resolution, (7E01,xx11): the size of a bin, 0.56 mm" in str(case), str(case)[:900], failures)
-    by_matrix = slices(folder, "matrix", path, config(folder, "header", 'sco = true; pose = "header"; pose_level = 0.3;' + WHOLE))
+    by_matrix = slices(folder, "matrix", path,
+                       config(folder, "header", 'sco = true; pose = "header"; pose_level = 0.3;' + WHOLE))
     off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
     print(f"by matrices slices differ by {off:.4f} of the tissue")
     tools.check(off < 0.02, f"by matrices slices differ by {off:.4f}", failures)
-    both = slices(folder, "both", save(exam.sco(low=hologic.container(exam.frames[:, :40, :30], BITS, folder)), folder, "both.dcm"), consent)
+    both = slices(folder, "both", save(exam.sco(low=hologic.container(exam.frames[:, :40, :30], BITS, folder)), folder,
+                                       "both.dcm"), consent)
     tools.check(np.array_equal(both, slices(folder, "full", exam.path, config(folder, "plain", WHOLE))),
                 "with both resolutions the full one is read", failures)
 
 
 def refusal(folder, path, conf):
-    done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path, ok=range(1, 100))
+    done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path,
+                     ok=range(1, 100))
     return done.stdout + done.stderr
 
 
@@ -166,18 +174,22 @@ def test_each_damaged_field_has_its_sentence(folder, failures):
     objects = (
         ("off", exam.sco(), plain, "read only if the profile 'hologic' has sco = true"),
         ("none", exam.sco(high=None, low=None), consent, "no images in full resolution in (7E01,xx10)"),
-        ("low alone", exam.sco(high=None), consent, "the size of its bins is not in the object: it needs elements_y of the profile 'hologic'"),
+        ("low alone", exam.sco(high=None), consent,
+         "the size of its bins is not in the object: it needs elements_y of the profile 'hologic'"),
         ("low of a part", exam.sco(high=None, low=hologic.container(exam.coarse[:, :64], BITS, folder)), whole,
          "56 columns and 64 rows of 2 to 8 times 2 elements do not"),
         ("low, too wide", exam.sco(high=None, low=hologic.container(exam.coarse[:, ::2], BITS, folder)), whole,
          "56 columns and 40 rows of 2 to 8 times 2 elements do not"),
-        ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole, "compressed with loss: NEAR is 3"),
-        ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole, "offset 3 of 9 is 40; allowed: "),
+        ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole,
+         "compressed with loss: NEAR is 3"),
+        ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole,
+         "offset 3 of 9 is 40; allowed: "),
         ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
         ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
         ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),
         ("not a sequence", wrong_items(exam, b""), consent, "where an item is expected"),
-        ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent, "item 2: 0 values (7E01,xx12)"),
+        ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent,
+         "item 2: 0 values (7E01,xx12)"),
     )
     wrong = config(folder, "wrong", "sco = true;")
     with open(wrong, encoding="ascii") as f:
@@ -201,8 +213,8 @@ def wrong_items(exam, value):
 
 
 def test_through_a_node(folder, things, failures):
-    """Held while the profile does not allow it; after a change of the configuration and `retry` it goes to the archive. Slices are stored
-    as unassigned."""
+    """Held while the profile does not allow it; after a change of the configuration and `retry` it goes to the archive.
+    Slices are stored as unassigned."""
     exam = Exam(folder, config(folder, "plain"), "L", "CC")
     want = slices(folder, "plain", exam.path, os.path.join(folder, "plain"))
     raw = save(exam.sco(vr="UN"), folder, "raw.dcm")
@@ -210,7 +222,8 @@ def test_through_a_node(folder, things, failures):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     node = h.Node(os.path.join(folder, "node"), pacs.port)
     things += [node, pacs]
-    node.protocol = {"algorithm": '"mlem"', "iterations": 1, "voxel": 0.56, "projector": '"slices"', "breast_mask": "false"}
+    node.protocol = {"algorithm": '"mlem"', "iterations": 1, "voxel": 0.56, "projector": '"slices"',
+                     "breast_mask": "false"}
     pacs.start()
     for more in ("", "sco = true;"):
         node.more = PROFILE.format(more=more)
@@ -222,10 +235,12 @@ def test_through_a_node(folder, things, failures):
             job = node.wait_states("held")[0]
             tools.check("sco = true" in str(node.show(job["id"])), str(node.show(job["id"]))[:500], failures)
             apart = h.wait_for("the slices are set apart", lambda: node.list()["unassigned"])
-            tools.check(apart[0]["classification"] == "refused" and "contains slices" in apart[0]["reason"], str(apart), failures)
+            tools.check(apart[0]["classification"] == "refused" and "contains slices" in apart[0]["reason"], str(apart),
+                        failures)
         else:
             node.command("retry", job["id"])
             node.wait_states("delivered")
         node.stop()
     got = [tools.Result(path).mu for path in pacs.files()]
-    tools.check(len(got) == 1 and np.array_equal(got[0], want), f"{len(got)} objects in the archive, or other slices", failures)
+    tools.check(len(got) == 1 and np.array_equal(got[0], want), f"{len(got)} objects in the archive, or other slices",
+                failures)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every tomosynthesis system with a geometry profile, with its own numbers: exams with headers as that system writes them, through DICOM,
-back. Beads are where the result's own attributes say, within 0.1 mm in the plane and half a slice in z; a slab has its height and its
-attenuation. Images of a part of the detector: beads are as exact, and millimetres off if the place is ignored. Two exams go through a node,
-one of them announces a projection too many."""
+"""Every tomosynthesis system with a geometry profile, with its own numbers: exams with headers as that system writes
+them, through DICOM, back. Beads are where the result's own attributes say, within 0.1 mm in the plane and half a slice
+in z; a slab has its height and its attenuation. Images of a part of the detector: beads are as exact, and millimetres
+off if the place is ignored. Two exams go through a node, one of them announces a projection too many."""
 import os
 
 import numpy as np
@@ -12,12 +12,15 @@ import pytest
 from tools import dbt_tools as tools
 from tools import node_harness as h
 
-# binning, detector in elements, iterations, options: small images of the system's own bins; a short arc needs a fine grid and more iterations
+# binning, detector in elements, iterations, options: small images of the system's own bins; a short arc needs a fine
+# grid and more iterations
 SMALL = {
-    "siemens": (4, "900x1800", 1), "ge": (2, "800x1400", 2), "hologic": (2, "1000x2000", 2), "victre": (4, "900x1800", 1),
+    "siemens": (4, "900x1800", 1), "ge": (2, "800x1400", 2), "hologic": (2, "1000x2000", 2),
+    "victre": (4, "900x1800", 1),
 }
 SYSTEMS = {  # name: projections of an exam
-    "siemens-inspiration": 25, "siemens-revelation": 25, "ge-essential": 9, "ge-senoclaire": 9, "ge-pristina": 9, "hologic-dimensions": 15,
+    "siemens-inspiration": 25, "siemens-revelation": 25, "ge-essential": 9, "ge-senoclaire": 9, "ge-pristina": 9,
+    "hologic-dimensions": 15,
     "hologic-3dimensions": 15, "victre": 25,
 }
 
@@ -26,7 +29,8 @@ LONG = pytest.mark.tier2("every system, side and view")
 PART = {"window_x": 7, "window_y": -50}
 CASES = [("siemens-inspiration", "L", "CC", {}), ("ge-senoclaire", "R", "MLO", PART),
          pytest.param("hologic-3dimensions", "L", "CC", PART, marks=LONG)]
-CASES += [pytest.param(system, side, view, {}, marks=LONG) for system in SYSTEMS for side in "LR" for view in ("CC", "MLO")
+CASES += [pytest.param(system, side, view, {}, marks=LONG) for system in SYSTEMS for side in "LR"
+          for view in ("CC", "MLO")
           if (system, side, view, {}) not in CASES]
 
 
@@ -75,7 +79,8 @@ def dress(folder, vendor):
 def simulate(folder, system, **options):
     vendor = system.split("-")[0]
     binning, detector, _ = SMALL[vendor]
-    truth = tools.simulate(folder, system=system, **{"binning": binning, "detector": detector, "i0": 20000, "seed": 5, **options})
+    truth = tools.simulate(folder, system=system,
+                           **{"binning": binning, "detector": detector, "i0": 20000, "seed": 5, **options})
     dress(folder, vendor)
     return truth
 
@@ -107,7 +112,8 @@ def check_warnings(case, system, failures):
     vendor = system.split("-")[0]
     texts = {"siemens": "(0020,1002) announces 26 projections", "ge": "scaled to a plane of the breast"}
     warnings = case["warnings"]
-    tools.check(("Geometry from literature: the profile '" + system in warnings) == (vendor != "victre"), f"{warnings}", failures)
+    tools.check(("Geometry from literature: the profile '" + system in warnings) == (vendor != "victre"), f"{warnings}",
+                failures)
     for of, text in texts.items():
         tools.check((text in warnings) == (of == vendor), f"{warnings}", failures)
     meaning = {"siemens": "support", "ge": "detector", "hologic": "top of the breast", "victre": "support"}[vendor]
@@ -122,14 +128,16 @@ def test_beads_are_where_truth_says(folder, failures, system, side, view, option
                                    settings=("voxel=0", f"iterations={SMALL[system.split('-')[0]][2]}"))
     worst = worst_bead(truth, path, side, view)
     print(f"beads off by at most {worst.round(3)} mm in x, y, z")
-    tools.check(worst[0] < 0.1 and worst[1] < 0.1 and worst[2] < 0.5, f"beads are off by {worst.round(3)} mm in x, y, z", failures)
+    tools.check(worst[0] < 0.1 and worst[1] < 0.1 and worst[2] < 0.5,
+                f"beads are off by {worst.round(3)} mm in x, y, z", failures)
     tools.check(case["projections"] == SYSTEMS[system], f"{case['projections']} projections", failures)
     check_warnings(case, system, failures)
     check_height(truth, path, side, view, failures)
     tools.check(case["warnings"] in str(pydicom.dcmread(path)), "the provenance has no warnings", failures)
     if "window_y" not in options:
         return
-    tools.check(np.allclose(case["geometry"]["window_mm"], (options["window_x"], options["window_y"]), atol=0.05), str(case["geometry"]), failures)
+    tools.check(np.allclose(case["geometry"]["window_mm"], (options["window_x"], options["window_y"]), atol=0.05),
+                str(case["geometry"]), failures)
     if system.startswith("hologic"):
         return
     for file in os.listdir(exam):  # as if the images were in the middle of the detector, where the beads then are not
@@ -151,7 +159,8 @@ def element_of(system):
     return {"siemens": 0.085, "ge": 0.1, "hologic": 0.07}[system.split("-")[0]]
 
 
-@pytest.mark.parametrize("system", ["hologic-3dimensions", *(pytest.param(n, marks=LONG) for n in SYSTEMS if n[:9] != "hologic-3")])
+@pytest.mark.parametrize("system", ["hologic-3dimensions",
+                                    *(pytest.param(n, marks=LONG) for n in SYSTEMS if n[:9] != "hologic-3")])
 def test_slab_has_its_attenuation(folder, failures, system):
     """Times its height, within 2 %."""
     exam = os.path.join(folder, "exam")
@@ -180,15 +189,18 @@ def test_through_a_node(folder, things):
     n.write_conf()
     n.start()
     exams = {}
-    for system, side, view, options in (("siemens-revelation", "R", "MLO", {}), ("hologic-dimensions", "L", "MLO", {"format": "bp"})):
+    for system, side, view, options in (("siemens-revelation", "R", "MLO", {}),
+                                        ("hologic-dimensions", "L", "MLO", {"format": "bp"})):
         exam = os.path.join(folder, system)
         binning, detector, _ = SMALL[system.split("-")[0]]
-        truth = tools.simulate(exam, system=system, phantom="beads", binning=binning, detector=detector, side=side, view=view, i0=50000, seed=5,
+        truth = tools.simulate(exam, system=system, phantom="beads", binning=binning, detector=detector, side=side,
+                               view=view, i0=50000, seed=5,
                                **options)
         if side == "R":
             dress(exam, "siemens")
         exams[system] = (truth, side, view)
-        h.run("storescu", "-R", "-aec", "TOMONODE", "127.0.0.1", n.port, *(os.path.join(exam, f) for f in sorted(os.listdir(exam)) if f.endswith(".dcm")))
+        h.run("storescu", "-R", "-aec", "TOMONODE", "127.0.0.1", n.port,
+              *(os.path.join(exam, f) for f in sorted(os.listdir(exam)) if f.endswith(".dcm")))
     jobs = n.wait_states("delivered", "delivered")
     reasons = [e["detail"].get("why", "") for j in jobs for e in n.show(j["id"])["events"] if e["event"] == "complete"]
     h.check(any("as exams of this system have; the headers announce 26" in r for r in reasons), reasons)

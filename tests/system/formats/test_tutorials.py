@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorials, word for word: the commands of docs/tutorial-*.md run in an empty folder, print what the page says, and make the pictures
-that are shown. Ports are replaced by free ones, and a node that a page starts is ended by it.
+"""The tutorials, word for word: the commands of docs/tutorial-*.md run in an empty folder, print what the page says,
+and make the pictures that are shown. Ports are replaced by free ones, and a node that a page starts is ended by it.
 
 TOMONODE_UPDATE_TUTORIALS=1: write docs/images/tutorial-*.png.
-A block ```text has lines that the commands before it print; numbers may differ by 2 %, and what follows on a line is not compared.
+A block ```text has lines that the commands before it print; numbers may differ by 2 %, and what follows on a line is
+not compared.
 """
 import glob
 import os
@@ -59,7 +60,8 @@ def left_running(work):
 
 def prints(wanted, output):
     """Whether a line of the output begins like the wanted one, with numbers within 2 % or half of their last digit."""
-    words, numbers = NUMBER.sub("#", wanted).strip(), [(float(n), 0.5 * 10.0 ** -len(n.partition(".")[2])) for n in NUMBER.findall(wanted)]
+    words, numbers = NUMBER.sub("#", wanted).strip(), [(float(n), 0.5 * 10.0 ** -len(n.partition(".")[2]))
+                                                       for n in NUMBER.findall(wanted)]
     for line in output.splitlines():
         if NUMBER.sub("#", line).strip().startswith(words):
             found = [float(n) for n in NUMBER.findall(line)][:len(numbers)]
@@ -73,7 +75,8 @@ def same_picture(made, shown):
         if a.size != b.size or a.mode != b.mode:
             return f"{a.size} {a.mode}, shown {b.size} {b.mode}"
         differ = np.abs(np.asarray(a, float) - np.asarray(b, float))
-    return "" if differ.mean() < 1 and np.percentile(differ, 99) < 12 else f"grey levels differ by {differ.mean():.2f} in the mean"
+    small = differ.mean() < 1 and np.percentile(differ, 99) < 12
+    return "" if small else f"grey levels differ by {differ.mean():.2f} in the mean"
 
 
 @pytest.mark.tier2("tutorials")
@@ -90,9 +93,11 @@ def test_runs_word_for_word(folder, failures, path):
     try:
         for kind, content in blocks(with_free_ports(text)):
             if kind == "text":
-                failures += [f"not printed: {line}\nbut: {output}" for line in content.splitlines() if not prints(line, output)]
+                failures += [f"not printed: {line}\nbut: {output}" for line in content.splitlines()
+                             if not prints(line, output)]
                 continue
-            done = subprocess.run(["bash", "-euc", content], cwd=work, env=environment, text=True, stdout=subprocess.PIPE,
+            done = subprocess.run(["bash", "-euc", content], cwd=work, env=environment, text=True,
+                                  stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, check=False)
             output = done.stdout
             h.check(done.returncode == 0, f"exit {done.returncode} of:\n{content}{output}")
@@ -123,12 +128,13 @@ def test_there_are_four():
 def output_of(text, command, environment, work):
     """What the one block with a subcommand prints."""
     block = [content for kind, content in blocks(text) if kind == "sh" and f"tomonode {command} " in content][0]
-    return subprocess.run(["bash", "-euc", block], cwd=work, env=environment, text=True, stdout=subprocess.PIPE, check=True).stdout
+    return subprocess.run(["bash", "-euc", block], cwd=work, env=environment, text=True, stdout=subprocess.PIPE,
+                          check=True).stdout
 
 
 def spheres(output):
     """What the page says in words about the spheres."""
-    mean = {line.split()[0]: float(line.split()[2]) for line in output.splitlines() if line.split()[:1] and line.split()[0] in ("hot", "cold",
-                                                                                                                              "background")}
+    lines = [line.split() for line in output.splitlines()]
+    mean = {words[0]: float(words[2]) for words in lines if words and words[0] in ("hot", "cold", "background")}
     good = len(mean) == 3 and 2 < mean["hot"] / mean["background"] < 3 and mean["cold"] < 0.6 * mean["background"]
     return [] if good else [f"the spheres have {mean}"]

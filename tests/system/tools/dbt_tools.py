@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system tests of reconstruction share: running the program, reading a result by its own attributes alone, finding beads.
+"""What the system tests of reconstruction share: running the program, reading a result by its own attributes alone,
+finding beads.
 
-Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y posterior,
-+z head; x of the scan is anterior; the tube stands at the head in CC, superior-medial in MLO."""
+Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x
+left, +y posterior, +z head; x of the scan is anterior; the tube stands at the head in CC, superior-medial in MLO."""
 import json
 import math
 import os
@@ -14,14 +15,16 @@ import numpy as np
 import pydicom
 
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
-# dicom3tools of 2022 does not know the values that PS3.3 C.8.11.7.1.4 has for views computed from tomosynthesis (as with TOMO_PROJ).
+# dicom3tools of 2022 does not know the values that PS3.3 C.8.11.7.1.4 has for views computed from tomosynthesis (as
+# with TOMO_PROJ).
 KNOWN_MG = "Error - Unrecognized enumerated value <TOMOSYNTHESIS> for value 3 of attribute <Image Type>"
 DIRECTION = {"L": (1, 0, 0), "R": (-1, 0, 0), "P": (0, 1, 0), "A": (0, -1, 0), "H": (0, 0, 1), "F": (0, 0, -1)}
 
 
 def run(*args, ok=(0,)):
     """Run the program; its stdout. Fails the test with its stderr when the exit code is another."""
-    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False)
     if done.returncode not in ok:
         raise AssertionError(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
     return done
@@ -29,7 +32,8 @@ def run(*args, ok=(0,)):
 
 def simulate(folder, **options):
     """`tomonode simulate dbt`; the truth it wrote. An option that is True has no value."""
-    args = [x for key, value in options.items() for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
+    args = [x for key, value in options.items()
+            for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
     run("simulate", "dbt", *args, "-o", folder)
     return truth_of(folder)
 
@@ -53,7 +57,8 @@ def reconstruct(out, *paths, settings=(), config=None):
 
 def validator(path, *options):
     """The errors and warnings of dciodvfy."""
-    done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
     return [line for line in done.stdout.splitlines() if "Error -" in line or "Warning -" in line]
 
 
@@ -77,7 +82,8 @@ class Result:
         self.column_step = cosines[:3] * spacing[1]  # from a column to the next
         self.row_step = cosines[3:] * spacing[0]
         self.spacing = spacing
-        self.positions = np.array([f.PlanePositionSequence[0].ImagePositionPatient for f in ds.PerFrameFunctionalGroupsSequence], float)
+        self.positions = np.array([f.PlanePositionSequence[0].ImagePositionPatient
+                                   for f in ds.PerFrameFunctionalGroupsSequence], float)
         self.slice_step = self.positions[1] - self.positions[0]
         mapping = shared.RealWorldValueMappingSequence[0]
         self.mu = ds.pixel_array * np.float32(mapping.RealWorldValueSlope) + np.float32(mapping.RealWorldValueIntercept)
@@ -92,7 +98,8 @@ class Result:
         return np.linalg.solve(steps, np.asarray(point) - self.positions[0])
 
     def bead(self, point, radius, reach=4.0):
-        """The centre of the bright spot within `reach` mm of a point: fractional frame, row, column, and its contrast."""
+        """The centre of the bright spot within `reach` mm of a point: fractional frame, row, column, and its
+        contrast."""
         k0, r0, c0 = self.index(point)
         n, nr, nc = self.mu.shape
         dz = np.linalg.norm(self.slice_step)
@@ -121,8 +128,8 @@ class Result:
         if 0 < k < len(profile) - 1:
             a, b, c_ = profile[k - 1:k + 2]
             z += 0.5 * (a - c_) / (a - 2 * b + c_)
-        # In a slice beside its own the spot lies along the rays, away from the source: x / (source height) for each mm. So the place
-        # is that between the two slices around z.
+        # In a slice beside its own the spot lies along the rays, away from the source: x / (source height) for each mm.
+        # So the place is that between the two slices around z.
         k = min(max(int(math.floor(z)), 0), box.shape[0] - 2) if box.shape[0] > 1 else 0
         row, column = centre(k) + (z - k) * (centre(k + 1) - centre(k)) if box.shape[0] > 1 else centre(k)
         return k1 + z, r1 + row, c1 + column, box.max()

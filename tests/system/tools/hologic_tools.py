@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects as Hologic units send them, written without code of this project: the projection matrices of (0019,xx60), a Breast Projection
-object with them, and the SCO container with JPEG-LS scans (docs/conformance.md says where these forms are from)."""
+"""Objects as Hologic units send them, written without code of this project: the projection matrices of (0019,xx60), a
+Breast Projection object with them, and the SCO container with JPEG-LS scans (docs/conformance.md says where these forms
+are from)."""
 import copy
 import math
 import os
@@ -19,7 +20,8 @@ COLUMNS, ROWS = 1664, 2048  # bins of the whole detector
 
 
 class Detector:
-    """A system whose detector turns with the source: the formulas of "A detector that turns" in docs/geometry.md, mm and degrees."""
+    """A system whose detector turns with the source: the formulas of "A detector that turns" in docs/geometry.md, mm
+    and degrees."""
 
     def __init__(self, axis_height, source_axis, source_x, ratio, axis_y, pitch):
         self.axis_height, self.source_axis, self.source_x = axis_height, source_axis, source_x
@@ -27,7 +29,8 @@ class Detector:
 
     def source(self, angle):
         a = math.radians(angle)
-        return np.array([self.source_x, self.source_axis * math.sin(a), self.axis_height + self.source_axis * math.cos(a)])
+        return np.array([self.source_x, self.source_axis * math.sin(a),
+                         self.axis_height + self.source_axis * math.cos(a)])
 
     def bin(self, angle, x, y):
         """Where the bin that is at (x, y) at rest is at this angle."""
@@ -35,7 +38,8 @@ class Detector:
         return np.array([x, self.axis_y + w * math.cos(phi), -w * math.sin(phi)])
 
     def matrix(self, angle, world):
-        """(u, v, 1) w = P (X, Y, Z, 1): u toward the chest wall, v along y; `world` (rotation, position) moves the scan's axes."""
+        """(u, v, 1) w = P (X, Y, Z, 1): u toward the chest wall, v along y; `world` (rotation, position) moves the
+        scan's axes."""
         turn, at = world
 
         def place(u, v):
@@ -52,7 +56,8 @@ def phantom_axes(rows_along_y=True):
     """The axes of a calibration phantom that is not quite level: x toward the chest wall, y along the rows, z up."""
     tilt = 0.0096
     way = 1 if rows_along_y else -1
-    return np.array([[-math.cos(tilt), 0, -math.sin(tilt)], [0, way, 0], [-math.sin(tilt), 0, math.cos(tilt)]]), np.array([-23.1, -2.3, -0.7])
+    return np.array([[-math.cos(tilt), 0, -math.sin(tilt)], [0, way, 0],
+                     [-math.sin(tilt), 0, math.cos(tilt)]]), np.array([-23.1, -2.3, -0.7])
 
 
 def number(value):
@@ -61,7 +66,8 @@ def number(value):
     return f"{mantissa}e{exponent[0]}{int(exponent[1:]):03d}"
 
 
-def matrices_text(detector, angles, world=None, sign=-1, digits=2, titles=("Input Paddle Type: 0", "Input CArm angle: 0.000000")):
+def matrices_text(detector, angles, world=None, sign=-1, digits=2,
+                  titles=("Input Paddle Type: 0", "Input CArm angle: 0.000000")):
     """The text for views at these angles; its theta is sign * angle, with as many digits."""
     theta = np.round(sign * np.asarray(angles, float), digits)
     values = np.array([detector.matrix(sign * t, world or phantom_axes()).ravel() for t in theta])
@@ -89,7 +95,8 @@ def frame_angles(ds):
 
 
 def default_parameters(bits, near=0):
-    """MAXVAL, T1, T2, T3 and RESET of a JPEG-LS stream that states none (ISO 14495-1 C.2.4.1.1.1), for 8 bits and more."""
+    """MAXVAL, T1, T2, T3 and RESET of a JPEG-LS stream that states none (ISO 14495-1 C.2.4.1.1.1), for 8 bits and
+    more."""
     top = (1 << bits) - 1
     factor = (min(top, 4095) + 128) // 256
     t1 = min(max(factor * (3 - 2) + 2 + 3 * near, near + 1), top)
@@ -145,12 +152,13 @@ def sequence_bytes(pieces):
     def element(tag, value):
         return struct.pack("<HHI", tag >> 16, tag & 0xFFFF, len(value)) + value
 
-    return b"".join(element(0xFFFEE000, element(0x7E010010, CREATOR.encode() + b" ") + element(0x7E011012, p)) for p in pieces)
+    return b"".join(element(0xFFFEE000, element(0x7E010010, CREATOR.encode() + b" ") + element(0x7E011012, p))
+                    for p in pieces)
 
 
 def put_content(ds, element, content, pieces=3, vr="SQ"):
-    """Put the content into (7E01,10ee), divided among items. vr UN: as a program writes it that does not know the private attribute,
-    with a defined length; UN...: with an undefined length."""
+    """Put the content into (7E01,10ee), divided among items. vr UN: as a program writes it that does not know the
+    private attribute, with a defined length; UN...: with an undefined length."""
     block = ds.private_block(0x7E01, CREATOR, create=True)
     step = (len(content) // pieces + 2) & ~1
     parts = [content[i:i + step] for i in range(0, len(content), step)]
@@ -184,27 +192,33 @@ def finish(ds, implicit):
 
 
 def sco_slices(source, high=None, low=None, bits=10, orientation=None, gantry=0.0, pieces=3, vr="SQ", implicit=False):
-    """A Secondary Capture object with slices from a Breast Tomosynthesis Image: the attributes of the one header that was seen. They have
-    neither the size of a voxel nor a position, and the count (0020,1002) is not that of the frames."""
+    """A Secondary Capture object with slices from a Breast Tomosynthesis Image: the attributes of the one header that
+    was seen. They have neither the size of a voxel nor a position, and the count (0020,1002) is not that of the
+    frames."""
     shared = source.SharedFunctionalGroupsSequence[0]
     anatomy = shared.FrameAnatomySequence[0]
     ds = Dataset()
-    for name in ("SpecificCharacterSet", "StudyDate", "SeriesDate", "ContentDate", "StudyTime", "SeriesTime", "ContentTime", "AccessionNumber",
-                 "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyID", "SeriesNumber",
+    for name in ("SpecificCharacterSet", "StudyDate", "SeriesDate", "ContentDate", "StudyTime", "SeriesTime",
+                 "ContentTime", "AccessionNumber",
+                 "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyID",
+                 "SeriesNumber",
                  "FrameOfReferenceUID", "DeviceSerialNumber", "ViewCodeSequence", "ReferringPhysicianName"):
         if name in source:
             ds[name] = copy.deepcopy(source[name])
-    ds.SOPClassUID, ds.SOPInstanceUID, ds.SeriesInstanceUID = "1.2.840.10008.5.1.4.1.1.7", generate_uid(), generate_uid()
+    ds.SOPClassUID = "1.2.840.10008.5.1.4.1.1.7"
+    ds.SOPInstanceUID, ds.SeriesInstanceUID = generate_uid(), generate_uid()
     ds.ImageType, ds.Modality, ds.ConversionType = ["DERIVED", "PRIMARY"], "MG", "WSD"
     ds.Manufacturer, ds.ManufacturerModelName = "HOLOGIC, Inc.", "Selenia Dimensions"
     ds.SeriesDescription = f"{anatomy.FrameLaterality} Tomosynthesis Reconstruction"
     ds.DistanceSourceToDetector, ds.DistanceSourceToPatient, ds.BodyPartThickness = 700, 619, 56
     ds.PositionerPrimaryAngle = gantry
-    ds.DetectorBinning, ds.FieldOfViewOrigin, ds.FieldOfViewRotation, ds.FieldOfViewHorizontalFlip = [2, 2], [0, 508], 0, "NO"
+    ds.DetectorBinning, ds.FieldOfViewOrigin = [2, 2], [0, 508]
+    ds.FieldOfViewRotation, ds.FieldOfViewHorizontalFlip = 0, "NO"
     ds.PatientOrientation = orientation
     ds.Laterality, ds.InstanceNumber, ds.ImagesInAcquisition = anatomy.FrameLaterality, 30, 61
     ds.SamplesPerPixel, ds.PhotometricInterpretation = 1, "MONOCHROME2"
-    ds.Rows, ds.Columns, ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 425, 266, 16, bits, bits - 1, 0
+    ds.Rows, ds.Columns, ds.BitsAllocated = 425, 266, 16
+    ds.BitsStored, ds.HighBit, ds.PixelRepresentation = bits, bits - 1, 0
     ds.add_new((0x0028, 0x0120), "US", 0)
     ds.add_new((0x0028, 0x0121), "US", 4)
     ds.WindowCenter, ds.WindowWidth, ds.LossyImageCompression = 512, 512, "00"
@@ -213,14 +227,17 @@ def sco_slices(source, high=None, low=None, bits=10, orientation=None, gantry=0.
 
 
 def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implicit=False, gantry=0.0):
-    """A Secondary Capture object from a Breast Projection object: root attributes alone, as Hologic writes them, some of which say
-    something else than the container."""
+    """A Secondary Capture object from a Breast Projection object: root attributes alone, as Hologic writes them, some
+    of which say something else than the container."""
     shared = source.SharedFunctionalGroupsSequence[0]
     first = source.PerFrameFunctionalGroupsSequence[0]
     ds = Dataset()
-    for name in ("SpecificCharacterSet", "StudyDate", "SeriesDate", "ContentDate", "StudyTime", "SeriesTime", "ContentTime", "AccessionNumber",
-                 "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "SeriesInstanceUID", "StudyID",
-                 "SeriesNumber", "FrameOfReferenceUID", "DeviceSerialNumber", "ViewCodeSequence", "ReferringPhysicianName"):
+    for name in ("SpecificCharacterSet", "StudyDate", "SeriesDate", "ContentDate", "StudyTime", "SeriesTime",
+                 "ContentTime", "AccessionNumber",
+                 "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "SeriesInstanceUID",
+                 "StudyID",
+                 "SeriesNumber", "FrameOfReferenceUID", "DeviceSerialNumber", "ViewCodeSequence",
+                 "ReferringPhysicianName"):
         if name in source:
             ds[name] = copy.deepcopy(source[name])
     ds.SOPClassUID, ds.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.7", generate_uid()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tomosynthesis exam that shares no code with this project: line integrals, tags and signs are made here with numpy and pydicom, out of
-the definitions of PS3.3.
+"""A tomosynthesis exam that shares no code with this project: line integrals, tags and signs are made here with numpy
+and pydicom, out of the definitions of PS3.3.
 
-The scan axes never appear in what is written: beads are placed in the patient (LPS), the machine is placed in the patient, and stored
-pixels are given directions (A, P, L, R, H, F)."""
+The scan axes never appear in what is written: beads are placed in the patient (LPS), the machine is placed in the
+patient, and stored pixels are given directions (A, P, L, R, H, F)."""
 import math
 import os
 
@@ -31,7 +31,8 @@ def line_integrals(source, pixels, origin, axes, spots):
     d = pixels - source
     length = np.linalg.norm(d, axis=-1)
     unit = d / length[..., None]
-    # the plate fills support .. support + thickness over the whole detector: the path in it is its height over the cosine
+    # the plate fills support .. support + thickness over the whole detector: the path in it is its height over the
+    # cosine
     height = abs(unit @ axes[2])
     line = 0.05 * THICKNESS / height
     for centre, radius in spots:
@@ -68,14 +69,16 @@ def write(folder, side, view, column_way, row_way, gantry, multi, shape=(NX, NY)
     common.Modality = "MG"
     common.Manufacturer, common.ManufacturerModelName = "SIEMENS", "MAMMOMAT Inspiration"
     common.PatientName, common.PatientID = "TEST^PYTHON", "1"
-    common.StudyInstanceUID, common.SeriesInstanceUID, common.FrameOfReferenceUID = generate_uid(), generate_uid(), generate_uid()
+    for keyword in ("StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
+        setattr(common, keyword, generate_uid())
     common.ImagerPixelSpacing = [PITCH, PITCH]
     common.BodyPartThickness = THICKNESS
     common.SamplesPerPixel, common.PhotometricInterpretation = 1, "MONOCHROME1"
     common.Rows, common.Columns, common.BitsAllocated, common.BitsStored = ny, nx, 16, 16
     common.HighBit, common.PixelRepresentation = 15, 0
     code = Dataset()
-    code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = ("399162004" if view == "CC" else "399368009"), "SCT", view
+    code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = ("399162004" if view == "CC"
+                                                                     else "399368009"), "SCT", view
     common.ViewCodeSequence = Sequence([code])
     orientation = [letters(column_way * axes[0]), letters(row_way * axes[1])]
     if multi:
@@ -88,16 +91,23 @@ def write(folder, side, view, column_way, row_way, gantry, multi, shape=(NX, NY)
 def complete(ds, i):
     """What a modality with a complete header writes: then the result must satisfy dciodvfy and the IHE DBT profile."""
     for keyword, value in {
-        "PatientBirthDate": "19601130", "PatientSex": "F", "StudyDate": "20260601", "StudyTime": "101500", "AccessionNumber": "A1",
+        "PatientBirthDate": "19601130", "PatientSex": "F", "StudyDate": "20260601", "StudyTime": "101500",
+        "AccessionNumber": "A1",
         "ReferringPhysicianName": "", "StudyID": "S1", "OperatorsName": "OPERATOR^ONE", "InstitutionName": "Hospital",
         "InstitutionAddress": "Street 1", "StationName": "MG1", "DeviceSerialNumber": "4711", "SoftwareVersions": "V1",
         "BreastImplantPresent": "NO", "PartialView": "NO", "DetectorType": "DIRECT", "DetectorID": "D1",
-        "DateOfLastDetectorCalibration": "20260101", "TimeOfLastDetectorCalibration": "080000", "DetectorElementSpacing": [PITCH, PITCH],
-        "AnodeTargetMaterial": "TUNGSTEN", "ExposureControlMode": "AUTOMATIC", "ExposureControlModeDescription": "pre-exposure",
-        "HalfValueLayer": "0.55", "FocalSpots": "0.3", "DetectorTemperature": "30", "FilterType": "FLAT", "FilterMaterial": "RHODIUM",
-        "CompressionForce": "100", "PaddleDescription": "flat", "FieldOfViewOrigin": ["0", "0"], "FieldOfViewRotation": "0",
-        "FieldOfViewHorizontalFlip": "NO", "AcquisitionDate": "20260601", "AcquisitionTime": f"1020{i:02}", "ExposureTime": "50",
-        "ExposureInuAs": "4200", "RelativeXRayExposure": "400", "OrganDose": "0.002", "EntranceDoseInmGy": "0.5", "KVP": "30",
+        "DateOfLastDetectorCalibration": "20260101", "TimeOfLastDetectorCalibration": "080000",
+        "DetectorElementSpacing": [PITCH, PITCH],
+        "AnodeTargetMaterial": "TUNGSTEN", "ExposureControlMode": "AUTOMATIC",
+        "ExposureControlModeDescription": "pre-exposure",
+        "HalfValueLayer": "0.55", "FocalSpots": "0.3", "DetectorTemperature": "30", "FilterType": "FLAT",
+        "FilterMaterial": "RHODIUM",
+        "CompressionForce": "100", "PaddleDescription": "flat", "FieldOfViewOrigin": ["0", "0"],
+        "FieldOfViewRotation": "0",
+        "FieldOfViewHorizontalFlip": "NO", "AcquisitionDate": "20260601", "AcquisitionTime": f"1020{i:02}",
+        "ExposureTime": "50",
+        "ExposureInuAs": "4200", "RelativeXRayExposure": "400", "OrganDose": "0.002", "EntranceDoseInmGy": "0.5",
+        "KVP": "30",
         "DistanceSourceToDetector": AXIS + ARM, "DistanceSourceToPatient": AXIS + ARM - SUPPORT,
         "EstimatedRadiographicMagnificationFactor": 1.05, "ImagesInAcquisition": len(ANGLES),
     }.items():
@@ -128,8 +138,8 @@ def write_series(folder, common, frames, side, orientation):
 
 
 def write_multi(folder, common, frames, side, view, orientation, gantry):
-    """PS3.3 C.8.31.6: the isocenter system has Y from the patient into the machine (anterior), Z up (head), X = Y x Z to the patient's
-    right; angles are positive from Z toward X."""
+    """PS3.3 C.8.31.6: the isocenter system has Y from the patient into the machine (anterior), Z up (head), X = Y x Z
+    to the patient's right; angles are positive from Z toward X."""
     axes = tools.scan_axes(side, view, gantry)
     right = np.cross((0.0, -1.0, 0.0), (0.0, 0.0, 1.0))
     assert np.allclose(right, (-1.0, 0.0, 0.0))
@@ -161,6 +171,7 @@ def write_multi(folder, common, frames, side, view, orientation, gantry):
     save(ds, "1.2.840.10008.5.1.4.1.1.13.1.5", os.path.join(folder, "exam.dcm"))
 
 
-CONFIG = """profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*"; axis_height = 47.0;
-  source_axis = 608.5; support = 17.0; pitch = 0.085; elements_x = 0; elements_y = 0; i0_mode = "fixed"; i0 = 60000.0; } );
+CONFIG = """profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*";
+  axis_height = 47.0; source_axis = 608.5; support = 17.0; pitch = 0.085; elements_x = 0; elements_y = 0;
+  i0_mode = "fixed"; i0 = 60000.0; } );
 """

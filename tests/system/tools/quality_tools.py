@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of tests/quality_pet.py and tests/quality_parallel.py: run a small measurement, and check its report."""
+"""Shared by the tests of tests/quality_pet.py and tests/quality_parallel.py: run a small measurement, and check its
+report."""
 import importlib.util
 import json
 import os
@@ -21,8 +22,10 @@ class Script:
         return done if done.returncode == 0 else None
 
     def measure(self, folder, output, results, limits):
-        """Run a small measurement; return its results, or None if it failed. limits: expected number of limits, all met."""
-        done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o", output)
+        """Run a small measurement; return its results, or None if it failed. limits: expected number of limits, all
+        met."""
+        done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o",
+                         output)
         if not done:
             return None
         met = [line for line in done.stdout.splitlines() if line.startswith("met ")]
@@ -40,4 +43,5 @@ class Script:
             text = f.read()
         self.check("{" not in text and "nan" not in text, "the report has unfilled placeholders or NaN")
         drawn = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
-        self.check(len(drawn) == pictures and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in drawn), f"pictures: {drawn}")
+        self.check(len(drawn) == pictures and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in drawn),
+                   f"pictures: {drawn}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of DICOM objects and of exported files, read independently of the program: values, and where each voxel is in the patient."""
+"""Volumes of DICOM objects and of exported files, read independently of the program: values, and where each voxel is in
+the patient."""
 import gzip
 import os
 import struct
@@ -16,14 +17,16 @@ class Volume:
         self.values, self.matrix = np.asarray(values, float), np.asarray(matrix, float)
 
     def on_grid_of(self, other):
-        """The values of this volume at the voxels of the other one. None of the voxels may be between those of this one."""
+        """The values of this volume at the voxels of the other one. None of the voxels may be between those of this
+        one."""
         index = np.stack(np.meshgrid(*(np.arange(n) for n in other.values.shape), indexing="ij")[::-1], -1)
         places = index @ other.matrix[:, :3].T + other.matrix[:, 3]
         at = (places - self.matrix[:, 3]) @ np.linalg.inv(self.matrix[:, :3]).T
         nearest = np.rint(at).astype(int)
         off = np.abs((at - nearest) @ self.matrix[:, :3].T).max()
         assert off < 2e-3, f"a voxel is {off} mm away from any voxel of the other volume"
-        assert sorted(self.values.shape) == sorted(other.values.shape), f"{self.values.shape} and {other.values.shape} voxels"
+        sizes = self.values.shape, other.values.shape
+        assert sorted(sizes[0]) == sorted(sizes[1]), f"{sizes} voxels"
         return self.values[nearest[..., 2], nearest[..., 1], nearest[..., 0]]
 
     def same_as(self, other, tolerance=2e-6):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compressed breast of labelled voxels with a spiculated mass: a small phantom that is computed, so that no test needs a file for it.
+"""A compressed breast of labelled voxels with a spiculated mass: a small phantom that is computed, so that no test
+needs a file for it.
 
-Labels are those of conf/materials-20keV.conf. Axes are those of the VICTRE pipeline's volumes: x from the chest wall outwards, y along the
-chest wall, z up; arrays are [z, y, x]. Voxels are not cubes, so that axes which are mixed up are noticed. Everything follows from fixed seeds.
+Labels are those of conf/materials-20keV.conf. Axes are those of the VICTRE pipeline's volumes: x from the chest wall
+outwards, y along the chest wall, z up; arrays are [z, y, x]. Voxels are not cubes, so that axes which are mixed up are
+noticed. Everything follows from fixed seeds.
 """
 import gzip
 import os
@@ -95,7 +97,8 @@ def write(folder, name, labels, spacing=SPACING, compressed=False):
         labels.astype(">u2").tofile(os.path.join(folder, data))
     path = os.path.join(folder, name + ".mhd")
     with open(path, "w", encoding="ascii") as f:
-        f.write(f"ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = {not compressed}\nCompressedData = {compressed}\n"
-                f"ElementSpacing = {' '.join(str(h) for h in spacing)}\nDimSize = {' '.join(str(n) for n in labels.shape[::-1])}\n"
+        f.write("ObjectType = Image\nNDims = 3\nBinaryData = True\n"
+                f"BinaryDataByteOrderMSB = {not compressed}\nCompressedData = {compressed}\n"
+                f"ElementSpacing = {' '.join(map(str, spacing))}\nDimSize = {' '.join(map(str, labels.shape[::-1]))}\n"
                 f"ElementType = {'MET_UCHAR' if compressed else 'MET_USHORT'}\nElementDataFile = {data}\n")
     return path
