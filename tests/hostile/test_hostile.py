@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile input of every kind: tier 1 a fixed part of the cases of each module, tier 2 all of them in random order (hostile.py says what
-is checked)."""
+"""Hostile input of every kind: tier 1 a fixed part of the cases of each module, tier 2 all of them in random order
+(hostile.py says what is checked)."""
 import importlib
 
 import hostile

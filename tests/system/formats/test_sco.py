@@ -17,8 +17,8 @@ from tools import node_harness as h
 
 PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*";
   axis_height = 0.0; source_axis = 695.1; support = 25.0; source_x = -13.7; pitch = 0.14; detector_ratio = 0.285;
-  detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0; sid_tolerance = 6.0; angle_sign = -1; geometry_source = "simulated";
-  {more} }} );
+  detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0; sid_tolerance = 6.0; angle_sign = -1;
+  geometry_source = "simulated"; {more} }} );
 """
 SETTINGS = ("voxel=0.56", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false")
 DETECTOR = hologic.Detector(0.0, 695.1, -13.7, 0.285, 0.3, 0.28)
