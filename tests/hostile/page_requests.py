@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP requests to the status page: methods, paths, hosts, lengths, broken headers, other protocols, connections, actions without right.
 
-After each of them the page is served to another client within a second, by the same processes, and a refused action has changed nothing in the
+After each of them the page is served to another client, by the same processes, and a refused action has changed nothing in the
 journal. (The module is not called http.py: Python would take it for its own.)"""
 import os
 import re
@@ -16,7 +16,7 @@ from tools.node_harness import Node, PATIENCE, check, free_port, wait_for
 
 TITLE = "HTTP requests"
 HOST = b"Host: localhost\r\n"
-SERVED = 2.9  # s; another client has the page by then
+SERVED = 2.9  # s; where times are measured, another client has the page by then
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
 
@@ -303,7 +303,8 @@ def judged(act):
         answer = act(stage)
         began = time.monotonic()
         wait_for("the page is served to another client", lambda: serves(stage), step=0.01)
-        check(time.monotonic() - began < SERVED * PATIENCE, f"the page was served after {time.monotonic() - began:.1f} s")
+        seconds = time.monotonic() - began
+        check(not stage.witness or seconds < SERVED * PATIENCE, f"the page was served after {seconds:.1f} s")
         check(stage.pages() == stage.page_processes, f"the page's processes were {stage.page_processes}, they are {stage.pages()}")
         check(stage.journal() == stage.changed, "the journal has another event of a person")
         return answer
