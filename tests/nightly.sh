@@ -48,7 +48,7 @@ have() { # have PROGRAM...
 }
 
 warnings() { cmake --preset release -DTOMONODE_WERROR=ON && cmake --build --preset release; }
-suite() { tests_of release 2; }
+suite() { TOMONODE_STOW_OBJECTS=1000 TOMONODE_FIT_TRIALS=10 tests_of release 2; }
 asan() { tests_of asan 1; }
 tsan() { have clang && tests_of tsan 1; }
 soak() { TOMONODE=$release/tomonode tests/soak.sh --minutes "$minutes"; }
