@@ -15,7 +15,8 @@
 
 /* The positions of the 16 results of a block are in float32: the scale, its multiple and the sum with the block's first position
  * are rounded, each to 2^-24 of up to 16 voxels or 16 bins, whichever are more. That is the error of a weight, of at most two
- * axes. Sums over slices, taps and views: 4e-6. Relative to the largest value. */
+ * axes. Sums over slices, taps and views: 4e-6. Relative to the largest value, or to what one voxel or bin of 1 with a weight of
+ * 1 gives. */
 static double tolerance_of(const struct scan *s, const struct grid *g)
 {
 	return 4 * 16 * fmax(1, s->h[0] / g->h[0]) * 0x1p-24 + 4e-6;
@@ -216,7 +217,7 @@ static void describe(const struct random_scan *r, enum projection_model model, i
 
 static bool agrees(const struct random_scan *r, const float *got, const double *want, double factor, size_t n, const char *what)
 {
-	double most = 0, tolerance = tolerance_of(&r->scan, &r->grid);
+	double most = factor * r->grid.h[2], tolerance = tolerance_of(&r->scan, &r->grid);
 
 	for (size_t i = 0; i < n; i++)
 		most = fmax(most, fabs(factor * want[i]));
