@@ -138,8 +138,8 @@ static inline TOMONODE_HD float rule_data_bin(const struct rule *r, float y, flo
 	return m > 0 ? m * rule_bin(r, y, m * p + b, l).q : 0;
 }
 
-/* Return the logarithm of the Poisson likelihood of y counts where p > 0 are expected, without the term of y alone: y ln p - p; in
- * double. A bin without counts, or with fewer after a subtraction, contributes -p. */
+/* Return the logarithm of the Poisson likelihood of y counts where p > 0 are expected, without the term of y alone: y ln p - p;
+ * in double. A bin without counts, or with fewer after a subtraction, contributes -p. */
 static inline TOMONODE_HD double rule_log_likelihood(float y, float p)
 {
 	return (y > 0 ? (double)y * log((double)p) : 0) - p;

@@ -426,7 +426,7 @@ TEST(test_refused)
 	uint16_t raw[8] = {0};
 	float line[8], valid[8];
 	struct err err = {0};
-#define REFUSE_PREP(field, v)                                                                                                        \
+#define REFUSE_PREP(field, v)                                                                                                    \
 	do {                                                                                                                     \
 		struct prep bad = plain;                                                                                         \
 		bad.field = (v);                                                                                                 \
