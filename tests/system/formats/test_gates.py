@@ -62,7 +62,7 @@ class Petsird:
     def __init__(self, folder, version="0.12.0", step=2):
         self.folder, self.writer = folder, petsird_tools.Writer(petsird_tools.stored("ring", version)[1])
         self.header = petsird_tools.ring_header()
-        self.header["exam"]["externalSignals"] = SIGNALS
+        self.header["exam"]["externalSignals"], self.written = SIGNALS, None
         pools = [petsird_tools.point_source(self.header, place, 400, seed) for seed,
                  place in enumerate((*PLACES, (0.0, 0.0, 0.0)))]
         rng, self.blocks, self.of_gate = np.random.default_rng(4), [], {}
@@ -79,7 +79,9 @@ class Petsird:
     def imported(self, name, blocks, *options, code=0):
         """(report, {gate or None: (values, block)}) of the objects of a file with these time blocks."""
         path, out = os.path.join(self.folder, name + ".petsird"), os.path.join(self.folder, name)
-        self.writer.file(path, self.header, blocks)
+        if self.written != (path, blocks, self.header["exam"]["externalSignals"]):
+            self.writer.file(path, self.header, blocks)
+            self.written = path, blocks, self.header["exam"]["externalSignals"]
         p = h.run(h.TOMONODE, "import", "--json", "--petsird", path, "--set", "PatientPosition=HFS", *options, "-o",
                   out, code=code)
         if code:

@@ -343,6 +343,8 @@ def test_no_suv(folder):
         found = measure("--circle", ",".join(map(str, middle)) + ",30", *paths)
         check(reason in found["suv"].get("left_out", ""), f"case {i}: {found['suv']}, not \"{reason}\"")
         check("suv_mean" not in found["regions"][0] and found["regions"][0]["mean"] > 0, found["regions"])
+        if h.TIER < 2 and i > 2:
+            continue
         text = t.run("measure", "--circle", ",".join(map(str, middle)) + ",30", *paths).stdout
         check("no SUV: " in text and reason in text, text)
     for i, (change, factor) in enumerate([(lambda d, _: setattr(d, "DecayCorrection", "ADMIN"), 71.5e3 / 3.7e8),
@@ -352,22 +354,22 @@ def test_no_suv(folder):
 
 
 def test_what_must_not_be_measured(folder):
-    def series(name, change=None, modality="PT"):
-        paths, middle, _ = oblique(os.path.join(folder, name), modality, change)
+    def series(name, change=None, modality="PT", slices=5):
+        paths, middle, _ = oblique(os.path.join(folder, name), modality, change, slices)
         return paths, ",".join(f"{v:.3f}" for v in middle)
 
-    paths, at = series("whole")
+    paths, at = series("whole", slices=SIZE[0])
     refused(paths[:11] + paths[12:], "--circle", f"{at},30", what="incomplete: 23 of 24 slices")
     slices, place = series("gap", modality="CT")
-    refused(slices[:11] + slices[12:], "--circle", f"{place},30",
+    refused(slices[:2] + slices[3:], "--circle", f"{place},30",
             what="slices are missing or belong to several volumes")
-    patients, _ = series("patients", lambda d, k: d.update({"PatientID": "OTHER" if k == 5 else "FOREIGN",
-                                                            "PatientName": "A^B" if k == 5 else "Foreign^One"}))
+    patients, _ = series("patients", lambda d, k: d.update({"PatientID": "OTHER" if k == 3 else "FOREIGN",
+                                                            "PatientName": "A^B" if k == 3 else "Foreign^One"}))
     refused(patients, "--circle", f"{at},30",
             what="not of one patient: the headers name different patients: Patient ID (0010,0020)")
-    units, _ = series("units", lambda d, k: setattr(d, "Units", "CNTS" if k == 7 else "BQML"))
+    units, _ = series("units", lambda d, k: setattr(d, "Units", "CNTS" if k == 3 else "BQML"))
     refused(units, "--circle", f"{at},30", what="units are \"")
-    moved, _ = series("moved", lambda d, k: setattr(d, "FrameOfReferenceUID", "1.2.3" if k == 9 else "1.2.4"))
+    moved, _ = series("moved", lambda d, k: setattr(d, "FrameOfReferenceUID", "1.2.3" if k == 3 else "1.2.4"))
     refused(moved, "--circle", f"{at},30", what="frame of reference")
     refused([*paths, *slices], "--circle", f"{at},30", what="volumes among")
     refused(paths, "--circle", "900,0,0,30", what="circle 1 ")
