@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
+#include "node/base/atomic_file.h"
 #include "node/base/text_file.h"
 
 static bool ends_in(const char *path, const char *ending)
@@ -182,17 +182,12 @@ int picture_encode(int width, int height, const unsigned char *grey, unsigned ch
 
 int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err)
 {
-	png_image image = grey_image(width, height);
-	char part[4200];
-	int rc = 0;
+	unsigned char *bytes = NULL;
+	size_t n = 0;
+	int rc = picture_encode(width, height, grey, &bytes, &n, err);
 
-	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
-		return err_set(err, ENAMETOOLONG, "the path %.60s... has more than %zu bytes", path, sizeof(part) - 6);
-	if (!png_image_write_to_file(&image, part, 0, grey, 0, NULL))
-		rc = err_set(err, EIO, "cannot write %s: %s", part, image.message);
-	else if (rename(part, path) < 0)
-		rc = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
-	if (rc < 0)
-		unlink(part);
+	if (rc == 0)
+		rc = atomic_file_put(path, bytes, n, err);
+	free(bytes);
 	return rc;
 }

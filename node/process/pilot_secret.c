@@ -68,7 +68,8 @@ int pilot_secret_create(const char *spool, const char *id, char ret_hex[PILOT_SE
 	if (fd < 0)
 		return err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
 	ret = write_all(fd, path, text, err);
-	close(fd);
+	if (close(fd) < 0 && ret == 0)
+		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
 	if (ret == 0)
 		ret = folder_sync(folder, err);
 	if (ret < 0)
