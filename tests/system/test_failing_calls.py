@@ -29,6 +29,7 @@ COMMANDS = {
     "import-interfile": f"import {tiny.IMPORT_INTERFILE} -o OUT/objects",
     "import-picture": "import IN/picture.png --angles 8 -o OUT/objects",
     "import-petsird": "import -c IN/tiny.conf --petsird IN/list/scan.petsird --set PatientPosition=HFS -o OUT/objects",
+    "import-e7": "import --e7 IN/e7 -o OUT/objects",
     "recon-dbt": f"recon {tiny.RECON_DBT} --report OUT/report -o OUT/result IN/dbt",
     "recon-pet": f"recon {tiny.RECON_PET} --report OUT/report -o OUT/result IN/pet",
     "recon-interfile": f"recon {tiny.RECON_PET} --attenuation IN/hs/attenuation.hs -o OUT/result IN/hs/emission.hs",
@@ -85,6 +86,36 @@ def test_failing_call_is_told_and_leaves_no_wrong_file(folder, failures, inputs,
     rng = random.Random(f"{h.seed()} {name}")
     for call, error in failing(p, rng):
         failures += p.complaints(call, error, p.fail(call, error))
+
+
+@pytest.mark.tier2("a fit takes half a second")
+def test_failing_call_of_a_fit_is_told(folder, failures, inputs):
+    exam = os.path.join(folder, "exam")
+    h.run(h.TOMONODE, *"simulate dbt --phantom calibration --thickness 60 --binning 8 -o".split(), exam)
+    with open(os.path.join(folder, "fit.conf"), "w", encoding="ascii") as f:
+        f.write('profiles = ( { name = "siemens-inspiration"; sid_tolerance = 20.0; } );\n')
+    words = f"profile fit -c {folder}/fit.conf --phantom {exam}/phantom.json -o OUT/fit {exam}".split()
+    p = ct.Program(folder, "profile-fit", words)
+    for call in p.count():
+        if call.kind in CHANGING:
+            failures += p.complaints(call, ct.ERRORS[call.kind], p.fail(call, ct.ERRORS[call.kind]))
+
+
+def test_secret_of_a_pilot_is_whole_or_not_there(folder):
+    """It is another one in each run."""
+    spool, conf = os.path.join(folder, "spool"), os.path.join(folder, "node.conf")
+    os.mkdir(spool)
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(f'node = {{ spool = "{spool}"; {h.as_whom()} }};\n')
+    p = ct.Program(folder, "pilot-token", ["pilot-token", "-c", conf, "gpu-1"])
+    p.out = spool
+    os.rmdir(spool)
+    p.before = {"journal": b""}
+    for call in p.count():
+        if call.kind in CHANGING:
+            end = p.fail(call, ct.ERRORS[call.kind])
+            told = os.strerror(ct.ERRORS[call.kind]) in end.text
+            check(end.code > 0 and told and list(end.files) == ["journal"], f"{call}: {end}")
 
 
 @pytest.mark.parametrize("name", ["export-nifti", "export-metaimage", "report"])

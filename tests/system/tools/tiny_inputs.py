@@ -4,6 +4,7 @@ import os
 
 from tools import call_tools as ct
 from tools import node_harness as h
+from tools import tof_tools
 
 SCANNER = (
     'name = "tiny"; manufacturer = "tomonode"; model = "tiny"; rings = 3; ring_spacing = 6.5; radius = 60.0; '
@@ -39,6 +40,7 @@ def made():
         os.makedirs(os.path.join(folder, "in"))
         with open(os.path.join(folder, "in", "tiny.conf"), "w", encoding="ascii") as f:
             f.write(f"scanners = ( {{ {SCANNER} }} );\n")
+        tof_tools.E7(os.path.join(folder, "in", "e7"), compression=1, largest=2, rings=4).write()
         for text in COMMANDS:
             h.run(h.TOMONODE, *words(text, folder))
 
