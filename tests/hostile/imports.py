@@ -173,6 +173,14 @@ def sparse(name, n):
     return make
 
 
+def beside(header):
+    """y.hs with data of its own: equal data of two roles are refused before anything else."""
+    def make(desk):
+        desk.write("y.hs", header.replace("data.s", "y.s"))
+        desk.write("y.s", DATA[::-1])
+    return make
+
+
 def alone(name, make, *options):
     """The program gets this file, which `make` writes: bytes, or a function of the desk."""
     def act(desk):
@@ -240,7 +248,8 @@ CASES = [
     ("plane counts of 1 segment for 2", size("!matrix size [2]", "{5}"), REFUSED, r"matrix size \[2\]: 1 numbers for 2 segments"),
     ("130000 planes in 2 segments", size("!matrix size [2]", "{65000,65000}"), REFUSED, "130000 planes in all segments"),
     ("planes that the rings do not have", size("!matrix size [2]", "{4,2}"), REFUSED, "segment 0 has 4 planes"),
-    ("a segment from 1 to -1", with_header(PET.replace("{-1,2}", "{1,2}").replace("{1,2}\nNumber", "{-1,2}\nNumber")), REFUSED, "segment 0 of ring differences 1 to -1"),
+    ("a segment from 1 to -1", with_header(PET.replace("{-1,2}", "{1,2}").replace("{1,2}\nNumber", "{-1,2}\nNumber")), REFUSED,
+     "minimum ring difference per segment 1 is above maximum ring difference per segment -1 in segment 0"),
     ("a ring difference of 65535", size("maximum ring difference per segment", "{1,65535}"), REFUSED, "with rings counted from the bed: .*ring differences -65535 to -2; 3 rings"),
     ("a ring difference of 10^30", size("maximum ring difference per segment", "{1,1e30}"), REFUSED, r"line 19: maximum ring difference per segment := \{1,1e30\}"),
     ("half a ring difference", size("maximum ring difference per segment", "{1,2.5}"), REFUSED, "maximum ring difference per segment: 2.5 is not an integer"),
@@ -317,10 +326,11 @@ CASES = [
     ("a header that is its data", alone("data.s", lambda desk: None), REFUSED, r"data\.s: contains a byte 0"),
     # options
     ("additive values that are a pipe", with_header(PET, "--additive", "p", files=[fifo("p")]), REFUSED, "p is not a regular file"),
-    ("attenuation of another geometry", with_header(PET, "--attenuation", "y.hs", files=[lambda d: d.write("y.hs", PET.replace(":= 2.5", ":= 3"))]), REFUSED,
+    ("attenuation of another geometry", with_header(PET, "--attenuation", "y.hs", files=[beside(PET.replace(":= 2.5", ":= 3"))]), REFUSED,
      "EMISSION and ATTENUATION: different geometry: first angle"),
     ("an image as attenuation", with_header(PET, "--attenuation", "y.hs", files=[lambda d: d.write("y.hs", PET.replace("Emission", "Image"))]), REFUSED, r"y\.hs: number of dimensions := 4"),
-    ("line integrals as attenuation", with_header(PET, "--attenuation", "y.hs", files=[lambda d: d.write("y.hs", LINES)]), REFUSED, "parallel beams have one header"),
+    ("line integrals as attenuation", with_header(PET, "--attenuation", "y.hs", files=[beside(LINES)]), REFUSED,
+     "parallel beams have one header"),
     ("--like a pipe", with_header(PET, "--like", "p", files=[fifo("p")]), REFUSED, "p: .*not a regular file"),
     ("--like a pipe with the name of a picture", with_header(PET, "--like", "p.png", files=[fifo("p.png")]), REFUSED, r"p\.png: .*not a regular file"),
     ("--like the header", with_header(PET, "--like", "x.hs"), REFUSED, r"x\.hs.*DICOM"),
