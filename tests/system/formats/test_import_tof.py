@@ -306,7 +306,7 @@ def refused(folder, e7, says, label, failures):
     out = os.path.join(folder, "refused")
     done = run_import(out, "--e7", e7.folder, ok=(0, 4))
     tools.check(done.returncode and says in done.stderr, f"{label}: {done.stderr}", failures)
-    tools.check(not os.listdir(out), f"{label}: something is left of what was refused", failures)
+    tools.check(not os.path.exists(out), f"{label}: something is left of what was refused", failures)
 
 
 def test_usage(folder, failures):
