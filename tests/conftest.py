@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 from xdist.scheduler import LoadScheduling
@@ -40,10 +41,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_configure(config):
+    in_main = threading.current_thread() is threading.main_thread()  # execnet may have chosen another one; signals need it
     config.option.timeout = config.option.timeout or 600 * h.PATIENCE  # seconds, of a test that hangs
-    if hasattr(config, "workerinput"):
+    config.option.timeout_method = "signal" if in_main else "thread"
+    if in_main:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    else:
+    if not hasattr(config, "workerinput"):
         config.shared = tempfile.mkdtemp(prefix="tomonode-tests-")  # of all processes of this run
         os.environ["TOMONODE_TESTS_SHARED"] = config.shared
     if h.sanitizer():
