@@ -44,8 +44,8 @@ class Test:
         self.name, self.seconds = case.get("name"), float(case.get("time", 0))
         self.state = {"run": "passed", "notrun": "skipped", "disabled": "disabled"}.get(status, "failed")
         self.skipped = reasons(case.findtext("system-out") or "")
-        if case.get("classname") and not case.get("status"):  # pytest
-            self.name = f"{case.get('classname').replace('.', '/')}::{self.name}"
+        if not case.get("status"):  # pytest; without a class if the whole module was skipped
+            self.name = "::".join(filter(None, (case.get("classname", "").replace(".", "/"), self.name)))
             self.skipped = [case.find("skipped").get("message") or NONE] if self.state == "skipped" else []
             return
         if self.state == "skipped":

@@ -58,6 +58,8 @@ def main():
                      '<testcase classname="system.test_a" name="test_y" time="1"><skipped type="pytest.skip" message="no GPU">f</skipped></testcase>',
                      '<testcase classname="system.test_a" name="test_z" time="1"><failure message="m">skipped: not this</failure></testcase>'], 0,
           "3 tests in 2 min 5 s: 1 passed, 1 failed, 1 skipped", "  system/test_a::test_y: no GPU")
+    check("a module of pytest", ['<testcase classname="" name="system.test_a" time="0"><skipped message="no Slurm">f</skipped></testcase>'], 0,
+          "1 test in 2 min 5 s: 0 passed, 1 skipped", "  system.test_a: no Slurm")
     check("no test", [], 1, "No test was run.")
     check("no XML", ["<"], 2)
     if FAILURES:
