@@ -74,8 +74,8 @@ static int parse(struct dicom_file *file, struct err *err)
 		file->dataset.transferInit();
 		OFCondition cond = file->dataset.read(stream, xfer, EGL_noChange, eager_size);
 		file->dataset.transferEnd();
-		if (list->error.code != 0)
-			return err_set(err, list->error.code, "the data set cannot be read: %s", list->error.msg);
+		if (stream.error().code != 0)
+			return err_set(err, stream.error().code, "the data set cannot be read: %s", stream.error().msg);
 		if (cond.bad() && cond != EC_EndOfStream)
 			return err_set(err, EBADMSG, "the data set cannot be parsed: %s (at byte %llu of its header)",
 				       cond.text(), (unsigned long long)stream.tell());

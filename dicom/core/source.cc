@@ -48,7 +48,7 @@ uint64_t SpanList::size() const
 	return sum;
 }
 
-size_t SpanList::read(uint64_t at, void *ret_bytes, size_t n) const
+size_t SpanList::read(uint64_t at, void *ret_bytes, size_t n, struct err *err) const
 {
 	auto *p = static_cast<unsigned char *>(ret_bytes);
 	size_t done = 0;
@@ -60,7 +60,7 @@ size_t SpanList::read(uint64_t at, void *ret_bytes, size_t n) const
 		}
 		size_t part = (size_t)std::min<uint64_t>(s.size - at, n - done);
 
-		if (source->read(s.offset + at, p + done, part, &error) < 0)
+		if (source->read(s.offset + at, p + done, part, err) < 0)
 			return 0;
 		done += part;
 		at = 0;
@@ -92,7 +92,7 @@ offile_off_t SpanProducer::read(void *buf, offile_off_t n)
 			done += (offile_off_t)part;
 			at_ += part;
 		} else if (want >= window_size) {
-			size_t part = list_->read(at_, p + done, want);
+			size_t part = list_->read(at_, p + done, want, &error_);
 
 			if (part == 0)
 				break;
@@ -100,7 +100,7 @@ offile_off_t SpanProducer::read(void *buf, offile_off_t n)
 			at_ += part;
 		} else {
 			window_.resize(window_size);
-			window_.resize(list_->read(at_, window_.data(), window_size));
+			window_.resize(list_->read(at_, window_.data(), window_size, &error_));
 			window_at_ = at_;
 			if (window_.empty())
 				break;

@@ -56,10 +56,9 @@ struct SpanList {
 	std::vector<Span> spans;
 
 	uint64_t size() const;
-	/* Read up to n bytes, beginning at position `at` of the stream. Return their number; 0: end of the stream or read
-	 * error, which is kept in `error`, because DCMTK takes it for the end. */
-	size_t read(uint64_t at, void *ret_bytes, size_t n) const;
-	mutable struct err error = {}; /* the last one */
+	/* Read up to n bytes, beginning at position `at` of the stream. Return their number; 0: end of the stream, or an
+	 * error in `err`. */
+	size_t read(uint64_t at, void *ret_bytes, size_t n, struct err *err) const;
 };
 
 /* Supplies the bytes of a SpanList to a DCMTK stream, beginning at position `at`. */
@@ -78,7 +77,7 @@ class SpanProducer : public DcmProducer
 	/* Also after a read error: the parser asks again for bytes that do not come, without end. */
 	OFBool eos() override
 	{
-		return at_ >= size_ || list_->error.code != 0;
+		return at_ >= size_ || error_.code != 0;
 	}
 	offile_off_t avail() override
 	{
@@ -87,9 +86,15 @@ class SpanProducer : public DcmProducer
 	offile_off_t read(void *buf, offile_off_t n) override;
 	offile_off_t skip(offile_off_t n) override;
 	void putback(offile_off_t n) override;
+	/* The last read error (code 0: none), which DCMTK takes for the end. */
+	const struct err &error() const
+	{
+		return error_;
+	}
 
       private:
 	std::shared_ptr<const SpanList> list_;
+	struct err error_ = {};
 	uint64_t at_, size_;
 	std::vector<unsigned char> window_; /* bytes of the stream from window_at_ on */
 	uint64_t window_at_;
@@ -101,6 +106,10 @@ class SpanStream : public DcmInputStream
       public:
 	SpanStream(const std::shared_ptr<const SpanList> &list, uint64_t at);
 	DcmInputStreamFactory *newFactory() const override;
+	const struct err &error() const
+	{
+		return producer_.error();
+	}
 
       private:
 	std::shared_ptr<const SpanList> list_;

@@ -96,8 +96,11 @@ static int find_bytes(const struct dicom_file *file, uint32_t sequence, SpanList
 
 static int read_bytes(const SpanList &bytes, uint64_t at, void *ret, size_t n, struct err *err)
 {
-	if (bytes.read(at, ret, n) != n)
-		return err_set(err, EIO, "the SCO container cannot be read at byte %llu", (unsigned long long)at);
+	struct err why = {};
+
+	if (bytes.read(at, ret, n, &why) != n)
+		return err_set(err, why.code ? why.code : EIO, "the SCO container cannot be read at byte %llu%s%s",
+			       (unsigned long long)at, why.code ? ": " : "", why.msg);
 	return 0;
 }
 
