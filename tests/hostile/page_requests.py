@@ -137,7 +137,7 @@ def crowd(number, data):
 
 def serves(stage):
     try:
-        with socket.create_connection(("127.0.0.1", stage.http), timeout=5) as s:
+        with socket.create_connection(("127.0.0.1", stage.http), timeout=60) as s:
             s.sendall(get(b"/health"))
             return answer_of(s.recv(4096))[0] in ("200", "503")
     except OSError:

@@ -90,7 +90,7 @@ def test_never_and_late(folder, things):
     counts."""
     partner = Partner()
     partner.how = None
-    quiet = 3.0 * h.PATIENCE
+    quiet = 8.0 * h.PATIENCE
     node = node_with(folder, things, partner, commitment_wait=1, commitment_timeout=quiet)
     send_exam(node, folder, "exam")
     job = node.wait_state(0, "stored")

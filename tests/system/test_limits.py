@@ -40,7 +40,7 @@ def associate_rq(calling):
 
 def associate(node, calling):
     """An open association: its socket, and the first byte of the answer (2 accepted, 3 rejected; None: closed)."""
-    s = socket.create_connection(("127.0.0.1", node.port), timeout=10)
+    s = socket.create_connection(("127.0.0.1", node.port), timeout=60)
     s.sendall(associate_rq(calling))
     try:
         answer = s.recv(4096)
@@ -201,7 +201,7 @@ def test_file_sizes(folder, things):
 
 
 def knock(node, text):
-    with socket.create_connection(("127.0.0.1", node.port), timeout=10) as s:
+    with socket.create_connection(("127.0.0.1", node.port), timeout=60) as s:
         if text:
             s.sendall(text)
         try:

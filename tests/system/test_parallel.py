@@ -416,7 +416,7 @@ def test_in_orthanc(folder, things):
     for i in found["Instances"]:
         kept.append(os.path.join(folder, i + ".dcm"))
         with urllib.request.urlopen(f"http://127.0.0.1:{pacs.http}/instances/{i}/file",
-                                    timeout=10) as r, open(kept[-1], "wb") as f:
+                                    timeout=60) as r, open(kept[-1], "wb") as f:
             f.write(r.read())
     valid(kept)
     square = Series(kept)

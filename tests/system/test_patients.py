@@ -184,7 +184,7 @@ def test_said_on_the_page(folder, things):
 
     def page(path=""):
         try:
-            with urllib.request.urlopen(f"{base}/{path}", timeout=10) as r:
+            with urllib.request.urlopen(f"{base}/{path}", timeout=60) as r:
                 return r.read().decode()
         except urllib.error.URLError:
             return ""
@@ -201,7 +201,7 @@ def test_said_on_the_page(folder, things):
                 return None
         try:
             found = urllib.request.build_opener(Stay).open(urllib.request.Request(path, form.encode()),
-                                                           timeout=10).status
+                                                           timeout=60).status
         except urllib.error.HTTPError as e:
             found = e.code
         check(found == code, f"{form}: {found}, not {code}")

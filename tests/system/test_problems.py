@@ -45,7 +45,7 @@ def cell(text):
 
 def get(n, path):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=20) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=60) as r:
             return r.status, r.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.read().decode()
@@ -315,7 +315,7 @@ def test_spool(folder, things):
 @contextlib.contextmanager
 def locked(n):
     """Nobody can write into the journal."""
-    db = sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20, isolation_level=None)
+    db = sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=60, isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
     yield
     db.execute("ROLLBACK")
@@ -468,7 +468,7 @@ def test_unreadable(folder, things):
     exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
     os.kill(n.process.pid, signal.SIGSTOP)  # nobody starts an indexer
     h.send(n.port, exam[:1])
-    with sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20) as db:
+    with sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=60) as db:
         db.execute("UPDATE instance SET received = received - 500")
     seen(n, "object waits for the indexer", "index-late", None)
     os.kill(n.process.pid, signal.SIGCONT)

@@ -86,7 +86,7 @@ class Browser:
 
         def tab():
             with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list",
-                                                                      timeout=20) as answer:
+                                                                      timeout=60) as answer:
                 return next((t for t in json.load(answer) if t["type"] == "page"), None)
             return None
         path = wait_for("a tab", tab)["webSocketDebuggerUrl"].split(str(port), 1)[1]
@@ -465,7 +465,7 @@ class SignedIn(http.server.ThreadingHTTPServer):
                 if "session=1" not in self.headers.get("Cookie", ""):
                     self.send_error(401)
                     return
-                c = http.client.HTTPConnection("127.0.0.1", node_port, timeout=20)
+                c = http.client.HTTPConnection("127.0.0.1", node_port, timeout=60)
                 c.request("GET", self.path, headers={"Host": self.headers["Host"], "X-Remote-User": "eve",
                                                      "X-Remote-Groups": "ward"})
                 answer = c.getresponse()

@@ -30,12 +30,12 @@ def wait_state(node, state, sentence):
     at = f"http://127.0.0.1:{node.status['port']}"
 
     def page():
-        with contextlib.suppress(OSError), urllib.request.urlopen(at + "/", timeout=10) as r:
+        with contextlib.suppress(OSError), urllib.request.urlopen(at + "/", timeout=60) as r:
             return sentence.replace("'", "&#39;") in r.read().decode()
         return False
 
     wait_for(f"the page has: {sentence}", page)
-    with urllib.request.urlopen(at + "/metrics", timeout=10) as r:
+    with urllib.request.urlopen(at + "/metrics", timeout=60) as r:
         check('tomonode_problems{id="cluster"' in r.read().decode(), "no metric of the problem")
 
 

@@ -135,7 +135,7 @@ def pictures_of(n, job):
 
 
 def report_on_page(n, job):
-    with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/jobs/{job['id']}/report", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/jobs/{job['id']}/report", timeout=60) as answer:
         return answer.read().decode()
 
 

@@ -49,7 +49,7 @@ def metrics_of_a_node(folder, things):
     n.wait_states("delivered")
 
     def get():
-        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/metrics", timeout=5) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/metrics", timeout=60) as r:
             return r.read().decode()
     wait_for("the delivery is counted", lambda: 'tomonode_jobs{state="delivered"} 1' in get())
     return get()

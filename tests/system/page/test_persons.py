@@ -186,7 +186,7 @@ def test_forged_through_nginx(folder, things):
         """What comes back for these bytes, with a password."""
         password = base64.b64encode(f"{user}:{user}-secret".encode()).decode()
         trust = ssl.create_default_context(cafile=os.path.join(folder, "proxy.pem"))
-        with trust.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=20),
+        with trust.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=60),
                                server_hostname="recon1.example.org") as s:
             s.sendall(request.replace("HOST",
                                       f"Host: recon1.example.org:{port}\r\nConnection: close\r\nAuthorization: Basic "
@@ -365,7 +365,7 @@ class Server:
             check(self.process.poll() is None, f"{command[0]} ended: " + (open(log, encoding="utf-8").read()
                                                                           if os.path.exists(log) else ""))
             try:
-                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                socket.create_connection(("127.0.0.1", port), timeout=60).close()
                 return True
             except OSError:
                 return False

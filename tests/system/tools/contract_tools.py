@@ -175,7 +175,7 @@ def stored_digest(path):
 @contextlib.contextmanager
 def journal(spool):
     """Read only: a look must not do the recovery that the node has to do."""
-    db = sqlite3.connect(f"file:{spool}/journal.db?mode=ro", uri=True, timeout=20)
+    db = sqlite3.connect(f"file:{spool}/journal.db?mode=ro", uri=True, timeout=60)
     try:
         yield db
     finally:

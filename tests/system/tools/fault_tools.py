@@ -100,7 +100,7 @@ class Witness(threading.Thread):
         self.start()
 
     def get(self, path):
-        with urllib.request.urlopen(self.at + path, timeout=5) as r:
+        with urllib.request.urlopen(self.at + path, timeout=60) as r:
             return r.read().decode()
 
     def judge(self, status):

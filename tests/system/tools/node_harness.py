@@ -216,7 +216,7 @@ class Orthanc:
 
     def get(self, path, post=None, read=json.load):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", post, timeout=10) as r:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", post, timeout=60) as r:
                 return read(r)
         except OSError:
             return None

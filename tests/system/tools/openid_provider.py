@@ -105,7 +105,7 @@ class Browser:
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         usual = f"Host: recon1.example.org:{self.port}\r\nConnection: close" + (f"\r\nCookie: {cookies}" if cookies
                                                                                 else "")
-        with self.trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=20),
+        with self.trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=60),
                                     server_hostname="recon1.example.org") as s:
             s.sendall(request.replace("HOST", usual).encode())
             answer = b""
@@ -123,7 +123,7 @@ class Browser:
     def sign_in(self):
         """The overview, after the redirects to the provider and back."""
         there = location(self.get("/"))
-        c = http.client.HTTPConnection(there.netloc, timeout=20)
+        c = http.client.HTTPConnection(there.netloc, timeout=60)
         c.request("GET", f"{there.path}?{there.query}", headers={"X-Claims": json.dumps(self.claims)})
         back = urllib.parse.urlsplit(c.getresponse().getheader("Location"))
         c.close()
