@@ -73,6 +73,13 @@ int device_check(const struct device_ops *ops, struct err *err)
 	return 0;
 }
 
+int device_check_queue(const struct device *dev, enum device_queue queue, struct err *err)
+{
+	if (queue != QUEUE_WORK && queue != QUEUE_UP && queue != QUEUE_DOWN)
+		return err_set(err, EINVAL, "%s: unknown queue %d", dev->name, (int)queue);
+	return 0;
+}
+
 int buf_same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
 {
 	if (x->n != y->n)

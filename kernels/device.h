@@ -284,6 +284,9 @@ int device_poison_check(struct device *dev, struct err *err);
 /* Return a view of n floats of b from index `at`. It shares the memory of b; do not release it. */
 struct buf buf_part(const struct buf *b, size_t at, size_t n);
 
+/* For devices: -EINVAL if there is no such queue. */
+int device_check_queue(const struct device *dev, enum device_queue queue, struct err *err);
+
 /* -EINVAL if two vectors have different lengths; `what`: the operation, for the message. */
 int buf_same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err);
 void buf_release(struct buf *b); /* accepts an empty buffer; leaves it empty */

@@ -21,7 +21,10 @@ LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(d
 	return (a + b) + (c + d);
 }
 
-LINES_TARGET static void LINES(add)(const struct line_entry *e, int n, float value, float *x, size_t column)
+/* Not vectorised: the rounding of an entry must not depend on where a piece of its line begins. GCC 13 multiplies several entries
+ * at a time and rounds the product, but not that of the rest. */
+LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static void LINES(add)(const struct line_entry *e, int n, float value,
+										   float *x, size_t column)
 {
 	for (int k = 0; k < n; k++)
 		x[(size_t)e[k].column * column] += e[k].weight * value;

@@ -108,23 +108,16 @@ static void cpu_host_free(struct device *dev, void *memory)
 			h->used = false;
 }
 
-static int check_queue(const struct device *dev, enum device_queue queue, struct err *err)
-{
-	if (queue != QUEUE_WORK && queue != QUEUE_UP && queue != QUEUE_DOWN)
-		return err_set(err, EINVAL, "%s: unknown queue %d", dev->name, (int)queue);
-	return 0;
-}
-
 static int cpu_order(struct device *dev, enum device_queue before, enum device_queue after, struct err *err)
 {
-	int r = check_queue(dev, before, err);
+	int r = device_check_queue(dev, before, err);
 
-	return r < 0 ? r : check_queue(dev, after, err);
+	return r < 0 ? r : device_check_queue(dev, after, err);
 }
 
 static int cpu_wait(struct device *dev, enum device_queue queue, struct err *err)
 {
-	return check_queue(dev, queue, err);
+	return device_check_queue(dev, queue, err);
 }
 
 /* Make the scratch memory at least `thread_floats` long for every thread. Called when a projection is created, never while one

@@ -185,19 +185,12 @@ static int cuda_download_begin(const struct buf *src, float *dst, struct err *er
 				  src->dev, "download", err);
 }
 
-static int check_queue(const struct device *dev, enum device_queue queue, struct err *err)
-{
-	if (queue != QUEUE_WORK && queue != QUEUE_UP && queue != QUEUE_DOWN)
-		return err_set(err, EINVAL, "%s: unknown queue %d", dev->name, (int)queue);
-	return 0;
-}
-
 static int cuda_order(struct device *dev, enum device_queue before, enum device_queue after, struct err *err)
 {
 	struct cuda_state *state = cuda_state(dev);
-	int r = check_queue(dev, before, err);
+	int r = device_check_queue(dev, before, err);
 
-	if (r < 0 || (r = check_queue(dev, after, err)) < 0 ||
+	if (r < 0 || (r = device_check_queue(dev, after, err)) < 0 ||
 	    (r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0 ||
 	    (r = cuda_check(cudaEventRecord(state->event, state->queue[before]), dev, "order of queues", err)) < 0)
 		return r;
@@ -206,7 +199,7 @@ static int cuda_order(struct device *dev, enum device_queue before, enum device_
 
 static int cuda_wait(struct device *dev, enum device_queue queue, struct err *err)
 {
-	int r = check_queue(dev, queue, err);
+	int r = device_check_queue(dev, queue, err);
 
 	if (r < 0 || (r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0)
 		return r;

@@ -210,7 +210,14 @@ class Tree:
         for test in sorted(can, key=lambda test: self.seconds.get(test, 1)):
             ranks[0 if os.path.dirname(test) == room else 1 if test.startswith(layer + "/") else 2].append(test)
         system = [t for t in fault.tests if t.startswith("tests/")] if fault.tests else SYSTEM
-        return [rank for rank in ranks if rank] + ([] if units or not system else [system])
+        likely = [] if fault.tests else self.system_tests_like(fault.file)
+        return [rank for rank in [*ranks, *([] if units else [likely, system])] if rank]
+
+    def system_tests_like(self, file):
+        """The files of system tests that have a word of the path in their name: they are the first to fail."""
+        words = {word for word in re.split(r"[/_.]", file) if len(word) > 2 and word not in ("node", "dicom", "recon")}
+        listed = [f for f in files_of(self.root) if re.match(r"tests/system/.*test_\w+\.py$", f)]
+        return [f for f in listed if any(word in os.path.basename(f) for word in words)]
 
     def first_failure(self, tests, without=()):
         """Build and run them until one fails; return its name and why it fails, or (None, "")."""
