@@ -29,6 +29,13 @@ static struct {
 	size_t n_commands;
 } all;
 
+/* LeakSanitizer asks for it: the memory of NVIDIA's driver. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libcuda\nleak:libnvidia\n";
+}
+
 void test_register(const struct test_row *row)
 {
 	if (all.n == MAX_TESTS) {

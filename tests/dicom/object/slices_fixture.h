@@ -37,7 +37,7 @@ static inline struct dicom_file *make_slice(int slice, const char *class, const 
 {
 	struct dicom_file *file = NULL;
 	struct err err = {0};
-	char uid[16];
+	char uid[24];
 
 	snprintf(uid, sizeof(uid), "1.2.3.%d", slice);
 	slice_ok(dicom_new(value_of(slice, TAG_SOP_CLASS_UID, class, edits, n),

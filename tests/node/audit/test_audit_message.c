@@ -109,7 +109,7 @@ TEST(a_message_has_an_end)
 TEST(classes_are_counted)
 {
 	struct audit_study s = {0};
-	char uid[16];
+	char uid[24];
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(uid, sizeof(uid), "1.2.%d", i);
