@@ -99,7 +99,7 @@ static void remark(const json_t *job, char *ret, size_t size)
 			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
 		else if (n < size && json_is_true(json_object_get(d, "unconfigured")))
 			n += (size_t)snprintf(ret + n, size - n, " (%s)", text(d, "reason"));
-		else if (n < size && integer(d, "failures") > 0)
+		else if (n < size && !strcmp(text(d, "state"), "due") && integer(d, "failures") > 0)
 			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer(d, "failures"),
 					      plural(integer(d, "failures")), text(d, "reason"));
 		else if (n < size && !strcmp(text(d, "state"), "stored"))

@@ -33,6 +33,12 @@ struct job_object {
 	const char *digest; /* of the file when it was written (digest_files()); "": none was recorded */
 };
 
+/* The response that refused an object of a destination. */
+struct send_refusal {
+	char status[8];
+	char reason[240];
+};
+
 #define JOB_SENDS_MAX (2 * CONFIG_NAMES_MAX) /* destinations of the route, and their fallbacks */
 struct job_send {			     /* the delivery of the result to one destination */
 	char destination[CONFIG_NAME_SIZE];
@@ -55,8 +61,9 @@ struct job_send {			     /* the delivery of the result to one destination */
 	bool accepted;	      /* the peer accepted the request; its report is due before `until` (s since the epoch) */
 	double until;
 	int commit_tries; /* number of failed commitment requests since the last manual retry */
-	char status[8];	  /* DICOM status of the last response, such as "0000"; "": no response */
+	char status[8];	  /* DICOM status of the last response, such as "0000"; "": no response. SEND_REFUSED: the refusal's */
 	char reason[240];
+	struct send_refusal *refusal; /* the first one since the last manual retry; NULL: none */
 	const struct job_send
 		*blocked_by; /* the send of another job that this one waits for; NULL: none. Set by delivery_queue_update() */
 };

@@ -19,8 +19,10 @@ static const char *get_text(const json_t *detail, const char *key)
 
 struct job_send *job_sends_free(struct job_send *sends, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		free(sends[i].objects);
+		free(sends[i].refusal);
+	}
 	free(sends);
 	return NULL;
 }
@@ -88,6 +90,15 @@ static enum send_state *new_states(size_t n)
 	return calloc(n ? n : 1, sizeof(enum send_state));
 }
 
+static int copy_refusal(const struct send_refusal *refusal, struct send_refusal **ret_copy)
+{
+	*ret_copy = malloc(sizeof(*refusal));
+	if (!*ret_copy)
+		return -ENOMEM;
+	**ret_copy = *refusal;
+	return 0;
+}
+
 int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send)
 {
 	const struct job_send *old = job_view_find_send(v, name);
@@ -101,6 +112,10 @@ int job_send_begin(const struct job_view *v, const char *name, struct job_send *
 		*ret_send = *old;
 	ret_send->replaced = ret_send->standby = false;
 	ret_send->objects = states;
+	if (ret_send->refusal && copy_refusal(old->refusal, &ret_send->refusal) < 0) {
+		free(states);
+		return -ENOMEM;
+	}
 	if (old && old->state != SEND_DONE && old->state != SEND_STORED)
 		job_send_make_refused_due(v, ret_send);
 	strncpy(ret_send->destination, name, sizeof(ret_send->destination) - 1);

@@ -96,6 +96,26 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 	return ret;
 }
 
+/* Keep the first refusal: what is said of a destination that refused an object is about that object, whatever was sent after
+ * it. */
+static int keep_refusal(struct job_send *s, const struct event_row *row)
+{
+	bool refused = row->event == EVENT_SEND_REFUSED || row->event == EVENT_COMMIT_REFUSED;
+
+	if (refused && !s->refusal) {
+		s->refusal = calloc(1, sizeof(*s->refusal));
+		if (!s->refusal)
+			return -ENOMEM;
+		memcpy(s->refusal->status, s->status, sizeof(s->status));
+		memcpy(s->refusal->reason, s->reason, sizeof(s->reason));
+	}
+	if (s->state == SEND_REFUSED && s->refusal) {
+		memcpy(s->status, s->refusal->status, sizeof(s->status));
+		memcpy(s->reason, s->refusal->reason, sizeof(s->reason));
+	}
+	return 0;
+}
+
 int job_sends_event(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	struct job_send *s = job_view_find_send(v, get_text(detail, "destination"));
@@ -121,7 +141,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	    strcmp(s->status, "0000") != 0) /* a report has no C-STORE status: keep the last "0000" */
 		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
 	snprintf(s->reason, sizeof(s->reason), "%s", get_text(detail, "reason"));
-	return 0;
+	return keep_refusal(s, row);
 }
 
 /* Append a destination to the list. */
@@ -191,6 +211,8 @@ void job_sends_retry(struct job_view *v)
 		s->failures = s->commit_tries = 0;
 		s->next = s->until = 0;
 		s->immediate = true;
+		free(s->refusal);
+		s->refusal = NULL;
 		s->transaction[0] = '\0'; /* commitment of the stored objects is requested again; a report about the old request
 					     is still accepted */
 		job_send_make_refused_due(v, s);

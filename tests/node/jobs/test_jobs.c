@@ -170,6 +170,7 @@ TEST(several_objects)
 	assert_true(pacs->objects[1] == SEND_REFUSED && pacs->state == SEND_DUE);
 	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.7"));
 	assert_int_equal(pacs->state, SEND_REFUSED);
+	assert_string_equal(pacs->status, "0122"); /* of the object that it refused, not of the one that it stored afterwards */
 	/* one that no object has any more changes nothing */
 	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.99"));
 	assert_true(ws->objects[1] == SEND_DUE && ws->objects[2] == SEND_DUE);
@@ -182,6 +183,7 @@ TEST(several_objects)
 	apply(&jobs, 7, EVENT_RETRY, "{}");
 	assert_true(pacs->state == SEND_DUE && pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE &&
 		    pacs->objects[2] == SEND_DONE);
+	assert_null(pacs->refusal);
 	/* made again: what is the same object is not sent again, in whatever order they come */
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	start_again(&jobs, 7, SEVERAL("1.7", "1.5", "1.8"));
