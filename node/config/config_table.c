@@ -140,7 +140,7 @@ static const struct config_key node_keys[] = {
 		    "once; default: 0 if the node listens on loopback addresses only, else 20"},
 	{"peer_block_time", AS_REAL(node_conf, peer_block_time, 1, 86400), .unit = "s", .fallback = "60",
 	 .meaning = "time during which connections of such an address are closed at once"},
-	{"reserve", AS_BYTES(node_conf, reserve, 0, 1e15), .unit = "bytes", .fallback = "512 MB",
+	{"reserve", AS_BYTES(node_conf, reserve, 1e6, 1e15), .unit = "bytes", .zero = "none", .fallback = "512 MB",
 	 .meaning = "space to keep free on the spool's disk; with less free space, objects are refused with status A700"},
 	{"max_result", AS_BYTES(node_conf, max_result, 1, 1e15), .unit = "bytes", .zero = "no limit", .fallback = "8 GB",
 	 .meaning = "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held. If the "

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "node/base/bytes_text.h"
 #include "node/config/route.h"
 #include "node/store/orphans.h"
 
@@ -160,19 +161,20 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 static void find_disk(const struct node_facts *f, struct node_problems *all)
 {
 	static const char remedy[] = "Free space on the spool's disk, or set node.retention_space or node.reserve lower.";
+	char left[16], reserve[16];
 
+	bytes_text((double)f->disk_free, left, sizeof(left));
+	bytes_text((double)f->reserve, reserve, sizeof(reserve));
 	if (f->disk_error[0])
 		SET_TEXT(add(all, true, "disk-unreadable", "Check the disk and its mount."),
 			 "The spool's disk cannot be read: %s.", f->disk_error);
 	else if (f->disk_size > 0 && f->disk_free < f->reserve)
 		SET_TEXT(add(all, true, "disk-full", remedy),
-			 "The disk is full: %.1f GB are free, %.1f GB must stay free. New images are refused until there is "
-			 "space.",
-			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
+			 "The disk is full: %s are free, %s must stay free. New images are refused until there is space.", left,
+			 reserve);
 	else if (f->disk_size > 0 && f->disk_free / 2 < f->reserve)
 		SET_TEXT(add(all, false, "disk-low", remedy),
-			 "The disk is nearly full: %.1f GB are free; below %.1f GB new images are refused.",
-			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
+			 "The disk is nearly full: %s are free; below %s new images are refused.", left, reserve);
 }
 
 static void find_orphans(const struct node_facts *f, struct node_problems *all)

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "node/base/bytes_text.h"
 #include "node/base/plural.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_internal.h"
@@ -134,9 +135,9 @@ static void disk(struct html *h, const struct status *s)
 	double used = s->facts.disk_size ? 100 * (1 - (double)s->facts.disk_free / (double)s->facts.disk_size) : 0;
 	char free_text[32], size[32], reserve[32];
 
-	status_text_bytes((double)s->facts.disk_free, free_text, sizeof(free_text));
-	status_text_bytes((double)s->facts.disk_size, size, sizeof(size));
-	status_text_bytes((double)s->config->node.reserve, reserve, sizeof(reserve));
+	bytes_text((double)s->facts.disk_free, free_text, sizeof(free_text));
+	bytes_text((double)s->facts.disk_size, size, sizeof(size));
+	bytes_text((double)s->config->node.reserve, reserve, sizeof(reserve));
 	html_put(h, "<section id=\"disk\" aria-labelledby=\"h-disk\"><h2 id=\"h-disk\">Disk</h2>\n");
 	html_printf(h,
 		    "<p><meter min=\"0\" max=\"100\" high=\"90\" value=\"%.0f\" aria-label=\"Disk in use\">%.0f %%</meter></p>",

@@ -421,13 +421,3 @@ void status_text_duration(double s, char *ret, size_t size)
 	else
 		snprintf(ret, size, "%.0f days", s / 86400);
 }
-
-void status_text_bytes(double bytes, char *ret, size_t size)
-{
-	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-	size_t u = 0;
-
-	for (; bytes >= 999.5 && u + 1 < sizeof(units) / sizeof(units[0]); u++)
-		bytes /= 1000;
-	snprintf(ret, size, bytes < 9.95 && u > 0 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-}

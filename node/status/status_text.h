@@ -36,6 +36,5 @@ const char *status_text_event(enum job_event event);
 void status_text_time(double when, char *ret, size_t size);
 /* Write a duration: "12 s", "4 min", "3.2 h", "5 days". */
 void status_text_duration(double seconds, char *ret, size_t size);
-void status_text_bytes(double bytes, char *ret, size_t size); /* "1.2 GB" */
 
 #endif

@@ -98,7 +98,7 @@ TEST(test_way_in)
 	expect_one(false, "file-size", "no file of more than 0.4 MB (ulimit -f, LimitFSIZE)");
 	working(&facts);
 	facts.disk_free = 0.5e9;
-	expect_one(true, "disk-full", "0.5 GB are free, 1.0 GB must stay free");
+	expect_one(true, "disk-full", "500 MB are free, 1.0 GB must stay free");
 	facts.disk_free = 1.5e9;
 	expect_one(false, "disk-low", "nearly full");
 	working(&facts);

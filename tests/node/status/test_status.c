@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/bytes_text.h"
 #include "node/base/html.h"
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
@@ -259,11 +260,11 @@ TEST(test_words)
 	assert_string_equal(text, "10.0 s");
 	status_text_duration(7000, text, sizeof(text));
 	assert_string_equal(text, "117 min");
-	status_text_bytes(76068573184.0, text, sizeof(text));
+	bytes_text(76068573184.0, text, sizeof(text));
 	assert_string_equal(text, "76 GB");
-	status_text_bytes(999.9e6, text, sizeof(text));
+	bytes_text(999.9e6, text, sizeof(text));
 	assert_string_equal(text, "1.0 GB");
-	status_text_bytes(512, text, sizeof(text));
+	bytes_text(512, text, sizeof(text));
 	assert_string_equal(text, "512 bytes");
 }
 
