@@ -75,7 +75,7 @@ TEST(names_of_all_jobs, .setup = setup, .teardown = teardown)
 
 		assert_non_null(one);
 		snprintf(expected, sizeof(expected), "name %lld of instances/", (long long)job);
-		assert_int_equal(strncmp(one->name, expected, strlen(expected)), job == DEADLY ? -'n' : 0);
+		assert_int_equal(strncmp(one->name, expected, strlen(expected)) == 0, job != DEADLY);
 	}
 	assert_null(status_names_find(&names, 999999));
 	status_names_end(&names);
