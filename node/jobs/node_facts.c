@@ -98,15 +98,16 @@ json_t *node_cluster_json(const struct node_cluster *c)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver",
-			 m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "receiver", m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
 			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
-			 event_json_text(m->incoming), "journal", event_json_text(m->journal_damage), "journal_replaced",
-			 m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes", processes_json(m),
-			 "certificates", certificates_json(m), "unresolved", unresolved_json(m), "reload",
-			 event_json_text(m->reload), "page", event_json_text(m->page), "associations", node_associations_json(m),
-			 "cluster", node_cluster_json(&m->cluster), "pilots_unheard", event_json_text(m->pilots_unheard),
-			 "pilot_refused", event_json_text(m->pilot_refused), "alerts_fault", event_json_text(m->alerts_fault));
+			 event_json_text(m->incoming), "results", event_json_text(m->results), "journal",
+			 event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
+			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
+			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
+			 "associations", node_associations_json(m), "cluster", node_cluster_json(&m->cluster), "pilots_unheard",
+			 event_json_text(m->pilots_unheard), "pilot_refused", event_json_text(m->pilot_refused), "alerts_fault",
+			 event_json_text(m->alerts_fault));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -242,6 +243,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	COPY(ret->reload, report, "reload");
 	COPY(ret->page, report, "page");
 	COPY(ret->incoming, report, "incoming");
+	COPY(ret->results, report, "results");
 	COPY(ret->journal_damage, report, "journal");
 	COPY(ret->journal_error, report, "journal_error");
 	COPY(ret->pilots_unheard, report, "pilots_unheard");
@@ -271,6 +273,9 @@ static void read_disk(struct node_facts *f)
 		snprintf(f->disk_error, sizeof(f->disk_error), "%s", strerror(errno));
 		return;
 	}
+	if (v.f_flag & ST_RDONLY)
+		snprintf(f->disk_error, sizeof(f->disk_error), "it is mounted read-only");
+	f->no_inodes = v.f_files > 0 && v.f_favail == 0;
 	f->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
 	f->disk_size = (uint64_t)v.f_blocks * v.f_frsize;
 }
@@ -285,6 +290,7 @@ static void read_lock(struct node_facts *f)
 	f->manager = holder.pid;
 	f->manager_stopped = process_is_stopped(holder.pid);
 	f->manager_silent = holder.alive > 0 ? clock_seconds() - holder.alive : 0;
+	f->report_age = holder.alive - holder.reported;
 }
 
 void node_facts_of_spool(const struct config *config, double now, struct node_facts *ret)

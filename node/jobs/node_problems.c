@@ -65,6 +65,10 @@ static void find_manager(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(add(all, true, "manager-silent", "Check the spool's disk and the log; restart the node."),
 			 "The main process (%ld) has given no sign of life for %.0f s: no case continues.", f->manager,
 			 f->manager_silent);
+	else if (f->report_age > NODE_REPORT_SECONDS)
+		SET_TEXT(add(all, true, "facts-old", "Check the spool's disk (space, inodes, mount), its owner and mode."),
+			 "What is shown of processes, ports and devices is old: %s/node.json could not be written for %.0f s.",
+			 f->spool, f->report_age);
 }
 
 static void find_processes(const struct manager_facts *m, struct node_problems *all)
@@ -114,6 +118,9 @@ static void find_receiver(const struct node_facts *f, struct node_problems *all)
 	if (m->incoming[0] && f->disk_free >= f->reserve) /* else the full disk is the problem */
 		SET_TEXT(add(all, true, "incoming", "Check the folder, its owner and mode, and the disk."),
 			 "No object can be written: %s. New images are refused.", m->incoming);
+	if (m->results[0])
+		SET_TEXT(add(all, true, "results", "Check the folder, its owner and mode, and the disk."),
+			 "No result can be written: %s. Cases wait.", m->results);
 }
 
 /* ---- journal ---- */
@@ -167,7 +174,10 @@ static void find_disk(const struct node_facts *f, struct node_problems *all)
 	bytes_text((double)f->reserve, reserve, sizeof(reserve));
 	if (f->disk_error[0])
 		SET_TEXT(add(all, true, "disk-unreadable", "Check the disk and its mount."),
-			 "The spool's disk cannot be read: %s.", f->disk_error);
+			 "The spool's disk cannot be used: %s.", f->disk_error);
+	else if (f->no_inodes)
+		SET_TEXT(add(all, true, "disk-full", remedy),
+			 "The disk is full: it has no inode for another file. New images are refused until there is one.");
 	else if (f->disk_size > 0 && f->disk_free < f->reserve)
 		SET_TEXT(add(all, true, "disk-full", remedy),
 			 "The disk is full: %s are free, %s must stay free. New images are refused until there is space.", left,
@@ -404,10 +414,9 @@ static void find_cases(const struct node_facts *f, struct node_problems *all)
 {
 	if (f->no_space > 0)
 		SET_TEXT(add(all, true, "no-space",
-			     "Free space on the spool's disk; the cases are tried again automatically, or at once with tomonode "
-			     "retry "
-			     "ID."),
-			 "%zu %s found no space for the result in %d attempts or more.", f->no_space,
+			     "Mend the reason (tomonode show ID: space, or the owner of files); the cases are tried again "
+			     "automatically, or at once with tomonode retry ID."),
+			 "%zu %s found no space, or no access to files, in %d attempts or more.", f->no_space,
 			 f->no_space == 1 ? "case has" : "cases have", NODE_SPACE_TRIES);
 	if (f->attention > 0)
 		SET_TEXT(add(all, false, "cases", "tomonode show ID gives the reason and what to do."), "%zu %s attention.",

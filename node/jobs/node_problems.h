@@ -14,6 +14,7 @@
 #define NODE_ASSOCIATIONS_MAX 16
 #define NODE_CERTIFICATE_DAYS 30 /* days before the end of a certificate from which it is a problem */
 #define NODE_CRL_DAYS 1		 /* the same for a revocation list, which its issuer renews every few days */
+#define NODE_REPORT_SECONDS 5.0	 /* the manager writes its facts at once, and tries again every few seconds */
 #define NODE_SILENT_SECONDS 30.0 /* without a sign of life, a process that gives one every few seconds is a problem */
 #define NODE_INDEX_SECONDS 120.0 /* time after which an instance that waits for the indexer is a problem */
 
@@ -76,6 +77,7 @@ struct manager_facts {
 	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
 	int64_t file_limit;	  /* bytes of the largest file that it may write (RLIMIT_FSIZE); 0: not limited */
 	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
+	char results[300];	  /* why no result can be written in work/ or outbox/; "": it can */
 	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
 	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
 	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
@@ -106,12 +108,14 @@ struct node_facts {
 	bool manager_stopped;
 	double manager_silent; /* s since its last sign of life; 0: unknown */
 	bool reported;	       /* `from_manager` was read */
+	double report_age;     /* s for which the manager could not write its facts, at its last sign of life */
 	struct manager_facts from_manager;
 	char journal_error[300]; /* why the journal cannot be read; "": it can, or was not tried */
 	bool journal_missing;	 /* it cannot be read because there is none yet */
 	uint64_t unindexed;	 /* instances that wait for the indexer */
 	double unindexed_for;	 /* s for which the oldest of them waits */
 	char disk_error[120];
+	bool no_inodes;				/* of the disk */
 	uint64_t disk_free, disk_size, reserve; /* bytes */
 	uint64_t orphans;
 	size_t attention; /* cases that a person has to act on */

@@ -58,18 +58,27 @@ static json_t *make_report(const struct node_report *r, const struct schedule *s
 
 void node_report_write(struct node_report *r, const struct schedule *s, const struct manager_facts *facts, double now)
 {
-	char *text = event_json_dump(make_report(r, s, facts, now));
+	char *text;
 
-	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
+	json_decref(r->now);
+	r->now = make_report(r, s, facts, now);
+	text = event_json_dump(json_incref(r->now));
+	if (text && r->text && !strcmp(text, r->text)) {
+		r->current = s->clock;
 		free(text);
-		return;
+	} else if (text && node_file_write(s->config->node.spool, text)) {
+		r->current = s->clock;
+		free(r->text);
+		r->text = text;
+	} else {
+		free(text);
 	}
-	free(r->text);
-	r->text = text;
 }
 
 void node_report_clear(struct node_report *r)
 {
+	json_decref(r->now);
 	free(r->text);
+	r->now = NULL;
 	r->text = NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* self_check.c - every EVERY seconds:
  *
- * - A sign of life of the manager is written into the lock file, for the processes that read the spool.
  * - A process that is stopped (SIGSTOP) is seen by its state in /proc; a receiver that hangs by its missing sign of life in the
  *   page of memory that it shares with the manager.
  * - The way in is probed by a file that is created, written, synced and removed in incoming/ (spool_probe()).
@@ -76,6 +75,7 @@ static void probe(struct self_check *c, const char *spool, double clock)
 		return;
 	c->probe_at = clock + PROBE_EVERY;
 	snprintf(c->facts.incoming, sizeof(c->facts.incoming), "%.299s", spool_probe(spool, &err) < 0 ? err.msg : "");
+	snprintf(c->facts.results, sizeof(c->facts.results), "%.299s", spool_probe_results(spool, &err) < 0 ? err.msg : "");
 }
 
 static void add_process(struct self_check *c, const char *role, long pid, bool stopped, double silent)
@@ -246,7 +246,6 @@ bool self_check_step(struct self_check *c, struct schedule *s, const char *journ
 	if (c->at > s->clock)
 		return false;
 	c->at = s->clock + EVERY;
-	spool_lock_beat(s->processes.lock_fd, s->clock);
 	check_journal(c, journal_path);
 	probe(c, s->config->node.spool, s->clock);
 	check_processes(c, &s->processes, s->clock);
@@ -290,7 +289,7 @@ static bool lists(const struct node_problems *all, const char *id)
 	return false;
 }
 
-const struct node_problems *self_check_log(struct self_check *c, const struct schedule *s, double now)
+const struct node_problems *self_check_log(struct self_check *c, const struct schedule *s, const json_t *report, double now)
 {
 	struct node_problems *other;
 	char line[1200];
@@ -303,6 +302,8 @@ const struct node_problems *self_check_log(struct self_check *c, const struct sc
 	if (!c->all || !c->now || !c->before || s->stopping)
 		return NULL;
 	node_facts_of_spool(s->config, now, c->all);
+	manager_facts_read(report, &c->all->from_manager);
+	c->all->reported = true;
 	if (s->journal)
 		node_facts_of_journal(s->journal, c->all, NULL);
 	node_facts_of_jobs(s->config, &s->jobs, c->all);

@@ -34,9 +34,9 @@ void self_check_reload(struct self_check *c);
 bool self_check_step(struct self_check *c, struct schedule *s, const char *journal_path);
 /* The process that resolves names has ended. */
 void self_check_resolved(struct self_check *c, const struct config *config);
-/* Log the problems that began or ended, as node_problems_find() sees them from outside. Returns them, valid until the next call;
- * NULL: they are not known. */
-const struct node_problems *self_check_log(struct self_check *c, const struct schedule *s, double now);
+/* Log the problems that began or ended. report: the present state (struct node_report); the rest is seen as from outside. Returns
+ * them, valid until the next call; NULL: they are not known. */
+const struct node_problems *self_check_log(struct self_check *c, const struct schedule *s, const json_t *report, double now);
 /* Forget the certificates, and add one: for tls_files_check(). */
 void self_check_forget_certificates(struct self_check *c);
 void self_check_add_certificate(struct self_check *c, const struct node_certificate *certificate);

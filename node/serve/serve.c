@@ -17,6 +17,7 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/serve/serve_internal.h"
+#include "node/store/spool.h"
 
 #define TICK 0.25 /* s between two checks of the journal for events of other processes, such as `tomonode retry` */
 
@@ -127,7 +128,9 @@ static void loop(struct serve *v)
 		snprintf(v->check.facts.alerts_fault, sizeof(v->check.facts.alerts_fault), "%s", v->alert.fault);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);
 		if (checked)
-			alert_watch_step(&v->alert, &v->s, self_check_log(&v->check, &v->s, now), now);
+			spool_lock_beat(v->s.processes.lock_fd, clock, v->report.current);
+		if (checked)
+			alert_watch_step(&v->alert, &v->s, self_check_log(&v->check, &v->s, v->report.now, now), now);
 		until = clock + (v->s.next - now);
 		sooner(&until, process_table_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);

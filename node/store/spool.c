@@ -25,8 +25,8 @@
 #include "node/store/orphans.h"
 
 #define SPOOL_PATH_SIZE 1024
-#define LOCK_FORMAT "%-20ld\n%-20.3f\n" /* of a constant length: process number, last sign of life */
-#define LOCK_TEXT_SIZE 64
+#define LOCK_FORMAT "%-20ld\n%-20.3f\n%-20.3f\n" /* of a constant length: process number, last sign of life, node.json */
+#define LOCK_TEXT_SIZE 96
 
 static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", ORPHANS_FOLDER};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
@@ -121,12 +121,12 @@ static void read_lock_file(int folder, char ret_text[LOCK_TEXT_SIZE])
 		close(fd);
 }
 
-/* Write process number and time. Ignore a full disk. */
-static int write_lock_file(int folder, double clock)
+/* Write process number and times. Ignore a full disk. */
+static int write_lock_file(int folder, double alive, double reported)
 {
 	char text[LOCK_TEXT_SIZE];
-	int n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), clock), fd = open_lock_file(folder, O_RDWR | O_CREAT),
-	    ret;
+	int n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), alive, reported);
+	int fd = open_lock_file(folder, O_RDWR | O_CREAT), ret;
 
 	if (fd < 0)
 		return errno == ENOSPC || errno == EDQUOT ? 0 : -errno;
@@ -153,17 +153,17 @@ int spool_lock(const char *spool, struct err *err)
 			return err_set(err, EBUSY, "spool: %s is in use by process %s", spool, text[0] ? text : "(unknown)");
 		return err_set(err, code, "spool: cannot lock %s: %s", spool, strerror(code));
 	}
-	ret = write_lock_file(fd, 0);
+	ret = write_lock_file(fd, 0, 0);
 	if (ret == 0)
 		return fd;
 	close(fd);
 	return err_set(err, -ret, "spool: cannot write %s/node.lock: %s", spool, strerror(-ret));
 }
 
-void spool_lock_beat(int lock_fd, double clock)
+void spool_lock_beat(int lock_fd, double alive, double reported)
 {
 	if (lock_fd >= 0) /* a failure shows as a missing sign of life */
-		(void)write_lock_file(lock_fd, clock);
+		(void)write_lock_file(lock_fd, alive, reported);
 }
 
 bool spool_holder(const char *spool, struct spool_holder *ret_holder)
@@ -178,28 +178,44 @@ bool spool_holder(const char *spool, struct spool_holder *ret_holder)
 	held = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	if (held)
 		read_lock_file(fd, text);
-	if (held && sscanf(text, "%ld %lf", &ret_holder->pid, &ret_holder->alive) < 2)
-		ret_holder->alive = 0;
+	if (held && sscanf(text, "%ld %lf %lf", &ret_holder->pid, &ret_holder->alive, &ret_holder->reported) < 3)
+		ret_holder->alive = ret_holder->reported = 0;
 	close(fd);
 	return held;
+}
+
+static int check_writable(const char *spool, const char *folder, struct err *err)
+{
+	char path[SPOOL_PATH_SIZE];
+
+	if (join(path, spool, folder, "", err) < 0)
+		return -ENAMETOOLONG;
+	if (access(path, W_OK | X_OK) < 0)
+		return err_set(err, errno, "spool: cannot write to %s: %s", path, strerror(errno));
+	return 0;
 }
 
 int spool_probe(const char *spool, struct err *err)
 {
 	static const char byte[1] = {0};
-	char name[64], path[SPOOL_PATH_SIZE];
-	int fd = spool_begin(spool, name, err), ret = fd < 0 ? fd : 0;
+	char name[64];
+	int fd = spool_begin(spool, name, err), ret;
 
 	if (fd < 0)
-		return ret;
-	if (join(path, spool, "instances", "", err) < 0)
-		ret = -ENAMETOOLONG;
-	else if (write(fd, byte, sizeof(byte)) != (ssize_t)sizeof(byte) || fsync(fd) < 0)
+		return fd;
+	if (write(fd, byte, sizeof(byte)) != (ssize_t)sizeof(byte) || fsync(fd) < 0)
 		ret = err_set(err, errno, "spool: cannot write incoming/%s.part in %s: %s", name, spool, strerror(errno));
-	else if (access(path, W_OK | X_OK) < 0)
-		ret = err_set(err, errno, "spool: cannot write to %s: %s", path, strerror(errno));
+	else
+		ret = check_writable(spool, "instances", err);
 	spool_discard(spool, name, fd);
 	return ret;
+}
+
+int spool_probe_results(const char *spool, struct err *err)
+{
+	int ret = check_writable(spool, "work", err);
+
+	return ret < 0 ? ret : check_writable(spool, "outbox", err);
 }
 
 int spool_begin(const char *spool, char ret_name[64], struct err *err)

@@ -25,16 +25,20 @@ int spool_prepare(const char *spool, struct err *err);
 /* Lock the folder, so that the lock holds also if a file in it is removed. Returns the descriptor; the lock lasts until it is
  * closed. EBUSY: the text names the process that holds it. */
 int spool_lock(const char *spool, struct err *err);
-/* Write the time of the manager's last sign of life (clock_seconds()) into the lock file. Needs no disk space. */
-void spool_lock_beat(int lock_fd, double clock);
+/* Write two times of the manager (clock_seconds()) into the lock file: its last sign of life, and when SPOOL/node.json last had
+ * its present state. Needs no disk space and no inode. */
+void spool_lock_beat(int lock_fd, double alive, double reported);
 struct spool_holder {
-	long pid;     /* process that locked the spool; 0: unknown */
-	double alive; /* clock_seconds() of its last sign of life; 0: none yet */
+	long pid;	 /* process that locked the spool; 0: unknown */
+	double alive;	 /* clock_seconds() of its last sign of life; 0: none yet */
+	double reported; /* clock_seconds() at which node.json last had its present state */
 };
 /* Return true if a process holds the lock of the spool. */
 bool spool_holder(const char *spool, struct spool_holder *ret_holder);
 /* Write, sync and remove a file in incoming/, as for an object. EROFS, ENOSPC, EACCES, ENOENT...: no object can be received. */
 int spool_probe(const char *spool, struct err *err);
+/* Check the folders in which results are made: work/ and outbox/. Errors as above. */
+int spool_probe_results(const char *spool, struct err *err);
 /* Remove the files that a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that retention
  * has removed from the journal; in a shared spool not those of an attempt that a pilot still computes. Move instance files
  * without a row to orphans/. row_of() returns the enum spool_row of an instance file, or of "work/JOB-ATTEMPT" (SPOOL_NO_ROW:

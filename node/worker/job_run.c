@@ -58,7 +58,8 @@ static void progress(void *ctx, const char *stage, double fraction)
 		(void)rename(run->status_part, run->status);
 }
 
-static int prepare(struct job_run *run, struct err *err)
+/* Make the folders of the attempt. EROFS: no folder can be made, which is no fault of the case. */
+static int make_folders(struct job_run *run, struct err *err)
 {
 	const char *spool = run->conf->process->config->node.spool;
 	char work[320];
@@ -74,6 +75,13 @@ static int prepare(struct job_run *run, struct err *err)
 		ret = folder_make(run->out_dir, err);
 	if (ret == 0 && !run->conf->adopted)
 		ret = folder_empty(run->out_dir, err); /* remove the files of an earlier attempt */
+	return ret < 0 && ret != -ENOSPC ? err_remap(ret, -ret, EROFS, err) : ret;
+}
+
+static int prepare(struct job_run *run, struct err *err)
+{
+	int ret = make_folders(run, err);
+
 	if (ret == 0)
 		ret = case_order_read(run->conf->process->journal, run->view, &run->order, err);
 	if (ret == 0) {
@@ -103,6 +111,9 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 		return EVENT_FAILED;
 	case ENOSPC:
 	case EDQUOT:
+	case EROFS: /* of the disk and its folders, not of the case: waited for, like space */
+	case EACCES:
+	case EPERM:
 		*ret_detail = json_pack("{s:o, s:b, s:f}", "reason", event_json_text(why->msg), "space", 1, "next",
 					now + backoff_seconds(run->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
 		return EVENT_INTERRUPTED;

@@ -20,6 +20,7 @@ import urllib.request
 import pydicom
 import pytest
 
+from tools import contract_tools as c
 from tools import dicom_peer, pilot_tools, tls_tools, webhook
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
@@ -409,6 +410,50 @@ def test_no_space(folder, things):
     n.command("retry", job)
     gone(n, "no-space")
     n.wait_states("reconstructed")
+
+
+def test_no_place_for_results(folder, things):
+    """outbox/ is away, and then a file is in its place: said at once; the case waits, which counts as no crash."""
+    n = a_node(folder, things)
+    started(n)
+    outbox = os.path.join(n.spool, "outbox")
+    os.rename(outbox, outbox + ".away")
+    os.kill(n.process.pid, signal.SIGHUP)  # probed at once; else within 10 s
+    seen(n, "`outbox/` cannot be written", "results", "problem id=results")
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 5))
+    job = wait_for("a case", n.jobs)[0]["id"]
+    wait_for("an attempt without a folder", lambda: n.events(job).count("interrupted") == 1)
+    with open(outbox, "w", encoding="ascii"):
+        n.command("retry", job)
+    wait_for("an attempt with a file as folder", lambda: n.events(job).count("interrupted") == 2)
+    check(n.states() == ["ready"] and "crashed" not in n.events(job), n.show(job))
+    os.remove(outbox)
+    os.rename(outbox + ".away", outbox)
+    os.kill(n.process.pid, signal.SIGHUP)
+    gone(n, "results")
+    n.command("retry", job)
+    n.wait_states("reconstructed")
+
+
+def test_no_inode(folder, things):
+    """No file can be made: neither objects nor node.json can be written, and each outlet says so."""
+    with c.small_disk(os.path.join(folder, "disk"), 64 << 20) as disk:
+        n = a_node(folder, things, reserve=0)
+        n.spool = os.path.join(disk, "spool")
+        n.write_conf()
+        started(n)
+        wait_for("the facts are there", lambda: os.path.exists(os.path.join(n.spool, "node.json")))
+        check(not listed(n).keys() - {"page"}, listed(n))
+        v = os.statvfs(disk)
+        h.run("mount", "-o", f"remount,nr_inodes={v.f_files - v.f_ffree}", disk)
+        seen(n, "no inodes", "disk-full", "problem id=disk-full")
+        wait_for("the node sees that objects are refused", lambda: "problem id=incoming" in n.log_text())
+        seen(n, "`node.json` cannot be written", "facts-old", "problem id=facts-old")
+        check(get(n, "/health")[0] == 503, "health")
+        h.run("mount", "-o", "remount,nr_inodes=100000", disk)
+        gone(n, "disk-full", "incoming", "facts-old")
+        n.stop()
+        things.remove(n)
 
 
 def shown_association(n, reason):

@@ -66,6 +66,18 @@ TEST(test_processes)
 	facts.manager_silent = 31;
 	expect_one(true, "manager-silent", "no sign of life for 31 s");
 	working(&facts);
+	facts.report_age = NODE_REPORT_SECONDS;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	facts.report_age = NODE_REPORT_SECONDS + 1;
+	expect_one(true, "facts-old", "node.json could not be written for 6 s");
+	working(&facts);
+	snprintf(facts.from_manager.results, sizeof(facts.from_manager.results), "cannot write to x");
+	expect_one(true, "results", "No result can be written: cannot write to x. Cases wait.");
+	working(&facts);
+	facts.no_inodes = true;
+	expect_one(true, "disk-full", "no inode");
+	working(&facts);
 	facts.from_manager.receiver = false;
 	expect_one(true, "receiver", "accepts no images");
 
@@ -201,7 +213,7 @@ TEST(test_destinations_and_devices)
 	expect_one(false, "page", "The status page is not served: the address is in use.");
 	working(&facts);
 	facts.no_space = 1;
-	expect_one(true, "no-space", "1 case has found no space for the result in 3 attempts or more.");
+	expect_one(true, "no-space", "1 case has found no space, or no access to files, in 3 attempts or more.");
 	facts.no_space = 0;
 	facts.attention = 1;
 	expect_one(false, "cases", "1 case needs attention.");

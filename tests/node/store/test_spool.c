@@ -158,10 +158,10 @@ TEST(lock_names_its_holder)
 	snprintf(path, sizeof(path), "%s/node.lock", spool);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(spool_lock(spool, &err), -EBUSY);
-	spool_lock_beat(fd, 12.5);
+	spool_lock_beat(fd, 12.5, 11);
 	assert_true(spool_holder(spool, &holder));
 	assert_int_equal(holder.pid, getpid());
-	assert_true(holder.alive == 12.5);
+	assert_true(holder.alive == 12.5 && holder.reported == 11);
 	close(fd);
 	assert_false(spool_holder(spool, &holder));
 	again = spool_lock(spool, &err);
