@@ -13,7 +13,7 @@ enum exit_code {
 	CODE_DEVICE = 6,     /* the device does not exist or failed */
 	CODE_PEER = 7,	     /* a peer or web service could not be reached, or refused the request */
 	CODE_NOT_FOUND = 8,  /* no such job, destination, protocol, file */
-	CODE_BUSY = 9,	     /* another process uses the spool or the port */
+	CODE_BUSY = 9,	     /* another process uses the spool or the port, or the machine does not have the address yet */
 	CODE_CANCELLED = 10, /* ended early: SIGINT (Ctrl-C), SIGTERM, or stopped by the node */
 };
 

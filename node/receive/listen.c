@@ -26,7 +26,8 @@ int listen_on(const char *bind_to, int port, int *ret_port, struct err *err)
 	snprintf(service, sizeof(service), "%d", port);
 	rc = getaddrinfo(bind_to[0] ? bind_to : NULL, service, &hints, &list);
 	if (rc != 0)
-		return err_set(err, EADDRNOTAVAIL, "cannot listen on '%s': %s", bind_to, gai_strerror(rc));
+		return err_set(err, rc == EAI_AGAIN ? EADDRNOTAVAIL : EINVAL, "cannot listen on '%s': %s", bind_to,
+			       gai_strerror(rc));
 	for (a = list; a && fd < 0; a = a->ai_next) {
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd < 0) {

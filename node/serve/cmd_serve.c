@@ -140,7 +140,8 @@ static int run(const struct options *o, struct serve_conf *conf)
 		listen_close(&conf->sockets);
 		release(conf);
 		if (address)
-			return options_fail(o, err.code == EADDRINUSE ? CODE_BUSY : CODE_CONFIG, "%s", err.msg);
+			return options_fail(o, err.code == EADDRINUSE || err.code == EADDRNOTAVAIL ? CODE_BUSY : CODE_CONFIG,
+					    "%s", err.msg);
 		return options_fail_err(o, &err);
 	}
 	log_start(node->log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, node->log_facility, node->log_level, "serve");

@@ -495,6 +495,10 @@ def test_one_node_a_spool(folder, things):
     other.write_conf()
     p = h.run(h.TOMONODE, "serve", "-c", other.conf, code=9)
     check(str(n.port) in p.stderr, p.stderr)
+    other.node["bind"] = '"192.0.2.1"'  # the machine does not have this address, at least not yet
+    other.write_conf()
+    p = h.run(h.TOMONODE, "serve", "-c", other.conf, code=9)
+    check("192.0.2.1" in p.stderr, p.stderr)
     with open(other.conf, "a") as f:
         f.write("typo = 1;\n")
     p = h.run(h.TOMONODE, "serve", "-c", other.conf, code=3)
