@@ -30,6 +30,7 @@ static struct {
 	/* used by the manager only: */
 	double retry_at; /* on clock_seconds(); 0: syslog accepts messages */
 	size_t waited;	 /* number of lines sent since syslog accepts messages again */
+	char delay[200]; /* why they wait; "": they do not */
 } state;
 
 void audit_start(const struct node_conf *node, enum audit_mode way, const char *who)
@@ -110,6 +111,11 @@ bool audit_has_due_messages(double clock)
 	return audit_is_on() && clock >= state.retry_at && audit_queue_has_lines(state.node.spool);
 }
 
+const char *audit_delay(void)
+{
+	return audit_is_on() ? state.delay : "";
+}
+
 double audit_flush(double clock)
 {
 	size_t sent, dropped;
@@ -129,12 +135,14 @@ double audit_flush(double clock)
 										   : state.node.audit_socket),
 					  log_quote(err.msg));
 			state.retry_at = clock + AWAY_WAIT;
+			snprintf(state.delay, sizeof(state.delay), "%.199s", err.msg);
 			return state.retry_at;
 		}
 		if (state.retry_at > 0 && !audit_queue_has_lines(state.node.spool)) {
 			log_event(LOG_NOTICE, "audit-recovered", "lines=%zu", state.waited);
 			state.retry_at = 0;
 			state.waited = 0;
+			state.delay[0] = '\0';
 		}
 	}
 	return state.retry_at > clock ? state.retry_at : 0;

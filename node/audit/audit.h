@@ -64,6 +64,7 @@ void audit_imported(const char *path, const struct audit_study *studies, size_t 
 /* Send the queued messages; the manager calls it in each turn of its loop. While syslog is not reachable it tries every 2 s.
  * clock: clock_seconds(). Returns the time of the next call; 0: call it when audit_has_due_messages() is true. */
 double audit_flush(double clock);
+const char *audit_delay(void); /* why messages wait in the queue, as the manager knows; "": they do not, or audit is off */
 bool audit_has_due_messages(double clock); /* true: messages are queued, and the next attempt to send them is due */
 
 #endif

@@ -98,10 +98,10 @@ json_t *node_cluster_json(const struct node_cluster *c)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "receiver", m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
 			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
-			 event_json_text(m->incoming), "results", event_json_text(m->results), "journal",
+			 event_json_text(m->incoming), "results", event_json_text(m->results), "audit", event_json_text(m->audit), "journal",
 			 event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
 			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
 			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
@@ -244,6 +244,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	COPY(ret->page, report, "page");
 	COPY(ret->incoming, report, "incoming");
 	COPY(ret->results, report, "results");
+	COPY(ret->audit, report, "audit");
 	COPY(ret->journal_damage, report, "journal");
 	COPY(ret->journal_error, report, "journal_error");
 	COPY(ret->pilots_unheard, report, "pilots_unheard");

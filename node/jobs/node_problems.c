@@ -121,6 +121,9 @@ static void find_receiver(const struct node_facts *f, struct node_problems *all)
 	if (m->results[0])
 		SET_TEXT(add(all, true, "results", "Check the folder, its owner and mode, and the disk."),
 			 "No result can be written: %s. Cases wait.", m->results);
+	if (m->audit[0])
+		SET_TEXT(add(all, true, "audit", "Check node.audit_file, its owner and mode, or the syslog socket."),
+			 "Audit messages are not taken: %s. They wait in SPOOL/audit and are sent later.", m->audit);
 }
 
 /* ---- journal ---- */

@@ -265,6 +265,7 @@ static bool has_own_event(const char *id)
 					  "journal-damaged",
 					  "receiver",
 					  "alerts",
+					  "audit",
 					  "cluster",
 					  "pilot-refused",
 					  "pilots-unheard",

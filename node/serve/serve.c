@@ -125,6 +125,7 @@ static void loop(struct serve *v)
 		snprintf(v->check.facts.pilot_refused, sizeof(v->check.facts.pilot_refused), "%s", schedule_refused_pilot(&v->s));
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
 		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
+		snprintf(v->check.facts.audit, sizeof(v->check.facts.audit), "%s", audit_delay());
 		snprintf(v->check.facts.alerts_fault, sizeof(v->check.facts.alerts_fault), "%s", v->alert.fault);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);
 		if (checked)

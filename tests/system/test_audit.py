@@ -251,6 +251,10 @@ def test_every_message(folder, things):
     validate(folder, messages)
 
 
+def problems(n):
+    return {p["id"] for p in n.list()["problems"]}
+
+
 def test_nothing_is_lost_without_syslog(folder, things):
     n, pacs, syslog = node(folder, things)
     pacs.start()
@@ -262,9 +266,11 @@ def test_nothing_is_lost_without_syslog(folder, things):
     n.kill()  # before the transfers were reported: they follow from the journal
     n.start()
     wait_for("the log says so again", lambda: n.log_text().count("audit-delayed") == 2)
+    wait_for("the node has a problem", lambda: "audit" in problems(n))
     syslog.start()
     syslog.wait("DICOM Instances Transferred", count=2)
     wait_for("the log says so", lambda: "audit-recovered" in n.log_text())
+    wait_for("the problem has ended", lambda: "audit" not in problems(n))
     check(n.stop() == 0, "SIGTERM")
     syslog.wait("Application Activity / Application Stop")
     messages = syslog.messages()

@@ -75,6 +75,9 @@ TEST(test_processes)
 	snprintf(facts.from_manager.results, sizeof(facts.from_manager.results), "cannot write to x");
 	expect_one(true, "results", "No result can be written: cannot write to x. Cases wait.");
 	working(&facts);
+	snprintf(facts.from_manager.audit, sizeof(facts.from_manager.audit), "cannot write x");
+	expect_one(true, "audit", "Audit messages are not taken: cannot write x.");
+	working(&facts);
 	facts.no_inodes = true;
 	expect_one(true, "disk-full", "no inode");
 	working(&facts);
