@@ -52,7 +52,7 @@ struct child {	   /* process of an association, or one that rejects it */
 	int ipc_fd;
 	struct limits_key who;
 	bool admitted; /* it is counted in the associations of `who` */
-	bool rejecter; /* it only rejects the association, because max_associations is reached */
+	bool rejecter; /* it only rejects the association, because max_associations or its peer's limit is reached */
 	bool evicted;  /* it was killed for a new connection */
 	double began;
 };
@@ -100,6 +100,29 @@ static int associations_of(const struct receiver *r, const struct limits_key *wh
 	return n;
 }
 
+/* The process only rejects its association from now on, and no longer takes the place of one. A peer may leave it waiting: of
+ * more than REJECTERS_MAX the oldest, which has sent its rejection, is killed. */
+static void only_reject(struct receiver *r, struct child *c)
+{
+	struct child *oldest = NULL;
+
+	if (c->rejecter || c->evicted)
+		return;
+	c->rejecter = true;
+	r->n_serving--;
+	for (size_t i = 0; i < r->n_slots; i++) {
+		struct child *other = &r->children[i];
+
+		if (other->pid > 0 && other != c && other->rejecter && !other->evicted &&
+		    (!oldest || other->began < oldest->began))
+			oldest = other;
+	}
+	if (oldest && r->n_children - r->n_serving > REJECTERS_MAX) {
+		oldest->evicted = true;
+		kill(oldest->pid, SIGKILL);
+	}
+}
+
 static void reply_admit(struct receiver *r, struct child *c, const struct association_request *q)
 {
 	struct association_reply a = {.yes = false};
@@ -112,6 +135,8 @@ static void reply_admit(struct receiver *r, struct child *c, const struct associ
 	a.counted = limits_has_byte_limit(r->limits, &c->who);
 	c->admitted = a.yes;
 	association_ipc_reply(c->ipc_fd, q, &a);
+	if (!a.yes)
+		only_reject(r, c);
 }
 
 static enum refusal_kind refusal_kind_of(const struct association_request *q)

@@ -52,7 +52,7 @@ def associate(node, calling):
 def test_associations(folder, things):
     node = Node(folder, 4242)
     things.append(node)
-    node.node["peer_associations"] = 2
+    node.node.update(peer_associations=2, max_associations=4)
     node.write_conf('peers = ( { name = "one"; aet = "ONE"; associations = 1; }, { name = "two"; aet = "TWO"; } );\n')
     node.start()
     one, answer = associate(node, "ONE")
@@ -60,9 +60,12 @@ def test_associations(folder, things):
     s, answer = associate(node, "ONE")
     check(answer[0] == 3 and answer[7:10] == b"\x02\x03\x02",
           f"a second one is rejected for now, local limit exceeded: {answer.hex()}")
-    s.close()
+    rejected = [associate(node, "ONE") for _ in range(9)]  # and nobody closes them
+    check({a[0] for _, a in rejected} == {3}, "they are rejected")
     two = [associate(node, "TWO") for _ in range(3)]
-    check([a[0] for _, a in two] == [2, 2, 3], "two of TWO, who is another peer")
+    check([a[0] for _, a in two] == [2, 2, 3], f"two of TWO, who is another peer: {[a.hex() for _, a in two]}")
+    for connection in (s, *(r for r, _ in rejected)):
+        connection.close()
     wait_for("the log says so", lambda: "'ONE' from 127.0.0.1 has 1 association already" in node.log_text())
     one.close()
     wait_for("ONE may come again", lambda: associate(node, "ONE")[1][:1] == b"\x02")
