@@ -427,7 +427,7 @@ static int receive_response(struct scu *s, unsigned message, const char *sop_ins
 
 /* Return the accepted presentation context of this class and transfer syntax; 0: none. (DCMTK's function may return one
  * with another transfer syntax.) */
-static T_ASC_PresentationContextID accepted_context(struct scu *s, const char *sop_class, const char *transfer_syntax)
+static T_ASC_PresentationContextID accepted_context(const struct scu *s, const char *sop_class, const char *transfer_syntax)
 {
 	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, sop_class, transfer_syntax);
 	T_ASC_PresentationContext pc;
@@ -436,6 +436,16 @@ static T_ASC_PresentationContextID accepted_context(struct scu *s, const char *s
 			       !strcmp(pc.acceptedTransferSyntax, transfer_syntax)
 		       ? id
 		       : 0;
+}
+
+static bool accepts(const struct scu *s, const struct scu_context *c)
+{
+	const char *ts = c->transfer_syntax;
+	bool plain = accepted_context(s, c->sop_class, UID_LittleEndianExplicitTransferSyntax);
+	bool implicit = accepted_context(s, c->sop_class, UID_LittleEndianImplicitTransferSyntax);
+
+	return accepted_context(s, c->sop_class, ts) || (association_uncompressed(ts) && implicit) ||
+	       (tomonode::decoded_supports(ts) && (plain || implicit));
 }
 
 static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
@@ -497,6 +507,11 @@ int scu_echo(struct scu *s, struct err *err)
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	return scu_guarded(s, err, [&] { return echo(s, err); });
+}
+
+bool scu_accepts(const struct scu *s, const struct scu_context *object)
+{
+	return !s->broken && accepts(s, object);
 }
 
 const char *scu_comment(const struct scu *s)

@@ -41,6 +41,9 @@ struct scu;
  *   ENOTSUP                          none of the contexts was accepted
  * The last five persist until the configuration of one side changes. */
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
+/* Return true if scu_store() can send an object of this class and transfer syntax, as it is or converted. */
+bool scu_accepts(const struct scu *scu, const struct scu_context *object);
+
 /* Send a C-ECHO and wait for the response. EPROTO: its status is not success. */
 int scu_echo(struct scu *scu, struct err *err);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_test_peer.c - `tomonode test-peer NAME`: test whether results can be delivered to a destination.
  *
- * Three steps, each with its duration and its result in words: association, C-ECHO, C-STORE of a small object; for a DICOMweb
- * service one, STOW-RS of the object. The object is a
- * Secondary Capture of a fictitious patient, "TOMONODE^TEST", with new UIDs, so that it is recognised in the archive.
+ * Steps, each with its duration and its result in words: association, whether it accepts the objects that the routes send there,
+ * C-ECHO, C-STORE of a small object, and whether it accepts requests for storage commitment, if they are configured; for a
+ * DICOMweb service one, STOW-RS of the object. The object is a Secondary Capture of a fictitious patient, "TOMONODE^TEST", with
+ * new UIDs, so that it is recognised in the archive.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -13,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dicom/network/commit.h"
 #include "dicom/network/store_scu.h"
+#include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "kernels/clock.h"
 #include "node/base/nearest.h"
@@ -22,10 +25,13 @@
 #include "node/deliver/destination.h"
 #include "node/deliver/stow.h"
 #include "node/process/options.h"
+#include "node/result/result.h"
 
-#define SECONDARY_CAPTURE "1.2.840.10008.5.1.4.1.1.7"
+#define IMPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2"
 #define EXPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2.1"
-#define PICTURE 64 /* rows and columns */
+#define JPEG_LS_LOSSLESS "1.2.840.10008.1.2.4.80"
+#define PICTURE 64     /* rows and columns */
+#define CONTEXTS_MAX 9 /* the classes of results, each also compressed, and that of the test object */
 
 static const struct option_spec option_table[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
@@ -35,7 +41,9 @@ static const struct command_spec spec = {
 	.name = "test-peer",
 	.usage = "[-c FILE] [--json] NAME",
 	.summary = "Test a destination: C-ECHO and C-STORE, or STOW-RS, of a small object of the patient TOMONODE^TEST.",
-	.text = "NAME is a destination of the configuration. The destination keeps the object; remove it there.",
+	.text = "NAME is a destination of the configuration. A DICOM peer must also accept the classes of the results that the "
+		"routes send to it, and storage commitment if it is configured. The destination keeps the object; remove it "
+		"there.",
 	.options = option_table,
 	.json = true,
 	.min_arguments = 1,
@@ -50,6 +58,9 @@ struct test {
 	char sop_instance[DICOM_UID_SIZE];
 	double began;
 	bool ours; /* the failure is on this side, not at the peer */
+	bool stored;
+	struct scu_context contexts[CONTEXTS_MAX]; /* of the test object, then those of the results */
+	size_t n_contexts;
 };
 
 static void step_begin(struct test *t)
@@ -135,7 +146,7 @@ static int write_object(const char *path, const char *sop_instance, struct err *
 	struct dicom_file *file = NULL;
 	struct dicom_writer *w = NULL;
 	uint16_t values[PICTURE * PICTURE];
-	int rc = dicom_new(SECONDARY_CAPTURE, sop_instance, &file, err);
+	int rc = dicom_new(CLASS_SECONDARY_CAPTURE, sop_instance, &file, err);
 
 	if (rc < 0)
 		goto out;
@@ -202,7 +213,7 @@ static int store_object(struct test *t, struct scu *scu, struct err *err)
 		step_end(t, "C-STORE", false, err->msg);
 		return rc;
 	}
-	stored = deliver_classify(status, &meaning) == DELIVER_STORED;
+	stored = t->stored = deliver_classify(status, &meaning) == DELIVER_STORED;
 	deliver_reason(meaning, stored ? "" : scu_comment(scu), reason, sizeof(reason));
 	snprintf(answer, sizeof(answer), "%04X: %s", status, reason);
 	step_end(t, "C-STORE", stored, answer);
@@ -231,31 +242,129 @@ static int run_stow(struct test *t, const struct config *config, struct err *err
 		step_end(t, "STOW-RS", false, err->msg);
 		return rc;
 	}
-	stored = result.outcome == DELIVER_STORED;
+	stored = t->stored = result.outcome == DELIVER_STORED;
 	snprintf(answer, sizeof(answer), "%s%s%s", result.status, result.status[0] ? ": " : "", result.reason);
 	step_end(t, "STOW-RS", stored, answer);
 	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to STOW-RS with %s", t->to->name, answer);
 }
 
+/* Return true if results for the destination `name` may come to `to`: it is the same, or a fallback of it. */
+static bool leads_to(const struct config *config, const char *name, const struct destination_conf *to)
+{
+	const struct destination_conf *d = config_destination(config, name);
+
+	for (size_t i = 0; d && i <= config->n_destinations; i++) {
+		if (d == to)
+			return true;
+		d = config_destination(config, d->fallback);
+	}
+	return false;
+}
+
+static void add_context(struct test *t, const char *sop_class, const char *transfer_syntax)
+{
+	struct scu_context *c = &t->contexts[t->n_contexts];
+
+	for (size_t i = 0; i < t->n_contexts; i++)
+		if (!strcmp(t->contexts[i].sop_class, sop_class) && !strcmp(t->contexts[i].transfer_syntax, transfer_syntax))
+			return;
+	if (t->n_contexts == CONTEXTS_MAX)
+		return;
+	snprintf(c->sop_class, sizeof(c->sop_class), "%s", sop_class);
+	snprintf(c->transfer_syntax, sizeof(c->transfer_syntax), "%s", transfer_syntax);
+	t->n_contexts++;
+}
+
+/* Add what the routes send to the destination. */
+static void add_results(struct test *t, const struct config *config)
+{
+	for (size_t i = 0; i < config->n_routes; i++) {
+		const struct route_conf *route = &config->routes[i];
+		bool used = false;
+
+		for (size_t k = 0; k < route->destinations.n; k++)
+			used = used || leads_to(config, route->destinations.name[k], t->to);
+		for (size_t k = 0; used && k < route->protocols.n; k++) {
+			const struct protocol_conf *p = config_protocol(config, route->protocols.name[k]);
+			const char *classes[RESULT_CLASSES_MAX];
+			size_t n = p ? result_classes(p, classes) : 0;
+
+			for (size_t c = 0; c < n; c++)
+				add_context(t, classes[c],
+					    p->compression == COMPRESSION_JPEGLS ? JPEG_LS_LOSSLESS : EXPLICIT_LITTLE_ENDIAN);
+		}
+	}
+}
+
+/* Does the peer accept what the routes send to it? */
+static int check_results(struct test *t, const struct scu *scu, struct err *err)
+{
+	char good[400] = "", bad[400] = "";
+	int rc = 0;
+
+	step_begin(t);
+	for (size_t i = 1; i < t->n_contexts; i++) {
+		bool accepted = scu_accepts(scu, &t->contexts[i]);
+		char *text = accepted ? good : bad;
+		size_t n = strlen(text);
+
+		snprintf(text + n, sizeof(good) - n, "%s%s", n ? ", " : "", dicom_uid_name(t->contexts[i].sop_class));
+	}
+	if (bad[0])
+		rc = err_set(err, ENOTSUP, "destination '%s' does not accept what the routes send to it: %s", t->to->name, bad);
+	step_end(t, "results", rc == 0, rc < 0 ? err->msg : good);
+	return rc;
+}
+
+/* Would the peer take a request for storage commitment? */
+static int check_commitment(struct test *t, const struct config *config, struct err *err)
+{
+	const struct scu_context context = {COMMIT_CLASS, IMPLICIT_LITTLE_ENDIAN};
+	struct scu_peer peer = destination_commitment_peer(config, t->to);
+	struct scu *scu = NULL;
+	int rc;
+
+	step_begin(t);
+	rc = scu_open(&peer, &context, 1, &scu, err);
+	if (rc >= 0 && !scu_accepts(scu, &context))
+		rc = err_set(err, ENOTSUP, "destination '%s' does not accept requests for storage commitment", t->to->name);
+	scu_close(scu);
+	step_end(t, "commitment", rc >= 0, rc < 0 ? err->msg : "accepted");
+	return rc;
+}
+
+/* The steps of an open association. All are tried; the first failure is returned. */
+static int run_association(struct test *t, const struct config *config, struct scu *scu, struct err *err)
+{
+	struct err other = {0};
+	int rc = t->n_contexts > 1 ? check_results(t, scu, err) : 0, ret;
+
+	step_begin(t);
+	ret = scu_echo(scu, rc < 0 ? &other : err);
+	step_end(t, "C-ECHO", ret >= 0, ret >= 0 ? "success" : rc < 0 ? other.msg : err->msg);
+	if (ret >= 0 && (t->n_contexts == 1 || scu_accepts(scu, &t->contexts[0])))
+		ret = store_object(t, scu, rc < 0 ? &other : err);
+	rc = rc < 0 ? rc : ret;
+	if (t->to->commitment)
+		ret = check_commitment(t, config, rc < 0 ? &other : err);
+	return rc < 0 ? rc : ret;
+}
+
 static int run_steps(struct test *t, const struct config *config, struct err *err)
 {
 	struct scu_peer peer = destination_peer(config, t->to);
-	struct scu_context context = {SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN};
 	struct scu *scu = NULL;
 	int rc;
 
 	if (t->to->kind == DESTINATION_STOW)
 		return run_stow(t, config, err);
+	add_context(t, CLASS_SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN);
+	add_results(t, config);
 	step_begin(t);
-	rc = scu_open(&peer, &context, 1, &scu, err);
+	rc = scu_open(&peer, t->contexts, t->n_contexts, &scu, err);
 	step_end(t, "association", rc >= 0, rc < 0 ? err->msg : "accepted");
-	if (rc < 0)
-		return rc;
-	step_begin(t);
-	rc = scu_echo(scu, err);
-	step_end(t, "C-ECHO", rc >= 0, rc < 0 ? err->msg : "success");
 	if (rc >= 0)
-		rc = store_object(t, scu, err);
+		rc = run_association(t, config, scu, err);
 	scu_close(scu);
 	return rc;
 }
@@ -332,7 +441,7 @@ int cmd_test_peer(int argc, char **argv)
 		code = rc == CODE_OK ? code : rc;
 	} else if (rc < 0) {
 		fprintf(stderr, "tomonode test-peer: %s%s%s\n", err.msg, why[0] ? "\n" : "", why);
-	} else {
+	} else if (t.stored) {
 		printf("The object %s of the patient TOMONODE^TEST is now at the destination.\n", t.sop_instance);
 	}
 out:

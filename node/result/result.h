@@ -11,12 +11,14 @@
 #ifndef TOMONODE_NODE_RESULT_H
 #define TOMONODE_NODE_RESULT_H
 
+#include "dicom/object/dicom_tags.h"
 #include "node/base/digest.h"
 #include "node/tomo/exam.h"
 #include "recon/dbt/dbt.h"
 
-#define RESULT_CLASS "1.2.840.10008.5.1.4.1.1.13.1.3"	/* Breast Tomosynthesis Image Storage */
-#define RESULT_CLASS_VIEW "1.2.840.10008.5.1.4.1.1.1.2" /* Digital Mammography X-Ray Image Storage - For Presentation */
+#define RESULT_CLASS CLASS_TOMOSYNTHESIS
+#define RESULT_CLASS_VIEW CLASS_MG_PRESENTATION
+#define RESULT_CLASSES_MAX 2
 
 enum result_kind {
 	RESULT_SLICES,
@@ -42,6 +44,9 @@ struct result_object {
 	uint64_t bytes;		  /* size of the file */
 	char digest[DIGEST_SIZE]; /* of the file (digest_files()) */
 };
+
+/* List the SOP classes of the objects that a protocol of any kind makes. Returns their number. */
+size_t result_classes(const struct protocol_conf *protocol, const char *ret_classes[RESULT_CLASSES_MAX]);
 
 struct result_report {
 	struct result_object objects[RESULT_OBJECTS_MAX]; /* the object of slices first */

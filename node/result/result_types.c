@@ -2,6 +2,7 @@
 /* result_types.c - the types of object that a tomosynthesis can have as its result, in the order of enum result_kind. */
 #include <math.h>
 
+#include "node/config/kind.h"
 #include "node/result/result_internal.h"
 
 /* The step of slabs cannot be smaller than that of slices. */
@@ -57,4 +58,14 @@ const struct result_type *result_type_of(enum result_kind kind, const struct pro
 	bool other = kind == RESULT_SYNTHETIC && protocol->synthetic_class == SYNTHETIC_TOMOSYNTHESIS;
 
 	return other ? &tomosynthesis_view : &result_types[kind];
+}
+
+size_t result_classes(const struct protocol_conf *protocol, const char *ret_classes[RESULT_CLASSES_MAX])
+{
+	size_t n = 0;
+
+	ret_classes[n++] = kind_of(protocol->kind)->result_class;
+	if (protocol->synthetic)
+		ret_classes[n++] = result_type_of(RESULT_SYNTHETIC, protocol)->sop_class;
+	return n;
 }

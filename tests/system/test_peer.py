@@ -13,15 +13,15 @@ h.need("storescp", "dcmdump")
 CODE_PEER, CODE_NOT_FOUND = 7, 8
 
 
-def ask(folder, port, *options, name="archive", code=0):
+def ask(folder, port, *options, name="archive", code=0, more="", routes="routes = ();"):
     """`tomonode test-peer` with two destinations, of which nobody listens at the second."""
     conf = os.path.join(folder, "peer.conf")
     with open(conf, "w") as f:
         times = "connect_timeout = 60; acse_timeout = 60; dimse_timeout = 60;"
         f.write(f"""destinations = (
-            {{ name = "archive"; aet = "PACS"; host = "localhost"; port = {port}; {times} }},
+            {{ name = "archive"; aet = "PACS"; host = "localhost"; port = {port}; {times} {more} }},
             {{ name = "nobody"; aet = "NOBODY"; host = "localhost"; port = {h.free_port()}; {times} }} );
-            routes = ();\n""")
+            {routes}\n""")
     return h.run(h.TOMONODE, "test-peer", "-c", conf, *options, name, code=code)
 
 
@@ -44,6 +44,29 @@ def test_it_stores_a_phantom(folder, things, options, syntax):
         check(part in text, f"no {part}: {text}")
     people = ask(folder, pacs.port).stdout
     check("C-ECHO" in people and "0000: stored" in people, people)
+
+
+ROUTES = """protocols = ( { name = "views"; kind = "dbt"; synthetic = true; }, { name = "p"; kind = "pet"; } );
+    routes = ( { name = "d"; kind = "dbt"; protocols = [ "views" ]; destinations = [ "nobody" ]; },
+               { name = "p"; kind = "pet"; protocols = [ "p" ]; destinations = [ "archive" ]; } );"""
+
+
+def test_it_accepts_what_the_routes_send(folder, things):
+    """The classes of the results that come to it, also as the fallback of another destination; commitment."""
+    pacs = archive(folder, things)
+    answer = json.loads(ask(folder, pacs.port, "--json", routes=ROUTES).stdout)
+    step = answer["steps"][1]
+    check(answer["ok"] and step["step"] == "results" and step["answer"] == "PositronEmissionTomographyImageStorage", answer)
+    taken = []
+    old = peer.Archive()  # knows neither tomosynthesis nor commitment
+    old.refused = ("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.20.1")
+    old.answer = lambda uid, data: taken.append(uid) or peer.SUCCESS
+    things.append(old)
+    routes = ROUTES.replace('"nobody"', '"archive"')
+    answer = json.loads(ask(folder, old.port, "--json", routes=routes, more="commitment = true;", code=CODE_PEER).stdout)
+    check([(s["step"], s["ok"]) for s in answer["steps"]] == [
+        ("association", True), ("results", False), ("C-ECHO", True), ("C-STORE", True), ("commitment", False)], answer)
+    check("BreastTomosynthesisImageStorage" in answer["error"] and "Positron" not in answer["error"] and len(taken) == 1, answer)
 
 
 def test_a_peer_that_rejects(folder, things):

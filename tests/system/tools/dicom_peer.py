@@ -311,6 +311,7 @@ class Archive:
         self.lock = threading.Lock()
         self.ended = False
         self.answer = answer
+        self.refused = ()  # UIDs of abstract syntaxes of which no context is accepted
         self.more = lambda command: {}  # further elements of a response, or other values
         self.on_data = None  # called with the bytes of the data set so far; may raise Gone
         self.thread = threading.Thread(target=self.listen, daemon=True)
@@ -333,7 +334,9 @@ class Archive:
             kind, _, n = struct.unpack_from(">BBH", body, at)
             inner = body[at + 4:at + 4 + n]
             at += 4 + n
-            if kind == 0x20:  # accept it with the first transfer syntax that is offered
+            if kind == 0x20 and any(uid.encode() == inner[8:8 + inner[7]].rstrip(b"\0") for uid in self.refused):
+                items += item(0x21, bytes((inner[0], 0, 3, 0)) + item(0x40, b""))
+            elif kind == 0x20:  # accept it with the first transfer syntax that is offered
                 first = inner.find(b"\x40\0", 4)
                 size = struct.unpack_from(">H", inner, first + 2)[0]
                 items += item(0x21, bytes((inner[0], 0, 0, 0)) + item(0x40, inner[first + 4:first + 4 + size]))
