@@ -37,7 +37,8 @@ struct commit_object {
 /* What a report states about one object. */
 struct commit_item {
 	char sop_instance[DICOM_UID_SIZE];
-	uint16_t failure; /* 0: committed; else its Failure Reason (0008,1197) */
+	uint16_t failure;		/* 0: committed; else its Failure Reason (0008,1197) */
+	char sop_class[DICOM_UID_SIZE]; /* "": not stated, or not a UID */
 };
 
 struct commit_report {
@@ -71,6 +72,7 @@ int scu_commit_wait(struct scu *scu, int seconds, const struct commit_handler *h
 int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report, struct err *err);
 void commit_report_clear(struct commit_report *report); /* free the items */
 
+#define COMMIT_OTHER_CLASS 0x0119 /* Failure Reason: the object has another SOP class */
 /* Return the meaning of a Failure Reason (PS3.3 C.14.1.1), for messages after "PEER: ". */
 const char *commit_failure_text(uint16_t failure);
 

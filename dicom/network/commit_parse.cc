@@ -21,6 +21,7 @@ constexpr uint32_t undefined = 0xffffffff;
 constexpr uint32_t tag_transaction = DICOM_TAG(0x0008, 0x1195);
 constexpr uint32_t tag_referenced = DICOM_TAG(0x0008, 0x1199);
 constexpr uint32_t tag_failed = DICOM_TAG(0x0008, 0x1198);
+constexpr uint32_t tag_class = DICOM_TAG(0x0008, 0x1150);
 constexpr uint32_t tag_instance = DICOM_TAG(0x0008, 0x1155);
 constexpr uint32_t tag_reason = DICOM_TAG(0x0008, 0x1197);
 constexpr uint32_t tag_item = DICOM_TAG(0xfffe, 0xe000);
@@ -150,6 +151,8 @@ static int read_item(Reader *r, bool delimited, bool failed, struct commit_item 
 			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == tag_instance)
 			got = get_uid(&e, ret_item->sop_instance, err);
+		else if (e.tag == tag_class && get_uid(&e, ret_item->sop_class, NULL) < 0)
+			ret_item->sop_class[0] = '\0';
 		else if (failed && e.tag == tag_reason && e.length == 2 && get16(e.value) != 0)
 			ret_item->failure = (uint16_t)get16(e.value);
 		if (got < 0)
@@ -263,7 +266,7 @@ const char *commit_failure_text(uint16_t failure)
 		return "the peer is out of resources";
 	case 0x0122:
 		return "the peer does not support the SOP class";
-	case 0x0119:
+	case COMMIT_OTHER_CLASS:
 		return "the peer has the object with another SOP class";
 	case 0x0131:
 		return "the Transaction UID was used before";

@@ -91,8 +91,8 @@ enum job_event commit_failure_event(const struct destination_conf *d, const stru
 	return last ? EVENT_COMMIT_REFUSED : EVENT_COMMIT_FAILED;
 }
 
-/* Set the verdict of each object from the report. An object listed as committed and as failed counts as failed; UIDs that are not
- * objects of the result are ignored. */
+/* Set the verdict of each object from the report. An object listed as committed and as failed counts as failed, and so does one
+ * that is committed with another SOP class; UIDs that are not objects of the result are ignored. */
 static int evaluate_report(struct report_job *t)
 {
 	size_t n = t->view->n_objects, at = 0;
@@ -102,6 +102,7 @@ static int evaluate_report(struct report_job *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->report->n && n > 0; i++) {
 		const struct commit_item *item = &t->report->items[i];
+		uint16_t failure = item->failure;
 		size_t left = n;
 
 		while (left > 0 && strcmp(t->view->objects[at].sop_instance, item->sop_instance)) {
@@ -110,10 +111,12 @@ static int evaluate_report(struct report_job *t)
 		}
 		if (left == 0)
 			continue;
-		if (item->failure && !t->failure)
-			t->failure = item->failure;
-		if (item->failure || t->verdict[at] == SAID_NOTHING)
-			t->verdict[at] = item->failure ? SAID_FAILED : SAID_COMMITTED;
+		if (!failure && item->sop_class[0] && strcmp(item->sop_class, t->view->objects[at].sop_class))
+			failure = COMMIT_OTHER_CLASS;
+		if (failure && !t->failure)
+			t->failure = failure;
+		if (failure || t->verdict[at] == SAID_NOTHING)
+			t->verdict[at] = failure ? SAID_FAILED : SAID_COMMITTED;
 	}
 	return 0;
 }

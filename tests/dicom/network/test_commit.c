@@ -106,6 +106,7 @@ TEST(read_in_every_form)
 		assert_string_equal(r.transaction, "2.25.77");
 		assert_int_equal(r.n, 4);
 		assert_string_equal(r.items[0].sop_instance, "1.2.5");
+		assert_string_equal(r.items[0].sop_class, "1.2.840.10008.5.1.4.1.1.2");
 		assert_int_equal(r.items[0].failure, 0x0112);
 		assert_string_equal(r.items[1].sop_instance, "1.2.6");
 		assert_int_equal(r.items[1].failure,

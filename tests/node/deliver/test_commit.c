@@ -67,6 +67,19 @@ TEST(in_both_lists_is_failed, .setup = setup, .teardown = teardown)
 	}
 }
 
+/* The object that is committed is another one, if its class is. */
+TEST(committed_with_another_class, .setup = setup, .teardown = teardown)
+{
+	static const struct commit_item items[] = {{"1.5", 0, "1.3"}, {"1.6", 0, "1.2"}};
+	struct stage *t = *state;
+	int64_t job;
+	struct job_send *send = stored(t, "2.25.1", &job);
+
+	assert_int_equal(report(t, "2.25.1", items, 2), COMMIT_ACCEPTED);
+	assert_true(send->objects[0] == SEND_DUE && send->objects[1] == SEND_DONE);
+	assert_non_null(strstr(send->reason, "1 of 2 objects, reason 0119"));
+}
+
 /* A failure in a report about an older transaction changes nothing; what it commits counts. */
 TEST(failure_of_an_older_request, .setup = setup, .teardown = teardown)
 {
