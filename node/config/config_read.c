@@ -285,6 +285,24 @@ static void check_kind(struct config_reader *r, const config_setting_t *group, c
 	}
 }
 
+/* Report a key of a protocol that its algorithm does not use. before: the entry without the group. */
+static void check_effect(struct config_reader *r, const config_setting_t *group, const char *of, const void *before,
+			 const void *entry)
+{
+	const char *only, *name;
+	char algorithm[16];
+	config_setting_t *setting;
+	struct config_place place;
+
+	name = config_key_without_effect(before, entry, &only, algorithm, sizeof(algorithm));
+	setting = name ? config_setting_get_member(group, name) : NULL;
+	if (!setting)
+		return;
+	place = place_of(r, setting);
+	config_problem(r, place.file, place.line, "key '%s' of %s has no effect with the algorithm '%s'; only these use it: %s",
+		       name, of, algorithm, only);
+}
+
 static void check_required(struct config_reader *r, struct config_place place, const char *of,
 			   const struct config_section *section, unsigned long given, const char *kind)
 {
@@ -413,6 +431,7 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 	for (size_t i = 0; i < length; i++) {
 		const config_setting_t *group = config_setting_get_elem(list, (unsigned)i);
 		const struct config_section *own;
+		struct protocol_conf before;
 		char name[CONFIG_NAME_SIZE], of[CONFIG_NAME_SIZE + 32];
 		const char *kind;
 		size_t at, base;
@@ -443,7 +462,11 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 			memcpy(entries + at * section->entry_size, old + base * section->entry_size, section->entry_size);
 		else
 			config_value_defaults(own, entries + at * section->entry_size);
+		if (index == SECTION_PROTOCOLS)
+			memcpy(&before, entries + at * section->entry_size, sizeof(before));
 		read_group(r, group, of, own, entries + at * section->entry_size, &given);
+		if (index == SECTION_PROTOCOLS)
+			check_effect(r, group, of, &before, entries + at * section->entry_size);
 		kind = kind_of_destination(section, entries + at * section->entry_size);
 		check_kind(r, group, of, own, kind);
 		if (base == n_old)

@@ -205,6 +205,9 @@ void result_protocol_text(const struct job_view *v, char *ret_text, size_t size)
 int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err)
 {
 	json_t *list = settings[0] ? json_loads(settings, 0, NULL) : json_array();
+	const struct protocol_conf before = *protocol;
+	const char *key, *only;
+	char algorithm[16];
 	const json_t *one;
 	int ret = json_is_array(list) ? 0 : err_set(err, EINVAL, "the settings of the job cannot be read");
 	size_t i;
@@ -214,6 +217,10 @@ int redo_apply_settings(struct protocol_conf *protocol, const char *settings, st
 		ret = json_is_string(one) ? config_set(protocol, json_string_value(one), err)
 					  : err_set(err, EINVAL, "setting %zu of the job is not a text", i + 1);
 	}
+	key = ret == 0 ? config_key_without_effect(&before, protocol, &only, algorithm, sizeof(algorithm)) : NULL;
+	if (key)
+		ret = err_set(err, EINVAL, "key '%s' has no effect with the algorithm '%s'; only these use it: %s", key,
+			      algorithm, only);
 	json_decref(list);
 	return ret;
 }

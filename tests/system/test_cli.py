@@ -102,6 +102,7 @@ REFUSED = [
      "did you mean 'require_quantitative'?; allowed: algorithm, "),
     (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "compression, description"),
     (2, "recon --set foo=1 -o none .", "compression, description"),
+    (2, "recon --protocol pet-osem --set prior_weight=10 -o none .", "no effect with the algorithm 'osem'"),
     (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
     (8, "simulate pet --scanner siemens-mr -o none", "did you mean 'siemens-mmr'?"),
     (8, "test-peer pac", "did you mean 'pacs'?"),
