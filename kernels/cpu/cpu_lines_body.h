@@ -3,6 +3,13 @@
  * instruction set and defines LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR for the
  * widest vector type, LINES_INDEX for that of int of the same length, and LINES_FLOATS for the length. */
 
+/* w * v + a of a number and vectors. Said in one way, because a compiler contracts some sums and not others (GCC 13: no chains),
+ * and a slice must have the same bits in parts of every width. */
+#ifndef LINES_FMA
+#define LINES_FMA(w, v, a) ((a) + (w) * (v))
+#define LINES_FMA4(w, v, a) ((a) + (w) * (v))
+#endif
+
 /* Not vectorised: separating the pairs and gathering costs more than it saves. */
 LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(dot)(const struct line_entry *e, int n,
 										    const float *x, size_t column)
@@ -21,10 +28,7 @@ LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(d
 	return (a + b) + (c + d);
 }
 
-/* Not vectorised: the rounding of an entry must not depend on where a piece of its line begins. GCC 13 multiplies several entries
- * at a time and rounds the product, but not that of the rest. */
-LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static void LINES(add)(const struct line_entry *e, int n, float value,
-										   float *x, size_t column)
+LINES_TARGET static void LINES(add)(const struct line_entry *e, int n, float value, float *x, size_t column)
 {
 	for (int k = 0; k < n; k++)
 		x[(size_t)e[k].column * column] += e[k].weight * value;
@@ -41,10 +45,10 @@ LINES_TARGET static void LINES(sums)(const struct line_entry *e, int n, const fl
 			const LINES_VECTOR *from = (const LINES_VECTOR *)(x + (size_t)e[k].column * column + at);
 			float w = e[k].weight;
 
-			a += w * from[0];
-			b += w * from[1];
-			c += w * from[2];
-			d += w * from[3];
+			a = LINES_FMA(w, from[0], a);
+			b = LINES_FMA(w, from[1], b);
+			c = LINES_FMA(w, from[2], c);
+			d = LINES_FMA(w, from[3], d);
 		}
 		to[0] = a;
 		to[1] = b;
@@ -55,14 +59,14 @@ LINES_TARGET static void LINES(sums)(const struct line_entry *e, int n, const fl
 		LINES_VECTOR a = {0};
 
 		for (int k = 0; k < n; k++)
-			a += e[k].weight * *(const LINES_VECTOR *)(x + (size_t)e[k].column * column + at);
+			a = LINES_FMA(e[k].weight, *(const LINES_VECTOR *)(x + (size_t)e[k].column * column + at), a);
 		*(LINES_VECTOR *)(ret_sum + at) = a;
 	}
 	for (; at < width; at += 4) {
 		vector4 a = {0};
 
 		for (int k = 0; k < n; k++)
-			a += e[k].weight * *(const vector4 *)(x + (size_t)e[k].column * column + at);
+			a = LINES_FMA4(e[k].weight, *(const vector4 *)(x + (size_t)e[k].column * column + at), a);
 		*(vector4 *)(ret_sum + at) = a;
 	}
 }
@@ -78,23 +82,29 @@ LINES_TARGET static void LINES(spread)(const struct line_entry *e, int n, const 
 			LINES_VECTOR *to = (LINES_VECTOR *)(x + (size_t)e[k].column * column + at);
 			float w = e[k].weight;
 
-			to[0] += w * a;
-			to[1] += w * b;
-			to[2] += w * c;
-			to[3] += w * d;
+			to[0] = LINES_FMA(w, a, to[0]);
+			to[1] = LINES_FMA(w, b, to[1]);
+			to[2] = LINES_FMA(w, c, to[2]);
+			to[3] = LINES_FMA(w, d, to[3]);
 		}
 	}
 	for (; at + LINES_FLOATS <= width; at += LINES_FLOATS) {
 		const LINES_VECTOR a = *(const LINES_VECTOR *)(value + at);
 
-		for (int k = 0; k < n; k++)
-			*(LINES_VECTOR *)(x + (size_t)e[k].column * column + at) += e[k].weight * a;
+		for (int k = 0; k < n; k++) {
+			LINES_VECTOR *to = (LINES_VECTOR *)(x + (size_t)e[k].column * column + at);
+
+			*to = LINES_FMA(e[k].weight, a, *to);
+		}
 	}
 	for (; at < width; at += 4) {
 		const vector4 a = *(const vector4 *)(value + at);
 
-		for (int k = 0; k < n; k++)
-			*(vector4 *)(x + (size_t)e[k].column * column + at) += e[k].weight * a;
+		for (int k = 0; k < n; k++) {
+			vector4 *to = (vector4 *)(x + (size_t)e[k].column * column + at);
+
+			*to = LINES_FMA4(e[k].weight, a, *to);
+		}
 	}
 }
 
@@ -315,6 +325,8 @@ const struct cpu_line_loops LINES(table) = {
 #undef LINES_FLOATS
 #undef LINES_INDEX
 #undef LINES_SELECT
+#undef LINES_FMA
+#undef LINES_FMA4
 #undef LINES_MIN
 #undef LINES_MAX
 #undef LINES_TILE

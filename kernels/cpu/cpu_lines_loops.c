@@ -31,6 +31,8 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define avx2_lines_table avx2_lines
 #define LINES_VECTOR vector8
 #define LINES_INDEX index8
+#define LINES_FMA(w, v, a) ((vector8)_mm256_fmadd_ps(_mm256_set1_ps(w), (__m256)(v), (__m256)(a)))
+#define LINES_FMA4(w, v, a) ((vector4)_mm_fmadd_ps(_mm_set1_ps(w), (__m128)(v), (__m128)(a)))
 #define LINES_MIN(a, b) ((vector8)_mm256_min_ps((__m256)(a), (__m256)(b)))
 #define LINES_MAX(a, b) ((vector8)_mm256_max_ps((__m256)(a), (__m256)(b)))
 #define LINES_SELECT(window, index, near_by) ((vector8)_mm256_i32gather_ps(window, (__m256i)(index), 4))
@@ -119,6 +121,8 @@ LINES_TARGET static void tile_avx2(float *sum, int stride, const struct cpu_tile
 #define avx512_lines_table avx512_lines
 #define LINES_VECTOR vector16
 #define LINES_INDEX index16
+#define LINES_FMA(w, v, a) ((vector16)_mm512_fmadd_ps(_mm512_set1_ps(w), (__m512)(v), (__m512)(a)))
+#define LINES_FMA4(w, v, a) ((vector4)_mm_fmadd_ps(_mm_set1_ps(w), (__m128)(v), (__m128)(a)))
 #define LINES_MIN(a, b) ((vector16)_mm512_min_ps((__m512)(a), (__m512)(b)))
 #define LINES_MAX(a, b) ((vector16)_mm512_max_ps((__m512)(a), (__m512)(b)))
 #define LINES_SELECT(window, index, near_by)                                                                                     \
