@@ -14,11 +14,15 @@
 #define TOLERANCE 0.02 /* of half-lives */
 
 static const struct nuclide nuclides[] = {
-	{"C11", "40565003", "^11^Carbon", 20.364 * 60},	    {"N13", "21576001", "^13^Nitrogen", 9.965 * 60},
-	{"O15", "129504001", "^15^Oxygen", 122.24},	    {"F18", "77004003", "^18^Fluorine", 109.77 * 60},
-	{"Cu64", "3932008", "^64^Copper", 12.701 * 3600},   {"Ga68", "35337001", "^68^Gallium", 67.71 * 60},
-	{"Rb82", "79197006", "^82^Rubidium", 1.2575 * 60},  {"Zr89", "63360001", "^89^Zirconium", 78.41 * 3600},
-	{"I124", "40937006", "^124^Iodine", 4.176 * 86400},
+	{"C11", "40565003", "C-105A1", "^11^Carbon", 20.364 * 60},
+	{"N13", "21576001", "C-107A1", "^13^Nitrogen", 9.965 * 60},
+	{"O15", "129504001", "C-B1038", "^15^Oxygen", 122.24},
+	{"F18", "77004003", "C-111A1", "^18^Fluorine", 109.77 * 60},
+	{"Cu64", "3932008", "C-127A2", "^64^Copper", 12.701 * 3600},
+	{"Ga68", "35337001", "C-131A3", "^68^Gallium", 67.71 * 60},
+	{"Rb82", "79197006", "C-159A2", "^82^Rubidium", 1.2575 * 60},
+	{"Zr89", "63360001", "C-168A4", "^89^Zirconium", 78.41 * 3600},
+	{"I124", "40937006", "C-114A5", "^124^Iodine", 4.176 * 86400},
 };
 
 /* Split a spelling into its letters and its number. False: it has not one of each, or is too long. */
@@ -56,6 +60,14 @@ const struct nuclide *nuclide_find(const char *text)
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
 		if (split(nuclides[i].name, symbol, &other) && split(nuclides[i].meaning, element, &other) && mass == other &&
 		    (!strcasecmp(letters, symbol) || !strcasecmp(letters, element)))
+			return &nuclides[i];
+	return NULL;
+}
+
+const struct nuclide *nuclide_of_code(const char *code)
+{
+	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
+		if (!strcmp(code, nuclides[i].code) || !strcmp(code, nuclides[i].srt))
 			return &nuclides[i];
 	return NULL;
 }

@@ -91,8 +91,9 @@ static const struct option_spec option_specs[] = {
 	 "smoothed randoms, scatter; FILE.s.hdr: the header of the prompts, if\nthere are several",
 	 INTO_TEXT(struct import, e7)},
 	{OPTION_LIKE, "like", "FILE.dcm",
-	 "copy patient, study, frame of reference, times and radiopharmaceutical from this DICOM\nfile; default: anonymous, a "
-	 "new study"},
+	 "copy patient, study, frame of reference and scanner from this DICOM file, and if it is\nof PET the times and the "
+	 "tracer that "
+	 "the data lack; default: anonymous, a new study"},
 	{OPTION_SET, "set", "KEYWORD=VALUE", "set an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_SET, "attribute", "KEYWORD=VALUE", "the same, as `tomonode recon` calls it"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},

@@ -92,7 +92,8 @@ static const struct option_spec option_specs[] = {
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
 	{0, "like", "FILE.dcm",
-	 "of an Interfile or PETSIRD file: copy patient, study, frame of reference, times and radiopharmaceutical from this file",
+	 "of an Interfile or PETSIRD file: copy patient, study, frame of reference and scanner from this file, and if it is of "
+	 "PET\nthe times and the tracer that the data lack",
 	 INTO_TEXT(struct recon, petsird.like)},
 	{OPTION_ATTRIBUTE, "attribute", "KEYWORD=VALUE",
 	 "of an Interfile or PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import\n--set` does; may "

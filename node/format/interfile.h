@@ -71,6 +71,7 @@ struct interfile_tracer {
 	double half_life;	       /* s; that of the nuclide, if the header has only its name */
 	double branching;	       /* fraction of the decays that emit a positron */
 	double dose, volume;	       /* Bq at the time of injection, ml */
+	char injected[27];	       /* time of injection, DT of DICOM */
 	char drug[65];
 };
 
@@ -112,7 +113,8 @@ struct interfile {
 	char data_type[24];	     /* "PET data type" in normalised form, such as "emission"; "": none */
 	char notes[INTERFILE_NOTES]; /* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
-	double duration, start;	 /* s; start counts from the start of the scan */
+	double duration, start;	 /* s; start counts from the start of the study */
+	int duration_line;	 /* line of the duration in the header */
 	char date[9], time[7];	 /* of the study, YYYYMMDD and HHMMSS */
 	char position[5];	 /* HFS, ...: "patient orientation" and "patient rotation"; "": not both are known */
 	char enters[3], lies[3]; /* the parts of the position that are known: "HF", "FF"; "S", "P", "DR", "DL" */

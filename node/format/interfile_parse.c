@@ -366,6 +366,8 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 		return err_set(p->err, ENOTSUP, "number of time frames := %d; supported: one, with a header for each frame",
 			       frames);
 	rc = interfile_line_number(&p->lines, "imageduration(sec)", 1, 0, 1e9, &p->f->duration, p->err);
+	if (rc > 0 && interfile_line_find(&p->lines, "imageduration(sec)", 1, &line, p->err) > 0)
+		p->f->duration_line = line->number;
 	if (rc >= 0)
 		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
 	if (rc >= 0)

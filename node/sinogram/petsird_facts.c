@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/tof.h"
+#include "node/base/nuclides.h"
 #include "node/sinogram/petsird_import.h"
 
 #define GAPS 0.01	/* of a frame or gate: warn of more time without event blocks */
@@ -209,7 +209,7 @@ static void warn_count(const struct text *to, uint64_t n, const char *what)
 		warn(to, sentence);
 }
 
-void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warnings, size_t size)
+void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size)
 {
 	const struct petsird_header *h = petsird_header(p);
 	const struct petsird_counts *n = petsird_counts(p);
@@ -220,7 +220,7 @@ void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warni
 	warn_count(&to, delayeds ? 0 : n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
 	warn_count(&to, n->singles, "blocks of histograms of singles are not used: the file has no coincidence window.");
 	warn_count(&to, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
-	if (!like && h->exam.n_radiopharmaceuticals > 1)
+	if (h->exam.n_radiopharmaceuticals > 1)
 		warn_count(&to, h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");
 	if (h->calibration != 1) {
 		snprintf(sentence, sizeof(sentence),
@@ -276,54 +276,53 @@ void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames,
 
 /* ---- attributes ---- */
 
-/* SNOMED CT codes of nuclides, and those of SNOMED RT that they replaced (PS3.16, CID 4020). */
-static const struct {
-	const char *code, *before, *name;
-} nuclides[] = {
-	{"40565003", "C-105A1", "C11"},	 {"21576001", "C-107A1", "N13"},  {"129504001", "C-B1038", "O15"},
-	{"77004003", "C-111A1", "F18"},	 {"3932008", "C-127A2", "Cu64"},  {"35337001", "C-131A3", "Ga68"},
-	{"79197006", "C-159A2", "Rb82"}, {"63360001", "C-168A4", "Zr89"}, {"40937006", "C-114A5", "I124"},
-};
-
 static void add_number(struct petsird_set *s, const char *name, double value)
 {
 	if (value > 0 && value < 1e15)
 		snprintf(s->text[s->n++], PETSIRD_SET_SIZE, "%s=%.9g", name, value);
 }
 
-/* Write a moment (s since 1970, UTC) as YYYYMMDDHHMMSS; false: none. */
-static bool format_moment(double seconds, char ret[15])
+/* Write the tracer of the file; a time of injection of 0 beside no dose is none. */
+static void say_tracer(const struct petsird_exam *e, struct interfile_tracer *ret)
 {
-	time_t when;
-	struct tm tm;
+	char date[9], time[17];
 
-	if (!(fabs(seconds) < 1e11))
-		return false;
-	when = (time_t)floor(seconds);
-	return gmtime_r(&when, &tm) && strftime(ret, 15, "%Y%m%d%H%M%S", &tm) == 14;
+	ret->nuclide = nuclide_of_code(e->nuclide);
+	if (ret->nuclide)
+		ret->half_life = ret->nuclide->half_life;
+	if (!(e->dose > 0))
+		return;
+	ret->dose = e->dose;
+	if (fabs(e->injected) < 1e11) {
+		pet_facts_format(floor(e->injected), date, time);
+		snprintf(ret->injected, sizeof(ret->injected), "%s%s", date, time);
+	}
 }
 
-void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set *ret)
+void petsird_say(const struct petsird *p, struct interfile *ret)
 {
 	const struct petsird_exam *e = &petsird_header(p)->exam;
-	const struct petsird_counts *counts = petsird_counts(p);
-	char when[15];
+	double begin = e->start + petsird_counts(p)->start / 1000.0;
+	char date[9], time[17];
 
-	add_number(ret, "ActualFrameDuration", (double)counts->covered);
-	if (like)
-		return;
-	if (format_moment(e->start + counts->start / 1000.0, when)) {
-		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "AcquisitionDate=%.8s", when);
-		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "AcquisitionTime=%s", when + 8);
+	*ret = (struct interfile){.kind = INTERFILE_PROJECTIONS,
+				  .duration = NAN,
+				  .start = NAN,
+				  .tracer = {.half_life = NAN, .branching = NAN, .dose = NAN, .volume = NAN}};
+	snprintf(ret->scanner, sizeof(ret->scanner), "%s", petsird_header(p)->model);
+	if (fabs(begin) < 1e11) {
+		pet_facts_format(floor(begin), date, time);
+		snprintf(ret->date, sizeof(ret->date), "%s", date);
+		snprintf(ret->time, sizeof(ret->time), "%.6s", time);
 	}
+	say_tracer(e, &ret->tracer);
+}
+
+void petsird_collect_set(const struct petsird *p, struct petsird_set *ret)
+{
+	const struct petsird_exam *e = &petsird_header(p)->exam;
+
+	add_number(ret, "ActualFrameDuration", (double)petsird_counts(p)->covered);
 	add_number(ret, "PatientWeight", e->weight);
 	add_number(ret, "PatientSize", e->size);
-	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
-		if (!strcmp(e->nuclide, nuclides[i].code) || !strcmp(e->nuclide, nuclides[i].before))
-			snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "Radionuclide=%s", nuclides[i].name);
-	if (!(e->dose > 0))
-		return; /* a time of injection of 0 is 1970 */
-	add_number(ret, "RadionuclideTotalDose", e->dose);
-	if (format_moment(e->injected, when))
-		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "RadiopharmaceuticalStartDateTime=%s", when);
 }

@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_PETSIRD_FACTS_INTERNAL_H
 
 #include "kernels/geometry.h"
+#include "node/format/interfile.h"
 #include "node/format/petsird.h"
 #include "recon/pet/cylinder.h"
 #include "recon/pet/frames.h"
@@ -12,7 +13,7 @@
 #include "recon/pet/michelogram_pairs.h"
 
 #define PETSIRD_SET_SIZE 64
-#define PETSIRD_SET_MAX 10
+#define PETSIRD_SET_MAX 3
 
 /* Copy the positions of the detectors in the axes of the scanner. axes: see struct petsird_import. The caller frees *ret. EINVAL:
  * the axes are not a rotation. */
@@ -39,12 +40,14 @@ struct petsird_set { /* attributes of the file, as --set has them */
 	char text[PETSIRD_SET_MAX][PETSIRD_SET_SIZE];
 	size_t n;
 };
-/* Collect what the file says, after its events were read: the duration always, the rest if there is no header to copy from. */
-void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set *ret);
+/* Collect the duration, and the patient's weight and size, after the events were read. */
+void petsird_collect_set(const struct petsird *p, struct petsird_set *ret);
+/* Write what the file says about scanner, start and tracer, in the form of an Interfile header, after the events were read. ret
+ * owns nothing. */
+void petsird_say(const struct petsird *p, struct interfile *ret);
 
-/* Append sentences about what is not used, after the events were read. like: attributes are copied from another file.
- * delayeds: they are used. */
-void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warnings, size_t size);
+/* Append sentences about what is not used, after the events were read. delayeds: they are used. */
+void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size);
 /* Append a sentence if more than a hundredth of a time frame or a gate is without event blocks; both are as checked, n = 0: none.
  */
 void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,

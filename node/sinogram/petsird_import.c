@@ -338,12 +338,15 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	struct sinogram_arrays a = {.m = &s->m, .duration = (double)duration_of(s) / 1000, .scanner = s->h->model};
 	struct sinogram_import with = *conf;
 	struct petsird_set known = {0};
+	struct interfile said;
 	char **set = calloc(conf->n_set + PETSIRD_SET_MAX + 1, sizeof(*set)), duration[48];
 	int rc;
 
 	if (!set)
 		return err_set(err, ENOMEM, "no memory for attributes");
-	petsird_collect_set(s->file, conf->like != NULL, &known);
+	petsird_collect_set(s->file, &known);
+	petsird_say(s->file, &said);
+	with.said = &said;
 	snprintf(duration, sizeof(duration), "ActualFrameDuration=%llu", (unsigned long long)duration_of(s));
 	with.as_measured = true;
 	with.n_set = 0;
@@ -426,7 +429,7 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 		rc = write_objects(&s, conf, err);
 	if (rc == 0) {
 		make_report(&s);
-		petsird_warn(s.file, conf->like != NULL, s.delayeds != NULL, conf->warnings, conf->warnings_size);
+		petsird_warn(s.file, s.delayeds != NULL, conf->warnings, conf->warnings_size);
 		warn_times(&s, conf);
 		*ret = report;
 	}

@@ -417,12 +417,15 @@ static int make_header(struct sinogram *s, const struct petsird_source *p, const
 	const struct petsird_case *file = p->o->file;
 	struct sinogram_import conf = {.like = file->like, .as_measured = true, .now = (double)time(NULL)};
 	struct petsird_set known = {0};
+	struct interfile said;
 	char **set = calloc(file->n_set + PETSIRD_SET_MAX, sizeof(*set));
 	int rc;
 
 	if (!set)
 		return err_set(err, ENOMEM, "no memory for attributes");
-	petsird_collect_set(p->file, file->like != NULL, &known);
+	petsird_collect_set(p->file, &known);
+	petsird_say(p->file, &said);
+	conf.said = &said;
 	for (size_t i = 0; i < known.n; i++)
 		set[i] = known.text[i];
 	for (size_t i = 0; i < file->n_set; i++) /* behind them: they replace those of the file */
@@ -498,7 +501,7 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 		return rc;
 	s->frames = l->frames;
 	name_origin(h, l->origin, sizeof(l->origin));
-	petsird_warn(p->file, p->o->file->like != NULL, uses_delayeds(p), l->note, sizeof(l->note));
+	petsird_warn(p->file, uses_delayeds(p), l->note, sizeof(l->note));
 	petsird_warn_gaps(p->file, &l->frames, &(struct pet_gates){0}, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)
 		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),

@@ -152,8 +152,13 @@ struct pet_facts {
 
 /* node/sinogram/pet_facts.c: read the values. A value that is not a number is treated as missing. */
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
-/* Convert a DICOM date and time to seconds since 1970, in the time zone of the object; false: not a date, or not a time. */
+/* node/sinogram/pet_times.c: convert a DICOM date and time to seconds since 1970, in the time zone of the object; false: not a
+ * date, or not a time. The reverse, in ms where there is a fraction of a second. */
 bool pet_facts_moment(const char *date, const char *time, double *ret_seconds);
+void pet_facts_format(double seconds, char ret_date[9], char ret_time[17]);
+/* Compute when the data of a header begin: its study date and time, and the relative start of the data; s since 1970. False: it
+ * has no date or no time. */
+bool sinogram_begin(const struct interfile *h, double *ret_seconds);
 /* Are weight and dose there, and possible for a SUV? A weight in g and a dose in MBq are not. Otherwise write which is not, with
  * its value. */
 bool pet_facts_suv(const struct pet_facts *f, char *ret_reason, size_t size);
@@ -294,10 +299,13 @@ struct sinogram_import {
 	const char *header[SINOGRAM_ROLES + 1];
 	const struct sinogram_import_bed *beds; /* in the order of time; then `header` has only factors of all beds */
 	int n_beds;				/* 0: no beds */
-	/* path of a DICOM file from which patient, study, frame of reference, times and PET attributes are copied; NULL: use
-	 * anonymous values */
+	/* path of a DICOM file from which patient, study, frame of reference and scanner are copied, and what the data lack of
+	 * times and tracer (sinogram_like.c); NULL: use anonymous values */
 	const char *like;
 	bool as_measured; /* the data are counts of list mode: corrections of the data of `like` do not apply to them */
+	/* what the data themselves say about scanner, times, patient's position and tracer, where that is not in their header
+	   text (list mode); NULL: all of it is there */
+	const struct interfile *said;
 	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
 	const char *folder;		  /* existing folder that the objects are written to */

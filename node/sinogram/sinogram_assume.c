@@ -36,7 +36,19 @@ static void add_sentence(struct sinogram_assumed *to, const char *sentence)
 	snprintf(to->text + n, sizeof(to->text) - n, "%s%s", n ? " " : "", sentence);
 }
 
-static void assume_start(struct sinogram_assumption *a)
+/* Say that the start is that of an image, which does not prove that it is of the same data. */
+static void say_start(const struct pet_facts *f, struct sinogram_assumption *a)
+{
+	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
+	char sentence[160];
+
+	snprintf(sentence, sizeof(sentence),
+		 "The start of the acquisition is not in the header: that of --like, %s %s, is taken.",
+		 acquisition ? f->acquisition_date : f->series_date, acquisition ? f->acquisition_time : f->series_time);
+	add_sentence(a->conf.assumed, sentence);
+}
+
+static int assume_start(const struct pet_facts *f, struct sinogram_assumption *a, struct err *err)
 {
 	const char *header = a->conf.header[SINOGRAM_EMISSION];
 	struct stat st;
@@ -44,16 +56,26 @@ static void assume_start(struct sinogram_assumption *a)
 	char sentence[200], moment[32];
 	struct tm tm;
 
+	if (f->injected[0])
+		return err_set(err, EBADMSG,
+			       "the start of the acquisition is not in the data; with a time of injection it cannot be assumed: "
+			       "set AcquisitionDate and AcquisitionTime");
 	localtime_r(&when, &tm);
 	strftime(a->date, sizeof(a->date), "AcquisitionDate=%Y%m%d", &tm);
 	strftime(a->time, sizeof(a->time), "AcquisitionTime=%H%M%S", &tm);
 	strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S", &tm);
 	a->set[a->conf.n_set++] = a->date;
-	a->set[a->conf.n_set++] = a->time;
-	snprintf(sentence, sizeof(sentence),
-		 "The start of the acquisition is not in the data: %s, the time of the header file, is assumed.", moment);
+	if (f->acquisition_time[0]) { /* without its day */
+		snprintf(sentence, sizeof(sentence),
+			 "The day of the acquisition is not in the data: %.10s, that of the header file, is assumed.", moment);
+	} else {
+		a->set[a->conf.n_set++] = a->time;
+		snprintf(sentence, sizeof(sentence),
+			 "The start of the acquisition is not in the data: %s, the time of the header file, is assumed.", moment);
+	}
 	add_sentence(a->conf.assumed, sentence);
 	a->conf.assumed->start = true;
+	return 0;
 }
 
 /* Assume head first and supine, as far as the header does not say otherwise. */
@@ -107,13 +129,12 @@ int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, st
 	a->conf.set = a->set;
 	if (!f.patient_position[0] && (rc = assume_position(&s->stream[s->format->first].header, a, err)) < 0)
 		return rc; /* a position that is given and not supported is refused later */
-	if (pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0])) {
-		if (f.injected[0])
-			return err_set(err, EBADMSG,
-				       "the start of the acquisition is not in the data; with a time of injection it cannot be "
-				       "assumed: set AcquisitionDate and AcquisitionTime");
-		assume_start(a);
-	}
+	if (pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0]))
+		rc = assume_start(&f, a, err);
+	else if (pet && sinogram_start_is_likes(s))
+		say_start(&f, a);
+	if (rc < 0)
+		return rc;
 	if (pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0)) {
 		a->set[a->conf.n_set++] = duration;
 		to->duration = true;

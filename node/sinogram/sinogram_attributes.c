@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_attributes.c - write the standard attributes of a sinogram object, from patient to acquisition. They are copied from
- * `like`; times and position that `like` lacks come from the Interfile header; values of `set` replace both. Attributes that
- * describe a reconstructed image (corrections, calibration, decay) are copied only if `like` is a sinogram object.
+/* sinogram_attributes.c - write the standard attributes of a sinogram object, from patient to acquisition. Patient, study, place
+ * and scanner are copied from `like`. Times, duration and tracer are those of the Interfile header; what it lacks is that of
+ * `like` only if this describes the same measurement (sinogram_like.c). Values of `set` replace both. Attributes that describe a
+ * reconstructed image (corrections, calibration, decay) are copied only if `like` is a sinogram object.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,21 +17,14 @@
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
-/* Attributes of modality, series and acquisition, copied from any kind of file. */
+/* Attributes of place, scanner and series, copied from any kind of file. */
 static const uint32_t copied[] = {
-	TAG_SERIES_DATE,
-	TAG_SERIES_TIME,
-	TAG_ACQUISITION_DATE,
-	TAG_ACQUISITION_TIME,
-	DICOM_TAG(0x0008, 0x002A), /* Acquisition DateTime */
 	DICOM_TAG(0x0010, 0x1020), /* Patient's Size */
 	TAG_PATIENT_WEIGHT,
 	TAG_BODY_PART_EXAMINED,
-	TAG_ACTUAL_FRAME_DURATION,
 	TAG_PATIENT_POSITION,
 	TAG_PATIENT_ORIENTATION_CODE_SEQUENCE,
 	TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE,
-	TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE,
 	TAG_FRAME_OF_REFERENCE_UID,
 	TAG_POSITION_REFERENCE_INDICATOR,
 	TAG_MANUFACTURER,
@@ -274,17 +268,34 @@ void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size
 			 unknown);
 }
 
-static void fill_from_header(const struct interfile *h, struct item_writer *w)
+/* Write the duration of the header. It is in the text of the object, too; this attribute is a number of 32 bits. */
+static void fill_duration(const struct sinogram_source *s, const struct interfile *h, struct item_writer *w)
 {
+	if (!(h->duration > 0) || w->rc < 0)
+		return;
+	if (1000 * h->duration < INT32_MAX)
+		item_put_int(w, TAG_ACTUAL_FRAME_DURATION, lround(h->duration * 1000));
+	else if (!sinogram_is_set(s, "ActualFrameDuration"))
+		w->rc = err_set(w->err, EBADMSG,
+				"line %d: image duration (sec) := %g; allowed: at most 2147483, 24 days: correct it, or set "
+				"ActualFrameDuration",
+				h->duration_line, h->duration);
+}
+
+static void fill_from_header(const struct sinogram_source *s, const struct interfile *h, struct item_writer *w)
+{
+	char date[9], time[17];
+	double begin;
+
 	if (!dicom_has(w->item, TAG_MANUFACTURER))
 		item_put_text(w, TAG_MANUFACTURER, h->siemens ? "SIEMENS" : "");
 	if (h->scanner[0] && !dicom_has(w->item, TAG_MANUFACTURER_MODEL_NAME))
 		item_put_text(w, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
-	if (h->duration > 0 && !dicom_has(w->item, TAG_ACTUAL_FRAME_DURATION))
-		item_put_int(w, TAG_ACTUAL_FRAME_DURATION, lround(h->duration * 1000));
-	if (h->date[0] && h->time[0] && !dicom_has(w->item, TAG_ACQUISITION_DATE)) {
-		item_put_text(w, TAG_ACQUISITION_DATE, h->date);
-		item_put_text(w, TAG_ACQUISITION_TIME, h->time);
+	fill_duration(s, h, w);
+	if (sinogram_begin(h, &begin)) {
+		pet_facts_format(begin, date, time);
+		item_put_text(w, TAG_ACQUISITION_DATE, date);
+		item_put_text(w, TAG_ACQUISITION_TIME, time);
 	}
 	if (h->position[0] && !dicom_has(w->item, TAG_PATIENT_POSITION) &&
 	    !dicom_has(w->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE))
@@ -395,11 +406,13 @@ static void fill_laterality(const struct dicom_item *like, struct item_writer *w
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root)
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
+	const struct interfile *header = s->conf->said ? s->conf->said : &s->stream[s->format->first].header;
 	char sop_class[DICOM_UID_SIZE] = "";
 
 	if (like) {
 		provenance_fill_patient(like, root);
 		item_copy_all(root, like, copied, sizeof(copied) / sizeof(copied[0]));
+		sinogram_copy_measurement(s, header, root);
 		dicom_get_text(like, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	} else {
 		fill_anonymous(s, root);
@@ -414,12 +427,11 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
-	if (root->rc >= 0 && (sinogram_check_tracer(s, &s->stream[s->format->first].header.tracer, root->err) < 0 ||
-			      sinogram_check_position(s, &s->stream[s->format->first].header, root->err) < 0))
+	if (root->rc >= 0 && (sinogram_check_like(s, header, root->err) < 0 || sinogram_check_position(s, header, root->err) < 0))
 		return -EBADMSG;
-	fill_from_header(&s->stream[s->format->first].header, root);
+	fill_from_header(s, header, root);
 	if (role == SINOGRAM_EMISSION)
-		sinogram_fill_tracer(&s->stream[role].header.tracer, root);
+		sinogram_fill_tracer(&header->tracer, root);
 	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))
 		fill_corrected(&s->stream[role].header, root);
 	fill_series(s, root);

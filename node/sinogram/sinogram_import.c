@@ -262,6 +262,17 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 	return 0;
 }
 
+/* Hash what the data say outside of their header text. */
+static void hash_said(struct dicom_digest *d, const struct interfile *h)
+{
+	const struct interfile_tracer *t = &h->tracer;
+	char text[300];
+
+	snprintf(text, sizeof(text), "%s|%s|%.17g|%s|%.17g|%.17g|%s", h->date, h->time, h->start, h->position, t->half_life,
+		 t->dose, t->injected);
+	dicom_digest_add(d, text, strlen(text) + 1);
+}
+
 /* Hash everything that affects the objects, so that the same import gives the same UIDs. */
 static int make_seed(struct sinogram_source *s, struct err *err)
 {
@@ -301,6 +312,8 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 		dicom_digest_add(d, &s->gates->shortest, sizeof(s->gates->shortest));
 		dicom_digest_add(d, &s->gates->longest, sizeof(s->gates->longest));
 	}
+	if (s->conf->said)
+		hash_said(d, s->conf->said);
 	if (s->like)
 		dicom_get_text(dicom_root(s->like), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
 	dicom_digest_add(d, uid, strlen(uid) + 1);

@@ -13,16 +13,17 @@ static int find_time(const struct sinogram_import_bed *given, const struct inter
 		     struct pet_frame *ret, struct err *err)
 {
 	double start = given->start, duration = given->duration > 0 ? given->duration : h->duration, begun, first_begun;
+	bool dated = sinogram_begin(h, &begun) && sinogram_begin(first, &first_begun);
 
 	if (isnan(start) && h == first)
 		start = 0;
-	else if (isnan(start) && pet_facts_moment(h->date, h->time, &begun) &&
-		 pet_facts_moment(first->date, first->time, &first_begun))
-		start = begun - first_begun;
+	else if (isnan(start))
+		start = dated ? begun - first_begun : h->start - first->start; /* NaN: one is not known */
 	if (isnan(start))
-		return err_set(
-			err, EBADMSG,
-			"its start is not known: no study date and time in its header or in that of bed 1; give start=SECONDS");
+		return err_set(err, EBADMSG,
+			       "its start is not known: no study date and time, and no image relative start time, in its header "
+			       "or in that "
+			       "of bed 1; give start=SECONDS");
 	if (!(duration > 0))
 		return err_set(err, EBADMSG, "its duration is not known: no image duration in its header; give duration=SECONDS");
 	if (!(start >= 0 && 1000 * (start + duration) < PET_FRAMES_END))

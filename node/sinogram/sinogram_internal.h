@@ -162,10 +162,19 @@ struct item_writer sinogram_tracer_item(struct item_writer *root);
 void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life); /* s; code and half-life */
 /* Does `set` have this keyword, or its gggg,eeee? */
 bool sinogram_is_set(const struct sinogram_source *s, const char *keyword);
-/* EBADMSG: `like` has another nuclide than the header, or its half-life, and `set` has none. */
+/* EBADMSG: `like`, which is there, has another half-life or dose than the header, and `set` has none. */
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err);
-/* Write what the header says about the tracer and the item lacks. */
+/* Write what the header says about the tracer. */
 void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *root);
+
+/* sinogram_like.c: copy from `like`, which is there, the times, the duration and the tracer that the header h lacks, if it is of
+ * the same kind of measurement: of PET for PET. */
+void sinogram_copy_measurement(const struct sinogram_source *s, const struct interfile *h, struct item_writer *root);
+/* EBADMSG: `like` is of PET, and its start, duration, half-life or dose show that it is not of the same acquisition as the
+ * header, and `set` does not decide; the text has both values. */
+int sinogram_check_like(const struct sinogram_source *s, const struct interfile *h, struct err *err);
+/* Is the start of the acquisition that of `like`, an image? */
+bool sinogram_start_is_likes(const struct sinogram_source *s);
 
 /* sinogram_agree.c: compare position and tracer of all headers of s, and complete those of bed 1 by the other beds. EBADMSG: two
  * contradict each other, and `set` does not decide; the text has both headers, both values and the key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_tracer.c - write the tracer of a sinogram object, the item of Radiopharmaceutical Information Sequence (0054,0016):
- * that of `like`, completed by the Interfile header. */
+ * that of the Interfile header, completed by `like`. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,18 +64,23 @@ static double half_life_of(const struct dicom_item *item)
 
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err)
 {
-	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL,
-				*item = like ? dicom_item_at(like, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : NULL;
-	double half_life = item ? half_life_of(item) : 0;
+	const struct dicom_item *item = dicom_item_at(dicom_root(s->like), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	double half_life = item ? half_life_of(item) : 0, dose = 0;
 
-	if (!(half_life > 0) || !(t->half_life > 0) || nuclide_same_half_life(half_life, t->half_life) ||
-	    sinogram_is_set(s, "Radionuclide") || sinogram_is_set(s, "RadionuclideHalfLife"))
-		return 0;
-	return err_set(
-		err, EBADMSG,
-		"the header's half-life is %g s, that of --like %g s: they are not of one radionuclide; set Radionuclide or "
-		"RadionuclideHalfLife",
-		t->half_life, half_life);
+	if (half_life > 0 && t->half_life > 0 && !nuclide_same_half_life(half_life, t->half_life) &&
+	    !sinogram_is_set(s, "Radionuclide") && !sinogram_is_set(s, "RadionuclideHalfLife"))
+		return err_set(err, EBADMSG,
+			       "the header's half-life is %g s, that of --like %g s: they are not of one radionuclide; set "
+			       "Radionuclide or "
+			       "RadionuclideHalfLife",
+			       t->half_life, half_life);
+	if (item && dicom_get_double(item, TAG_RADIONUCLIDE_TOTAL_DOSE, 0, &dose, NULL) == 1 && dose > 0 && t->dose > 0 &&
+	    !nuclide_same_half_life(dose, t->dose) && !sinogram_is_set(s, "RadionuclideTotalDose"))
+		return err_set(err, EBADMSG,
+			       "the header's dose is %.9g Bq (tracer activity at time of injection), that of --like %.9g Bq: "
+			       "they are not of one injection, or one is wrong; set RadionuclideTotalDose",
+			       t->dose, dose);
+	return 0;
 }
 
 /* Write the half-life and the code that are missing. A code of --like that is not known, and a code beside a half-life of another
@@ -105,17 +110,17 @@ void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *
 	const uint32_t drug = DICOM_TAG(0x0018, 0x0031);
 	struct item_writer f;
 
-	if (!(t->half_life > 0) && !(t->dose > 0) && !t->drug[0])
+	if (!(t->half_life > 0) && !(t->dose > 0) && !t->drug[0] && !t->injected[0])
 		return;
 	f = sinogram_tracer_item(root);
 	complete_nuclide(t, &f);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		double stated;
-
-		if (numbers[i].value > 0 && dicom_get_double(f.item, numbers[i].tag, 0, &stated, NULL) != 1)
+		if (numbers[i].value > 0)
 			item_put_double(&f, numbers[i].tag, numbers[i].value);
 	}
-	if (t->drug[0] && !dicom_has(f.item, drug))
+	if (t->drug[0])
 		item_put_text(&f, drug, t->drug);
+	if (t->injected[0])
+		item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, t->injected);
 	item_end(root, &f);
 }

@@ -252,15 +252,15 @@ TEST(test_import_just_allowed, .teardown = clean)
 	}
 }
 
-/* Save a header with further lines, and its data. */
-static void save_pair(const char *header, const char *data_file, const char *lines)
+/* Save a header without the lines that begin with a key, with further lines, and its data. */
+static void save_without(const char *const *keys, const char *header, const char *data_file, const char *lines)
 {
 	static const uint8_t data[BINS * 2 + 3];
 	char *text = header_text(data_file, ""), *end, *whole;
 
-	/* without the position of header_text() */
-	for (const char *key = "patient "; (end = strstr(text, key));)
-		memmove(end, strchr(end, '\n') + 1, strlen(strchr(end, '\n') + 1) + 1);
+	for (; *keys; keys++)
+		while ((end = strstr(text, *keys)))
+			memmove(end, strchr(end, '\n') + 1, strlen(strchr(end, '\n') + 1) + 1);
 	end = strstr(text, "!END OF INTERFILE");
 	assert_non_null(end);
 	*end = '\0';
@@ -269,6 +269,13 @@ static void save_pair(const char *header, const char *data_file, const char *lin
 	save(data_file, data, sizeof(data));
 	free(text);
 	free(whole);
+}
+
+static void save_pair(const char *header, const char *data_file, const char *lines)
+{
+	static const char *const position[] = {"patient ", NULL};
+
+	save_without(position, header, data_file, lines);
 }
 
 /* Position and tracer of several headers of one acquisition. */
@@ -346,7 +353,7 @@ static void save_like(const char *meaning, const char *half_life)
 	root.item = dicom_root(file);
 	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
 	f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
-	item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, "3e8");
+	item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, "2.01e8");
 	if (meaning)
 		item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "1", "SCT", meaning);
 	if (half_life)
@@ -401,12 +408,110 @@ TEST(test_like_tracer, .teardown = clean)
 		pet_facts_read(dicom_root(file), &facts);
 		assert_string_equal(facts.radionuclide, cases[i].nuclide);
 		assert_true(fabs(facts.half_life - cases[i].result) < 1e-3);
-		assert_true(facts.dose == 3e8); /* that of --like */
+		assert_true(facts.dose == 2e8); /* that of the header */
 		assert_int_equal(
 			dicom_get_double(dicom_item_at(dicom_root(file), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
 					 DICOM_TAG(0x0018, 0x1076), 0, &fraction, &err),
 			1);
 		assert_true(fraction == 0.99);
+		dicom_close(file);
+		list_folder(true);
+	}
+}
+
+#define AT_TEN "study date (yyyy:mm:dd) := 2026:06:01\nstudy time (hh:mm:ss) := 10:00:00\n"
+#define LASTS_600 "image duration (sec)[1] := 600\n"
+
+struct like_case {
+	const char *modality, *header, *time, *duration, *dose; /* time and what follows: of --like, which was made on 20260601 */
+	char *set;						/* NULL: nothing */
+	const char *says;					/* NULL: the import succeeds with */
+	const char *start;					/* "": none */
+	double seconds, bq;					/* 0: none */
+};
+
+/* Save a file of another scan for --like; text: start, duration, dose. */
+static void save_like_of(const struct like_case *c)
+{
+	struct err err = {0};
+	struct dicom_file *file;
+	struct item_writer root = {.err = &err}, f;
+
+	assert_int_equal(dicom_new("1.2.3", "1.2.3.4", &file, &err), 0);
+	root.item = dicom_root(file);
+	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
+	item_put_text(&root, TAG_MODALITY, c->modality);
+	item_put_text(&root, TAG_ACQUISITION_DATE, "20260601");
+	item_put_text(&root, TAG_SERIES_DATE, "20260601");
+	item_put_text(&root, TAG_ACQUISITION_TIME, c->time);
+	item_put_text(&root, TAG_SERIES_TIME, c->time);
+	item_put_text(&root, TAG_ACTUAL_FRAME_DURATION, c->duration);
+	f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+	item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, c->dose);
+	item_end(&root, &f);
+	assert_int_equal(root.rc, 0);
+	assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
+	dicom_close(file);
+}
+
+/* Start, duration and dose are those of the header; --like completes them only if it is of PET and of the same acquisition. */
+TEST(test_like_measurement, .teardown = clean)
+{
+	static const struct like_case cases[] = {
+		{"CT", AT_TEN LASTS_600, "073000", "1000", "2e8", NULL, NULL, "100000", 600, 0},
+		{"MR", "", "073000", "1000", "2e8", NULL, NULL, "", 0, 0},
+		{"CT", LASTS_600, "073000", "", "", "AcquisitionTime=094500", NULL, "094500", 600, 0},
+		{"PT", AT_TEN LASTS_600, "100000.2", "60000", "2e8", NULL, NULL, "100000", 600, 2e8},
+		{"PT", AT_TEN LASTS_600, "092000", "600000", "2e8", NULL,
+		 "start is 20260601 100000, that of --like 20260601 092000", NULL, 0, 0},
+		{"PT", AT_TEN LASTS_600, "092000", "600000", "2e8", "AcquisitionTime=092100", NULL, "092100", 600, 2e8},
+		{"PT", AT_TEN "image relative start time (sec)[1] := 1800.5\n", "100000", "600000", "2e8", NULL, NULL,
+		 "103000.500", 600, 2e8},
+		{"PT", LASTS_600, "092000", "600000", "2e8", NULL, NULL, "092000", 600, 2e8},
+		{"PT", LASTS_600, "092000", "60000", "2e8", NULL, "the header's duration is 600 s, that of --like 60 s", NULL, 0,
+		 0},
+		{"PT", "", "092000", "60000", "2e8", NULL, NULL, "092000", 60, 2e8},
+		{"PT", "tracer activity at time of injection (Bq) := 1e8\n", "092000", "60000", "2e8", NULL,
+		 "dose is 100000000 Bq (tracer activity at time of injection), that of --like 200000000 Bq", NULL, 0, 0},
+		{"PT", "tracer activity at time of injection (Bq) := 1e8\n", "092000", "60000", "2e8",
+		 "RadionuclideTotalDose=1.5e8", NULL, "092000", 60, 1.5e8},
+		{"CT", "tracer activity at time of injection (Bq) := 1e8\n", "092000", "60000", "2e8", NULL, NULL, "", 0, 1e8},
+		{"PT", "image duration (sec)[1] := 1e9\n", "092000", "", "", NULL,
+		 "image duration (sec) := 1e+09; allowed: at most 2147483", NULL, 0, 0},
+		{"PT", "image duration (sec)[1] := 1e9\n", "092000", "", "", "ActualFrameDuration=60000", NULL, "092000", 60, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct like_case *c = &cases[i];
+		char *set[] = {c->set}, header[500], like[500];
+		struct sinogram_import conf = {.folder = folder, .now = 1782726000, .set = set, .n_set = c->set != NULL};
+		struct pet_facts facts;
+		struct dicom_file *file;
+		struct err err = {0};
+		size_t n;
+		int rc;
+
+		save_without((const char *const[]){"patient ", "study ", "image duration", NULL}, "a.hs", "a.s", c->header);
+		save_like_of(c);
+		snprintf(header, sizeof(header), "%s", in_folder("a.hs"));
+		snprintf(like, sizeof(like), "%s", in_folder("like"));
+		conf.header[SINOGRAM_EMISSION] = header;
+		conf.like = like;
+		rc = sinogram_import(&conf, &n, &err);
+		if (c->says) {
+			if (rc != -EBADMSG || !strstr(err.msg, c->says))
+				fail_msg("case %zu: %d \"%s\"; wanted \"%s\"", i, rc, err.msg, c->says);
+			list_folder(true);
+			continue;
+		}
+		if (rc < 0 || dicom_open(in_folder("emission.dcm"), &file, &err) < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		pet_facts_read(dicom_root(file), &facts);
+		if (strcmp(facts.acquisition_time, c->start) != 0 || facts.acquisition_date[0] != (c->start[0] ? '2' : '\0') ||
+		    (c->seconds > 0 ? facts.duration != c->seconds : facts.duration > 0) ||
+		    (c->bq > 0 ? facts.dose != c->bq : facts.dose > 0))
+			fail_msg("case %zu: start %s %s, %g s, %g Bq", i, facts.acquisition_date, facts.acquisition_time,
+				 facts.duration, facts.dose);
 		dicom_close(file);
 		list_folder(true);
 	}
@@ -445,6 +550,46 @@ TEST(test_beds_complete, .teardown = clean)
 		assert_string_equal(facts.radionuclide, "^11^Carbon");
 		assert_true(facts.half_life == 1222 && facts.dose == 2e8);
 		dicom_close(file);
+	}
+}
+
+/* The start of a bed, and of the acquisition, contains the relative start of its header. */
+TEST(test_beds_relative_start, .teardown = clean)
+{
+	static const char *const none[] = {"study ", "image duration", NULL};
+	static const struct {
+		const char *first, *second, *start; /* start: of the acquisition */
+	} cases[] = {
+		{AT_TEN "image relative start time (sec)[1] := 90\n", AT_TEN "image relative start time (sec)[1] := 800.25\n",
+		 "100130"},
+		{"image relative start time (sec) := 0\n", "!image relative start time (sec) := 710.25\n", ""},
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct sinogram_import_bed beds[2] = {{.z = 0, .start = NAN, .duration = 600},
+						      {.z = 30, .start = NAN, .duration = 60}};
+		struct sinogram_import conf = {.beds = beds, .n_beds = 2, .folder = folder, .now = 1782726000};
+		char first[500], second[500];
+		struct sinogram_facts facts;
+		struct dicom_file *file;
+		struct pet_facts of_bed;
+		struct err err = {0};
+		size_t n;
+
+		save_without(none, "a.hs", "a.s", cases[i].first);
+		save_without(none, "b.hs", "b.s", cases[i].second);
+		snprintf(first, sizeof(first), "%s", in_folder("a.hs"));
+		snprintf(second, sizeof(second), "%s", in_folder("b.hs"));
+		beds[0].header[SINOGRAM_EMISSION] = first;
+		beds[1].header[SINOGRAM_EMISSION] = second;
+		if (sinogram_import(&conf, &n, &err) < 0 || dicom_open(in_folder("emission-bed002.dcm"), &file, &err) < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		assert_int_equal(sinogram_facts_of(file, &facts, &err), 1);
+		assert_int_equal(facts.bed_start, 710250);
+		pet_facts_read(dicom_root(file), &of_bed);
+		assert_string_equal(of_bed.acquisition_time, cases[i].start);
+		dicom_close(file);
+		list_folder(true);
 	}
 }
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_like.c - what a file of --like says about the measurement: start, duration, tracer.
+ *
+ * Any file gives patient, study, place and scanner. When and for how long was measured, and what was injected, is a fact of the
+ * data: that of a CT or MR is not theirs. A file of PET gives what the header lacks, unless it shows that it is of another
+ * acquisition: another start, or, where the header has none, another duration (a frame or a bed of it); another half-life or
+ * dose. Then it is refused, because its times and its tracer would give other activities and SUVs without an error. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/sinogram/sinogram_internal.h"
+
+#define SAME_START 60.0	   /* s: clocks of scanner and console; the start of the header counts */
+#define SAME_DURATION 0.01 /* of the longer one */
+
+/* Of a file that is not of PET, another kind of data may have all facts: CT images for parallel beams. */
+static bool is_of_same_kind(const struct sinogram_source *s)
+{
+	static const char *const of_pet[] = {SINOGRAM_CLASS, "1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.128.1",
+					     "1.2.840.10008.5.1.4.1.1.130"};
+	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
+	char text[DICOM_UID_SIZE] = "";
+
+	if (!like || s->format->header != INTERFILE_PROJECTIONS)
+		return like != NULL;
+	if (dicom_get_text(like, TAG_MODALITY, text, sizeof(text), NULL) == 1 && text[0])
+		return !strcmp(text, "PT");
+	dicom_get_text(like, TAG_SOP_CLASS_UID, text, sizeof(text), NULL);
+	for (size_t i = 0; i < sizeof(of_pet) / sizeof(of_pet[0]); i++)
+		if (!strcmp(text, of_pet[i]))
+			return true;
+	return false;
+}
+
+static bool sets_start(const struct sinogram_source *s)
+{
+	return sinogram_is_set(s, "AcquisitionDate") || sinogram_is_set(s, "AcquisitionTime");
+}
+
+void sinogram_copy_measurement(const struct sinogram_source *s, const struct interfile *h, struct item_writer *root)
+{
+	static const uint32_t times[] = {TAG_SERIES_DATE, TAG_SERIES_TIME, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME};
+	const struct dicom_item *like = dicom_root(s->like);
+	double begin;
+
+	if (!is_of_same_kind(s)) {
+		if (sinogram_is_set(s, "AcquisitionTime")) /* a person gave the time, the file has the day of the exam */
+			item_copy(root, TAG_ACQUISITION_DATE, like);
+		return;
+	}
+	if (!sinogram_begin(h, &begin)) {
+		item_copy_all(root, like, times, sizeof(times) / sizeof(times[0]));
+		if (!sets_start(s))
+			item_copy(root, TAG_ACQUISITION_DATE_TIME, like);
+	}
+	item_copy(root, TAG_ACTUAL_FRAME_DURATION, like);
+	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
+}
+
+/* Compare the start of the data, or of the scan that they are a frame of, with the acquisition and the series of `like`. */
+static int check_start(const struct sinogram_source *s, const struct interfile *h, const struct pet_facts *like, struct err *err)
+{
+	const char *const moments[][2] = {{like->acquisition_date, like->acquisition_time},
+					  {like->series_date, like->series_time}};
+	char date[9], time[17];
+	double begin, other;
+	int first = -1;
+
+	if (!sinogram_begin(h, &begin) || sets_start(s))
+		return 0;
+	for (int i = 1; i >= 0; i--) {
+		if (!pet_facts_moment(moments[i][0], moments[i][1], &other))
+			continue;
+		if (fabs(begin - other) <= SAME_START || fabs(begin - h->start - other) <= SAME_START)
+			return 0;
+		first = i;
+	}
+	if (first < 0)
+		return 0;
+	pet_facts_format(begin, date, time);
+	return err_set(err, EBADMSG,
+		       "the header's start is %s %s, that of --like %s %s: they are not of one acquisition, or one is wrong; set "
+		       "AcquisitionDate and AcquisitionTime",
+		       date, time, moments[first][0], moments[first][1]);
+}
+
+/* The start of a frame or a bed is not that of the data. */
+static int check_duration(const struct sinogram_source *s, const struct interfile *h, const struct pet_facts *like,
+			  struct err *err)
+{
+	double begin;
+
+	if (sinogram_begin(h, &begin) || sets_start(s) || sinogram_is_set(s, "ActualFrameDuration") || s->bed ||
+	    s->conf->as_measured || !(h->duration > 0) || !(like->duration > 0) ||
+	    fabs(h->duration - like->duration) <= SAME_DURATION * fmax(h->duration, like->duration))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"the header's duration is %g s, that of --like %g s: they are not of one acquisition, or one is wrong; set "
+		"AcquisitionDate and AcquisitionTime, or ActualFrameDuration",
+		h->duration, like->duration);
+}
+
+int sinogram_check_like(const struct sinogram_source *s, const struct interfile *h, struct err *err)
+{
+	struct pet_facts like;
+	int rc;
+
+	if (!is_of_same_kind(s) || s->format->header != INTERFILE_PROJECTIONS)
+		return 0;
+	pet_facts_read(dicom_root(s->like), &like);
+	rc = check_start(s, h, &like, err);
+	if (rc == 0)
+		rc = check_duration(s, h, &like, err);
+	return rc < 0 ? rc : sinogram_check_tracer(s, &h->tracer, err);
+}
+
+bool sinogram_start_is_likes(const struct sinogram_source *s)
+{
+	char class[DICOM_UID_SIZE] = "";
+	double begin;
+
+	if (!is_of_same_kind(s) || sets_start(s) || sinogram_begin(&s->stream[s->format->first].header, &begin))
+		return false;
+	dicom_get_text(dicom_root(s->like), TAG_SOP_CLASS_UID, class, sizeof(class), NULL);
+	return strcmp(class, SINOGRAM_CLASS) != 0;
+}
