@@ -113,6 +113,18 @@ static bool has_room(std::string_view text, size_t most)
 	return true;
 }
 
+/* Return a date and time without its offset from UTC, which DCMTK does not check (PS3.5 6.2: -1200 to +1400). */
+static std::string_view without_offset(std::string_view text)
+{
+	size_t n = text.size();
+
+	if (n < 9 || (text[n - 5] != '+' && text[n - 5] != '-') ||
+	    text.substr(n - 4).find_first_not_of("0123456789") != std::string_view::npos || text.substr(n - 2) > "59" ||
+	    text.substr(n - 4) > (text[n - 5] == '+' ? "1400" : "1200") || text.substr(n - 5) == "-0000")
+		return text;
+	return text.substr(0, n - 5);
+}
+
 static const char *text_allowed(uint32_t tag, std::string_view text)
 {
 	static const struct {
@@ -122,7 +134,7 @@ static const char *text_allowed(uint32_t tag, std::string_view text)
 	} forms[] = {
 		{EVR_DA, 0, "a date YYYYMMDD"},
 		{EVR_TM, 0, "a time HHMMSS or HHMMSS.FFFFFF"},
-		{EVR_DT, 0, "a date and time YYYYMMDDHHMMSS"},
+		{EVR_DT, 0, "a date and time YYYYMMDDHHMMSS, also with an offset from UTC, such as +0200"},
 		{EVR_AS, 0, "an age of three digits and D, W, M or Y, such as 060Y"},
 		{EVR_CS, 0, "capital letters, digits, blanks and _, at most 16"},
 		{EVR_DS, 0, "a number of at most 16 characters"},
@@ -137,6 +149,8 @@ static const char *text_allowed(uint32_t tag, std::string_view text)
 	for (const auto &form : forms) {
 		if (form.vr != vr || text.empty())
 			continue;
+		if (vr == EVR_DT)
+			text = without_offset(text);
 		if (form.most > 0)
 			return has_room(text, form.most) ? nullptr : form.words;
 		if (new_element(tag, vr, &elem, nullptr) < 0 || elem->putString(text.data(), (Uint32)text.size()).bad() ||

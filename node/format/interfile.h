@@ -71,7 +71,7 @@ struct interfile_tracer {
 	double half_life;	       /* s; that of the nuclide, if the header has only its name */
 	double branching;	       /* fraction of the decays that emit a positron */
 	double dose, volume;	       /* Bq at the time of injection, ml */
-	char injected[27];	       /* time of injection, DT of DICOM */
+	char injected[27];	       /* time of injection, DT of DICOM: with the offset from UTC where the header has it */
 	char drug[65];
 };
 
@@ -116,6 +116,7 @@ struct interfile {
 	double duration, start;	 /* s; start counts from the start of the study */
 	int duration_line;	 /* line of the duration in the header */
 	char date[9], time[7];	 /* of the study, YYYYMMDD and HHMMSS */
+	char zone[6];		 /* offset of both from UTC, +HHMM */
 	char position[5];	 /* HFS, ...: "patient orientation" and "patient rotation"; "": not both are known */
 	char enters[3], lies[3]; /* the parts of the position that are known: "HF", "FF"; "S", "P", "DR", "DL" */
 	bool other_position;	 /* one of both is "other": none of these positions */

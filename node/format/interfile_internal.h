@@ -33,6 +33,12 @@ int interfile_unit(struct interfile_parser *p);
 int interfile_unsupported(const struct interfile_parser *p, const struct interfile_line *line, int code, const char *allowed);
 /* Append a sentence to f->notes, unless they have it. */
 void interfile_note(struct interfile *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Find the time of day whose key has its offset from UTC, "study time (hh:mm:ss GMT+01:00)": ret_zone "+0100". 1: found; 0: it is
+ * missing; EBADMSG: another offset. */
+int interfile_zoned_time(const struct interfile_parser *p, const char *key, const struct interfile_line **ret_line,
+			 char ret_zone[6]);
+/* Join "2026:06:01" and "10:20:30" to YYYYMMDDHHMMSS. False: not a day, or not a time of day. */
+bool interfile_moment(const char *date, const char *time, char ret[15]);
 /* Return EBADMSG for a missing key. */
 int interfile_missing(const struct interfile_parser *p, const char *key);
 

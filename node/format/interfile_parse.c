@@ -286,13 +286,50 @@ static int read_moment(const struct interfile_parser *p, const char *key, const 
 	return 0;
 }
 
+int interfile_zoned_time(const struct interfile_parser *p, const char *key, const struct interfile_line **ret_line,
+			 char ret_zone[6])
+{
+	size_t n = strlen(key);
+
+	for (size_t i = 0; i < p->lines.n; i++) {
+		const struct interfile_line *line = &p->lines.line[i];
+		int hours, minutes, used = 0;
+		char sign;
+
+		if (strncmp(line->key, key, n) != 0 || strncmp(line->key + n, "(hh:mm:ssgmt", 12) != 0 || !line->value[0])
+			continue;
+		if (sscanf(line->key + n + 12, "%c%2d:%2d)%n", &sign, &hours, &minutes, &used) != 3 || used == 0 ||
+		    (sign != '+' && sign != '-') || hours < 0 || hours > 14 || minutes < 0 || minutes > 59)
+			return err_set(p->err, EBADMSG, "line %d: \"%.60s\"; allowed: a time in (hh:mm:ss GMT+HH:MM)",
+				       line->number, line->name);
+		snprintf(ret_zone, 6, "%c%02u%02u", sign, (unsigned)hours % 100, (unsigned)minutes % 100);
+		*ret_line = line;
+		return 1;
+	}
+	return 0;
+}
+
+/* Read date and time of the study. Siemens has the time with its offset from UTC, which is then that of the date, too. */
 static int read_date_and_time(struct interfile_parser *p)
 {
+	static const char form[] = "a time of day, hh:mm:ss";
+	const struct interfile_line *line;
 	int rc = read_moment(p, "studydate", "studydate(yyyy:mm:dd)", is_day, "a day, yyyy:mm:dd", 8, p->f->date);
 
-	return rc < 0 ? rc
-		      : read_moment(p, "studytime", "studytime(hh:mm:ss)", is_time_of_day, "a time of day, hh:mm:ss", 6,
-				    p->f->time);
+	if (rc >= 0)
+		rc = interfile_zoned_time(p, "studytime", &line, p->f->zone);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return read_moment(p, "studytime", "studytime(hh:mm:ss)", is_time_of_day, form, 6, p->f->time);
+	if (copy_digits(line->value, 6, p->f->time) != 6 || !is_time_of_day(p->f->time))
+		return interfile_unsupported(p, line, EBADMSG, form);
+	return 0;
+}
+
+bool interfile_moment(const char *date, const char *time, char ret[15])
+{
+	return copy_digits(date, 8, ret) == 8 && is_day(ret) && copy_digits(time, 6, ret + 8) == 6 && is_time_of_day(ret + 8);
 }
 
 /* Find the kind with these values of "type of data" ("": missing) and "PET data type". */

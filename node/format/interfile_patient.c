@@ -194,19 +194,26 @@ static int read_calibration(const struct interfile_parser *p)
 	return rc < 0 ? rc : 0;
 }
 
-/* The time of the injection is in another time zone than the start, which is not in the header: a SUV from both would be wrong.
- */
-static int note_injection(const struct interfile_parser *p)
+/* Read date and time of the injection. They are on the clock of the study if both keys have an offset from UTC, or none has one;
+ * otherwise a SUV from both would be wrong. */
+static int read_injection(const struct interfile_parser *p)
 {
-	for (size_t i = 0; i < p->lines.n; i++) {
-		const struct interfile_line *line = &p->lines.line[i];
+	struct interfile_tracer *t = &p->f->tracer;
+	const struct interfile_line *time = NULL, *date;
+	char moment[15], zone[6] = "";
+	int rc = interfile_zoned_time(p, "tracerinjectiontime", &time, zone);
 
-		if (!strncmp(line->key, "tracerinjectiontime", strlen("tracerinjectiontime")) && line->value[0])
-			interfile_note(p->f,
-				       "%.60s := %.20s is not used; RadiopharmaceuticalStartDateTime sets it, in local time.",
-				       line->name, line->value);
-	}
-	return 0;
+	if (rc == 0)
+		rc = interfile_line_find(&p->lines, "tracerinjectiontime(hh:mm:ss)", 0, &time, p->err);
+	if (rc <= 0)
+		return rc;
+	rc = interfile_line_find(&p->lines, "tracerinjectiondate(yyyy:mm:dd)", 0, &date, p->err);
+	if (rc > 0 && interfile_moment(date->value, time->value, moment) && (zone[0] || !p->f->zone[0]))
+		snprintf(t->injected, sizeof(t->injected), "%s%s", moment, zone);
+	else if (rc >= 0)
+		interfile_note(p->f, "%.60s := %.20s is not used; RadiopharmaceuticalStartDateTime sets it, in local time.",
+			       time->name, time->value);
+	return rc < 0 ? rc : 0;
 }
 
 int interfile_read_tracer(struct interfile_parser *p)
@@ -226,5 +233,5 @@ int interfile_read_tracer(struct interfile_parser *p)
 			return interfile_unsupported(p, line, EBADMSG, "printable ASCII without \\");
 	if (rc > 0)
 		snprintf(t->drug, sizeof(t->drug), "%.64s", line->value);
-	return rc < 0 ? rc : note_injection(p);
+	return rc < 0 ? rc : read_injection(p);
 }

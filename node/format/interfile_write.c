@@ -63,7 +63,10 @@ static void put_study(struct interfile_writer *w, const struct interfile *f)
 
 	if (strlen(f->date) == 8)
 		interfile_put(w, "study date (yyyy:mm:dd) := %.4s:%.2s:%.2s\n", f->date, f->date + 4, f->date + 6);
-	if (strlen(f->time) == 6)
+	if (strlen(f->time) == 6 && f->zone[0])
+		interfile_put(w, "study time (hh:mm:ss GMT%.3s:%.2s) := %.2s:%.2s:%.2s\n", f->zone, f->zone + 3, f->time,
+			      f->time + 2, f->time + 4);
+	else if (strlen(f->time) == 6)
 		interfile_put(w, "study time (hh:mm:ss) := %.2s:%.2s:%.2s\n", f->time, f->time + 2, f->time + 4);
 	for (size_t i = 0; f->position[0] && i < sizeof(rotations) / sizeof(rotations[0]); i++)
 		if (!strcmp(f->position + 2, rotations[i][0]))

@@ -149,5 +149,6 @@ void pet_result_fill_header(const struct pet_result *r, struct item_writer *root
 	fill_patient_orientation(r, root);
 	fill_start(r, root);
 	fill_quantity(r, root);
+	pet_facts_complete_injection(root);
 	result_series_fill_window(0, r->largest, root);
 }

@@ -213,30 +213,42 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 
 #define LATEST_HALF_LIVES 20 /* longest time from injection to acquisition, half-lives: a millionth of the activity remains */
 
-/* Warn if the time of injection, where it has a date, is impossible: a viewer would compute a wrong SUV from it. */
-static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
+/* Return the end of the acquisition, s after its start. */
+static double end_of(const struct sinogram *s, const struct pet_quantity *q)
 {
+	return s->beds.n > 0 ? (double)s->beds.bed[s->beds.n - 1].time.stop / 1000 : q->duration;
+}
+
+/* Warn if the time of injection is impossible, or not certain: a viewer would compute a wrong SUV from it. An injection during
+ * the acquisition is usual: the values are those of its start, before the injection. */
+static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
+{
+	const struct pet_facts *f = &s->facts;
 	double start, injected;
-	char day[9];
 
 	if (!pet_facts_moment(q->date, q->time, &start))
 		return;
-	if (pet_facts_moment(q->date, f->injected, &injected)) { /* a time alone ("081500.000000") */
-		if (injected > start)
-			warn(q,
-			     "No SUV can be computed: the time of injection %s is after the start of the acquisition, %s%s, and "
-			     "its day is not in the data.",
-			     f->injected, q->date, q->time);
+	switch (pet_facts_injection(f, start, start + end_of(s, q), &injected)) {
+	case PET_INJECTION_NO_DAY:
+		warn(q,
+		     "No SUV can be computed: the time of injection %s is after the start of the acquisition, %s%s, and "
+		     "its day is not in the data.",
+		     f->injected, q->date, q->time);
 		return;
-	}
-	if (strlen(f->injected) < 10)
+	case PET_INJECTION_NO_ZONE:
+		warn(q,
+		     "No SUV can be computed: the time of injection %s has an offset from UTC, and the start of the acquisition "
+		     "has "
+		     "none; TimezoneOffsetFromUTC sets it.",
+		     f->injected);
 		return;
-	snprintf(day, sizeof(day), "%.8s", f->injected);
-	if (strcspn(f->injected, "+-") != strlen(f->injected))
-		return; /* with a time zone */
-	if (!pet_facts_moment(day, f->injected + 8, &injected))
+	case PET_INJECTION_INVALID:
 		warn(q, "No SUV can be computed: the time of injection \"%s\" is not a date and time.", f->injected);
-	else if (injected > start + q->duration)
+		return;
+	default:
+		break;
+	}
+	if (injected > start + end_of(s, q))
 		warn(q,
 		     "SUVs computed from these data are wrong: the injection (%s) is after the acquisition, which began at %s%s.",
 		     f->injected, q->date, q->time);
@@ -245,6 +257,13 @@ static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
 		     "SUVs computed from these data are wrong: the injection (%s) is %.3g half-lives before the acquisition, "
 		     "which began at %s%s.",
 		     f->injected, (start - injected) / f->half_life, q->date, q->time);
+	else if (pet_facts_day_assumed(f))
+		warn(q, "The day of the injection (%s) is not in the data: that of the acquisition is assumed.", f->injected);
+	else if (pet_facts_injection_differs(f, injected))
+		warn(q,
+		     "SUVs computed from these data are doubtful: Radiopharmaceutical Start DateTime (0018,1078) is %s, "
+		     "Radiopharmaceutical Start Time (0018,1072) %s.",
+		     f->injected, f->injected_time);
 }
 
 static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
@@ -270,7 +289,7 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 	if (f->weight > 0 && f->dose > 0 && !pet_facts_suv(f, reason, sizeof(reason)))
 		warn(q, "No SUV can be computed: %s.", reason);
 	else if (!at)
-		warn_injection(f, q);
+		warn_injection(s, q);
 }
 
 /* Say what is not corrected and no other sentence names, in every unit: randoms and scatter are in the values of counts, too. */

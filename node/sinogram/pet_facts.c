@@ -60,8 +60,10 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 	f->volume = number(item, DICOM_TAG(0x0018, 0x1071));
 	text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, f->injected, sizeof(f->injected));
 	text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment));
-	if (moment[0])
-		memcpy(f->injected, moment, sizeof(moment));
+	if (!moment[0])
+		return;
+	snprintf(f->injected_time, sizeof(f->injected_time), "%.16s", f->injected);
+	memcpy(f->injected, moment, sizeof(moment));
 }
 
 /* ---- weight and dose ---- */
@@ -151,10 +153,14 @@ static void read_position(const struct dicom_item *root, char *ret, size_t size)
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts)
 {
 	struct pet_facts f = {.weight = number(root, TAG_PATIENT_WEIGHT), .size = number(root, DICOM_TAG(0x0010, 0x1020))};
+	double offset;
 
 	read_radiopharmaceutical(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), &f);
 	read_moment(root, TAG_SERIES_DATE, TAG_SERIES_TIME, f.series_date, f.series_time);
 	read_moment(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME, f.acquisition_date, f.acquisition_time);
+	text(root, TAG_TIMEZONE_OFFSET_FROM_UTC, f.zone, sizeof(f.zone));
+	if (!pet_facts_offset(f.zone, &offset))
+		f.zone[0] = '\0';
 	f.duration = number(root, TAG_ACTUAL_FRAME_DURATION) / 1000; /* ms */
 	f.calibration = number(root, TAG_DOSE_CALIBRATION_FACTOR);
 	text(root, TAG_CORRECTED_IMAGE, f.corrected, sizeof(f.corrected));

@@ -5,7 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram.h"
+
+#define DAY 86400.0
+#define SAME_TIME 60.0	    /* s: two attributes of one injection */
+#define KNOWN_HALF_LIVES 10 /* a tracer injected so long ago was not measured: a day earlier is impossible */
 
 static int two_digits(const char *c)
 {
@@ -83,4 +88,118 @@ bool sinogram_begin(const struct interfile *h, double *ret_seconds)
 		return false;
 	*ret_seconds += isfinite(h->start) ? h->start : 0;
 	return true;
+}
+
+bool pet_facts_offset(const char *zone, double *ret_seconds)
+{
+	double seconds;
+
+	if ((zone[0] != '+' && zone[0] != '-') || strlen(zone) != 5 || strspn(zone + 1, "0123456789") != 4)
+		return false;
+	seconds = 3600.0 * two_digits(zone + 1) + 60.0 * two_digits(zone + 3);
+	*ret_seconds = zone[0] == '-' ? -seconds : seconds;
+	return two_digits(zone + 3) < 60 && seconds <= (zone[0] == '-' ? 12 : 14) * 3600.0;
+}
+
+/* Read a DT; ret_zone: its offset, "" if it has none. False: it is none with an hour. */
+static bool read_date_time(const char *text, double *ret_seconds, char ret_zone[6])
+{
+	size_t n = strcspn(text, "+-");
+	char date[9], time[27];
+
+	if (n < 10)
+		return false;
+	snprintf(date, sizeof(date), "%.8s", text);
+	snprintf(time, sizeof(time), "%.*s", (int)n - 8, text + 8);
+	snprintf(ret_zone, 6, "%.5s", text + n);
+	return pet_facts_moment(date, time, ret_seconds);
+}
+
+/* Find the day of a time alone. */
+static enum pet_injection find_day(double injected, double start, double end, double *ret)
+{
+	*ret = injected;
+	if (injected <= start && injected + DAY <= end)
+		*ret += DAY;
+	return *ret <= end ? PET_INJECTION_KNOWN : PET_INJECTION_NO_DAY;
+}
+
+enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, double end, double *ret_seconds)
+{
+	double injected, offset, own;
+	char date[9], time[17], zone[6];
+
+	if (!f->injected[0])
+		return PET_INJECTION_NONE;
+	pet_facts_format(start, date, time);
+	if (pet_facts_moment(date, f->injected, &injected)) /* a time alone ("081500.000000") */
+		return find_day(injected, start, fmax(start, end), ret_seconds);
+	if (!read_date_time(f->injected, &injected, zone))
+		return PET_INJECTION_INVALID;
+	if (zone[0] && (!f->zone[0] || !pet_facts_offset(f->zone, &own)))
+		return PET_INJECTION_NO_ZONE;
+	if (zone[0] && !pet_facts_offset(zone, &offset))
+		return PET_INJECTION_INVALID;
+	*ret_seconds = zone[0] ? injected - offset + own : injected;
+	return PET_INJECTION_KNOWN;
+}
+
+/* ---- both attributes ---- */
+
+/* Find start and end of the acquisition of an object. */
+static bool find_acquisition(const struct pet_facts *f, double *ret_start, double *ret_end)
+{
+	if (!pet_facts_moment(f->acquisition_date, f->acquisition_time, ret_start) &&
+	    !pet_facts_moment(f->series_date, f->series_time, ret_start))
+		return false;
+	*ret_end = *ret_start + (f->duration > 0 ? f->duration : 0);
+	return true;
+}
+
+/* Would the day before be as possible? */
+static bool is_day_known(const struct pet_facts *f)
+{
+	return f->half_life > 0 && DAY > KNOWN_HALF_LIVES * f->half_life;
+}
+
+bool pet_facts_day_assumed(const struct pet_facts *f)
+{
+	double seconds;
+
+	return pet_facts_moment("20000101", f->injected, &seconds) && !is_day_known(f);
+}
+
+bool pet_facts_injection_differs(const struct pet_facts *f, double injected)
+{
+	char date[9], time[17];
+	double other;
+
+	pet_facts_format(injected, date, time);
+	return pet_facts_moment(date, f->injected_time, &other) && fabs(remainder(injected - other, DAY)) > SAME_TIME;
+}
+
+void pet_facts_complete_injection(struct item_writer *root)
+{
+	struct item_writer item = {.item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
+				   .err = root->err,
+				   .rc = root->rc};
+	double start = 0, end = 0, injected;
+	char date[9], time[17], moment[27];
+	struct pet_facts f;
+	bool started, alone;
+
+	if (!item.item || root->rc < 0)
+		return;
+	pet_facts_read(root->item, &f);
+	started = find_acquisition(&f, &start, &end);
+	alone = pet_facts_moment("20000101", f.injected, &injected);
+	if ((alone && (!started || !is_day_known(&f))) || pet_facts_injection(&f, start, end, &injected) != PET_INJECTION_KNOWN)
+		return;
+	pet_facts_format(injected, date, time);
+	snprintf(moment, sizeof(moment), "%s%s", date, time);
+	if (alone || strpbrk(f.injected, "+-"))
+		item_put_text(&item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment);
+	if (!alone && !f.injected_time[0])
+		item_put_text(&item, TAG_RADIOPHARMACEUTICAL_START_TIME, time);
+	item_end(root, &item);
 }

@@ -13,6 +13,7 @@
 #include "node/base/nuclides.h"
 #include "node/sinogram/petsird_import.h"
 
+#define UTC "+0000"
 #define GAPS 0.01	/* of a frame or gate: warn of more time without event blocks */
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
 
@@ -295,7 +296,7 @@ static void say_tracer(const struct petsird_exam *e, struct interfile_tracer *re
 	ret->dose = e->dose;
 	if (fabs(e->injected) < 1e11) {
 		pet_facts_format(floor(e->injected), date, time);
-		snprintf(ret->injected, sizeof(ret->injected), "%s%s", date, time);
+		snprintf(ret->injected, sizeof(ret->injected), "%s%.6s%s", date, time, UTC);
 	}
 }
 
@@ -314,6 +315,7 @@ void petsird_say(const struct petsird *p, struct interfile *ret)
 		pet_facts_format(floor(begin), date, time);
 		snprintf(ret->date, sizeof(ret->date), "%s", date);
 		snprintf(ret->time, sizeof(ret->time), "%.6s", time);
+		snprintf(ret->zone, sizeof(ret->zone), UTC);
 	}
 	say_tracer(e, &ret->tracer);
 }

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "dicom/core/dataset.h"
+#include "dicom/object/item_writer.h"
 #include "dicom/object/patient.h"
 #include "dicom/object/result_place.h"
 #include "node/config/config.h"
@@ -143,6 +144,8 @@ struct pet_facts {
 	char radiopharmaceutical[65], radionuclide[65];
 	double half_life, dose, volume; /* s, Bq, ml */
 	char injected[27];		/* time of injection, DICOM DT or TM as in the object */
+	char injected_time[17];		/* the TM beside a DT */
+	char zone[6];			/* offset of all times from UTC, +HHMM; "": not known */
 	char series_date[9], series_time[17], acquisition_date[9], acquisition_time[17]; /* valid, or "" */
 	double duration;								 /* s */
 	double calibration;	   /* (Bq/ml) per (count per second and mm of ray), dose calibration factor; NaN: none */
@@ -156,6 +159,27 @@ void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
  * date, or not a time. The reverse, in ms where there is a fraction of a second. */
 bool pet_facts_moment(const char *date, const char *time, double *ret_seconds);
 void pet_facts_format(double seconds, char ret_date[9], char ret_time[17]);
+/* Convert an offset from UTC, +HHMM, to s; false: it is none. */
+bool pet_facts_offset(const char *zone, double *ret_seconds);
+/* What is known about the time of injection. */
+enum pet_injection {
+	PET_INJECTION_NONE,
+	PET_INJECTION_KNOWN,
+	PET_INJECTION_NO_DAY,  /* a time alone that is after the acquisition */
+	PET_INJECTION_NO_ZONE, /* it has an offset from UTC, and the object has none */
+	PET_INJECTION_INVALID,
+};
+/* Find it in s on the clock of the object, as pet_facts_moment(). A time alone is of the day of the start, or of the next day if
+ * the acquisition, from start to end, contains that time after midnight. */
+enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, double end, double *ret_seconds);
+/* Is its day that of the acquisition only because nothing says another one: a time alone, and a nuclide of which more than a
+ * thousandth would remain a day later? */
+bool pet_facts_day_assumed(const struct pet_facts *f);
+/* Is (0018,1072) another time of day than `injected`, found from (0018,1078), by more than a minute? */
+bool pet_facts_injection_differs(const struct pet_facts *f, double injected);
+/* Give the tracer of a PET object both (0018,1072) and (0018,1078), on the clock of the object, as far as one of them and the
+ * start of the acquisition tell the other. */
+void pet_facts_complete_injection(struct item_writer *root);
 /* Compute when the data of a header begin: its study date and time, and the relative start of the data; s since 1970. False: it
  * has no date or no time. */
 bool sinogram_begin(const struct interfile *h, double *ret_seconds);

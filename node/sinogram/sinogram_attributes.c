@@ -128,6 +128,8 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
 	    (strspn(value, "0123456789") != 6 || !pet_facts_moment("20000101", value, &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
+	if (tag == TAG_TIMEZONE_OFFSET_FROM_UTC && !pet_facts_offset(value, &seconds))
+		return err_set(err, EINVAL, "%.60s; allowed: an offset from UTC, +HHMM or -HHMM", assignment);
 	allowed = dicom_text_allowed(tag, value);
 	if (allowed)
 		return err_set(err, EINVAL, "%.90s; allowed: %s", assignment, allowed);
@@ -201,6 +203,11 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	if (is_radiopharmaceutical(tag)) {
 		struct item_writer f = sinogram_tracer_item(root);
 
+		/* the other attribute of the injection, if it is not set, too, follows from this one */
+		if (tag == TAG_RADIOPHARMACEUTICAL_START_DATE_TIME && !sinogram_is_set(s, "RadiopharmaceuticalStartTime"))
+			item_put_empty(&f, TAG_RADIOPHARMACEUTICAL_START_TIME);
+		if (tag == TAG_RADIOPHARMACEUTICAL_START_TIME && !sinogram_is_set(s, "RadiopharmaceuticalStartDateTime"))
+			item_put_empty(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME);
 		item_put_text(&f, tag, equals + 1);
 		item_end(root, &f);
 	} else {
@@ -268,6 +275,17 @@ void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size
 			 unknown);
 }
 
+void sinogram_put_zone(const struct sinogram_source *s, struct item_writer *root)
+{
+	const char *set = sinogram_set_text(s, "TimezoneOffsetFromUTC"), *said = sinogram_said(s)->zone;
+	char zone[17] = "";
+
+	if (s->like)
+		dicom_get_text(dicom_root(s->like), TAG_TIMEZONE_OFFSET_FROM_UTC, zone, sizeof(zone), NULL);
+	if (set || zone[0] || said[0])
+		item_put_text(root, TAG_TIMEZONE_OFFSET_FROM_UTC, set ? set : zone[0] ? zone : said);
+}
+
 /* Write the duration of the header. It is in the text of the object, too; this attribute is a number of 32 bits. */
 static void fill_duration(const struct sinogram_source *s, const struct interfile *h, struct item_writer *w)
 {
@@ -284,15 +302,19 @@ static void fill_duration(const struct sinogram_source *s, const struct interfil
 
 static void fill_from_header(const struct sinogram_source *s, const struct interfile *h, struct item_writer *w)
 {
-	char date[9], time[17];
-	double begin;
+	char date[9], time[17], zone[17] = "";
+	double begin, own, offset;
 
 	if (!dicom_has(w->item, TAG_MANUFACTURER))
 		item_put_text(w, TAG_MANUFACTURER, h->siemens ? "SIEMENS" : "");
 	if (h->scanner[0] && !dicom_has(w->item, TAG_MANUFACTURER_MODEL_NAME))
 		item_put_text(w, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
 	fill_duration(s, h, w);
+	sinogram_put_zone(s, w);
 	if (sinogram_begin(h, &begin)) {
+		dicom_get_text(w->item, TAG_TIMEZONE_OFFSET_FROM_UTC, zone, sizeof(zone), NULL);
+		if (pet_facts_offset(zone, &own) && pet_facts_offset(h->zone, &offset))
+			begin += own - offset;
 		pet_facts_format(begin, date, time);
 		item_put_text(w, TAG_ACQUISITION_DATE, date);
 		item_put_text(w, TAG_ACQUISITION_TIME, time);
@@ -403,10 +425,28 @@ static void fill_laterality(const struct dicom_item *like, struct item_writer *w
 	item_put_empty(w, TAG_LATERALITY);
 }
 
+/* Write both times of the injection. They must not contradict each other. */
+static void fill_injection(struct item_writer *root)
+{
+	struct pet_facts f;
+	double injected;
+
+	if (root->rc < 0)
+		return;
+	pet_facts_read(root->item, &f);
+	if (f.injected_time[0] && pet_facts_injection(&f, 0, 0, &injected) == PET_INJECTION_KNOWN &&
+	    pet_facts_injection_differs(&f, injected))
+		root->rc = err_set(root->err, EBADMSG,
+				   "the time of injection is %s in Radiopharmaceutical Start DateTime (0018,1078), and %s in "
+				   "Radiopharmaceutical Start Time (0018,1072): set one of them",
+				   f.injected, f.injected_time);
+	pet_facts_complete_injection(root);
+}
+
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root)
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
-	const struct interfile *header = s->conf->said ? s->conf->said : &s->stream[s->format->first].header;
+	const struct interfile *header = sinogram_said(s);
 	char sop_class[DICOM_UID_SIZE] = "";
 
 	if (like) {
@@ -441,6 +481,8 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 		if (rc < 0)
 			root->rc = rc;
 	}
+	if (s->format->header == INTERFILE_PROJECTIONS)
+		fill_injection(root);
 	fill_laterality(like, root);
 	return root->rc < 0 ? root->rc : 0;
 }

@@ -154,13 +154,22 @@ int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 /* Write all objects into the folder, or none. */
 int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 
-/* sinogram_attributes.c: write all modules from patient to acquisition, without the private block. */
+/* sinogram_attributes.c: write Timezone Offset From UTC: that of `set`, of `like` or of the data, where one is known. All times
+ * of the object have it. */
+void sinogram_put_zone(const struct sinogram_source *s, struct item_writer *root);
+/* Return what the data say. */
+static inline const struct interfile *sinogram_said(const struct sinogram_source *s)
+{
+	return s->conf->said ? s->conf->said : &s->stream[s->format->first].header;
+}
+/* Write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
 
 /* sinogram_tracer.c: return the item of (0054,0016), which item_end() closes; a new one if there is none. */
 struct item_writer sinogram_tracer_item(struct item_writer *root);
 void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life); /* s; code and half-life */
 /* Does `set` have this keyword, or its gggg,eeee? */
+const char *sinogram_set_text(const struct sinogram_source *s, const char *keyword); /* its last value, borrowed; NULL: no */
 bool sinogram_is_set(const struct sinogram_source *s, const char *keyword);
 /* EBADMSG: `like`, which is there, has another half-life or dose than the header, and `set` has none. */
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err);

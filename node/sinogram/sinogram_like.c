@@ -13,7 +13,8 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram_internal.h"
 
-#define SAME_START 60.0	   /* s: clocks of scanner and console; the start of the header counts */
+#define SAME_START 60.0 /* s: clocks of scanner and console; the start of the header counts */
+#define LARGEST_OFFSET (14 * 3600.0)
 #define SAME_DURATION 0.01 /* of the longer one */
 
 /* Of a file that is not of PET, another kind of data may have all facts: CT images for parallel beams. */
@@ -60,6 +61,19 @@ void sinogram_copy_measurement(const struct sinogram_source *s, const struct int
 	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
 }
 
+/* Are two moments the same? A header whose offset from UTC is known is compared with the unknown one of `like` to a quarter of an
+ * hour, of which offsets are multiples. Without an offset a header has the clock of the scanner, as `like`. */
+static bool is_same(double header, const char *zone, double like, const char *like_zone)
+{
+	double offset, other;
+
+	if (!pet_facts_offset(zone, &offset))
+		return fabs(header - like) <= SAME_START;
+	if (pet_facts_offset(like_zone, &other))
+		return fabs(header - offset - (like - other)) <= SAME_START;
+	return fabs(header - offset - like) <= LARGEST_OFFSET + SAME_START && fabs(remainder(header - like, 900)) <= SAME_START;
+}
+
 /* Compare the start of the data, or of the scan that they are a frame of, with the acquisition and the series of `like`. */
 static int check_start(const struct sinogram_source *s, const struct interfile *h, const struct pet_facts *like, struct err *err)
 {
@@ -74,17 +88,18 @@ static int check_start(const struct sinogram_source *s, const struct interfile *
 	for (int i = 1; i >= 0; i--) {
 		if (!pet_facts_moment(moments[i][0], moments[i][1], &other))
 			continue;
-		if (fabs(begin - other) <= SAME_START || fabs(begin - h->start - other) <= SAME_START)
+		if (is_same(begin, h->zone, other, like->zone) || is_same(begin - h->start, h->zone, other, like->zone))
 			return 0;
 		first = i;
 	}
 	if (first < 0)
 		return 0;
 	pet_facts_format(begin, date, time);
-	return err_set(err, EBADMSG,
-		       "the header's start is %s %s, that of --like %s %s: they are not of one acquisition, or one is wrong; set "
-		       "AcquisitionDate and AcquisitionTime",
-		       date, time, moments[first][0], moments[first][1]);
+	return err_set(
+		err, EBADMSG,
+		"the header's start is %s %s%s, that of --like %s %s: they are not of one acquisition, or one is wrong; set "
+		"AcquisitionDate and AcquisitionTime",
+		date, time, h->zone, moments[first][0], moments[first][1]);
 }
 
 /* The start of a frame or a bed is not that of the data. */
@@ -104,6 +119,25 @@ static int check_duration(const struct sinogram_source *s, const struct interfil
 		h->duration, like->duration);
 }
 
+/* Compare the times of injection as far as both are known on one clock: that of `like`. */
+static int check_injection(const struct sinogram_source *s, const struct interfile *h, const struct pet_facts *like,
+			   struct err *err)
+{
+	struct pet_facts said = {.injected = ""};
+	double injected, other;
+
+	memcpy(said.injected, h->tracer.injected, sizeof(said.injected));
+	memcpy(said.zone, like->zone, sizeof(said.zone));
+	if (sinogram_is_set(s, "RadiopharmaceuticalStartDateTime") || sinogram_is_set(s, "RadiopharmaceuticalStartTime") ||
+	    strlen(like->injected) < 14 || pet_facts_injection(&said, 0, 0, &injected) != PET_INJECTION_KNOWN ||
+	    pet_facts_injection(like, 0, 0, &other) != PET_INJECTION_KNOWN || fabs(injected - other) <= SAME_START)
+		return 0;
+	return err_set(err, EBADMSG,
+		       "the header's time of injection is %s, that of --like %s: they are not of one injection, or one is wrong; "
+		       "set RadiopharmaceuticalStartDateTime",
+		       h->tracer.injected, like->injected);
+}
+
 int sinogram_check_like(const struct sinogram_source *s, const struct interfile *h, struct err *err)
 {
 	struct pet_facts like;
@@ -115,6 +149,8 @@ int sinogram_check_like(const struct sinogram_source *s, const struct interfile 
 	rc = check_start(s, h, &like, err);
 	if (rc == 0)
 		rc = check_duration(s, h, &like, err);
+	if (rc == 0)
+		rc = check_injection(s, h, &like, err);
 	return rc < 0 ? rc : sinogram_check_tracer(s, &h->tracer, err);
 }
 

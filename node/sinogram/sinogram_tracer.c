@@ -29,10 +29,11 @@ void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, 
 	item_put_double(f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
 }
 
-bool sinogram_is_set(const struct sinogram_source *s, const char *keyword)
+const char *sinogram_set_text(const struct sinogram_source *s, const char *keyword)
 {
 	char number[16] = "";
 	size_t n = strlen(keyword);
+	const char *found = NULL;
 	uint32_t tag;
 
 	if (dicom_tag_named(keyword, &tag))
@@ -41,9 +42,14 @@ bool sinogram_is_set(const struct sinogram_source *s, const char *keyword)
 		const char *set = s->conf->set[i];
 
 		if ((!strncmp(set, keyword, n) && set[n] == '=') || (number[0] && !strncasecmp(set, number, strlen(number))))
-			return true;
+			found = strchr(set, '=') + 1;
 	}
-	return false;
+	return found;
+}
+
+bool sinogram_is_set(const struct sinogram_source *s, const char *keyword)
+{
+	return sinogram_set_text(s, keyword) != NULL;
 }
 
 /* Return the half-life of an item, s, or that of the nuclide of its code; 0: neither is known. */
@@ -120,7 +126,9 @@ void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *
 	}
 	if (t->drug[0])
 		item_put_text(&f, drug, t->drug);
-	if (t->injected[0])
+	if (t->injected[0]) {
 		item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, t->injected);
+		item_put_empty(&f, TAG_RADIOPHARMACEUTICAL_START_TIME); /* that of `like`: see pet_facts_complete_injection() */
+	}
 	item_end(root, &f);
 }

@@ -278,7 +278,8 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 	if (root.rc < 0)
 		return root.rc;
 	root.item = dicom_root(file);
-	provenance_format_time(o->s->like ? dicom_root(o->s->like) : NULL, o->s->conf->now, &now);
+	sinogram_put_zone(o->s, &root);
+	provenance_format_time(root.item, o->s->conf->now, &now);
 	item_put_text(&root, TAG_CONTENT_DATE, now.date);
 	item_put_text(&root, TAG_CONTENT_TIME, now.time);
 	item_put_text(&root, TAG_INSTANCE_CREATION_DATE, now.date);

@@ -221,11 +221,14 @@ static int create(struct list *x, const char *path, struct err *err)
 	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->mmr ? mmr_is_gap : NULL};
 	const struct pet_facts *f = &x->s->facts;
 	char model[65] = "";
+	double offset;
 
 	dicom_get_text(dicom_root(x->s->files[0]), TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	scan.model = model[0] ? model : x->header->scanner[0] ? x->header->scanner : "unknown";
 	if (!pet_facts_moment(f->acquisition_date, f->acquisition_time, &scan.start))
 		scan.start = 0;
+	else if (pet_facts_offset(f->zone, &offset)) /* PETSIRD has UTC; times without an offset are taken as UTC */
+		scan.start -= offset;
 	return petsird_create(path, &scan, &x->w, err);
 }
 

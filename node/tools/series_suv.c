@@ -17,7 +17,7 @@
 
 struct header_of {
 	struct pet_facts facts;
-	char units[17], suv_type[17], decay[17], zone[17];
+	char units[17], suv_type[17], decay[17];
 };
 
 static int __attribute__((format(printf, 2, 3))) no(struct series_suv *suv, const char *fmt, ...)
@@ -38,7 +38,6 @@ static void read_header(const struct dicom_item *root, struct header_of *h)
 	dicom_get_text(root, TAG_UNITS, h->units, sizeof(h->units), NULL);
 	dicom_get_text(root, TAG_SUV_TYPE, h->suv_type, sizeof(h->suv_type), NULL);
 	dicom_get_text(root, TAG_DECAY_CORRECTION, h->decay, sizeof(h->decay), NULL);
-	dicom_get_text(root, TAG_TIMEZONE_OFFSET_FROM_UTC, h->zone, sizeof(h->zone), NULL);
 }
 
 static bool same_number(double a, double b)
@@ -77,14 +76,13 @@ static bool lists(const char *all, const char *word)
 	return false;
 }
 
-/* Compute seconds from the injection to the time to which the decay is corrected. NaN: unknown, the reason is set. */
-static double elapsed(const struct header_of *h, double latest_start, struct series_suv *suv)
+/* Compute seconds from the injection to the time to which the decay is corrected; below 0: it was injected during the
+ * acquisition, from latest_start of the first object to its end. NaN: unknown, the reason is set. */
+static double elapsed(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
 {
 	const struct pet_facts *f = &h->facts;
-	size_t offset = strcspn(f->injected, "+-");
-	bool day_known = offset >= 10;
-	char date[9], time[27];
-	double start, injected;
+	double start, injected = 0;
+	enum pet_injection known;
 
 	if (!pet_facts_moment(f->series_date, f->series_time, &start))
 		return no(suv, "no Series Date and Time (0008,0021), (0008,0031), to which the decay is corrected"), NAN;
@@ -94,20 +92,29 @@ static double elapsed(const struct header_of *h, double latest_start, struct ser
 			  "time the decay is corrected",
 			  f->series_time),
 		       NAN;
-	if (f->injected[offset] && strcmp(f->injected + offset, h->zone) != 0)
-		return no(suv, "the time of injection %s (0018,1078) is in another time zone than the object", f->injected), NAN;
-	snprintf(date, sizeof(date), "%.8s", day_known ? f->injected : f->series_date);
-	snprintf(time, sizeof(time), "%.*s", (int)(day_known ? offset - 8 : offset), f->injected + (day_known ? 8 : 0));
-	if (!pet_facts_moment(date, time, &injected))
+	known = pet_facts_injection(f, start, end, &injected);
+	switch (known) {
+	case PET_INJECTION_NO_ZONE:
+		return no(suv,
+			  "the time of injection %s (0018,1078) is in a time zone, and that of the object (0008,0201) is not "
+			  "known",
+			  f->injected),
+		       NAN;
+	case PET_INJECTION_NONE:
+	case PET_INJECTION_INVALID:
 		return no(suv, "no time of injection (0018,1078) or (0018,1072)"), NAN;
-	if (injected > start)
+	case PET_INJECTION_NO_DAY:
+	case PET_INJECTION_KNOWN:
+		break;
+	}
+	if (injected > start && !(injected <= end))
 		return no(suv, "the time of injection %s is after the start of the scan, %s %s%s", f->injected, f->series_date,
-			  f->series_time, day_known ? "" : "; its day needs (0018,1078)"),
+			  f->series_time, known == PET_INJECTION_NO_DAY ? "; its day needs (0018,1078)" : ""),
 		       NAN;
 	return start - injected;
 }
 
-static int compute(const struct header_of *h, double latest_start, struct series_suv *suv)
+static int compute(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
 {
 	const struct pet_facts *f = &h->facts;
 	double seconds = 0;
@@ -128,7 +135,7 @@ static int compute(const struct header_of *h, double latest_start, struct series
 	if (!strcmp(h->decay, "START")) {
 		if (!(f->half_life > 0))
 			return no(suv, "no Radionuclide Half Life (0018,1075)");
-		seconds = elapsed(h, latest_start, suv);
+		seconds = elapsed(h, latest_start, end, suv);
 		if (isnan(seconds))
 			return 0;
 		if (seconds > LATEST_HALF_LIVES * f->half_life)
@@ -137,14 +144,14 @@ static int compute(const struct header_of *h, double latest_start, struct series
 	} else if (strcmp(h->decay, "ADMIN") != 0) {
 		return no(suv, "Decay Correction (0054,1102) is \"%s\"; needed: START or ADMIN", h->decay);
 	}
-	suv->factor = 1000 * f->weight / (f->dose * (seconds > 0 ? exp2(-seconds / f->half_life) : 1));
+	suv->factor = 1000 * f->weight / (f->dose * (seconds != 0 ? exp2(-seconds / f->half_life) : 1));
 	return 0;
 }
 
 int series_suv_read(char *const *paths, size_t n, struct series_suv *ret, struct err *err)
 {
 	struct header_of first = {0}, other;
-	double earliest = INFINITY, moment;
+	double earliest = INFINITY, end = -INFINITY, moment;
 	const char *differs = NULL;
 
 	*ret = (struct series_suv){.factor = NAN};
@@ -161,9 +168,10 @@ int series_suv_read(char *const *paths, size_t n, struct series_suv *ret, struct
 		if (!pet_facts_moment((i ? &other : &first)->facts.acquisition_date,
 				      (i ? &other : &first)->facts.acquisition_time, &moment))
 			moment = NAN;
+		end = fmax(end, moment + (i ? &other : &first)->facts.duration);
 		earliest = isnan(moment) || isnan(earliest) ? NAN : fmin(earliest, moment);
 	}
 	if (differs)
 		return no(ret, "the objects of the series differ in %s", differs);
-	return compute(&first, earliest, ret);
+	return compute(&first, earliest, end, ret);
 }

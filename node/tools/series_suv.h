@@ -5,8 +5,8 @@
  *
  * value in Bq/ml, weight (0010,1030) in kg, dose (0018,1074) in Bq at the time of injection (PS3.3 C.8.9.1, QIBA FDG-PET/CT
  * profile, "SUV vendor-neutral pseudo-code"). Decay Correction START: t is from the injection to Series Time, which must not be
- * after the acquisition; ADMIN: t = 0. Units GML with SUV Type BW or none: the factor is 1. Whatever is missing, implausible or
- * different between the objects gives no factor, but a sentence. */
+ * after the acquisition; it is below 0 if it was injected during the acquisition. ADMIN: t = 0. Units GML with SUV Type BW or
+ * none: the factor is 1. Whatever is missing, implausible or different between the objects gives no factor, but a sentence. */
 #ifndef TOMONODE_NODE_SERIES_SUV_H
 #define TOMONODE_NODE_SERIES_SUV_H
 

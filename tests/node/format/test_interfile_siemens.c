@@ -49,7 +49,8 @@ TEST(test_header)
 	assert_string_equal(f.position, "FFP");
 	assert_string_equal(f.tracer.nuclide->name, "F18");
 	assert_string_equal(f.date, "20240506");
-	assert_string_equal(f.time, ""); /* in another time zone */
+	assert_string_equal(f.time, "101112");
+	assert_string_equal(f.zone, "+0000");
 	assert_true(f.duration == 300 && f.bytes == 2 && f.number == INTERFILE_UNSIGNED);
 	assert_true(f.m.arc_corrected && !f.precorrected && f.m.scanner.bin == 1.6 && f.m.scanner.rings == 5);
 	assert_true(f.m.n_radial == 6 && f.m.n_angles == 4 && f.m.n_segments == 3 && michelogram_planes(&f.m) == 19);
@@ -61,6 +62,52 @@ TEST(test_header)
 	assert_int_equal(interfile_bytes(&f), 5 * 19 * 24 * 2);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
 	interfile_clear(&f);
+}
+
+/* Times with their offset from UTC, in the key. The injection is used if it is on the clock of the study. */
+TEST(test_times)
+{
+#define STUDY "%study time (hh:mm:ss GMT+00:00):=10:11:12\n"
+#define DAY "%tracer injection date (yyyy:mm:dd):=2024:05:06\n"
+	static const struct {
+		const char *lines, *time, *zone, *injected, *note; /* time: NULL: refused */
+	} cases[] = {
+		{STUDY DAY "%tracer injection time (hh:mm:ss GMT+00:00):=09:00:01\n", "101112", "+0000", "20240506090001+0000",
+		 NULL},
+		{"%study time (hh:mm:ss GMT-05:30):=10:11:12\n" DAY "%tracer injection time (hh:mm:ss GMT+01:00):=09:00:01\n",
+		 "101112", "-0530", "20240506090001+0100", NULL},
+		{"%study time (hh:mm:ss):=10:11:12\n" DAY "%tracer injection time (hh:mm:ss):=09:00:01\n", "101112", "",
+		 "20240506090001", NULL},
+		{STUDY DAY "%tracer injection time (hh:mm:ss):=09:00:01\n", "101112", "+0000", "", "is not used"},
+		{STUDY "%tracer injection time (hh:mm:ss GMT+00:00):=09:00:01\n", "101112", "+0000", "", "is not used"},
+		{STUDY "%tracer injection date (yyyy:mm:dd):=0000:00:00\n%tracer injection time (hh:mm:ss GMT+00:00):=00:00:00\n",
+		 "101112", "+0000", "", "is not used"},
+		{STUDY DAY "%tracer injection time (hh:mm:ss GMT+00:00):=\n", "101112", "+0000", "", NULL},
+		{"%study time (hh:mm:ss GMT+00:00):=10:61:12\n", NULL, "a time of day", NULL, NULL},
+		{"%study time (hh:mm:ss GMT+25:00):=10:11:12\n", NULL, "allowed: a time in (hh:mm:ss GMT+HH:MM)", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *text = swap(STUDY, cases[i].lines);
+		struct interfile f;
+		struct err err = {0};
+		int rc = interfile_parse(text, strlen(text), &f, &err);
+
+		if (!cases[i].time) {
+			if (rc != -EBADMSG || !strstr(err.msg, cases[i].zone))
+				fail_msg("case %zu: %d \"%s\"", i, rc, err.msg);
+			continue;
+		}
+		if (rc < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		if (strcmp(f.time, cases[i].time) != 0 || strcmp(f.zone, cases[i].zone) != 0 ||
+		    strcmp(f.tracer.injected, cases[i].injected) != 0 ||
+		    (strstr(f.notes, "is not used") != NULL) != (cases[i].note != NULL))
+			fail_msg("case %zu: %s %s, injected %s; %s", i, f.time, f.zone, f.tracer.injected, f.notes);
+		interfile_clear(&f);
+	}
+#undef STUDY
+#undef DAY
 }
 
 /* Stored bin i has t2 - t1 = 0, +1, -1, +2, -2 widths; segments are stored 0, -1, +1. */

@@ -60,31 +60,52 @@ TEST(test_units)
 	input_clear(&in);
 }
 
-/* Times of injection from which a viewer would compute a wrong SUV. The acquisition begins at 8:10:00.5 on 29 June 2026. */
+/* Times of injection from which a viewer would compute a wrong SUV. The acquisition begins at 8:10:00.5 on 29 June 2026 and lasts
+ * 600 s. */
 TEST(test_injection)
 {
 	static const struct {
-		const char *injected, *warning; /* NULL: none */
+		const char *injected, *zone, *time, *warning; /* zone: of the object; time: (0018,1072) beside; NULL: none */
+		double half_life;			      /* 0: that of F-18 */
 	} cases[] = {
-		{"070000", NULL},
-		{"235900", "the time of injection 235900 is after the start of the acquisition, 20260629081000.5, and its day"},
-		{"20260629070000", NULL},
-		{"20260629070000.25", NULL},
-		{"20990629070000-0500", NULL}, /* a time zone: not compared */
-		{"071500.000000", NULL},
-		{"20260630070000", "the injection (20260630070000) is after the acquisition, which began at 20260629081000.5"},
-		{"20250629070000", "half-lives before the acquisition"},
-		{"20260699070000", "\"20260699070000\" is not a date and time"},
-		{"20260629256199", "\"20260629256199\" is not a date and time"},
+		{"070000", "", "", NULL, 0},
+		{"235900", "", "",
+		 "the time of injection 235900 is after the start of the acquisition, 20260629081000.5, and its day", 0},
+		{"20260629070000", "", "", NULL, 0},
+		{"20260629070000.25", "", "070000", NULL, 0},
+		{"20260629070000", "", "080000",
+		 "Start DateTime (0018,1078) is 20260629070000, Radiopharmaceutical Start Time (0018,1072) 080000", 0},
+		{"20260629070000-0500", "", "",
+		 "injection 20260629070000-0500 has an offset from UTC, and the start of the acquisition has none", 0},
+		{"20260629001000-0500", "+0200", "071000", NULL, 0},
+		{"20260629001000-0500", "+0200", "", "the injection (20260629001000-0500) is 30 half-lives before", 120.0167},
+		{"20260629042100-0200", "+0200", "", "the injection (20260629042100-0200) is after the acquisition", 0},
+		{"071500.000000", "", "", NULL, 0},
+		{"071500.000000", "", "", "The day of the injection (071500.000000) is not in the data", 282276},
+		{"20260629071500", "", "", NULL, 282276},
+		{"081900", "", "", NULL, 0},
+		{"20260629081900", "", "", NULL, 0},
+		{"20260629082100", "", "", "the injection (20260629082100) is after the acquisition", 0},
+		{"20260630070000", "", "",
+		 "the injection (20260630070000) is after the acquisition, which began at 20260629081000.5", 0},
+		{"20250629070000", "", "", "half-lives before the acquisition", 0},
+		{"20260699070000", "", "", "\"20260699070000\" is not a date and time", 0},
+		{"20260629256199", "", "", "\"20260629256199\" is not a date and time", 0},
 	};
 	struct series_report report;
 	struct input in;
 
 	input_make(&in);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		snprintf(in.s.facts.injected, sizeof(in.s.facts.injected), "%s", cases[i].injected);
+		struct pet_facts *f = &in.s.facts;
+
+		snprintf(f->injected, sizeof(f->injected), "%s", cases[i].injected);
+		snprintf(f->injected_time, sizeof(f->injected_time), "%s", cases[i].time);
+		snprintf(f->zone, sizeof(f->zone), "%s", cases[i].zone);
+		f->half_life = cases[i].half_life > 0 ? cases[i].half_life : HALF_LIFE;
 		report = write_series(&in);
-		if (cases[i].warning ? !strstr(report.warnings, cases[i].warning) : strstr(report.warnings, "SUV") != NULL)
+		if (cases[i].warning ? !strstr(report.warnings, cases[i].warning)
+				     : strstr(report.warnings, "SUV") || strstr(report.warnings, "injection"))
 			fail_msg("injected %s: '%s'", cases[i].injected, report.warnings);
 		series_report_clear(&report);
 	}

@@ -75,6 +75,44 @@ TEST(test_moments)
 	}
 }
 
+/* When it was injected, in s after 1 June 2026 00:00 on the clock of the object. */
+TEST(test_injection)
+{
+	static const struct {
+		const char *injected, *zone;
+		double start, end;
+		enum pet_injection found;
+		double seconds;
+	} cases[] = {
+		{"", "", 0, 0, PET_INJECTION_NONE, 0},
+		{"0930", "", 36000, 36600, PET_INJECTION_KNOWN, 34200},
+		{"100500", "", 36000, 36600, PET_INJECTION_KNOWN, 36300},
+		{"101500", "", 36000, 36600, PET_INJECTION_NO_DAY, 0},
+		{"000030", "", 86340, 86940, PET_INJECTION_KNOWN, 86430}, /* midnight is in the acquisition */
+		{"001030", "", 86340, 86940, PET_INJECTION_KNOWN, 630},
+		{"20260531230000.5", "", 0, 0, PET_INJECTION_KNOWN, -3599.5},
+		{"20260601070000+0000", "+0200", 36000, 36600, PET_INJECTION_KNOWN, 32400},
+		{"2026060107-0330", "-1000", 36000, 36600, PET_INJECTION_KNOWN, 1800},
+		{"20260601070000+0000", "", 36000, 36600, PET_INJECTION_NO_ZONE, 0},
+		{"20260601070000+9900", "+0200", 36000, 36600, PET_INJECTION_INVALID, 0},
+		{"20260601", "", 36000, 36600, PET_INJECTION_INVALID, 0},
+		{"noon", "", 36000, 36600, PET_INJECTION_INVALID, 0},
+	};
+	double day, seconds;
+
+	assert_true(pet_facts_moment("20260601", "00", &day));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pet_facts f = {.half_life = NAN};
+		enum pet_injection found;
+
+		snprintf(f.injected, sizeof(f.injected), "%s", cases[i].injected);
+		snprintf(f.zone, sizeof(f.zone), "%s", cases[i].zone);
+		found = pet_facts_injection(&f, day + cases[i].start, day + cases[i].end, &seconds);
+		if (found != cases[i].found || (found == PET_INJECTION_KNOWN && fabs(seconds - day - cases[i].seconds) > 1e-3))
+			fail_msg("%s: %d, %.1f", cases[i].injected, (int)found, seconds - day);
+	}
+}
+
 TEST(test_facts, .teardown = clean)
 {
 	char *few[] = {"PatientPosition=FFDR"};

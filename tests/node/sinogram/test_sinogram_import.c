@@ -553,6 +553,91 @@ TEST(test_beds_complete, .teardown = clean)
 	}
 }
 
+/* Both attributes of the injection are written on the clock of the object; one that is set replaces the other. */
+TEST(test_injection, .teardown = clean)
+{
+	static const struct {
+		const char *header; /* beside the start at 10:00 and 600 s */
+		char *set[3];
+		const char *start, *zone, *time, *moment; /* start: NULL: refused with `zone` */
+	} cases[] = {
+		{"", {"RadiopharmaceuticalStartDateTime=20260531235900"}, "100000", "", "235900", "20260531235900"},
+		{"",
+		 {"RadiopharmaceuticalStartTime=091500.5", "Radionuclide=F18"},
+		 "100000",
+		 "",
+		 "091500.5",
+		 "20260601091500.500"},
+		{"", {"RadiopharmaceuticalStartTime=100030", "Radionuclide=F18"}, "100000", "", "100030", "20260601100030"},
+		{"", {"RadiopharmaceuticalStartTime=101500", "Radionuclide=F18"}, "100000", "", "101500", ""},	/* of another day
+														 */
+		{"", {"RadiopharmaceuticalStartTime=091500", "Radionuclide=Zr89"}, "100000", "", "091500", ""}, /* perhaps */
+		{"", {"RadiopharmaceuticalStartDateTime=20260601070000+0000"}, "100000", "", "", "20260601070000+0000"},
+		{"",
+		 {"RadiopharmaceuticalStartDateTime=20260601000000+0000", "TimezoneOffsetFromUTC=-0130"},
+		 "100000",
+		 "-0130",
+		 "223000",
+		 "20260531223000"},
+		{"",
+		 {"RadiopharmaceuticalStartDateTime=20260601091500", "RadiopharmaceuticalStartTime=091530"},
+		 "100000",
+		 "",
+		 "091530",
+		 "20260601091500"},
+		{"",
+		 {"RadiopharmaceuticalStartDateTime=20260601091500", "RadiopharmaceuticalStartTime=101500"},
+		 NULL,
+		 "is 20260601091500 in Radiopharmaceutical Start DateTime (0018,1078), and 101500 in",
+		 NULL,
+		 NULL},
+		{"", {"TimezoneOffsetFromUTC=CEST"}, NULL, "TimezoneOffsetFromUTC=CEST; allowed: an offset from UTC", NULL, NULL},
+		{"", {"RadiopharmaceuticalStartDateTime=20260601091500+1500"}, NULL, "allowed: a date and time", NULL, NULL},
+		{"study time (hh:mm:ss GMT+00:00) := 08:00:00\n", {NULL}, "080000", "+0000", "", ""},
+		{"study time (hh:mm:ss GMT+00:00) := 23:00:00\n", {"TimezoneOffsetFromUTC=+0200"}, "010000", "+0200", "", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sinogram_import conf = {.folder = folder, .now = 1782726000, .set = cases[i].set};
+		char header[500], time[17] = "", moment[27] = "", lines[300];
+		struct pet_facts facts;
+		struct dicom_file *file;
+		struct err err = {0};
+		size_t n;
+		int rc;
+
+		while (conf.n_set < 3 && cases[i].set[conf.n_set])
+			conf.n_set++;
+		snprintf(lines, sizeof(lines), "%s%s" LASTS_600, "study date (yyyy:mm:dd) := 2026:06:01\n",
+			 cases[i].header[0] ? cases[i].header : "study time (hh:mm:ss) := 10:00:00\n");
+		save_without((const char *const[]){"study ", "image duration", NULL}, "a.hs", "a.s", lines);
+		snprintf(header, sizeof(header), "%s", in_folder("a.hs"));
+		conf.header[SINOGRAM_EMISSION] = header;
+		rc = sinogram_import(&conf, &n, &err);
+		if (!cases[i].start) {
+			if (rc >= 0 || !strstr(err.msg, cases[i].zone))
+				fail_msg("case %zu: %d \"%s\"", i, rc, err.msg);
+			list_folder(true);
+			continue;
+		}
+		if (rc < 0 || dicom_open(in_folder("emission.dcm"), &file, &err) < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		pet_facts_read(dicom_root(file), &facts);
+		struct dicom_item *item = dicom_item_at(dicom_root(file), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+
+		if (item) {
+			dicom_get_text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, time, sizeof(time), NULL);
+			dicom_get_text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment), NULL);
+		}
+		if (strcmp(facts.acquisition_time, cases[i].start) != 0 || strcmp(facts.zone, cases[i].zone) != 0 ||
+		    strcmp(time, cases[i].time) != 0 || strcmp(moment, cases[i].moment) != 0)
+			fail_msg("case %zu: start %s, zone %s, time \"%s\", moment \"%s\"", i, facts.acquisition_time, facts.zone,
+				 time, moment);
+		dicom_close(file);
+		list_folder(true);
+	}
+}
+
 /* The start of a bed, and of the acquisition, contains the relative start of its header. */
 TEST(test_beds_relative_start, .teardown = clean)
 {

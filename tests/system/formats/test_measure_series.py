@@ -347,7 +347,15 @@ def test_no_suv(folder):
             continue
         text = t.run("measure", "--circle", ",".join(map(str, middle)) + ",30", *paths).stdout
         check("no SUV: " in text and reason in text, text)
-    for i, (change, factor) in enumerate([(lambda d, _: setattr(d, "DecayCorrection", "ADMIN"), 71.5e3 / 3.7e8),
+    def during(d, _):  # 30 s after the start
+        d.ActualFrameDuration, d[drug][0].RadiopharmaceuticalStartDateTime = 60000, "20260102010030"
+
+    def zoned(d, _):  # 2.5 h before
+        d.TimezoneOffsetFromUTC, d[drug][0].RadiopharmaceuticalStartDateTime = "+0100", "20260101213000+0000"
+
+    for i, (change, factor) in enumerate([(during, 71.5e3 / (3.7e8 * 2 ** (30 / 6586.2))),
+                                          (zoned, 71.5e3 / (3.7e8 * 2 ** (-9000 / 6586.2))),
+                                          (lambda d, _: setattr(d, "DecayCorrection", "ADMIN"), 71.5e3 / 3.7e8),
                                           (lambda d, _: setattr(d, "Units", "GML"), 1)]):
         paths, middle, _ = oblique(os.path.join(folder, f"known{i}"), "PT", change, 5)
         near(measure("--circle", ",".join(map(str, middle)) + ",30", *paths)["suv"]["factor"], factor, "SUV", 1e-9)
