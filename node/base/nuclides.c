@@ -11,33 +11,64 @@
 #include <string.h>
 #include <strings.h>
 
-#define TOLERANCE 0.02 /* of half-lives */
+#define TOLERANCE 0.025 /* of half-lives */
 
 static const struct nuclide nuclides[] = {
-	{"C11", "40565003", "C-105A1", "^11^Carbon", 20.364 * 60},
-	{"N13", "21576001", "C-107A1", "^13^Nitrogen", 9.965 * 60},
-	{"O15", "129504001", "C-B1038", "^15^Oxygen", 122.24},
-	{"F18", "77004003", "C-111A1", "^18^Fluorine", 109.77 * 60},
-	{"Cu64", "3932008", "C-127A2", "^64^Copper", 12.701 * 3600},
-	{"Ga68", "35337001", "C-131A3", "^68^Gallium", 67.71 * 60},
-	{"Rb82", "79197006", "C-159A2", "^82^Rubidium", 1.2575 * 60},
-	{"Zr89", "63360001", "C-168A4", "^89^Zirconium", 78.41 * 3600},
-	{"I124", "40937006", "C-114A5", "^124^Iodine", 4.176 * 86400},
+	{"C11", "SCT", "40565003", "C-105A1", "^11^Carbon", 20.364 * 60},
+	{"N13", "SCT", "21576001", "C-107A1", "^13^Nitrogen", 9.965 * 60},
+	{"O14", "SCT", "424875009", "C-1018C", "^14^Oxygen", 70.606},
+	{"O15", "SCT", "129504001", "C-B1038", "^15^Oxygen", 122.24},
+	{"F18", "SCT", "77004003", "C-111A1", "^18^Fluorine", 109.77 * 60},
+	{"Na22", "SCT", "71633006", "C-155A1", "^22^Sodium", 2.6019 * 365.2422 * 86400},
+	{"K38", "SCT", "423764008", "C-135A4", "^38^Potassium", 7.636 * 60},
+	{"Sc43", "DCM", "126605", "", "^43^Scandium", 3.891 * 3600},
+	{"Sc44", "DCM", "126600", "", "^44^Scandium", 4.042 * 3600},
+	{"Ti45", "SCT", "75696008", "C-166A2", "^45^Titanium", 184.8 * 60},
+	{"Mn51", "DCM", "126601", "", "^51^Manganese", 46.2 * 60},
+	{"Mn52", "SCT", "37225000", "C-149A1", "^52^Manganese", 5.591 * 86400},
+	{"Mn52m", "DCM", "126607", "", "^52m^Manganese", 21.1 * 60},
+	{"Fe52", "SCT", "69089000", "C-130A1", "^52^Iron", 8.275 * 3600},
+	{"Cu60", "SCT", "425364008", "C-127A4", "^60^Copper", 23.7 * 60},
+	{"Cu61", "SCT", "71425003", "C-127A1", "^61^Copper", 3.333 * 3600},
+	{"Cu62", "SCT", "422934004", "C-127A5", "^62^Copper", 9.673 * 60},
+	{"Cu64", "SCT", "3932008", "C-127A2", "^64^Copper", 12.701 * 3600},
+	{"Zn62", "SCT", "65054007", "C-141A1", "^62^Zinc", 9.186 * 3600},
+	{"Ga66", "SCT", "79477007", "C-131A1", "^66^Gallium", 9.49 * 3600},
+	{"Ga68", "SCT", "35337001", "C-131A3", "^68^Gallium", 67.71 * 60},
+	{"Ge68", "SCT", "53315004", "C-128A2", "^68^Germanium", 270.95 * 86400},
+	{"As70", "DCM", "126602", "", "^70^Arsenic", 52.6 * 60},
+	{"As72", "SCT", "2705002", "C-115A2", "^72^Arsenic", 26.0 * 3600},
+	{"Se73", "SCT", "87437000", "C-116A2", "^73^Selenium", 7.15 * 3600},
+	{"Br75", "SCT", "17910003", "C-113A1", "^75^Bromine", 96.7 * 60},
+	{"Br76", "SCT", "79523006", "C-113A2", "^76^Bromine", 16.2 * 3600},
+	{"Br77", "SCT", "86521004", "C-113A3", "^77^Bromine", 57.036 * 3600},
+	{"Rb82", "SCT", "79197006", "C-159A2", "^82^Rubidium", 1.2575 * 60},
+	{"Y86", "SCT", "10738001", "C-162A3", "^86^Yttrium", 14.74 * 3600},
+	{"Y90", "SCT", "14691008", "C-162A7", "^90^Yttrium", 64.05 * 3600},
+	{"Zr89", "SCT", "63360001", "C-168A4", "^89^Zirconium", 78.41 * 3600},
+	{"Nb90", "DCM", "126603", "", "^90^Niobium", 14.60 * 3600},
+	{"Tc94m", "SCT", "424079002", "C-163AA", "^94m^Technetium", 52.0 * 60},
+	{"I124", "SCT", "40937006", "C-114A5", "^124^Iodine", 4.176 * 86400},
+	{"Tb152", "DCM", "126606", "", "^152^Terbium", 17.5 * 3600},
 };
 
-/* Split a spelling into its letters and its number. False: it has not one of each, or is too long. */
-static bool split(const char *text, char ret_letters[16], int *ret_mass)
+/* Split a spelling into its letters and its number. An m right behind the number, but not within a word, marks an excited state:
+ * "94mTc", "52m^Manganese", but "52manganese". False: it has not one of each, or is too long. */
+static bool split(const char *text, char ret_letters[16], int *ret_mass, bool *ret_excited)
 {
 	size_t letters = 0, digits = 0, groups = 0;
 	char number[4];
 	char before = 0;
 
+	*ret_excited = false;
 	for (; *text; before = *text++) {
 		if (isdigit((unsigned char)*text)) {
 			groups += !isdigit((unsigned char)before);
 			if (digits + 1 >= sizeof(number))
 				return false;
 			number[digits++] = *text;
+		} else if (*text == 'm' && isdigit((unsigned char)before) && !islower((unsigned char)text[1])) {
+			*ret_excited = true;
 		} else if (isalpha((unsigned char)*text)) {
 			if (letters + 1 >= 16)
 				return false;
@@ -53,13 +84,14 @@ static bool split(const char *text, char ret_letters[16], int *ret_mass)
 const struct nuclide *nuclide_find(const char *text)
 {
 	char letters[16], symbol[16], element[16];
+	bool excited, of_name;
 	int mass, other;
 
-	if (!split(text, letters, &mass))
+	if (!split(text, letters, &mass, &excited))
 		return NULL;
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
-		if (split(nuclides[i].name, symbol, &other) && split(nuclides[i].meaning, element, &other) && mass == other &&
-		    (!strcasecmp(letters, symbol) || !strcasecmp(letters, element)))
+		if (split(nuclides[i].meaning, element, &other, &of_name) && split(nuclides[i].name, symbol, &other, &of_name) &&
+		    mass == other && excited == of_name && (!strcasecmp(letters, symbol) || !strcasecmp(letters, element)))
 			return &nuclides[i];
 	return NULL;
 }
@@ -67,9 +99,18 @@ const struct nuclide *nuclide_find(const char *text)
 const struct nuclide *nuclide_of_code(const char *code)
 {
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
-		if (!strcmp(code, nuclides[i].code) || !strcmp(code, nuclides[i].srt))
+		if (code[0] && (!strcmp(code, nuclides[i].code) || !strcmp(code, nuclides[i].srt)))
 			return &nuclides[i];
 	return NULL;
+}
+
+void nuclide_list(char *ret, size_t size)
+{
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]) && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", nuclides[i].name);
 }
 
 bool nuclide_same_half_life(double a, double b)

@@ -116,7 +116,7 @@ static const struct command_spec spec = {
 	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, or PETSIRD to DICOM sinogram objects.",
 	.text = "Useful attributes for --set, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
-		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
+		"Radionuclide (F18, Ga68 and the others of CID 4020 of DICOM: code and half-life) or\n"
 		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
 		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
 		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"

@@ -74,12 +74,13 @@ static int set_radionuclide(struct item_writer *root, const char *value)
 {
 	const struct nuclide *found = nuclide_find(value);
 	struct item_writer f;
+	char known[400];
 
-	if (!found)
+	if (!found) {
+		nuclide_list(known, sizeof(known));
 		return err_set(root->err, EINVAL,
-			       "Radionuclide=%.20s; known: C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124; for another "
-			       "radionuclide set RadionuclideHalfLife",
-			       value);
+			       "Radionuclide=%.20s; known: %s; for another radionuclide set RadionuclideHalfLife", value, known);
+	}
 	f = sinogram_tracer_item(root);
 	sinogram_put_nuclide(&f, found, found->half_life);
 	item_end(root, &f);

@@ -25,7 +25,7 @@ void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, 
 {
 	if (dicom_item_count(f->item, TAG_RADIONUCLIDE_CODE) > 0)
 		item_put_empty(f, TAG_RADIONUCLIDE_CODE); /* the copied code is that of another nuclide */
-	item_put_code(f, TAG_RADIONUCLIDE_CODE, nuclide->code, "SCT", nuclide->meaning);
+	item_put_code(f, TAG_RADIONUCLIDE_CODE, nuclide->code, nuclide->scheme, nuclide->meaning);
 	item_put_double(f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
 }
 
@@ -57,14 +57,18 @@ static double half_life_of(const struct dicom_item *item)
 {
 	const struct dicom_item *code = dicom_item_at(item, TAG_RADIONUCLIDE_CODE, 0);
 	const struct nuclide *nuclide;
-	char meaning[65] = "";
+	char value[65] = "", meaning[65] = "";
 	double half_life = 0;
 
 	if (dicom_get_double(item, TAG_RADIONUCLIDE_HALF_LIFE, 0, &half_life, NULL) == 1 && half_life > 0)
 		return half_life;
-	if (code)
+	if (code) {
+		dicom_get_text(code, TAG_CODE_VALUE, value, sizeof(value), NULL);
 		dicom_get_text(code, TAG_CODE_MEANING, meaning, sizeof(meaning), NULL);
-	nuclide = nuclide_find(meaning);
+	}
+	nuclide = nuclide_of_code(value);
+	if (!nuclide)
+		nuclide = nuclide_find(meaning);
 	return nuclide ? nuclide->half_life : 0;
 }
 

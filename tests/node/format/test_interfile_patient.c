@@ -120,9 +120,8 @@ TEST(test_notes)
 		const char *text, *note;
 		double half_life;
 	} cases[] = {
-		{"radionuclide name[1] := Ge-68\nradionuclide halflife (sec)[1] := 23410080\n",
-		 "radionuclide name[1] := Ge-68 has no code in this program: the result has only its half-life, 2.34101e+07 s.",
-		 23410080},
+		{"radionuclide name[1] := Co-55\nradionuclide halflife (sec)[1] := 63108\n",
+		 "radionuclide name[1] := Co-55 has no code in this program: the result has only its half-life, 63108 s.", 63108},
 		{"isotope name := Xy-1\n",
 		 "isotope name := Xy-1 is not known, and the header has no half-life: decay is not corrected", NAN},
 		{"number of radionuclides := 2\nradionuclide name[1] := F-18\n",
@@ -159,10 +158,34 @@ TEST(test_dose)
 TEST(test_spellings)
 {
 	static const char *const same[] = {"F18", "f-18", "18F", "^18^Fluorine", "Fluorine 18", "F_18"};
-	static const char *const other[] = {"", "F", "18", "F18F19", "1F8", "Fluor18", "F-19", "99mTc", "F1800000000"};
+	static const char *const other[] = {"",	    "F",    "18",   "F18F19", "1F8",	    "Fluor18",
+					    "F-19", "F18m", "94Tc", "99mTc",  "F1800000000"};
+
+	static const struct {
+		const char *text, *name, *code;
+		double half_life;
+	} rare[] = {
+		{"^90^Yttrium", "Y90", "14691008", 64.05 * 3600},   {"44Sc", "Sc44", "126600", 4.042 * 3600},
+		{"Y-86", "Y86", "10738001", 14.74 * 3600},	    {"Copper 62", "Cu62", "422934004", 9.673 * 60},
+		{"52manganese", "Mn52", "37225000", 5.591 * 86400}, {"52mMn", "Mn52m", "126607", 21.1 * 60},
+		{"^52m^Manganese", "Mn52m", "126607", 21.1 * 60},   {"Tc-94m", "Tc94m", "424079002", 52 * 60},
+		{"tb152", "Tb152", "126606", 17.5 * 3600},	    {"Ge-68", "Ge68", "53315004", 270.95 * 86400},
+	};
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		assert_true(nuclide_find(same[i]) && !strcmp(nuclide_find(same[i])->name, "F18"));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
 		assert_null(nuclide_find(other[i]));
+	for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
+		const struct nuclide *n = nuclide_find(rare[i].text);
+
+		if (!n || strcmp(n->name, rare[i].name) != 0 || strcmp(n->code, rare[i].code) != 0 ||
+		    strcmp(n->scheme, strlen(rare[i].code) == 6 ? "DCM" : "SCT") != 0 ||
+		    fabs(n->half_life / rare[i].half_life - 1) > 1e-6 || nuclide_of_code(n->code) != n)
+			fail_msg("%s", rare[i].text);
+	}
+	assert_string_equal(nuclide_of_code("C-162A7")->name, "Y90");
+	assert_null(nuclide_of_code(""));
+	assert_true(nuclide_same_half_life(17.5, 17.88) && nuclide_same_half_life(3.97, 4.042));
+	assert_false(nuclide_same_half_life(9.673, 9.965)); /* Cu-62, N-13 */
 }
