@@ -53,6 +53,9 @@ struct petsird_signal { /* an external signal, such as an ECG */
 struct petsird_exam {
 	double start;	     /* of the acquisition, s since 1970, UTC */
 	double weight, size; /* of the patient, kg and m */
+	/* codes of the patient's orientation: how it lies (CID 20), which end enters first (CID 21) */
+	char lies[32], enters[32];
+	char study[65], frame_of_reference[65]; /* UIDs */
 	/* of the first radiopharmaceutical: dose in Bq, time of its administration in s since 1970, and the code of the nuclide
 	 */
 	double dose, injected;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* petsird_exam.c - the examination: start, patient, radiopharmaceutical. The names of fields are those of schema 0.10 and later;
- * 0.9 has the start only. */
+/* petsird_exam.c - the examination: study, start, patient and its orientation, radiopharmaceutical. The names of fields are those
+ * of schema 0.10 and later; 0.9 has the start only. */
 #include "node/format/petsird_internal.h"
 
 #include <stdio.h>
@@ -41,6 +41,56 @@ static int read_patient(struct petsird *p, const struct yardl_type *t)
 	static const struct petsird_field fields[] = {{"patientsWeight", read_weight, false}, {"patientsSize", read_size, false}};
 
 	return petsird_read_record(p, t, fields, COUNT(fields));
+}
+
+static int read_lying_code(struct petsird *p, const struct yardl_type *t)
+{
+	return yardl_read_text(&p->in, t, p->header.exam.lies, sizeof(p->header.exam.lies));
+}
+
+static int read_entering_code(struct petsird *p, const struct yardl_type *t)
+{
+	return yardl_read_text(&p->in, t, p->header.exam.enters, sizeof(p->header.exam.enters));
+}
+
+static int read_uid(struct petsird *p, const struct yardl_type *t, char ret[65])
+{
+	int rc = yardl_read_choice(&p->in, t, &t);
+
+	return rc == 0 && t ? yardl_read_text(&p->in, t, ret, 65) : rc;
+}
+
+static int read_lies(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"codeValue", read_lying_code, false}};
+
+	return petsird_read_record(p, t, fields, COUNT(fields));
+}
+
+static int read_enters(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"codeValue", read_entering_code, false}};
+
+	return petsird_read_record(p, t, fields, COUNT(fields));
+}
+
+static int read_orientation(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"patientOrientationModifierCodeSequence", read_lies, false},
+						      {"patientGantryRelationshipCodeSequence", read_enters, false}};
+	int rc = yardl_read_choice(&p->in, t, &t);
+
+	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;
+}
+
+static int read_study(struct petsird *p, const struct yardl_type *t)
+{
+	return read_uid(p, t, p->header.exam.study);
+}
+
+static int read_frame_of_reference(struct petsird *p, const struct yardl_type *t)
+{
+	return read_uid(p, t, p->header.exam.frame_of_reference);
 }
 
 static int read_dose(struct petsird *p, const struct yardl_type *t)
@@ -126,10 +176,11 @@ static int read_signals(struct petsird *p, const struct yardl_type *t)
 
 int petsird_read_exam(struct petsird *p, const struct yardl_type *t)
 {
-	static const struct petsird_field fields[] = {{"startOfAcquisition", read_start, false},
-						      {"patient", read_patient, false},
-						      {"radiopharmaceuticals", read_radiopharmaceuticals, false},
-						      {"externalSignals", read_signals, false}};
+	static const struct petsird_field fields[] = {
+		{"studyInstanceUID", read_study, false},	 {"frameOfReferenceUID", read_frame_of_reference, false},
+		{"startOfAcquisition", read_start, false},	 {"patient", read_patient, false},
+		{"patientOrientation", read_orientation, false}, {"radiopharmaceuticals", read_radiopharmaceuticals, false},
+		{"externalSignals", read_signals, false}};
 	int rc = yardl_read_choice(&p->in, t, &t);
 
 	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;

@@ -124,15 +124,32 @@ static const struct meaning modifiers[] = {{"40199007", "F-10340", "S"},
 					   {"102536004", "F-10319", "DL"}};
 static const struct meaning gantry_relationships[] = {{"102540008", "F-10470", "HF"}, {"102541007", "F-10480", "FF"}};
 
-static const char *word_of(const struct dicom_item *item, uint32_t sequence, const struct meaning *all, size_t n)
+static const char *word_of_code(const char *code, const struct meaning *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(code, all[i].sct) || !strcmp(code, all[i].srt))
+			return all[i].word;
+	return "";
+}
+
+const char *pet_facts_lies(const char *code)
+{
+	return word_of_code(code, modifiers, sizeof(modifiers) / sizeof(modifiers[0]));
+}
+
+const char *pet_facts_enters(const char *code)
+{
+	return word_of_code(code, gantry_relationships, sizeof(gantry_relationships) / sizeof(gantry_relationships[0]));
+}
+
+static const char *word_of(const struct dicom_item *item, uint32_t sequence, const char *(*word)(const char *code))
 {
 	for (size_t k = 0; k < dicom_item_count(item, sequence); k++) {
 		char value[17];
 
 		text(dicom_item_at(item, sequence, k), TAG_CODE_VALUE, value, sizeof(value));
-		for (size_t i = 0; i < n; i++)
-			if (!strcmp(value, all[i].sct) || !strcmp(value, all[i].srt))
-				return all[i].word;
+		if (word(value)[0])
+			return word(value);
 	}
 	return "";
 }
@@ -141,8 +158,8 @@ static const char *word_of(const struct dicom_item *item, uint32_t sequence, con
 static void read_position(const struct dicom_item *root, char *ret, size_t size)
 {
 	const struct dicom_item *orientation = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
-	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, gantry_relationships, 2);
-	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, modifiers, 4) : "";
+	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, pet_facts_enters);
+	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, pet_facts_lies) : "";
 
 	if (first[0] && on[0])
 		snprintf(ret, size, "%s%s", first, on);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
 #include "kernels/tof.h"
 #include "node/base/nuclides.h"
 #include "node/sinogram/petsird_import.h"
@@ -300,8 +302,23 @@ static void say_tracer(const struct petsird_exam *e, struct interfile_tracer *re
 	}
 }
 
-void petsird_say(const struct petsird *p, struct interfile *ret)
+static void say_position(const struct petsird_exam *e, struct interfile *ret)
 {
+	snprintf(ret->enters, sizeof(ret->enters), "%s", pet_facts_enters(e->enters));
+	snprintf(ret->lies, sizeof(ret->lies), "%s", pet_facts_lies(e->lies));
+	if (ret->enters[0] && ret->lies[0])
+		snprintf(ret->position, sizeof(ret->position), "%s%s", ret->enters, ret->lies);
+}
+
+/* Copy a UID, if it is one. */
+static void say_uid(uint32_t tag, const char *uid, char ret[DICOM_UID_SIZE])
+{
+	snprintf(ret, DICOM_UID_SIZE, "%s", dicom_text_allowed(tag, uid) ? "" : uid);
+}
+
+void petsird_say(const struct petsird *p, struct sinogram_said *said)
+{
+	struct interfile *ret = &said->header;
 	const struct petsird_exam *e = &petsird_header(p)->exam;
 	double begin = e->start + petsird_counts(p)->start / 1000.0;
 	char date[9], time[17];
@@ -317,7 +334,10 @@ void petsird_say(const struct petsird *p, struct interfile *ret)
 		snprintf(ret->time, sizeof(ret->time), "%.6s", time);
 		snprintf(ret->zone, sizeof(ret->zone), UTC);
 	}
+	say_position(e, ret);
 	say_tracer(e, &ret->tracer);
+	say_uid(TAG_STUDY_INSTANCE_UID, e->study, said->study);
+	say_uid(TAG_FRAME_OF_REFERENCE_UID, e->frame_of_reference, said->frame_of_reference);
 }
 
 void petsird_collect_set(const struct petsird *p, struct petsird_set *ret)

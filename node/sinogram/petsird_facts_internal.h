@@ -5,8 +5,8 @@
 #define TOMONODE_NODE_PETSIRD_FACTS_INTERNAL_H
 
 #include "kernels/geometry.h"
-#include "node/format/interfile.h"
 #include "node/format/petsird.h"
+#include "node/sinogram/sinogram.h"
 #include "recon/pet/cylinder.h"
 #include "recon/pet/frames.h"
 #include "recon/pet/gates.h"
@@ -42,9 +42,8 @@ struct petsird_set { /* attributes of the file, as --set has them */
 };
 /* Collect the duration, and the patient's weight and size, after the events were read. */
 void petsird_collect_set(const struct petsird *p, struct petsird_set *ret);
-/* Write what the file says about scanner, start and tracer, in the form of an Interfile header, after the events were read. ret
- * owns nothing. */
-void petsird_say(const struct petsird *p, struct interfile *ret);
+/* Write what the file says about scanner and examination, after the events were read. */
+void petsird_say(const struct petsird *p, struct sinogram_said *ret);
 
 /* Append sentences about what is not used, after the events were read. delayeds: they are used. */
 void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size);

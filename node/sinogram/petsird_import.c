@@ -338,7 +338,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	struct sinogram_arrays a = {.m = &s->m, .duration = (double)duration_of(s) / 1000, .scanner = s->h->model};
 	struct sinogram_import with = *conf;
 	struct petsird_set known = {0};
-	struct interfile said;
+	struct sinogram_said said;
 	char **set = calloc(conf->n_set + PETSIRD_SET_MAX + 1, sizeof(*set)), duration[48];
 	int rc;
 

@@ -417,7 +417,7 @@ static int make_header(struct sinogram *s, const struct petsird_source *p, const
 	const struct petsird_case *file = p->o->file;
 	struct sinogram_import conf = {.like = file->like, .as_measured = true, .now = (double)time(NULL)};
 	struct petsird_set known = {0};
-	struct interfile said;
+	struct sinogram_said said;
 	char **set = calloc(file->n_set + PETSIRD_SET_MAX, sizeof(*set));
 	int rc;
 
@@ -474,8 +474,8 @@ static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, 
 	s->scanner = sinogram_find_scanner(s->files[0], p->o->config);
 	if (!s->facts.patient_position[0])
 		return err_set(err, EBADMSG,
-			       "PETSIRD files have no patient position, which a reconstruction requires: "
-			       "--attribute PatientPosition=HFS or another");
+			       "the file does not have the patient's position (patientOrientation), which a reconstruction "
+			       "requires: --attribute PatientPosition=HFS or another");
 	return sinogram_find_axes(s, err);
 }
 

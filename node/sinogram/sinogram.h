@@ -186,6 +186,9 @@ bool sinogram_begin(const struct interfile *h, double *ret_seconds);
 /* Are weight and dose there, and possible for a SUV? A weight in g and a dose in MBq are not. Otherwise write which is not, with
  * its value. */
 bool pet_facts_suv(const struct pet_facts *f, char *ret_reason, size_t size);
+/* Return the part of a position that a code of CID 20 or CID 21 of PS3.16 means: "S", "P", "DR", "DL"; "HF", "FF"; "": none. */
+const char *pet_facts_lies(const char *code);
+const char *pet_facts_enters(const char *code);
 /* Compute the direction cosines of x, y, z (recon/pet/michelogram.h) in the patient (LPS) for HFS, HFP, FFS, FFP, HFDL, HFDR,
  * FFDL, FFDR; return false for any other position. */
 bool pet_facts_axes(const char *position, double ret_axis[3][3]);
@@ -316,6 +319,12 @@ struct sinogram_import_bed {
 	double start, duration; /* s after the start of the acquisition; NaN: from the header, relative to that of bed 1 */
 };
 
+/* What data that have no Interfile header say about scanner, times, patient's position, tracer and exam; "" or NaN: nothing. */
+struct sinogram_said {
+	struct interfile header; /* owns nothing */
+	char study[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
+};
+
 /* Options of sinogram_import(). */
 struct sinogram_import {
 	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then its role is
@@ -327,10 +336,8 @@ struct sinogram_import {
 	 * times and tracer (sinogram_like.c); NULL: use anonymous values */
 	const char *like;
 	bool as_measured; /* the data are counts of list mode: corrections of the data of `like` do not apply to them */
-	/* what the data themselves say about scanner, times, patient's position and tracer, where that is not in their header
-	   text (list mode); NULL: all of it is there */
-	const struct interfile *said;
-	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
+	const struct sinogram_said *said; /* of list mode; NULL: all is in the header text */
+	char *const *set;		  /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
 	const char *folder;		  /* existing folder that the objects are written to */
 	uint64_t chunk;			  /* largest chunk, bytes; 0: 512 MiB */

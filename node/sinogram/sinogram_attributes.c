@@ -305,6 +305,7 @@ static void fill_from_header(const struct sinogram_source *s, const struct inter
 {
 	char date[9], time[17], zone[17] = "";
 	double begin, own, offset;
+	struct pet_facts facts;
 
 	if (!dicom_has(w->item, TAG_MANUFACTURER))
 		item_put_text(w, TAG_MANUFACTURER, h->siemens ? "SIEMENS" : "");
@@ -320,8 +321,8 @@ static void fill_from_header(const struct sinogram_source *s, const struct inter
 		item_put_text(w, TAG_ACQUISITION_DATE, date);
 		item_put_text(w, TAG_ACQUISITION_TIME, time);
 	}
-	if (h->position[0] && !dicom_has(w->item, TAG_PATIENT_POSITION) &&
-	    !dicom_has(w->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE))
+	pet_facts_read(w->item, &facts);
+	if (h->position[0] && !facts.patient_position[0])
 		item_put_text(w, TAG_PATIENT_POSITION, h->position);
 }
 
@@ -426,6 +427,42 @@ static void fill_laterality(const struct dicom_item *like, struct item_writer *w
 	item_put_empty(w, TAG_LATERALITY);
 }
 
+/* Write a UID that the data have. It must be that of `like`, unless `set` has another one. */
+static void fill_uid(const struct sinogram_source *s, const char *uid, uint32_t tag, const char *keyword,
+		     struct item_writer *root)
+{
+	char other[DICOM_UID_SIZE] = "";
+
+	if (!uid[0] || root->rc < 0)
+		return;
+	if (s->like)
+		dicom_get_text(dicom_root(s->like), tag, other, sizeof(other), NULL);
+	if (other[0] && strcmp(uid, other) != 0 && !sinogram_is_set(s, keyword))
+		root->rc = err_set(
+			root->err, EBADMSG,
+			"the file's %s is %s, that of --like %s: they are not of one examination, or one is wrong; set it",
+			keyword, uid, other);
+	item_put_text(root, tag, uid);
+}
+
+/* Write study and frame of reference of data that have them. What a person says about the position must not contradict them. */
+static void fill_exam(const struct sinogram_source *s, struct item_writer *root)
+{
+	const struct sinogram_said *said = s->conf->said;
+	const char *position = sinogram_set_text(s, "PatientPosition");
+
+	if (!said)
+		return;
+	fill_uid(s, said->study, TAG_STUDY_INSTANCE_UID, "StudyInstanceUID", root);
+	fill_uid(s, said->frame_of_reference, TAG_FRAME_OF_REFERENCE_UID, "FrameOfReferenceUID", root);
+	if (root->rc >= 0 && position && said->header.position[0] && strcmp(position, said->header.position) != 0)
+		root->rc = err_set(
+			root->err, EBADMSG,
+			"PatientPosition=%.16s, but the patient's position in the file (patientOrientation) is %s: one of "
+			"them is wrong",
+			position, said->header.position);
+}
+
 /* Write both times of the injection. They must not contradict each other. */
 static void fill_injection(struct item_writer *root)
 {
@@ -471,6 +508,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	if (root->rc >= 0 && (sinogram_check_like(s, header, root->err) < 0 || sinogram_check_position(s, header, root->err) < 0))
 		return -EBADMSG;
 	fill_from_header(s, header, root);
+	fill_exam(s, root);
 	if (role == SINOGRAM_EMISSION)
 		sinogram_fill_tracer(&header->tracer, root);
 	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))

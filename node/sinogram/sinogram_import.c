@@ -263,13 +263,14 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 }
 
 /* Hash what the data say outside of their header text. */
-static void hash_said(struct dicom_digest *d, const struct interfile *h)
+static void hash_said(struct dicom_digest *d, const struct sinogram_said *said)
 {
+	const struct interfile *h = &said->header;
 	const struct interfile_tracer *t = &h->tracer;
-	char text[300];
+	char text[500];
 
-	snprintf(text, sizeof(text), "%s|%s|%.17g|%s|%.17g|%.17g|%s", h->date, h->time, h->start, h->position, t->half_life,
-		 t->dose, t->injected);
+	snprintf(text, sizeof(text), "%s|%s|%s|%s|%.17g|%s|%.17g|%.17g|%s", said->study, said->frame_of_reference, h->date,
+		 h->time, h->start, h->position, t->half_life, t->dose, t->injected);
 	dicom_digest_add(d, text, strlen(text) + 1);
 }
 

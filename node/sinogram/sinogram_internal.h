@@ -160,7 +160,7 @@ void sinogram_put_zone(const struct sinogram_source *s, struct item_writer *root
 /* Return what the data say. */
 static inline const struct interfile *sinogram_said(const struct sinogram_source *s)
 {
-	return s->conf->said ? s->conf->said : &s->stream[s->format->first].header;
+	return s->conf->said ? &s->conf->said->header : &s->stream[s->format->first].header;
 }
 /* Write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);

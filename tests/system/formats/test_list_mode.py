@@ -278,7 +278,7 @@ def test_bad_files_are_refused(folder, failures):
         said = by_events(out, bad, (*settings, *more), ok=(4,))
         tools.check(says in said, f"{says}: {said}", failures)
     said = recon(out, path, settings=settings, ok=(4,))
-    tools.check("PETSIRD files have no patient position" in said and "--attribute PatientPosition=HFS" in said, said,
+    tools.check("the file does not have the patient's position" in said and "--attribute PatientPosition=HFS" in said, said,
                 failures)
     said = by_events(out, path, settings, ("--axes", "x,x,z"), ok=(2, 4))
     tools.check("axes x,x,z" in said, said, failures)

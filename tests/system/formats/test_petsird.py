@@ -6,6 +6,7 @@ import glob
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pydicom
@@ -240,6 +241,51 @@ def test_patient_and_tracer_of_the_file(folder, failures):
     codes = ds.RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence
     tools.check(float(ds.PatientWeight) == 50 and [c.CodeValue for c in codes] == ["77004003"], f"--set: {codes}",
                 failures)
+
+
+def test_examination_of_the_file(folder, failures):
+    """Position, study and frame of reference are those of the file; what contradicts them is refused."""
+    path, out, like = (os.path.join(folder, x) for x in ("place.petsird", "place", "like.dcm"))
+    header, ct = p.ring_header(), pydicom.Dataset()
+    ct.file_meta = pydicom.dataset.FileMetaDataset()
+    ct.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    ct.is_little_endian, ct.is_implicit_VR = True, False
+    ct.SOPClassUID = ct.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    ct.SOPInstanceUID, ct.Modality, ct.PatientID, ct.TimezoneOffsetFromUTC = "1.2.3.4", "CT", "P-7", "+0200"
+    ct.file_meta.MediaStorageSOPInstanceUID = ct.SOPInstanceUID
+    ct.AcquisitionDate, ct.AcquisitionTime = "20260601", "073000"
+    cases = ((("40199007", "102541007"), "FFS", ("2.25.777", "2.25.888"), "FFS", (), None),
+             (("F-10310", "F-10470"), "HFP", (None, "2.25.888"), None, ("PatientPosition=HFP",), None),
+             (("102536004", "102540008"), "HFDL", ("2.25.777", None), None, ("PatientPosition=HFS",),
+              "PatientPosition=HFS, but the patient's position in the file (patientOrientation) is HFDL"),
+             (("40199007", "102541007"), None, (None, None), "HFS", (), "is feet_in, supine"),
+             (("40199007", "102541007"), "FFS", ("2.25.7", "2.25.888"), None, ("StudyInstanceUID=2.25.5",), None),
+             (("40199007", "102541007"), None, ("2.25.7", None), None, (),
+              "the file's StudyInstanceUID is 2.25.777, that of --like 2.25.7"),
+             (("40199007", "102541007"), None, (None, "2.25.8"), None, (),
+              "the file's FrameOfReferenceUID is 2.25.888, that of --like 2.25.8"),
+             (("1", ""), None, (None, None), None, (), None))
+    for codes, position, uids, of_ct, given, says in cases:
+        place = [{"codeValue": c, "codingSchemeDesignator": "SCT"} for c in codes]
+        header["exam"].update({"studyInstanceUID": "2.25.777", "frameOfReferenceUID": "2.25.888", "patientOrientation":
+                               {"patientOrientationModifierCodeSequence": place[0],
+                                "patientGantryRelationshipCodeSequence": place[1]}})
+        p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 3, 0), (80, 7, 0)])])
+        for keyword, value in (("StudyInstanceUID", uids[0] or "2.25.777"), ("FrameOfReferenceUID", uids[1]),
+                               ("PatientPosition", of_ct)):
+            setattr(ct, keyword, value or "")
+        ct.save_as(like, write_like_original=False)
+        said = tools.run("import", "--petsird", path, "--like", like, *(x for g in given for x in ("--set", g)),
+                         "-o", out, ok=(4,) if says else (0,))
+        tools.check(not says or says in said.stderr, f"{codes}: {said.stderr}", failures)
+        if not says:
+            ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
+            study = "2.25.5" if given and "Study" in given[0] else "2.25.777"
+            tools.check((ds.get("PatientPosition") or None, ds.StudyInstanceUID, ds.FrameOfReferenceUID, ds.PatientID)
+                        == (position, study, "2.25.888", "P-7"), f"{codes}: {ds}", failures)
+            tools.check((ds.AcquisitionTime, ds.TimezoneOffsetFromUTC) == ("121500", "+0200"),
+                        f"start: {ds.AcquisitionTime}", failures)  # of the file, on the clock of the CT
+            shutil.rmtree(out)
 
 
 def test_a_point_source_is_where_it_is(folder, failures):
