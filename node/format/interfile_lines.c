@@ -156,6 +156,10 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 	size_t n_lines = 1, room_size;
 	int number = 1, this_one = 1, rc = 0;
 
+	if (size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) { /* the byte order mark of UTF-8 */
+		text += 3;
+		size -= 3;
+	}
 	if (memchr(text, '\0', size))
 		return err_set(err, EBADMSG, "contains a byte 0: not an Interfile header");
 	if (size > INTERFILE_TEXT_MAX)

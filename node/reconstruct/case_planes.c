@@ -279,9 +279,12 @@ static int check_group(const struct planes *p, int n, struct err *err)
 			continue;
 		if (p->s->part[bad->role].header.m.tof.n > 0)
 			snprintf(bin, sizeof(bin), "TOF bin %zu, ", bad->plane / n_planes);
-		return err_set(err, EBADMSG, "%s: %splane %zu, angle %d, radial bin %d: %g; allowed: finite and above 0",
+		return err_set(err, EBADMSG, "%s: %splane %zu, angle %d, radial bin %d: %g; allowed: finite and above 0%s",
 			       sinogram_role_name(bad->role), bin, bad->plane % n_planes, (int)bad->bin / n_radial,
-			       (int)bad->bin % n_radial, bad->value);
+			       (int)bad->bin % n_radial, bad->value,
+			       bad->role == SINOGRAM_NORMALISATION ? ", or infinite for a bin that does not count (a gap, a dead "
+								     "detector), as is 0 in MULTIPLICATIVE"
+								   : "");
 	}
 	return 0;
 }

@@ -68,6 +68,7 @@ TEST(test_spellings)
 		{{"number of dimensions := 4", "number of dimensions := 5\nmatrix axis label [5] := timing positions\n"
 					       "!matrix size [5] := 1"}},
 		{{"{arc correction}", "arc corrected"}},
+		{{"!INTERFILE  :=", "\xEF\xBB\xBF!INTERFILE :="}}, /* a byte order mark */
 	};
 	struct interfile want, f;
 	char crlf[8192];

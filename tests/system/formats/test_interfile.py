@@ -643,12 +643,15 @@ def test_factors_upside_down(folder, header):
             f.write(text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
         with open(path.replace(".hs", ".s"), "wb") as f:
             f.write(b"".join(struct.pack("<f", v**power) for v in values))
-    copy, linked, *ones = (os.path.join(folder, "hs", name + ".hs") for name in ("copy", "linked", "one", "unit"))
-    for path, data in ((copy, "copy.s"), (linked, "attenuation.s"), (ones[0], "one.s"), (ones[1], "one.s")):
+    copy, linked, gap, *ones = (os.path.join(folder, "hs", name + ".hs")
+                                for name in ("copy", "linked", "gap", "one", "unit"))
+    for path, data in ((copy, "copy.s"), (linked, "attenuation.s"), (gap, "gap.s"), (ones[0], "one.s"),
+                       (ones[1], "one.s")):
         with open(path, "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", data))
     shutil.copy(right.replace(".hs", ".s"), copy.replace(".hs", ".s"))
     np.ones(len(values), "<f4").tofile(ones[0].replace(".hs", ".s"))
+    (np.arange(len(values)) > 0).astype("<f4").tofile(gap.replace(".hs", ".s"))
     for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
                              (("--attenuation", survival, "--normalisation", right), 4,
                               "not needed; or ATTENUATION and NORMALISATION are exchanged"),
@@ -665,6 +668,8 @@ def test_factors_upside_down(folder, header):
                              (("--attenuation", right, "--normalisation", linked), 4,
                               "linked.hs (NORMALISATION) have the same data"),
                              (("--attenuation", ones[0], "--normalisation", ones[1]), 0, ""),
+                             (("--normalisation", gap), 4, ": 0; allowed: finite and above 0, or infinite for a bin that "
+                              "does not count (a gap, a dead detector), as is 0 in MULTIPLICATIVE"),
                              (("--report", "/proc/x"), 1, "/proc/x")):
         said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args,
                          ok=(code,)).stderr
