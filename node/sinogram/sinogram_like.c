@@ -17,7 +17,7 @@
 #define LARGEST_OFFSET (14 * 3600.0)
 #define SAME_DURATION 0.01 /* of the longer one */
 
-/* Of a file that is not of PET, another kind of data may have all facts: CT images for parallel beams. */
+/* Is `like` of PET, as the data are? Data of parallel beams take all that a file has, that of a CT. */
 static bool is_of_same_kind(const struct sinogram_source *s)
 {
 	static const char *const of_pet[] = {SINOGRAM_CLASS, "1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.128.1",

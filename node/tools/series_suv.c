@@ -76,8 +76,8 @@ static bool lists(const char *all, const char *word)
 	return false;
 }
 
-/* Compute seconds from the injection to the time to which the decay is corrected; below 0: it was injected during the
- * acquisition, from latest_start of the first object to its end. NaN: unknown, the reason is set. */
+/* Compute seconds from the injection to the time to which the decay is corrected; below 0: it was during the acquisition, which
+ * ends at `end`. NaN: unknown, the reason is set. */
 static double elapsed(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
 {
 	const struct pet_facts *f = &h->facts;
