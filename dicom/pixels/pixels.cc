@@ -82,18 +82,22 @@ static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, 
 	return 0;
 }
 
-/* Check that the size of uncompressed pixel data is that of all frames (plus a byte of padding if that is odd). */
+/* Check that uncompressed pixel data have the bytes of all frames. More of them are padding, which older programs send
+ * (PS3.5 8.1.1 note), if they are less than the shortest line, so that no row or column can be among them: otherwise a dimension
+ * may be wrong, and the image with it. */
 static int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {
 	uint64_t need =
 		(uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)info->frames * (uint64_t)(info->bits_allocated / 8);
 	uint64_t have = file->layout.pixels.size;
+	uint64_t line = (uint64_t)std::min(info->rows, info->columns) * (uint64_t)(info->bits_allocated / 8);
 
-	if (have != need && have != need + (need & 1))
+	if (have < need || (have >= need + line && have != need + (need & 1)))
 		return err_set(err, EBADMSG,
-			       "(7FE0,0010) PixelData has %llu bytes, but %ld frames of %ld x %ld with %d bits need %llu",
+			       "(7FE0,0010) PixelData has %llu bytes, but %ld frames of %ld x %ld with %d bits need %llu%s",
 			       (unsigned long long)have, info->frames, info->columns, info->rows, info->bits_allocated,
-			       (unsigned long long)need);
+			       (unsigned long long)need,
+			       have < need ? "" : "; the excess is a line or more, so it may not be padding");
 	if (file->layout.big_endian && info->bits_allocated == 16 && strcmp(file->layout.pixel_vr, "OW") != 0)
 		return err_set(err, EBADMSG, "(7FE0,0010) PixelData of 16 bits has VR %s in a big endian file",
 			       file->layout.pixel_vr);

@@ -204,12 +204,55 @@ TEST(test_bytes)
 		dicom_close(file);
 	}
 	add_image(&b, EXPLICIT, 3, 3, 3, 8);
-	add_header(&b, PIXELS, "OB", 29);
-	b.n += 29;
+	add_header(&b, PIXELS, "OB", 30);
+	b.n += 30;
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_pixel_info info;
-	assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, "29 bytes");
+	assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, "30 bytes");
 	dicom_close(file);
+}
+
+/* More bytes than the frames need are padding (PS3.5 8.1.1 note), as long as they are less than a row and less than a column. */
+TEST(test_excess)
+{
+	static const struct {
+		unsigned rows, columns, frames, bits, have;
+		bool allowed;
+	} data[] = {
+		{5, 7, 1, 16, 70, true},   {5, 7, 1, 16, 72, true},   {5, 7, 1, 16, 78, true},	{5, 7, 1, 16, 80, false},
+		{7, 5, 1, 16, 78, true},   {7, 5, 1, 16, 80, false},  {5, 7, 3, 16, 218, true}, {5, 7, 3, 16, 220, false},
+		{5, 7, 3, 16, 208, false}, {5, 7, 3, 16, 280, false}, {9, 9, 3, 8, 250, true},	{9, 9, 3, 8, 252, false},
+		{9, 9, 3, 8, 242, false},
+	};
+	uint16_t values[81];
+	struct bytes b;
+
+	for (size_t k = 0; k < sizeof(data) / sizeof(data[0]); k++) {
+		size_t n = data[k].rows * data[k].columns, bytes = data[k].bits / 8;
+		struct dicom_pixel_info info;
+		struct err err = {0};
+
+		add_image(&b, EXPLICIT, data[k].rows, data[k].columns, data[k].frames, data[k].bits);
+		add_header(&b, PIXELS, data[k].bits == 8 ? "OB" : "OW", data[k].have);
+		for (unsigned i = 0; i < data[k].have; i++)
+			add(&b, &(unsigned char){(unsigned char)(i * 7 + 1)}, 1);
+		struct dicom_file *file = open_bytes(&b);
+		if (!data[k].allowed) {
+			assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG,
+				     data[k].have < n * data[k].frames * bytes ? "need" : "may not be padding");
+		} else {
+			for (size_t f = 0; f < data[k].frames; f++) {
+				ok(dicom_read_frame(file, (long)f, values, &err), &err);
+				for (size_t i = 0; i < n; i++) {
+					size_t at = (f * n + i) * bytes;
+					unsigned low = (at * 7 + 1) & 255, high = bytes == 2 ? ((at + 1) * 7 + 1) & 255 : 0;
+
+					assert_int_equal(values[i], high << 8 | low);
+				}
+			}
+		}
+		dicom_close(file);
+	}
 }
 
 /* An unsigned value that needs more than BitsStored is refused, not cut; signed ones: test_pixels_refused.c. */
