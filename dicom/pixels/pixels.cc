@@ -104,13 +104,23 @@ static int check_native(const struct dicom_file *file, const struct dicom_pixel_
 	return 0;
 }
 
-static int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+/* Check the pixel data, unless they were checked before, and set file->pixels and file->frame_first. */
+static int check(struct dicom_file *file, struct err *err)
 {
-	int r = describe(file, ret_info, err);
+	struct dicom_pixel_info info;
+	std::vector<size_t> first;
+	int r;
 
+	if (file->pixels.frames > 0)
+		return 0;
+	r = describe(file, &info, err);
+	if (r == 0)
+		r = file->layout.encapsulated ? decode_check(file, &info, &first, err) : check_native(file, &info, err);
 	if (r < 0)
 		return r;
-	return file->layout.encapsulated ? decode_check(file, ret_info, err) : check_native(file, ret_info, err);
+	file->pixels = info;
+	file->frame_first.swap(first);
+	return 0;
 }
 
 /* Convert 8-bit values to 16 bits. `bytes` are in the second half of the array of `values`, so convert in ascending order. */
@@ -188,11 +198,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read an
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	return guarded(err, "dicom_pixels_info", [&] {
-		struct dicom_pixel_info info;
-		int r = check(file, &info, err);
+		int r = check(file, err);
 
 		if (r == 0)
-			*ret_info = file->pixels = info;
+			*ret_info = file->pixels;
 		return r;
 	});
 }
@@ -200,11 +209,11 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 /* Read rows of a frame; all of them if the pixel data are encapsulated. */
 static int read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err)
 {
-	struct dicom_pixel_info info = file->pixels;
-	int r = info.frames > 0 ? 0 : check(file, &info, err);
+	int r = check(file, err);
 
 	if (r < 0)
 		return r;
+	const struct dicom_pixel_info &info = file->pixels;
 	if (rows < 0)
 		rows = info.rows;
 	if (frame < 0 || frame >= info.frames)

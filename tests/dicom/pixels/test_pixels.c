@@ -382,18 +382,91 @@ TEST(test_pydicom_agrees)
 	assert_int_equal(status, 0);
 }
 
-/* Frames of several fragments, which are assigned by the offset table. */
+/* Frames of several fragments, which are assigned by the offset table or, if it is empty, by the ends of the code streams. */
 TEST(test_split_fragments)
 {
-	char *argv[] = {"dcmcjpls", "+fs", "1", (char *)sample(), (char *)in_folder("split.dcm"), NULL};
-	int status;
-	pid_t pid;
+	static const struct {
+		const char *tool, *coding, *table, *syntax;
+	} made[] = {
+		{"dcmcjpls", "+el", "+ot", JPEGLS},
+		{"dcmcjpls", "+el", "-ot", JPEGLS},
+		{"dcmcjpeg", "+e1", "-ot", "1.2.840.10008.1.2.4.70"},
+		{"dcmcjpeg", "+el", "-ot", "1.2.840.10008.1.2.4.57"},
+	};
+	const char *in = sample(), *out = in_folder("split.dcm");
 
-	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-		skip_because("%s is not installed", argv[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	check_sample(in_folder("split.dcm"), "1.2.840.10008.1.2.4.80");
+	for (size_t k = 0; k < sizeof(made) / sizeof(made[0]); k++) {
+		char *argv[] = {(char *)made[k].tool,
+				(char *)made[k].coding,
+				"+fs",
+				"1",
+				(char *)made[k].table,
+				(char *)in,
+				(char *)out,
+				NULL};
+		int status;
+		pid_t pid;
+
+		if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+			skip_because("%s is not installed", argv[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		check_sample(out, made[k].syntax);
+	}
+}
+
+/* Fragments of any size without an offset table: of 2 bytes, so that the end of a code stream is divided between two of them. */
+TEST(test_fragments_by_ends)
+{
+	enum { N_CODES = 4 };
+	static const struct {
+		size_t piece;
+		int left_out;	  /* frame that lacks its end; N_CODES: none */
+		const char *says; /* NULL: it is read */
+	} cases[] = {
+		{2, N_CODES, NULL},
+		{10, N_CODES, NULL},
+		{65534, N_CODES, NULL},
+		{10, 1, "3 of them end a code stream (FFD9); 4 frames need as many ends"},
+		{10, 3, "3 of them end a code stream (FFD9), but not the last one; 4 frames need as many ends"},
+	};
+	static struct bytes b;
+	uint16_t values[15], found[15];
+	struct err err = {0};
+	bool odd = false;
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct dicom_pixel_info info;
+		struct dicom_file *file;
+
+		add_image(&b, JPEGLS, 3, 5, N_CODES, 16);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		for (int f = 0; f < N_CODES; f++) {
+			unsigned char code[8192];
+			size_t n = 0;
+
+			for (int k = 0; k < 15; k++)
+				values[k] = (uint16_t)((k + f) * (f == 2 ? 40503u : 4051u));
+			ok(jpegls_encode(values, 5, 3, 16, code, sizeof(code), &n, &err), &err);
+			odd |= n & 1;
+			add_fragments(&b, code, f == cases[c].left_out ? n - 2 : n, cases[c].piece);
+		}
+		add_item(&b, 0xfffee0dd, 0);
+		file = open_bytes(&b);
+		if (cases[c].says) {
+			assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, cases[c].says);
+		} else {
+			ok(dicom_pixels_info(file, &info, &err), &err);
+			for (int f = N_CODES - 1; f >= 0; f--) {
+				ok(dicom_read_frame(file, f, found, &err), &err);
+				for (int k = 0; k < 15; k++)
+					assert_int_equal(found[k], (uint16_t)((k + f) * (f == 2 ? 40503u : 4051u)));
+			}
+		}
+		dicom_close(file);
+	}
+	assert_true(odd); /* FF and D9 were in two fragments */
 }
 
 /* Reading one frame of a large object needs memory for one frame only. */
