@@ -153,11 +153,20 @@ static int read_padding(struct exam *exam, const struct header *h, struct err *e
 	found = header_long(h, TAG_PIXEL_PADDING_RANGE_LIMIT, 0, &limit, err);
 	if (found < 0)
 		return found;
-	value &= 0xFFFF;
-	limit = found ? limit & 0xFFFF : value;
+	if (!found)
+		limit = value;
+	lo = value < limit ? value : limit;
+	hi = value < limit ? limit : value;
+	if (hi < 0 || lo > (long)prep->max_value) {
+		exam_warn(exam,
+			  "Pixel Padding Value %s is %ld, which the pixels, of %d bits and unsigned, cannot have: none of them "
+			  "is taken as padding.",
+			  tag_text(TAG_PIXEL_PADDING_VALUE), value, exam->pixels.bits_stored);
+		return 0;
+	}
 	prep->has_padding = true;
-	prep->padding_lo = (int)(value < limit ? value : limit);
-	prep->padding_hi = (int)(value < limit ? limit : value);
+	prep->padding_lo = (int)(lo > 0 ? lo : 0);
+	prep->padding_hi = (int)(hi < (long)prep->max_value ? hi : (long)prep->max_value);
 	return 0;
 }
 

@@ -33,6 +33,8 @@ TEST(test_other_exam_refused)
 	refused(EDITS({1, TAG_IMAGER_PIXEL_SPACING, "1\\2"}), EBADMSG, PARTS("pixel pitch (0018,1164)", "'2'", "1.dcm"));
 	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
 	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
+	refused(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "1"}, {2, TAG_PIXEL_PADDING_RANGE_LIMIT, "9"}), EBADMSG,
+		PARTS("pixel padding range limit (0028,0121)", "'9' in 2.dcm", "'' in 0.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.1"}), EBADMSG, PARTS("1.2.3.4.1", "0.dcm", "4.dcm"));
 }
