@@ -274,6 +274,20 @@ def test_two_studies_of_one_series_are_two_cases(folder, failures, exams):
     tools.check(len(reasons) == 2 and any("9 projections are present" in r for r in reasons), f"{reasons}", failures)
 
 
+@pytest.mark.parametrize("frames", [1, 5])
+def test_frames_of_reference_of_one_series_are_one_sentence(folder, exams, frames):
+    spoilt, uids = os.path.join(folder, "frames"), {}
+    shutil.copytree(os.path.join(exams, "series"), spoilt)
+    for name in os.listdir(spoilt):
+        new = uids.setdefault(int(name.split(".")[0]) // frames, pydicom.uid.generate_uid())
+        change_one(spoilt, put(FrameOfReferenceUID=new), name)
+    reasons = [r["reason"] for r in json.loads(recon(exams, folder, spoilt, 4).stdout)["refused"]]
+    n = len(maker.ANGLES)
+    assert len(reasons) == 1 and reasons[0].startswith(
+        f"{n} files of one series have {n // frames} frames of reference (0020,0052), each of which is a case: "
+        f"{frames} projection"), reasons
+
+
 def test_the_good_exams_are_accepted(folder, exams):
     """So that what is refused is refused for its one thing."""
     for kind in ("series", "multi"):
