@@ -16,7 +16,23 @@ TEST(test_series_refused)
 	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "170"}), EBADMSG, PARTS("2.dcm", "170 degrees", "out of range"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "25"}), EBADMSG, PARTS("5 projections", "(0020,1002)", "25"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, NULL}, {-1, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, "4"}), EBADMSG,
-		PARTS("5 projections", "(0018,1495)", "4"));
+		PARTS("5 projections", "(0018,1495)", "4", "give those of one exposure"));
+}
+
+/* Too many projections: how many are of which exposure. */
+TEST(test_too_many)
+{
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "6"}), EBADMSG,
+		PARTS("5 projections are present, but (0020,1002) is 6: give all of them"));
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {-1, TAG_ACQUISITION_NUMBER, "1"}, {3, TAG_ACQUISITION_NUMBER, "2"},
+		      {4, TAG_ACQUISITION_NUMBER, "2"}),
+		EBADMSG,
+		PARTS("(0020,1002) is 3: give those of one exposure; Acquisition Number (0020,0012): 3 have 1, 2 have 2"));
+	/* a number for each projection tells nothing */
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {0, TAG_ACQUISITION_NUMBER, "1"}, {1, TAG_ACQUISITION_NUMBER, "2"},
+		      {2, TAG_ACQUISITION_NUMBER, "3"}, {3, TAG_ACQUISITION_NUMBER, "4"}, {4, TAG_ACQUISITION_NUMBER, "5"},
+		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}),
+		EBADMSG, PARTS("give those of one exposure; Irradiation Event UID (0008,3010): 4 have none, 1 have 1.2.3"));
 }
 
 /* "A projection from another exam": the attribute, both values, the file. */
