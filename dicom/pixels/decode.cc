@@ -39,6 +39,7 @@ static E_TransferSyntax decodable(const std::string &uid)
 		{UID_JPEGProcess14SV1TransferSyntax, EXS_JPEGProcess14SV1},
 		{UID_JPEGLSLosslessTransferSyntax, EXS_JPEGLSLossless},
 		{UID_JPEG2000LosslessOnlyTransferSyntax, EXS_JPEG2000LosslessOnly},
+		{UID_JPEG2000TransferSyntax, EXS_JPEG2000}, /* lossless or not, as the code stream says */
 	};
 
 	for (const auto &k : known)
@@ -270,8 +271,8 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 	if (r == 0 && xfer == EXS_RLELossless)
 		r = rle_decode(bytes.data(), bytes.size(), (size_t)info->rows * (size_t)info->columns,
 			       (unsigned)info->bits_allocated / 8, ret_values, err);
-	else if (r == 0 && xfer == EXS_JPEG2000LosslessOnly)
-		r = jpeg2000_decode(bytes, info, ret_values, err);
+	else if (r == 0 && (xfer == EXS_JPEG2000LosslessOnly || xfer == EXS_JPEG2000))
+		r = jpeg2000_decode(bytes, info, xfer == EXS_JPEG2000, ret_values, err);
 	else if (r == 0)
 		r = decode_jpeg(bytes, xfer, info, ret_values, err);
 	if (r < 0)
