@@ -609,10 +609,8 @@ static void count_passes(const std::vector<Resolution> &all, Loss *loss)
 
 static bool can_follow(const Header &h)
 {
-	constexpr unsigned high_throughput = 0x40;
-
-	return h.followed && h.coded && h.quantised && h.step == 0 && h.guard > 0 && !(h.style & high_throughput) &&
-	       h.order <= 4 && h.layers > 0 && h.width <= 10 && h.height <= 10 && h.width + h.height <= 12;
+	return h.followed && h.coded && h.quantised && h.step == 0 && h.guard > 0 && h.order <= 4 && h.layers > 0 &&
+	       h.width <= 10 && h.height <= 10 && h.width + h.height <= 12;
 }
 
 static Loss find_loss(const Rect &rect, const Tile &tile)
@@ -654,11 +652,17 @@ static Loss find_loss(const Rect &rect, const Tile &tile)
 
 static int judge_tile(const Rect &rect, const Tile &tile, size_t index, struct err *err)
 {
+	constexpr unsigned high_throughput = 0x40;
+
 	if (!tile.begun)
 		return err_set(err, EBADMSG, "cannot be decoded: JPEG 2000 tile %zu is not in the code stream", index);
 	if (!tile.header.reversible)
 		return err_set(err, ENOTSUP,
 			       "cannot be decoded: a JPEG 2000 frame with the irreversible wavelet, which is lossy");
+	if (tile.header.style & high_throughput)
+		return err_set(err, ENOTSUP,
+			       "cannot be decoded: a JPEG 2000 frame with code-blocks of HTJ2K, of which it is not known whether "
+			       "they are lossy");
 	Loss loss = find_loss(rect, tile);
 
 	if (loss.verdict != Verdict::lossy)

@@ -286,6 +286,20 @@ TEST(test_wavelet_of_a_tile)
 	}
 }
 
+/* Code-blocks of HTJ2K, which this transfer syntax does not allow: their passes are not counted. */
+TEST(test_high_throughput)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 0};
+	static struct memory code;
+	unsigned char *coding;
+
+	encode(&k, &code);
+	coding = memmem(code.bytes, code.end, "\xff\x52", 2);
+	assert_non_null(coding);
+	coding[12] |= 0x40;
+	refused_frame(&k, &code, code.end, ENOTSUP, "code-blocks of HTJ2K");
+}
+
 /* Whatever is missing at the end: no picture without its fine details. */
 TEST(test_cut_off)
 {
