@@ -67,6 +67,10 @@ int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned inde
 int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index, double *ret_value, struct err *err);
 int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err);
 
+/* Get all 16-bit words of a binary value (US, SS, OW; OB and UN: two bytes each, the lower first). *ret_n: their number, at most
+ * `max`. EMSGSIZE: there are more; EINVAL: its VR has no words. */
+int dicom_get_words(const struct dicom_item *item, uint32_t tag, uint16_t *ret_words, size_t max, size_t *ret_n, struct err *err);
+
 size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence); /* number of items; 0: no such sequence */
 struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequence, size_t index); /* NULL: no such item */
 

@@ -492,6 +492,53 @@ int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, l
 	});
 }
 
+static int words_of(DcmElement *elem, uint32_t tag, uint16_t *ret_words, size_t max, size_t *ret_n, struct err *err)
+{
+	size_t n = elem->getLengthField() / 2;
+	OFCondition cond = EC_Normal;
+	Uint16 *words = nullptr;
+	Uint8 *bytes = nullptr;
+	Sint16 *numbers = nullptr;
+
+	switch (elem->ident()) {
+	case EVR_US:
+	case EVR_OW:
+	case EVR_lt:
+		cond = elem->getUint16Array(words);
+		break;
+	case EVR_SS:
+		cond = elem->getSint16Array(numbers);
+		words = reinterpret_cast<Uint16 *>(numbers);
+		break;
+	case EVR_OB:
+	case EVR_UN:
+	case EVR_UNKNOWN:
+		cond = elem->getUint8Array(bytes);
+		break;
+	default:
+		return refuse_vr(elem, tag, err);
+	}
+	if (n == 0)
+		return 0;
+	if (n > max)
+		return err_set(err, EMSGSIZE, "%s: %zu words, more than %zu", tag_name(tag).c_str(), n, max);
+	if (cond.bad() || (!words && !bytes))
+		return err_set(err, EIO, "%s: its %zu words cannot be read: %s", tag_name(tag).c_str(), n, cond.text());
+	for (size_t i = 0; i < n; i++)
+		ret_words[i] = words ? words[i] : (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
+	*ret_n = n;
+	return 1;
+}
+
+int dicom_get_words(const struct dicom_item *item, uint32_t tag, uint16_t *ret_words, size_t max, size_t *ret_n, struct err *err)
+{
+	return guarded(err, "dicom_get_words", [&] {
+		DcmElement *elem = find(item, tag);
+
+		return elem ? words_of(elem, tag, ret_words, max, ret_n, err) : 0;
+	});
+}
+
 size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence)
 {
 	int n = guarded(nullptr, "dicom_item_count", [&] {

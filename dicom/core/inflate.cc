@@ -51,9 +51,10 @@ static int inflate_stream(const Source &source, uint64_t offset, uint64_t max_si
 	std::vector<unsigned char> in(chunk_size), out(chunk_size);
 	uint64_t size = 0;
 	int r, state = Z_OK;
+	bool full = false; /* the last output filled its buffer: zlib may have more of it without further input */
 
 	while (state != Z_STREAM_END) {
-		if (z->avail_in == 0) {
+		if (z->avail_in == 0 && !full) {
 			size_t n = (size_t)std::min<uint64_t>(in.size(), source.size() - offset);
 
 			if (n == 0)
@@ -75,6 +76,7 @@ static int inflate_stream(const Source &source, uint64_t offset, uint64_t max_si
 				       (unsigned long long)z->total_in, z->msg ? z->msg : "no valid deflate stream");
 		size_t got = out.size() - z->avail_out;
 
+		full = z->avail_out == 0;
 		if (size + got > max_size)
 			return err_set(err, EFBIG, "the deflated data set inflates to more than %llu bytes",
 				       (unsigned long long)max_size);

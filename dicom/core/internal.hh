@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dctk.h>
@@ -33,6 +34,8 @@ struct dicom_file {
 	std::shared_ptr<const tomonode::Source> source; /* NULL: a new data set, not read from a file */
 	tomonode::Layout layout;
 	struct dicom_pixel_info pixels = {}; /* frames 0: dicom_pixels_info() has not yet succeeded */
+	/* Of encapsulated pixel data, set with `pixels`: the first fragment of each frame, and the last of all + 1. */
+	std::vector<size_t> frame_first;
 };
 
 namespace tomonode

@@ -2,8 +2,8 @@
 /* codestream.cc - marker segments of ISO 10918-1 (annex B) and ISO 14495-1 (annex C) up to the first scan.
  *
  * A codec allocates memory by the sizes in the code stream, but its caller allocates the result by the sizes in the object.
- * Therefore both are compared before the codec runs. The check ends at the first scan, which must exist: the entropy-coded data
- * after it cannot change the sizes.
+ * Therefore both are compared before the codec runs. The check ends at the header of the first scan, which must exist, and which
+ * says whether its coding is lossless, whatever the transfer syntax says: the entropy-coded data after it cannot change either.
  */
 #include "dicom/pixels/codestream.hh"
 
@@ -31,6 +31,32 @@ static int frame_header(const unsigned char *p, size_t size, const struct dicom_
 	if (precision < 2 || precision > (unsigned)info->bits_allocated)
 		return err_set(err, EBADMSG, "cannot be decoded: a JPEG frame of %u bits in an image of %d bits", precision,
 			       info->bits_allocated);
+	return 0;
+}
+
+/* Check that the scan loses nothing: NEAR is 0 (JPEG-LS), and no low bits are left out (point transform, of both). */
+static int scan_header(const unsigned char *p, size_t size, bool jpeg_ls, struct err *err)
+{
+	/* p: length (2 bytes), components (1); selector and tables of the one component (2); predictor or NEAR (1), not used or
+	 * interleaving (1), point transform in the lower 4 bits (1) */
+	if (size != 8 || p[2] != 1)
+		return err_set(err, EBADMSG, "a JPEG scan header of %zu bytes with %u components cannot be decoded", size,
+			       size > 2 ? (unsigned)p[2] : 0);
+	unsigned table = p[4], near = p[5], transform = p[7] & 15u;
+
+	if (jpeg_ls && near != 0)
+		return err_set(err, ENOTSUP,
+			       "cannot be decoded: a JPEG-LS frame with NEAR = %u, which is lossy: values may be wrong by %u",
+			       near, near);
+	if (transform != 0)
+		return err_set(
+			err, ENOTSUP,
+			"cannot be decoded: a JPEG%s frame with the point transform %u, which is lossy: the lower bits are "
+			"left out",
+			jpeg_ls ? "-LS" : "", transform);
+	if (jpeg_ls && table != 0)
+		return err_set(err, ENOTSUP, "cannot be decoded: a JPEG-LS frame with the mapping table %u, not with values",
+			       table);
 	return 0;
 }
 
@@ -70,7 +96,7 @@ int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, cons
 		} else if (marker == 0xda) {
 			if (!frame)
 				break;
-			return 0;
+			return scan_header(in + at + 2, size, jpeg_ls, err);
 		}
 		at += 2 + size;
 	}

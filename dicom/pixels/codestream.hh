@@ -12,7 +12,8 @@ namespace tomonode
 {
 
 /* Check that `in` is a lossless JPEG or JPEG-LS code stream of one frame as `info` describes it. EBADMSG: it is damaged, or its
- * size, number of components or precision differs; ENOTSUP: it is not lossless. */
+ * size, number of components or precision differs; ENOTSUP: it is not lossless (another process, NEAR above 0, a point
+ * transform), or its values are those of a mapping table. */
 int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err);
 
 } // namespace tomonode

@@ -6,9 +6,10 @@
  * attributes that were not checked.
  *
  * Assignment of fragments to frames: with one frame, all; with as many fragments as frames, one each; otherwise the basic offset
- * table decides. */
+ * table decides, or, if it is empty, the ends of the code streams. */
 #include "dicom/pixels/decode.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -38,6 +39,7 @@ static E_TransferSyntax decodable(const std::string &uid)
 		{UID_JPEGProcess14SV1TransferSyntax, EXS_JPEGProcess14SV1},
 		{UID_JPEGLSLosslessTransferSyntax, EXS_JPEGLSLossless},
 		{UID_JPEG2000LosslessOnlyTransferSyntax, EXS_JPEG2000LosslessOnly},
+		{UID_JPEG2000TransferSyntax, EXS_JPEG2000}, /* lossless or not, as the code stream says */
 	};
 
 	for (const auto &k : known)
@@ -46,54 +48,95 @@ static E_TransferSyntax decodable(const std::string &uid)
 	return EXS_Unknown;
 }
 
-/* Return the first fragment of a frame and the last + 1, as indices into layout.fragments (index 0 is the offset table). */
-static int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end,
-			   struct err *err)
+/* Find the fragments of all frames by the offset table, which has 4 bytes for each. */
+static int assign_by_table(const struct dicom_file *file, std::vector<size_t> *ret_first, struct err *err)
 {
 	const std::vector<Span> &f = file->layout.fragments;
-	size_t n = f.empty() ? 0 : f.size() - 1, n_frames = (size_t)frames, first = 0, end = 0;
+	size_t n_frames = ret_first->size() - 1, i = 1;
+	std::vector<unsigned char> table(4 * n_frames);
+	int r = file->source->read(f[0].offset, table.data(), table.size(), err);
+
+	if (r < 0)
+		return r;
+	for (size_t k = 0; k < n_frames; k++, i++) {
+		const unsigned char *p = &table[4 * k];
+		/* offsets count from the first byte of the first fragment's item tag */
+		uint64_t offset =
+			f[1].offset + ((uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24);
+
+		while (i < f.size() && f[i].offset != offset)
+			i++;
+		if (i == f.size())
+			return err_set(err, EBADMSG,
+				       "(7FE0,0010) PixelData: the offset table does not point to the fragments of frame %zu", k);
+		(*ret_first)[k] = i;
+	}
+	return 0;
+}
+
+/* Find the fragments of all frames by the marker at the end of their code streams: FFD9 is EOI of JPEG and JPEG-LS and EOC of
+ * JPEG 2000, and cannot be in the coded data. One byte of padding may follow it. The marker may be divided between fragments. */
+static int assign_by_ends(const struct dicom_file *file, std::vector<size_t> *ret_first, struct err *err)
+{
+	const std::vector<Span> &f = file->layout.fragments;
+	size_t n_frames = ret_first->size() - 1, n_ends = 0;
+	unsigned char last[3] = {}; /* bytes of the frame, as far as it was read */
+	bool ended = false;
+
+	(*ret_first)[0] = 1;
+	for (size_t i = 1; i < f.size(); i++) {
+		size_t n = (size_t)std::min<uint64_t>(f[i].size, sizeof(last));
+
+		if (n == 0)
+			continue;
+		memmove(last, last + n, sizeof(last) - n);
+		int r = file->source->read(f[i].offset + f[i].size - n, last + sizeof(last) - n, n, err);
+		if (r < 0)
+			return r;
+		ended = (last[1] == 0xff && last[2] == 0xd9) || (last[0] == 0xff && last[1] == 0xd9);
+		if (!ended)
+			continue;
+		n_ends++;
+		memset(last, 0, sizeof(last));
+		if (n_ends < n_frames)
+			(*ret_first)[n_ends] = i + 1;
+	}
+	if (n_ends == n_frames && ended)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"(7FE0,0010) PixelData has %zu fragments without an offset table, and %zu of them end a code stream (FFD9)%s; "
+		"%zu frames need as many ends",
+		f.size() - 1, n_ends, ended ? "" : ", but not the last one", n_frames);
+}
+
+/* Return in ret_first the first fragment of each frame, and the last of all + 1, as indices into layout.fragments (index 0 is the
+ * offset table). */
+static int assign_fragments(const struct dicom_file *file, long frames, std::vector<size_t> *ret_first, struct err *err)
+{
+	const std::vector<Span> &f = file->layout.fragments;
+	size_t n = f.empty() ? 0 : f.size() - 1, n_frames = (size_t)frames;
+	std::vector<size_t> first(n_frames + 1);
+	bool rle = file->layout.transfer_syntax == UID_RLELosslessTransferSyntax;
+	int r = 0;
 
 	if (n < n_frames)
 		return err_set(err, EBADMSG, "(7FE0,0010) PixelData has %zu fragments for %zu frames", n, n_frames);
-	if (n_frames == 1) {
-		first = 1;
-		end = f.size();
-	} else if (n == n_frames) {
-		first = 1 + (size_t)frame;
-		end = first + 1;
-	} else {
-		std::vector<unsigned char> table((size_t)4 * n_frames);
-
-		if (f[0].size != table.size())
-			return err_set(err, EBADMSG,
-				       "(7FE0,0010) PixelData has %zu fragments for %zu frames and an offset table of %llu "
-				       "bytes, not %zu",
-				       n, n_frames, (unsigned long long)f[0].size, table.size());
-		int r = file->source->read(f[0].offset, table.data(), table.size(), err);
-		if (r < 0)
-			return r;
-		/* offsets count from the first byte of the first fragment's item tag */
-		auto offset_of = [&](size_t k) {
-			const unsigned char *p = &table[4 * k];
-
-			return f[1].offset + ((uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24);
-		};
-		for (size_t i = 1; i < f.size(); i++) {
-			if (f[i].offset == offset_of((size_t)frame))
-				first = i;
-			if ((size_t)frame + 1 < n_frames && f[i].offset == offset_of((size_t)frame + 1))
-				end = i;
-		}
-		if ((size_t)frame + 1 == n_frames)
-			end = f.size();
-		if (first == 0 || end <= first)
-			return err_set(err, EBADMSG,
-				       "(7FE0,0010) PixelData: the offset table does not point to the fragments of frame %ld",
-				       frame);
-	}
-	*ret_first = first;
-	*ret_end = end;
-	return 0;
+	first[n_frames] = f.size();
+	if (n_frames == 1 || n == n_frames)
+		for (size_t k = 0; k < n_frames; k++)
+			first[k] = 1 + k;
+	else if (f[0].size == 4 * n_frames)
+		r = assign_by_table(file, &first, err);
+	else if (f[0].size == 0 && !rle) /* a frame of RLE has one fragment (PS3.5 A.4.2) */
+		r = assign_by_ends(file, &first, err);
+	else
+		r = err_set(err, EBADMSG,
+			    "(7FE0,0010) PixelData has %zu fragments for %zu frames and an offset table of %llu bytes, not %zu",
+			    n, n_frames, (unsigned long long)f[0].size, 4 * n_frames);
+	if (r == 0)
+		ret_first->swap(first);
+	return r;
 }
 
 /* Load the fragments of a frame into one contiguous buffer. */
@@ -157,10 +200,10 @@ static void put_description(DcmDataset *one, const struct dicom_pixel_info *info
 	one->putAndInsertUint16(DCM_PixelRepresentation, info->is_signed ? 1 : 0);
 }
 
-int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
+int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, std::vector<size_t> *ret_first,
+		 struct err *err)
 {
 	const std::string &uid = file->layout.transfer_syntax;
-	size_t first, end;
 
 	if (decodable(uid) == EXS_Unknown) {
 		DcmXfer xfer(uid.c_str());
@@ -173,7 +216,7 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 	if ((uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)(info->bits_allocated / 8) > max_frame_size)
 		return err_set(err, EFBIG, "an encapsulated frame of %ld x %ld: more than %llu bytes", info->columns, info->rows,
 			       (unsigned long long)max_frame_size);
-	return frame_fragments(file, info->frames, 0, &first, &end, err);
+	return assign_fragments(file, info->frames, ret_first, err);
 }
 
 /* Decode with DCMTK's JPEG and JPEG-LS codecs. */
@@ -222,18 +265,14 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 {
 	E_TransferSyntax xfer = decodable(file->layout.transfer_syntax);
 	std::vector<unsigned char> bytes;
-	size_t first, end;
 	int r;
 
-	r = frame_fragments(file, info->frames, frame, &first, &end, err);
-	if (r < 0)
-		return r;
-	r = load_fragments(file, first, end, &bytes, err);
+	r = load_fragments(file, file->frame_first[(size_t)frame], file->frame_first[(size_t)frame + 1], &bytes, err);
 	if (r == 0 && xfer == EXS_RLELossless)
 		r = rle_decode(bytes.data(), bytes.size(), (size_t)info->rows * (size_t)info->columns,
 			       (unsigned)info->bits_allocated / 8, ret_values, err);
-	else if (r == 0 && xfer == EXS_JPEG2000LosslessOnly)
-		r = jpeg2000_decode(bytes, info, ret_values, err);
+	else if (r == 0 && (xfer == EXS_JPEG2000LosslessOnly || xfer == EXS_JPEG2000))
+		r = jpeg2000_decode(bytes, info, xfer == EXS_JPEG2000, ret_values, err);
 	else if (r == 0)
 		r = decode_jpeg(bytes, xfer, info, ret_values, err);
 	if (r < 0)

@@ -11,10 +11,12 @@
 namespace tomonode
 {
 
-/* Check that the transfer syntax can be decoded (ENOTSUP), and that each fragment can be assigned to a frame (EBADMSG). */
-int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err);
+/* Check that the transfer syntax can be decoded (ENOTSUP), and that each fragment can be assigned to a frame (EBADMSG).
+ * ret_first: for dicom_file.frame_first. */
+int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, std::vector<size_t> *ret_first,
+		 struct err *err);
 
-/* Decode frame number `frame` (from 0) into ret_values: rows * columns values. */
+/* Decode frame number `frame` (from 0) into ret_values: rows * columns values. Needs file->frame_first. */
 int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
 		 struct err *err);
 

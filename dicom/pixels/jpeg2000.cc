@@ -3,7 +3,8 @@
  *
  * OpenJPEG allocates memory by the sizes in the code stream. Therefore the SIZ segment, which must be the first (ISO 15444-1
  * A.3), is compared with the object before the decoder runs. In its strict mode the decoder refuses a code stream that ends too
- * early; otherwise it would return the picture without its fine details. */
+ * early; otherwise it would return the picture without its fine details. What was left out when the code stream was made, the
+ * decoder does not see: jpeg2000_loss.cc. */
 #include "dicom/pixels/jpeg2000.hh"
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <memory>
 
 #include <openjpeg.h>
+
+#include "dicom/pixels/jpeg2000_loss.hh"
 
 namespace tomonode
 {
@@ -30,12 +33,9 @@ struct Codec {
 	opj_codec_t *codec = nullptr;
 	opj_stream_t *stream = nullptr;
 	opj_image_t *image = nullptr;
-	opj_codestream_info_v2_t *info = nullptr;
 
 	~Codec()
 	{
-		if (info)
-			opj_destroy_cstr_info(&info);
 		opj_image_destroy(image);
 		opj_stream_destroy(stream);
 		opj_destroy_codec(codec);
@@ -148,19 +148,13 @@ static int run_codec(Codec *c, Input *in, char (*message)[160], struct err *err)
 	if (!opj_setup_decoder(c->codec, &parameters) || !opj_decoder_set_strict_mode(c->codec, OPJ_TRUE) ||
 	    !opj_read_header(c->stream, c->codec, &c->image))
 		return fail(*message, err);
-	c->info = opj_get_cstr_info(c->codec);
-	if (!c->info || !c->info->m_default_tile_info.tccp_info)
-		return fail(*message, err);
-	if (c->info->m_default_tile_info.tccp_info[0].qmfbid != 1)
-		return err_set(err, ENOTSUP,
-			       "cannot be decoded: a JPEG 2000 frame with the irreversible wavelet, which is lossy");
 	if (!opj_decode(c->codec, c->stream, c->image) || !opj_end_decompress(c->codec, c->stream))
 		return fail(*message, err);
 	return 0;
 }
 
-int jpeg2000_decode(const std::vector<unsigned char> &code, const struct dicom_pixel_info *info, uint16_t *ret_values,
-		    struct err *err)
+int jpeg2000_decode(const std::vector<unsigned char> &code, const struct dicom_pixel_info *info, bool proved,
+		    uint16_t *ret_values, struct err *err)
 {
 	size_t n = (size_t)info->rows * (size_t)info->columns;
 	Input in = {code.data(), code.size(), 0};
@@ -169,6 +163,11 @@ int jpeg2000_decode(const std::vector<unsigned char> &code, const struct dicom_p
 	int r = check_size(code, info, err);
 
 	if (r == 0)
+		r = jpeg2000_find_loss(code, err);
+	if (r > 0 && proved)
+		return err_set(err, ENOTSUP,
+			       "cannot be decoded: a JPEG 2000 frame of which it cannot be told whether it is lossy");
+	if (r >= 0)
 		r = run_codec(&c, &in, &message, err);
 	if (r < 0)
 		return r;

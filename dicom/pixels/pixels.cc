@@ -82,31 +82,45 @@ static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, 
 	return 0;
 }
 
-/* Check that the size of uncompressed pixel data is that of all frames (plus a byte of padding if that is odd). */
+/* Check that uncompressed pixel data have the bytes of all frames. More of them are padding, which older programs send
+ * (PS3.5 8.1.1 note), if they are less than the shortest line, so that no row or column can be among them: otherwise a dimension
+ * may be wrong, and the image with it. */
 static int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {
 	uint64_t need =
 		(uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)info->frames * (uint64_t)(info->bits_allocated / 8);
 	uint64_t have = file->layout.pixels.size;
+	uint64_t line = (uint64_t)std::min(info->rows, info->columns) * (uint64_t)(info->bits_allocated / 8);
 
-	if (have != need && have != need + (need & 1))
+	if (have < need || (have >= need + line && have != need + (need & 1)))
 		return err_set(err, EBADMSG,
-			       "(7FE0,0010) PixelData has %llu bytes, but %ld frames of %ld x %ld with %d bits need %llu",
+			       "(7FE0,0010) PixelData has %llu bytes, but %ld frames of %ld x %ld with %d bits need %llu%s",
 			       (unsigned long long)have, info->frames, info->columns, info->rows, info->bits_allocated,
-			       (unsigned long long)need);
+			       (unsigned long long)need,
+			       have < need ? "" : "; the excess is a line or more, so it may not be padding");
 	if (file->layout.big_endian && info->bits_allocated == 16 && strcmp(file->layout.pixel_vr, "OW") != 0)
 		return err_set(err, EBADMSG, "(7FE0,0010) PixelData of 16 bits has VR %s in a big endian file",
 			       file->layout.pixel_vr);
 	return 0;
 }
 
-static int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+/* Check the pixel data, unless they were checked before, and set file->pixels and file->frame_first. */
+static int check(struct dicom_file *file, struct err *err)
 {
-	int r = describe(file, ret_info, err);
+	struct dicom_pixel_info info;
+	std::vector<size_t> first;
+	int r;
 
+	if (file->pixels.frames > 0)
+		return 0;
+	r = describe(file, &info, err);
+	if (r == 0)
+		r = file->layout.encapsulated ? decode_check(file, &info, &first, err) : check_native(file, &info, err);
 	if (r < 0)
 		return r;
-	return file->layout.encapsulated ? decode_check(file, ret_info, err) : check_native(file, ret_info, err);
+	file->pixels = info;
+	file->frame_first.swap(first);
+	return 0;
 }
 
 /* Convert 8-bit values to 16 bits. `bytes` are in the second half of the array of `values`, so convert in ascending order. */
@@ -184,11 +198,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read an
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	return guarded(err, "dicom_pixels_info", [&] {
-		struct dicom_pixel_info info;
-		int r = check(file, &info, err);
+		int r = check(file, err);
 
 		if (r == 0)
-			*ret_info = file->pixels = info;
+			*ret_info = file->pixels;
 		return r;
 	});
 }
@@ -196,11 +209,11 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 /* Read rows of a frame; all of them if the pixel data are encapsulated. */
 static int read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err)
 {
-	struct dicom_pixel_info info = file->pixels;
-	int r = info.frames > 0 ? 0 : check(file, &info, err);
+	int r = check(file, err);
 
 	if (r < 0)
 		return r;
+	const struct dicom_pixel_info &info = file->pixels;
 	if (rows < 0)
 		rows = info.rows;
 	if (frame < 0 || frame >= info.frames)

@@ -14,9 +14,10 @@
 extern "C" {
 #endif
 
-/* Read the attributes that describe the pixels, and check them against each other and against the length of the pixel data.
- * EBADMSG: a contradiction, named in the message; ENOTSUP: lossy or unknown transfer syntax, colour, bits allocated other than 8
- * or 16; EFBIG: more than 65535 x 65535 pixels, 4096 frames, or 512 MiB in one encapsulated frame. */
+/* Read the attributes that describe the pixels, and check them against each other and against the length of the pixel data, which
+ * may have some bytes of padding, less than a row and a column. EBADMSG: a contradiction, named in the message; ENOTSUP: lossy or
+ * unknown transfer syntax, colour, bits allocated other than 8 or 16; EFBIG: more than 65535 x 65535 pixels, 4096 frames, or 512
+ * MiB in one encapsulated frame. */
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err);
 
 /* Read frame number `frame` (from 0) into ret_values (rows * columns). 8-bit values are converted to 16 bits; bits above

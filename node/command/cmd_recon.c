@@ -494,26 +494,88 @@ static int refusal_code(const struct recon *r, const struct case_files *c, const
 	return err->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE;
 }
 
+/* Why a case was refused whose series has other cases, of other frames of reference. */
+struct split_case {
+	char *reason; /* NULL: it was not refused */
+	int code;
+};
+
+static bool are_of_one_series(const struct recon *r, size_t i, size_t j)
+{
+	const struct case_files *a = &r->list->cases[i], *b = &r->list->cases[j];
+
+	return a->kind == b->kind && kind_keys_differ_in_frame(a->kind, a->key, b->key);
+}
+
+static bool is_split(const struct recon *r, size_t i)
+{
+	size_t j = 0;
+
+	while (j < r->list->n && !are_of_one_series(r, i, j))
+		j++;
+	return j < r->list->n;
+}
+
+static void name_case(const struct recon *r, size_t i, char *ret, size_t size)
+{
+	char name[64];
+
+	recon_print_name(&r->list->cases[i], name, sizeof(name));
+	snprintf(ret, size, "case %zu (%s)", i + 1, name);
+}
+
+/* Note the refusals of cases of one series that have the same reason as one. */
+static void note_split_cases(struct recon *r, struct split_case *split)
+{
+	char who[96], text[700];
+
+	for (size_t i = 0; i < r->list->n; i++) {
+		size_t files = r->list->cases[i].n, frames = 1;
+
+		if (!split[i].reason)
+			continue;
+		for (size_t j = i + 1; j < r->list->n; j++)
+			if (split[j].reason && !strcmp(split[j].reason, split[i].reason) && are_of_one_series(r, i, j)) {
+				files += r->list->cases[j].n;
+				frames++;
+				free(split[j].reason);
+				split[j].reason = NULL;
+			}
+		text[0] = '\0';
+		if (frames > 1)
+			kind_frames_text((long)files, (long)frames, text, sizeof(text));
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", split[i].reason);
+		name_case(r, i, who, sizeof(who));
+		note_refusal(r, split[i].code, who, text);
+		free(split[i].reason);
+	}
+	free(split);
+}
+
 static void reconstruct_all(struct recon *r, struct device *dev)
 {
 	struct pet_cache *cache = pet_cache_create(dev, PET_CACHE_BYTES);
+	struct split_case *split = calloc(r->list->n + 1, sizeof(*split));
 
 	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
 		const struct case_files *c = &r->list->cases[i];
 		struct reconstruct_report report = {0};
 		struct err err = {0};
 		const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
-		char name[64], who[96];
-		int rc = reconstruct_one(r, c, dev, cache, &report, &err);
+		char who[96];
+		int rc = reconstruct_one(r, c, dev, cache, &report, &err), code = rc < 0 ? refusal_code(r, c, &err) : 0;
 
-		recon_print_name(c, name, sizeof(name));
-		snprintf(who, sizeof(who), "case %zu (%s)", i + 1, name);
-		if (rc < 0)
-			note_refusal(r, refusal_code(r, c, &err), of ? of->header : who, err.msg);
+		name_case(r, i, who, sizeof(who));
+		if (rc < 0 && code != CODE_CANCELLED && split && !of && is_split(r, i) && (split[i].reason = strdup(err.msg)))
+			split[i].code = code;
+		else if (rc < 0)
+			note_refusal(r, code, of ? of->header : who, err.msg);
 		else
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);
 	}
+	if (split)
+		note_split_cases(r, split);
 	pet_cache_free(cache);
 }
 

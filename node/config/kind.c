@@ -60,6 +60,27 @@ void kind_key_attribute(const struct kind *kind, const char *key, enum case_attr
 	}
 }
 
+bool kind_keys_differ_in_frame(const struct kind *kind, const char *a, const char *b)
+{
+	char of_a[200], of_b[200];
+	bool differ = false;
+
+	for (size_t i = 0; kind && kind->key[i]; i++) {
+		kind_key_attribute(kind, a, kind->key[i], of_a, sizeof(of_a));
+		kind_key_attribute(kind, b, kind->key[i], of_b, sizeof(of_b));
+		if (strcmp(of_a, of_b) && kind->key[i] != CASE_FRAME_OF_REFERENCE)
+			return false;
+		differ = differ || strcmp(of_a, of_b);
+	}
+	return differ;
+}
+
+void kind_frames_text(long files, long frames, char *ret_text, size_t size)
+{
+	snprintf(ret_text, size,
+		 "%ld files of one series have %ld frames of reference (0020,0052), each of which is a case: ", files, frames);
+}
+
 bool kind_needs_ct(const struct protocol_conf *protocol)
 {
 	const struct kind *kind = kind_of(protocol->kind);

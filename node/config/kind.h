@@ -55,6 +55,12 @@ enum case_kind kind_id(const struct kind *kind);
  * keys of this kind do not contain it, or kind is NULL. */
 void kind_key_attribute(const struct kind *kind, const char *key, enum case_attribute which, char *ret, size_t size);
 
+/* Return true if two keys of this kind differ in the frame of reference, and in nothing else. */
+bool kind_keys_differ_in_frame(const struct kind *kind, const char *a, const char *b);
+/* Write what such keys mean for the images of one series, with a colon for the reason that follows: "25 files of one series have
+ * 25 frames of reference ...: ". */
+void kind_frames_text(long files, long frames, char *ret_text, size_t size);
+
 /* Return true if a protocol needs a CT series beside the images of the case; if any protocol of the configuration does. */
 bool kind_needs_ct(const struct protocol_conf *protocol);
 bool kind_any_needs_ct(const struct config *c);

@@ -79,8 +79,8 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 			snprintf(reason, size, "no header gives the number of instances; %ld received after %g s of quiet",
 				 a->instances, quiet_time);
 		else if (a->instances > a->expected)
-			snprintf(reason, size, "%ld instance%s, but the headers expect %ld", a->instances, plural(a->instances),
-				 a->expected);
+			snprintf(reason, size, "%ld instance%s, but the headers expect %ld: more than one acquisition",
+				 a->instances, plural(a->instances), a->expected);
 		else
 			snprintf(reason, size, "%ld of %ld instances after %g s of quiet%s%s%s", a->instances, a->expected,
 				 quiet_time, a->lacks[0] ? ": " : "", a->lacks, a->lacks[0] ? " is missing" : "");

@@ -158,6 +158,31 @@ struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
 	return NULL;
 }
 
+static bool lacks_instances(const struct job_view *v)
+{
+	const struct assemble *m = &v->members;
+
+	return (v->state == JOB_COLLECTING || v->state == JOB_HELD) && (m->expected == 0 || m->instances < m->expected);
+}
+
+void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *ret_text, size_t size)
+{
+	const struct kind *kind = kind_named(v->kind);
+	long files = v->members.instances, frames = 1;
+
+	ret_text[0] = '\0';
+	for (size_t i = 0; lacks_instances(v) && i < jobs->n; i++) {
+		const struct job_view *other = jobs->list[i];
+
+		if (other->result_of == 0 && lacks_instances(other) && kind_keys_differ_in_frame(kind, v->key, other->key)) {
+			files += other->members.instances;
+			frames++;
+		}
+	}
+	if (frames > 1)
+		kind_frames_text(files, frames, ret_text, size);
+}
+
 struct job_send *job_view_find_send(const struct job_view *v, const char *destination)
 {
 	for (size_t i = 0; i < v->n_sends; i++)

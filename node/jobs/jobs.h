@@ -149,6 +149,9 @@ void jobs_observe_clock(struct jobs *jobs, double now);
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id); /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs,
 			     const char *key); /* newest first job of a case, which gets its instances; NULL: none */
+/* Write the sentence of kind_frames_text() about a case that is not complete, if other ones that are not complete are of the same
+ * series and differ in the frame of reference only; "": there are none. */
+void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *ret_text, size_t size);
 struct job_send *job_view_find_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_count_sends(const struct job_view *v,
 			    enum send_state state); /* number of sends in this state for which job_send_is_active() */

@@ -269,6 +269,8 @@ void result_fill_acquisition(const struct result *r, struct item_writer *root, c
 	ret_omitted[0] = '\0';
 	if (root->rc < 0)
 		return;
+	if (!header_find(&(struct header){.root = root->item, .frame = -1}, TAG_BREAST_IMPLANT_PRESENT))
+		snprintf(ret_omitted, size, "Breast Implant Present (0028,1300) is left out: the images have none.");
 	f.rc = dicom_new(CLASS_TOMOSYNTHESIS, r->sop_instance, &scratch, root->err);
 	if (f.rc >= 0) {
 		f.item = dicom_root(scratch);

@@ -66,6 +66,13 @@ static void fill_view(const struct result *r, struct item_writer *w)
 		w->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, w->err);
 }
 
+/* Whether the stored value 0 is the background, and nothing else: voxels without attenuation, and no tissue that was clipped
+ * (PS3.3 C.7.5.1.1.2; viewers keep padding black when they invert or window the image). */
+static bool has_background(const struct result *r)
+{
+	return r->scale.offset == 0 && r->summary.below == 0;
+}
+
 /* Write the image attributes that slices, slabs and the synthetic view share. */
 static void fill_image(const struct result *r, struct item_writer *w)
 {
@@ -94,6 +101,8 @@ static void fill_image(const struct result *r, struct item_writer *w)
 		item_put_text(w, texts[i].tag, texts[i].text);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		item_put_int(w, numbers[i].tag, numbers[i].value);
+	if (has_background(r))
+		item_put_int(w, TAG_PIXEL_PADDING_VALUE, 0);
 	item_put_int(w, TAG_BITS_STORED, r->scale.bits);
 	item_put_int(w, TAG_HIGH_BIT, r->scale.bits - 1);
 	item_put_int(w, TAG_ROWS, r->info->plan->grid.n[1]);

@@ -224,6 +224,7 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 static bool collect(struct schedule *s, const struct job_view *v, double now)
 {
 	struct assemble_decision answer;
+	char reason[320];
 	bool changed;
 
 	if (v->result_of > 0)
@@ -241,8 +242,10 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		return hold_patients(s, v, now, &changed) ? changed : schedule_complete(s, v, answer.reason, now);
 	if (hold_patients(s, v, now, &changed))
 		return changed;
+	jobs_frames_text(&s->jobs, v, reason, sizeof(reason));
+	snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), "%s", answer.reason);
 	return schedule_decide(s, v, EVENT_HELD,
-			       json_pack("{s:o, s:I, s:I}", "reason", event_json_text(answer.reason), "instances",
+			       json_pack("{s:o, s:I, s:I}", "reason", event_json_text(reason), "instances",
 					 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
 			       now);
 }

@@ -96,6 +96,7 @@ static const uint32_t copied[] = {
 	DICOM_TAG(0x0012, 0x0062), /* Patient Identity Removed */
 	DICOM_TAG(0x0012, 0x0063), /* De-identification Method */
 	DICOM_TAG(0x0012, 0x0064), /* De-identification Method Code */
+	DICOM_TAG(0x0028, 0x0303), /* Longitudinal Temporal Information Modified */
 	DICOM_TAG(0x0018, 0x1030), /* Protocol Name */
 	DICOM_TAG(0x0040, 0x0244), /* Performed Procedure Step Start Date */
 	DICOM_TAG(0x0040, 0x0245), /* Performed Procedure Step Start Time */

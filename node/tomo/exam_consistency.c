@@ -41,6 +41,7 @@ static const struct agreement agreements[] = {
 	{TAG_PIXEL_INTENSITY_RELATIONSHIP, "pixel intensity relationship", 0, 0},
 	{TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "pixel intensity relationship sign", 0.5, 0},
 	{TAG_PIXEL_PADDING_VALUE, "pixel padding value", 0.5, 0},
+	{TAG_PIXEL_PADDING_RANGE_LIMIT, "pixel padding range limit", 0.5, 0},
 };
 
 static int differ(const struct exam *exam, size_t file, const char *name, uint32_t tag, const char *here, const char *there,

@@ -18,6 +18,7 @@
 #include "node/tomo/exam_internal.h"
 
 #define EXPOSURE_RATIO_MAX 50.0 /* largest ratio between two projections of one exam: a larger one means mixed units */
+#define LUT_ENTRIES_MAX 65536	/* of a table of 16-bit values (PS3.3 C.11.1.1.1) */
 
 static int read_relationship(struct exam *exam, const struct header *h, struct err *err)
 {
@@ -55,6 +56,62 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 	return 0;
 }
 
+/* A table of PS3.3 C.11.1: the value of `first` and below is entry[0], that of the last entry and above is the last entry. */
+struct lut {
+	uint16_t entry[LUT_ENTRIES_MAX];
+	long n, first;
+};
+
+/* Read a table. Its entries have 16 bits, or, if the data are too short for these, 8 bits, the first one in the lower byte. */
+static int read_lut(const struct dicom_item *item, struct lut *ret, struct err *err)
+{
+	size_t words;
+	long i;
+
+	if (dicom_get_int(item, TAG_LUT_DESCRIPTOR, 0, &ret->n, err) != 1 ||
+	    dicom_get_int(item, TAG_LUT_DESCRIPTOR, 1, &ret->first, err) != 1 ||
+	    dicom_get_words(item, TAG_LUT_DATA, ret->entry, LUT_ENTRIES_MAX, &words, err) != 1)
+		return err_set(err, EBADMSG, "the table has no LUT Descriptor %s or no LUT Data %s", tag_text(TAG_LUT_DESCRIPTOR),
+			       tag_text(TAG_LUT_DATA));
+	ret->n = ret->n == 0 ? LUT_ENTRIES_MAX : ret->n & 0xFFFF;
+	if (words < (size_t)(ret->n + 1) / 2)
+		return err_set(err, EBADMSG, "the table has %ld entries %s, but %zu words of data %s", ret->n,
+			       tag_text(TAG_LUT_DESCRIPTOR), words, tag_text(TAG_LUT_DATA));
+	for (i = ret->n; words < (size_t)ret->n && i-- > 0;)
+		ret->entry[i] = ret->entry[i / 2] >> 8 * (i % 2) & 0xFF;
+	return 0;
+}
+
+/* Check that the tables of a Modality LUT Sequence, which stands in the place of slope and intercept, change no value that the
+ * pixels can have. */
+static int check_modality_lut(const struct exam *exam, const struct header *h, struct err *err)
+{
+	const struct dicom_item *root = header_find(h, TAG_MODALITY_LUT_SEQUENCE);
+	struct lut *lut;
+	int rc = 0;
+
+	if (!root)
+		return 0;
+	lut = malloc(sizeof(*lut));
+	if (!lut)
+		return err_set(err, ENOMEM, "no memory for a table of %d values", LUT_ENTRIES_MAX);
+	for (size_t k = 0; rc == 0 && k < dicom_item_count(root, TAG_MODALITY_LUT_SEQUENCE); k++) {
+		rc = read_lut(dicom_item_at(root, TAG_MODALITY_LUT_SEQUENCE, k), lut, err);
+		for (long value = 0; rc == 0 && value < 1L << exam->pixels.bits_stored; value++) {
+			long i = value - lut->first, last = lut->n - 1, to = lut->entry[i < 0 ? 0 : i > last ? last : i];
+
+			if (to != value)
+				rc = err_set(
+					err, EBADMSG,
+					"the table maps the stored value %ld to %ld; allowed in a projection: none that changes "
+					"a value",
+					value, to);
+		}
+	}
+	free(lut);
+	return rc < 0 ? err_prefix(err, "Modality LUT Sequence %s", tag_text(TAG_MODALITY_LUT_SEQUENCE)) : 0;
+}
+
 /* Check that the stored values are the detector's own: PS3.3 C.8.11.3 allows only the slope 1 and the intercept 0 for
  * projections. */
 static int check_rescale(const struct exam *exam, struct err *err)
@@ -77,16 +134,18 @@ static int check_rescale(const struct exam *exam, struct err *err)
 			return err_set(err, EBADMSG, "%s: %s %s is %g; allowed in a projection: %g",
 				       file_name(exam->paths[exam->views[i / 2].file]), attributes[i % 2].name, tag_text(tag),
 				       value, attributes[i % 2].allowed);
+		if (i % 2 == 0 && check_modality_lut(exam, &h, err) < 0)
+			return err_prefix(err, "%s", file_name(exam->paths[exam->views[i / 2].file]));
 	}
 	return 0;
 }
 
-/* Read the padding values. They are US or SS like the pixels; only unsigned pixels are supported, so that the 16 bits are used as
- * unsigned. */
+/* Read the padding values. They are US or SS, as their VR says, whatever the pixels are: a value that the unsigned pixels cannot
+ * have (PS3.3 C.7.5.1.1.2: it must be valid within Bits Stored) marks none of them. */
 static int read_padding(struct exam *exam, const struct header *h, struct err *err)
 {
 	struct prep *prep = &exam->prep;
-	long value, limit;
+	long value, limit, lo, hi;
 	int found = header_long(h, TAG_PIXEL_PADDING_VALUE, 0, &value, err);
 
 	if (found <= 0)
@@ -94,11 +153,20 @@ static int read_padding(struct exam *exam, const struct header *h, struct err *e
 	found = header_long(h, TAG_PIXEL_PADDING_RANGE_LIMIT, 0, &limit, err);
 	if (found < 0)
 		return found;
-	value &= 0xFFFF;
-	limit = found ? limit & 0xFFFF : value;
+	if (!found)
+		limit = value;
+	lo = value < limit ? value : limit;
+	hi = value < limit ? limit : value;
+	if (hi < 0 || lo > (long)prep->max_value) {
+		exam_warn(exam,
+			  "Pixel Padding Value %s is %ld, which the pixels, of %d bits and unsigned, cannot have: none of them "
+			  "is taken as padding.",
+			  tag_text(TAG_PIXEL_PADDING_VALUE), value, exam->pixels.bits_stored);
+		return 0;
+	}
 	prep->has_padding = true;
-	prep->padding_lo = (int)(value < limit ? value : limit);
-	prep->padding_hi = (int)(value < limit ? limit : value);
+	prep->padding_lo = (int)(lo > 0 ? lo : 0);
+	prep->padding_hi = (int)(hi < (long)prep->max_value ? hi : (long)prep->max_value);
 	return 0;
 }
 

@@ -192,6 +192,75 @@ static bool accept_usual(struct exam *exam, size_t n, uint32_t tag, long expecte
 	return true;
 }
 
+#define EXPOSURES_MAX 4
+
+/* The files that have one value of an attribute. */
+struct exposure {
+	char value[DICOM_UID_SIZE];
+	int n;
+};
+
+/* Return the number of different values of the attribute; 0: more than EXPOSURES_MAX, as if each projection has its own. */
+static int list_exposures(const struct exam *exam, uint32_t tag, struct exposure ret[EXPOSURES_MAX])
+{
+	int n = 0;
+
+	for (size_t i = 0; i < exam->n_files; i++) {
+		char value[DICOM_UID_SIZE];
+		int k = 0;
+
+		if (dicom_get_text(dicom_root(exam->files[i]), tag, value, sizeof(value), NULL) != 1)
+			memcpy(value, "none", sizeof("none"));
+		while (k < n && strcmp(ret[k].value, value))
+			k++;
+		if (k == EXPOSURES_MAX)
+			return 0;
+		if (k == n) {
+			ret[n].n = 0;
+			memcpy(ret[n++].value, value, sizeof(value));
+		}
+		ret[k].n++;
+	}
+	return n;
+}
+
+/* Write how many files have each value of the attribute that tells exposures apart: "; Acquisition Number (0020,0012): 25 have 1,
+ * 25 have 2". "": none does. */
+static void name_exposures(const struct exam *exam, char *ret_text, size_t size)
+{
+	static const struct {
+		uint32_t tag;
+		const char *name;
+	} attributes[] = {{TAG_ACQUISITION_NUMBER, "Acquisition Number"},
+			  {TAG_IRRADIATION_EVENT_UID, "Irradiation Event UID"},
+			  {TAG_ACQUISITION_TIME, "Acquisition Time"}};
+	struct exposure found[EXPOSURES_MAX];
+	size_t k = 0, at;
+	int n = 0;
+
+	ret_text[0] = '\0';
+	while (k < sizeof(attributes) / sizeof(attributes[0]) && (n = list_exposures(exam, attributes[k].tag, found)) < 2)
+		k++;
+	if (n < 2)
+		return;
+	at = (size_t)snprintf(ret_text, size, "; %s %s:", attributes[k].name, tag_text(attributes[k].tag));
+	for (int i = 0; i < n && at < size; i++)
+		at += (size_t)snprintf(ret_text + at, size - at, "%s %d have %s", i ? "," : "", found[i].n, found[i].value);
+}
+
+/* Refuse a number of projections that is not that of the header. */
+static int refuse_count(const struct exam *exam, size_t n, uint32_t tag, long expected, struct err *err)
+{
+	char exposures[500];
+
+	if (n < (size_t)expected)
+		return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld: give all of them", n,
+			       n == 1 ? " is" : "s are", tag_text(tag), expected);
+	name_exposures(exam, exposures, sizeof(exposures));
+	return err_set(err, EBADMSG, "%zu projections are present, but %s is %ld: give those of one exposure%s", n, tag_text(tag),
+		       expected, exposures);
+}
+
 /* Check the number of projections against (0020,1002) Images in Acquisition or (0018,1495). */
 static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 {
@@ -216,8 +285,7 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 		if ((size_t)expected != n && !as_is && accept_usual(exam, n, tags[i], expected))
 			return 0;
 		if ((size_t)expected != n && !as_is)
-			return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld: give all of them", n,
-				       n == 1 ? " is" : "s are", tag_text(tags[i]), expected);
+			return refuse_count(exam, n, tags[i], expected, err);
 		if ((size_t)expected == n && expected < exam->profile->projections)
 			exam_warn(exam, "%ld projections, as %s says; complete exams of this system have %d (profile '%s').",
 				  expected, tag_text(tags[i]), exam->profile->projections, exam->profile->name);

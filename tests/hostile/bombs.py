@@ -278,8 +278,8 @@ CASES = [
     ("JPEG 2000 of 65535 tiles", exam("mg", encapsulate(lambda f: [code_stream_2000(64, 64, tile=1) for _ in f], o.JPEG_2000)), HELD, "JPEG 2000"),
     ("JPEG 2000 of the right size without data", exam("mg", encapsulate(lambda f: [code_stream_2000(64, 64) for _ in f], o.JPEG_2000)), HELD, "JPEG 2000"),
     ("JPEG 2000 that is noise", exam("mg", encapsulate(lambda f: [random.Random(3).randbytes(5000) for _ in f], o.JPEG_2000)), HELD, "not a JPEG 2000 code stream"),
-    ("JPEG 2000 that may be lossy", by_recon(o.JPEG_2000_LOSSY, lambda: b.whole(b"", b.element(exams.ALLOCATED, "US", b"\x10\0") + b.element(
-        o.PIXELS, "OB", fragments([b"\xff\x4f\xff\x51"]), length=b.UNDEFINED))), "exit 4", r"bomb\.dcm: transfer syntax 1.2.840.10008.1.2.4.91 .* is not decoded"),
+    ("JPEG 2000 of part 2", by_recon(o.JPEG_2000_PART_2, lambda: b.whole(b"", b.element(exams.ALLOCATED, "US", b"\x10\0") + b.element(
+        o.PIXELS, "OB", fragments([b"\xff\x4f\xff\x51"]), length=b.UNDEFINED))), "exit 4", r"bomb\.dcm: transfer syntax 1.2.840.10008.1.2.4.92 .* is not decoded"),
     # values, VRs, tags
     ("a name of 16 MB", exam("mg", endless_text(exams.NAME, "UC")), exams.CLEAN, exams.DELIVERED),
     ("a thickness of 16 MB", exam("mg", endless_text(exams.THICKNESS, "UT")), HELD, r"\(0018,11A0\)"),

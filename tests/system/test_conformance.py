@@ -101,6 +101,8 @@ def check_view(ds, truth, check):
 def check_values(ds, check):
     shared = ds.SharedFunctionalGroupsSequence[0]
     check(ds.BitsStored == 16 and ds.HighBit == 15 and ds.PixelRepresentation == 0, "bits")
+    check(ds["PixelPaddingValue"].VR == "US" and ds.PixelPaddingValue == 0 and np.mean(ds.pixel_array == 0) > 0.1,
+          "the background is no padding")
     check(int(ds.pixel_array.max()) < 2 ** ds.BitsStored, "values above BitsStored")
     check(len(ds.PixelData) == 2 * ds.Rows * ds.Columns * ds.NumberOfFrames, "length of the pixel data")
     transform = shared.PixelValueTransformationSequence[0]

@@ -159,6 +159,7 @@ def check_view(objects, sources, check):
     check(view.ViewCodeSequence[0].CodeValue == slices.ViewCodeSequence[0].CodeValue, "view code")
     for keyword in ("OrganDose", "EntranceDoseInmGy", "Exposure", "ExposureInmAs"):
         check(keyword not in view, f"the view claims {keyword}")
+    check(all(o.PixelPaddingValue == 0 for _, o in objects.values()), "the background is no padding")
     mapping = view.RealWorldValueMappingSequence[0]
     of_slices = slices.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0]
     integral = (slices.pixel_array.astype(float) * of_slices.RealWorldValueSlope

@@ -6,8 +6,10 @@ import os
 import shutil
 import struct
 
+import numpy as np
 import pydicom
 import pytest
+from pydicom.dataset import Dataset
 
 from tools import dbt_tools as tools
 from tools import python_exam as maker
@@ -126,6 +128,36 @@ def two_manufacturers(ds):
     ds.Manufacturer = "M\u00fcller"
 
 
+def table(change=lambda v: v, entries=65536, first=0, bits=16, vr="OW", implicit=False):
+    """A change that puts a Modality LUT Sequence in the place of slope and intercept: change(v) for each value."""
+    def put_table(ds):
+        values = np.array([change(v) for v in range(first, first + entries)], "<u2" if bits > 8 else "u1")
+        item = Dataset()
+        item.add_new("LUTDescriptor", "US", [entries % 65536, first, bits])
+        item.ModalityLUTType = "US"
+        if vr == "US":
+            item.add_new("LUTData", "US", [int(v) for v in values])
+        else:
+            item.add_new("LUTData", vr, values.tobytes())
+        ds.ModalityLUTSequence = [item]
+        put(RescaleSlope=None, RescaleIntercept=None, RescaleType=None)(ds)
+        if implicit:
+            ds.file_meta.TransferSyntaxUID, ds.is_implicit_VR = pydicom.uid.ImplicitVRLittleEndian, True
+    return put_table
+
+
+def empty_table(ds):
+    table()(ds)
+    del ds.ModalityLUTSequence[0].LUTData
+
+
+def to_bytes(ds):
+    """Pixels of 8 bits."""
+    ds.PixelData = np.minimum(ds.pixel_array >> 6, 255).astype("u1").tobytes()
+    ds["PixelData"].VR = "OB"
+    put(BitsAllocated=8, BitsStored=8, HighBit=7)(ds)
+
+
 # name, what is done to a good exam, what the sentence says
 SERIES = [
     ("cut in the pixels", cut(5000), "(7FE0,0010)"),
@@ -167,6 +199,15 @@ SERIES = [
     ("no manufacturer", every(put(Manufacturer=None)), "no geometry profile"),
     ("a manufacturer beyond ASCII", every(two_manufacturers), "no geometry profile"),
     ("lossy compression", every(put(LossyImageCompression="01")), "(0028,2110)"),
+    ("a table that inverts", every(table(lambda v: 65535 - v)), "(0028,3000): the table maps the stored value 0 to 65535"),
+    ("a table that changes one value", one(table(lambda v: v + (v == 9))), "3.dcm: Modality LUT Sequence (0028,3000): the "
+     "table maps the stored value 9 to 10"),
+    ("a table that ends early", every(table(entries=4096, vr="US")), "the stored value 4096 to 4095"),
+    ("a table that begins late", every(table(entries=65535, first=1)), "the stored value 0 to 1"),
+    ("a table of bytes", every(to_bytes, table(lambda v: v // 2, 256, bits=8)), "the stored value 1 to 0"),
+    ("a table without data", every(empty_table), "the table has no LUT Descriptor (0028,3002) or no LUT Data (0028,3006)"),
+    ("a table with too few data", every(table(), lambda ds: setattr(ds.ModalityLUTSequence[0], "LUTData", bytes(100))),
+     "65536 entries (0028,3002), but 50 words"),
 ]
 MULTI = [
     ("no frames", one_multi(put(NumberOfFrames=0)), "0 frames"),
@@ -179,6 +220,7 @@ MULTI = [
      "(0028,1040)"),
     ("a frame with another sign", frame("PixelIntensityRelationshipSign", -1, "FramePixelDataPropertiesSequence"),
      "(0028,1041)"),
+    ("a table", one_multi(table(lambda v: v // 2)), "(0028,3000)"),
     ("a support that turns", frame("BreastSupportIsocenterPrimaryAngle", 20.0), "(0018,9545)"),
 ]
 
@@ -232,7 +274,36 @@ def test_two_studies_of_one_series_are_two_cases(folder, failures, exams):
     tools.check(len(reasons) == 2 and any("9 projections are present" in r for r in reasons), f"{reasons}", failures)
 
 
+@pytest.mark.parametrize("frames", [1, 5])
+def test_frames_of_reference_of_one_series_are_one_sentence(folder, exams, frames):
+    spoilt, uids = os.path.join(folder, "frames"), {}
+    shutil.copytree(os.path.join(exams, "series"), spoilt)
+    for name in os.listdir(spoilt):
+        new = uids.setdefault(int(name.split(".")[0]) // frames, pydicom.uid.generate_uid())
+        change_one(spoilt, put(FrameOfReferenceUID=new), name)
+    reasons = [r["reason"] for r in json.loads(recon(exams, folder, spoilt, 4).stdout)["refused"]]
+    n = len(maker.ANGLES)
+    assert len(reasons) == 1 and reasons[0].startswith(
+        f"{n} files of one series have {n // frames} frames of reference (0020,0052), each of which is a case: "
+        f"{frames} projection"), reasons
+
+
 def test_the_good_exams_are_accepted(folder, exams):
     """So that what is refused is refused for its one thing."""
     for kind in ("series", "multi"):
         recon(exams, folder, os.path.join(exams, kind), 0)
+
+
+@pytest.mark.parametrize("name, change", [
+    ("words", table()), ("implicit VR", table(implicit=True)), ("bytes", table(entries=256, bits=8)),
+    ("bytes in words", table(entries=256))])
+def test_a_table_that_changes_no_value_is_accepted(folder, exams, name, change):
+    results = []
+    for k, changes in enumerate(([], [change])):
+        exam, out = os.path.join(folder, f"exam{k}"), os.path.join(folder, str(k))
+        shutil.copytree(os.path.join(exams, "series"), exam)
+        every(*([to_bytes] if name.startswith("bytes") else []), *changes)(exam)
+        recon(exams, out, exam, 0)
+        path, = (os.path.join(out, "out", f) for f in os.listdir(os.path.join(out, "out")) if f.endswith(".dcm"))
+        results.append(pydicom.dcmread(path).PixelData)
+    assert results[0] == results[1]

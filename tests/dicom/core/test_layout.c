@@ -496,4 +496,18 @@ TEST(test_deflated)
 	assert_error(open_deflated(256 << 20, 0, &err), &err, EFBIG, "268435456");
 }
 
+/* The end of the stream may be in zlib while its input is used up and its output filled the buffer: at any size around a multiple
+ * of it (256 KiB). */
+TEST(test_deflated_at_the_buffer)
+{
+	enum { BUFFER = 256 * 1024 };
+	struct err err = {0};
+
+	for (size_t k = 1; k <= 3; k++)
+		for (size_t i = 0; i < test_count(1200, 120); i++)
+			ok(open_deflated(2 * (k * BUFFER / 2 - 100 + test_nth(i, 1200, 120)), 0, &err), &err);
+	for (size_t i = 0; i < test_count(64, 8); i++)
+		ok(open_deflated(2 * (test_nth(i, 64, 8) + 1) * 49999, i & 1, &err), &err);
+}
+
 TESTS_SETUP(folder_make, folder_remove);

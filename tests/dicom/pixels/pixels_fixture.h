@@ -83,4 +83,17 @@ static inline void add_image(struct bytes *b, const char *syntax, unsigned rows,
 	add_description(b, rows, columns, frames, bits, bits, bits - 1);
 }
 
+/* Append a code stream as fragments of `piece` bytes, an even number; the last one gets a byte of padding if it needs one. */
+static inline void add_fragments(struct bytes *b, const void *code, size_t n, size_t piece)
+{
+	for (size_t at = 0; at < n; at += piece) {
+		size_t part = piece < n - at ? piece : n - at;
+
+		add_item(b, 0xfffee000, (uint32_t)(part + (part & 1)));
+		add(b, (const char *)code + at, part);
+		if (part & 1)
+			add(b, "", 1);
+	}
+}
+
 #endif

@@ -8,12 +8,16 @@
 #include "tests/test.h"
 
 #define JPEG_2000 "1.2.840.10008.1.2.4.90"
+#define JPEG_2000_ANY "1.2.840.10008.1.2.4.91" /* read only if it is proved to be lossless */
 #define CODE_MAX 60000
 
 struct kind {
 	int columns, rows, bits;
 	bool is_signed, noise, lossy;
 	int tile; /* 0: one */
+	int rate; /* compression that is kept, by leaving out bit planes; 0: all are there */
+	int layers, order, precinct, block;
+	int style, coding; /* SOP and EPH; of code-blocks */
 };
 
 struct memory {
@@ -76,8 +80,18 @@ static void encode(const struct kind *k, struct memory *to)
 		image->comps[0].data[i] = sample_of(k, i);
 	opj_set_default_encoder_parameters(&p);
 	p.irreversible = k->lossy;
-	p.tcp_numlayers = 1;
+	p.tcp_numlayers = k->layers ? k->layers : 1;
+	for (int l = 0; l < p.tcp_numlayers; l++)
+		p.tcp_rates[l] = l == p.tcp_numlayers - 1 ? (float)k->rate : 40.0f / (float)(1 << l);
 	p.cp_disto_alloc = 1;
+	p.prog_order = (OPJ_PROG_ORDER)k->order;
+	p.mode = k->coding;
+	p.csty = k->style | (k->precinct ? 1 : 0);
+	p.res_spec = k->precinct ? 2 : 0;
+	p.prcw_init[0] = p.prch_init[0] = 2 * k->precinct;
+	p.prcw_init[1] = p.prch_init[1] = k->precinct;
+	if (k->block)
+		p.cblockw_init = p.cblockh_init = k->block;
 	shortest = k->tile ? k->tile : shortest;
 	p.tile_size_on = k->tile > 0;
 	p.cp_tdx = p.cp_tdy = k->tile;
@@ -94,12 +108,14 @@ static void encode(const struct kind *k, struct memory *to)
 	opj_image_destroy(image);
 }
 
+static const char *syntax = JPEG_2000;
+
 /* An object of one frame that `k` describes, with n bytes of the code stream. */
 static struct dicom_file *open_object(const struct kind *k, const struct memory *m, size_t n)
 {
 	static struct bytes b;
 
-	add_meta(&b, JPEG_2000);
+	add_meta(&b, syntax);
 	add_us(&b, 0x00280002, 1);
 	add_text(&b, 0x00280004, "CS", "MONOCHROME2 ");
 	add_us(&b, 0x00280010, (unsigned)k->rows);
@@ -119,21 +135,34 @@ static struct dicom_file *open_object(const struct kind *k, const struct memory 
 }
 
 static const struct kind kinds[] = {
-	{53, 37, 12, false, false, false, 0}, {53, 37, 12, false, true, false, 16},  {131, 90, 16, false, true, false, 0},
-	{131, 90, 16, true, true, false, 0},  {131, 90, 14, true, false, false, 64}, {7, 201, 8, false, true, false, 0},
-	{1, 203, 16, false, true, false, 0},  {301, 1, 10, true, true, false, 0},    {1, 1, 16, false, true, false, 0},
+	{53, 37, 12, false, false, false, 0},
+	{53, 37, 12, false, true, false, 16},
+	{131, 90, 16, false, true, false, 0},
+	{131, 90, 16, true, true, false, 0},
+	{131, 90, 14, true, false, false, 64},
+	{7, 201, 8, false, true, false, 0},
+	{1, 203, 16, false, true, false, 0},
+	{301, 1, 10, true, true, false, 0},
+	{1, 1, 16, false, true, false, 0},
+	{131, 90, 12, false, true, false, 0, .layers = 3},
+	{131, 90, 12, false, false, false, .tile = 40, .layers = 2, .order = 1, .precinct = 32, .block = 16, .style = 6},
+	{131, 90, 14, true, false, false, 0, .order = 2, .precinct = 64, .block = 32, .style = 2},
+	{131, 90, 14, false, false, false, .tile = 50, .order = 3, .precinct = 16, .block = 8, .style = 4, .coding = 0x3f},
+	{131, 90, 12, false, false, false, 0, .layers = 2, .order = 4, .precinct = 32, .block = 64, .coding = 1},
 };
 
+/* Each of them is proved to be lossless, which the second transfer syntax requires. */
 TEST(test_every_kind)
 {
 	static struct memory code;
 	static uint16_t values[131 * 90];
 
-	for (size_t c = 0; c < sizeof(kinds) / sizeof(kinds[0]); c++) {
-		const struct kind *k = &kinds[c];
+	for (size_t c = 0; c < 2 * sizeof(kinds) / sizeof(kinds[0]); c++) {
+		const struct kind *k = &kinds[c / 2];
 		struct dicom_file *file;
 		struct err err = {0};
 
+		syntax = c % 2 ? JPEG_2000_ANY : JPEG_2000;
 		encode(k, &code);
 		file = open_object(k, &code, code.end);
 		ok(dicom_read_frame(file, 0, values, &err), &err);
@@ -143,6 +172,7 @@ TEST(test_every_kind)
 					 values[i], sample_of(k, i));
 		dicom_close(file);
 	}
+	syntax = JPEG_2000;
 }
 
 static void refused_frame(const struct kind *described, const struct memory *code, size_t n, int error, const char *words)
@@ -178,6 +208,96 @@ TEST(test_what_the_object_does_not_describe)
 	refused_frame(&truth, &code, code.end, ENOTSUP, "irreversible wavelet");
 	memcpy(code.bytes, "\0\0\0\x0cjP  ", 8); /* a JP2 file */
 	refused_frame(&truth, &code, code.end, EBADMSG, "not a JPEG 2000 code stream");
+}
+
+/* The reversible wavelet, but not all bit planes, under each name; and not all packets of them. */
+TEST(test_what_was_left_out)
+{
+	static const struct kind lossy[] = {
+		{131, 90, 12, false, true, false, 0, .rate = 3},
+		{131, 90, 16, true, true, false, .tile = 50, .rate = 2, .layers = 3, .order = 3, .precinct = 32},
+		{131, 90, 14, false, true, false, 0, .rate = 4, .order = 2, .coding = 5},
+	};
+	static const struct kind whole = {53, 37, 12, false, true, false, 0};
+	static struct memory code;
+
+	for (size_t k = 0; k < 2 * sizeof(lossy) / sizeof(lossy[0]); k++) {
+		syntax = k % 2 ? JPEG_2000_ANY : JPEG_2000;
+		encode(&lossy[k / 2], &code);
+		refused_frame(&lossy[k / 2], &code, code.end, ENOTSUP, "coding passes of a code-block, which is lossy");
+	}
+	syntax = JPEG_2000;
+	/* the tile without its last packet, the finest details: found by the size of the tile with one resolution less */
+	encode(&whole, &code);
+	unsigned char *start = memmem(code.bytes, code.end, "\xff\x90", 2);
+	size_t found = 0;
+
+	assert_non_null(start);
+	for (size_t n = code.end - 3; n > (size_t)(start - code.bytes) + 14 && !found; n--) {
+		struct memory cut = code;
+		size_t tile = n - (size_t)(start - code.bytes);
+		struct dicom_file *file;
+		static uint16_t values[53 * 37];
+		struct err err = {0};
+
+		for (int b = 0; b < 4; b++)
+			cut.bytes[start - code.bytes + 6 + b] = (unsigned char)(tile >> 8 * (3 - b));
+		memcpy(cut.bytes + n, "\xff\xd9", 2);
+		file = open_object(&whole, &cut, n + 2);
+		if (dicom_read_frame(file, 0, values, &err) == -ENOTSUP)
+			found = strstr(err.msg, "packets, which is lossy") ? n : 0;
+		dicom_close(file);
+	}
+	assert_true(found > 0);
+}
+
+/* The header of a tile may have another wavelet than that of the code stream. */
+TEST(test_wavelet_of_a_tile)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 0};
+	static struct memory code, changed;
+	static uint16_t values[53 * 37];
+
+	encode(&k, &code);
+	const unsigned char *coding = memmem(code.bytes, code.end, "\xff\x52", 2),
+			    *start = memmem(code.bytes, code.end, "\xff\x90", 2);
+
+	assert_true(coding && start);
+	for (int reversible = 0; reversible < 2; reversible++) {
+		size_t at = (size_t)(start - code.bytes) + 12, n = 2 + (size_t)coding[3];
+		uint32_t tile = ((uint32_t)start[8] << 8 | start[9]) + (uint32_t)n;
+		struct err err = {0};
+
+		changed = code;
+		memcpy(changed.bytes + at, coding, n);
+		changed.bytes[at + 13] = (unsigned char)reversible;
+		memcpy(changed.bytes + at + n, code.bytes + at, code.end - at);
+		changed.bytes[at - 4] = (unsigned char)(tile >> 8);
+		changed.bytes[at - 3] = (unsigned char)tile;
+		if (!reversible) {
+			refused_frame(&k, &changed, code.end + n, ENOTSUP, "irreversible wavelet");
+			continue;
+		}
+		struct dicom_file *file = open_object(&k, &changed, code.end + n);
+		ok(dicom_read_frame(file, 0, values, &err), &err);
+		for (int i = 0; i < k.columns * k.rows; i++)
+			assert_int_equal(values[i], sample_of(&k, i));
+		dicom_close(file);
+	}
+}
+
+/* Code-blocks of HTJ2K, which this transfer syntax does not allow: their passes are not counted. */
+TEST(test_high_throughput)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 0};
+	static struct memory code;
+	unsigned char *coding;
+
+	encode(&k, &code);
+	coding = memmem(code.bytes, code.end, "\xff\x52", 2);
+	assert_non_null(coding);
+	coding[12] |= 0x40;
+	refused_frame(&k, &code, code.end, ENOTSUP, "code-blocks of HTJ2K");
 }
 
 /* Whatever is missing at the end: no picture without its fine details. */

@@ -204,12 +204,55 @@ TEST(test_bytes)
 		dicom_close(file);
 	}
 	add_image(&b, EXPLICIT, 3, 3, 3, 8);
-	add_header(&b, PIXELS, "OB", 29);
-	b.n += 29;
+	add_header(&b, PIXELS, "OB", 30);
+	b.n += 30;
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_pixel_info info;
-	assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, "29 bytes");
+	assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, "30 bytes");
 	dicom_close(file);
+}
+
+/* More bytes than the frames need are padding (PS3.5 8.1.1 note), as long as they are less than a row and less than a column. */
+TEST(test_excess)
+{
+	static const struct {
+		unsigned rows, columns, frames, bits, have;
+		bool allowed;
+	} data[] = {
+		{5, 7, 1, 16, 70, true},   {5, 7, 1, 16, 72, true},   {5, 7, 1, 16, 78, true},	{5, 7, 1, 16, 80, false},
+		{7, 5, 1, 16, 78, true},   {7, 5, 1, 16, 80, false},  {5, 7, 3, 16, 218, true}, {5, 7, 3, 16, 220, false},
+		{5, 7, 3, 16, 208, false}, {5, 7, 3, 16, 280, false}, {9, 9, 3, 8, 250, true},	{9, 9, 3, 8, 252, false},
+		{9, 9, 3, 8, 242, false},
+	};
+	uint16_t values[81];
+	struct bytes b;
+
+	for (size_t k = 0; k < sizeof(data) / sizeof(data[0]); k++) {
+		size_t n = data[k].rows * data[k].columns, bytes = data[k].bits / 8;
+		struct dicom_pixel_info info;
+		struct err err = {0};
+
+		add_image(&b, EXPLICIT, data[k].rows, data[k].columns, data[k].frames, data[k].bits);
+		add_header(&b, PIXELS, data[k].bits == 8 ? "OB" : "OW", data[k].have);
+		for (unsigned i = 0; i < data[k].have; i++)
+			add(&b, &(unsigned char){(unsigned char)(i * 7 + 1)}, 1);
+		struct dicom_file *file = open_bytes(&b);
+		if (!data[k].allowed) {
+			assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG,
+				     data[k].have < n * data[k].frames * bytes ? "need" : "may not be padding");
+		} else {
+			for (size_t f = 0; f < data[k].frames; f++) {
+				ok(dicom_read_frame(file, (long)f, values, &err), &err);
+				for (size_t i = 0; i < n; i++) {
+					size_t at = (f * n + i) * bytes;
+					unsigned low = (at * 7 + 1) & 255, high = bytes == 2 ? ((at + 1) * 7 + 1) & 255 : 0;
+
+					assert_int_equal(values[i], high << 8 | low);
+				}
+			}
+		}
+		dicom_close(file);
+	}
 }
 
 /* An unsigned value that needs more than BitsStored is refused, not cut; signed ones: test_pixels_refused.c. */
@@ -339,18 +382,91 @@ TEST(test_pydicom_agrees)
 	assert_int_equal(status, 0);
 }
 
-/* Frames of several fragments, which are assigned by the offset table. */
+/* Frames of several fragments, which are assigned by the offset table or, if it is empty, by the ends of the code streams. */
 TEST(test_split_fragments)
 {
-	char *argv[] = {"dcmcjpls", "+fs", "1", (char *)sample(), (char *)in_folder("split.dcm"), NULL};
-	int status;
-	pid_t pid;
+	static const struct {
+		const char *tool, *coding, *table, *syntax;
+	} made[] = {
+		{"dcmcjpls", "+el", "+ot", JPEGLS},
+		{"dcmcjpls", "+el", "-ot", JPEGLS},
+		{"dcmcjpeg", "+e1", "-ot", "1.2.840.10008.1.2.4.70"},
+		{"dcmcjpeg", "+el", "-ot", "1.2.840.10008.1.2.4.57"},
+	};
+	const char *in = sample(), *out = in_folder("split.dcm");
 
-	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-		skip_because("%s is not installed", argv[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	check_sample(in_folder("split.dcm"), "1.2.840.10008.1.2.4.80");
+	for (size_t k = 0; k < sizeof(made) / sizeof(made[0]); k++) {
+		char *argv[] = {(char *)made[k].tool,
+				(char *)made[k].coding,
+				"+fs",
+				"1",
+				(char *)made[k].table,
+				(char *)in,
+				(char *)out,
+				NULL};
+		int status;
+		pid_t pid;
+
+		if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+			skip_because("%s is not installed", argv[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		check_sample(out, made[k].syntax);
+	}
+}
+
+/* Fragments of any size without an offset table: of 2 bytes, so that the end of a code stream is divided between two of them. */
+TEST(test_fragments_by_ends)
+{
+	enum { N_CODES = 4 };
+	static const struct {
+		size_t piece;
+		int left_out;	  /* frame that lacks its end; N_CODES: none */
+		const char *says; /* NULL: it is read */
+	} cases[] = {
+		{2, N_CODES, NULL},
+		{10, N_CODES, NULL},
+		{65534, N_CODES, NULL},
+		{10, 1, "3 of them end a code stream (FFD9); 4 frames need as many ends"},
+		{10, 3, "3 of them end a code stream (FFD9), but not the last one; 4 frames need as many ends"},
+	};
+	static struct bytes b;
+	uint16_t values[15], found[15];
+	struct err err = {0};
+	bool odd = false;
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct dicom_pixel_info info;
+		struct dicom_file *file;
+
+		add_image(&b, JPEGLS, 3, 5, N_CODES, 16);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		for (int f = 0; f < N_CODES; f++) {
+			unsigned char code[8192];
+			size_t n = 0;
+
+			for (int k = 0; k < 15; k++)
+				values[k] = (uint16_t)((k + f) * (f == 2 ? 40503u : 4051u));
+			ok(jpegls_encode(values, 5, 3, 16, code, sizeof(code), &n, &err), &err);
+			odd |= n & 1;
+			add_fragments(&b, code, f == cases[c].left_out ? n - 2 : n, cases[c].piece);
+		}
+		add_item(&b, 0xfffee0dd, 0);
+		file = open_bytes(&b);
+		if (cases[c].says) {
+			assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, cases[c].says);
+		} else {
+			ok(dicom_pixels_info(file, &info, &err), &err);
+			for (int f = N_CODES - 1; f >= 0; f--) {
+				ok(dicom_read_frame(file, f, found, &err), &err);
+				for (int k = 0; k < 15; k++)
+					assert_int_equal(found[k], (uint16_t)((k + f) * (f == 2 ? 40503u : 4051u)));
+			}
+		}
+		dicom_close(file);
+	}
+	assert_true(odd); /* FF and D9 were in two fragments */
 }
 
 /* Reading one frame of a large object needs memory for one frame only. */

@@ -32,12 +32,68 @@ static void refused_image(const struct bytes *b, int code, const char *words)
 	dicom_close(file);
 }
 
+/* A code stream that lost something, in a syntax whose name says that it is lossless. */
+TEST(test_lossy_behind_a_lossless_name)
+{
+	static const struct {
+		const char *tool, *coding;
+		int at; /* byte of the scan header that is changed, from its marker on; 0: none */
+		unsigned char value;
+		const char *says; /* NULL: it is read */
+	} cases[] = {
+		{"dcmcjpls", "+en", 0, 0, "a JPEG-LS frame with NEAR = 2, which is lossy"},
+		{"dcmcjpls", "+el", 0, 0, NULL},
+		{"dcmcjpls", "+el", 7, 1, "a JPEG-LS frame with NEAR = 1"},
+		{"dcmcjpls", "+el", 7, 255, "a JPEG-LS frame with NEAR = 255"},
+		{"dcmcjpls", "+el", 9, 1, "a JPEG-LS frame with the point transform 1, which is lossy"},
+		{"dcmcjpls", "+el", 6, 2, "a JPEG-LS frame with the mapping table 2"},
+		{"dcmcjpeg", "+e1", 0, 0, NULL},
+		{"dcmcjpeg", "+e1", 9, 3, "a JPEG frame with the point transform 3, which is lossy"},
+		{"dcmcjpeg", "+el", 9, 1, "a JPEG frame with the point transform 1, which is lossy"},
+	};
+	static const unsigned char scan[] = {0xff, 0xda, 0, 8, 1};
+	static unsigned char bytes[200000];
+	char in[256], out[256];
+	uint16_t values[N];
+
+	snprintf(in, sizeof(in), "%s", sample());
+	snprintf(out, sizeof(out), "%s", in_folder("lost.dcm"));
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct dicom_file *file = NULL;
+		struct err err = {0};
+		unsigned char *p;
+
+		if (tool(cases[k].tool, cases[k].coding, in, out) < 0)
+			skip_because("%s is not installed", cases[k].tool);
+		FILE *f = fopen(out, "r+");
+		size_t n = fread(bytes, 1, sizeof(bytes), f);
+		p = memmem(bytes, n, "1.2.840.10008.1.2.4.81", 22);
+		if (p) {
+			fseek(f, p - bytes + 21, SEEK_SET);
+			fputc('0', f);
+		}
+		p = memmem(bytes, n, scan, sizeof(scan));
+		assert_non_null(p);
+		if (cases[k].at) {
+			fseek(f, p - bytes + cases[k].at, SEEK_SET);
+			fputc(cases[k].value, f);
+		}
+		fclose(f);
+		ok(dicom_open(out, &file, &err), &err);
+		if (cases[k].says)
+			assert_error(dicom_read_frame(file, 0, values, &err), &err, ENOTSUP, cases[k].says);
+		else
+			ok(dicom_read_frame(file, 0, values, &err), &err);
+		dicom_close(file);
+	}
+}
+
 TEST(test_descriptions_that_do_not_fit)
 {
 	struct bytes b;
 
 	for (int wrong = 0; wrong < 4; wrong++) {
-		static const uint32_t lengths[] = {0, 30, 34, 64};
+		static const uint32_t lengths[] = {0, 30, 40, 64};
 
 		add_image(&b, EXPLICIT, 4, 4, 1, 16);
 		add_header(&b, PIXELS, "OW", lengths[wrong]);
@@ -185,6 +241,14 @@ TEST(test_fragments_that_lie)
 	}
 	add_item(&b, 0xfffee0dd, 0);
 	refused_image(&b, EBADMSG, "offset table");
+	/* a frame of RLE has one fragment, so that its end is not searched */
+	add_image(&b, RLE, 8, 8, 2, 8);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 0);
+	for (int k = 0; k < 4; k++)
+		add_fragments(&b, k & 1 ? "\xff\xd9" : "xx", 2, 2);
+	add_item(&b, 0xfffee0dd, 0);
+	refused_image(&b, EBADMSG, "4 fragments for 2 frames and an offset table of 0 bytes");
 	/* a fragment longer than the file, and no end of the sequence */
 	add_image(&b, RLE, 8, 8, 1, 8);
 	add_header(&b, PIXELS, "OB", 0xffffffff);

@@ -73,3 +73,22 @@ TEST(algorithms)
 		}
 	}
 }
+
+TEST(keys_of_one_series)
+{
+	static const struct {
+		const char *a, *b;
+		bool differ;
+	} keys[] = {
+		{"1|2|L|CC|5", "1|2|L|CC|6", true},  {"1|2|L|CC|5", "1|2|L|CC|", true},	   {"1|2|L|CC|5", "1|2|L|CC|5", false},
+		{"1|2|L|CC|5", "1|2|R|CC|6", false}, {"1|2|L|CC|5", "1|2|L|MLO|6", false}, {"1|2|L|CC|5", "1|3|L|CC|6", false},
+		{"1|2|L|CC|5", "4|2|L|CC|6", false},
+	};
+	char text[200];
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_int_equal(kind_keys_differ_in_frame(&kind_dbt, keys[i].a, keys[i].b), keys[i].differ);
+	assert_false(kind_keys_differ_in_frame(NULL, "1", "2"));
+	kind_frames_text(25, 5, text, sizeof(text));
+	assert_string_equal(text, "25 files of one series have 5 frames of reference (0020,0052), each of which is a case: ");
+}

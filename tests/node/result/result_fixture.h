@@ -107,6 +107,7 @@ static inline void complete(struct dicom_item *root, int i, const void *ctx)
 		{TAG_ORGAN_DOSE, "0.002"},
 		{TAG_ENTRANCE_DOSE_IN_MGY, "0.5"},
 		{TAG_KVP, "30"},
+		{TAG_BREAST_IMPLANT_PRESENT, "NO"},
 	};
 	const uint32_t *missing = ctx;
 

@@ -116,6 +116,25 @@ TEST(test_identity)
 	unmake(&m);
 }
 
+/* Of a de-identified exam the result says that it is one, and what became of its dates. */
+static void put_deidentified(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	(void)ctx;
+	put(root, DICOM_TAG(0x0012, 0x0062), "YES");
+	put(root, DICOM_TAG(0x0028, 0x0303), "MODIFIED");
+}
+
+TEST(test_deidentified)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = put_deidentified});
+
+	assert_string_equal(text_of(m.root, DICOM_TAG(0x0012, 0x0062)), "YES");
+	assert_string_equal(text_of(m.root, DICOM_TAG(0x0028, 0x0303)), "MODIFIED");
+	assert_false(dicom_has(m.root, TAG_PIXEL_PADDING_VALUE)); /* a clipped voxel has the value of the background */
+	unmake(&m);
+}
+
 TEST(test_copied)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
@@ -220,6 +239,8 @@ TEST(test_omitted)
 
 	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE) ||
 		     dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
+	assert_ptr_equal(strstr(m.report.omitted, "Breast Implant Present (0028,1300) is left out: the images have none. Contr"),
+			 m.report.omitted);
 	assert_non_null(strstr(m.report.omitted,
 			       "Contributing Sources is left out: the images and the profile have no Acquisition "
 			       "DateTime (0008,002A), Detector Type (0018,7004), Detector ID (0018,700A)"));

@@ -132,6 +132,44 @@ TEST(incomplete_waits_then_holds, .setup = setup, .teardown = teardown)
 
 /* Quiet is not quiet while a large object is still coming in, or while one waits to be looked at. What the files' own times are,
  * and where the wall clock jumps, does not matter: here they are years old. */
+/* Incomplete cases of one series that differ in the frame of reference only: the reason says so, of each of them. */
+TEST(frames_of_reference_of_one_series, .setup = setup, .teardown = teardown)
+{
+	static const struct {
+		const char *key;
+		int n;
+		const char *reason;
+	} cases[] = {
+		{"1.1|1.2|L|CC|1.3.1", 1,
+		 "7 files of one series have 3 frames of reference (0020,0052), each of which is a case: 1 of 25 instances"},
+		{"1.1|1.2|L|CC|1.3.2", 4, "each of which is a case: 4 of 25 instances"},
+		{"1.1|1.2|L|CC|", 2, "each of which is a case: 2 of 25 instances"},
+		{"1.1|1.2|R|CC|1.3.1", 3, "3 of 25 instances"},
+		{"1.1|1.9|L|CC|1.3.1", 3, "3 of 25 instances"},
+		{"1.1|1.2|L|CC|1.3.4", 25, ""},
+	};
+	enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
+	struct stage *t = *state;
+	int64_t job[N_CASES];
+
+	for (int i = 0; i < N_CASES; i++) {
+		char detail[200];
+
+		snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", cases[i].key);
+		assert_int_equal(journal_open_job(t->s.journal, detail, NOW, &job[i], NULL), 0);
+		for (int k = 0; k < cases[i].n; k++)
+			add_member(t, job[i], 25);
+	}
+	step(t, job[0], NOW + 61);
+	for (int i = 0; i < N_CASES; i++) {
+		const struct job_view *v = jobs_find(&t->s.jobs, job[i]);
+
+		if (strncmp(v->reason, cases[i].reason, strlen(cases[i].reason)) && !strstr(v->reason, cases[i].reason))
+			fail_msg("%s: '%s' instead of '%s'", cases[i].key, v->reason, cases[i].reason);
+		assert_int_equal(strstr(v->reason, "frames of reference") != NULL, i < 3);
+	}
+}
+
 TEST(not_held_while_arriving, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;

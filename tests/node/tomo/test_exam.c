@@ -241,6 +241,26 @@ TEST(test_intensity)
 	assert_true(prep.has_padding && prep.padding_lo == 3 && prep.padding_hi == 7);
 	exam_close(e);
 
+	/* padding is a number as its VR says, SS here: a value that the unsigned pixels cannot have marks none of them */
+	e = opened(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
+			 {-1, TAG_PIXEL_REPRESENTATION, "0"}));
+	assert_false(e->prep.has_padding);
+	assert_non_null(strstr(
+		e->warnings, "Pixel Padding Value (0028,0120) is -2000, which the pixels, of 12 bits and unsigned, cannot have"));
+	exam_close(e);
+	e = opened(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4096"}));
+	assert_false(e->prep.has_padding);
+	assert_non_null(strstr(e->warnings, "(0028,0120) is 4096"));
+	exam_close(e);
+	e = opened(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
+			 {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "12"}, {-1, TAG_PIXEL_REPRESENTATION, "0"}));
+	assert_true(e->prep.has_padding && e->prep.padding_lo == 0 && e->prep.padding_hi == 12);
+	assert_null(strstr(e->warnings, "(0028,0120)"));
+	exam_close(e);
+	e = opened(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "65535"}));
+	assert_true(e->prep.has_padding && e->prep.padding_lo == 4095 && e->prep.padding_hi == 4095);
+	exam_close(e);
+
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Top"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
 	assert_int_equal(read_view(e, 0, raw, &prep, &err), 0);
 	assert_true(prep.i0 == 4095 && prep.saturation == 0);

@@ -16,7 +16,23 @@ TEST(test_series_refused)
 	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "170"}), EBADMSG, PARTS("2.dcm", "170 degrees", "out of range"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "25"}), EBADMSG, PARTS("5 projections", "(0020,1002)", "25"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, NULL}, {-1, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, "4"}), EBADMSG,
-		PARTS("5 projections", "(0018,1495)", "4"));
+		PARTS("5 projections", "(0018,1495)", "4", "give those of one exposure"));
+}
+
+/* Too many projections: how many are of which exposure. */
+TEST(test_too_many)
+{
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "6"}), EBADMSG,
+		PARTS("5 projections are present, but (0020,1002) is 6: give all of them"));
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {-1, TAG_ACQUISITION_NUMBER, "1"}, {3, TAG_ACQUISITION_NUMBER, "2"},
+		      {4, TAG_ACQUISITION_NUMBER, "2"}),
+		EBADMSG,
+		PARTS("(0020,1002) is 3: give those of one exposure; Acquisition Number (0020,0012): 3 have 1, 2 have 2"));
+	/* a number for each projection tells nothing */
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {0, TAG_ACQUISITION_NUMBER, "1"}, {1, TAG_ACQUISITION_NUMBER, "2"},
+		      {2, TAG_ACQUISITION_NUMBER, "3"}, {3, TAG_ACQUISITION_NUMBER, "4"}, {4, TAG_ACQUISITION_NUMBER, "5"},
+		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}),
+		EBADMSG, PARTS("give those of one exposure; Irradiation Event UID (0008,3010): 4 have none, 1 have 1.2.3"));
 }
 
 /* "A projection from another exam": the attribute, both values, the file. */
@@ -33,6 +49,8 @@ TEST(test_other_exam_refused)
 	refused(EDITS({1, TAG_IMAGER_PIXEL_SPACING, "1\\2"}), EBADMSG, PARTS("pixel pitch (0018,1164)", "'2'", "1.dcm"));
 	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
 	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
+	refused(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "1"}, {2, TAG_PIXEL_PADDING_RANGE_LIMIT, "9"}), EBADMSG,
+		PARTS("pixel padding range limit (0028,0121)", "'9' in 2.dcm", "'' in 0.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.1"}), EBADMSG, PARTS("1.2.3.4.1", "0.dcm", "4.dcm"));
 }
