@@ -218,8 +218,8 @@ def test_many_cases_in_one_worker(folder, things):
     h.send(n.port, exam(folder, "L", 1))
     job = n.wait_states("reconstructed")[0]
     pid, = n.processes("worker")
-    # 50 kB a case; a sanitizer keeps freed memory for a while
-    sizes, files, allowed = [], [], 20480 if h.sanitizer() else 512
+    # 50 kB a case; a sanitizer keeps up to 256 MB of freed memory
+    sizes, files, allowed = [], [], 256 << 10 if h.sanitizer() else 512
     # Some looks come before it has given back what it had for the case, and closed the journal, or while the allocator
     # keeps some MB: a worker that has grown never comes back to what it had, however many cases follow.
     for i in range(60):
