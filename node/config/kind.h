@@ -29,7 +29,6 @@ struct kind {
 	const char *as_is_refusal; /* message if an incomplete case may not be reconstructed */
 	/* Return true if a protocol of this kind computes the attenuation correction from a CT series; NULL: none does. */
 	bool (*needs_ct)(const struct protocol_conf *protocol);
-	const char *result_class; /* SOP class of its slices */
 	const struct config_section
 		*protocols; /* configuration keys of its protocols; the choices of the key "algorithm" are its algorithms */
 };

@@ -2,7 +2,6 @@
 /* kind_dbt.c - breast tomosynthesis: a case is one exposure series of one breast in one view. */
 #include <stddef.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"
 
@@ -120,6 +119,5 @@ const struct kind kind_dbt = {
 	.key = {CASE_STUDY, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE},
 	.as_is_frames = 2,
 	.as_is_refusal = "a tomosynthesis needs at least 2 projections; send the missing projections",
-	.result_class = CLASS_TOMOSYNTHESIS,
 	.protocols = &protocols,
 };

@@ -2,7 +2,6 @@
 /* kind_parallel.c - line integrals of parallel beams: a case is one scan with all its chunks. */
 #include <stddef.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"
 
@@ -92,6 +91,5 @@ const struct kind kind_parallel = {
 	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
-	.result_class = CLASS_CT,
 	.protocols = &protocols,
 };

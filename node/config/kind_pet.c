@@ -2,7 +2,6 @@
 /* kind_pet.c - sinograms of a PET scanner: a case is one acquisition with all its roles and chunks. */
 #include <stddef.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"
 
@@ -137,6 +136,5 @@ const struct kind kind_pet = {
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
 	.needs_ct = needs_ct,
-	.result_class = CLASS_PET,
 	.protocols = &protocols,
 };

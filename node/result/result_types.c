@@ -2,7 +2,6 @@
 /* result_types.c - the types of object that a tomosynthesis can have as its result, in the order of enum result_kind. */
 #include <math.h>
 
-#include "node/config/kind.h"
 #include "node/result/result_internal.h"
 
 /* The step of slabs cannot be smaller than that of slices. */
@@ -62,9 +61,11 @@ const struct result_type *result_type_of(enum result_kind kind, const struct pro
 
 size_t result_classes(const struct protocol_conf *protocol, const char *ret_classes[RESULT_CLASSES_MAX])
 {
+	static const char *const slices[KIND_COUNT] = {
+		[KIND_DBT] = RESULT_CLASS, [KIND_PET] = CLASS_PET, [KIND_PARALLEL] = CLASS_CT};
 	size_t n = 0;
 
-	ret_classes[n++] = kind_of(protocol->kind)->result_class;
+	ret_classes[n++] = slices[protocol->kind];
 	if (protocol->synthetic)
 		ret_classes[n++] = result_type_of(RESULT_SYNTHETIC, protocol)->sop_class;
 	return n;
