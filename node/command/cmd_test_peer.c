@@ -25,7 +25,7 @@
 #include "node/deliver/destination.h"
 #include "node/deliver/stow.h"
 #include "node/process/options.h"
-#include "node/result/result.h"
+#include "node/reconstruct/reconstruct.h"
 
 #define IMPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2"
 #define EXPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2.1"
@@ -286,8 +286,8 @@ static void add_results(struct test *t, const struct config *config)
 			used = used || leads_to(config, route->destinations.name[k], t->to);
 		for (size_t k = 0; used && k < route->protocols.n; k++) {
 			const struct protocol_conf *p = config_protocol(config, route->protocols.name[k]);
-			const char *classes[RESULT_CLASSES_MAX];
-			size_t n = p ? result_classes(p, classes) : 0;
+			const char *classes[RECONSTRUCT_CLASSES_MAX];
+			size_t n = p ? reconstruct_classes(p, classes) : 0;
 
 			for (size_t c = 0; c < n; c++)
 				add_context(t, classes[c],

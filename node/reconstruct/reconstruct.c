@@ -16,6 +16,7 @@
 #include "kernels/clock.h"
 #include "node/base/folder.h"
 #include "node/reconstruct/reconstruct_internal.h"
+#include "node/result/result.h"
 
 /* Limits of a result whose size follows the data: this many times the bytes of the case's files, and at least this many bytes.
  * Tomosynthesis of 9 views has up to 22 times (200 slices), 67 times if the views are compressed; 2048 lines at 60 angles have 34
@@ -47,12 +48,24 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 		     {"write", k->write},
 		     {"fill", k->fill},
 		     {"release", k->release},
-		     {"close", k->close}};
+		     {"close", k->close},
+		     {"slices_class", k->slices_class}};
 
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (!slots[i].is_there)
 			return err_set(err, EINVAL, "kind of case: member '%s' of its table is empty", slots[i].name);
 	return 0;
+}
+
+size_t reconstruct_classes(const struct protocol_conf *protocol, const char *ret_classes[RECONSTRUCT_CLASSES_MAX])
+{
+	const char *view = result_view_class(protocol);
+	size_t n = 0;
+
+	ret_classes[n++] = reconstruct_kind_of(protocol->kind)->slices_class;
+	if (view)
+		ret_classes[n++] = view;
+	return n;
 }
 
 static bool is_kept(const struct reconstruct_kept *kept)

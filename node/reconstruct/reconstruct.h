@@ -85,6 +85,10 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 
+#define RECONSTRUCT_CLASSES_MAX 2
+/* List the SOP classes of the objects that a protocol makes. Returns their number. */
+size_t reconstruct_classes(const struct protocol_conf *protocol, const char *ret_classes[RECONSTRUCT_CLASSES_MAX]);
+
 /* reconstruct_report.c. Return the seconds of each stage (node/base/stage_names.h), and "total". NULL: no memory. */
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
 /* Return "file" (with `folder` and a slash in front unless folder is ""), "sop_instance", "sop_class" and "series" of the first

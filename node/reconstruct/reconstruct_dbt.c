@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
@@ -316,5 +317,6 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	recognise, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
+	recognise,  sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release,
+	close_case, CLASS_TOMOSYNTHESIS,
 };

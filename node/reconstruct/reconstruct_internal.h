@@ -47,6 +47,7 @@ struct reconstruct_kind {
 	 * is still there. Called after fill(), if `keep` is still true. */
 	void (*release)(struct reconstruct_work *);
 	void (*close)(struct reconstruct_work *);
+	const char *slices_class; /* SOP class of the slices */
 };
 
 #define X(constant, name) extern const struct reconstruct_kind reconstruct_##name;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -233,4 +234,5 @@ static void close_case(struct reconstruct_work *base)
 
 const struct reconstruct_kind reconstruct_parallel = {
 	recognise, sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
+	CLASS_CT,
 };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
@@ -451,5 +452,6 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, pet_work_fill_report, release, close_case,
+	recognise,  sizeof(struct pet_work), open_case, read_case,  run_case,
+	write_case, pet_work_fill_report,    release,	close_case, CLASS_PET,
 };

@@ -18,7 +18,6 @@
 
 #define RESULT_CLASS CLASS_TOMOSYNTHESIS
 #define RESULT_CLASS_VIEW CLASS_MG_PRESENTATION
-#define RESULT_CLASSES_MAX 2
 
 enum result_kind {
 	RESULT_SLICES,
@@ -45,8 +44,8 @@ struct result_object {
 	char digest[DIGEST_SIZE]; /* of the file (digest_files()) */
 };
 
-/* List the SOP classes of the objects that a protocol of any kind makes. Returns their number. */
-size_t result_classes(const struct protocol_conf *protocol, const char *ret_classes[RESULT_CLASSES_MAX]);
+/* Return the SOP class of a protocol's synthetic view; NULL: it makes none. */
+const char *result_view_class(const struct protocol_conf *protocol);
 
 struct result_report {
 	struct result_object objects[RESULT_OBJECTS_MAX]; /* the object of slices first */

@@ -59,14 +59,7 @@ const struct result_type *result_type_of(enum result_kind kind, const struct pro
 	return other ? &tomosynthesis_view : &result_types[kind];
 }
 
-size_t result_classes(const struct protocol_conf *protocol, const char *ret_classes[RESULT_CLASSES_MAX])
+const char *result_view_class(const struct protocol_conf *protocol)
 {
-	static const char *const slices[KIND_COUNT] = {
-		[KIND_DBT] = RESULT_CLASS, [KIND_PET] = CLASS_PET, [KIND_PARALLEL] = CLASS_CT};
-	size_t n = 0;
-
-	ret_classes[n++] = slices[protocol->kind];
-	if (protocol->synthetic)
-		ret_classes[n++] = result_type_of(RESULT_SYNTHETIC, protocol)->sop_class;
-	return n;
+	return protocol->synthetic ? result_type_of(RESULT_SYNTHETIC, protocol)->sop_class : NULL;
 }

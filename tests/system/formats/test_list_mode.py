@@ -264,7 +264,7 @@ def test_bad_files_are_refused(folder, failures):
     cases = ((head, [unknown], (), missing), (tof, [lists.block(0, 1000, tof, *one, 3)], (), "TOF bin 3 of 3"),
              (head, [lists.block(0, 1000, head, *[x[:0] for x in events])], (), "0 prompts, none of which is used"),
              (head, [], (), "0 prompts"),
-             (head, [lists.block(0, 1000, head, *few)], ("algorithm=fbp",), "fbp"),
+             (head, [lists.block(0, 1000, head, *few)], ("algorithm=fbp", "iterations=40", "subsets=28"), "fbp"),
              (head, [lists.block(0, 1000, head, *one)], (), "subsets=4"),
              (head, [lists.block(0, 1000, head, *few)], ("corrections=randoms",),
               'the correction "randoms" is not made for events of detectors that are not a regular cylinder'),

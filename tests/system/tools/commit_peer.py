@@ -39,13 +39,14 @@ def elements(raw):
         at += n
 
 
+class_of = {}  # SOP Instance UID: SOP class, as in the requests
+
+
 def report_data(transaction, verdicts):
     """verdicts: UID -> 0 or its Failure Reason."""
-    good = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) for u,
-            v in verdicts.items() if not v]
-    bad = [uid_element(8, 0x1150, "1.2.840.10008.5.1.4.1.1.13.1.3") + uid_element(8, 0x1155, u) + element(8, 0x1197,
-        struct.pack("<H", v))
-           for u, v in verdicts.items() if v]
+    items = {u: uid_element(8, 0x1150, class_of.get(u, "1.2.3")) + uid_element(8, 0x1155, u) for u in verdicts}
+    good = [items[u] for u, v in verdicts.items() if not v]
+    bad = [items[u] + element(8, 0x1197, struct.pack("<H", v)) for u, v in verdicts.items() if v]
     raw = uid_element(8, 0x1195, transaction)
     return raw + (sequence(8, 0x1198, bad) if bad else b"") + (sequence(8, 0x1199, good) if good else b"")
 
@@ -118,8 +119,11 @@ class Partner(Archive):
             self.chattered += 1
             time.sleep(0.1)
         values = list(elements(data))
+        classes, uids = ([v.rstrip(b"\0").decode() for g, e, v in values if (g, e) == (8, number)]
+                         for number in (0x1150, 0x1155))
+        class_of.update(zip(uids, classes))
         transaction = next(v for g, e, v in values if (g, e) == (8, 0x1195)).rstrip(b"\0").decode()
-        self.requests.append((transaction, [v.rstrip(b"\0").decode() for g, e, v in values if (g, e) == (8, 0x1155)]))
+        self.requests.append((transaction, uids))
         self.gate.wait(30)
         return self.status
 
