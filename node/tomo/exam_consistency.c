@@ -170,6 +170,12 @@ int exam_check_consistency(const struct exam *exam, struct err *err)
 {
 	int rc = 0;
 
+	for (size_t i = 0; !rc && i < exam->n_files; i++) {
+		struct header h = {.root = dicom_root(exam->files[i]), .frame = exam->frames_in_file ? 0 : -1};
+
+		if (header_check_side(&h, err) < 0)
+			return err_prefix(err, "%s", file_name(exam->paths[i]));
+	}
 	for (size_t i = 1; !rc && i < exam->n_files; i++) {
 		for (size_t k = 0; !rc && k < sizeof(agreements) / sizeof(agreements[0]); k++)
 			rc = agree_on(exam, i, &agreements[k], err);

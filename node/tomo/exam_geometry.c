@@ -15,6 +15,7 @@
 #define DETECTOR_MAX 600.0
 #define THICKNESS_MIN 5.0 /* thickness of a compressed breast, mm */
 #define THICKNESS_MAX 200.0
+#define THICKNESS_USUAL 12.0 /* mm: no breast is compressed to less; its thickness in cm is */
 
 void exam_warn(struct exam *exam, const char *fmt, ...)
 {
@@ -121,6 +122,9 @@ static int read_thickness(struct exam *exam, const struct header *h, struct err 
 	if (!(exam->thickness >= THICKNESS_MIN && exam->thickness <= THICKNESS_MAX))
 		return err_set(err, EBADMSG, "Body Part Thickness (0018,11A0) is %g mm: a compressed breast has %g to %g mm",
 			       exam->thickness, THICKNESS_MIN, THICKNESS_MAX);
+	if (exam->thickness < THICKNESS_USUAL)
+		exam_warn(exam, "Body Part Thickness (0018,11A0) is %g mm, less than any compressed breast has: is it in cm?",
+			  exam->thickness);
 	return 0;
 }
 

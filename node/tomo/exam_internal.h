@@ -21,6 +21,8 @@ int exam_find_profile(struct exam *exam, const struct config *config, struct err
 /* exam_view_code.c: read laterality and view. */
 /* Return 'L' or 'R'; 0: none; 'B' and others unchanged. */
 char header_laterality(const struct header *h);
+/* EBADMSG: attributes that say the same, of the breast's side or of the view, contradict each other. */
+int header_check_side(const struct header *h, struct err *err);
 /* Return "CC", "MLO", or another view's name ("ML", "LM", ...) or code; "": none. */
 void header_view(const struct header *h, char *ret_view, size_t size);
 /* Return true if the breast is raised above the support (magnification). */

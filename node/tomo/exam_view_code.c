@@ -3,8 +3,10 @@
  * and SNM3 in older objects) and SNOMED CT (SCT). If there is no code, the DX attribute View Position (0018,5101) is used,
  * because its values are the same abbreviations. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "node/tomo/exam_internal.h"
 
@@ -40,25 +42,30 @@ static void put_word(const char *value, char *ret_word, size_t size)
 	ret_word[n] = '\0';
 }
 
-void header_view(const struct header *h, char *ret_view, size_t size)
+/* Return the name of the view that the code says; NULL: there is no code, or it is not known. ret_value: its value. */
+static const char *coded_view(const struct header *h, char *ret_value, size_t size)
 {
 	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
-	char value[64];
 	bool ct;
 
-	ret_view[0] = '\0';
-	if (!code) {
-		header_text(h, TAG_VIEW_POSITION, value, sizeof(value), NULL);
-		put_word(value, ret_view, size);
-		return;
-	}
-	read_code(code, value, sizeof(value), &ct);
+	ret_value[0] = '\0';
+	if (!code)
+		return NULL;
+	read_code(code, ret_value, size, &ct);
 	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
-		if (!strcmp(value, ct ? views[i].sct : views[i].srt)) {
-			snprintf(ret_view, size, "%s", views[i].name);
-			return;
-		}
-	put_word(value, ret_view, size);
+		if (!strcmp(ret_value, ct ? views[i].sct : views[i].srt))
+			return views[i].name;
+	return NULL;
+}
+
+void header_view(const struct header *h, char *ret_view, size_t size)
+{
+	char value[64];
+	const char *name = coded_view(h, value, sizeof(value));
+
+	if (!name && !dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0))
+		header_text(h, TAG_VIEW_POSITION, value, sizeof(value), NULL);
+	put_word(name ? name : value, ret_view, size);
 }
 
 bool header_magnified(const struct header *h)
@@ -76,14 +83,55 @@ bool header_magnified(const struct header *h)
 	return false;
 }
 
-char header_laterality(const struct header *h)
+static const uint32_t laterality_tags[] = {TAG_IMAGE_LATERALITY, TAG_FRAME_LATERALITY, TAG_LATERALITY};
+#define N_LATERALITIES (sizeof(laterality_tags) / sizeof(laterality_tags[0]))
+
+/* Return the letter of one of the attributes; 0: it is missing or empty. */
+static char laterality_of(const struct header *h, uint32_t tag)
 {
-	static const uint32_t tags[] = {TAG_IMAGE_LATERALITY, TAG_FRAME_LATERALITY, TAG_LATERALITY};
 	char text[20];
 
-	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
-		if (header_text(h, tags[i], text, sizeof(text), NULL) != 0 && text[0]) /* several values: none of them */
-			return isalpha((unsigned char)text[0]) && !strchr(text, '\\') ? (char)toupper((unsigned char)text[0])
-										      : '?';
+	if (header_text(h, tag, text, sizeof(text), NULL) == 0 || !text[0])
+		return 0;
+	return isalpha((unsigned char)text[0]) && !strchr(text, '\\') ? (char)toupper((unsigned char)text[0])
+								      : '?'; /* several values: none of them */
+}
+
+char header_laterality(const struct header *h)
+{
+	for (size_t i = 0; i < N_LATERALITIES; i++)
+		if (laterality_of(h, laterality_tags[i]))
+			return laterality_of(h, laterality_tags[i]);
 	return 0;
+}
+
+static int check_view(const struct header *h, struct err *err)
+{
+	char value[64], position[64];
+	const char *name = coded_view(h, value, sizeof(value));
+
+	if (!name || header_text(h, TAG_VIEW_POSITION, position, sizeof(position), NULL) <= 0 || !strcasecmp(position, name))
+		return 0;
+	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
+		if (!strcasecmp(position, views[i].name))
+			return err_set(err, EBADMSG,
+				       "the view is %s by View Code Sequence (0054,0220) and %s by View Position %s", name,
+				       views[i].name, tag_text(TAG_VIEW_POSITION));
+	return 0;
+}
+
+int header_check_side(const struct header *h, struct err *err)
+{
+	char first = header_laterality(h);
+
+	for (size_t i = 0; i < N_LATERALITIES; i++) {
+		char other = laterality_of(h, laterality_tags[i]);
+
+		if ((first == 'L' && other == 'R') || (first == 'R' && other == 'L'))
+			return err_set(
+				err, EBADMSG, "the breast is '%c' by Image Laterality %s and '%c' by Laterality %s", first,
+				tag_text(laterality_of(h, TAG_IMAGE_LATERALITY) ? TAG_IMAGE_LATERALITY : TAG_FRAME_LATERALITY),
+				other, tag_text(laterality_tags[i]));
+	}
+	return check_view(h, err);
 }

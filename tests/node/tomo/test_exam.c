@@ -41,6 +41,32 @@ TEST(test_series)
 	exam_close(e);
 }
 
+/* The same twice, a view that is no term, and a thickness that is none. */
+TEST(test_agreement)
+{
+	struct exam *e;
+
+	exam_close(opened(EDITS({-1, TAG_LATERALITY, "L"}, {1, TAG_VIEW_POSITION, "cc"}, {2, TAG_VIEW_POSITION, "ANY"})));
+	e = opened(EDITS({-1, TAG_BODY_PART_THICKNESS, "12"}));
+	assert_null(strstr(e->warnings, "is it in cm?"));
+	exam_close(e);
+	e = opened(EDITS({-1, TAG_BODY_PART_THICKNESS, "11.9"}));
+	assert_non_null(strstr(e->warnings, "11.9 mm, less than any compressed breast has: is it in cm?"));
+	exam_close(e);
+}
+
+/* What each projection has for itself, what one lacks, and a tube voltage that is measured, are no other exposure. */
+TEST(test_one_exposure)
+{
+	exam_close(opened(EDITS({0, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
+				{2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}, {3, TAG_IRRADIATION_EVENT_UID, "1.2.4"},
+				{4, TAG_IRRADIATION_EVENT_UID, "1.2.5"})));
+	exam_close(opened(EDITS({0, TAG_ACQUISITION_NUMBER, "7"}, {1, TAG_ACQUISITION_NUMBER, "7"})));
+	exam_close(opened(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ\\LEFT"},
+				{2, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMO_PROJ\\LEFT"})));
+	exam_close(opened(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "28.9"})));
+}
+
 /* Three of five projections are refused unless as_is is true; one projection always is. */
 TEST(test_as_is)
 {

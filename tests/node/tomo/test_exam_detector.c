@@ -262,6 +262,10 @@ TEST(test_announced)
 	}
 	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) says; complete exams of this system have 5"));
 	exam_close(exam);
+	/* more */
+	exam = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Four"}));
+	assert_non_null(strstr(exam->warnings, "5 projections, as (0020,1002) says; complete exams of this system have 4"));
+	exam_close(exam);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

@@ -32,7 +32,39 @@ TEST(test_too_many)
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {0, TAG_ACQUISITION_NUMBER, "1"}, {1, TAG_ACQUISITION_NUMBER, "2"},
 		      {2, TAG_ACQUISITION_NUMBER, "3"}, {3, TAG_ACQUISITION_NUMBER, "4"}, {4, TAG_ACQUISITION_NUMBER, "5"},
 		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}),
-		EBADMSG, PARTS("give those of one exposure; Irradiation Event UID (0008,3010): 4 have none, 1 have 1.2.3"));
+		EBADMSG, PARTS("give those of one exposure; Irradiation Event UID (0008,3010): 4 have none, 1 has 1.2.3"));
+}
+
+/* As many projections as announced, but of two exposures: a retake, a mammogram, a scout. What each image has for itself, and
+ * what an image lacks, tells nothing. */
+TEST(test_two_exposures)
+{
+	static const char more[] = "more than one exposure: ";
+
+	refused(EDITS({-1, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
+		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.2"}),
+		EBADMSG, PARTS(more, "Irradiation Event UID (0008,3010): 3 have 1.2.1, 2 have 1.2.2; give those of one"));
+	refused(EDITS({-1, TAG_ACQUISITION_NUMBER, "1"}, {4, TAG_ACQUISITION_NUMBER, "2"}), EBADMSG,
+		PARTS(more, "Acquisition Number (0020,0012): 4 have 1, 1 has 2"));
+	refused(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ"}, {2, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY"}), EBADMSG,
+		PARTS(more, "Image Type, value 3 (0008,0008): 4 have TOMO_PROJ, 1 has none"));
+	refused(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\\\LEFT"}, {2, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\\\RIGHT"}),
+		EBADMSG, PARTS(more, "Image Type, value 4 (0008,0008): 4 have LEFT, 1 has RIGHT"));
+	refused(EDITS({-1, TAG_FILTER_MATERIAL, "ALUMINUM"}, {0, TAG_FILTER_MATERIAL, "RHODIUM"}), EBADMSG,
+		PARTS(more, "Filter Material (0018,7050)"));
+	refused(EDITS({-1, TAG_ANODE_TARGET_MATERIAL, "TUNGSTEN"}, {0, TAG_ANODE_TARGET_MATERIAL, "MOLYBDENUM"}), EBADMSG,
+		PARTS(more, "Anode Target Material (0018,1191)"));
+	refused(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "29.1"}), EBADMSG, PARTS(more, "KVP (0018,0060) is 28", "29.1 in 3.dcm"));
+}
+
+/* Attributes that say the same. */
+TEST(test_contradictions)
+{
+	refused(EDITS({3, TAG_LATERALITY, "R"}), EBADMSG,
+		PARTS("3.dcm", "'L' by Image Laterality (0020,0062)", "'R' by Laterality (0020,0060)"));
+	refused(EDITS({-1, TAG_LATERALITY, "R"}), EBADMSG, PARTS("0.dcm", "'R' by Laterality (0020,0060)"));
+	refused(EDITS({-1, TAG_VIEW_POSITION, "MLO"}), EBADMSG,
+		PARTS("CC by View Code Sequence (0054,0220)", "MLO by View Position (0018,5101)"));
 }
 
 /* "A projection from another exam": the attribute, both values, the file. */
