@@ -134,6 +134,24 @@ static void note_lines(const struct interfile *h, const float *lines, char *ret,
 			 (double)least, (double)most, fmin(first, last));
 }
 
+#define AXIS_BINS 1.0 /* smallest error of the axis that is said: it doubles edges */
+#define AXIS_SIGMAS 5
+
+/* Say that the axis of rotation is elsewhere than the header says. */
+static void note_axis(const struct parallel_scan *beams, const float *lines, char *ret, size_t size)
+{
+	size_t n = strlen(ret);
+	struct parallel_axis axis;
+
+	if (!parallel_axis_of(beams, lines, &axis) || fabs(axis.error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * axis.sigma))
+		return;
+	snprintf(ret + n, size - n,
+		 "%sThe centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
+		 "header, so "
+		 "that edges are doubled; axis offset (mm) := %.6g would agree with them.",
+		 n ? " " : "", axis.error, axis.error / beams->bin, beams->offset - axis.error);
+}
+
 static const char *filter_name(const struct parallel_protocol *p)
 {
 	switch (p->filter) {
@@ -181,6 +199,8 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 	describe_scan(w->header, info.scan, sizeof(info.scan));
 	note_lines(w->header, w->lines, info.note, sizeof(info.note));
+	if (!info.note[0])
+		note_axis(&w->header->parallel, w->lines, info.note, sizeof(info.note));
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	w->s->place = base->decision->place;
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);

@@ -69,6 +69,15 @@ size_t parallel_size(const struct parallel_scan *s);		    /* number of bins */
 double parallel_angle(const struct parallel_scan *s, int a);	    /* degrees */
 double parallel_radius(const struct parallel_scan *s, int t);	    /* position of a radial bin, mm */
 
+/* The axis of rotation that the data show. */
+struct parallel_axis {
+	double error; /* mm: position of the real axis, where the scan has 0 */
+	double sigma; /* mm: its standard deviation, from what the views do not explain */
+};
+/* Find it from the centres of mass of the views. lines: [slice][angle][radial bin]. False: the data do not say it, because the
+ * object leaves the field (the mass of the views differs), its mass is not positive, or the angles are few or near each other. */
+bool parallel_axis_of(const struct parallel_scan *s, const float *lines, struct parallel_axis *ret);
+
 /* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or
  * pi / n_angles if the arc is a multiple of 180 degrees. Else half the distance to the neighbours on either side, where theta and
  * theta + 180 degrees are the same direction. A gap more than three times as wide as all others counts as a sector that was not

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import subprocess
 import urllib.request
 
@@ -262,6 +263,16 @@ def test_files_in_and_out(folder):
         images, case = recon(os.path.join(folder, name), hs)
         for text in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
             check(says in text if says else "Line integrals are" not in text, f"{name}: {text}")
+    lines.tofile(os.path.join(folder, "lines.s"))
+    with open(hs, encoding="utf-8") as f:
+        text = f.read()
+    with open(hs, "w", encoding="utf-8") as f:
+        f.write(re.sub(r"axis offset \(mm\) := .*", "axis offset (mm) := 5", text))
+    _, case = recon(os.path.join(folder, "axis"), hs)
+    found = re.search(r"turn about a point .* mm \((.*) bins\) .* axis offset \(mm\) := (\S+) would", case["parallel"]["warnings"])
+    check(found and abs(float(found[1]) - 5) < 0.2 and abs(float(found[2])) < 0.2, case["parallel"]["warnings"])
+    with open(hs, "w", encoding="utf-8") as f:
+        f.write(text)
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
