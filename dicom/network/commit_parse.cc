@@ -151,7 +151,7 @@ static int read_item(Reader *r, bool delimited, bool failed, struct commit_item 
 			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == tag_instance)
 			got = get_uid(&e, ret_item->sop_instance, err);
-		else if (e.tag == tag_class && get_uid(&e, ret_item->sop_class, NULL) < 0)
+		else if (e.tag == tag_class && get_uid(&e, ret_item->sop_class, nullptr) < 0)
 			ret_item->sop_class[0] = '\0';
 		else if (failed && e.tag == tag_reason && e.length == 2 && get16(e.value) != 0)
 			ret_item->failure = (uint16_t)get16(e.value);

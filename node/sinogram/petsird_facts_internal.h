@@ -43,7 +43,7 @@ struct petsird_set { /* attributes of the file, as --set has them */
 /* Collect the duration, and the patient's weight and size, after the events were read. */
 void petsird_collect_set(const struct petsird *p, struct petsird_set *ret);
 /* Write what the file says about scanner and examination, after the events were read. */
-void petsird_say(const struct petsird *p, struct sinogram_said *ret);
+void petsird_say(const struct petsird *p, struct sinogram_said *said);
 
 /* Append sentences about what is not used, after the events were read. delayeds: they are used. */
 void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size);
