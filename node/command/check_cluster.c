@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_cluster.c - the tests run in a process of their own, which becomes node.user first: what Slurm, munge and the spool allow
- * depends on the user. It reports by lines: a letter, P or W, and the sentence.
+/* check_cluster.c - what Slurm, munge and the spool allow depends on the user: the tests run in the process of check_as_user.c.
  *
  * The listener of a running node is tested as a pilot would use it: with a secret of its own, which is made for the test. Only a
  * listener of this spool can complete the handshake.
@@ -14,25 +13,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/base/log.h"
 #include "node/base/version.h"
 #include "node/cluster/link.h"
 #include "node/fleet/fleet_conf.h"
-#include "node/process/user.h"
 #include "node/receive/listen.h"
 
 #define SLURM_MAJOR 22 /* the oldest version that is tested: 22.05 */
 #define SLURM_MINOR 5
 #define DIAL_SECONDS 5.0
 
-static void say(FILE *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(const struct check_report *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-static void say(FILE *to, char kind, const char *fmt, ...)
+/* kind: 'P' or 'W', a problem or a warning */
+static void say(const struct check_report *to, char kind, const char *fmt, ...)
 {
 	char text[1200];
 	va_list ap;
@@ -40,16 +37,13 @@ static void say(FILE *to, char kind, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	for (char *c = text; *c; c++)
-		if (*c == '\n' || *c == '\r')
-			*c = ' ';
-	fprintf(to, "%c%s\n", kind, text);
+	(kind == 'P' ? to->problem : to->warning)(to->ctx, text);
 }
 
 /* ---- Slurm ---- */
 
 /* Slurm that refuses the jobs is a problem; one that does not reply may do so later. */
-static void say_state(FILE *to, const struct config *config)
+static void say_state(const struct check_report *to, const struct config *config)
 {
 	const struct passwd *user = getpwuid(geteuid());
 	char text[FLEET_TEXT_SIZE];
@@ -61,7 +55,7 @@ static void say_state(FILE *to, const struct config *config)
 		    user ? user->pw_name : "without a name");
 }
 
-static void say_version(FILE *to)
+static void say_version(const struct check_report *to)
 {
 	char version[32] = "";
 	struct slurm_reply r = slurm_version(version);
@@ -75,7 +69,7 @@ static void say_version(FILE *to)
 		    SLURM_MAJOR, SLURM_MINOR);
 }
 
-static void say_program(FILE *to, const char *program)
+static void say_program(const struct check_report *to, const char *program)
 {
 	char version[200], own[100];
 	int ret = slurm_program_version(program, version, sizeof(version));
@@ -98,7 +92,7 @@ static void say_program(FILE *to, const char *program)
 /* ---- the listener ---- */
 
 /* The node does not run: can it listen? */
-static void say_bind(FILE *to, const struct cluster_conf *c)
+static void say_bind(const struct check_report *to, const struct cluster_conf *c)
 {
 	struct err err = {0};
 	int fd = listen_on(c->bind, c->port, NULL, &err);
@@ -110,7 +104,7 @@ static void say_bind(FILE *to, const struct cluster_conf *c)
 }
 
 /* Resolve HOST of HOST:PORT. false: reported. */
-static bool resolves(FILE *to, const char *address)
+static bool resolves(const struct check_report *to, const char *address)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	const char *colon = strrchr(address, ':');
@@ -132,7 +126,7 @@ static bool resolves(FILE *to, const char *address)
 }
 
 /* The certificate of the pilots. false: it is needed and cannot be used here; reported. */
-static bool read_certificate(FILE *to, const struct config *config, struct tls_context **ret_tls)
+static bool read_certificate(const struct check_report *to, const struct config *config, struct tls_context **ret_tls)
 {
 	const struct tls_conf conf = {
 		.certificate = config->slurm.certificate, .key = config->slurm.key, .authorities = config->slurm.authorities};
@@ -169,7 +163,7 @@ static void wait_for_end(struct link *link)
 	}
 }
 
-static void say_dial(FILE *to, const char *address, const struct link_pilot *pilot)
+static void say_dial(const struct check_report *to, const char *address, const struct link_pilot *pilot)
 {
 	struct link *link = NULL;
 	struct err err = {0};
@@ -192,7 +186,7 @@ static void say_dial(FILE *to, const char *address, const struct link_pilot *pil
 }
 
 /* The node runs: is it what pilots reach? */
-static void say_reached(FILE *to, const struct config *config, const char *address)
+static void say_reached(const struct check_report *to, const struct config *config, const char *address)
 {
 	char id[PILOT_ID_SIZE], secret[PILOT_SECRET_SIZE];
 	struct tls_context *tls = NULL;
@@ -211,7 +205,7 @@ static void say_reached(FILE *to, const struct config *config, const char *addre
 	tls_free(tls);
 }
 
-static void say_listener(FILE *to, const struct config *config, bool runs)
+static void say_listener(const struct check_report *to, const struct config *config, bool runs)
 {
 	char address[160];
 	struct err err = {0};
@@ -225,62 +219,12 @@ static void say_listener(FILE *to, const struct config *config, bool runs)
 		say_reached(to, config, address);
 }
 
-/* ---- the process ---- */
-
-static int test(FILE *to, const struct config *config, bool runs)
+void check_cluster(const struct config *config, bool runs, const struct check_report *to)
 {
-	struct err err = {0};
-	struct user user;
-	int ret = user_look_up(config->node.user, geteuid(), &user, &err);
-
-	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "check");
-	if (ret == 0 && user.change)
-		ret = user_become(&user, &err);
-	if (ret < 0)
-		say(to, 'W', "The cluster is tested as user %ld, not as node.user: %s", (long)geteuid(), err.msg);
 	say_listener(to, config, runs);
 	if (config->node.executor & EXECUTOR_SLURM) {
 		say_version(to);
 		say_state(to, config);
 		say_program(to, config->slurm.program);
 	}
-	return fclose(to);
-}
-
-static void read_lines(int fd, const struct check_cluster_report *report)
-{
-	FILE *from = fdopen(fd, "r");
-	char line[1400];
-
-	while (from && fgets(line, sizeof(line), from)) {
-		line[strcspn(line, "\n")] = '\0';
-		(line[0] == 'P' ? report->problem : report->warning)(report->ctx, line + 1);
-	}
-	if (from)
-		fclose(from);
-}
-
-void check_cluster(const struct config *config, bool runs, const struct check_cluster_report *report)
-{
-	int fd[2] = {-1, -1}, status = 0;
-	pid_t pid = -1;
-
-	if (config->cluster.port == 0)
-		return;
-	fflush(NULL);
-	if (pipe(fd) == 0)
-		pid = fork();
-	if (pid == 0) {
-		close(fd[0]);
-		_exit(test(fdopen(fd[1], "w"), config, runs) == 0 ? 0 : 1);
-	}
-	if (pid < 0) {
-		report->warning(report->ctx, "The cluster cannot be tested: no process can be started");
-		return;
-	}
-	close(fd[1]);
-	read_lines(fd[0], report);
-	waitpid(pid, &status, 0);
-	if (status != 0)
-		report->warning(report->ctx, "The test of the cluster ended before its end");
 }

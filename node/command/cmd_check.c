@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/alert/alert_send.h"
-#include "node/command/check_cluster.h"
+#include "node/command/check_as_user.h"
 #include "node/command/check_route.h"
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
@@ -37,10 +36,9 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
-	.text = "The certificates and keys that it names are read, too. For pilots, it tests whether they can reach the node, "
-		"and\n"
-		"with Slurm whether a job would be accepted: as node.user, if root runs it. Problems and warnings are printed\n"
-		"to stderr; warnings do not change the exit code.",
+	.text = "It tests, too, whether the node could listen, write to its spool and audit file, read its certificates and keys,\n"
+		"be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if root runs it. Problems\n"
+		"and warnings are printed to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
 	.examples = "tomonode check\n"
@@ -118,10 +116,9 @@ static void warn_user(struct messages *m, const struct config *config)
 /* Add what is wrong with the certificates, names and routes of the configuration, and with the node that runs with its spool. */
 static void check_node(struct messages *m, const struct config *config)
 {
-	const struct tls_files_report files = {m, add_problem, add_certificate, add_warning};
+	const struct tls_files_report files = {m, NULL, add_certificate, add_warning}; /* check_as_user() tells the problems */
 	static struct node_facts facts;
 	static struct node_problems all;
-	struct err err = {0};
 	char line[1200];
 
 	node_facts_of_spool(config, clock_wall(), &facts);
@@ -130,10 +127,6 @@ static void check_node(struct messages *m, const struct config *config)
 	facts.from_manager.n_certificates = 0;
 	m->facts = &facts;
 	tls_files_check(config, &files, NULL);
-	if (config->alerts.url[0] && alert_check(config, &err) < 0) {
-		snprintf(line, sizeof(line), "alerts: %s", err.msg);
-		add_problem(m, line);
-	}
 	resolve_names(config, &facts.from_manager);
 	node_problems_find(&facts, &all);
 	for (size_t i = 0; i < all.n; i++) {
@@ -343,7 +336,7 @@ int cmd_check(int argc, char **argv)
 		code = check_route(&o, config, routed, calling);
 	} else {
 		check_node(&m, config);
-		check_cluster(config, m.facts->runs, &(struct check_cluster_report){&m, add_problem, add_warning});
+		check_as_user(config, m.facts->runs, &(struct check_report){&m, add_problem, add_warning});
 		config_warn(config, add_warning, &m);
 		warn_user(&m, config);
 		if (json_array_size(m.problems) > 0)

@@ -177,6 +177,28 @@ def test_check():
              ">good.conf: no problems, but warnings, see above")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_check_as_the_user_of_the_node(folder):
+    """As serve would: it listens, then its user writes to the spool and the audit file, and reads the keys."""
+    os.chmod(folder, 0o711)
+    os.mkdir("spool", 0o700)
+    key = write("alert.token", "secret")
+    os.chmod(key, 0o600)
+    write("nobody.conf", f"""
+node = {{ user = "nobody"; bind = "192.0.2.1"; audit = "file"; audit_file = "{folder}/audit.log"; }};
+alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"; }};
+""")
+    mine = ["warning: cannot listen on 192.0.2.1 port 11112: ", "(tested as user 65534)", "node.audit_file is ", "alert.token"]
+    said(3, "check -c nobody.conf", *mine)
+    for name in ("spool", key):
+        shutil.chown(name, "nobody")
+    os.mkdir("audit")
+    shutil.chown("audit", "nobody")
+    write("nobody.conf", read("nobody.conf").replace("/audit.log", "/audit/audit.log"))
+    found = said(0, "check -c nobody.conf", mine[0]).stderr
+    check(not any(text in found for text in mine[1:]) and not os.listdir("audit"), found)
+
+
 def test_check_prints_all_of_a_configuration():
     c = document(0, "check --json -c good.conf")["config"]
     check(c["status"]["enabled"] in (True, False) and c["node"]["port"] == 104 and c["node"]["check_called"] is False
