@@ -57,7 +57,7 @@ enum ct_object ct_object_of(const struct dicom_item *root)
 	char text[65] = "";
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, text, sizeof(text), NULL);
-	if (strcmp(text, CT_SERIES_CLASS) != 0)
+	if (strcmp(text, CLASS_CT) != 0)
 		return CT_NO_SLICE;
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, text, sizeof(text), NULL) == 1 && text[0] && strcmp(text, "AXIAL") != 0)
 		return !strcmp(text, "LOCALIZER") ? CT_LOCALIZER : CT_SECONDARY;

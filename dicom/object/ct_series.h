@@ -13,7 +13,6 @@
 
 #include "dicom/object/patient.h"
 
-#define CT_SERIES_CLASS "1.2.840.10008.5.1.4.1.1.2"
 
 enum ct_object {
 	CT_NO_SLICE, /* another SOP class */
@@ -41,7 +40,7 @@ struct ct_series {
 struct ct_headers;
 struct ct_headers *ct_headers_new(size_t n);		  /* of at most n files; NULL: no memory */
 struct ct_headers *ct_headers_free(struct ct_headers *h); /* accepts NULL; returns NULL */
-/* Add a file with an object of CT_SERIES_CLASS; its name is borrowed until the series is closed, its data set is not kept. What
+/* Add a file with an object of CLASS_CT; its name is borrowed until the series is closed, its data set is not kept. What
  * is wrong with it is an error of ct_series_open(). */
 void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_item *root);
 /* Make the series of all headers that were added, once. EBADMSG: no slices, slices of several series, or at unequal distances;

@@ -82,7 +82,7 @@ int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind h
 
 	if (header == INTERFILE_PROJECTIONS && recognise_mmr(file, f))
 		return 1;
-	rc = strcmp(f->sop_class, SINOGRAM_CLASS) ? 0 : sinogram_facts_of(file, &s, err);
+	rc = strcmp(f->sop_class, CLASS_RAW_DATA) ? 0 : sinogram_facts_of(file, &s, err);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)

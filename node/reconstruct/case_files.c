@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dicom/object/ct_series.h"
+#include "dicom/object/dicom_tags.h"
 #include "node/base/dicom_mark.h"
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
@@ -142,7 +143,7 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 		return refuse(list, path, why.msg, err);
 	if (facts.refused)
 		return refuse(list, path, facts.reason, err);
-	if (!facts.kind && !strcmp(facts.sop_class, CT_SERIES_CLASS))
+	if (!facts.kind && !strcmp(facts.sop_class, CLASS_CT))
 		return add_ct(list, &facts, path, err);
 	if (!facts.kind) {
 		list->n_ignored++;

@@ -46,7 +46,7 @@ const char *report_kind(const struct report *r)
 	if (r->s->tomo)
 		return "Tomosynthesis";
 	dicom_get_text(r->root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	return !strcmp(sop_class, PET_IMAGE_CLASS) ? "PET" : "CT";
+	return !strcmp(sop_class, CLASS_PET) ? "PET" : "CT";
 }
 
 void report_title(const struct report *r, char *ret_title, size_t size)

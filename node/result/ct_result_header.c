@@ -28,7 +28,7 @@ static const uint32_t copied_or_empty[] = {
 };
 
 const struct series_kind ct_series = {
-	.sop_class = "1.2.840.10008.5.1.4.1.1.2",
+	.sop_class = CLASS_CT,
 	.image_type = "DERIVED\\PRIMARY\\AXIAL",
 	.modality = "CT",
 	.name = "CT",

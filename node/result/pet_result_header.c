@@ -35,7 +35,7 @@ static const uint32_t copied_or_empty[] = {
 };
 
 const struct series_kind pet_series = {
-	.sop_class = "1.2.840.10008.5.1.4.1.1.128",
+	.sop_class = CLASS_PET,
 	.image_type = "ORIGINAL\\PRIMARY", /* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
 	.modality = "PT",
 	.name = "PET",

@@ -16,9 +16,6 @@
 #include "node/tomo/exam.h"
 #include "recon/dbt/dbt.h"
 
-#define RESULT_CLASS CLASS_TOMOSYNTHESIS
-#define RESULT_CLASS_VIEW CLASS_MG_PRESENTATION
-
 enum result_kind {
 	RESULT_SLICES,
 	RESULT_SLABS,

@@ -35,7 +35,7 @@ void result_fill_source_slices(const struct result *r, struct item_writer *w, ui
 {
 	struct item_writer item = item_begin(w, sequence);
 
-	item_put_text(&item, TAG_REFERENCED_SOP_CLASS_UID, RESULT_CLASS);
+	item_put_text(&item, TAG_REFERENCED_SOP_CLASS_UID, CLASS_TOMOSYNTHESIS);
 	item_put_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, r->slices);
 	if (purpose)
 		item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",

@@ -32,7 +32,7 @@ const struct result_type result_types[RESULT_OBJECTS_MAX] = {
 			.title = "tomosynthesis",
 			.seed = "",
 			.file = "",
-			.sop_class = RESULT_CLASS,
+			.sop_class = CLASS_TOMOSYNTHESIS,
 			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE",
 			.volumetric = "VOLUME",
 		},
@@ -42,15 +42,15 @@ const struct result_type result_types[RESULT_OBJECTS_MAX] = {
 			.title = "slabs",
 			.seed = " of slabs",
 			.file = "slabs-",
-			.sop_class = RESULT_CLASS,
+			.sop_class = CLASS_TOMOSYNTHESIS,
 			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE",
 			.volumetric = "SAMPLED",
 			.slabs = thick_slabs,
 		},
-	[RESULT_SYNTHETIC] = {SYNTHETIC_VIEW, .sop_class = RESULT_CLASS_VIEW, .is_mammogram = true},
+	[RESULT_SYNTHETIC] = {SYNTHETIC_VIEW, .sop_class = CLASS_MG_PRESENTATION, .is_mammogram = true},
 };
 
-static const struct result_type tomosynthesis_view = {SYNTHETIC_VIEW, .sop_class = RESULT_CLASS};
+static const struct result_type tomosynthesis_view = {SYNTHETIC_VIEW, .sop_class = CLASS_TOMOSYNTHESIS};
 
 const struct result_type *result_type_of(enum result_kind kind, const struct protocol_conf *protocol)
 {

@@ -82,7 +82,7 @@ int simulate_pet_header(const struct simulate_pet *s, const struct simulate_pet_
 	char uid[DICOM_UID_SIZE];
 
 	simulate_pet_uid(s, "header", uid);
-	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
+	root.rc = dicom_new(CLASS_RAW_DATA, uid, &file, err);
 	if (root.rc < 0)
 		return root.rc;
 	root.item = dicom_root(file);

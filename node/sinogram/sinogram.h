@@ -22,7 +22,6 @@
 #include "recon/pet/beds.h"
 #include "recon/pet/gates.h"
 
-#define SINOGRAM_CLASS "1.2.840.10008.5.1.4.1.1.66" /* Raw Data Storage */
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
 #define SINOGRAM_CREATOR_VERSION "2.25.187423086190561735112968317458421907734" /* (0008,9123) */
 #define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20)				/* largest chunk, bytes */

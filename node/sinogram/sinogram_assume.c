@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define VALUES_MOST 4 /* position, date, time, duration */
@@ -17,7 +18,7 @@ static int read_facts(struct sinogram_source *s, struct pet_facts *ret, struct e
 {
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
-	int rc = dicom_new(SINOGRAM_CLASS, "2.25.1", &file, err);
+	int rc = dicom_new(CLASS_RAW_DATA, "2.25.1", &file, err);
 
 	if (rc < 0)
 		return rc;

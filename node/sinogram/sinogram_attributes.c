@@ -495,7 +495,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	} else {
 		fill_anonymous(s, root);
 	}
-	if (!strcmp(sop_class, SINOGRAM_CLASS)) {
+	if (!strcmp(sop_class, CLASS_RAW_DATA)) {
 		item_copy_all(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
 		if (role == SINOGRAM_EMISSION && !s->conf->as_measured) {
 			item_copy(root, TAG_CORRECTED_IMAGE, like);

@@ -333,7 +333,7 @@ static int try_attributes(struct sinogram_source *s, const struct scanner_conf *
 {
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
-	int rc = dicom_new(SINOGRAM_CLASS, "2.25.1", &file, err);
+	int rc = dicom_new(CLASS_RAW_DATA, "2.25.1", &file, err);
 
 	if (rc < 0)
 		return rc;
@@ -405,7 +405,7 @@ int sinogram_new_header(const struct sinogram_import *conf, const struct interfi
 		rc = make_seed(&s, err);
 	if (rc == 0) {
 		dicom_uid_from_text(s.seed, uid);
-		rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
+		rc = dicom_new(CLASS_RAW_DATA, uid, &file, err);
 	}
 	if (rc == 0) {
 		root.item = dicom_root(file);

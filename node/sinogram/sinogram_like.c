@@ -20,7 +20,7 @@
 /* Is `like` of PET, as the data are? Data of parallel beams take all that a file has, that of a CT. */
 static bool is_of_same_kind(const struct sinogram_source *s)
 {
-	static const char *const of_pet[] = {SINOGRAM_CLASS, "1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.128.1",
+	static const char *const of_pet[] = {CLASS_RAW_DATA, CLASS_PET, "1.2.840.10008.5.1.4.1.1.128.1",
 					     "1.2.840.10008.5.1.4.1.1.130"};
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
 	char text[DICOM_UID_SIZE] = "";
@@ -162,5 +162,5 @@ bool sinogram_start_is_likes(const struct sinogram_source *s)
 	if (!is_of_same_kind(s) || sets_start(s) || sinogram_begin(&s->stream[s->format->first].header, &begin))
 		return false;
 	dicom_get_text(dicom_root(s->like), TAG_SOP_CLASS_UID, class, sizeof(class), NULL);
-	return strcmp(class, SINOGRAM_CLASS) != 0;
+	return strcmp(class, CLASS_RAW_DATA) != 0;
 }

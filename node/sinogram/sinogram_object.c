@@ -61,7 +61,7 @@ bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_
 		snprintf(ret_reason, size,
 			 "GE raw data (private class " SINOGRAM_GE_CLASS
 			 "): RDF, that is HDF5 in a private element, often compressed; STIR reads RDF9: " CONVERT);
-	else if (!strcmp(sop_class, SINOGRAM_CLASS))
+	else if (!strcmp(sop_class, CLASS_RAW_DATA))
 		snprintf(ret_reason, size,
 			 "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",
 			 maker[0] ? maker : "an unknown manufacturer", model[0] ? " " : "", model);
@@ -323,7 +323,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	dicom_get_text(root, DICOM_TAG(0x0008, 0x9123), creator, sizeof(creator), NULL);
 	f.block = private_block(root, SINOGRAM_GROUP, SINOGRAM_CREATOR);
-	if (strcmp(sop_class, SINOGRAM_CLASS) != 0) {
+	if (strcmp(sop_class, CLASS_RAW_DATA) != 0) {
 		err_set(err, EBADMSG, "%.64s, not Raw Data Storage", dicom_uid_name(sop_class));
 		return 0;
 	}

@@ -274,7 +274,7 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 		snprintf(frame, sizeof(frame), "|%s %d", image_name(o->s), o->frame);
 	snprintf(text, sizeof(text), "%s|%s|%zu%s", o->s->seed, sinogram_role_name(o->role), o->chunk, frame);
 	dicom_uid_from_text(text, uid);
-	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
+	root.rc = dicom_new(CLASS_RAW_DATA, uid, &file, err);
 	if (root.rc < 0)
 		return root.rc;
 	root.item = dicom_root(file);

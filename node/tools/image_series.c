@@ -69,7 +69,7 @@ static bool is_class(const struct dicom_item *root, const char *sop_class)
 
 static bool is_pet(const struct dicom_item *root)
 {
-	return is_class(root, PET_IMAGE_CLASS);
+	return is_class(root, CLASS_PET);
 }
 
 struct plane {
@@ -300,7 +300,7 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	int rc;
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	if (!is_pet(root) && !is_class(root, CT_IMAGE_CLASS))
+	if (!is_pet(root) && !is_class(root, CLASS_CT))
 		return err_set(err, EBADMSG, "%s is neither a PET nor a CT image", dicom_uid_name(sop_class));
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
 	rc = read_plane(file, &p, err);

@@ -8,8 +8,6 @@
 
 #include "dicom/object/tomo_object.h"
 
-#define PET_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.128"
-#define CT_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.2"
 
 struct image_time {
 	double start; /* s: of a time frame after the start of the series; of a gate after the time mark, nominal; NaN: unknown */

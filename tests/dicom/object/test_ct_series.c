@@ -36,7 +36,7 @@ static const int order[N_SLICES] = {2, 4, 1, 3}; /* along z */
 
 static struct dicom_file *make_header(int slice, const struct edit *edits, size_t n)
 {
-	return make_slice(slice, CT_SERIES_CLASS, usual, sizeof(usual) / sizeof(usual[0]), edits, n);
+	return make_slice(slice, CLASS_CT, usual, sizeof(usual) / sizeof(usual[0]), edits, n);
 }
 
 static const char *const names[] = {"s1.dcm", "s2.dcm", "s3.dcm", "s4.dcm"};

@@ -38,7 +38,7 @@ static void check_slabs(const char *const *settings, bool maximum, const int (*s
 
 	assert_int_equal(m.report.n_objects, 2);
 	assert_int_equal(m.report.objects[1].kind, RESULT_SLABS);
-	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS);
+	assert_string_equal(m.report.objects[1].sop_class, CLASS_TOMOSYNTHESIS);
 	assert_string_not_equal(m.report.objects[1].series, m.report.objects[0].series);
 	file = open_object(&m, 1);
 	root = dicom_root(file);
@@ -126,8 +126,8 @@ TEST(test_view)
 	size_t n;
 
 	assert_int_equal(m.report.n_objects, 2);
-	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS_VIEW);
-	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), RESULT_CLASS_VIEW);
+	assert_string_equal(m.report.objects[1].sop_class, CLASS_MG_PRESENTATION);
+	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), CLASS_MG_PRESENTATION);
 	assert_string_equal(text_of(root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D");
 	assert_string_equal(text_of(root, DICOM_TAG(0x0008, 0x0068)), "FOR PRESENTATION");
 	assert_string_equal(text_of(root, TAG_PATIENT_ORIENTATION),
@@ -195,8 +195,8 @@ TEST(test_view_class)
 	file = open_object(&m, 1);
 	root = dicom_root(file);
 	assert_int_equal(m.report.objects[1].kind, RESULT_SYNTHETIC);
-	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS);
-	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), RESULT_CLASS);
+	assert_string_equal(m.report.objects[1].sop_class, CLASS_TOMOSYNTHESIS);
+	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), CLASS_TOMOSYNTHESIS);
 	assert_string_not_equal(m.report.objects[1].sop_instance, mammogram);
 	assert_string_equal(text_of(root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D");
 	assert_string_equal(text_of(root, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE), "VOLUME_RENDER");

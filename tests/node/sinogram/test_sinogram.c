@@ -176,7 +176,7 @@ TEST(test_positions, .teardown = clean)
 	double a[3][3];
 	struct err err = {0};
 
-	assert_int_equal(dicom_new(SINOGRAM_CLASS, "1.2.3", &file, &err), 0);
+	assert_int_equal(dicom_new(CLASS_RAW_DATA, "1.2.3", &file, &err), 0);
 	assert_int_equal(dicom_put_text(dicom_root(file), TAG_PATIENT_POSITION, "FFP", &err), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		code_position(dicom_root(file), cases[i].first, cases[i].on);

@@ -97,7 +97,7 @@ TEST(test_like, .teardown = clean)
 	size_t n;
 
 	for (int sinogram = 0; sinogram < 2; sinogram++) {
-		assert_int_equal(dicom_new(sinogram ? SINOGRAM_CLASS : "1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
+		assert_int_equal(dicom_new(sinogram ? CLASS_RAW_DATA : "1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
 		const struct {
 			uint32_t tag;
 			const char *text;

@@ -250,7 +250,7 @@ TEST(test_others, .teardown = clean)
 		const char *sop_class, *part;
 	} foreign[] = {{"1.3.12.2.1107.5.9.1", "Siemens"},
 		       {"1.2.840.113619.4.30", "GE"},
-		       {SINOGRAM_CLASS, "an unknown manufacturer without the private block"}};
+		       {CLASS_RAW_DATA, "an unknown manufacturer without the private block"}};
 	char reason[256];
 
 	write_objects(EMISSION, 0, N_BASICS, basics);

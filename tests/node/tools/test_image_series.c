@@ -84,7 +84,7 @@ static int try_row(const void *row, struct err *err)
 {
 	const struct row *r = row;
 	struct image_series *s = NULL;
-	int rc = open_series(r->ct ? CT_IMAGE_CLASS : PET_IMAGE_CLASS,
+	int rc = open_series(r->ct ? CLASS_CT : CLASS_PET,
 			     r->slices < 0 ? 0
 			     : r->slices   ? r->slices
 					   : N_SLICES,
@@ -206,7 +206,7 @@ TEST(values_and_places)
 	const float *values;
 	struct err err = {0};
 
-	assert_int_equal(open_series(PET_IMAGE_CLASS, N_SLICES, edits, 2, &s, &err), 0);
+	assert_int_equal(open_series(CLASS_PET, N_SLICES, edits, 2, &s, &err), 0);
 	for (int c = 0; c < 3; c++) {
 		assert_int_equal(s->n[c], ((int[]){3, 2, 4})[c]);
 		assert_near(s->spacing[c], ((double[]){0.25, 0.5, 5})[c], 1e-12);
@@ -258,7 +258,7 @@ TEST(signed_values_and_windows)
 	struct err err = {0};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_int_equal(open_series(CT_IMAGE_CLASS, N_SLICES, rows[i].edits, 6, &s, &err), 0);
+		assert_int_equal(open_series(CLASS_CT, N_SLICES, rows[i].edits, 6, &s, &err), 0);
 		assert_true(s->ct);
 		if (isnan(rows[i].low)) {
 			assert_true(isnan(s->window[0]) && isnan(s->window[1]));
@@ -268,7 +268,7 @@ TEST(signed_values_and_windows)
 		}
 		s = image_series_close(s);
 	}
-	assert_int_equal(open_series(CT_IMAGE_CLASS, N_SLICES, negative, 3, &s, &err), 0);
+	assert_int_equal(open_series(CLASS_CT, N_SLICES, negative, 3, &s, &err), 0);
 	assert_int_equal(image_series_slice(s, 0, 2, &values, &err), 0); /* file 1: 10 to 15 */
 	assert_near(values[5], 7.5, 0);
 	assert_int_equal(image_series_slice(s, 0, 0, &values, &err), 0); /* file 2: 20 to 25, of five bits */
@@ -309,7 +309,7 @@ TEST(images_of_a_series)
 		const float *values;
 		struct err err = {0};
 
-		if (open_series(PET_IMAGE_CLASS, N_SLICES, g ? gated : dynamic, g ? 13 : 11, &s, &err) < 0)
+		if (open_series(CLASS_PET, N_SLICES, g ? gated : dynamic, g ? 13 : 11, &s, &err) < 0)
 			fail_msg("%s", err.msg);
 		assert_int_equal(s->n_images, 2);
 		assert_int_equal(s->n[2], 2);
