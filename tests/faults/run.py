@@ -3,8 +3,8 @@
 """Plant faults of one line, one at a time, in a copy of the source tree, and see which test fails.
 
 The faults are those of the list, faults.toml, or random ones (draw.py). For each: plant it, build, and run tests until
-one fails: unit tests of its room, of its layer, others that are linked with what changed, and system tests. Faults of
-the list name their tests. A test that fails counts only if it passes without the fault. A random fault that does not
+one fails. Faults of the list name their tests. For random ones it is found out beforehand which test runs which lines
+(traces.py): unit tests and system tests that run the place of the fault, then unit tests that run its function. A test that fails counts only if it passes without the fault. A random fault that does not
 compile, or that gives the same instructions, is drawn again.
 
 usage: run.py [OPTION...] [NAME...]     NAME: ID of a fault of the list, or folder (dicom, node/deliver); default: all
@@ -30,6 +30,7 @@ import hashlib
 import itertools
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -39,6 +40,7 @@ except ModuleNotFoundError:
     print("skipped: Python has no module tomllib (it is part of 3.11)")
     sys.exit(77)
 from draw import CUDA, LAYERS, draw, files_to_draw_from
+from traces import Traces
 from tree import Tree, copy, files_of, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -49,9 +51,20 @@ HOW = (*BY_TEST, "compiler", "sanitizer", "not caught", *NO_MUTANT)
 BUILDS = {
     "faults": ["-DTOMONODE_CUDA=OFF"],
     "asan": ["-DTOMONODE_CUDA=OFF", "-DTOMONODE_SANITIZE=address,undefined"],
+    "trace": ["-DTOMONODE_CUDA=OFF"],  # and what trace_options() returns
     "cuda": ["-DTOMONODE_CUDA=ON", "-DTOMONODE_DICOM=OFF", "-DCMAKE_CUDA_ARCHITECTURES=native"],
 }
 NEEDED = {1: 0.75, 2: 0.8}  # the share of random faults that tests must see
+
+
+def trace_options(work):
+    """What makes CMake build programs that mark their code (trace.c), and preloaded objects that don't."""
+    options, source = [], os.path.join(HERE, "trace.c")
+    for kind, more in (("EXE", []), ("MODULE", ["-DTRACE_NOTHING"])):
+        made = os.path.join(work, f"trace-{kind}.o")
+        subprocess.run(["cc", "-O2", "-fPIC", *more, "-c", source, "-o", made], check=True)
+        options.append(f"-DCMAKE_{kind}_LINKER_FLAGS={made}")
+    return options + [f"-DCMAKE_{one}_FLAGS=-fsanitize-coverage=trace-pc" for one in ("C", "CXX")]
 
 
 # ---- one fault ----
@@ -107,14 +120,24 @@ class Run:
         """The build with this name, made when it is first needed."""
         if name not in self.trees:
             log = open(os.path.join(self.args.work, f"log-{name}"), "w", encoding="utf-8")
-            self.trees[name] = Tree(self.root, name, BUILDS[name], log, self.args)
+            options = BUILDS[name] + (trace_options(self.args.work) if name == "trace" else [])
+            self.trees[name] = Tree(self.root, name, options, log, self.args)
         return self.trees[name]
+
+    def traced(self):
+        """Which test runs what: found out once, kept in the folder."""
+        path = os.path.join(self.args.work, "traces.json")
+        if not os.path.exists(path):
+            self.tree("trace").trace(os.path.join(self.args.work, "traces")).save(path)
+        return Traces(self.root, []).load(path)
 
     def result(self, fault):
         """Try it, if its result is not known; return how it is caught."""
         known = self.known.get(fault.id)
         if not known or known["digest"] != digest(fault, self.args):
             tree = self.tree("cuda" if self.args.cuda_only else "faults")
+            if not fault.tests and not self.args.cuda_only and not tree.traces:
+                tree.traces = self.traced()
             began = time.monotonic()
             how, test, why = try_fault(tree, fault, self.args.units)
             if how == "not caught" and self.args.sanitize:

@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
+
+from traces import Traces
 
 THREADS = os.cpu_count() or 1
-SYSTEM = ["tests/system", "tests/hostile"]
 OPTIONS = ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DTOMONODE_WERROR=OFF"]
 # What GCC 14 refuses and GCC 12 only warns of.
 C_FLAGS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration"
@@ -101,7 +103,7 @@ class Tree:
         self.run([*self.ninja(), "all"])
         self.programs = dict(self.unit_tests())
         self.objects, self.links = self.objects_of_files(), {}
-        self.code, self.passing, self.seconds, self.warnings = {}, {}, {}, []
+        self.code, self.passing, self.seconds, self.warnings, self.traces = {}, {}, {}, [], None
 
     def run(self, command, check=True, folder=None):
         """Return (exit code, output)."""
@@ -200,24 +202,61 @@ class Tree:
 
     # ---- the tests ----
 
-    def stages(self, fault, objects, units):
-        """The tests that can see the fault, in their order: of its room, its layer, other unit tests, the system."""
-        room, layer = os.path.dirname(fault.file), fault.file.partition("/")[0]
-        can = self.tests_linked_with(objects) if objects else list(self.programs)
-        if fault.tests or not objects:
-            can = named(fault.tests, can)
-        ranks = [[], [], []]
-        for test in sorted(can, key=lambda test: self.seconds.get(test, 1)):
-            ranks[0 if os.path.dirname(test) == room else 1 if test.startswith(layer + "/") else 2].append(test)
-        system = [t for t in fault.tests if t.startswith("tests/")] if fault.tests else SYSTEM
-        likely = [] if fault.tests else self.system_tests_like(fault.file)
-        return [rank for rank in [*ranks, *([] if units else [likely, system])] if rank]
+    def trace(self, folder):
+        """Run all tests once, in a build with trace.c; return the Traces."""
+        traces, units = Traces(self.root, files_of(self.root)), os.path.join(folder, "units")
 
-    def system_tests_like(self, file):
-        """The files of system tests that have a word of the path in their name: they are the first to fail."""
-        words = {word for word in re.split(r"[/_.]", file) if len(word) > 2 and word not in ("node", "dicom", "recon")}
-        listed = [f for f in files_of(self.root) if re.match(r"tests/system/.*test_\w+\.py$", f)]
-        return [f for f in listed if any(word in os.path.basename(f) for word in words)]
+        def traced(test):
+            at = os.path.join(units, urllib.parse.quote(test, safe=""))
+            os.makedirs(at, exist_ok=True)
+            began = time.monotonic()
+            self.unit_failure(test, {"TOMONODE_TRACE": at})
+            return test, (at, time.monotonic() - began)
+
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            runs = dict(pool.map(traced, self.programs))
+        self.env["TOMONODE_TRACES"] = os.path.join(folder, "system")  # conftest.py
+        command = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", str(2 * THREADS), "system", "hostile"]
+        self.run(command, check=False, folder=os.path.join(self.root, "tests"))
+        for name in os.listdir(self.env["TOMONODE_TRACES"]):
+            at = os.path.join(self.env["TOMONODE_TRACES"], name)
+            runs["tests/" + urllib.parse.unquote(name)] = at, float(read(at, "seconds"))
+        programs = {target: os.path.join(self.build, "tests", target) for _, _, target in self.programs.values()}
+        programs |= {name: os.path.join(self.build, "tests", name) for name in self.helpers()}
+        traces.add(programs | {"tomonode": self.env["TOMONODE"]}, runs, self.env["TOMONODE"])
+        return traces
+
+    def helpers(self):
+        """The programs, and objects to be preloaded, of system tests."""
+        listed = [f for folder in ("helpers", "preload") for f in os.listdir(os.path.join(self.root, "tests", folder))]
+        return [os.path.splitext(f)[0] for f in listed]
+
+    def stages(self, fault, objects, units):
+        """The tests that can see the fault, in their order."""
+        if self.traces and not fault.tests:
+            near, others = self.traces.tests(fault.file, fault.at)
+            near_system = [] if units else [test for test in near if test not in self.programs]
+            stages = [
+                self.by_room(fault, [test for test in near if test in self.programs]),
+                near_system[:16],
+                near_system[16:],
+                self.by_room(fault, [test for test in others if test in self.programs]),
+            ]
+        else:
+            can = self.tests_linked_with(objects) if objects else list(self.programs)
+            system = [] if units else [test for test in fault.tests if test.startswith("tests/")]
+            stages = [self.by_room(fault, named(fault.tests, can) if fault.tests else can), system]
+        return [stage for stage in stages if stage]
+
+    def by_room(self, fault, tests):
+        """Unit tests: of the room of the fault, of its layer, others; in each the quickest first."""
+        room, layer = os.path.dirname(fault.file), fault.file.partition("/")[0]
+
+        def key(test):
+            far = 0 if os.path.dirname(test) == room else 1 if test.startswith(layer + "/") else 2
+            return far, self.seconds.get(test, 1)
+
+        return sorted(tests, key=key)
 
     def first_failure(self, tests, without=()):
         """Build and run them until one fails; return its name and why it fails, or (None, "")."""
@@ -234,14 +273,14 @@ class Tree:
                         return test, why
         return None, ""
 
-    def unit_failure(self, test):
-        """Return why it fails; "": it does not."""
+    def unit_failure(self, test, more=()):
+        """Return why it fails, with `more` in its environment; "": it does not."""
         command, environment, _ = self.programs[test]
         began = time.monotonic()
         process = subprocess.Popen(
             command,
             cwd=os.path.join(self.build, "tests"),
-            env=self.env | environment,
+            env=self.env | environment | dict(more),
             text=True,
             errors="replace",
             start_new_session=True,
@@ -259,12 +298,7 @@ class Tree:
         return "" if process.returncode in (0, 77) else reason(output, process.returncode)
 
     def first_system_failure(self, tests, without):
-        helpers = [
-            os.path.splitext(f)[0]
-            for folder in ("helpers", "preload")
-            for f in os.listdir(os.path.join(self.root, "tests", folder))
-        ]
-        if not self.make(["tomonode", "bench", "pet_mc", *helpers]):
+        if not self.make(["tomonode", "bench", "pet_mc", *self.helpers()]):
             return "tomonode", "cannot be built"
         names = [f"--deselect={one.removeprefix('tests/')}" for one in without] + [
             one.removeprefix("tests/") for one in tests
