@@ -87,6 +87,8 @@ static void remark(const json_t *job, char *ret, size_t size)
 		snprintf(ret, size, "%s", text(job, "reason"));
 		return;
 	}
+	if (json_is_true(json_object_get(job, "warned")))
+		n = (size_t)snprintf(ret, size, "with warnings, ");
 	json_array_foreach(json_object_get(job, "destinations"), i, d)
 	{
 		if (n < size)

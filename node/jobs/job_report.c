@@ -89,7 +89,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	result_protocol_text(v, with, sizeof(with));
 	return json_pack(
 		"{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, "
-		"s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f}",
+		"s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}",
 		"id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority), "kind",
 		event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "revision_of",
 		(json_int_t)v->revision_of, "result_number", v->result, "result_of", (json_int_t)v->result_of, "redo_of",
@@ -99,7 +99,8 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
 		v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason), "destinations", destinations, "result",
 		result_of(v), "progress", progress ? progress : json_null(), "protocol_text", event_json_text(with), "companions",
-		(json_int_t)v->companions, "companion", event_json_text(v->companion_text), "waits_until", v->waits_until);
+		(json_int_t)v->companions, "companion", event_json_text(v->companion_text), "waits_until", v->waits_until,
+		"warned", v->warned);
 }
 
 /* ---- read from the journal ---- */

@@ -365,6 +365,7 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 		return ret;
 	v->reconstructed = row->time;
 	v->space_tries = 0;
+	v->warned = get_text(detail, "warnings")[0] != '\0';
 	if (get_text(detail, "device")[0])
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 	v->reason[0] = '\0';

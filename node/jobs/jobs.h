@@ -120,6 +120,7 @@ struct job_view {
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
+	bool warned; /* the result has warnings */
 	bool shrunk; /* its lists were freed by jobs_free_lists() */
 };
 

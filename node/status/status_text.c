@@ -58,6 +58,10 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 			*ret_word = "Not sent yet";
 		return alarm ? TONE_BAD : TONE_WARN;
 	}
+	if (v->state == JOB_DELIVERED && v->warned) {
+		*ret_word = "Delivered, with warnings";
+		return TONE_WARN;
+	}
 	return words[v->state].tone;
 }
 
@@ -233,6 +237,8 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
 		sends(v, now, ret, size);
+		if (v->warned)
+			add(ret, size, " Its result has warnings.");
 		break;
 	case JOB_CLEANED:
 		add(ret, size,

@@ -3,8 +3,32 @@
 
 #include "node/jobs/job_report.h"
 #include "node/serve/retention.h"
+#include "node/status/status_text.h"
 #include "tests/node/jobs/jobs_fixture.h"
 #include "tests/test.h"
+
+TEST(a_result_with_warnings_is_shown_as_one)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+	const char *word;
+
+	for (int warned = 1; warned >= 0; warned--) { /* the second attempt has none */
+		v = warned ? reconstructed(&jobs, 7) : apply(&jobs, 7, EVENT_STARTED, "{}");
+		if (warned)
+			apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"gone\"}"), apply(&jobs, 7, EVENT_STARTED, "{}");
+		apply(&jobs, 7, EVENT_RECONSTRUCTED,
+		      warned ? "{\"file\":\"outbox/1/"
+			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"thin\"}"
+			     : MADE("1.5"));
+		assert_int_equal(v->warned, warned);
+		v->state = JOB_DELIVERED;
+		assert_int_equal(status_text_state(v, &word), warned ? TONE_WARN : TONE_GOOD);
+		assert_string_equal(word, warned ? "Delivered, with warnings" : "Delivered");
+		v->state = JOB_READY;
+	}
+	jobs_clear(&jobs);
+}
 
 TEST(a_whole_life)
 {
