@@ -160,14 +160,27 @@ static const char *known_stage(const char *stage)
 	return "reconstruct";
 }
 
+/* The same progress once more is none: a pilot that hangs and still sends must not keep its case. */
+static void on_progress(struct seat_case *c, const struct wire_message *m)
+{
+	const char *stage = known_stage(m->text);
+
+	if (m->job != c->order.order.job || m->attempt != c->order.order.attempt)
+		return;
+	if (c->stage && !strcmp(c->stage, stage) && c->fraction == m->fraction)
+		return;
+	c->stage = stage;
+	c->fraction = m->fraction;
+	monitor_progress(c->monitor, stage, m->fraction);
+}
+
 static int on_message(struct seat_case *c, struct wire_message *m, const void *bytes, size_t n, struct err *err)
 {
 	switch (m->kind) {
 	case WIRE_HAVE:
 		return on_have(c, m, err);
 	case WIRE_PROGRESS:
-		if (m->job == c->order.order.job && m->attempt == c->order.order.attempt)
-			monitor_progress(c->monitor, known_stage(m->text), m->fraction);
+		on_progress(c, m);
 		return 0;
 	case WIRE_OUTCOME:
 		return seat_on_outcome(c, m, err);

@@ -20,6 +20,8 @@ struct seat_case {
 	uint64_t result_bytes; /* of all objects */
 	size_t missing;	       /* objects that are not complete */
 	int fetches;
+	const char *stage; /* and its fraction: the last progress of the pilot; NULL: none */
+	double fraction;
 	bool done;
 	struct case_outcome *result;
 };

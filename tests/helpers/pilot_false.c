@@ -2,7 +2,8 @@
 /* A pilot with a valid secret that returns other objects than those of its case:
  *	pilot_false HOST:PORT ID SECRET DETAIL FOLDER [SPOOL]
  * DETAIL is a file with the detail of the outcome; its "objects" have names of files in FOLDER as "file", and get the folder of
- *the case, "bytes" and "digest" unless they have them. SPOOL: the shared spool. It prints what the node sends, until ACK or
+ *the case, "bytes" and "digest" unless they have them. SPOOL: the shared spool. Without DETAIL ("-") it only
+ * repeats the same progress, without an outcome. It prints what the node sends, until ACK or
  *REFUSED. */
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@
 struct liar {
 	struct link *link;
 	const char *folder, *spool;
-	json_t *detail;
+	json_t *detail; /* NULL: no outcome */
+	int64_t job, attempt;
 	struct transfer_out out;
 	int64_t *offsets; /* of out */
 };
@@ -97,10 +99,14 @@ static void on_case(struct liar *l, const struct wire_message *m)
 	have.offsets = calloc(have.n_offsets + 1, sizeof(have.offsets[0]));
 	for (size_t i = 0; i < have.n_offsets; i++)
 		have.offsets[i] = 1ll << 50; /* complete: the images are of no use */
-	prepare(l, m->job, m->attempt);
-	outcome.body = l->detail;
+	l->job = m->job;
+	l->attempt = m->attempt;
 	link_send(l->link, &have, NULL);
-	link_send(l->link, &outcome, NULL);
+	if (l->detail) {
+		prepare(l, m->job, m->attempt);
+		outcome.body = l->detail;
+		link_send(l->link, &outcome, NULL);
+	}
 	free(have.offsets);
 	pilot_case_clear(&c);
 }
@@ -150,6 +156,14 @@ static void talk(struct liar *l)
 			return;
 		if (got == 1)
 			wire_clear(&m);
+		if (got == 0 && l->job && !l->detail)
+			link_send(l->link,
+				  &(struct wire_message){.kind = WIRE_PROGRESS,
+							 .job = l->job,
+							 .attempt = l->attempt,
+							 .text = "reconstruct",
+							 .fraction = 0.5},
+				  NULL);
 		p.events = link_events(l->link);
 		if (got == 0)
 			poll(&p, 1, 100);

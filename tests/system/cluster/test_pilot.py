@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import time
 
 import pydicom
@@ -180,6 +181,23 @@ def lie(n, ident, detail, results, things):
     secret = n.command("pilot-token", ident).stdout.strip()
     spool = [n.spool] if n.shared else []
     return h.run(LIAR, f"127.0.0.1:{n.cluster_port}", ident, secret, said, results, *spool, code=None).stdout
+
+
+def test_the_same_progress_for_ever(folder, things):
+    """It is no progress: the case gets away from a pilot that hangs and still sends."""
+    h.need(LIAR)
+    n, _ = cluster_node(folder, things, lease=60.0, attempts=1, worker_timeout=2)
+    n.start()
+    h.send(n.port, exam(folder))
+    n.wait_states("ready")
+    secret = n.command("pilot-token", "stuck").stdout.strip()
+    command = [LIAR, f"127.0.0.1:{n.cluster_port}", "stuck", secret, "-", folder]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as stuck:
+        try:
+            n.wait_states("failed")
+        finally:
+            stuck.kill()
+    check("no progress" in n.jobs()[0]["reason"], n.jobs())
 
 
 @pytest.mark.parametrize("shared", SHARED)
