@@ -101,7 +101,7 @@ static int associations_of(const struct receiver *r, const struct limits_key *wh
 }
 
 /* The process only rejects its association from now on, and no longer takes the place of one. A peer may leave it waiting: of
- * more than REJECTERS_MAX the oldest, which has sent its rejection, is killed. */
+ * more than REJECTERS_MAX the oldest, which had the most time to send its rejection, is killed. */
 static void only_reject(struct receiver *r, struct child *c)
 {
 	struct child *oldest = NULL;

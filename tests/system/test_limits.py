@@ -60,8 +60,9 @@ def test_associations(folder, things):
     s, answer = associate(node, "ONE")
     check(answer[0] == 3 and answer[7:10] == b"\x02\x03\x02",
           f"a second one is rejected for now, local limit exceeded: {answer.hex()}")
-    rejected = [associate(node, "ONE") for _ in range(9)]  # and nobody closes them
+    rejected = [associate(node, "ONE") for _ in range(20)]  # and nobody closes them: of more than 16 the node does
     check({a[0] for _, a in rejected} == {3}, "they are rejected")
+    check(s.recv(1) == b"", "the oldest is closed")
     two = [associate(node, "TWO") for _ in range(3)]
     check([a[0] for _, a in two] == [2, 2, 3], f"two of TWO, who is another peer: {[a.hex() for _, a in two]}")
     for connection in (s, *(r for r, _ in rejected)):
