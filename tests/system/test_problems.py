@@ -435,7 +435,7 @@ def test_no_place_for_results(folder, things):
     n.wait_states("reconstructed")
 
 
-def test_no_inode(folder, things):
+def test_no_inode_and_read_only(folder, things):
     """No file can be made: neither objects nor node.json can be written, and each outlet says so."""
     with c.small_disk(os.path.join(folder, "disk"), 64 << 20) as disk:
         n = a_node(folder, things, reserve=0)
@@ -452,6 +452,14 @@ def test_no_inode(folder, things):
         check(get(n, "/health")[0] == 503, "health")
         h.run("mount", "-o", "remount,nr_inodes=100000", disk)
         gone(n, "disk-full", "incoming", "facts-old")
+        h.run("mount", "--bind", disk, disk)  # the node's own mount has open files: it would be busy
+        try:
+            h.run("mount", "-o", "remount,bind,ro", disk)
+            seen(n, "mounted read-only", "disk-unreadable", "problem id=disk-unreadable")
+            check(get(n, "/health")[0] == 503, "health")
+        finally:
+            h.run("umount", disk)
+        gone(n, "disk-unreadable", "incoming", "facts-old")
         n.stop()
         things.remove(n)
 
