@@ -512,11 +512,22 @@ int journal_has_removed_file(struct journal *j, const char *file, struct err *er
 
 /* ---- the file itself ---- */
 
-int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err)
+/* A page that could not be read is listed among what is damaged, with SQLite's code. */
+static bool is_read_error(const char *problem)
+{
+	static const char before[] = "error code=";
+	const char *code = strstr(problem, before);
+
+	return code && (atoi(code + strlen(before)) & 0xff) == SQLITE_IOERR;
+}
+
+static int check_once(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, bool *ret_unread,
+		      struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, "PRAGMA quick_check(20)", -1, &s, NULL), n = 0;
 
+	*ret_unread = false;
 	if (rc != SQLITE_OK)
 		return journal_fail(j, rc, "check", err);
 	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
@@ -524,6 +535,7 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 
 		if (problem && strcmp(problem, "ok")) {
 			n++;
+			*ret_unread = *ret_unread || is_read_error(problem);
 			if (report)
 				report(ctx, problem);
 		}
@@ -532,6 +544,20 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 		n = journal_fail(j, rc, "check", err);
 	sqlite3_finalize(s);
 	return n;
+}
+
+/* What the first look finds is looked at again without the pages in memory: an error of the disk that passes is no damage. After
+ * one, SQLite calls what it still cannot read "malformed". */
+int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err)
+{
+	bool unread, again;
+	int n = check_once(j, NULL, NULL, &unread, err);
+
+	if (n == 0)
+		return 0;
+	sqlite3_db_release_memory(j->db);
+	n = check_once(j, unread ? NULL : report, ctx, &again, err);
+	return n != 0 && unread ? err_set(err, EIO, "journal %s: check: it cannot be read", j->path) : n;
 }
 
 /* Allocate disk blocks for the journal before it needs them.

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -164,4 +165,57 @@ TEST(private_and_versioned, .setup = setup, .teardown = teardown)
 	journal_close(a);
 	journal_close(b);
 	assert_null(journal_close(NULL));
+}
+
+static int reads_to_fail;
+
+static ssize_t read_or_fail(int fd, void *ret, size_t n, off_t at)
+{
+	if (reads_to_fail <= 0)
+		return pread(fd, ret, n, at);
+	reads_to_fail--;
+	errno = EIO;
+	return -1;
+}
+
+/* A disk that fails once has damaged nothing; one that goes on to fail is told apart from damage. */
+TEST(a_read_error_is_no_damage, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	struct err err = {0};
+	FILE *f;
+
+	for (int i = 0; i < 100; i++) {
+		char uid[65];
+
+		snprintf(uid, sizeof(uid), "1.%d", i);
+		add(j, uid, "aa");
+	}
+	journal_close(j);
+	assert_int_equal(vfs->xSetSystemCall(vfs, "pread64", (sqlite3_syscall_ptr)read_or_fail), SQLITE_OK);
+	for (int failing = 1; failing <= 3; failing++) {
+		j = open_journal(p);
+		reads_to_fail = failing;
+		assert_int_equal(journal_check(j, NULL, NULL, &err), 0);
+		assert_int_equal(reads_to_fail, 0);
+		journal_close(j);
+	}
+	j = open_journal(p);
+	reads_to_fail = 1 << 30;
+	assert_error(journal_check(j, NULL, NULL, &err), &err, EIO, "journal.db");
+	reads_to_fail = 0;
+	journal_close(j);
+	vfs->xSetSystemCall(vfs, "pread64", NULL);
+	f = fopen(p->path, "r+b");
+	assert_non_null(f);
+	for (int page = 1; page < 6; page++) {
+		fseek(f, page * 4096, SEEK_SET);
+		fwrite("ZZZZZZZZ", 1, 8, f); /* the kind of the page and its cells */
+	}
+	fclose(f);
+	j = open_journal(p);
+	assert_error(journal_check(j, NULL, NULL, &err), &err, EBADMSG, "journal.db");
+	journal_close(j);
 }
