@@ -8,9 +8,10 @@
 #include "dicom/core/dataset.h"
 
 struct result_place {
-	int number;			     /* 1, 2, ...; 0: 1 */
-	int64_t redo;			     /* not 0: made again, as a series of its own; this number identifies it */
-	char changed[840];		     /* "KEY=VALUE, ...": the settings by which it differs from its protocol; "": none */
+	int number;	   /* 1, 2, ...; 0: 1 */
+	int64_t redo;	   /* not 0: made again, as a series of its own; this number identifies it */
+	int64_t newer;	   /* not 0: of newer objects under UIDs that were received before; identifies their case */
+	char changed[840]; /* "KEY=VALUE, ...": the settings by which it differs from its protocol; "": none */
 	char related_series[DICOM_UID_SIZE]; /* Series Instance UID of the result that it was made again after; "": none */
 };
 

@@ -33,11 +33,11 @@ json_t *pilot_case_encode(const struct pilot_case *c)
 	for (size_t i = 0; i < c->n_flatfields; i++)
 		json_array_append_new(flatfields, json_pack("{s:s, s:s, s:I}", "profile", c->flatfields[i].profile, "file",
 							    c->flatfields[i].file, "bytes", (json_int_t)c->flatfields[i].bytes));
-	return json_pack("{s:s, s:b, s:b, s:s, s:s, s:i, s:I, s:s, s:o, s:s?, s:o}", "protocol", c->order.protocol, "as_is",
+	return json_pack("{s:s, s:b, s:b, s:s, s:s, s:i, s:I, s:I, s:s, s:o, s:s?, s:o}", "protocol", c->order.protocol, "as_is",
 			 c->order.as_is, "same_patient", c->order.same_patient, "header", c->order.header, "settings",
-			 c->order.settings, "result", c->order.place.number, "redo", (json_int_t)c->order.place.redo,
-			 "related_series", c->order.place.related_series, "files", encode_files(&c->order), "config", c->config,
-			 "flatfields", flatfields);
+			 c->order.settings, "result", c->order.place.number, "redo", (json_int_t)c->order.place.redo, "newer",
+			 (json_int_t)c->order.place.newer, "related_series", c->order.place.related_series, "files",
+			 encode_files(&c->order), "config", c->config, "flatfields", flatfields);
 }
 
 static bool copy_text(const json_t *from, const char *key, char *to, size_t size)
@@ -123,13 +123,15 @@ static bool decode_flatfields(const json_t *list, struct pilot_case *c)
 
 static bool decode_place(const json_t *body, struct result_place *ret_place)
 {
-	const json_t *number = json_object_get(body, "result"), *redo = json_object_get(body, "redo");
+	const json_t *number = json_object_get(body, "result"), *redo = json_object_get(body, "redo"),
+		     *newer = json_object_get(body, "newer");
 
 	if (!json_is_integer(number) || json_integer_value(number) < 1 || json_integer_value(number) > RESULTS_MAX ||
-	    !json_is_integer(redo) || json_integer_value(redo) < 0)
+	    !json_is_integer(redo) || json_integer_value(redo) < 0 || !json_is_integer(newer) || json_integer_value(newer) < 0)
 		return false;
 	ret_place->number = (int)json_integer_value(number);
 	ret_place->redo = json_integer_value(redo);
+	ret_place->newer = json_integer_value(newer);
 	return copy_text(body, "related_series", ret_place->related_series, sizeof(ret_place->related_series));
 }
 

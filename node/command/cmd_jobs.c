@@ -14,6 +14,7 @@
 #include "node/command/commands.h"
 #include "node/command/list_pilots.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/node_facts.h"
@@ -24,7 +25,7 @@
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
 #define SETTINGS_MAX 64
-enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_PROTOCOL, OPTION_SET };
+enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_NEWER, OPTION_PROTOCOL, OPTION_SET };
 
 static const char *const priority_words[] = {"low", "normal", "high", NULL};
 
@@ -43,6 +44,9 @@ static const struct option_spec retry_options[] = {
 	{OPTION_HEADER, "header", "FILE",
 	 "with --same-patient: the instance (file name or SOP Instance UID) whose patient and study the result has; default: the "
 	 "last received"},
+	{OPTION_NEWER, "newer", NULL,
+	 "reconstruct the newest object under each UID of the images, as a new case in place of this one, which was not "
+	 "reconstructed"},
 	{0},
 };
 
@@ -77,14 +81,15 @@ static const struct command_spec show_spec = {
 
 static const struct command_spec retry_spec = {
 	.name = "retry",
-	.usage = "[-c FILE] [--as-is] [--same-patient [--header FILE]] [--json] ID",
+	.usage = "[-c FILE] [--as-is] [--same-patient [--header FILE]] [--newer] [--json] ID",
 	.summary = "Continue a held, failed or cancelled job, or repeat a refused or waiting delivery at once.",
 	.options = retry_options,
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
 	.examples = "tomonode retry 17\n"
-		    "tomonode retry --as-is 17\n",
+		    "tomonode retry --as-is 17\n"
+		    "tomonode retry --newer 17\n",
 };
 
 static const struct command_spec redo_spec = {
@@ -129,7 +134,7 @@ struct jobs_command {
 	struct err journal_error; /* why it cannot be opened; code 0: it can, or there is none */
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
-	bool as_is, same_patient;
+	bool as_is, same_patient, newer;
 	const char *header;   /* NULL: not given */
 	const char *protocol; /* NULL: not given */
 	const char *settings[SETTINGS_MAX];
@@ -188,6 +193,8 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 			c->as_is = true;
 		if (id == OPTION_SAME_PATIENT)
 			c->same_patient = true;
+		if (id == OPTION_NEWER)
+			c->newer = true;
 		if (id == OPTION_HEADER)
 			c->header = c->o.value;
 		if (id == OPTION_PROTOCOL)
@@ -201,6 +208,8 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 		return c->o.code;
 	if (c->header && !c->same_patient)
 		return options_fail(&c->o, CODE_USAGE, "--header FILE needs --same-patient");
+	if (c->newer && (c->as_is || c->same_patient))
+		return options_fail(&c->o, CODE_USAGE, "--newer opens another case: --as-is and --same-patient are for that one");
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
 		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
 	c->id = number;
@@ -393,6 +402,11 @@ int cmd_show(int argc, char **argv)
 	return code;
 }
 
+static const char *takes_effect(bool runs)
+{
+	return runs ? "" : "; no node is running with this spool: the request takes effect when it is started";
+}
+
 /* Append the requested event and print what will follow from it. */
 static int append_request(struct jobs_command *c, enum job_event event, json_t *detail)
 {
@@ -419,8 +433,7 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 	if (c->o.json)
 		return options_json(
 			json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
-	printf("job %lld: %s written%s\n", (long long)c->id, name,
-	       runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
+	printf("job %lld: %s written%s\n", (long long)c->id, name, takes_effect(runs));
 	return CODE_OK;
 }
 
@@ -453,6 +466,34 @@ static int retry(struct jobs_command *c, const struct job_view *v)
 	return append_request(c, EVENT_RETRY, detail);
 }
 
+/* Print the job that was opened. member: its relation to the job of the command, in JSON; words: in a sentence. */
+static int print_new_job(const struct jobs_command *c, int64_t job, bool runs, const char *member, const char *words)
+{
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:I, s:I, s:b}", "ok", 1, "job", (json_int_t)job, member, (json_int_t)c->id,
+					      "node", runs));
+	printf("job %lld %s job %lld%s\n", (long long)job, words, (long long)c->id, takes_effect(runs));
+	return CODE_OK;
+}
+
+static int retry_newer(struct jobs_command *c, const struct job_view *v)
+{
+	struct err err = {0};
+	struct spool_holder holder;
+	bool runs = spool_holder(c->config->node.spool, &holder);
+	int64_t job = 0;
+	char user[100];
+	int ret;
+
+	name_user(user, sizeof(user));
+	ret = case_newer_open(c->journal, &c->jobs, v, "on the command line", user, clock_wall(), &job, &err);
+	if (ret == -ESTALE || ret == -ENOENT)
+		return options_fail(&c->o, CODE_INPUT, "%s", err.msg);
+	if (ret < 0)
+		return options_fail_err(&c->o, &err);
+	return print_new_job(c, job, runs, "newer_of", "has the newer objects of");
+}
+
 int cmd_retry(int argc, char **argv)
 {
 	struct jobs_command c = {0};
@@ -463,7 +504,7 @@ int cmd_retry(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? retry(&c, v) : no_job(&c);
+	code = !v ? no_job(&c) : c.newer ? retry_newer(&c, v) : retry(&c, v);
 	end(&c);
 	return code;
 }
@@ -495,7 +536,7 @@ static int redo(struct jobs_command *c, const struct job_view *v)
 	       c->protocol ? c->protocol : v->protocol);
 	for (size_t i = 0; i < c->n_settings; i++)
 		printf(", %s", c->settings[i]);
-	printf("%s\n", runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
+	printf("%s\n", takes_effect(runs));
 	return CODE_OK;
 }
 

@@ -54,6 +54,8 @@ int case_order_read(struct journal *j, const struct job_view *v, struct case_ord
 	ret_order->same_patient = v->same_patient > 0;
 	snprintf(ret_order->settings, sizeof(ret_order->settings), "%s", v->settings ? v->settings : "");
 	ret_order->place = (struct result_place){.number = v->result, .redo = v->redo_of > 0 ? v->id : 0};
+	if (v->newer_of > 0) /* other images under the same UIDs, but the same ones for all results of the case */
+		ret_order->place.newer = v->result_of > 0 ? v->result_of : v->id;
 	snprintf(ret_order->place.related_series, sizeof(ret_order->place.related_series), "%s", v->related);
 	snprintf(ret_order->header, sizeof(ret_order->header), "%s", v->header ? v->header : "");
 	return 0;

@@ -75,6 +75,7 @@ static json_t *make_opening(struct journal *j, const struct job_view *v, int num
 	json_object_del(detail, "redo_of");
 	json_object_del(detail, "reason");
 	json_object_del(detail, "by");
+	json_object_del(detail, "corrects");
 	json_object_del(detail, "settings");
 	json_object_update_new(detail,
 			       json_pack("{s:i, s:I, s:i, s:b, s:b, s:o}", "priority", v->priority, "result_of",

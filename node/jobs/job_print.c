@@ -184,8 +184,8 @@ const char *job_report_unassigned_hint(const json_t *group)
 	if (!strcmp(text(group, "classification"), "refused"))
 		return "Correct the cause given above, then let the sender send them again.";
 	if (!strcmp(text(group, "classification"), "conflict"))
-		return "The sender used one UID for two different contents: the node uses the first. Ask the sender which is "
-		       "right.";
+		return "One UID has two contents: the node uses the first. If the newer ones are right and the case was not "
+		       "reconstructed: tomonode retry --newer ID; else the sender must give them UIDs of their own.";
 	return "Nothing has to be done, unless you expected a reconstruction.";
 }
 

@@ -8,6 +8,7 @@
 
 #include "node/base/folder.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/store/event.h"
 
 _Static_assert(PATIENT_KEY_BYTES == PATIENT_KEY_SIZE, "the file holds one key");
@@ -75,10 +76,11 @@ static bool is_covered(const struct job_view *a, const struct job_view *b)
 	       (b->same_patient > 0 && a->last_instance < b->same_patient);
 }
 
-static bool is_comparable(const struct job_view *a, const struct job_view *b)
+static bool is_comparable(const struct jobs *jobs, const struct job_view *a, const struct job_view *b)
 {
-	return a != b && !case_results_same_images(a, b) && b->patients.seen && a->patients_key == b->patients_key &&
-	       (same_field(a->key, b->key, 0) || same_field(a->key, b->key, 1)) && !is_covered(a, b);
+	return a != b && !case_newer_corrects(jobs, a, b) && !case_results_same_images(a, b) && b->patients.seen &&
+	       a->patients_key == b->patients_key && (same_field(a->key, b->key, 0) || same_field(a->key, b->key, 1)) &&
+	       !is_covered(a, b);
 }
 
 bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct patient_conflict *ret_conflict,
@@ -90,7 +92,7 @@ bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct
 	if (!v->same_patient && patient_set_conflict(&v->patients, ret_conflict))
 		return true;
 	for (size_t i = 0; i < jobs->n; i++)
-		if (is_comparable(v, jobs->list[i]) &&
+		if (is_comparable(jobs, v, jobs->list[i]) &&
 		    patient_sets_conflict(&v->patients, &jobs->list[i]->patients, ret_conflict)) {
 			*ret_other = jobs->list[i];
 			return true;

@@ -253,9 +253,14 @@ static int record_instance(struct intake *in, struct instance_row *row, struct e
 	return rc;
 }
 
-/* Is it a CT image that was ignored, and that PET cases need since the configuration was changed? Then it is stored once more. */
+/* Is it an image of a cancelled case, which begins a new one? Or a CT image that was ignored, and that PET cases need since the
+ * configuration was changed? Then it is stored once more. */
 static int is_needed_now(const struct intake *in, const struct instance_row *row, struct err *err)
 {
+	int given_up = journal_is_given_up(in->journal, row->sop_instance, err);
+
+	if (given_up != 0)
+		return given_up;
 	if (strcmp(row->sop_class, CLASS_CT) != 0 || !kind_any_needs_ct(in->config))
 		return 0;
 	return journal_is_ignored(in->journal, row->sop_instance, row->digest, err);

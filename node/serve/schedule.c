@@ -15,6 +15,7 @@
 #include "node/base/log.h"
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/jobs/journal_retention.h"
 #include "node/jobs/patients.h"
 #include "node/serve/retention.h"
@@ -260,6 +261,29 @@ static bool retry_repaired(struct schedule *s, const struct job_view *v, double 
 		json_pack("{s:s, s:b}", "reason", "the damaged images were received again", "as_is", v->members.as_is), now);
 }
 
+/* Replace images that cannot be read in a held case by newer objects that can. Looked at after each new instance and event, when
+ * nothing arrives: the sender may send several. */
+static bool replace_unreadable(struct schedule *s, const struct job_view *v, double now)
+{
+	struct err err = {0};
+	int64_t job = 0;
+	long n;
+
+	if (!s->look_newer || case_newer_obstacle(&s->jobs, v))
+		return false;
+	n = case_newer_count(s->journal, v, true, &err);
+	if (n > 0 && still_arriving(s)) {
+		s->newer_instance = 0; /* look again */
+		schedule_wake_at(s, now + ARRIVING_LOOK);
+		return false;
+	}
+	if (n > 0)
+		n = case_newer_open(s->journal, &s->jobs, v, "", NULL, now, &job, &err);
+	if (n < 0 && n != -ESTALE)
+		journal_error(s, &err, now);
+	return job > 0 && refresh(s, now) == 0;
+}
+
 /* ---- the indexer ---- */
 
 /* The indexer needs the key, and may not write it. */
@@ -424,7 +448,7 @@ static bool advance(struct schedule *s, const struct job_view *v, double now)
 		stop_work(s, v->id); /* it was cancelled and retried between two steps */
 		return collect(s, v, now);
 	case JOB_HELD:
-		return retry_repaired(s, v, now) || schedule_retry_with_ct(s, v, now);
+		return retry_repaired(s, v, now) || replace_unreadable(s, v, now) || schedule_retry_with_ct(s, v, now);
 	case JOB_READY:
 		return schedule_fail_crashed_job(s, v, now); /* otherwise schedule_slots_step() starts it */
 	case JOB_RUNNING:
@@ -542,6 +566,15 @@ static void clean(struct schedule *s, double now)
 		schedule_wake_on_clock(s, s->space_at, now);
 }
 
+/* Has an instance or an event come since the last step? */
+static bool has_news(struct schedule *s)
+{
+	int64_t instance = s->newer_instance, event = s->newer_event;
+
+	return journal_last_rows(s->journal, &s->newer_instance, &s->newer_event, NULL) == 0 &&
+	       (s->newer_instance != instance || s->newer_event != event);
+}
+
 void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
@@ -553,6 +586,7 @@ void schedule_step(struct schedule *s, double now)
 		return;
 	}
 	index_new(s, now);
+	s->look_newer = has_news(s);
 	schedule_queues_update(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (int rounds = 0; rounds < 8 && advance(s, s->jobs.list[i], now); rounds++)

@@ -68,19 +68,21 @@ struct schedule {
 	double clock;	 /* clock_seconds(), set by the caller before each call; deadlines use it, not the wall clock */
 	double next;	 /* latest time of the next step, on the wall clock */
 	double retry_at; /* like all times below on `clock`. Writing the journal failed: do not try before; 0: no failure */
-	double index_not_before;   /* earliest start of the indexer */
-	int64_t index_stuck;	   /* the instance at which the indexer crashed */
-	int index_tries;	   /* number of these crashes */
-	double clean_at;	   /* next retention by age */
-	double shrink_at;	   /* next time to shrink finished jobs in memory; 0: not yet set */
-	double space_at;	   /* next retention by space */
-	bool space_short;	   /* true: it was logged that retention by space has no more files to remove */
-	uint64_t journal_reserved; /* bytes, see journal_reserve(); 0: not yet since it was opened */
-	uint64_t incoming;	   /* fingerprint of the arriving objects at the last check */
-	double incoming_since;	   /* time since when it is unchanged */
-	size_t quarantined;	   /* number of quarantined jobs already logged */
-	size_t never_sent;	   /* number of jobs with retention_never_sends() */
-	bool outboxes_cleaned;	   /* their outboxes were removed */
+	double index_not_before;	     /* earliest start of the indexer */
+	int64_t index_stuck;		     /* the instance at which the indexer crashed */
+	int index_tries;		     /* number of these crashes */
+	double clean_at;		     /* next retention by age */
+	double shrink_at;		     /* next time to shrink finished jobs in memory; 0: not yet set */
+	double space_at;		     /* next retention by space */
+	bool space_short;		     /* true: it was logged that retention by space has no more files to remove */
+	uint64_t journal_reserved;	     /* bytes, see journal_reserve(); 0: not yet since it was opened */
+	uint64_t incoming;		     /* fingerprint of the arriving objects at the last check */
+	double incoming_since;		     /* time since when it is unchanged */
+	size_t quarantined;		     /* number of quarantined jobs already logged */
+	int64_t newer_instance, newer_event; /* the last instance and event for which newer objects were looked for */
+	bool look_newer;		     /* in this step */
+	size_t never_sent;		     /* number of jobs with retention_never_sends() */
+	bool outboxes_cleaned;		     /* their outboxes were removed */
 };
 
 /* Read new events of the journal, then write the events and start or stop the processes that follow from them and from the time.

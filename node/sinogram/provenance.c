@@ -126,9 +126,13 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
 
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size)
 {
+	int n = 0;
+
 	ret_text[0] = '\0';
+	if (place->newer)
+		n = snprintf(ret_text, size, "|newer %lld", (long long)place->newer);
 	if (place->redo)
-		snprintf(ret_text, size, "|redo %lld", (long long)place->redo);
+		snprintf(ret_text + n, size - (size_t)n, "|redo %lld", (long long)place->redo);
 }
 
 /* Write what stands for the settings in `left`, which have no room among all of `changed`: ", +3 more #5d1c". */
@@ -172,11 +176,15 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 {
 	char settings[LONGEST_SETTINGS + 40];
 
+	int n = 0;
+
 	ret_text[0] = '\0';
+	if (place->newer)
+		n = snprintf(ret_text, size, " The sources are newer objects under UIDs that were received before.");
 	if (!place->redo)
 		return;
 	name_settings(place->changed, LONGEST_SETTINGS, settings, sizeof(settings));
-	snprintf(ret_text, size, " Reconstructed again from the same images at a person's request%s%s%s%s.",
+	snprintf(ret_text + n, size - (size_t)n, " Reconstructed again from the same images at a person's request%s%s%s%s.",
 		 settings[0] ? " with " : "", settings[0] ? settings + 2 : "", place->related_series[0] ? ", after series " : "",
 		 place->related_series);
 }

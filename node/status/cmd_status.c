@@ -24,6 +24,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/patients.h"
 #include "node/process/spawn.h"
@@ -256,6 +257,12 @@ static int redo(struct reporter *r, const struct status_request *q, const struct
 	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), ret_job, err);
 }
 
+/* Does the action open a case? */
+static bool opens_case(enum status_page page)
+{
+	return page == STATUS_REDO || page == STATUS_NEWER;
+}
+
 /* *ret_job: the case that was made; else unchanged. */
 static int append_action(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job,
 			 struct err *err)
@@ -265,9 +272,12 @@ static int append_action(struct reporter *r, const struct status_request *q, con
 
 	if (ret == 0 && q->page == STATUS_REDO)
 		ret = redo(r, q, v, ret_job, err);
+	else if (ret == 0 && q->page == STATUS_NEWER)
+		ret = case_newer_open(r->process.journal, &r->status.jobs, v, "on the status page", person_of(q), clock_wall(),
+				      ret_job, err);
 	else if (ret == 0)
 		ret = action_detail(r, q, v, &detail, err);
-	if (ret == 0 && q->page != STATUS_REDO)
+	if (ret == 0 && !opens_case(q->page))
 		ret = event_append(r->process.journal, q->job, q->page == STATUS_CANCEL ? EVENT_CANCEL : EVENT_RETRY, detail,
 				   clock_wall(), err);
 	r->process.journal = journal_close(r->process.journal);
@@ -304,7 +314,7 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 	if (ret == 0)
 		*a = (struct status_reply){.code = 303, .job = job, .type = STATUS_TYPE_TEXT};
 	else
-		reply_sentence(a, ret == -ESTALE || ret == -EINVAL ? 409 : 503, "Nothing was done", err.msg);
+		reply_sentence(a, ret == -ESTALE || ret == -EINVAL || ret == -ENOENT ? 409 : 503, "Nothing was done", err.msg);
 }
 
 /* At the end of a period, log the number of refused requests that were not logged individually. */

@@ -11,6 +11,7 @@
 
 #include "node/base/version.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/status/status_internal.h"
 
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh)
@@ -194,18 +195,22 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 {
 	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *same = status_text_same_patient(v),
 		   *cancel = status_text_cancel(v);
+	bool newer = status_may(s, STATUS_NEWER) && s->journal && !case_newer_obstacle(&s->jobs, v) &&
+		     case_newer_count(s->journal, v, false, NULL) > 0;
 
 	retry = status_may(s, STATUS_RETRY) ? retry : NULL;
 	as_is = status_may(s, STATUS_AS_IS) ? as_is : NULL;
 	same = status_may(s, STATUS_SAME) ? same : NULL;
 	cancel = status_may(s, STATUS_CANCEL) ? cancel : NULL;
-	if (!retry && !as_is && !same && !cancel)
+	if (!retry && !as_is && !same && !newer && !cancel)
 		return;
 	html_put(h, "<div class=\"buttons\">");
 	if (as_is)
 		button(h, v, "as-is", as_is, "plain", token);
 	if (same)
 		button(h, v, "same-patient", same, "plain", token);
+	if (newer)
+		button(h, v, "newer", "Use the newer images", "plain", token);
 	if (retry)
 		button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
 	if (cancel) {

@@ -10,7 +10,7 @@
 
 /* Every page: path, method, role of `status.trusted_header`. {id}: number of a case. docs/openapi.yaml describes them, too; a
  * test compares both. Cancelling needs no higher role than retrying, which takes it back. The statement that images with
- * different names are of one patient decides whose result it is, and cannot be taken back. */
+ * different names are of one patient, and that newer objects are right, decide whose result it is, and cannot be taken back. */
 static const struct status_route routes[] = {
 	{"/", false, STATUS_OVERVIEW, STATUS_ROLE_LOOK},
 	{"/cases", false, STATUS_CASES, STATUS_ROLE_LOOK},
@@ -29,6 +29,7 @@ static const struct status_route routes[] = {
 	{"/jobs/{id}/cancel", true, STATUS_CANCEL, STATUS_ROLE_ACT},
 	{"/jobs/{id}/redo", true, STATUS_REDO, STATUS_ROLE_ACT},
 	{"/jobs/{id}/same-patient", true, STATUS_SAME, STATUS_ROLE_ADMINISTER},
+	{"/jobs/{id}/newer", true, STATUS_NEWER, STATUS_ROLE_ADMINISTER},
 };
 
 const struct status_route *status_route_at(size_t i)

@@ -32,6 +32,7 @@ enum status_page {
 	STATUS_RETRY,	  /* POST /jobs/ID/retry */
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
 	STATUS_SAME,	  /* POST /jobs/ID/same-patient */
+	STATUS_NEWER,	  /* POST /jobs/ID/newer */
 	STATUS_CANCEL,	  /* POST /jobs/ID/cancel */
 	STATUS_REDO,	  /* POST /jobs/ID/redo, with a protocol */
 	STATUS_REFUSED,	  /* no page: the HTTP process has refused a request, which is logged */

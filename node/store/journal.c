@@ -76,10 +76,18 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_COUNT_MEMBERS] = "SELECT COUNT(*) FROM event WHERE job=? AND name='instance'",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
-		"i.id<>? AND f.kind IN (1, 5) AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
+		"i.id<>? AND f.kind IN (1, 5) AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT 1",
+	[JOURNAL_HAS_MEMBER] = "SELECT 1 FROM event e JOIN instance i ON i.id=e.instance WHERE e.job=? AND e.name='instance'"
+			       " AND i.sop_instance=? LIMIT 1",
+	/* ?1: time, ?2: the new job, ?3: the job before it, ?4: a member of that or a conflict */
+	[JOURNAL_SELECT_MEMBER] = "INSERT INTO event(time, job, name, instance, detail) SELECT ?1, ?2, 'instance', f.instance,"
+				  " COALESCE((SELECT e.detail FROM event e WHERE e.job=?3 AND e.name='instance' AND "
+				  "e.instance=f.instance), f.detail)"
+				  " FROM classification f WHERE f.instance=?4 AND f.kind IN (1, 4)",
+	[JOURNAL_SELECT_CLASSIFICATION] = "UPDATE classification SET kind=1, job=?1 WHERE instance=?2",
 	[JOURNAL_FIND_JOB_OF] =
 		"SELECT f.job FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
-		"f.kind=1 ORDER BY i.id LIMIT 1",
+		"f.kind=1 ORDER BY i.id DESC LIMIT 1",
 	/* instr() instead of JSON functions, which would fail at a damaged row. The index event_commit_requested contains only
 	   these rows. */
 	[JOURNAL_FIND_TRANSACTION] =
@@ -476,6 +484,28 @@ int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *re
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
 	return journal_step(j, s, "look for the job of an instance", read_int64, ret_job, err);
+}
+
+int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err)
+{
+	enum job_state state = JOB_NONE;
+	int64_t job = 0;
+	int ret = journal_find_job_of(j, sop_instance, &job, err);
+
+	if (ret > 0)
+		ret = journal_job_state(j, job, &state, err);
+	return ret < 0 ? ret : state == JOB_CANCELLED;
+}
+
+int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_MEMBER, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, job);
+	journal_bind(s, 2, sop_instance);
+	return journal_step(j, s, "look for a member", NULL, NULL, err);
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: a database on disk, the only authoritative record of instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
- * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h). A function that appends
- *   returns after the rows are on disk.
+ * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h), and that the classification of
+ *   an instance names the newest case that was selected with it (journal_open_selection()). A function that appends returns after
+ *   the rows are on disk.
  * - Five tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed) and `damage` (instances
  *   whose files differ from the received bytes).
@@ -89,6 +90,11 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
  * retention has removed the files of `of`, or it got another number of instances than `instances` meanwhile. */
 int journal_open_result(struct journal *j, int64_t of, long instances, const char *detail, double now, int64_t *ret_job,
 			struct err *err);
+/* Open a job with n chosen instances in place of `of`: members of it, and conflicts, which become members. The job `of` is
+ * cancelled, with the detail `cancel`; all in one transaction. seen: seq of the last event that the caller has read. ESTALE: the
+ * job has changed since, cannot be cancelled, or retention has removed one of the instances. */
+int journal_open_selection(struct journal *j, int64_t of, int64_t seen, const int64_t *instances, size_t n, const char *detail,
+			   const char *cancel, double now, int64_t *ret_job, struct err *err);
 /* Append an event to a job. ENOENT: no such job; ESTALE: its state does not allow the event. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
 /* The same for an event that follows from the job as the caller has read it. seen: seq of the last event that it has read. ESTALE
@@ -115,12 +121,21 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
 			     struct err *err);
 
-/* Find an instance with this UID, other than `besides`, that is a member of any job: an instance with the same UID and other
- * content is then a conflict. 1: found; 0: not. */
+/* Find the newest instance with this UID, other than `besides`, that is a member of any job: an instance with the same UID and
+ * other content is then a conflict. 1: found; 0: not. */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
 			struct err *err);
-/* Find the first job with a received instance of this UID, also a removed one. 1: found; 0: not. */
+/* Find the job that received the newest instance of this UID, also a removed one. 1: found; 0: not. */
 int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *ret_job, struct err *err);
+/* 1: that job is cancelled, so that the object begins a new case when it is sent again; 0: not. */
+int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err);
+/* 1: the job has an instance with this UID; 0: not. */
+int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err);
+/* Call each() for every conflict that is not removed and is newer than the member of the job with its UID, in order of arrival,
+ * with the id of that member. */
+int journal_each_newer(struct journal *j, int64_t job,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail, int64_t member), void *ctx,
+		       struct err *err);
 /* Call each() for unassigned instances with this classification that are not removed, newest first, at most `max`. */
 int journal_each_classified(struct journal *j, enum classification kind, int max,
 			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,

@@ -326,6 +326,63 @@ int journal_open_result(struct journal *j, int64_t of, long instances, const cha
 	return ret;
 }
 
+/* Inside a transaction: make an instance a member of a job that is opened in place of `of`. */
+static int select_member(struct journal *j, int64_t job, int64_t of, int64_t instance, double now, struct err *err)
+{
+	sqlite3_stmt *add = journal_stmt(j, JOURNAL_SELECT_MEMBER, err);
+	sqlite3_stmt *classify = add ? journal_stmt(j, JOURNAL_SELECT_CLASSIFICATION, err) : NULL;
+	int ret;
+
+	if (!classify)
+		return -EIO;
+	sqlite3_bind_double(add, 1, now);
+	sqlite3_bind_int64(add, 2, job);
+	sqlite3_bind_int64(add, 3, of);
+	sqlite3_bind_int64(add, 4, instance);
+	ret = journal_step(j, add, "select a member", NULL, NULL, err);
+	if (ret < 0)
+		return ret;
+	sqlite3_bind_int64(classify, 1, job);
+	sqlite3_bind_int64(classify, 2, instance);
+	return journal_step(j, classify, "classify a member", NULL, NULL, err);
+}
+
+/* Inside a transaction: cancel a job, unless it is cancelled, if the caller has read its last event. */
+static int cancel_unchanged(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
+{
+	enum job_state state;
+	int ret = journal_job_state(j, job, &state, err);
+
+	if (ret == 0 && state != JOB_CANCELLED)
+		ret = check_fits(j, job, EVENT_CANCEL, err);
+	if (ret == 0)
+		ret = check_unchanged(j, job, seen, err);
+	return ret < 0 || state == JOB_CANCELLED ? ret : insert_event(j, job, EVENT_CANCEL, 0, detail, now, err);
+}
+
+int journal_open_selection(struct journal *j, int64_t of, int64_t seen, const int64_t *instances, size_t n, const char *detail,
+			   const char *cancel, double now, int64_t *ret_job, struct err *err)
+{
+	int64_t job = 0;
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = cancel_unchanged(j, of, seen, cancel, now, err);
+	if (ret == 0)
+		ret = insert_job(j, detail, now, &job, err);
+	for (size_t i = 0; ret == 0 && i < n; i++)
+		ret = select_member(j, job, of, instances[i], now, err);
+	if (ret == 0)
+		ret = check_members(j, job, (long)n, err);
+	if (ret == 0)
+		ret = check_kept(j, job, err);
+	ret = journal_end_transaction(j, ret, err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
 int journal_append_cleaned(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
 {
 	sqlite3_stmt *since, *remove;
@@ -488,6 +545,35 @@ int journal_each_classified(struct journal *j, enum classification kind, int max
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
 			      " WHERE f.kind=?1 AND f.kind<>1 AND" JOURNAL_NOT_REMOVED " ORDER BY f.instance DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
+}
+
+struct newer_reader {
+	int (*each)(void *ctx, const struct instance_row *row, const char *detail, int64_t member);
+	void *ctx;
+};
+
+static int read_newer(void *ctx, sqlite3_stmt *s)
+{
+	const struct newer_reader *r = ctx;
+	const char *detail = (const char *)sqlite3_column_text(s, 11);
+	struct instance_row row;
+
+	journal_read_instance(&row, s);
+	return r->each(r->ctx, &row, detail ? detail : "", sqlite3_column_int64(s, 12));
+}
+
+int journal_each_newer(struct journal *j, int64_t job,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail, int64_t member), void *ctx,
+		       struct err *err)
+{
+	struct newer_reader reader = {each, ctx};
+
+	/* 4: a conflict, journal.h */
+	return walk(j,
+		    "SELECT " JOURNAL_COLUMNS ", f.detail, m.id FROM event e JOIN instance m ON m.id=e.instance"
+		    " JOIN instance i ON i.sop_instance=m.sop_instance AND i.id>m.id JOIN classification f ON f.instance=i.id"
+		    " WHERE e.job=?1 AND e.name='instance' AND f.kind=4 AND" JOURNAL_NOT_REMOVED " AND ?2 ORDER BY i.id",
+		    "look for newer instances", job, 1, read_newer, &reader, err);
 }
 
 int journal_each_unassigned(struct journal *j, double until, int max,

@@ -8,7 +8,9 @@
  * - An instance joins the newest job of its case while that job accepts instances; later it opens a revision with all of them.
  * - A CT image is a companion if a protocol of the configuration needs a CT series (node/jobs/companion.h): it opens no job, and
  *   the manager joins it to cases, unless it is no slice (a localizer): that is only counted.
- * - If a UID is received again: equal bytes are ignored, other bytes are left unassigned; neither changes a job.
+ * - If a UID is received again: equal bytes, or equal values in another transfer syntax, are ignored; another content is left
+ *   unassigned (node/jobs/case_selection.h uses it); neither changes a job. But what belongs to a cancelled case begins a new
+ * one.
  * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
  */
 #include <errno.h>
@@ -19,6 +21,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "dicom/pixels/content.h"
 #include "kernels/clock.h"
 #include "node/audit/audit.h"
 #include "node/base/exit_code.h"
@@ -57,19 +60,24 @@ static json_t *with_subject(json_t *detail, const struct case_facts *f)
 	return detail;
 }
 
-/* Leave an instance unassigned, with the reason in journal and log. */
-static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
-			    enum classification kind, const char *reason, struct err *err)
+/* Leave an instance unassigned, with the reason in journal and log. more: further members of the detail, released; or NULL. */
+static int store_unassigned_with(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
+				 enum classification kind, const char *reason, json_t *more, struct err *err)
 {
 	static const char *const names[] = {[CLASSIFIED_IGNORED] = "instance-ignored",
 					    [CLASSIFIED_REFUSED] = "instance-refused",
 					    [CLASSIFIED_CONFLICT] = "instance-conflict"};
-	char *detail =
-		event_json_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
-						       event_json_text(row->sop_instance), "reason", event_json_text(reason)),
-					     f));
-	int ret = detail ? journal_classify(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
-			 : err_set(err, ENOMEM, "no memory for a classification");
+	json_t *facts = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop", event_json_text(row->sop_instance),
+				  "reason", event_json_text(reason));
+	char *detail;
+	int ret;
+
+	if (facts && more)
+		json_object_update(facts, more);
+	json_decref(more);
+	detail = event_json_dump(with_subject(facts, f));
+	ret = detail ? journal_classify(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
+		     : err_set(err, ENOMEM, "no memory for a classification");
 
 	free(detail);
 	if (ret == 0)
@@ -79,7 +87,14 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 	return ret;
 }
 
-static char *member_detail(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
+static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
+			    enum classification kind, const char *reason, struct err *err)
+{
+	return store_unassigned_with(x, row, f, kind, reason, NULL, err);
+}
+
+/* What jobs read about a member; NULL: no memory. */
+static json_t *member_facts(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
 {
 	long usual = case_usual_number(f, x->process.config);
 	char identity[PATIENTS_IDENTITY_SIZE];
@@ -97,7 +112,15 @@ static char *member_detail(const struct indexer *x, const struct instance_row *r
 	if (detail && f->kind->needs_ct)
 		json_object_update_new(detail, json_pack("{s:s, s:f, s:b}", "frame", f->frame_of_reference, "acquired",
 							 f->acquired, "attenuation", f->attenuation));
-	return event_json_dump(with_subject(detail, f));
+	return detail;
+}
+
+static void make_key(const struct case_facts *f, char *ret_key, size_t size)
+{
+	case_key(f, ret_key, size);
+	for (char *c = ret_key; *c; c++) /* as event_json_text() writes it, so that the key is found again */
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
 }
 
 /* What node/jobs/companion.c reads. */
@@ -120,21 +143,31 @@ static int add_companion(struct indexer *x, const struct instance_row *row, cons
 	return ret;
 }
 
-/* A revision takes the routes of the case that it revises, whatever its later images say. */
+/* A revision takes the routes of the case that it revises, whatever its later images say. begins: it is none. */
 static json_t *routing(const struct case_facts *f, const struct job_view *before)
 {
 	return before && before->routing ? json_loads(before->routing, 0, NULL) : case_routing_json(&f->route);
 }
 
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
-			    const struct job_view *before)
+			    const struct job_view *before, bool begins)
 {
-	return event_json_dump(json_pack(
-		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i, s:o}", "key", event_json_text(key), "kind",
-		f->kind->name, "calling", event_json_text(row->calling), "study", event_json_text(f->study), "accession",
-		event_json_text(f->accession), "series", event_json_text(f->series), "laterality", event_json_text(f->laterality),
-		"view", event_json_text(f->view), "revision", before ? before->revision + 1 : 1, "revision_of",
-		(json_int_t)(before ? before->id : 0), "priority", before ? before->priority : 0, "routing", routing(f, before)));
+	return event_json_dump(
+		json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:i, s:o}", "key", event_json_text(key),
+			  "kind", f->kind->name, "calling", event_json_text(row->calling), "study", event_json_text(f->study),
+			  "accession", event_json_text(f->accession), "series", event_json_text(f->series), "laterality",
+			  event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
+			  before ? before->revision + 1 : 1, "revision_of", (json_int_t)(before ? before->id : 0), "newer_of",
+			  (json_int_t)(begins	? before->id
+				       : before ? before->newer_of
+						: 0),
+			  "priority", before ? before->priority : 0, "routing", routing(f, begins ? NULL : before)));
+}
+
+/* Does an instance begin a case anew, because the case of this key is cancelled and has its UID? 1: it does; 0: not. */
+static int begins_anew(struct indexer *x, const struct instance_row *row, const struct job_view *v, struct err *err)
+{
+	return v && v->state == JOB_CANCELLED ? journal_has_member(x->process.journal, v->id, row->sop_instance, err) : 0;
 }
 
 /* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */
@@ -145,23 +178,26 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	const struct job_view *v;
 	char *opening = NULL;
 	int64_t job = 0;
-	int ret = jobs_refresh(&x->jobs, j, 0, err);
+	int begins, ret = jobs_refresh(&x->jobs, j, 0, err);
 
 	if (ret < 0)
 		return ret;
 	v = jobs_latest(&x->jobs, key);
-	if (v && job_next(v->state, EVENT_INSTANCE) != JOB_IMPOSSIBLE) {
+	begins = ret = begins_anew(x, row, v, err);
+	if (ret < 0)
+		return ret;
+	if (v && !begins && job_next(v->state, EVENT_INSTANCE) != JOB_IMPOSSIBLE) {
 		job = v->id;
 		ret = journal_classify(j, row->id, CLASSIFIED_MEMBER, job, member, clock_wall(), err);
 		goto out;
 	}
-	opening = opening_detail(row, f, key, v);
+	opening = opening_detail(row, f, key, v, begins);
 	if (!opening) {
 		ret = err_set(err, ENOMEM, "no memory for a job");
 		goto out;
 	}
 	/* Open a new job without the earlier instances if retention removed them or if the earlier job is quarantined. */
-	if (v && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
+	if (v && !begins && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
 		ret = journal_open_revision(j, v->id, row->id, member, opening, clock_wall(), &job, err);
 		if (ret == 0)
 			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job,
@@ -186,15 +222,12 @@ out:
 
 static int add_member(struct indexer *x, const struct instance_row *row, const struct case_facts *f, struct err *err)
 {
-	char key[6 * DICOM_UID_SIZE], *member = member_detail(x, row, f);
+	char key[6 * DICOM_UID_SIZE], *member = event_json_dump(with_subject(member_facts(x, row, f), f));
 	int ret = 0;
 
 	if (!member)
 		return err_set(err, ENOMEM, "no memory for a classification");
-	case_key(f, key, sizeof(key));
-	for (char *c = key; *c; c++) /* as event_json_text() writes it, so that the key is found again */
-		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
-			*c = '?';
+	make_key(f, key, sizeof(key));
 	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
 		ret = join(x, row, f, key, member, err);
 	free(member);
@@ -218,6 +251,56 @@ static void limit_time(unsigned seconds, time_t cpu_seconds)
 	alarm(seconds);
 }
 
+/* Is it of a cancelled case, and not yet in the case that the sender began after it? 1: it is; 0: not. */
+static int is_new_again(struct indexer *x, const struct instance_row *row, const struct case_facts *f, struct err *err)
+{
+	char key[6 * DICOM_UID_SIZE];
+	const struct job_view *v;
+	int ret = journal_is_given_up(x->process.journal, row->sop_instance, err);
+
+	if (ret > 0)
+		ret = jobs_refresh(&x->jobs, x->process.journal, 0, err) < 0 ? -EIO : 1;
+	if (ret <= 0)
+		return ret;
+	make_key(f, key, sizeof(key));
+	v = jobs_latest(&x->jobs, key);
+	ret = v && v->state != JOB_CANCELLED ? journal_has_member(x->process.journal, v->id, row->sop_instance, err) : 0;
+	return ret < 0 ? ret : !ret;
+}
+
+/* Classify an instance whose UID a member has: the same object again, or other content. */
+static int index_again(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
+		       const struct instance_row *earlier, bool companion, struct err *err)
+{
+	const char *spool = x->process.config->node.spool;
+	enum dicom_content content = DICOM_CONTENT_DIFFERS;
+	char older[400], newer[400], key[6 * DICOM_UID_SIZE], reason[600];
+	json_t *more = NULL;
+
+	if (!strcmp(earlier->digest, row->digest))
+		return store_unassigned(x, row, f, CLASSIFIED_IGNORED, "the same object, sent again", err);
+	snprintf(older, sizeof(older), "%s/%s", spool, earlier->file);
+	snprintf(newer, sizeof(newer), "%s/%s", spool, row->file);
+	limit_time(WATCHDOG_SECONDS, 3 * (time_t)INDEX_CPU_SECONDS);
+	if (dicom_compare_content(older, newer, INDEX_CPU_SECONDS, &content, NULL) < 0)
+		content = DICOM_CONTENT_DIFFERS;
+	limit_time(0, 0);
+	if (content == DICOM_CONTENT_SAME)
+		return store_unassigned(x, row, f, CLASSIFIED_IGNORED, "the same object in another transfer syntax, sent again",
+					err);
+	snprintf(reason, sizeof(reason),
+		 "the UID is that of instance %lld (%s), but the content differs: the node uses the earlier instance",
+		 (long long)earlier->id, earlier->file);
+	if (!companion) {
+		make_key(f, key, sizeof(key));
+		more = member_facts(x, row, f);
+		if (more)
+			json_object_update_new(more, json_pack("{s:o, s:b}", "key", event_json_text(key), "repairs",
+							       content == DICOM_CONTENT_REPAIRS));
+	}
+	return store_unassigned_with(x, row, f, CLASSIFIED_CONFLICT, reason, more, err);
+}
+
 /* Classify one instance. 0: done; 1: its file cannot be read now; negative: the journal failed. */
 static int index_one(struct indexer *x, const struct instance_row *row, struct err *err)
 {
@@ -225,7 +308,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	struct instance_row earlier;
 	char path[400], reason[600];
 	bool companion;
-	int ret;
+	int again, ret;
 
 	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
 		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, "the path of its file is too long", err);
@@ -248,16 +331,14 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	if (!companion && (f.refused || !f.kind))
 		return store_unassigned(x, row, &f, f.refused ? CLASSIFIED_REFUSED : CLASSIFIED_IGNORED, f.reason, err);
 	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);
+	again = ret;
+	if (again > 0 && !companion)
+		ret = is_new_again(x, row, &f, err);
 	if (ret < 0)
 		return ret;
-	if (ret == 0)
-		return companion ? add_companion(x, row, &f, err) : add_member(x, row, &f, err);
-	if (!strcmp(earlier.digest, row->digest))
-		return store_unassigned(x, row, &f, CLASSIFIED_IGNORED, "the same object, sent again", err);
-	snprintf(reason, sizeof(reason),
-		 "the UID is that of instance %lld (%s), but the content differs: the node uses the earlier instance",
-		 (long long)earlier.id, earlier.file);
-	return store_unassigned(x, row, &f, CLASSIFIED_CONFLICT, reason, err);
+	if (again > 0 && (companion || ret == 0))
+		return index_again(x, row, &f, &earlier, companion, err);
+	return companion ? add_companion(x, row, &f, err) : add_member(x, row, &f, err);
 }
 
 /* Add the instances that have arrived to the turns. */

@@ -26,6 +26,7 @@ TEST(test_paths)
 		{"/jobs/12/retry", STATUS_RETRY, 12},
 		{"/jobs/12/as-is", STATUS_AS_IS, 12},
 		{"/jobs/12/same-patient", STATUS_SAME, 12},
+		{"/jobs/12/newer", STATUS_NEWER, 12},
 		{"/jobs/12/redo", STATUS_REDO, 12},
 		{"/jobs/12/slices.png", STATUS_SLICES, 12},
 		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},

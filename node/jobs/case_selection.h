@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open a case of other images in place of one that was not reconstructed: newer objects under the UIDs of its images.
+ *
+ * - A newer object is stored as a conflict; the case uses the first one until a person says "use the newer ones", or, where the
+ *   pixels of the first one cannot be read, by itself when the case is held.
+ * - The new case has all images of the earlier one, with the newest object under each UID. The earlier one is cancelled. Both are
+ *   kept: nothing that was acknowledged is removed.
+ * - A case that was reconstructed keeps its images.
+ */
+#ifndef TOMONODE_NODE_CASE_SELECTION_H
+#define TOMONODE_NODE_CASE_SELECTION_H
+
+#include "node/jobs/jobs.h"
+
+/* Why the images of a job cannot be replaced: a clause; NULL: they can. */
+const char *case_newer_obstacle(const struct jobs *jobs, const struct job_view *v);
+/* Return the number of images of a job of which a newer object is stored. repairs: count those alone whose pixels can be read,
+ * while those of the earlier one cannot. Negative: the journal failed. */
+long case_newer_count(struct journal *j, const struct job_view *v, bool repairs, struct err *err);
+/* Open the new case. by: the person; NULL: by itself, only those that repair. where: "on the command line". ESTALE: see
+ * case_newer_obstacle(), or the job has changed; ENOENT: there is no newer object. */
+int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, const char *where, const char *by,
+		    double now, int64_t *ret_job, struct err *err);
+/* Was one of two jobs opened in place of the other because a person said that its objects are right? */
+bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b);
+
+#endif

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that are sent again under their UIDs: corrected, readable at last, in another transfer syntax, after a cancellation.
+These are the ways of docs/troubleshooting.md."""
+import os
+import re
+import urllib.request
+
+import pydicom
+from pydicom.uid import JPEGLSLossless
+
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+
+h.need(h.TOMONODE, "storescu", "storescp", "dcmcjpls")
+
+
+def begin(folder, things, **keys):
+    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
+    pacs.start()
+    n.start()
+    return n, pacs, h.simulate(os.path.join(folder, "exam"))
+
+
+def altered(files, folder, change):
+    """Copies of files, each changed by change(data set)."""
+    os.makedirs(folder, exist_ok=True)
+    made = []
+    for f in files:
+        d = pydicom.dcmread(f)
+        change(d)
+        made.append(os.path.join(folder, os.path.basename(f)))
+        d.save_as(made[-1])
+    return made
+
+
+def without_thickness(d):
+    del d.BodyPartThickness
+
+
+def values_of(pacs):
+    return pydicom.dcmread(pacs.files()[0]).PixelData
+
+
+def conflicts(n):
+    return [u for u in n.list()["unassigned"] if u["classification"] == "conflict"]
+
+
+def test_a_person_says_that_the_newer_ones_are_right(folder, things):
+    n, pacs, files = begin(folder, things)
+    bad = altered(files, os.path.join(folder, "bad"), without_thickness)
+    h.send(n.port, bad)
+    job = n.wait_state(0, "held", "Body Part Thickness (0018,11A0) is missing")["id"]
+    n.command("retry", "--newer", str(job), code=4)  # none has come
+    good = altered(files, os.path.join(folder, "good"), lambda d: setattr(d, "PatientID", "CORRECTED"))
+    h.send(n.port, good)
+    wait_for("all are set apart", lambda: len(conflicts(n)) == len(files))
+    check("retry --newer" in n.command("list").stdout, "the list does not say how")
+    check(n.states() == ["held"], "it was replaced without a word of a person")
+    n.command("retry", "--newer", str(job))
+    n.wait_states("cancelled", "delivered")
+    result = pydicom.dcmread(pacs.files()[0])
+    check(result.PatientID == "CORRECTED" and "newer objects under UIDs that were received before" in str(result), result)
+    check(conflicts(n) == [] and len(n.stored_files()) == 2 * len(files), "kept, and no longer conflicts")
+    cancel, = n.events(job, "cancel")
+    check("25 newer objects" in cancel["reason"] and "on the command line by user" in cancel["reason"], cancel)
+    n.command("retry", "--newer", str(job), code=4)  # reconstructed: the images stay
+
+    def told():
+        with open(os.path.join(folder, "audit"), encoding="utf-8") as f:
+            return [line for line in f if "DICOM Instances Accessed" in line]
+    check("user " in wait_for("the audit trail", told)[0], "who it was")
+
+
+def test_a_readable_object_replaces_one_that_is_not(folder, things):
+    n, pacs, files = begin(folder, things)
+    broken = altered(files[3:5], os.path.join(folder, "bad"), lambda d: setattr(d, "PixelData", d.PixelData[:len(d.PixelData) // 2]))
+    h.send(n.port, files[:3] + files[5:] + broken)
+    job = n.wait_state(0, "held", "PixelData has")["id"]
+    h.send(n.port, files[3:5])
+    n.wait_states("cancelled", "delivered")
+    check("the pixels of the earlier ones cannot be read" in n.events(job, "cancel")[0]["reason"], n.events(job))
+    # What was reconstructed keeps its images, whatever comes.
+    h.send(n.port, altered(files[7:8], os.path.join(folder, "late"), lambda d: setattr(d, "InstanceNumber", 4711)))
+    wait_for("it is set apart", lambda: conflicts(n))
+    n.command("retry", "--newer", str(n.jobs()[1]["id"]), code=4)
+    check(n.states() == ["cancelled", "delivered"] and len(pacs.files()) == 1, n.states())
+
+
+def test_the_button(folder, things):
+    n, pacs = h.node_and_pacs(folder, things)
+    n.status = {"port": h.free_port()}
+    pacs.start()
+    n.start()
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, altered(files, os.path.join(folder, "bad"), without_thickness))
+    job = n.wait_state(0, "held", "Body Part Thickness")["id"]
+    at = f"http://127.0.0.1:{n.status['port']}/jobs/{job}"
+
+    def page():
+        with urllib.request.urlopen(at, timeout=60) as r:
+            return r.read().decode()
+    check("Use the newer images" not in page(), "a button without effect")
+    h.send(n.port, files)
+    text = wait_for("the button", lambda: (lambda t: t if "Use the newer images" in t else "")(page()))
+    token = re.search(r'name="token" value="([0-9a-f]{32})"', text).group(1)
+    urllib.request.urlopen(urllib.request.Request(f"{at}/newer", f"token={token}".encode()), timeout=60).close()
+    n.wait_states("cancelled", "delivered")
+    check("requested on the status page by its user" in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
+
+
+def test_another_transfer_syntax_is_the_same_content(folder, things):
+    n, _, files = begin(folder, things)
+    h.send(n.port, files[:-1])
+    compressed = os.path.join(folder, "compressed.dcm")
+    h.run("dcmcjpls", files[2], compressed)
+    d = pydicom.dcmread(compressed)
+    check(d.file_meta.TransferSyntaxUID == JPEGLSLossless
+          and d.SOPInstanceUID == pydicom.dcmread(files[2]).SOPInstanceUID, "the copy")
+    for syntax, sent in (("-xi", files[:2]), ("-xt", [compressed])):
+        h.run("storescu", "-R", syntax, "-aec", "TOMONODE", "127.0.0.1", n.port, *sent)
+    # Another value is another content.
+    h.send(n.port, altered(files[4:5], os.path.join(folder, "other"), lambda d: setattr(d, "InstanceNumber", 4711)))
+    wait_for("four are set apart", lambda: len(n.list()["unassigned"]) == 4)
+    kinds = sorted((u["classification"], "another transfer syntax" in u["reason"]) for u in n.list()["unassigned"])
+    check(kinds == [("conflict", False), ("ignored", True), ("ignored", True), ("ignored", True)], kinds)
+
+
+def test_after_cancel_an_exam_that_is_sent_again_is_a_new_case(folder, things):
+    n, pacs, files = begin(folder, things)
+    bad = altered(files, os.path.join(folder, "bad"), without_thickness)
+    h.send(n.port, bad[:20])
+    job = wait_for("the case", lambda: [j for j in n.jobs() if j["instances"] == 20])[0]["id"]
+    n.command("cancel", str(job))
+    h.send(n.port, bad[20:])
+    wait_for("what still comes belongs to it", lambda: n.jobs()[0]["instances"] == 25)
+    h.send(n.port, files)  # corrected
+    n.wait_states("cancelled", "delivered")
+    check(len(pacs.files()) == 1 and n.jobs()[1]["instances"] == 25 and conflicts(n) == [], n.jobs())
+    # The same bytes again, after a cancellation; what was delivered does not begin anew.
+    h.send(n.port, files)
+    other = h.simulate(os.path.join(folder, "other"), "--seed", "2")
+    h.send(n.port, other[:24])
+    third = wait_for("a third case", lambda: [j for j in n.jobs() if j["instances"] == 24])[0]["id"]
+    n.command("cancel", str(third))
+    h.send(n.port, other)
+    n.wait_states("cancelled", "delivered", "cancelled", "delivered")
+    check(len(pacs.files()) == 2, pacs.files())
