@@ -22,6 +22,8 @@
 #include <time.h>
 
 #include "kernels/clock.h"
+#include "node/base/digest.h"
+#include "node/base/folder.h"
 #include "node/base/log.h"
 #include "recon/core/threads.h"
 #include "recon/dbt/breast_mask.h"
@@ -34,9 +36,10 @@
 
 /* What is known of one view. */
 struct view_state {
-	struct view_air air;  /* linear values only */
-	struct exam_i0 alone; /* I0 decided from this view alone */
-	bool passed;	      /* the session has the view */
+	struct view_air air;		    /* linear values only */
+	struct exam_i0 alone;		    /* I0 decided from this view alone */
+	unsigned char digest[DIGEST_BYTES]; /* of its stored values */
+	bool passed;			    /* the session has the view */
 	struct prep_stats stats;
 	size_t air_bins; /* marked by the mask */
 	bool unmasked;
@@ -174,6 +177,19 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 	return rc < 0 ? rc : ended;
 }
 
+static int digest_view(const struct reading *r, const uint16_t *raw, unsigned char ret_hash[DIGEST_BYTES], struct err *err)
+{
+	struct digest *d = digest_create();
+
+	if (!d)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	digest_begin(d);
+	digest_add(d, raw, scan_view_size(r->exam->scan) * sizeof(*raw));
+	digest_end_bytes(d, ret_hash);
+	digest_free(d);
+	return 0;
+}
+
 /* buffer: for the stored values, if they are not kept. */
 static int read_one(struct reading *r, int view, uint16_t *buffer, float **flat, struct times *times, struct err *err)
 {
@@ -183,6 +199,8 @@ static int read_one(struct reading *r, int view, uint16_t *buffer, float **flat,
 	double begun = clock_seconds();
 	int rc = r->have_raw ? 0 : exam_read_view(r->exam, view, raw, err);
 
+	if (rc == 0 && !r->second)
+		rc = digest_view(r, raw, v->digest, err);
 	if (rc == 0 && !r->decided) {
 		rc = exam_measure_view(r->exam, view, raw, &v->air, &v->alone, err);
 		i0 = &v->alone;
@@ -393,6 +411,25 @@ static int withdraw_changed(struct reading *r, struct err *err)
 	return rc;
 }
 
+/* Refuse two views with the same values: noise is never equal, so one image was sent twice, with two angles. */
+static int check_twice(const struct reading *r, struct err *err)
+{
+	const struct exam *exam = r->exam;
+
+	for (int i = 1; i < exam->n_views; i++)
+		for (int k = 0; k < i; k++) {
+			const struct exam_view *a = &exam->views[k], *b = &exam->views[i];
+
+			if (memcmp(r->views[i].digest, r->views[k].digest, DIGEST_BYTES) == 0)
+				return err_set(err, EBADMSG,
+					       "%s, frame %ld, and %s, frame %ld, have the same pixels at %g and %g degrees: one "
+					       "image twice",
+					       file_name(exam->paths[a->file]), a->frame + 1, file_name(exam->paths[b->file]),
+					       b->frame + 1, a->angle, b->angle);
+		}
+	return 0;
+}
+
 static int read_passes(struct reading *r, struct exam *exam, int threads, const struct monitor *monitor,
 		       struct case_views_report *report, struct err *err)
 {
@@ -404,6 +441,8 @@ static int read_passes(struct reading *r, struct exam *exam, int threads, const 
 	r->decided = exam->prep.is_log || exam->i0;
 	monitor_progress(monitor, "read", 0);
 	rc = make_pass(r, threads, monitor, report, err);
+	if (rc == 0 && !(r->kept && r->kept->complete))
+		rc = check_twice(r, err);
 	if (rc < 0 || r->decided)
 		return rc;
 	rc = decide(r, exam, err);

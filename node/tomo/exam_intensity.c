@@ -17,8 +17,7 @@
 
 #include "node/tomo/exam_internal.h"
 
-#define EXPOSURE_RATIO_MAX 50.0 /* largest ratio between two projections of one exam: a larger one means mixed units */
-#define LUT_ENTRIES_MAX 65536	/* of a table of 16-bit values (PS3.3 C.11.1.1.1) */
+#define LUT_ENTRIES_MAX 65536 /* of a table of 16-bit values (PS3.3 C.11.1.1.1) */
 
 static int read_relationship(struct exam *exam, const struct header *h, struct err *err)
 {

@@ -83,8 +83,13 @@ bool header_magnified(const struct header *h)
 	return false;
 }
 
-static const uint32_t laterality_tags[] = {TAG_IMAGE_LATERALITY, TAG_FRAME_LATERALITY, TAG_LATERALITY};
-#define N_LATERALITIES (sizeof(laterality_tags) / sizeof(laterality_tags[0]))
+/* The first one that an object has counts. */
+static const struct {
+	uint32_t tag;
+	const char *name;
+} lateralities[] = {
+	{TAG_IMAGE_LATERALITY, "Image Laterality"}, {TAG_FRAME_LATERALITY, "Frame Laterality"}, {TAG_LATERALITY, "Laterality"}};
+#define N_LATERALITIES (sizeof(lateralities) / sizeof(lateralities[0]))
 
 /* Return the letter of one of the attributes; 0: it is missing or empty. */
 static char laterality_of(const struct header *h, uint32_t tag)
@@ -100,8 +105,8 @@ static char laterality_of(const struct header *h, uint32_t tag)
 char header_laterality(const struct header *h)
 {
 	for (size_t i = 0; i < N_LATERALITIES; i++)
-		if (laterality_of(h, laterality_tags[i]))
-			return laterality_of(h, laterality_tags[i]);
+		if (laterality_of(h, lateralities[i].tag))
+			return laterality_of(h, lateralities[i].tag);
 	return 0;
 }
 
@@ -122,16 +127,17 @@ static int check_view(const struct header *h, struct err *err)
 
 int header_check_side(const struct header *h, struct err *err)
 {
-	char first = header_laterality(h);
+	char first = 0, other;
+	size_t of = 0;
 
 	for (size_t i = 0; i < N_LATERALITIES; i++) {
-		char other = laterality_of(h, laterality_tags[i]);
-
+		other = laterality_of(h, lateralities[i].tag);
 		if ((first == 'L' && other == 'R') || (first == 'R' && other == 'L'))
-			return err_set(
-				err, EBADMSG, "the breast is '%c' by Image Laterality %s and '%c' by Laterality %s", first,
-				tag_text(laterality_of(h, TAG_IMAGE_LATERALITY) ? TAG_IMAGE_LATERALITY : TAG_FRAME_LATERALITY),
-				other, tag_text(laterality_tags[i]));
+			return err_set(err, EBADMSG, "the breast is '%c' by %s %s and '%c' by %s %s", first,
+				       lateralities[of].name, tag_text(lateralities[of].tag), other, lateralities[i].name,
+				       tag_text(lateralities[i].tag));
+		of = first ? of : i;
+		first = first ? first : other;
 	}
 	return check_view(h, err);
 }

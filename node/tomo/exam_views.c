@@ -148,8 +148,7 @@ static int by_angle(const void *a, const void *b)
 	return p->frame < q->frame ? -1 : p->frame > q->frame;
 }
 
-/* Write the name of a view: "projection7.dcm", or "frame 7 of exam.dcm". */
-static const char *view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size)
+const char *exam_view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size)
 {
 	if (exam->frames_in_file)
 		snprintf(buf, size, "frame %ld", v->frame + 1);
@@ -175,7 +174,7 @@ static int check_angles(const struct exam *exam, struct err *err)
 	for (int i = 1; i < n; i++)
 		if (v[i].angle - v[i - 1].angle < ANGLE_SAME)
 			return err_set(err, EBADMSG, "two projections at the same angle, %g degrees: %s and %s", v[i].angle,
-				       view_name(exam, &v[i - 1], a, sizeof(a)), view_name(exam, &v[i], b, sizeof(b)));
+				       exam_view_name(exam, &v[i - 1], a, sizeof(a)), exam_view_name(exam, &v[i], b, sizeof(b)));
 	return 0;
 }
 
@@ -192,142 +191,6 @@ static bool accept_usual(struct exam *exam, size_t n, uint32_t tag, long expecte
 	return true;
 }
 
-#define EXPOSURES_MAX 4
-#define KVP_DIFFERENCE 1.0 /* kV: largest difference within an exposure */
-
-/* The attributes that tell exposures apart. */
-static const struct exposure_attribute {
-	uint32_t tag;
-	int value; /* index of the value; -1: all of them */
-	const char *name;
-	bool may_lack; /* an image without it may be of any exposure */
-} exposure_attributes[] = {
-	{TAG_ACQUISITION_NUMBER, -1, "Acquisition Number", true},
-	{TAG_IRRADIATION_EVENT_UID, -1, "Irradiation Event UID", true},
-	{TAG_IMAGE_TYPE, 2, "Image Type, value 3", false},
-	{TAG_IMAGE_TYPE, 3, "Image Type, value 4", false},
-	{TAG_ANODE_TARGET_MATERIAL, -1, "Anode Target Material", true},
-	{TAG_FILTER_MATERIAL, -1, "Filter Material", true},
-};
-static const struct exposure_attribute acquisition_time = {TAG_ACQUISITION_TIME, -1, "Acquisition Time", true};
-#define N_EXPOSURE_ATTRIBUTES (sizeof(exposure_attributes) / sizeof(exposure_attributes[0]))
-
-/* The files that have one value of an attribute. */
-struct exposure {
-	char value[DICOM_UID_SIZE];
-	int n;
-};
-
-/* Read the value of a file's attribute. False: it has none; the text is "none". */
-static bool exposure_value(const struct exam *exam, size_t file, const struct exposure_attribute *a, char ret[DICOM_UID_SIZE])
-{
-	char text[512], *from = text;
-	int found = dicom_get_text(dicom_root(exam->files[file]), a->tag, text, sizeof(text), NULL);
-
-	if (found != 1)
-		text[0] = '\0';
-	for (int i = 0; i < a->value && from; i++) {
-		from = strchr(from, '\\');
-		from = from ? from + 1 : NULL;
-	}
-	if (a->value >= 0 && from)
-		from[strcspn(from, "\\")] = '\0';
-	snprintf(ret, DICOM_UID_SIZE, "%s", from && from[0] ? from : "none");
-	return from && from[0];
-}
-
-/* Return the number of different values of the attribute; 0: more than EXPOSURES_MAX. ret_files: the files that are counted. */
-static int list_exposures(const struct exam *exam, const struct exposure_attribute *a, bool with_none,
-			  struct exposure ret[EXPOSURES_MAX], int *ret_files)
-{
-	int n = 0;
-
-	*ret_files = 0;
-	for (size_t i = 0; i < exam->n_files; i++) {
-		char value[DICOM_UID_SIZE];
-		int k = 0;
-
-		if (!exposure_value(exam, i, a, value) && !with_none)
-			continue;
-		while (k < n && strcmp(ret[k].value, value))
-			k++;
-		if (k == EXPOSURES_MAX)
-			return 0;
-		if (k == n) {
-			ret[n].n = 0;
-			memcpy(ret[n++].value, value, sizeof(value));
-		}
-		ret[k].n++;
-		++*ret_files;
-	}
-	return n;
-}
-
-/* Write "Acquisition Number (0020,0012): 25 have 1, 25 have 2". */
-static void name_exposures(const struct exposure_attribute *a, const struct exposure *found, int n, char *ret_text, size_t size)
-{
-	size_t at = (size_t)snprintf(ret_text, size, "%s %s:", a->name, tag_text(a->tag));
-
-	for (int i = 0; i < n && at < size; i++)
-		at += (size_t)snprintf(ret_text + at, size - at, "%s %d %s %s", i ? "," : "", found[i].n,
-				       found[i].n == 1 ? "has" : "have", found[i].value);
-}
-
-/* Find the first attribute that tells exposures apart. "": none does. */
-static void find_exposures(const struct exam *exam, char *ret_text, size_t size)
-{
-	struct exposure found[EXPOSURES_MAX];
-	int files;
-
-	ret_text[0] = '\0';
-	for (size_t k = 0; k <= N_EXPOSURE_ATTRIBUTES && !ret_text[0]; k++) {
-		const struct exposure_attribute *a = k < N_EXPOSURE_ATTRIBUTES ? &exposure_attributes[k] : &acquisition_time;
-		int n = list_exposures(exam, a, true, found, &files);
-
-		if (n >= 2)
-			name_exposures(a, found, n, ret_text, size);
-	}
-}
-
-static int check_kvp(const struct exam *exam, struct err *err)
-{
-	double least = INFINITY, most = -INFINITY, kvp;
-	size_t low = 0, high = 0;
-
-	for (size_t i = 0; i < exam->n_files; i++) {
-		struct header h = {.root = dicom_root(exam->files[i]), .frame = -1};
-
-		if (header_double(&h, TAG_KVP, 0, &kvp, NULL) <= 0)
-			continue;
-		low = kvp < least ? i : low;
-		high = kvp > most ? i : high;
-		least = fmin(least, kvp);
-		most = fmax(most, kvp);
-	}
-	if (most - least > KVP_DIFFERENCE)
-		return err_set(err, EBADMSG, "the projections are of more than one exposure: KVP %s is %g in %s and %g in %s",
-			       tag_text(TAG_KVP), least, file_name(exam->paths[low]), most, file_name(exam->paths[high]));
-	return 0;
-}
-
-/* Refuse projections of more than one exposure: groups of images with different values. A value for each image, or for so many
- * groups that they are no exposures, tells nothing: some systems count projections. */
-static int check_exposures(const struct exam *exam, struct err *err)
-{
-	struct exposure found[EXPOSURES_MAX];
-	char text[500];
-	int files, n;
-
-	for (size_t k = 0; k < N_EXPOSURE_ATTRIBUTES; k++) {
-		n = list_exposures(exam, &exposure_attributes[k], !exposure_attributes[k].may_lack, found, &files);
-		if (n < 2 || n == files)
-			continue;
-		name_exposures(&exposure_attributes[k], found, n, text, sizeof(text));
-		return err_set(err, EBADMSG, "the projections are of more than one exposure: %s; give those of one", text);
-	}
-	return check_kvp(exam, err);
-}
-
 /* Refuse a number of projections that is not that of the header. */
 static int refuse_count(const struct exam *exam, size_t n, uint32_t tag, long expected, struct err *err)
 {
@@ -336,7 +199,7 @@ static int refuse_count(const struct exam *exam, size_t n, uint32_t tag, long ex
 	if (n < (size_t)expected)
 		return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld: give all of them", n,
 			       n == 1 ? " is" : "s are", tag_text(tag), expected);
-	find_exposures(exam, exposures, sizeof(exposures));
+	exam_name_exposures(exam, exposures, sizeof(exposures));
 	return err_set(err, EBADMSG, "%zu projections are present, but %s is %ld: give those of one exposure%s%s", n,
 		       tag_text(tag), expected, exposures[0] ? "; " : "", exposures);
 }
@@ -382,7 +245,7 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 
 	rc = check_count(exam, n, as_is, err);
 	if (rc == 0)
-		rc = check_exposures(exam, err);
+		rc = exam_check_exposures(exam, err);
 	if (rc < 0)
 		return rc;
 	exam->views = calloc(n, sizeof(*exam->views));
@@ -399,5 +262,6 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 	if (rc < 0)
 		return rc;
 	qsort(exam->views, n, sizeof(*exam->views), by_angle);
-	return check_angles(exam, err);
+	rc = check_angles(exam, err);
+	return rc < 0 ? rc : exam_check_doses(exam, err);
 }

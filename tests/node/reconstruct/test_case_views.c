@@ -177,6 +177,27 @@ TEST(test_changed_i0)
 	}
 }
 
+static void third_twice(int view, uint16_t values[ROWS * COLUMNS])
+{
+	part_air(view == 4 ? 3 : view, values);
+}
+
+/* One image under two UIDs and two angles. */
+TEST(test_one_image_twice)
+{
+	struct case_views_report report;
+	struct err err = {0};
+	struct one o;
+
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .pixels = third_twice});
+	begin(&o, N_VIEWS);
+	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, NULL, NULL, &report, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "3.dcm"));
+	assert_non_null(strstr(err.msg, "4.dcm"));
+	assert_non_null(strstr(err.msg, "have the same pixels at"));
+	end(&o);
+}
+
 static void refused_read(int threads, int code, const char *part)
 {
 	struct case_views_report report = {.unmasked = 7};

@@ -55,6 +55,27 @@ TEST(test_two_exposures)
 	refused(EDITS({-1, TAG_ANODE_TARGET_MATERIAL, "TUNGSTEN"}, {0, TAG_ANODE_TARGET_MATERIAL, "MOLYBDENUM"}), EBADMSG,
 		PARTS(more, "Anode Target Material (0018,1191)"));
 	refused(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "29.1"}), EBADMSG, PARTS(more, "KVP (0018,0060) is 28", "29.1 in 3.dcm"));
+	/* a scout of a tenth of the dose, a mammogram of 25 times as much; one value for all tells nothing */
+	refused(EDITS({-1, TAG_EXPOSURE_IN_UAS, "4000"}, {2, TAG_EXPOSURE_IN_UAS, "400"}), EBADMSG,
+		PARTS(more, "(0018,1153) is 0.4 mAs in 2.dcm, the median is 4 mAs"));
+	refused(EDITS({-1, TAG_EXPOSURE, "4"}, {0, TAG_EXPOSURE, "100"}), EBADMSG,
+		PARTS(more, "(0018,1152) is 100 mAs in 0.dcm, the median is 4 mAs"));
+}
+
+/* Systems may give some projections more dose: up to four times the median. */
+TEST(test_doses_of_one_exposure)
+{
+	struct exam *exam = NULL;
+	struct err err = {0};
+
+	fixture_write_mg(
+		&(struct fixture_mg){.n = N_VIEWS,
+				     .change = edit,
+				     .ctx = EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"})});
+	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
+	exam_close(exam);
+	refused(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "41"}), EBADMSG, PARTS("is 41 mAs in 0.dcm"));
+	refused(EDITS({-1, TAG_EXPOSURE, "9"}, {0, TAG_EXPOSURE, "2"}), EBADMSG, PARTS("is 2 mAs in 0.dcm"));
 }
 
 /* Attributes that say the same. */
@@ -297,6 +318,13 @@ static void other_side(struct dicom_item *root, struct dicom_item *shared, struc
 	put(dicom_item_at(shared, TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE, 0), TAG_PATIENT_ORIENTATION, "A\\F");
 }
 
+static void left_of_series(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)shared;
+	(void)frames;
+	put(root, TAG_LATERALITY, "L");
+}
+
 static void oblique_cc(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
 {
 	(void)shared;
@@ -336,6 +364,7 @@ TEST(test_projection_refused)
 		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
 		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "in a CC view", NULL}},
 		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "laterality is L", NULL}},
+		{left_of_series, EBADMSG, {"'R' by Frame Laterality (0020,9072) and 'L' by Laterality (0020,0060)", NULL}},
 		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
 		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
 		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
