@@ -15,6 +15,10 @@
 
 #define UNIT_TOLERANCE 1e-3  /* of the length of a direction vector, and between directions */
 #define PLACE_TOLERANCE 0.05 /* mm: positions are decimal strings, often rounded */
+#define KVP_TOLERANCE 1.0    /* kV: measured values differ a little */
+
+#define CLASS_ENHANCED_CT "1.2.840.10008.5.1.4.1.1.2.1"
+#define CLASS_LEGACY_ENHANCED_CT "1.2.840.10008.5.1.4.1.1.2.2"
 
 struct slice {
 	char sop_instance[DICOM_UID_SIZE];
@@ -52,18 +56,52 @@ static double dot(const double a[3], const double b[3])
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-enum ct_object ct_object_of(const struct dicom_item *root)
+/* A term of Image Type for values that are no Hounsfield units, or those of one photon energy. */
+static bool is_other_term(const char *term)
+{
+	static const char *const terms[] = {"VMI", "EFF_ATOMIC_NUM", "ELECTRON_DENSITY"};
+
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+		if (!strcmp(term, terms[i]))
+			return true;
+	return !strncmp(term, "MAT_", 4);
+}
+
+/* Return true if the header says that the values are not Hounsfield units of a tube voltage. */
+static bool has_other_values(const struct dicom_item *root, char *ret_values)
 {
 	char text[65] = "";
 
+	if (dicom_get_text(root, TAG_RESCALE_TYPE, text, sizeof(text), NULL) == 1 && text[0] && strcasecmp(text, "HU") != 0 &&
+	    strcasecmp(text, "US") != 0) {
+		snprintf(ret_values, CT_VALUES_SIZE, "Rescale Type %s", text);
+		return true;
+	}
+	for (unsigned i = 3; dicom_get_text_at(root, TAG_IMAGE_TYPE, i, text, sizeof(text), NULL) == 1; i++)
+		if (is_other_term(text)) {
+			snprintf(ret_values, CT_VALUES_SIZE, "Image Type %s", text);
+			return true;
+		}
+	return false;
+}
+
+enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values)
+{
+	char text[65] = "", unused[CT_VALUES_SIZE], *values = ret_values ? ret_values : unused;
+
+	values[0] = '\0';
 	dicom_get_text(root, TAG_SOP_CLASS_UID, text, sizeof(text), NULL);
+	if (!strcmp(text, CLASS_ENHANCED_CT) || !strcmp(text, CLASS_LEGACY_ENHANCED_CT)) {
+		snprintf(values, CT_VALUES_SIZE, "Enhanced CT, which is not read");
+		return CT_OTHER;
+	}
 	if (strcmp(text, CLASS_CT) != 0)
 		return CT_NO_SLICE;
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, text, sizeof(text), NULL) == 1 && text[0] && strcmp(text, "AXIAL") != 0)
 		return !strcmp(text, "LOCALIZER") ? CT_LOCALIZER : CT_SECONDARY;
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 1, text, sizeof(text), NULL) == 1 && text[0] && strcmp(text, "PRIMARY") != 0)
 		return CT_SECONDARY;
-	return CT_SLICE;
+	return has_other_values(root, values) ? CT_OTHER : CT_SLICE;
 }
 
 static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
@@ -119,8 +157,6 @@ static void begin(struct ct_headers *r, const struct dicom_item *root, const str
 	}
 	s->n[0] = (int)shape->columns;
 	s->n[1] = (int)shape->rows;
-	if (dicom_get_double(root, TAG_KVP, 0, &s->kvp, NULL) != 1 || !(s->kvp > 0))
-		s->kvp = NAN;
 	if (dicom_get_utf8(root, TAG_CONTRAST_BOLUS_AGENT, s->contrast, sizeof(s->contrast), NULL) < 0)
 		s->contrast[0] = '\0';
 	dicom_get_text(root, TAG_STUDY_INSTANCE_UID, s->study, sizeof(s->study), NULL);
@@ -153,6 +189,23 @@ static int compare(const struct ct_headers *r, const struct dicom_item *root, co
 	return 0;
 }
 
+/* Take the tube voltage, or compare it with that of the slices before. */
+static int add_voltage(struct ct_series *s, const struct dicom_item *root, struct err *err)
+{
+	char text[65] = "";
+	double kvp;
+
+	if (dicom_get_text(root, TAG_MULTI_ENERGY_CT_ACQUISITION, text, sizeof(text), NULL) == 1 && !strcmp(text, "YES"))
+		s->multi_energy = true;
+	if (dicom_get_double(root, TAG_KVP, 0, &kvp, NULL) != 1 || !(kvp > 0))
+		return 0;
+	if (isnan(s->kvp))
+		s->kvp = kvp;
+	if (fabs(kvp - s->kvp) > KVP_TOLERANCE)
+		return err_set(err, EBADMSG, "KVP %s: %g kV, in the slices before it %g", tag_text(TAG_KVP), kvp, s->kvp);
+	return 0;
+}
+
 static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t file, struct err *err)
 {
 	struct slice *slice = &r->slice[r->n];
@@ -168,6 +221,8 @@ static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t
 		begin(r, root, &shape);
 	else
 		rc = compare(r, root, &shape, err);
+	if (rc == 0)
+		rc = add_voltage(r->s, root, err);
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, slice->sop_instance, sizeof(slice->sop_instance), NULL);
 	patient_read(root, NULL, &patient);
 	patient_set_add(&r->s->patients, &patient, (int64_t)file);
@@ -179,10 +234,12 @@ static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t
 
 void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_item *root)
 {
+	char values[CT_VALUES_SIZE];
+
 	if (h->rc < 0)
 		return;
 	h->paths[h->n_paths] = path;
-	switch (ct_object_of(root)) {
+	switch (ct_object_of(root, values)) {
 	case CT_SLICE:
 		h->rc = add_slice(h, root, h->n_paths, &h->err);
 		break;
@@ -191,6 +248,10 @@ void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_i
 		break;
 	case CT_SECONDARY:
 		h->s->secondaries++;
+		break;
+	case CT_OTHER:
+		if (h->s->others++ == 0)
+			memcpy(h->s->values, values, sizeof(values));
 		break;
 	default:
 		h->rc = err_set(&h->err, EBADMSG, "not a CT image");
@@ -220,6 +281,8 @@ struct ct_headers *ct_headers_new(size_t n)
 	h->s = calloc(1, sizeof(*h->s));
 	h->slice = calloc(n + 1, sizeof(*h->slice));
 	h->paths = calloc(n + 1, sizeof(*h->paths));
+	if (h->s)
+		h->s->kvp = NAN;
 	return h->s && h->slice && h->paths ? h : ct_headers_free(h);
 }
 
@@ -292,6 +355,9 @@ static int order_slices(struct ct_headers *r, struct err *err)
 	struct ct_series *s = r->s;
 	double usual;
 
+	if (r->n == 0 && s->others > 0)
+		return err_set(err, EBADMSG, "CT: none of the objects is a slice with Hounsfield units of a tube voltage: %s",
+			       s->values);
 	if (r->n == 0)
 		return err_set(err, EBADMSG, "CT: none of the objects is a slice: %zu localizers, %zu secondary images",
 			       s->localizers, s->secondaries);

@@ -3,24 +3,30 @@
  * patient. Only standard attributes are used; objects may be in any order and in any encoding that dicom/pixels/pixels.h reads.
  *
  * Only axial images of the examination are slices (PS3.3 C.8.2.1.1.1: Image Type ORIGINAL or DERIVED, PRIMARY, AXIAL). Localizers
- * and secondary images (reformatted, projected) are skipped and counted. A value that is missing says nothing against an image.
- * The slices must be of one series, with the same size, orientation and pixels, and at equal distances: a missing or repeated
- * slice is refused with its place. */
+ * and secondary images (reformatted, projected) are skipped and counted, as are images whose values are not Hounsfield units of a
+ * tube voltage: Rescale Type is not HU (US: unspecified, is taken as HU), or a value of Image Type from the fourth on names
+ * monoenergetic images or maps of a property or of materials (PS3.3 C.8.2.1.1.1, C.11.1.1.2). A value that is missing says
+ * nothing against an image. The slices must be of one series, with the same size, orientation, pixels and tube voltage, and at
+ * equal distances: a missing or repeated slice is refused with its place. */
 #ifndef TOMONODE_DICOM_CT_SERIES_H
 #define TOMONODE_DICOM_CT_SERIES_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "dicom/object/patient.h"
 
+#define CT_VALUES_SIZE 96
 
 enum ct_object {
 	CT_NO_SLICE, /* another SOP class */
 	CT_SLICE,
 	CT_LOCALIZER, /* Image Type value 3 */
 	CT_SECONDARY, /* Image Type value 2 is not PRIMARY, or value 3 not AXIAL */
+	CT_OTHER      /* values that are not Hounsfield units of a tube voltage, or Enhanced CT, whose frames are not read */
 };
-enum ct_object ct_object_of(const struct dicom_item *root);
+/* ret_values (CT_VALUES_SIZE bytes; NULL: not wanted): what an object of CT_OTHER is, as "Image Type VMI"; else "". */
+enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values);
 
 struct ct_series {
 	int n[3];	   /* columns, rows, slices */
@@ -29,11 +35,13 @@ struct ct_series {
 	const char **path; /* [slice]: its file; the names are borrowed */
 	double at[3];	   /* centre of voxel (0, 0, 0) in the patient (LPS), mm */
 	double step[3][3]; /* from column to column, row to row, slice to slice (LPS), mm; the slices run along row x column */
-	double kvp;	   /* NaN: not in the objects */
+	double kvp;	   /* of the first slice that has one; NaN: none has */
 	char contrast[65]; /* Contrast/Bolus Agent; "": none */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
-	struct patient_set patients;	/* headers are known by the index of their file */
-	size_t localizers, secondaries; /* objects that were skipped */
+	struct patient_set patients;		/* headers are known by the index of their file */
+	bool multi_energy;			/* (0018,9361): acquired at several energies */
+	size_t localizers, secondaries, others; /* objects that were skipped */
+	char values[CT_VALUES_SIZE];		/* what the first of `others` is */
 };
 
 /* Collect the headers of a series, of files that the caller opens one after the other. */

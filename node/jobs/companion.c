@@ -113,6 +113,8 @@ static int add(struct companions *c, const struct instance_row *row, const json_
 	snprintf(s->calling, sizeof(s->calling), "%s", row->calling);
 	if (json_is_false(json_object_get(detail, "slice"))) { /* earlier versions wrote slices only, without this member */
 		s->others++;
+		if (!s->values[0])
+			snprintf(s->values, sizeof(s->values), "%s", text_of(detail, "values"));
 		return 0;
 	}
 	if (s->images == 0)
@@ -183,7 +185,9 @@ static bool is_unfit(const struct companion_series *s, const struct companion_ne
 	struct patient_conflict conflict;
 
 	ret_why[0] = '\0';
-	if (s->images == 0)
+	if (s->images == 0 && s->values[0])
+		snprintf(ret_why, size, "none of its images has Hounsfield units of a tube voltage: %s", s->values);
+	else if (s->images == 0)
 		snprintf(ret_why, size, "none of its images is axial");
 	else if (s->mixed)
 		snprintf(ret_why, size, "its images are not of one frame of reference");

@@ -4,7 +4,8 @@
  *
  * - A series fits a case if it is of the same study, of the same frame of reference, and names the same patient (digests of
  *   headers, node/jobs/patients.h). A series of another patient is never used, whatever its UIDs are.
- * - Only slices are joined (dicom/object/ct_series.h). Localizers and the like of a series count towards its number of images.
+ * - Only slices are joined (dicom/object/ct_series.h). Localizers, images without Hounsfield units and the like of a series count
+ *   towards its number of images.
  * - Headers seldom give the number of its images: it is complete when no image was added for the quiet time. If they give one, it
  *   is complete when that many have arrived as well.
  * - Of several that fit, the one acquired nearest in time to the case is used; among equals, that with more images, then that
@@ -28,6 +29,7 @@ struct companion_series {
 	char calling[17]; /* sender of its last object */
 	long images;	  /* slices */
 	long others;	  /* objects that are no slices */
+	char values[96];  /* what has values that are not Hounsfield units, and therefore is no slice; "": none */
 	long expected;	  /* number of all in a header; 0: none gives it */
 	double last;	  /* arrival of the last object, s since the epoch */
 	double acquired;  /* earliest acquisition of an image: s of the scanner's clock (pet_facts_moment()); 0: unknown */

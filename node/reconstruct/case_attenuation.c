@@ -101,6 +101,14 @@ static void say_headers(struct case_corrections *c)
 			"data do not contain it.");
 	if (ct->contrast[0])
 		case_corrections_say(c, "The CT has contrast agent, whose attenuation at 511 keV is overestimated.");
+	if (ct->multi_energy)
+		case_corrections_say(c,
+				     "The CT was acquired at several energies: its Hounsfield units were converted as those of "
+				     "%g kV.",
+				     c->attenuation.curve.kvp);
+	if (ct->others > 0)
+		case_corrections_say(c, "%zu object%s of the CT not used, without Hounsfield units of a tube voltage: %s.",
+				     ct->others, ct->others == 1 ? " was" : "s were", ct->values);
 	if (ct->localizers + ct->secondaries > 0)
 		case_corrections_say(c, "%zu object%s of the CT %s not used: localizers or secondary images.",
 				     ct->localizers + ct->secondaries, plural(ct->localizers + ct->secondaries),

@@ -143,7 +143,7 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 		return refuse(list, path, why.msg, err);
 	if (facts.refused)
 		return refuse(list, path, facts.reason, err);
-	if (!facts.kind && !strcmp(facts.sop_class, CLASS_CT))
+	if (!facts.kind && facts.ct != CT_NO_SLICE)
 		return add_ct(list, &facts, path, err);
 	if (!facts.kind) {
 		list->n_ignored++;

@@ -86,7 +86,7 @@ static int divide_files(struct pet_work *w, struct err *err)
 		struct dicom_file *file = NULL;
 
 		if (!petsird_is_file(w->base.paths[i]) && dicom_open(w->base.paths[i], &file, NULL) == 0 &&
-		    ct_object_of(dicom_root(file)) != CT_NO_SLICE) {
+		    ct_object_of(dicom_root(file), NULL) != CT_NO_SLICE) {
 			ct_headers_add(w->headers, w->base.paths[i], dicom_root(file));
 			w->n_ct++;
 			dicom_close(file);

@@ -20,8 +20,10 @@ static const struct edit usual[] = {
 	{0, TAG_HIGH_BIT, "11"},
 	{0, TAG_RESCALE_SLOPE, "2"},
 	{0, TAG_RESCALE_INTERCEPT, "-1000"},
+	{0, TAG_RESCALE_TYPE, "HU"},
 	{0, TAG_PIXEL_PADDING_VALUE, "-"},
 	{0, TAG_KVP, "120"},
+	{0, TAG_MULTI_ENERGY_CT_ACQUISITION, "-"},
 	{0, TAG_CONTRAST_BOLUS_AGENT, "none"},
 	{0, TAG_PATIENT_ID, "P1"},
 	{0, TAG_STUDY_INSTANCE_UID, "1.2.7"},
@@ -118,6 +120,11 @@ static const struct row refused_series[] = {
 	{{"all slices at one place", EBADMSG, "the same place"}, 0, {{0, POSITION, "10\\20\\10"}}},
 	{{"off the line, x", EBADMSG, "s4.dcm"}, 0, {{4, POSITION, "10.11\\20\\5"}}},
 	{{"off the line, y", EBADMSG, "s4.dcm"}, 0, {{4, POSITION, "10\\19.89\\5"}}},
+	{{"a map of electron density", EBADMSG, "Rescale Type EDW"}, 0, {{0, TAG_RESCALE_TYPE, "EDW"}}},
+	{{"monoenergetic images", EBADMSG, "Image Type VMI"}, 0, {{0, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\AXIAL\\VMI"}}},
+	{{"Enhanced CT", EBADMSG, "Enhanced CT"}, 0, {{0, TAG_SOP_CLASS_UID, "1.2.840.10008.5.1.4.1.1.2.1"}}},
+	{{"two tube voltages", EBADMSG, "80 kV, in the slices before it 120"}, 0, {{3, TAG_KVP, "80"}}},
+	{{"two tube voltages, the first unknown", EBADMSG, "118.9 kV"}, 0, {{1, TAG_KVP, "-"}, {4, TAG_KVP, "118.9"}}},
 	{{"two patients", ENOTUNIQ, "s3.dcm"}, 0, {{3, TAG_PATIENT_ID, "P2"}}},
 };
 
@@ -138,6 +145,9 @@ TEST(within_the_tolerances)
 		{{"off the line", 0, NULL}, 0, {{4, POSITION, "10.09\\19.91\\5"}}},
 		{{"one row", 0, NULL}, 0, {{0, TAG_ROWS, "1"}}},
 		{{"two slices", 0, NULL}, 2, {{0}}},
+		{{"unspecified values", 0, NULL}, 0, {{0, TAG_RESCALE_TYPE, "US"}}},
+		{{"no type of values", 0, NULL}, 0, {{0, TAG_RESCALE_TYPE, "-"}}},
+		{{"a measured tube voltage", 0, NULL}, 0, {{3, TAG_KVP, "119.1"}, {4, TAG_KVP, "-"}}},
 		{{"no frame of reference", 0, NULL}, 0, {{0, TAG_FRAME_OF_REFERENCE_UID, "-"}}},
 	};
 
@@ -162,13 +172,19 @@ TEST(kinds_of_objects)
 		    {"ORIGINAL\\PRIMARY\\LOCALIZER", CT_LOCALIZER},
 		    {"ORIGINAL\\PRIMARY\\OTHER", CT_SECONDARY},
 		    {"ORIGINAL\\SECONDARY\\AXIAL", CT_SECONDARY},
-		    {"DERIVED\\SECONDARY", CT_SECONDARY}};
+		    {"DERIVED\\SECONDARY", CT_SECONDARY},
+		    {"DERIVED\\SECONDARY\\AXIAL\\VMI", CT_SECONDARY},
+		    {"DERIVED\\PRIMARY\\AXIAL\\ELECTRON_DENSITY", CT_OTHER},
+		    {"DERIVED\\PRIMARY\\AXIAL\\EFF_ATOMIC_NUM", CT_OTHER},
+		    {"DERIVED\\PRIMARY\\AXIAL\\MAT_REMOVED", CT_OTHER},
+		    {"DERIVED\\PRIMARY\\AXIAL\\X\\VMI", CT_OTHER},
+		    {"ORIGINAL\\PRIMARY\\AXIAL\\CT_SOM5 SPI", CT_SLICE}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct edit edits[] = {{0, TAG_IMAGE_TYPE, rows[i].type}};
 		struct dicom_file *file = make_header(1, edits, 1);
 
-		assert_int_equal(ct_object_of(dicom_root(file)), rows[i].kind);
+		assert_int_equal(ct_object_of(dicom_root(file), NULL), rows[i].kind);
 		dicom_close(file);
 	}
 }
@@ -179,6 +195,7 @@ TEST(place_and_facts)
 	struct err err = {0};
 	/* a localizer and a repeated slice are no slices of the volume */
 	const struct edit edits[] = {{4, TAG_SOP_INSTANCE_UID, "1.2.3.2"}, {3, TAG_IMAGE_TYPE, "A\\PRIMARY\\LOCALIZER"}};
+	const struct edit other[] = {{3, TAG_RESCALE_TYPE, "Z_EFF"}, {0, TAG_MULTI_ENERGY_CT_ACQUISITION, "YES"}};
 
 	ok(open_headers(N_SLICES, NULL, 0, &s, &err), &err);
 	assert_int_equal(s->n[0], 3);
@@ -205,6 +222,12 @@ TEST(place_and_facts)
 	assert_int_equal(s->localizers, 1);
 	assert_int_equal(s->secondaries, 0);
 	assert_string_equal(s->path[0], "s2.dcm"); /* the first of the two files */
+	ct_series_close(s);
+	ok(open_headers(N_SLICES, other, 2, &s, &err), &err); /* a map beside the slices */
+	assert_int_equal(s->n[2], 3);
+	assert_int_equal(s->others, 1);
+	assert_string_equal(s->values, "Rescale Type Z_EFF");
+	assert_true(s->multi_energy);
 	ct_series_close(s);
 	assert_null(ct_series_close(NULL));
 	assert_null(ct_headers_free(NULL));

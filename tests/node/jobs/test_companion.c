@@ -17,6 +17,7 @@ struct image {
 	double acquired, received;
 	long expected;
 	bool no_slice;
+	const char *values;
 };
 
 static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_IDENTITY_SIZE])
@@ -28,12 +29,14 @@ static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_
 
 static void add_with(struct companions *c, int64_t instance, const struct image *i, const uint8_t *of)
 {
-	char identity[PATIENTS_IDENTITY_SIZE], detail[600];
+	char identity[PATIENTS_IDENTITY_SIZE], values[100], detail[700];
 
 	identity_of(i->patient, of, identity);
+	snprintf(values, sizeof(values), ",\"values\":\"%s\"", i->values ? i->values : "");
 	snprintf(detail, sizeof(detail),
-		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"%s}",
-		 i->study, i->series, i->frame, i->acquired, i->expected, identity, i->no_slice ? ",\"slice\":false" : "");
+		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"%s%s}",
+		 i->study, i->series, i->frame, i->acquired, i->expected, identity, i->no_slice ? ",\"slice\":false" : "",
+		 i->values ? values : "");
 	assert_int_equal(
 		companions_add(c, &(struct instance_row){.id = instance, .received = i->received, .calling = "CT"}, detail), 0);
 }
@@ -204,10 +207,15 @@ TEST(localizers)
 	d = decide(&c, LATER);
 	assert_int_equal(d.verdict, COMPANION_LACKS);
 	assert_non_null(strstr(d.text, "CT series 1.5: none of its images is axial"));
+	i.values = "Image Type VMI";
+	add(&c, 4, &i);
+	assert_non_null(
+		strstr(decide(&c, LATER).text, "none of its images has Hounsfield units of a tube voltage: Image Type VMI"));
+	i.expected = 4;
 	i.no_slice = false;
 	i.frame = "2";
 	add(&c, 2, &i);
-	assert_non_null(strstr(decide(&c, LATER).text, "it has only 2 of 3 images"));
+	assert_non_null(strstr(decide(&c, LATER).text, "it has only 3 of 4 images"));
 	add(&c, 3, &i);
 	d = decide(&c, LATER);
 	assert_int_equal(d.verdict, COMPANION_JOIN);

@@ -296,6 +296,11 @@ def test_a_wrong_ct_is_refused(folder):
           f"a missing slice: {text}")
     text = reason("localizer", changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
     check("none of the objects is a slice: 30 localizers, 0 secondary images" in text, f"localizers only: {text}")
+    for name, changes, why in [("density", {"RescaleType": "EDW"}, "Rescale Type EDW"),
+                               ("vmi", {"ImageType": ["DERIVED", "PRIMARY", "AXIAL", "VMI"]}, "Image Type VMI"),
+                               ("enhanced", {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.2.1"}, "Enhanced CT")]:
+        text = reason(name, changes=changes)
+        check(f"none of the objects is a slice with Hounsfield units of a tube voltage: {why}" in text, f"{name}: {text}")
     make_ct(os.path.join(folder, "two", "a"), "HFS", **COARSE, series="2.25.81")
     make_ct(os.path.join(folder, "two", "b"), "HFS", **COARSE, series="2.25.82")
     text = refused(os.path.join(folder, "out-two"), bare, os.path.join(folder, "two"))
@@ -326,6 +331,8 @@ def test_what_a_ct_lacks_is_said(folder):
     text, details = said("voltage", kvp=None)
     check("no KVP" in text and "120 kV" in text and details["kvp"] is None and details["kvp_table"] == 120,
           f"no voltage: {text}")
+    text, details = said("energies", changes={"MultienergyCTAcquisition": "YES"})
+    check("acquired at several energies: its Hounsfield units were converted as those of 120 kV" in text, text)
     text, details = said("slow", kvp=70, changes={"ContrastBolusAgent": "iodine"})
     check("The CT has 70 kV, which is not in the table: converted as 80 kV." in text and "contrast agent" in text,
           f"voltage and contrast: {text}")
