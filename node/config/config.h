@@ -284,7 +284,7 @@ struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in 
 	int n_radial, n_angles;		/* numbers of radial bins and of angles of a sinogram */
 	int span;			/* number of ring differences in a segment, see michelogram_segments() */
 	int max_difference;		/* largest ring difference */
-	double angle_offset;		/* degrees */
+	double angle_offset;		/* degrees, of the first view before views are added */
 	bool arc_corrected;		/* true: radial bins are equidistant by scanner.bin; false: they follow the detectors */
 	double calibration;		/* (Bq/ml) per (count per second and mm of ray); 0: unknown */
 	int tof_bins;			/* TOF bins of a ray, without mashing; 0: no time of flight, or unknown */

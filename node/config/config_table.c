@@ -423,7 +423,9 @@ static const struct config_key scanner_keys[] = {
 	{"max_difference", AS_INT(scanner_conf, max_difference, 0, 1023), .unit = "rings", .fallback = REQUIRED,
 	 .meaning = "largest ring difference"},
 	{"angle_offset", AS_REAL(scanner_conf, angle_offset, -180, 180), .unit = "degrees", .fallback = "0",
-	 .meaning = "angle between the first angle's rays and the y axis"},
+	 .meaning = "angle between the rays of the scanner's first view and the y axis, before views are added: angles of a "
+		    "sinogram "
+		    "that are the sum of m views begin (m - 1) / 2 views later"},
 	{"arc_corrected", AS_BOOL(scanner_conf, arc_corrected), .fallback = "true",
 	 .meaning = "radial bins are equidistant; false: they follow the positions of the detectors"},
 	{"calibration", AS_REAL(scanner_conf, calibration, 1e-12, 1e12),

@@ -226,6 +226,15 @@ int michelogram_mash(const struct michelogram *m, int factor, struct michelogram
 	return 0;
 }
 
+double michelogram_angle(const struct michelogram *m, double angle)
+{
+	int views = m->scanner.detectors / 2;
+	bool mashed = views > 0 && m->scanner.detectors % (2 * m->n_angles) == 0;
+
+	/* (mash - 1) / 2 views of 180 / views degrees, with mash = views / n_angles */
+	return m->angle_offset + angle * 180.0 / m->n_angles + (mashed ? 90.0 / m->n_angles - 90.0 / views : 0);
+}
+
 double michelogram_radius(const struct michelogram *m, int t)
 {
 	int at = t - m->n_radial / 2;
@@ -308,7 +317,7 @@ static int fill_views(const struct michelogram *m, const int *order, struct scan
 			return err_set(err, EINVAL, "michelogram: the order contains angle %d twice", a);
 		seen[a] = true;
 		ret_view[i] = (struct scan_view){0};
-		scan_turn(m->angle_offset + a * 180.0 / m->n_angles, ret_view[i].turn);
+		scan_turn(michelogram_angle(m, a), ret_view[i].turn);
 	}
 	return 0;
 }

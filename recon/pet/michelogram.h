@@ -13,10 +13,12 @@
  *   number of planes of a TOF bin. TOF bins ascend in the position along the ray, positive towards the first end
  * (kernels/geometry.h, struct scan_tof): a file that numbers them by the time difference t2 - t1 (STIR) has them in the opposite
  * order.
- * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius r = (t - n_radial /
- *   2) bin (integer division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius +
- *   interaction_depth. The end at positive t along the ray (first end) is difference / 2 rings above the middle. This is STIR's
- *   convention for Interfile.
+ * - Views are added (mashed) if half of the detectors is a whole multiple mash > 1 of the angles. angle_offset is that of the
+ *   scanner's first view, as in files; angle 0 is the mean of the first mash views, (mash - 1) / 2 views further (as STIR has
+ * it).
+ * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = michelogram_angle(a), radius r = (t - n_radial / 2) bin (integer
+ * division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius + interaction_depth. The end at
+ * positive t along the ray (first end) is difference / 2 rings above the middle. This is STIR's convention for Interfile.
  * - Axes: x to the right, y down, z into the gantry, for an observer at the bed: for a patient who is head first and supine these
  *   are the patient's left, back and head. */
 #ifndef TOMONODE_RECON_MICHELOGRAM_H
@@ -48,7 +50,7 @@ struct michelogram_segment {
 struct michelogram {
 	struct pet_scanner scanner;
 	int n_radial, n_angles;
-	double angle_offset; /* degrees */
+	double angle_offset; /* degrees, of the scanner's first view */
 	bool arc_corrected;
 	int n_segments;
 	struct michelogram_segment *segments; /* owned by the creator */
@@ -82,6 +84,8 @@ int michelogram_pairs(const struct michelogram *m, int segment, int plane);
 /* Compute the place of a plane of a segment: z of its middle, mm from the scanner's middle, and how far its first end is above it
  * (the second end is as far below). */
 void michelogram_place(const struct michelogram *m, int segment, int plane, double *ret_z, double *ret_rise);
+/* Compute phi of an angle, degrees; it may be a fraction, or beyond the last one. */
+double michelogram_angle(const struct michelogram *m, double angle);
 double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
 
 /* Add `factor` neighbouring TOF bins into one: compute the michelogram of such data, with the same edges. ret borrows the

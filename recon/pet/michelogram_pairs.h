@@ -8,8 +8,7 @@
  *   detector v - floor((t + 1) / 2) + N/2, both modulo N. This is STIR's numbering; STIR's first detector is the second end here.
  * - The rays of even t end exactly at these two detectors. Those of odd t are half a detector further along the ring, at both
  *   ends: a sinogram has one angle for the bins of a view.
- * - With N = 2 mash n_angles, views mash a .. mash a + mash - 1 were added to angle a. The angle_offset of such a michelogram is
- *   that of angle 0: (mash - 1) / 2 views more than that of the detectors.
+ * - With N = 2 mash n_angles, views mash a .. mash a + mash - 1 were added to angle a.
  * - The pair of two detectors may be stored the other way round: a bin has the ring difference and the ends of one order only.
  *   Then `exchanged` is set, and the first end of the bin is the second one of the event: a time of flight changes its sign.
  *

@@ -67,7 +67,7 @@ int pet_list_detectors(const struct michelogram *m, float *ret, struct err *err)
 
 	if (r < 0)
 		return r;
-	first = m->angle_offset - (0.5 * (index.mash - 1) + 0.25 * s->detectors) * 360 / s->detectors;
+	first = m->angle_offset - 90;
 	for (int i = 0; i < s->rings * s->detectors; i++) {
 		double turn = (first + i % s->detectors * 360.0 / s->detectors) * M_PI / 180;
 

@@ -62,7 +62,7 @@ static bool bin_taps(const struct single_scatter *s, int angle, int radial, stru
 	if (!(fabs(share) < 1))
 		return false;
 	beta = asin(share) / (2 * M_PI);
-	/* position 0 is at the angle angle_offset */
+	/* position 0 is at the angle of the first rays */
 	ret_end[0] = tap_at((0.5 * angle / m->n_angles + 0.25 - beta) * n, s->conf.detectors, true);
 	ret_end[1] = tap_at((0.5 * angle / m->n_angles - 0.25 + beta) * n, s->conf.detectors, true);
 	return true;
@@ -180,7 +180,7 @@ static int make_pairs(struct single_scatter *s, struct err *err)
 	if (!s->detectors || !s->pairs)
 		return err_set(err, ENOMEM, "scatter: no memory for %zu pairs of detectors", s->n_pairs);
 	for (int i = 0; i < s->n_rings * n; i++) {
-		double angle = s->m->angle_offset * M_PI / 180 + 2 * M_PI * (i % n) / n, c = cos(angle), d = sin(angle);
+		double angle = michelogram_angle(s->m, 0) * M_PI / 180 + 2 * M_PI * (i % n) / n, c = cos(angle), d = sin(angle);
 		double z = s->n_rings > 1 ? length * (i / n) / (s->n_rings - 1) - 0.5 * length : 0;
 		const float detector[6] = {(float)(radius * c), (float)(radius * d), (float)z, (float)-c, (float)-d, 0};
 

@@ -251,8 +251,7 @@ TEST(gaussian_has_its_width)
 /* A scanner as small as those of the other tests, but with room for 200 mm. */
 static struct michelogram scanner_of_water(int span)
 {
-	struct michelogram m = {
-		.scanner = {PET_RINGS, 192, 6, 240, 5, 4}, .n_radial = 121, .n_angles = 24, .arc_corrected = true};
+	struct michelogram m = {.scanner = {PET_RINGS, 48, 6, 240, 5, 4}, .n_radial = 121, .n_angles = 24, .arc_corrected = true};
 
 	assert_int_equal(michelogram_segments(PET_RINGS, span, 4, &m.segments, &m.n_segments, NULL), 0);
 	return m;

@@ -166,6 +166,7 @@ TEST(ring_pairs)
 	double a[3], b[3], c[3];
 	int *number, at = 0;
 
+	m.scanner.detectors = 8; /* no views are added */
 	assert_int_equal(scan_create_michelogram(&m, 451.4, NULL, &scan, &number, NULL), 0);
 	for (int i = 0; i < m.n_segments; i++)
 		for (int k = 0; k < m.segments[i].n_planes; k++, at++) {
@@ -200,6 +201,13 @@ TEST(angles_and_radii)
 	int *number, *no_number = NULL;
 	struct err err = {0};
 
+	/* 70 of 280 views in each angle: it begins 34.5 of them later */
+	assert_near(michelogram_angle(&m, 0), 34.5 * 180 / 280, 1e-12);
+	assert_near(michelogram_angle(&m, 3), 34.5 * 180 / 280 + 135, 1e-12);
+	m.scanner.detectors = 564; /* 70.5 of 282: not added ones */
+	assert_near(michelogram_angle(&m, 0), 0, 0);
+	m.scanner.detectors = 0; /* not known */
+	assert_near(michelogram_angle(&m, 1), 45, 0);
 	assert_int_equal(scan_create_michelogram(&m, 350, order, &scan, &number, NULL), 0);
 	/* 135, 0, 90, 45 degrees; exact along the axes. */
 	assert_near(scan->views[0].turn[0], -sqrt(0.5), 1e-15);
@@ -228,6 +236,7 @@ TEST(angles_and_radii)
 	free(number);
 	/* Without arc correction: one bin per detector pair, at R sin(); the middle of an even number of bins is bin n / 2. */
 	m.arc_corrected = false;
+	m.scanner.detectors = 560;
 	m.n_radial = 560;
 	assert_near(michelogram_radius(&m, 280), 0, 0);
 	assert_near(michelogram_radius(&m, 0), -451.5, 1e-10);

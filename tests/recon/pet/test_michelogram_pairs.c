@@ -82,12 +82,12 @@ TEST(there_and_back)
 	}
 }
 
-/* The ray of scan_ray(), continued to the ring, ends at the detectors: bins of even t exactly, of odd t half a detector further.
- */
-static void check_end(const struct michelogram *m, const double p[3], int crystal, double z, int odd)
+/* The ray of scan_ray(), continued to the ring, ends at the detectors: bins of even t exactly, of odd t half a detector further;
+ * of views that were added in the middle of their detectors. crystal: that of the first view. */
+static void check_end(const struct michelogram *m, const double p[3], int crystal, double z, int odd, int mash)
 {
 	double ring = m->scanner.radius + m->scanner.interaction_depth, pitch = 2 * M_PI / m->scanner.detectors;
-	double angle = m->angle_offset * M_PI / 180 + (crystal + 0.5 * odd - m->scanner.detectors / 4.0) * pitch;
+	double angle = m->angle_offset * M_PI / 180 + (crystal + 0.5 * (odd + mash - 1) - m->scanner.detectors / 4.0) * pitch;
 
 	assert_near(p[0], ring * cos(angle), 1e-9); /* doubles of 100 mm */
 	assert_near(p[1], ring * sin(angle), 1e-9);
@@ -108,9 +108,9 @@ static void continue_to_ring(const struct scan *scan, const double a[3], const d
 	}
 }
 
-TEST(ends_of_rays)
+static void check_ends(int n_angles)
 {
-	struct michelogram m = make(5, 16, 14, 8, 1, 4);
+	struct michelogram m = make(5, 16, 14, n_angles, 1, 4);
 	struct michelogram_index x;
 	struct scan *scan;
 	int *number, crystal[2];
@@ -129,13 +129,19 @@ TEST(ends_of_rays)
 			assert_true(scan_ray(scan, &scan->views[angle], u, radial, a, b));
 			continue_to_ring(scan, a, b, first, second);
 			michelogram_crystals(&x, angle, radial, 0, crystal);
-			check_end(&m, first, crystal[0], ((r.sum + r.difference) / 2 - 2) * 4.0, odd);
-			check_end(&m, second, crystal[1], ((r.sum - r.difference) / 2 - 2) * 4.0, odd);
+			check_end(&m, first, crystal[0], ((r.sum + r.difference) / 2 - 2) * 4.0, odd, x.mash);
+			check_end(&m, second, crystal[1], ((r.sum - r.difference) / 2 - 2) * 4.0, odd, x.mash);
 		}
 	}
 	scan_free(scan);
 	free(number);
 	free(m.segments);
+}
+
+TEST(ends_of_rays)
+{
+	for (int n_angles = 8; n_angles >= 1; n_angles /= 2) /* 1, 2, 4, 8 views in one */
+		check_ends(n_angles);
 }
 
 /* Siemens mMR: 504 detectors, 64 rings, span 11, ring differences up to 60. */
