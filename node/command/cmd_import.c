@@ -50,7 +50,9 @@ struct import {
 
 static const struct option_spec option_specs[] = {
 	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y = m (A x) + b, with counts y and activity x"},
-	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
+	{OPTION_ADDITIVE, "additive", "F.hs",
+	 "background b of this model: expected randoms and scatter, in counts; b / m (additive sinogram of STIR) if\nits header "
+	 "lists attenuation and normalisation as applied corrections"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, 1 or more (measured ones with noise)"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",

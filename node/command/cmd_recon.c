@@ -100,7 +100,9 @@ static const struct option_spec option_specs[] = {
 	 "be "
 	 "repeated"},
 	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b, a fraction"},
-	{OPTION_ADDITIVE, "additive", "F.hs", "of an Interfile: background b of this model, in counts"},
+	{OPTION_ADDITIVE, "additive", "F.hs",
+	 "of an Interfile: background b of this model, in counts; b / m (additive sinogram of STIR) if its header "
+	 "lists\nattenuation and normalisation as applied corrections"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs",
 	 "of an Interfile: attenuation correction factors, 1 or more (measured ones with noise)"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},

@@ -21,6 +21,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
+#include "node/reconstruct/additive_sense.h"
 #include "node/reconstruct/normalisation_sense.h"
 #include "node/sinogram/factor_range.h"
 #include "node/sinogram/sinogram_list.h"
@@ -41,18 +42,20 @@ struct planes {
 	const struct michelogram *mashed;
 	const struct case_terms *terms;
 	struct normalisation_sense *sense; /* NULL: not judged */
+	struct additive_sense *additive;   /* NULL: not judged */
 	enum pet_role role;
 	uint8_t **kept; /* see case_read_planes() */
-	struct source sources[3];
+	struct source sources[4];
 	int n_sources;
-	bool mean;	/* of the TOF bins that are added */
-	int n_planes;	/* of the role, all TOF bins of the session */
-	int first;	/* first plane of the group */
-	float *group;	/* buffer of GROUP planes */
-	float *sum;	/* where all planes are stored instead of in a session; NULL: in a session */
-	float *scratch; /* buffer of one plane for each plane of the group */
-	float *addend;	/* the same, if TOF bins are added */
-	double *counts; /* [n_planes]: of each plane, before terms; NULL: not counted */
+	bool times_factors; /* the values of the role are multiplied by the factors of the model */
+	bool mean;	    /* of the TOF bins that are added */
+	int n_planes;	    /* of the role, all TOF bins of the session */
+	int first;	    /* first plane of the group */
+	float *group;	    /* buffer of GROUP planes */
+	float *sum;	    /* where all planes are stored instead of in a session; NULL: in a session */
+	float *scratch;	    /* buffer of one plane for each plane of the group */
+	float *addend;	    /* the same, if TOF bins are added */
+	double *counts;	    /* [n_planes]: of each plane, before terms; NULL: not counted */
 	struct bad {
 		bool there;
 		enum sinogram_role role;
@@ -81,6 +84,25 @@ static enum pet_factors factors_of(const struct sinogram *s)
 	return factors;
 }
 
+/* Return the words of applied corrections that only ADDITIVE has: 1: attenuation, 2: normalisation. */
+static int words_of_additive(const struct sinogram *s)
+{
+	static const char *const word[] = {"attenuation", "normali"};
+	int found = 0;
+
+	for (int i = 0; i < 2 && s->part[SINOGRAM_ADDITIVE].present; i++)
+		if (strcasestr(s->part[SINOGRAM_ADDITIVE].header.corrections, word[i]) &&
+		    !strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, word[i]))
+			found |= 1 << i;
+	return found;
+}
+
+/* Is ADDITIVE b / m? */
+static bool is_over_factors(const struct sinogram *s)
+{
+	return words_of_additive(s) == 3;
+}
+
 int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, bool *ret_background, struct err *err)
 {
 	static const struct {
@@ -97,6 +119,12 @@ int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, b
 			return err_set(err, EBADMSG,
 				       "the emission data are already corrected (applied corrections: %s), but there is also %s",
 				       h->corrections, sinogram_role_name(twice[i].role));
+	if (words_of_additive(s) && !is_over_factors(s))
+		return err_set(
+			err, EBADMSG,
+			"ADDITIVE: applied corrections: %s; allowed: neither attenuation nor normalisation (b, in counts), or "
+			"both (b / m, the additive sinogram of STIR and SIRF)",
+			s->part[SINOGRAM_ADDITIVE].header.corrections);
 	*ret_factors = factors_of(s);
 	*ret_background = s->part[SINOGRAM_ADDITIVE].present;
 	return 0;
@@ -113,14 +141,17 @@ static bool judges_normalisation(const struct sinogram *s)
 
 size_t case_planes_bytes(const struct sinogram *s)
 {
+	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
 	uint64_t factors = 0, most;
 
 	for (size_t i = 0; i < FACTOR_ROLES; i++)
 		factors += s->part[factor_roles[i]].present ? s->part[factor_roles[i]].bytes : 0;
 	most = s->part[SINOGRAM_EMISSION].bytes > factors ? s->part[SINOGRAM_EMISSION].bytes : factors;
-	if (s->part[SINOGRAM_ADDITIVE].present && s->part[SINOGRAM_ADDITIVE].bytes > most)
-		most = s->part[SINOGRAM_ADDITIVE].bytes;
-	return (size_t)most + (judges_normalisation(s) ? normalisation_sense_bytes(&s->part[SINOGRAM_EMISSION].header.m) : 0);
+	factors = s->part[SINOGRAM_ADDITIVE].bytes + (is_over_factors(s) ? factors : 0);
+	if (s->part[SINOGRAM_ADDITIVE].present && factors > most)
+		most = factors;
+	return (size_t)most + (judges_normalisation(s) ? normalisation_sense_bytes(m) : 0) +
+	       (s->part[SINOGRAM_ADDITIVE].present ? additive_sense_bytes(m) : 0);
 }
 
 size_t case_planes_bytes_kept(const struct sinogram *s)
@@ -199,18 +230,21 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 	}
 	for (int s = from; s < p->n_sources && !bad->there; s++) {
 		size_t number = source_plane(p, &p->sources[s], k, plane, other);
+		bool multiplies = p->sources[s].role == SINOGRAM_MULTIPLICATIVE;
 
 		for (size_t i = 0; i < n; i++) {
-			if (!is_factor(p->sources[s].role, other[i])) {
+			if (!multiplies && !is_factor(p->sources[s].role, other[i])) {
 				*bad = (struct bad){true, p->sources[s].role, number, i, other[i]};
 				break;
 			}
-			to[i] /= other[i];
+			to[i] = multiplies ? to[i] * other[i] : to[i] / other[i];
 		}
 		if (p->sources[s].role == SINOGRAM_ATTENUATION && !bad->there)
 			factor_survey_add(&p->attenuation[part], plane, other, n);
-		if (p->sources[s].role == SINOGRAM_NORMALISATION && !bad->there && k == 0)
+		if (p->sources[s].role == SINOGRAM_NORMALISATION && !bad->there && k == 0 && p->role == PET_FACTORS) {
 			normalisation_sense_values(p->sense, plane, other);
+			additive_sense_normalisation(p->additive, plane, other);
+		}
 	}
 }
 
@@ -222,13 +256,20 @@ static int mashing(const struct planes *p)
 	return p->mashed->tof.n > 0 ? measured / p->mashed->tof.n : 1;
 }
 
-/* Apply the terms to a plane of TOF bin k of the session. */
-static void apply_terms(const struct planes *p, size_t k, size_t plane, float *to)
+/* Multiply a plane by the factors of the terms. */
+static void apply_factors(const struct planes *p, size_t plane, float *to)
 {
 	const struct case_terms *t = p->terms;
 
-	for (int i = 0; p->role == PET_FACTORS && i < t->n_factors; i++)
+	for (int i = 0; (p->role == PET_FACTORS || p->times_factors) && i < t->n_factors; i++)
 		t->factor[i].multiply(t->factor[i].ctx, plane, to);
+}
+
+/* Add the backgrounds of the terms to a plane of TOF bin k of the session. */
+static void add_backgrounds(const struct planes *p, size_t k, size_t plane, float *to)
+{
+	const struct case_terms *t = p->terms;
+
 	for (int i = 0; p->role == PET_BACKGROUND && i < t->n_backgrounds; i++)
 		t->background[i].add(t->background[i].ctx, k, plane, to);
 }
@@ -254,6 +295,7 @@ static void make_plane(void *ctx, size_t part)
 	}
 	for (size_t i = 0; i < n && p->mean && add > 1; i++)
 		to[i] *= share;
+	apply_factors(p, number % n_planes, to);
 	p->counted[part].filled = p->counted[part].fractions = 0;
 	for (size_t i = 0; p->role == PET_DATA && number % COUNTED_PLANES == 0 && i < n; i++) {
 		p->counted[part].filled += to[i] != 0;
@@ -263,7 +305,7 @@ static void make_plane(void *ctx, size_t part)
 		p->counts[number] = (i ? p->counts[number] : 0) + (double)to[i];
 	factor_survey_end_plane(&p->fraction[part], p->mashed, number % n_planes);
 	factor_survey_end_plane(&p->attenuation[part], p->mashed, number % n_planes);
-	apply_terms(p, number / n_planes, number % n_planes, to);
+	add_backgrounds(p, number / n_planes, number % n_planes, to);
 }
 
 static int check_group(const struct planes *p, int n, struct err *err)
@@ -328,6 +370,14 @@ static void add_profiles(const struct planes *p, int n)
 		}
 }
 
+static void judge_additive(const struct planes *p, size_t plane, const float *values)
+{
+	if (p->role == PET_FACTORS)
+		additive_sense_factors(p->additive, plane, values);
+	else if (p->role == PET_BACKGROUND)
+		additive_sense_background(p->additive, plane, values);
+}
+
 /* Pass all planes of a role of the model to the session. done, all: numbers of planes, for the monitor. */
 static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
@@ -362,6 +412,9 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			report->fractions += p->counted[i].fractions;
 		}
 		add_profiles(p, n);
+		for (int i = 0; i < n; i++)
+			judge_additive(p, (size_t)(p->first + i) % michelogram_planes(p->mashed),
+				       p->group + (size_t)i * plane_bins(p));
 		for (int i = 0; i < n && role == PET_DATA; i++)
 			normalisation_sense_counts(p->sense, (size_t)(p->first + i) % michelogram_planes(p->mashed),
 						   p->group + (size_t)i * plane_bins(p));
@@ -387,6 +440,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		rc = normalisation_sense_check(p->sense, err);
 	if (rc == 0 && role == PET_FACTORS)
 		report->attenuation = attenuation;
+	if (rc == 0 && role == PET_BACKGROUND && p->additive)
+		rc = additive_sense_check(p->additive, p->times_factors, report->doubt, err);
 	if (rc == -EINVAL && role == PET_DATA && session && !pet_takes_negative(session))
 		count_negative(p, pool, err);
 	if (rc == -EINVAL) { /* the error is about the data: the case is to be held */
@@ -451,7 +506,8 @@ static void take_counts(const struct planes *p, struct case_planes_report *repor
 	write_counts(sum, expected);
 	write_counts(report->counts, counted);
 	snprintf(report->factors[report->n_factors++], FACTOR_RANGE_TEXT,
-		 "ADDITIVE: its values are added to the expected counts: %s counts in all, EMISSION has %s.", expected, counted);
+		 "ADDITIVE: its values%s are added to the expected counts: %s counts in all, EMISSION has %s.",
+		 p->times_factors ? ", b / m by its header, times m" : "", expected, counted);
 }
 
 static void add_source(struct planes *p, enum sinogram_role role)
@@ -474,7 +530,8 @@ static void add_sources(struct planes *p, enum pet_role role)
 		add_source(p, SINOGRAM_EMISSION);
 	else if (role == PET_BACKGROUND)
 		add_source(p, SINOGRAM_ADDITIVE);
-	for (size_t i = 0; role == PET_FACTORS && i < FACTOR_ROLES; i++)
+	p->times_factors = role == PET_BACKGROUND && is_over_factors(p->s);
+	for (size_t i = 0; (role == PET_FACTORS || p->times_factors) && i < FACTOR_ROLES; i++)
 		add_source(p, factor_roles[i]);
 }
 
@@ -561,12 +618,15 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 	if (factors != PET_FACTORS_NONE || has_terms(like.terms, PET_FACTORS))
 		all += planes_of(s, mashed, PET_FACTORS);
 	rc = judges_normalisation(s) ? normalisation_sense_create(mashed, &like.sense, err) : 0;
+	if (rc == 0 && s->part[SINOGRAM_ADDITIVE].present)
+		rc = additive_sense_create(mashed, &like.additive, err);
 	if (rc == 0)
 		rc = thread_pool_create(threads, &pool, err);
 	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
 		rc = read_role(&like, roles[i], session, pool, monitor, all, &report, err);
 	thread_pool_free(pool);
 	normalisation_sense_free(like.sense);
+	additive_sense_free(like.additive);
 	if (rc < 0)
 		return rc;
 	monitor_progress(monitor, "read", 1);

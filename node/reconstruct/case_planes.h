@@ -4,6 +4,7 @@
 #ifndef TOMONODE_NODE_CASE_PLANES_H
 #define TOMONODE_NODE_CASE_PLANES_H
 
+#include "node/reconstruct/additive_sense.h"
 #include "node/reconstruct/factor_survey.h"
 #include "node/sinogram/factor_range.h"
 #include "node/sinogram/sinogram.h"
@@ -21,6 +22,7 @@ struct case_planes_report {
 	double counts, additive;	  /* sums of EMISSION and of ADDITIVE */
 	int n_factors;			  /* sentences: how the values of each role of factors, and of ADDITIVE, were taken */
 	char factors[4][FACTOR_RANGE_TEXT];
+	char doubt[ADDITIVE_SENSE_TEXT]; /* about ADDITIVE; "": none */
 };
 
 /* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The
@@ -63,7 +65,8 @@ size_t case_planes_bytes(const struct sinogram *s);
 size_t case_planes_bytes_kept(const struct sinogram *s);
 
 /* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist, times
- * the factors of `terms`; b = ADDITIVE, if it exists, plus the backgrounds of `terms` (NULL: none).
+ * the factors of `terms`; b = ADDITIVE, if it exists (m ADDITIVE, if its header lists attenuation and normalisation as applied
+ * corrections, unlike EMISSION), plus the backgrounds of `terms` (NULL: none).
  * `mashed`: michelogram of the session: TOF bins of the objects are added until their number is that of the session; factors with
  * TOF bins are replaced by their mean.
  * kept: [role], NULL: nothing is kept; else the bytes of roles, which are used if they are there, and are added otherwise; the

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "node/reconstruct/direct_sample.h"
 #include "node/sinogram/sinogram.h"
 
 #define PLANES_MOST 32 /* evenly spaced ones of the direct segment */
@@ -40,23 +41,11 @@ struct sums {
 
 struct normalisation_sense {
 	const struct michelogram *m;
-	size_t first, n_direct, n_planes; /* first plane and number of those of the direct segment; number of those used */
-	float *counts;			  /* [n_planes][angle][radial] */
-	float *total;			  /* [angle][radial] of all these */
+	struct direct_sample planes;
+	float *counts; /* [planes.n][angle][radial] */
+	float *total;  /* [angle][radial] of all these */
 	struct sums sums[PLANES_MOST][PARTS];
 };
-
-/* Return which of the used planes a plane is; n_planes: none. */
-static size_t find_plane(const struct normalisation_sense *s, size_t plane)
-{
-	size_t k;
-
-	if (plane < s->first || plane >= s->first + s->n_direct)
-		return s->n_planes;
-	plane -= s->first;
-	k = (plane * s->n_planes + s->n_direct - 1) / s->n_direct; /* the first whose place is not before it */
-	return k < s->n_planes && k * s->n_direct / s->n_planes == plane ? k : s->n_planes;
-}
 
 static size_t bins_of(const struct michelogram *m)
 {
@@ -80,14 +69,13 @@ int normalisation_sense_create(const struct michelogram *m, struct normalisation
 	if (!s)
 		return err_set(err, ENOMEM, "no memory to compare counts and normalisation");
 	s->m = m;
-	s->n_direct = (size_t)michelogram_direct(m, &s->first)->n_planes;
-	s->n_planes = s->n_direct < PLANES_MOST ? s->n_direct : PLANES_MOST;
-	s->counts = calloc((s->n_planes + 1) * bins_of(m), sizeof(*s->counts));
+	s->planes = direct_sample_of(m, PLANES_MOST);
+	s->counts = calloc((s->planes.n + 1) * bins_of(m), sizeof(*s->counts));
 	if (!s->counts) {
 		free(s);
 		return err_set(err, ENOMEM, "no memory to compare the counts of direct planes with the normalisation");
 	}
-	s->total = s->counts + s->n_planes * bins_of(m);
+	s->total = s->counts + s->planes.n * bins_of(m);
 	*ret = s;
 	return 0;
 }
@@ -101,9 +89,9 @@ void normalisation_sense_free(struct normalisation_sense *s)
 
 void normalisation_sense_counts(struct normalisation_sense *s, size_t plane, const float *counts)
 {
-	size_t k = s ? find_plane(s, plane) : 0, bins = s ? bins_of(s->m) : 0;
+	size_t k = s ? direct_sample_find(&s->planes, plane) : 0, bins = s ? bins_of(s->m) : 0;
 
-	if (!s || k == s->n_planes)
+	if (!s || k == s->planes.n)
 		return;
 	for (size_t i = 0; i < bins; i++) {
 		s->counts[k * bins + i] += counts[i];
@@ -122,9 +110,9 @@ static bool steps(const float *total, size_t n_radial)
 
 void normalisation_sense_values(struct normalisation_sense *s, size_t plane, const float *values)
 {
-	size_t k = s ? find_plane(s, plane) : 0, n_radial, n_views;
+	size_t k = s ? direct_sample_find(&s->planes, plane) : 0, n_radial, n_views;
 
-	if (!s || k == s->n_planes)
+	if (!s || k == s->planes.n)
 		return;
 	n_radial = (size_t)s->m->n_radial;
 	n_views = (size_t)s->m->n_angles;
@@ -154,7 +142,7 @@ int normalisation_sense_check(const struct normalisation_sense *s, struct err *e
 	struct sums part[PARTS] = {0}, all = {0};
 	double coefficient, squares = 0, error;
 
-	for (size_t i = 0; s && i < s->n_planes * PARTS; i++) {
+	for (size_t i = 0; s && i < s->planes.n * PARTS; i++) {
 		const struct sums *own = &s->sums[i / PARTS][i % PARTS];
 
 		part[i % PARTS].dt += own->dt;
@@ -176,5 +164,5 @@ int normalisation_sense_check(const struct normalisation_sense *s, struct err *e
 		"%s: where its values are higher than those of neighbouring views, the counts are, too, in %zu direct planes "
 		"(exponent %.2f, standard error %.2f; -1 is expected): its values look like efficiencies, and normalisation "
 		"factors are 1 / efficiency: give 1 / value",
-		sinogram_role_name(SINOGRAM_NORMALISATION), s->n_planes, coefficient, error);
+		sinogram_role_name(SINOGRAM_NORMALISATION), s->planes.n, coefficient, error);
 }

@@ -81,7 +81,7 @@ static void note_fractions(const struct pet_work *w, char *ret, size_t size)
 		 n ? " " : "", 100 * (double)p->fractions / (double)p->filled);
 }
 
-/* Say that the background cannot be that of the data: it is more than all counts, by five standard deviations. */
+/* Say that the background cannot be that of the data, more than all counts by five standard deviations, or is doubtful. */
 static void note_background(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct case_planes_report *p = &w->planes;
@@ -92,6 +92,9 @@ static void note_background(const struct pet_work *w, char *ret, size_t size)
 			 "%sThe background (ADDITIVE), %.4g counts, is more than the %.4g counts of the data: probably another "
 			 "unit, or not of this scan.",
 			 n ? " " : "", p->additive, p->counts);
+	n = strlen(ret);
+	if (p->doubt[0])
+		snprintf(ret + n, size - n, "%s%s", n ? " " : "", p->doubt);
 }
 
 #define RATE_MOST 2e7	      /* counts/s; scanners record less, of prompts */

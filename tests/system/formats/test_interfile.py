@@ -536,6 +536,61 @@ def test_positions_of_the_patient(folder, header):
               "the report has no position")
 
 
+def test_added_views(folder, header):
+    """Views that were added neighbour by neighbour give the image of all views, at the same angle: View offset is that
+    of the first one of all."""
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    planes = sum(int(n) for n in re.search(r"matrix size \[3\] := {([^}]*)", text).group(1).split(","))
+    phi, r = (np.arange(48) * np.pi / 48)[:, None], (np.arange(65) - 32) * 2.5
+    spot = 1000 * np.exp(-(r - 40 * np.cos(phi) + 24 * np.sin(phi)) ** 2 / 50)  # at x = 40, y = -24 mm
+    check("[2] := view\n!matrix size [2] := 48\n" in text and "[1] := 65\n" in text, "the scan has other sizes")
+    for m in (1, 2, 4, 8):
+        path = os.path.join(folder, "hs", f"added-{m}.hs")
+        np.repeat(spot.reshape(1, 48 // m, m, 65).sum(2), planes, 0).astype("<f4").tofile(path.replace(".hs", ".s"))
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text.replace("emission.s", f"added-{m}.s").replace("size [2] := 48", f"size [2] := {48 // m}"))
+        x, y, _ = centre_of(recon(os.path.join(folder, f"added-{m}"), path, "--set", "subsets=1")[1])
+        turned = math.degrees(math.atan2(y, x) - math.atan2(-24, 40))
+        check(abs(turned) < 0.6, f"{m} views in one: turned by {turned:.2f} degrees ({x:.1f}, {y:.1f})")
+
+
+def test_additive_in_counts_or_over_factors(folder, header):
+    """A background that was divided by the factors (STIR's additive sinogram) gives the image of the counts if its
+    header says so, and is refused without; so are counts whose header says that they were divided."""
+    acf, y = (np.fromfile(os.path.join(folder, "hs", name + ".s"), "<f4") for name in ("attenuation", "emission"))
+    b = np.full(acf.size, 0.3 * y.mean(), "<f4")
+    np.random.default_rng(1).poisson(y + b).astype("<f4").tofile(os.path.join(folder, "hs", "prompts.s"))
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    check("applied corrections := {arc correction}\n" in text, text)
+
+    def write(name, values=None, words=""):
+        if values is not None:
+            values.astype("<f4").tofile(os.path.join(folder, "hs", name + ".s"))
+        with open(os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as to:
+            to.write(text.replace("emission.s", name + ".s").replace("{arc correction}", "{arc correction" + words + "}"))
+        return os.path.join(folder, "hs", name + ".hs")
+
+    def made(additive, ok=(0,)):
+        return recon(os.path.join(folder, "of-" + os.path.basename(additive)[:-3]), prompts, "--attenuation",
+                     header.replace("emission", "attenuation"), "--additive", additive, ok=ok)
+
+    prompts, both = write("prompts"), ", attenuation, normalisation"
+    wanted, given = made(write("counts", b)), made(write("divided", b * acf, both))
+    for one, other in zip(wanted[1], given[1], strict=True):
+        a, c = (o.pixel_array * float(o.RescaleSlope) for o in (one, other))
+        check(np.abs(a - c).max() <= 1e-3 * a.max(), "another image")
+    for name, values, words, says in (("wrong", b * acf, "", "they look like b / m"),
+                                      ("twice", b, both, "they look like counts b"),
+                                      ("half", b, ", attenuation", "or both (b / m, the additive sinogram")):
+        said = made(write(name, values, words), ok=(4,))[0]["refused"][0]["reason"]
+        check("ADDITIVE: " in said and says in said, f"{name}: {said}")
+    said = made(write("doubtful", b * np.sqrt(acf)))[0]["cases"][0]["pet"]["warnings"]
+    check("ADDITIVE: whether its values are counts b or b / m (STIR, SIRF) is doubtful" in said
+          and "the exponent 0.50" in said, said)
+
+
 def test_tracer(folder, header):
     """Nuclide, half-life and dose of the header are those of the result; what is not used is said, and a contradiction
     is refused."""
