@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "dicom/object/ct_series.h"
-#include "dicom/object/dicom_tags.h"
 #include "node/base/dicom_mark.h"
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
