@@ -116,6 +116,12 @@ bool exposure_has(const struct exposures *of, int group, const struct exposure_f
 	return !strcmp(value_of(image, of->attribute), of->list[group].value);
 }
 
+const char *exposures_attribute(const struct exposures *of, uint32_t *ret_tag)
+{
+	*ret_tag = attributes[of->attribute].tag;
+	return attributes[of->attribute].name;
+}
+
 void exposures_text(const struct exposures *of, char *ret_text, size_t size)
 {
 	const struct attribute *a = &attributes[of->attribute];
@@ -124,4 +130,13 @@ void exposures_text(const struct exposures *of, char *ret_text, size_t size)
 	for (int i = 0; i < of->n && at < size; i++)
 		at += (size_t)snprintf(ret_text + at, size - at, "%s %d %s %s", i ? "," : "", of->list[i].images,
 				       of->list[i].images == 1 ? "has" : "have", of->list[i].value);
+}
+
+void exposures_refusal(const struct exposures *of, char *ret_text, size_t size)
+{
+	char text[400];
+
+	exposures_text(of, text, sizeof(text));
+	snprintf(ret_text, size,
+		 "the projections are of more than one exposure: %s; give those of one, or choose it: retry --sweep", text);
 }

@@ -35,7 +35,11 @@ bool exposures_prove(const struct exposure_facts *images, size_t n, struct expos
 bool exposures_find(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures);
 /* Is an image of this group? */
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image);
+/* Return the name of the attribute that divides them; *ret_tag: its tag. */
+const char *exposures_attribute(const struct exposures *of, uint32_t *ret_tag);
 /* Write "Acquisition Number (0020,0012): 25 have 1, 25 have 2". */
 void exposures_text(const struct exposures *of, char *ret_text, size_t size);
+/* Write why images of exposures_prove() are not reconstructed, as a sentence. */
+void exposures_refusal(const struct exposures *of, char *ret_text, size_t size);
 
 #endif

@@ -263,16 +263,16 @@ static void report_person(const struct audit_trail *t, const struct event_row *r
 	json_decref(detail);
 }
 
-/* A person requested that the images of a job are reconstructed again, or newer objects in their place: the event opens the new
- * job, whose members are copied after it, so those of the first job are reported. */
+/* A person requested that the images of a job are reconstructed again, or others in their place: the event opens the new job,
+ * whose members are copied after it, so those of the first job are reported. */
 static void report_redo(const struct audit_trail *t, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
 	int64_t of = json_integer_value(json_object_get(detail, "redo_of"));
 	struct patients all = {.n = 0};
 
-	if (of == 0 && json_is_true(json_object_get(detail, "corrects")) && text_of(detail, "by")[0])
-		of = json_integer_value(json_object_get(detail, "newer_of"));
+	if (of == 0 && text_of(detail, "by")[0])
+		of = json_integer_value(json_object_get(detail, "revision_of"));
 	if (of > 0) {
 		journal_each_member(t->journal, of, add_patient, &all, NULL);
 		audit_redo(text_of(detail, "by"), row->time, all.studies, all.n);

@@ -25,7 +25,15 @@
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
 #define SETTINGS_MAX 64
-enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_NEWER, OPTION_PROTOCOL, OPTION_SET };
+enum {
+	OPTION_AS_IS = OPTION_LONG,
+	OPTION_SAME_PATIENT,
+	OPTION_HEADER,
+	OPTION_NEWER,
+	OPTION_SWEEP,
+	OPTION_PROTOCOL,
+	OPTION_SET,
+};
 
 static const char *const priority_words[] = {"low", "normal", "high", NULL};
 
@@ -47,6 +55,8 @@ static const struct option_spec retry_options[] = {
 	{OPTION_NEWER, "newer", NULL,
 	 "reconstruct the newest object under each UID of the images, as a new case in place of this one, which was not "
 	 "reconstructed"},
+	{OPTION_SWEEP, "sweep", "N",
+	 "reconstruct one sweep of several, as a new case in place of this one; `tomonode show` numbers them"},
 	{0},
 };
 
@@ -81,7 +91,7 @@ static const struct command_spec show_spec = {
 
 static const struct command_spec retry_spec = {
 	.name = "retry",
-	.usage = "[-c FILE] [--as-is] [--same-patient [--header FILE]] [--newer] [--json] ID",
+	.usage = "[-c FILE] [--as-is] [--same-patient [--header FILE]] [--newer | --sweep N] [--json] ID",
 	.summary = "Continue a held, failed or cancelled job, or repeat a refused or waiting delivery at once.",
 	.options = retry_options,
 	.json = true,
@@ -135,6 +145,7 @@ struct jobs_command {
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
 	bool as_is, same_patient, newer;
+	long long sweep;      /* 0: not given */
 	const char *header;   /* NULL: not given */
 	const char *protocol; /* NULL: not given */
 	const char *settings[SETTINGS_MAX];
@@ -195,6 +206,9 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 			c->same_patient = true;
 		if (id == OPTION_NEWER)
 			c->newer = true;
+		if (id == OPTION_SWEEP && options_integer(c->o.value, 1, EXPOSURES_MAX, &c->sweep) < 0)
+			return options_fail(&c->o, CODE_USAGE, "--sweep '%s' is no number from 1 to %d", c->o.value,
+					    EXPOSURES_MAX);
 		if (id == OPTION_HEADER)
 			c->header = c->o.value;
 		if (id == OPTION_PROTOCOL)
@@ -208,8 +222,10 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 		return c->o.code;
 	if (c->header && !c->same_patient)
 		return options_fail(&c->o, CODE_USAGE, "--header FILE needs --same-patient");
-	if (c->newer && (c->as_is || c->same_patient))
-		return options_fail(&c->o, CODE_USAGE, "--newer opens another case: --as-is and --same-patient are for that one");
+	if (c->newer + (c->sweep > 0) + (c->as_is || c->same_patient) > 1)
+		return options_fail(
+			&c->o, CODE_USAGE,
+			"--newer and --sweep open another case: give one of them, and --as-is or --same-patient for that case");
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
 		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
 	c->id = number;
@@ -361,6 +377,21 @@ static json_t *further_results(const struct jobs_command *c, const struct job_vi
 	return list;
 }
 
+/* The sweeps that the images of a case are of, as sentences; an empty list: nothing tells them apart. */
+static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *v)
+{
+	json_t *list = json_array();
+	struct exposures sweeps;
+	char text[160];
+	int n = v->reason[0] ? case_sweeps_find(c->journal, v, false, &sweeps, NULL) : 0;
+
+	for (int i = 1; i <= n; i++) {
+		case_sweep_text(&sweeps, i, text, sizeof(text));
+		json_array_append_new(list, event_json_text(text));
+	}
+	return list;
+}
+
 static int show(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
@@ -377,8 +408,8 @@ static int show(struct jobs_command *c, const struct job_view *v)
 	}
 	json_object_set_new(view, "study", json_string(job_report_study(events)));
 	json_object_set_new(view, "route", json_string(job_report_route(events)));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o}", "further", further_results(c, v), "job", view, "stages",
-			job_report_stages(view, events), "events", events, "instances", instances);
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sweeps", sweeps_json(c, v), "further", further_results(c, v), "job",
+			view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);
@@ -476,7 +507,8 @@ static int print_new_job(const struct jobs_command *c, int64_t job, bool runs, c
 	return CODE_OK;
 }
 
-static int retry_newer(struct jobs_command *c, const struct job_view *v)
+/* Open a case of other images in place of this one: the newer ones, or one sweep. */
+static int retry_others(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
 	struct spool_holder holder;
@@ -486,12 +518,14 @@ static int retry_newer(struct jobs_command *c, const struct job_view *v)
 	int ret;
 
 	name_user(user, sizeof(user));
-	ret = case_newer_open(c->journal, &c->jobs, v, "on the command line", user, clock_wall(), &job, &err);
-	if (ret == -ESTALE || ret == -ENOENT)
+	ret = c->newer ? case_newer_open(c->journal, &c->jobs, v, "on the command line", user, clock_wall(), &job, &err)
+		       : case_sweep_open(c->journal, &c->jobs, v, (long)c->sweep, "on the command line", user, clock_wall(), &job,
+					 &err);
+	if (ret == -ESTALE || ret == -ENOENT || ret == -EINVAL)
 		return options_fail(&c->o, CODE_INPUT, "%s", err.msg);
 	if (ret < 0)
 		return options_fail_err(&c->o, &err);
-	return print_new_job(c, job, runs, "newer_of", "has the newer objects of");
+	return print_new_job(c, job, runs, "in_place_of", "takes the place of");
 }
 
 int cmd_retry(int argc, char **argv)
@@ -504,7 +538,7 @@ int cmd_retry(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = !v ? no_job(&c) : c.newer ? retry_newer(&c, v) : retry(&c, v);
+	code = !v ? no_job(&c) : c.newer || c.sweep ? retry_others(&c, v) : retry(&c, v);
 	end(&c);
 	return code;
 }

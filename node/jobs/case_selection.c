@@ -6,26 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/attribute.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/store/event.h"
 
-/* The images of a case, and the newest object of each. */
+/* The images of a case, with the newest object or the exposure of each. */
 struct selection {
 	struct selected {
 		int64_t member, newer; /* ids of instances; newer 0: none */
+		struct exposure_facts exposure;
 	} * list;
 	size_t n, capacity;
 	const char *key;
 	bool repairs; /* only newer objects that repair */
+	bool unknown; /* the exposure of an image is not known: it has none of the attributes, or an earlier version indexed it */
 	long n_newer;
 };
+
+/* False: there are no facts. */
+static bool read_exposure(const char *text, struct exposure_facts *ret_facts)
+{
+	json_t *detail = json_loads(text, 0, NULL);
+	const json_t *list = json_object_get(detail, "exposure");
+
+	for (size_t k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
+		const char *value = json_string_value(json_array_get(list, k));
+
+		snprintf(ret_facts->value[k], sizeof(ret_facts->value[k]), "%s", value ? value : "");
+	}
+	json_decref(detail);
+	return list != NULL;
+}
 
 static int add_member(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct selection *s = ctx;
 
-	(void)detail;
 	if (row->companion)
 		return 0;
 	if (s->n == s->capacity) {
@@ -37,7 +54,9 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 		s->list = list;
 		s->capacity = capacity;
 	}
-	s->list[s->n++] = (struct selected){.member = row->id};
+	s->list[s->n] = (struct selected){.member = row->id};
+	if (!read_exposure(detail, &s->list[s->n++].exposure))
+		s->unknown = true;
 	return 0;
 }
 
@@ -65,12 +84,14 @@ static int replace_member(void *ctx, const struct instance_row *row, const char 
 	return 0;
 }
 
-static int select_newer(struct journal *j, const struct job_view *v, bool repairs, struct selection *ret, struct err *err)
+/* List the images of a job. newer: with their newest objects. */
+static int list_images(struct journal *j, const struct job_view *v, bool newer, bool repairs, struct selection *ret,
+		       struct err *err)
 {
 	struct selection s = {.key = v->key, .repairs = repairs};
 	int rc = journal_each_member(j, v->id, add_member, &s, err);
 
-	if (rc == 0)
+	if (rc == 0 && newer)
 		rc = journal_each_newer(j, v->id, replace_member, &s, err);
 	if (rc < 0) {
 		free(s.list);
@@ -103,7 +124,7 @@ const char *case_newer_obstacle(const struct jobs *jobs, const struct job_view *
 long case_newer_count(struct journal *j, const struct job_view *v, bool repairs, struct err *err)
 {
 	struct selection s;
-	int rc = select_newer(j, v, repairs, &s, err);
+	int rc = list_images(j, v, true, repairs, &s, err);
 
 	if (rc < 0)
 		return rc;
@@ -119,27 +140,27 @@ static int keep_opening(void *ctx, const struct event_row *row)
 	return 1; /* `opened` is the first event */
 }
 
-/* The `opened` event of the new case: that of the earlier one, and why. */
-static char *make_opening(struct journal *j, const struct job_view *v, const char *reason, const char *by)
+/* The `opened` event of the new case: that of the earlier one, and why. more: further members, released. */
+static char *make_opening(struct journal *j, const struct job_view *v, const char *reason, const char *by, json_t *more)
 {
 	json_t *detail = NULL;
 
 	journal_replay(j, v->id, 0, keep_opening, &detail, NULL);
-	if (detail)
-		json_object_update_new(detail,
-				       json_pack("{s:i, s:I, s:I, s:b, s:i, s:o}", "revision", v->revision + 1, "revision_of",
-						 (json_int_t)v->id, "newer_of", (json_int_t)v->id, "corrects", by != NULL,
-						 "priority", v->priority, "reason", event_json_text(reason)));
-	if (detail && by)
+	json_object_update(detail, more);
+	json_decref(more);
+	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:o}", "revision", v->revision + 1, "revision_of",
+						 (json_int_t)v->id, "priority", v->priority, "reason", event_json_text(reason)));
+	if (by)
 		json_object_set_new(detail, "by", event_json_text(by));
 	return event_json_dump(detail);
 }
 
+/* Open a case with the newer objects, or the images, of a list; members: of its `opened` event, released. */
 static int open_selection(struct journal *j, const struct jobs *jobs, const struct job_view *v, const struct selection *s,
-			  const char *reason, const char *by, double now, int64_t *ret_job, struct err *err)
+			  const char *reason, const char *by, json_t *members, double now, int64_t *ret_job, struct err *err)
 {
 	int64_t *ids = calloc(s->n + 1, sizeof(ids[0]));
-	char *opening = make_opening(j, v, reason, by);
+	char *opening = make_opening(j, v, reason, by, members);
 	char *cancel = event_json_dump(json_pack("{s:o}", "reason", event_json_text(reason)));
 	int rc = -ENOMEM;
 
@@ -152,6 +173,9 @@ static int open_selection(struct journal *j, const struct jobs *jobs, const stru
 	free(ids);
 	free(opening);
 	free(cancel);
+	if (rc == 0)
+		log_event(LOG_WARNING, "job-replaced", "job=%lld by=%lld reason=%s", (long long)v->id, (long long)*ret_job,
+			  log_quote(reason));
 	return rc;
 }
 
@@ -165,7 +189,7 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
 
 	if (obstacle)
 		return err_set(err, ESTALE, "job %lld: %s", (long long)v->id, obstacle);
-	rc = select_newer(j, v, !by, &s, err);
+	rc = list_images(j, v, true, !by, &s, err);
 	if (rc < 0)
 		return rc;
 	if (s.n_newer == 0)
@@ -179,11 +203,10 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
 			 "replaced: a case with %ld newer object%s, because the pixels of the earlier one%s cannot be read",
 			 s.n_newer, plural(s.n_newer), plural(s.n_newer));
 	if (rc == 0)
-		rc = open_selection(j, jobs, v, &s, reason, by, now, ret_job, err);
+		rc = open_selection(j, jobs, v, &s, reason, by,
+				    json_pack("{s:I, s:b}", "newer_of", (json_int_t)v->id, "corrects", by != NULL), now, ret_job,
+				    err);
 	free(s.list);
-	if (rc == 0)
-		log_event(LOG_WARNING, "job-replaced", "job=%lld by=%lld reason=%s", (long long)v->id, (long long)*ret_job,
-			  log_quote(reason));
 	return rc;
 }
 
@@ -194,4 +217,92 @@ bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, cons
 	while (newer && newer->corrects && newer->id > older->id)
 		newer = jobs_find(jobs, newer->newer_of);
 	return newer == older;
+}
+
+/* ---- sweeps ---- */
+
+static bool may_be_divided(const struct job_view *v)
+{
+	return v->result_of == 0 &&
+	       (v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED);
+}
+
+static int divide(const struct selection *s, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
+{
+	struct exposure_facts *facts = calloc(s->n + 1, sizeof(*facts));
+	bool found = false;
+
+	if (!facts)
+		return err_set(err, ENOMEM, "no memory for the images of job %lld", (long long)v->id);
+	for (size_t i = 0; i < s->n; i++)
+		facts[i] = s->list[i].exposure;
+	/* of too many images, weaker signs are enough: a person decides */
+	if (!s->unknown)
+		found = exposures_prove(facts, s->n, ret_sweeps) ||
+			(!proved && v->members.expected > 0 && v->members.instances > v->members.expected &&
+			 exposures_find(facts, s->n, ret_sweeps));
+	free(facts);
+	return found ? ret_sweeps->n : 0;
+}
+
+int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
+{
+	struct selection s;
+	int rc = may_be_divided(v) ? list_images(j, v, false, false, &s, err) : 1;
+
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	rc = divide(&s, v, proved, ret_sweeps, err);
+	free(s.list);
+	return rc;
+}
+
+void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size)
+{
+	const struct exposure *e = &sweeps->list[number - 1];
+	uint32_t tag;
+	const char *name = exposures_attribute(sweeps, &tag);
+
+	snprintf(ret_text, size, "sweep %d: %d image%s with %s %s %s", number, e->images, plural(e->images), name, tag_text(tag),
+		 e->value);
+}
+
+static int no_sweep(const struct job_view *v, long number, const struct exposures *sweeps, int n, struct err *err)
+{
+	char text[500];
+
+	if (n == 0)
+		return err_set(err, EINVAL, "job %lld: no header tells two sweeps apart", (long long)v->id);
+	exposures_text(sweeps, text, sizeof(text));
+	return err_set(err, EINVAL, "job %lld has no sweep %ld; allowed: 1 to %d, in the order of %s", (long long)v->id, number,
+		       n, text);
+}
+
+int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, long number, const char *where,
+		    const char *by, double now, int64_t *ret_job, struct err *err)
+{
+	struct exposures sweeps;
+	struct selection s;
+	char which[160], reason[320];
+	size_t kept = 0;
+	int n;
+
+	if (!may_be_divided(v))
+		return err_set(err, ESTALE, "job %lld is not unfinished, held, failed or cancelled", (long long)v->id);
+	n = list_images(j, v, false, false, &s, err);
+	if (n == 0)
+		n = divide(&s, v, false, &sweeps, err);
+	if (n >= 0 && (number < 1 || number > n))
+		n = no_sweep(v, number, &sweeps, n, err);
+	if (n > 0) {
+		for (size_t i = 0; i < s.n; i++)
+			if (exposure_has(&sweeps, (int)number - 1, &s.list[i].exposure))
+				s.list[kept++] = s.list[i];
+		s.n = kept;
+		case_sweep_text(&sweeps, (int)number, which, sizeof(which));
+		snprintf(reason, sizeof(reason), "replaced: a case of %s, chosen %s by %.60s", which, where, by);
+		n = open_selection(j, jobs, v, &s, reason, by, json_pack("{s:i}", "sweep", (int)number), now, ret_job, err);
+	}
+	free(s.list);
+	return n;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a case of other images in place of one that was not reconstructed: newer objects under the UIDs of its images.
+/* Open a case of other images in place of one: newer objects under the UIDs of its images, or one sweep of several. The earlier
+ * one is cancelled. Both are kept: nothing that was acknowledged is removed.
  *
  * - A newer object is stored as a conflict; the case uses the first one until a person says "use the newer ones", or, where the
  *   pixels of the first one cannot be read, by itself when the case is held.
- * - The new case has all images of the earlier one, with the newest object under each UID. The earlier one is cancelled. Both are
- *   kept: nothing that was acknowledged is removed.
- * - A case that was reconstructed keeps its images.
+ * - The new case has all images of the earlier one then, with the newest object under each UID. A case that was reconstructed
+ *   keeps its images.
+ * - Images of two sweeps (a retake in the same series) are never reconstructed together: the case is held until a person chooses
+ *   one. Which arrived first decides nothing.
  */
 #ifndef TOMONODE_NODE_CASE_SELECTION_H
 #define TOMONODE_NODE_CASE_SELECTION_H
 
+#include "dicom/object/exposure.h"
 #include "node/jobs/jobs.h"
 
 /* Why the images of a job cannot be replaced: a clause; NULL: they can. */
@@ -21,6 +24,16 @@ long case_newer_count(struct journal *j, const struct job_view *v, bool repairs,
  * case_newer_obstacle(), or the job has changed; ENOENT: there is no newer object. */
 int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, const char *where, const char *by,
 		    double now, int64_t *ret_job, struct err *err);
+/* Tell apart the sweeps that the images of a job are of, as the headers name them. proved: only by what proves more than one;
+ * else also by weaker signs, of too many images, among which a person can choose. Returns their number; 0: nothing tells them
+ * apart, or the job cannot be divided now. Negative: the journal failed. */
+int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err);
+/* Write "sweep 1: 25 images with Acquisition Number (0020,0012) 1". number: from 1. */
+void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size);
+/* Open a case of one sweep. EINVAL: there is none of this number; ESTALE: the job has changed. */
+int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, long number, const char *where,
+		    const char *by, double now, int64_t *ret_job, struct err *err);
+
 /* Was one of two jobs opened in place of the other because a person said that its objects are right? */
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b);
 

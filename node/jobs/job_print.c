@@ -357,6 +357,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));
 	if (text(job, "companion")[0])
 		fprintf(to, "  %s\n", text(job, "companion"));
+	json_array_foreach(json_object_get(show, "sweeps"), i, one)
+		fprintf(to, "  %s: tomonode retry --sweep %zu %lld\n", json_string_value(one), i + 1, integer(job, "id"));
 	if (text(job, "device")[0])
 		fprintf(to, "  device %s\n", text(job, "device"));
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));

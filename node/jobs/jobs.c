@@ -248,6 +248,7 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->result_of = get_long(detail, "result_of");
 	v->redo_of = get_long(detail, "redo_of");
 	v->newer_of = get_long(detail, "newer_of");
+	v->in_place = v->newer_of > 0 || get_long(detail, "sweep") > 0;
 	v->corrects = json_is_true(json_object_get(detail, "corrects"));
 	if (get_long(detail, "result") > 0)
 		v->result = (int)get_long(detail, "result");

@@ -77,6 +77,7 @@ struct job_view {
 	int result;	   /* number among the results of these instances: 1, 2, ... */
 	int64_t newer_of;  /* id of the job that it was opened in place of, with newer objects under the same UIDs;
 			      0: none */
+	bool in_place;	   /* it was opened in place of revision_of, which is cancelled */
 	bool corrects;	   /* a person said so: the newer objects may name another patient */
 	int64_t redo_of;   /* id of the job that a person had reconstructed again as this one; 0: none */
 	char *further;	   /* of the first job: its other results, a JSON array; NULL: none */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "dicom/object/ct_series.h"
+#include "dicom/object/exposure.h"
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/config/kind.h"
@@ -34,6 +35,7 @@ struct case_facts {
 	long frames;
 	double angle;				      /* NaN: not in the header */
 	char manufacturer[65], model[65], serial[65]; /* see struct exam_facts */
+	struct exposure_facts exposure;		      /* the same */
 	struct route_facts route;		      /* calling: "" */
 };
 /* Read the header of a file. */

@@ -40,6 +40,7 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	memcpy(f->manufacturer, e.manufacturer, sizeof(f->manufacturer));
 	memcpy(f->model, e.model, sizeof(f->model));
 	memcpy(f->serial, e.serial, sizeof(f->serial));
+	f->exposure = e.exposure;
 	return 1;
 }
 

@@ -222,6 +222,32 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 	return schedule_complete_with_ct(s, v, needs_ct(s, v), detail, now);
 }
 
+/* Hold a case whose images are of more than one sweep, however many they are, so that those that still come belong to it; false:
+ * they are of one. */
+static bool hold_sweeps(struct schedule *s, const struct job_view *v, double now, bool *ret_changed)
+{
+	struct exposures sweeps;
+	char reason[600];
+
+	if (case_sweeps_find(s->journal, v, true, &sweeps, NULL) <= 0)
+		return false;
+	exposures_refusal(&sweeps, reason, sizeof(reason));
+	*ret_changed = schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
+	return true;
+}
+
+/* Of a case with too many images: add which sweeps they are of. */
+static void name_sweeps(struct schedule *s, const struct job_view *v, char *reason, size_t size)
+{
+	struct exposures sweeps;
+	size_t at = strlen(reason);
+
+	if (case_sweeps_find(s->journal, v, false, &sweeps, NULL) > 0 && at + 2 < size) {
+		memcpy(reason + at, "; ", 3);
+		exposures_text(&sweeps, reason + at + 2, size - at - 2);
+	}
+}
+
 static bool collect(struct schedule *s, const struct job_view *v, double now)
 {
 	struct assemble_decision answer;
@@ -239,12 +265,15 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
+	if (answer.verdict == ASSEMBLE_COMPLETE && !hold_patients(s, v, now, &changed) && !hold_sweeps(s, v, now, &changed))
+		return schedule_complete(s, v, answer.reason, now);
 	if (answer.verdict == ASSEMBLE_COMPLETE)
-		return hold_patients(s, v, now, &changed) ? changed : schedule_complete(s, v, answer.reason, now);
+		return changed;
 	if (hold_patients(s, v, now, &changed))
 		return changed;
 	jobs_frames_text(&s->jobs, v, reason, sizeof(reason));
 	snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), "%s", answer.reason);
+	name_sweeps(s, v, reason, sizeof(reason));
 	return schedule_decide(s, v, EVENT_HELD,
 			       json_pack("{s:o, s:I, s:I}", "reason", event_json_text(reason), "instances",
 					 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),

@@ -252,7 +252,7 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 
 static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job, struct err *err)
 {
-	const struct redo_request request = {.protocol = q->protocol, .where = "on the status page", .by = person_of(q)};
+	const struct redo_request request = {.protocol = q->choice, .where = "on the status page", .by = person_of(q)};
 
 	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), ret_job, err);
 }
@@ -260,7 +260,7 @@ static int redo(struct reporter *r, const struct status_request *q, const struct
 /* Does the action open a case? */
 static bool opens_case(enum status_page page)
 {
-	return page == STATUS_REDO || page == STATUS_NEWER;
+	return page == STATUS_REDO || page == STATUS_NEWER || page == STATUS_SWEEP;
 }
 
 /* *ret_job: the case that was made; else unchanged. */
@@ -275,6 +275,9 @@ static int append_action(struct reporter *r, const struct status_request *q, con
 	else if (ret == 0 && q->page == STATUS_NEWER)
 		ret = case_newer_open(r->process.journal, &r->status.jobs, v, "on the status page", person_of(q), clock_wall(),
 				      ret_job, err);
+	else if (ret == 0 && q->page == STATUS_SWEEP)
+		ret = case_sweep_open(r->process.journal, &r->status.jobs, v, atol(q->choice), "on the status page", person_of(q),
+				      clock_wall(), ret_job, err);
 	else if (ret == 0)
 		ret = action_detail(r, q, v, &detail, err);
 	if (ret == 0 && !opens_case(q->page))

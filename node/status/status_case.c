@@ -346,7 +346,12 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_text(h, v->companion_text);
 		html_put(h, "</bdi>.</p>");
 	}
-	if (v->revision_of)
+	if (v->in_place)
+		html_printf(h,
+			    "<p class=\"quiet\">This case takes the place of <a href=\"/jobs/%lld\">case %lld</a>, which was "
+			    "cancelled.</p>",
+			    (long long)v->revision_of, (long long)v->revision_of);
+	else if (v->revision_of)
 		html_printf(
 			h,
 			"<p class=\"quiet\">An image was received after <a href=\"/jobs/%lld\">case %lld</a> had started: this "

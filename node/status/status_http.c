@@ -233,12 +233,13 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 {
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
 	const char *token = token_of(s, q->person.name);
+	const char *field = to->page == STATUS_REDO ? "protocol" : to->page == STATUS_SWEEP ? "sweep" : NULL;
 
 	if (!status_request_origin_allowed(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
 		return "Cases can only be changed from the node's own page.";
 	if (!token || !type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
-	    !(to->page == STATUS_REDO ? status_request_redo_valid(q->form, q->n, token, to->protocol, sizeof(to->protocol))
-				      : status_request_token_valid(q->form, q->n, token)))
+	    !(field ? status_request_choice_valid(q->form, q->n, token, field, to->choice, sizeof(to->choice))
+		    : status_request_token_valid(q->form, q->n, token)))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
 }

@@ -27,11 +27,11 @@ enum status_type {
 struct status_request {
 	enum status_page page;
 	int64_t job;
-	char protocol[CONFIG_NAME_SIZE]; /* STATUS_REDO */
-	struct status_filter filter;	 /* STATUS_CASES: which ones */
-	char token[STATUS_TOKEN_SIZE];	 /* to be put into the page's forms */
-	struct status_person person; /* of the request; the role of a request without person is ADMINISTER if there are none */
-	char refused[900];	     /* STATUS_REFUSED: what was refused, with texts from the network */
+	char choice[CONFIG_NAME_SIZE]; /* STATUS_REDO: the protocol; STATUS_SWEEP: the number of a sweep */
+	struct status_filter filter;   /* STATUS_CASES: which ones */
+	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
+	struct status_person person;   /* of the request; the role of a request without person is ADMINISTER if there are none */
+	char refused[900];	       /* STATUS_REFUSED: what was refused, with texts from the network */
 };
 
 struct status_reply {

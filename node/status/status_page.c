@@ -191,24 +191,43 @@ static void button(struct html *h, const struct job_view *v, const char *what, c
 		    (long long)v->id, what, token, class, (long long)v->id, what, word, (long long)v->id);
 }
 
+static void sweep_button(struct html *h, const struct job_view *v, const struct exposures *sweeps, int number, const char *token)
+{
+	char text[160];
+
+	case_sweep_text(sweeps, number, text, sizeof(text));
+	html_printf(h,
+		    "<form method=\"post\" action=\"/jobs/%lld/sweep\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
+		    "<input type=\"hidden\" name=\"sweep\" value=\"%d\"><button class=\"plain\" id=\"b-%lld-sweep-%d\">"
+		    "Reconstruct ",
+		    (long long)v->id, token, number, (long long)v->id, number);
+	html_text(h, text);
+	html_printf(h, "<span class=\"hidden\"> case %lld</span></button></form>", (long long)v->id);
+}
+
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
 	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *same = status_text_same_patient(v),
 		   *cancel = status_text_cancel(v);
 	bool newer = status_may(s, STATUS_NEWER) && s->journal && !case_newer_obstacle(&s->jobs, v) &&
 		     case_newer_count(s->journal, v, false, NULL) > 0;
+	struct exposures sweeps;
+	int n;
 
 	retry = status_may(s, STATUS_RETRY) ? retry : NULL;
 	as_is = status_may(s, STATUS_AS_IS) ? as_is : NULL;
 	same = status_may(s, STATUS_SAME) ? same : NULL;
 	cancel = status_may(s, STATUS_CANCEL) ? cancel : NULL;
-	if (!retry && !as_is && !same && !newer && !cancel)
+	n = status_may(s, STATUS_SWEEP) && s->journal && v->reason[0] ? case_sweeps_find(s->journal, v, false, &sweeps, NULL) : 0;
+	if (!retry && !as_is && !same && !newer && n <= 0 && !cancel)
 		return;
 	html_put(h, "<div class=\"buttons\">");
 	if (as_is)
 		button(h, v, "as-is", as_is, "plain", token);
 	if (same)
 		button(h, v, "same-patient", same, "plain", token);
+	for (int i = 1; i <= n; i++)
+		sweep_button(h, v, &sweeps, i, token);
 	if (newer)
 		button(h, v, "newer", "Use the newer images", "plain", token);
 	if (retry)

@@ -29,6 +29,7 @@ static const struct status_route routes[] = {
 	{"/jobs/{id}/cancel", true, STATUS_CANCEL, STATUS_ROLE_ACT},
 	{"/jobs/{id}/redo", true, STATUS_REDO, STATUS_ROLE_ACT},
 	{"/jobs/{id}/same-patient", true, STATUS_SAME, STATUS_ROLE_ADMINISTER},
+	{"/jobs/{id}/sweep", true, STATUS_SWEEP, STATUS_ROLE_ACT},
 	{"/jobs/{id}/newer", true, STATUS_NEWER, STATUS_ROLE_ADMINISTER},
 };
 
@@ -182,10 +183,12 @@ static bool decode(const char *text, size_t n, char *ret, size_t size)
 	return used > 0;
 }
 
-bool status_request_redo_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], char *ret_protocol, size_t size)
+bool status_request_choice_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], const char *field,
+				 char *ret_value, size_t size)
 {
-	const size_t first = 6 + STATUS_TOKEN_SIZE - 1, name = sizeof("&protocol=") - 1;
+	const size_t first = 6 + STATUS_TOKEN_SIZE - 1, name = strlen(field) + 2; /* "&field=" */
 
-	return n > first + name && status_request_token_valid(form, first, token) && !memcmp(form + first, "&protocol=", name) &&
-	       decode(form + first + name, n - first - name, ret_protocol, size);
+	return n > first + name && status_request_token_valid(form, first, token) && form[first] == '&' &&
+	       !memcmp(form + first + 1, field, name - 2) && form[first + name - 1] == '=' &&
+	       decode(form + first + name, n - first - name, ret_value, size);
 }

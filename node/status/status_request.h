@@ -33,6 +33,7 @@ enum status_page {
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
 	STATUS_SAME,	  /* POST /jobs/ID/same-patient */
 	STATUS_NEWER,	  /* POST /jobs/ID/newer */
+	STATUS_SWEEP,	  /* POST /jobs/ID/sweep, with a number */
 	STATUS_CANCEL,	  /* POST /jobs/ID/cancel */
 	STATUS_REDO,	  /* POST /jobs/ID/redo, with a protocol */
 	STATUS_REFUSED,	  /* no page: the HTTP process has refused a request, which is logged */
@@ -62,7 +63,8 @@ bool status_request_host_allowed(const char *host, const char *own);
 bool status_request_origin_allowed(const char *origin, const char *host);
 /* Return true if the form is "token=HEX" with the right token. The comparison takes constant time. */
 bool status_request_token_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE]);
-/* The same for "token=HEX&protocol=NAME", percent-encoded. *ret_protocol: 1 to size - 1 bytes without control characters. */
-bool status_request_redo_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], char *ret_protocol, size_t size);
+/* The same for "token=HEX&FIELD=VALUE", percent-encoded. *ret_value: 1 to size - 1 bytes without control characters. */
+bool status_request_choice_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], const char *field,
+				 char *ret_value, size_t size);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "dicom/core/dataset.h"
 #include "dicom/object/attribute.h"
+#include "dicom/object/exposure.h"
 #include "dicom/object/patient.h"
 #include "dicom/object/result_place.h"
 #include "dicom/pixels/pixels.h"
@@ -157,6 +158,7 @@ struct exam_facts {
 	double angle; /* NaN: not in the header */
 	/* The system, if its profile may tell the number of objects; "": not in the header, or a multi-frame object. */
 	char manufacturer[65], model[65], serial[65];
+	struct exposure_facts exposure; /* what tells its exposure from others of the series; "": as above */
 };
 /* Read the header of one object. Return true for projections in a supported encoding; otherwise only reason and refused are set.
  */

@@ -47,9 +47,8 @@ static int check_headers(const struct exam *exam, struct err *err)
 	free(facts);
 	if (!proved)
 		return 0;
-	exposures_text(&found, text, sizeof(text));
-	return err_set(err, EBADMSG,
-		       "the projections are of more than one exposure: %s; give those of one, or choose it: retry --sweep", text);
+	exposures_refusal(&found, text, sizeof(text));
+	return err_set(err, EBADMSG, "%s", text);
 }
 
 static int check_kvp(const struct exam *exam, struct err *err)

@@ -93,6 +93,21 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 	return store_unassigned_with(x, row, f, kind, reason, NULL, err);
 }
 
+/* Add what tells the exposure of an image from others, if its header has any of it. */
+static void add_exposure(json_t *detail, const struct exposure_facts *exposure)
+{
+	json_t *list = json_array();
+	bool any = false;
+
+	for (size_t k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
+		any = any || exposure->value[k][0];
+		json_array_append_new(list, event_json_text(exposure->value[k]));
+	}
+	if (any)
+		json_object_set(detail, "exposure", list);
+	json_decref(list);
+}
+
 /* What jobs read about a member; NULL: no memory. */
 static json_t *member_facts(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
 {
@@ -107,6 +122,8 @@ static json_t *member_facts(const struct indexer *x, const struct instance_row *
 			   "identity", identity);
 	if (detail && f->lacks[0])
 		json_object_set_new(detail, "lacks", json_string(f->lacks));
+	if (detail)
+		add_exposure(detail, &f->exposure);
 	if (detail && usual > 0)
 		json_object_set_new(detail, "usual", json_integer((json_int_t)usual));
 	if (detail && f->kind->needs_ct)

@@ -27,6 +27,7 @@ TEST(test_paths)
 		{"/jobs/12/as-is", STATUS_AS_IS, 12},
 		{"/jobs/12/same-patient", STATUS_SAME, 12},
 		{"/jobs/12/newer", STATUS_NEWER, 12},
+		{"/jobs/12/sweep", STATUS_SWEEP, 12},
 		{"/jobs/12/redo", STATUS_REDO, 12},
 		{"/jobs/12/slices.png", STATUS_SLICES, 12},
 		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},
@@ -140,13 +141,14 @@ TEST(test_redo_forms)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t n = (size_t)snprintf(form, sizeof(form), "token=%s%s", token, cases[i].rest);
 
-		assert_true(status_request_redo_valid(form, n, token, protocol, sizeof(protocol)) == (cases[i].protocol != NULL));
+		assert_true(status_request_choice_valid(form, n, token, "protocol", protocol, sizeof(protocol)) ==
+			    (cases[i].protocol != NULL));
 		if (!cases[i].protocol)
 			continue;
 		assert_string_equal(protocol, cases[i].protocol);
 		assert_false(status_request_token_valid(form, n, token)); /* no other action takes it */
 		form[10] ^= 1;
-		assert_false(status_request_redo_valid(form, n, token, protocol, sizeof(protocol)));
+		assert_false(status_request_choice_valid(form, n, token, "protocol", protocol, sizeof(protocol)));
 	}
 }
 

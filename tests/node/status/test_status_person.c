@@ -30,6 +30,7 @@ static const struct {
 	{"POST", "/jobs/{id}/cancel", STATUS_ROLE_ACT},
 	{"POST", "/jobs/{id}/redo", STATUS_ROLE_ACT},
 	{"POST", "/jobs/{id}/same-patient", STATUS_ROLE_ADMINISTER},
+	{"POST", "/jobs/{id}/sweep", STATUS_ROLE_ACT},
 	{"POST", "/jobs/{id}/newer", STATUS_ROLE_ADMINISTER},
 };
 #define ROUTES (sizeof(expected) / sizeof(expected[0]))

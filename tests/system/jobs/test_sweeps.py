@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two sweeps of one view in one series (a retake), or a mammogram among projections: never reconstructed together, in
+whatever order they arrive; a person chooses one."""
+import os
+import random
+import re
+
+import pydicom
+
+from tools import node_harness as h
+from tools import page_tools
+from tools.node_harness import check
+
+h.need(h.TOMONODE, "storescu", "storescp")
+
+VIEWS = 9
+
+
+def begin(folder, things):
+    n, pacs = h.node_and_pacs(folder, things, quiet_time=2)
+    page_tools.serve(n)
+    pacs.start()
+    n.start()
+    first, second = (h.simulate(os.path.join(folder, name), "--views", VIEWS, "--seed", seed)
+                     for name, seed in (("first", 1), ("second", 2)))
+    return n, pacs, mark(first, first, 1), mark(second, first, 2)
+
+
+def mark(files, like, number):
+    """Make them the sweep `number` of the series of `like`."""
+    source = pydicom.dcmread(like[0], stop_before_pixels=True)
+    for i, f in enumerate(files):
+        d = pydicom.dcmread(f)
+        d.AcquisitionNumber = number
+        d.InstanceNumber = i + 1 + 100 * number
+        for name in ("StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
+            setattr(d, name, getattr(source, name))
+        d.save_as(f)
+    return files
+
+
+def sources(pacs, at=0):
+    d = pydicom.dcmread(pacs.files()[at], stop_before_pixels=True)
+    return set(re.findall(r"Referenced SOP Instance UID +UI: (\S+)", str(d)))
+
+
+def uids(files):
+    return {pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files}
+
+
+def test_a_retake(folder, things):
+    n, pacs, first, second = begin(folder, things)
+    mixed = first + second
+    random.Random(1).shuffle(mixed)
+    h.send(n.port, mixed)
+    job = n.wait_state(0, "held", "more than one acquisition", "Acquisition Number (0020,0012): 9 have 1, 9 have 2")["id"]
+    shown = n.command("show", str(job)).stdout
+    check(f"sweep 2: 9 images with Acquisition Number (0020,0012) 2: tomonode retry --sweep 2 {job}" in shown, shown)
+    n.command("retry", "--sweep", "3", str(job), code=4)
+    n.command("retry", "--sweep", "0", str(job), code=2)
+    n.command("retry", "--sweep", "1", "--as-is", str(job), code=2)
+    n.command("retry", "--as-is", str(job))
+    n.wait_state(0, "held", "more than one exposure", "9 have 1, 9 have 2")
+    check(pacs.files() == [], "two sweeps in one result")
+    n.command("retry", "--sweep", "2", str(job))
+    n.wait_states("cancelled", "delivered")
+    check(uids(second) <= sources(pacs) and not uids(first) & sources(pacs), "the sources of the result")
+    check("a case of sweep 2: 9 images with Acquisition Number (0020,0012) 2, chosen on the command line by user"
+          in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
+    # The other one is not lost.
+    n.command("retry", "--sweep", "1", str(job))
+    n.wait_states("cancelled", "delivered", "delivered")
+    check(len(pacs.objects()) == 2, "two results of two sweeps")
+
+
+def test_half_of_each_is_as_many_as_announced(folder, things):
+    n, pacs, first, second = begin(folder, things)
+    h.send(n.port, first[:5] + second[5:])
+    job = n.wait_state(0, "held", "more than one exposure", "5 have 1, 4 have 2")["id"]
+    h.send(n.port, second[:5] + first[5:])
+    n.wait_state(0, "held", "more than one acquisition", "9 have 1, 9 have 2")
+    page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2: 9 images with Acquisition Number (0020,0012) 2", "sweep", sweep=1)
+    n.wait_states("cancelled", "delivered")
+    check(uids(first) <= sources(pacs) and not uids(second) & sources(pacs), "the sources of the result")
+
+
+def test_a_mammogram_among_projections(folder, things):
+    n, pacs, first, second = begin(folder, things)
+    mammogram = second[4]
+    d = pydicom.dcmread(mammogram)
+    d.ImageType = ["ORIGINAL", "PRIMARY"]
+    d.PositionerPrimaryAngle = 0.1
+    d.save_as(mammogram)
+    h.send(n.port, [mammogram, *first[:-1]])
+    n.wait_state(0, "held", "more than one exposure")
+    h.send(n.port, first[-1:])
+    job = n.wait_state(0, "held", "more than one acquisition", "9 have 1, 1 has 2")["id"]
+    n.command("retry", "--sweep", "1", str(job))
+    n.wait_states("cancelled", "delivered")
+    check(uids(first) <= sources(pacs) and not uids([mammogram]) & sources(pacs), "the sources of the result")
