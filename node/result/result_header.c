@@ -18,14 +18,15 @@ const char *result_calculation_technique(const struct result *r)
 	return r->slabs.mode == SLABS_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
 }
 
-/* Write the series. Its number is the source's, followed by a digit for the view: right and left CC, right and left MLO. Each
- * kind of object has its own thousand. */
+/* Write the series. Its number is the source's, followed by a digit for the view: right and left CC, right and left MLO, right
+ * and left of another view. Each kind of object has its own thousand. */
 static void fill_series(const struct result *r, struct item_writer *w)
 {
 	const struct protocol_conf *p = r->info->protocol;
 	char description[PROVENANCE_TITLE_SIZE], text[192];
 	long number = 0;
-	int view = (strcmp(r->exam->view, "CC") ? 3 : 1) + (r->exam->laterality == 'L');
+	const char *of = r->exam->view;
+	int view = (!strcmp(of, "CC") ? 1 : !strcmp(of, "MLO") ? 3 : 5) + (r->exam->laterality == 'L');
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
 		number = 0;
@@ -52,16 +53,18 @@ static void fill_series(const struct result *r, struct item_writer *w)
 static void fill_view(const struct result *r, struct item_writer *w)
 {
 	const struct dicom_item *from = dicom_item_at(r->source, TAG_VIEW_CODE_SEQUENCE, 0);
-	bool cc = !strcmp(r->exam->view, "CC");
+	const struct exam_view_kind *view = exam_view_kind(r->exam->view);
 	struct dicom_item *code;
 
-	item_put_code(w, TAG_VIEW_CODE_SEQUENCE, cc ? "399162004" : "399368009", "SCT",
-		      cc ? "cranio-caudal" : "medio-lateral oblique");
+	item_put_code(w, TAG_VIEW_CODE_SEQUENCE, view->sct ? view->sct : view->srt, view->sct ? "SCT" : "SRT", view->meaning);
 	if (w->rc < 0)
 		return;
 	code = dicom_item_at(w->item, TAG_VIEW_CODE_SEQUENCE, 0);
 	if (from && dicom_item_count(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE) > 0)
 		w->rc = dicom_copy(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE, code, w->err);
+	else if (view->modifier)
+		w->rc = dicom_add_code(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, view->modifier, "SCT", view->modifier_meaning,
+				       w->err);
 	else
 		w->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, w->err);
 }

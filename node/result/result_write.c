@@ -66,7 +66,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[160] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
+	char further[160] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
 	const char *scatter = r->info->scatter;
 	int n, room;
 
@@ -83,17 +83,18 @@ static void fill_derivation(struct result *r)
 	provenance_patient_text(e->patient, patient, sizeof(patient));
 	provenance_place_text(&e->place, again, sizeof(again));
 	snprintf(last, sizeof(last), "%s%s%s Research use only.", further, patient, again);
+	if (!e->gantry_recorded)
+		snprintf(gantry, sizeof(gantry),
+			 "; the gantry angle is not recorded, %g degrees were taken for the orientation in the patient",
+			 fabs(e->gantry));
 	room = (int)(sizeof(r->derivation) - strlen(last)); /* for what can be cut */
 	n = snprintf(
 		r->derivation, (size_t)room,
 		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
 		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s%s%s",
 		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
-		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above,
-		e->gantry_recorded
-			? ""
-			: "; the gantry angle is not recorded, 45 degrees were taken for the orientation in the patient",
-		e->geometry[0] ? " " : "", e->geometry, scatter[0] ? " " : "", scatter);
+		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above, gantry, e->geometry[0] ? " " : "",
+		e->geometry, scatter[0] ? " " : "", scatter);
 	exam_warnings(e, warnings, sizeof(warnings));
 	n = n < room ? n : room - 1;
 	room = provenance_fitting(warnings, room - n > 2 ? room - n - 2 : 0);

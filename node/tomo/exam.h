@@ -89,14 +89,14 @@ struct exam {
 	double window[2]; /* where the images are in the detector: x of their edge at the chest wall, y of their middle, mm */
 	const char *sod_meaning; /* to what (0018,1111) is the distance, "the detector"; NULL: it is missing */
 	char laterality;	 /* 'L' or 'R' */
-	char view[8];		 /* "CC", "MLO" */
+	char view[8];		 /* "CC", "MLO", ... */
 	/* Orientation of a stored image in the (x, y) plane: stored columns run along +x or -x, stored rows along +y or -y. */
 	bool columns_toward_chest, rows_toward_minus_y;
 	long band; /* stored values that are read and turned together, about */
 	/* Direction cosines of +x, +y, +z in the patient (LPS); for plane orientation and position. */
 	double axis[3][3];
-	double gantry;	      /* angle between gantry and vertical, degrees; 0 for CC */
-	bool gantry_recorded; /* false: an MLO view without the angle in its header; 45 degrees, the nominal angle, is used */
+	double gantry;			   /* tilt of the tube from above toward medial, degrees; 0 for CC, negative in an LM */
+	bool gantry_recorded;		   /* false: the header does not have it; the nominal angle of the view is used */
 	struct dicom_pixel_info pixels;	   /* the same for all files */
 	struct prep prep;		   /* conversion of stored values to line integrals; the same for all views except i0 */
 	struct exam_i0 *i0;		   /* of each view; NULL before exam_decide_i0() */
@@ -166,7 +166,16 @@ bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts);
 
 /* Return where the attributes of a view are stored: its file, and its frame in a multi-frame object. */
 struct header exam_header(const struct exam *exam, int view);
-/* Compute the direction cosines of the axes for a laterality ('L', 'R'), a view ("CC", "MLO") and a gantry angle in degrees. */
-void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3]);
+/* A view of the breast: its name, codes, and where the tube is. */
+struct exam_view_kind {
+	const char *name, *srt, *sct, *meaning; /* codes: NULL: none */
+	double tilt;	 /* nominal angle of the tube from above toward medial, degrees; negative: toward lateral */
+	int least, most; /* its magnitude in a header */
+	const char *modifier, *modifier_meaning; /* SCT; NULL: none */
+};
+/* Find a view by its abbreviation; NULL: its place in the patient is not known. */
+const struct exam_view_kind *exam_view_kind(const char *name);
+/* Compute the direction cosines of the axes for a laterality ('L', 'R') and a tilt as above. */
+void orientation_axes(char laterality, double tilt, double ret_axis[3][3]);
 
 #endif

@@ -46,7 +46,7 @@ static int read_flips(const struct header *h, struct flat_frame *f, struct err *
 	if (!found)
 		return err_set(err, EBADMSG,
 			       "it has no Patient Orientation (0020,0020), so its orientation on the detector is unknown");
-	orientation_axes('L', "CC", 0, axis);
+	orientation_axes('L', 0, axis);
 	return orientation_parse(text, axis, &f->mirror_columns, &f->mirror_rows, err);
 }
 

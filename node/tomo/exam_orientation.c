@@ -2,9 +2,9 @@
 /* exam_orientation.c - determine the orientation of the stored image in the scan, and of the scan in the patient.
  *
  * Patient axes are LPS: +x left, +y posterior, +z head. Scan axes (kernels/geometry.h): x away from the chest wall = anterior in
- * every view; z toward the tube; y = z cross x, so that (x, y, z) is right-handed. CC: the tube is above: z = H, y = L for both
- * breasts. MLO, gantry rotated by g: the tube is superior-medial. Left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g);
- *   right breast: z = (sin g, 0, cos g), y = (cos g, 0, -sin g).
+ * every view; z toward the tube; y = z cross x, so that (x, y, z) is right-handed. With the tube tilted by g from above toward
+ * medial (CC: 0, MLO: 45 nominally, LM: -90), left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g); right breast:
+ *   z = (sin g, 0, cos g), y = (cos g, 0, -sin g).
  * Patient Orientation (0020,0020) holds the direction of increasing column index, then that of increasing row index. */
 #include <ctype.h>
 #include <errno.h>
@@ -14,14 +14,11 @@
 #include "node/base/mirror.h"
 #include "node/tomo/exam_internal.h"
 
-#define NOMINAL_MLO 45.0 /* degrees */
-#define MLO_MIN 20	 /* smallest angle of the gantry, degrees, of either sign */
-#define MLO_MAX 80
 #define COSINE_SURE 0.1 /* a letter is accepted if its direction has at least this cosine with the axis */
 
-void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3])
+void orientation_axes(char laterality, double tilt, double ret_axis[3][3])
 {
-	double g = strcmp(view, "MLO") ? 0 : gantry * M_PI / 180;
+	double g = tilt * M_PI / 180;
 	double side = laterality == 'L' ? -1 : 1; /* medial is to the right of a left breast: -x in LPS */
 	double x[3] = {0, -1, 0};
 	double y[3] = {cos(g), 0, -side * sin(g)};
@@ -119,7 +116,7 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 /* Determine the gantry's angle. In Breast Projection it is that of the support (0018,9545). In a single-frame series it is
  * (0018,1510) if the projection's own angle is stored elsewhere, as in SCO objects; otherwise the gantry's angle is not recorded.
  */
-static int gantry_angle(struct exam *exam, const struct header *h, struct err *err)
+static int gantry_angle(struct exam *exam, const struct header *h, const struct exam_view_kind *view, struct err *err)
 {
 	uint32_t tag = TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE;
 	double angle;
@@ -133,24 +130,27 @@ static int gantry_angle(struct exam *exam, const struct header *h, struct err *e
 	if (found < 0)
 		return found;
 	exam->gantry_recorded = found > 0;
-	exam->gantry = found ? fabs(angle) : NOMINAL_MLO;
-	if (!strcmp(exam->view, "CC")) {
-		if (exam->gantry_recorded && exam->gantry >= MLO_MIN)
-			return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in a CC view: less than %d",
-				       tag_text(tag), angle, MLO_MIN);
-		exam->gantry = 0;
+	exam->gantry = view->tilt;
+	if (found && view->tilt == 0 && fabs(angle) >= view->most)
+		return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in a %s view: less than %d", tag_text(tag),
+			       angle, view->name, view->most);
+	if (view->tilt == 0) {
 		exam->gantry_recorded = true;
-	} else if (!(exam->gantry >= MLO_MIN && exam->gantry <= MLO_MAX)) {
-		return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in an MLO view: %d to %d", tag_text(tag),
-			       angle, MLO_MIN, MLO_MAX);
-	} else if (exam->source == EXAM_BREAST_PROJECTION && found && (angle > 0) != (exam->laterality == 'L')) {
-		/* C.8.31.6.1: positive toward the patient's right, where the tube is for a left breast. If either side or sign is
-		 * wrong, the projections' angles would be mirrored. */
-		return err_set(err, EBADMSG,
-			       "breast support angle %s is %g degrees, the sign of an MLO view of the other breast, but the "
-			       "laterality is %c",
-			       tag_text(tag), angle, exam->laterality);
+		return 0;
 	}
+	if (found && !(fabs(angle) >= view->least && fabs(angle) <= view->most))
+		return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in a view %s: %d to %d", tag_text(tag),
+			       angle, view->name, view->least, view->most);
+	/* C.8.31.6.1: positive toward the patient's right, which is medial of a left breast. If either side or sign is wrong, the
+	 * projections' angles would be mirrored. */
+	if (exam->source == EXAM_BREAST_PROJECTION && found && fabs(view->tilt) < 180 &&
+	    (angle > 0) != ((exam->laterality == 'L') == (view->tilt > 0)))
+		return err_set(err, EBADMSG,
+			       "breast support angle %s is %g degrees, the sign of a view %s of the other breast, but the "
+			       "laterality is %c",
+			       tag_text(tag), angle, view->name, exam->laterality);
+	if (found)
+		exam->gantry = copysign(angle, view->tilt);
 	return 0;
 }
 
@@ -178,6 +178,7 @@ static int find_flips(struct exam *exam, const struct header *h, struct err *err
 int exam_orient(struct exam *exam, struct err *err)
 {
 	struct header h = {.root = dicom_root(exam->files[0]), .frame = exam->frames_in_file ? 0 : -1};
+	const struct exam_view_kind *view;
 	int rc;
 
 	exam->laterality = header_laterality(&h);
@@ -186,15 +187,17 @@ int exam_orient(struct exam *exam, struct err *err)
 	header_view(&h, exam->view, sizeof(exam->view));
 	if (!exam->view[0])
 		return err_set(err, EBADMSG, "the view is missing: no (0054,0220) and no (0018,5101)");
-	if (strcmp(exam->view, "CC") && strcmp(exam->view, "MLO"))
+	view = exam_view_kind(exam->view);
+	if (!view)
 		return err_set(err, ENOTSUP,
-			       "view %s (0054,0220): its orientation in the patient is unknown; supported: CC and MLO",
+			       "view %s (0054,0220): its orientation in the patient is unknown; supported: CC, MLO, ML, LM, LMO, "
+			       "SIO, ISO, FB, XCC, XCCL, XCCM, AT, CV, RL, RM",
 			       exam->view);
 	if (header_magnified(&h))
 		return err_set(err, ENOTSUP, "magnification view (0054,0222): the breast is not on the support");
-	rc = gantry_angle(exam, &h, err);
+	rc = gantry_angle(exam, &h, view, err);
 	if (rc < 0)
 		return rc;
-	orientation_axes(exam->laterality, exam->view, exam->gantry, exam->axis);
+	orientation_axes(exam->laterality, exam->gantry, exam->axis);
 	return find_flips(exam, &h, err);
 }

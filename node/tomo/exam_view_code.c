@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_view_code.c - read laterality and view of a mammogram from old and new codes. Views: PS3.16 CID 4014 in SNOMED RT (SRT,
- * and SNM3 in older objects) and SNOMED CT (SCT). If there is no code, the DX attribute View Position (0018,5101) is used,
- * because its values are the same abbreviations. */
+ * and SNM3 in older objects) and SNOMED CT (SCT); XCC has no code there any more. If there is no code, the DX attribute View
+ * Position (0018,5101) is used, because its values are the same abbreviations. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,16 +10,34 @@
 
 #include "node/tomo/exam_internal.h"
 
-struct view_code {
-	const char *srt, *sct, *name;
+/* Tilt: PS3.16 names the views by the way of the beam, from the tube to the detector. */
+static const struct exam_view_kind views[] = {
+	{"CC", "R-10242", "399162004", "cranio-caudal", 0, 0, 20, NULL, NULL},
+	{"MLO", "R-10226", "399368009", "medio-lateral oblique", 45, 20, 80, NULL, NULL},
+	{"ML", "R-10224", "399260004", "medio-lateral", 90, 80, 100, NULL, NULL},
+	{"LM", "R-10228", "399352003", "latero-medial", -90, 80, 100, NULL, NULL},
+	{"LMO", "R-10230", "399099002", "latero-medial oblique", -135, 100, 160, NULL, NULL},
+	{"SIO", "R-102D0", "399188001", "superolateral to inferomedial oblique", -45, 20, 80, NULL, NULL},
+	{"ISO", "R-40AAA", "441555000", "inferomedial to superolateral oblique", 135, 100, 160, NULL, NULL},
+	{"FB", "R-10244", "399196006", "caudo-cranial", 180, 160, 180, NULL, NULL},
+	{"XCC", "R-102CF", NULL, "cranio-caudal exaggerated", 0, 0, 20, NULL, NULL},
+	{"XCCL", "R-1024A", "399192008", "cranio-caudal exaggerated laterally", 0, 0, 20, NULL, NULL},
+	{"XCCM", "R-1024B", "399101009", "cranio-caudal exaggerated medially", 0, 0, 20, NULL, NULL},
+	/* a view and a modifier (CID 4015) in one abbreviation */
+	{"AT", NULL, "399368009", "medio-lateral oblique", 45, 20, 80, "399011000", "axillary tail"},
+	{"CV", NULL, "399162004", "cranio-caudal", 0, 0, 20, "399161006", "cleavage"},
+	{"RL", NULL, "399162004", "cranio-caudal", 0, 0, 20, "399197002", "rolled lateral"},
+	{"RM", NULL, "399162004", "cranio-caudal", 0, 0, 20, "399226006", "rolled medial"},
 };
+#define N_VIEWS (sizeof(views) / sizeof(views[0]))
 
-static const struct view_code views[] = {
-	{"R-10242", "399162004", "CC"},	  {"R-10226", "399368009", "MLO"},   {"R-10224", "399260004", "ML"},
-	{"R-10228", "399352003", "LM"},	  {"R-10230", "399099002", "LMO"},   {"R-10244", "399196006", "FB"},
-	{"R-102D0", "399188001", "SIO"},  {"R-40AAA", "441555000", "ISO"},   {"R-1024A", "399192008", "XCCL"},
-	{"R-1024B", "399101009", "XCCM"}, {"G-8310", "127457009", "SPECIM"},
-};
+const struct exam_view_kind *exam_view_kind(const char *name)
+{
+	for (size_t i = 0; i < N_VIEWS; i++)
+		if (!strcasecmp(name, views[i].name))
+			return &views[i];
+	return NULL;
+}
 
 /* Read the code value of an item and whether its scheme is SNOMED CT or the older SNOMED RT. */
 static void read_code(const struct dicom_item *item, char *ret_value, size_t size, bool *ret_ct)
@@ -52,9 +70,12 @@ static const char *coded_view(const struct header *h, char *ret_value, size_t si
 	if (!code)
 		return NULL;
 	read_code(code, ret_value, size, &ct);
-	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
-		if (!strcmp(ret_value, ct ? views[i].sct : views[i].srt))
+	for (size_t i = 0; i < N_VIEWS; i++) {
+		const char *known = ct ? views[i].sct : views[i].srt;
+
+		if (!views[i].modifier && known && !strcmp(ret_value, known))
 			return views[i].name;
+	}
 	return NULL;
 }
 
@@ -115,13 +136,14 @@ static int check_view(const struct header *h, struct err *err)
 	char value[64], position[64];
 	const char *name = coded_view(h, value, sizeof(value));
 
-	if (!name || header_text(h, TAG_VIEW_POSITION, position, sizeof(position), NULL) <= 0 || !strcasecmp(position, name))
+	const struct exam_view_kind *other;
+
+	if (!name || header_text(h, TAG_VIEW_POSITION, position, sizeof(position), NULL) <= 0)
 		return 0;
-	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
-		if (!strcasecmp(position, views[i].name))
-			return err_set(err, EBADMSG,
-				       "the view is %s by View Code Sequence (0054,0220) and %s by View Position %s", name,
-				       views[i].name, tag_text(TAG_VIEW_POSITION));
+	other = exam_view_kind(position);
+	if (other && !other->modifier && strcmp(other->name, name) != 0)
+		return err_set(err, EBADMSG, "the view is %s by View Code Sequence (0054,0220) and %s by View Position %s", name,
+			       other->name, tag_text(TAG_VIEW_POSITION));
 	return 0;
 }
 

@@ -65,12 +65,15 @@ static void place(struct tomo_object *t, const struct exam *exam, const double v
 static void describe(const struct tomo_object *t, const struct exam *exam, const double voxel[3], char *ret_notes)
 {
 	struct header h = {.root = dicom_root(t->file), .frame = -1};
-	char orientation[64] = "", height[64] = "";
+	char orientation[64] = "", height[64] = "", gantry[100] = "";
 	double thickness;
 
 	header_text(&h, TAG_PATIENT_ORIENTATION, orientation, sizeof(orientation), NULL);
 	if (header_double(&h, TAG_BODY_PART_THICKNESS, 0, &thickness, NULL) == 1)
 		snprintf(height, sizeof(height), " (the compressed breast has %g mm)", thickness);
+	if (!exam->gantry_recorded)
+		snprintf(gantry, sizeof(gantry),
+			 "; the gantry has the nominal angle of %g degrees, because (0018,1510) is missing", fabs(exam->gantry));
 	snprintf(ret_notes, SLICES_NOTES_SIZE,
 		 "Slices of a Hologic SCO object (%c %s), %s: with the stated voxels they have %.4g x %.4g mm and are %.4g mm "
 		 "high%s. The object does not prove the following, which is assumed: the first frame is the lowest slice, at the "
@@ -80,8 +83,7 @@ static void describe(const struct tomo_object *t, const struct exam *exam, const
 		 "of the modality for display, without a unit.",
 		 exam->laterality, exam->view, t->lower ? "in lower resolution" : "in full resolution",
 		 (double)t->info.columns * voxel[0], (double)t->info.rows * voxel[1], (double)t->info.frames * voxel[2], height,
-		 orientation,
-		 exam->gantry_recorded ? "" : "; the gantry has the nominal angle of 45 degrees, because (0018,1510) is missing");
+		 orientation, gantry);
 }
 
 /* Read an SCO object's orientation, and place its slices. */

@@ -103,3 +103,41 @@ def test_exit_codes(folder, failures, monkeypatch):
     for words, code, named, of_exam in CODES:
         done = tools.run("recon", "-c", config, *words, *["exam"] * of_exam, ok=(code,))
         tools.check(named in done.stderr and not os.path.exists("out"), f"{words}: {done.stderr}", failures)
+
+
+def test_views_of_the_breast(folder, failures):
+    """Other views than CC and MLO come out as what they are: codes, and the direction of the slices in the patient."""
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
+    half = np.sqrt(0.5)
+    for name, code, orientation, tube, given, modifier in (
+            ("ML", "399260004", ["A", "F"], (-1, 0, 0), ("399260004", "SCT"), None),
+            ("LMO", "399099002", ["A", "F"], (half, 0, -half), ("R-10230", "SRT"), None),
+            ("XCCL", "399192008", ["A", "R"], (0, 0, 1), ("R-1024A", "SRT"), None),
+            ("AT", "399368009", ["A", "F"], (-half, 0, half), None, "399011000")):
+        exam, out = os.path.join(folder, name), os.path.join(folder, "out-" + name)
+        os.makedirs(exam)
+        maker.write(exam, "L", "CC", 1, -1, 0, False, SHAPE)
+        for f in os.listdir(exam):
+            if not f.endswith(".dcm"):
+                continue
+            ds = pydicom.dcmread(os.path.join(exam, f))
+            ds.PatientOrientation = orientation
+            if given:
+                ds.ViewCodeSequence[0].CodeValue, ds.ViewCodeSequence[0].CodingSchemeDesignator = given
+            else:
+                del ds.ViewCodeSequence
+                ds.ViewPosition = name
+            ds.save_as(os.path.join(exam, f))
+        tools.run("recon", "-c", write_config(folder), "--device", "cpu", "--set", "voxel=1.02", "-o", out, exam)
+        made, = (os.path.join(out, f) for f in os.listdir(out) if f.endswith(".dcm"))
+        ds = pydicom.dcmread(made, stop_before_pixels=True)
+        view, = ds.ViewCodeSequence
+        check((view.CodeValue, view.CodingSchemeDesignator) == (code, "SCT"), f"{name}: {view}")
+        check([m.CodeValue for m in view.ViewModifierCodeSequence] == ([modifier] if modifier else []), f"{name}: {view}")
+        check(os.path.basename(made).startswith(f"L-{name}-") and f"L {name} " in ds.SeriesDescription, f"{name}: {made}")
+        plane = ds.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient
+        columns, rows = np.array(plane[:3], float), np.array(plane[3:], float)
+        across = abs(np.cross(columns, rows) @ np.array(tube))
+        check(abs(across - 1) < 1e-6 and abs(columns @ np.array([0, -1, 0])) > 1 - 1e-6, f"{name}: {plane}")

@@ -175,6 +175,58 @@ TEST(test_axes)
 	}
 }
 
+/* Where the tube is in the views of CID 4014, of the left breast: the beam goes from there to the other side. Medial of a left
+ * breast is toward the right, -x in LPS. */
+TEST(test_views)
+{
+	static const struct {
+		struct orientation_case orientation;
+		const char *name;
+		double tube[3];
+	} cases[] = {
+		{{"L", "399260004", "A\\F", false, true, 0, 1}, "ML", {-1, 0, 0}},
+		{{"R", "399260004", "P\\F", true, false, 0, -1}, "ML", {1, 0, 0}},
+		{{"L", "399352003", "A\\F", false, false, 0, -1}, "LM", {1, 0, 0}},
+		{{"R", "R-10228", "A\\F", false, true, 0, 1}, "LM", {-1, 0, 0}},
+		{{"L", "399099002", "A\\F", false, false, -1, -1}, "LMO", {M_SQRT1_2, 0, -M_SQRT1_2}},
+		{{"L", "399188001", "A\\F", false, false, 1, -1}, "SIO", {M_SQRT1_2, 0, M_SQRT1_2}},
+		{{"L", "441555000", "A\\H", false, false, -1, 1}, "ISO", {-M_SQRT1_2, 0, -M_SQRT1_2}},
+		{{"L", "399196006", "A\\R", false, false, -1, 0}, "FB", {0, 0, -1}},
+		{{"L", "399192008", "A\\R", false, true, 1, 0}, "XCCL", {0, 0, 1}},
+		{{"R", "R-1024B", "A\\R", false, true, 1, 0}, "XCCM", {0, 0, 1}},
+		{{"R", "R-102CF", "A\\R", false, true, 1, 0}, "XCC", {0, 0, 1}},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct orientation_case *o = &cases[i].orientation;
+		struct exam *e = NULL;
+		struct err err = {0};
+
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = put_orientation_case, .ctx = o});
+		if (fixture_open(2, &e, &err) < 0)
+			fail_msg("%s: %s", cases[i].name, err.msg);
+		assert_string_equal(e->view, cases[i].name);
+		assert_int_equal(e->rows_toward_minus_y, o->rows_toward_minus_y);
+		for (int c = 0; c < 3; c++)
+			assert_true(fabs(e->axis[2][c] - cases[i].tube[c]) < 1e-12);
+		assert_true(o->y_left == 0 || e->axis[1][0] * o->y_left > 0);
+		assert_true(o->y_head == 0 || e->axis[1][2] * o->y_head > 0);
+		exam_close(e);
+	}
+}
+
+/* Old objects have the abbreviation alone; one with a modifier is no contradiction of its view. */
+TEST(test_view_position)
+{
+	struct exam *e = opened(EDITS({-1, TAG_VIEW_POSITION, "RL"})); /* rolled, and CC by its code */
+
+	assert_string_equal(e->view, "CC");
+	exam_close(e);
+	assert_string_equal(exam_view_kind("AT")->sct, "399368009");
+	assert_string_equal(exam_view_kind("AT")->modifier, "399011000");
+	assert_null(exam_view_kind("SPECIM"));
+}
+
 /* Read a view, and prepare it with the I0 that it shows alone. */
 static int read_view(const struct exam *e, int view, uint16_t *raw, struct prep *ret_prep, struct err *err)
 {

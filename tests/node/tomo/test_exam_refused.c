@@ -227,10 +227,12 @@ TEST(test_orientation_refused)
 	static const struct {
 		struct orientation_case orientation;
 		int code;
-		const char *parts[3];
+		const char *parts[4];
 	} cases[] = {
-		{{"L", "R-10224", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view ML", "(0054,0220)", NULL}},
-		{{"L", "R-10228", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view LM", "(0054,0220)", NULL}},
+		{{"L", "G-8310", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view G-8310", "(0054,0220)", "supported: CC, MLO, ML", NULL}},
+		{{"L", "R-10224", "A\\R", 0, 0, 0, 0},
+		 EBADMSG,
+		 {"(0020,0020)", "rows toward R are impossible in this view", NULL}},
 		{{"L", "R-99999", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view R-99999", NULL}},
 		{{"L", "R-10226", "A\\FL", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "A\\FL", NULL}}, /* feet and left: not along y */
 		{{"L", "R-10242", "A", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "two directions", NULL}},
@@ -354,7 +356,7 @@ TEST(test_projection_refused)
 		int code;
 		const char *parts[4];
 	} cases[] = {
-		{view_lm, ENOTSUP, {"view LM", "(0054,0220)", NULL}},
+		{view_lm, EBADMSG, {"(0018,9545) is -50 degrees; allowed in a view LM: 80 to 100", NULL}},
 		{view_magnified, ENOTSUP, {"magnification", NULL}},
 		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
 		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
