@@ -51,8 +51,9 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		s->staging[i].view = -1;
 	s->view = calloc((size_t)plan->n_views, sizeof(*s->view));
 	s->view_sums = calloc((size_t)plan->n_views, sizeof(*s->view_sums));
-	r = s->view && s->view_sums ? dbt_layout_make(p, plan, detector, &s->layout, err)
-				    : err_set(err, ENOMEM, "reconstruction: out of memory");
+	s->ends = calloc((size_t)plan->n_views, sizeof(*s->ends));
+	r = s->view && s->view_sums && s->ends ? dbt_layout_make(p, plan, detector, &s->layout, err)
+					       : err_set(err, ENOMEM, "reconstruction: out of memory");
 	if (r == 0)
 		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
 	for (int i = 0; r == 0 && i < 2; i++)
@@ -81,6 +82,7 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	dbt_layout_release(&s->layout);
 	free(s->view);
 	free(s->view_sums);
+	free(s->ends);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -153,6 +155,10 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 		s->conf.prior = &s->prior;
 		s->conf.grid = &s->plan->grid;
 	}
+	if (!algorithm_info(s->p->algorithm)->filtered)
+		r = dbt_scale_ends(s, err);
+	if (r < 0)
+		return r;
 	r = s->streamed ? dbt_streamed_run(s, start, monitor, err) : dbt_resident_run(s, start, monitor, &report, err);
 	if (r == 0 && algorithm_info(s->p->algorithm)->filtered)
 		r = scale_slices(s, err);

@@ -7,6 +7,7 @@
 
 #include "recon/core/iterate_stream.h"
 #include "recon/dbt/dbt_layout.h"
+#include "recon/dbt/field_edges.h"
 
 #define DBT_STAGING_BUFFERS 4	/* number of views that can be filled at the same time */
 #define DBT_START_DEFAULT 0.05f /* 1/mm, the start value if the data are all zero: about that of glandular tissue at 20 keV */
@@ -26,7 +27,7 @@ enum dbt_view_state {
 /* Sums for starting_value(); one per view, so that the total does not depend on the order of the views. */
 struct dbt_view_sums {
 	double y, y2; /* sum of line integrals and of their squares, over valid bins */
-	bool cut;     /* a side of its field cuts the object: recon/dbt/field_edges.h */
+	bool cut;     /* a weight is reduced: recon/dbt/field_edges.h */
 };
 
 struct dbt_session {
@@ -47,6 +48,7 @@ struct dbt_session {
 	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only */
 	enum dbt_view_state *view;
 	struct dbt_view_sums *view_sums;
+	struct field_ends *ends; /* of each view; with edge_taper */
 	int n_received;
 
 	/* resident: the volume is on the device */
@@ -82,6 +84,10 @@ static inline size_t dbt_stored_floats(const struct grid *g)
 {
 	return ((size_t)g->n[0] * (size_t)g->n[1] + 1) / 2;
 }
+
+/* dbt_views.c: multiply the line integrals of rays that leave the volume where the object continues (recon/dbt/field_edges.h);
+ * after all views were received */
+int dbt_scale_ends(struct dbt_session *s, struct err *err);
 
 /* dbt_resident.c */
 int dbt_resident_open(struct dbt_session *s, struct err *err);

@@ -12,7 +12,6 @@
 
 #include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
-#include "recon/dbt/field_edges.h"
 
 #define LANES 8	 /* sums of a row */
 #define STEP 256 /* bins that are written if one of them changes; a multiple of LANES */
@@ -175,7 +174,9 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
 	if (s->p->edge_taper > 0 && sums->y > 0)
 		sums->cut = field_edges_weigh(s->layout.scan, s->layout.place[view], &s->plan->grid, s->p->edge_taper,
-					      sums->y2 / sums->y, !filtered, line, valid);
+					      sums->y2 / sums->y, !filtered, line, valid, &s->ends[view]);
+	else
+		s->ends[view] = (struct field_ends){.beside = {INFINITY, INFINITY}};
 	return filtered ? fbp_filter_view(s->layout.scan, s->layout.place[view], s->p->filter, s->p->filter_cut, line, valid, err)
 			: 0;
 }
@@ -243,5 +244,41 @@ int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err)
 		s->n_received--;
 	}
 	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* Multiply the rows of a view by these parts. */
+static int scale_view(struct dbt_session *s, int view, const float *part, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	size_t n_u = (size_t)s->plan->n_u, at = (size_t)s->layout.place[view] * s->view_bins;
+	struct buf y, parts;
+	int r;
+
+	for (size_t i = 0; s->streamed && i < s->view_bins; i++)
+		s->host_y[at + i] *= part[i / n_u];
+	if (s->streamed)
+		return 0;
+	y = buf_part(&s->y, at, s->view_bins);
+	parts = buf_part(&s->work.pair, 0, s->view_bins);
+	for (size_t i = 0; i < s->view_bins; i++)
+		s->staging[0].line[i] = part[i / n_u];
+	r = v->upload(&parts, s->staging[0].line, err);
+	return r < 0 ? r : v->multiply(&y, &parts, &y, err);
+}
+
+int dbt_scale_ends(struct dbt_session *s, struct err *err)
+{
+	float *part = malloc((size_t)s->plan->n_v * sizeof(*part));
+	bool continues[2];
+	int r = 0;
+
+	if (!part)
+		return err_set(err, ENOMEM, "reconstruction: out of memory");
+	field_edges_continue(s->ends, s->plan->n_views, continues);
+	for (int i = 0; r == 0 && i < s->plan->n_views; i++)
+		if (field_edges_parts(s->layout.scan, s->layout.place[i], &s->plan->grid, &s->ends[i], continues, part))
+			r = scale_view(s, i, part, err);
+	free(part);
 	return r;
 }

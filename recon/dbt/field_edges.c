@@ -61,15 +61,19 @@ static double part_inside(const struct field *f, double u, int v, int axis)
 	return a == b ? 1 : fmax(0, hi - lo) / fabs(b - a);
 }
 
-/* Multiply the weights, and the line integrals, of a row. */
-static void weigh_bins(const struct field *f, int v, double weight, double scale)
+static double middle(const struct field *f)
 {
-	float *line = f->line + (size_t)v * f->n_u, *valid = f->valid + (size_t)v * f->n_u;
+	return 0.5 * ((double)f->n_u - 1);
+}
 
-	for (size_t u = 0; u < f->n_u; u++) {
-		valid[u] *= valid[u] > 0 ? (float)weight : 1;
-		line[u] *= valid[u] > 0 ? (float)scale : 1;
-	}
+/* Return how far the ray of a row passes beside an end of the volume in y, within its height, mm. */
+static double beside(const struct field *f, int v, bool up)
+{
+	const struct grid *g = f->grid;
+	double end = g->lo[1] + (up ? g->n[1] * g->h[1] : 0);
+	double a = ray_at(f, middle(f), v, 1, g->lo[2]), b = ray_at(f, middle(f), v, 1, g->lo[2] + g->n[2] * g->h[2]);
+
+	return fmax(fabs(a - end), fabs(b - end));
 }
 
 /* Return the weight of a bin whose centre is at this distance from the edge, mm. */
@@ -79,16 +83,15 @@ static double weight_at(double distance, double width)
 }
 
 /* Weigh the rows of the half of the view that is at this side. */
-static void weigh_side(const struct field *f, bool up, int edge, double width, bool scale)
+static void weigh_side(const struct field *f, bool up, int edge, double width)
 {
 	for (int i = 0; i < f->n_v / 2; i++) {
 		int v = up ? f->n_v - 1 - i : i;
 		double distance = (fmax(up ? edge - v : v - edge, 0) + 0.5) * f->scan->h[1];
-		double weight = weight_at(distance, width);
-		double part = scale ? part_inside(f, 0.5 * ((double)f->n_u - 1), v, 1) : 1;
+		float weight = (float)weight_at(distance, width), *valid = f->valid + (size_t)v * f->n_u;
 
-		if (weight < 1 || part < 1)
-			weigh_bins(f, v, weight, part);
+		for (size_t u = 0; weight < 1 && u < f->n_u; u++)
+			valid[u] *= valid[u] > 0 ? weight : 1;
 	}
 }
 
@@ -114,21 +117,52 @@ static bool weigh_chest_wall(const struct field *f)
 }
 
 bool field_edges_weigh(const struct scan *scan, int view, const struct grid *grid, double width, double typical, bool scale,
-		       float *line, float *valid)
+		       float *line, float *valid, struct field_ends *ret_ends)
 {
 	struct field f = {scan, &scan->views[view], grid, line, valid, (size_t)scan->n_u, scan->n_v};
 	double tissue = FIELD_EDGES_TISSUE * typical;
-	bool cut[2];
+	struct field_ends ends;
 	int edge[2];
 
 	for (int up = 0; up < 2; up++) {
 		edge[up] = find_edge(&f, up);
-		cut[up] = edge[up] >= 0 && count_bins(&f, edge[up], tissue) * scan->h[0] > FIELD_EDGES_LEAST;
+		ends.cut[up] = edge[up] >= 0 && count_bins(&f, edge[up], tissue) * scan->h[0] > FIELD_EDGES_LEAST;
+		ends.beside[up] = edge[up] >= 0 ? beside(&f, edge[up], up) : INFINITY;
 	}
 	for (int up = 0; up < 2; up++)
-		if (cut[up])
-			weigh_side(&f, up, edge[up], width, scale);
+		if (ends.cut[up])
+			weigh_side(&f, up, edge[up], width);
+	*ret_ends = ends;
 	if (scale && weigh_chest_wall(&f))
 		return true;
-	return cut[0] || cut[1];
+	return ends.cut[0] || ends.cut[1];
+}
+
+void field_edges_continue(const struct field_ends *ends, int n_views, bool ret_continues[2])
+{
+	for (int up = 0; up < 2; up++) {
+		double least = INFINITY;
+
+		ret_continues[up] = false;
+		for (int i = 0; i < n_views; i++)
+			if (ends[i].beside[up] < least) {
+				least = ends[i].beside[up];
+				ret_continues[up] = ends[i].cut[up];
+			}
+	}
+}
+
+bool field_edges_parts(const struct scan *scan, int view, const struct grid *grid, const struct field_ends *ends,
+		       const bool continues[2], float *ret_part)
+{
+	struct field f = {.scan = scan, .view = &scan->views[view], .grid = grid, .n_u = (size_t)scan->n_u, .n_v = scan->n_v};
+	bool any = false;
+
+	for (int v = 0; v < f.n_v; v++) {
+		bool up = v >= f.n_v - f.n_v / 2, own = up || v < f.n_v / 2;
+
+		ret_part[v] = own && ends->cut[up] && continues[up] ? (float)part_inside(&f, middle(&f), v, 1) : 1;
+		any |= ret_part[v] < 1;
+	}
+	return any;
 }

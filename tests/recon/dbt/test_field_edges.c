@@ -152,6 +152,76 @@ TEST(chest_wall)
 		}
 }
 
+/* Reconstruct a bar of MU, 30 mm long and as high as the volume, with a detector of 40 mm and 25 views over 60 degrees: only
+ * oblique views cut it. Compute the least and the largest mean of a slice in its middle, relative to MU. */
+static void bar_ends_inside(struct dbt_protocol p, double taper, double ret_mean[2])
+{
+	struct shape box = {SHAPE_BOX, ROLE_BODY, {0, 0, 17 + 0.5 * HEIGHT}, {60, 15, 0.5 * HEIGHT}, MU};
+	struct phantom phantom = {"bar", 1, &box};
+	struct slab s = slab_open(&p, FIXTURE_CPU);
+	const struct grid *g = &s.plan.grid;
+	double angle[25];
+	struct dbt_geometry geometry = {
+		.n_u = 40, .n_v = 20, .pitch = 2, .axis_height = 47, .source_axis = 608.5, .n_views = 25, .angle = angle};
+
+	p.edge_taper = taper;
+	scan_free(s.scan);
+	for (int i = 0; i < 25; i++)
+		angle[i] = -30 + 60.0 * i / 24;
+	assert_int_equal(scan_create_dbt(&geometry, &s.scan, NULL), 0);
+	assert_int_equal(dbt_plan(&p, s.scan, 17, HEIGHT, s.dev, &s.plan, NULL), 0);
+	for (int view = 0; view < 25; view++)
+		assert_int_equal(phantom_project(&phantom, s.scan, view, s.line + (size_t)view * scan_view_size(s.scan), NULL),
+				 0);
+	for (size_t i = 0; i < 25 * scan_view_size(s.scan); i++)
+		s.valid[i] = s.line[i] > 0 ? 1 : -1;
+	slab_run(&s, &p);
+	ret_mean[0] = INFINITY;
+	ret_mean[1] = 0;
+	for (int k = 0; k < g->n[2]; k++) {
+		double sum = 0;
+		int n = 0;
+
+		for (int j = 0; j < g->n[1]; j++)
+			for (int i = 8; i < 22; i++)
+				if (fabs(g->lo[1] + (j + 0.5) * g->h[1]) < 8) {
+					sum += s.volume[((size_t)k * (size_t)g->n[1] + (size_t)j) * (size_t)g->n[0] + (size_t)i];
+					n++;
+				}
+		ret_mean[0] = fmin(ret_mean[0], sum / n / MU);
+		ret_mean[1] = fmax(ret_mean[1], sum / n / MU);
+	}
+	slab_close(&s);
+}
+
+TEST(object_that_ends_inside)
+{
+	static const struct {
+		const char *name;
+		enum algorithm algorithm;
+		int iterations;
+	} runs[] = {{"osem", ALGORITHM_OSEM, 4},
+		    {"mlem", ALGORITHM_MLEM, 40},
+		    {"ostr", ALGORITHM_OSTR, 4},
+		    {"sart", ALGORITHM_SART, 4}};
+
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		struct dbt_protocol p = {.algorithm = runs[i].algorithm,
+					 .iterations = runs[i].iterations,
+					 .relaxation = 0.5,
+					 .voxel = 2,
+					 .slice_spacing = 2,
+					 .projector = PROJECTION_SLICES};
+		double without[2], with[2];
+
+		bar_ends_inside(p, 0, without);
+		bar_ends_inside(p, 5, with);
+		print_message("%s: slices %.2f to %.2f of the attenuation, without weights %.2f to %.2f\n", runs[i].name, with[0],
+			      with[1], without[0], without[1]);
+		assert_true(with[0] > without[0] && with[1] < without[1] + 0.03);
+	}
+}
+
 /* Replace the object by a bar of this half length along y. */
 static void make_bar(struct test_case *c, double half)
 {
@@ -299,7 +369,15 @@ static bool weigh(struct edge_view *e, int view)
 {
 	static const struct grid grid = {{40, 120, 50}, {2, 2, 1}, {0, -120, 17}};
 
-	return field_edges_weigh(e->scan, view, &grid, WIDTH, 2.5, true, e->line, e->valid);
+	static const bool continues[] = {true, true};
+	float part[N_V];
+	struct field_ends ends;
+	bool weighed = field_edges_weigh(e->scan, view, &grid, WIDTH, 2.5, true, e->line, e->valid, &ends);
+
+	if (field_edges_parts(e->scan, view, &grid, &ends, continues, part))
+		for (int i = 0; i < N_V * N_U; i++)
+			e->line[i] *= part[i / N_U];
+	return weighed;
 }
 
 static void edge_close(struct edge_view *e)
@@ -344,4 +422,23 @@ TEST(sides)
 	assert_true(weigh(e, 12));
 	assert_true(e->valid[0] == 0 && e->valid[6 * N_U] > 0 && e->valid[6 * N_U] < 0.01 && e->valid[16 * N_U] == 1);
 	edge_close(e);
+}
+
+/* The object continues beyond an end if the view whose last rays are nearest to it has tissue there. */
+TEST(views_at_the_ends)
+{
+	static const struct field_ends views[] = {{{true, true}, {30, 40}},
+						  {{true, false}, {INFINITY, 3}},
+						  {{false, true}, {4, 30}},
+						  {{true, true}, {5, INFINITY}}};
+	bool continues[2];
+
+	field_edges_continue(views, 4, continues);
+	assert_true(!continues[0] && !continues[1]);
+	field_edges_continue(views, 2, continues);
+	assert_true(continues[0] && !continues[1]);
+	field_edges_continue(views, 1, continues);
+	assert_true(continues[0] && continues[1]);
+	field_edges_continue(NULL, 0, continues);
+	assert_true(!continues[0] && !continues[1]);
 }
