@@ -127,13 +127,13 @@ static int read_file(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most
 
 /* ---- the LORs by sinograms ---- */
 
-static void factor_row(void *ctx, int plane, int angle, float *ret, size_t stride)
+static void factor_row(void *ctx, int plane, int angle, int first, int step, float *ret, size_t stride)
 {
 	const struct petsird_source *s = ctx;
 	struct michelogram_rings r = michelogram_plane_rings(&s->index, plane);
 
-	for (int i = 0; i < s->m.n_radial; i++)
-		ret[(size_t)i * stride] = (float)petsird_bin_efficiency(s->file, &s->cylinder, &s->index, &r, angle, i);
+	for (int i = first; i < s->m.n_radial; i += step, ret += stride)
+		*ret = (float)petsird_bin_efficiency(s->file, &s->cylinder, &s->index, &r, angle, i);
 }
 
 /* Return the number of radial bins whose rays meet the field of view; of corrections that are computed at least the usual ones:

@@ -125,5 +125,5 @@ void sinogram_list_factors(const struct sinogram *s, size_t plane, float *ret)
 	for (size_t i = 0; i < n; i++)
 		ret[i] = data->factors ? data->factors[plane * n + i] : 1;
 	for (int angle = 0; !data->factors && data->factor_row && angle < m->n_angles; angle++)
-		data->factor_row(data->factor_ctx, (int)plane, angle, ret + (size_t)angle * n_radial, 1);
+		data->factor_row(data->factor_ctx, (int)plane, angle, 0, 1, ret + (size_t)angle * n_radial, 1);
 }

@@ -304,7 +304,13 @@ static void segment_planes(const struct michelogram *m, int segment, int number,
 		}
 }
 
-static int fill_views(const struct michelogram *m, const int *order, struct scan_view *ret_view, struct err *err)
+/* Which rays a scan has: the radial bins first, first + step ..., with the angles turned by this, degrees. */
+struct rays {
+	int first, step;
+	double turned;
+};
+
+static int fill_views(const struct michelogram *m, const int *order, double turned, struct scan_view *ret_view, struct err *err)
 {
 	bool seen[ANGLES_MAX] = {false};
 
@@ -317,13 +323,13 @@ static int fill_views(const struct michelogram *m, const int *order, struct scan
 			return err_set(err, EINVAL, "michelogram: the order contains angle %d twice", a);
 		seen[a] = true;
 		ret_view[i] = (struct scan_view){0};
-		scan_turn(michelogram_angle(m, a), ret_view[i].turn);
+		scan_turn(michelogram_angle(m, a) + turned, ret_view[i].turn);
 	}
 	return 0;
 }
 
-int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
-			    int **ret_plane, struct err *err)
+static int create_scan(const struct michelogram *m, double fov_radius, const int *order, const struct rays *rays,
+		       struct scan **ret_scan, int **ret_plane, struct err *err)
 {
 	struct scan *s = NULL;
 	struct scan_view *views;
@@ -341,7 +347,7 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 			       fov_radius, ring);
 	n = michelogram_planes(m);
 	s = scan_new_parallel(&(struct scan){.n_u = (int)n,
-					     .n_v = m->n_radial,
+					     .n_v = (m->n_radial - rays->first + rays->step - 1) / rays->step,
 					     .n_views = m->n_angles,
 					     .ring_radius = ring,
 					     .fov_radius = fov_radius,
@@ -352,11 +358,11 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		rc = err_set(err, ENOMEM, "michelogram: no memory for %d angles of %zu planes", m->n_angles, n);
 		goto out;
 	}
-	rc = fill_views(m, order, views, err);
+	rc = fill_views(m, order, rays->turned, views, err);
 	if (rc < 0)
 		goto out;
-	for (int t = 0; t < m->n_radial; t++)
-		radius[t] = michelogram_radius(m, t);
+	for (int i = 0; i < s->n_v; i++)
+		radius[i] = michelogram_radius(m, rays->first + i * rays->step);
 	n = 0;
 	for (int i = 0; i < m->n_segments; i++) {
 		segment_planes(m, i, (int)n, n, planes, number);
@@ -369,4 +375,19 @@ out:
 	scan_free(s);
 	free(number);
 	return rc;
+}
+
+int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
+			    int **ret_plane, struct err *err)
+{
+	return create_scan(m, fov_radius, order, &(struct rays){0, 1, 0}, ret_scan, ret_plane, err);
+}
+
+int scan_create_pairs(const struct michelogram *m, double fov_radius, int first, struct scan **ret_scan, int **ret_plane,
+		      struct err *err)
+{
+	bool odd = (first - m->n_radial / 2) % 2 != 0;
+	struct rays rays = {first, 2, odd ? -180.0 / m->scanner.detectors : 0};
+
+	return create_scan(m, fov_radius, NULL, &rays, ret_scan, ret_plane, err);
 }

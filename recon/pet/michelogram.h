@@ -11,8 +11,7 @@
  * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments. With time
  * of flight it is data[TOF bin][plane][angle][radial]: plane p of TOF bin k is number k n + p of the data's planes, n being the
  *   number of planes of a TOF bin. TOF bins ascend in the position along the ray, positive towards the first end
- * (kernels/geometry.h, struct scan_tof): a file that numbers them by the time difference t2 - t1 (STIR) has them in the opposite
- * order.
+ *   (kernels/geometry.h, struct scan_tof); files have them in the opposite order (node/format/interfile.h).
  * - Views are added (mashed) if half of the detectors is a whole multiple mash > 1 of the angles. angle_offset is that of the
  *   scanner's first view, as in files; angle 0 is the mean of the first mash views, (mash - 1) / 2 views further (as STIR has
  * it).
@@ -97,5 +96,11 @@ int michelogram_mash(const struct michelogram *m, int factor, struct michelogram
  * frees it). Free the scan with scan_free(). */
 int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
 			    int **ret_plane, struct err *err);
+
+/* The same for the pairs of detectors themselves, without arc correction: the rays of the radial bins of one parity, first, first
+ * + 2 ... (first = 0 or 1; n_radial > first), which end at their detectors. Rays of odd t = radial - n_radial / 2 are half a
+ * detector beside those of the sinogram (recon/pet/michelogram_pairs.h). */
+int scan_create_pairs(const struct michelogram *m, double fov_radius, int first, struct scan **ret_scan, int **ret_plane,
+		      struct err *err);
 
 #endif

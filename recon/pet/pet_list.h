@@ -9,7 +9,8 @@
  * measured, whether they have events or not; the sum over their TOF bins is one wide bin (kernels/tof.h). It comes from
  *   lors          the LORs, one by one, from a reader; or
  *   michelogram   the bins of a sinogram with factors, by the sinogram projector (JOSEPH): shorter where detectors form rings. If
- *                 several LORs were added into a bin (span, mashing), its factor is the sum of theirs.
+ *                 several LORs were added into a bin (span, mashing), its factor is the sum of theirs. Rays end at the detectors:
+ *                 of odd radial bins half a detector beside those of the sinogram, unless it is arc-corrected.
  *
  * The volume, the protocol, units and axes are those of recon/pet/pet.h; algorithms: mlem, osem (others: EINVAL). Plan, open,
  * run, read slices. Only the thread that owns the device may use a session. */
@@ -43,8 +44,9 @@ struct pet_list {
 	double lors_scale;		       /* all LORs over those that the reader delivers, if it delivers a sample; 0: 1 */
 	const struct michelogram *michelogram; /* its TOF bins, if any, are not used */
 	const float *factors;		       /* m[plane][angle][radial]; NULL: by factor_row, or all are 1 */
-	/* Compute m >= 0 of all radial bins of a plane and angle: ret[radial stride]. Called from several threads. */
-	void (*factor_row)(void *ctx, int plane, int angle, float *ret, size_t stride);
+	/* Compute m >= 0 of the radial bins first, first + step ... of a plane and angle: ret[number stride]. Called from several
+	 * threads. */
+	void (*factor_row)(void *ctx, int plane, int angle, int first, int step, float *ret, size_t stride);
 	void *factor_ctx;
 
 	double slice; /* default thickness of slices, mm */

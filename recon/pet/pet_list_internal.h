@@ -52,8 +52,11 @@ static inline struct scan_tof pet_list_wide(const struct scan_tof *tof)
 /* pet_list_plan.c: the arguments of the matrix of the events; wide: of the LORs */
 struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_list *list, const struct pet_list_plan *plan,
 				 bool wide, const struct buf *detectors);
-/* Create the scan of the michelogram's rays with one wide TOF bin; ret_plane: see scan_create_michelogram(). */
-int pet_list_scan(const struct pet_list *list, double fov_radius, struct scan **ret_scan, int **ret_plane, struct err *err);
+/* Return in how many parts the michelogram's rays are projected: of radial bins first, first + parts ..., first < parts. */
+int pet_list_parts(const struct pet_list *list);
+/* Create the scan of the rays of a part with one wide TOF bin; ret_plane: see scan_create_michelogram(). */
+int pet_list_scan(const struct pet_list *list, double fov_radius, int first, struct scan **ret_scan, int **ret_plane,
+		  struct err *err);
 /* The projection of the views from `first` on that are projected together. */
 struct projection_spec pet_list_projection(const struct pet_protocol *p, const struct scan *scan, const struct grid *grid,
 					   int first);

@@ -103,12 +103,20 @@ struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_
 	};
 }
 
-int pet_list_scan(const struct pet_list *list, double fov_radius, struct scan **ret_scan, int **ret_plane, struct err *err)
+int pet_list_parts(const struct pet_list *list)
+{
+	return list->michelogram->arc_corrected || list->michelogram->n_radial < 2 ? 1 : 2;
+}
+
+int pet_list_scan(const struct pet_list *list, double fov_radius, int first, struct scan **ret_scan, int **ret_plane,
+		  struct err *err)
 {
 	struct michelogram m = *list->michelogram;
 
 	m.tof = pet_list_wide(&list->tof);
-	return scan_create_michelogram(&m, fov_radius, NULL, ret_scan, ret_plane, err);
+	if (pet_list_parts(list) == 1)
+		return scan_create_michelogram(&m, fov_radius, NULL, ret_scan, ret_plane, err);
+	return scan_create_pairs(&m, fov_radius, first, ret_scan, ret_plane, err);
 }
 
 struct projection_spec pet_list_projection(const struct pet_protocol *p, const struct scan *scan, const struct grid *grid,
@@ -130,8 +138,8 @@ struct projection_spec pet_list_projection(const struct pet_protocol *p, const s
 static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l, const struct pet_list_plan *plan,
 			  struct device *dev, size_t *ret_bytes, struct err *err)
 {
-	struct scan *scan = NULL;
-	int *plane = NULL, r = pet_list_scan(l, plan->fov_radius, &scan, &plane, err), step;
+	struct scan *scan = NULL; /* of the first part: it has as many radial bins as the other, or one more */
+	int *plane = NULL, r = pet_list_scan(l, plan->fov_radius, 0, &scan, &plane, err), step;
 
 	if (r < 0)
 		return r;

@@ -7,30 +7,37 @@
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list_internal.h"
 
+/* The radial bins of the michelogram that a scan has: first, first + step ... */
+struct part {
+	const struct scan *scan;
+	const int *plane;
+	int first, step;
+};
+
 /* Write the factors of a plane and angle; those of neighbouring radial bins are n_u apart. */
-static void copy_row(const struct pet_list *l, const struct scan *scan, int plane, int angle, float *ret)
+static void copy_row(const struct pet_list *l, const struct part *part, int plane, int angle, float *ret)
 {
-	size_t n_v = (size_t)scan->n_v, n_u = (size_t)scan->n_u;
-	const float *row = l->factors ? l->factors + ((size_t)plane * (size_t)scan->n_views + (size_t)angle) * n_v : NULL;
+	size_t n_v = (size_t)part->scan->n_v, n_u = (size_t)part->scan->n_u, n_radial = (size_t)l->michelogram->n_radial;
+	const float *row =
+		l->factors ? l->factors + ((size_t)plane * (size_t)part->scan->n_views + (size_t)angle) * n_radial : NULL;
 
 	if (!row && l->factor_row) {
-		l->factor_row(l->factor_ctx, plane, angle, ret, n_u);
+		l->factor_row(l->factor_ctx, plane, angle, part->first, part->step, ret, n_u);
 		return;
 	}
 	for (size_t v = 0; v < n_v; v++)
-		ret[v * n_u] = row ? row[v] : 1;
+		ret[v * n_u] = row ? row[(size_t)part->first + v * (size_t)part->step] : 1;
 }
 
 /* Write the factors of some views in the order of the scan's bins. */
-static void copy_factors(const struct pet_list *l, const struct scan *scan, const int *plane, const struct projection_spec *spec,
-			 float *ret_bins)
+static void copy_factors(const struct pet_list *l, const struct part *part, const struct projection_spec *spec, float *ret_bins)
 {
-	size_t n_u = (size_t)scan->n_u, view = (size_t)scan->n_v * n_u;
+	size_t n_u = (size_t)part->scan->n_u, view = (size_t)part->scan->n_v * n_u;
 
 #pragma omp parallel for schedule(dynamic)
 	for (int i = 0; i < spec->n_views; i++)
 		for (size_t u = 0; u < n_u; u++)
-			copy_row(l, scan, plane[u], spec->first + i, ret_bins + (size_t)i * view + u);
+			copy_row(l, part, part->plane[u], spec->first + i, ret_bins + (size_t)i * view + u);
 }
 
 static int check_factors(const struct pet_list *l, struct err *err)
@@ -43,7 +50,7 @@ static int check_factors(const struct pet_list *l, struct err *err)
 	return 0;
 }
 
-static int add_views(struct pet_list_session *s, const struct projection_spec *spec, const int *plane, float *bins,
+static int add_views(struct pet_list_session *s, const struct projection_spec *spec, const struct part *part, float *bins,
 		     struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -53,7 +60,7 @@ static int add_views(struct pet_list_session *s, const struct projection_spec *s
 
 	if (r == 0)
 		r = v->alloc(s->dev, (size_t)spec->n_views * scan_view_size(spec->scan), &q, err);
-	copy_factors(s->list, spec->scan, plane, spec, bins);
+	copy_factors(s->list, part, spec, bins);
 	if (r == 0)
 		r = v->upload(&q, bins, err);
 	if (r == 0)
@@ -66,30 +73,41 @@ static int add_views(struct pet_list_session *s, const struct projection_spec *s
 	return r;
 }
 
-static int by_sinograms(struct pet_list_session *s, const struct monitor *monitor, struct err *err)
+/* Add the rays of a part of the michelogram. */
+static int add_part(struct pet_list_session *s, int first, const struct monitor *monitor, struct err *err)
 {
+	int parts = pet_list_parts(s->list), view = 0, *plane = NULL, r;
 	struct scan *scan = NULL;
-	int *plane = NULL, first = 0, r = check_factors(s->list, err);
+	struct part part;
 	float *bins = NULL;
 
-	if (r == 0)
-		r = pet_list_scan(s->list, s->plan->fov_radius, &scan, &plane, err);
+	r = pet_list_scan(s->list, s->plan->fov_radius, first, &scan, &plane, err);
 	if (r < 0)
 		return r;
+	part = (struct part){scan, plane, first, parts};
 	bins = malloc((size_t)pet_list_projection(s->p, scan, &s->plan->grid, 0).n_views * scan_view_size(scan) * sizeof(*bins));
 	if (!bins)
 		r = err_set(err, ENOMEM, "list mode: no memory for the factors of a part of %d angles", scan->n_views);
-	while (r == 0 && first < scan->n_views) {
-		struct projection_spec spec = pet_list_projection(s->p, scan, &s->plan->grid, first);
+	while (r == 0 && view < scan->n_views) {
+		struct projection_spec spec = pet_list_projection(s->p, scan, &s->plan->grid, view);
 
 		r = monitor_cancelled(monitor) ? err_set(err, ECANCELED, "list mode: cancelled in the sensitivity")
-					       : add_views(s, &spec, plane, bins, err);
-		first += spec.n_views;
-		monitor_progress(monitor, "sensitivity", (double)first / scan->n_views);
+					       : add_views(s, &spec, &part, bins, err);
+		view += spec.n_views;
+		monitor_progress(monitor, "sensitivity", (first + (double)view / scan->n_views) / parts);
 	}
 	free(bins);
 	scan_free(scan);
 	free(plane);
+	return r;
+}
+
+static int by_sinograms(struct pet_list_session *s, const struct monitor *monitor, struct err *err)
+{
+	int r = check_factors(s->list, err);
+
+	for (int first = 0; r == 0 && first < pet_list_parts(s->list); first++)
+		r = add_part(s, first, monitor, err);
 	return r;
 }
 

@@ -70,12 +70,12 @@ static void keep_run(void *ctx)
 	(void)ctx;
 }
 
-static void factor_row(void *ctx, int plane, int angle, float *ret, size_t stride)
+static void factor_row(void *ctx, int plane, int angle, int first, int step, float *ret, size_t stride)
 {
 	const struct run *s = ctx;
 
-	for (size_t i = 0; i < RADIAL; i++)
-		ret[i * stride] = s->factors[(size_t)plane * s->bins + (size_t)angle * RADIAL + i];
+	for (size_t i = (size_t)first; i < RADIAL; i += (size_t)step, ret += stride)
+		*ret = s->factors[(size_t)plane * s->bins + (size_t)angle * RADIAL + i];
 }
 
 /* Number the detectors at random. */

@@ -173,11 +173,16 @@ static const struct pet_protocol protocol = {
 
 static inline struct data make_data(bool tof, bool background)
 {
-	struct data d = {
-		.m = {.scanner = {.rings = RINGS, .detectors = 48, .ring_spacing = 8, .radius = 88, .interaction_depth = 2},
-		      .n_radial = RADIAL,
-		      .n_angles = ANGLES,
-		      .angle_offset = 1.7}};
+	struct data d = {.m = {.scanner = {.rings = RINGS,
+					   .detectors = 48,
+					   .ring_spacing = 8,
+					   .radius = 88,
+					   .interaction_depth = 2,
+					   .bin = 4.8},
+			       .n_radial = RADIAL,
+			       .n_angles = ANGLES,
+			       .angle_offset = 1.7,
+			       .arc_corrected = true}}; /* rays of a sinogram, whatever detectors would be there */
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct pet_plan plan;
 	uint32_t seed = 3;

@@ -358,6 +358,9 @@ TEST(detectors_of_rings)
 	size_t lor = 0;
 
 	assert_non_null(at);
+	d.m.arc_corrected = false;
+	free(d.detectors);
+	make_detectors(&d);
 	assert_int_equal(michelogram_index_init(&d.m, &index, NULL), 0);
 	assert_int_equal(pet_list_detectors(&d.m, at, NULL), 0);
 	for (int i = 0; i < d.m.n_segments; i++)
@@ -376,10 +379,106 @@ TEST(detectors_of_rings)
 								    d.detectors[6 * lor + 3 * (size_t)end + (size_t)c], 1e-3);
 				}
 	d.m.arc_corrected = true;
-	d.m.scanner.bin = 2;
 	assert_int_equal(pet_list_detectors(&d.m, at, NULL), -EINVAL);
 	free(at);
 	free_data(&d);
+}
+
+static float factor_of(const struct michelogram *m, int plane, int angle, int radial)
+{
+	return 1 + 0.1f * (float)((7 * plane + 5 * angle + 3 * radial) % (m->n_radial + 2));
+}
+
+static void factor_row(void *ctx, int plane, int angle, int first, int step, float *ret, size_t stride)
+{
+	const struct michelogram *m = ctx;
+
+	for (int i = first; i < m->n_radial; i += step, ret += stride)
+		*ret = factor_of(m, plane, angle, i);
+}
+
+/* Compute the sensitivity of a list in the order of the grid. */
+static float *sensitivity_of(const struct pet_list *list)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct pet_protocol p = protocol;
+	struct pet_list_sensitivity_image s = {0};
+	struct pet_list_session *session = NULL;
+	struct pet_list_plan plan;
+	struct err err = {0};
+
+	p.iterations = 1;
+	assert_int_equal(pet_list_plan(&p, list, dev, &plan, &err), 0);
+	s.values = malloc(grid_size(&plan.grid) * sizeof(*s.values));
+	assert_int_equal(pet_list_open(&p, &plan, list, dev, &session, &err), 0);
+	pet_list_share_sensitivity(session, &s);
+	assert_int_equal(pet_list_run(session, NULL, NULL, &err), 0);
+	assert_true(s.computed);
+	pet_list_close(session);
+	device_close(dev);
+	return s.values;
+}
+
+/* The sensitivity of regular rings is that of their pairs of detectors, pair by pair: an odd and an even number of radial bins,
+ * factors of all bins at once and by rows. */
+TEST(sensitivity_of_rings)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		struct michelogram m = {.scanner = {RINGS, 48, 8, 88, 2, 4.8},
+					.n_radial = kind % 2 ? RADIAL : RADIAL - 1,
+					.n_angles = ANGLES,
+					.angle_offset = 1.7};
+		struct michelogram_index x;
+		float at[3 * RINGS * 48], *by_rings, *by_pairs, most = 0;
+		struct event *lors;
+		struct reader from, events;
+		struct pet_list list = {.detectors = at, .n_detectors = RINGS * (size_t)48, .slice = 4};
+		size_t n = 0, voxels = MATRIX * MATRIX * (size_t)(2 * RINGS - 1);
+		float *factors;
+		double off = 0;
+
+		assert_int_equal(michelogram_segments(RINGS, 1, RINGS - 1, &m.segments, &m.n_segments, NULL), 0);
+		assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
+		assert_int_equal(pet_list_detectors(&m, at, NULL), 0);
+		lors = malloc(michelogram_size(&m) * sizeof(*lors));
+		factors = malloc(michelogram_size(&m) * sizeof(*factors));
+		assert_true(lors && factors);
+		for (int plane = 0; plane < x.n_planes; plane++) {
+			struct michelogram_rings r = michelogram_plane_rings(&x, plane);
+			int first = (r.sum + r.difference) / 2;
+
+			for (int i = 0; i < ANGLES * m.n_radial; i++, n++) {
+				int c[2];
+
+				michelogram_crystals(&x, i / m.n_radial, i % m.n_radial, 0, c);
+				factors[n] = factor_of(&m, plane, i / m.n_radial, i % m.n_radial);
+				lors[n] = (struct event){{first * 48 + c[0], (r.sum - first) * 48 + c[1]}, 0, factors[n]};
+			}
+		}
+		from = (struct reader){lors, n, 0, 777, 0, 0};
+		events = (struct reader){(struct event[]){{{0, 24}, 0, 0}}, 1, 0, 1, 0, 0};
+		list.events = (struct pet_list_reader){&events, rewind_events, read_events};
+		list.n_events = 1;
+		list.lors = (struct pet_list_reader){&from, rewind_events, read_events};
+		by_pairs = sensitivity_of(&list);
+		list.lors = (struct pet_list_reader){0};
+		list.michelogram = &m;
+		list.factors = kind < 2 ? factors : NULL;
+		list.factor_row = factor_row;
+		list.factor_ctx = &m;
+		by_rings = sensitivity_of(&list);
+		for (size_t i = 0; i < voxels; i++)
+			most = fmaxf(most, by_pairs[i]);
+		for (size_t i = 0; i < voxels; i++)
+			off = fmax(off, fabs((double)by_rings[i] - (double)by_pairs[i]));
+		print_message("%d radial bins: largest difference %.2g of the largest value\n", m.n_radial, off / (double)most);
+		assert_true(off <= IMAGE_TOL * (double)most);
+		free(lors);
+		free(factors);
+		free(by_rings);
+		free(by_pairs);
+		free(m.segments);
+	}
 }
 
 static struct {
