@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,10 @@ __attribute__((constructor)) static void open_trace(void)
 {
 	const char *folder = getenv("TOMONODE_TRACE");
 	char self[4096] = "", path[8192];
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < SIZE) // a test of what a file may have
+		return;
 	if (!folder || readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
 		return;
 	snprintf(path, sizeof path, "%s/%s", folder, strrchr(self, '/') + 1);
