@@ -265,12 +265,10 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
-	if (answer.verdict == ASSEMBLE_COMPLETE && !hold_patients(s, v, now, &changed) && !hold_sweeps(s, v, now, &changed))
-		return schedule_complete(s, v, answer.reason, now);
-	if (answer.verdict == ASSEMBLE_COMPLETE)
-		return changed;
 	if (hold_patients(s, v, now, &changed))
 		return changed;
+	if (answer.verdict == ASSEMBLE_COMPLETE)
+		return hold_sweeps(s, v, now, &changed) ? changed : schedule_complete(s, v, answer.reason, now);
 	jobs_frames_text(&s->jobs, v, reason, sizeof(reason));
 	snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), "%s", answer.reason);
 	name_sweeps(s, v, reason, sizeof(reason));
