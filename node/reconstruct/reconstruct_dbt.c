@@ -279,6 +279,8 @@ static void warn(const struct dbt_work *w, char *ret, size_t size)
 
 	exam_warnings(w->exam, ret, size);
 	n = strlen(ret);
+	snprintf(ret + n, size - n, "%s%s", n && w->made.doubt[0] ? " " : "", w->made.doubt);
+	n = strlen(ret);
 	if (n < size && w->made.below + w->made.above > 0)
 		snprintf(ret + n, size - n, "%s%zu voxels below %g / mm and %zu above %g / mm are stored as these limits.",
 			 n ? " " : "", w->made.below, p->stored_offset, w->made.above,

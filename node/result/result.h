@@ -54,6 +54,7 @@ struct result_report {
 	char omitted[2400];	 /* sentences: modules that are left out, and the values that they lack; "": none */
 	int bits;		 /* of a stored value */
 	double step;		 /* of the stored values of slices and slabs, 1/mm */
+	char doubt[240];	 /* a sentence: these are not the values of a breast; "": they may be */
 	size_t below, above;	 /* voxels stored as 0 and as the largest value because their values are out of range */
 };
 

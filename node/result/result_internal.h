@@ -38,6 +38,12 @@ struct volume_summary {
 	size_t below, above;	     /* voxels stored as 0 and as top because their values are out of range */
 	double window_lo, window_hi; /* range of stored values of the tissue, for display */
 	double window_top;	     /* upper end of the range for maxima over slices */
+	char doubt[240];	     /* a sentence: these are not the values of a breast; "": they may be */
+};
+
+/* What the values show: shares of all voxels and of the tissue, its mean in 1/mm. */
+struct value_shares {
+	double at_limit, mean, high;
 };
 
 /* How slabs are computed: each frame combines several slices. */
@@ -83,9 +89,15 @@ struct result {
 	char protocol[RESULT_RECIPE_SIZE], profile[RESULT_RECIPE_SIZE], derivation[1024];
 };
 
-/* result_values.c: compute scale and summary of the slices. EIO: a voxel is not a number. */
+/* result_values.c: compute scale and summary of the slices. quantitative: their values are in 1/mm. EIO: a voxel is not a number.
+ */
 int result_summarise(struct dbt_session *session, const struct grid *grid, const struct protocol_conf *protocol,
-		     struct volume_summary *ret_summary, struct err *err);
+		     bool quantitative, struct volume_summary *ret_summary, struct err *err);
+/* result_plausible.c: from a histogram of n stored values, whose tissue begins at a bin. */
+void result_value_shares(const uint64_t *bins, size_t n, size_t tissue, double offset, double step,
+			 struct value_shares *ret_shares);
+/* Write why they cannot be of a breast; "": they may be. quantitative: the values are in 1/mm. */
+void result_add_value_warnings(const struct value_shares *shares, bool quantitative, char *ret_text, size_t size);
 /* Compute the scale of one image, and the number of its values above the range. */
 void result_image_scale(const float *image, size_t n, double offset, double step, int bits, struct stored_scale *ret_scale,
 			size_t *ret_above);

@@ -177,6 +177,17 @@ static void set_window(const uint64_t *bins, double zero, struct volume_summary 
 	s->window_top = fmax(s->window_hi, s->window_top);
 }
 
+/* Backprojections have no values of attenuation. */
+static void set_doubt(const uint64_t *bins, const struct protocol_conf *p, bool quantitative, struct volume_summary *s)
+{
+	bool iterates = algorithm_info(p->dbt.algorithm)->rule != RULE_BACKPROJECT;
+	struct value_shares shares;
+
+	result_value_shares(bins, BINS, tissue_begins(bins, -p->stored_offset / p->stored_step), p->stored_offset, p->stored_step,
+			    &shares);
+	result_add_value_warnings(&shares, quantitative && iterates, s->doubt, sizeof(s->doubt));
+}
+
 /* Choose the scale for fewer than 16 bits and convert the window to it. */
 static int fewer_bits(struct dbt_session *session, const struct protocol_conf *p, uint64_t *bins, struct volume_summary *s,
 		      struct err *err)
@@ -193,7 +204,7 @@ static int fewer_bits(struct dbt_session *session, const struct protocol_conf *p
 	return rc;
 }
 
-int result_summarise(struct dbt_session *session, const struct grid *grid, const struct protocol_conf *p,
+int result_summarise(struct dbt_session *session, const struct grid *grid, const struct protocol_conf *p, bool quantitative,
 		     struct volume_summary *ret_summary, struct err *err)
 {
 	uint64_t *bins = calloc(BINS, sizeof(*bins));
@@ -211,6 +222,7 @@ int result_summarise(struct dbt_session *session, const struct grid *grid, const
 		s.below = tally.below;
 		s.above = tally.above;
 		set_window(bins, -p->stored_offset / p->stored_step, &s);
+		set_doubt(bins, p, quantitative, &s);
 	}
 	if (rc == 0 && p->stored_bits < 16)
 		rc = fewer_bits(session, p, bins, &s, err);

@@ -68,6 +68,7 @@ static void fill_derivation(struct result *r)
 	const struct grid *g = &r->info->plan->grid;
 	char further[160] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
 	const char *scatter = r->info->scatter;
+	size_t at;
 	int n, room;
 
 	if (r->slabs.mode)
@@ -96,6 +97,8 @@ static void fill_derivation(struct result *r)
 		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above, gantry, e->geometry[0] ? " " : "",
 		e->geometry, scatter[0] ? " " : "", scatter);
 	exam_warnings(e, warnings, sizeof(warnings));
+	at = strlen(warnings);
+	snprintf(warnings + at, sizeof(warnings) - at, "%s%s", at && r->summary.doubt[0] ? " " : "", r->summary.doubt);
 	n = n < room ? n : room - 1;
 	room = provenance_fitting(warnings, room - n > 2 ? room - n - 2 : 0);
 	snprintf(r->derivation + n, sizeof(r->derivation) - (size_t)n, "%s%.*s%s", room > 0 ? " " : "", room, warnings, last);
@@ -295,11 +298,12 @@ static int begin(struct work *w, struct err *err)
 	double begun = clock_seconds();
 	int rc;
 
-	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p, &w->summary, err);
+	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p, !w->flow.exam->relative[0], &w->summary, err);
 	if (rc < 0)
 		return rc;
 	w->report.seconds_tally = clock_seconds() - begun;
 	w->report.below = w->summary.below;
+	snprintf(w->report.doubt, sizeof(w->report.doubt), "%s", w->summary.doubt);
 	w->report.above = w->summary.above;
 	w->report.bits = w->summary.scale.bits;
 	w->report.step = w->summary.scale.step;

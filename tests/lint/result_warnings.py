@@ -7,8 +7,8 @@ import os
 import re
 
 PAGE = "docs/operations.md"
-FILES = re.compile(r"node/tomo/.*\.c|node/reconstruct/reconstruct_dbt\.c|recon/dbt/air.*\.c")
-WRITERS = re.compile(r"(?:warn|exam_warnings|add_\w*warnings?|explain\w*|\w+_verdict_text)")
+FILES = re.compile(r"node/tomo/.*\.c|node/reconstruct/reconstruct_dbt\.c|node/result/result_plausible\.c|recon/dbt/air.*\.c")
+WRITERS = re.compile(r"(?:warn|exam_warnings|(?:result_)?add_\w*warnings?|explain\w*|\w+_verdict_text)")
 FUNCTION = re.compile(r"^[A-Za-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
 LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 LEAST = 16  # characters of a sentence; shorter ones are names

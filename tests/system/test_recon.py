@@ -141,3 +141,19 @@ def test_views_of_the_breast(folder, failures):
         columns, rows = np.array(plane[:3], float), np.array(plane[3:], float)
         across = abs(np.cross(columns, rows) @ np.array(tube))
         check(abs(across - 1) < 1e-6 and abs(columns @ np.array([0, -1, 0])) > 1 - 1e-6, f"{name}: {plane}")
+
+
+def test_angles_of_the_wrong_sign(folder, failures):
+    """A black picture with streaks: the result says that no breast has these values."""
+    exam, config = os.path.join(folder, "exam"), os.path.join(folder, "conf")
+    tools.run("simulate", "dbt", "--binning", 8, "-o", exam)
+    for sign, words in ((1, ()), (-1, ("of the tissue is above 0.2 / mm", "angles of the wrong sign"))):
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f'profiles = ( {{ name = "siemens-inspiration"; angle_sign = {sign}; }} );\n')
+        out = os.path.join(folder, f"out{sign}")
+        done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--protocol", "dbt-osem", "--set", "voxel=2",
+                         "-o", out, exam)
+        made, = (os.path.join(out, f) for f in os.listdir(out) if f.endswith(".dcm"))
+        for text in (json.loads(done.stdout)["cases"][0]["warnings"], str(pydicom.dcmread(made, stop_before_pixels=True))):
+            tools.check(all(w in text for w in words) and ("of the tissue" in text) == (sign < 0), f"{sign}: {text[-900:]}",
+                        failures)
