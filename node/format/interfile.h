@@ -9,9 +9,9 @@
  * own order of segments and rings along +z; files number rings as STIR does, from the depth of the gantry to the bed. Images are
  * stored x fastest; line integrals are stored as data[slice][angle][radial].
  *
- * Time of flight: a TOF bin of a file has STIR's timing index k, which ascends with t2 - t1, the difference of the arrival times;
- * k > 0 is nearer to the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin
- * k of n is number n - 1 - (k + n / 2) in memory (integer division).
+ * Time of flight: a TOF bin of a file has STIR's timing index k (docs/sinogram-object.md, "Time of flight"); k > 0 is nearer to
+ * the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin k of n is number n
+ * - 1 - (k + n / 2) in memory (integer division).
  */
 #ifndef TOMONODE_NODE_INTERFILE_H
 #define TOMONODE_NODE_INTERFILE_H

@@ -110,7 +110,7 @@ TEST(test_times)
 #undef DAY
 }
 
-/* Stored bin i has t2 - t1 = 0, +1, -1, +2, -2 widths; segments are stored 0, -1, +1. */
+/* Stored bin i has k = 0, +1, -1, +2, -2; segments are stored 0, -1, +1. */
 TEST(test_order)
 {
 	static const int later[] = {0, 1, -1, 2, -2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers with TOF bins: STIR's keys and their synonyms, the order of the bins, what the scanner completes, refusals.
- * The position of a TOF bin is checked against STIR's definition: bin k is centred at t2 - t1 = k widths (odd numbers of bins),
- * half a width more for even numbers; in memory t ascends towards the first end, which is the earlier one. */
+ * The position of a TOF bin is checked against STIR's definition: photons of bin k arrive at the first end k widths later than at
+ * the second (odd numbers of bins), half a width more for even numbers; in memory bins ascend towards the first end. */
 #include <errno.h>
 
 #include "tests/node/format/interfile_fixture.h"

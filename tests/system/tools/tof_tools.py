@@ -2,8 +2,8 @@
 """Sinograms with time of flight as STIR and the e7tools of Siemens write them, made from the descriptions of the
 formats and not from the program that reads them.
 
-A set of counts is addressed by physical quantities: k, the time t2 - t1 at which the photon arrives at the second end
-minus that at the first, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its
+A set of counts is addressed by physical quantities: k, the time at which the photon arrives at the first end minus that
+at the second, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its
 planes in the order of the file, whose rings begin in the depth of the gantry."""
 import hashlib
 import os
