@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
@@ -69,7 +70,7 @@ static bool group_images(const struct exposure_facts *images, size_t n, int attr
 
 		if (value == none && !with_none)
 			continue;
-		while (k < e.n && strcmp(e.list[k].value, value))
+		while (k < e.n && strcasecmp(e.list[k].value, value))
 			k++;
 		if (k == EXPOSURES_MAX)
 			return false;
@@ -113,7 +114,7 @@ bool exposures_find(const struct exposure_facts *images, size_t n, struct exposu
 
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image)
 {
-	return !strcmp(value_of(image, of->attribute), of->list[group].value);
+	return !strcasecmp(value_of(image, of->attribute), of->list[group].value);
 }
 
 const char *exposures_attribute(const struct exposures *of, uint32_t *ret_tag)

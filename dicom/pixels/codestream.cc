@@ -91,8 +91,10 @@ int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, cons
 				return r;
 			frame = true;
 		} else if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
-			return err_set(err, ENOTSUP, "cannot be decoded: a JPEG frame of kind FF%02X, not a lossless one",
-				       marker);
+			return err_set(
+				err, ENOTSUP,
+				"cannot be decoded: a JPEG frame of kind FF%02X, not the lossless one of its transfer syntax",
+				marker);
 		} else if (marker == 0xda) {
 			if (!frame)
 				break;

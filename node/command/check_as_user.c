@@ -16,7 +16,6 @@
 #include "node/process/user.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
-#include "node/store/spool.h"
 
 struct checked {
 	const struct config *config;
@@ -64,23 +63,21 @@ static void check_writable(const struct checked *c, const char *key, const char 
 	c->report.problem(c->report.ctx, line);
 }
 
-/* The folders of a spool that was not used yet do not exist. */
+/* Parts of a spool that was not used yet do not exist: the node makes them. */
 static void check_spool(const struct checked *c, bool created_by_root)
 {
+	static const char *const parts[] = {"incoming", "instances", "outbox", "work", "audit", "journal.db"};
 	const char *spool = c->config->node.spool;
-	struct err err = {0};
-	char line[sizeof(err.msg) + 60];
+	char path[400];
 
 	if (access(spool, F_OK) < 0 && errno == ENOENT && created_by_root)
 		return;
-	if (access(spool, F_OK) == 0 && spool_probe(spool, &err) == 0 && spool_probe_results(spool, &err) == 0)
-		return;
-	if (err.code == 0 || err.code == ENOENT) {
-		check_writable(c, "node.spool", spool);
-		return;
+	check_writable(c, "node.spool", spool);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", spool, parts[i]);
+		if (access(path, F_OK) == 0)
+			check_writable(c, "part of node.spool", path);
 	}
-	snprintf(line, sizeof(line), "%s (tested as user %ld)", err.msg, (long)geteuid());
-	c->report.problem(c->report.ctx, line);
 }
 
 /* What the configuration names and the node only reads. */

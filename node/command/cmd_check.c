@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c - `tomonode check`: print every problem of a configuration, or else its effect; warn of what is valid but unwise.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
-	.text = "It tests, too, whether the node could listen, write to its spool and audit file, read its certificates and keys,\n"
+	.text = "It tests, too, whether the node could listen, write to its spool and audit file, read its certificates and "
+		"keys,\n"
 		"be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if root runs it. Problems\n"
 		"and warnings are printed to stderr; warnings do not change the exit code.",
 	.options = options,
@@ -109,6 +111,10 @@ static void warn_user(struct messages *m, const struct config *config)
 
 	if (geteuid() != 0 || user_look_up(config->node.user, 0, &user, &err) == 0)
 		return;
+	if (err.code == ENOKEY) { /* nor could systemd */
+		add_problem(m, err.msg);
+		return;
+	}
 	snprintf(line, sizeof(line), "`tomonode serve` would refuse to run, as you are root: %s", err.msg);
 	add_warning(m, line);
 }
@@ -234,7 +240,7 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
-	       json_array_size(m->problems) > 0	  ? "problems with certificates, the webhook or the cluster, see above"
+	       json_array_size(m->problems) > 0	  ? "problems, see above"
 	       : json_array_size(m->warnings) > 0 ? "no problems, but warnings, see above"
 						  : "no problems");
 	n = config_listeners(c, list);

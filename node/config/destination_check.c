@@ -2,6 +2,7 @@
 /* destination_check.c - check the destinations: TLS, times, fallback, and the URL of a DICOMweb service. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "node/config/config_read.h"
 
@@ -68,6 +69,28 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 			d->name, d->host);
 }
 
+static bool reaches(const char *host, const char *bind)
+{
+	bool here = config_is_loopback(host) || !strcasecmp(host, "localhost");
+
+	return !strcasecmp(host, bind) ||
+	       (here && (config_is_loopback(bind) || !bind[0] || !strcmp(bind, "0.0.0.0") || !strcmp(bind, "::")));
+}
+
+/* A node that sends to itself stores its own results: they would be "delivered", and no archive would have them. */
+static void finish_address(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	size_t n = config_listeners(r->config, list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].port == d->port && reaches(d->host, list[i].bind))
+			config_problem(r, place.file, place.line,
+				       "key 'host' of destination '%s': %s port %d is where this node listens (%s); allowed: "
+				       "another application",
+				       d->name, d->host, d->port, list[i].name);
+}
+
 void config_finish_destinations(struct config_reader *r)
 {
 	for (size_t i = 0; i < r->config->n_destinations; i++) {
@@ -77,6 +100,7 @@ void config_finish_destinations(struct config_reader *r)
 		finish_fallback(r, d, place);
 		if (d->kind == DESTINATION_STOW)
 			finish_stow(r, d, place);
+		finish_address(r, d, place);
 		if (d->tls)
 			finish_tls(r, d, place);
 		if (d->retry_cap < d->retry_first)

@@ -132,6 +132,10 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	kind = case_kind_of_file(path);
 	if (kind)
 		return add_alone(list, kind, path, err);
+	if (!strcmp(file_name(path), "DICOMDIR")) { /* the directory of a CD, PS3.10 8.6: its images are beside it */
+		list->n_ignored++;
+		return 0;
+	}
 	if (dicom_mark_find(path, &dicom, &why) < 0)
 		return refuse(list, path, why.msg, err);
 	if (!dicom) {

@@ -211,8 +211,6 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 	return 0;
 }
 
-#define LATEST_HALF_LIVES 20 /* longest time from injection to acquisition, half-lives: a millionth of the activity remains */
-
 /* Return the end of the acquisition, s after its start. */
 static double end_of(const struct sinogram *s, const struct pet_quantity *q)
 {
@@ -252,7 +250,7 @@ static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
 		warn(q,
 		     "SUVs computed from these data are wrong: the injection (%s) is after the acquisition, which began at %s%s.",
 		     f->injected, q->date, q->time);
-	else if (f->half_life > 0 && start - injected > LATEST_HALF_LIVES * f->half_life)
+	else if (f->half_life > 0 && start - injected > PET_HALF_LIVES_MOST * f->half_life)
 		warn(q,
 		     "SUVs computed from these data are wrong: the injection (%s) is %.3g half-lives before the acquisition, "
 		     "which began at %s%s.",

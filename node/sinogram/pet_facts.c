@@ -3,11 +3,13 @@
  * value that is unreadable or impossible (a weight of 0) is treated as missing: the data are accepted, but missing values limit
  * the units of the result, and its report names them.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/base/nuclides.h"
 #include "node/sinogram/sinogram.h"
 
 /* Read a number > 0; otherwise return NaN. */
@@ -54,7 +56,7 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 	text(item, DICOM_TAG(0x0018, 0x0031), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
 	if (!f->radiopharmaceutical[0])
 		code(item, DICOM_TAG(0x0054, 0x0304), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
-	code(item, DICOM_TAG(0x0054, 0x0300), f->radionuclide, sizeof(f->radionuclide));
+	code(item, TAG_RADIONUCLIDE_CODE, f->radionuclide, sizeof(f->radionuclide));
 	f->half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
 	f->dose = number(item, TAG_RADIONUCLIDE_TOTAL_DOSE);
 	f->volume = number(item, DICOM_TAG(0x0018, 0x1071));
@@ -154,17 +156,85 @@ static const char *word_of(const struct dicom_item *item, uint32_t sequence, con
 	return "";
 }
 
-/* Read the position from the codes if both are present, else from the old attribute. */
-static void read_position(const struct dicom_item *root, char *ret, size_t size)
+/* Return the position of both codes; "": not both are present. */
+static void read_coded_position(const struct dicom_item *root, char *ret, size_t size)
 {
 	const struct dicom_item *orientation = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
 	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, pet_facts_enters);
 	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, pet_facts_lies) : "";
 
-	if (first[0] && on[0])
-		snprintf(ret, size, "%s%s", first, on);
-	else
+	snprintf(ret, size, "%s%s", first[0] && on[0] ? first : "", first[0] && on[0] ? on : "");
+}
+
+/* Read the position from the codes if both are present, else from the old attribute. */
+static void read_position(const struct dicom_item *root, char *ret, size_t size)
+{
+	read_coded_position(root, ret, size);
+	if (!ret[0])
 		text(root, TAG_PATIENT_POSITION, ret, size);
+}
+
+/* ---- contradictions within one object ---- */
+
+const struct nuclide *pet_facts_nuclide(const struct dicom_item *item)
+{
+	const struct dicom_item *coded = dicom_item_at(item, TAG_RADIONUCLIDE_CODE, 0);
+	const struct nuclide *nuclide;
+	char value[65], meaning[65];
+
+	text(coded, TAG_CODE_VALUE, value, sizeof(value));
+	text(coded, TAG_CODE_MEANING, meaning, sizeof(meaning));
+	nuclide = nuclide_of_code(value);
+	return nuclide ? nuclide : nuclide_find(meaning);
+}
+
+static int check_half_life(const struct dicom_item *item, struct err *err)
+{
+	const struct nuclide *nuclide = item ? pet_facts_nuclide(item) : NULL;
+	double half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+
+	if (!nuclide || isnan(half_life) || nuclide_same_half_life(half_life, nuclide->half_life))
+		return 0;
+	return err_set(err, EBADMSG, "Radionuclide Half Life (0018,1075) is %g s, but that of the radionuclide %s is %g s",
+		       half_life, nuclide->name, nuclide->half_life);
+}
+
+static int check_position(const struct dicom_item *root, struct err *err)
+{
+	char stated[17], coded[17];
+
+	text(root, TAG_PATIENT_POSITION, stated, sizeof(stated));
+	read_coded_position(root, coded, sizeof(coded));
+	if (!stated[0] || !coded[0] || !strcmp(stated, coded))
+		return 0;
+	return err_set(err, EBADMSG,
+		       "Patient Position (0018,5100) is %s, but the codes of (0054,0410) and (0054,0414) are those of %s", stated,
+		       coded);
+}
+
+static int check_start(const struct dicom_item *root, struct err *err)
+{
+	char date[9], time[17], moment[27], first[17] = "";
+	double apart, start;
+
+	read_moment(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME, date, time);
+	text(root, TAG_ACQUISITION_DATE_TIME, moment, sizeof(moment));
+	if (!date[0] || !time[0] || strlen(moment) < 14 || strpbrk(moment + 8, "+-"))
+		return 0;
+	snprintf(first, sizeof(first), "%.16s", moment + 8);
+	moment[8] = '\0';
+	if (!pet_facts_moment(moment, first, &apart) || !pet_facts_moment(date, time, &start) || fabs(apart - start) < 1)
+		return 0;
+	return err_set(err, EBADMSG, "Acquisition DateTime (0008,002A) is %s%s, but (0008,0022) and (0008,0032) are %s%s", moment,
+		       first, date, time);
+}
+
+int pet_facts_check(const struct dicom_item *root, struct err *err)
+{
+	int rc = check_half_life(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), err);
+
+	rc = rc == 0 ? check_position(root, err) : rc;
+	return rc == 0 ? check_start(root, err) : rc;
 }
 
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts)

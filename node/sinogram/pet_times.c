@@ -9,8 +9,7 @@
 #include "node/sinogram/sinogram.h"
 
 #define DAY 86400.0
-#define SAME_TIME 60.0	    /* s: two attributes of one injection */
-#define KNOWN_HALF_LIVES 10 /* a tracer injected so long ago was not measured: a day earlier is impossible */
+#define SAME_TIME 60.0 /* s: two attributes of one injection */
 
 static int two_digits(const char *c)
 {
@@ -159,7 +158,7 @@ static bool find_acquisition(const struct pet_facts *f, double *ret_start, doubl
 /* Would the day before be as possible? */
 static bool is_day_known(const struct pet_facts *f)
 {
-	return f->half_life > 0 && DAY > KNOWN_HALF_LIVES * f->half_life;
+	return f->half_life > 0 && DAY > PET_HALF_LIVES_MOST * f->half_life;
 }
 
 bool pet_facts_day_assumed(const struct pet_facts *f)

@@ -372,8 +372,9 @@ static int read_place(struct opening *o)
 	int rc;
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);
-	if (o->anonymous)
-		return 0;
+	rc = pet_facts_check(dicom_root(s->files[first]), o->err);
+	if (rc < 0 || o->anonymous)
+		return rc;
 	rc = sinogram_find_axes(s, o->err);
 	if (rc == 0 && s->beds.n == 0)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);

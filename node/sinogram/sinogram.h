@@ -152,8 +152,16 @@ struct pet_facts {
 	char patient_position[17]; /* HFS, HFP, FFS, FFP, HFDR ...: from (0054,0410) and (0054,0414), or (0018,5100) */
 };
 
+#define PET_HALF_LIVES_MOST                                                                                                      \
+	10 /* a tracer that was injected so long ago, a thousandth of it, was not measured: its day is wrong */
+
 /* node/sinogram/pet_facts.c: read the values. A value that is not a number is treated as missing. */
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
+/* Refuse attributes of one object that contradict each other: half-life and nuclide, both positions of the patient, both forms of
+ * the start. EBADMSG. */
+int pet_facts_check(const struct dicom_item *root, struct err *err);
+/* The nuclide of an item of Radiopharmaceutical Information Sequence, by its code; NULL: not known. */
+const struct nuclide *pet_facts_nuclide(const struct dicom_item *item);
 /* node/sinogram/pet_times.c: convert a DICOM date and time to seconds since 1970, in the time zone of the object; false: not a
  * date, or not a time. The reverse, in ms where there is a fraction of a second. */
 bool pet_facts_moment(const char *date, const char *time, double *ret_seconds);

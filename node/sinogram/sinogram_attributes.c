@@ -471,6 +471,9 @@ static void fill_injection(struct item_writer *root)
 
 	if (root->rc < 0)
 		return;
+	root->rc = pet_facts_check(root->item, root->err);
+	if (root->rc < 0)
+		return;
 	pet_facts_read(root->item, &f);
 	if (f.injected_time[0] && pet_facts_injection(&f, 0, 0, &injected) == PET_INJECTION_KNOWN &&
 	    pet_facts_injection_differs(&f, injected))

@@ -11,7 +11,6 @@
 #include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"
 
-#define TAG_RADIONUCLIDE_CODE DICOM_TAG(0x0054, 0x0300)
 
 struct item_writer sinogram_tracer_item(struct item_writer *root)
 {
@@ -55,20 +54,12 @@ bool sinogram_is_set(const struct sinogram_source *s, const char *keyword)
 /* Return the half-life of an item, s, or that of the nuclide of its code; 0: neither is known. */
 static double half_life_of(const struct dicom_item *item)
 {
-	const struct dicom_item *code = dicom_item_at(item, TAG_RADIONUCLIDE_CODE, 0);
 	const struct nuclide *nuclide;
-	char value[65] = "", meaning[65] = "";
 	double half_life = 0;
 
 	if (dicom_get_double(item, TAG_RADIONUCLIDE_HALF_LIFE, 0, &half_life, NULL) == 1 && half_life > 0)
 		return half_life;
-	if (code) {
-		dicom_get_text(code, TAG_CODE_VALUE, value, sizeof(value), NULL);
-		dicom_get_text(code, TAG_CODE_MEANING, meaning, sizeof(meaning), NULL);
-	}
-	nuclide = nuclide_of_code(value);
-	if (!nuclide)
-		nuclide = nuclide_find(meaning);
+	nuclide = pet_facts_nuclide(item);
 	return nuclide ? nuclide->half_life : 0;
 }
 

@@ -30,7 +30,7 @@ static const struct agreement agreements[] = {
 	{TAG_PIXEL_REPRESENTATION, "pixel representation", 0.5, 0},
 	{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 0},
 	{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 1},
-	{TAG_BODY_PART_THICKNESS, "compressed thickness", 0.05, 0},
+	{TAG_BODY_PART_THICKNESS, "compressed thickness", 1, 0}, /* some systems measure it for each projection */
 	{TAG_DISTANCE_SOURCE_TO_DETECTOR, "source to detector distance", 0.05, 0},
 	{TAG_DETECTOR_ELEMENT_SPACING, "detector element spacing", 1e-5, 0},
 	{TAG_DETECTOR_BINNING, "detector binning", 1e-5, 0},

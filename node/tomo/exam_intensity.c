@@ -130,7 +130,7 @@ static int check_rescale(const struct exam *exam, struct err *err)
 		if (found < 0)
 			return err_prefix(err, "%s", file_name(exam->paths[exam->views[i / 2].file]));
 		if (found && value != attributes[i % 2].allowed)
-			return err_set(err, EBADMSG, "%s: %s %s is %g; allowed in a projection: %g",
+			return err_set(err, EBADMSG, "%s: %s %s is %.10g; allowed in a projection: %g",
 				       file_name(exam->paths[exam->views[i / 2].file]), attributes[i % 2].name, tag_text(tag),
 				       value, attributes[i % 2].allowed);
 		if (i % 2 == 0 && check_modality_lut(exam, &h, err) < 0)

@@ -20,6 +20,8 @@
 #include "node/tomo/exam_internal.h"
 
 #define ANGLE_MAX 75.0	/* largest angle, degrees; no tomosynthesis uses more, and the source must stay above the detector */
+#define ARC_USUAL 2.0	/* degrees; no system has a smaller arc */
+#define VIEWS_USUAL 5	/* projections of such a one */
 #define ANGLE_SAME 0.01 /* projections with a smaller difference, in degrees, count as the same, as in scan_create_dbt() */
 
 struct header exam_header(const struct exam *exam, int view)
@@ -157,7 +159,7 @@ const char *exam_view_name(const struct exam *exam, const struct exam_view *v, c
 	return buf;
 }
 
-static int check_angles(const struct exam *exam, struct err *err)
+static int check_angles(struct exam *exam, struct err *err)
 {
 	const struct exam_view *v = exam->views;
 	char a[128], b[128];
@@ -175,6 +177,10 @@ static int check_angles(const struct exam *exam, struct err *err)
 		if (v[i].angle - v[i - 1].angle < ANGLE_SAME)
 			return err_set(err, EBADMSG, "two projections at the same angle, %g degrees: %s and %s", v[i].angle,
 				       exam_view_name(exam, &v[i - 1], a, sizeof(a)), exam_view_name(exam, &v[i], b, sizeof(b)));
+	if (v[n - 1].angle - v[0].angle < ARC_USUAL && n >= VIEWS_USUAL)
+		exam_warn(exam,
+			  "The angles of the source span %.2g degrees, less than any tomosynthesis has: are they in radians?",
+			  v[n - 1].angle - v[0].angle);
 	return 0;
 }
 

@@ -50,6 +50,9 @@ static int check_classes(struct exam *exam, struct err *err)
 /* Check the pixel format. Call it when all files are known to be of one class. */
 static int check_pixels(struct exam *exam, struct err *err)
 {
+	/* Lossy Image Compression, its Ratio and its Method: which systems write without the first */
+	static const uint32_t lossy_tags[] = {TAG_LOSSY_IMAGE_COMPRESSION, DICOM_TAG(0x0028, 0x2112), DICOM_TAG(0x0028, 0x2114)};
+
 	if (exam->frames_in_file && exam->n_files != 1)
 		return err_set(err, EBADMSG, "%zu %s objects for one view: each holds all projections of an exposure series",
 			       exam->n_files, exam->source == EXAM_SCO ? "SCO" : "Breast Projection");
@@ -59,10 +62,11 @@ static int check_pixels(struct exam *exam, struct err *err)
 		char lossy[20];
 
 		/* Data that were compressed with loss are still lossy after decompression. */
-		if (header_text(&h, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy), NULL) == 1 && !strcmp(lossy, "01"))
-			return err_set(err, ENOTSUP,
-				       "%s: Lossy Image Compression (0028,2110) is 01: its values are not those of the detector",
-				       file_name(exam->paths[i]));
+		for (size_t k = 0; k < sizeof(lossy_tags) / sizeof(lossy_tags[0]); k++)
+			if (header_text(&h, lossy_tags[k], lossy, sizeof(lossy), NULL) == 1 && lossy[0] &&
+			    strcmp(lossy, "00") != 0)
+				return err_set(err, ENOTSUP, "%s: %s is %s: its values are not those of the detector",
+					       file_name(exam->paths[i]), tag_text(lossy_tags[k]), lossy);
 		if (exam->source != EXAM_SCO && dicom_pixels_info(exam->files[i], info, err) < 0)
 			return err_prefix(err, "%s", file_name(exam->paths[i]));
 		if (exam->source == EXAM_MG_SERIES && info->frames != 1)

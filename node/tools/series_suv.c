@@ -13,7 +13,6 @@
 #include "node/sinogram/sinogram.h"
 
 #define TAG_SUV_TYPE DICOM_TAG(0x0054, 0x1006)
-#define LATEST_HALF_LIVES 20 /* as for results of reconstructions (node/result/pet_result_units.c) */
 
 struct header_of {
 	struct pet_facts facts;
@@ -138,7 +137,7 @@ static int compute(const struct header_of *h, double latest_start, double end, s
 		seconds = elapsed(h, latest_start, end, suv);
 		if (isnan(seconds))
 			return 0;
-		if (seconds > LATEST_HALF_LIVES * f->half_life)
+		if (seconds > PET_HALF_LIVES_MOST * f->half_life)
 			return no(suv, "the injection at %s is %.0f half-lives before the scan", f->injected,
 				  seconds / f->half_life);
 	} else if (strcmp(h->decay, "ADMIN") != 0) {
