@@ -75,7 +75,8 @@ struct parallel_axis {
 	double sigma; /* mm: its standard deviation, from what the views do not explain */
 };
 /* Find it from the centres of mass of the views. lines: [slice][angle][radial bin]. False: the data do not say it, because the
- * object leaves the field (the mass of the views differs), its mass is not positive, or the angles are few or near each other. */
+ * object leaves the field (the mass of the views differs), its mass is not positive, or the angles are few or near each other.
+ * Parallel. */
 bool parallel_axis_of(const struct parallel_scan *s, const float *lines, struct parallel_axis *ret);
 
 /* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or

@@ -82,6 +82,7 @@ bool parallel_axis_of(const struct parallel_scan *s, const float *lines, struct 
 
 	if (!v)
 		return false;
+#pragma omp parallel for schedule(static)
 	for (int a = 0; a < s->n_angles; a++)
 		v[a] = mass_of(s, lines, a);
 	m = mean_of(v, s->n_angles);
