@@ -238,8 +238,7 @@ static const struct protocol_conf *standard_protocol(const struct config *c, enu
 static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 {
 	const struct protocol_conf before = *p;
-	char why[sizeof(err->msg)], algorithm[16];
-	const char *key, *only;
+	char why[sizeof(err->msg)];
 
 	if (r->frames[0] && config_set(p, r->frames, err) < 0)
 		return -EINVAL;
@@ -251,11 +250,7 @@ static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 			snprintf(why, sizeof(why), "%s", err->msg);
 			return err_set(err, EINVAL, "--set: %.800s", why);
 		}
-	key = config_key_without_effect(&before, p, &only, algorithm, sizeof(algorithm));
-	if (key)
-		return err_set(err, EINVAL, "--set: key '%s' has no effect with the algorithm '%s'; only these use it: %s", key,
-			       algorithm, only);
-	return 0;
+	return config_key_without_effect(&before, p, "", why) ? err_set(err, EINVAL, "--set: %.800s", why) : 0;
 }
 
 static int no_protocol(const struct recon *r)

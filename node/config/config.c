@@ -309,24 +309,26 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char **ret_only,
-				      char *ret_algorithm, size_t size)
+const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
+				      char ret_why[CONFIG_EFFECT_SIZE])
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
 	const char *kind = kind_of(p->kind)->name;
-	char value[300], other[300];
+	char value[300], other[300], algorithm[16];
 
-	config_value_format(config_key_find(section, "algorithm"), p, ret_algorithm, size);
+	config_value_format(config_key_find(section, "algorithm"), p, algorithm, sizeof(algorithm));
 	for (size_t i = 0; i < section->n_keys; i++) {
 		const struct config_key *key = &section->keys[i];
 
-		if (config_protocol_uses(kind, ret_algorithm, key->name))
+		if (config_protocol_uses(kind, algorithm, key->name))
 			continue;
 		config_value_format(key, p, value, sizeof(value));
 		config_value_format(key, before, other, sizeof(other));
-		*ret_only = key->only;
-		if (strcmp(value, other) != 0)
-			return key->name;
+		if (!strcmp(value, other))
+			continue;
+		snprintf(ret_why, CONFIG_EFFECT_SIZE, "key '%s'%s has no effect with the algorithm '%s'; only these use it: %s",
+			 key->name, of, algorithm, key->only);
+		return key->name;
 	}
 	return NULL;
 }

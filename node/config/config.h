@@ -350,9 +350,10 @@ bool config_status_may_act(const struct config *c); /* true: the status page off
 /* Set one value of a protocol from "key=value". Keys, units and ranges are those of the configuration file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* Return the name of the first key whose value differs in `p` and `before`, a protocol of the same kind, and which the algorithm
- * of `p` does not use; NULL: none. ret_only: the algorithms that use it, ret_algorithm: that of p, 16 characters are enough. */
-const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char **ret_only,
-				      char *ret_algorithm, size_t size);
+ * of `p` does not use; NULL: none. of: behind its name in the sentence, such as " of protocol 'p'"; ret_why: the sentence. */
+#define CONFIG_EFFECT_SIZE 400
+const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
+				      char ret_why[CONFIG_EFFECT_SIZE]);
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
  * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
  * characters. */

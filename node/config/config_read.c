@@ -289,18 +289,18 @@ static void check_kind(struct config_reader *r, const config_setting_t *group, c
 static void check_effect(struct config_reader *r, const config_setting_t *group, const char *of, const void *before,
 			 const void *entry)
 {
-	const char *only, *name;
-	char algorithm[16];
+	char why[CONFIG_EFFECT_SIZE], of_it[104];
 	config_setting_t *setting;
 	struct config_place place;
+	const char *name;
 
-	name = config_key_without_effect(before, entry, &only, algorithm, sizeof(algorithm));
+	snprintf(of_it, sizeof(of_it), " of %s", of);
+	name = config_key_without_effect(before, entry, of_it, why);
 	setting = name ? config_setting_get_member(group, name) : NULL;
 	if (!setting)
 		return;
 	place = place_of(r, setting);
-	config_problem(r, place.file, place.line, "key '%s' of %s has no effect with the algorithm '%s'; only these use it: %s",
-		       name, of, algorithm, only);
+	config_problem(r, place.file, place.line, "%s", why);
 }
 
 static void check_required(struct config_reader *r, struct config_place place, const char *of,

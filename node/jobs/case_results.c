@@ -206,9 +206,6 @@ void result_protocol_text(const struct job_view *v, char *ret_text, size_t size)
 int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err)
 {
 	json_t *list = settings[0] ? json_loads(settings, 0, NULL) : json_array();
-	const struct protocol_conf before = *protocol;
-	const char *key, *only;
-	char algorithm[16];
 	const json_t *one;
 	int ret = json_is_array(list) ? 0 : err_set(err, EINVAL, "the settings of the job cannot be read");
 	size_t i;
@@ -218,10 +215,6 @@ int redo_apply_settings(struct protocol_conf *protocol, const char *settings, st
 		ret = json_is_string(one) ? config_set(protocol, json_string_value(one), err)
 					  : err_set(err, EINVAL, "setting %zu of the job is not a text", i + 1);
 	}
-	key = ret == 0 ? config_key_without_effect(&before, protocol, &only, algorithm, sizeof(algorithm)) : NULL;
-	if (key)
-		ret = err_set(err, EINVAL, "key '%s' has no effect with the algorithm '%s'; only these use it: %s", key,
-			      algorithm, only);
 	json_decref(list);
 	return ret;
 }
@@ -236,14 +229,15 @@ static void list_protocols(const struct config *config, const char *kind, char *
 			n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", config->protocols[i].name);
 }
 
-/* Check that a case of this kind can be reconstructed with a protocol and settings. code: of the error. */
-static int check_protocol(const struct config *config, const struct job_view *v, const char *name, const char *settings, int code,
-			  struct err *err)
+/* Check that a case of this kind can be reconstructed with a protocol and settings. recorded: they were accepted earlier, maybe
+ * with a key that has no effect. Errors: ENOKEY, else EINVAL. */
+static int check_protocol(const struct config *config, const struct job_view *v, const char *name, const char *settings,
+			  bool recorded, struct err *err)
 {
 	const struct protocol_conf *found = config_protocol(config, name);
+	char allowed[600], why[CONFIG_EFFECT_SIZE];
+	int ret, code = recorded ? ENOKEY : EINVAL;
 	struct protocol_conf *copy;
-	char allowed[600];
-	int ret;
 
 	if (!found) {
 		list_protocols(config, v->kind, allowed, sizeof(allowed));
@@ -258,6 +252,8 @@ static int check_protocol(const struct config *config, const struct job_view *v,
 		return err_set(err, ENOMEM, "no memory for a protocol");
 	*copy = *found;
 	ret = redo_apply_settings(copy, settings, err);
+	if (ret == 0 && !recorded && config_key_without_effect(found, copy, "", why))
+		ret = err_set(err, EINVAL, "%s", why);
 	free(copy);
 	return err_remap(ret, EINVAL, code, err);
 }
@@ -281,7 +277,7 @@ json_t *case_results_complete(struct journal *j, const struct config *config, co
 	/* a statement about this job is newer than that about the first one */
 	same_patient = v->same_patient > 0 || json_is_true(json_object_get(opening, "same_patient"));
 	header = v->same_patient > 0 ? (v->header ? v->header : "") : get_text(opening, "header");
-	if (check_protocol(config, v, get_text(opening, "protocol"), v->settings ? v->settings : "", ENOKEY, err) == 0)
+	if (check_protocol(config, v, get_text(opening, "protocol"), v->settings ? v->settings : "", true, err) == 0)
 		detail = json_pack("{s:s, s:I, s:s, s:s, s:O, s:b, s:b, s:s}", "why",
 				   v->redo_of > 0 ? "requested again by a person" : "another result of a complete case",
 				   "instances", (json_int_t)v->members.instances, "route", get_text(opening, "route"), "protocol",
@@ -405,7 +401,7 @@ int redo_open(struct journal *j, const struct jobs *jobs, const struct config *c
 	if (!text || strlen(text) >= REDO_SETTINGS_SIZE)
 		ret = err_set(err, EINVAL, "the settings have more than %d characters together", REDO_SETTINGS_SIZE - 1);
 	else
-		ret = check_protocol(config, v, name, text, EINVAL, err);
+		ret = check_protocol(config, v, name, text, false, err);
 	pending = ret == 0 ? find_pending(jobs, v, name, text) : NULL;
 	if (pending)
 		ret = err_set(err, ESTALE, "job %lld, which waits or runs, makes the same result again", (long long)pending->id);

@@ -204,7 +204,10 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1), made;
+	struct job_view recorded;
 	const struct job_view *v;
+	struct err err = {0};
+	json_t *detail;
 
 	append(t, job, EVENT_COMPLETE, COMPLETE_WITH(""));
 	append(t, job, EVENT_STARTED, "{}");
@@ -216,11 +219,18 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 	redo(t, job, "pet-osem", NULL, -EINVAL);
 	redo(t, job, NULL, "voxel=-1", -EINVAL);
 	redo(t, job, NULL, "no such key=1", -EINVAL);
+	redo(t, job, "dbt-fbp", "iterations=7", -EINVAL); /* no effect */
 	made = redo(t, job, "dbt-fbp", "voxel=2", 0);
 	v = step(t, made, NOW);
 	assert_int_equal(v->state, JOB_READY);
 	assert_true(v->redo_of == job && v->result_of == job && v->result == 2);
 	assert_string_equal(v->settings, "[\"voxel=2\"]");
+	/* One that an earlier version recorded with a key without effect is made again as it was. */
+	recorded = *v;
+	recorded.settings = (char[]){"[\"iterations=7\"]"};
+	detail = case_results_complete(t->s.journal, t->config, &recorded, &err);
+	assert_non_null(detail);
+	json_decref(detail);
 	/* The images were removed after the person had looked. */
 	append(t, job, EVENT_CLEANED, "{}");
 	redo(t, job, NULL, NULL, -ESTALE);
