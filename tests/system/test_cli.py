@@ -188,15 +188,20 @@ def test_check_as_the_user_of_the_node(folder):
 node = {{ user = "nobody"; bind = "192.0.2.1"; audit = "file"; audit_file = "{folder}/audit.log"; }};
 alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"; }};
 """)
-    mine = ["warning: cannot listen on 192.0.2.1 port 11112: ", "(tested as user 65534)", "node.audit_file is ", "alert.token"]
+    mine = ["warning: cannot listen on 192.0.2.1 port 11112: ", "node.spool is ", "node.audit_file is ", "alert.token"]
     said(3, "check -c nobody.conf", *mine)
     for name in ("spool", key):
         shutil.chown(name, "nobody")
+    os.mkdir("spool/outbox", 0o700)
+    said(3, "check -c nobody.conf", "part of node.spool is ")
+    shutil.chown("spool/outbox", "nobody")
     os.mkdir("audit")
     shutil.chown("audit", "nobody")
     write("nobody.conf", read("nobody.conf").replace("/audit.log", "/audit/audit.log"))
     found = said(0, "check -c nobody.conf", mine[0]).stderr
     check(not any(text in found for text in mine[1:]) and not os.listdir("audit"), found)
+    write("unknown.conf", 'node = { user = "no-such-user"; };\n')
+    said(3, "check -c unknown.conf", "no-such-user")
 
 
 def test_check_prints_all_of_a_configuration():

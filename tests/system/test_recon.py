@@ -157,3 +157,19 @@ def test_angles_of_the_wrong_sign(folder, failures):
         for text in (json.loads(done.stdout)["cases"][0]["warnings"], str(pydicom.dcmread(made, stop_before_pixels=True))):
             tools.check(all(w in text for w in words) and ("of the tissue" in text) == (sign < 0), f"{sign}: {text[-900:]}",
                         failures)
+
+
+def test_the_directory_of_a_cd_is_no_image(folder):
+    """An exam beside its DICOMDIR (PS3.10 8.6), whose data set has no SOP Class UID."""
+    exam, config = os.path.join(folder, "exam"), write_config(folder)
+    os.makedirs(exam)
+    maker.write(exam, "L", "CC", 1, -1, 0, False, SHAPE)
+    directory = pydicom.Dataset()
+    directory.FileSetID = "EXAM"
+    directory.file_meta = pydicom.dataset.FileMetaDataset()
+    directory.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.1.3.10"
+    directory.file_meta.MediaStorageSOPInstanceUID = "1.2.3"
+    directory.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    directory.is_little_endian, directory.is_implicit_VR = True, False
+    directory.save_as(os.path.join(exam, "DICOMDIR"), write_like_original=False)
+    tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", os.path.join(folder, "out"), exam)

@@ -3,7 +3,7 @@
 #include "dicom/object/exposure.h"
 #include "tests/test.h"
 
-enum { NUMBER = 0, TYPE = 2, TIME = 6 }; /* of the attributes */
+enum { NUMBER = 0, TYPE = 2, ANODE = 4, TIME = 6 }; /* of the attributes */
 
 /* Images with the given values of one attribute; "": it is missing. */
 static size_t make(struct exposure_facts images[8], int attribute, const char *const *values)
@@ -34,6 +34,10 @@ TEST(test_proof)
 		 "Acquisition Number (0020,0012): 2 have 1, 2 have 2, 2 have 3, 1 has 4"},
 		{NUMBER, {"1", "1", "2", "3", "4", "5"}, NULL}, /* too many to be exposures */
 		{TYPE, {"TOMO_PROJ", "", "TOMO_PROJ"}, "Image Type, value 3 (0008,0008): 2 have TOMO_PROJ, 1 has none"},
+		{ANODE, {"TUNGSTEN", "tungsten", "Tungsten"}, NULL},
+		{ANODE,
+		 {"TUNGSTEN", "tungsten", "RHODIUM", "TUNGSTEN"},
+		 "Anode Target Material (0018,1191): 3 have TUNGSTEN, 1 has RHODIUM"},
 		{TIME, {"10", "11", "11"}, NULL},
 	};
 

@@ -273,6 +273,35 @@ TEST(test_all_problems)
 	assert_non_null(strstr(err.msg, "3 more problems"));
 }
 
+/* A node that sends to itself would deliver to nobody. */
+TEST(test_destination_is_this_node)
+{
+	static const struct {
+		const char *bind, *host;
+		int port;
+		bool here;
+	} cases[] = {{"0.0.0.0", "127.0.0.1", 104, true},   {"127.0.0.1", "localhost", 104, true},
+		     {"10.0.0.7", "10.0.0.7", 104, true},   {"0.0.0.0", "127.0.0.1", 105, false},
+		     {"10.0.0.7", "127.0.0.1", 104, false}, {"0.0.0.0", "pacs", 104, false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct problems p;
+		struct config *c = NULL;
+		char text[400];
+
+		memset(&p, 0, sizeof(p));
+		snprintf(text, sizeof(text),
+			 "node = { bind = \"%s\"; port = 104; };\ndestinations = ( { name = \"pacs\"; aet = \"P\"; host = "
+			 "\"%s\"; port = %d; } );\n",
+			 cases[i].bind, cases[i].host, cases[i].port);
+		config_parse(text, "t.conf", keep, &p, &c, NULL);
+		assert_int_equal(p.n, cases[i].here);
+		if (cases[i].here)
+			assert_non_null(strstr(p.text[0], "t.conf:2: key 'host' of destination 'pacs'"));
+		config_free(c);
+	}
+}
+
 /* A misspelt key does not hide a misspelt name, and an entry that is invalid is not reported as missing, too. */
 TEST(test_names_beside_problems)
 {

@@ -89,6 +89,8 @@ TEST(test_injection)
 		{"20260630070000", "", "",
 		 "the injection (20260630070000) is after the acquisition, which began at 20260629081000.5", 0},
 		{"20250629070000", "", "", "half-lives before the acquisition", 0},
+		{"20260628135400", "", "", NULL, 0},
+		{"20260628070000", "", "", "the injection (20260628070000) is 13.8 half-lives before the acquisition", 0},
 		{"20260699070000", "", "", "\"20260699070000\" is not a date and time", 0},
 		{"20260629256199", "", "", "\"20260629256199\" is not a date and time", 0},
 	};

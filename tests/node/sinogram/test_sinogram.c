@@ -2,6 +2,9 @@
 /* Test sinogram objects: written values are read back, in any order of roles and chunks; values for quantification and
  * orientation are read from standard attributes. */
 
+#include <errno.h>
+
+#include "dicom/object/dicom_tags.h"
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 #include "tests/test.h"
@@ -110,6 +113,55 @@ TEST(test_injection)
 		found = pet_facts_injection(&f, day + cases[i].start, day + cases[i].end, &seconds);
 		if (found != cases[i].found || (found == PET_INJECTION_KNOWN && fabs(seconds - day - cases[i].seconds) > 1e-3))
 			fail_msg("%s: %d, %.1f", cases[i].injected, (int)found, seconds - day);
+	}
+}
+
+/* Attributes of one object that say the same, and do not. */
+TEST(test_contradictions)
+{
+	static const struct {
+		const char *half_life, *position, *gantry, *moment, *says; /* says: NULL: no contradiction */
+	} cases[] = {
+		{"6586.2", "HFS", "102540008", "20260601101500", NULL},
+		{"6588", "HFS", "102540008", "20260601101500.4", NULL},
+		{"6586.2", "", "102541007", "", NULL},
+		{"109.77", "HFS", "102540008", "",
+		 "Radionuclide Half Life (0018,1075) is 109.77 s, but that of the radionuclide F18"},
+		{"4062.6", "HFS", "102540008", "", "is 4062.6 s"},
+		{"6586.2", "HFS", "102541007", "", "Patient Position (0018,5100) is HFS, but the codes of (0054,0410)"},
+		{"6586.2", "FFS", "102540008", "", "are those of HFS"},
+		{"6586.2", "HFS", "102540008", "20260601121500", "Acquisition DateTime (0008,002A) is 20260601121500"},
+		{"6586.2", "HFS", "102540008", "20260602101500", "(0008,0022) and (0008,0032) are 20260601101500"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		struct dicom_file *file;
+		struct item_writer root = {.err = &err}, item;
+		int rc;
+
+		assert_int_equal(dicom_new(CLASS_RAW_DATA, "1.2.3.4", &file, &err), 0);
+		root.item = dicom_root(file);
+		item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+		item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
+		item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, cases[i].half_life);
+		item_end(&root, &item);
+		item_put_text(&root, TAG_PATIENT_POSITION, cases[i].position);
+		item_put_code(&root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, cases[i].gantry, "SCT",
+			      "headfirst or feet-first");
+		item = item_begin(&root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
+		item_put_code(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, "40199007", "SCT", "supine");
+		item_end(&root, &item);
+		item_put_text(&root, TAG_ACQUISITION_DATE, "20260601");
+		item_put_text(&root, TAG_ACQUISITION_TIME, "101500");
+		item_put_text(&root, TAG_ACQUISITION_DATE_TIME, cases[i].moment);
+		assert_int_equal(root.rc, 0);
+		rc = pet_facts_check(dicom_root(file), &err);
+		if (cases[i].says)
+			assert_error(rc, &err, EBADMSG, cases[i].says);
+		else
+			assert_int_equal(rc, 0);
+		dicom_close(file);
 	}
 }
 

@@ -212,6 +212,8 @@ TEST(test_intensity_refused)
 		      {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"}),
 		EBADMSG, PARTS("(0028,1041)", "-1", "sign of one of them"));
 	refused(EDITS({2, TAG_LOSSY_IMAGE_COMPRESSION, "01"}), ENOTSUP, PARTS("2.dcm", "(0028,2110)"));
+	refused(EDITS({2, DICOM_TAG(0x0028, 0x2112), "10"}), ENOTSUP, PARTS("2.dcm", "(0028,2112) is 10"));
+	refused(EDITS({2, DICOM_TAG(0x0028, 0x2114), "ISO_10918_1"}), ENOTSUP, PARTS("2.dcm", "(0028,2114) is ISO_10918_1"));
 	refused(EDITS({2, TAG_RESCALE_SLOPE, "2"}), EBADMSG, PARTS("2.dcm", "Rescale Slope (0028,1053) is 2"));
 	refused(EDITS({3, TAG_RESCALE_INTERCEPT, "-1000"}), EBADMSG, PARTS("3.dcm", "Rescale Intercept (0028,1052) is -1000"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "3"}), EBADMSG, PARTS("(0028,1041)", "3"));
