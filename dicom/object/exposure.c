@@ -139,5 +139,6 @@ void exposures_refusal(const struct exposures *of, char *ret_text, size_t size)
 
 	exposures_text(of, text, sizeof(text));
 	snprintf(ret_text, size,
-		 "the projections are of more than one exposure: %s; give those of one, or choose it: retry --sweep", text);
+		 "the projections are of more than one exposure: %s; give recon those of one, or choose it with retry --sweep",
+		 text);
 }

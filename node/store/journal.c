@@ -84,7 +84,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 				  " COALESCE((SELECT e.detail FROM event e WHERE e.job=?3 AND e.name='instance' AND "
 				  "e.instance=f.instance), f.detail)"
 				  " FROM classification f WHERE f.instance=?4 AND f.kind IN (1, 4)",
-	[JOURNAL_SELECT_CLASSIFICATION] = "UPDATE classification SET kind=1, job=?1 WHERE instance=?2",
+	/* ?1: the new job, ?2: the job before it */
+	[JOURNAL_SELECT_CLASSIFICATION] = "UPDATE classification SET kind=1, job=?1 WHERE instance IN"
+					  " (SELECT instance FROM event WHERE job IN (?1, ?2) AND name='instance')",
 	[JOURNAL_FIND_JOB_OF] =
 		"SELECT f.job FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"f.kind=1 ORDER BY i.id DESC LIMIT 1",

@@ -326,25 +326,27 @@ int journal_open_result(struct journal *j, int64_t of, long instances, const cha
 	return ret;
 }
 
-/* Inside a transaction: make an instance a member of a job that is opened in place of `of`. */
-static int select_member(struct journal *j, int64_t job, int64_t of, int64_t instance, double now, struct err *err)
+/* Inside a transaction: make instances members of a job that is opened in place of `of`. What `of` has belongs to it, too, also
+ * what was not selected: sent again, it is no new case. */
+static int select_members(struct journal *j, int64_t job, int64_t of, const int64_t *instances, size_t n, double now,
+			  struct err *err)
 {
 	sqlite3_stmt *add = journal_stmt(j, JOURNAL_SELECT_MEMBER, err);
 	sqlite3_stmt *classify = add ? journal_stmt(j, JOURNAL_SELECT_CLASSIFICATION, err) : NULL;
-	int ret;
+	int ret = classify ? 0 : -EIO;
 
-	if (!classify)
-		return -EIO;
-	sqlite3_bind_double(add, 1, now);
-	sqlite3_bind_int64(add, 2, job);
-	sqlite3_bind_int64(add, 3, of);
-	sqlite3_bind_int64(add, 4, instance);
-	ret = journal_step(j, add, "select a member", NULL, NULL, err);
+	for (size_t i = 0; ret == 0 && i < n; i++) {
+		sqlite3_bind_double(add, 1, now);
+		sqlite3_bind_int64(add, 2, job);
+		sqlite3_bind_int64(add, 3, of);
+		sqlite3_bind_int64(add, 4, instances[i]);
+		ret = journal_step(j, add, "select a member", NULL, NULL, err);
+	}
 	if (ret < 0)
 		return ret;
 	sqlite3_bind_int64(classify, 1, job);
-	sqlite3_bind_int64(classify, 2, instance);
-	return journal_step(j, classify, "classify a member", NULL, NULL, err);
+	sqlite3_bind_int64(classify, 2, of);
+	return journal_step(j, classify, "classify the members", NULL, NULL, err);
 }
 
 /* Inside a transaction: cancel a job, unless it is cancelled, if the caller has read its last event. */
@@ -371,8 +373,8 @@ int journal_open_selection(struct journal *j, int64_t of, int64_t seen, const in
 	ret = cancel_unchanged(j, of, seen, cancel, now, err);
 	if (ret == 0)
 		ret = insert_job(j, detail, now, &job, err);
-	for (size_t i = 0; ret == 0 && i < n; i++)
-		ret = select_member(j, job, of, instances[i], now, err);
+	if (ret == 0)
+		ret = select_members(j, job, of, instances, n, now, err);
 	if (ret == 0)
 		ret = check_members(j, job, (long)n, err);
 	if (ret == 0)

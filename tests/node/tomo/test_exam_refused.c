@@ -43,7 +43,7 @@ TEST(test_two_exposures)
 
 	refused(EDITS({-1, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
 		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.2"}),
-		EBADMSG, PARTS(more, "Irradiation Event UID (0008,3010): 3 have 1.2.1, 2 have 1.2.2; give those of one"));
+		EBADMSG, PARTS(more, "Irradiation Event UID (0008,3010): 3 have 1.2.1, 2 have 1.2.2; give recon those of one"));
 	refused(EDITS({-1, TAG_ACQUISITION_NUMBER, "1"}, {4, TAG_ACQUISITION_NUMBER, "2"}), EBADMSG,
 		PARTS(more, "Acquisition Number (0020,0012): 4 have 1, 1 has 2"));
 	refused(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ"}, {2, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY"}), EBADMSG,

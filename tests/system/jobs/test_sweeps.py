@@ -67,6 +67,10 @@ def test_a_retake(folder, things):
     check(uids(second) <= sources(pacs) and not uids(first) & sources(pacs), "the sources of the result")
     check("a case of sweep 2: 9 images with Acquisition Number (0020,0012) 2, chosen on the command line by user"
           in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
+    # Sent again, both are known.
+    stored = len(n.stored_files())
+    h.send(n.port, mixed)
+    check(n.states() == ["cancelled", "delivered"] and len(n.stored_files()) == stored, n.states())
     # The other one is not lost.
     n.command("retry", "--sweep", "1", str(job))
     n.wait_states("cancelled", "delivered", "delivered")
