@@ -60,7 +60,8 @@ static const struct config_key protocol_keys[] = {
 	 .fallback = "0", .meaning = "size of a pixel"},
 	{"fov_radius", AS_REAL(protocol_conf, parallel.fov_radius, 0.001, 1e5), .unit = "mm",
 	 .zero = "the whole image, including the corners", .fallback = "0",
-	 .meaning = "radius of the field of view; values outside are set to 0"},
+	 .meaning = "radius of the field of view: rays count only inside it, so what is beyond it appears inside; values outside "
+		    "are set to 0"},
 	{"projector", AS_CHOICE(protocol_conf, parallel.projector, projectors), .fallback = "siddon",
 	 .only = "art sart mlem osem",
 	 .meaning = "of the iterative algorithms: `siddon` (path lengths through pixels), `joseph` (linear interpolation between "

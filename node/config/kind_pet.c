@@ -60,7 +60,8 @@ static const struct config_key protocol_keys[] = {
 	 .fallback = "0", .meaning = "distance between slices"},
 	{"fov_radius", AS_REAL(protocol_conf, pet.fov_radius, 1, 1000), .unit = "mm",
 	 .zero = "the largest radial bin, at most 350 and 0.98 of the radius where rays end", .fallback = "0",
-	 .meaning = "radius of the field of view; values outside are set to 0"},
+	 .meaning = "radius of the field of view: rays count only inside it, so what is beyond it appears inside; values outside "
+		    "are set to 0"},
 	{"projector", AS_CHOICE(protocol_conf, pet.projector, projectors), .fallback = "siddon", .only = "mlem osem bsrem",
 	 .meaning = "`siddon`: path lengths through voxels, where the path across the slices is computed once for all planes; "
 		    "`joseph`: linear interpolation between voxels; `exact`: path lengths, ray by ray, the reference"},

@@ -152,6 +152,8 @@ static int read_calibration(struct petsird *p, const struct yardl_type *t)
 {
 	int rc = yardl_read_float(&p->in, t, &p->header.calibration);
 
+	if (rc == 0 && p->header.calibration == 0) /* what the package writes where there is none */
+		p->header.calibration = 1;
 	if (rc == 0 && !(p->header.calibration > 0 && p->header.calibration < 1e30))
 		rc = yardl_fail(&p->in, EBADMSG, "a calibration factor of %g", p->header.calibration);
 	return rc;

@@ -388,7 +388,8 @@ static int decide(struct reading *r, struct exam *exam, struct err *err)
 static bool has_changed(const struct exam_i0 *a, const struct exam_i0 *b)
 {
 	return a->i0 != b->i0 || a->open.slope[0] != b->open.slope[0] || a->open.slope[1] != b->open.slope[1] ||
-	       a->use_flatfield != b->use_flatfield || a->over_code != b->over_code || is_of_air(a) != is_of_air(b);
+	       a->use_flatfield != b->use_flatfield || a->over_code != b->over_code || is_of_air(a) != is_of_air(b) ||
+	       a->shadow.far != b->shadow.far || a->shadow.first != b->shadow.first || a->shadow.last != b->shadow.last;
 }
 
 /* Withdraw the views that were converted with another I0 than the decided one; they are the views of the second pass. */

@@ -45,19 +45,9 @@ void factor_survey_add(struct factor_survey *s, size_t plane, const float *value
 	s->n += n;
 }
 
-/* Return the number of pairs of detectors that are added in a bin of a plane. */
-static int pairs_of(const struct michelogram *m, size_t plane)
-{
-	int views = m->arc_corrected ? 1 : m->scanner.detectors / (2 * m->n_angles), s = 0;
-
-	for (; plane >= (size_t)m->segments[s].n_planes; s++)
-		plane -= (size_t)m->segments[s].n_planes;
-	return michelogram_pairs(m, s, (int)plane) * (views > 1 ? views : 1);
-}
-
 void factor_survey_end_plane(struct factor_survey *s, const struct michelogram *m, size_t plane)
 {
-	int pairs = pairs_of(m, plane);
+	int pairs = michelogram_bin_pairs(m, plane);
 
 	s->planes = s->n > 0;
 	if (s->n >= PLANE_LEAST && s->down > DOWN_MOST * s->up + PLANE_MARGIN * (double)s->n) {

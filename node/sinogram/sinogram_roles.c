@@ -91,6 +91,7 @@ int sinogram_check_data(const struct sinogram_source *s, struct err *err)
 
 #define AIR_LEAST 0.1	      /* of the bins of a plane meet nothing: a narrower field than any scanner's */
 #define PLANES_ALIKE 0.9      /* of the planes: some may be damaged */
+#define ATTENUATION_MOST 1e5  /* of air: of 1.2 m of water */
 #define EFFICIENCY_RANGE 10.0 /* largest ratio of two values */
 #define EFFICIENCY_MEAN 2.0   /* the mean is between this and its inverse */
 
@@ -98,9 +99,11 @@ struct range {
 	double least, most, sum;
 	size_t n, whole;	 /* values, and whole numbers among them */
 	size_t planes, with_air; /* planes; those whose least value is a whole number above 0 that many bins have */
+	size_t with_pairs;	 /* those where it is 1 or the number of pairs of detectors, as of factors that were not scaled */
 };
 
-static void add_plane(const float *values, size_t n, struct range *to)
+/* pairs: of detectors in each bin. */
+static void add_plane(const float *values, size_t n, int pairs, struct range *to)
 {
 	float least = n > 0 ? values[0] : 0;
 	size_t air = 0;
@@ -110,7 +113,10 @@ static void add_plane(const float *values, size_t n, struct range *to)
 	for (size_t i = 0; i < n; i++)
 		air += values[i] == least;
 	to->planes++;
-	to->with_air += least >= 1 && least == floorf(least) && (double)air >= AIR_LEAST * (double)n;
+	if (least >= 1 && least == floorf(least) && (double)air >= AIR_LEAST * (double)n) {
+		to->with_air++;
+		to->with_pairs += least == 1 || least == (float)pairs;
+	}
 	for (size_t i = 0; i < n; i++) {
 		double v = values[i];
 
@@ -137,7 +143,7 @@ static bool find_range(const struct sinogram_stream *s, struct range *ret)
 	values = malloc(n * sizeof(*values));
 	for (size_t plane = 0; values && plane < planes; plane += step) {
 		interfile_plane(&s->header, bytes, plane, values);
-		add_plane(values, n, &range);
+		add_plane(values, n, michelogram_bin_pairs(&s->header.m, plane % michelogram_planes(&s->header.m)), &range);
 	}
 	free(values);
 	munmap((void *)bytes, s->bytes);
@@ -200,7 +206,9 @@ static const char *factors_by_values(const struct sinogram_stream *s)
 
 	if (s->header.number != INTERFILE_FLOAT || !find_range(s, &r) || !(r.least > 0) || r.whole == r.n)
 		return NULL;
-	if ((double)r.with_air >= PLANES_ALIKE * (double)r.planes)
+	/* a scan, which has a duration, may have a constant background */
+	if ((double)(isnan(s->header.duration) ? r.with_air : r.with_pairs) >= PLANES_ALIKE * (double)r.planes &&
+	    r.most <= ATTENUATION_MOST * r.least)
 		return "--attenuation";
 	mean = r.sum / (double)r.n;
 	return isnan(s->header.duration) && r.most < EFFICIENCY_RANGE * r.least && mean < EFFICIENCY_MEAN &&

@@ -27,6 +27,7 @@
 
 #define AGREE 0.1	   /* largest difference of ln I0 from the median of neighbouring views */
 #define CONFIRM 0.02	   /* largest difference of ln I0 at which the air of other views confirms a view's percentile */
+#define SHADOW_AIR 0.5	   /* of the air: brighter is no tissue */
 #define NOISE_ALIKE 4.0	   /* largest ratio of variance / intensity of the air to its median over the views */
 #define NOISE_LEAST 20.0   /* least variance, stored values^2, that is compared: above that of rounding */
 #define NEIGHBOURS 3	   /* views in that median */
@@ -280,6 +281,17 @@ static double confirmed_percentile(const struct decision *d, int view, double ot
 	return fabs(log(part / others)) <= CONFIRM ? part : 0;
 }
 
+/* Return the shadow of a collimator in a view. i0: intensity of the air, known otherwise; 0: not known. What is beside a shadow
+ * is object, too: if all of it is as bright as air, the object is what looks like a shadow, as one that an oblique view cuts. */
+static struct prep_shadow shadow_of(const struct decision *d, int view, double i0)
+{
+	const struct view_air *a = &d->air[view];
+
+	if (a->air.verdict == AIR_NO_CONTRAST && i0 > 0 && exam_value_intensity(&d->exam->prep, a->percentile) > SHADOW_AIR * i0)
+		return (struct prep_shadow){0};
+	return a->air.shadow;
+}
+
 /* Decide a view of i0_mode `percentile`. */
 static struct exam_i0 choose(const struct decision *d, int view)
 {
@@ -287,7 +299,7 @@ static struct exam_i0 choose(const struct decision *d, int view)
 	bool charge = exam->views[view].charge > 0;
 	double others = nearby(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
 	double own = d->own[view] > 0 ? d->own[view] : confirmed_percentile(d, view, others);
-	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code, .shadow = d->air[view].air.shadow};
+	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code, .shadow = shadow_of(d, view, others)};
 
 	if (own > 0) {
 		i0.i0 = own;
@@ -314,14 +326,12 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 {
 	double value;
 	const struct air *air = &d->air[view].air;
-	struct exam_i0 i0 = {.i0 = exam_profile_i0(d->exam, view, &value),
-			     .source = I0_OF_PROFILE,
-			     .over_code = air->over_code,
-			     .shadow = air->shadow};
+	struct exam_i0 i0 = {.i0 = exam_profile_i0(d->exam, view, &value), .source = I0_OF_PROFILE, .over_code = air->over_code};
 
 	if (d->exam->profile->i0_mode == I0_HEADER_MAX && i0.over_code >= 0 && value == i0.over_code)
 		return choose(d, view);
 	i0.use_flatfield = d->exam->profile->i0_mode == I0_FLATFIELD;
+	i0.shadow = shadow_of(d, view, i0.i0);
 	return i0;
 }
 

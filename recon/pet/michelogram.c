@@ -280,6 +280,15 @@ int michelogram_pairs(const struct michelogram *m, int segment, int plane)
 	return n;
 }
 
+int michelogram_bin_pairs(const struct michelogram *m, size_t plane)
+{
+	int views = m->arc_corrected ? 1 : m->scanner.detectors / (2 * m->n_angles), s = 0;
+
+	for (; plane >= (size_t)m->segments[s].n_planes; s++)
+		plane -= (size_t)m->segments[s].n_planes;
+	return michelogram_pairs(m, s, (int)plane) * (views > 1 ? views : 1);
+}
+
 void michelogram_place(const struct michelogram *m, int segment, int plane, double *ret_z, double *ret_rise)
 {
 	const struct michelogram_segment *s = &m->segments[segment];

@@ -80,6 +80,9 @@ size_t michelogram_size(const struct michelogram *m);	     /* number of bins, al
 const struct michelogram_segment *michelogram_direct(const struct michelogram *m, size_t *ret_first);
 /* Return the number of ring pairs that were added in a plane of a segment. */
 int michelogram_pairs(const struct michelogram *m, int segment, int plane);
+/* The same of a plane of a TOF bin, times the views that were added into an angle: the pairs of detectors in each of its bins. 0:
+ * the numbers of rings are not known. */
+int michelogram_bin_pairs(const struct michelogram *m, size_t plane);
 /* Compute the place of a plane of a segment: z of its middle, mm from the scanner's middle, and how far its first end is above it
  * (the second end is as far below). */
 void michelogram_place(const struct michelogram *m, int segment, int plane, double *ret_z, double *ret_rise);

@@ -97,6 +97,18 @@ TEST(header)
 	petsird_close(p);
 }
 
+/* 0 is what the package writes where no factor is known. */
+TEST(no_calibration)
+{
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird *p;
+
+	petsird_replace(&o, MARK_CALIBRATION, 4, "\0\0\0\0", 4);
+	p = open_bytes(&o);
+	assert_true(petsird_header(p)->calibration == 1);
+	petsird_close(p);
+}
+
 /* The centre of a box is (10, 2, 1) mm; the element moves it to (110, 0, 1 + 4 i), the module turns it and adds 1 mm along z. */
 TEST(positions)
 {
@@ -366,7 +378,7 @@ TEST(hostile)
 	static const uint8_t half[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}; /* 2^63 */
 	static const uint8_t over[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2};
 	static const uint8_t endless[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	static const uint8_t nan_bytes[] = {0, 0, 0xc0, 0x7f}, infinite[] = {0, 0, 0x80, 0x7f}, zero[] = {0, 0, 0, 0};
+	static const uint8_t nan_bytes[] = {0, 0, 0xc0, 0x7f}, infinite[] = {0, 0, 0x80, 0x7f};
 	static const uint8_t negative[] = {0, 0, 0x80, 0xbf}, far[] = {0, 0x24, 0x74, 0x4b};
 	static const struct {
 		enum petsird_mark at;
@@ -393,7 +405,6 @@ TEST(hostile)
 		{MARK_ENERGY, 1 + 13 + 9, "\1\2\0\x80\xd9\x43\0\x80\x22\x44", 10, "energy bins of 1 types"},
 		{MARK_CALIBRATION, 4, nan_bytes, 4, "calibration"},
 		{MARK_CALIBRATION, 4, negative, 4, "calibration"},
-		{MARK_CALIBRATION, 4, zero, 4, "calibration"},
 		{MARK_BINS, 1 + 4, "\x0f", 1, "efficiencies of 15 detection bins"},
 		{MARK_BINS, 1 + 4, "\x10\0\0\x80\xbf", 5, "an efficiency of -1"},
 		{MARK_GROUP, 1, "\4", 1, "symmetry group 2"},

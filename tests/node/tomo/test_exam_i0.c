@@ -97,6 +97,16 @@ TEST(test_shadow)
 	assert_true(exam_view_prep(e, &e->i0[1]).shadow.far == 5 && exam_view_prep(e, &e->i0[1]).shadow.last == 3);
 	assert_true(exam_view_prep(e, &e->i0[0]).shadow.far == 0);
 	assert_non_null(strstr(e->warnings, "collimator is left out of 1 projection: up to 5 mm at the far side, 3 mm"));
+	/* beside it there is only tissue: still a collimator; only air, by the other views: then it is the object */
+	e->warnings[0] = '\0';
+	hide(&air[1], AIR_NO_CONTRAST);
+	assert_int_equal(exam_decide_i0(e, air, &err), 0);
+	assert_true(exam_view_prep(e, &e->i0[1]).shadow.far == 5);
+	e->warnings[0] = '\0';
+	air[1].percentile = 0.98 * LEVEL;
+	assert_int_equal(exam_decide_i0(e, air, &err), 0);
+	assert_true(exam_view_prep(e, &e->i0[1]).shadow.far + exam_view_prep(e, &e->i0[1]).shadow.last == 0);
+	assert_null(strstr(e->warnings, "collimator"));
 	exam_close(e);
 }
 

@@ -419,6 +419,17 @@ def test_what_is_no_scan(folder, header):
             check(says in where if says else "wrong unit" not in where, where)
 
 
+def test_a_constant_background_is_a_scan(folder, header):
+    """Expected counts with a whole number of counts beside the object are a scan, not factors of attenuation."""
+    path = os.path.join(folder, "hs", "expected.hs")
+    counts = np.fromfile(header.replace(".hs", ".s"), "<f4")
+    (1.1 * counts + 5).astype("<f4").tofile(path.replace(".hs", ".s"))
+    check((counts == 0).mean() > 0.2, "no air in the scan")
+    with open(header, encoding="ascii") as f, open(path, "w", encoding="ascii") as to:
+        to.write(f.read().replace("emission.s", "expected.s"))
+    check(len(recon(os.path.join(folder, "expected"), path)[1]) > 0, "refused")
+
+
 def test_one_scan_twice(folder, header):
     """Two headers of the same data, one edited or a copy, are refused before anything is written; another geometry is
     another scan."""
