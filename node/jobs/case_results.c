@@ -50,8 +50,7 @@ static int keep_detail(void *ctx, const struct event_row *row)
 	return 1; /* `opened` is the first event */
 }
 
-/* Return the detail of a job's `opened` event, a new reference. */
-static json_t *read_opening(struct journal *j, int64_t job, struct err *err)
+json_t *case_results_opening(struct journal *j, int64_t job, struct err *err)
 {
 	json_t *detail = NULL;
 	int ret = journal_replay(j, job, 0, keep_detail, &detail, err);
@@ -67,7 +66,7 @@ static json_t *read_opening(struct journal *j, int64_t job, struct err *err)
 /* Make the `opened` event of a further result of v from that of v. Members that are not given remain those of v. */
 static json_t *make_opening(struct journal *j, const struct job_view *v, int number, const json_t *members, struct err *err)
 {
-	json_t *detail = read_opening(j, v->id, err);
+	json_t *detail = case_results_opening(j, v->id, err);
 
 	if (!detail)
 		return NULL;
@@ -267,7 +266,7 @@ static const char *get_text(const json_t *from, const char *key)
 
 json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err)
 {
-	json_t *opening = read_opening(j, v->id, err), *destinations, *detail = NULL;
+	json_t *opening = case_results_opening(j, v->id, err), *destinations, *detail = NULL;
 	const char *header;
 	bool same_patient;
 

@@ -28,6 +28,8 @@ bool case_results_same(const struct job_view *a, const struct job_view *b);
 /* Return true if a job that waits for a worker, or will do so, is a result of the same instances as v. */
 bool case_results_follow(const struct jobs *jobs, const struct job_view *v);
 
+/* Return the detail of a job's `opened` event, a new reference; NULL: err has the reason. */
+json_t *case_results_opening(struct journal *j, int64_t job, struct err *err);
 /* Open the next job of the further results of v (a first job that was started) that has none. 1: opened, call again after
  * refreshing the view; 0: all are open; ESTALE: the journal changed meanwhile. */
 int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, struct err *err);

@@ -9,6 +9,7 @@
 #include "dicom/object/attribute.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
+#include "node/jobs/case_results.h"
 #include "node/store/event.h"
 
 /* The images of a case, with the newest object or the exposure of each. */
@@ -132,20 +133,11 @@ long case_newer_count(struct journal *j, const struct job_view *v, bool repairs,
 	return s.n_newer;
 }
 
-static int keep_opening(void *ctx, const struct event_row *row)
-{
-	json_t **detail = ctx;
-
-	*detail = json_loads(row->detail, 0, NULL);
-	return 1; /* `opened` is the first event */
-}
-
 /* The `opened` event of the new case: that of the earlier one, and why. more: further members, released. */
 static char *make_opening(struct journal *j, const struct job_view *v, const char *reason, const char *by, json_t *more)
 {
-	json_t *detail = NULL;
+	json_t *detail = case_results_opening(j, v->id, NULL);
 
-	journal_replay(j, v->id, 0, keep_opening, &detail, NULL);
 	json_object_update(detail, more);
 	json_decref(more);
 	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:o}", "revision", v->revision + 1, "revision_of",
