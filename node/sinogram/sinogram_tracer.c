@@ -11,7 +11,6 @@
 #include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"
 
-
 struct item_writer sinogram_tracer_item(struct item_writer *root)
 {
 	struct dicom_item *item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);

@@ -185,8 +185,8 @@ int journal_delete_case(struct journal *j, const int64_t *jobs, size_t n, struct
 int journal_has_file(struct journal *j, const char *file, struct err *err);
 /* 1: an instance that retention removed had this file; 0: none had. */
 int journal_has_removed_file(struct journal *j, const char *file, struct err *err);
-/* Run SQLite's integrity check and call report() for each problem. Returns their number. EIO: the file cannot be read, also not at a
- * second attempt; that is no damage. */
+/* Run SQLite's integrity check and call report() for each problem. Returns their number. EIO: the file cannot be read, also not
+ * at a second attempt; that is no damage. */
 int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err);
 
 /* Preallocate `bytes` of disk space for later commits, so that they succeed on a full disk. May be called again at any time.

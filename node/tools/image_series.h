@@ -8,7 +8,6 @@
 
 #include "dicom/object/tomo_object.h"
 
-
 struct image_time {
 	double start; /* s: of a time frame after the start of the series; of a gate after the time mark, nominal; NaN: unknown */
 	double duration; /* s: of the frame; of the gate in a cycle, nominal; NaN: unknown */

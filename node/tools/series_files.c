@@ -86,7 +86,7 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 		return err_prefix(err, "%s", file_name(path));
 	root = dicom_root(file);
 	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
-	ret->is = is_one_of(found, CLASS_PET, CLASS_CT)	     ? IS_IMAGE
+	ret->is = is_one_of(found, CLASS_PET, CLASS_CT)			     ? IS_IMAGE
 		  : is_one_of(found, CLASS_RAW_DATA, SINOGRAM_SIEMENS_CLASS) ? IS_SINOGRAM
 		  : tomo_object_is(root)				     ? IS_TOMO
 									     : IS_NONE;

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which code a test runs: in a build with -fsanitize-coverage=trace-pc each basic block calls __sanitizer_cov_trace_pc(). This
-// marks its address, relative to the program, in the file $TOMONODE_TRACE/PROGRAM, which all processes of a test share: the marks
-// of a process that is killed are there, too.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which code a test runs: in a build with -fsanitize-coverage=trace-pc each basic block calls __sanitizer_cov_trace_pc(). This
+ * marks its address, relative to the program, in the file $TOMONODE_TRACE/PROGRAM, which all processes of a test share: the marks
+ * of a process that is killed are there, too. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE ((size_t)1 << 26) // of the file, which has holes: more than a program's code
+#define SIZE ((size_t)1 << 26) /* of the file, which has holes: more than a program's code */
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 static unsigned char *marks;
@@ -24,14 +24,14 @@ __attribute__((visibility("hidden"))) void __sanitizer_cov_trace_pc(void)
 		marks[at] = 1;
 }
 
-#ifndef TRACE_NOTHING // a shared object that is preloaded is not what is tested
+#ifndef TRACE_NOTHING /* a shared object that is preloaded is not what is tested */
 __attribute__((constructor)) static void open_trace(void)
 {
 	const char *folder = getenv("TOMONODE_TRACE");
 	char self[4096] = "", path[8192];
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < SIZE) // a test of what a file may have
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < SIZE) /* a test of what a file may have */
 		return;
 	if (!folder || readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
 		return;
@@ -39,7 +39,7 @@ __attribute__((constructor)) static void open_trace(void)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;
-	(void)fchmod(fd, 0666); // the processes of a node can run as a different user
+	(void)fchmod(fd, 0666); /* the processes of a node can run as a different user */
 	void *found = ftruncate(fd, SIZE) ? MAP_FAILED : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (found != MAP_FAILED)
 		marks = found;

@@ -97,8 +97,8 @@ TEST(test_other_exam_refused)
 	refused(EDITS({2, TAG_FRAME_OF_REFERENCE_UID, "1.2.9"}), EBADMSG, PARTS("frame of reference (0020,0052)", "2.dcm"));
 	refused(EDITS({3, TAG_IMAGE_LATERALITY, "R"}), EBADMSG, PARTS("laterality", "'R' in 3.dcm", "'L' in 0.dcm"));
 	refused(EDITS({3, TAG_PATIENT_ORIENTATION, "P\\L"}), EBADMSG, PARTS("patient orientation (0020,0020)", "P\\L", "3.dcm"));
-	refused(EDITS({1, TAG_BODY_PART_THICKNESS, "13"}), EBADMSG,
-		PARTS("compressed thickness (0018,11A0)", "'13' in 1.dcm", "'12' in 0.dcm"));
+	refused(EDITS({1, TAG_BODY_PART_THICKNESS, "13.1"}), EBADMSG,
+		PARTS("compressed thickness (0018,11A0)", "'13.1' in 1.dcm", "'12' in 0.dcm"));
 	refused(EDITS({1, TAG_IMAGER_PIXEL_SPACING, "1\\2"}), EBADMSG, PARTS("pixel pitch (0018,1164)", "'2'", "1.dcm"));
 	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
 	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
