@@ -54,7 +54,7 @@ int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matr
 int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 
 /* Write the name of a view, "projection7.dcm" or "frame 7", and return it. */
-const char *exam_view_name(const struct exam *exam, const struct exam_view *v, char *ret_name, size_t size);
+const char *exam_view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size);
 
 /* exam_exposures.c: refuse projections of more than one exposure: by their headers, and by their doses (needs the views). */
 int exam_check_exposures(const struct exam *exam, struct err *err);
