@@ -184,7 +184,7 @@ SERIES = [
     ("all angles equal", every(put(PositionerPrimaryAngle=7)), "is the wrong attribute"),
     ("swollen headers", swollen, "more than 1000000 elements"),
     ("one projection", keep("3.dcm"), "1 projection"),
-    ("a thickness of another exam", one(put(BodyPartThickness=31)), "from another exam"),
+    ("a thickness of another exam", one(put(BodyPartThickness=32)), "from another exam"),
     ("a machine of another exam", one(put(DeviceSerialNumber="4712")), "from another exam"),
     ("one with signed pixels", lambda f: change_one(f, put(PixelRepresentation=1), "0.dcm"), "(0028,0103)"),
     ("no relationship", every(put(PixelIntensityRelationship=None)), "(0028,1040)"),
