@@ -277,8 +277,9 @@ class Tree:
         """Return why it fails, with `more` in its environment; "": it does not."""
         command, environment, _ = self.programs[test]
         began = time.monotonic()
-        process = subprocess.Popen(
-            command,
+        # timeout(1) ends the test also when this process was killed.
+        process = subprocess.run(
+            ["timeout", "--signal=KILL", str(self.limit), *command],
             cwd=os.path.join(self.build, "tests"),
             env=self.env | environment | dict(more),
             text=True,
@@ -288,14 +289,10 @@ class Tree:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        try:
-            output, _ = process.communicate(timeout=self.limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        if process.returncode == -signal.SIGKILL and time.monotonic() - began >= self.limit:
             return f"more than {self.limit} s"
         self.seconds[test] = time.monotonic() - began
-        return "" if process.returncode in (0, 77) else reason(output, process.returncode)
+        return "" if process.returncode in (0, 77) else reason(process.stdout, process.returncode)
 
     def first_system_failure(self, tests, without):
         if not self.make(["tomonode", "bench", "pet_mc", *self.helpers()]):
