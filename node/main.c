@@ -36,7 +36,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"serve", cmd_serve, "run the node: receive, reconstruct, deliver", true},
-	{"check", cmd_check, "check a configuration and show the values in effect", false},
+	{"check", cmd_check, "check a configuration and show the values in effect", true},
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
 	{"simulate", cmd_simulate, "write the DICOM files of a simulated exam of any kind", true},
 	{"import", cmd_import, "convert Interfile (STIR) data or a picture to sinogram objects", true},

@@ -29,7 +29,6 @@
 #define QUOTE_SIZE 640
 #define QUOTE_RING 16
 #define PATIENCE_MS 1000
-#define SYSLOG_SOCKET "/dev/log"
 #define SYSLOG_STEP_MS 10
 
 static struct {
@@ -114,7 +113,7 @@ static bool send_line(const char *line, size_t n, int patience_ms)
 	const struct timespec step = {.tv_nsec = SYSLOG_STEP_MS * 1000000L};
 	int rc;
 
-	while ((rc = log_audit_send(SYSLOG_SOCKET, line, n)) == -EAGAIN && patience_ms > 0) {
+	while ((rc = log_audit_send(LOG_SYSLOG_SOCKET, line, n)) == -EAGAIN && patience_ms > 0) {
 		nanosleep(&step, NULL);
 		patience_ms -= SYSLOG_STEP_MS;
 	}
@@ -232,6 +231,20 @@ int log_audit_send(const char *socket_path, const char *frame, size_t n)
 		return 0;
 	code = errno;
 	return code == EWOULDBLOCK || code == ENOBUFS ? -EAGAIN : -code;
+}
+
+int log_socket_check(const char *socket_path)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int fd, code;
+
+	if (snprintf(to.sun_path, sizeof(to.sun_path), "%s", socket_path) >= (int)sizeof(to.sun_path))
+		return ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	code = fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return code;
 }
 
 const char *log_quote(const char *text)

@@ -29,5 +29,8 @@ char *log_audit_frame(int facility, int severity, double when, const char *who, 
 /* Send a formatted message of n bytes to the syslog daemon that listens on this socket, without waiting. Returns 0 or -errno:
  * -EAGAIN: the daemon is busy; -ENOENT, -ECONNREFUSED: no daemon listens; -EMSGSIZE: the message is too long, do not retry. */
 int log_audit_send(const char *socket_path, const char *frame, size_t n);
+/* Does a syslog daemon listen on this socket? Sends nothing. Returns 0 or an errno. */
+int log_socket_check(const char *socket_path);
+#define LOG_SYSLOG_SOCKET "/dev/log" /* of syslog(3) */
 
 #endif

@@ -6,16 +6,20 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "node/alert/alert_send.h"
+#include "node/base/device_names.h"
 #include "node/base/log.h"
 #include "node/command/check_cluster.h"
 #include "node/process/user.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
+#include "node/store/journal.h"
 
 struct checked {
 	const struct config *config;
@@ -63,20 +67,126 @@ static void check_writable(const struct checked *c, const char *key, const char 
 	c->report.problem(c->report.ctx, line);
 }
 
-/* Parts of a spool that was not used yet do not exist: the node makes them. */
-static void check_spool(const struct checked *c, bool created_by_root)
+/* Try it: a file system such as /proc gives rights that it does not keep. */
+static void check_creates(const struct checked *c, const char *key, const char *folder)
 {
-	static const char *const parts[] = {"incoming", "instances", "outbox", "work", "audit", "journal.db"};
+	char path[420], line[900];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/check-XXXXXX", folder);
+	fd = mkstemp(path);
+	if (fd >= 0) {
+		unlink(path);
+		close(fd);
+		return;
+	}
+	snprintf(line, sizeof(line), "%s is %s, but user %ld cannot create a file in it: %s", key, folder, (long)geteuid(),
+		 strerror(errno));
+	c->report.problem(c->report.ctx, line);
+}
+
+/* The folder that the node would create: as root, if root starts it. */
+static void check_missing_spool(const struct checked *c)
+{
 	const char *spool = c->config->node.spool;
+	char parent[400], line[900];
+	struct stat st;
+	size_t n;
+
+	snprintf(parent, sizeof(parent), "%.399s", spool);
+	while (stat(parent, &st) < 0 && errno == ENOENT && (n = strlen(parent)) > 1) {
+		while (n > 1 && parent[n - 1] != '/')
+			n--;
+		parent[n > 1 ? n - 1 : 1] = '\0';
+	}
+	snprintf(line, sizeof(line), "%s/check-XXXXXX", parent);
+	if (mkdtemp(line)) {
+		rmdir(line);
+		return;
+	}
+	snprintf(line, sizeof(line), "node.spool is %.399s, but user %ld cannot create a folder in %.399s: %s", spool,
+		 (long)geteuid(), parent, strerror(errno));
+	c->report.problem(c->report.ctx, line);
+}
+
+/* Parts of a spool that was not used yet do not exist: the node makes them. */
+static void check_spool(const struct checked *c)
+{
+	static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit"};
+	const char *spool = c->config->node.spool;
+	struct journal *journal = NULL;
+	struct err err = {0};
 	char path[400];
 
-	if (access(spool, F_OK) < 0 && errno == ENOENT && created_by_root)
-		return;
-	check_writable(c, "node.spool", spool);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", spool, parts[i]);
+	check_creates(c, "node.spool", spool);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", spool, folders[i]);
 		if (access(path, F_OK) == 0)
-			check_writable(c, "part of node.spool", path);
+			check_creates(c, "a folder of node.spool", path);
+	}
+	snprintf(path, sizeof(path), "%s/journal.db", spool);
+	if (access(path, F_OK) == 0) {
+		check_writable(c, "the journal", path);
+		if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES)
+			c->report.problem(c->report.ctx, err.msg);
+		journal_close(journal);
+	}
+}
+
+/* A daemon of syslog may start later. */
+static void check_socket(const struct checked *c, const char *key, const char *path)
+{
+	char line[900];
+	int code = log_socket_check(path);
+
+	if (code == 0)
+		return;
+	snprintf(line, sizeof(line), "%s is \"syslog\", but nothing receives at %s, so that lines would be lost: %s", key, path,
+		 strerror(code));
+	c->report.warning(c->report.ctx, line);
+}
+
+static void check_logs(const struct checked *c)
+{
+	const struct node_conf *node = &c->config->node;
+
+	if (node->log_syslog)
+		check_socket(c, "node.log", LOG_SYSLOG_SOCKET);
+	if (node->audit == AUDIT_SYSLOG)
+		check_socket(c, "node.audit", node->audit_socket);
+	if (node->audit == AUDIT_FILE)
+		check_writable(c, "node.audit_file", node->audit_file);
+}
+
+static void check_device(const struct checked *c)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+	char line[sizeof(err.msg) + 400];
+
+	if (!(c->config->node.executor & EXECUTOR_LOCAL))
+		return;
+	if (device_names_open(c->config->node.device, &dev, &err) < 0) {
+		snprintf(line, sizeof(line), "node.device is '%s', but cases would wait: %s", c->config->node.device, err.msg);
+		c->report.problem(c->report.ctx, line);
+	}
+	device_close(dev);
+}
+
+static void check_flatfields(const struct checked *c)
+{
+	char line[900];
+
+	for (size_t i = 0; i < c->config->n_profiles; i++) {
+		const struct profile_conf *p = &c->config->profiles[i];
+		struct stat st;
+
+		if (!p->flatfield[0] ||
+		    (stat(p->flatfield, &st) == 0 && access(p->flatfield, S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK) == 0))
+			continue;
+		snprintf(line, sizeof(line), "key 'flatfield' of profile '%s': user %ld cannot read %s: %s", p->name,
+			 (long)geteuid(), p->flatfield, strerror(errno));
+		c->report.problem(c->report.ctx, line);
 	}
 }
 
@@ -92,10 +202,12 @@ static void check_named(const struct checked *c)
 		snprintf(line, sizeof(line), "alerts: %s", err.msg);
 		c->report.problem(c->report.ctx, line);
 	}
+	check_flatfields(c);
 }
 
 static void check_all(const struct checked *c, bool runs)
 {
+	bool exists = access(c->config->node.spool, F_OK) == 0 || errno != ENOENT;
 	struct err err = {0};
 	struct user user;
 	char line[sizeof(err.msg) + 100];
@@ -103,14 +215,18 @@ static void check_all(const struct checked *c, bool runs)
 
 	if (!runs)
 		check_addresses(c);
+	if (!exists)
+		check_missing_spool(c);
 	if (ret == 0 && user.change)
 		ret = user_become(&user, &err);
 	if (ret == 0) {
-		check_spool(c, user.change);
-		if (c->config->node.audit == AUDIT_FILE)
-			check_writable(c, "node.audit_file", c->config->node.audit_file);
+		if (exists)
+			check_spool(c);
+		check_logs(c);
+		check_device(c);
 	} else {
-		snprintf(line, sizeof(line), "Tested as user %ld, not as node.user, and without the spool and the audit file: %s",
+		snprintf(line, sizeof(line),
+			 "Tested as user %ld, not as node.user, and without the spool, the logs and the device: %s",
 			 (long)geteuid(), err.msg);
 		c->report.warning(c->report.ctx, line);
 	}

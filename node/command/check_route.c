@@ -106,38 +106,53 @@ static void print_case(const struct config *c, const struct route_facts *f, cons
 	print_results(c, f);
 }
 
+static int refuse(const char *path, const char *reason, json_t *list)
+{
+	fprintf(stderr, "%s: %s\n", path, reason);
+	json_array_append_new(list, json_pack("{s:o, s:o}", "file", event_json_text(path), "reason", event_json_text(reason)));
+	return CODE_INPUT;
+}
+
 int check_route(const struct options *o, const struct config *c, const char *path, const char *calling)
 {
 	char *const paths[] = {(char *)path, NULL};
 	struct case_list *list = NULL;
 	struct case_facts facts;
 	struct err err = {0};
-	json_t *cases;
+	json_t *cases, *refused;
 	int code = CODE_OK;
 
 	if (case_list_create(paths, &list, &err) < 0)
 		return options_fail(o, CODE_INPUT, "%s", err.msg);
-	if (list->n == 0) {
+	if (list->n + list->n_refused == 0) {
 		case_list_free(list);
 		return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %s", path);
 	}
 	cases = json_array();
+	refused = json_array();
+	for (size_t i = 0; i < list->n_refused; i++)
+		code = refuse(list->refused[i].path, list->refused[i].reason, refused);
 	for (size_t i = 0; i < list->n; i++) {
 		struct route_result results[ROUTE_RESULTS_MAX];
 
-		if (!list->cases[i].kind || case_read_facts(list->cases[i].paths[0], &facts, &err) < 0)
+		if (!list->cases[i].kind)
 			continue;
+		if (case_read_facts(list->cases[i].paths[0], &facts, &err) < 0) {
+			code = refuse(list->cases[i].paths[0], err.msg, refused);
+			continue;
+		}
 		snprintf(facts.route.calling, sizeof(facts.route.calling), "%s", calling);
-		if (config_route_results(c, &facts.route, results) == 0)
+		if (config_route_results(c, &facts.route, results) == 0 && code == CODE_OK)
 			code = CODE_CONFIG;
 		if (o->json)
 			json_array_append_new(cases, case_json(c, &facts.route, &list->cases[i]));
 		else
 			print_case(c, &facts.route, &list->cases[i], calling);
 	}
-	if (o->json && options_json(json_pack("{s:b, s:i, s:o, s:O}", "ok", code == CODE_OK, "code", code, "calling",
-					      event_json_text(calling), "cases", cases)) != CODE_OK)
+	if (o->json && options_json(json_pack("{s:b, s:i, s:o, s:O, s:O}", "ok", code == CODE_OK, "code", code, "calling",
+					      event_json_text(calling), "cases", cases, "refused", refused)) != CODE_OK)
 		code = CODE_FAILED;
+	json_decref(refused);
 	json_decref(cases);
 	case_list_free(list);
 	return code;

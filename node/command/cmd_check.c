@@ -37,10 +37,9 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
-	.text = "It tests, too, whether the node could listen, write to its spool and audit file, read its certificates and "
-		"keys,\n"
-		"be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if root runs it. Problems\n"
-		"and warnings are printed to stderr; warnings do not change the exit code.",
+	.text = "It tests, too, whether the node could listen, use its spool, journal, logs and device, read its certificates,\n"
+		"keys and flat fields, be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if\n"
+		"root runs it. Problems and warnings are printed to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
 	.examples = "tomonode check\n"

@@ -385,12 +385,14 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 {
 	struct listener_conf list[LISTENERS_MAX];
 	char text[400];
+	bool asked = false;
 	size_t n;
 
 	n = config_listeners(c, list);
 	for (size_t i = 0; i < n; i++) {
 		bool verified = list[i].tls && list[i].client_certificate;
 
+		asked = asked || verified;
 		if (c->node.require_known_peer || verified || config_is_loopback(list[i].bind))
 			continue;
 		snprintf(text, sizeof(text),
@@ -403,6 +405,13 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 
 		if (!p->aet[0] && !p->host[0] && !p->certificate[0]) {
 			snprintf(text, sizeof(text), "peer '%s' has neither aet, host nor certificate: anybody may send",
+				 p->name);
+			report(ctx, text);
+		}
+		if (p->certificate[0] && !asked) {
+			snprintf(text, sizeof(text),
+				 "peer '%s' needs a certificate, but no listener asks for one (tls and client_certificate): it "
+				 "will be rejected",
 				 p->name);
 			report(ctx, text);
 		}

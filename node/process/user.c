@@ -55,9 +55,11 @@ int user_prepare_folder(const struct user *user, const char *path, struct err *e
 	if (stat(path, &st) < 0)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (st.st_uid != user->uid)
-		return err_set(err, EPERM,
-			       "%s belongs to user %ld, but node.user is '%s': run chown -R %s %s, or set another node.spool",
-			       path, (long)st.st_uid, user->name, user->name, path);
+		return err_set(
+			err, EPERM,
+			"%s belongs to user %ld, but node.user is '%s': set another node.spool, or give this folder to the user "
+			"if only tomonode uses it",
+			path, (long)st.st_uid, user->name);
 	return 0;
 }
 

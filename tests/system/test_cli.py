@@ -3,6 +3,7 @@
 docs/configuration.md, manual pages and completion."""
 import json
 import os
+import pwd
 import re
 import shutil
 
@@ -193,7 +194,7 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
     for name in ("spool", key):
         shutil.chown(name, "nobody")
     os.mkdir("spool/outbox", 0o700)
-    said(3, "check -c nobody.conf", "part of node.spool is ")
+    said(3, "check -c nobody.conf", "a folder of node.spool is ")
     shutil.chown("spool/outbox", "nobody")
     os.mkdir("audit")
     shutil.chown("audit", "nobody")
@@ -202,6 +203,30 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
     check(not any(text in found for text in mine[1:]) and not os.listdir("audit"), found)
     write("unknown.conf", 'node = { user = "no-such-user"; };\n')
     said(3, "check -c unknown.conf", "no-such-user")
+    write("spool/journal.db", "no database" * 20)
+    os.chmod("spool/journal.db", 0o666)
+    said(3, "check -c nobody.conf", "journal.db: ")
+
+
+PROFILE = "axis_height = 0.0; source_axis = 600.0; support = 20.0; pitch = 0.1;"
+
+
+@pytest.mark.parametrize("code, text, where", [
+    (3, 'node = { spool = "/proc"; };', "node.spool is /proc, but"),
+    (3, 'node = { spool = "/proc/none/there"; };', "cannot create a folder in /proc: "),
+    (0, 'node = { spool = "SPOOL/none/there"; };', ""),
+    (0, 'node = { audit = "syslog"; audit_socket = "/none/there"; };', 'warning: node.audit is "syslog", but'),
+    (3, 'node = { device = "cuda:99"; };', "node.device is 'cuda:99', but cases would wait: "),
+    (3, f'profiles = ({{ name = "x"; flatfield = "/none/there"; {PROFILE} }});', "cannot read /none/there: "),
+    (0, 'node = { require_known_peer = true; };\npeers = ({ name = "a"; certificate = "pacs"; });',
+     "warning: peer 'a' needs a certificate, but no listener asks for one"),
+])
+def test_check_tries(folder, code, text, where):
+    """What a configuration names is tried, not only read."""
+    user = f'node = {{ user = "{pwd.getpwuid(os.geteuid()).pw_name}"; '
+    write("tried.conf", text.replace("SPOOL", folder).replace("node = { ", user))
+    said(code, "check -c tried.conf", where)
+    check(sorted(os.listdir(".")) == ["bad.conf", "good.conf", "tried.conf"], "what check made is still there")
 
 
 def test_check_prints_all_of_a_configuration():
@@ -247,6 +272,11 @@ routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinatio
     check(document(3, "check -c routes.conf --route exam --json")["cases"][0]["results"] == [], "results")
     check(len(document(3, "check -c bad.conf --route exam --json")["problems"]) == 2, "problems")
     said(4, "check --route routes.conf")
+    first = sorted(os.listdir("exam"))[0]
+    with open(os.path.join("exam", first), "rb") as f, open("exam/cut.dcm", "wb") as cut:
+        cut.write(f.read(3000))
+    found = document(4, "check -c routes.conf --route exam --calling MG1 --json")
+    check(len(found["cases"]) == 1 and [os.path.basename(r["file"]) for r in found["refused"]] == ["cut.dcm"], found)
 
 
 def test_the_reference_is_in_the_manual():
