@@ -58,7 +58,12 @@ static bool explain(const char *path, char *ret, size_t size)
 				 *const analyze[] = {".hdr", ".nii", NULL};
 	const char *name = file_name(path);
 	char header[1100];
+	struct err err = {0};
 
+	if (sinogram_vendor_check(path, &err) < 0) {
+		snprintf(ret, size, "; %.200s is %.499s", name, err.msg);
+		return true;
+	}
 	if (has_ending(path, analyze) && is_analyze(path)) {
 		snprintf(ret, size, "; %.300s is an image (Analyze or NIfTI), not a scan: name the header of the sinograms (.hs)",
 			 name);

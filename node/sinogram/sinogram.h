@@ -360,6 +360,9 @@ struct sinogram_import {
 };
 /* Write one object per chunk: all objects or none. UIDs are computed from data, headers, like and set. */
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
+/* ENOTSUP if the file is raw data in a form that is not read, or not with Interfile headers; the text says what it is and what to
+ * do. */
+int sinogram_vendor_check(const char *path, struct err *err);
 
 /* Write the objects of an acquisition that the e7tools of Siemens exported to a folder: prompts, normalisation, attenuation,
  * randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/sinogram-object.md). Missing files are named

@@ -127,9 +127,6 @@ int sinogram_check_emission(const char *header, const struct sinogram_stream *s,
  * interfile_plane(). Looks at the direct segment; h is complete. */
 int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct err *err);
 
-/* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */
-int sinogram_vendor_check(const char *path, struct err *err);
-
 /* sinogram_import.c: read a header and find its data; then write what the streams of s contain. */
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
 void sinogram_stream_clear(struct sinogram_stream *s);

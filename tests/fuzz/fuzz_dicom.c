@@ -4,7 +4,7 @@
  *
  * The input is a whole file. It is stored in a file in memory that all runs share, with a name in /proc, so that the reader
  * treats it like any file. The table `stages` has a function for each later stage that uses a file (facts of an exam, an exam of
- * one file). */
+ * one file, another object of its UID). */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dicom/pixels/content.h"
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/config/config.h"
@@ -151,7 +152,17 @@ static void stage_exam(void)
 	exam_close(exam);
 }
 
-static void (*const stages[])(void) = {stage_read, stage_facts, stage_exam};
+/* Compare the file with itself, as the node does with an object that comes again. */
+static void stage_content(void)
+{
+	enum dicom_content content = DICOM_CONTENT_REPAIRS;
+	struct err err = {0};
+
+	if (dicom_compare_content(input.path, input.path, 0.1, &content, &err) == 0)
+		must(content != DICOM_CONTENT_REPAIRS, "a file that is better than itself");
+}
+
+static void (*const stages[])(void) = {stage_read, stage_facts, stage_exam, stage_content};
 
 static void clean_up(void)
 {

@@ -375,6 +375,10 @@ def test_usage(folder, failures):
                              ("a.ptd", bytes(600), "list mode data of Siemens (PTD)"),
                              ("b.bin", bytes(9000) + b"LARGE_PET_LM_RAWDATA" + bytes(40),
                               "list mode data of Siemens (PTD)"),
+                             ("a.l.hdr", b"!INTERFILE:=\n!GENERAL IMAGE DATA :=\ndata format := CoincidenceList\n",
+                              "the header of list mode data of Siemens (PETLINK)"),
+                             ("a.cdh", b"Scanner name: X\nData filename: a.cdf\nData mode: list-mode\n",
+                              "a header of CASToR"),
                              ("a.petsird", b"yardl\1\0\0\0" + bytes(70000),
                               "a PETSIRD file: import it with --petsird FILE"),
                              ("c", bytes(128) + b"DICM" + bytes(600),
@@ -384,3 +388,6 @@ def test_usage(folder, failures):
             f.write(data)
         done = run_import(os.path.join(folder, "x"), path, ok=(4,))
         tools.check(says in done.stderr, f"{name}: {done.stderr}", failures)
+        if "import" not in says and "DICOM" not in says:  # recon does not read these, either
+            done = tools.run("recon", "-o", os.path.join(folder, "x"), path, ok=(4,))
+            tools.check(says in done.stderr, f"recon {name}: {done.stderr}", failures)
