@@ -44,11 +44,32 @@ static int write_all(int fd, const unsigned char *bytes, size_t n, struct err *e
 	return 0;
 }
 
+/* Check what follows the stream from `offset` on: nothing, one byte of padding, or, as gzip writes them (RFC 1952), the CRC-32
+ * and the size of what was inflated. */
+static int check_end(const Source &source, uint64_t offset, unsigned long crc, uint64_t size, struct err *err)
+{
+	uint64_t n = source.size() - offset;
+	unsigned char is[8], should[8];
+
+	if (n == 8 || n == 9) {
+		int r = source.read(offset, is, sizeof(is), err);
+
+		if (r < 0)
+			return r;
+		for (int i = 0; i < 8; i++)
+			should[i] = (unsigned char)(i < 4 ? crc >> (8 * i) : size >> (8 * (i - 4)));
+		if (!memcmp(is, should, sizeof(is)))
+			return 0;
+	}
+	return n <= 1 ? 0 : err_set(err, EBADMSG, "%llu bytes follow the deflated data set", (unsigned long long)n);
+}
+
 /* Inflate the source from `offset` on into fd. */
 static int inflate_stream(const Source &source, uint64_t offset, uint64_t max_size, int fd, z_stream *z, uint64_t *ret_size,
 			  struct err *err)
 {
 	std::vector<unsigned char> in(chunk_size), out(chunk_size);
+	unsigned long crc = 0;
 	uint64_t size = 0;
 	int r, state = Z_OK;
 	bool full = false; /* the last output filled its buffer: zlib may have more of it without further input */
@@ -83,13 +104,11 @@ static int inflate_stream(const Source &source, uint64_t offset, uint64_t max_si
 		r = write_all(fd, out.data(), got, err);
 		if (r < 0)
 			return r;
+		crc = crc32(crc, out.data(), (unsigned)got);
 		size += got;
 	}
-	if (source.size() - offset + z->avail_in > 1)
-		return err_set(err, EBADMSG, "%llu bytes follow the deflated data set",
-			       (unsigned long long)(source.size() - offset + z->avail_in));
 	*ret_size = size;
-	return 0;
+	return check_end(source, offset - z->avail_in, crc, size, err);
 }
 
 int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t max_size,

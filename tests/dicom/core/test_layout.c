@@ -442,11 +442,12 @@ TEST(test_odd_but_right)
 	dicom_close(file);
 }
 
-/* Append a raw deflate stream: the bytes of *plain, then n zeros. */
-static void write_deflated(FILE *to, const struct bytes *plain, size_t n)
+/* Append a raw deflate stream: the bytes of *plain, then n zeros. Return the CRC-32 of both. */
+static unsigned long write_deflated(FILE *to, const struct bytes *plain, size_t n)
 {
 	static unsigned char zeros[1 << 20], out[1 << 16];
 	z_stream z = {.next_in = (unsigned char *)plain->p, .avail_in = (unsigned)plain->n};
+	unsigned long crc = crc32(0, plain->p, (unsigned)plain->n);
 	int state = Z_OK;
 
 	assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -455,6 +456,7 @@ static void write_deflated(FILE *to, const struct bytes *plain, size_t n)
 			z.next_in = zeros;
 			z.avail_in = (unsigned)(n < sizeof(zeros) ? n : sizeof(zeros));
 			n -= z.avail_in;
+			crc = crc32(crc, zeros, z.avail_in);
 		}
 		z.next_out = out;
 		z.avail_out = sizeof(out);
@@ -462,10 +464,12 @@ static void write_deflated(FILE *to, const struct bytes *plain, size_t n)
 		assert_int_equal(fwrite(out, 1, sizeof(out) - z.avail_out, to), sizeof(out) - z.avail_out);
 	}
 	deflateEnd(&z);
+	return crc;
 }
 
-/* Open a file whose deflated data set has a value of n zeros, with `behind` bytes after the stream. Return the error. */
-static int open_deflated(size_t n, size_t behind, struct err *err)
+/* Open a file whose deflated data set has a value of n zeros, with a trailer of gzip if `gzip` (its size is wrong by gzip - 1)
+ * and `behind` bytes after the stream. Return the error. */
+static int open_deflated_with(size_t n, unsigned gzip, size_t behind, struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct bytes meta, plain = {0};
@@ -475,7 +479,9 @@ static int open_deflated(size_t n, size_t behind, struct err *err)
 	add_meta(&meta, "1.2.840.10008.1.2.1.99");
 	add_header(&plain, 0x00420011, "OB", (uint32_t)n);
 	assert_int_equal(fwrite(meta.p, 1, meta.n, f), meta.n);
-	write_deflated(f, &plain, n);
+	unsigned long crc = write_deflated(f, &plain, n);
+	for (int i = 0; gzip && i < 8; i++)
+		fputc((int)(i < 4 ? crc >> (8 * i) : (plain.n + n + gzip - 1) >> (8 * (i - 4))) & 255, f);
 	for (size_t i = 0; i < behind; i++)
 		fputc(0, f);
 	fclose(f);
@@ -485,7 +491,13 @@ static int open_deflated(size_t n, size_t behind, struct err *err)
 	return r;
 }
 
-/* A deflated data set: its stream must be the rest of the file, except one byte of padding, and inflate to at most 256 MiB. */
+static int open_deflated(size_t n, size_t behind, struct err *err)
+{
+	return open_deflated_with(n, 0, behind, err);
+}
+
+/* A deflated data set: its stream must be the rest of the file, except one byte of padding or the trailer of gzip, and inflate to
+ * at most 256 MiB. */
 TEST(test_deflated)
 {
 	struct err err = {0};
@@ -493,6 +505,10 @@ TEST(test_deflated)
 	ok(open_deflated(1000, 0, &err), &err);
 	ok(open_deflated(1000, 1, &err), &err);
 	assert_error(open_deflated(1000, 2, &err), &err, EBADMSG, "2 bytes follow");
+	ok(open_deflated_with(1000, 1, 0, &err), &err);
+	ok(open_deflated_with(1000, 1, 1, &err), &err);
+	assert_error(open_deflated_with(1000, 1, 2, &err), &err, EBADMSG, "10 bytes follow");
+	assert_error(open_deflated_with(1000, 2, 0, &err), &err, EBADMSG, "8 bytes follow");
 	assert_error(open_deflated(256 << 20, 0, &err), &err, EFBIG, "268435456");
 }
 
