@@ -41,6 +41,27 @@ static const uint32_t copied[] = {
 	TAG_SERIES_DESCRIPTION,
 };
 
+/* Attributes that say the same as one that a person may set: then they are not copied. */
+static const struct {
+	uint32_t tag;
+	const char *keyword;
+} decided[] = {
+	{TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "PatientPosition"},
+	{TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "PatientPosition"},
+};
+
+static void copy_place(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *w)
+{
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+		bool copy = true;
+
+		for (size_t k = 0; k < sizeof(decided) / sizeof(decided[0]); k++)
+			copy = copy && (decided[k].tag != copied[i] || !sinogram_is_set(s, decided[k].keyword));
+		if (copy)
+			item_copy(w, copied[i], like);
+	}
+}
+
 /* Attributes of the sinograms themselves, copied only from a sinogram object. */
 static const uint32_t copied_from_sinogram[] = {
 	TAG_DOSE_CALIBRATION_FACTOR,	   TAG_DECAY_CORRECTION,	  TAG_DECAY_FACTOR, TAG_RANDOMS_CORRECTION_METHOD,
@@ -129,6 +150,11 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
 	    (strspn(value, "0123456789") != 6 || !pet_facts_moment("20000101", value, &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
+	if (tag == TAG_ACQUISITION_DATE_TIME && (strlen(value) < 14 || strpbrk(value, "+-")))
+		return err_set(
+			err, EINVAL,
+			"%.60s; allowed: YYYYMMDDHHMMSS or YYYYMMDDHHMMSS.FFFFFF; an offset is set as TimezoneOffsetFromUTC",
+			assignment);
 	if (tag == TAG_TIMEZONE_OFFSET_FROM_UTC && !pet_facts_offset(value, &seconds))
 		return err_set(err, EINVAL, "%.60s; allowed: an offset from UTC, +HHMM or -HHMM", assignment);
 	allowed = dicom_text_allowed(tag, value);
@@ -176,6 +202,18 @@ static bool is_ours(uint32_t tag)
 	return tag >> 16 & 1 || tag >> 16 <= 2;
 }
 
+/* Write the date and the time of a start that was set as Acquisition DateTime, unless they are set, too. */
+static void put_start(const struct sinogram_source *s, const char *moment, struct item_writer *root)
+{
+	char date[9];
+
+	snprintf(date, sizeof(date), "%.8s", moment);
+	if (!sinogram_is_set(s, "AcquisitionDate"))
+		item_put_text(root, TAG_ACQUISITION_DATE, date);
+	if (!sinogram_is_set(s, "AcquisitionTime"))
+		item_put_text(root, TAG_ACQUISITION_TIME, moment + 8);
+}
+
 static int set_value(struct sinogram_source *s, const char *assignment, struct item_writer *root)
 {
 	const char *equals = strchr(assignment, '=');
@@ -213,6 +251,8 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 		item_end(root, &f);
 	} else {
 		item_put_text(root, tag, equals + 1);
+		if (tag == TAG_ACQUISITION_DATE_TIME)
+			put_start(s, equals + 1, root);
 	}
 	return root->rc < 0 ? root->rc : 0;
 }
@@ -492,7 +532,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 
 	if (like) {
 		provenance_fill_patient(like, root);
-		item_copy_all(root, like, copied, sizeof(copied) / sizeof(copied[0]));
+		copy_place(s, like, root);
 		sinogram_copy_measurement(s, header, root);
 		dicom_get_text(like, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	} else {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define SAME_START 60.0 /* s: clocks of scanner and console; the start of the header counts */
@@ -38,7 +39,24 @@ static bool is_of_same_kind(const struct sinogram_source *s)
 
 static bool sets_start(const struct sinogram_source *s)
 {
-	return sinogram_is_set(s, "AcquisitionDate") || sinogram_is_set(s, "AcquisitionTime");
+	return sinogram_is_set(s, "AcquisitionDate") || sinogram_is_set(s, "AcquisitionTime") ||
+	       sinogram_is_set(s, "AcquisitionDateTime");
+}
+
+/* Copy the tracer. A half-life that a person set, without the radionuclide, replaces the code of another one. */
+static void copy_tracer(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *root)
+{
+	const char *set = sinogram_is_set(s, "Radionuclide") ? NULL : sinogram_set_text(s, "RadionuclideHalfLife");
+	const struct nuclide *nuclide;
+	struct item_writer f;
+
+	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
+	nuclide = set ? pet_facts_nuclide(dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0)) : NULL;
+	if (!nuclide || nuclide_same_half_life(strtod(set, NULL), nuclide->half_life))
+		return;
+	f = sinogram_tracer_item(root);
+	item_put_empty(&f, TAG_RADIONUCLIDE_CODE);
+	item_end(root, &f);
 }
 
 void sinogram_copy_measurement(const struct sinogram_source *s, const struct interfile *h, struct item_writer *root)
@@ -58,7 +76,7 @@ void sinogram_copy_measurement(const struct sinogram_source *s, const struct int
 			item_copy(root, TAG_ACQUISITION_DATE_TIME, like);
 	}
 	item_copy(root, TAG_ACTUAL_FRAME_DURATION, like);
-	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
+	copy_tracer(s, like, root);
 }
 
 /* Are two moments the same? A header whose offset from UTC is known is compared with the unknown one of `like` to a quarter of an

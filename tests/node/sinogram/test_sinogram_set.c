@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person sets replaces what a file of --like says in another attribute. */
+#include "dicom/object/item_writer.h"
+#include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
+
+/* Save a PET image of a patient on the back, feet first, in codes; F-18; from 10:00. */
+static void save_like(void)
+{
+	struct err err = {0};
+	struct dicom_file *file;
+	struct item_writer root = {.err = &err}, item;
+
+	assert_int_equal(dicom_new(CLASS_PET, "1.2.3.4", &file, &err), 0);
+	root.item = dicom_root(file);
+	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
+	item_put_text(&root, TAG_ACQUISITION_DATE, "20260601");
+	item_put_text(&root, TAG_ACQUISITION_TIME, "100000");
+	item_put_text(&root, TAG_PATIENT_POSITION, "FFS");
+	item_put_code(&root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "SCT", "feet-first");
+	item = item_begin(&root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
+	item_put_code(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, "40199007", "SCT", "supine");
+	item_end(&root, &item);
+	item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+	item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
+	item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, "6586.2");
+	item_end(&root, &item);
+	assert_int_equal(root.rc, 0);
+	assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
+	dicom_close(file);
+}
+
+TEST(test_set_replaces_like, .teardown = clean)
+{
+	static const struct {
+		char *set[2];
+		const char *says; /* NULL: accepted */
+		const char *position, *nuclide, *date, *time;
+		double half_life;
+	} cases[] = {
+		{{NULL}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2},
+		{{"PatientPosition=HFP"}, NULL, "HFP", "^18^Fluorine", "20260601", "100000", 6586.2},
+		{{"0018,5100=HFDL"}, NULL, "HFDL", "^18^Fluorine", "20260601", "100000", 6586.2},
+		{{"RadionuclideHalfLife=1000"}, NULL, "FFS", "", "20260601", "100000", 1000},
+		{{"RadionuclideHalfLife=6590"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6590},
+		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84},
+		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11", "", "", "", "", 0},
+		{{"AcquisitionDateTime=20260602113000"}, NULL, "FFS", "^18^Fluorine", "20260602", "113000", 6586.2},
+		{{"AcquisitionDateTime=20260602113000", "AcquisitionTime=113100"}, "but (0008,0022) and", "", "", "", "", 0},
+		{{"AcquisitionDateTime=20260602"}, "AcquisitionDateTime=20260602; allowed: YYYYMMDDHHMMSS", "", "", "", "", 0},
+		{{"AcquisitionDateTime=20260602113000+0100"}, "an offset is set as Timezone", "", "", "", "", 0},
+	};
+
+	save_like();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sinogram_arrays a = {.m = &geometry, .duration = 60};
+		char like[400];
+		struct sinogram_import conf = {.set = (char *const *)cases[i].set,
+					       .n_set = cases[i].set[1]	  ? 2
+							: cases[i].set[0] ? 1
+									  : 0,
+					       .folder = folder,
+					       .like = like,
+					       .now = 1782726000};
+		struct err err = {0};
+		struct sinogram *s;
+		size_t n;
+		int rc;
+
+		snprintf(like, sizeof(like), "%s", in_folder("like"));
+		a.values[SINOGRAM_EMISSION] = values[SINOGRAM_EMISSION];
+		rc = sinogram_write(&a, &conf, &n, &err);
+		if (cases[i].says ? rc >= 0 || !strstr(err.msg, cases[i].says) : rc < 0)
+			fail_msg("case %zu: %d \"%s\"", i, rc, err.msg);
+		if (rc < 0)
+			continue;
+		s = open_all(&err);
+		if (!s)
+			fail_msg("case %zu: %s", i, err.msg);
+		assert_string_equal(s->facts.patient_position, cases[i].position);
+		assert_string_equal(s->facts.radionuclide, cases[i].nuclide);
+		assert_string_equal(s->facts.acquisition_date, cases[i].date);
+		assert_string_equal(s->facts.acquisition_time, cases[i].time);
+		assert_true(fabs(s->facts.half_life - cases[i].half_life) < 0.01);
+		sinogram_close(s);
+		assert_int_equal(unlink(in_folder("emission.dcm")), 0);
+	}
+}
+
+TESTS_SETUP(make_folder, remove_folder);
