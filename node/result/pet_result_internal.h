@@ -67,6 +67,9 @@ void pet_result_fill_header(const struct pet_result *r, struct item_writer *root
 void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root);
 /* Return whether the protocol reconstructs these data with time of flight. */
 bool pet_result_uses_tof(const struct sinogram *s, const struct protocol_conf *p);
+/* pet_result_doubts.c: write sentences about what the data state twice and not alike, in `size` bytes; "": nothing. duration: s.
+ */
+void pet_result_doubts(const struct sinogram *s, double duration, char *ret, size_t size);
 /* Describe the scanner and its sinograms as text, for provenance and UIDs. */
 void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_t size);
 

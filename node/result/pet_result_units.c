@@ -324,7 +324,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 {
 	const struct pet_facts *f = &s->facts;
 	struct pet_quantity q = {.factor = 1, .duration = f->duration};
-	char notes[2 * INTERFILE_NOTES];
+	char notes[2 * INTERFILE_NOTES], doubts[1200];
 	int rc;
 	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
 
@@ -357,6 +357,9 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	sinogram_header_notes(s, notes, sizeof(notes));
 	if (notes[0])
 		warn(&q, "%s", notes);
+	pet_result_doubts(s, q.duration, doubts, sizeof(doubts));
+	if (doubts[0])
+		warn(&q, "%s", doubts);
 	if (s->made_note && s->made_note[0])
 		warn(&q, "%s", s->made_note);
 	warn_cycles(s, &q);

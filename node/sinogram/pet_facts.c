@@ -229,11 +229,30 @@ static int check_start(const struct dicom_item *root, struct err *err)
 		       first, date, time);
 }
 
+/* Decay that is corrected has a factor, and DECY in Corrected Image: without it, it would be corrected again. */
+static int check_decay(const struct dicom_item *root, struct err *err)
+{
+	double factor = number(root, TAG_DECAY_FACTOR);
+	char to[17], corrected[200];
+
+	text(root, TAG_DECAY_CORRECTION, to, sizeof(to));
+	text(root, TAG_CORRECTED_IMAGE, corrected, sizeof(corrected));
+	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) || !(fabs(factor - 1) > 1e-3) || !corrected[0] ||
+	    strstr(corrected, "DECY"))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but Corrected Image (0028,0051) is "
+		"%s, without DECY",
+		to, factor, corrected);
+}
+
 int pet_facts_check(const struct dicom_item *root, struct err *err)
 {
 	int rc = check_half_life(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), err);
 
 	rc = rc == 0 ? check_position(root, err) : rc;
+	rc = rc == 0 ? check_decay(root, err) : rc;
 	return rc == 0 ? check_start(root, err) : rc;
 }
 

@@ -380,7 +380,7 @@ static int read_place(struct opening *o)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
 	s->has_centre = rc > 0 || s->beds.n > 0;
 	if (rc >= 0)
-		rc = sinogram_check_beds(s, o->err);
+		rc = sinogram_check_objects(s, o->facts, o->err);
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 

@@ -64,9 +64,24 @@ static void copy_place(const struct sinogram_source *s, const struct dicom_item 
 
 /* Attributes of the sinograms themselves, copied only from a sinogram object. */
 static const uint32_t copied_from_sinogram[] = {
-	TAG_DOSE_CALIBRATION_FACTOR,	   TAG_DECAY_CORRECTION,	  TAG_DECAY_FACTOR, TAG_RANDOMS_CORRECTION_METHOD,
-	TAG_ATTENUATION_CORRECTION_METHOD, TAG_SCATTER_CORRECTION_METHOD,
+	TAG_DOSE_CALIBRATION_FACTOR,
+	TAG_RANDOMS_CORRECTION_METHOD,
+	TAG_ATTENUATION_CORRECTION_METHOD,
+	TAG_SCATTER_CORRECTION_METHOD,
 };
+
+/* What the values of EMISSION were corrected for. A decay that a person does not list is not corrected. */
+static void copy_corrected(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *w)
+{
+	const char *set = sinogram_set_text(s, "CorrectedImage");
+
+	item_copy(w, TAG_CORRECTED_IMAGE, like);
+	item_copy(w, TAG_DEAD_TIME_FACTOR, like);
+	if (!set || strstr(set, "DECY")) {
+		item_copy(w, TAG_DECAY_CORRECTION, like);
+		item_copy(w, TAG_DECAY_FACTOR, like);
+	}
+}
 
 /* Return true for attributes that are stored in the item of (0054,0016). */
 static bool is_radiopharmaceutical(uint32_t tag)
@@ -540,11 +555,8 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!strcmp(sop_class, CLASS_RAW_DATA)) {
 		item_copy_all(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
-		if (role == SINOGRAM_EMISSION && !s->conf->as_measured) {
-			item_copy(root, TAG_CORRECTED_IMAGE, like);
-			if (dicom_has(like, TAG_DEAD_TIME_FACTOR))
-				item_copy(root, TAG_DEAD_TIME_FACTOR, like);
-		}
+		if (role == SINOGRAM_EMISSION && !s->conf->as_measured)
+			copy_corrected(s, like, root);
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_beds.c - the beds of an acquisition: each has its time and position, which all its objects repeat. Their EMISSION
- * objects must not contradict each other about the patient's position, the radionuclide, the dose, the calibration and what the
- * data are corrected for, because the result has one header. A value that an object lacks contradicts nothing. */
+/* sinogram_beds.c - the beds of an acquisition: each has its time and position, which all its objects repeat. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -49,69 +45,6 @@ int sinogram_check_bed_times(const struct pet_beds *beds, struct err *err)
 		if (time->stop > 0 && time->start < before->stop)
 			return err_set(err, EBADMSG, "bed %d begins at %ld ms, before the end of bed %d at %ld ms", i + 1,
 				       (long)time->start, i, (long)before->stop);
-	}
-	return 0;
-}
-
-static int differ(int bed, const char *what, const char *here, const char *first, struct err *err)
-{
-	return err_set(err, EBADMSG, "bed %d has %s %s, bed 1 %s", bed, what, here, first);
-}
-
-static int check_numbers(int bed, const struct pet_facts *f, const struct pet_facts *first, struct err *err)
-{
-	const struct {
-		const char *name;
-		double here, first;
-	} numbers[] = {
-		{"the half-life, s,", f->half_life, first->half_life},
-		{"the dose, Bq,", f->dose, first->dose},
-		{"the patient's weight, kg,", f->weight, first->weight},
-		{"the Dose Calibration Factor (0054,1322)", f->calibration, first->calibration},
-	};
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		char here[32], other[32];
-
-		if (!(fabs(numbers[i].here - numbers[i].first) >
-		      1e-6 * fabs(numbers[i].first))) /* also if one is missing (NaN) */
-			continue;
-		snprintf(here, sizeof(here), "%.10g", numbers[i].here);
-		snprintf(other, sizeof(other), "%.10g", numbers[i].first);
-		return differ(bed, numbers[i].name, here, other, err);
-	}
-	return 0;
-}
-
-static int check_facts(int bed, const struct pet_facts *f, const struct pet_facts *first, struct err *err)
-{
-	const struct {
-		const char *name, *here, *first;
-	} texts[] = {
-		{"the radionuclide", f->radionuclide, first->radionuclide},
-		{"the patient's position", f->patient_position, first->patient_position},
-		{"the time of injection", f->injected, first->injected},
-		{"the date of the acquisition", f->acquisition_date, first->acquisition_date},
-		{"the start of the acquisition", f->acquisition_time, first->acquisition_time},
-		{"the Corrected Image (0028,0051)", f->corrected, first->corrected},
-	};
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (texts[i].here[0] && texts[i].first[0] && strcmp(texts[i].here, texts[i].first) != 0)
-			return differ(bed, texts[i].name, texts[i].here, texts[i].first, err);
-	return check_numbers(bed, f, first, err);
-}
-
-int sinogram_check_beds(const struct sinogram *s, struct err *err)
-{
-	for (int b = 1; b < s->beds.n; b++) {
-		struct pet_facts f;
-		int rc;
-
-		pet_facts_read(dicom_root(s->files[s->frame_part[b][s->format->first].file[0]]), &f);
-		rc = check_facts(b + 1, &f, &s->facts, err);
-		if (rc < 0)
-			return rc;
 	}
 	return 0;
 }

@@ -47,8 +47,10 @@ int sinogram_check_gates(const struct sinogram *s, struct err *err);
 int sinogram_take_bed(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err);
 /* Check that the beds follow each other in time. */
 int sinogram_check_bed_times(const struct pet_beds *beds, struct err *err);
-/* Check that the EMISSION objects of all beds describe one acquisition, after its facts were read. EBADMSG. */
-int sinogram_check_beds(const struct sinogram *s, struct err *err);
+
+/* sinogram_objects.c: check that all objects, whose facts are given, describe one acquisition, after its facts were read.
+ * EBADMSG: two contradict each other; the text has both objects and both values. */
+int sinogram_check_objects(const struct sinogram *s, const struct sinogram_facts *facts, struct err *err);
 
 /* sinogram_source_file.c: compute the size and the SHA-256 of a file, 64 hexadecimal digits; from any thread. */
 int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the units of a PET series: which values each unit requires, their sources, and the warnings about missing values. */
+#include "node/result/pet_result_internal.h"
 #include "tests/node/result/pet_result_fixture.h"
 #include "tests/test.h"
 
@@ -216,6 +217,51 @@ TEST(test_units_further)
 	dicom_close(im.file);
 	series_report_clear(&report);
 	input_clear(&in);
+}
+
+/* What the data state twice, in two ways. */
+TEST(test_doubts)
+{
+	static const struct {
+		double attribute, header, delayeds;
+		const char *decay, *corrected, *method;
+		int made;
+		const char *says; /* NULL: nothing */
+	} cases[] = {
+		{60, NAN, NAN, "NONE", "", "DLYD", 0, NULL},
+		{60, 60.5, 60, "NONE", "", "NONE", PET_CORRECT_RANDOMS, NULL},
+		{60, 120, 60, "NONE", "", "", 0,
+		 "(0018,1242) is 60 s, image duration (sec) in the header of EMISSION 120: 60 s is taken."},
+		{NAN, 120, NAN, "NONE", "", "", 0, NULL},
+		{60, 60, 30, "NONE", "", "", 0,
+		 "image duration (sec) in the header of DELAYEDS is 30 s, the duration of EMISSION 60 s"},
+		{60, 60, NAN, "START", "", "", 0, "Decay Correction (0054,1102) is START with the Decay Factor (0054,1321) 1.5"},
+		{60, 60, NAN, "START", "ATTN\\DECY", "", 0, NULL},
+		{60, 60, NAN, "NONE", "", "DLYD", PET_CORRECT_RANDOMS, "Randoms Correction Method (0054,1100) is \"DLYD\""},
+		{60, 60, NAN, "NONE", "", "DLYD", PET_CORRECT_DEAD_TIME, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[1200];
+		struct input in;
+		struct dicom_item *root;
+
+		input_make(&in);
+		root = dicom_root(in.files[1]);
+		in.s.facts.duration = cases[i].attribute;
+		in.s.part[SINOGRAM_EMISSION].header.duration = cases[i].header;
+		in.s.part[SINOGRAM_DELAYEDS].present = true;
+		in.s.part[SINOGRAM_DELAYEDS].header.duration = cases[i].delayeds;
+		in.s.made = cases[i].made;
+		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "%s", cases[i].corrected);
+		put(root, TAG_DECAY_CORRECTION, cases[i].decay);
+		put(root, TAG_DECAY_FACTOR, "1.5");
+		put(root, TAG_RANDOMS_CORRECTION_METHOD, cases[i].method);
+		pet_result_doubts(&in.s, cases[i].attribute > 0 ? 60 : 120, text, sizeof(text));
+		if (cases[i].says ? !strstr(text, cases[i].says) : text[0] != '\0')
+			fail_msg("case %zu: \"%s\"", i, text);
+		input_clear(&in);
+	}
 }
 
 TEST(test_refused)

@@ -165,6 +165,44 @@ TEST(test_contradictions)
 	}
 }
 
+/* A decay that is corrected is listed in Corrected Image, or would be corrected again. */
+TEST(test_decay_contradictions)
+{
+	static const struct {
+		const char *to, *factor, *corrected, *says; /* says: NULL: no contradiction */
+	} cases[] = {
+		{"START", "1.2", "ATTN\\DECY", NULL},
+		{"START", "1", "NORM", NULL},
+		{"NONE", "1.2", "NORM", NULL},
+		{"START", "1.2", "", NULL},
+		{"START", "1.2", "NORM\\ATTN",
+		 "Decay Correction (0054,1102) is START with the Decay Factor (0054,1321) 1.2, but Corrected Image (0028,0051) "
+		 "is "
+		 "NORM\\ATTN, without DECY"},
+		{"ADMIN", "0.7", "NORM", "Decay Correction (0054,1102) is ADMIN"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		struct dicom_file *file;
+		struct item_writer root = {.err = &err};
+		int rc;
+
+		assert_int_equal(dicom_new(CLASS_RAW_DATA, "1.2.3.4", &file, &err), 0);
+		root.item = dicom_root(file);
+		item_put_text(&root, TAG_DECAY_CORRECTION, cases[i].to);
+		item_put_text(&root, TAG_DECAY_FACTOR, cases[i].factor);
+		item_put_text(&root, TAG_CORRECTED_IMAGE, cases[i].corrected);
+		assert_int_equal(root.rc, 0);
+		rc = pet_facts_check(dicom_root(file), &err);
+		if (cases[i].says)
+			assert_error(rc, &err, EBADMSG, cases[i].says);
+		else
+			assert_int_equal(rc, 0);
+		dicom_close(file);
+	}
+}
+
 TEST(test_facts, .teardown = clean)
 {
 	char *few[] = {"PatientPosition=FFDR"};

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_result_doubts.c - say what the data state twice, in two ways that do not agree, and what was taken. A person may have set
+ * one of them, or a writer copied it from an image, so that it is no reason to refuse the data. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/result/pet_result_internal.h"
+
+#define SAME_DURATION 0.01 /* of the longer one */
+
+struct text {
+	char *ret;
+	size_t size;
+};
+
+static void say(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct text *t, const char *fmt, ...)
+{
+	size_t n = strlen(t->ret);
+	va_list args;
+
+	if (n > 0 && n + 1 < t->size)
+		t->ret[n++] = ' ';
+	va_start(args, fmt);
+	vsnprintf(t->ret + n, t->size - n, fmt, args);
+	va_end(args);
+}
+
+static bool differ(double a, double b)
+{
+	return a > 0 && b > 0 && fabs(a - b) > SAME_DURATION * fmax(a, b);
+}
+
+/* Time frames, gates and beds have times of their own. */
+static void say_durations(const struct sinogram *s, double duration, struct text *t)
+{
+	static const enum sinogram_role counts[] = {SINOGRAM_ADDITIVE, SINOGRAM_DELAYEDS};
+	double header = s->part[SINOGRAM_EMISSION].header.duration;
+
+	if (sinogram_images(s) > 0 || s->no_duration)
+		return;
+	if (differ(s->facts.duration, header))
+		say(t,
+		    "Actual Frame Duration (0018,1242) is %.6g s, image duration (sec) in the header of EMISSION %.6g: %.6g s is "
+		    "taken.",
+		    s->facts.duration, header, s->facts.duration);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const struct sinogram_part *part = &s->part[counts[i]];
+
+		if (part->present && differ(part->header.duration, duration))
+			say(t,
+			    "image duration (sec) in the header of %s is %.6g s, the duration of EMISSION %.6g s: its counts are "
+			    "taken as "
+			    "those of the same time.",
+			    sinogram_role_name(counts[i]), part->header.duration, duration);
+	}
+}
+
+/* A decay correction beside a Corrected Image that lists others is refused (pet_facts_check()). */
+static void say_decay(const struct sinogram *s, const struct dicom_item *root, struct text *t)
+{
+	char to[17] = "";
+	double factor = 1;
+
+	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
+	if (s->facts.corrected[0] || (strcmp(to, "START") && strcmp(to, "ADMIN")) ||
+	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL) != 1 || fabs(factor - 1) <= 1e-3)
+		return;
+	say(t,
+	    "Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but there is no Corrected Image "
+	    "(0028,0051) with "
+	    "DECY: the data are taken as not corrected for decay.",
+	    to, factor);
+}
+
+/* A method beside a correction that the node made. */
+static void say_methods(const struct sinogram *s, const struct dicom_item *root, struct text *t)
+{
+	static const struct {
+		uint32_t tag;
+		int made;
+		const char *name, *term;
+	} methods[] = {
+		{TAG_RANDOMS_CORRECTION_METHOD, PET_CORRECT_RANDOMS, "Randoms Correction Method (0054,1100)", "RAN"},
+		{TAG_ATTENUATION_CORRECTION_METHOD, PET_CORRECT_ATTENUATION, "Attenuation Correction Method (0054,1101)", "ATTN"},
+		{TAG_SCATTER_CORRECTION_METHOD, PET_CORRECT_SCATTER, "Scatter Correction Method (0054,1105)", "SCAT"},
+	};
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		char method[65] = "";
+
+		dicom_get_text(root, methods[i].tag, method, sizeof(method), NULL);
+		if (!(s->made & methods[i].made) || !method[0] || !strcmp(method, "NONE"))
+			continue;
+		say(t,
+		    "%s is \"%s\", but Corrected Image (0028,0051) does not list %s: the data were taken as not corrected, and "
+		    "corrected.",
+		    methods[i].name, method, methods[i].term);
+	}
+}
+
+void pet_result_doubts(const struct sinogram *s, double duration, char *ret, size_t size)
+{
+	struct text t = {ret, size};
+	const struct dicom_item *root;
+
+	ret[0] = '\0';
+	if (s->mmr || s->list)
+		return; /* a program of this node wrote both */
+	root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	say_durations(s, duration, &t);
+	say_decay(s, root, &t);
+	say_methods(s, root, &t);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_objects.c - compare what the objects of one acquisition say about the patient, the tracer and the data. The result has
+ * one header, that of the first object of EMISSION: another one that differs is of another scan, or one of them is wrong, and the
+ * image would be mirrored, or have another decay, without an error. A value that an object lacks contradicts nothing.
+ *
+ * As of Interfile headers (sinogram_agree.c), of ATTENUATION only the position is compared, because a transmission scan has a
+ * nuclide of its own; of other counts also the tracer; NORMALISATION and MULTIPLICATIVE, which may be those of a phantom, in
+ * nothing. Only beds have the start of the acquisition in all objects. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/folder.h"
+#include "node/base/nuclides.h"
+#include "node/sinogram/sinogram_internal.h"
+
+enum level { NOTHING, POSITION, TRACER, DATA, BED }; /* each with those before it */
+
+static enum level level_of(const struct sinogram *s, const struct sinogram_facts *f)
+{
+	if (f->role == s->format->first)
+		return f->bed > 1 ? BED : DATA;
+	if (f->role == SINOGRAM_NORMALISATION || f->role == SINOGRAM_MULTIPLICATIVE)
+		return NOTHING;
+	return f->role == SINOGRAM_ATTENUATION ? POSITION : TRACER;
+}
+
+static const struct {
+	const char *name;
+	size_t at;
+	enum level level;
+} texts[] = {
+	{"the patient's position", offsetof(struct pet_facts, patient_position), POSITION},
+	{"the radionuclide", offsetof(struct pet_facts, radionuclide), DATA},
+	{"the time of injection", offsetof(struct pet_facts, injected), TRACER},
+	{"the date of the acquisition", offsetof(struct pet_facts, acquisition_date), BED},
+	{"the start of the acquisition", offsetof(struct pet_facts, acquisition_time), BED},
+	{"the Corrected Image (0028,0051)", offsetof(struct pet_facts, corrected), DATA},
+};
+
+static const struct {
+	const char *name;
+	size_t at;
+	enum level level;
+} numbers[] = {
+	{"the half-life, s,", offsetof(struct pet_facts, half_life), TRACER},
+	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER},
+	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), DATA},
+	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA},
+};
+
+/* Two spellings of one time are the same. */
+static bool same_injection(const struct pet_facts *a, const struct pet_facts *b)
+{
+	double one, other;
+
+	return pet_facts_injection(a, 0, 0, &one) == PET_INJECTION_KNOWN &&
+	       pet_facts_injection(b, 0, 0, &other) == PET_INJECTION_KNOWN && fabs(one - other) < 1;
+}
+
+static bool same_number(double a, double b, enum level level)
+{
+	if (isnan(a) || isnan(b))
+		return true;
+	return level == TRACER ? nuclide_same_half_life(a, b) : fabs(a - b) <= 1e-6 * fabs(b);
+}
+
+/* Find the first value that differs; the texts are both values. NULL: none. */
+static const char *find_difference(const struct pet_facts *here, const struct pet_facts *first, enum level level,
+				   char ret_here[200], char ret_first[200])
+{
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *a = (const char *)here + texts[i].at, *b = (const char *)first + texts[i].at;
+
+		if (texts[i].level > level || !a[0] || !b[0] || !strcmp(a, b) ||
+		    (a == here->injected && same_injection(here, first)))
+			continue;
+		snprintf(ret_here, 200, "%s", a);
+		snprintf(ret_first, 200, "%s", b);
+		return texts[i].name;
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		double a, b;
+
+		memcpy(&a, (const char *)here + numbers[i].at, sizeof(a));
+		memcpy(&b, (const char *)first + numbers[i].at, sizeof(b));
+		if (numbers[i].level > level || same_number(a, b, level))
+			continue;
+		snprintf(ret_here, 200, "%.10g", a);
+		snprintf(ret_first, 200, "%.10g", b);
+		return numbers[i].name;
+	}
+	return NULL;
+}
+
+/* "bed 2", or "a.dcm (ATTENUATION)". */
+static void name_object(const struct sinogram *s, const struct sinogram_facts *f, size_t file, bool bed, char ret[320])
+{
+	if (bed)
+		snprintf(ret, 320, "bed %ld", f->bed);
+	else
+		snprintf(ret, 320, "%.255s (%s)", file_name(s->paths[file]), sinogram_role_name(f->role));
+}
+
+int sinogram_check_objects(const struct sinogram *s, const struct sinogram_facts *facts, struct err *err)
+{
+	size_t first = s->part[s->format->first].file[0];
+
+	for (size_t i = 0; i < s->n_files; i++) {
+		enum level level = i == first ? NOTHING : level_of(s, &facts[i]);
+		char here[200], other[200], name[320], first_name[320];
+		struct pet_facts f;
+		const char *what;
+
+		if (level == NOTHING)
+			continue;
+		pet_facts_read(dicom_root(s->files[i]), &f);
+		what = find_difference(&f, &s->facts, level, here, other);
+		if (!what)
+			continue;
+		name_object(s, &facts[i], i, level == BED, name);
+		name_object(s, &facts[first], first, level == BED, first_name);
+		return err_set(err, EBADMSG, "%s has %s %s, %s %s: they are not of one acquisition, or one is wrong", name, what,
+			       here, first_name, other);
+	}
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of one acquisition that say something else about the patient, the tracer and the data. */
+#include "tests/node/sinogram/sinogram_fixture.h"
+#include "tests/test.h"
+
+static void change(const char *name, uint32_t tag, const char *value)
+{
+	const bool tracer = tag >> 16 == 0x0018 && (tag & 0xFF00) == 0x1000;
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	struct dicom_item *item;
+
+	if (dicom_open(in_folder(name), &file, &err) < 0)
+		fail_msg("%s", err.msg);
+	item = tracer ? dicom_item_at(dicom_root(file), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : dicom_root(file);
+	if (dicom_put_text(item, tag, value, &err) < 0 || dicom_write(in_folder(name), file, &err) < 0)
+		fail_msg("%s", err.msg);
+	dicom_close(file);
+}
+
+#define HALF_LIFE TAG_RADIONUCLIDE_HALF_LIFE
+#define DOSE TAG_RADIONUCLIDE_TOTAL_DOSE
+#define INJECTED TAG_RADIOPHARMACEUTICAL_START_DATE_TIME
+#define POSITION TAG_PATIENT_POSITION
+
+TEST(test_objects_agree, .teardown = clean)
+{
+	static const struct {
+		const char *name;
+		uint32_t tag;
+		const char *value, *says; /* says: NULL: accepted */
+	} cases[] = {
+		{"attenuation-0001.dcm", POSITION, "HFP",
+		 "attenuation-0001.dcm (ATTENUATION) has the patient's position HFP, emission-0001.dcm (EMISSION) HFS"},
+		{"attenuation-0003.dcm", POSITION, "FFS", "attenuation-0003.dcm (ATTENUATION) has the patient's position FFS"},
+		{"attenuation-0001.dcm", POSITION, "", NULL},
+		{"attenuation-0001.dcm", HALF_LIFE, "23408352", NULL}, /* a rod of Ge-68 */
+		{"additive-0001.dcm", POSITION, "HFDR", "(ADDITIVE) has the patient's position HFDR"},
+		{"additive-0002.dcm", HALF_LIFE, "4062.6",
+		 "(ADDITIVE) has the half-life, s, 4062.6, emission-0001.dcm (EMISSION) 6586"},
+		{"additive-0002.dcm", HALF_LIFE, "6588", NULL},
+		{"additive-0002.dcm", DOSE, "3e8",
+		 "(ADDITIVE) has the dose, Bq, 300000000, emission-0001.dcm (EMISSION) 370000000"},
+		{"additive-0002.dcm", TAG_CORRECTED_IMAGE, "NORM", NULL},
+		{"normalisation-0001.dcm", POSITION, "HFP", NULL},
+		{"multiplicative-0001.dcm", POSITION, "HFP", NULL},
+		{"emission-0002.dcm", POSITION, "HFP",
+		 "emission-0002.dcm (EMISSION) has the patient's position HFP, emission-0001.dcm (EMISSION) HFS"},
+		{"emission-0003.dcm", TAG_PATIENT_WEIGHT, "71", "emission-0003.dcm (EMISSION) has the patient's weight, kg, 71"},
+		{"emission-0002.dcm", TAG_DOSE_CALIBRATION_FACTOR, "0.5", "has the Dose Calibration Factor (0054,1322) 0.5"},
+		{"emission-0002.dcm", INJECTED, "20260601090100", "has the time of injection 20260601090100, emission-0001.dcm"},
+		{"emission-0002.dcm", INJECTED, "20260601090000.000", NULL},
+		{"emission-0002.dcm", TAG_ACQUISITION_TIME, "101600", NULL},
+	};
+	char *set[N_BASICS + 1];
+
+	memcpy(set, basics, sizeof(basics));
+	set[N_BASICS] = "RadiopharmaceuticalStartDateTime=20260601090000";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		write_objects(ALL, 300, N_BASICS + 1, set); /* 640 bytes of each role in 3 chunks */
+		change(cases[i].name, cases[i].tag, cases[i].value);
+		if (cases[i].says) {
+			must_refuse(EBADMSG, cases[i].says);
+		} else {
+			struct err err;
+			struct sinogram *s = open_all(&err);
+
+			if (!s)
+				fail_msg("case %zu: %s", i, err.msg);
+			sinogram_close(s);
+		}
+		list_folder(true);
+	}
+}
+
+TESTS_SETUP(make_folder, remove_folder);
