@@ -4,7 +4,7 @@
  * The most specific place has priority: a value in a frame's groups is that of this frame, a value in the root of an enhanced
  * object is that of the whole acquisition (Exposure in mAs, for example, is the sum there).
  *
- * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a geometry or intensity value. */
+ * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a value of geometry, intensity or time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "dicom/object/dicom_tags.h"
 
 static const uint32_t groups[] = {
+	TAG_FRAME_CONTENT_SEQUENCE,
 	TAG_FRAME_PIXEL_DATA_PROPERTIES_SEQUENCE,
 	TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE,
 	TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE,

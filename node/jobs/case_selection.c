@@ -222,7 +222,7 @@ static bool may_be_divided(const struct job_view *v)
 static int divide(const struct selection *s, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
 {
 	struct exposure_facts *facts = calloc(s->n + 1, sizeof(*facts));
-	bool found = false;
+	int rc = 0;
 
 	if (!facts)
 		return err_set(err, ENOMEM, "no memory for the images of job %lld", (long long)v->id);
@@ -230,11 +230,11 @@ static int divide(const struct selection *s, const struct job_view *v, bool prov
 		facts[i] = s->list[i].exposure;
 	/* of too many images, weaker signs are enough: a person decides */
 	if (!s->unknown)
-		found = exposures_prove(facts, s->n, ret_sweeps) ||
-			(!proved && v->members.expected > 0 && v->members.instances > v->members.expected &&
-			 exposures_find(facts, s->n, ret_sweeps));
+		rc = exposures_prove(facts, s->n, ret_sweeps, err);
+	if (!s->unknown && rc == 0 && !proved && v->members.expected > 0 && v->members.instances > v->members.expected)
+		rc = exposures_find(facts, s->n, ret_sweeps, err);
 	free(facts);
-	return found ? ret_sweeps->n : 0;
+	return rc > 0 ? ret_sweeps->n : rc;
 }
 
 int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
@@ -252,11 +252,13 @@ int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, s
 void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size)
 {
 	const struct exposure *e = &sweeps->list[number - 1];
+	char value[2 * DICOM_UID_SIZE + 4];
 	uint32_t tag;
 	const char *name = exposures_attribute(sweeps, &tag);
 
+	exposure_text(e, value, sizeof(value));
 	snprintf(ret_text, size, "sweep %d: %d image%s with %s %s %s", number, e->images, plural(e->images), name, tag_text(tag),
-		 e->value);
+		 value);
 }
 
 static int no_sweep(const struct job_view *v, long number, const struct exposures *sweeps, int n, struct err *err)

@@ -141,14 +141,14 @@ const char *patients_no_statement(const struct job_view *v)
 	return v->state == JOB_HELD && v->patients_differ ? NULL : "it is not held because its headers name different patients";
 }
 
-struct header {
+struct patient_header {
 	const char *wanted; /* NULL: the last one */
 	char file[128];
 };
 
 static int find_header(void *ctx, const struct instance_row *row, const char *detail)
 {
-	struct header *h = ctx;
+	struct patient_header *h = ctx;
 
 	(void)detail;
 	if (row->companion) /* the result has patient and study of the case's own images */
@@ -161,7 +161,7 @@ static int find_header(void *ctx, const struct instance_row *row, const char *de
 int patients_statement(struct journal *j, const struct job_view *v, const char *header, bool as_is, const char *where,
 		       const char *by, json_t **ret_detail, struct err *err)
 {
-	struct header h = {.wanted = header};
+	struct patient_header h = {.wanted = header};
 	char reason[200];
 	int ret = journal_each_member(j, v->id, find_header, &h, err);
 

@@ -231,7 +231,7 @@ static bool hold_sweeps(struct schedule *s, const struct job_view *v, double now
 
 	if (case_sweeps_find(s->journal, v, true, &sweeps, NULL) <= 0)
 		return false;
-	exposures_refusal(&sweeps, reason, sizeof(reason));
+	exposures_refusal(&sweeps, false, reason, sizeof(reason));
 	*ret_changed = schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
 	return true;
 }

@@ -162,7 +162,7 @@ bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts)
 			dicom_get_text(h.root, TAG_MANUFACTURER, f.manufacturer, sizeof(f.manufacturer), NULL);
 			dicom_get_text(h.root, TAG_MANUFACTURER_MODEL_NAME, f.model, sizeof(f.model), NULL);
 			dicom_get_text(h.root, TAG_DEVICE_SERIAL_NUMBER, f.serial, sizeof(f.serial), NULL);
-			exposure_read(h.root, &f.exposure);
+			exposure_read(&h, &f.exposure);
 		}
 	}
 	*ret_facts = f;

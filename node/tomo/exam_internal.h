@@ -56,9 +56,8 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 /* Write the name of a view, "projection7.dcm" or "frame 7", and return it. */
 const char *exam_view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size);
 
-/* exam_exposures.c: refuse projections of more than one exposure: by their headers, and by their doses (needs the views). */
-int exam_check_exposures(const struct exam *exam, struct err *err);
-int exam_check_doses(const struct exam *exam, struct err *err);
+/* exam_exposures.c: refuse projections of more than one exposure, by their headers; warn of signs that prove none. */
+int exam_check_exposures(struct exam *exam, struct err *err);
 /* Write the attribute that tells their exposures apart, and how many images have which value; "": none does. */
 void exam_name_exposures(const struct exam *exam, char *ret_text, size_t size);
 
@@ -79,8 +78,6 @@ int exam_make_scan(struct exam *exam, struct err *err);
 /* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep and the exposures of
  * the views. */
 int exam_intensity(struct exam *exam, struct err *err);
-/* Largest ratio between two projections of one exam: a larger one means mixed units. */
-#define EXPOSURE_RATIO_MAX 50.0
 /* Return the exposure of this attribute in mAs, or of another one if the units of both are certain; 0: none. */
 double exam_read_charge(const struct header *h, uint32_t tag);
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.

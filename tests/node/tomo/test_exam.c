@@ -60,6 +60,19 @@ TEST(test_agreement)
 	exam_close(e);
 }
 
+/* A pause within the sweep: shorter than what proves two sweeps, and no warning without one. */
+TEST(test_pause)
+{
+	struct exam *e =
+		opened(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101530"}, {4, TAG_CONTENT_TIME, "101530"}));
+
+	assert_non_null(strstr(e->warnings, "Content Time (0008,0033) has a pause of 30 s, after 3 of 5 projections"));
+	exam_close(e);
+	e = opened(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101510"}, {4, TAG_CONTENT_TIME, "101510"}));
+	assert_null(strstr(e->warnings, "pause"));
+	exam_close(e);
+}
+
 /* What each projection has for itself, what one lacks, and a tube voltage that is measured, are no other exposure. */
 TEST(test_one_exposure)
 {
@@ -70,6 +83,9 @@ TEST(test_one_exposure)
 	exam_close(opened(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ\\LEFT"},
 				{2, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMO_PROJ\\LEFT"})));
 	exam_close(opened(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "28.9"})));
+	exam_close(opened(EDITS({0, TAG_ACQUISITION_TIME, "101500"}, {1, TAG_ACQUISITION_TIME, "101512"},
+				{2, TAG_ACQUISITION_TIME, "101524"}, {3, TAG_ACQUISITION_TIME, "101536"})));
+	exam_close(opened(EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {2, TAG_COMPRESSION_FORCE, "93.5"})));
 }
 
 /* Three of five projections are refused unless as_is is true; one projection always is. */

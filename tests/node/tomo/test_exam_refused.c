@@ -54,12 +54,17 @@ TEST(test_two_exposures)
 		PARTS(more, "Filter Material (0018,7050)"));
 	refused(EDITS({-1, TAG_ANODE_TARGET_MATERIAL, "TUNGSTEN"}, {0, TAG_ANODE_TARGET_MATERIAL, "MOLYBDENUM"}), EBADMSG,
 		PARTS(more, "Anode Target Material (0018,1191)"));
-	refused(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "29.1"}), EBADMSG, PARTS(more, "KVP (0018,0060) is 28", "29.1 in 3.dcm"));
+	refused(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "29.1"}), EBADMSG, PARTS(more, "KVP (0018,0060): 4 have 28, 1 has 29.1"));
+	refused(EDITS({-1, TAG_ACQUISITION_TIME, "101500"}, {3, TAG_ACQUISITION_TIME, "102107"},
+		      {4, TAG_ACQUISITION_TIME, "102107"}),
+		EBADMSG, PARTS(more, "Acquisition Time (0008,0032): 3 have 101500, 2 have 102107"));
+	refused(EDITS({-1, TAG_COMPRESSION_FORCE, "110"}, {0, TAG_COMPRESSION_FORCE, "85"}), EBADMSG,
+		PARTS(more, "Compression Force (0018,11A2): 4 have 110, 1 has 85"));
 	/* a scout of a tenth of the dose, a mammogram of 25 times as much; one value for all tells nothing */
 	refused(EDITS({-1, TAG_EXPOSURE_IN_UAS, "4000"}, {2, TAG_EXPOSURE_IN_UAS, "400"}), EBADMSG,
-		PARTS(more, "(0018,1153) is 0.4 mAs in 2.dcm, the median is 4 mAs"));
+		PARTS(more, "Exposure in uAs (0018,1153): 4 have 4000, 1 has 400"));
 	refused(EDITS({-1, TAG_EXPOSURE, "4"}, {0, TAG_EXPOSURE, "100"}), EBADMSG,
-		PARTS(more, "(0018,1152) is 100 mAs in 0.dcm, the median is 4 mAs"));
+		PARTS(more, "Exposure (0018,1152): 4 have 4, 1 has 100"));
 }
 
 /* Systems may give some projections more dose: up to four times the median. */
@@ -74,8 +79,8 @@ TEST(test_doses_of_one_exposure)
 				     .ctx = EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"})});
 	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
 	exam_close(exam);
-	refused(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "41"}), EBADMSG, PARTS("is 41 mAs in 0.dcm"));
-	refused(EDITS({-1, TAG_EXPOSURE, "9"}, {0, TAG_EXPOSURE, "2"}), EBADMSG, PARTS("is 2 mAs in 0.dcm"));
+	refused(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "41"}), EBADMSG, PARTS("4 have 10, 1 has 41"));
+	refused(EDITS({-1, TAG_EXPOSURE, "9"}, {0, TAG_EXPOSURE, "2"}), EBADMSG, PARTS("4 have 9, 1 has 2"));
 }
 
 /* Attributes that say the same. */
@@ -344,6 +349,25 @@ static void other_sign(struct dicom_item *root, struct dicom_item *shared, struc
 		   -1);
 }
 
+/* Frames of two sweeps in one object. */
+static void two_sweeps(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	for (int i = 0; i < N_VIEWS; i++)
+		put(add(frames[i], TAG_FRAME_CONTENT_SEQUENCE), TAG_FRAME_ACQUISITION_DATE_TIME,
+		    i % 2 ? "20260629101500" : "20260629102107");
+}
+
+static void two_events(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	for (int i = 0; i < N_VIEWS; i++)
+		put(add(frames[i], TAG_IRRADIATION_EVENT_IDENTIFICATION_SEQUENCE), TAG_IRRADIATION_EVENT_UID,
+		    i % 2 ? "1.2.1" : "1.2.2");
+}
+
 static void turned_frame(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
 {
 	(void)root;
@@ -371,6 +395,12 @@ TEST(test_projection_refused)
 		{left_of_series, EBADMSG, {"'R' by Frame Laterality (0020,9072) and 'L' by Laterality (0020,0060)", NULL}},
 		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
 		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
+		{two_sweeps,
+		 EBADMSG,
+		 {"Frame Acquisition DateTime (0018,9074): 3 have 20260629102107, 2 have 20260629101500; they are frames of one "
+		  "object",
+		  NULL}},
+		{two_events, EBADMSG, {"Irradiation Event UID (0008,3010): 3 have 1.2.2, 2 have 1.2.1", NULL}},
 		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
 	};
 
