@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exposure.c - divide images into groups, by one attribute after the other. Texts differ or not. Numbers and moments are sorted,
- * and divided where a step between two neighbours is longer than within one exposure. The largest step of a time of day is that
- * over midnight, or that over the rest of the day: it divides nothing. */
+ * and divided where a step between two neighbours is longer than within one exposure. A sweep may pass midnight. */
 #include "dicom/object/exposure.h"
 
 #include <errno.h>
@@ -171,38 +170,48 @@ static int by_length(const void *a, const void *b)
 	return (p > q) - (p < q);
 }
 
-/* Let times of a day begin behind the largest step, so that a sweep at midnight is one. */
-static void turn_day(struct sample *s, size_t n)
+/* Of times of a day that are more than half a day apart, those before noon are of the next day. NAN is none. */
+static void turn_day(double *times, size_t n)
 {
-	size_t first = 0;
-	double largest = s[0].x + DAY - s[n - 1].x;
+	double least = INFINITY, most = -INFINITY;
 
-	for (size_t i = 1; i < n; i++)
-		if (s[i].x - s[i - 1].x > largest) {
-			largest = s[i].x - s[i - 1].x;
-			first = i;
-		}
-	for (size_t i = 0; i < first; i++)
-		s[i].x += DAY;
-	qsort(s, n, sizeof(s[0]), by_number);
+	for (size_t i = 0; i < n; i++) {
+		least = fmin(least, times[i]);
+		most = fmax(most, times[i]);
+	}
+	for (size_t i = 0; i < n && most - least > DAY / 2; i++)
+		times[i] += times[i] < DAY / 2 ? DAY : 0;
+}
+
+/* Write the value of each image; NAN: it has none. */
+static void read_values(const struct exposure_facts *images, size_t n, int attribute, double *ret)
+{
+	const struct attribute *a = &attributes[attribute];
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = number_of(a, images[i].value[attribute]);
+	if (a->how == TIME)
+		turn_day(ret, n);
 }
 
 /* List the images' values in ascending order. Returns their number, or a negative errno value. */
 static long sort_values(const struct exposure_facts *images, size_t n, int attribute, struct sample **ret, struct err *err)
 {
-	const struct attribute *a = &attributes[attribute];
 	struct sample *s = calloc(n + 1, sizeof(*s));
+	double *values = calloc(n + 1, sizeof(*values));
 	long m = 0;
 
-	if (!s)
+	if (!s || !values) {
+		free(s);
+		free(values);
 		return err_set(err, ENOMEM, "no memory for the exposures of %zu images", n);
-	for (size_t i = 0; i < n; i++) {
-		s[m] = (struct sample){number_of(a, images[i].value[attribute]), images[i].value[attribute]};
-		m += isfinite(s[m].x);
 	}
+	read_values(images, n, attribute, values);
+	for (size_t i = 0; i < n; i++)
+		if (isfinite(values[i]))
+			s[m++] = (struct sample){values[i], images[i].value[attribute]};
+	free(values);
 	qsort(s, (size_t)m, sizeof(s[0]), by_number);
-	if (a->how == TIME && m > 1)
-		turn_day(s, (size_t)m);
 	*ret = s;
 	return m;
 }
@@ -394,4 +403,26 @@ int exposures_pause(const struct exposure_facts *images, size_t n, struct exposu
 		free(s);
 	}
 	return found;
+}
+
+bool exposures_moments(const struct exposure_facts *images, size_t n, double *ret_seconds, const char **ret_name,
+		       uint32_t *ret_tag)
+{
+	for (int k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
+		bool differ = false, all = true;
+
+		if (!is_time(&attributes[k]) || attributes[k].flags & NAMES_ONLY)
+			continue;
+		read_values(images, n, k, ret_seconds);
+		for (size_t i = 0; i < n; i++) {
+			all = all && isfinite(ret_seconds[i]);
+			differ = differ || ret_seconds[i] != ret_seconds[0];
+		}
+		if (all && differ) {
+			*ret_name = attributes[k].name;
+			*ret_tag = attributes[k].tag;
+			return true;
+		}
+	}
+	return false;
 }

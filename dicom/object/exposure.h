@@ -57,5 +57,9 @@ struct exposure_pause {
 };
 /* Return 1: there is one; 0; negative: no memory. */
 int exposures_pause(const struct exposure_facts *images, size_t n, struct exposure_pause *ret_pause, struct err *err);
+/* Write when each image was acquired, in seconds of any origin, from the first attribute that all of them have and that differs;
+ * its name and tag. False: there is none. */
+bool exposures_moments(const struct exposure_facts *images, size_t n, double *ret_seconds, const char **ret_name,
+		       uint32_t *ret_tag);
 
 #endif

@@ -272,6 +272,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double element_spacing, focal_spot; /* mm */
 	int elements_x, elements_y;	    /* detector elements of size `pitch` along x and y; 0: unknown */
 	int projections;		    /* number of projections of a complete exam; 0: unknown */
+	double arc;			    /* range of their angles, degrees; 0: unknown */
 	enum geometry_source geometry_source;
 	char calibration_date[11]; /* of a calibrated geometry, "2026-05-31"; "": unknown */
 	double calibration_rms;	   /* residuals of its fit, bins; 0: unknown */

@@ -384,6 +384,11 @@ static const struct config_key profile_keys[] = {
 	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
 	 .meaning =
 		 "number of projections of a complete exam, for single-frame series whose headers give another number or none"},
+	{"arc", AS_REAL(profile_conf, arc, 1, 120), .unit = "degrees", .zero = "unknown", .fallback = "0",
+	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
+	 .meaning =
+		 "range of the angles of a complete exam, from the first to the last projection: a result whose angles differ by "
+		 "more than a fifth of it has a warning"},
 	{"geometry_source", AS_CHOICE(profile_conf, geometry_source, geometry_sources), .fallback = "literature",
 	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
 	 .meaning = "where the geometry is from: `literature`: every result has a warning; `calibrated`: from `tomonode profile "

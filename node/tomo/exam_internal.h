@@ -56,6 +56,9 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 /* Write the name of a view, "projection7.dcm" or "frame 7", and return it. */
 const char *exam_view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size);
 
+/* exam_angles.c: refuse two projections at one angle; warn of angles that no known system has. Needs the sorted views. */
+int exam_check_angles(struct exam *exam, struct err *err);
+
 /* exam_exposures.c: refuse projections of more than one exposure, by their headers; warn of signs that prove none. */
 int exam_check_exposures(struct exam *exam, struct err *err);
 /* Write the attribute that tells their exposures apart, and how many images have which value; "": none does. */

@@ -19,10 +19,7 @@
 
 #include "node/tomo/exam_internal.h"
 
-#define ANGLE_MAX 75.0	/* largest angle, degrees; no tomosynthesis uses more, and the source must stay above the detector */
-#define ARC_USUAL 2.0	/* degrees; no system has a smaller arc */
-#define VIEWS_USUAL 5	/* projections of such a one */
-#define ANGLE_SAME 0.01 /* projections with a smaller difference, in degrees, count as the same, as in scan_create_dbt() */
+#define ANGLE_MAX 75.0 /* largest angle, degrees; no tomosynthesis uses more, and the source must stay above the detector */
 
 struct header exam_header(const struct exam *exam, int view)
 {
@@ -159,31 +156,6 @@ const char *exam_view_name(const struct exam *exam, const struct exam_view *v, c
 	return buf;
 }
 
-static int check_angles(struct exam *exam, struct err *err)
-{
-	const struct exam_view *v = exam->views;
-	char a[128], b[128];
-	int n = exam->n_views;
-
-	if (v[n - 1].angle - v[0].angle < ANGLE_SAME) {
-		if (exam->frames_in_file)
-			return err_set(err, EBADMSG, "all %d projections have the same angle, %g degrees", n, v[0].angle);
-		return err_set(err, EBADMSG,
-			       "the angle %s is the same in all %d projections (%g degrees): angle_tag of the profile '%s' is "
-			       "the wrong attribute",
-			       tag_text(exam->profile->angle_tag), n, v[0].angle, exam->profile->name);
-	}
-	for (int i = 1; i < n; i++)
-		if (v[i].angle - v[i - 1].angle < ANGLE_SAME)
-			return err_set(err, EBADMSG, "two projections at the same angle, %g degrees: %s and %s", v[i].angle,
-				       exam_view_name(exam, &v[i - 1], a, sizeof(a)), exam_view_name(exam, &v[i], b, sizeof(b)));
-	if (v[n - 1].angle - v[0].angle < ARC_USUAL && n >= VIEWS_USUAL)
-		exam_warn(exam,
-			  "The angles of the source span %.2g degrees, less than any tomosynthesis has: are they in radians?",
-			  v[n - 1].angle - v[0].angle);
-	return 0;
-}
-
 /* Accept the number of projections that exams of the system have, whatever the header announces: some systems count an image that
  * is no projection. */
 static bool accept_usual(struct exam *exam, size_t n, uint32_t tag, long expected)
@@ -268,5 +240,5 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 	if (rc < 0)
 		return rc;
 	qsort(exam->views, n, sizeof(*exam->views), by_angle);
-	return check_angles(exam, err);
+	return exam_check_angles(exam, err);
 }

@@ -38,6 +38,8 @@ static const char fixture_conf[] =
 	"  support = 20.0; pitch = 1.0; i0_mode = \"percentile\"; i0 = 90.0; },"
 	" { name = \"window\"; manufacturer = \"Bench*\"; model = \"Window\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; elements_x = 30; elements_y = 50; projections = 5; geometry_source = \"simulated\"; },"
+	" { name = \"range\"; manufacturer = \"Bench*\"; model = \"Range\"; axis_height = 40.0; source_axis = 600.0;"
+	"  support = 20.0; pitch = 1.0; arc = 20.0; },"
 	" { name = \"four\"; manufacturer = \"Bench*\"; model = \"Four\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; projections = 4; },"
 	" { name = \"fitted\"; manufacturer = \"Bench*\"; model = \"Fitted\"; axis_height = 40.0; source_axis = 600.0;"
