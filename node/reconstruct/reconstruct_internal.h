@@ -86,4 +86,7 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t bytes_keep,
 			       struct err *err);
 
+/* parallel_notes.c: write sentences about line integrals that are probably not what their header says. "": nothing. */
+void parallel_note(const struct interfile *h, const float *lines, char *ret, size_t size);
+
 #endif

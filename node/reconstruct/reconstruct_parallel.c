@@ -98,60 +98,6 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EDOM, EBADMSG, err);
 }
 
-#define ATTENUATION_MOST 30 /* of a line integral: 1e-13 of the photons arrive */
-#define TRANSMISSION_MOST 1.1f
-#define TRANSMISSION_AIR 0.9 /* mean at both edges of the views */
-
-/* Say that line integrals of attenuation are probably intensities. */
-static void note_lines(const struct interfile *h, const float *lines, char *ret, size_t size)
-{
-	size_t n = parallel_size(&h->parallel), n_radial = (size_t)h->parallel.n_radial, views = n / n_radial;
-	float least = INFINITY, most = -INFINITY;
-	double first = 0, last = 0;
-
-	ret[0] = '\0';
-	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		least = fminf(least, lines[i]);
-		most = fmaxf(most, lines[i]);
-	}
-	for (size_t v = 0; v < views; v++) {
-		first += (double)lines[v * n_radial] / (double)views;
-		last += (double)lines[v * n_radial + n_radial - 1] / (double)views;
-	}
-	if (most > ATTENUATION_MOST)
-		snprintf(
-			ret, size,
-			"Line integrals are up to %.4g, which no photons pass: probably intensities, or of another unit; needed: "
-			"-ln(I / I0).",
-			(double)most);
-	else if (least >= 0 && most <= TRANSMISSION_MOST && fmin(first, last) >= TRANSMISSION_AIR &&
-		 (double)least < TRANSMISSION_AIR * fmin(first, last))
-		snprintf(ret, size,
-			 "Line integrals are from %.4g to %.4g and %.3g at the edges of the views, as transmissions I / I0 are; "
-			 "needed: -ln(I / I0).",
-			 (double)least, (double)most, fmin(first, last));
-}
-
-#define AXIS_BINS 1.0 /* smallest error of the axis that is said: it doubles edges */
-#define AXIS_SIGMAS 5
-
-/* Say that the axis of rotation is elsewhere than the header says. */
-static void note_axis(const struct parallel_scan *beams, const float *lines, char *ret, size_t size)
-{
-	size_t n = strlen(ret);
-	struct parallel_axis axis;
-
-	if (!parallel_axis_of(beams, lines, &axis) || fabs(axis.error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * axis.sigma))
-		return;
-	snprintf(ret + n, size - n,
-		 "%sThe centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
-		 "header, so "
-		 "that edges are doubled; axis offset (mm) := %.6g would agree with them.",
-		 n ? " " : "", axis.error, axis.error / beams->bin, beams->offset - axis.error);
-}
-
 static const char *filter_name(const struct parallel_protocol *p)
 {
 	switch (p->filter) {
@@ -198,9 +144,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	describe_scan(w->header, info.scan, sizeof(info.scan));
-	note_lines(w->header, w->lines, info.note, sizeof(info.note));
-	if (!info.note[0])
-		note_axis(&w->header->parallel, w->lines, info.note, sizeof(info.note));
+	parallel_note(w->header, w->lines, info.note, sizeof(info.note));
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	w->s->place = base->decision->place;
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);

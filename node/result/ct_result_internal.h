@@ -14,7 +14,7 @@ struct ct_result {
 	double slope;	 /* value = stored value times slope */
 	double lo, hi;	 /* smallest and largest value of the volume, before the conversion to HU; lo <= 0 <= hi */
 	char unit[INTERFILE_UNIT_SIZE + 4]; /* unit of the values: "HU", "1/mm" */
-	char warnings[1024];		    /* see struct series_report */
+	char warnings[2048];		    /* see struct series_report */
 };
 
 extern const struct series_kind ct_series;

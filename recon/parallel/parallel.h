@@ -69,15 +69,23 @@ size_t parallel_size(const struct parallel_scan *s);		    /* number of bins */
 double parallel_angle(const struct parallel_scan *s, int a);	    /* degrees */
 double parallel_radius(const struct parallel_scan *s, int t);	    /* position of a radial bin, mm */
 
-/* The axis of rotation that the data show. */
-struct parallel_axis {
-	double error; /* mm: position of the real axis, where the scan has 0 */
-	double sigma; /* mm: its standard deviation, from what the views do not explain */
+/* What the views say about each other, and about the angles and the axis of rotation of the header. */
+struct parallel_consistency {
+	bool known;	   /* false: the data do not say it, and the following up to `factor` is not set */
+	double axis_error; /* mm: position of the real axis, where the scan has 0; only if the angles agree */
+	double axis_sigma; /* mm: its standard deviation, from what the views do not explain */
+	bool agree;	   /* the angles agree with the views, or nothing is known */
+	double centre_rest,
+		width_rest; /* mm: deviation of centres of mass and widths from those of the angles, root mean square */
+	double centre_limit, width_limit; /* mm: what noise and mass that leaves the field explain */
+	double factor;	 /* the views agree with angles this many times those of the header; 0: with none that is known */
+	int n_odd, odd;	 /* views whose mass is not that of their neighbours: number, the first of them */
+	double odd_mass; /* its mass, in that of its neighbours */
 };
-/* Find it from the centres of mass of the views. lines: [slice][angle][radial bin]. False: the data do not say it, because the
- * object leaves the field (the mass of the views differs), its mass is not positive, or the angles are few or near each other.
- * Parallel. */
-bool parallel_axis_of(const struct parallel_scan *s, const float *lines, struct parallel_axis *ret);
+/* Find it from mass, centre and variance of the views. lines: [slice][angle][radial bin]. Returns `known`: false if the object
+ * leaves the field (the mass of the views differs, or their ends are not air), its mass is not positive, or the angles are few or
+ * near each other. Parallel. */
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret);
 
 /* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or
  * pi / n_angles if the arc is a multiple of 180 degrees. Else half the distance to the neighbours on either side, where theta and

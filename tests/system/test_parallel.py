@@ -271,8 +271,6 @@ def test_files_in_and_out(folder):
     _, case = recon(os.path.join(folder, "axis"), hs)
     found = re.search(r"turn about a point .* mm \((.*) bins\) .* axis offset \(mm\) := (\S+) would", case["parallel"]["warnings"])
     check(found and abs(float(found[1]) - 5) < 0.2 and abs(float(found[2])) < 0.2, case["parallel"]["warnings"])
-    with open(hs, "w", encoding="utf-8") as f:
-        f.write(text)
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
@@ -284,6 +282,30 @@ def test_files_in_and_out(folder):
     with open(files[0], "rb") as a, open(same[0], "rb") as b, open(other[0], "rb") as c:
         check((a := a.read()) == b.read() and a != c.read(),
               "the same options give the same object, another seed another one")
+
+
+def test_views_that_contradict_their_angles(folder):
+    """Another arc, angles in radians and a dark view are sentences of the result; right angles have none, with noise, too."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--counts", 1e5)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(60, 96)
+    with open(hs, encoding="utf-8") as f:
+        text = f.read()
+    radians = "angles (degrees) := {" + ",".join(f"{np.pi * a / 60:.7g}" for a in range(60)) + "}"
+    for name, header, factor, says in (
+            ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), 1, "arc (degrees) := 180 would agree with them."),
+            ("radians", re.sub("arc .*:= .*", radians, re.sub("first angle .*\n", "", text)), 1, "half a turn in radians"),
+            ("dark", text, 2, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
+            ("plain", text, 1, None)):
+        with open(hs, "w", encoding="utf-8") as f:
+            f.write(header)
+        views = lines.copy()
+        views[7] *= factor
+        views.tofile(os.path.join(folder, "lines.s"))
+        _, case = recon(os.path.join(folder, name), hs)
+        said = case["parallel"]["warnings"]
+        check(says in said if says else "iew" not in said and "radians" not in said, f"{name}: {said}")
 
 
 def test_bad_requests(folder):

@@ -172,48 +172,6 @@ TEST(weights_of_views)
 
 /* The image is larger than the circle of measured rays: outside, corners included, the result is air, with both filter routes,
  * with the axis not in the middle, in stacks and under a memory limit. */
-/* The data of a disc show where the axis is: at any place of the disc, over any arc; not if it leaves the field, or in few views.
- */
-TEST(axis_of_rotation)
-{
-	enum { N = 101, ANGLES = 60 };
-	static float lines[2 * ANGLES * N];
-	const double arcs[] = {180, 360, 120};
-	struct parallel_axis axis;
-
-	for (size_t i = 0; i < 3; i++)
-		for (int wrong = -3; wrong <= 3; wrong += 3) {
-			struct parallel_scan s = {2, ANGLES, N, 0.8, 0.4, 1, 10, arcs[i], NULL};
-
-			for (int k = 0; k < 2 * ANGLES; k++)
-				for (int t = 0; t < N; t++) {
-					double angle = parallel_angle(&s, k % ANGLES) * M_PI / 180;
-					double r = parallel_radius(&s, t) - 7 * cos(angle) + 4 * sin(angle);
-
-					lines[k * N + t] =
-						(float)sqrt(fmax(12.0 * 12.0 - r * r, 0)) + (float)(k % 2 ? 0.01 : -0.01);
-				}
-			s.offset += wrong * s.bin;
-			assert_true(parallel_axis_of(&s, lines, &axis));
-			assert_near(axis.error, wrong * s.bin, 0.1 * s.bin);
-			assert_true(axis.sigma < 0.1 * s.bin && axis.sigma > 0);
-		}
-	{
-		struct parallel_scan s = {2, ANGLES, N, 0.8, 0, 1, 10, 180, NULL}, few = s;
-
-		for (int k = 0; k < 2 * ANGLES; k++) /* cut at one side in some views */
-			for (int t = 0; t < 40; t++)
-				lines[k * N + t] = 0;
-		assert_false(parallel_axis_of(&s, lines, &axis));
-		few.n_angles = 7;
-		assert_false(parallel_axis_of(&few, lines, &axis));
-		memset(lines, 0, sizeof(lines));
-		assert_false(parallel_axis_of(&s, lines, &axis));
-		lines[5] = NAN;
-		assert_false(parallel_axis_of(&s, lines, &axis));
-	}
-}
-
 TEST(corners_are_air)
 {
 	enum { N = 60 };

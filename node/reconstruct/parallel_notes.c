@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parallel_notes.c - sentences of the result about data of parallel beams that are probably not what their header says. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/reconstruct/reconstruct_internal.h"
+
+#define ATTENUATION_MOST 30 /* of a line integral: 1e-13 of the photons arrive */
+#define TRANSMISSION_MOST 1.1f
+#define TRANSMISSION_AIR 0.9 /* mean at both edges of the views */
+
+/* Say that line integrals of attenuation are probably intensities. */
+static void note_lines(const struct interfile *h, const float *lines, char *ret, size_t size)
+{
+	size_t n = parallel_size(&h->parallel), n_radial = (size_t)h->parallel.n_radial, views = n / n_radial;
+	float least = INFINITY, most = -INFINITY;
+	double first = 0, last = 0;
+
+	ret[0] = '\0';
+	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		least = fminf(least, lines[i]);
+		most = fmaxf(most, lines[i]);
+	}
+	for (size_t v = 0; v < views; v++) {
+		first += (double)lines[v * n_radial] / (double)views;
+		last += (double)lines[v * n_radial + n_radial - 1] / (double)views;
+	}
+	if (most > ATTENUATION_MOST)
+		snprintf(
+			ret, size,
+			"Line integrals are up to %.4g, which no photons pass: probably intensities, or of another unit; needed: "
+			"-ln(I / I0).",
+			(double)most);
+	else if (least >= 0 && most <= TRANSMISSION_MOST && fmin(first, last) >= TRANSMISSION_AIR &&
+		 (double)least < TRANSMISSION_AIR * fmin(first, last))
+		snprintf(ret, size,
+			 "Line integrals are from %.4g to %.4g and %.3g at the edges of the views, as transmissions I / I0 are; "
+			 "needed: -ln(I / I0).",
+			 (double)least, (double)most, fmin(first, last));
+}
+
+static void say(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *ret, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(ret);
+	va_list args;
+
+	if (n > 0 && n + 1 < size)
+		ret[n++] = ' ';
+	va_start(args, fmt);
+	vsnprintf(ret + n, size - n, fmt, args);
+	va_end(args);
+}
+
+#define SAME_ANGLE 0.005 /* part of it */
+
+static bool is_same(double a, double b)
+{
+	return fabs(a - b) <= SAME_ANGLE * b;
+}
+
+/* Say that angles in degrees are probably in radians: their range is that of half a turn, or a turn, with its last step or
+ * without it. */
+static bool note_radians(const struct parallel_scan *s, char *ret, size_t size)
+{
+	double least = INFINITY, most = -INFINITY, range;
+
+	for (int a = 0; a < s->n_angles; a++) {
+		least = fmin(least, parallel_angle(s, a));
+		most = fmax(most, parallel_angle(s, a));
+	}
+	range = most - least;
+	if (s->n_angles < 2)
+		return false;
+	for (int turns = 1; turns <= 2; turns++) {
+		if (!is_same(range, turns * M_PI) && !is_same(range * s->n_angles / (s->n_angles - 1), turns * M_PI))
+			continue;
+		say(ret, size,
+		    "The angles of the header are from %.6g to %.6g degrees, %s in radians: needed: degrees, 57.2958 times as "
+		    "many.",
+		    least, most, turns == 1 ? "half a turn" : "a turn");
+		return true;
+	}
+	return false;
+}
+
+#define AXIS_BINS 1.0 /* smallest error of the axis that is said: it doubles edges */
+#define AXIS_SIGMAS 5
+
+/* Say that the axis of rotation is elsewhere than the header says. */
+static void note_axis(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
+{
+	if (fabs(c->axis_error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * c->axis_sigma))
+		return;
+	say(ret, size,
+	    "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the header, so "
+	    "that "
+	    "edges are doubled; axis offset (mm) := %.6g would agree with them.",
+	    c->axis_error, c->axis_error / beams->bin, beams->offset - c->axis_error);
+}
+
+/* Say that the views do not agree with their angles. */
+static void note_angles(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
+{
+	char other[100];
+
+	if (c->factor == 0)
+		snprintf(other, sizeof(other), "angles are wrong or exchanged, or the object moved");
+	else if (beams->angle || c->factor * beams->arc > 360)
+		snprintf(other, sizeof(other), "angles %g times those of the header would agree with them", c->factor);
+	else
+		snprintf(other, sizeof(other), "arc (degrees) := %g would agree with them", c->factor * beams->arc);
+	say(ret, size,
+	    "The views contradict the angles in the header: their centres of mass deviate by %.3g mm from a turn of one object, "
+	    "their "
+	    "widths by %.3g mm, and noise or a truncated object explain %.3g and %.3g mm: %s.",
+	    c->centre_rest, c->width_rest, c->centre_limit, c->width_limit, other);
+}
+
+static void note_mass(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
+{
+	char more[40] = "";
+
+	if (c->n_odd > 1)
+		snprintf(more, sizeof(more), ", and %d more view%s", c->n_odd - 1, plural(c->n_odd - 1));
+	if (c->n_odd > 0)
+		say(ret, size,
+		    "View %d, at %.6g degrees, has %.3g times the sum of the views beside it%s: probably another intensity, "
+		    "which "
+		    "makes streaks.",
+		    c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
+}
+
+void parallel_note(const struct interfile *h, const float *lines, char *ret, size_t size)
+{
+	const struct parallel_scan *beams = &h->parallel;
+	struct parallel_consistency c;
+
+	note_lines(h, lines, ret, size);
+	if (ret[0])
+		return;
+	parallel_consistency_of(beams, lines, &c);
+	note_mass(beams, &c, ret, size);
+	if (note_radians(beams, ret, size) || !c.known)
+		return;
+	if (c.agree)
+		note_axis(beams, &c, ret, size);
+	else
+		note_angles(beams, &c, ret, size);
+}

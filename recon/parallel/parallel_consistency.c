@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parallel_consistency.c - do the views agree with each other, and with the angles and the axis of rotation of the header?
+ *
+ * The sum of a view is the mass of the object, the same in all views; its centre is the projection of the centre of mass, its
+ * variance that of the second moments: the first three consistency conditions (Helgason 1965; Ludwig 1966; Natterer, The
+ * Mathematics of Computerized Tomography, II.4). So the centres of all views are x cos + y sin + e, where e is how far the real
+ * axis is from that of the header, and the variances, in which the axis is not, are a + b cos 2 + c sin 2. What is left of a fit
+ * of either shows angles that are not those of the views, unless noise or an object that leaves the field explains it:
+ *
+ * - Noise: the second differences of neighbouring bins, whose mean square is six times the variance of a bin; edges of the object
+ *   add to it, so that it is rather too large.
+ * - A part of the mass that leaves the field is at most the radius R of the field away from the centre: where the masses of the
+ *   views differ by the part m (standard deviation), the centres may differ by m R, and the variances by m R^2.
+ *
+ * The opposite direction of rotation is the mirrored object: no data show it. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/parallel/parallel.h"
+
+#define MASS_SPREAD 0.02 /* relative standard deviation of the masses of the views: with more the object leaves the field */
+#define EDGE_MOST 0.05	 /* of the mean bin, root mean square of the bins at both ends of the views */
+#define EDGE_PART 64	 /* n_radial / EDGE_PART bins at each end */
+#define ANGLES_LEAST 8
+#define NOISES 5.0	 /* standard deviations: neighbouring bins may have one noise */
+#define LEAVING 2.0	 /* of what the masses allow */
+#define CENTRE_LEAST 0.5 /* bins: a stage may wobble, which does little harm */
+#define WIDTH_LEAST 0.25 /* bins */
+#define ODD_LEAST 0.2	 /* of the mass of the neighbours */
+#define ODD_SPREADS 8.0	 /* of the median deviation */
+#define ODD_MOST 0.05	 /* part of the views: more are no exceptions */
+#define NEIGHBOURS 2	 /* on each side */
+
+struct view {
+	double mass, centre, variance, edge;
+	double noise[3]; /* variances of the sums of bins, of bins times r^2, times r^4 */
+	bool odd;	 /* its mass is not that of its neighbours */
+};
+
+/* The other angles that are tried, in those of the header. */
+static const double factors[] = {1, 2, 0.5};
+
+static void add_line(const struct parallel_scan *s, const float *line, double sum[3], struct view *v)
+{
+	const int n = s->n_radial, edge = n / EDGE_PART > 1 ? n / EDGE_PART : 1;
+
+	for (int t = 0; t < n; t++) {
+		double r = parallel_radius(s, t), value = (double)line[t];
+
+		sum[0] += value;
+		sum[1] += value * r;
+		sum[2] += value * r * r;
+		if (t < edge || t >= n - edge)
+			v->edge += value / (2 * edge);
+		if (t > 0 && t < n - 1) {
+			double d = (double)line[t - 1] - 2 * value + (double)line[t + 1];
+
+			v->noise[0] += d * d / 6;
+			v->noise[1] += d * d / 6 * r * r;
+			v->noise[2] += d * d / 6 * r * r * r * r;
+		}
+	}
+}
+
+static struct view view_of(const struct parallel_scan *s, const float *lines, int a)
+{
+	struct view v = {0};
+	double sum[3] = {0};
+
+	for (int k = 0; k < s->n_slices; k++)
+		add_line(s, lines + ((size_t)k * (size_t)s->n_angles + (size_t)a) * (size_t)s->n_radial, sum, &v);
+	v.mass = sum[0];
+	v.centre = sum[1] / sum[0];
+	v.variance = sum[2] / sum[0] - v.centre * v.centre;
+	return v;
+}
+
+/* ---- views whose mass is an exception ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *values, int n)
+{
+	qsort(values, (size_t)n, sizeof(*values), compare);
+	return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
+}
+
+/* Mass of the neighbours of a view in the order of the data, which are near it also where the object leaves the field. */
+static double mass_around(const struct view *v, int n, int a)
+{
+	int first = a - NEIGHBOURS < 0 ? 0 : a - NEIGHBOURS, last = first + 2 * NEIGHBOURS;
+	double mass[2 * NEIGHBOURS + 1];
+
+	if (last > n - 1) {
+		last = n - 1;
+		first = last - 2 * NEIGHBOURS;
+	}
+	for (int i = first; i <= last; i++)
+		mass[i - first] = v[i].mass;
+	return median(mass, 2 * NEIGHBOURS + 1);
+}
+
+/* Are the ends of the views beside it air? Else a part of the object may just leave the field. */
+static bool is_between_air(const struct view *v, int n, int n_radial, double mass, int a)
+{
+	for (int i = a - 1; i <= a + 1; i += 2) {
+		const struct view *beside = &v[i < 0 ? 1 : i > n - 1 ? n - 2 : i];
+
+		if (fabs(beside->edge) > EDGE_MOST * mass / n_radial + NOISES * sqrt(beside->noise[0] / n_radial))
+			return false;
+	}
+	return true;
+}
+
+/* Mark them; work: [n]. */
+static void mark_odd(struct view *v, int n, int n_radial, double *work, struct parallel_consistency *ret)
+{
+	double typical, spread;
+
+	for (int a = 0; a < n; a++)
+		work[a] = v[a].mass;
+	typical = median(work, n);
+	for (int a = 0; a < n; a++)
+		work[a] = fabs(v[a].mass - mass_around(v, n, a));
+	spread = median(work, n);
+	for (int a = 0; a < n; a++) {
+		double around = mass_around(v, n, a), apart = fabs(v[a].mass - around);
+
+		v[a].odd = typical > 0 && around > 0 && apart > ODD_LEAST * typical && apart > ODD_SPREADS * spread &&
+			   apart > NOISES * sqrt(2 * v[a].noise[0]) && is_between_air(v, n, n_radial, typical, a);
+		if (v[a].odd && ret->n_odd++ == 0) {
+			ret->odd = a;
+			ret->odd_mass = v[a].mass / around;
+		}
+	}
+	if (ret->n_odd <= fmax(1, ODD_MOST * n))
+		return;
+	for (int a = 0; a < n; a++)
+		v[a].odd = false;
+	ret->n_odd = 0;
+}
+
+/* ---- fits ---- */
+
+struct fit {
+	double constant, sigma; /* and its standard deviation */
+	double rest;		/* root mean square of what the fit leaves */
+};
+
+/* Fit value = p cos(angle) + q sin(angle) + constant by least squares to n points [value, cos, sin]. False: the angles are too
+ * near each other. */
+static bool fit(const double (*point)[3], int n, struct fit *ret)
+{
+	double m[3] = {0}, s[3] = {0}, b[2] = {0}, p, q, det, rest = 0;
+
+	for (int a = 0; a < n; a++)
+		for (int c = 0; c < 3; c++)
+			m[c] += point[a][c] / n;
+	for (int a = 0; a < n; a++) {
+		double v = point[a][0] - m[0], c = point[a][1] - m[1], d = point[a][2] - m[2];
+
+		s[0] += c * c;
+		s[1] += c * d;
+		s[2] += d * d;
+		b[0] += c * v;
+		b[1] += d * v;
+	}
+	det = s[0] * s[2] - s[1] * s[1];
+	if (!(det > 1e-9 * n * n))
+		return false;
+	p = (s[2] * b[0] - s[1] * b[1]) / det;
+	q = (s[0] * b[1] - s[1] * b[0]) / det;
+	ret->constant = m[0] - p * m[1] - q * m[2];
+	for (int a = 0; a < n; a++)
+		rest += pow(point[a][0] - p * point[a][1] - q * point[a][2] - ret->constant, 2);
+	ret->rest = sqrt(rest / (n - 3));
+	ret->sigma = ret->rest * sqrt(1.0 / n + (s[2] * m[1] * m[1] - 2 * s[1] * m[1] * m[2] + s[0] * m[2] * m[2]) / det);
+	return true;
+}
+
+/* Fit the centres (order 1) or the variances (order 2) of the views, if their angles are `factor` times those of the header. */
+static bool fit_views(const struct parallel_scan *s, const struct view *v, int order, double factor, double (*point)[3],
+		      struct fit *ret)
+{
+	int n = 0;
+
+	for (int a = 0; a < s->n_angles; a++) {
+		double angle = order * factor * parallel_angle(s, a) * M_PI / 180;
+
+		if (v[a].odd)
+			continue;
+		point[n][0] = order == 1 ? v[a].centre : v[a].variance;
+		point[n][1] = cos(angle);
+		point[n][2] = sin(angle);
+		n++;
+	}
+	return fit(point, n, ret);
+}
+
+/* Means of the views that are no exceptions. */
+struct all {
+	double mass, variance, centre2, spread, edge, noise[3]; /* spread: of the mass, relative, without noise */
+};
+
+static struct all all_of(const struct view *v, int n)
+{
+	struct all m = {0};
+	double spread = 0;
+	int used = 0;
+
+	for (int a = 0; a < n; a++)
+		used += !v[a].odd;
+	for (int a = 0; a < n; a++) {
+		if (v[a].odd)
+			continue;
+		m.mass += v[a].mass / used;
+		m.variance += v[a].variance / used;
+		m.centre2 += v[a].centre * v[a].centre / used;
+		m.edge += v[a].edge * v[a].edge / used;
+		for (int i = 0; i < 3; i++)
+			m.noise[i] += v[a].noise[i] / used;
+	}
+	for (int a = 0; a < n; a++)
+		spread += v[a].odd ? 0 : (v[a].mass - m.mass) * (v[a].mass - m.mass) / used;
+	m.spread = sqrt(fmax(0, spread - m.noise[0])) / m.mass;
+	m.edge = sqrt(m.edge);
+	return m;
+}
+
+/* Is the whole object in the field of all views? False for NaN, too. */
+static bool is_inside(const struct parallel_scan *s, const struct all *m)
+{
+	return m->mass > 0 && m->variance > 0 && m->spread <= MASS_SPREAD && m->edge <= EDGE_MOST * m->mass / s->n_radial;
+}
+
+/* How far centres and widths may be from the fits: noise, mass that leaves the field, what does no harm. */
+static void find_limits(const struct parallel_scan *s, const struct all *m, struct parallel_consistency *ret)
+{
+	double reach = fmax(fabs(parallel_radius(s, 0)), fabs(parallel_radius(s, s->n_radial - 1))), width = sqrt(m->variance);
+	double centre = sqrt(m->noise[1] + m->noise[0] * m->centre2) / m->mass;
+	double variance = sqrt(m->noise[2] + m->noise[0] * m->variance * m->variance) / m->mass;
+
+	ret->centre_limit = fmax(CENTRE_LEAST * s->bin, fmax(NOISES * centre, LEAVING * m->spread * reach));
+	ret->width_limit = fmax(WIDTH_LEAST * s->bin, fmax(NOISES * variance, LEAVING * m->spread * reach * reach) / (2 * width));
+}
+
+/* Find what the views say, if the angles are those of the header; or which others agree with them. */
+static void judge(const struct parallel_scan *s, const struct view *v, double width, double (*point)[3],
+		  struct parallel_consistency *ret)
+{
+	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+		struct fit centre = {0}, variance = {0};
+		bool agrees;
+
+		if (!fit_views(s, v, 1, factors[i], point, &centre) || !fit_views(s, v, 2, factors[i], point, &variance))
+			continue;
+		variance.rest /= 2 * width;
+		agrees = centre.rest <= ret->centre_limit && variance.rest <= ret->width_limit;
+		if (i == 0) {
+			ret->known = true;
+			ret->axis_error = centre.constant;
+			ret->axis_sigma = centre.sigma;
+			ret->centre_rest = centre.rest;
+			ret->width_rest = variance.rest;
+			ret->agree = agrees;
+		} else if (ret->known && !ret->agree && agrees && ret->factor == 0) {
+			ret->factor = factors[i];
+		}
+	}
+}
+
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret)
+{
+	const size_t n = (size_t)s->n_angles;
+	struct view *v = s->n_angles >= ANGLES_LEAST ? calloc(n, sizeof(*v)) : NULL;
+	double *work = v ? malloc(n * 3 * sizeof(*work)) : NULL;
+	struct all m;
+
+	*ret = (struct parallel_consistency){.agree = true};
+	if (work) {
+#pragma omp parallel for schedule(static)
+		for (int a = 0; a < s->n_angles; a++)
+			v[a] = view_of(s, lines, a);
+		mark_odd(v, s->n_angles, s->n_radial, work, ret);
+		m = all_of(v, s->n_angles);
+		if (is_inside(s, &m)) {
+			find_limits(s, &m, ret);
+			judge(s, v, sqrt(m.variance), (double(*)[3])work, ret);
+		}
+	}
+	free(work);
+	free(v);
+	return ret->known;
+}

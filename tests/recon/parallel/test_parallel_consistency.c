@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Test what views of parallel beams say about the angles and the axis of rotation of their header: phantoms with noise. */
+#include <string.h>
+
+#include "recon/parallel/parallel.h"
+#include "tests/test.h"
+
+#define PI 3.14159265358979323846
+
+/* The data of a disc show where the axis is: at any place of the disc, over any arc; not if it leaves the field, or in few views.
+ */
+TEST(axis_of_rotation)
+{
+	enum { N = 101, ANGLES = 60 };
+	static float lines[2 * ANGLES * N];
+	const double arcs[] = {180, 360, 120};
+	struct parallel_consistency c;
+
+	for (size_t i = 0; i < 3; i++)
+		for (int wrong = -3; wrong <= 3; wrong += 3) {
+			struct parallel_scan s = {2, ANGLES, N, 0.8, 0.4, 1, 10, arcs[i], NULL};
+
+			for (int k = 0; k < 2 * ANGLES; k++)
+				for (int t = 0; t < N; t++) {
+					double angle = parallel_angle(&s, k % ANGLES) * M_PI / 180;
+					double r = parallel_radius(&s, t) - 7 * cos(angle) + 4 * sin(angle);
+
+					lines[k * N + t] =
+						(float)sqrt(fmax(12.0 * 12.0 - r * r, 0)) + (float)(k % 2 ? 0.01 : -0.01);
+				}
+			s.offset += wrong * s.bin;
+			assert_true(parallel_consistency_of(&s, lines, &c));
+			assert_near(c.axis_error, wrong * s.bin, 0.1 * s.bin);
+			assert_true(c.axis_sigma < 0.1 * s.bin && c.axis_sigma > 0);
+		}
+	{
+		struct parallel_scan s = {2, ANGLES, N, 0.8, 0, 1, 10, 180, NULL}, few = s;
+
+		for (int k = 0; k < 2 * ANGLES; k++) /* cut at one side in some views */
+			for (int t = 0; t < 40; t++)
+				lines[k * N + t] = 0;
+		assert_false(parallel_consistency_of(&s, lines, &c));
+		few.n_angles = 7;
+		assert_false(parallel_consistency_of(&few, lines, &c));
+		memset(lines, 0, sizeof(lines));
+		assert_false(parallel_consistency_of(&s, lines, &c));
+		lines[5] = NAN;
+		assert_false(parallel_consistency_of(&s, lines, &c));
+	}
+}
+
+/* ---- phantoms: ellipses in units of half the field ---- */
+
+struct ellipse {
+	double x, y, a, b, turn, value;
+};
+
+enum { BODIES = 4, N = 128, ANGLES = 120 };
+
+static const struct ellipse bodies[BODIES][5] = {
+	{{0.3, 0.1, 0.5, 0.5, 0, 1}}, /* a disc beside the axis */
+	{{0, 0, 0.69, 0.92, 0, 1},    /* a head, its centre on the axis */
+	 {0, -0.0184, 0.6624, 0.874, 0, -0.8},
+	 {0.22, 0, 0.11, 0.31, -0.314, -0.2},
+	 {-0.22, 0, 0.16, 0.41, 0.314, -0.2},
+	 {0, 0.35, 0.21, 0.25, 0, 0.1}},
+	{{0.05, 0.08, 0.8, 0.45, 0.3, 1}, {0.4, 0.2, 0.15, 0.1, 0, 1}, {-0.3, 0.1, 0.2, 0.2, 0, -0.7}},
+	{{0.5, 0.4, 0.06, 0.06, 0, 5}, {-0.4, 0.2, 0.05, 0.05, 0, 5}},
+};
+
+static double random_normal(uint64_t *state)
+{
+	double sum = -6;
+
+	for (int i = 0; i < 12; i++) {
+		*state = *state * 6364136223846793005u + 1442695040888963407u;
+		sum += (double)(*state >> 11) / 9007199254740992.0;
+	}
+	return sum;
+}
+
+/* Line integrals of a body over an arc, up to 3, of this many photons (0: without noise); field: part of the field that is
+ * measured. */
+static void make_lines(int body, double arc, double photons, double field, uint64_t *state, float *lines)
+{
+	float most = 0;
+
+	for (int i = 0; i < N * ANGLES; i++) {
+		double angle = i / N * arc / ANGLES * PI / 180, r = (i % N - 0.5 * (N - 1)) * 2 / N * field, sum = 0;
+
+		for (int e = 0; e < 5; e++) {
+			const struct ellipse *o = &bodies[body][e];
+			double c = o->a * cos(angle - o->turn), s = o->b * sin(angle - o->turn), w = c * c + s * s;
+			double d = r - o->x * cos(angle) - o->y * sin(angle);
+
+			sum += w > d * d ? 2 * o->value * o->a * o->b * sqrt(w - d * d) / w : 0;
+		}
+		lines[i] = (float)sum;
+		most = fmaxf(most, lines[i]);
+	}
+	for (int i = 0; i < N * ANGLES; i++) {
+		double line = 3 * (double)(lines[i] / most), mean = photons * exp(-line);
+
+		lines[i] = (float)line;
+		if (photons > 0)
+			lines[i] = (float)-log(fmax(1, mean + sqrt(mean) * random_normal(state)) / photons);
+	}
+}
+
+static const double photons[] = {0, 1e5, 1e4};
+
+/* Angles of the header that are not those of the views are recognised, and half and twice the arc are named; the right ones are
+ * not doubted. */
+TEST(wrong_angles)
+{
+	static float lines[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < BODIES * 3 * 2; k++) {
+		const double arc = k % 2 ? 360 : 180;
+		const int body = k / 6;
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, arc, NULL};
+		struct parallel_consistency c;
+		double angle[ANGLES];
+
+		if (body == 3 && k / 2 % 3 == 2)
+			continue; /* rods in so much noise say nothing */
+		make_lines(body, arc, photons[k / 2 % 3], 1, &noise, lines);
+		if (!parallel_consistency_of(&s, lines, &c) || !c.agree || c.n_odd)
+			fail_msg("body %d over %g degrees: %d, %g of %g mm, %g of %g mm", body, arc, c.known, c.centre_rest,
+				 c.centre_limit, c.width_rest, c.width_limit);
+		s.arc = 540 - arc;
+		assert_true(parallel_consistency_of(&s, lines, &c));
+		if (c.agree || c.factor * s.arc != arc)
+			fail_msg("body %d over %g degrees: factor %g, %g of %g mm", body, arc, c.factor, c.centre_rest,
+				 c.centre_limit);
+		for (int a = 0; a < ANGLES; a++)
+			angle[a] = (a * 37 + 11) % ANGLES * arc / ANGLES; /* another order */
+		s.angle = angle;
+		assert_true(parallel_consistency_of(&s, lines, &c));
+		assert_true(!c.agree && c.factor == 0);
+	}
+}
+
+/* A body that leaves the field is not judged by what is missing. */
+TEST(truncated_views)
+{
+	static float lines[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int body = 0; body < BODIES; body++)
+		for (int step = 1; step < 30; step++)
+			for (int turn = 1; turn <= 2; turn++) {
+				struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180 * turn, NULL};
+				struct parallel_consistency c;
+
+				make_lines(body, s.arc, 1e5, 1 - 0.02 * step, &noise, lines);
+				parallel_consistency_of(&s, lines, &c);
+				if (!c.agree || c.n_odd > 0)
+					fail_msg("body %d, %g of the field: %g of %g mm, %d views", body, 1 - 0.02 * step,
+						 c.centre_rest, c.centre_limit, c.n_odd);
+			}
+}
+
+/* A view of half the intensity, or of none, is found, and the others are judged without it. */
+TEST(odd_view)
+{
+	static float lines[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < 6; k++) {
+		const int odd[] = {0, 57, ANGLES - 1};
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+
+		make_lines(2, 180, 1e4, 1, &noise, lines);
+		for (int t = 0; t < N; t++) {
+			float *line = lines + odd[k % 3] * N + t;
+
+			*line = k < 3 ? *line + (float)log(2) : 0;
+		}
+		assert_true(parallel_consistency_of(&s, lines, &c));
+		assert_true(c.agree && c.n_odd == 1 && c.odd == odd[k % 3]);
+		assert_true(k < 3 ? c.odd_mass > 1.3 && c.odd_mass < 2.5 : c.odd_mass == 0);
+	}
+}
