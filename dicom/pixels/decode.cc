@@ -16,6 +16,7 @@
 #include "dicom/core/internal.hh"
 #include "dicom/pixels/codestream.hh"
 #include "dicom/pixels/jpeg2000.hh"
+#include "dicom/pixels/jpeg_lossless.hh"
 #include "dicom/pixels/rle.hh"
 
 #include <dcmtk/dcmdata/dcpixseq.h>
@@ -219,7 +220,17 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 	return assign_fragments(file, info->frames, ret_first, err);
 }
 
-/* Decode with DCMTK's JPEG and JPEG-LS codecs. */
+/* Is the marker at the end of a code stream there (EOI)? Padding may follow it. */
+static bool has_end(const std::vector<unsigned char> &bytes)
+{
+	size_t n = bytes.size();
+
+	while (n > 2 && bytes[n - 1] == 0)
+		n--;
+	return n > 2 && bytes[n - 2] == 0xff && bytes[n - 1] == 0xd9;
+}
+
+/* Decode with DCMTK's JPEG and JPEG-LS codecs. What they say about a code stream that was cut off is about their own calls. */
 static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax xfer, const struct dicom_pixel_info *info,
 		       uint16_t *ret_values, struct err *err)
 {
@@ -232,7 +243,10 @@ static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax
 	r = codestream_check(bytes.data(), bytes.size(), xfer == EXS_JPEGLSLossless, info, err);
 	if (r < 0)
 		return r;
-	r = one_fragment(bytes, &sequence, err);
+	if (xfer != EXS_JPEGLSLossless)
+		r = jpeg_lossless_check(bytes.data(), bytes.size(), n, err);
+	if (r == 0)
+		r = one_fragment(bytes, &sequence, err);
 	if (r < 0)
 		return r;
 
@@ -244,8 +258,13 @@ static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax
 	/* the codec needs an even buffer: with an odd number of 8-bit values it is one byte longer than the frame */
 	std::vector<unsigned char> plain(size + (size & 1));
 	OFCondition cond = pixels.getUncompressedFrame(&one, 0, fragment, plain.data(), (Uint32)plain.size(), colour_model);
+	if (cond == EC_MemoryExhausted)
+		return err_set(err, ENOMEM, "no memory to decode a frame");
+	if (cond.bad() && !has_end(bytes))
+		return err_set(err, EBADMSG, "the code stream of %zu bytes has no end (FFD9): it was cut off", bytes.size());
 	if (cond.bad())
-		return err_set(err, EBADMSG, "cannot be decoded (%s): %s", DcmXfer(xfer).getXferName(), cond.text());
+		return err_set(err, EBADMSG, "cannot be decoded: the code stream is damaged, or values are missing (%s)",
+			       DcmXfer(xfer).getXferName());
 	if (info->bits_allocated == 16)
 		memcpy(ret_values, plain.data(), size);
 	else
@@ -276,7 +295,7 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 	else if (r == 0)
 		r = decode_jpeg(bytes, xfer, info, ret_values, err);
 	if (r < 0)
-		err_prefix(err, "frame %ld", frame);
+		err_prefix(err, "frame %ld", frame + 1);
 	return r;
 }
 
