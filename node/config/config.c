@@ -309,25 +309,61 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
+/* Does a value, such as "attenuation+scatter", have this word of n characters? n = 0: is it not 0, false or empty? */
+static bool has_word(const char *value, const char *word, size_t n)
+{
+	if (n == 0)
+		return value[0] && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+	for (const char *at = value; *at; at += strcspn(at, "+"), at += *at == '+')
+		if (strcspn(at, "+") == n && !strncmp(at, word, n))
+			return true;
+	return false;
+}
+
+/* Find the first condition of a key that the protocol does not meet, and write it for a sentence. False: it meets all. */
+static bool lacks_condition(const struct config_section *section, const struct config_key *key, const struct protocol_conf *p,
+			    char *ret_text, size_t size)
+{
+	const char *at = key->needs ? key->needs : "";
+
+	for (size_t n; (n = strcspn(at, " ")) > 0; at += n + strspn(at + n, " ")) {
+		size_t name = strcspn(at, " ="), word = name < n ? n - name - 1 : 0;
+		char needed[40], value[300];
+
+		snprintf(needed, sizeof(needed), "%.*s", (int)name, at);
+		config_value_format(config_key_find(section, needed), p, value, sizeof(value));
+		if (has_word(value, at + n - word, word))
+			continue;
+		snprintf(ret_text, size, "'%s'%s%.*s", needed, word ? " = " : "", (int)word, at + n - word);
+		return true;
+	}
+	return false;
+}
+
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
 				      char ret_why[CONFIG_EFFECT_SIZE])
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
 	const char *kind = kind_of(p->kind)->name;
-	char value[300], other[300], algorithm[16];
+	char value[300], other[300], algorithm[16], without[80];
 
 	config_value_format(config_key_find(section, "algorithm"), p, algorithm, sizeof(algorithm));
 	for (size_t i = 0; i < section->n_keys; i++) {
 		const struct config_key *key = &section->keys[i];
+		bool used = config_protocol_uses(kind, algorithm, key->name);
 
-		if (config_protocol_uses(kind, algorithm, key->name))
+		if (used && !lacks_condition(section, key, p, without, sizeof(without)))
 			continue;
 		config_value_format(key, p, value, sizeof(value));
 		config_value_format(key, before, other, sizeof(other));
 		if (!strcmp(value, other))
 			continue;
-		snprintf(ret_why, CONFIG_EFFECT_SIZE, "key '%s'%s has no effect with the algorithm '%s'; only these use it: %s",
-			 key->name, of, algorithm, key->only);
+		if (used)
+			snprintf(ret_why, CONFIG_EFFECT_SIZE, "key '%s'%s has no effect without %s", key->name, of, without);
+		else
+			snprintf(ret_why, CONFIG_EFFECT_SIZE,
+				 "key '%s'%s has no effect with the algorithm '%s'; only these use it: %s", key->name, of,
+				 algorithm, key->only);
 		return key->name;
 	}
 	return NULL;

@@ -351,7 +351,8 @@ bool config_status_may_act(const struct config *c); /* true: the status page off
 /* Set one value of a protocol from "key=value". Keys, units and ranges are those of the configuration file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* Return the name of the first key whose value differs in `p` and `before`, a protocol of the same kind, and which the algorithm
- * of `p` does not use; NULL: none. of: behind its name in the sentence, such as " of protocol 'p'"; ret_why: the sentence. */
+ * of `p` does not use, or which has no effect without another key; NULL: none. of: behind its name in the sentence, such as " of
+ * protocol 'p'"; ret_why: the sentence. */
 #define CONFIG_EFFECT_SIZE 400
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
 				      char ret_why[CONFIG_EFFECT_SIZE]);

@@ -216,9 +216,6 @@ static void finish_gates(struct config_reader *r, const struct protocol_conf *p,
 	if (p->pet.gates > 0 && p->pet.frames[0])
 		config_problem(r, place.file, place.line,
 			       "keys 'gates' and 'frames' of protocol '%s': gates of time frames are not supported", p->name);
-	if (p->pet.gates == 0 && (p->pet.gate_signal[0] || p->pet.gate_cycle[0]))
-		config_problem(r, place.file, place.line,
-			       "keys 'gate_signal' and 'gate_cycle' of protocol '%s' have no effect without 'gates'", p->name);
 }
 
 static void finish_protocols(struct config_reader *r)

@@ -52,7 +52,9 @@ struct config_key {
 	unsigned flags;			  /* enum key_flag, combined by or */
 	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; of
 					     destinations: the kind that has it; NULL: all */
-	const char *meaning;		  /* description for the reference */
+	const char *needs;   /* of protocols: conditions without which it has no effect, separated by blanks: "KEY" (not 0,
+				false or empty), "KEY=WORD" (is this word, or has it); NULL: none */
+	const char *meaning; /* description for the reference */
 };
 
 struct config_section {

@@ -51,7 +51,7 @@ static const struct config_key protocol_keys[] = {
 	{"filter", AS_CHOICE(protocol_conf, parallel.filter, filters), .fallback = "shepp-logan", .only = "fbp",
 	 .meaning = "`fbp`: `ram-lak` (the ramp without window, sharpest), `shepp-logan`, `cosine`, `hann`"},
 	{"filter_cut", AS_REAL(protocol_conf, parallel.filter_cut, 0.01, 1), .fallback = "1", .only = "fbp",
-	 .meaning = "`hann`: fraction of the Nyquist frequency where the window reaches 0"},
+	 .needs = "filter=hann", .meaning = "`hann`: fraction of the Nyquist frequency where the window reaches 0"},
 	{"route", AS_CHOICE(protocol_conf, parallel.route, routes), .fallback = "fourier", .only = "fbp",
 	 .meaning = "`fbp`: filter by `fourier` transform or by `convolution`; the same image, `convolution` is slower"},
 	{"matrix", AS_INT(protocol_conf, parallel.matrix, 2, 16384), .unit = "pixels", .zero = "as many as radial bins",
@@ -67,7 +67,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "of the iterative algorithms: `siddon` (path lengths through pixels), `joseph` (linear interpolation between "
 		    "pixels), `sampled` (steps along the ray), `exact` (path lengths, ray by ray, the reference; not for `art`)"},
 	{"sampling", AS_REAL(protocol_conf, parallel.sampling, 0.001, 100), .unit = "mm", .zero = "a tenth of a pixel",
-	 .fallback = "0", .only = "art sart mlem osem", .meaning = "`sampled`: length of a step along the ray"},
+	 .fallback = "0", .only = "art sart mlem osem", .needs = "projector=sampled",
+	 .meaning = "`sampled`: length of a step along the ray"},
 	{"memory_limit", AS_BYTES(protocol_conf, parallel.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
 	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, slices are "

@@ -72,7 +72,7 @@ static const struct config_key protocol_keys[] = {
 	{"prior_weight", AS_REAL(protocol_conf, pet.prior_weight, 0, 1e6), .fallback = "0.005", .only = "bsrem",
 	 .meaning = "`bsrem`: weight of the prior, relative to the sensitivity"},
 	{"prior_gamma", AS_REAL(protocol_conf, pet.prior_gamma, 0, 1000), .fallback = "2", .only = "bsrem",
-	 .meaning = "`bsrem`: preservation of edges, stronger for larger values; 0: quadratic prior"},
+	 .needs = "prior_weight", .meaning = "`bsrem`: preservation of edges, stronger for larger values; 0: quadratic prior"},
 	{"relaxation", AS_REAL(protocol_conf, pet.relaxation, 0, 100), .fallback = "0.05", .only = "bsrem",
 	 .meaning = "`bsrem`: the step size of pass n (from 0) is 1 / (1 + relaxation n)"},
 	{"filter_cut", AS_REAL(protocol_conf, pet.filter_cut, 0.01, 1), .fallback = "0.8", .only = "fbp",
@@ -89,6 +89,7 @@ static const struct config_key protocol_keys[] = {
 		 "`scatter` (only with `attenuation`) by single scatter simulation, `dead_time` as far as the data describe it. "
 		 "Event by event only of detectors that form a regular cylinder"},
 	{"scatter_iterations", AS_INT(protocol_conf, pet.scatter_iterations, 1, 10), .fallback = "3", .flags = KEY_SPARSE,
+	 .needs = "corrections=scatter",
 	 .meaning = "with the correction `scatter`: how often the scatter is estimated, each time from an image that is "
 		    "corrected with the estimate before"},
 	{"list_mode", AS_BOOL(protocol_conf, pet.list_mode), .fallback = "false", .flags = KEY_SPARSE,
@@ -104,10 +105,12 @@ static const struct config_key protocol_keys[] = {
 		 "gates of equal length in each cycle between two time marks, for the list mode of an mMR; the result is a gated "
 		 "series. Not together with `frames`"},
 	{"gate_signal", AS_WORD(protocol_conf, pet.gate_signal, gate_signals), .fallback = "", .flags = KEY_SPARSE,
+	 .needs = "gates",
 	 .meaning = "with `gates`: signal in the list mode that gives the time marks, `ecg` (R waves) or `resp` (respiration); "
 		    "empty: "
 		    "`tomonode recon --marks` gives them"},
 	{"gate_cycle", AS_TEXT(protocol_conf, pet.gate_cycle, PET_CYCLE_TEXT), .fallback = "", .flags = KEY_SPARSE,
+	 .needs = "gates",
 	 .meaning = "with `gates`: `SHORTEST,LONGEST`, the lengths in ms of the cycles that are used, such as `600,1200`; others "
 		    "are "
 		    "left out. Empty: all are used"},

@@ -104,6 +104,8 @@ REFUSED = [
     (2, "recon --protocol dbt-osem-full --set require_quantitativ=1 -o none .", "compression, description"),
     (2, "recon --set foo=1 -o none .", "compression, description"),
     (2, "recon --protocol pet-osem --set prior_weight=10 -o none .", "no effect with the algorithm 'osem'"),
+    (2, "recon --protocol parallel-fbp --set sampling=0.1 --set algorithm=sart -o none .",
+     "no effect without 'projector' = sampled"),
     (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
     (8, "simulate pet --scanner siemens-mr -o none", "did you mean 'siemens-mmr'?"),
     (8, "test-peer pac", "did you mean 'pacs'?"),

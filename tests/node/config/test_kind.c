@@ -74,6 +74,38 @@ TEST(algorithms)
 	}
 }
 
+/* A condition of a key names another key of the kind, and one of its words. */
+TEST(conditions)
+{
+	int n = 0;
+
+	for (int i = 0; i < KIND_COUNT; i++) {
+		const struct config_section *protocols = kind_of((enum case_kind)i)->protocols;
+
+		for (size_t k = 0; k < protocols->n_keys; k++) {
+			char text[100], *rest = NULL;
+
+			if (!protocols->keys[k].needs)
+				continue;
+			snprintf(text, sizeof(text), "%s", protocols->keys[k].needs);
+			for (char *at = strtok_r(text, " ", &rest); at; at = strtok_r(NULL, " ", &rest), n++) {
+				char *equals = strchr(at, '=');
+				const struct config_key *key;
+				const struct key_choice *c;
+
+				if (equals)
+					*equals = '\0';
+				key = config_key_find(protocols, at);
+				assert_non_null(key);
+				for (c = key->choices; equals && c && c->word && strcmp(c->word, equals + 1) != 0;)
+					c++;
+				assert_true(!equals || (c && c->word));
+			}
+		}
+	}
+	assert_true(n > 10);
+}
+
 TEST(keys_of_one_series)
 {
 	static const struct {

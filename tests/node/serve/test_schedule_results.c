@@ -220,6 +220,7 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 	redo(t, job, NULL, "voxel=-1", -EINVAL);
 	redo(t, job, NULL, "no such key=1", -EINVAL);
 	redo(t, job, "dbt-fbp", "iterations=7", -EINVAL); /* no effect */
+	redo(t, job, "dbt-fbp", "slab_step=2", -EINVAL);  /* without slab_thickness */
 	made = redo(t, job, "dbt-fbp", "voxel=2", 0);
 	v = step(t, made, NOW);
 	assert_int_equal(v->state, JOB_READY);

@@ -416,7 +416,7 @@ def refused_lists(folder, source):
     message = recon(folder, "no", plain, "--gates", 4, "--marks", "ecg", code=4)
     check("no gating words of the signal \"ecg\"; give a table" in message, message)
     for keys, part in (('gates = 65;', "gates"), ('gates = 4; frames = "2";', "gates of time frames are not supported"),
-                       ('gate_signal = "ecg";', "have no effect without 'gates'"),
+                       ('gate_signal = "ecg";', "has no effect without 'gates'"),
                        ('gates = 4; gate_cycle = "5";', "allowed: SHORTEST,LONGEST")):
         with open(os.path.join(folder, "bad.conf"), "w", encoding="ascii") as f:
             f.write("protocols = ( { " + QUICK + " " + keys + " } );\n")

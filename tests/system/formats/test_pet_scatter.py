@@ -33,8 +33,7 @@ RADIAL, ANGLES, BIN, RADIUS = 65, 48, 3.43, 50  # mm
 SHARE = 0.15  # counts of the scatter over those of the cylinder
 FRAME, STUDY = "2.25.7101", "2.25.7102"
 QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=40", "--set", "iterations=3", "--set",
-         "subsets=8", "--set", "postfilter=8",
-         "--set", f"scatter_iterations={h.TIER}")
+         "subsets=8", "--set", "postfilter=8")
 
 
 def conf(folder):
@@ -88,8 +87,9 @@ def make_ct(folder, slices=60, half=RADIUS, n=64, round_field=False):
 
 def recon(folder, name, source, corrections, *options):
     out = os.path.join(folder, "out-" + name)
+    scatter = ("--set", f"scatter_iterations={h.TIER}") if "scatter" in corrections else ()
     words = [h.TOMONODE, "recon", "-c", conf(folder), "--json", "-o", out, *QUICK, "--set",
-             "corrections=" + corrections, *options, *source]
+             "corrections=" + corrections, *scatter, *options, *source]
     with open(os.path.join(folder, name + ".json"), "w+",
               encoding="utf-8") as f, subprocess.Popen(words, stdout=f, stderr=subprocess.DEVNULL) as p:
         os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
@@ -254,9 +254,9 @@ def test_in_time_frames(folder):
 # ---- event by event ----
 
 RINGS, CRYSTALS, N_TOF, EVENTS = 8, 96, 3, 2e5 if h.TIER == 2 else 1e5
-SETTINGS = ("--set", "scatter_iterations=1", "--set", "algorithm=osem", "--set",
-            f"iterations={3 if h.TIER == 2 else 1}", "--set", "subsets=3", "--set", "projector=joseph",
-            "--set", "fov_radius=80")
+SETTINGS = ("--set", "algorithm=osem", "--set", f"iterations={3 if h.TIER == 2 else 1}", "--set", "subsets=3",
+            "--set", "projector=joseph", "--set", "fov_radius=80")
+ONE_SCATTER = ("--set", "scatter_iterations=1")
 
 
 def whole(expected):
@@ -308,8 +308,9 @@ def test_by_single_events(folder):
     trues, prompts, delayeds = counts_of_pairs(folder)
     file, ct = write_events(os.path.join(folder, "scan.petsird"), prompts, delayeds), os.path.join(folder, "ct")
     bins = imported(folder, "bins", "--petsird", file, "--radial", RADIAL)
-    events, volume, image = recon(folder, "events", (file, ct), "attenuation+randoms+scatter", *SETTINGS, *attributes())
-    counted, sums, _ = recon(folder, "bins", bins, "attenuation+randoms+scatter", *SETTINGS)
+    events, volume, image = recon(folder, "events", (file, ct), "attenuation+randoms+scatter", *SETTINGS, *ONE_SCATTER,
+                                  *attributes())
+    counted, sums, _ = recon(folder, "bins", bins, "attenuation+randoms+scatter", *SETTINGS, *ONE_SCATTER)
     found, wanted = events["corrections"], counted["corrections"]
     ratio = inside(volume) / inside(sums)
     print(f"  {events['counts']:.0f} events: scatter {found['scatter']['fraction']:.4f}, "
@@ -341,7 +342,7 @@ def attributes():
     return [o.replace("--set", "--attribute") for o in basics()]
 
 
-ONCE = (*SETTINGS, "--set", "iterations=1")
+ONCE = (*SETTINGS, *ONE_SCATTER, "--set", "iterations=1")
 
 
 @pytest.mark.tier2("test_in_time_frames has frames of sinograms")
