@@ -17,9 +17,6 @@
 #define PLACE_TOLERANCE 0.05 /* mm: positions are decimal strings, often rounded */
 #define KVP_TOLERANCE 1.0    /* kV: measured values differ a little */
 
-#define CLASS_ENHANCED_CT "1.2.840.10008.5.1.4.1.1.2.1"
-#define CLASS_LEGACY_ENHANCED_CT "1.2.840.10008.5.1.4.1.1.2.2"
-
 struct slice {
 	char sop_instance[DICOM_UID_SIZE];
 	double at[3], depth; /* position, and its component along the normal, mm */

@@ -21,8 +21,7 @@
 /* Is `like` of PET, as the data are? Data of parallel beams take all that a file has, that of a CT. */
 static bool is_of_same_kind(const struct sinogram_source *s)
 {
-	static const char *const of_pet[] = {CLASS_RAW_DATA, CLASS_PET, "1.2.840.10008.5.1.4.1.1.128.1",
-					     "1.2.840.10008.5.1.4.1.1.130"};
+	static const char *const of_pet[] = {CLASS_RAW_DATA, CLASS_PET, CLASS_LEGACY_ENHANCED_PET, CLASS_ENHANCED_PET};
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
 	char text[DICOM_UID_SIZE] = "";
 

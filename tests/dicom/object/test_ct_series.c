@@ -122,7 +122,7 @@ static const struct row refused_series[] = {
 	{{"off the line, y", EBADMSG, "s4.dcm"}, 0, {{4, POSITION, "10\\19.89\\5"}}},
 	{{"a map of electron density", EBADMSG, "Rescale Type EDW"}, 0, {{0, TAG_RESCALE_TYPE, "EDW"}}},
 	{{"monoenergetic images", EBADMSG, "Image Type VMI"}, 0, {{0, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\AXIAL\\VMI"}}},
-	{{"Enhanced CT", EBADMSG, "Enhanced CT"}, 0, {{0, TAG_SOP_CLASS_UID, "1.2.840.10008.5.1.4.1.1.2.1"}}},
+	{{"Enhanced CT", EBADMSG, "Enhanced CT"}, 0, {{0, TAG_SOP_CLASS_UID, CLASS_ENHANCED_CT}}},
 	{{"two tube voltages", EBADMSG, "80 kV, in the slices before it 120"}, 0, {{3, TAG_KVP, "80"}}},
 	{{"two tube voltages, the first unknown", EBADMSG, "118.9 kV"}, 0, {{1, TAG_KVP, "-"}, {4, TAG_KVP, "118.9"}}},
 	{{"two patients", ENOTUNIQ, "s3.dcm"}, 0, {{3, TAG_PATIENT_ID, "P2"}}},

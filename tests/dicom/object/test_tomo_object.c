@@ -97,7 +97,7 @@ static const char *write_image(const struct image *m)
 	struct err err = {0};
 	struct item_writer root = {.err = &err};
 
-	ok(dicom_new("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.3", &file, &err), &err);
+	ok(dicom_new(CLASS_TOMOSYNTHESIS, "1.2.3", &file, &err), &err);
 	root.item = dicom_root(file);
 	put_description(&root, m);
 	put_shared(&root, m);
@@ -218,7 +218,7 @@ TEST(test_error_in_a_sequence)
 	struct err err = {0};
 	struct item_writer root = {.err = &err}, inner;
 
-	ok(dicom_new("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.3", &file, &err), &err);
+	ok(dicom_new(CLASS_TOMOSYNTHESIS, "1.2.3", &file, &err), &err);
 	root.item = dicom_root(file);
 	inner = item_begin(&root, TAG_PIXEL_MEASURES_SEQUENCE);
 	item_put_int(&inner, TAG_ROWS, 65536);

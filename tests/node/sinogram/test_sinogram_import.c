@@ -97,7 +97,7 @@ TEST(test_like, .teardown = clean)
 	size_t n;
 
 	for (int sinogram = 0; sinogram < 2; sinogram++) {
-		assert_int_equal(dicom_new(sinogram ? CLASS_RAW_DATA : "1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
+		assert_int_equal(dicom_new(sinogram ? CLASS_RAW_DATA : CLASS_PET, "1.2.3.4", &file, &err), 0);
 		const struct {
 			uint32_t tag;
 			const char *text;
@@ -349,7 +349,7 @@ static void save_like(const char *meaning, const char *half_life)
 	struct dicom_file *file;
 	struct item_writer root = {.err = &err}, f;
 
-	assert_int_equal(dicom_new("1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
+	assert_int_equal(dicom_new(CLASS_PET, "1.2.3.4", &file, &err), 0);
 	root.item = dicom_root(file);
 	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
 	f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
