@@ -121,6 +121,7 @@ struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 struct view_air {
 	struct air air;
 	double percentile; /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
+	bool wall_is_air;  /* the image shows air along the chest wall, and the object at the opposite edge */
 };
 /* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);

@@ -148,6 +148,12 @@ int exam_check_frames(const struct exam *exam, struct err *err)
 	char here[512], there[512];
 	double x, y;
 
+	for (int i = 1; i < exam->n_views; i++) { /* the first one: exam_check_consistency() */
+		struct header h = exam_header(exam, i);
+
+		if (header_check_side(&h, err) < 0)
+			return err_prefix(err, "frame %ld", h.frame + 1);
+	}
 	for (size_t k = 0; k < sizeof(same) / sizeof(same[0]); k++) {
 		const struct agreement *a = &same[k];
 

@@ -80,6 +80,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 	}
 	if (rc < 0)
 		return rc;
+	air.wall_is_air = exam_wall_is_air(&prep, raw);
 	prep.has_over_code = air.air.over_code >= 0;
 	prep.over_code = air.air.over_code;
 	if (needed)
@@ -539,6 +540,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 				  "The levels of air in %d projection%s disagree: the flat field of the profile is used instead.",
 				  d.n_disagree, plural(d.n_disagree));
 		warn_shadow(exam, i0);
+		exam_warn_edges(exam, air);
 		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		rc = distrust_air(&d, exam, i0, err);
@@ -569,37 +571,4 @@ int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, st
 	own = own_i0(exam, ret_air);
 	*ret_alone = decide_view(&d, 0);
 	return 0;
-}
-
-/* Return the largest factor of the open field at the corners of the detector. */
-static double largest_factor(const struct prep *prep)
-{
-	double factor[2], most = 1;
-
-	for (int v = 0; v < 2; v++) {
-		open_field_row(&prep->open, 0, prep->n_u - 1, v * (prep->n_v - 1), 2, factor);
-		most = fmax(most, fmax(factor[0], factor[1]));
-	}
-	return most;
-}
-
-/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0 everywhere: then they are
- * air. */
-struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
-{
-	struct prep prep = exam->prep;
-
-	if (!i0) {
-		prep.i0 = 1; /* not used */
-		return prep;
-	}
-	prep.i0 = i0->i0;
-	prep.open = i0->open;
-	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
-	prep.has_over_code = i0->over_code >= 0;
-	prep.over_code = i0->over_code;
-	prep.shadow = i0->shadow;
-	if (!prep.inverted && !prep.has_over_code && prep.i0 * largest_factor(&prep) + prep.offset > prep.max_value)
-		prep.saturation = prep.max_value;
-	return prep;
 }

@@ -373,3 +373,36 @@ double exam_profile_i0(const struct exam *exam, int view, double *ret_value)
 	i0 = *ret_value >= 0 ? exam_value_intensity(&exam->prep, *ret_value) : exam->flatfield_level;
 	return own ? i0 : i0 * exam->views[view].exposure;
 }
+
+/* Return the largest factor of the open field at the corners of the detector. */
+static double largest_factor(const struct prep *prep)
+{
+	double factor[2], most = 1;
+
+	for (int v = 0; v < 2; v++) {
+		open_field_row(&prep->open, 0, prep->n_u - 1, v * (prep->n_v - 1), 2, factor);
+		most = fmax(most, fmax(factor[0], factor[1]));
+	}
+	return most;
+}
+
+/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0 everywhere: then they are
+ * air. */
+struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
+{
+	struct prep prep = exam->prep;
+
+	if (!i0) {
+		prep.i0 = 1; /* not used */
+		return prep;
+	}
+	prep.i0 = i0->i0;
+	prep.open = i0->open;
+	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
+	prep.has_over_code = i0->over_code >= 0;
+	prep.over_code = i0->over_code;
+	prep.shadow = i0->shadow;
+	if (!prep.inverted && !prep.has_over_code && prep.i0 * largest_factor(&prep) + prep.offset > prep.max_value)
+		prep.saturation = prep.max_value;
+	return prep;
+}

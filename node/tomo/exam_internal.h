@@ -18,11 +18,12 @@ bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, boo
 /* tomo_open.c: find the geometry profile of the system; sets exam->profile. ENOKEY: there is none. */
 int exam_find_profile(struct exam *exam, const struct config *config, struct err *err);
 
-/* exam_view_code.c: read laterality and view. */
-/* Return 'L' or 'R'; 0: none; 'B' and others unchanged. */
+/* exam_side.c: return 'L' or 'R'; 0: none; 'B' and others unchanged. */
 char header_laterality(const struct header *h);
 /* EBADMSG: attributes that say the same, of the breast's side or of the view, contradict each other. */
 int header_check_side(const struct header *h, struct err *err);
+/* exam_view_code.c: the same of the view alone. */
+int header_check_view(const struct header *h, struct err *err);
 /* Return "CC", "MLO", or another view's name ("ML", "LM", ...) or code; "": none. */
 void header_view(const struct header *h, char *ret_view, size_t size);
 /* Return true if the breast is raised above the support (magnification). */
@@ -83,6 +84,11 @@ int exam_make_scan(struct exam *exam, struct err *err);
 int exam_intensity(struct exam *exam, struct err *err);
 /* Return the exposure of this attribute in mAs, or of another one if the units of both are certain; 0: none. */
 double exam_read_charge(const struct header *h, uint32_t tag);
+/* exam_edges.c: return true if a view shows air all along its chest wall, and the object at a part of the opposite edge. raw: as
+ * for exam_measure_view(). */
+bool exam_wall_is_air(const struct prep *p, const uint16_t *raw);
+/* Warn if most views do: the breast is where the orientation says that it is not. */
+void exam_warn_edges(struct exam *exam, const struct view_air *air);
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.
  */
 int exam_open_flatfield(struct exam *exam, struct err *err);

@@ -154,6 +154,23 @@ static int gantry_angle(struct exam *exam, const struct header *h, const struct 
 	return 0;
 }
 
+/* Images show the breast as seen from the tube, possibly turned: of an oblique view, the orientation of the other breast is the
+ * mirrored one. Views from the other side are shown like those from medial, so that they may be mirrored. */
+static void warn_mirrored(struct exam *exam, const struct header *h, const char *orientation)
+{
+	const struct exam_view_kind *view = exam_view_kind(exam->view);
+	char flip[17];
+
+	if (exam->columns_toward_chest != exam->rows_toward_minus_y || view->tilt < 0 || view->tilt > 90)
+		return;
+	if (header_text(h, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, flip, sizeof(flip), NULL) == 1 && !strcmp(flip, "YES"))
+		return;
+	exam_warn(exam,
+		  "Patient Orientation (0020,0020) is '%s', that of a mirrored image of the %s breast in a view %s: is the "
+		  "orientation or the side wrong?",
+		  orientation, exam->laterality == 'L' ? "left" : "right", exam->view);
+}
+
 static int find_flips(struct exam *exam, const struct header *h, struct err *err)
 {
 	const char *edge = exam->profile->chest_wall;
@@ -162,8 +179,12 @@ static int find_flips(struct exam *exam, const struct header *h, struct err *err
 
 	if (found < 0)
 		return found;
-	if (found)
-		return orientation_parse(text, exam->axis, &exam->columns_toward_chest, &exam->rows_toward_minus_y, err);
+	if (found) {
+		found = orientation_parse(text, exam->axis, &exam->columns_toward_chest, &exam->rows_toward_minus_y, err);
+		if (found == 0)
+			warn_mirrored(exam, h, text);
+		return found;
+	}
 	if (exam->source != EXAM_MG_SERIES || !edge[0])
 		return err_set(err, EBADMSG,
 			       "Patient Orientation (0020,0020) is missing, and the profile '%s' has no value for chest_wall",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exam_view_code.c - read laterality and view of a mammogram from old and new codes. Views: PS3.16 CID 4014 in SNOMED RT (SRT,
+/* exam_view_code.c - read the view of a mammogram from old and new codes. Views: PS3.16 CID 4014 in SNOMED RT (SRT,
  * and SNM3 in older objects) and SNOMED CT (SCT); XCC has no code there any more. If there is no code, the DX attribute View
  * Position (0018,5101) is used, because its values are the same abbreviations. */
 #include <ctype.h>
@@ -60,10 +60,10 @@ static void put_word(const char *value, char *ret_word, size_t size)
 	ret_word[n] = '\0';
 }
 
-/* Return the name of the view that the code says; NULL: there is no code, or it is not known. ret_value: its value. */
-static const char *coded_view(const struct header *h, char *ret_value, size_t size)
+/* Return the name of the view that an item's code says; NULL: there is no code, or it is not known. ret_value: its value. */
+static const char *coded_view(const struct header *h, size_t item, char *ret_value, size_t size)
 {
-	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
+	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, item);
 	bool ct;
 
 	ret_value[0] = '\0';
@@ -82,7 +82,7 @@ static const char *coded_view(const struct header *h, char *ret_value, size_t si
 void header_view(const struct header *h, char *ret_view, size_t size)
 {
 	char value[64];
-	const char *name = coded_view(h, value, sizeof(value));
+	const char *name = coded_view(h, 0, value, sizeof(value));
 
 	if (!name && !dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0))
 		header_text(h, TAG_VIEW_POSITION, value, sizeof(value), NULL);
@@ -104,40 +104,17 @@ bool header_magnified(const struct header *h)
 	return false;
 }
 
-/* The first one that an object has counts. */
-static const struct {
-	uint32_t tag;
-	const char *name;
-} lateralities[] = {
-	{TAG_IMAGE_LATERALITY, "Image Laterality"}, {TAG_FRAME_LATERALITY, "Frame Laterality"}, {TAG_LATERALITY, "Laterality"}};
-#define N_LATERALITIES (sizeof(lateralities) / sizeof(lateralities[0]))
-
-/* Return the letter of one of the attributes; 0: it is missing or empty. */
-static char laterality_of(const struct header *h, uint32_t tag)
-{
-	char text[20];
-
-	if (header_text(h, tag, text, sizeof(text), NULL) == 0 || !text[0])
-		return 0;
-	return isalpha((unsigned char)text[0]) && !strchr(text, '\\') ? (char)toupper((unsigned char)text[0])
-								      : '?'; /* several values: none of them */
-}
-
-char header_laterality(const struct header *h)
-{
-	for (size_t i = 0; i < N_LATERALITIES; i++)
-		if (laterality_of(h, lateralities[i].tag))
-			return laterality_of(h, lateralities[i].tag);
-	return 0;
-}
-
-static int check_view(const struct header *h, struct err *err)
+int header_check_view(const struct header *h, struct err *err)
 {
 	char value[64], position[64];
-	const char *name = coded_view(h, value, sizeof(value));
-
+	const char *name = coded_view(h, 0, value, sizeof(value)), *second;
 	const struct exam_view_kind *other;
 
+	for (size_t i = 1; name && i < dicom_item_count(h->root, TAG_VIEW_CODE_SEQUENCE); i++) {
+		second = coded_view(h, i, value, sizeof(value));
+		if (second && strcmp(name, second) != 0)
+			return err_set(err, EBADMSG, "View Code Sequence (0054,0220) names two views, %s and %s", name, second);
+	}
 	if (!name || header_text(h, TAG_VIEW_POSITION, position, sizeof(position), NULL) <= 0)
 		return 0;
 	other = exam_view_kind(position);
@@ -145,21 +122,4 @@ static int check_view(const struct header *h, struct err *err)
 		return err_set(err, EBADMSG, "the view is %s by View Code Sequence (0054,0220) and %s by View Position %s", name,
 			       other->name, tag_text(TAG_VIEW_POSITION));
 	return 0;
-}
-
-int header_check_side(const struct header *h, struct err *err)
-{
-	char first = 0, other;
-	size_t of = 0;
-
-	for (size_t i = 0; i < N_LATERALITIES; i++) {
-		other = laterality_of(h, lateralities[i].tag);
-		if ((first == 'L' && other == 'R') || (first == 'R' && other == 'L'))
-			return err_set(err, EBADMSG, "the breast is '%c' by %s %s and '%c' by %s %s", first,
-				       lateralities[of].name, tag_text(lateralities[of].tag), other, lateralities[i].name,
-				       tag_text(lateralities[i].tag));
-		of = first ? of : i;
-		first = first ? first : other;
-	}
-	return check_view(h, err);
 }
