@@ -340,6 +340,12 @@ static bool lacks_condition(const struct config_section *section, const struct c
 	return false;
 }
 
+/* An algorithm without subsets uses all views at once: one subset. */
+static bool is_what_is_done(const char *key, const char *value)
+{
+	return !strcmp(key, "subsets") && !strcmp(value, "1");
+}
+
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
 				      char ret_why[CONFIG_EFFECT_SIZE])
 {
@@ -356,7 +362,7 @@ const char *config_key_without_effect(const struct protocol_conf *before, const 
 			continue;
 		config_value_format(key, p, value, sizeof(value));
 		config_value_format(key, before, other, sizeof(other));
-		if (!strcmp(value, other))
+		if (!strcmp(value, other) || is_what_is_done(key->name, value))
 			continue;
 		if (used)
 			snprintf(ret_why, CONFIG_EFFECT_SIZE, "key '%s'%s has no effect without %s", key->name, of, without);

@@ -164,6 +164,13 @@ TEST(test_protocols)
 	config_free(c);
 }
 
+/* One subset is all views at once, as an algorithm without subsets uses them. */
+TEST(one_subset)
+{
+	config_free(good("protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"mlem\"; subsets = 1; },\n"
+			 "              { name = \"q\"; kind = \"dbt\"; algorithm = \"fbp\"; subsets = 1; } );\n"));
+}
+
 /* Protocols of PET; a protocol accepts only the keys of its kind. */
 TEST(test_pet)
 {
