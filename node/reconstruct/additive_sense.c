@@ -7,7 +7,7 @@
  * m; -1 if they were multiplied by m once too often.
  *
  * Without factors of the object only the exponent of NORMALISATION is there: -1 of counts of real detectors, 0 of these divided
- * by m or of a background that does not follow the detectors, 1 of such a one that was divided by m. */
+ * by m or of a background that does not follow the detectors, 1 of such a background that was divided by m. */
 #include "node/reconstruct/additive_sense.h"
 
 #include <errno.h>

@@ -126,20 +126,20 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	const struct kind *kind;
 	struct case_facts facts;
 	struct err why = {0};
-	bool dicom;
+	enum dicom_mark mark;
 
 	if (++list->n_files > FILES_MAX)
 		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
 	kind = case_kind_of_file(path);
 	if (kind)
 		return add_alone(list, kind, path, err);
-	if (!strcmp(file_name(path), "DICOMDIR")) { /* the directory of a CD, PS3.10 8.6: its images are beside it */
+	if (dicom_mark_find(path, &mark, &why) < 0)
+		return refuse(list, path, why.msg, err);
+	if (mark == DICOM_MARK_DIRECTORY) { /* its images are beside it */
 		list->n_ignored++;
 		return 0;
 	}
-	if (dicom_mark_find(path, &dicom, &why) < 0)
-		return refuse(list, path, why.msg, err);
-	if (!dicom) {
+	if (mark == DICOM_MARK_NONE) {
 		++*(own_file(path) ? &list->n_own : &list->n_other);
 		return 0;
 	}

@@ -75,11 +75,11 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 	char found[DICOM_UID_SIZE] = "";
 	struct dicom_file *file = NULL;
 	const struct dicom_item *root;
-	bool dicom;
-	int rc = dicom_mark_find(path, &dicom, err);
+	enum dicom_mark mark;
+	int rc = dicom_mark_find(path, &mark, err);
 
 	*ret = (struct object){.is = IS_NONE};
-	if (rc < 0 || !dicom)
+	if (rc < 0 || mark != DICOM_MARK_OBJECT)
 		return rc;
 	rc = dicom_open(path, &file, err);
 	if (rc < 0)

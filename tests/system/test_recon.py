@@ -171,5 +171,6 @@ def test_the_directory_of_a_cd_is_no_image(folder):
     directory.file_meta.MediaStorageSOPInstanceUID = "1.2.3"
     directory.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
     directory.is_little_endian, directory.is_implicit_VR = True, False
-    directory.save_as(os.path.join(exam, "DICOMDIR"), write_like_original=False)
+    for name in ("DICOMDIR", "dicomdir;1"):  # as some systems show the names of a CD
+        directory.save_as(os.path.join(exam, name), write_like_original=False)
     tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", os.path.join(folder, "out"), exam)
