@@ -33,7 +33,22 @@ static bool differ(double a, double b)
 	return a > 0 && b > 0 && fabs(a - b) > SAME_DURATION * fmax(a, b);
 }
 
-/* Time frames, gates and beds have times of their own. */
+/* Of the beds that were measured shorter or longer than their headers say the first is named. */
+static void say_beds(const struct sinogram *s, struct text *t)
+{
+	for (int b = 0; s->frame_part && b < s->beds.n; b++) {
+		double duration = (double)(s->beds.bed[b].time.stop - s->beds.bed[b].time.start) / 1000;
+		double header = s->frame_part[b][SINOGRAM_EMISSION].header.duration;
+
+		if (!differ(duration, header))
+			continue;
+		say(t, "Bed %d lasts %.6g s, image duration (sec) in its header is %.6g: %.6g s is taken.", b + 1, duration,
+		    header, duration);
+		return;
+	}
+}
+
+/* Time frames and gates have times of their own. */
 static void say_durations(const struct sinogram *s, double duration, struct text *t)
 {
 	static const enum sinogram_role counts[] = {SINOGRAM_ADDITIVE, SINOGRAM_DELAYEDS};
@@ -110,6 +125,7 @@ void pet_result_doubts(const struct sinogram *s, double duration, char *ret, siz
 	if (s->mmr || s->list)
 		return; /* a program of this node wrote both */
 	root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	say_beds(s, &t);
 	say_durations(s, duration, &t);
 	say_decay(s, root, &t);
 	say_methods(s, root, &t);

@@ -262,6 +262,26 @@ TEST(test_doubts)
 			fail_msg("case %zu: \"%s\"", i, text);
 		input_clear(&in);
 	}
+	{
+		static struct sinogram_part parts[2][SINOGRAM_ROLES + 1];
+		char text[1200];
+		struct input in;
+
+		input_make(&in);
+		in.s.facts.duration = 60; /* not used */
+		in.s.part[SINOGRAM_EMISSION].header.duration = 90;
+		in.s.beds = (struct pet_beds){2, {{.time = {0, 90000}}, {.time = {100000, 280000}}}};
+		in.s.frame_part = parts;
+		parts[0][SINOGRAM_EMISSION].header.duration = 90;
+		parts[1][SINOGRAM_EMISSION].header.duration = NAN;
+		pet_result_doubts(&in.s, 90, text, sizeof(text));
+		assert_string_equal(text, "");
+		parts[1][SINOGRAM_EMISSION].header.duration = 60;
+		pet_result_doubts(&in.s, 90, text, sizeof(text));
+		assert_string_equal(text, "Bed 2 lasts 180 s, image duration (sec) in its header is 60: 180 s is taken.");
+		in.s.frame_part = NULL;
+		input_clear(&in);
+	}
 }
 
 TEST(test_refused)
