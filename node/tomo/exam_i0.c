@@ -87,6 +87,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 		rc = prep_percentile(&prep, hist, prep.inverted ? 100 - percent : percent, &air.percentile, err);
 	if (rc == -ENODATA)
 		rc = err_set(err, EBADMSG, "no stored value in range");
+	air.dark = exam_dark_level(&prep, &air.air.shadow, raw, hist);
 	if (rc == 0)
 		*ret = air;
 	return rc;
@@ -545,6 +546,8 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		rc = distrust_air(&d, exam, i0, err);
 	}
+	if (rc == 0)
+		exam_check_counts(exam, air, i0);
 	if (rc == 0) {
 		free(exam->i0);
 		exam->i0 = i0;

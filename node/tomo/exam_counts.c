@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exam_counts.c - compare the counts of the views with each other. From one view to the next the object hardly changes: the line
+ * integral of its darkest part, times the cosine of the angle, because the paths through a slab are longer in oblique views, is
+ * that of the neighbours to some percent. If one view differs, its I0 is wrong: the exposure failed or was another than the
+ * header says. Then its own air has fewer counts as well; but air that is covered, by a hand or a clip, has fewer counts alone.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/tomo/exam_internal.h"
+
+#define NEIGHBOURS 5 /* views in the median, itself included */
+#define DIFFERS 0.1  /* difference from it, of ln I0, above which the view's own air may explain it better */
+#define DIFFERS_MOST                                                                                                             \
+	0.3	   /* difference that the object may make; exposure control keeps the dose to some tens of percent               \
+		    */
+#define SPREAD 4.0 /* nor is a view called different that differs less than so many times the median of all */
+#define ROW_STEP 4 /* every 4th row is enough for a percentile */
+
+double exam_dark_level(const struct prep *p, const struct prep_shadow *shadow, const uint16_t *raw, uint32_t hist[PREP_VALUES])
+{
+	uint64_t n = 0, below = 0;
+	long value = -1;
+
+	memset(hist, 0, PREP_VALUES * sizeof(hist[0]));
+	for (int v = shadow->first; v < p->n_v - shadow->last; v += ROW_STEP)
+		for (int u = 0; u < p->n_u - shadow->far; u++) {
+			uint16_t x = raw[(size_t)v * (size_t)p->n_u + (size_t)u];
+			bool data = !p->has_padding || x < p->padding_lo || x > p->padding_hi;
+
+			hist[x] += data;
+			n += data;
+		}
+	for (long k = 0; k < PREP_VALUES && value < 0; k++) {
+		long x = p->inverted ? PREP_VALUES - 1 - k : k;
+
+		below += hist[x];
+		if (below * 100 >= n * DARK_PERCENT && below > 0)
+			value = x;
+	}
+	return value < 0 ? 0 : fmax(0, exam_value_intensity(p, (double)value));
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Return the line integral of the darkest part of a view. */
+static double darkness(const struct view_air *air, double i0)
+{
+	return log(i0 / air->dark);
+}
+
+/* Return what the median of a view and its neighbours lets expect. */
+static double expected(const struct exam *exam, const struct view_air *air, const struct exam_i0 *i0, int view)
+{
+	int first = view - NEIGHBOURS / 2, last = exam->n_views - NEIGHBOURS;
+	double values[NEIGHBOURS];
+
+	first = first < 0 ? 0 : first > last ? last : first;
+	for (int k = 0; k < NEIGHBOURS; k++)
+		values[k] = darkness(&air[first + k], i0[first + k].i0) * cos(exam->views[first + k].angle * M_PI / 180);
+	qsort(values, NEIGHBOURS, sizeof(values[0]), compare);
+	return values[NEIGHBOURS / 2] / cos(exam->views[view].angle * M_PI / 180);
+}
+
+/* Use the view's own air if it explains the difference from its neighbours. */
+static bool use_own(const struct exam *exam, const struct view_air *air, double want, struct exam_i0 *i0)
+{
+	double off = fabs(darkness(air, i0->i0) - want);
+
+	if (exam->profile->i0_mode != I0_PERCENTILE || i0->source != I0_OF_OTHERS || air->air.verdict != AIR_FOUND ||
+	    !(off > DIFFERS) || !(fabs(darkness(air, air->air.level) - want) < off / 2))
+		return false;
+	i0->i0 = air->air.level;
+	i0->source = I0_OF_VIEW;
+	return true;
+}
+
+/* Let views use their own air where it explains their counts. */
+static void use_own_air(struct exam *exam, const struct view_air *air, struct exam_i0 *i0)
+{
+	double part = 1;
+	char name[128];
+	int n = 0;
+
+	for (int i = 0; i < exam->n_views; i++) {
+		double was = i0[i].i0;
+
+		if (use_own(exam, &air[i], expected(exam, air, i0, i), &i0[i]) && n++ == 0) {
+			part = i0[i].i0 / was;
+			exam_view_name(exam, &exam->views[i], name, sizeof(name));
+		}
+	}
+	if (n > 0)
+		exam_warn(exam,
+			  "%d projection%s, %s the first, with %.0f %% of the counts of the others, in the air and in the "
+			  "object, which "
+			  "no exposure in the headers explains: I0 is that of the air of each itself.",
+			  n, plural(n), name, 100 * part);
+}
+
+static void explain_counts(struct exam *exam, const double *off)
+{
+	double size[EXAM_VIEWS_MAX], most;
+	char name[128];
+	int n = 0, worst = 0;
+
+	for (int i = 0; i < exam->n_views; i++) {
+		size[i] = fabs(off[i]);
+		worst = fabs(off[i]) > fabs(off[worst]) ? i : worst;
+	}
+	qsort(size, (size_t)exam->n_views, sizeof(size[0]), compare);
+	most = fmax(DIFFERS_MOST, SPREAD * size[exam->n_views / 2]);
+	for (int i = 0; i < exam->n_views; i++)
+		n += fabs(off[i]) > most;
+	exam_view_name(exam, &exam->views[worst], name, sizeof(name));
+	if (n > 0)
+		snprintf(exam->relative, sizeof(exam->relative),
+			 "%d projection%s, %s most, with %.0f %% of the counts that the others let expect, which neither air nor "
+			 "exposure explains",
+			 n, plural(n), name, 100 * exp(-off[worst]));
+}
+
+void exam_check_counts(struct exam *exam, const struct view_air *air, struct exam_i0 *i0)
+{
+	double off[EXAM_VIEWS_MAX];
+
+	for (int i = 0; i < exam->n_views; i++)
+		if (!(air[i].dark > 0))
+			return;
+	if (exam->relative[0] || exam->n_views < NEIGHBOURS)
+		return;
+	use_own_air(exam, air, i0);
+	for (int i = 0; i < exam->n_views; i++)
+		off[i] = darkness(&air[i], i0[i].i0) - expected(exam, air, i0, i);
+	explain_counts(exam, off);
+}
