@@ -73,12 +73,16 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	}
 }
 
-/* A decay correction beside a Corrected Image that lists others is refused (pet_facts_check()). */
+/* A decay correction beside a Corrected Image that lists others is refused (pet_facts_check()). The header has no factor. */
 static void say_decay(const struct sinogram *s, const struct dicom_item *root, struct text *t)
 {
 	char to[17] = "";
 	double factor = 1;
 
+	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "decay") && !strstr(s->facts.corrected, "DECY"))
+		say(t, "applied corrections in the header of EMISSION names decay, but Corrected Image (0028,0051) has no DECY, "
+		       "nor the "
+		       "data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
 	if (s->facts.corrected[0] || (strcmp(to, "START") && strcmp(to, "ADMIN")) ||
 	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL) != 1 || fabs(factor - 1) <= 1e-3)

@@ -262,6 +262,18 @@ TEST(test_doubts)
 			fail_msg("case %zu: \"%s\"", i, text);
 		input_clear(&in);
 	}
+	for (int listed = 0; listed < 2; listed++) {
+		char text[1200];
+		struct input in;
+
+		input_make(&in);
+		snprintf(in.s.part[SINOGRAM_EMISSION].header.corrections, sizeof(in.s.part[SINOGRAM_EMISSION].header.corrections),
+			 "decay correction");
+		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), listed ? "NORM\\DECY" : "NORM");
+		pet_result_doubts(&in.s, DURATION, text, sizeof(text));
+		assert_int_equal(strstr(text, "applied corrections in the header of EMISSION names decay") != NULL, !listed);
+		input_clear(&in);
+	}
 	{
 		static struct sinogram_part parts[2][SINOGRAM_ROLES + 1];
 		char text[1200];
