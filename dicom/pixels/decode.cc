@@ -69,7 +69,8 @@ static int assign_by_table(const struct dicom_file *file, std::vector<size_t> *r
 			i++;
 		if (i == f.size())
 			return err_set(err, EBADMSG,
-				       "(7FE0,0010) PixelData: the offset table does not point to the fragments of frame %zu", k);
+				       "(7FE0,0010) PixelData: the offset table does not point to the fragments of frame %zu",
+				       k + 1);
 		(*ret_first)[k] = i;
 	}
 	return 0;

@@ -217,7 +217,7 @@ static int read_rows(struct dicom_file *file, long frame, long row, long rows, u
 	if (rows < 0)
 		rows = info.rows;
 	if (frame < 0 || frame >= info.frames)
-		return err_set(err, EINVAL, "frame %ld of %ld", frame, info.frames);
+		return err_set(err, EINVAL, "frame %ld of %ld", frame + 1, info.frames);
 	if (row < 0 || rows > info.rows - row)
 		return err_set(err, EINVAL, "rows %ld to %ld of %ld", row + 1, row + rows, info.rows);
 	if (file->layout.encapsulated && rows < info.rows)

@@ -162,7 +162,7 @@ int sco_read_frame(const struct sco *sco, long frame, uint16_t *ret_values, stru
 		int r;
 
 		if (frame < 0 || frame >= c.info.frames)
-			return err_set(err, EINVAL, "frame %ld of %ld", frame, c.info.frames);
+			return err_set(err, EINVAL, "frame %ld of %ld", frame + 1, c.info.frames);
 		sco_container_markers(&c, before, after);
 		size_t n = c.offset[frame + 1] - c.offset[frame];
 		std::vector<unsigned char> code(sizeof(before) + n + sizeof(after));

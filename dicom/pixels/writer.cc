@@ -190,10 +190,10 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 		if (r < 0)
 			return r;
 		if (n == 0)
-			return err_set(err, EINVAL, "%s: frame %ld is empty", w->part.c_str(), w->done);
+			return err_set(err, EINVAL, "%s: frame %ld is empty", w->part.c_str(), w->done + 1);
 		if (w->at - w->first_item + n + 16 > 0xffffffff)
 			return err_set(err, EFBIG, "%s: frame %ld (%zu bytes at offset %llu) exceeds the limit of 4 GiB",
-				       w->part.c_str(), w->done, n, (unsigned long long)(w->at - w->first_item));
+				       w->part.c_str(), w->done + 1, n, (unsigned long long)(w->at - w->first_item));
 		w->offsets.push_back((uint32_t)(w->at - w->first_item));
 		put_item(&head, 0xe000, n + (n & 1));
 		r = w->put(head.data(), head.size(), err);

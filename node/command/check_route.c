@@ -126,7 +126,7 @@ int check_route(const struct options *o, const struct config *c, const char *pat
 		return options_fail(o, CODE_INPUT, "%s", err.msg);
 	if (list->n + list->n_refused == 0) {
 		case_list_free(list);
-		return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %s", path);
+		return options_fail(o, CODE_INPUT, "no projections and no sinograms in %s", path);
 	}
 	cases = json_array();
 	refused = json_array();

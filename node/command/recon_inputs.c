@@ -170,8 +170,8 @@ int recon_inputs_check(const struct options *o, const struct sinogram_import *co
 
 int recon_inputs_none(const struct options *o, const struct case_list *list, char *const *paths)
 {
-	size_t n = interfile_cases_beneath(paths);
-	char hint[800] = "";
+	size_t n = interfile_cases_beneath(paths), n_other = list->n_other + list->n_own;
+	char hint[800] = "", other[60] = "";
 
 	if (n > 0)
 		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
@@ -181,9 +181,9 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 			explain_folder(*paths, list, hint, sizeof(hint));
 		else
 			explain(*paths, hint, sizeof(hint));
-	if (list->n_other + list->n_own == 0)
-		return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s%s", list->n_files,
-				    plural(list->n_files), hint);
-	return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
-			    list->n_files, plural(list->n_files), list->n_other + list->n_own, hint);
+	if (n_other > 0 && list->n_files > 1)
+		snprintf(other, sizeof(other), " (%zu of them not DICOM)", n_other);
+	return options_fail(o, CODE_INPUT, "nothing to reconstruct: no projections and no sinograms in %zu%s file%s%s%s",
+			    list->n_files, n_other > 0 && list->n_files == 1 ? " non-DICOM" : "", plural(list->n_files), other,
+			    hint);
 }

@@ -18,14 +18,15 @@ static int read_uids(const struct dicom_item *root, struct case_facts *f, struct
 {
 	struct {
 		uint32_t tag;
+		const char *name;
 		char *uid;
 		bool needed;
 	} uids[] = {
-		{TAG_SOP_CLASS_UID, f->sop_class, true},
-		{TAG_SOP_INSTANCE_UID, f->sop_instance, true},
-		{TAG_STUDY_INSTANCE_UID, f->study, true},
-		{TAG_SERIES_INSTANCE_UID, f->series, true},
-		{TAG_FRAME_OF_REFERENCE_UID, f->frame_of_reference, false},
+		{TAG_SOP_CLASS_UID, "SOP Class UID", f->sop_class, true},
+		{TAG_SOP_INSTANCE_UID, "SOP Instance UID", f->sop_instance, true},
+		{TAG_STUDY_INSTANCE_UID, "Study Instance UID", f->study, true},
+		{TAG_SERIES_INSTANCE_UID, "Series Instance UID", f->series, true},
+		{TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", f->frame_of_reference, false},
 	};
 
 	for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]); i++) {
@@ -34,9 +35,10 @@ static int read_uids(const struct dicom_item *root, struct case_facts *f, struct
 		if (found < 0)
 			return found;
 		if (!found && uids[i].needed)
-			return err_set(err, EBADMSG, "%s is missing", tag_text(uids[i].tag));
+			return err_set(err, EBADMSG, "%s %s is missing", uids[i].name, tag_text(uids[i].tag));
 		if (uids[i].uid[strspn(uids[i].uid, "0123456789.")])
-			return err_set(err, EBADMSG, "%s is '%s', which is not a UID", tag_text(uids[i].tag), uids[i].uid);
+			return err_set(err, EBADMSG, "%s %s is '%s', which is not a UID", uids[i].name, tag_text(uids[i].tag),
+				       uids[i].uid);
 	}
 	return 0;
 }

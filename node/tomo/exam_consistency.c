@@ -112,7 +112,7 @@ static int instance_uid(const struct exam *exam, size_t file, char ret_uid[DICOM
 	int found = dicom_get_text(dicom_root(exam->files[file]), TAG_SOP_INSTANCE_UID, ret_uid, DICOM_UID_SIZE, err);
 
 	if (!found)
-		err_set(err, EBADMSG, "%s is missing", tag_text(TAG_SOP_INSTANCE_UID));
+		err_set(err, EBADMSG, "SOP Instance UID %s is missing", tag_text(TAG_SOP_INSTANCE_UID));
 	return found > 0 ? 0 : err_prefix(err, "%s", file_name(exam->paths[file]));
 }
 

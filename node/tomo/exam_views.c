@@ -175,8 +175,8 @@ static int refuse_count(const struct exam *exam, size_t n, uint32_t tag, long ex
 	char exposures[500];
 
 	if (n < (size_t)expected)
-		return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld: give all of them", n,
-			       n == 1 ? " is" : "s are", tag_text(tag), expected);
+		return err_set(err, EBADMSG, "%zu projection%s present of %c %s, but %s is %ld: give all of this side and view",
+			       n, n == 1 ? " is" : "s are", exam->laterality, exam->view, tag_text(tag), expected);
 	exam_name_exposures(exam, exposures, sizeof(exposures));
 	return err_set(err, EBADMSG, "%zu projections are present, but %s is %ld: give those of one exposure%s%s", n,
 		       tag_text(tag), expected, exposures[0] ? "; " : "", exposures);

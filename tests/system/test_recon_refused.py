@@ -195,7 +195,7 @@ SERIES = [
     ("no orientation", every(put(PatientOrientation=None)), "(0020,0020) is missing"),
     ("an orientation beside the axes", every(put(PatientOrientation=["H", "R"])), "(0020,0020)"),
     ("another source distance", every(put(DistanceSourceToDetector=700)), "(0018,1110) is 700 mm"),
-    ("no study", every(put(StudyInstanceUID=None)), "(0020,000D) is missing"),
+    ("no study", every(put(StudyInstanceUID=None)), "Study Instance UID (0020,000D) is missing"),
     ("no manufacturer", every(put(Manufacturer=None)), "no geometry profile"),
     ("a manufacturer beyond ASCII", every(two_manufacturers), "no geometry profile"),
     ("lossy compression", every(put(LossyImageCompression="01")), "(0028,2110)"),

@@ -23,7 +23,7 @@ TEST(test_series_refused)
 TEST(test_too_many)
 {
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "6"}), EBADMSG,
-		PARTS("5 projections are present, but (0020,1002) is 6: give all of them"));
+		PARTS("5 projections are present of L CC, but (0020,1002) is 6: give all of this side and view"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "3"}, {-1, TAG_ACQUISITION_NUMBER, "1"}, {3, TAG_ACQUISITION_NUMBER, "2"},
 		      {4, TAG_ACQUISITION_NUMBER, "2"}),
 		EBADMSG,
