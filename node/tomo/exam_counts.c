@@ -11,13 +11,11 @@
 #include "node/base/plural.h"
 #include "node/tomo/exam_internal.h"
 
-#define NEIGHBOURS 5 /* views in the median, itself included */
-#define DIFFERS 0.1  /* difference from it, of ln I0, above which the view's own air may explain it better */
-#define DIFFERS_MOST                                                                                                             \
-	0.3	   /* difference that the object may make; exposure control keeps the dose to some tens of percent               \
-		    */
-#define SPREAD 4.0 /* nor is a view called different that differs less than so many times the median of all */
-#define ROW_STEP 4 /* every 4th row is enough for a percentile */
+#define NEIGHBOURS 5	 /* views in the median, itself included */
+#define DIFFERS 0.1	 /* difference from it, of ln I0, above which the view's own air may explain it better */
+#define DIFFERS_MOST 0.3 /* difference that the object may make; exposure control keeps the dose to some tens of percent */
+#define SPREAD 4.0	 /* nor is a view called different that differs less than so many times the median of all */
+#define ROW_STEP 4	 /* every 4th row is enough for a percentile */
 
 double exam_dark_level(const struct prep *p, const struct prep_shadow *shadow, const uint16_t *raw, uint32_t hist[PREP_VALUES])
 {
