@@ -5,9 +5,13 @@
  * value of the one component is a category in a Huffman code and as many bits as the category says; category 16 has none. */
 #include "dicom/pixels/jpeg_lossless.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <vector>
+
+#include <endian.h>
 
 namespace tomonode
 {
@@ -20,9 +24,11 @@ static unsigned be16(const unsigned char *p)
 namespace
 {
 
-/* For each 16 bits that may come: the length of the code that they begin with, 0 for none, and its category. */
-struct Table {
-	std::vector<uint8_t> length, category;
+/* The number of bits of the value that begins with each 16 bits, 0 for none; and, in the nearest memory, with each 11 bits, 0 if
+ * its code is longer. */
+struct Sizes {
+	std::vector<uint8_t> all;
+	uint8_t near[2048];
 };
 
 /* The bits of the coded data up to the next marker. */
@@ -32,20 +38,26 @@ class Bits
 	Bits(const unsigned char *at, const unsigned char *end) : at_(at), end_(end)
 	{
 	}
-	unsigned peek() /* the next 16 bits; behind the end, zeros */
+	/* Walk over n values. Returns how many there are: fewer if the data end, or if the next one has no code. */
+	size_t skip(const Sizes &sizes, size_t n)
 	{
-		if (n_ < 16)
-			fill();
-		return (unsigned)(n_ >= 16 ? bits_ >> (n_ - 16) : bits_ << (16 - n_)) & 0xffffu;
+		size_t i = 0;
+
+		for (; i < n; i++) {
+			if (n_ < MOST)
+				fill();
+			unsigned next = peek(), size = sizes.near[next >> 5];
+
+			size = size ? size : sizes.all[next];
+			if (size == 0 || size > n_)
+				break;
+			n_ -= size;
+		}
+		return i;
 	}
-	bool skip(unsigned count) /* false: there are fewer */
+	bool has_no_code(const Sizes &sizes) const /* although there are enough bits for one */
 	{
-		if (n_ < count)
-			fill();
-		if (n_ < count)
-			return false;
-		n_ -= count;
-		return true;
+		return n_ >= 16 && sizes.all[peek()] == 0;
 	}
 	bool restart() /* false: no restart marker is next */
 	{
@@ -59,17 +71,42 @@ class Bits
 	}
 
       private:
+	static constexpr unsigned MOST = 31; /* bits of a value */
+
+	unsigned peek() const /* behind the end, zeros */
+	{
+		return (unsigned)(n_ >= 16 ? bits_ >> (n_ - 16) : bits_ << (16 - n_)) & 0xffffu;
+	}
+
 	void fill()
 	{
 		while (n_ <= 48 && at_ < end_) {
 			unsigned byte = *at_;
 
+			if (fill_plain())
+				return;
 			if (byte == 0xff && (at_ + 1 == end_ || at_[1] != 0)) /* a marker */
 				return;
 			at_ += byte == 0xff ? 2 : 1;
 			bits_ = bits_ << 8 | byte;
 			n_ += 8;
 		}
+	}
+	/* The same, if none of the next eight bytes is ff. */
+	bool fill_plain()
+	{
+		unsigned n = (63 - n_) / 8;
+		uint64_t next;
+
+		if (end_ - at_ < 8)
+			return false;
+		memcpy(&next, at_, sizeof(next));
+		if ((~next - 0x0101010101010101u) & next & 0x8080808080808080u)
+			return false;
+		bits_ = bits_ << (8 * n) | be64toh(next) >> (64 - 8 * n);
+		at_ += n;
+		n_ += 8 * n;
+		return true;
 	}
 	const unsigned char *at_, *end_;
 	uint64_t bits_ = 0;
@@ -78,7 +115,7 @@ class Bits
 
 /* What precedes the scan. */
 struct Scan {
-	Table tables[4];
+	Sizes tables[4];
 	unsigned table = 0, interval = 0; /* values between restart markers; 0: there are none */
 	const unsigned char *data = nullptr;
 };
@@ -86,24 +123,23 @@ struct Scan {
 } // namespace
 
 /* Make a table of 16 numbers of codes and their categories. */
-static bool make_table(const unsigned char *counts, const unsigned char *categories, Table *ret)
+static bool make_table(const unsigned char *counts, const unsigned char *categories, Sizes *ret)
 {
-	Table t{std::vector<uint8_t>(65536), std::vector<uint8_t>(65536)};
+	Sizes sizes{std::vector<uint8_t>(65536), {}};
 	unsigned code = 0;
 
 	for (unsigned length = 1; length <= 16; length++, code <<= 1)
-		for (unsigned i = 0; i < counts[length - 1]; i++, code++) {
+		for (unsigned i = 0; i < counts[length - 1]; i++, code++, categories++) {
 			unsigned first = code << (16 - length), n = 1u << (16 - length);
 
 			if (first + n > 65536 || *categories > 16)
 				return false;
-			for (unsigned k = first; k < first + n; k++) {
-				t.length[k] = (uint8_t)length;
-				t.category[k] = *categories;
-			}
-			categories++;
+			uint8_t size = (uint8_t)(length + (*categories == 16 ? 0 : *categories));
+			std::fill_n(sizes.all.begin() + first, n, size);
+			if (length <= 11)
+				std::fill_n(sizes.near + (first >> 5), n >> 5, size);
 		}
-	*ret = std::move(t);
+	*ret = std::move(sizes);
 	return true;
 }
 
@@ -156,22 +192,24 @@ int jpeg_lossless_check(const unsigned char *in, size_t size, size_t n_values, s
 
 	if (r < 0)
 		return r;
-	const Table &t = scan.tables[scan.table];
-	if (t.length.empty())
+	const Sizes &sizes = scan.tables[scan.table];
+	if (sizes.all.empty())
 		return err_set(err, EBADMSG, "cannot be decoded: its scan uses Huffman table %u, which is not there", scan.table);
 	Bits bits(scan.data, in + size);
-	for (size_t i = 0; i < n_values; i++) {
-		if (scan.interval > 0 && i > 0 && i % scan.interval == 0 && !bits.restart())
-			return err_set(err, EBADMSG,
-				       "the code stream is damaged or was cut off: no restart marker after %zu of %zu values", i,
-				       n_values);
-		unsigned next = bits.peek(), length = t.length[next], category = t.category[next];
+	for (size_t i = 0; i < n_values;) {
+		size_t part = scan.interval > 0 ? std::min<size_t>(scan.interval, n_values - i) : n_values;
+		size_t done = bits.skip(sizes, part);
 
-		if (length == 0 && bits.skip(16))
+		i += done;
+		if (done < part && bits.has_no_code(sizes))
 			return err_set(err, EBADMSG, "the code stream is damaged: value %zu of %zu has no valid code", i + 1,
 				       n_values);
-		if (length == 0 || !bits.skip(length + (category == 16 ? 0 : category)))
+		if (done < part)
 			return err_set(err, EBADMSG, "the code stream ends too early, with %zu of %zu values: it was cut off", i,
+				       n_values);
+		if (i < n_values && !bits.restart())
+			return err_set(err, EBADMSG,
+				       "the code stream is damaged or was cut off: no restart marker after %zu of %zu values", i,
 				       n_values);
 	}
 	return 0;
