@@ -15,15 +15,16 @@
 #define DIFFERS 0.1	 /* difference from it, of ln I0, above which the view's own air may explain it better */
 #define DIFFERS_MOST 0.3 /* difference that the object may make; exposure control keeps the dose to some tens of percent */
 #define SPREAD 4.0	 /* nor is a view called different that differs less than so many times the median of all */
-#define ROW_STEP 4	 /* every 4th row is enough for a percentile */
+#define ROWS_ENOUGH 256	 /* for a percentile */
 
 double exam_dark_level(const struct prep *p, const struct prep_shadow *shadow, const uint16_t *raw, uint32_t hist[PREP_VALUES])
 {
+	int step = p->n_v > ROWS_ENOUGH ? p->n_v / ROWS_ENOUGH : 1;
 	uint64_t n = 0, below = 0;
 	long value = -1;
 
 	memset(hist, 0, PREP_VALUES * sizeof(hist[0]));
-	for (int v = shadow->first; v < p->n_v - shadow->last; v += ROW_STEP)
+	for (int v = shadow->first; v < p->n_v - shadow->last; v += step)
 		for (int u = 0; u < p->n_u - shadow->far; u++) {
 			uint16_t x = raw[(size_t)v * (size_t)p->n_u + (size_t)u];
 			bool data = !p->has_padding || x < p->padding_lo || x > p->padding_hi;
