@@ -118,13 +118,15 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
 #define DARK_PERCENT 2
+#define BRIGHT_PERCENT 98
 
 /* What the pixels of one view show about I0. */
 struct view_air {
 	struct air air;
-	double percentile; /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
-	double dark;	   /* intensity below which DARK_PERCENT of the image are, stored values above the offset; 0: not known */
-	bool wall_is_air;  /* the image shows air along the chest wall, and the object at the opposite edge */
+	double percentile;   /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
+	double dark, bright; /* intensity below which DARK_PERCENT and BRIGHT_PERCENT of the image are, stored values above the
+				offset; 0: not known */
+	bool wall_is_air;    /* the image shows air along the chest wall, and the object at the opposite edge */
 };
 /* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);

@@ -50,8 +50,11 @@ bool exam_wall_is_air(const struct prep *p, const uint16_t *raw)
 	int n = (int)fmax(1, STRIP * p->n_u), wall[3], far[3];
 	double air = 0;
 
-	for (int v = 0; v < p->n_v; v += row_step(p))
-		air = fmax(air, row_mean(p, raw + (size_t)v * (size_t)p->n_u, 0, n));
+	for (int v = 0; v < p->n_v; v += row_step(p)) { /* air is brighter than all else, wherever it is */
+		const uint16_t *row = raw + (size_t)v * (size_t)p->n_u;
+
+		air = fmax(air, fmax(row_mean(p, row, 0, n), row_mean(p, row, p->n_u - n, n)));
+	}
 	count_rows(p, raw, 0, n, air, wall);
 	count_rows(p, raw, p->n_u - n, n, air, far);
 	return air > 0 && wall[0] > 0 && wall[1] >= WALL_AIR * wall[0] && far[2] >= FAR_OBJECT * far[0] &&

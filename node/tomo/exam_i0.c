@@ -87,7 +87,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 		rc = prep_percentile(&prep, hist, prep.inverted ? 100 - percent : percent, &air.percentile, err);
 	if (rc == -ENODATA)
 		rc = err_set(err, EBADMSG, "no stored value in range");
-	air.dark = exam_dark_level(&prep, &air.air.shadow, raw, hist);
+	exam_measure_levels(&prep, raw, hist, &air);
 	if (rc == 0)
 		*ret = air;
 	return rc;

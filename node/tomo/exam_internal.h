@@ -89,9 +89,9 @@ double exam_read_charge(const struct header *h, uint32_t tag);
 bool exam_wall_is_air(const struct prep *p, const uint16_t *raw);
 /* Warn if most views do: the breast is where the orientation says that it is not. */
 void exam_warn_edges(struct exam *exam, const struct view_air *air);
-/* exam_counts.c: return struct view_air.dark. hist: overwritten. */
-double exam_dark_level(const struct prep *p, const struct prep_shadow *shadow, const uint16_t *raw, uint32_t hist[PREP_VALUES]);
-/* Compare the darkness of the views, relative to their I0, with that of their neighbours. Use the air of a view itself where it
+/* exam_counts.c: measure dark and bright of *ret, whose shadow is known. hist: overwritten. */
+void exam_measure_levels(const struct prep *p, const uint16_t *raw, uint32_t hist[PREP_VALUES], struct view_air *ret);
+/* Compare the levels of the views, relative to their I0, with those of their neighbours. Use the air of a view itself where it
  * explains the difference, with a warning; else the attenuation is relative. */
 void exam_check_counts(struct exam *exam, const struct view_air *air, struct exam_i0 *i0);
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.

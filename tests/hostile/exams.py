@@ -248,7 +248,7 @@ def thinned(exam):
 
 
 def slab_without_air(values_):
-    rng = random.Random(1)
+    rng = random.Random(sum(values_))  # no two images are equal
     return [int(rng.gauss(9000, 95)) for _ in values_]
 
 

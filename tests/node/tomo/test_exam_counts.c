@@ -21,8 +21,8 @@ static struct exam *exam_of(const struct edit *edits)
 	return exam;
 }
 
-/* Views of a slab; image k has `air` of the air's counts, and `object` of the object's. */
-static void decide(struct exam *exam, int k, double air, double object)
+/* Views of a slab; image k has `air` of the air's counts, `object` of its darkest part's, `bright` of its brightest part's. */
+static void decide(struct exam *exam, int k, double air, double object, double bright)
 {
 	struct view_air views[N_VIEWS];
 	struct err err = {0};
@@ -33,11 +33,13 @@ static void decide(struct exam *exam, int k, double air, double object)
 		views[i] = (struct view_air){
 			.air = {.verdict = AIR_FOUND, .level = LEVEL, .noise = 0.01, .share = 0.2, .over_code = -1},
 			.percentile = LEVEL,
-			.dark = LEVEL * exp(-path)};
+			.dark = LEVEL * exp(-path),
+			.bright = LEVEL * exp(-0.1 * path)};
 	}
 	views[k].air.level *= air;
 	views[k].percentile *= air;
 	views[k].dark *= object;
+	views[k].bright *= bright;
 	if (exam_decide_i0(exam, views, &err) < 0)
 		fail_msg("%s", err.msg);
 }
@@ -61,7 +63,7 @@ TEST(test_air_of_the_views)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = exam_of(EDITS(MODEL("Part")));
 
-		decide(exam, cases[i].view, cases[i].air, cases[i].object);
+		decide(exam, cases[i].view, cases[i].air, cases[i].object, cases[i].object);
 		assert_near(exam->i0[cases[i].view].i0, cases[i].i0 * LEVEL, 1e-9 * LEVEL);
 		assert_string_equal(exam->relative, "");
 		if ((strstr(exam->warnings, "which no exposure in the headers explains") != NULL) != cases[i].warned)
@@ -75,7 +77,7 @@ TEST(test_exposure_of_the_header)
 {
 	struct exam *exam = exam_of(EDITS(MODEL("Part"), {-1, TAG_EXPOSURE_IN_UAS, "8000"}, {2, TAG_EXPOSURE_IN_UAS, "4000"}));
 
-	decide(exam, 2, 0.5, 0.5);
+	decide(exam, 2, 0.5, 0.5, 0.5);
 	assert_near(exam->i0[2].i0, 0.5 * LEVEL, 1e-6 * LEVEL);
 	assert_null(strstr(exam->warnings, "counts"));
 	exam_close(exam);
@@ -85,31 +87,33 @@ TEST(test_exposure_of_the_header)
 TEST(test_without_air)
 {
 	static const struct {
-		double object;
+		double object, bright;
 		const char *relative; /* NULL: quantitative */
-	} cases[] = {{1, NULL},
-		     {0.8, NULL},
-		     {0.5, "1 projection, 2.dcm most, with 50 % of the counts that the others let expect"},
-		     {2, "1 projection, 2.dcm most, with 200 % of the counts that the others let expect"}};
+	} cases[] = {{1, 1, NULL},
+		     {0.8, 0.8, NULL},
+		     {0.5, 1, NULL}, /* something dark came into the field */
+		     {3, 1, NULL},   /* it left the field */
+		     {0.5, 0.5, "1 projection, 2.dcm most, with 50 % of the counts that the others let expect"},
+		     {2, 2, "1 projection, 2.dcm most, with 200 % of the counts that the others let expect"}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct exam *exam = exam_of(EDITS(MODEL("One")));
 
-		decide(exam, 2, cases[i].object, cases[i].object);
+		decide(exam, 2, cases[i].object, cases[i].object, cases[i].bright);
 		if (cases[i].relative ? !strstr(exam->relative, cases[i].relative) : exam->relative[0])
 			fail_msg("%g: %s", cases[i].object, exam->relative);
 		exam_close(exam);
 	}
 }
 
-TEST(test_dark_level)
+TEST(test_levels)
 {
 	static uint16_t raw[100][100];
 	static uint32_t hist[PREP_VALUES];
 
 	for (int inverted = 0; inverted < 2; inverted++) {
 		struct prep p = {.n_u = 100, .n_v = 100, .max_value = 4095, .inverted = inverted, .offset = 50};
-		struct prep_shadow shadow = {.far = 20};
+		struct view_air air = {.air.shadow.far = 20};
 
 		for (int v = 0; v < 100; v++)
 			for (int u = 0; u < 100; u++) {
@@ -117,13 +121,17 @@ TEST(test_dark_level)
 
 				raw[v][u] = (uint16_t)(inverted ? 4095 - x : x);
 			}
-		assert_near(exam_dark_level(&p, &shadow, raw[0], hist), 250, 1e-9);
+		exam_measure_levels(&p, raw[0], hist, &air);
+		assert_near(air.dark, 250, 1e-9);
+		assert_near(air.bright, 2950, 1e-9);
 		p.has_padding = true;
 		p.padding_lo = p.padding_hi = inverted ? 3795 : 300;
-		assert_near(exam_dark_level(&p, &shadow, raw[0], hist), 2950, 1e-9);
+		exam_measure_levels(&p, raw[0], hist, &air);
+		assert_near(air.dark, 2950, 1e-9);
 		memset(raw, 0, sizeof(raw));
 		p.padding_lo = p.padding_hi = 0;
-		assert_near(exam_dark_level(&p, &shadow, raw[0], hist), 0, 1e-9);
+		exam_measure_levels(&p, raw[0], hist, &air);
+		assert_near(air.dark, 0, 1e-9);
 	}
 }
 

@@ -169,6 +169,18 @@ TEST(test_edges)
 		}
 }
 
+/* Along the chest wall everything is tissue: it is no air because parts of the other edge are darker. */
+TEST(test_edges_without_air)
+{
+	struct prep p = {.n_u = U, .n_v = V, .max_value = 4095, .offset = 50};
+	static uint16_t raw[V][U];
+
+	fill(raw, 0, U, 0, V, 50 + (AIR - 50) / 4);
+	fill(raw, U / 2, U / 2, 20, 80, 50 + (AIR - 50) / 16);
+	fill(raw, U / 2, U / 2, 0, 10, AIR);
+	assert_false(exam_wall_is_air(&p, raw[0]));
+}
+
 /* Most of the views must show it. */
 TEST(test_edges_of_views)
 {
