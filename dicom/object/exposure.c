@@ -19,6 +19,8 @@
 #define PAUSE_RATIO 3.0	 /* of the median step: where each image takes long, as at a bench, such a step is none of two sweeps */
 #define DOSE_RATIO 4.0	 /* systems give some projections of a sweep up to 3 times the dose of others; a scout has a tenth */
 
+#define DATE 8 /* YYYYMMDD */
+
 static const char none[] = "none";
 
 enum how { TEXT, DIFFERENCE, RATIO, TIME, DATE_TIME };
@@ -66,6 +68,18 @@ static void read_number(const struct header *h, const struct attribute *a, char 
 		snprintf(ret_text, size, "%.10g", value);
 }
 
+/* Write the time of day behind the date, if there is one, so that two sweeps at one time of two days are two. */
+static void add_date(const struct header *h, char *text, size_t size)
+{
+	char date[17], time[64];
+
+	if (!text[0] || strchr(text, ':') || header_text(h, TAG_ACQUISITION_DATE, date, sizeof(date), NULL) != 1 ||
+	    strlen(date) != DATE || strspn(date, "0123456789") != DATE)
+		return;
+	snprintf(time, sizeof(time), "%.50s", text);
+	snprintf(text, size, "%s%s", date, time);
+}
+
 void exposure_read(const struct header *h, struct exposure_facts *ret_facts)
 {
 	for (int k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
@@ -76,6 +90,8 @@ void exposure_read(const struct header *h, struct exposure_facts *ret_facts)
 			read_number(h, a, text, sizeof(text));
 		else if (header_text(h, a->tag, text, sizeof(text), NULL) != 1)
 			text[0] = '\0';
+		if (a->tag == TAG_ACQUISITION_TIME)
+			add_date(h, text, sizeof(text));
 		for (int i = 0; i < a->value && from; i++) {
 			from = strchr(from, '\\');
 			from = from ? from + 1 : NULL;
@@ -113,11 +129,16 @@ static double date_time_of(const char *text)
 	return (double)timegm(&day) + time_of(text + 8);
 }
 
+static bool has_date(const char *text)
+{
+	return strspn(text, "0123456789") >= DATE + 4;
+}
+
 static double number_of(const struct attribute *a, const char *text)
 {
 	if (!text[0])
 		return NAN;
-	return a->how == TIME ? time_of(text) : a->how == DATE_TIME ? date_time_of(text) : strtod(text, NULL);
+	return a->how == TIME && !has_date(text) ? time_of(text) : is_time(a) ? date_time_of(text) : strtod(text, NULL);
 }
 
 static int by_size(const void *a, const void *b)
@@ -188,8 +209,15 @@ static void read_values(const struct exposure_facts *images, size_t n, int attri
 {
 	const struct attribute *a = &attributes[attribute];
 
+	bool dated = true; /* dates count only if all images have one */
+
 	for (size_t i = 0; i < n; i++)
-		ret[i] = number_of(a, images[i].value[attribute]);
+		dated = dated && (!images[i].value[attribute][0] || has_date(images[i].value[attribute]));
+	for (size_t i = 0; i < n; i++) {
+		const char *text = images[i].value[attribute];
+
+		ret[i] = number_of(a, a->how == TIME && !dated && has_date(text) ? text + DATE : text);
+	}
 	if (a->how == TIME)
 		turn_day(ret, n);
 }
@@ -393,12 +421,17 @@ int exposures_pause(const struct exposure_facts *images, size_t n, struct exposu
 {
 	int found = 0;
 
+	bool known = false; /* from times of acquisition that differ: those of the images prove nothing beside them */
+
 	for (int k = 0; found == 0 && k < EXPOSURE_ATTRIBUTES; k++) {
 		struct sample *s = NULL;
-		long m = is_time(&attributes[k]) ? sort_values(images, n, k, &s, err) : 0;
+		long m = is_time(&attributes[k]) && !(known && attributes[k].flags & NAMES_ONLY)
+				 ? sort_values(images, n, k, &s, err)
+				 : 0;
 
 		if (m < 0)
 			return (int)m;
+		known = known || ((size_t)m == n && s[0].x < s[m - 1].x);
 		found = m > 1 && find_pause(k, s, m, ret_pause);
 		free(s);
 	}

@@ -59,11 +59,11 @@ class Bits
 	{
 		return n_ >= 16 && sizes.all[peek()] == 0;
 	}
-	bool restart() /* false: no restart marker is next */
+	bool restart(size_t number) /* false: no restart marker with this number is next */
 	{
 		while (at_ + 1 < end_ && at_[0] == 0xff && at_[1] == 0xff)
 			at_++;
-		if (at_ + 1 >= end_ || at_[0] != 0xff || at_[1] < 0xd0 || at_[1] > 0xd7)
+		if (at_ + 1 >= end_ || at_[0] != 0xff || at_[1] != 0xd0 + number % 8)
 			return false;
 		at_ += 2;
 		n_ = 0;
@@ -196,7 +196,7 @@ int jpeg_lossless_check(const unsigned char *in, size_t size, size_t n_values, s
 	if (sizes.all.empty())
 		return err_set(err, EBADMSG, "cannot be decoded: its scan uses Huffman table %u, which is not there", scan.table);
 	Bits bits(scan.data, in + size);
-	for (size_t i = 0; i < n_values;) {
+	for (size_t i = 0, part_number = 0; i < n_values;) {
 		size_t part = scan.interval > 0 ? std::min<size_t>(scan.interval, n_values - i) : n_values;
 		size_t done = bits.skip(sizes, part);
 
@@ -207,7 +207,7 @@ int jpeg_lossless_check(const unsigned char *in, size_t size, size_t n_values, s
 		if (done < part)
 			return err_set(err, EBADMSG, "the code stream ends too early, with %zu of %zu values: it was cut off", i,
 				       n_values);
-		if (i < n_values && !bits.restart())
+		if (i < n_values && !bits.restart(part_number++))
 			return err_set(err, EBADMSG,
 				       "the code stream is damaged or was cut off: no restart marker after %zu of %zu values", i,
 				       n_values);

@@ -85,20 +85,46 @@ static void check_creates(const struct checked *c, const char *key, const char *
 	c->report.problem(c->report.ctx, line);
 }
 
+/* Write the nearest folder above a path that does not exist. */
+static void nearest_folder(const char *path, char ret[400])
+{
+	struct stat st;
+	size_t n;
+
+	snprintf(ret, 400, "%.399s", path);
+	while (stat(ret, &st) < 0 && (errno == ENOENT || errno == EACCES) && (n = strlen(ret)) > 1) {
+		while (n > 1 && ret[n - 1] != '/')
+			n--;
+		ret[n > 1 ? n - 1 : 1] = '\0';
+	}
+}
+
+/* The user must get to a folder that root creates for it. */
+static void check_way(const struct checked *c)
+{
+	char parent[400], line[900];
+
+	nearest_folder(c->config->node.spool, parent);
+	if (access(parent, X_OK) == 0)
+		return;
+	snprintf(line, sizeof(line), "node.spool is %.399s, but user %ld cannot enter %.399s: %s", c->config->node.spool,
+		 (long)geteuid(), parent, strerror(errno));
+	c->report.problem(c->report.ctx, line);
+}
+
 /* The folder that the node would create: as root, if root starts it. */
 static void check_missing_spool(const struct checked *c)
 {
 	const char *spool = c->config->node.spool;
 	char parent[400], line[900];
 	struct stat st;
-	size_t n;
 
-	snprintf(parent, sizeof(parent), "%.399s", spool);
-	while (stat(parent, &st) < 0 && errno == ENOENT && (n = strlen(parent)) > 1) {
-		while (n > 1 && parent[n - 1] != '/')
-			n--;
-		parent[n > 1 ? n - 1 : 1] = '\0';
+	if (lstat(spool, &st) == 0) {
+		snprintf(line, sizeof(line), "node.spool is %.399s, a link to a folder that does not exist", spool);
+		c->report.problem(c->report.ctx, line);
+		return;
 	}
+	nearest_folder(spool, parent);
 	snprintf(line, sizeof(line), "%s/check-XXXXXX", parent);
 	if (mkdtemp(line)) {
 		rmdir(line);
@@ -222,6 +248,8 @@ static void check_all(const struct checked *c, bool runs)
 	if (ret == 0) {
 		if (exists)
 			check_spool(c);
+		else
+			check_way(c);
 		check_logs(c);
 		check_device(c);
 	} else {

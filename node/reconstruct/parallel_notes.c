@@ -136,13 +136,30 @@ static void note_mass(const struct parallel_scan *beams, const struct parallel_c
 		    c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
 }
 
+/* Say that the data are no lines through an object. */
+static bool note_sum(const struct interfile *h, const float *lines, char *ret, size_t size)
+{
+	size_t n = parallel_size(&h->parallel);
+	double sum = 0, most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)lines[i];
+		most = fmax(most, fabs((double)lines[i]));
+	}
+	if (most == 0)
+		say(ret, size, "All line integrals are 0.");
+	else if (sum < 0)
+		say(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
+	return ret[0] != '\0';
+}
+
 void parallel_note(const struct interfile *h, const float *lines, char *ret, size_t size)
 {
 	const struct parallel_scan *beams = &h->parallel;
 	struct parallel_consistency c;
 
 	note_lines(h, lines, ret, size);
-	if (ret[0])
+	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
 	parallel_consistency_of(beams, lines, &c);
 	note_mass(beams, &c, ret, size);

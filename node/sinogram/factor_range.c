@@ -8,6 +8,8 @@
 
 #define SAMPLE 65536
 
+#define AIR_MOST 1.5F /* a patient who fills the field of view has larger factors at its edge, too, but not so large */
+
 struct plane_range {
 	float least, most;
 	size_t n, unused, sampled;
@@ -112,6 +114,9 @@ void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT])
 		return;
 	}
 	qsort(r->sample, all.sampled, sizeof(*r->sample), by_value);
-	snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s: %.3g to %.3g, median %.3g%s.", sinogram_role_name(r->role),
-		 taken[r->role], (double)all.least, (double)all.most, (double)r->sample[all.sampled / 2], unused);
+	snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s: %.3g to %.3g, median %.3g%s.%s", sinogram_role_name(r->role),
+		 taken[r->role], (double)all.least, (double)all.most, (double)r->sample[all.sampled / 2], unused,
+		 r->role == SINOGRAM_ATTENUATION && all.least > AIR_MOST
+			 ? " None is near 1, the factor of a ray through air alone: are they percent?"
+			 : "");
 }

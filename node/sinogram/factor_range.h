@@ -10,7 +10,7 @@
 #include "kernels/err.h"
 #include "node/sinogram/sinogram.h"
 
-#define FACTOR_RANGE_TEXT 300
+#define FACTOR_RANGE_TEXT 400
 
 struct factor_range;
 
@@ -23,7 +23,7 @@ void factor_range_free(struct factor_range *r);
 void factor_range_add(struct factor_range *r, size_t plane, const float *values, size_t n);
 /* Write the sentence, once: role, what is done with the values, least, largest and median value. The median is that of up to
  * 65536 values, evenly distributed. Values that exclude their bin (0 of MULTIPLICATIVE, infinite NORMALISATION) are counted
- * apart. */
+ * apart. Of ATTENUATION that has no factor near 1 it asks whether they are percent. */
 void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT]);
 
 #endif

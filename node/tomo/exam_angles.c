@@ -49,6 +49,7 @@ static const char *guess(double span, double least, double most)
 	return is_between(span * 180 / M_PI, least, most) ? "are they in radians?"
 	       : is_between(span * 10, least, most)	  ? "are they ten times too small?"
 	       : is_between(span / 10, least, most)	  ? "are they ten times too large?"
+	       : is_between(span, least, most)		  ? "are they those of the gantry?"
 							  : "is it another mode?";
 }
 

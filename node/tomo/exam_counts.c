@@ -109,9 +109,8 @@ static void use_own_air(struct exam *exam, const struct view_air *air, struct ex
 	}
 	if (n > 0)
 		exam_warn(exam,
-			  "%d projection%s, %s the first, with %.0f %% of the counts of the others, in the air and in the "
-			  "object, which "
-			  "no exposure in the headers explains: I0 is that of the air of each itself.",
+			  "%d projection%s with other counts than the rest (%s: %.0f %%), in the air and in the object, which "
+			  "no exposure in the headers explains: its own air is the I0 of each of them.",
 			  n, plural(n), name, 100 * part);
 }
 

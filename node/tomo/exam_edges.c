@@ -11,7 +11,6 @@
 #define FAR_OBJECT 0.1	/* least share of object at the opposite edge */
 #define FAR_AIR 0.05	/* least share of air there */
 #define ROWS_ENOUGH 256 /* of the image */
-#define VIEWS_LEAST 0.5 /* share of the views that must show it */
 
 /* Return the mean intensity of columns of a row that have data; -1: none has. */
 static double row_mean(const struct prep *p, const uint16_t *row, int first, int n)
@@ -69,7 +68,7 @@ void exam_warn_edges(struct exam *exam, const struct view_air *air)
 
 	for (int i = 0; i < exam->n_views; i++)
 		n += air[i].wall_is_air;
-	if (n < VIEWS_LEAST * exam->n_views)
+	if (n == 0)
 		return;
 	if (header_text(&h, TAG_PATIENT_ORIENTATION, orientation, sizeof(orientation), NULL) == 1)
 		exam_warn(exam,

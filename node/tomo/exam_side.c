@@ -49,7 +49,8 @@ static char side_of_type(const struct header *h)
 	char word[65];
 
 	for (unsigned i = 2; dicom_get_text_at(h->root, TAG_IMAGE_TYPE, i, word, sizeof(word), NULL) == 1; i++)
-		if (!strcasecmp(word, "LEFT") || !strcasecmp(word, "RIGHT"))
+		if (!strcasecmp(word, "LEFT") || !strcasecmp(word, "RIGHT") || /* or RCC, LMLO ... */
+		    (strchr("LR", toupper((unsigned char)word[0])) && word[0] && exam_view_kind(word + 1)))
 			return (char)toupper((unsigned char)word[0]);
 	return 0;
 }

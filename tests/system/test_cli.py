@@ -203,6 +203,12 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
     write("nobody.conf", read("nobody.conf").replace("/audit.log", "/audit/audit.log"))
     found = said(0, "check -c nobody.conf", mine[0]).stderr
     check(not any(text in found for text in mine[1:]) and not os.listdir("audit"), found)
+    os.mkdir("closed", 0o700)
+    write("closed.conf", f'node = {{ user = "nobody"; spool = "{folder}/closed/spool"; }};\n')
+    said(3, "check -c closed.conf", f"cannot enter {folder}/closed: ")
+    os.symlink("nowhere", "link")
+    write("link.conf", f'node = {{ user = "nobody"; spool = "{folder}/link"; }};\n')
+    said(3, "check -c link.conf", "a link to a folder that does not exist")
     write("unknown.conf", 'node = { user = "no-such-user"; };\n')
     said(3, "check -c unknown.conf", "no-such-user")
     write("spool/journal.db", "no database" * 20)

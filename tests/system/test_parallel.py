@@ -293,14 +293,16 @@ def test_views_that_contradict_their_angles(folder):
     with open(hs, encoding="utf-8") as f:
         text = f.read()
     radians = "angles (degrees) := {" + ",".join(f"{np.pi * a / 60:.7g}" for a in range(60)) + "}"
-    for name, header, factor, says in (
-            ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), 1, "arc (degrees) := 180 would agree with them."),
-            ("radians", re.sub("arc .*:= .*", radians, re.sub("first angle .*\n", "", text)), 1, "half a turn in radians"),
-            ("dark", text, 2, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
-            ("plain", text, 1, None)):
+    for name, header, factor, whole, says in (
+            ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), 1, 1, "arc (degrees) := 180 would agree with them."),
+            ("radians", re.sub("arc .*:= .*", radians, re.sub("first angle .*\n", "", text)), 1, 1, "half a turn in radians"),
+            ("dark", text, 2, 1, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
+            ("sign", text, 1, -1, "The sum of the line integrals is negative: probably of the other sign."),
+            ("nothing", text, 1, 0, "All line integrals are 0."),
+            ("plain", text, 1, 1, None)):
         with open(hs, "w", encoding="utf-8") as f:
             f.write(header)
-        views = lines.copy()
+        views = whole * lines + 0  # no -0
         views[7] *= factor
         views.tofile(os.path.join(folder, "lines.s"))
         _, case = recon(os.path.join(folder, name), hs)

@@ -56,6 +56,14 @@ TEST(test_proof)
 		{TIME, {"120000.5", "120012.5", "120024.5", "120049.5"}, NULL},
 		{TIME, {"235959", "235958", "000001", "000000.5"}, NULL},
 		{TIME, {"120000", "120000", "120000"}, NULL},
+		/* behind their dates, if all have one */
+		{TIME, {"20260601120000", "20260601120001", "20260601120001"}, NULL},
+		{TIME, {"20260601235959", "20260602000001", "20260602000002.5"}, NULL},
+		{TIME, {"20260601120000", "120001", "20260601120001"}, NULL},
+		{TIME,
+		 {"20260601120000", "20260602120000", "20260601120001", "20260602120001"},
+		 "Acquisition Time (0008,0032): 2 have 20260601120000 to 20260601120001, 2 have 20260602120000 to "
+		 "20260602120001"},
 		{TIME, {"1200", "1210", "1220", "1230", "1240"}, NULL}, /* a bench */
 		{TIME, {"120000", "120100", "120100", "120000"}, NULL},
 		{TIME, {"120101", "120000", "120101", "120000"}, "Acquisition Time (0008,0032): 2 have 120000, 2 have 120101"},
@@ -168,4 +176,16 @@ TEST(test_pause)
 		assert_string_equal(p.from, cases[i].from);
 		assert_string_equal(p.to, cases[i].to);
 	}
+}
+
+/* Images that were written in two bursts, of projections whose times of acquisition are those of a sweep. */
+TEST(test_pause_of_the_writer)
+{
+	struct exposure_facts images[8];
+	struct exposure_pause p = {0};
+	size_t n = make(images, CONTENT, VALUES("1000", "1000", "1200", "1200"));
+
+	for (size_t i = 0; i < n; i++)
+		snprintf(images[i].value[TIME], DICOM_UID_SIZE, "09000%zu", i);
+	assert_int_equal(exposures_pause(images, n, &p, NULL), 0);
 }

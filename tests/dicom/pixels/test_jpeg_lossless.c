@@ -174,6 +174,9 @@ TEST(test_damaged)
 	c.code[c.data] |= 0xf0; /* 30 or 31, which is no code */
 	assert_error(read_code(c.code, c.n, read, &err), &err, EBADMSG, "value 1 of 48 has no valid code");
 	encode(values, 2, &c);
+	c.code[(unsigned char *)memmem(c.code, c.n, "\xff\xd0", 2) - c.code + 1] = 0xd1; /* intervals are exchanged */
+	assert_error(read_code(c.code, c.n, read, &err), &err, EBADMSG, "no restart marker after 16 of 48 values");
+	encode(values, 2, &c);
 	c.code[(unsigned char *)memmem(c.code, c.n, "\xff\xd0", 2) - c.code + 1] = 0;
 	assert_error(read_code(c.code, c.n, read, &err), &err, EBADMSG, "no restart marker after 16 of 48 values");
 	encode(values, 0, &c);

@@ -41,6 +41,19 @@ TEST(has_range_and_median)
 				  "1e+03.");
 }
 
+TEST(percent_is_doubted)
+{
+	char text[FACTOR_RANGE_TEXT];
+	float values[BINS];
+
+	for (int percent = 0; percent < 2; percent++) {
+		for (int i = 0; i < BINS; i++)
+			values[i] = (percent ? 100.0f : 1.0f) * (1 + (float)i / BINS);
+		range_of(SINOGRAM_ATTENUATION, 1, values, text);
+		assert_int_equal(strstr(text, "None is near 1") != NULL, percent);
+	}
+}
+
 TEST(counts_bins_that_are_not_used)
 {
 	char text[FACTOR_RANGE_TEXT];

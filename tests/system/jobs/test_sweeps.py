@@ -115,9 +115,9 @@ def test_two_sweeps_that_only_their_times_tell_apart(folder, things):
                     delattr(d, name)
             d.save_as(f)
     h.send(n.port, second[:4] + first[4:])
-    job = n.wait_state(0, "held", "Acquisition Time (0008,0032): 5 have 101504 to 101508, 4 have 102107 to 102110")["id"]
+    job = n.wait_state(0, "held", "Acquisition Time (0008,0032): 5 have 20260601101504 to 20260601101508, 4 have 20260601102107 to 20260601102110")["id"]
     h.send(n.port, first[:4] + second[4:])
-    n.wait_state(0, "held", "more than one acquisition", "9 have 101500 to 101508, 9 have 102107 to 102115")
+    n.wait_state(0, "held", "more than one acquisition", "9 have 20260601101500 to 20260601101508, 9 have 20260601102107 to 20260601102115")
     n.command("retry", "--sweep", "2", str(job))
     n.wait_states("cancelled", "delivered")
     check(uids(second) <= sources(pacs) and not uids(first) & sources(pacs), "the sources of the result")
