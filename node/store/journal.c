@@ -48,6 +48,10 @@ static const char schema[] =
 	"CREATE TRIGGER instance_forgotten AFTER DELETE ON instance BEGIN DELETE FROM waiting WHERE instance=OLD.id; END;"
 	"PRAGMA user_version=1;";
 
+/* The Study Instance UID in an `opened` event: the first part of the key of its case. */
+#define KEY(event_) "json_extract(" event_ ".detail, '$.key')"
+#define STUDY(event_) "substr(" KEY(event_) ", 1, instr(" KEY(event_) "||'|', '|')-1)"
+
 static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_BEGIN] = "BEGIN IMMEDIATE",
 	[JOURNAL_COMMIT] = "COMMIT",
@@ -110,6 +114,14 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_NOT_REMOVED,
 	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MIN(instance)-1 FROM waiting), (SELECT MAX(instance) FROM classification), 0), "
 			 "COALESCE((SELECT MAX(seq) FROM event), 0)",
+	/* ?1: the detail of a `reconstructed` event, ?2: the job */
+	[JOURNAL_ADD_RESULT] =
+		"INSERT OR IGNORE INTO result(sop_instance, job) SELECT json_extract(o.value, '$.sop_instance'), ?2"
+		" FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '{}' END, '$.objects') o",
+	/* ?1: the UID, ?2: the job */
+	[JOURNAL_FIND_RESULT] =
+		"SELECT r.job FROM result r JOIN event o ON o.seq=r.job JOIN event m ON m.seq=?2 WHERE r.sop_instance=?1"
+		" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -228,7 +240,7 @@ void journal_read_instance(void *ctx, sqlite3_stmt *s)
 	column(s, 10, row->digest, sizeof(row->digest));
 }
 
-static void read_int64(void *ctx, sqlite3_stmt *s)
+void journal_read_int64(void *ctx, sqlite3_stmt *s)
 {
 	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
 }
@@ -361,7 +373,10 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "CREATE INDEX IF NOT EXISTS classification_unassigned ON classification(time) WHERE kind<>1;"
 			   "CREATE INDEX IF NOT EXISTS classification_kind ON classification(kind, instance) WHERE kind<>1;"
 			   "CREATE INDEX IF NOT EXISTS event_companion ON event(instance) WHERE name='companion';"
-			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
+			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
+			   "CREATE TABLE IF NOT EXISTS result(sop_instance TEXT, job INTEGER, PRIMARY KEY(sop_instance, job)) "
+			   "WITHOUT ROWID;"
+			   "CREATE INDEX IF NOT EXISTS result_job ON result(job);",
 			   NULL, NULL, NULL);
 	*ret_journal = j;
 	return 0;
@@ -433,7 +448,7 @@ int journal_is_ignored(struct journal *j, const char *sop_instance, const char *
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
 	journal_bind(s, 2, digest);
-	ret = journal_step(j, s, "look for an ignored instance", read_int64, &is, err);
+	ret = journal_step(j, s, "look for an ignored instance", journal_read_int64, &is, err);
 	return ret < 0 ? ret : is != 0;
 }
 
@@ -458,7 +473,7 @@ int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_COUNT_UNINDEXED, err);
 	int64_t n = 0;
-	int ret = s ? journal_step(j, s, "count the new instances", read_int64, &n, err) : -EIO;
+	int ret = s ? journal_step(j, s, "count the new instances", journal_read_int64, &n, err) : -EIO;
 
 	if (ret < 0)
 		return ret;
@@ -485,7 +500,18 @@ int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *re
 	if (!s)
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
-	return journal_step(j, s, "look for the job of an instance", read_int64, ret_job, err);
+	return journal_step(j, s, "look for the job of an instance", journal_read_int64, ret_job, err);
+}
+
+int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_RESULT, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, sop_instance);
+	sqlite3_bind_int64(s, 2, job);
+	return journal_step(j, s, "look for a result", journal_read_int64, ret_job, err);
 }
 
 int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err)
@@ -623,6 +649,6 @@ int64_t journal_data_version(struct journal *j)
 	int64_t version = -1;
 
 	if (s)
-		journal_step(j, s, "data_version", read_int64, &version, NULL);
+		journal_step(j, s, "data_version", journal_read_int64, &version, NULL);
 	return version;
 }

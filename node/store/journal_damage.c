@@ -10,11 +10,6 @@
 
 #include "node/store/journal_internal.h"
 
-static void read_count(void *ctx, sqlite3_stmt *s)
-{
-	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
-}
-
 /* Execute one statement with parameter ?1 (a number) and, if it has one, ?2 (a time). */
 static int run(struct journal *j, const char *what, int64_t number, double now, int64_t *ret_count, struct err *err)
 {
@@ -26,7 +21,7 @@ static int run(struct journal *j, const char *what, int64_t number, double now, 
 	sqlite3_bind_int64(s, 1, number);
 	if (sqlite3_bind_parameter_count(s) > 1)
 		sqlite3_bind_double(s, 2, now);
-	ret = journal_step(j, s, "damaged instances", ret_count ? read_count : NULL, ret_count, err);
+	ret = journal_step(j, s, "damaged instances", ret_count ? journal_read_int64 : NULL, ret_count, err);
 	sqlite3_finalize(s);
 	return ret < 0 ? ret : 0;
 }

@@ -123,6 +123,18 @@ static int check_unchanged(const struct journal *j, int64_t job, int64_t seen, s
 	return err_set(err, ESTALE, "job %lld has changed meanwhile", (long long)job);
 }
 
+/* Inside a transaction: record the objects of a result. */
+static int insert_result(struct journal *j, int64_t job, const char *detail, struct err *err)
+{
+	sqlite3_stmt *add = journal_stmt(j, JOURNAL_ADD_RESULT, err);
+
+	if (!add)
+		return -EIO;
+	journal_bind(add, 1, detail);
+	sqlite3_bind_int64(add, 2, job);
+	return journal_step(j, add, "record the objects of a result", NULL, NULL, err);
+}
+
 int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, const char *detail,
 				double now, struct err *err)
 {
@@ -135,6 +147,8 @@ int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, en
 		ret = check_unchanged(j, job, seen, err);
 	if (ret == 0)
 		ret = insert_event(j, job, event, 0, detail, now, err);
+	if (ret == 0 && event == EVENT_RECONSTRUCTED)
+		ret = insert_result(j, job, detail, err);
 	return journal_end_transaction(j, ret, err);
 }
 
@@ -273,11 +287,6 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 	return ret;
 }
 
-static void read_count(void *ctx, sqlite3_stmt *s)
-{
-	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
-}
-
 /* Inside a transaction: check the number of a job's instances. ESTALE: it has another one. */
 static int check_members(struct journal *j, int64_t job, long instances, struct err *err)
 {
@@ -288,7 +297,7 @@ static int check_members(struct journal *j, int64_t job, long instances, struct 
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int64(s, 1, job);
-	ret = journal_step(j, s, "count the members", read_count, &n, err);
+	ret = journal_step(j, s, "count the members", journal_read_int64, &n, err);
 	if (ret >= 0 && n != instances)
 		return err_set(err, ESTALE, "job %lld has %lld instances, not %ld", (long long)job, (long long)n, instances);
 	return ret < 0 ? ret : 0;

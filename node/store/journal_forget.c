@@ -23,6 +23,7 @@ static const char *const case_steps[] = {
 	"DELETE FROM classification WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM removal WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM damage WHERE instance IN " MEMBERS GONE,
+	"DELETE FROM result WHERE job=?1",
 	"DELETE FROM event WHERE job=?1",
 };
 

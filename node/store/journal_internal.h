@@ -51,6 +51,8 @@ enum journal_query {
 	JOURNAL_NAMES_FILE,
 	JOURNAL_REMOVED_FILE,
 	JOURNAL_LAST,
+	JOURNAL_ADD_RESULT,
+	JOURNAL_FIND_RESULT,
 	JOURNAL_DATA_VERSION,
 	N_JOURNAL_QUERIES,
 };
@@ -82,6 +84,8 @@ int journal_execute(struct journal *j, enum journal_query q, const char *doing, 
 int journal_end_transaction(struct journal *j, int ret, struct err *err);
 /* Bind a text to parameter `at`. The text must stay valid until the statement is stepped. */
 void journal_bind(sqlite3_stmt *s, int at, const char *text);
+/* Read the only column of a row into ctx, an int64_t. */
+void journal_read_int64(void *ctx, sqlite3_stmt *s);
 /* Read a row of JOURNAL_COLUMNS into ctx, a struct instance_row. */
 void journal_read_instance(void *ctx, sqlite3_stmt *s);
 

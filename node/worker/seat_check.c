@@ -19,6 +19,7 @@ struct owner {
 };
 
 struct check {
+	struct journal *journal;
 	const char *spool;
 	const struct case_order *order;
 	bool known; /* `owner` is set: all objects must have it */
@@ -175,6 +176,25 @@ static int check_distinct(struct check *c, size_t n, struct err *err)
 	return 0;
 }
 
+/* An archive would answer for the object of the other study. */
+static int check_other_results(const struct check *c, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t other = 0;
+		int ret = journal_find_result(c->journal, c->uids[i], c->order->job, &other, err);
+
+		if (ret < 0)
+			return ret;
+		if (ret == 1)
+			return err_set(
+				err, EBADMSG,
+				"an object of the result has the SOP Instance UID %s of the result of job %lld, which is of "
+				"another study",
+				c->uids[i], (long long)other);
+	}
+	return 0;
+}
+
 static int check_all(struct check *c, const json_t *list, const char *folder, const char *suffix, struct err *err)
 {
 	size_t n = json_array_size(list);
@@ -189,14 +209,17 @@ static int check_all(struct check *c, const json_t *list, const char *folder, co
 		ret = check_object(c, object, path, name, err);
 		c->uids[i] = json_string_value(json_object_get(object, "sop_instance"));
 	}
-	return ret < 0 ? ret : check_distinct(c, n, err);
+	if (ret == 0)
+		ret = check_distinct(c, n, err);
+	return ret < 0 ? ret : check_other_results(c, n, err);
 }
 
-int seat_check_result(const char *spool, const struct case_order *order, const json_t *detail, const char *folder,
-		      const char *suffix, struct err *err)
+int seat_check_result(struct journal *j, const char *spool, const struct case_order *order, const json_t *detail,
+		      const char *folder, const char *suffix, struct err *err)
 {
 	const json_t *list = json_object_get(detail, "objects");
-	struct check c = {.spool = spool, .order = order, .uids = calloc(json_array_size(list) + 1, sizeof(c.uids[0]))};
+	struct check c = {
+		.journal = j, .spool = spool, .order = order, .uids = calloc(json_array_size(list) + 1, sizeof(c.uids[0]))};
 	int ret = c.uids ? check_all(&c, list, folder, suffix, err) : err_set(err, EAGAIN, "no memory for a list of UIDs");
 
 	free(c.uids);

@@ -265,7 +265,7 @@ static int finish(struct seat_case *c, struct err *err)
 		return ask_for_objects(c, err);
 	}
 	if (ret == 0)
-		ret = seat_check_result(c->spool, order, c->outcome.body, folder, suffix, err);
+		ret = seat_check_result(c->seat->process.journal, c->spool, order, c->outcome.body, folder, suffix, err);
 	if (ret == 0)
 		ret = take_objects(c, folder, suffix, err);
 	if (ret == 0)

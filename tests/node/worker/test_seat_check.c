@@ -16,6 +16,7 @@
 #define CLASS "1.2.840.10008.5.1.4.1.1.66"
 
 struct place {
+	struct journal *journal;
 	char spool[64], folder[80];
 	struct instance_row files[IMAGES];
 	struct case_order order;
@@ -49,7 +50,7 @@ static void make_object(const struct place *p, int i, const char *id, const char
 
 static int check(const struct place *p, struct err *err)
 {
-	return seat_check_result(p->spool, &p->order, p->detail, p->folder, ".part", err);
+	return seat_check_result(p->journal, p->spool, &p->order, p->detail, p->folder, ".part", err);
 }
 
 static json_t *describe(int i)
@@ -61,6 +62,16 @@ static json_t *describe(int i)
 	return json_pack("{s:s,s:s,s:s,s:s}", "file", file, "sop_class", CLASS, "sop_instance", uid, "series", "2.25.7");
 }
 
+static int64_t open_job(const struct place *p, const char *key)
+{
+	char detail[100];
+	int64_t job;
+
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s\"}", key);
+	assert_int_equal(journal_open_job(p->journal, detail, 1, &job, NULL), 0);
+	return job;
+}
+
 /* Two images, and a result of two objects that is theirs. */
 static int setup(void **state)
 {
@@ -68,6 +79,8 @@ static int setup(void **state)
 	char path[120];
 
 	test_folder(p->spool, sizeof(p->spool));
+	snprintf(path, sizeof(path), "%s/journal.db", p->spool);
+	assert_int_equal(journal_open(path, &p->journal, NULL), 0);
 	snprintf(p->folder, sizeof(p->folder), "%s/outbox", p->spool);
 	mkdir(p->folder, 0700);
 	for (int i = 0; i < IMAGES; i++) {
@@ -77,7 +90,7 @@ static int setup(void **state)
 		make(path, p->files[i].sop_instance, "SMITH-1", "Smith^Ann", "1.2.3", "1.2.4");
 		make_object(p, i, "SMITH-1", "Smith^Ann", "1.2.3");
 	}
-	p->order = (struct case_order){.job = 3, .attempt = 4, .files = p->files, .n_files = IMAGES};
+	p->order = (struct case_order){.job = open_job(p, "1.2.3|L|CC"), .attempt = 4, .files = p->files, .n_files = IMAGES};
 	p->detail = json_pack("{s:[o,o]}", "objects", describe(0), describe(1));
 	*state = p;
 	return 0;
@@ -88,6 +101,7 @@ static int teardown(void **state)
 	struct place *p = *state;
 
 	json_decref(p->detail);
+	journal_close(p->journal);
 	free(p);
 	return 0;
 }
@@ -169,6 +183,36 @@ TEST(test_described, .setup = setup, .teardown = teardown)
 	json_object_set_new(first, "sop_instance", json_string("1.2.1"));
 	make(path, "1.2.1", "SMITH-1", "Smith^Ann", "1.2.3", "2.25.7");
 	refuse(p, "the SOP Instance UID 1.2.1 of an image");
+}
+
+/* An object of another study has the UID: an archive would not store this one. The same study, made again, may have it. */
+TEST(test_other_results, .setup = setup, .teardown = teardown)
+{
+	static const struct {
+		const char *key;
+		bool other;
+	} jobs[] = {{"1.2.3|L|CC", false}, {"1.2.3", false}, {"1.2.30|L|CC", true}, {"1.2", true}};
+	struct place *p = *state;
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+		int64_t job = open_job(p, jobs[i].key);
+		char *detail = json_dumps(p->detail, JSON_COMPACT);
+
+		assert_int_equal(journal_append(p->journal, job, EVENT_COMPLETE, "{}", 1, NULL), 0);
+		assert_int_equal(journal_append(p->journal, job, EVENT_STARTED, "{}", 1, NULL), 0);
+		assert_int_equal(check(p, &err), 0);
+		assert_int_equal(journal_append(p->journal, job, EVENT_RECONSTRUCTED, detail, 1, NULL), 0);
+		if (jobs[i].other)
+			refuse(p, "SOP Instance UID 2.25.100 of the result of job");
+		else
+			assert_int_equal(check(p, &err), 0);
+		assert_int_equal(journal_append(p->journal, job, EVENT_CANCEL, "{}", 1, NULL), 0);
+		assert_int_equal(journal_append(p->journal, job, EVENT_CLEANED, "{}", 1, NULL), 0);
+		assert_int_equal(journal_delete_case(p->journal, &job, 1, NULL), 0); /* with what the journal knew of it */
+		free(detail);
+	}
+	assert_int_equal(check(p, &err), 0);
 }
 
 TEST(test_files, .setup = setup, .teardown = teardown)
