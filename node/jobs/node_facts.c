@@ -98,16 +98,17 @@ json_t *node_cluster_json(const struct node_cluster *c)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "receiver", m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
-			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
-			 event_json_text(m->incoming), "results", event_json_text(m->results), "audit", event_json_text(m->audit),
-			 "journal", event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
-			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
-			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
-			 "associations", node_associations_json(m), "cluster", node_cluster_json(&m->cluster), "pilots_unheard",
-			 event_json_text(m->pilots_unheard), "pilot_refused", event_json_text(m->pilot_refused), "alerts_fault",
-			 event_json_text(m->alerts_fault));
+	return json_pack(
+		"{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"receiver", m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
+		event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "receiver_full",
+		event_json_text(m->receiver_full), "incoming", event_json_text(m->incoming), "results",
+		event_json_text(m->results), "audit", event_json_text(m->audit), "journal", event_json_text(m->journal_damage),
+		"journal_replaced", m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes",
+		processes_json(m), "certificates", certificates_json(m), "unresolved", unresolved_json(m), "reload",
+		event_json_text(m->reload), "page", event_json_text(m->page), "associations", node_associations_json(m),
+		"cluster", node_cluster_json(&m->cluster), "pilots_unheard", event_json_text(m->pilots_unheard), "pilot_refused",
+		event_json_text(m->pilot_refused), "alerts_fault", event_json_text(m->alerts_fault));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -240,6 +241,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	ret->file_limit = json_integer_value(json_object_get(report, "file_limit"));
 	COPY(ret->receiver_fault, report, "receiver_fault");
 	COPY(ret->receiver_limit, report, "receiver_limit");
+	COPY(ret->receiver_full, report, "receiver_full");
 	COPY(ret->reload, report, "reload");
 	COPY(ret->page, report, "page");
 	COPY(ret->incoming, report, "incoming");

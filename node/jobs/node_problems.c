@@ -109,6 +109,11 @@ static void find_receiver(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(
 			add(all, false, "descriptors", "Raise the limit, or lower node.max_associations; then restart the node."),
 			"The receiver can serve fewer associations than configured: %s.", m->receiver_limit);
+	if (m->receiver_full[0])
+		SET_TEXT(add(all, false, "associations-full",
+			     "See in the log which peers hold them (association-accepted); limit these (associations of peers, "
+			     "node.peer_associations), or raise node.max_associations."),
+			 "The node rejects associations: %s.", m->receiver_full);
 	if (m->file_limit > 0)
 		SET_TEXT(add(all, false, "file-size", "Remove the limit, then restart the node."),
 			 "The node may write no file of more than %.1f MB (ulimit -f, LimitFSIZE): larger objects are refused, "

@@ -75,6 +75,7 @@ struct manager_facts {
 	bool receiver;		  /* a receiver runs */
 	char receiver_fault[300]; /* why it cannot accept connections; "": it can */
 	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
+	char receiver_full[300];  /* why it rejects associations for want of places; "": it does not */
 	int64_t file_limit;	  /* bytes of the largest file that it may write (RLIMIT_FSIZE); 0: not limited */
 	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
 	char results[300];	  /* why no result can be written in work/ or outbox/; "": it can */

@@ -39,6 +39,7 @@
 #include "node/receive/tls_files.h"
 
 #define EVICTED_MAX 16 /* maximum number of processes that were killed for a new connection and have not been reaped */
+#define FULL_SECONDS 3 /* without a free place: connections that find none are a problem */
 #define REJECTERS_MAX                                                                                                            \
 	16 /* maximum number of processes beyond max_associations that reject an association; further connections are closed at  \
 	      once */
@@ -69,6 +70,7 @@ struct receiver {
 	struct child *children;
 	size_t n_slots, n_children;
 	size_t n_serving;		     /* number of children that count towards max_associations */
+	double full_since;		     /* when n_serving reached max_associations, on clock_seconds(); 0: it is below */
 	struct pollfd *fds;		     /* sockets, then the children that have a socket pair */
 	size_t *child_of;		     /* index of the child of each of the latter */
 	struct receiver_state *state;	     /* shared with the manager; NULL: none, or it belongs to the next receiver */
@@ -307,6 +309,32 @@ static bool evict_idle(struct receiver *r)
 	return true;
 }
 
+static bool is_full(const struct receiver *r)
+{
+	return r->n_serving >= (size_t)r->config->node.max_associations;
+}
+
+/* Remember since when there is no place for another association. */
+static void watch_places(struct receiver *r)
+{
+	if (is_full(r) && r->full_since > 0)
+		return;
+	r->full_since = is_full(r) ? clock_seconds() : 0;
+	receiver_state_fault(r->state, RECEIVER_FAULT_FULL, "");
+}
+
+/* A connection finds no place. This is a fault when none has become free for a while: others keep their places. */
+static void report_full(struct receiver *r, double now)
+{
+	char reason[100];
+
+	if (r->full_since == 0 || now - r->full_since < FULL_SECONDS)
+		return;
+	snprintf(reason, sizeof(reason), "all %d (node.max_associations) have been in use for %d s or longer",
+		 r->config->node.max_associations, FULL_SECONDS);
+	receiver_state_fault(r->state, RECEIVER_FAULT_FULL, reason);
+}
+
 static void accept_connection(struct receiver *r, int fd, size_t socket, const struct in6_addr *from, const char *host)
 {
 	pid_t listener = getpid(), pid;
@@ -327,7 +355,9 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 		close(fd);
 		return;
 	}
-	busy = r->n_serving >= (size_t)r->config->node.max_associations && !evict_idle(r);
+	busy = is_full(r) && !evict_idle(r);
+	if (busy)
+		report_full(r, now);
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
@@ -445,6 +475,7 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 			close_ipc(c);
 	}
 	reap(r);
+	watch_places(r);
 	peer_limits_tick(r->peer_limits, clock_seconds(), false);
 	for (size_t i = 0; ready > 0 && !stop_requested && i < n_sockets; i++)
 		if (r->fds[i].revents)

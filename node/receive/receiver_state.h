@@ -19,7 +19,7 @@ void receiver_state_begin(struct receiver_state *s, double clock);
 void receiver_state_keep(struct receiver_state *s);
 /* For the receiver (s NULL: ignored). A sign of life; the reason why it cannot listen or hear ("": it can, or can again). */
 void receiver_state_beat(struct receiver_state *s, double clock);
-enum receiver_fault { RECEIVER_FAULT_TLS, RECEIVER_FAULT_DESCRIPTORS, RECEIVER_FAULT_WAIT, RECEIVER_FAULTS };
+enum receiver_fault { RECEIVER_FAULT_TLS, RECEIVER_FAULT_DESCRIPTORS, RECEIVER_FAULT_FULL, RECEIVER_FAULT_WAIT, RECEIVER_FAULTS };
 void receiver_state_fault(struct receiver_state *s, enum receiver_fault fault, const char *reason);
 /* Record an association that ended without an object at `now`, s since the epoch. Several receivers may do this. It replaces the
  * oldest entry if the table is full. ended: `last` and `count` are not used, and the texts need not be terminated, because they

@@ -133,6 +133,7 @@ static void check_processes(struct self_check *c, const struct process_table *al
 					  sizeof(c->facts.receiver_fault));
 	receiver_state_read_fault(c->receiver, RECEIVER_FAULT_DESCRIPTORS, c->facts.receiver_limit,
 				  sizeof(c->facts.receiver_limit));
+	receiver_state_read_fault(c->receiver, RECEIVER_FAULT_FULL, c->facts.receiver_full, sizeof(c->facts.receiver_full));
 	receiver_state_read_associations(c->receiver, c->facts.associations, &c->facts.n_associations);
 }
 

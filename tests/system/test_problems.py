@@ -264,8 +264,17 @@ def test_limits(folder, things):
     seen(n, "limit of file sizes", "file-size", "problem id=file-size")
     check(n.echo(), "C-ECHO")
     n.stop()
+    n.node["max_associations"] = 2
+    n.write_conf()
     n.start()
     gone(n, "descriptors", "file-size")
+    held = [dicom_peer.Sender(n.port, calling="HOLDER") for _ in range(2)]
+    wait_for("no place for a third one", lambda: not n.echo() and "associations-full" in listed(n))
+    seen(n, "no place for another association", "associations-full", "problem id=associations-full")
+    for sender in held:
+        sender.release()
+    gone(n, "associations-full")
+    check(n.echo(), "C-ECHO")
 
 
 def test_spool(folder, things):

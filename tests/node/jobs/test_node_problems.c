@@ -109,6 +109,9 @@ TEST(test_way_in)
 	snprintf(facts.from_manager.receiver_limit, sizeof(facts.from_manager.receiver_limit), "1112 needed, 1024 allowed");
 	expect_one(false, "descriptors", "node.max_associations");
 	working(&facts);
+	snprintf(facts.from_manager.receiver_full, sizeof(facts.from_manager.receiver_full), "all 8 are in use");
+	expect_one(false, "associations-full", "rejects associations: all 8 are in use.");
+	working(&facts);
 	facts.from_manager.file_limit = 400000;
 	expect_one(false, "file-size", "no file of more than 0.4 MB (ulimit -f, LimitFSIZE)");
 	working(&facts);
@@ -261,6 +264,7 @@ TEST(test_report)
 	m = (struct manager_facts){.receiver = true,
 				   .receiver_fault = "a",
 				   .receiver_limit = "b",
+				   .receiver_full = "full",
 				   .file_limit = 1ll << 40,
 				   .incoming = "c",
 				   .journal_damage = "d",
