@@ -52,7 +52,9 @@ static const char *find_nearest(const char *word, size_t least, const char *(*na
 
 const char *nearest_word(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
 {
-	return find_nearest(word, strlen(word) / 3 + 2, name, ctx); /* more differences are allowed in a longer word */
+	size_t length = strlen(word);
+
+	return find_nearest(word, length > 3 ? length / 3 + 2 : 2, name, ctx); /* more differences in a longer word */
 }
 
 static const char *of_list(const void *ctx, size_t i)

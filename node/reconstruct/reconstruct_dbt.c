@@ -271,20 +271,27 @@ static json_t *details(const struct dbt_work *w)
 			 "scatter", scatter(w), "warnings", w->base.report.warnings, "omitted", w->base.report.omitted);
 }
 
+/* Add a sentence about the voxels that are stored as another value. */
+static void warn_limit(size_t voxels, const char *side, double limit, char *ret, size_t size)
+{
+	size_t n = strlen(ret);
+
+	if (voxels > 0)
+		snprintf(ret + n, size - n, "%sVoxels %s %g / mm are stored as this limit: %zu.", n ? " " : "", side, limit,
+			 voxels);
+}
+
 /* Write sentences about the values. */
 static void warn(const struct dbt_work *w, char *ret, size_t size)
 {
-	const struct protocol_conf *p = w->base.protocol;
+	double low = w->base.protocol->stored_offset;
 	size_t n;
 
 	exam_warnings(w->exam, ret, size);
 	n = strlen(ret);
 	snprintf(ret + n, size - n, "%s%s", n && w->made.doubt[0] ? " " : "", w->made.doubt);
-	n = strlen(ret);
-	if (n < size && w->made.below + w->made.above > 0)
-		snprintf(ret + n, size - n, "%s%zu voxels below %g / mm and %zu above %g / mm are stored as these limits.",
-			 n ? " " : "", w->made.below, p->stored_offset, w->made.above,
-			 p->stored_offset + ((1 << w->made.bits) - 1) * w->made.step);
+	warn_limit(w->made.below, "below", low, ret, size);
+	warn_limit(w->made.above, "above", low + ((1 << w->made.bits) - 1) * w->made.step, ret, size);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)

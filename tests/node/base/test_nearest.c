@@ -45,5 +45,6 @@ TEST(test_none)
 	near("no-such-command", list, NULL);
 	near("xyzw", list, NULL);
 	near("lsit", list, "list");
+	near("max", (const char *const[]){"mean", "maximum", NULL}, NULL); /* two of three letters are another word */
 	near("a word of more than thirty-one letters", list, NULL);
 }

@@ -203,7 +203,7 @@ TEST(test_relative)
 			 N_VIEWS);
 	assert_int_equal(strncmp(report.warnings, "Geometry from literature: ", 26), 0);
 	/* values above the range of the stored values are no longer clipped without a word */
-	assert_non_null(strstr(report.warnings, " above 0.0065535 / mm are stored as these limits."));
+	assert_non_null(strstr(report.warnings, "Voxels above 0.0065535 / mm are stored as this limit: "));
 	assert_true(json_integer_value(json_object_get(json_object_get(report.details, "stored"), "above")) > 0);
 	reconstruct_report_clear(&report);
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = air});
