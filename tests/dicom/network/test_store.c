@@ -417,19 +417,51 @@ TEST(unreachable_peers)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
 	peer.port = ntohs(a.sin_port); /* the port is bound, but not listening */
 	assert_error(scu_open(&peer, NULL, 0, &scu, &err), &err, ECONNREFUSED, "Connection refused");
-	peer.called = "SIXTEEN_LETTERS_";
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
-	peer.called = "SEVENTEEN_LETTERS";
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
-	peer.called = "TEST";
 	assert_int_equal(listen(fd, 1), 0); /* now connecting succeeds, but there is no response */
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ETIMEDOUT);
 	close(fd);
 	peer.host = "no-such-host.invalid";
 	assert_error(scu_open(&peer, NULL, 0, &scu, &err), &err, EHOSTUNREACH, "no-such-host.invalid");
-	peer.host = "127.0.0.1";
-	peer.called = "AN AE TITLE THAT IS TOO LONG";
-	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
+	assert_null(scu);
+}
+
+/* Each limit on both sides: what is within is tried, and nobody listens. */
+TEST(limits_of_a_peer)
+{
+	static const struct {
+		struct scu_peer peer;
+		const char *refused; /* NULL: it is tried */
+	} cases[] = {
+		{{"127.0.0.1", 1, "SIXTEEN_LETTERS_", "SIXTEEN_LETTERS_", 4096, 1, 1, 1}, NULL},
+		{{"127.0.0.1", 1, "T", "S", 131072, 1, 1, 1}, NULL},
+		{{"127.0.0.1", 65535, "TEST", "SENDER", 4096, 1, 1, 1}, NULL},
+		{{"127.0.0.1", 1, "SEVENTEEN_LETTERS", "SENDER", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "TEST", "SEVENTEEN_LETTERS", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "", "SENDER", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "TEST", "", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "TE\tST", "SENDER", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "TE\\ST", "SENDER", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 1, "    ", "SENDER", 4096, 1, 1, 1}, "AE titles have 1 to 16"},
+		{{"127.0.0.1", 0, "TEST", "SENDER", 4096, 1, 1, 1}, "port 0"},
+		{{"127.0.0.1", -1, "TEST", "SENDER", 4096, 1, 1, 1}, "port -1"},
+		{{"127.0.0.1", 65536, "TEST", "SENDER", 4096, 1, 1, 1}, "port 65536"},
+		{{"127.0.0.1", 1, "TEST", "SENDER", 4095, 1, 1, 1}, "maximum PDU 4095"},
+		{{"127.0.0.1", 1, "TEST", "SENDER", 131073, 1, 1, 1}, "maximum PDU 131073"},
+		{{"127.0.0.1", 1, "TEST", "SENDER", 4096, 0, 1, 1}, "timeouts of 0, 1 and 1"},
+		{{"127.0.0.1", 1, "TEST", "SENDER", 4096, 1, 0, 1}, "timeouts of 1, 0 and 1"},
+		{{"127.0.0.1", 1, "TEST", "SENDER", 4096, 1, 1, 0}, "timeouts of 1, 1 and 0"},
+	};
+	struct scu *scu = NULL;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		int rc = scu_open(&cases[i].peer, NULL, 0, &scu, &err);
+
+		if (cases[i].refused)
+			assert_error(rc, &err, EINVAL, cases[i].refused);
+		else
+			assert_int_equal(rc, -ECONNREFUSED);
+	}
 	assert_null(scu);
 }
 
