@@ -324,6 +324,16 @@ static void print_events(FILE *to, const json_t *events)
 	}
 }
 
+static void print_facts(FILE *to, const json_t *facts)
+{
+	const char *name;
+	json_t *origin;
+
+	if (json_object_size(facts) > 0)
+		fprintf(to, "\nOrigin of facts\n");
+	json_object_foreach((json_t *)facts, name, origin) fprintf(to, "  %-19s  %s\n", name, text(facts, name));
+}
+
 void job_report_print_show(FILE *to, const json_t *show)
 {
 	const json_t *job = json_object_get(show, "job"), *one;
@@ -379,6 +389,7 @@ void job_report_print_show(FILE *to, const json_t *show)
 	json_array_foreach(json_object_get(show, "instances"), i, one) fprintf(
 		to, "  %6lld  %-19s  %s  %lld bytes%s\n", integer(one, "instance"), clock_text(number(one, "received"), when),
 		text(one, "file"), integer(one, "bytes"), json_is_true(json_object_get(one, "companion")) ? ", CT" : "");
+	print_facts(to, job_report_facts(json_object_get(show, "events")));
 	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
 	{

@@ -238,6 +238,16 @@ const char *job_report_route(const json_t *events)
 	return route ? route : "";
 }
 
+const json_t *job_report_facts(const json_t *events)
+{
+	json_t *detail = json_object_get(last_event(events, "reconstructed"), "detail"), *of_kind;
+	const json_t *facts = NULL;
+	const char *kind;
+
+	json_object_foreach(detail, kind, of_kind) if (!facts) facts = json_object_get(of_kind, "facts");
+	return facts;
+}
+
 static void stage(json_t *list, const char *name, double seconds)
 {
 	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));

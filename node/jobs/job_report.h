@@ -22,6 +22,8 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
 const char *job_report_study(const json_t *events);
 /* Return the route that was chosen last ("complete"), valid as long as the events; "": none was chosen. */
 const char *job_report_route(const json_t *events);
+/* Return where each fact of the newest result is from, an object of texts, borrowed; NULL: not known of this kind. */
+const json_t *job_report_facts(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* Return the unassigned instances, newest first: [{"instance", "classification", "sop", "calling", "association", "received",
  * "file", "reason"}]; at most `max` of each classification. */

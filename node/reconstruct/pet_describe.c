@@ -215,10 +215,21 @@ static json_t *factor_details(const struct pet_work *w)
 	return all;
 }
 
+/* Say where each fact of the acquisition is from. */
+static json_t *fact_details(const struct pet_work *w)
+{
+	char name[FACT_ORIGIN_SIZE], origin[FACT_ORIGIN_SIZE];
+	json_t *all = json_object();
+
+	for (const char *at = w->made.origins; (at = fact_origins_next(at, name, origin));)
+		json_object_set_new(all, name, json_string(origin));
+	return all;
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
 	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
-			 "s:s, s:s, s:o, s:o, s:o}}",
+			 "s:s, s:s, s:o, s:o, s:o, s:o}}",
 			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
 			 gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
 			 "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
@@ -227,7 +238,7 @@ static json_t *details(const struct pet_work *w, size_t planes)
 			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
 			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
 			 w->made.corrected, "patient_position", w->s->facts.patient_position, "warnings", w->made.warnings,
-			 "list_mode", list_details(w), "factors", factor_details(w), "corrections",
+			 "list_mode", list_details(w), "factors", factor_details(w), "facts", fact_details(w), "corrections",
 			 case_corrections_details(&w->corrections));
 }
 

@@ -121,6 +121,8 @@ static int open_files(struct pet_work *w, struct err *err)
 	if (rc == 0 && base->decision->assumed) {
 		w->s->assumed = base->decision->assumed->text;
 		w->s->no_duration = base->decision->assumed->duration;
+		w->s->no_start = base->decision->assumed->start;
+		w->s->no_position = base->decision->assumed->position;
 	}
 	return rc;
 }

@@ -12,6 +12,7 @@
 #include "node/config/config.h"
 #include "node/config/kind.h"
 #include "node/report/report_internal.h"
+#include "node/sinogram/fact_origins.h"
 #include "node/sinogram/sinogram.h"
 
 #define TEXT 512
@@ -429,6 +430,23 @@ static void put_equipment(struct html *h, const char *name, const struct dicom_i
 	report_put_row(h, name, text);
 }
 
+/* Write where the facts are from, as this program wrote it beside the modality; nothing of another program. */
+static void put_origins(const struct dicom_item *root, struct html *h)
+{
+	const struct dicom_item *modality = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 0);
+	char text[RECIPE] = "", fact[FACT_ORIGIN_SIZE], name[FACT_ORIGIN_SIZE + 12], origin[FACT_ORIGIN_SIZE];
+	const char *at = text + strlen(FACT_ORIGINS_BEGIN);
+
+	if (modality && report_is_ours(root))
+		dicom_get_text(modality, TAG_CONTRIBUTION_DESCRIPTION, text, sizeof(text), NULL);
+	if (strncmp(text, FACT_ORIGINS_BEGIN, strlen(FACT_ORIGINS_BEGIN)) != 0)
+		return;
+	while ((at = fact_origins_next(at, fact, origin))) {
+		snprintf(name, sizeof(name), "Origin: %s", fact);
+		report_put_row(h, name, origin);
+	}
+}
+
 void report_put_provenance(const struct report *r, struct html *h)
 {
 	const struct dicom_item *images = derivation_image(r->root);
@@ -450,6 +468,7 @@ void report_put_provenance(const struct report *r, struct html *h)
 		if (!report_is_ours(item))
 			put_equipment(h, "Acquired by", item);
 	}
+	put_origins(r->root, h);
 	report_derivation(r->root, text, sizeof(text));
 	if (report_is_ours(r->root)) {
 		char *warnings = (char *)report_derivation_warnings(text); /* within the text, or ""; they have their own part */

@@ -179,6 +179,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	if (rc >= 0)
 		rc = pet_result_quantify(s, &r.quantity, err);
 	r.series.counts = rc >= 0 && !r.quantity.calibrated;
+	r.series.origins = r.quantity.origins;
 	if (rc >= 0 && info->note[0])
 		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)
@@ -203,6 +204,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	memcpy(report.unit, report.units, sizeof(report.units));
 	report.factor = r.quantity.factor;
 	memcpy(report.corrected, r.quantity.corrected, sizeof(report.corrected));
+	memcpy(report.origins, r.quantity.origins, sizeof(report.origins));
 	memcpy(report.warnings, r.quantity.warnings, sizeof(report.warnings));
 	*ret_report = report;
 	return 0;

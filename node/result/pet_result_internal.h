@@ -22,6 +22,7 @@ struct pet_quantity {
 	char date[9], time[17];		  /* start of the acquisition */
 	char corrected[200];		  /* CorrectedImage, values separated by "\\" */
 	bool has_attn, has_ran, has_scat; /* `corrected` contains ATTN, RAN, SCAT */
+	char origins[FACT_ORIGINS_SIZE];  /* of the facts */
 	char warnings[4096];		  /* whole sentences */
 };
 /* Determine the unit and the factor of the values. EBADMSG: see pet_result_check(). */

@@ -379,6 +379,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	if (!isfinite(q.factor) || !(q.factor > 0))
 		return err_set(err, EBADMSG, "calibration factor %g with a duration of %g s and a half-life of %g s",
 			       q.calibration, q.duration, f->half_life);
+	fact_origins_read(s, q.calibration > 0 && !(f->calibration > 0), q.origins);
 	*ret_quantity = q;
 	return 0;
 }

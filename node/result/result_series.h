@@ -7,6 +7,7 @@
 #include "dicom/core/dataset.h"
 #include "node/base/digest.h"
 #include "node/format/interfile.h"
+#include "node/sinogram/fact_origins.h"
 
 struct series_report {
 	int n;		  /* number of objects, in the order of InstanceNumber: from head to feet, frame after frame */
@@ -19,6 +20,7 @@ struct series_report {
 	char units[8];			    /* PET: Units, "BQML", "CNTS"; CT: Rescale Type, "HU", "US" */
 	double factor;			    /* PET: value in this unit = factor times x */
 	char corrected[200];		    /* PET: CorrectedImage */
+	char origins[FACT_ORIGINS_SIZE];    /* PET: of its facts */
 	char warnings[4096]; /* sentences: why the unit is not BQML or HU, which values are missing or were clipped */
 };
 void series_report_clear(struct series_report *r);

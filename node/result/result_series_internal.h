@@ -31,6 +31,7 @@ struct result_series {
 	const struct grid *grid; /* of the volume */
 	int frames;		 /* number of volumes of this grid, after each other; 0: 1 */
 	const char *device;
+	const char *origins;		  /* of facts, for the provenance; NULL: none */
 	uint64_t keep_free;		  /* bytes, see struct dicom_writer_options */
 	const struct dicom_item *source;  /* root of the first object of kind->role */
 	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */

@@ -323,6 +323,7 @@ void petsird_say(const struct petsird *p, struct sinogram_said *said)
 	double begin = e->start + petsird_counts(p)->start / 1000.0;
 	char date[9], time[17];
 
+	said->name = "PETSIRD file";
 	*ret = (struct interfile){.kind = INTERFILE_PROJECTIONS,
 				  .duration = NAN,
 				  .start = NAN,

@@ -353,6 +353,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	for (size_t i = 0; i < known.n; i++)
 		set[with.n_set++] = known.text[i];
 	set[with.n_set++] = duration;
+	with.n_own = with.n_set;
 	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
 		set[with.n_set++] = conf->set[i];
 	with.set = set;

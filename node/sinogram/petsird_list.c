@@ -432,6 +432,7 @@ static int make_header(struct sinogram *s, const struct petsird_source *p, const
 		set[known.n + i] = file->set[i];
 	conf.set = set;
 	conf.n_set = known.n + file->n_set;
+	conf.n_own = known.n;
 	rc = sinogram_new_header(&conf, &s->part[SINOGRAM_EMISSION].header, h->hex, &s->files[0], s->centre, err);
 	free(set);
 	return rc;

@@ -13,6 +13,7 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "node/base/version.h"
+#include "node/sinogram/fact_origins.h"
 
 #define LONGEST_TITLE 64     /* characters of a Series Description (LO) */
 #define SHORTEST_TITLE 40    /* to which it is cut off for settings */
@@ -312,6 +313,10 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 	else
 		item_copy(&item, TAG_MANUFACTURER, source);
 	item_copy_all(&item, source, modality, sizeof(modality) / sizeof(modality[0]));
+	if (recipe->origins) {
+		snprintf(text, sizeof(text), FACT_ORIGINS_BEGIN "%s", recipe->origins);
+		item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, text);
+	}
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
 	item_end(root, &item);
 

@@ -51,11 +51,13 @@ struct provenance_recipe {
 	const char *geometry_kind, *geometry_name; /* "scanner"; NULL: the geometry has no name */
 	const char *geometry;			   /* "key=value ..." */
 	const char *further;			   /* included only in the digest; NULL: nothing */
+	const char *origins;			   /* of the facts of the source (node/sinogram/fact_origins.h); NULL: none */
 };
 /* Write Contributing Equipment: the modality as given in the source, and this program with the recipe in its Contribution
  * Description (0018,A003), as one text of at most 1024 characters: sha256=HEX VALUES device="..." protocol="NAME: key=value ..."
  * KIND="NAME: key=value ...". The digest is that of program version, device, protocol, geometry and `further` in full, joined by
- * newlines. A longer text is cut at the end; its digest still distinguishes recipes. */
+ * newlines. A longer text is cut at the end; its digest still distinguishes recipes. The origins are the Contribution Description
+ * of the modality. */
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
 					    const struct provenance_recipe *recipe, struct item_writer *root);
 

@@ -82,6 +82,7 @@ enum sinogram_element {
 	SINOGRAM_BED_COUNT = 0x24,     /* UL: number of beds of the acquisition */
 	SINOGRAM_BED_START = 0x25,     /* UL: ms after the start of the acquisition */
 	SINOGRAM_BED_TIME = 0x26,      /* UL: duration of the bed, ms */
+	SINOGRAM_ORIGINS = 0x27,       /* UT: node/sinogram/fact_origins.h */
 };
 
 struct sinogram_facts {
@@ -234,10 +235,11 @@ struct sinogram {
 	const char *made_ct;	  /* Series Instance UID of the CT that the attenuation was made from */
 	const char *assumed;	  /* sentences for the result about values that are assumed; borrowed; NULL: none */
 	bool no_duration;	  /* the duration of facts is assumed: values can only be counts */
-	double axis[3][3];	  /* direction cosines of x, y, z in the patient (LPS) */
-	bool has_centre;	  /* an object contains `centre` */
-	double centre[3];	  /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
-				     if no object contains it */
+	bool no_start, no_position; /* these facts are assumed */
+	double axis[3][3];	    /* direction cosines of x, y, z in the patient (LPS) */
+	bool has_centre;	    /* an object contains `centre` */
+	double centre[3];	    /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
+				       if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct pet_frames frames;	    /* n = 0: no time frames */
 	struct pet_gates gates;		    /* n = 0: no gates */
@@ -328,6 +330,7 @@ struct sinogram_import_bed {
 
 /* What data that have no Interfile header say about scanner, times, patient's position, tracer and exam; "" or NaN: nothing. */
 struct sinogram_said {
+	const char *name;	 /* of the kind of data: "PETSIRD file" */
 	struct interfile header; /* owns nothing */
 	char study[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
@@ -345,7 +348,7 @@ struct sinogram_import {
 	bool as_measured; /* the data are counts of list mode: corrections of the data of `like` do not apply to them */
 	const struct sinogram_said *said; /* of list mode; NULL: all is in the header text */
 	char *const *set;		  /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
-	size_t n_set;
+	size_t n_set, n_own;		  /* n_own: the first of them are not of a person, but of the data (`said`) */
 	const char *folder;		  /* existing folder that the objects are written to */
 	uint64_t chunk;			  /* largest chunk, bytes; 0: 512 MiB */
 	double now;			  /* s since the epoch */

@@ -14,6 +14,7 @@
 #include "node/base/folder.h"
 #include "node/base/nearest.h"
 #include "node/base/nuclides.h"
+#include "node/sinogram/fact_origins.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
@@ -578,6 +579,8 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	if (s->format->header == INTERFILE_PROJECTIONS)
 		fill_injection(root);
 	fill_laterality(like, root);
+	if (role == SINOGRAM_EMISSION)
+		fact_origins_put(s, root);
 	return root->rc < 0 ? root->rc : 0;
 }
 

@@ -168,6 +168,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 struct item_writer sinogram_tracer_item(struct item_writer *root);
 void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life); /* s; code and half-life */
 /* Does `set` have this keyword, or its gggg,eeee? */
+long sinogram_set_index(const struct sinogram_source *s, const char *keyword);	     /* of the last one; -1: no */
 const char *sinogram_set_text(const struct sinogram_source *s, const char *keyword); /* its last value, borrowed; NULL: no */
 bool sinogram_is_set(const struct sinogram_source *s, const char *keyword);
 /* EBADMSG: `like`, which is there, has another half-life or dose than the header, and `set` has none. */

@@ -27,11 +27,11 @@ void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, 
 	item_put_double(f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
 }
 
-const char *sinogram_set_text(const struct sinogram_source *s, const char *keyword)
+long sinogram_set_index(const struct sinogram_source *s, const char *keyword)
 {
 	char number[16] = "";
 	size_t n = strlen(keyword);
-	const char *found = NULL;
+	long found = -1;
 	uint32_t tag;
 
 	if (dicom_tag_named(keyword, &tag))
@@ -40,9 +40,16 @@ const char *sinogram_set_text(const struct sinogram_source *s, const char *keywo
 		const char *set = s->conf->set[i];
 
 		if ((!strncmp(set, keyword, n) && set[n] == '=') || (number[0] && !strncasecmp(set, number, strlen(number))))
-			found = strchr(set, '=') + 1;
+			found = (long)i;
 	}
 	return found;
+}
+
+const char *sinogram_set_text(const struct sinogram_source *s, const char *keyword)
+{
+	long i = sinogram_set_index(s, keyword);
+
+	return i < 0 ? NULL : strchr(s->conf->set[i], '=') + 1;
 }
 
 bool sinogram_is_set(const struct sinogram_source *s, const char *keyword)

@@ -115,6 +115,31 @@ static void stages(struct html *h, const json_t *list)
 	html_put(h, "</section>\n");
 }
 
+/* Where each fact of the newest result is from. */
+static void facts(struct html *h, const json_t *origins)
+{
+	static const char *const columns[] = {"Fact", "Origin"};
+	const char *name;
+	json_t *origin;
+
+	if (json_object_size(origins) == 0)
+		return;
+	html_put(h, "<section id=\"facts\" aria-labelledby=\"h-facts\"><h2 id=\"h-facts\">Origin of facts</h2>");
+	status_page_table(h, "t-facts", columns, 2);
+	json_object_foreach((json_t *)origins, name, origin)
+	{
+		html_put(h, "<tr role=\"row\">");
+		status_page_cell(h, columns[0]);
+		html_text(h, name);
+		html_put(h, "</td>");
+		status_page_cell(h, columns[1]);
+		html_text(h, text_of(origins, name));
+		html_put(h, "</td></tr>\n");
+	}
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
+}
+
 static void send_more(struct html *h, const struct status *s, const struct job_send *d)
 {
 	const struct job_send *why = d->blocked_by ? d->blocked_by : d;
@@ -369,6 +394,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	slices(h, s, v, list);
 	sends(h, s, v);
 	events(h, list, v->redo_of > 0);
+	facts(h, job_report_facts(list));
 	stages(h, times);
 	log_lines(h, v->id, list);
 	status_page_end(h);

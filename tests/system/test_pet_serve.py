@@ -5,10 +5,12 @@ lives."""
 import glob
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pydicom
@@ -93,6 +95,8 @@ def received_by(pacs):
 def test_a_series_arrives_once(folder, things):
     n, pacs = both(folder, things)
     files = simulate(os.path.join(folder, "in"), "--attenuation")
+    n.status = {"port": h.free_port()}
+    set_protocol(n)
     pacs.start()
     n.start()
     send(n.port, files)
@@ -116,12 +120,17 @@ def test_a_series_arrives_once(folder, things):
     check(job["destinations"][0]["objects"] == ["sent"] * 15, job["destinations"])
     made = next(e["detail"] for e in show["events"] if e["event"] == "reconstructed")
     check(made["profile"] == "small" and made["pet"]["planes"] == 47 and made["pet"]["units"] == "BQML", made)
+    check(made["pet"]["facts"]["duration"] == "header: image duration (sec)", made["pet"]["facts"])
     check([s["stage"] for s in show["stages"]] == ["receive", "assemble", "wait", "check", "open", "read", "prepare",
                                                    "upload",
                                                    "reconstruct", "download", "write", "process", "send"],
           show["stages"])
     text = n.command("show", str(job["id"])).stdout
     check("result 15 objects in outbox/" in text and "(15 of 15 objects sent)" in text, text)
+    origin = "--like: Radionuclide Total Dose (0018,1074)"
+    check(re.search(r"\n  dose +" + re.escape(origin) + "\n", text), text)
+    with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/jobs/{job['id']}", timeout=60) as page:
+        check(origin in page.read().decode(), "the page")
     # A second acquisition on the warm worker: the sensitivity image is there already.
     send(n.port, simulate(os.path.join(folder, "again"), "--attenuation", "--seed", "2"))
     jobs = n.wait_states("delivered", "delivered")
@@ -133,7 +142,7 @@ def test_a_series_arrives_once(folder, things):
     send(n.port, files)
     jobs = n.wait_states("delivered", "delivered", "delivered")
     text = n.command("show", str(jobs[2]["id"])).stdout
-    check(" warnings: " in text and "calibration" in text, text)
+    check(" warnings: " in text and "calibration" in text and re.search("\n  calibration factor +none\n", text), text)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
 
 

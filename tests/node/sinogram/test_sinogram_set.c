@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a person sets replaces what a file of --like says in another attribute. */
 #include "dicom/object/item_writer.h"
+#include "node/sinogram/fact_origins.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 #include "tests/test.h"
 
@@ -37,24 +38,32 @@ TEST(test_set_replaces_like, .teardown = clean)
 		const char *says; /* NULL: accepted */
 		const char *position, *nuclide, *date, *time;
 		double half_life;
+		const char *origin; /* part of the text about the origin of facts */
 	} cases[] = {
-		{{NULL}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2},
-		{{"PatientPosition=HFP"}, NULL, "HFP", "^18^Fluorine", "20260601", "100000", 6586.2},
-		{{"0018,5100=HFDL"}, NULL, "HFDL", "^18^Fluorine", "20260601", "100000", 6586.2},
-		{{"RadionuclideHalfLife=1000"}, NULL, "FFS", "", "20260601", "100000", 1000},
-		{{"RadionuclideHalfLife=6590"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6590},
-		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84},
-		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11", "", "", "", "", 0},
-		{{"AcquisitionDateTime=20260602113000"}, NULL, "FFS", "^18^Fluorine", "20260602", "113000", 6586.2},
-		{{"AcquisitionDateTime=20260602113000", "AcquisitionTime=113100"}, "but (0008,0022) and", "", "", "", "", 0},
-		{{"AcquisitionDateTime=20260602"}, "AcquisitionDateTime=20260602; allowed: YYYYMMDDHHMMSS", "", "", "", "", 0},
-		{{"AcquisitionDateTime=20260602113000+0100"}, "an offset is set as Timezone", "", "", "", "", 0},
+		{{NULL}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2, "half-life: --like: Radion"},
+		{{"PatientPosition=HFP"}, NULL, "HFP", "^18^Fluorine", "20260601", "100000", 6586.2, "position: set: P"},
+		{{"0018,5100=HFDL"}, NULL, "HFDL", "^18^Fluorine", "20260601", "100000", 6586.2, "duration: header: im"},
+		{{"RadionuclideHalfLife=1000"}, NULL, "FFS", "", "20260601", "100000", 1000, "nuclide: none"},
+		{{"RadionuclideHalfLife=6590"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6590, "start: --like"},
+		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84, "half-life: set: Radio"},
+		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11", "", "", "", "", 0, ""},
+		{{"AcquisitionDateTime=20260602113000"}, NULL, "FFS", "^18^Fluorine", "20260602", "113000", 6586.2, "start: set"},
+		{{"AcquisitionDateTime=20260602113000", "AcquisitionTime=113100"}, "but (0008,0022) and", "", "", "", "", 0, ""},
+		{{"AcquisitionDateTime=20260602"},
+		 "AcquisitionDateTime=20260602; allowed: YYYYMMDDHHMMSS",
+		 "",
+		 "",
+		 "",
+		 "",
+		 0,
+		 ""},
+		{{"AcquisitionDateTime=20260602113000+0100"}, "an offset is set as Timezone", "", "", "", "", 0, ""},
 	};
 
 	save_like();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sinogram_arrays a = {.m = &geometry, .duration = 60};
-		char like[400];
+		char like[400], origins[FACT_ORIGINS_SIZE];
 		struct sinogram_import conf = {.set = (char *const *)cases[i].set,
 					       .n_set = cases[i].set[1]	  ? 2
 							: cases[i].set[0] ? 1
@@ -82,6 +91,9 @@ TEST(test_set_replaces_like, .teardown = clean)
 		assert_string_equal(s->facts.acquisition_date, cases[i].date);
 		assert_string_equal(s->facts.acquisition_time, cases[i].time);
 		assert_true(fabs(s->facts.half_life - cases[i].half_life) < 0.01);
+		fact_origins_read(s, false, origins);
+		if (!strstr(origins, cases[i].origin))
+			fail_msg("case %zu: \"%s\" is not in %s", i, cases[i].origin, origins);
 		sinogram_close(s);
 		assert_int_equal(unlink(in_folder("emission.dcm")), 0);
 	}

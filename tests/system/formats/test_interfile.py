@@ -72,6 +72,8 @@ def test_what_is_assumed_is_said(folder, bare):
         for where in (text, report["cases"][0]["pet"]["warnings"]):
             check(where.count(sentence) == 1, f"'{sentence}' is not once in: {where}")
     check((objects[0].Units, objects[0].ActualFrameDuration) == ("CNTS", 1000), objects[0])
+    facts = report["cases"][0]["pet"]["facts"]
+    check([facts[f] for f in ("start", "duration", "position", "dose")] == ["assumed"] * 3 + ["none"], facts)
     page = os.path.join(folder, "page")
     done = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "people"), "--report", page, bare)
     with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:

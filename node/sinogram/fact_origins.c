@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fact_origins.c - see node/sinogram/fact_origins.h. An import knows what it took from where and writes it into its objects; an
+ * object without such a text, of another program, states its facts in its own attributes. Who decides is the same for all facts:
+ * a person, then the data, then the file of --like (sinogram_attributes.c). */
+#include "node/sinogram/fact_origins.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/sinogram/sinogram_internal.h"
+
+#define PLACES 4
+
+enum fact {
+	PATIENT,
+	STUDY,
+	FRAME_OF_REFERENCE,
+	POSITION,
+	WEIGHT,
+	START,
+	DURATION,
+	NUCLIDE,
+	HALF_LIFE,
+	FRACTION,
+	DOSE,
+	INJECTION,
+	CALIBRATION,
+	DECAY,
+	FACTS
+};
+
+struct place {
+	uint32_t tag; /* 0: only the keyword, which writes another attribute */
+	const char *name, *keyword;
+};
+
+static const struct {
+	const char *name, *key; /* key: of Interfile headers; NULL: none */
+	bool tracer;		/* an attribute of the item of (0054,0016) */
+	struct place at[PLACES];
+} facts[FACTS] = {
+	[PATIENT] = {"patient",
+		     NULL,
+		     false,
+		     {{TAG_PATIENT_ID, "Patient ID", "PatientID"}, {TAG_PATIENT_NAME, "Patient's Name", "PatientName"}}},
+	[STUDY] = {"study", NULL, false, {{TAG_STUDY_INSTANCE_UID, "Study Instance UID", "StudyInstanceUID"}}},
+	[FRAME_OF_REFERENCE] = {"frame of reference",
+				NULL,
+				false,
+				{{TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", "FrameOfReferenceUID"}}},
+	[POSITION] = {"position",
+		      "patient orientation",
+		      false,
+		      {{TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", "PatientPosition"},
+		       {TAG_PATIENT_POSITION, "Patient Position", "PatientPosition"}}},
+	[WEIGHT] = {"weight", NULL, false, {{TAG_PATIENT_WEIGHT, "Patient's Weight", "PatientWeight"}}},
+	[START] = {"start",
+		   "study date",
+		   false,
+		   {{TAG_ACQUISITION_DATE, "Acquisition Date", "AcquisitionDate"},
+		    {TAG_ACQUISITION_TIME, "Acquisition Time", "AcquisitionTime"},
+		    {TAG_SERIES_DATE, "Series Date", "SeriesDate"},
+		    {TAG_ACQUISITION_DATE_TIME, "Acquisition DateTime", "AcquisitionDateTime"}}},
+	[DURATION] = {"duration",
+		      "image duration (sec)",
+		      false,
+		      {{TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", "ActualFrameDuration"}}},
+	[NUCLIDE] = {"nuclide", "isotope name", true, {{TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", "Radionuclide"}}},
+	[HALF_LIFE] = {"half-life",
+		       "isotope name or half-life",
+		       true,
+		       {{TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", "RadionuclideHalfLife"}, {0, "", "Radionuclide"}}},
+	[FRACTION] = {"positron fraction",
+		      "branching factor",
+		      true,
+		      {{DICOM_TAG(0x0018, 0x1076), "Radionuclide Positron Fraction", "RadionuclidePositronFraction"}}},
+	[DOSE] = {"dose",
+		  "tracer activity at time of injection",
+		  true,
+		  {{TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", "RadionuclideTotalDose"}}},
+	[INJECTION] = {"injection",
+		       "tracer injection time",
+		       true,
+		       {{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Radiopharmaceutical Start DateTime",
+			 "RadiopharmaceuticalStartDateTime"},
+			{TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", "RadiopharmaceuticalStartTime"}}},
+	[CALIBRATION] = {"calibration factor",
+			 NULL,
+			 false,
+			 {{TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", "DoseCalibrationFactor"}}},
+	[DECAY] = {"decay correction", NULL, false, {{TAG_DECAY_CORRECTION, "Decay Correction", "DecayCorrection"}}},
+};
+
+static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS_SIZE])
+{
+	size_t n = strlen(ret_text);
+
+	snprintf(ret_text + n, FACT_ORIGINS_SIZE - n, "%s: %s\n", facts[f].name, origin);
+}
+
+/* Find the attribute of an object that states a fact; NULL: none. */
+static const struct place *stated(const struct dicom_item *root, enum fact f)
+{
+	const struct dicom_item *item =
+		facts[f].tracer ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
+
+	for (const struct place *at = facts[f].at; item && at < facts[f].at + PLACES && at->tag; at++) {
+		char value[DICOM_UID_SIZE];
+
+		if (dicom_item_count(item, at->tag) > 0 ||
+		    (dicom_get_text(item, at->tag, value, sizeof(value), NULL) != 0 && dicom_has(item, at->tag)))
+			return at;
+	}
+	return NULL;
+}
+
+/* Does an Interfile header, or what stands for it, state a fact? */
+static bool header_states(const struct interfile *h, const struct sinogram_said *said, enum fact f)
+{
+	double begin;
+
+	switch (f) {
+	case STUDY:
+		return said && said->study[0];
+	case FRAME_OF_REFERENCE:
+		return said && said->frame_of_reference[0];
+	case POSITION:
+		return h->position[0];
+	case START:
+		return sinogram_begin(h, &begin);
+	case DURATION:
+		return h->duration > 0;
+	case NUCLIDE:
+		return h->tracer.nuclide;
+	case HALF_LIFE:
+		return h->tracer.half_life > 0;
+	case FRACTION:
+		return h->tracer.branching > 0;
+	case DOSE:
+		return h->tracer.dose > 0;
+	case INJECTION:
+		return h->tracer.injected[0];
+	default:
+		return false;
+	}
+}
+
+/* The values that the data have as `set` come first in it: they are the person's only if a later one replaces them. */
+static bool find_set(const struct sinogram_source *s, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
+{
+	for (const struct place *at = facts[f].at; at < facts[f].at + PLACES && at->keyword; at++) {
+		long k = sinogram_set_index(s, at->keyword);
+
+		if (k < 0)
+			continue;
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", (size_t)k < s->conf->n_own ? s->conf->said->name : "set",
+			 at->keyword);
+		return true;
+	}
+	return false;
+}
+
+static void find_origin(const struct sinogram_source *s, const struct dicom_item *root, enum fact f,
+			char ret_origin[FACT_ORIGIN_SIZE])
+{
+	const struct sinogram_said *said = s->conf->said;
+	const struct place *at = stated(root, f);
+
+	snprintf(ret_origin, FACT_ORIGIN_SIZE, "none");
+	if (!at || find_set(s, f, ret_origin))
+		return;
+	if (header_states(sinogram_said(s), said, f))
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", said ? said->name : "header",
+			 said ? "exam information" : facts[f].key);
+	else if (s->like && (at = stated(dicom_root(s->like), f)))
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--like: %s %s", at->name, tag_text(at->tag));
+}
+
+void fact_origins_put(const struct sinogram_source *s, struct item_writer *root)
+{
+	char text[FACT_ORIGINS_SIZE] = "", origin[FACT_ORIGIN_SIZE];
+
+	for (enum fact f = 0; f < FACTS; f++) {
+		find_origin(s, root->item, f, origin);
+		add_line(f, origin, text);
+	}
+	if (root->rc >= 0)
+		root->rc =
+			dicom_put_private(root->item, SINOGRAM_GROUP, SINOGRAM_CREATOR, SINOGRAM_ORIGINS, "UT", text, root->err);
+}
+
+/* ---- read ---- */
+
+/* Find a fact in the text of an object, which is of outside: only letters, digits and signs are taken. */
+static bool find_line(const char *text, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
+{
+	char name[FACT_ORIGIN_SIZE];
+
+	while ((text = fact_origins_next(text, name, ret_origin)))
+		if (!strcmp(name, facts[f].name)) {
+			for (char *c = ret_origin; *c; c++)
+				if (*c < ' ' || *c > '~' || *c == '\\')
+					*c = '?';
+			return true;
+		}
+	return false;
+}
+
+/* What was decided after the objects were made. */
+static const char *decided(const struct sinogram *s, bool configured, enum fact f)
+{
+	if (s->patient && (f == PATIENT || f == STUDY))
+		return "a person's statement";
+	if ((s->no_position && f == POSITION) || (s->no_start && f == START) || (s->no_duration && f == DURATION))
+		return "assumed";
+	return configured && f == CALIBRATION ? "configuration: calibration of the scanner" : NULL;
+}
+
+void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[FACT_ORIGINS_SIZE])
+{
+	const struct sinogram_part *part = &s->part[SINOGRAM_EMISSION];
+	const struct dicom_item *root = dicom_root(s->files[part->file[0]]);
+	uint32_t tag = sinogram_tag(private_block(root, SINOGRAM_GROUP, SINOGRAM_CREATOR), SINOGRAM_ORIGINS);
+	char text[4 * FACT_ORIGINS_SIZE], origin[FACT_ORIGIN_SIZE];
+
+	if (dicom_get_text(root, tag, text, sizeof(text), NULL) != 1)
+		text[0] = '\0';
+	ret_text[0] = '\0';
+	for (enum fact f = 0; f < FACTS; f++) {
+		const char *decision = decided(s, configured, f);
+		const struct place *at = stated(root, f); /* it may have been removed since the import */
+
+		if (decision)
+			snprintf(origin, sizeof(origin), "%s", decision);
+		else if (!at)
+			snprintf(origin, sizeof(origin), "%s%s", header_states(&part->header, NULL, f) ? "header: " : "none",
+				 header_states(&part->header, NULL, f) ? facts[f].key : "");
+		else if (!find_line(text, f, origin))
+			snprintf(origin, sizeof(origin), "object: %s %s", at->name, tag_text(at->tag));
+		add_line(f, origin, ret_text);
+	}
+}
+
+const char *fact_origins_next(const char *text, char ret_name[FACT_ORIGIN_SIZE], char ret_origin[FACT_ORIGIN_SIZE])
+{
+	const char *end = strchr(text, '\n');
+	size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyz -");
+
+	if (!end || text[name] != ':' || text[name + 1] != ' ' || name >= FACT_ORIGIN_SIZE)
+		return NULL;
+	text += name + 2;
+	snprintf(ret_name, FACT_ORIGIN_SIZE, "%.*s", (int)name, text - name - 2);
+	snprintf(ret_origin, FACT_ORIGIN_SIZE, "%.*s", end - text < FACT_ORIGIN_SIZE ? (int)(end - text) : 0, text);
+	return end + 1;
+}
