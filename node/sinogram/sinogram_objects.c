@@ -5,7 +5,8 @@
  *
  * As of Interfile headers (sinogram_agree.c), of ATTENUATION only the position is compared, because a transmission scan has a
  * nuclide of its own; of other counts also the tracer; NORMALISATION and MULTIPLICATIVE, which may be those of a phantom, in
- * nothing. Only beds have the start of the acquisition in all objects. */
+ * nothing. Only beds have the start of the acquisition in all objects; the chunks of one frame, gate or bed have one start and
+ * one duration, which are those of its values. */
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -16,12 +17,12 @@
 #include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"
 
-enum level { NOTHING, POSITION, TRACER, DATA, BED }; /* each with those before it */
+enum level { NOTHING, POSITION, TRACER, DATA, BED, CHUNK }; /* each with those before it */
 
 static enum level level_of(const struct sinogram *s, const struct sinogram_facts *f)
 {
 	if (f->role == s->format->first)
-		return f->bed > 1 ? BED : DATA;
+		return f->chunk > 0 ? CHUNK : f->bed > 1 ? BED : DATA;
 	if (f->role == SINOGRAM_NORMALISATION || f->role == SINOGRAM_MULTIPLICATIVE)
 		return NOTHING;
 	return f->role == SINOGRAM_ATTENUATION ? POSITION : TRACER;
@@ -49,6 +50,7 @@ static const struct {
 	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER},
 	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), DATA},
 	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA},
+	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK},
 };
 
 /* Two spellings of one time are the same. */
@@ -58,6 +60,13 @@ static bool same_injection(const struct pet_facts *a, const struct pet_facts *b)
 
 	return pet_facts_injection(a, 0, 0, &one) == PET_INJECTION_KNOWN &&
 	       pet_facts_injection(b, 0, 0, &other) == PET_INJECTION_KNOWN && fabs(one - other) < 1;
+}
+
+static bool same_time(const char *a, const char *b)
+{
+	double one, other;
+
+	return pet_facts_moment("20000101", a, &one) && pet_facts_moment("20000101", b, &other) && fabs(one - other) < 1;
 }
 
 static bool same_number(double a, double b, enum level level)
@@ -75,7 +84,7 @@ static const char *find_difference(const struct pet_facts *here, const struct pe
 		const char *a = (const char *)here + texts[i].at, *b = (const char *)first + texts[i].at;
 
 		if (texts[i].level > level || !a[0] || !b[0] || !strcmp(a, b) ||
-		    (a == here->injected && same_injection(here, first)))
+		    (a == here->injected && same_injection(here, first)) || (a == here->acquisition_time && same_time(a, b)))
 			continue;
 		snprintf(ret_here, 200, "%s", a);
 		snprintf(ret_first, 200, "%s", b);
@@ -104,20 +113,31 @@ static void name_object(const struct sinogram *s, const struct sinogram_facts *f
 		snprintf(ret, 320, "%.255s (%s)", file_name(s->paths[file]), sinogram_role_name(f->role));
 }
 
+/* Find the first chunk of the role and the frame, gate or bed of an object. */
+static size_t first_chunk(const struct sinogram *s, const struct sinogram_facts *facts, size_t of)
+{
+	size_t k = 0;
+
+	while (k < s->n_files && (facts[k].role != facts[of].role || facts[k].chunk != 0 ||
+				  sinogram_image_of(&facts[k]) != sinogram_image_of(&facts[of])))
+		k++;
+	return k < s->n_files ? k : of;
+}
+
 int sinogram_check_objects(const struct sinogram *s, const struct sinogram_facts *facts, struct err *err)
 {
-	size_t first = s->part[s->format->first].file[0];
-
 	for (size_t i = 0; i < s->n_files; i++) {
-		enum level level = i == first ? NOTHING : level_of(s, &facts[i]);
+		enum level level = level_of(s, &facts[i]);
+		size_t first = level == CHUNK ? first_chunk(s, facts, i) : s->part[s->format->first].file[0];
 		char here[200], other[200], name[320], first_name[320];
-		struct pet_facts f;
+		struct pet_facts f, g;
 		const char *what;
 
-		if (level == NOTHING)
+		if (level == NOTHING || i == first)
 			continue;
 		pet_facts_read(dicom_root(s->files[i]), &f);
-		what = find_difference(&f, &s->facts, level, here, other);
+		pet_facts_read(dicom_root(s->files[first]), &g);
+		what = find_difference(&f, &g, level, here, other);
 		if (!what)
 			continue;
 		name_object(s, &facts[i], i, level == BED, name);

@@ -50,7 +50,14 @@ TEST(test_objects_agree, .teardown = clean)
 		{"emission-0002.dcm", TAG_DOSE_CALIBRATION_FACTOR, "0.5", "has the Dose Calibration Factor (0054,1322) 0.5"},
 		{"emission-0002.dcm", INJECTED, "20260601090100", "has the time of injection 20260601090100, emission-0001.dcm"},
 		{"emission-0002.dcm", INJECTED, "20260601090000.000", NULL},
-		{"emission-0002.dcm", TAG_ACQUISITION_TIME, "101600", NULL},
+		{"emission-0002.dcm", TAG_ACQUISITION_TIME, "101600",
+		 "emission-0002.dcm (EMISSION) has the start of the acquisition 101600, emission-0001.dcm (EMISSION) 101500"},
+		{"emission-0003.dcm", TAG_ACQUISITION_DATE, "20260602", "has the date of the acquisition 20260602"},
+		{"emission-0003.dcm", TAG_ACQUISITION_TIME, "", NULL},
+		{"emission-0003.dcm", TAG_ACQUISITION_TIME, "101500.000", NULL},
+		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "300000",
+		 "has the Actual Frame Duration (0018,1242), s, 300, emission-0001.dcm (EMISSION) 600"},
+		{"additive-0002.dcm", TAG_ACQUISITION_TIME, "101600", NULL},
 	};
 	char *set[N_BASICS + 1];
 
