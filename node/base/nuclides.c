@@ -96,6 +96,50 @@ const struct nuclide *nuclide_find(const char *text)
 	return NULL;
 }
 
+/* Copy the letters behind a number, or behind one sign behind it: "68Ga", "^18^F". */
+static void letters_behind(const char *end, char ret[16])
+{
+	size_t n = 0;
+
+	end += *end == '^' || *end == '-';
+	while (n < 15 && isalpha((unsigned char)end[n]))
+		n++;
+	snprintf(ret, 16, "%.*s", (int)n, end);
+}
+
+/* Copy the letters before a number, or before one sign or blank before it: "F18", "Ga-68", "Carbon 11". */
+static void letters_before(const char *text, const char *number, char ret[16])
+{
+	const char *end = number, *first;
+
+	if (end > text && strchr("^- ", end[-1]))
+		end--;
+	for (first = end; first > text && isalpha((unsigned char)first[-1]) && end - first < 15;)
+		first--;
+	snprintf(ret, 16, "%.*s", (int)(end - first), first);
+}
+
+const struct nuclide *nuclide_in_name(const char *text, const char **at)
+{
+	for (const char *digit = strpbrk(*at, "0123456789"); digit; digit = strpbrk(*at, "0123456789")) {
+		int digits = (int)strspn(digit, "0123456789");
+		const struct nuclide *found;
+		char letters[16], word[40];
+
+		*at = digit + digits;
+		letters_behind(*at, letters);
+		snprintf(word, sizeof(word), "%.*s%s", digits < 4 ? digits : 0, digit, letters);
+		found = nuclide_find(word);
+		letters_before(text, digit, letters);
+		snprintf(word, sizeof(word), "%s%.*s%s", letters, digits < 4 ? digits : 0, digit,
+			 **at == 'm' && !isalpha((unsigned char)(*at)[1]) ? "m" : "");
+		found = found ? found : nuclide_find(word);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
 const struct nuclide *nuclide_of_code(const char *code)
 {
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)

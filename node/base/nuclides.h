@@ -20,6 +20,10 @@ struct nuclide {
 /* Find a nuclide by any usual spelling: F18, F-18, 18F, ^18^Fluorine, fluorine 18. NULL: not known. */
 const struct nuclide *nuclide_find(const char *text);
 
+/* Find the nuclides that the name of a drug names by mass and symbol or element: "[68Ga]Ga-PSMA-11", "FDG F-18", "C-11 choline".
+ * The search begins at *at within the text, and *at is moved behind the one that was found. NULL: no further one. */
+const struct nuclide *nuclide_in_name(const char *text, const char **at);
+
 /* Find a nuclide by its code, or the one that this replaced. NULL: not known. */
 const struct nuclide *nuclide_of_code(const char *code);
 

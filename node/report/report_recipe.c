@@ -314,8 +314,8 @@ void report_put_position(const struct report *r, struct html *h)
 }
 
 static const struct named isotope[] = {
-	{DICOM_TAG(0x0018, 0x0031), "Radiopharmaceutical"},    {TAG_RADIONUCLIDE_TOTAL_DOSE, "Injected dose, Bq"},
-	{TAG_RADIONUCLIDE_HALF_LIFE, "Half-life, s"},	       {DICOM_TAG(0x0018, 0x1076), "Branching ratio"},
+	{TAG_RADIOPHARMACEUTICAL, "Radiopharmaceutical"},      {TAG_RADIONUCLIDE_TOTAL_DOSE, "Injected dose, Bq"},
+	{TAG_RADIONUCLIDE_HALF_LIFE, "Half-life, s"},	       {TAG_RADIONUCLIDE_POSITRON_FRACTION, "Branching ratio"},
 	{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Injected"},
 };
 

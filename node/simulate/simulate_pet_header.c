@@ -53,16 +53,16 @@ static void fill_radiopharmaceutical(const struct simulate_pet *s, struct item_w
 {
 	struct item_writer f = item_begin(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 
-	item_put_text(&f, DICOM_TAG(0x0018, 0x0031), "Fluorodeoxyglucose"); /* Radiopharmaceutical */
-	item_put_text(&f, DICOM_TAG(0x0018, 0x1070), "Intravenous");	    /* Radiopharmaceutical Route */
-	item_put_double(&f, DICOM_TAG(0x0018, 0x1071), 0);		    /* Radiopharmaceutical Volume, ml */
+	item_put_text(&f, TAG_RADIOPHARMACEUTICAL, "Fluorodeoxyglucose");
+	item_put_text(&f, DICOM_TAG(0x0018, 0x1070), "Intravenous"); /* Radiopharmaceutical Route */
+	item_put_double(&f, DICOM_TAG(0x0018, 0x1071), 0);	     /* Radiopharmaceutical Volume, ml */
 	item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_TIME, SIMULATE_PET_INJECTED);
 	item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, SIMULATE_PET_DATE SIMULATE_PET_INJECTED);
 	item_put_double(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, s->dose);
 	item_put_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, SIMULATE_PET_HALF_LIFE);
-	item_put_double(&f, DICOM_TAG(0x0018, 0x1076), 0.9673); /* Radionuclide Positron Fraction */
+	item_put_double(&f, TAG_RADIONUCLIDE_POSITRON_FRACTION, 0.9673);
 	item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "77004003", "SCT", "^18^Fluorine");
-	item_put_code(&f, DICOM_TAG(0x0054, 0x0304), "35321007", "SCT", "Fluorodeoxyglucose F^18^");
+	item_put_code(&f, TAG_RADIOPHARMACEUTICAL_CODE, "35321007", "SCT", "Fluorodeoxyglucose F^18^");
 	item_end(root, &f);
 }
 

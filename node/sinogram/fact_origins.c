@@ -75,7 +75,7 @@ static const struct {
 	[FRACTION] = {"positron fraction",
 		      "branching factor",
 		      true,
-		      {{DICOM_TAG(0x0018, 0x1076), "Radionuclide Positron Fraction", "RadionuclidePositronFraction"}}},
+		      {{TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", "RadionuclidePositronFraction"}}},
 	[DOSE] = {"dose",
 		  "tracer activity at time of injection",
 		  true,

@@ -53,9 +53,9 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 {
 	char moment[27];
 
-	text(item, DICOM_TAG(0x0018, 0x0031), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+	text(item, TAG_RADIOPHARMACEUTICAL, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
 	if (!f->radiopharmaceutical[0])
-		code(item, DICOM_TAG(0x0054, 0x0304), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+		code(item, TAG_RADIOPHARMACEUTICAL_CODE, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
 	code(item, TAG_RADIONUCLIDE_CODE, f->radionuclide, sizeof(f->radionuclide));
 	f->half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
 	f->dose = number(item, TAG_RADIONUCLIDE_TOTAL_DOSE);
@@ -199,6 +199,32 @@ static int check_half_life(const struct dicom_item *item, struct err *err)
 		       half_life, nuclide->name, nuclide->half_life);
 }
 
+/* A drug whose name has a nuclide, or several, must have that of the code, or its half-life. */
+static int check_drug(const struct dicom_item *item, struct err *err)
+{
+	const struct nuclide *coded = item ? pet_facts_nuclide(item) : NULL, *named, *other = NULL;
+	double half_life = coded ? coded->half_life : number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+	char names[2][65];
+
+	text(item, TAG_RADIOPHARMACEUTICAL, names[0], sizeof(names[0]));
+	code(item, TAG_RADIOPHARMACEUTICAL_CODE, names[1], sizeof(names[1]));
+	for (int i = 0; i < 2 && half_life > 0; i++) {
+		const char *at = names[i];
+
+		for (other = NULL; (named = nuclide_in_name(names[i], &at));) {
+			if (coded ? named == coded : nuclide_same_half_life(named->half_life, half_life))
+				break;
+			other = named;
+		}
+		if (!named && other)
+			return err_set(err, EBADMSG,
+				       "%s is \"%s\", which names %s, but the radionuclide is %s, with a half-life of %g s",
+				       i ? "Radiopharmaceutical Code Sequence (0054,0304)" : "Radiopharmaceutical (0018,0031)",
+				       names[i], other->name, coded ? coded->name : "another one", half_life);
+	}
+	return 0;
+}
+
 static int check_position(const struct dicom_item *root, struct err *err)
 {
 	char stated[17], coded[17];
@@ -249,8 +275,10 @@ static int check_decay(const struct dicom_item *root, struct err *err)
 
 int pet_facts_check(const struct dicom_item *root, struct err *err)
 {
-	int rc = check_half_life(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), err);
+	const struct dicom_item *tracer = dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	int rc = check_half_life(tracer, err);
 
+	rc = rc == 0 ? check_drug(tracer, err) : rc;
 	rc = rc == 0 ? check_position(root, err) : rc;
 	rc = rc == 0 ? check_decay(root, err) : rc;
 	return rc == 0 ? check_start(root, err) : rc;

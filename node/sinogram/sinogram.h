@@ -158,8 +158,8 @@ struct pet_facts {
 
 /* node/sinogram/pet_facts.c: read the values. A value that is not a number is treated as missing. */
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
-/* Refuse attributes of one object that contradict each other: half-life and nuclide, both positions of the patient, both forms of
- * the start, a decay correction that Corrected Image does not list. EBADMSG. */
+/* Refuse attributes of one object that contradict each other: half-life, or the name of the drug, and nuclide, both positions of
+ * the patient, both forms of the start, a decay correction that Corrected Image does not list. EBADMSG. */
 int pet_facts_check(const struct dicom_item *root, struct err *err);
 /* The nuclide of an item of Radiopharmaceutical Information Sequence, by its code; NULL: not known. */
 const struct nuclide *pet_facts_nuclide(const struct dicom_item *item);

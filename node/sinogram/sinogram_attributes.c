@@ -88,14 +88,14 @@ static void copy_corrected(const struct sinogram_source *s, const struct dicom_i
 static bool is_radiopharmaceutical(uint32_t tag)
 {
 	static const uint32_t tags[] = {
-		DICOM_TAG(0x0018, 0x0031), /* Radiopharmaceutical */
+		TAG_RADIOPHARMACEUTICAL,
 		DICOM_TAG(0x0018, 0x1070), /* Route */
 		DICOM_TAG(0x0018, 0x1071), /* Volume */
 		TAG_RADIOPHARMACEUTICAL_START_TIME,
 		DICOM_TAG(0x0018, 0x1073), /* Stop Time */
 		TAG_RADIONUCLIDE_TOTAL_DOSE,
 		TAG_RADIONUCLIDE_HALF_LIFE,
-		DICOM_TAG(0x0018, 0x1076), /* Positron Fraction */
+		TAG_RADIONUCLIDE_POSITRON_FRACTION,
 		DICOM_TAG(0x0018, 0x1077), /* Specific Activity */
 		TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
 		DICOM_TAG(0x0018, 0x1079), /* Stop DateTime */
@@ -107,7 +107,8 @@ static bool is_radiopharmaceutical(uint32_t tag)
 	return false;
 }
 
-static int set_radionuclide(struct item_writer *root, const char *value)
+/* What is copied about another nuclide is no fact of this one. */
+static int set_radionuclide(const struct sinogram_source *s, struct item_writer *root, const char *value)
 {
 	const struct nuclide *found = nuclide_find(value);
 	struct item_writer f;
@@ -119,6 +120,7 @@ static int set_radionuclide(struct item_writer *root, const char *value)
 			       "Radionuclide=%.20s; known: %s; for another radionuclide set RadionuclideHalfLife", value, known);
 	}
 	f = sinogram_tracer_item(root);
+	sinogram_drop_nuclide(s, found->half_life, &f);
 	sinogram_put_nuclide(&f, found, found->half_life);
 	item_end(root, &f);
 	return root->rc;
@@ -139,9 +141,15 @@ static int set_centre(struct sinogram_source *s, const char *value, struct err *
 static int check_value(uint32_t tag, const char *assignment, const char *value, struct err *err)
 {
 	static const uint32_t positive[] = {
-		TAG_PATIENT_WEIGHT,	   DICOM_TAG(0x0010, 0x1020),	TAG_ACTUAL_FRAME_DURATION,
-		DICOM_TAG(0x0018, 0x1071), TAG_RADIONUCLIDE_TOTAL_DOSE, TAG_RADIONUCLIDE_HALF_LIFE,
-		DICOM_TAG(0x0018, 0x1076), TAG_DOSE_CALIBRATION_FACTOR, TAG_DECAY_FACTOR,
+		TAG_PATIENT_WEIGHT,
+		DICOM_TAG(0x0010, 0x1020),
+		TAG_ACTUAL_FRAME_DURATION,
+		DICOM_TAG(0x0018, 0x1071),
+		TAG_RADIONUCLIDE_TOTAL_DOSE,
+		TAG_RADIONUCLIDE_HALF_LIFE,
+		TAG_RADIONUCLIDE_POSITRON_FRACTION,
+		TAG_DOSE_CALIBRATION_FACTOR,
+		TAG_DECAY_FACTOR,
 	};
 	double axis[3][3], v, seconds;
 	const char *allowed;
@@ -242,7 +250,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 		return err_set(root->err, EINVAL, "\"%.60s\"; allowed: Keyword=value or gggg,eeee=value", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
 	if (!strcmp(name, "Radionuclide"))
-		return set_radionuclide(root, equals + 1);
+		return set_radionuclide(s, root, equals + 1);
 	if (!strcmp(name, "ScannerCentre"))
 		return set_centre(s, equals + 1, root->err);
 	if (sscanf(name, "%4x,%4x%n", &group, &element, &used) == 2 && !name[used])

@@ -42,19 +42,17 @@ static bool sets_start(const struct sinogram_source *s)
 	       sinogram_is_set(s, "AcquisitionDateTime");
 }
 
-/* Copy the tracer. A half-life that a person set, without the radionuclide, replaces the code of another one. */
+/* Copy the tracer. A half-life that a person set, without the radionuclide, replaces another one, its code and its drug. */
 static void copy_tracer(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *root)
 {
 	const char *set = sinogram_is_set(s, "Radionuclide") ? NULL : sinogram_set_text(s, "RadionuclideHalfLife");
-	const struct nuclide *nuclide;
 	struct item_writer f;
 
 	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
-	nuclide = set ? pet_facts_nuclide(dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0)) : NULL;
-	if (!nuclide || nuclide_same_half_life(strtod(set, NULL), nuclide->half_life))
+	if (!set || dicom_item_count(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE) == 0)
 		return;
 	f = sinogram_tracer_item(root);
-	item_put_empty(&f, TAG_RADIONUCLIDE_CODE);
+	sinogram_drop_nuclide(s, strtod(set, NULL), &f);
 	item_end(root, &f);
 }
 

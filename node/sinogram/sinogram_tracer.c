@@ -69,6 +69,25 @@ static double half_life_of(const struct dicom_item *item)
 	return nuclide ? nuclide->half_life : 0;
 }
 
+void sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, struct item_writer *f)
+{
+	static const struct {
+		uint32_t tag;
+		const char *keyword;
+	} dropped[] = {{TAG_RADIONUCLIDE_CODE, "RadionuclideCodeSequence"},
+		       {TAG_RADIONUCLIDE_POSITRON_FRACTION, "RadionuclidePositronFraction"},
+		       {TAG_RADIOPHARMACEUTICAL, "Radiopharmaceutical"},
+		       {TAG_RADIOPHARMACEUTICAL_CODE, "RadiopharmaceuticalCodeSequence"}};
+	const struct nuclide *nuclide = f->item ? pet_facts_nuclide(f->item) : NULL;
+	double known = nuclide ? nuclide->half_life : f->item ? half_life_of(f->item) : 0;
+
+	if (!(known > 0) || nuclide_same_half_life(known, half_life))
+		return;
+	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
+		if (!sinogram_is_set(s, dropped[i].keyword))
+			item_put_empty(f, dropped[i].tag);
+}
+
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err)
 {
 	const struct dicom_item *item = dicom_item_at(dicom_root(s->like), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
@@ -113,8 +132,7 @@ void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *
 		double value;
 	} numbers[] = {{TAG_RADIONUCLIDE_TOTAL_DOSE, t->dose},
 		       {DICOM_TAG(0x0018, 0x1071), t->volume},
-		       {DICOM_TAG(0x0018, 0x1076), t->branching}};
-	const uint32_t drug = DICOM_TAG(0x0018, 0x0031);
+		       {TAG_RADIONUCLIDE_POSITRON_FRACTION, t->branching}};
 	struct item_writer f;
 
 	if (!(t->half_life > 0) && !(t->dose > 0) && !t->drug[0] && !t->injected[0])
@@ -126,7 +144,7 @@ void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *
 			item_put_double(&f, numbers[i].tag, numbers[i].value);
 	}
 	if (t->drug[0])
-		item_put_text(&f, drug, t->drug);
+		item_put_text(&f, TAG_RADIOPHARMACEUTICAL, t->drug);
 	if (t->injected[0]) {
 		item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, t->injected);
 		item_put_empty(&f, TAG_RADIOPHARMACEUTICAL_START_TIME); /* that of `like`: see pet_facts_complete_injection() */

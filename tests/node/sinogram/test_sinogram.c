@@ -121,6 +121,7 @@ TEST(test_contradictions)
 {
 	static const struct {
 		const char *half_life, *position, *gantry, *moment, *says; /* says: NULL: no contradiction */
+		const char *drug;
 	} cases[] = {
 		{"6586.2", "HFS", "102540008", "20260601101500", NULL},
 		{"6588", "HFS", "102540008", "20260601101500.4", NULL},
@@ -132,6 +133,21 @@ TEST(test_contradictions)
 		{"6586.2", "FFS", "102540008", "", "are those of HFS"},
 		{"6586.2", "HFS", "102540008", "20260601121500", "Acquisition DateTime (0008,002A) is 20260601121500"},
 		{"6586.2", "HFS", "102540008", "20260602101500", "(0008,0022) and (0008,0032) are 20260601101500"},
+		{"6586.2", "HFS", "102540008", "", "is \"[68Ga]Ga-PSMA-11\", which names Ga68, but the radionuclide is F18",
+		 "[68Ga]Ga-PSMA-11"},
+		{"6586.2", "HFS", "102540008", "", "names Ga68", "Ga-68 DOTATATE"},
+		{"6586.2", "HFS", "102540008", "", "names C11", "Choline C-11"},
+		{"6586.2", "HFS", "102540008", "", "names N13", "Ammonia ^13^N"},
+		{"6586.2", "HFS", "102540008", "", "names O15", "Oxygen 15"},
+		{"6586.2", "HFS", "102540008", "", "names Tc94m", "Tc-94m MIBI"},
+		{"6586.2", "HFS", "102540008", "", NULL, "[18F]PSMA-1007"},
+		{"6586.2", "HFS", "102540008", "", NULL, "FDG"},
+		{"6586.2", "HFS", "102540008", "", NULL, "PSMA-11"},
+		{"6586.2", "HFS", "102540008", "", NULL, "Florbetapir AV-45 (F 18)"},
+		{"6586.2", "HFS", "102540008", "", NULL, "O-(2-[18F]fluoroethyl)-L-tyrosine"},
+		{"6586.2", "HFS", "102540008", "", NULL, "PIB C-11, FDG F-18"},
+		{"6586.2", "HFS", "102540008", "", NULL, "11"},
+		{"6586.2", "HFS", "102540008", "", NULL, "C-11111"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -145,6 +161,8 @@ TEST(test_contradictions)
 		item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 		item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
 		item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, cases[i].half_life);
+		if (cases[i].drug)
+			item_put_text(&item, TAG_RADIOPHARMACEUTICAL, cases[i].drug);
 		item_end(&root, &item);
 		item_put_text(&root, TAG_PATIENT_POSITION, cases[i].position);
 		item_put_code(&root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, cases[i].gantry, "SCT",

@@ -25,6 +25,9 @@ static void save_like(void)
 	item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 	item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
 	item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, "6586.2");
+	item_put_text(&item, TAG_RADIONUCLIDE_POSITRON_FRACTION, "0.967");
+	item_put_text(&item, TAG_RADIOPHARMACEUTICAL, "FDG F-18");
+	item_put_code(&item, TAG_RADIOPHARMACEUTICAL_CODE, "35321007", "SCT", "Fluorodeoxyglucose F^18^");
 	item_end(&root, &item);
 	assert_int_equal(root.rc, 0);
 	assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
@@ -46,6 +49,9 @@ TEST(test_set_replaces_like, .teardown = clean)
 		{{"RadionuclideHalfLife=1000"}, NULL, "FFS", "", "20260601", "100000", 1000, "nuclide: none"},
 		{{"RadionuclideHalfLife=6590"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6590, "start: --like"},
 		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84, "half-life: set: Radio"},
+		{{"Radionuclide=Ga68"}, NULL, "FFS", "^68^Gallium", "20260601", "100000", 4062.6, "positron fraction: none"},
+		{{"Radionuclide=F-18"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2, "positron fraction: --like"},
+		{{"Radionuclide=C11", "Radiopharmaceutical=FDG F18"}, "\"FDG F18\", which names F18", "", "", "", "", 0, ""},
 		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11", "", "", "", "", 0, ""},
 		{{"AcquisitionDateTime=20260602113000"}, NULL, "FFS", "^18^Fluorine", "20260602", "113000", 6586.2, "start: set"},
 		{{"AcquisitionDateTime=20260602113000", "AcquisitionTime=113100"}, "but (0008,0022) and", "", "", "", "", 0, ""},
@@ -91,6 +97,7 @@ TEST(test_set_replaces_like, .teardown = clean)
 		assert_string_equal(s->facts.acquisition_date, cases[i].date);
 		assert_string_equal(s->facts.acquisition_time, cases[i].time);
 		assert_true(fabs(s->facts.half_life - cases[i].half_life) < 0.01);
+		assert_string_equal(s->facts.radiopharmaceutical, strcmp(cases[i].nuclide, "^18^Fluorine") ? "" : "FDG F-18");
 		fact_origins_read(s, false, origins);
 		if (!strstr(origins, cases[i].origin))
 			fail_msg("case %zu: \"%s\" is not in %s", i, cases[i].origin, origins);
