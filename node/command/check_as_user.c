@@ -5,10 +5,15 @@
 #include "node/command/check_as_user.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,89 +55,121 @@ static void check_addresses(const struct checked *c)
 		check_address(c, c->config->status.bind, c->config->status.port);
 }
 
-/* A file or folder that the node writes to, or, if it does not exist, the folder in which it is created. */
-static void check_writable(const struct checked *c, const char *key, const char *path)
-{
-	char folder[400], line[900];
-	const char *slash = strrchr(path, '/'), *tested = path;
+/* ---- paths ---- */
 
-	if (access(path, F_OK) < 0 && errno == ENOENT) {
-		snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-		tested = folder[0] ? folder : "/";
-	}
-	if (access(tested, tested == path ? W_OK : W_OK | X_OK) == 0)
-		return;
-	snprintf(line, sizeof(line), "%s is %s, but user %ld cannot write to %s: %s", key, path, (long)geteuid(), tested,
-		 strerror(errno));
-	c->report.problem(c->report.ctx, line);
+/* What the node does with a path. The kernel is asked: a file that is created for a test would meet a running node. */
+enum use { NOTHING, WRITE, CREATE, MAKE, ENTER };
+static const struct {
+	const char *cannot;
+	int mode;
+} uses[] = {
+	[WRITE] = {"write to", W_OK},
+	[CREATE] = {"create a file in", W_OK | X_OK},
+	[MAKE] = {"create a folder in", W_OK | X_OK},
+	[ENTER] = {"enter", X_OK},
+};
+
+struct trial {
+	const char *key, *path;
+	enum use use;
+	enum use missing; /* if it does not exist: CREATE in the folder that it is to be in, MAKE or ENTER in the nearest above */
+};
+
+/* Shorten a path to the folder above it. */
+static void go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+	else
+		strcpy(path, ".");
 }
 
-/* Try it: a file system such as /proc gives rights that it does not keep. */
-static void check_creates(const struct checked *c, const char *key, const char *folder)
-{
-	char path[420], line[900];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/check-XXXXXX", folder);
-	fd = mkstemp(path);
-	if (fd >= 0) {
-		unlink(path);
-		close(fd);
-		return;
-	}
-	snprintf(line, sizeof(line), "%s is %s, but user %ld cannot create a file in it: %s", key, folder, (long)geteuid(),
-		 strerror(errno));
-	c->report.problem(c->report.ctx, line);
-}
-
-/* Write the nearest folder above a path that does not exist. */
-static void nearest_folder(const char *path, char ret[400])
+static void go_up_to_existing(char *path)
 {
 	struct stat st;
-	size_t n;
 
-	snprintf(ret, 400, "%.399s", path);
-	while (stat(ret, &st) < 0 && (errno == ENOENT || errno == EACCES) && (n = strlen(ret)) > 1) {
-		while (n > 1 && ret[n - 1] != '/')
-			n--;
-		ret[n > 1 ? n - 1 : 1] = '\0';
-	}
+	do
+		go_up(path);
+	while (stat(path, &st) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0);
 }
 
-/* The user must get to a folder that root creates for it. */
-static void check_way(const struct checked *c)
+static void say_problem(const struct checked *c, const char *key, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void say_problem(const struct checked *c, const char *key, const char *path, const char *fmt, ...)
 {
-	char parent[400], line[900];
+	char line[1300];
+	int n = snprintf(line, sizeof(line), "%s is %.399s, ", key, path);
+	va_list args;
 
-	nearest_folder(c->config->node.spool, parent);
-	if (access(parent, X_OK) == 0)
-		return;
-	snprintf(line, sizeof(line), "node.spool is %.399s, but user %ld cannot enter %.399s: %s", c->config->node.spool,
-		 (long)geteuid(), parent, strerror(errno));
+	va_start(args, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
+	va_end(args);
 	c->report.problem(c->report.ctx, line);
 }
 
-/* The folder that the node would create: as root, if root starts it. */
-static void check_missing_spool(const struct checked *c)
+static void try_path(const struct checked *c, const struct trial *t)
+{
+	bool found = faccessat(AT_FDCWD, t->path, F_OK, AT_EACCESS) == 0;
+	enum use use = found || (errno != ENOENT && t->use == NOTHING) ? t->use : errno == ENOENT ? t->missing : ENTER;
+	struct stat st;
+	char tested[400];
+
+	if (use == NOTHING)
+		return;
+	if (use == MAKE && lstat(t->path, &st) == 0) {
+		say_problem(c, t->key, t->path, "a link to a folder that does not exist");
+		return;
+	}
+	snprintf(tested, sizeof(tested), "%.399s", t->path);
+	if (use >= MAKE)
+		go_up_to_existing(tested);
+	else if (!found)
+		go_up(tested);
+	if (faccessat(AT_FDCWD, tested, uses[use].mode, AT_EACCESS) < 0)
+		say_problem(c, t->key, t->path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
+			    strerror(errno));
+}
+
+/* File systems on which no node can keep what it acknowledged; and folders that are emptied. */
+static const struct {
+	long magic;
+	const char *what;
+} bad_systems[] = {
+	{PROC_SUPER_MAGIC, "a file system of the kernel (proc), which has no place for files"},
+	{SYSFS_MAGIC, "a file system of the kernel (sysfs), which has no place for files"},
+	{TMPFS_MAGIC, "in memory (tmpfs): acknowledged images and results would be lost at the next boot"},
+	{RAMFS_MAGIC, "in memory (ramfs): acknowledged images and results would be lost at the next boot"},
+};
+static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
+
+static void check_place(const struct checked *c)
 {
 	const char *spool = c->config->node.spool;
-	char parent[400], line[900];
-	struct stat st;
+	char tested[400], real[PATH_MAX] = "", line[900];
+	struct statfs fs;
 
-	if (lstat(spool, &st) == 0) {
-		snprintf(line, sizeof(line), "node.spool is %.399s, a link to a folder that does not exist", spool);
-		c->report.problem(c->report.ctx, line);
+	snprintf(tested, sizeof(tested), "%.399s", spool);
+	if (access(tested, F_OK) < 0)
+		go_up_to_existing(tested);
+	if (statfs(tested, &fs) < 0 || !realpath(tested, real))
 		return;
-	}
-	nearest_folder(spool, parent);
-	snprintf(line, sizeof(line), "%s/check-XXXXXX", parent);
-	if (mkdtemp(line)) {
-		rmdir(line);
-		return;
-	}
-	snprintf(line, sizeof(line), "node.spool is %.399s, but user %ld cannot create a folder in %.399s: %s", spool,
-		 (long)geteuid(), parent, strerror(errno));
-	c->report.problem(c->report.ctx, line);
+	for (size_t i = 0; i < sizeof(bad_systems) / sizeof(bad_systems[0]); i++)
+		if (fs.f_type == bad_systems[i].magic) {
+			say_problem(c, "node.spool", spool, "but this is %s", bad_systems[i].what);
+			return;
+		}
+	strncat(real, "/", sizeof(real) - strlen(real) - 1);
+	for (size_t i = 0; i < sizeof(emptied) / sizeof(emptied[0]); i++)
+		if (!strncmp(real, emptied[i], strlen(emptied[i]))) {
+			snprintf(line, sizeof(line),
+				 "node.spool is %.399s, but systemd removes old files in %s, and a boot may empty it: "
+				 "acknowledged "
+				 "images would be lost",
+				 spool, emptied[i]);
+			c->report.warning(c->report.ctx, line);
+		}
 }
 
 /* Parts of a spool that was not used yet do not exist: the node makes them. */
@@ -142,21 +179,18 @@ static void check_spool(const struct checked *c)
 	const char *spool = c->config->node.spool;
 	struct journal *journal = NULL;
 	struct err err = {0};
-	char path[400];
+	char path[420];
 
-	check_creates(c, "node.spool", spool);
+	try_path(c, &(struct trial){"node.spool", spool, CREATE, ENTER});
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", spool, folders[i]);
-		if (access(path, F_OK) == 0)
-			check_creates(c, "a folder of node.spool", path);
+		snprintf(path, sizeof(path), "%.399s/%s", spool, folders[i]);
+		try_path(c, &(struct trial){"a folder of node.spool", path, CREATE, NOTHING});
 	}
-	snprintf(path, sizeof(path), "%s/journal.db", spool);
-	if (access(path, F_OK) == 0) {
-		check_writable(c, "the journal", path);
-		if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES)
-			c->report.problem(c->report.ctx, err.msg);
-		journal_close(journal);
-	}
+	snprintf(path, sizeof(path), "%.399s/journal.db", spool);
+	try_path(c, &(struct trial){"the journal", path, WRITE, NOTHING});
+	if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES)
+		c->report.problem(c->report.ctx, err.msg);
+	journal_close(journal);
 }
 
 /* A daemon of syslog may start later. */
@@ -181,7 +215,7 @@ static void check_logs(const struct checked *c)
 	if (node->audit == AUDIT_SYSLOG)
 		check_socket(c, "node.audit", node->audit_socket);
 	if (node->audit == AUDIT_FILE)
-		check_writable(c, "node.audit_file", node->audit_file);
+		try_path(c, &(struct trial){"node.audit_file", node->audit_file, WRITE, CREATE});
 }
 
 static void check_device(const struct checked *c)
@@ -233,7 +267,6 @@ static void check_named(const struct checked *c)
 
 static void check_all(const struct checked *c, bool runs)
 {
-	bool exists = access(c->config->node.spool, F_OK) == 0 || errno != ENOENT;
 	struct err err = {0};
 	struct user user;
 	char line[sizeof(err.msg) + 100];
@@ -241,15 +274,13 @@ static void check_all(const struct checked *c, bool runs)
 
 	if (!runs)
 		check_addresses(c);
-	if (!exists)
-		check_missing_spool(c);
+	check_place(c);
+	/* the folder that the node would create: as root, if root starts it */
+	try_path(c, &(struct trial){"node.spool", c->config->node.spool, NOTHING, MAKE});
 	if (ret == 0 && user.change)
 		ret = user_become(&user, &err);
 	if (ret == 0) {
-		if (exists)
-			check_spool(c);
-		else
-			check_way(c);
+		check_spool(c);
 		check_logs(c);
 		check_device(c);
 	} else {
