@@ -25,6 +25,7 @@
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
 #include "node/store/journal.h"
+#include "node/tomo/exam.h"
 
 struct checked {
 	const struct config *config;
@@ -235,19 +236,32 @@ static void check_device(const struct checked *c)
 
 static void check_flatfields(const struct checked *c)
 {
-	char line[900];
-
 	for (size_t i = 0; i < c->config->n_profiles; i++) {
 		const struct profile_conf *p = &c->config->profiles[i];
-		struct stat st;
+		char line[1300];
+		struct err err = {0};
 
-		if (!p->flatfield[0] ||
-		    (stat(p->flatfield, &st) == 0 && access(p->flatfield, S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK) == 0))
+		if (!p->flatfield[0] || exam_flatfield_readable(p->flatfield, &err) == 0)
 			continue;
 		snprintf(line, sizeof(line), "key 'flatfield' of profile '%s': user %ld cannot read %s: %s", p->name,
-			 (long)geteuid(), p->flatfield, strerror(errno));
+			 (long)geteuid(), p->flatfield, err.msg);
 		c->report.problem(c->report.ctx, line);
 	}
+}
+
+/* Those of the webhook are read when there is a message. */
+static void check_authorities(const struct checked *c)
+{
+	const struct tls_conf conf = {.authorities = c->config->alerts.authorities};
+	struct tls_context *context = NULL;
+	struct err err = {0};
+	char line[sizeof(err.msg) + 16];
+
+	if (conf.authorities[0] && tls_create(&conf, &context, &err) < 0) {
+		snprintf(line, sizeof(line), "alerts: %s", err.msg);
+		c->report.problem(c->report.ctx, line);
+	}
+	tls_free(context);
 }
 
 /* What the configuration names and the node only reads. */
@@ -258,6 +272,7 @@ static void check_named(const struct checked *c)
 	char line[sizeof(err.msg) + 16];
 
 	tls_files_check(c->config, &files, NULL);
+	check_authorities(c);
 	if (c->config->alerts.url[0] && alert_check(c->config, &err) < 0) {
 		snprintf(line, sizeof(line), "alerts: %s", err.msg);
 		c->report.problem(c->report.ctx, line);

@@ -150,6 +150,8 @@ void exam_grid(const struct exam *exam, char *ret_text, size_t size);
 /* Return the digest of the flat field if a view uses it; else "". Call after exam_decide_i0(). */
 const char *exam_used_flatfield(const struct exam *exam);
 
+/* Check that this process can read the headers of all files of a flat field; the path is that of a file or a folder. */
+int exam_flatfield_readable(const char *path, struct err *err);
 /* Set prep->flatfield of a view if the flat field has a frame for each view. buffer: NULL, or from an earlier call; freed by the
  * caller. Call it if the view's I0 has use_flatfield; several threads may, each with its own buffer. */
 int exam_load_flatfield(const struct exam *exam, int view, float **buffer, struct prep *prep, struct err *err);

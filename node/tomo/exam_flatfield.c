@@ -116,7 +116,7 @@ static int add_frames(const struct exam *exam, struct exam_flatfield *set, struc
 	return rc;
 }
 
-static int add_file(const struct exam *exam, struct exam_flatfield *set, const char *path, struct err *err)
+static int add_file(struct exam_flatfield *set, const char *path, struct err *err)
 {
 	struct dicom_file *file = NULL;
 	int rc;
@@ -128,9 +128,7 @@ static int add_file(const struct exam *exam, struct exam_flatfield *set, const c
 		return rc;
 	set->files[set->n_files++] = file;
 	set->paths[set->n_files - 1] = strdup(path);
-	if (!set->paths[set->n_files - 1])
-		return err_set(err, ENOMEM, "no memory for a path");
-	return add_frames(exam, set, file, err);
+	return set->paths[set->n_files - 1] ? 0 : err_set(err, ENOMEM, "no memory for a path");
 }
 
 /* Compute the digest of the content of all files, in the order of their names. */
@@ -163,7 +161,7 @@ static int is_visible(const struct dirent *entry)
 }
 
 /* Add the files of a folder; ENOTDIR: it is a file. */
-static int add_folder(const struct exam *exam, struct exam_flatfield *set, const char *folder, struct err *err)
+static int add_folder(struct exam_flatfield *set, const char *folder, struct err *err)
 {
 	struct dirent **entries = NULL;
 	int n = scandir(folder, &entries, is_visible, alphasort), rc = n < 0 ? -errno : 0;
@@ -172,14 +170,22 @@ static int add_folder(const struct exam *exam, struct exam_flatfield *set, const
 		char path[PATH_SIZE];
 
 		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-		if (rc == 0)
-			rc = add_file(exam, set, path, err);
-		if (rc < 0)
+		if (rc == 0 && (rc = add_file(set, path, err)) < 0)
 			err_prefix(err, "%s", entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
-	return rc < 0 || n > 0 ? rc : err_set(err, EBADMSG, "the folder %s has no files", folder);
+	if (n < 0 && rc != -ENOTDIR && rc != -ENOENT)
+		return err_set(err, -rc, "the folder %s cannot be read: %s", folder, strerror(-rc));
+	return n != 0 ? rc : err_set(err, EBADMSG, "the folder %s has no files", folder);
+}
+
+/* Open all files of the path, that of a folder or of a file. */
+static int open_files(struct exam_flatfield *set, const char *path, struct err *err)
+{
+	int rc = set ? add_folder(set, path, err) : err_set(err, ENOMEM, "no memory for a flat field");
+
+	return rc == -ENOTDIR || rc == -ENOENT ? add_file(set, path, err) : rc;
 }
 
 static int read_angles(const struct exam *exam, struct exam_flatfield *set, struct err *err)
@@ -284,10 +290,12 @@ int exam_open_flatfield(struct exam *exam, struct err *err)
 	int rc;
 
 	exam->flatfields = calloc(1, sizeof(*exam->flatfields));
-	rc = exam->flatfields ? add_folder(exam, exam->flatfields, path, err)
-			      : err_set(err, ENOMEM, "no memory for a flat field");
-	if (rc == -ENOTDIR || rc == -ENOENT)
-		rc = add_file(exam, exam->flatfields, path, err);
+	rc = open_files(exam->flatfields, path, err);
+	for (size_t i = 0; rc == 0 && i < exam->flatfields->n_files; i++) {
+		rc = add_frames(exam, exam->flatfields, exam->flatfields->files[i], err);
+		if (rc < 0)
+			err_prefix(err, "%s", file_name(exam->flatfields->paths[i]));
+	}
 	if (rc == 0)
 		rc = match(exam, exam->flatfields, err);
 	if (rc == 0)
@@ -295,6 +303,15 @@ int exam_open_flatfield(struct exam *exam, struct err *err)
 	if (rc == 0)
 		rc = digest_of(exam->flatfields, exam->flatfield_digest, err);
 	return rc < 0 ? err_prefix(err, "flat field of the profile '%s'", exam->profile->name) : 0;
+}
+
+int exam_flatfield_readable(const char *path, struct err *err)
+{
+	struct exam_flatfield *set = calloc(1, sizeof(*set));
+	int rc = open_files(set, path, err);
+
+	exam_close_flatfield(set);
+	return rc;
 }
 
 double exam_flatfield_charge(const struct exam *exam, double *ret_lo, double *ret_hi)

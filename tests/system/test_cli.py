@@ -230,8 +230,10 @@ PROFILE = "axis_height = 0.0; source_axis = 600.0; support = 20.0; pitch = 0.1;"
     (0, 'node = { audit = "syslog"; audit_socket = "/none/there"; };', 'warning: node.audit is "syslog", but'),
     (3, 'node = { device = "cuda:99"; };', "node.device is 'cuda:99', but cases would wait: "),
     (3, f'profiles = ({{ name = "x"; flatfield = "/none/there"; {PROFILE} }});', "cannot read /none/there: "),
+    (3, f'profiles = ({{ name = "x"; flatfield = "FOLDER"; {PROFILE} }});', "bad.conf: "),
     (0, 'node = { require_known_peer = true; };\npeers = ({ name = "a"; certificate = "pacs"; });',
      "warning: peer 'a' needs a certificate, but no listener asks for one"),
+    (3, 'alerts = { url = "https://127.0.0.1:9/"; authorities = "FOLDER/bad.conf"; };', "alerts: authorities file "),
 ])
 def test_check_tries(folder, code, text, where):
     """What a configuration names is tried, not only read."""
