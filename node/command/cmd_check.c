@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "kernels/clock.h"
 #include "node/command/check_as_user.h"
+#include "node/command/check_names.h"
 #include "node/command/check_route.h"
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
@@ -78,29 +78,6 @@ static void add_certificate(void *ctx, const struct node_certificate *certificat
 		f->certificates[f->n_certificates++] = *certificate;
 }
 
-/* Resolve the names of the destinations: in this process, because a person waits for the result. */
-static void resolve_names(const struct config *config, struct manager_facts *f)
-{
-	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-
-	f->n_unresolved = 0;
-	for (size_t i = 0; i < config->n_destinations && i < DESTINATION_STATES_MAX; i++) {
-		const struct destination_conf *d = &config->destinations[i];
-		struct node_unresolved *u = &f->unresolved[f->n_unresolved];
-		struct addrinfo *found = NULL;
-		int code = getaddrinfo(d->host, NULL, &hints, &found);
-
-		if (code == 0) {
-			freeaddrinfo(found);
-			continue;
-		}
-		snprintf(u->destination, sizeof(u->destination), "%s", d->name);
-		snprintf(u->host, sizeof(u->host), "%s", d->host);
-		snprintf(u->reason, sizeof(u->reason), "%s", gai_strerror(code));
-		f->n_unresolved++;
-	}
-}
-
 /* Warn root if `serve`, started as root, refuses to run. No problem: the unit of systemd starts the node as its user. */
 static void warn_user(struct messages *m, const struct config *config)
 {
@@ -132,7 +109,7 @@ static void check_node(struct messages *m, const struct config *config)
 	facts.from_manager.n_certificates = 0;
 	m->facts = &facts;
 	tls_files_check(config, &files, NULL);
-	resolve_names(config, &facts.from_manager);
+	check_names(config, &facts.from_manager, &(struct check_report){m, add_problem, add_warning});
 	node_problems_find(&facts, &all);
 	for (size_t i = 0; i < all.n; i++) {
 		node_problem_line(&all.list[i], line, sizeof(line));

@@ -233,6 +233,8 @@ PROFILE = "axis_height = 0.0; source_axis = 600.0; support = 20.0; pitch = 0.1;"
     (3, f'profiles = ({{ name = "x"; flatfield = "FOLDER"; {PROFILE} }});', "bad.conf: "),
     (0, 'node = { require_known_peer = true; };\npeers = ({ name = "a"; certificate = "pacs"; });',
      "warning: peer 'a' needs a certificate, but no listener asks for one"),
+    (0, 'peers = ({ name = "a"; host = "10.0.0.0/8"; }, { name = "b"; host = "no-such-host.invalid"; });',
+     "warning: key 'host' of peer 'b': no-such-host.invalid cannot be resolved ("),
     (3, 'alerts = { url = "https://127.0.0.1:9/"; authorities = "FOLDER/bad.conf"; };', "alerts: authorities file "),
 ])
 def test_check_tries(folder, code, text, where):
