@@ -247,18 +247,39 @@ void journal_read_int64(void *ctx, sqlite3_stmt *s)
 
 /* ---- open, close ---- */
 
-static int pragma_int(struct journal *j, const char *pragma, int64_t *ret_value, struct err *err)
+static int query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
-	int rc = sqlite3_prepare_v2(j->db, pragma, -1, &s, NULL), ret = 0;
+	int rc = sqlite3_prepare_v2(j->db, query, -1, &s, NULL), ret = 0;
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
 		*ret_value = sqlite3_column_int64(s, 0);
 	else
-		ret = journal_fail(j, rc, pragma, err);
+		ret = journal_fail(j, rc, "it cannot be read", err);
 	sqlite3_finalize(s);
+	return ret;
+}
+
+/* Read the version of the schema, 0: an empty file, and refuse a database of another program, whose version means nothing.
+ * Another process may create the tables meanwhile, all at once with the version: they are counted first. */
+static int read_version(struct journal *j, int64_t *ret_version, struct err *err)
+{
+	int64_t all = 0, own = 0;
+	int ret = query_int(j, "SELECT COUNT(*) FROM sqlite_master", &all, err);
+
+	if (ret == 0)
+		ret = query_int(j, "PRAGMA user_version", ret_version, err);
+	if (ret == 0)
+		ret = query_int(j, "SELECT COUNT(*) FROM sqlite_master WHERE type='table' AND name IN ('instance', 'event')",
+				&own, err);
+	if (ret == 0 && own < 2 && (all > 0 || *ret_version != 0))
+		ret = err_set(
+			err, EBADMSG,
+			"journal %s is the database of another program, without the tables of a journal: move it away, or set "
+			"another node.spool",
+			j->path);
 	return ret;
 }
 
@@ -298,7 +319,7 @@ int journal_open_reader(const char *path, struct journal **ret_journal, struct e
 	sqlite3_extended_result_codes(j->db, 1);
 	sqlite3_busy_timeout(j->db, READER_BUSY_MS);
 	rc = sqlite3_exec(j->db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
-	ret = rc == SQLITE_OK ? pragma_int(j, "PRAGMA user_version", &version, err) : journal_fail(j, rc, "settings", err);
+	ret = rc == SQLITE_OK ? read_version(j, &version, err) : journal_fail(j, rc, "settings", err);
 	if (ret == 0 && version != SCHEMA_VERSION)
 		ret = err_set(err, version ? EPROTONOSUPPORT : ENOENT, "journal %s has schema %lld; this tomonode reads %d",
 			      j->path, (long long)version, SCHEMA_VERSION);
@@ -314,7 +335,7 @@ fail:
 static int prepare_schema(struct journal *j, struct err *err)
 {
 	int64_t version = 0;
-	int rc, ret = pragma_int(j, "PRAGMA user_version", &version, err);
+	int rc, ret = read_version(j, &version, err);
 
 	if (ret < 0 || version == SCHEMA_VERSION)
 		return ret;
@@ -325,11 +346,11 @@ static int prepare_schema(struct journal *j, struct err *err)
 	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 	if (ret < 0)
 		return ret;
-	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
+	ret = query_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
 	if (ret == 0 && version == 0) {
 		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
 		if (rc != SQLITE_OK)
-			ret = journal_fail(j, rc, "create the tables (is this another program's database?)", err);
+			ret = journal_fail(j, rc, "create the tables", err);
 	}
 	return journal_end_transaction(j, ret, err);
 }
@@ -338,6 +359,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 {
 	struct journal *j = calloc(1, sizeof(*j));
 	int fd, rc, ret, step = GROW_BYTES, persist = 1;
+	int64_t version;
 
 	if (!j)
 		return err_set(err, ENOMEM, "no memory for the journal");
@@ -358,7 +380,9 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	sqlite3_busy_timeout(j->db, BUSY_MS);
 	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
 	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
-	ret = set_wal(j, err);
+	ret = read_version(j, &version, err);
+	if (ret != -EBADMSG) /* another program's file stays as it is; of what passes, prepare_schema() is told again */
+		ret = set_wal(j, err);
 	if (ret < 0)
 		goto fail;
 	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL,

@@ -146,6 +146,32 @@ TEST(not_a_journal, .setup = setup, .teardown = teardown)
 	assert_true(journal_open("/nonexistent/journal.db", &j, &err) == -ENOENT);
 }
 
+/* Its version may be that of a journal, be none, or one of a later time. */
+TEST(database_of_another_program, .setup = setup, .teardown = teardown)
+{
+	static const char *const versions[] = {"", "PRAGMA user_version=1;", "PRAGMA user_version=54;"};
+	struct place *p = *state;
+
+	for (int i = 0; i < 3; i++) {
+		struct journal *j = NULL;
+		struct err err = {0};
+		sqlite3 *db = NULL;
+		char sql[100];
+
+		snprintf(sql, sizeof(sql), "CREATE TABLE moz_places(id INTEGER); %s", versions[i]);
+		assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+		assert_error(journal_open(p->path, &j, &err), &err, EBADMSG, "the database of another program");
+		assert_error(journal_open_reader(p->path, &j, &err), &err, EBADMSG, "the database of another program");
+		assert_null(j);
+		assert_int_equal(sqlite3_exec(db, "CREATE TABLE event(a)", NULL, NULL, NULL), SQLITE_OK); /* none was made */
+		snprintf(sql, sizeof(sql), "%s-wal", p->path);
+		assert_int_equal(access(sql, F_OK), -1);
+		sqlite3_close(db);
+		unlink(p->path);
+	}
+}
+
 TEST(private_and_versioned, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
