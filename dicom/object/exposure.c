@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exposure.c - divide images into groups, by one attribute after the other. Texts differ or not. Numbers and moments are sorted,
- * and divided where a step between two neighbours is longer than within one exposure. A sweep may pass midnight. */
-#include "dicom/object/exposure.h"
+/* exposure.c - divide images into groups, by one attribute (exposure_attributes.c) after the other. Texts differ or not. Numbers
+ * and moments are sorted, and divided where a step between two neighbours is longer than within one exposure. A sweep may pass
+ * midnight. */
+#include "dicom/object/exposure_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,136 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "dicom/object/dicom_tags.h"
 
 #define DAY 86400.0
-#define PAUSE 60.0	 /* s: no sweep stops for as long */
 #define PAUSE_DOUBT 10.0 /* s: nor does that of any known system */
 #define PAUSE_RATIO 3.0	 /* of the median step: where each image takes long, as at a bench, such a step is none of two sweeps */
-#define DOSE_RATIO 4.0	 /* systems give some projections of a sweep up to 3 times the dose of others; a scout has a tenth */
-
-#define DATE 8 /* YYYYMMDD */
 
 static const char none[] = "none";
-
-enum how { TEXT, DIFFERENCE, RATIO, TIME, DATE_TIME };
-
-/* The attributes that tell exposures apart. Cases in the journal have their values in this order: add new ones at the end. */
-static const struct attribute {
-	uint32_t tag;
-	int value; /* index of the value; -1: all of them */
-	const char *name;
-	enum { MAY_LACK = 1, NAMES_ONLY = 2 } flags; /* an image without it may be of any exposure; it proves nothing */
-	enum how how;
-	double limit; /* largest step within an exposure */
-} attributes[EXPOSURE_ATTRIBUTES] = {
-	{TAG_ACQUISITION_NUMBER, -1, "Acquisition Number", MAY_LACK, TEXT, 0},
-	{TAG_IRRADIATION_EVENT_UID, -1, "Irradiation Event UID", MAY_LACK, TEXT, 0},
-	{TAG_IMAGE_TYPE, 2, "Image Type, value 3", 0, TEXT, 0},
-	{TAG_IMAGE_TYPE, 3, "Image Type, value 4", 0, TEXT, 0},
-	{TAG_ANODE_TARGET_MATERIAL, -1, "Anode Target Material", MAY_LACK, TEXT, 0},
-	{TAG_FILTER_MATERIAL, -1, "Filter Material", MAY_LACK, TEXT, 0},
-	{TAG_ACQUISITION_TIME, -1, "Acquisition Time", MAY_LACK, TIME, PAUSE},
-	{TAG_ACQUISITION_DATE_TIME, -1, "Acquisition DateTime", MAY_LACK, DATE_TIME, PAUSE},
-	{TAG_FRAME_ACQUISITION_DATE_TIME, -1, "Frame Acquisition DateTime", MAY_LACK, DATE_TIME, PAUSE},
-	{TAG_FRAME_ACQUISITION_NUMBER, -1, "Frame Acquisition Number", MAY_LACK, TEXT, 0},
-	{TAG_KVP, -1, "KVP", MAY_LACK, DIFFERENCE, 1.0},
-	{TAG_PADDLE_DESCRIPTION, -1, "Paddle Description", MAY_LACK, TEXT, 0},
-	{TAG_COMPRESSION_FORCE, -1, "Compression Force", MAY_LACK, DIFFERENCE, 20.0},	 /* N; measured during the sweep, too */
-	{TAG_BODY_PART_THICKNESS, -1, "Body Part Thickness", MAY_LACK, DIFFERENCE, 1.0}, /* mm */
-	{TAG_EXPOSURE_IN_UAS, -1, "Exposure in uAs", MAY_LACK, RATIO, DOSE_RATIO},
-	{TAG_EXPOSURE_IN_MAS, -1, "Exposure in mAs", MAY_LACK, RATIO, DOSE_RATIO},
-	{TAG_EXPOSURE, -1, "Exposure", MAY_LACK, RATIO, DOSE_RATIO},
-	{TAG_CONTENT_TIME, -1, "Content Time", NAMES_ONLY | MAY_LACK, TIME, PAUSE}, /* of the image, not of the exposure */
-};
-
-static bool is_time(const struct attribute *a)
-{
-	return a->how == TIME || a->how == DATE_TIME;
-}
-
-static void read_number(const struct header *h, const struct attribute *a, char *ret_text, size_t size)
-{
-	double value;
-
-	ret_text[0] = '\0';
-	if (header_double(h, a->tag, 0, &value, NULL) == 1 && value > 0)
-		snprintf(ret_text, size, "%.10g", value);
-}
-
-/* Write the time of day behind the date, if there is one, so that two sweeps at one time of two days are two. */
-static void add_date(const struct header *h, char *text, size_t size)
-{
-	char date[17], time[64];
-
-	if (!text[0] || strchr(text, ':') || header_text(h, TAG_ACQUISITION_DATE, date, sizeof(date), NULL) != 1 ||
-	    strlen(date) != DATE || strspn(date, "0123456789") != DATE)
-		return;
-	snprintf(time, sizeof(time), "%.50s", text);
-	snprintf(text, size, "%s%s", date, time);
-}
-
-void exposure_read(const struct header *h, struct exposure_facts *ret_facts)
-{
-	for (int k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
-		const struct attribute *a = &attributes[k];
-		char text[512], *from = text;
-
-		if (a->how == DIFFERENCE || a->how == RATIO)
-			read_number(h, a, text, sizeof(text));
-		else if (header_text(h, a->tag, text, sizeof(text), NULL) != 1)
-			text[0] = '\0';
-		if (a->tag == TAG_ACQUISITION_TIME)
-			add_date(h, text, sizeof(text));
-		for (int i = 0; i < a->value && from; i++) {
-			from = strchr(from, '\\');
-			from = from ? from + 1 : NULL;
-		}
-		if (a->value >= 0 && from)
-			from[strcspn(from, "\\")] = '\0';
-		snprintf(ret_facts->value[k], DICOM_UID_SIZE, "%s", from ? from : "");
-	}
-}
 
 static const char *value_of(const struct exposure_facts *image, int attribute)
 {
 	return image->value[attribute][0] ? image->value[attribute] : none;
-}
-
-/* Return the seconds of HHMM[SS[.FFFFFF]], or with colons; NAN: it is none. */
-static double time_of(const char *text)
-{
-	int h, m;
-	double s = 0;
-	int n = strchr(text, ':') ? sscanf(text, "%2d:%2d:%lf", &h, &m, &s) : sscanf(text, "%2d%2d%lf", &h, &m, &s);
-
-	return n >= 2 && h >= 0 && h < 24 && m >= 0 && m < 60 && s >= 0 && s < 61 ? 3600.0 * h + 60.0 * m + s : NAN;
-}
-
-/* Return the seconds of YYYYMMDDHHMMSS.FFFFFF, whatever its offset from UTC, which is that of all; NAN: it has no time. */
-static double date_time_of(const char *text)
-{
-	struct tm day = {0};
-
-	if (strspn(text, "0123456789") < 12 || sscanf(text, "%4d%2d%2d", &day.tm_year, &day.tm_mon, &day.tm_mday) != 3)
-		return NAN;
-	day.tm_year -= 1900;
-	day.tm_mon--;
-	return (double)timegm(&day) + time_of(text + 8);
-}
-
-static bool has_date(const char *text)
-{
-	return strspn(text, "0123456789") >= DATE + 4;
-}
-
-static double number_of(const struct attribute *a, const char *text)
-{
-	if (!text[0])
-		return NAN;
-	return a->how == TIME && !has_date(text) ? time_of(text) : is_time(a) ? date_time_of(text) : strtod(text, NULL);
 }
 
 static int by_size(const void *a, const void *b)
@@ -204,20 +87,23 @@ static void turn_day(double *times, size_t n)
 		times[i] += times[i] < DAY / 2 ? DAY : 0;
 }
 
+/* Dates count only if all images that have a value have one. */
+static bool all_dated(const struct exposure_facts *images, size_t n, int attribute)
+{
+	for (size_t i = 0; i < n; i++)
+		if (images[i].value[attribute][0] && !exposure_has_date(images[i].value[attribute]))
+			return false;
+	return true;
+}
+
 /* Write the value of each image; NAN: it has none. */
 static void read_values(const struct exposure_facts *images, size_t n, int attribute, double *ret)
 {
-	const struct attribute *a = &attributes[attribute];
-
-	bool dated = true; /* dates count only if all images have one */
+	const struct exposure_attribute *a = &exposure_attributes[attribute];
+	bool dated = all_dated(images, n, attribute);
 
 	for (size_t i = 0; i < n; i++)
-		dated = dated && (!images[i].value[attribute][0] || has_date(images[i].value[attribute]));
-	for (size_t i = 0; i < n; i++) {
-		const char *text = images[i].value[attribute];
-
-		ret[i] = number_of(a, a->how == TIME && !dated && has_date(text) ? text + DATE : text);
-	}
+		ret[i] = exposure_number(a, images[i].value[attribute], dated);
 	if (a->how == TIME)
 		turn_day(ret, n);
 }
@@ -259,17 +145,18 @@ static double median_step(const struct sample *s, long n)
 	return median;
 }
 
-/* weak: every difference of times counts. */
-static bool divides(const struct attribute *a, double limit, double before, double after)
+/* Is the step between two neighbours longer than within one exposure? */
+static bool divides(const struct exposure_attribute *a, double limit, double before, double after)
 {
 	return a->how == RATIO ? after > limit * before : after - before > limit;
 }
 
-/* Group the images by a number. False: moments of more groups than EXPOSURES_MAX, or doses in mixed units. */
+/* Group the images by a number. weak: every difference of times counts. False: moments of more groups than EXPOSURES_MAX, or
+ * doses in mixed units. */
 static bool group_samples(const struct sample *s, long n, bool weak, struct exposures *e)
 {
-	const struct attribute *a = &attributes[e->attribute];
-	double limit = is_time(a) ? (weak ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n))) : a->limit;
+	const struct exposure_attribute *a = &exposure_attributes[e->attribute];
+	double limit = exposure_is_time(a) ? (weak ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n))) : a->limit;
 
 	if (a->how == RATIO && n > 0 && s[n - 1].x > EXPOSURE_RATIO_MAX * s[0].x)
 		return false;
@@ -277,7 +164,7 @@ static bool group_samples(const struct sample *s, long n, bool weak, struct expo
 		struct exposure *group = &e->list[e->n ? e->n - 1 : 0];
 
 		if (e->n == 0 || divides(a, limit, s[i - 1].x, s[i].x)) {
-			if (e->n == EXPOSURES_MAX && is_time(a))
+			if (e->n == EXPOSURES_MAX && exposure_is_time(a))
 				return false;
 			if (e->n < EXPOSURES_MAX) { /* the last group of numbers has the rest */
 				group = &e->list[e->n++];
@@ -307,15 +194,15 @@ static int group_numbers(const struct exposure_facts *images, size_t n, bool wea
 static int group_images(const struct exposure_facts *images, size_t n, int attribute, bool weak, struct exposures *ret,
 			struct err *err)
 {
-	const struct attribute *a = &attributes[attribute];
-	struct exposures e = {.attribute = attribute};
+	const struct exposure_attribute *a = &exposure_attributes[attribute];
+	struct exposures e = {.attribute = attribute, .dated = all_dated(images, n, attribute)};
 	int counted = 0;
 	int rc = a->how == TEXT ? group_texts(images, n, weak || !(a->flags & MAY_LACK), &e, &counted)
 				: group_numbers(images, n, weak, &e, &counted, err);
 
 	if (rc <= 0 || e.n < 2)
 		return rc < 0 ? rc : 0;
-	if (!weak && e.n == counted && (a->how == TEXT || is_time(a))) /* a value for each image tells nothing */
+	if (!weak && e.n == counted && (a->how == TEXT || exposure_is_time(a))) /* a value for each image tells nothing */
 		return 0;
 	qsort(e.list, (size_t)e.n, sizeof(e.list[0]), by_size);
 	*ret = e;
@@ -327,7 +214,7 @@ int exposures_prove(const struct exposure_facts *images, size_t n, struct exposu
 	int rc = 0;
 
 	for (int k = 0; rc == 0 && k < EXPOSURE_ATTRIBUTES; k++)
-		if (!(attributes[k].flags & NAMES_ONLY))
+		if (!(exposure_attributes[k].flags & NAMES_ONLY))
 			rc = group_images(images, n, k, false, ret_exposures, err);
 	return rc;
 }
@@ -343,15 +230,15 @@ int exposures_find(const struct exposure_facts *images, size_t n, struct exposur
 
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image)
 {
-	const struct attribute *a = &attributes[of->attribute];
+	const struct exposure_attribute *a = &exposure_attributes[of->attribute];
 	const struct exposure *e = &of->list[group];
 	double x, first, last;
 
 	if (a->how == TEXT)
 		return !strcasecmp(value_of(image, of->attribute), e->value);
-	x = number_of(a, image->value[of->attribute]);
-	first = number_of(a, e->value);
-	last = number_of(a, e->last);
+	x = exposure_number(a, image->value[of->attribute], of->dated);
+	first = exposure_number(a, e->value, of->dated);
+	last = exposure_number(a, e->last, of->dated);
 	return first <= last ? x >= first && x <= last : x >= first || x <= last; /* over midnight */
 }
 
@@ -359,8 +246,8 @@ bool exposure_has(const struct exposures *of, int group, const struct exposure_f
 
 const char *exposures_attribute(const struct exposures *of, uint32_t *ret_tag)
 {
-	*ret_tag = attributes[of->attribute].tag;
-	return attributes[of->attribute].name;
+	*ret_tag = exposure_attributes[of->attribute].tag;
+	return exposure_attributes[of->attribute].name;
 }
 
 void exposure_text(const struct exposure *e, char *ret_text, size_t size)
@@ -372,7 +259,7 @@ void exposure_text(const struct exposure *e, char *ret_text, size_t size)
 
 void exposures_text(const struct exposures *of, char *ret_text, size_t size)
 {
-	const struct attribute *a = &attributes[of->attribute];
+	const struct exposure_attribute *a = &exposure_attributes[of->attribute];
 	size_t at = (size_t)snprintf(ret_text, size, "%s %s:", a->name, tag_text(a->tag));
 	char value[2 * DICOM_UID_SIZE + 4];
 
@@ -403,7 +290,7 @@ void exposures_refusal(const struct exposures *of, bool frames, char *ret_text, 
 /* Find the longest step, if it is such a pause. */
 static bool find_pause(int attribute, const struct sample *s, long n, struct exposure_pause *ret)
 {
-	const struct attribute *a = &attributes[attribute];
+	const struct exposure_attribute *a = &exposure_attributes[attribute];
 	long at = 0;
 
 	for (long i = 1; i < n; i++)
@@ -425,7 +312,7 @@ int exposures_pause(const struct exposure_facts *images, size_t n, struct exposu
 
 	for (int k = 0; found == 0 && k < EXPOSURE_ATTRIBUTES; k++) {
 		struct sample *s = NULL;
-		long m = is_time(&attributes[k]) && !(known && attributes[k].flags & NAMES_ONLY)
+		long m = exposure_is_time(&exposure_attributes[k]) && !(known && exposure_attributes[k].flags & NAMES_ONLY)
 				 ? sort_values(images, n, k, &s, err)
 				 : 0;
 
@@ -444,7 +331,7 @@ bool exposures_moments(const struct exposure_facts *images, size_t n, double *re
 	for (int k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
 		bool differ = false, all = true;
 
-		if (!is_time(&attributes[k]) || attributes[k].flags & NAMES_ONLY)
+		if (!exposure_is_time(&exposure_attributes[k]) || exposure_attributes[k].flags & NAMES_ONLY)
 			continue;
 		read_values(images, n, k, ret_seconds);
 		for (size_t i = 0; i < n; i++) {
@@ -452,8 +339,8 @@ bool exposures_moments(const struct exposure_facts *images, size_t n, double *re
 			differ = differ || ret_seconds[i] != ret_seconds[0];
 		}
 		if (all && differ) {
-			*ret_name = attributes[k].name;
-			*ret_tag = attributes[k].tag;
+			*ret_name = exposure_attributes[k].name;
+			*ret_tag = exposure_attributes[k].tag;
 			return true;
 		}
 	}

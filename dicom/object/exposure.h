@@ -24,6 +24,7 @@ void exposure_read(const struct header *h, struct exposure_facts *ret_facts);
 /* Groups of images by one attribute: the largest first, then by value. */
 struct exposures {
 	int attribute;
+	bool dated; /* all moments have their dates, which count */
 	int n;
 	struct exposure {
 		char value[DICOM_UID_SIZE]; /* "none": the attribute is missing; of numbers and moments: the first one */
