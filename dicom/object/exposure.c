@@ -151,12 +151,25 @@ static bool divides(const struct exposure_attribute *a, double limit, double bef
 	return a->how == RATIO ? after > limit * before : after - before > limit;
 }
 
-/* Group the images by a number. weak: every difference of times counts. False: moments of more groups than EXPOSURES_MAX, or
- * doses in mixed units. */
-static bool group_samples(const struct sample *s, long n, bool weak, struct exposures *e)
+/* How much a sign must say. */
+enum sign {
+	PROOF,
+	CHOICE, /* of too many images: one without the attribute is of another exposure, and so is one at another time */
+	DOUBT,
+};
+
+static double limit_of(const struct exposure_attribute *a, enum sign sign, const struct sample *s, long n)
+{
+	if (exposure_is_time(a))
+		return sign == CHOICE ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n));
+	return sign == DOUBT ? a->doubt : a->limit;
+}
+
+/* Group the images by a number. False: moments of more groups than EXPOSURES_MAX, or doses in mixed units. */
+static bool group_samples(const struct sample *s, long n, enum sign sign, struct exposures *e)
 {
 	const struct exposure_attribute *a = &exposure_attributes[e->attribute];
-	double limit = exposure_is_time(a) ? (weak ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n))) : a->limit;
+	double limit = limit_of(a, sign, s, n);
 
 	if (a->how == RATIO && n > 0 && s[n - 1].x > EXPOSURE_RATIO_MAX * s[0].x)
 		return false;
@@ -177,32 +190,32 @@ static bool group_samples(const struct sample *s, long n, bool weak, struct expo
 	return true;
 }
 
-static int group_numbers(const struct exposure_facts *images, size_t n, bool weak, struct exposures *e, int *ret_counted,
+static int group_numbers(const struct exposure_facts *images, size_t n, enum sign sign, struct exposures *e, int *ret_counted,
 			 struct err *err)
 {
 	struct sample *s = NULL;
 	long m = sort_values(images, n, e->attribute, &s, err);
-	bool grouped = m > 0 && group_samples(s, m, weak, e);
+	bool grouped = m > 0 && group_samples(s, m, sign, e);
 
 	free(s);
 	*ret_counted = (int)m;
 	return m < 0 ? (int)m : grouped;
 }
 
-/* Group the images by one attribute. weak: an image without it is of another exposure, and so is one at another time. Returns 1:
- * two groups or more; 0; negative: no memory. */
-static int group_images(const struct exposure_facts *images, size_t n, int attribute, bool weak, struct exposures *ret,
+/* Group the images by one attribute. Returns 1: two groups or more; 0; negative: no memory. */
+static int group_images(const struct exposure_facts *images, size_t n, int attribute, enum sign sign, struct exposures *ret,
 			struct err *err)
 {
 	const struct exposure_attribute *a = &exposure_attributes[attribute];
 	struct exposures e = {.attribute = attribute, .dated = all_dated(images, n, attribute)};
 	int counted = 0;
-	int rc = a->how == TEXT ? group_texts(images, n, weak || !(a->flags & MAY_LACK), &e, &counted)
-				: group_numbers(images, n, weak, &e, &counted, err);
+	int rc = a->how == TEXT ? group_texts(images, n, sign == CHOICE || !(a->flags & MAY_LACK), &e, &counted)
+				: group_numbers(images, n, sign, &e, &counted, err);
 
 	if (rc <= 0 || e.n < 2)
 		return rc < 0 ? rc : 0;
-	if (!weak && e.n == counted && (a->how == TEXT || exposure_is_time(a))) /* a value for each image tells nothing */
+	if (sign != CHOICE && e.n == counted &&
+	    (a->how == TEXT || exposure_is_time(a))) /* a value for each image tells nothing */
 		return 0;
 	qsort(e.list, (size_t)e.n, sizeof(e.list[0]), by_size);
 	*ret = e;
@@ -215,7 +228,7 @@ int exposures_prove(const struct exposure_facts *images, size_t n, struct exposu
 
 	for (int k = 0; rc == 0 && k < EXPOSURE_ATTRIBUTES; k++)
 		if (!(exposure_attributes[k].flags & NAMES_ONLY))
-			rc = group_images(images, n, k, false, ret_exposures, err);
+			rc = group_images(images, n, k, PROOF, ret_exposures, err);
 	return rc;
 }
 
@@ -224,7 +237,20 @@ int exposures_find(const struct exposure_facts *images, size_t n, struct exposur
 	int rc = 0;
 
 	for (int k = 0; rc == 0 && k < EXPOSURE_ATTRIBUTES; k++)
-		rc = group_images(images, n, k, true, ret_exposures, err);
+		rc = group_images(images, n, k, CHOICE, ret_exposures, err);
+	return rc;
+}
+
+int exposures_doubt(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err)
+{
+	int rc = 0;
+
+	for (int k = 0; rc == 0 && k < EXPOSURE_ATTRIBUTES; k++)
+		if (exposure_attributes[k].doubt > 0)
+			rc = group_images(images, n, k, DOUBT, ret_exposures, err);
+	for (int i = 0; rc > 0 && i < ret_exposures->n; i++)
+		if (ret_exposures->list[i].images < 2) /* one value may be measured at another moment */
+			rc = 0;
 	return rc;
 }
 

@@ -10,7 +10,7 @@
 #include "dicom/core/dataset.h"
 #include "dicom/object/attribute.h"
 
-#define EXPOSURE_ATTRIBUTES 18
+#define EXPOSURE_ATTRIBUTES 20
 #define EXPOSURES_MAX 4 /* more groups are no exposures: some systems count projections */
 /* Largest ratio between the doses of two images of one exam: a larger one means mixed units. */
 #define EXPOSURE_RATIO_MAX 50.0
@@ -38,6 +38,8 @@ struct exposures {
 int exposures_prove(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* The same for images that are known to be too many: also by what an image lacks, and by any difference of time. */
 int exposures_find(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
+/* The same of images that nothing proves to be of two exposures: each group of what is found has two images or more. */
+int exposures_doubt(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* Is an image of this group? */
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image);
 /* Return the name of the attribute that divides them; *ret_tag: its tag. */

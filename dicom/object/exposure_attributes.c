@@ -27,12 +27,15 @@ const struct exposure_attribute exposure_attributes[EXPOSURE_ATTRIBUTES] = {
 	{TAG_FRAME_ACQUISITION_NUMBER, -1, "Frame Acquisition Number", MAY_LACK, TEXT, 0},
 	{TAG_KVP, -1, "KVP", MAY_LACK, DIFFERENCE, 1.0},
 	{TAG_PADDLE_DESCRIPTION, -1, "Paddle Description", MAY_LACK, TEXT, 0},
-	{TAG_COMPRESSION_FORCE, -1, "Compression Force", MAY_LACK, DIFFERENCE, 20.0},	 /* N; measured during the sweep, too */
+	{TAG_COMPRESSION_FORCE, -1, "Compression Force", MAY_LACK, DIFFERENCE, 20.0,
+	 10.0},										 /* N; measured during the sweep, too */
 	{TAG_BODY_PART_THICKNESS, -1, "Body Part Thickness", MAY_LACK, DIFFERENCE, 1.0}, /* mm */
 	{TAG_EXPOSURE_IN_UAS, -1, "Exposure in uAs", MAY_LACK, RATIO, DOSE_RATIO},
 	{TAG_EXPOSURE_IN_MAS, -1, "Exposure in mAs", MAY_LACK, RATIO, DOSE_RATIO},
 	{TAG_EXPOSURE, -1, "Exposure", MAY_LACK, RATIO, DOSE_RATIO},
 	{TAG_CONTENT_TIME, -1, "Content Time", NAMES_ONLY | MAY_LACK, TIME, PAUSE}, /* of the image, not of the exposure */
+	{TAG_DETECTOR_ID, -1, "Detector ID", MAY_LACK, TEXT, 0},
+	{TAG_GRID, -1, "Grid", MAY_LACK, TEXT, 0},
 };
 
 bool exposure_is_time(const struct exposure_attribute *a)

@@ -14,6 +14,7 @@ struct exposure_attribute {
 	enum { MAY_LACK = 1, NAMES_ONLY = 2 } flags; /* an image without it may be of any exposure; it proves nothing */
 	enum exposure_compared how;
 	double limit; /* largest step within an exposure */
+	double doubt; /* of numbers: largest step that no sweep is known to make; 0: as limit */
 };
 extern const struct exposure_attribute exposure_attributes[EXPOSURE_ATTRIBUTES];
 

@@ -58,6 +58,19 @@ static int warn_pause(struct exam *exam, const struct facts *f, struct err *err)
 	return rc < 0 ? rc : 0;
 }
 
+static int warn_doubt(struct exam *exam, const struct facts *f, struct err *err)
+{
+	struct exposures found;
+	char text[480];
+	int rc = exposures_doubt(f->list, f->n, &found, err);
+
+	if (rc <= 0)
+		return rc;
+	exposures_text(&found, text, sizeof(text));
+	exam_warn(exam, "%s, with nothing between, which no known system makes: are they of one sweep?", text);
+	return 0;
+}
+
 int exam_check_exposures(struct exam *exam, struct err *err)
 {
 	struct exposures found;
@@ -73,6 +86,8 @@ int exam_check_exposures(struct exam *exam, struct err *err)
 		rc = err_set(err, EBADMSG, "%s", text);
 	} else if (rc == 0) {
 		rc = warn_pause(exam, &f, err);
+		if (rc == 0)
+			rc = warn_doubt(exam, &f, err);
 	}
 	free(f.list);
 	return rc;

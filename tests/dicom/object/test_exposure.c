@@ -14,7 +14,9 @@ enum {
 	FORCE = 12,
 	THICKNESS = 13,
 	DOSE = 16,
-	CONTENT = 17
+	CONTENT = 17,
+	DETECTOR = 18,
+	GRID = 19
 }; /* of the attributes */
 
 /* Images with the given values of one attribute; "": it is missing. */
@@ -93,6 +95,9 @@ TEST(test_proof)
 		{THICKNESS, {"50", "51", "52"}, NULL},
 		{THICKNESS, {"50", "51.1", "50"}, "Body Part Thickness (0018,11A0): 2 have 50, 1 has 51.1"},
 		{DOSE, {"10", "40", "3", "10"}, NULL},
+		{DETECTOR, {"7", "7", "8", ""}, "Detector ID (0018,700A): 2 have 7, 1 has 8"},
+		{DETECTOR, {"7", "8", "9", ""}, NULL},
+		{GRID, {"NONE", "RECIPROCATING", "NONE"}, "Grid (0018,1166): 2 have NONE, 1 has RECIPROCATING"},
 		{DOSE, {"4", "4", "100"}, "Exposure (0018,1152): 2 have 4, 1 has 100"},
 		{DOSE, {"4", "4", "4000"}, NULL}, /* mixed units */
 	};
@@ -147,6 +152,34 @@ TEST(test_spellings)
 	assert_string_equal(one.list[0].value, "RHODIUM");
 	for (int k = 0; k < 2; k++)
 		assert_string_equal(one.list[k].value, other.list[k].value);
+}
+
+/* A force that has two values, with nothing between; one that drifts, and one that was measured at another moment, are of one
+ * sweep. */
+TEST(test_doubt)
+{
+	static const struct {
+		const char *values[8], *text;
+	} cases[] = {
+		{{"100", "80", "100", "80"}, "Compression Force (0018,11A2): 2 have 100, 2 have 80"},
+		{{"100", "81", "99", "80", ""}, "Compression Force (0018,11A2): 2 have 80 to 81, 2 have 99 to 100"},
+		{{"100", "100", "90", "90"}, ""},
+		{{"100", "95", "90", "85", "80", "75"}, ""},
+		{{"100", "80", "80", "80"}, ""},
+		{{"100", "80"}, ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exposure_facts images[8];
+		struct exposures found;
+		size_t n = make(images, FORCE, cases[i].values);
+		char text[400] = "";
+
+		assert_int_equal(0, exposures_prove(images, n, &found, NULL));
+		if (exposures_doubt(images, n, &found, NULL))
+			exposures_text(&found, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
 }
 
 /* A pause that no system makes, but that proves nothing. */

@@ -67,6 +67,9 @@ TEST(test_pause)
 	e = opened(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101510"}, {4, TAG_CONTENT_TIME, "101510"}));
 	assert_null(strstr(e->warnings, "pause"));
 	exam_close(e);
+	e = opened(EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {1, TAG_COMPRESSION_FORCE, "80"}, {3, TAG_COMPRESSION_FORCE, "80"}));
+	assert_non_null(strstr(e->warnings, "Compression Force (0018,11A2): 3 have 100, 2 have 80, with nothing between"));
+	exam_close(e);
 }
 
 /* What each projection has for itself, what one lacks, and a tube voltage that is measured, are no other exposure. */
