@@ -303,12 +303,12 @@ void exposures_refusal(const struct exposures *of, bool frames, char *ret_text, 
 	exposures_text(of, text, sizeof(text));
 	if (frames)
 		snprintf(ret_text, size,
-			 "the projections are of more than one exposure: %s; they are frames of one object: send an object with "
-			 "the frames of one exposure",
+			 "the projections are of more than one sweep: %s; they are frames of one object: send an object with "
+			 "the frames of one sweep",
 			 text);
 	else
 		snprintf(ret_text, size,
-			 "the projections are of more than one exposure: %s; give recon those of one, or choose it with retry "
+			 "the projections are of more than one sweep: %s; give recon those of one, or choose it with retry "
 			 "--sweep",
 			 text);
 }

@@ -33,7 +33,7 @@ struct exposures {
 	} list[EXPOSURES_MAX];
 };
 
-/* Find the first attribute that proves more than one exposure. A text or a moment for each image tells nothing, and an image
+/* Find the first attribute that proves more than one sweep. A text or a moment for each image tells nothing, and an image
  * without a number may be of any exposure. Return 1: found; 0: none does; negative: no memory. */
 int exposures_prove(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* The same for images that are known to be too many: also by what an image lacks, and by any difference of time. */

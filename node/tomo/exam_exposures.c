@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exam_exposures.c - refuse projections of more than one exposure by their headers (dicom/object/exposure.h): images of a series
+/* exam_exposures.c - refuse projections of more than one sweep by their headers (dicom/object/exposure.h): images of a series
  * and frames of an object alike. */
 #include <errno.h>
 #include <stdio.h>

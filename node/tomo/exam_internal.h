@@ -60,7 +60,7 @@ const char *exam_view_name(const struct exam *exam, const struct exam_view *v, c
 /* exam_angles.c: refuse two projections at one angle; warn of angles that no known system has. Needs the sorted views. */
 int exam_check_angles(struct exam *exam, struct err *err);
 
-/* exam_exposures.c: refuse projections of more than one exposure, by their headers; warn of signs that prove none. */
+/* exam_exposures.c: refuse projections of more than one sweep, by their headers; warn of signs that prove none. */
 int exam_check_exposures(struct exam *exam, struct err *err);
 /* Write the attribute that tells their exposures apart, and how many images have which value; "": none does. */
 void exam_name_exposures(const struct exam *exam, char *ret_text, size_t size);

@@ -39,7 +39,7 @@ TEST(test_too_many)
  * what an image lacks, tells nothing. */
 TEST(test_two_exposures)
 {
-	static const char more[] = "more than one exposure: ";
+	static const char more[] = "more than one sweep: ";
 
 	refused(EDITS({-1, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
 		      {2, TAG_IRRADIATION_EVENT_UID, "1.2.2"}),

@@ -60,7 +60,7 @@ def test_a_retake(folder, things):
     n.command("retry", "--sweep", "0", str(job), code=2)
     n.command("retry", "--sweep", "1", "--as-is", str(job), code=2)
     n.command("retry", "--as-is", str(job))
-    n.wait_state(0, "held", "more than one exposure", "9 have 1, 9 have 2")
+    n.wait_state(0, "held", "more than one sweep", "9 have 1, 9 have 2")
     check(pacs.files() == [], "two sweeps in one result")
     n.command("retry", "--sweep", "2", str(job))
     n.wait_states("cancelled", "delivered")
@@ -80,7 +80,7 @@ def test_a_retake(folder, things):
 def test_half_of_each_is_as_many_as_announced(folder, things):
     n, pacs, first, second = begin(folder, things)
     h.send(n.port, first[:5] + second[5:])
-    job = n.wait_state(0, "held", "more than one exposure", "5 have 1, 4 have 2")["id"]
+    job = n.wait_state(0, "held", "more than one sweep", "5 have 1, 4 have 2")["id"]
     h.send(n.port, second[:5] + first[5:])
     n.wait_state(0, "held", "more than one acquisition", "9 have 1, 9 have 2")
     page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2: 9 images with Acquisition Number (0020,0012) 2", "sweep", sweep=1)
@@ -96,7 +96,7 @@ def test_a_mammogram_among_projections(folder, things):
     d.PositionerPrimaryAngle = 0.1
     d.save_as(mammogram)
     h.send(n.port, [mammogram, *first[:-1]])
-    n.wait_state(0, "held", "more than one exposure")
+    n.wait_state(0, "held", "more than one sweep")
     h.send(n.port, first[-1:])
     job = n.wait_state(0, "held", "more than one acquisition", "9 have 1, 1 has 2")["id"]
     n.command("retry", "--sweep", "1", str(job))
