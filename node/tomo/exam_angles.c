@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_angles.c - check the angles of a sweep: two projections at one angle are refused. What no known system has, but what the
- * headers cannot prove to be wrong, is a sentence of the result: a range that is too small or beside the vertical, angles that
- * are almost the same, and an order that is not that of the acquisition. */
+ * headers cannot prove to be wrong, is a sentence of the result: a range that is too small or on one side of the vertical, angles
+ * that are almost the same, and an order that is not that of the acquisition. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -110,7 +110,7 @@ static void use_own_air(struct exam *exam, const struct view_air *air, struct ex
 	if (n > 0)
 		exam_warn(exam,
 			  "%d projection%s with other counts than the rest (%s: %.0f %%), in the air and in the object, which "
-			  "no exposure in the headers explains: its own air is the I0 of each of them.",
+			  "no exposure in the headers explains: each has its I0 from its own air.",
 			  n, plural(n), name, 100 * part);
 }
 

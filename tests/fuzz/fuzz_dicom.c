@@ -159,7 +159,7 @@ static void stage_content(void)
 	struct err err = {0};
 
 	if (dicom_compare_content(input.path, input.path, 0.1, &content, &err) == 0)
-		must(content != DICOM_CONTENT_REPAIRS, "a file that is better than itself");
+		must(content != DICOM_CONTENT_REPAIRS, "compared with itself, a file is no repair of it");
 }
 
 static void (*const stages[])(void) = {stage_read, stage_facts, stage_exam, stage_content};
