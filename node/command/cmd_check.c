@@ -16,6 +16,7 @@
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
 #include "node/config/route.h"
+#include "node/deliver/destination.h"
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/process/user.h"
@@ -213,6 +214,7 @@ static void print_route(const struct route_conf *r)
 static void print_config(const struct config *c, const struct messages *m, bool verbose)
 {
 	struct listener_conf list[LISTENERS_MAX];
+	char text[1500];
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
@@ -246,14 +248,8 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 	for (size_t i = 0; i < c->n_destinations; i++) {
 		const struct destination_conf *d = &c->destinations[i];
 
-		if (d->kind == DESTINATION_STOW)
-			printf("destination   %s: STOW-RS to %s%s\n", d->name, d->url,
-			       d->credentials[0] ? ", with credentials" : "");
-		else
-			printf("destination   %s: %s at %s port %d%s\n", d->name, d->aet, d->host, d->port,
-			       !d->tls		? ""
-			       : d->verify_name ? ", TLS"
-						: ", TLS, for any name");
+		destination_actions(d)->describe(d, text, sizeof(text));
+		printf("destination   %s: %s\n", d->name, text);
 	}
 	for (size_t i = 0; i < c->n_routes; i++)
 		print_route(&c->routes[i]);

@@ -23,7 +23,6 @@
 #include "node/command/commands.h"
 #include "node/deliver/deliver.h"
 #include "node/deliver/destination.h"
-#include "node/deliver/stow.h"
 #include "node/process/options.h"
 #include "node/reconstruct/reconstruct.h"
 
@@ -195,57 +194,29 @@ static void remove_object(char *path)
 	rmdir(path);
 }
 
-static int store_object(struct test *t, struct scu *scu, struct err *err)
+static int store_object(struct test *t, void *session, struct err *err)
 {
-	char path[4200], reason[240], answer[260];
-	const char *meaning = NULL;
-	uint16_t status = 0;
-	bool stored;
-	int rc;
+	const struct destination_kind_actions *actions = destination_actions(t->to);
+	struct store_result result = {.outcome = DELIVER_TRANSIENT};
+	char path[4200], answer[540];
+	int rc = make_object(t, path, sizeof(path), err);
 
-	rc = make_object(t, path, sizeof(path), err);
 	t->ours = rc < 0;
 	step_begin(t);
 	if (rc >= 0)
-		rc = scu_store(scu, path, &status, err);
+		actions->store(session, path, t->sop_instance, &result);
 	remove_object(path);
+	if (rc >= 0 && result.code)
+		rc = err_set(err, result.code, "%s", result.reason);
 	if (rc < 0) {
-		step_end(t, "C-STORE", false, err->msg);
+		step_end(t, actions->verb, false, err->msg);
 		return rc;
 	}
-	stored = t->stored = deliver_classify(status, &meaning) == DELIVER_STORED;
-	deliver_reason(meaning, stored ? "" : scu_comment(scu), reason, sizeof(reason));
-	snprintf(answer, sizeof(answer), "%04X: %s", status, reason);
-	step_end(t, "C-STORE", stored, answer);
-	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to C-STORE with %s", t->to->name, answer);
-}
-
-/* The steps of a DICOMweb service. */
-static int run_stow(struct test *t, const struct config *config, struct err *err)
-{
-	struct stow_result result = {.outcome = DELIVER_TRANSIENT};
-	struct stow *stow = NULL;
-	char path[4200], answer[420];
-	bool stored;
-	int rc;
-
-	rc = make_object(t, path, sizeof(path), err);
-	if (rc >= 0)
-		rc = stow_open(config, t->to, &stow, err);
-	t->ours = rc < 0;
-	step_begin(t);
-	if (rc >= 0)
-		rc = stow_store(stow, path, t->sop_instance, &result, err);
-	stow_close(stow);
-	remove_object(path);
-	if (rc < 0) {
-		step_end(t, "STOW-RS", false, err->msg);
-		return rc;
-	}
-	stored = t->stored = result.outcome == DELIVER_STORED;
+	t->stored = result.outcome == DELIVER_STORED;
 	snprintf(answer, sizeof(answer), "%s%s%s", result.status, result.status[0] ? ": " : "", result.reason);
-	step_end(t, "STOW-RS", stored, answer);
-	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to STOW-RS with %s", t->to->name, answer);
+	step_end(t, actions->verb, t->stored, answer);
+	return t->stored ? 0
+			 : err_set(err, EACCES, "destination '%s' responded to %s with %s", t->to->name, actions->verb, answer);
 }
 
 /* Return true if results for the destination `name` may come to `to`: it is the same, or a fallback of it. */
@@ -352,20 +323,20 @@ static int run_association(struct test *t, const struct config *config, struct s
 
 static int run_steps(struct test *t, const struct config *config, struct err *err)
 {
-	struct scu_peer peer = destination_peer(config, t->to);
-	struct scu *scu = NULL;
+	const struct destination_kind_actions *actions = destination_actions(t->to);
+	void *session = NULL;
 	int rc;
 
-	if (t->to->kind == DESTINATION_STOW)
-		return run_stow(t, config, err);
 	add_context(t, CLASS_SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN);
 	add_results(t, config);
 	step_begin(t);
-	rc = scu_open(&peer, t->contexts, t->n_contexts, &scu, err);
-	step_end(t, "association", rc >= 0, rc < 0 ? err->msg : "accepted");
+	rc = actions->open(config, t->to, t->contexts, t->n_contexts, &session, err);
+	if (actions->association || rc < 0)
+		step_end(t, actions->association ? "association" : actions->verb, rc >= 0, rc < 0 ? err->msg : "accepted");
+	t->ours = rc < 0 && !actions->association; /* nothing was sent */
 	if (rc >= 0)
-		rc = run_association(t, config, scu, err);
-	scu_close(scu);
+		rc = actions->association ? run_association(t, config, session, err) : store_object(t, session, err);
+	actions->close(session);
 	return rc;
 }
 
@@ -373,7 +344,7 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	if (err->code == ECONNRESET && to->kind == DESTINATION_DICOM)
+	if (err->code == ECONNRESET && destination_actions(to)->association)
 		snprintf(ret, size,
 			 "It ended the association without giving a reason; its log may contain one. Usual reasons: it does not "
 			 "know our AE title %s (register it there, with the address of this machine and port %d); its own AE "
@@ -422,10 +393,10 @@ int cmd_test_peer(int argc, char **argv)
 		goto out;
 	}
 	t.steps = json_array();
-	if (!o.json && t.to->kind == DESTINATION_STOW)
-		printf("%s: STOW-RS to %s\n", t.to->name, t.to->url);
-	else if (!o.json)
-		printf("%s: %s at %s:%d, our AE title is %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
+	destination_actions(t.to)->describe(t.to, why, sizeof(why));
+	if (!o.json)
+		printf("%s: %s%s%s\n", t.to->name, why, destination_actions(t.to)->association ? ", our AE title is " : "",
+		       destination_actions(t.to)->association ? config->node.aet : "");
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
 	hint(config, t.to, &err, why, sizeof(why));

@@ -262,11 +262,14 @@ static size_t find_entry(const struct config_section *section, const char *entri
 /* Return the kind of a destination; NULL: an entry of another section. */
 static const char *kind_of_destination(const struct config_section *section, const void *entry)
 {
-	const struct destination_conf *d = entry;
+	const struct key_choice *kind;
 
 	if (section != &config_sections[SECTION_DESTINATIONS])
 		return NULL;
-	return d->kind == DESTINATION_STOW ? "stow" : "dicom";
+	kind = config_key_find(section, "kind")->choices;
+	while (kind->word && kind->value != (long long)((const struct destination_conf *)entry)->kind)
+		kind++;
+	return kind->word;
 }
 
 /* Report the keys that only destinations of another kind have. */

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "dicom/core/dataset.h"
-#include "dicom/network/store_scu.h"
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
@@ -28,7 +27,6 @@
 #include "node/deliver/destination.h"
 #include "node/deliver/outbox_check.h"
 #include "node/deliver/send_process.h"
-#include "node/deliver/stow.h"
 #include "node/store/event.h"
 
 /* Stored objects share events if at least TOGETHER_FROM objects are due; otherwise each has its own event. */
@@ -40,9 +38,7 @@ struct delivery {
 	struct send_process base;
 	/* the last outcome */
 	const struct job_object *object; /* NULL: the outcome applies to all due objects */
-	enum deliver_outcome outcome;
-	char status[8], reason[520];	    /* DICOM status, hexadecimal, and a sentence */
-	struct destination_failure failure; /* of a transient outcome */
+	struct store_result result;
 	bool alarmed; /* an alarm is active for this destination, and nothing has been stored since it began */
 	double began; /* start of the work on the next outcome, clock_seconds() */
 	/* objects that are stored and not yet recorded */
@@ -50,14 +46,12 @@ struct delivery {
 	json_t *stored; /* UIDs; NULL: none */
 };
 
-/* Set the last outcome. object: NULL: all due objects. */
-static void set_outcome(struct delivery *d, const struct job_object *object, enum deliver_outcome outcome, const char *status,
-			const char *reason)
+/* Set the last outcome, without an answer of the peer. object: NULL: all due objects. */
+static void set_outcome(struct delivery *d, const struct job_object *object, enum deliver_outcome outcome, const char *reason)
 {
 	d->object = object;
-	d->outcome = outcome;
-	snprintf(d->status, sizeof(d->status), "%s", status);
-	snprintf(d->reason, sizeof(d->reason), "%s", reason);
+	d->result = (struct store_result){.outcome = outcome};
+	snprintf(d->result.reason, sizeof(d->result.reason), "%s", reason);
 }
 
 /* Read the presentation context that a file needs. EBADMSG: the file has no SOP Class UID. */
@@ -83,13 +77,13 @@ static enum job_event outcome_event(struct delivery *d)
 	int failures = d->base.send->failures + 1;
 	char last[320];
 
-	if (d->outcome == DELIVER_STORED)
+	if (d->result.outcome == DELIVER_STORED)
 		return EVENT_SENT;
-	if (d->outcome == DELIVER_PERMANENT)
+	if (d->result.outcome == DELIVER_PERMANENT)
 		return EVENT_SEND_REFUSED;
 	if (d->base.destination->retry_limit > 0 && failures >= d->base.destination->retry_limit) {
-		snprintf(last, sizeof(last), "%.300s", d->reason);
-		snprintf(d->reason, sizeof(d->reason), "given up after %d attempt%s; the last one: %s", failures,
+		snprintf(last, sizeof(last), "%.300s", d->result.reason);
+		snprintf(d->result.reason, sizeof(d->result.reason), "given up after %d attempt%s; the last one: %s", failures,
 			 plural(failures), last);
 		return EVENT_SEND_REFUSED;
 	}
@@ -101,26 +95,26 @@ static int append_outcome(struct delivery *d)
 {
 	enum job_event event = outcome_event(d);
 	double now = clock_wall();
-	json_t *detail = json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->base.send->destination, "status", d->status,
-				   "reason", event_json_text(d->reason), "attempt", d->base.send->failures + 1, "seconds",
-				   clock_seconds() - d->began);
+	json_t *detail = json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->base.send->destination, "status",
+				   d->result.status, "reason", event_json_text(d->result.reason), "attempt",
+				   d->base.send->failures + 1, "seconds", clock_seconds() - d->began);
 	bool alarm = false;
 	int code;
 
 	d->began = clock_seconds();
 	if (detail && d->object && event == EVENT_SENT && d->stored)
 		json_object_set(detail, "sop_instances", d->stored);
-	else if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
+	else if (detail && d->object && (event == EVENT_SENT || d->result.outcome == DELIVER_PERMANENT))
 		json_object_set_new(detail, "sop_instance", json_string(d->object->sop_instance));
 	if (detail && event == EVENT_SENT && d->base.destination->commitment)
 		json_object_set_new(detail, "commit", json_true());
 	if (detail && event == EVENT_SEND_FAILED)
-		alarm = destination_failed(detail, d->base.destination, d->base.send, d->failure, now);
+		alarm = destination_failed(detail, d->base.destination, d->base.send, d->result.failure, now);
 	code = send_process_append(&d->base, event, detail, now);
 	if (code != CODE_OK)
 		return code;
 	if (alarm)
-		destination_alarm(d->base.job, d->base.send->destination, d->reason);
+		destination_alarm(d->base.job, d->base.send->destination, d->result.reason);
 	if (event == EVENT_SENT && d->alarmed)
 		destination_recovered(d->base.job, d->base.send->destination);
 	d->alarmed = d->alarmed && event != EVENT_SENT;
@@ -140,10 +134,10 @@ static int append_stored(struct delivery *d)
 /* Record the outcome of an object: immediately, or in one event with the next ones. last: there is no next object. */
 static int record_outcome(struct delivery *d, bool last)
 {
-	struct delivery now = *d;
+	struct store_result result = d->result;
 	int code;
 
-	if (d->together && d->outcome == DELIVER_STORED) {
+	if (d->together && d->result.outcome == DELIVER_STORED) {
 		if (!d->stored)
 			d->stored = json_array();
 		json_array_append_new(d->stored, json_string(d->object->sop_instance));
@@ -152,49 +146,13 @@ static int record_outcome(struct delivery *d, bool last)
 		return append_stored(d);
 	}
 	if (d->stored) { /* first the objects stored before */
-		set_outcome(d, now.object, DELIVER_STORED, "0000", "");
+		d->result = (struct store_result){.outcome = DELIVER_STORED, .status = "0000"};
 		code = append_stored(d);
 		if (code != CODE_OK)
 			return code;
-		set_outcome(d, now.object, now.outcome, now.status, now.reason);
+		d->result = result;
 	}
 	return append_outcome(d);
-}
-
-/* Send one object to a DICOMweb service, and set its outcome. If nothing was answered to the first one, the service is down. */
-static void post_object(struct delivery *d, struct stow *stow, const struct job_object *object, const char *path, bool first)
-{
-	struct stow_result result;
-	struct err err = {0};
-	int ret = stow_store(stow, path, object->sop_instance, &result, &err);
-
-	if (ret < 0) {
-		d->failure = (struct destination_failure){.down = first && ret != -EIO, .rejected = deliver_needs_operator(-ret)};
-		set_outcome(d, object, DELIVER_TRANSIENT, "", err.msg);
-		return;
-	}
-	d->failure = (struct destination_failure){result.down, result.rejected, stow_retry_after(stow)};
-	set_outcome(d, object, result.outcome, result.status, result.reason);
-}
-
-/* Send one object over the association, and set its outcome. */
-static void send_object(struct delivery *d, struct scu *scu, const struct job_object *object, const char *path)
-{
-	enum deliver_outcome outcome;
-	struct err err = {0};
-	const char *meaning;
-	uint16_t status = 0;
-	char text[8], reason[240];
-	int ret = scu_store(scu, path, &status, &err);
-
-	if (ret < 0) {
-		set_outcome(d, object, deliver_classify_error(-ret), "", err.msg);
-		return;
-	}
-	outcome = deliver_classify(status, &meaning);
-	snprintf(text, sizeof(text), "%04X", status);
-	deliver_reason(meaning, outcome == DELIVER_STORED ? "" : scu_comment(scu), reason, sizeof(reason));
-	set_outcome(d, object, outcome, text, reason);
 }
 
 /* List the due objects whose files can be read, as indices into view->objects, with their presentation contexts. The outcome of
@@ -217,9 +175,9 @@ static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *re
 			ret_list[n++] = i;
 			continue;
 		}
-		set_outcome(d, object, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, "", err.msg);
+		set_outcome(d, object, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, err.msg);
 		code = append_outcome(d);
-		if (code != CODE_OK || d->outcome != DELIVER_PERMANENT)
+		if (code != CODE_OK || d->result.outcome != DELIVER_PERMANENT)
 			return code == CODE_OK ? -1 : code;
 	}
 	*ret_n = n;
@@ -236,14 +194,12 @@ static int record_lost_result(struct delivery *d, const char *reason)
 /* Send the due objects over one association or connection, and record the outcome of each. Return an exit code. */
 static int send_due(struct delivery *d)
 {
-	const struct destination_conf *c = d->base.destination;
+	const struct destination_kind_actions *actions = destination_actions(d->base.destination);
 	const struct node_conf *node = &d->base.process.config->node;
-	struct scu_peer peer = destination_peer(d->base.process.config, c);
 	struct scu_context *contexts = calloc(d->base.view->n_objects, sizeof(contexts[0]));
 	size_t *list = calloc(d->base.view->n_objects, sizeof(list[0])), n = 0;
-	struct scu *scu = NULL;
-	struct stow *stow = NULL;
 	struct err err = {0};
+	void *session = NULL;
 	char path[500];
 	int code = CODE_FAILED, ret;
 
@@ -254,32 +210,26 @@ static int send_due(struct delivery *d)
 		code = code < 0 ? CODE_OK : code;
 		goto out;
 	}
-	ret = c->kind == DESTINATION_STOW ? stow_open(d->base.process.config, c, &stow, &err)
-					  : scu_open(&peer, contexts, n, &scu, &err);
+	ret = actions->open(d->base.process.config, d->base.destination, contexts, n, &session, &err);
 	if (ret < 0) {
-		set_outcome(d, NULL, deliver_classify_error(-ret), "", err.msg);
-		d->failure = (struct destination_failure){.down = true, .rejected = deliver_needs_operator(-ret)};
+		set_outcome(d, NULL, deliver_classify_error(-ret), err.msg);
+		d->result.failure = (struct destination_failure){.down = true, .rejected = deliver_needs_operator(-ret)};
 		code = append_outcome(d);
 		goto out;
 	}
 	d->together = n >= TOGETHER_FROM;
 	for (size_t i = 0; i < n && code == CODE_OK; i++) {
-		const struct job_object *object = &d->base.view->objects[list[i]];
-
-		snprintf(path, sizeof(path), "%s/%s", node->spool, object->file);
-		if (stow)
-			post_object(d, stow, object, path, i == 0);
-		else
-			send_object(d, scu, object, path);
+		d->object = &d->base.view->objects[list[i]];
+		snprintf(path, sizeof(path), "%s/%s", node->spool, d->object->file);
+		actions->store(session, path, d->object->sop_instance, &d->result);
 		code = record_outcome(d, i + 1 == n);
-		if (d->outcome == DELIVER_TRANSIENT)
+		if (d->result.outcome == DELIVER_TRANSIENT)
 			break;
 	}
 out:
 	json_decref(d->stored);
 	d->stored = NULL;
-	scu_close(scu);
-	stow_close(stow);
+	actions->close(session);
 	free(contexts);
 	free(list);
 	return code;
@@ -300,7 +250,7 @@ static int deliver(struct send_process *base)
 	if (ret == -EBADMSG)
 		return record_lost_result(d, why.msg);
 	if (ret < 0) {
-		set_outcome(d, NULL, DELIVER_TRANSIENT, "", why.msg);
+		set_outcome(d, NULL, DELIVER_TRANSIENT, why.msg);
 		return append_outcome(d);
 	}
 	return send_due(d);

@@ -13,6 +13,22 @@ enum deliver_outcome {
 	DELIVER_PERMANENT, /* permanent: dead letter */
 };
 
+/* Why a temporary failure may last. */
+struct destination_failure {
+	bool down;     /* the peer takes no object now: other deliveries wait, too */
+	bool rejected; /* it lasts until somebody changes the configuration of the peer or of this node */
+	double wait;   /* time that the peer asks to wait, s; 0: it does not say */
+};
+
+/* What came of an object. */
+struct store_result {
+	enum deliver_outcome outcome;
+	char status[8];			    /* DICOM status of the object, hexadecimal; "": the answer has none */
+	char reason[520];		    /* a sentence */
+	struct destination_failure failure; /* of DELIVER_TRANSIENT */
+	int code;			    /* errno value of an error without an answer; 0: the peer has answered */
+};
+
 /* Classify the status of a C-STORE response (PS3.4 table B.2-1, PS3.7 annex C). *ret_meaning: a short text for messages. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
 /* Write the meaning of a status and the Error Comment that the peer added ("": none). */

@@ -5,7 +5,16 @@
 
 #include "node/base/backoff.h"
 #include "node/base/log.h"
-#include "node/deliver/deliver.h"
+
+const struct destination_kind_actions *destination_actions(const struct destination_conf *d)
+{
+	static const struct destination_kind_actions *const kinds[] = {
+		[DESTINATION_DICOM] = &destination_dicom,
+		[DESTINATION_STOW] = &destination_stow,
+	};
+
+	return kinds[d->kind];
+}
 
 struct scu_peer destination_peer(const struct config *config, const struct destination_conf *d)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/deliver/stow.h"
-
+/* stow.c - destinations of kind stow: a STOW-RS user agent (PS3.18 section 10.5), one instance in each request.
+ *
+ * One instance in a request, because the outcome of each is then known for certain: a server may stop at the first part that it
+ * does not understand, without a word about the following ones, and after a lost answer only one object is in doubt. The
+ * connection is kept, so the cost is one round trip for an object, as with C-STORE. The file is read while it is sent; no object
+ * is in memory as a whole. Objects are sent in the transfer syntax of their file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 #include <unistd.h>
 
 #include "node/deliver/destination.h"
+#include "node/deliver/stow_answer.h"
 #include "node/web/http_client.h"
 
 #define ANSWER_MAX ((size_t)1 << 20) /* an answer about one instance has about 1 kB */
@@ -19,7 +24,7 @@
 struct stow {
 	struct http_client *client;
 	double timeout, connect_timeout; /* s */
-	double retry_after;
+	bool answered;
 };
 
 /* A multipart body of one part: `head`, the file, `tail`. */
@@ -30,7 +35,29 @@ struct part {
 	uint64_t size; /* of the file */
 };
 
-int stow_open(const struct config *config, const struct destination_conf *d, struct stow **ret_stow, struct err *err)
+static void describe(const struct destination_conf *d, char *ret, size_t size)
+{
+	snprintf(ret, size, "STOW-RS to %s%s", d->url, d->credentials[0] ? ", with credentials" : "");
+}
+
+static double longest_wait(const struct destination_conf *d)
+{
+	return d->answer_timeout;
+}
+
+static void close_client(void *session)
+{
+	struct stow *s = session;
+
+	if (!s)
+		return;
+	http_client_close(s->client);
+	free(s);
+}
+
+/* Does not connect. */
+static int open_client(const struct config *config, const struct destination_conf *d, const struct scu_context *contexts,
+		       size_t n, void **ret_session, struct err *err)
 {
 	struct scu_peer peer = destination_peer(config, d);
 	const struct http_target target = {
@@ -47,15 +74,17 @@ int stow_open(const struct config *config, const struct destination_conf *d, str
 	struct stow *s = calloc(1, sizeof(*s));
 	int ret;
 
+	(void)contexts;
+	(void)n;
 	if (!s)
 		return err_set(err, ENOMEM, "no memory for a request to %s", d->host);
 	s->timeout = d->answer_timeout;
 	s->connect_timeout = d->connect_timeout;
 	ret = http_client_open(&target, &s->client, err);
 	if (ret < 0)
-		stow_close(s);
+		close_client(s);
 	else
-		*ret_stow = s;
+		*ret_session = s;
 	return ret;
 }
 
@@ -104,7 +133,8 @@ static ssize_t read_part(void *context, uint64_t at, void *ret_bytes, size_t n)
 	return (ssize_t)n;
 }
 
-int stow_store(struct stow *s, const char *path, const char *sop_instance, struct stow_result *ret_result, struct err *err)
+/* Send the file, and wait for the answer. */
+static int post(struct stow *s, const char *path, const char *sop_instance, struct store_result *ret_result, struct err *err)
 {
 	char type[160];
 	const char *const headers[] = {type, "Accept: application/dicom+json", NULL};
@@ -114,7 +144,6 @@ int stow_store(struct stow *s, const char *path, const char *sop_instance, struc
 	struct part part;
 	int ret = begin_part(&part, path, err);
 
-	s->retry_after = 0;
 	if (ret < 0)
 		goto out;
 	snprintf(type, sizeof(type), "Content-Type: multipart/related; type=\"application/dicom\"; boundary=%s", part.boundary);
@@ -124,24 +153,37 @@ int stow_store(struct stow *s, const char *path, const char *sop_instance, struc
 	ret = http_client_send(s->client, &request, &answer, err);
 	if (ret < 0)
 		goto out;
-	s->retry_after = answer.retry_after;
 	stow_classify(&(struct stow_answer){answer.status, answer.content_type, answer.body, answer.size}, sop_instance,
 		      ret_result);
+	ret_result->failure.wait = answer.retry_after;
 out:
 	if (part.fd >= 0)
 		close(part.fd);
 	return ret;
 }
 
-double stow_retry_after(const struct stow *s)
+/* If nothing was answered to the first object, the service is down. */
+static void store(void *session, const char *path, const char *sop_instance, struct store_result *ret)
 {
-	return s->retry_after;
+	struct stow *s = session;
+	struct err err = {0};
+
+	if (post(s, path, sop_instance, ret, &err) < 0) {
+		*ret = (struct store_result){
+			.outcome = DELIVER_TRANSIENT,
+			.failure = {.down = !s->answered && err.code != EIO, .rejected = deliver_needs_operator(err.code)},
+			.code = err.code};
+		snprintf(ret->reason, sizeof(ret->reason), "%s", err.msg);
+		return;
+	}
+	s->answered = true;
 }
 
-void stow_close(struct stow *s)
-{
-	if (!s)
-		return;
-	http_client_close(s->client);
-	free(s);
-}
+const struct destination_kind_actions destination_stow = {
+	.verb = "STOW-RS",
+	.describe = describe,
+	.longest_wait = longest_wait,
+	.open = open_client,
+	.store = store,
+	.close = close_client,
+};

@@ -135,10 +135,10 @@ static bool is_page(const struct stow_answer *a)
 	return strncasecmp(a->content_type, "text/html", 9) == 0;
 }
 
-static void classify_http(const struct stow_answer *a, const char *why, struct stow_result *ret)
+static void classify_http(const struct stow_answer *a, const char *why, struct store_result *ret)
 {
 	if (a->http == 400 && is_page(a)) {
-		ret->rejected = true;
+		ret->failure.rejected = true;
 		snprintf(ret->reason, sizeof(ret->reason),
 			 "HTTP 400 %s: a web server rejects the request, not a DICOMweb service", why);
 		return;
@@ -146,21 +146,21 @@ static void classify_http(const struct stow_answer *a, const char *why, struct s
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
 		if (a->http >= meanings[i].from && a->http <= meanings[i].to) {
 			ret->outcome = meanings[i].outcome;
-			ret->down = meanings[i].down;
-			ret->rejected = meanings[i].rejected;
+			ret->failure.down = meanings[i].down;
+			ret->failure.rejected = meanings[i].rejected;
 			snprintf(ret->reason, sizeof(ret->reason), "HTTP %d %s: %s", a->http, why, meanings[i].text);
 			return;
 		}
 	snprintf(ret->reason, sizeof(ret->reason), "HTTP %d %s: a status that STOW-RS does not have", a->http, why);
 }
 
-void stow_classify(const struct stow_answer *a, const char *sop_instance, struct stow_result *ret)
+void stow_classify(const struct stow_answer *a, const char *sop_instance, struct store_result *ret)
 {
 	const char *meaning = "stored";
 	struct named n;
 	char why[180];
 
-	*ret = (struct stow_result){.outcome = DELIVER_TRANSIENT};
+	*ret = (struct store_result){.outcome = DELIVER_TRANSIENT};
 	if (read_body(a, sop_instance, &n, why, sizeof(why)) < 0) {
 		classify_http(a, why, ret);
 	} else if (n.stored && n.failed) {

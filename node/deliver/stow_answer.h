@@ -12,17 +12,9 @@ struct stow_answer {
 	size_t size;
 };
 
-struct stow_result {
-	enum deliver_outcome outcome;
-	bool down;	  /* the server takes no instance now: other deliveries wait, too */
-	bool rejected;	  /* lasts until somebody changes the configuration of the server or of this node */
-	char status[8];	  /* DICOM status of the instance, hexadecimal; "": the answer has none */
-	char reason[400]; /* a sentence */
-};
-
 /* Classify the answer for the instance with this UID. Its outcome is DELIVER_STORED only if the HTTP status is 200 or 202 and the
  * answer names the instance in Referenced SOP Sequence (0008,1199), and nowhere as failed; or if it names the instance as failed
  * because it has it already (Failure Reason 0111). Every other answer is a failure, of the instance or of the server. */
-void stow_classify(const struct stow_answer *answer, const char *sop_instance, struct stow_result *ret);
+void stow_classify(const struct stow_answer *answer, const char *sop_instance, struct store_result *ret);
 
 #endif

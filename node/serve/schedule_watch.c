@@ -9,6 +9,7 @@
  * - A killed process counts as a temporary failure: see schedule_delivery_ended() and the handling of the indexer's end.
  */
 #include "node/base/log.h"
+#include "node/deliver/destination.h"
 #include "node/serve/schedule_internal.h"
 
 #define WAITS 2.0 /* limit as a multiple of the sum of connect, ACSE and DIMSE timeout: a name may have two addresses */
@@ -20,8 +21,7 @@ static double limit_of(const struct schedule *s, const struct process *p)
 	double limit = s->config->node.worker_timeout, waits = 0;
 
 	if (d)
-		waits = WAITS * (d->connect_timeout +
-				 (d->kind == DESTINATION_STOW ? d->answer_timeout : d->acse_timeout + d->dimse_timeout));
+		waits = WAITS * (d->connect_timeout + destination_actions(d)->longest_wait(d));
 	return waits > limit ? waits : limit;
 }
 

@@ -93,13 +93,15 @@ TEST(test_answers)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct stow_answer answer = {rows[i].http, "text/x", rows[i].body, strlen(rows[i].body)};
-		struct stow_result got;
+		struct store_result got;
 
 		stow_classify(&answer, UID, &got);
-		if (got.outcome != rows[i].outcome || got.down != rows[i].down || got.rejected != rows[i].rejected ||
-		    strcmp(got.status, rows[i].status) != 0 || strncmp(got.reason, rows[i].reason, strlen(rows[i].reason)) != 0)
+		if (got.outcome != rows[i].outcome || got.failure.down != rows[i].down ||
+		    got.failure.rejected != rows[i].rejected || strcmp(got.status, rows[i].status) != 0 ||
+		    strncmp(got.reason, rows[i].reason, strlen(rows[i].reason)) != 0)
 			fail_msg("row %zu, HTTP %d %s: outcome %d down %d rejected %d status \"%s\" reason \"%s\"", i,
-				 rows[i].http, rows[i].body, got.outcome, got.down, got.rejected, got.status, got.reason);
+				 rows[i].http, rows[i].body, got.outcome, got.failure.down, got.failure.rejected, got.status,
+				 got.reason);
 	}
 }
 
@@ -108,11 +110,11 @@ TEST(test_page)
 {
 	static const char body[] = "<html>400 No required SSL certificate was sent</html>";
 	struct stow_answer answer = {400, "text/html; charset=utf-8", body, sizeof(body) - 1};
-	struct stow_result got;
+	struct store_result got;
 
 	stow_classify(&answer, UID, &got);
 	assert_int_equal(got.outcome, DELIVER_TRANSIENT);
-	assert_true(got.rejected && !got.down);
+	assert_true(got.failure.rejected && !got.failure.down);
 	assert_non_null(strstr(got.reason, "a web server rejects the request"));
 	answer.content_type = "application/json";
 	stow_classify(&answer, UID, &got);

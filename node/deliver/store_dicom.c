@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_dicom.c - destinations of kind dicom: C-STORE over an association. */
+#include <stdio.h>
+
+#include "node/deliver/destination.h"
+
+static void describe(const struct destination_conf *d, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s at %s port %d%s", d->aet, d->host, d->port,
+		 !d->tls	  ? ""
+		 : d->verify_name ? ", TLS"
+				  : ", TLS, for any name");
+}
+
+static double longest_wait(const struct destination_conf *d)
+{
+	return d->acse_timeout + d->dimse_timeout;
+}
+
+static int open_association(const struct config *config, const struct destination_conf *d, const struct scu_context *contexts,
+			    size_t n, void **ret_session, struct err *err)
+{
+	struct scu_peer peer = destination_peer(config, d);
+
+	return scu_open(&peer, contexts, n, (struct scu **)ret_session, err);
+}
+
+static void store(void *session, const char *path, const char *sop_instance, struct store_result *ret)
+{
+	struct scu *scu = session;
+	struct err err = {0};
+	const char *meaning;
+	uint16_t status = 0;
+
+	(void)sop_instance; /* the file has it */
+	if (scu_store(scu, path, &status, &err) < 0) {
+		*ret = (struct store_result){.outcome = deliver_classify_error(err.code), .code = err.code};
+		snprintf(ret->reason, sizeof(ret->reason), "%s", err.msg);
+		return;
+	}
+	*ret = (struct store_result){.outcome = deliver_classify(status, &meaning)};
+	snprintf(ret->status, sizeof(ret->status), "%04X", status);
+	deliver_reason(meaning, ret->outcome == DELIVER_STORED ? "" : scu_comment(scu), ret->reason, sizeof(ret->reason));
+}
+
+static void close_association(void *session)
+{
+	scu_close(session);
+}
+
+const struct destination_kind_actions destination_dicom = {
+	.verb = "C-STORE",
+	.describe = describe,
+	.longest_wait = longest_wait,
+	.open = open_association,
+	.store = store,
+	.close = close_association,
+	.association = true,
+};
