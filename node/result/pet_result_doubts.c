@@ -73,19 +73,45 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	}
 }
 
+/* What half-life and times disprove is refused (pet_facts_check()). */
+static void say_factor(const struct sinogram *s, const char *to, double factor, struct text *t)
+{
+	double usual[2];
+
+	if (pet_facts_decay_range(&s->facts, !strcmp(to, "ADMIN"), usual) || (factor >= usual[0] && factor <= usual[1]))
+		return;
+	say(t,
+	    "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, where %.3g to %.3g are usual, and half-life or "
+	    "times "
+	    "that prove it are not in the data: it is taken as it is.",
+	    factor, to, usual[0], usual[1]);
+}
+
 /* A decay correction beside a Corrected Image that lists others is refused (pet_facts_check()). The header has no factor. */
 static void say_decay(const struct sinogram *s, const struct dicom_item *root, struct text *t)
 {
 	char to[17] = "";
 	double factor = 1;
+	bool admin;
 
 	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "decay") && !strstr(s->facts.corrected, "DECY"))
 		say(t, "applied corrections in the header of EMISSION names decay, but Corrected Image (0028,0051) has no DECY, "
 		       "nor the "
 		       "data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
-	if (s->facts.corrected[0] || (strcmp(to, "START") && strcmp(to, "ADMIN")) ||
-	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL) != 1 || fabs(factor - 1) <= 1e-3)
+	dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL);
+	admin = !strcmp(to, "ADMIN");
+	if (strcmp(to, "START") && !admin)
+		return;
+	if (strstr(s->facts.corrected, "DECY")) {
+		say_factor(s, to, factor, t);
+		return;
+	}
+	if (fabs(factor - 1) <= 1e-3 && admin)
+		say(t, "Decay Correction (0054,1102) is ADMIN, but Corrected Image (0028,0051) has no DECY, nor the data a Decay "
+		       "Factor "
+		       "(0054,1321) other than 1: the data are taken as not corrected for decay.");
+	if (s->facts.corrected[0] || fabs(factor - 1) <= 1e-3)
 		return;
 	say(t,
 	    "Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but there is no Corrected Image "

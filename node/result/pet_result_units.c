@@ -174,11 +174,11 @@ static int copy_decay(const struct sinogram *s, struct pet_quantity *q, struct e
 
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
 	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) ||
-	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &q->decay_before, NULL) != 1)
+	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &q->decay_before, NULL) != 1 || !(q->decay_before > 0))
 		return err_set(
 			err, EBADMSG,
 			"the data are corrected for decay (DECY in (0028,0051)), but Decay Correction (0054,1102) is \"%s\" or "
-			"there is no Decay Factor (0054,1321)",
+			"there is no Decay Factor (0054,1321) above 0",
 			to);
 	q->decay = strcmp(to, "START") ? "ADMIN" : "START";
 	add_term(q, "DECY");

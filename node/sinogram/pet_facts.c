@@ -255,6 +255,25 @@ static int check_start(const struct dicom_item *root, struct err *err)
 		       first, date, time);
 }
 
+/* The factor must be that of half-life and times, as far as they are known. */
+static int check_factor(const struct dicom_item *root, const char *to, double factor, struct err *err)
+{
+	bool admin = !strcmp(to, "ADMIN");
+	struct pet_facts f;
+	double range[2];
+
+	pet_facts_read(root, &f);
+	if (!(factor > 0) || !pet_facts_decay_range(&f, admin, range) || (factor >= range[0] && factor <= range[1]))
+		return 0;
+	return err_set(err, EBADMSG,
+		       "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, but a half-life of %g s, a duration "
+		       "of %g s, the "
+		       "start %s%s and the %s %s%s make it %.4g to %.4g",
+		       factor, to, f.half_life, f.duration, f.acquisition_date, f.acquisition_time,
+		       admin ? "injection" : "start of the series", admin ? "" : f.series_date,
+		       admin ? f.injected : f.series_time, range[0], range[1]);
+}
+
 /* Decay that is corrected has a factor, and DECY in Corrected Image: without it, it would be corrected again. */
 static int check_decay(const struct dicom_item *root, struct err *err)
 {
@@ -263,8 +282,11 @@ static int check_decay(const struct dicom_item *root, struct err *err)
 
 	text(root, TAG_DECAY_CORRECTION, to, sizeof(to));
 	text(root, TAG_CORRECTED_IMAGE, corrected, sizeof(corrected));
-	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) || !(fabs(factor - 1) > 1e-3) || !corrected[0] ||
-	    strstr(corrected, "DECY"))
+	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) || !corrected[0])
+		return 0;
+	if (strstr(corrected, "DECY"))
+		return check_factor(root, to, factor, err);
+	if (!(fabs(factor - 1) > 1e-3))
 		return 0;
 	return err_set(
 		err, EBADMSG,

@@ -9,7 +9,9 @@
 #include "node/sinogram/sinogram.h"
 
 #define DAY 86400.0
-#define SAME_TIME 60.0 /* s: two attributes of one injection */
+#define SAME_TIME 60.0	     /* s: two attributes of one injection; clocks */
+#define DECAY_ROUNDED 1.05   /* factors of other half-lives and approximations */
+#define USUAL_FACTORS_MOST 4 /* of a correction to the start: two half-lives later */
 
 static int two_digits(const char *c)
 {
@@ -141,6 +143,29 @@ enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, 
 		return PET_INJECTION_INVALID;
 	*ret_seconds = zone[0] ? injected - offset + own : injected;
 	return PET_INJECTION_KNOWN;
+}
+
+/* ---- decay ---- */
+
+bool pet_facts_decay_range(const struct pet_facts *f, bool admin, double ret_range[2])
+{
+	double start, from = NAN, lambda = M_LN2 / f->half_life, delay, rounded;
+	bool known = f->half_life > 0 && f->duration > 0 && pet_facts_moment(f->acquisition_date, f->acquisition_time, &start);
+
+	ret_range[0] = 1 / DECAY_ROUNDED;
+	ret_range[1] = admin ? exp2(PET_HALF_LIVES_MOST) : USUAL_FACTORS_MOST;
+	if (known && admin)
+		known = !pet_facts_day_assumed(f) &&
+			pet_facts_injection(f, start, start + f->duration, &from) == PET_INJECTION_KNOWN;
+	else if (known)
+		known = pet_facts_moment(f->series_date, f->series_time, &from);
+	if (!known || from > start + SAME_TIME)
+		return false;
+	delay = fmax(start - from, 0);
+	rounded = DECAY_ROUNDED * exp(lambda * SAME_TIME);
+	ret_range[0] = exp(lambda * (admin ? delay : 0)) / rounded;
+	ret_range[1] = exp(lambda * delay) * lambda * f->duration / -expm1(-lambda * f->duration) * rounded;
+	return true;
 }
 
 /* ---- both attributes ---- */

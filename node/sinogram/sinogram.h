@@ -159,7 +159,8 @@ struct pet_facts {
 /* node/sinogram/pet_facts.c: read the values. A value that is not a number is treated as missing. */
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
 /* Refuse attributes of one object that contradict each other: half-life, or the name of the drug, and nuclide, both positions of
- * the patient, both forms of the start, a decay correction that Corrected Image does not list. EBADMSG. */
+ * the patient, both forms of the start, a decay correction that Corrected Image does not list, its factor and half-life and
+ * times. EBADMSG. */
 int pet_facts_check(const struct dicom_item *root, struct err *err);
 /* The nuclide of an item of Radiopharmaceutical Information Sequence, by its code; NULL: not known. */
 const struct nuclide *pet_facts_nuclide(const struct dicom_item *item);
@@ -185,6 +186,9 @@ enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, 
 bool pet_facts_day_assumed(const struct pet_facts *f);
 /* Is (0018,1072) another time of day than `injected`, found from (0018,1078), by more than a minute? */
 bool pet_facts_injection_differs(const struct pet_facts *f, double injected);
+/* Compute from which to which value the factor of a decay correction can be: to the injection (admin), or to the start of the
+ * series, of the acquisition or between them. False: half-life, duration or times are not known; then the usual range. */
+bool pet_facts_decay_range(const struct pet_facts *f, bool admin, double ret_range[2]);
 /* Give the tracer of a PET object both (0018,1072) and (0018,1078), on the clock of the object, as far as one of them and the
  * start of the acquisition tell the other. */
 void pet_facts_complete_injection(struct item_writer *root);

@@ -208,6 +208,8 @@ TEST(test_units_further)
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "(0054,1102)");
 	put(dicom_root(in.files[1]), TAG_DECAY_CORRECTION, "ADMIN");
+	put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, "0");
+	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "no Decay Factor (0054,1321) above 0");
 	put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, "1.5");
 	report = write_series(&in);
 	im = image_open(report.file[0]);
@@ -226,7 +228,8 @@ TEST(test_doubts)
 		double attribute, header, delayeds;
 		const char *decay, *corrected, *method;
 		int made;
-		const char *says; /* NULL: nothing */
+		const char *says;   /* NULL: nothing */
+		const char *factor; /* NULL: 1.5 */
 	} cases[] = {
 		{60, NAN, NAN, "NONE", "", "DLYD", 0, NULL},
 		{60, 60.5, 60, "NONE", "", "NONE", PET_CORRECT_RANDOMS, NULL},
@@ -237,6 +240,13 @@ TEST(test_doubts)
 		 "image duration (sec) in the header of DELAYEDS is 30 s, the duration of EMISSION 60 s"},
 		{60, 60, NAN, "START", "", "", 0, "Decay Correction (0054,1102) is START with the Decay Factor (0054,1321) 1.5"},
 		{60, 60, NAN, "START", "ATTN\\DECY", "", 0, NULL},
+		{60, 60, NAN, "START", "DECY", "", 0, "Decay Factor (0054,1321) is 0.9 with Decay Correction (0054,1102) START",
+		 "0.9"},
+		{60, 60, NAN, "START", "DECY", "", 0, "where 0.952 to 4 are usual", "5"},
+		{60, 60, NAN, "ADMIN", "DECY", "", 0, NULL, "5"},
+		{60, 60, NAN, "ADMIN", "ATTN", "", 0, "is ADMIN, but Corrected Image (0028,0051) has no DECY", "1"},
+		{60, 60, NAN, "ADMIN", "", "", 0, "is ADMIN, but Corrected Image (0028,0051) has no DECY", ""},
+		{60, 60, NAN, "START", "ATTN", "", 0, NULL, "1"},
 		{60, 60, NAN, "NONE", "", "DLYD", PET_CORRECT_RANDOMS, "Randoms Correction Method (0054,1100) is \"DLYD\""},
 		{60, 60, NAN, "NONE", "", "DLYD", PET_CORRECT_DEAD_TIME, NULL},
 	};
@@ -252,10 +262,11 @@ TEST(test_doubts)
 		in.s.part[SINOGRAM_EMISSION].header.duration = cases[i].header;
 		in.s.part[SINOGRAM_DELAYEDS].present = true;
 		in.s.part[SINOGRAM_DELAYEDS].header.duration = cases[i].delayeds;
+		in.s.facts.half_life = NAN; /* the factor cannot be computed */
 		in.s.made = cases[i].made;
 		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "%s", cases[i].corrected);
 		put(root, TAG_DECAY_CORRECTION, cases[i].decay);
-		put(root, TAG_DECAY_FACTOR, "1.5");
+		put(root, TAG_DECAY_FACTOR, cases[i].factor ? cases[i].factor : "1.5");
 		put(root, TAG_RANDOMS_CORRECTION_METHOD, cases[i].method);
 		pet_result_doubts(&in.s, cases[i].attribute > 0 ? 60 : 120, text, sizeof(text));
 		if (cases[i].says ? !strstr(text, cases[i].says) : text[0] != '\0')

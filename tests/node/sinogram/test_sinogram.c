@@ -221,6 +221,59 @@ TEST(test_decay_contradictions)
 	}
 }
 
+/* The factor of a decay is that of half-life, duration and times, where all are known. */
+TEST(test_decay_factors)
+{
+	static const struct {
+		const char *to, *factor, *half_life, *series, *injected, *says; /* says: NULL: no contradiction */
+	} cases[] = {
+		{"START", "1.0321", "6586.2", "101500", "20260601091500", NULL},
+		{"START", "1", "6586.2", "101500", "", NULL}, /* without the decay during the acquisition */
+		{"START", "5", "6586.2", "101500", "",
+		 "Decay Factor (0054,1321) is 5 with Decay Correction (0054,1102) START, but "},
+		{"START", "0.9", "6586.2", "101500", "",
+		 "the start 20260601101500 and the start of the series 20260601101500 make"},
+		{"START", "5", "6586.2", "060000", "", NULL}, /* another acquisition of the series was first */
+		{"START", "5", "6586.2", "", "", NULL},
+		{"START", "5", "6586.2", "120000", "", NULL}, /* a series made later */
+		{"START", "5", "", "101500", "", NULL},
+		{"ADMIN", "1.507", "6586.2", "101500", "20260601091500", NULL},
+		{"ADMIN", "1.03", "6586.2", "101500", "20260601091500",
+		 "ADMIN, but a half-life of 6586.2 s, a duration of 600 s, "},
+		{"ADMIN", "0.68", "6586.2", "101500", "20260601091500", "the injection 20260601091500 make it"},
+		{"ADMIN", "5", "6586.2", "101500", "", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		struct dicom_file *file;
+		struct item_writer root = {.err = &err}, item;
+		int rc;
+
+		assert_int_equal(dicom_new(CLASS_RAW_DATA, "1.2.3.4", &file, &err), 0);
+		root.item = dicom_root(file);
+		item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+		item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, cases[i].half_life);
+		item_put_text(&item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, cases[i].injected);
+		item_end(&root, &item);
+		item_put_text(&root, TAG_ACQUISITION_DATE, "20260601");
+		item_put_text(&root, TAG_ACQUISITION_TIME, "101500");
+		item_put_text(&root, TAG_ACTUAL_FRAME_DURATION, "600000");
+		item_put_text(&root, TAG_SERIES_DATE, "20260601");
+		item_put_text(&root, TAG_SERIES_TIME, cases[i].series);
+		item_put_text(&root, TAG_DECAY_CORRECTION, cases[i].to);
+		item_put_text(&root, TAG_DECAY_FACTOR, cases[i].factor);
+		item_put_text(&root, TAG_CORRECTED_IMAGE, "NORM\\DECY");
+		assert_int_equal(root.rc, 0);
+		rc = pet_facts_check(dicom_root(file), &err);
+		if (cases[i].says)
+			assert_error(rc, &err, EBADMSG, cases[i].says);
+		else if (rc != 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		dicom_close(file);
+	}
+}
+
 TEST(test_facts, .teardown = clean)
 {
 	char *few[] = {"PatientPosition=FFDR"};
