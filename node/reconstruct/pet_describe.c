@@ -51,12 +51,20 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
 }
 
-/* Say how many attenuation factors are below 1, of all frames. */
+#define NO_ATTENUATION 1.05f /* 5 mm of water */
+
+/* Say how many attenuation factors are below 1, of all frames, and that none is above it. */
 static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct factor_survey *a = &w->planes.attenuation;
 	size_t n = strlen(ret);
 
+	if (a->n > 0 && a->most < NO_ATTENUATION)
+		snprintf(ret + n, size - n,
+			 "%sNo attenuation correction factor (ATTENUATION) is above %.3g: nothing attenuates, which is true of "
+			 "no body.",
+			 n ? " " : "", (double)a->most);
+	n = strlen(ret);
 	if (a->below > 0)
 		snprintf(ret + n, size - n,
 			 "%s%zu of %zu attenuation correction factors are below %g, the least %g; they are used.", n ? " " : "",

@@ -8,7 +8,8 @@
 
 #include "node/result/pet_result_internal.h"
 
-#define SAME_DURATION 0.01 /* of the longer one */
+#define SAME_DURATION 0.01  /* of the longer one */
+#define ANOTHER_DAY 43200.0 /* s */
 
 struct text {
 	char *ret;
@@ -120,6 +121,36 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 	    to, factor);
 }
 
+/* The attributes of ATTENUATION, or what its header says where `import` copied those of EMISSION. */
+static void say_attenuation(const struct sinogram *s, const struct dicom_item *root, struct text *t)
+{
+	const struct sinogram_part *a = &s->part[SINOGRAM_ATTENUATION];
+	const struct dicom_item *other = a->present && a->n_chunks > 0 ? dicom_root(s->files[a->file[0]]) : NULL;
+	char model[65] = "", own_model[65] = "", date[9], time[17], own_date[9], own_time[17];
+	double at, own;
+	struct pet_facts f;
+
+	if (!other)
+		return;
+	pet_facts_read(other, &f);
+	if ((pet_facts_moment(f.acquisition_date, f.acquisition_time, &at) &&
+	     pet_facts_moment(s->facts.acquisition_date, s->facts.acquisition_time, &own) && fabs(at - own) > ANOTHER_DAY) ||
+	    (sinogram_begin(&a->header, &at) && sinogram_begin(&s->part[SINOGRAM_EMISSION].header, &own) &&
+	     fabs(at - own) > ANOTHER_DAY)) {
+		pet_facts_format(at, date, time);
+		pet_facts_format(own, own_date, own_time);
+		say(t, "ATTENUATION was measured at %s %s, EMISSION at %s %s: a patient lies elsewhere at another time.", date,
+		    time, own_date, own_time);
+	}
+	dicom_get_text(other, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, own_model, sizeof(own_model), NULL);
+	if (model[0] && own_model[0] && strcasecmp(model, own_model) != 0)
+		say(t,
+		    "Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may not be of one "
+		    "scanner.",
+		    model, own_model);
+}
+
 /* A method beside a correction that the node made. */
 static void say_methods(const struct sinogram *s, const struct dicom_item *root, struct text *t)
 {
@@ -159,4 +190,5 @@ void pet_result_doubts(const struct sinogram *s, double duration, char *ret, siz
 	say_durations(s, duration, &t);
 	say_decay(s, root, &t);
 	say_methods(s, root, &t);
+	say_attenuation(s, root, &t);
 }

@@ -324,7 +324,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 {
 	const struct pet_facts *f = &s->facts;
 	struct pet_quantity q = {.factor = 1, .duration = f->duration};
-	char notes[2 * INTERFILE_NOTES], doubts[1200];
+	char notes[2 * INTERFILE_NOTES], doubts[2000];
 	int rc;
 	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
 

@@ -3,9 +3,9 @@
  * one header, that of the first object of EMISSION: another one that differs is of another scan, or one of them is wrong, and the
  * image would be mirrored, or have another decay, without an error. A value that an object lacks contradicts nothing.
  *
- * As of Interfile headers (sinogram_agree.c), of ATTENUATION only the position is compared, because a transmission scan has a
- * nuclide of its own; of other counts also the tracer; NORMALISATION and MULTIPLICATIVE, which may be those of a phantom, in
- * nothing. Only beds have the start of the acquisition in all objects; the chunks of one frame, gate or bed have one start and
+ * As of Interfile headers (sinogram_agree.c), of ATTENUATION only position and weight are compared, because a transmission scan
+ * has a nuclide of its own; of other counts also the tracer; NORMALISATION and MULTIPLICATIVE, which may be those of a phantom,
+ * in nothing. Only beds have the start of the acquisition in all objects; the chunks of one frame, gate or bed have one start and
  * one duration, which are those of its values. */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +16,8 @@
 #include "node/base/folder.h"
 #include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"
+
+#define ENTERED_TWICE 0.1 /* weights of one patient, entered for a CT and for the PET */
 
 enum level { NOTHING, POSITION, TRACER, DATA, BED, CHUNK }; /* each with those before it */
 
@@ -45,12 +47,14 @@ static const struct {
 	const char *name;
 	size_t at;
 	enum level level;
+	double tolerance; /* of the larger one; 0: that of half-lives */
 } numbers[] = {
-	{"the half-life, s,", offsetof(struct pet_facts, half_life), TRACER},
-	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER},
-	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), DATA},
-	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA},
-	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK},
+	{"the half-life, s,", offsetof(struct pet_facts, half_life), TRACER, 0},
+	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER, 0},
+	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), POSITION, ENTERED_TWICE},
+	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), DATA, 1e-6},
+	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA, 1e-6},
+	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK, 1e-6},
 };
 
 /* Two spellings of one time are the same. */
@@ -69,11 +73,11 @@ static bool same_time(const char *a, const char *b)
 	return pet_facts_moment("20000101", a, &one) && pet_facts_moment("20000101", b, &other) && fabs(one - other) < 1;
 }
 
-static bool same_number(double a, double b, enum level level)
+static bool same_number(double a, double b, double tolerance)
 {
 	if (isnan(a) || isnan(b))
 		return true;
-	return level == TRACER ? nuclide_same_half_life(a, b) : fabs(a - b) <= 1e-6 * fabs(b);
+	return tolerance > 0 ? fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b)) : nuclide_same_half_life(a, b);
 }
 
 /* Find the first value that differs; the texts are both values. NULL: none. */
@@ -95,7 +99,7 @@ static const char *find_difference(const struct pet_facts *here, const struct pe
 
 		memcpy(&a, (const char *)here + numbers[i].at, sizeof(a));
 		memcpy(&b, (const char *)first + numbers[i].at, sizeof(b));
-		if (numbers[i].level > level || same_number(a, b, level))
+		if (numbers[i].level > level || same_number(a, b, numbers[i].tolerance))
 			continue;
 		snprintf(ret_here, 200, "%.10g", a);
 		snprintf(ret_first, 200, "%.10g", b);

@@ -285,6 +285,31 @@ TEST(test_doubts)
 		assert_int_equal(strstr(text, "applied corrections in the header of EMISSION names decay") != NULL, !listed);
 		input_clear(&in);
 	}
+	for (int i = 0; i < 5; i++) { /* of another time, or scanner */
+		static const char *const times[][3] = {
+			{"20260629", "000000", ""},
+			{"20260629", "220000", "ATTENUATION was measured at 20260629 220000, EMISSION at"},
+			{"20260701", "080000", "measured at 20260701 080000, EMISSION at 20260629 081000"},
+			{"", "", ""},
+			{"", "", "of ATTENUATION is \"mCT\", of EMISSION \"mMR\""}};
+		static size_t chunk[1] = {2};
+		struct dicom_item *attenuation;
+		char text[1200];
+		struct input in;
+
+		input_make(&in);
+		attenuation = dicom_root(in.files[2]);
+		in.s.part[SINOGRAM_ATTENUATION] = (struct sinogram_part){.present = true, .n_chunks = 1, .file = chunk};
+		put(attenuation, TAG_ACQUISITION_DATE, times[i][0]);
+		put(attenuation, TAG_ACQUISITION_TIME, times[i][1]);
+		put(attenuation, TAG_MANUFACTURER_MODEL_NAME, i == 4 ? "mCT" : "mmr");
+		put(dicom_root(in.files[1]), TAG_MANUFACTURER_MODEL_NAME, "mMR");
+		pet_result_doubts(&in.s, DURATION, text, sizeof(text));
+		if (times[i][2][0] ? !strstr(text, times[i][2]) : text[0] != '\0')
+			fail_msg("case %d: \"%s\"", i, text);
+		in.s.part[SINOGRAM_ATTENUATION].present = false;
+		input_clear(&in);
+	}
 	{
 		static struct sinogram_part parts[2][SINOGRAM_ROLES + 1];
 		char text[1200];

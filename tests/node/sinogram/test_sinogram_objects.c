@@ -34,6 +34,9 @@ TEST(test_objects_agree, .teardown = clean)
 		 "attenuation-0001.dcm (ATTENUATION) has the patient's position HFP, emission-0001.dcm (EMISSION) HFS"},
 		{"attenuation-0003.dcm", POSITION, "FFS", "attenuation-0003.dcm (ATTENUATION) has the patient's position FFS"},
 		{"attenuation-0001.dcm", POSITION, "", NULL},
+		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "76", NULL},
+		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "90",
+		 "attenuation-0001.dcm (ATTENUATION) has the patient's weight, kg, 90, emission-0001.dcm (EMISSION) 70"},
 		{"attenuation-0001.dcm", HALF_LIFE, "23408352", NULL}, /* a rod of Ge-68 */
 		{"additive-0001.dcm", POSITION, "HFDR", "(ADDITIVE) has the patient's position HFDR"},
 		{"additive-0002.dcm", HALF_LIFE, "4062.6",

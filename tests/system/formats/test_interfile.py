@@ -770,6 +770,12 @@ def test_factors_upside_down(folder, header):
     said = tools.run("recon", "-o", os.path.join(folder, "images"), os.path.join(folder, "upside_down"), ok=(4,)).stderr
     check(re.search(r"in \d+ files; \S*upside_down holds DICOM images, such as reconstructed ones, but no scan: name "
                     r"the sinograms", said), said)
+    for largest, expected in ((1, True), (1.04, True), (1.06, False)):  # nothing attenuates
+        with open(path := os.path.join(folder, "hs", "air.hs"), "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", "air.s"))
+        np.where(np.arange(len(values)) % 7, 1, largest).astype("<f4").tofile(path.replace(".hs", ".s"))
+        said = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path)[0]["cases"][0]["pet"]["warnings"]
+        check((f"No attenuation correction factor (ATTENUATION) is above {largest}: " in said) == expected, said)
     # Measured factors have noise; a single one that is no factor is refused by itself
     plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
