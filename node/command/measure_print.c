@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "node/tools/image_series.h"
 
 static double member(const json_t *object, const char *key)
@@ -32,13 +33,6 @@ static const char *text(const json_t *object, const char *key)
 
 /* ---- tomosynthesis ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Median of a member, or of component i of a member, over the items that have it and whose name begins so. NaN: none has it. */
 static double median(const json_t *list, const char *kind, const char *key, int i)
 {
@@ -54,7 +48,7 @@ static double median(const json_t *list, const char *kind, const char *key, int 
 			values[n++] = v;
 	}
 	if (n > 0) {
-		qsort(values, n, sizeof(*values), by_value);
+		qsort(values, n, sizeof(*values), order_doubles);
 		found = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 	}
 	free(values);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_notes.c - sentences of the result about data of parallel beams that are probably not what their header says. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/reconstruct/reconstruct_internal.h"
 
 #define ATTENUATION_MOST 30 /* of a line integral: 1e-13 of the photons arrive */
@@ -44,19 +44,6 @@ static void note_lines(const struct interfile *h, const float *lines, char *ret,
 			 (double)least, (double)most, fmin(first, last));
 }
 
-static void say(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void say(char *ret, size_t size, const char *fmt, ...)
-{
-	size_t n = strlen(ret);
-	va_list args;
-
-	if (n > 0 && n + 1 < size)
-		ret[n++] = ' ';
-	va_start(args, fmt);
-	vsnprintf(ret + n, size - n, fmt, args);
-	va_end(args);
-}
-
 #define SAME_ANGLE 0.005 /* part of it */
 
 static bool is_same(double a, double b)
@@ -80,10 +67,11 @@ static bool note_radians(const struct parallel_scan *s, char *ret, size_t size)
 	for (int turns = 1; turns <= 2; turns++) {
 		if (!is_same(range, turns * M_PI) && !is_same(range * s->n_angles / (s->n_angles - 1), turns * M_PI))
 			continue;
-		say(ret, size,
-		    "The angles of the header are from %.6g to %.6g degrees, %s in radians: needed: degrees, 57.2958 times as "
-		    "many.",
-		    least, most, turns == 1 ? "half a turn" : "a turn");
+		sentence_add(ret, size,
+			     "The angles of the header are from %.6g to %.6g degrees, %s in radians: needed: degrees, 57.2958 "
+			     "times as "
+			     "many.",
+			     least, most, turns == 1 ? "half a turn" : "a turn");
 		return true;
 	}
 	return false;
@@ -97,11 +85,12 @@ static void note_axis(const struct parallel_scan *beams, const struct parallel_c
 {
 	if (fabs(c->axis_error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * c->axis_sigma))
 		return;
-	say(ret, size,
-	    "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the header, so "
-	    "that "
-	    "edges are doubled; axis offset (mm) := %.6g would agree with them.",
-	    c->axis_error, c->axis_error / beams->bin, beams->offset - c->axis_error);
+	sentence_add(ret, size,
+		     "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
+		     "header, so "
+		     "that "
+		     "edges are doubled; axis offset (mm) := %.6g would agree with them.",
+		     c->axis_error, c->axis_error / beams->bin, beams->offset - c->axis_error);
 }
 
 /* Say that the views do not agree with their angles. */
@@ -115,11 +104,12 @@ static void note_angles(const struct parallel_scan *beams, const struct parallel
 		snprintf(other, sizeof(other), "angles %g times those of the header would agree with them", c->factor);
 	else
 		snprintf(other, sizeof(other), "arc (degrees) := %g would agree with them", c->factor * beams->arc);
-	say(ret, size,
-	    "The views contradict the angles in the header: their centres of mass deviate by %.3g mm from a turn of one object, "
-	    "their "
-	    "widths by %.3g mm, and noise or a truncated object explain %.3g and %.3g mm: %s.",
-	    c->centre_rest, c->width_rest, c->centre_limit, c->width_limit, other);
+	sentence_add(ret, size,
+		     "The views contradict the angles in the header: their centres of mass deviate by %.3g mm from a turn of one "
+		     "object, "
+		     "their "
+		     "widths by %.3g mm, and noise or a truncated object explain %.3g and %.3g mm: %s.",
+		     c->centre_rest, c->width_rest, c->centre_limit, c->width_limit, other);
 }
 
 static void note_mass(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
@@ -129,11 +119,12 @@ static void note_mass(const struct parallel_scan *beams, const struct parallel_c
 	if (c->n_odd > 1)
 		snprintf(more, sizeof(more), ", and %d more view%s", c->n_odd - 1, plural(c->n_odd - 1));
 	if (c->n_odd > 0)
-		say(ret, size,
-		    "View %d, at %.6g degrees, has %.3g times the sum of the views beside it%s: probably another intensity, "
-		    "which "
-		    "makes streaks.",
-		    c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
+		sentence_add(
+			ret, size,
+			"View %d, at %.6g degrees, has %.3g times the sum of the views beside it%s: probably another intensity, "
+			"which "
+			"makes streaks.",
+			c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
 }
 
 /* Say that the data are no lines through an object. */
@@ -147,9 +138,9 @@ static bool note_sum(const struct interfile *h, const float *lines, char *ret, s
 		most = fmax(most, fabs((double)lines[i]));
 	}
 	if (most == 0)
-		say(ret, size, "All line integrals are 0.");
+		sentence_add(ret, size, "All line integrals are 0.");
 	else if (sum < 0)
-		say(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
+		sentence_add(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
 	return ret[0] != '\0';
 }
 

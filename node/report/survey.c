@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
+
 #define CELL_TOMO 1.0	    /* mm */
 #define CELL 2.0	    /* mm */
 #define CELLS_MAX 1024	    /* along a side */
@@ -95,13 +97,6 @@ static void look(const struct cells *c, struct detail *ret)
 	}
 }
 
-static int by_size(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Estimate the noise of a slice from a sample of its voxels. */
 static double noise_of(const struct image_series *s, const float *values, double mean, float *sample)
 {
@@ -112,7 +107,7 @@ static double noise_of(const struct image_series *s, const float *values, double
 			sample[n++] = fabsf(values[i] - values[i - 1]);
 	if (n == 0)
 		return NAN;
-	qsort(sample, n, sizeof(*sample), by_size);
+	qsort(sample, n, sizeof(*sample), order_floats);
 	return 1.4826 / sqrt(2) * sample[n / 2];
 }
 
@@ -183,13 +178,6 @@ static void total(const struct image_series *s, struct survey *v)
 		v->image_mean[0] = v->mean;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Return the median noise of the slices that have one; 0: none has. sorted: memory. */
 static double median_noise(const struct image_series *s, const struct survey *v, double *sorted)
 {
@@ -198,7 +186,7 @@ static double median_noise(const struct image_series *s, const struct survey *v,
 	for (int k = 0; k < s->n[2]; k++)
 		if (v->slice_noise[k] > 0)
 			sorted[n++] = v->slice_noise[k];
-	qsort(sorted, n, sizeof(*sorted), by_value);
+	qsort(sorted, n, sizeof(*sorted), order_doubles);
 	return n ? sorted[n / 2] : 0;
 }
 

@@ -2,10 +2,10 @@
 /* pet_result_doubts.c - say what the data state twice, in two ways that do not agree, and what was taken. A person may have set
  * one of them, or a writer copied it from an image, so that it is no reason to refuse the data. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/sentence.h"
 #include "node/result/pet_result_internal.h"
 
 #define SAME_DURATION 0.01  /* of the longer one */
@@ -15,19 +15,6 @@ struct text {
 	char *ret;
 	size_t size;
 };
-
-static void say(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct text *t, const char *fmt, ...)
-{
-	size_t n = strlen(t->ret);
-	va_list args;
-
-	if (n > 0 && n + 1 < t->size)
-		t->ret[n++] = ' ';
-	va_start(args, fmt);
-	vsnprintf(t->ret + n, t->size - n, fmt, args);
-	va_end(args);
-}
 
 static bool differ(double a, double b)
 {
@@ -43,8 +30,8 @@ static void say_beds(const struct sinogram *s, struct text *t)
 
 		if (!differ(duration, header))
 			continue;
-		say(t, "Bed %d lasts %.6g s, image duration (sec) in its header is %.6g: %.6g s is taken.", b + 1, duration,
-		    header, duration);
+		sentence_add(t->ret, t->size, "Bed %d lasts %.6g s, image duration (sec) in its header is %.6g: %.6g s is taken.",
+			     b + 1, duration, header, duration);
 		return;
 	}
 }
@@ -58,19 +45,21 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	if (sinogram_images(s) > 0 || s->no_duration)
 		return;
 	if (differ(s->facts.duration, header))
-		say(t,
-		    "Actual Frame Duration (0018,1242) is %.6g s, image duration (sec) in the header of EMISSION %.6g: %.6g s is "
-		    "taken.",
-		    s->facts.duration, header, s->facts.duration);
+		sentence_add(t->ret, t->size,
+			     "Actual Frame Duration (0018,1242) is %.6g s, image duration (sec) in the header of EMISSION %.6g: "
+			     "%.6g s is "
+			     "taken.",
+			     s->facts.duration, header, s->facts.duration);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		const struct sinogram_part *part = &s->part[counts[i]];
 
 		if (part->present && differ(part->header.duration, duration))
-			say(t,
-			    "image duration (sec) in the header of %s is %.6g s, the duration of EMISSION %.6g s: its counts are "
-			    "taken as "
-			    "those of the same time.",
-			    sinogram_role_name(counts[i]), part->header.duration, duration);
+			sentence_add(t->ret, t->size,
+				     "image duration (sec) in the header of %s is %.6g s, the duration of EMISSION %.6g s: its "
+				     "counts are "
+				     "taken as "
+				     "those of the same time.",
+				     sinogram_role_name(counts[i]), part->header.duration, duration);
 	}
 }
 
@@ -81,11 +70,12 @@ static void say_factor(const struct sinogram *s, const char *to, double factor, 
 
 	if (pet_facts_decay_range(&s->facts, !strcmp(to, "ADMIN"), usual) || (factor >= usual[0] && factor <= usual[1]))
 		return;
-	say(t,
-	    "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, where %.3g to %.3g are usual, and half-life or "
-	    "times "
-	    "that prove it are not in the data: it is taken as it is.",
-	    factor, to, usual[0], usual[1]);
+	sentence_add(t->ret, t->size,
+		     "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, where %.3g to %.3g are usual, and "
+		     "half-life or "
+		     "times "
+		     "that prove it are not in the data: it is taken as it is.",
+		     factor, to, usual[0], usual[1]);
 }
 
 /* A decay correction beside a Corrected Image that lists others is refused (pet_facts_check()). The header has no factor. */
@@ -96,9 +86,11 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 	bool admin;
 
 	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "decay") && !strstr(s->facts.corrected, "DECY"))
-		say(t, "applied corrections in the header of EMISSION names decay, but Corrected Image (0028,0051) has no DECY, "
-		       "nor the "
-		       "data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
+		sentence_add(
+			t->ret, t->size,
+			"applied corrections in the header of EMISSION names decay, but Corrected Image (0028,0051) has no DECY, "
+			"nor the "
+			"data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
 	dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL);
 	admin = !strcmp(to, "ADMIN");
@@ -109,16 +101,18 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 		return;
 	}
 	if (fabs(factor - 1) <= 1e-3 && admin)
-		say(t, "Decay Correction (0054,1102) is ADMIN, but Corrected Image (0028,0051) has no DECY, nor the data a Decay "
-		       "Factor "
-		       "(0054,1321) other than 1: the data are taken as not corrected for decay.");
+		sentence_add(t->ret, t->size,
+			     "Decay Correction (0054,1102) is ADMIN, but Corrected Image (0028,0051) has no DECY, nor the data a "
+			     "Decay "
+			     "Factor "
+			     "(0054,1321) other than 1: the data are taken as not corrected for decay.");
 	if (s->facts.corrected[0] || fabs(factor - 1) <= 1e-3)
 		return;
-	say(t,
-	    "Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but there is no Corrected Image "
-	    "(0028,0051) with "
-	    "DECY: the data are taken as not corrected for decay.",
-	    to, factor);
+	sentence_add(t->ret, t->size,
+		     "Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but there is no Corrected Image "
+		     "(0028,0051) with "
+		     "DECY: the data are taken as not corrected for decay.",
+		     to, factor);
 }
 
 /* The attributes of ATTENUATION, or what its header says where `import` copied those of EMISSION. */
@@ -139,16 +133,18 @@ static void say_attenuation(const struct sinogram *s, const struct dicom_item *r
 	     fabs(at - own) > ANOTHER_DAY)) {
 		pet_facts_format(at, date, time);
 		pet_facts_format(own, own_date, own_time);
-		say(t, "ATTENUATION was measured at %s %s, EMISSION at %s %s: a patient lies elsewhere at another time.", date,
-		    time, own_date, own_time);
+		sentence_add(t->ret, t->size,
+			     "ATTENUATION was measured at %s %s, EMISSION at %s %s: a patient lies elsewhere at another time.",
+			     date, time, own_date, own_time);
 	}
 	dicom_get_text(other, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, own_model, sizeof(own_model), NULL);
 	if (model[0] && own_model[0] && strcasecmp(model, own_model) != 0)
-		say(t,
-		    "Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may not be of one "
-		    "scanner.",
-		    model, own_model);
+		sentence_add(t->ret, t->size,
+			     "Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may not "
+			     "be of one "
+			     "scanner.",
+			     model, own_model);
 }
 
 /* A method beside a correction that the node made. */
@@ -170,10 +166,11 @@ static void say_methods(const struct sinogram *s, const struct dicom_item *root,
 		dicom_get_text(root, methods[i].tag, method, sizeof(method), NULL);
 		if (!(s->made & methods[i].made) || !method[0] || !strcmp(method, "NONE"))
 			continue;
-		say(t,
-		    "%s is \"%s\", but Corrected Image (0028,0051) does not list %s: the data were taken as not corrected, and "
-		    "corrected.",
-		    methods[i].name, method, methods[i].term);
+		sentence_add(t->ret, t->size,
+			     "%s is \"%s\", but Corrected Image (0028,0051) does not list %s: the data were taken as not "
+			     "corrected, and "
+			     "corrected.",
+			     methods[i].name, method, methods[i].term);
 	}
 }
 

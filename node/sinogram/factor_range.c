@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
+
 #define SAMPLE 65536
 
 #define AIR_MOST 1.5F /* a patient who fills the field of view has larger factors at its edge, too, but not so large */
@@ -80,13 +82,6 @@ void factor_range_add(struct factor_range *r, size_t plane, const float *values,
 	r->plane[plane] = p;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT])
 {
 	static const char *const taken[SINOGRAM_ROLES + 1] = {
@@ -113,7 +108,7 @@ void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT])
 		snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s%s.", sinogram_role_name(r->role), taken[r->role], unused);
 		return;
 	}
-	qsort(r->sample, all.sampled, sizeof(*r->sample), by_value);
+	qsort(r->sample, all.sampled, sizeof(*r->sample), order_floats);
 	snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s: %.3g to %.3g, median %.3g%s.%s", sinogram_role_name(r->role),
 		 taken[r->role], (double)all.least, (double)all.most, (double)r->sample[all.sampled / 2], unused,
 		 r->role == SINOGRAM_ATTENUATION && all.least > AIR_MOST

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/order.h"
 #include "node/base/folder.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -213,13 +214,6 @@ static float pair_factor(void *ctx, size_t first, size_t second)
 	return (float)petsird_pair_efficiency(s->file, (int32_t)first, (int32_t)second);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Return half of the median distance of neighbouring rings. */
 static double default_slice(const struct petsird_source *s)
 {
@@ -230,12 +224,12 @@ static double default_slice(const struct petsird_source *s)
 	for (size_t i = 0; z && i < n; i++)
 		z[i] = s->position[i][2];
 	if (z)
-		qsort(z, n, sizeof(*z), ascending);
+		qsort(z, n, sizeof(*z), order_floats);
 	for (size_t i = 1; z && i < n; i++)
 		if ((double)z[i] - (double)z[i - 1] > SAME_RING)
 			z[gaps++] = z[i] - z[i - 1];
 	if (gaps > 0) {
-		qsort(z, gaps, sizeof(*z), ascending);
+		qsort(z, gaps, sizeof(*z), order_floats);
 		slice = 0.5 * (double)z[gaps / 2];
 	}
 	free(z);

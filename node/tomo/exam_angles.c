@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
 #include "node/tomo/exam_internal.h"
 
 #define ANGLE_SAME 0.01	  /* projections with a smaller difference, in degrees, count as the same, as in scan_create_dbt() */
@@ -79,13 +80,6 @@ static void warn_range(struct exam *exam)
 			  first, last);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* steps: room for the steps between all projections. */
 static void warn_almost_same(struct exam *exam, double *steps)
 {
@@ -98,7 +92,7 @@ static void warn_almost_same(struct exam *exam, double *steps)
 		steps[i] = v[i + 1].angle - v[i].angle;
 		least = steps[i] < v[least + 1].angle - v[least].angle ? i : least;
 	}
-	qsort(steps, (size_t)n, sizeof(*steps), by_size);
+	qsort(steps, (size_t)n, sizeof(*steps), order_doubles);
 	median = steps[n / 2];
 	if (exam->n_views >= VIEWS_USUAL && steps[0] < ALMOST_SAME * median)
 		exam_warn(exam, "%s and %s are %.2g degrees apart, the others mostly %.2g: was one angle used twice?",

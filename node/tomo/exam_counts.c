@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "node/base/plural.h"
 #include "node/tomo/exam_internal.h"
 
@@ -16,7 +17,6 @@
 #define DIFFERS_MOST 0.3 /* difference that the object may make; exposure control keeps the dose to some tens of percent */
 #define ONE_FACTOR 0.3	 /* largest difference between darkest and brightest part, of the former's */
 #define SPREAD 4.0	 /* nor is a view called different that differs less than so many times the median of all */
-#define ROWS_ENOUGH 256	 /* for a percentile */
 
 /* Return the intensity below which `percent` of the counted values are, in stored values above the offset. */
 static double level_at(const struct prep *p, const uint32_t *hist, uint64_t n, int percent)
@@ -36,7 +36,7 @@ static double level_at(const struct prep *p, const uint32_t *hist, uint64_t n, i
 void exam_measure_levels(const struct prep *p, const uint16_t *raw, uint32_t hist[PREP_VALUES], struct view_air *ret)
 {
 	const struct prep_shadow *shadow = &ret->air.shadow;
-	int step = p->n_v > ROWS_ENOUGH ? p->n_v / ROWS_ENOUGH : 1;
+	int step = exam_row_step(p);
 	uint64_t n = 0;
 
 	memset(hist, 0, PREP_VALUES * sizeof(hist[0]));
@@ -50,13 +50,6 @@ void exam_measure_levels(const struct prep *p, const uint16_t *raw, uint32_t his
 		}
 	ret->dark = level_at(p, hist, n, DARK_PERCENT);
 	ret->bright = level_at(p, hist, n, BRIGHT_PERCENT);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* Return the line integral of the darkest, or the brightest, part of a view. */
@@ -75,7 +68,7 @@ static double expected(const struct exam *exam, const struct view_air *air, cons
 	for (int k = 0; k < NEIGHBOURS; k++)
 		values[k] =
 			integral_of(&air[first + k], i0[first + k].i0, bright) * cos(exam->views[first + k].angle * M_PI / 180);
-	qsort(values, NEIGHBOURS, sizeof(values[0]), compare);
+	qsort(values, NEIGHBOURS, sizeof(values[0]), order_doubles);
 	return values[NEIGHBOURS / 2] / cos(exam->views[view].angle * M_PI / 180);
 }
 
@@ -129,7 +122,7 @@ static void explain_counts(struct exam *exam, const double *off, const bool *one
 
 	for (int i = 0; i < exam->n_views; i++)
 		size[i] = fabs(off[i]);
-	qsort(size, (size_t)exam->n_views, sizeof(size[0]), compare);
+	qsort(size, (size_t)exam->n_views, sizeof(size[0]), order_doubles);
 	most = fmax(DIFFERS_MOST, SPREAD * size[exam->n_views / 2]);
 	for (int i = 0; i < exam->n_views; i++)
 		if (one[i] && fabs(off[i]) > most) {

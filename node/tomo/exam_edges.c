@@ -4,13 +4,12 @@
  * that is dark everywhere tells nothing, because a collimator's shadow is. */
 #include "node/tomo/exam_internal.h"
 
-#define STRIP 0.02	/* of the columns, at either edge */
-#define BRIGHT 0.7	/* of the air: darker is no air, whatever its open field */
-#define DARK 0.5	/* of the air: this is object */
-#define WALL_AIR 0.98	/* least share of air along the chest wall */
-#define FAR_OBJECT 0.1	/* least share of object at the opposite edge */
-#define FAR_AIR 0.05	/* least share of air there */
-#define ROWS_ENOUGH 256 /* of the image */
+#define STRIP 0.02     /* of the columns, at either edge */
+#define BRIGHT 0.7     /* of the air: darker is no air, whatever its open field */
+#define DARK 0.5       /* of the air: this is object */
+#define WALL_AIR 0.98  /* least share of air along the chest wall */
+#define FAR_OBJECT 0.1 /* least share of object at the opposite edge */
+#define FAR_AIR 0.05   /* least share of air there */
 
 /* Return the mean intensity of columns of a row that have data; -1: none has. */
 static double row_mean(const struct prep *p, const uint16_t *row, int first, int n)
@@ -26,16 +25,11 @@ static double row_mean(const struct prep *p, const uint16_t *row, int first, int
 	return count ? sum / count : -1;
 }
 
-static int row_step(const struct prep *p)
-{
-	return p->n_v > ROWS_ENOUGH ? p->n_v / ROWS_ENOUGH : 1;
-}
-
 /* Count the rows with data, and those brighter and darker than parts of `air`, in a strip of columns. */
 static void count_rows(const struct prep *p, const uint16_t *raw, int first, int n, double air, int ret[3])
 {
 	ret[0] = ret[1] = ret[2] = 0;
-	for (int v = 0; v < p->n_v; v += row_step(p)) {
+	for (int v = 0; v < p->n_v; v += exam_row_step(p)) {
 		double mean = row_mean(p, raw + (size_t)v * (size_t)p->n_u, first, n);
 
 		ret[0] += mean >= 0;
@@ -49,7 +43,7 @@ bool exam_wall_is_air(const struct prep *p, const uint16_t *raw)
 	int n = (int)fmax(1, STRIP * p->n_u), wall[3], far[3];
 	double air = 0;
 
-	for (int v = 0; v < p->n_v; v += row_step(p)) { /* air is brighter than all else, wherever it is */
+	for (int v = 0; v < p->n_v; v += exam_row_step(p)) { /* air is brighter than all else, wherever it is */
 		const uint16_t *row = raw + (size_t)v * (size_t)p->n_u;
 
 		air = fmax(air, fmax(row_mean(p, row, 0, n), row_mean(p, row, p->n_u - n, n)));

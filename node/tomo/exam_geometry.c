@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/sentence.h"
 #include "node/tomo/exam_internal.h"
 
 #define SOD_TOLERANCE 6.0 /* of (0018,1111), mm; as published heights of supports differ */
@@ -19,13 +20,10 @@
 
 void exam_warn(struct exam *exam, const char *fmt, ...)
 {
-	size_t at = strlen(exam->warnings);
 	va_list args;
 
-	if (at > 0 && at + 1 < sizeof(exam->warnings))
-		exam->warnings[at++] = ' ';
 	va_start(args, fmt);
-	vsnprintf(exam->warnings + at, sizeof(exam->warnings) - at, fmt, args);
+	sentence_add_list(exam->warnings, sizeof(exam->warnings), fmt, args);
 	va_end(args);
 }
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "node/base/plural.h"
 #include "node/tomo/exam_internal.h"
 
@@ -129,13 +130,6 @@ struct decision {
 	double slope[2]; /* its median over them, 1/mm */
 };
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* ---- the slope of the air ---- */
 
 static void share_slopes(struct decision *d)
@@ -148,7 +142,7 @@ static void share_slopes(struct decision *d)
 		for (int i = 0; i < d->exam->n_views; i++)
 			if (d->air[i].air.verdict == AIR_FOUND && d->air[i].air.field.along[k])
 				values[n++] = d->air[i].air.field.slope[k];
-		qsort(values, (size_t)n, sizeof(values[0]), compare);
+		qsort(values, (size_t)n, sizeof(values[0]), order_doubles);
 		d->n_along[k] = n;
 		d->slope[k] = n > 0 ? values[n / 2] : 0;
 	}
@@ -193,7 +187,7 @@ static double nearby(const struct decision *d, const double *own, int view, bool
 			if (k >= 0 && k < d->exam->n_views && own[k] > 0)
 				values[n++] = own[k] / (charge ? d->exam->views[k].charge : 1);
 		}
-	qsort(values, (size_t)n, sizeof(values[0]), compare);
+	qsort(values, (size_t)n, sizeof(values[0]), order_doubles);
 	return n > 0 ? values[n / 2] : 0;
 }
 
@@ -215,7 +209,7 @@ static double common_gain(const struct decision *d)
 			values[n++] = d->air[i].air.gain;
 			level = fmax(level, d->air[i].air.level);
 		}
-	qsort(values, (size_t)n, sizeof(values[0]), compare);
+	qsort(values, (size_t)n, sizeof(values[0]), order_doubles);
 	return n > 0 && values[n / 2] * level >= NOISE_LEAST ? values[n / 2] : 0;
 }
 

@@ -84,6 +84,14 @@ int exam_make_scan(struct exam *exam, struct err *err);
 int exam_intensity(struct exam *exam, struct err *err);
 /* Return the exposure of this attribute in mAs, or of another one if the units of both are certain; 0: none. */
 double exam_read_charge(const struct header *h, uint32_t tag);
+/* Every so many rows of a view are enough for its levels. */
+static inline int exam_row_step(const struct prep *p)
+{
+	const int enough = 256;
+
+	return p->n_v > enough ? p->n_v / enough : 1;
+}
+
 /* exam_edges.c: return true if a view shows air all along its chest wall, and the object at a part of the opposite edge. raw: as
  * for exam_measure_view(). */
 bool exam_wall_is_air(const struct prep *p, const uint16_t *raw);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "node/format/picture.h"
 #include "recon/dbt/prep.h"
 
@@ -97,13 +98,6 @@ void profile_views_free(struct bead_spots *spots, int n_views)
 	free(spots);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Reduce a view by taking the largest of n x n values, so that beads stay visible. Returns the number of values that are one. */
 static size_t reduce(const struct reader *r, int n, int width, int height, float *ret)
 {
@@ -135,7 +129,7 @@ static int write_picture(const float *value, size_t used, const int size[2], con
 			if (!isnan(value[i]))
 				sorted[k++] = value[i];
 		if (k > 0) {
-			qsort(sorted, k, sizeof(*sorted), ascending);
+			qsort(sorted, k, sizeof(*sorted), order_floats);
 			lo = sorted[(size_t)(DARKEST * (double)(k - 1))];
 			hi = fmaxf(sorted[k - 1], lo + 1e-6f);
 		}

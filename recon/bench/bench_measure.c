@@ -4,22 +4,16 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
+#include "kernels/order.h"
 #include "recon/bench/bench_internal.h"
 
 #define LEAST 3	   /* smallest number of runs */
 #define ENOUGH 100 /* largest number of runs */
 #define SECONDS 1.0
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void bench_median(double *seconds, int n, struct bench_times *ret_times)
 {
-	qsort(seconds, (size_t)n, sizeof(*seconds), by_value);
+	qsort(seconds, (size_t)n, sizeof(*seconds), order_doubles);
 	*ret_times = (struct bench_times){
 		.n = n,
 		.median = n % 2 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]),

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
+
 #define CONTRAST_LEAST 8.0 /* of a candidate */
 #define HEIGHT_PART                                                                                                              \
 	0.3 /* least height relative to that of the tenth highest bead: fainter spots are no beads of this phantom               \
@@ -92,13 +94,6 @@ static double height_at(const struct search *s, int u, int v)
 	return inside - highest;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Estimate the noise of a difference of two squares, from samples all over the picture. */
 static int measure_noise(struct search *s, struct err *err)
 {
@@ -115,7 +110,7 @@ static int measure_noise(struct search *s, struct err *err)
 			difference[n++] = d;
 	}
 	if (n > 0)
-		qsort(difference, n, sizeof(*difference), ascending);
+		qsort(difference, n, sizeof(*difference), order_doubles);
 	s->noise = n > 0 ? MAD_SIGMA * difference[n / 2] : 0;
 	free(difference);
 	return n ? 0 : err_set(err, ENODATA, "beads: the projection is too small for beads of %d bins", 2 * s->half + 1);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "recon/core/figures.h"
 
 #define ROUNDS_MAX 20
@@ -29,13 +30,6 @@ static void line_at(const struct line *l, double depth, double ret[2])
 		ret[a] = l->at[a] + l->slope[a] * (depth - l->at[2]);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Return the median of a slice; NaN: the slice has no image in the window. scratch: n[0] * n[1] floats. */
 static double slice_median(const struct bead_window *w, int slice, float *scratch)
 {
@@ -47,7 +41,7 @@ static double slice_median(const struct bead_window *w, int slice, float *scratc
 			scratch[used++] = values[i];
 	if (!used)
 		return NAN;
-	qsort(scratch, used, sizeof(*scratch), ascending);
+	qsort(scratch, used, sizeof(*scratch), order_floats);
 	return (scratch[(used - 1) / 2] + scratch[used / 2]) / 2;
 }
 

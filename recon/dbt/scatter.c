@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
+
 #define SAMPLES 8
 #define TISSUE 0.2	    /* least line integral of a cell with tissue */
 #define AROUND 0.25	    /* standard deviation of the weights around a cell, relative to the thickness of the breast */
@@ -201,13 +203,6 @@ static float depth_of(const struct cell *c)
 	return depth > (float)TISSUE ? depth / sqrtf(1 + c->sx * c->sx + c->sy * c->sy) : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Return whether a cell has tissue, and air is in none of the cells next to it. */
 static bool is_inside(const struct cells *c, int i, int j)
 {
@@ -237,7 +232,7 @@ static float median_depth(struct cells *c)
 				if (depth > 0 && (pass == 1 || is_inside(c, i, j)))
 					c->sorted[found++] = depth;
 			}
-	qsort(c->sorted, found, sizeof(*c->sorted), compare);
+	qsort(c->sorted, found, sizeof(*c->sorted), order_floats);
 	return found ? c->sorted[found / 2] : 0;
 }
 
@@ -450,7 +445,7 @@ static float air_intensity(struct cells *c)
 			c->sorted[found++] = c->cell[i].scatter;
 	if (found < AIR_CELLS)
 		return 1;
-	qsort(c->sorted, found, sizeof(*c->sorted), compare);
+	qsort(c->sorted, found, sizeof(*c->sorted), order_floats);
 	half = c->sorted[found / 2];
 	for (size_t i = 0; i < n; i++)
 		if (is_air(&c->cell[i]) && c->cell[i].scatter <= half) {

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
 #include "recon/parallel/parallel.h"
 
 #define MASS_SPREAD 0.02 /* relative standard deviation of the masses of the views: with more the object leaves the field */
@@ -77,16 +78,9 @@ static struct view view_of(const struct parallel_scan *s, const float *lines, in
 
 /* ---- views whose mass is an exception ---- */
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double median(double *values, int n)
 {
-	qsort(values, (size_t)n, sizeof(*values), compare);
+	qsort(values, (size_t)n, sizeof(*values), order_doubles);
 	return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
 }
 

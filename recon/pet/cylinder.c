@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
+
 #define CRYSTALS_MIN 4
 #define PHASE_ERROR 1e-3 /* of the distance of two crystals: a scanner that starts at the negative y axis has crystal 0 there */
 
@@ -53,20 +55,13 @@ static int check_radius(const struct polar *p, size_t n, double tolerance, doubl
 	return 0;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Compute the smallest and the largest distance of neighbouring values, without those below `same`; values are sorted. turn: also
  * from the last one to the first, this far on; 0: not. */
 static void spacings(double *values, size_t n, double same, double turn, double *ret_least, double *ret_most)
 {
 	*ret_least = INFINITY;
 	*ret_most = 0;
-	qsort(values, n, sizeof(*values), ascending);
+	qsort(values, n, sizeof(*values), order_doubles);
 	for (size_t i = 1; i < n + (turn > 0); i++) {
 		double d = (i < n ? values[i] : values[0] + turn) - values[i - 1];
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of several sentences: what a result says of its data. */
+#ifndef TOMONODE_NODE_SENTENCE_H
+#define TOMONODE_NODE_SENTENCE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+/* Add a sentence behind a blank to those of `text`, which has room for `size` bytes; what does not fit is cut. */
+void sentence_add(char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void sentence_add_list(char *text, size_t size, const char *fmt, va_list args) __attribute__((format(printf, 3, 0)));
+
+#endif
