@@ -264,7 +264,7 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 {
 	size_t n = (size_t)exam->pixels.columns * (size_t)exam->pixels.rows;
 	uint16_t *values = malloc(n * sizeof(*values));
-	double sum = 0;
+	double sum = 0, dark;
 	int rc = values ? read_frame(exam, &set->frames[set->reference], values, err)
 			: err_set(err, ENOMEM, "no memory for %zu pixels", n);
 
@@ -273,6 +273,13 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 	exam->flatfield_level = sum / (double)n;
 	if (rc == 0 && !(exam->flatfield_level > 0))
 		rc = err_set(err, EBADMSG, "its mean is %g above the offset", exam->flatfield_level);
+	dark = rc == 0 ? exam_dark_part(&exam->prep, values) : 0;
+	if (dark > 0)
+		exam_warn(exam,
+			  "The flat field of the profile '%s' shows an object: %.0f %% of it, without the shadow of a collimator "
+			  "at its "
+			  "sides, are darker than a third of its bright part.",
+			  exam->profile->name, 100 * dark);
 	if (rc == 0 && set->n == 1) {
 		exam->flatfield = malloc(n * sizeof(*exam->flatfield));
 		if (exam->flatfield)

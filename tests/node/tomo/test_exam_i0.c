@@ -365,6 +365,8 @@ TEST(test_saturation)
 /* Open an exam whose sixth image is the flat field of a profile with these keys. The profile is used until close_flat(). */
 static struct config *fixture_standard;
 
+static void (*flat_pixels)(int view, uint16_t values[ROWS * COLUMNS]); /* NULL: as usual */
+
 static int open_flat(const char *keys, const struct edit *edits, struct exam **ret, struct err *err)
 {
 	char conf[1024];
@@ -375,7 +377,7 @@ static int open_flat(const char *keys, const struct edit *edits, struct exam **r
 		 fixture_folder, keys);
 	fixture_standard = fixture_config;
 	assert_int_equal(config_parse(conf, "flat.conf", NULL, NULL, &fixture_config, err), 0);
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits});
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits, .pixels = flat_pixels});
 	return fixture_open(N_VIEWS, ret, err);
 }
 
@@ -414,6 +416,46 @@ TEST(test_flat_slope)
 	assert_string_equal(exam_used_flatfield(e), e->flatfield_digest);
 	assert_non_null(strstr(e->warnings, "disagree: the flat field of the profile is used"));
 	close_flat(e);
+}
+
+/* The sixth image is a flat field of 800, with the heel effect, a collimator's shadow at two ends, a breast at the chest wall. */
+static struct {
+	bool heel, shadow, breast;
+} flat_shows;
+
+static void pixels_of_flat(int view, uint16_t values[ROWS * COLUMNS])
+{
+	if (view < N_VIEWS) {
+		fixture_pixels(view, values);
+		return;
+	}
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < COLUMNS; j++) {
+			bool dark = (flat_shows.shadow && (i < 5 || j > COLUMNS - 4)) ||
+				    (flat_shows.breast && (i - 16) * (i - 16) + j * j < 100);
+
+			values[i * COLUMNS + j] = (uint16_t)((dark ? 80 : 800) - (flat_shows.heel ? (dark ? 1 : 12) * i : 0));
+		}
+}
+
+TEST(test_flat_shows)
+{
+	static const struct {
+		bool heel, shadow, breast;
+	} cases[] = {{false, false, false}, {true, true, false}, {false, false, true}, {true, true, true}};
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct exam *e = NULL;
+		struct err err = {0};
+
+		memcpy(&flat_shows, &cases[k], sizeof(flat_shows));
+		flat_pixels = pixels_of_flat;
+		assert_int_equal(open_flat("i0_mode = \"flatfield\";", EDITS(FLAT), &e, &err), 0);
+		flat_pixels = NULL;
+		if ((strstr(e->warnings, "flat field of the profile 'flat' shows an object: ") != NULL) != cases[k].breast)
+			fail_msg("case %zu: '%s'", k, e->warnings);
+		close_flat(e);
+	}
 }
 
 #define FLAT_SCALED "i0_mode = \"flatfield\"; scale_by_exposure = true;"
