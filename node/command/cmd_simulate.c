@@ -9,6 +9,7 @@
 #include "node/base/plural.h"
 #include "node/command/commands.h"
 #include "node/command/simulate_command.h"
+#include "node/config/config.h"
 #include "node/config/kind.h"
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_parallel.h"
@@ -47,8 +48,8 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct simulate, what.materials)},
 	{0, "i0", "N", "mean number of photons in a bin without attenuation, before binning; default 10000, at least 10",
 	 INTO_REAL(struct simulate, what.i0, 10, 1e9)},
-	{0, "binning", "N", "combine N x N bins of the detector into one; default 1",
-	 INTO_INT(struct simulate, what.binning, 1, 64)},
+	{0, "binning", "N", "combine N x N bins of the detector into one, 1 to 8, as many as recon reads; default 1",
+	 INTO_INT(struct simulate, what.binning, 1, PROFILE_BINNING_MAX)},
 	{0, "format", "FORMAT", "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object",
 	 INTO_WORD(struct simulate, format, formats)},
 	{0, "side", "SIDE", "laterality of the breast: L (default), R", INTO_WORD(struct simulate, side, sides)},

@@ -230,6 +230,8 @@ enum i0_mode { I0_FIXED = 1, I0_HEADER_MAX, I0_PERCENTILE, I0_FLATFIELD };
 /* Where the numbers of a geometry profile come from. */
 enum geometry_source { GEOMETRY_LITERATURE, GEOMETRY_CALIBRATED, GEOMETRY_SIMULATED };
 
+#define PROFILE_BINNING_MAX 8 /* bins of the detector along a bin of an exam */
+
 struct profile_conf { /* geometry of a tomosynthesis system */
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* case-insensitive, with * and ?; "" matches any */
@@ -245,7 +247,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	int pose_rows;		/* of the matrices: 1: v along +y; -1: along -y */
 	bool sco;		/* read projections from Hologic SCO objects */
 	double pose_level;	/* bins: up to this error columns are treated as parallel to x */
-	double pitch;		/* size of a detector bin, mm; checked against (0018,1164) */
+	double pitch;		/* size of a detector bin, mm; those of an exam are 1 to PROFILE_BINNING_MAX times as large */
 	uint32_t angle_tag;	/* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */
 	int angle_sign;		/* +1 or -1: factor that makes the stored angle positive toward +y */
 	double angle_offset;	/* degrees, added after the sign */

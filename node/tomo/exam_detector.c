@@ -19,7 +19,6 @@
 #include "node/tomo/exam_internal.h"
 
 #define PITCH_TOLERANCE 0.01 /* relative */
-#define BINNING_MAX 8	     /* binning by the detector: its bins are integer multiples of the profile's pitch */
 #define MERGED_MAX 8	     /* bins of the full resolution along a bin of the lower one */
 #define WINDOW_SHIFT 1.0     /* mm; a larger distance of the image's middle from y = 0 is reported */
 
@@ -134,11 +133,11 @@ int exam_read_pitch(struct exam *exam, const struct header *h, double *ret_pitch
 	    decide_pitch(exam, element, binning, spacing, &pitch, err) < 0)
 		return -EBADMSG;
 	ratio = round(pitch / p->pitch);
-	if (!(ratio >= 1 && ratio <= BINNING_MAX) || fabs(pitch / (ratio * p->pitch) - 1) > PITCH_TOLERANCE)
+	if (!(ratio >= 1 && ratio <= PROFILE_BINNING_MAX) || fabs(pitch / (ratio * p->pitch) - 1) > PITCH_TOLERANCE)
 		return err_set(
 			err, EBADMSG, "%s is %g mm, but the profile '%s' has detector bins of %g mm (or 2 to %d times that)",
 			element > 0 ? "the size of a bin, (0018,7022) times (0018,701A)," : "Imager Pixel Spacing (0018,1164)",
-			pitch, p->name, p->pitch, BINNING_MAX);
+			pitch, p->name, p->pitch, PROFILE_BINNING_MAX);
 	exam->merged = 1;
 	if (exam->sco_lower && read_lower_pitch(exam, &pitch, err) < 0)
 		return -EBADMSG;

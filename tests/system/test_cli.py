@@ -106,6 +106,7 @@ REFUSED = [
     (2, "recon --protocol pet-osem --set prior_weight=10 -o none .", "no effect with the algorithm 'osem'"),
     (2, "recon --protocol parallel-fbp --set sampling=0.1 --set algorithm=sart -o none .",
      "no effect without 'projector' = sampled"),
+    (2, "simulate dbt --binning 9 -o none", "--binning 9 is not allowed; --binning N: combine N x N bins of the detector into one, 1 to 8"),
     (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
     (8, "simulate pet --scanner siemens-mr -o none", "did you mean 'siemens-mmr'?"),
     (8, "test-peer pac", "did you mean 'pacs'?"),
@@ -271,7 +272,7 @@ def test_the_environment_names_the_configuration(monkeypatch):
 
 
 def test_which_routes_a_folder_would_take():
-    said(0, "simulate dbt --binning 16 --views 3 -o exam")
+    said(0, "simulate dbt --binning 8 --views 3 -o exam")
     write("routes.conf", """
 routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinations = [ "pacs" ]; },
            { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ];
@@ -339,7 +340,7 @@ def test_devices():
 def test_parents_of_an_output_are_made():
     for words, made in (("simulate parallel --size 16 --angles 12 -o deep/er/lines", "lines/truth.json"),
                         ("simulate pet --scanner small --size 0.3 -o deep/er/pet", "pet/truth.json"),
-                        ("simulate dbt --binning 16 --views 3 -o deep/er/exam", "exam/truth.json"),
+                        ("simulate dbt --binning 8 --views 3 -o deep/er/exam", "exam/truth.json"),
                         ("recon --device cpu -o deep/er/series/ct deep/er/lines", "series/ct"),
                         ("export -o deep/er/nifti/image.nii deep/er/series", "nifti/image.nii"),
                         ("export -o deep/er/interfile/lines.hs deep/er/lines", "interfile/lines.hs"),

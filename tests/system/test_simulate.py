@@ -279,5 +279,5 @@ def test_refusals(folder, failures):
     with open(file, "w", encoding="ascii"):
         pass
     for path in (file, os.path.join(file, "exam"), os.path.join(folder, "n" * 5000)):
-        done = tools.run("simulate", "dbt", "--binning", 32, "-o", path, ok=(1,))
+        done = tools.run("simulate", "dbt", "--binning", 8, "-o", path, ok=(1,))
         check("folder" in done.stderr, f"-o {path[:80]}: {done.stderr}")
