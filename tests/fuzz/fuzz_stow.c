@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct stow_result result;
+	struct store_result result;
 	struct stow_answer answer = {.content_type = "application/dicom+json"};
 	char *body;
 
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(strlen(result.status) == 0 || strlen(result.status) == 4, "a status that is none");
 	must(result.outcome >= DELIVER_STORED && result.outcome <= DELIVER_PERMANENT, "no outcome");
 	if (result.outcome == DELIVER_STORED) {
-		must(result.status[0] != '\0' && !result.down && !result.rejected, "stored, and a failure");
+		must(result.status[0] != '\0' && !result.failure.down && !result.failure.rejected, "stored, and a failure");
 		must(answer.http == 200 || answer.http == 202 || strcmp(result.status, "0111") == 0, "stored by another status");
 		must(strchr(body, '{') != NULL, "stored without a data set");
 	}
