@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "node/result/pet_result_internal.h"
@@ -142,11 +143,28 @@ static double configured_calibration(const struct sinogram *s, struct pet_quanti
 	return NAN;
 }
 
+/* Say that an attribute is there, but no number above 0: " (its value is -1)"; "": it is not there. Of an mMR they are about
+ * images. */
+static const char *unusable(const struct sinogram *s, uint32_t tag, char ret_text[80])
+{
+	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	const struct dicom_item *tracer = dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	char value[65] = "";
+
+	ret_text[0] = '\0';
+	if (dicom_get_text(root, tag, value, sizeof(value), NULL) != 1 && tracer)
+		dicom_get_text(tracer, tag, value, sizeof(value), NULL);
+	if (value[0] && !(strtod(value, NULL) > 0) && !(s->mmr && tag == TAG_DOSE_CALIBRATION_FACTOR))
+		snprintf(ret_text, 80, " (its value is %.40s)", value);
+	return ret_text;
+}
+
 /* Choose Bq/ml or counts. Every condition that is not met has its own sentence. */
 static void choose_units(const struct sinogram *s, bool once, struct pet_quantity *q)
 {
 	bool norm = has_term(q->corrected, "NORM");
 	size_t said = strlen(q->warnings);
+	char value[80];
 
 	q->calibration = s->facts.calibration > 0 ? s->facts.calibration : configured_calibration(s, q);
 	q->calibrated = q->calibration > 0 && q->has_attn && norm && once && !s->no_duration;
@@ -155,7 +173,7 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 		return;
 	}
 	if (!(q->calibration > 0) && strlen(q->warnings) == said)
-		warn(q, "Not in Bq/ml: no calibration factor.");
+		warn(q, "Not in Bq/ml: no calibration factor%s.", unusable(s, TAG_DOSE_CALIBRATION_FACTOR, value));
 	if (s->no_duration)
 		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
 	if (!q->has_attn || !norm)
@@ -190,6 +208,7 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 	double d = lambda > 0 ? lambda * q->duration / -expm1(-lambda * q->duration) : 1;
 	double start = s->beds.n > 0 ? (double)s->beds.bed[0].time.start / 1000 : 0;
+	char value[80];
 
 	q->decay = "NONE";
 	q->decay_factor = 1;
@@ -206,7 +225,7 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 		q->decay_factor = exp(lambda * start) * d;
 		add_term(q, "DECY");
 	} else {
-		warn(q, "Not corrected for decay: the half-life is not known.");
+		warn(q, "Not corrected for decay: the half-life is not known%s.", unusable(s, TAG_RADIONUCLIDE_HALF_LIFE, value));
 	}
 	return 0;
 }
@@ -267,21 +286,23 @@ static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
 static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 {
 	const struct pet_facts *f = &s->facts;
-	char missing[160] = "", reason[160];
+	char missing[480] = "", reason[160], value[80];
 	size_t at = 0;
 	const struct {
 		bool there;
 		const char *name;
+		uint32_t tag;
 	} needed[] = {
-		{f->weight > 0, "patient's weight"},
-		{f->dose > 0, "injected dose"},
-		{f->half_life > 0, "half-life"},
-		{f->injected[0] != '\0', "time of injection"},
+		{f->weight > 0, "patient's weight", TAG_PATIENT_WEIGHT},
+		{f->dose > 0, "injected dose", TAG_RADIONUCLIDE_TOTAL_DOSE},
+		{f->half_life > 0, "half-life", TAG_RADIONUCLIDE_HALF_LIFE},
+		{f->injected[0] != '\0', "time of injection", TAG_RADIOPHARMACEUTICAL_START_DATE_TIME},
 	};
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (!needed[i].there)
-			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s", at ? ", " : "", needed[i].name);
+			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s%s", at ? ", " : "", needed[i].name,
+					       unusable(s, needed[i].tag, value));
 	if (at)
 		warn(q, "No SUV can be computed: not in the data: %s.", missing);
 	if (f->weight > 0 && f->dose > 0 && !pet_facts_suv(f, reason, sizeof(reason)))

@@ -194,6 +194,18 @@ TEST(test_units_further)
 		series_report_clear(&report);
 	}
 	in.s.facts.half_life = HALF_LIFE;
+	in.s.scanner = NULL;
+	for (int i = 0; i < 3; i++) {
+		static const char *const says[][2] = {{"", "Not in Bq/ml: no calibration factor. "},
+						      {"0", "Not in Bq/ml: no calibration factor (its value is 0). "},
+						      {"-1", "no calibration factor (its value is -1). "}};
+
+		put(dicom_root(in.files[1]), TAG_DOSE_CALIBRATION_FACTOR, says[i][0]);
+		report = write_series(&in);
+		assert_non_null(strstr(report.warnings, says[i][1]));
+		series_report_clear(&report);
+	}
+	in.s.scanner = &scanner;
 
 	/* one correction may be in the data and the other in the model, but none in both */
 	for (int scatter = 0; scatter < 2; scatter++) {
