@@ -87,20 +87,29 @@ static void turn_day(double *times, size_t n)
 		times[i] += times[i] < DAY / 2 ? DAY : 0;
 }
 
-/* Dates count only if all images that have a value have one. */
-static bool all_dated(const struct exposure_facts *images, size_t n, int attribute)
+/* Dates count only if all images that have a value have one, and if they differ: the day may be that on which the exam began. */
+static bool of_days(const struct exposure_facts *images, size_t n, int attribute)
 {
-	for (size_t i = 0; i < n; i++)
-		if (images[i].value[attribute][0] && !exposure_has_date(images[i].value[attribute]))
+	const char *first = NULL;
+	bool differ = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *value = images[i].value[attribute];
+
+		if (value[0] && !exposure_has_date(value))
 			return false;
-	return true;
+		if (value[0] && !first)
+			first = value;
+		differ |= value[0] && strncmp(value, first, EXPOSURE_DATE) != 0;
+	}
+	return differ;
 }
 
 /* Write the value of each image; NAN: it has none. */
 static void read_values(const struct exposure_facts *images, size_t n, int attribute, double *ret)
 {
 	const struct exposure_attribute *a = &exposure_attributes[attribute];
-	bool dated = all_dated(images, n, attribute);
+	bool dated = of_days(images, n, attribute);
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = exposure_number(a, images[i].value[attribute], dated);
@@ -207,7 +216,7 @@ static int group_images(const struct exposure_facts *images, size_t n, int attri
 			struct err *err)
 {
 	const struct exposure_attribute *a = &exposure_attributes[attribute];
-	struct exposures e = {.attribute = attribute, .dated = all_dated(images, n, attribute)};
+	struct exposures e = {.attribute = attribute, .dated = of_days(images, n, attribute)};
 	int counted = 0;
 	int rc = a->how == TEXT ? group_texts(images, n, sign == CHOICE || !(a->flags & MAY_LACK), &e, &counted)
 				: group_numbers(images, n, sign, &e, &counted, err);

@@ -11,7 +11,6 @@
 
 #define PAUSE 60.0     /* s: no sweep stops for as long */
 #define DOSE_RATIO 4.0 /* systems give some projections of a sweep up to 3 times the dose of others; a scout has a tenth */
-#define DATE 8	       /* YYYYMMDD */
 
 /* The attributes that tell exposures apart. Cases in the journal have their values in this order: add new ones at the end. */
 const struct exposure_attribute exposure_attributes[EXPOSURE_ATTRIBUTES] = {
@@ -58,7 +57,7 @@ static void add_date(const struct header *h, char *text, size_t size)
 	char date[17], time[64];
 
 	if (!text[0] || strchr(text, ':') || header_text(h, TAG_ACQUISITION_DATE, date, sizeof(date), NULL) != 1 ||
-	    strlen(date) != DATE || strspn(date, "0123456789") != DATE)
+	    strlen(date) != EXPOSURE_DATE || strspn(date, "0123456789") != EXPOSURE_DATE)
 		return;
 	snprintf(time, sizeof(time), "%.50s", text);
 	snprintf(text, size, "%s%s", date, time);
@@ -110,7 +109,7 @@ static double date_time_of(const char *text)
 
 bool exposure_has_date(const char *text)
 {
-	return strspn(text, "0123456789") >= DATE + 4;
+	return strspn(text, "0123456789") >= EXPOSURE_DATE + 4;
 }
 
 double exposure_number(const struct exposure_attribute *a, const char *text, bool dated)
@@ -120,6 +119,6 @@ double exposure_number(const struct exposure_attribute *a, const char *text, boo
 	if (!text[0])
 		return NAN;
 	if (a->how == TIME && !(dated && has_date))
-		return time_of(has_date ? text + DATE : text);
+		return time_of(has_date ? text + EXPOSURE_DATE : text);
 	return exposure_is_time(a) ? date_time_of(text) : strtod(text, NULL);
 }

@@ -20,6 +20,7 @@ extern const struct exposure_attribute exposure_attributes[EXPOSURE_ATTRIBUTES];
 
 /* Is it a moment? */
 bool exposure_is_time(const struct exposure_attribute *a);
+#define EXPOSURE_DATE 8 /* YYYYMMDD */
 /* Return true if a text that exposure_read() wrote begins with a date. */
 bool exposure_has_date(const char *text);
 /* Return the value of a text as a number; of moments the seconds, from any origin if `dated`, else of the day. NAN: it is none.
