@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/dicom_mark.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/interfile_cases.h"
@@ -50,7 +51,7 @@ static bool is_analyze(const char *path)
 	return n == 1 && (first == ANALYZE_HEADER || first == __builtin_bswap32(ANALYZE_HEADER));
 }
 
-/* Write what a file is that is neither DICOM nor a header, and what is meant. False: it is not known. */
+/* Write what a file is that is no scan, and what is meant. False: it is not known. */
 static bool explain(const char *path, char *ret, size_t size)
 {
 	static const char *const sinograms[] = {".hs", ".hdr", NULL}, *const images[] = {".hv", ".ahv", NULL};
@@ -58,8 +59,16 @@ static bool explain(const char *path, char *ret, size_t size)
 				 *const analyze[] = {".hdr", ".nii", NULL};
 	const char *name = file_name(path);
 	char header[1100];
+	enum dicom_mark mark;
 	struct err err = {0};
 
+	if (dicom_mark_find(path, &mark, &err) == 0 && mark != DICOM_MARK_NONE) {
+		snprintf(ret, size,
+			 "; %.300s is DICOM, such as a reconstructed image, but no scan: name the sinograms or projections that "
+			 "it was made from",
+			 name);
+		return true;
+	}
 	if (sinogram_vendor_check(path, &err) < 0) {
 		snprintf(ret, size, "; %.200s is %.499s", name, err.msg);
 		return true;

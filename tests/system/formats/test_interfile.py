@@ -776,6 +776,10 @@ def test_factors_upside_down(folder, header):
         np.where(np.arange(len(values)) % 7, 1, largest).astype("<f4").tofile(path.replace(".hs", ".s"))
         said = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path)[0]["cases"][0]["pet"]["warnings"]
         check((f"No attenuation correction factor (ATTENUATION) is above {largest}: " in said) == expected, said)
+    image = glob.glob(os.path.join(folder, "upside_down", "**", "*.dcm"), recursive=True)[0]
+    said = tools.run("recon", "-o", os.path.join(folder, "images"), image, ok=(4,)).stderr
+    check(f"in 1 file; {os.path.basename(image)} is DICOM, such as a reconstructed image, but no scan: name the" in said
+          and "tomonode recon`" not in said, said)
     # Measured factors have noise; a single one that is no factor is refused by itself
     plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
