@@ -3,7 +3,9 @@
  *
  * The reversible wavelet alone proves nothing: an encoder with a rate to keep leaves out the lowest bit planes of code-blocks,
  * and a transcoder leaves out packets. A code-block in a sub-band of M planes, of which Z are zero, has 3 (M - Z) - 2 coding
- * passes (D.3, B.10.5, equation E-2), and the packet headers say how many of them are in the stream (B.10.6).
+ * passes (D.3, B.10.5, equation E-2), and the packet headers say how many of them are in the stream (B.10.6). OpenJPEG 2.0, also
+ * in GDCM, does not write the last passes of a block if they change nothing: one or two in each block, planes in a few. So blocks
+ * that lack planes are a loss if they are many.
  *
  * One component, not subsampled. A code-block in no packet counts as zero: an encoder that drops planes drops them of many
  * blocks. A tile whose packets do not end where its data end was not understood, and nothing is said about it. */
@@ -20,6 +22,8 @@ namespace tomonode
 /* limits of a tile, above any real one */
 constexpr size_t blocks_max = 1u << 20, precincts_max = 1u << 16;
 constexpr unsigned levels_max = 32;
+
+constexpr size_t cut_most = 8; /* one code-block of so many may lack planes where nothing was left out */
 
 namespace
 {
@@ -200,6 +204,7 @@ enum class Verdict { lossless, unknown, lossy };
 struct Loss {
 	Verdict verdict = Verdict::unknown;
 	unsigned passes = 0, of = 0; /* most coding passes that a code-block lacks, and how many it should have */
+	size_t blocks = 0, cut = 0;  /* code-blocks in the packets, and how many of them lack more than the end of a plane */
 	size_t packets = 0, packets_of = 0;
 };
 
@@ -591,7 +596,7 @@ static void visit_packets(const std::vector<Resolution> &all, const Rect &tile, 
 	}
 }
 
-/* Find the code-block that lacks most passes. */
+/* Count the code-blocks that lack passes, and find that which lacks most. */
 static void count_passes(const std::vector<Resolution> &all, Loss *loss)
 {
 	for (const Resolution &res : all)
@@ -600,6 +605,8 @@ static void count_passes(const std::vector<Resolution> &all, Loss *loss)
 				for (const Block &block : part.blocks) {
 					unsigned of = block.planes ? 3 * block.planes - 2 : 0;
 
+					loss->blocks += of > 0;
+					loss->cut += of - block.passes > 2;
 					if (of - block.passes > loss->passes) {
 						loss->passes = of - block.passes;
 						loss->of = of;
@@ -644,9 +651,9 @@ static Loss find_loss(const Rect &rect, const Tile &tile)
 	for (const Resolution &res : all)
 		loss.packets_of += res.precincts.size() * h.layers;
 	count_passes(all, &loss);
-	loss.verdict = loss.packets < loss.packets_of || loss.passes > 2 ? Verdict::lossy
-		       : loss.passes > 0				 ? Verdict::unknown
-									 : Verdict::lossless;
+	loss.verdict = loss.packets < loss.packets_of || cut_most * loss.cut > loss.blocks ? Verdict::lossy
+		       : loss.passes > 0						   ? Verdict::unknown
+											   : Verdict::lossless;
 	return loss;
 }
 

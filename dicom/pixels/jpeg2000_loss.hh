@@ -13,8 +13,9 @@ namespace tomonode
 /* Check a code stream of one component that begins with SOC and SIZ. Return 0 if it is lossless: reversible wavelet, no
  * quantisation, all packets of all tiles, all bit planes of all code-blocks in them; 1 if that cannot be told, because it uses
  * options that are not followed here (packed packet headers, changes of the progression, regions of interest), or because
- * only the last coding passes of a plane are absent. ENOTSUP: it is lossy, with what is lost, or it has code-blocks of HTJ2K;
- * EBADMSG: its marker segments are damaged or end too early. Memory: some 60 bytes for each code-block of a tile. */
+ * only the last coding passes of a plane, or planes of a few code-blocks, are absent. ENOTSUP: it is lossy, with what is lost, or
+ * it has code-blocks of HTJ2K; EBADMSG: its marker segments are damaged or end too early. Memory: some 60 bytes for each
+ * code-block of a tile. */
 int jpeg2000_find_loss(const std::vector<unsigned char> &code, struct err *err);
 
 } // namespace tomonode

@@ -14,8 +14,8 @@
 struct kind {
 	int columns, rows, bits;
 	bool is_signed, noise, lossy;
-	int tile; /* 0: one */
-	int rate; /* compression that is kept, by leaving out bit planes; 0: all are there */
+	int tile;   /* 0: one */
+	float rate; /* compression that is kept, by leaving out bit planes; 0: all are there */
 	int layers, order, precinct, block;
 	int style, coding; /* SOP and EPH; of code-blocks */
 };
@@ -82,7 +82,7 @@ static void encode(const struct kind *k, struct memory *to)
 	p.irreversible = k->lossy;
 	p.tcp_numlayers = k->layers ? k->layers : 1;
 	for (int l = 0; l < p.tcp_numlayers; l++)
-		p.tcp_rates[l] = l == p.tcp_numlayers - 1 ? (float)k->rate : 40.0f / (float)(1 << l);
+		p.tcp_rates[l] = l == p.tcp_numlayers - 1 ? k->rate : 40.0f / (float)(1 << l);
 	p.cp_disto_alloc = 1;
 	p.prog_order = (OPJ_PROG_ORDER)k->order;
 	p.mode = k->coding;
@@ -249,6 +249,32 @@ TEST(test_what_was_left_out)
 		dicom_close(file);
 	}
 	assert_true(found > 0);
+}
+
+/* OpenJPEG 2.0 leaves out planes that change nothing in a few code-blocks: then the transfer syntax decides. */
+TEST(test_planes_of_a_few_blocks)
+{
+	struct kind k = {131, 90, 12, false, true, false, 0, .block = 8};
+	static uint16_t values[131 * 90];
+	static struct memory code;
+	struct err err = {0};
+	size_t whole;
+
+	encode(&k, &code);
+	whole = code.end;
+	k.rate = 131 * 90 * 12 / 8 * 1.002f / (float)whole;
+	encode(&k, &code);
+	assert_in_range(code.end, whole * 98 / 100, whole - 1);
+	struct dicom_file *file = open_object(&k, &code, code.end);
+
+	ok(dicom_read_frame(file, 0, values, &err), &err);
+	dicom_close(file);
+	syntax = JPEG_2000_ANY;
+	refused_frame(&k, &code, code.end, ENOTSUP, "of which it cannot be told whether it is lossy");
+	syntax = JPEG_2000;
+	k.rate *= 1.05f; /* of more blocks: a loss */
+	encode(&k, &code);
+	refused_frame(&k, &code, code.end, ENOTSUP, "coding passes of a code-block, which is lossy");
 }
 
 /* The header of a tile may have another wavelet than that of the code stream. */
