@@ -126,7 +126,9 @@ struct view_air {
 	double percentile;   /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
 	double dark, bright; /* intensity below which DARK_PERCENT and BRIGHT_PERCENT of the image are, stored values above the
 				offset; 0: not known */
-	bool wall_is_air;    /* the image shows air along the chest wall, and the object at the opposite edge */
+	double centre;	     /* row of the centre of mass of the line integrals; NAN: there is none */
+	int lost_first, lost_rows, lost_value; /* rows without data between others, and their stored value */
+	bool wall_is_air;		       /* the image shows air along the chest wall, and the object at the opposite edge */
 };
 /* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);

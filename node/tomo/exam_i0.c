@@ -89,6 +89,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 	if (rc == -ENODATA)
 		rc = err_set(err, EBADMSG, "no stored value in range");
 	exam_measure_levels(&prep, raw, hist, &air);
+	exam_measure_rows(&prep, raw, &air);
 	if (rc == 0)
 		*ret = air;
 	return rc;
@@ -536,6 +537,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 				  d.n_disagree, plural(d.n_disagree));
 		warn_shadow(exam, i0);
 		exam_warn_edges(exam, air);
+		exam_warn_rows(exam, air);
 		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		rc = distrust_air(&d, exam, i0, err);

@@ -99,8 +99,12 @@ bool exam_wall_is_air(const struct prep *p, const uint16_t *raw);
 void exam_warn_edges(struct exam *exam, const struct view_air *air);
 /* exam_counts.c: measure dark and bright of *ret, whose shadow is known. hist: overwritten. */
 void exam_measure_levels(const struct prep *p, const uint16_t *raw, uint32_t hist[PREP_VALUES], struct view_air *ret);
-/* Compare the levels of the views, relative to their I0, with those of their neighbours. Use the air of a view itself where it
- * explains the difference, with a warning; else the attenuation is relative. */
+/* exam_rows.c: measure centre and lost rows of *ret, whose shadow and levels are known. */
+void exam_measure_rows(const struct prep *p, const uint16_t *raw, struct view_air *ret);
+/* Warn of lost rows, and if the shadow of the object does not move as the angles say. */
+void exam_warn_rows(struct exam *exam, const struct view_air *air);
+/* exam_counts.c: compare the levels of the views, relative to their I0, with those of their neighbours. Use the air of a view
+ * itself where it explains the difference, with a warning; else the attenuation is relative. */
 void exam_check_counts(struct exam *exam, const struct view_air *air, struct exam_i0 *i0);
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.
  */
