@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store_raw.c - the storage SCP against peers that disconnect, are silent, slow or hostile, or use another protocol: bytes
  * on a socket. */
-#include "kernels/clock.h"
 #include "tests/dicom/network/store_fixture.h"
 #include "tests/test.h"
 
@@ -234,12 +233,10 @@ TEST(peer_is_cut_within_an_object)
 {
 	struct server server = start(5);
 	int fd = raw_begin(server);
-	double t = clock_seconds();
 
 	close(fd);
 	finish(server);
-	assert_true(clock_seconds() - t < 3);
-	assert_int_equal(seen->rc, -ECONNRESET);
+	assert_int_equal(seen->rc, -ECONNRESET); /* at once, not after the timeout */
 	assert_int_equal(seen->ended, 1);
 	assert_int_equal(seen->write_error, ECONNRESET);
 	assert_int_equal(seen->stored, 0);
@@ -250,26 +247,23 @@ TEST(silent_peer_is_dropped)
 {
 	struct server server = start(1);
 	int fd = raw_begin(server);
-	double t = clock_seconds();
 
 	finish(server); /* the peer keeps its connection open and sends nothing more */
-	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
 	assert_int_equal(seen->write_error, ECONNRESET);
 	close(fd);
 
 	server = start(1); /* a peer that never sends anything is closed, too */
 	fd = raw_connect(server);
-	t = clock_seconds();
 	finish(server);
-	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
 	close(fd);
 }
 
-/* A peer that sends a PDU one byte at a time is closed after the timeout of a PDU. */
+/* A peer that sends a PDU one byte at a time is closed after the timeout of a PDU, long before the PDU is complete. */
 TEST(dribbling_peer_is_dropped)
 {
+	enum { BYTES = 200 };
 	static const uint8_t head[12] = {4, 0, 0, 0, 0x10, 6, 0, 0, 0x10, 2, 1, 0};
 	int status;
 
@@ -277,17 +271,17 @@ TEST(dribbling_peer_is_dropped)
 		struct server server = start(1);
 		uint8_t p[600];
 		int fd = request ? raw_connect(server) : raw_begin(server);
-		double t = clock_seconds();
+		size_t i;
 
 		if (request)
 			association_request(p);
-		for (size_t i = 0; i < 200 && waitpid(server.pid, &status, WNOHANG) == 0; i++) {
+		for (i = 0; i < BYTES && waitpid(server.pid, &status, WNOHANG) == 0; i++) {
 			if (send(fd, request ? p + i : head + (i < 12 ? i : 11), 1, MSG_NOSIGNAL) != 1)
 				break;
 			nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
 		}
 		waitpid(server.pid, &status, 0);
-		assert_true(clock_seconds() - t < 6);
+		assert_true(i < BYTES);
 		assert_int_equal(seen->rc, -ETIMEDOUT);
 		assert_int_equal(seen->stored, 0);
 		close(fd);
