@@ -54,7 +54,7 @@ bool dicom_has(const struct dicom_item *item, uint32_t tag);
 
 /* Get the whole value as text: with the backslashes between several values, without padding, always terminated. Binary numbers
  * and tags (VR AT) are converted to text; a value of VR UN is read with the dictionary's VR. EMSGSIZE: longer than size - 1
- * bytes; EINVAL: a sequence or binary data has no text. */
+ * bytes; EBADMSG: a sequence or binary data has no text. */
 int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err);
 /* Get a text of the root as UTF-8, converted by the Specific Character Set (0008,0005). EBADMSG: the set is not known, or the
  * text is not valid in it. */
@@ -62,13 +62,13 @@ int dicom_get_utf8(const struct dicom_item *root, uint32_t tag, char *ret_text, 
 /* Get one of several values of a text; index: from 0. */
 int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err);
 /* Get a number; index: from 0. The element has a numeric VR (DS, IS, US, SS, UL, SL, UV, SV, FL, FD), or a text that consists of
- * a number only. EBADMSG: not a finite number (get_int: not an integer); the message names tag and value. EINVAL: its VR cannot
- * contain numbers. */
+ * a number only. EBADMSG: not a finite number (get_int: not an integer); the message names tag and value; or its VR
+ * cannot contain numbers. */
 int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index, double *ret_value, struct err *err);
 int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err);
 
 /* Get all 16-bit words of a binary value (US, SS, OW; OB and UN: two bytes each, the lower first). *ret_n: their number, at most
- * `max`. EMSGSIZE: there are more; EINVAL: its VR has no words. */
+ * `max`. EMSGSIZE: there are more; EBADMSG: its VR has no words. */
 int dicom_get_words(const struct dicom_item *item, uint32_t tag, uint16_t *ret_words, size_t max, size_t *ret_n, struct err *err);
 
 size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence); /* number of items; 0: no such sequence */

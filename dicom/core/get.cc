@@ -107,7 +107,7 @@ static size_t number_size(DcmEVR vr)
 
 static int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
 {
-	return err_set(err, EINVAL, "%s: VR %s has neither text nor numbers", tag_name(tag).c_str(),
+	return err_set(err, EBADMSG, "%s: VR %s is none that this attribute can have", tag_name(tag).c_str(),
 		       DcmVR(elem->ident()).getVRName());
 }
 

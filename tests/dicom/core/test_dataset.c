@@ -77,7 +77,7 @@ TEST(test_put_and_get)
 	assert_string_equal(text, "3584");
 	assert_int_equal(dicom_get_text(root, POINTER, text, sizeof(text), &err), 1);
 	assert_string_equal(text, "(0018,9545)\\(0020,0037)");
-	assert_int_equal(dicom_get_int(root, POINTER, 0, &i, &err), -EINVAL);
+	assert_error(dicom_get_int(root, POINTER, 0, &i, &err), &err, EBADMSG, "VR AT");
 
 	/* absent: returns 0 and does not change the output */
 	i = 7;
@@ -95,8 +95,8 @@ TEST(test_put_and_get)
 	ok(dicom_put_empty(root, VIEW, &err), &err);
 	assert_int_equal(dicom_item_count(root, VIEW), 0);
 	assert_non_null(dicom_add_item(root, VIEW, &err));
-	assert_int_equal(dicom_get_text(root, VIEW, text, sizeof(text), &err), -EINVAL);
-	assert_int_equal(dicom_get_double(root, VIEW, 0, &d, &err), -EINVAL);
+	assert_int_equal(dicom_get_text(root, VIEW, text, sizeof(text), &err), -EBADMSG);
+	assert_int_equal(dicom_get_double(root, VIEW, 0, &d, &err), -EBADMSG);
 	assert_null(dicom_close(file));
 	assert_null(dicom_close(NULL));
 }
@@ -544,6 +544,88 @@ TEST(test_unreadable_numbers)
 	assert_error(dicom_get_double(dicom_root(file), GRADIENT, 0, &d, &err), &err, EBADMSG, "nan");
 	assert_int_equal(dicom_get_double(dicom_root(file), GRADIENT, 1, &d, &err), -EBADMSG);
 	assert_true(d == 655.5);
+	dicom_close(file);
+}
+
+/* Each VR of numbers, stored as it is and as UN, whose VR is that of the dictionary; the smallest and the largest value. */
+TEST(numbers_of_each_vr)
+{
+	static const struct {
+		uint32_t tag;
+		const char *vr;
+		int size;
+		uint64_t bits;
+		double value;
+		int whole; /* what the function that reads whole numbers returns */
+	} cases[] = {
+		{0x00280010, "US", 2, 0xfffe, 65534, 1},
+		{0x00189219, "SS", 2, 0x8000, -32768, 1},
+		{0x00186018, "UL", 4, 0xfffffffe, 4294967294.0, 1},
+		{0x00186020, "SL", 4, 0x80000000, -2147483648.0, 1},
+		{0x00720083, "UV", 8, 0x8000000000000000, 9223372036854775808.0, -ERANGE},
+		{0x00720082, "SV", 8, 0x8000000000000000, -9223372036854775808.0, 1},
+		{0x00720076, "FL", 4, 0xbfc00000, -1.5, -EBADMSG},
+		{GRADIENT, "FD", 8, 0xbff8000000000000, -1.5, -EBADMSG},
+	};
+
+	for (size_t k = 0; k < 2 * sizeof(cases) / sizeof(cases[0]); k++) {
+		size_t c = k / 2;
+		struct dicom_file *file;
+		struct bytes b;
+		struct err err = {0};
+		double value = 0;
+		long whole = 7;
+
+		add_meta(&b, EXPLICIT);
+		add_header(&b, cases[c].tag, k % 2 ? "UN" : cases[c].vr, (uint32_t)cases[c].size);
+		for (int i = 0; i < cases[c].size; i++)
+			add(&b, &(unsigned char){(unsigned char)(cases[c].bits >> 8 * i)}, 1);
+		file = open_bytes(&b);
+		assert_int_equal(dicom_get_double(dicom_root(file), cases[c].tag, 0, &value, &err), 1);
+		if (value != cases[c].value)
+			fail_msg("%s%s: %.17g, not %.17g", cases[c].vr, k % 2 ? " in UN" : "", value, cases[c].value);
+		assert_int_equal(dicom_get_int(dicom_root(file), cases[c].tag, 0, &whole, &err), cases[c].whole);
+		assert_true(cases[c].whole == 1 ? (double)whole == value : whole == 7);
+		dicom_close(file);
+	}
+}
+
+/* The words of a table in each VR that has them; as many as there is room for, and one more. */
+TEST(words_of_each_vr)
+{
+	static const char *const vrs[] = {"US", "SS", "OW", "OB", "UN"};
+	uint16_t words[3] = {7, 7, 7};
+	struct dicom_file *file;
+	struct bytes b;
+	struct err err = {0};
+	size_t n = 9;
+
+	for (size_t k = 0; k < sizeof(vrs) / sizeof(vrs[0]); k++) {
+		add_meta(&b, EXPLICIT);
+		add_header(&b, 0x00283006, vrs[k], 4);
+		add16(&b, 0x0102);
+		add16(&b, 0xfffe);
+		file = open_bytes(&b);
+		assert_error(dicom_get_words(dicom_root(file), 0x00283006, words, 1, &n, &err), &err, EMSGSIZE,
+			     "(0028,3006) LUTData: 2 words, more than 1");
+		assert_true(words[0] == 7 && n == 9);
+		assert_int_equal(dicom_get_words(dicom_root(file), 0x00283006, words, 2, &n, &err), 1);
+		if (n != 2 || words[0] != 0x0102 || words[1] != 0xfffe)
+			fail_msg("%s: %zu words %x %x", vrs[k], n, words[0], words[1]);
+		assert_int_equal(dicom_get_words(dicom_root(file), 0x00283002, words, 2, &n, &err), 0);
+		dicom_close(file);
+		words[0] = 7;
+		n = 9;
+	}
+	add_meta(&b, EXPLICIT);
+	add_header(&b, 0x00283006, "OW", 0);
+	file = open_bytes(&b);
+	assert_int_equal(dicom_get_words(dicom_root(file), 0x00283006, words, 2, &n, &err), 0);
+	dicom_close(file);
+	add_meta(&b, EXPLICIT);
+	add_text(&b, 0x00283006, "LO", "1234");
+	file = open_bytes(&b);
+	assert_error(dicom_get_words(dicom_root(file), 0x00283006, words, 2, &n, &err), &err, EBADMSG, "LO");
 	dicom_close(file);
 }
 

@@ -465,6 +465,30 @@ TEST(limits_of_a_peer)
 	assert_null(scu);
 }
 
+/* The same of an association that is accepted. */
+TEST(limits_of_a_listener)
+{
+	static const struct {
+		int fd;
+		struct scp_conf conf;
+		int code;
+		const char *words;
+	} cases[] = {
+		{0, {NULL, "peer", 4096, 1, 1}, EBADF, "descriptor 0"},
+		{-1, {NULL, "peer", 4096, 1, 1}, EBADF, "descriptor -1"},
+		{99, {NULL, "peer", 4095, 1, 1}, EINVAL, "maximum PDU 4095, allowed 4096..131072"},
+		{99, {NULL, "peer", 131073, 1, 1}, EINVAL, "maximum PDU 131073"},
+		{99, {NULL, "peer", 4096, 0, 1}, EINVAL, "timeouts 0 and 1 s"},
+		{99, {NULL, "peer", 131072, 1, 0}, EINVAL, "timeouts 1 and 0 s"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+
+		assert_error(scp_associate(cases[i].fd, &cases[i].conf, NULL, &err), &err, cases[i].code, cases[i].words);
+	}
+}
+
 TEST(an_ipv6_peer)
 {
 	struct scu_peer peer = {"::1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
