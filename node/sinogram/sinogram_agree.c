@@ -204,6 +204,11 @@ int sinogram_check_position(const struct sinogram_source *s, const struct interf
 		pet_facts_read(dicom_root(s->like), &f);
 	if (!f.patient_position[0] || sinogram_is_set(s, "PatientPosition") || agrees(h, f.patient_position))
 		return 0;
+	if (s->conf->said && s->conf->said->header.position[0])
+		return err_set(err, EBADMSG,
+			       "the file's position is %s (patientOrientation), that of --like %s: they are not of one "
+			       "acquisition, or one is wrong; set PatientPosition",
+			       s->conf->said->header.position, f.patient_position);
 	return err_set(
 		err, EBADMSG,
 		"the header's position is %s%s%s (patient orientation, patient rotation), that of --like %s: they are not of "
