@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <map>
+#include <string>
 
 #include "dicom/core/bulk.h"
 #include "dicom/core/consumer.hh"
@@ -15,6 +17,8 @@
 #include <dcmtk/dcmdata/dcwcache.h>
 
 using namespace tomonode;
+
+constexpr uint32_t TAG_OF_PIXELS = 0x7FE00010;
 
 namespace
 {
@@ -61,18 +65,19 @@ static int open_file(const char *path, File *ret_file, struct err *err)
 	return r;
 }
 
-/* Write the digest of all attributes but pixel data. */
-static int digest_attributes(struct dicom_file *file, char ret_hex[65], struct err *err)
+/* Digest each attribute but pixel data. */
+static int digest_attributes(struct dicom_file *file, std::map<uint32_t, std::string> *ret_digests, struct err *err)
 {
-	DigestConsumer consumer;
-	DigestStream stream(&consumer);
 	DcmWriteCache cache;
+	char hex[65];
 
-	if (!consumer.works())
-		return err_set(err, ENOMEM, "no memory for a digest");
 	for (unsigned long i = 0; i < file->dataset.card(); i++) {
 		DcmElement *e = file->dataset.getElement(i);
+		DigestConsumer consumer;
+		DigestStream stream(&consumer);
 
+		if (!consumer.works())
+			return err_set(err, ENOMEM, "no memory for a digest");
 		if (e->getTag() == DCM_PixelData || e->getETag() == 0)
 			continue;
 		e->transferInit();
@@ -80,9 +85,34 @@ static int digest_attributes(struct dicom_file *file, char ret_hex[65], struct e
 		e->transferEnd();
 		if (cond.bad())
 			return err_set(err, EBADMSG, "the data set cannot be encoded: %s", cond.text());
+		consumer.hex(hex);
+		(*ret_digests)[(uint32_t)e->getGTag() << 16 | e->getETag()] = hex;
 	}
-	consumer.hex(ret_hex);
 	return 0;
+}
+
+/* Write the names of the attributes that one has and the other has not, or with another value. Returns their number. */
+static size_t name_differences(std::map<uint32_t, std::string> a, const std::map<uint32_t, std::string> &b, char *ret,
+			       size_t size)
+{
+	std::vector<uint32_t> tags;
+	size_t n = 0;
+
+	for (auto &[tag, digest] : b) {
+		auto same = a.find(tag);
+
+		if (same != a.end() && same->second == digest)
+			a.erase(same);
+		else
+			a[tag] = digest;
+	}
+	for (auto &[tag, digest] : a)
+		tags.push_back(tag);
+	for (size_t i = 0; i < tags.size() && i < DICOM_CONTENT_NAMES && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", tag_name(tags[i]).c_str());
+	if (tags.size() > DICOM_CONTENT_NAMES && n < size)
+		snprintf(ret + n, size - n, " and %zu more", tags.size() - DICOM_CONTENT_NAMES);
+	return tags.size();
 }
 
 static bool same_info(const struct dicom_pixel_info &a, const struct dicom_pixel_info &b)
@@ -148,19 +178,22 @@ class Pixels
 
 } // namespace
 
-int dicom_compare_content(const char *older, const char *newer, double seconds, enum dicom_content *ret_content, struct err *err)
+int dicom_compare_content(const char *older, const char *newer, double seconds, enum dicom_content *ret_content, char *ret_where,
+			  size_t size, struct err *err)
 {
 	return guarded(err, "dicom_compare_content", [&] {
 		File a(nullptr, dicom_close), b(nullptr, dicom_close);
-		char first[65], second[65];
+		std::map<uint32_t, std::string> first, second;
 		int r = open_file(older, &a, err);
 
 		r = r < 0 ? r : open_file(newer, &b, err);
-		r = r < 0 ? r : digest_attributes(a.get(), first, err);
-		r = r < 0 ? r : digest_attributes(b.get(), second, err);
+		r = r < 0 ? r : digest_attributes(a.get(), &first, err);
+		r = r < 0 ? r : digest_attributes(b.get(), &second, err);
 		if (r < 0)
 			return r;
-		bool equal = strcmp(first, second) == 0;
+		bool equal = name_differences(first, second, ret_where, size) == 0;
+		if (equal)
+			ret_where[0] = '\0';
 		if (!a->layout.has_pixels && !b->layout.has_pixels) {
 			*ret_content = equal ? DICOM_CONTENT_SAME : DICOM_CONTENT_DIFFERS;
 			return 0;
@@ -168,6 +201,8 @@ int dicom_compare_content(const char *older, const char *newer, double seconds, 
 		Pixels pixels(a.get(), b.get(), seconds);
 		if (pixels.begin(ret_content))
 			*ret_content = pixels.compare(equal);
+		if (equal && *ret_content != DICOM_CONTENT_SAME)
+			snprintf(ret_where, size, "%s", tag_name(TAG_OF_PIXELS).c_str());
 		return 0;
 	});
 }

@@ -16,9 +16,13 @@ enum dicom_content {
 	DICOM_CONTENT_REPAIRS, /* the pixels of the newer object can be read, those of the older one cannot */
 };
 
-/* Compare two files. seconds: of processor time, checked after each frame. Memory: a few frames. An error is that of
- * dicom_open(), or no memory. Not for files that another thread uses. */
-int dicom_compare_content(const char *older, const char *newer, double seconds, enum dicom_content *ret_content, struct err *err);
+#define DICOM_CONTENT_NAMES 4
+
+/* Compare two files. ret_where: names of what differs, the first DICOM_CONTENT_NAMES attributes, without values; "": nothing.
+ * seconds: of processor time, checked after each frame. Memory: a few frames. An error is that of dicom_open(), or no memory. Not
+ * for files that another thread uses. */
+int dicom_compare_content(const char *older, const char *newer, double seconds, enum dicom_content *ret_content, char *ret_where,
+			  size_t size, struct err *err);
 
 #ifdef __cplusplus
 }

@@ -291,7 +291,7 @@ static int index_again(struct indexer *x, const struct instance_row *row, const 
 {
 	const char *spool = x->process.config->node.spool;
 	enum dicom_content content = DICOM_CONTENT_DIFFERS;
-	char older[400], newer[400], key[6 * DICOM_UID_SIZE], reason[600];
+	char older[400], newer[400], key[6 * DICOM_UID_SIZE], where[300] = "it cannot be compared", reason[900];
 	json_t *more = NULL;
 
 	if (!strcmp(earlier->digest, row->digest))
@@ -299,15 +299,15 @@ static int index_again(struct indexer *x, const struct instance_row *row, const 
 	snprintf(older, sizeof(older), "%s/%s", spool, earlier->file);
 	snprintf(newer, sizeof(newer), "%s/%s", spool, row->file);
 	limit_time(WATCHDOG_SECONDS, 3 * (time_t)INDEX_CPU_SECONDS);
-	if (dicom_compare_content(older, newer, INDEX_CPU_SECONDS, &content, NULL) < 0)
+	if (dicom_compare_content(older, newer, INDEX_CPU_SECONDS, &content, where, sizeof(where), NULL) < 0)
 		content = DICOM_CONTENT_DIFFERS;
 	limit_time(0, 0);
 	if (content == DICOM_CONTENT_SAME)
 		return store_unassigned(x, row, f, CLASSIFIED_IGNORED, "the same object in another transfer syntax, sent again",
 					err);
 	snprintf(reason, sizeof(reason),
-		 "the UID is that of instance %lld (%s), but the content differs: the node uses the earlier instance",
-		 (long long)earlier->id, earlier->file);
+		 "the UID is that of instance %lld (%s), but the content differs (%s): the node uses the earlier instance",
+		 (long long)earlier->id, earlier->file, where);
 	if (!companion) {
 		make_key(f, key, sizeof(key));
 		more = member_facts(x, row, f);

@@ -157,8 +157,9 @@ static void stage_content(void)
 {
 	enum dicom_content content = DICOM_CONTENT_REPAIRS;
 	struct err err = {0};
+	char where[100];
 
-	if (dicom_compare_content(input.path, input.path, 0.1, &content, &err) == 0)
+	if (dicom_compare_content(input.path, input.path, 0.1, &content, where, sizeof(where), &err) == 0)
 		must(content != DICOM_CONTENT_REPAIRS, "compared with itself, a file is no repair of it");
 }
 

@@ -7,12 +7,14 @@
 
 #define SECONDS 60.0
 
+static char where[200];
+
 static enum dicom_content compare(const char *older, const char *newer)
 {
 	enum dicom_content content = (enum dicom_content)99;
 	struct err err = {0};
 
-	ok(dicom_compare_content(older, newer, SECONDS, &content, &err), &err);
+	ok(dicom_compare_content(older, newer, SECONDS, &content, where, sizeof(where), &err), &err);
 	return content;
 }
 
@@ -53,10 +55,14 @@ TEST(test_values_decide)
 	snprintf(first, sizeof(first), "%s", write_sample("first.dcm", 0, "a", false));
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, "a", false)), DICOM_CONTENT_SAME);
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, "a", true)), DICOM_CONTENT_SAME);
+	assert_string_equal(where, "");
 	assert_int_equal(compare(first, write_sample("second.dcm", 1, "a", false)), DICOM_CONTENT_DIFFERS);
 	assert_int_equal(compare(first, write_sample("second.dcm", 1, "a", true)), DICOM_CONTENT_DIFFERS);
+	assert_string_equal(where, "(7FE0,0010) PixelData");
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, "b", false)), DICOM_CONTENT_DIFFERS);
+	assert_string_equal(where, "(0010,4000) PatientComments");
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, NULL, true)), DICOM_CONTENT_DIFFERS);
+	assert_string_equal(where, "(0010,4000) PatientComments");
 }
 
 /* Other encodings of the same values by another program. */
@@ -127,9 +133,10 @@ TEST(test_limits)
 	char first[256];
 
 	snprintf(first, sizeof(first), "%s", write_sample("first.dcm", 0, "a", false));
-	ok(dicom_compare_content(first, first, -1, &content, &err), &err);
+	ok(dicom_compare_content(first, first, -1, &content, where, sizeof(where), &err), &err);
 	assert_int_equal(content, DICOM_CONTENT_DIFFERS);
-	assert_int_equal(dicom_compare_content(first, in_folder("none.dcm"), SECONDS, &content, &err), -ENOENT);
+	assert_int_equal(dicom_compare_content(first, in_folder("none.dcm"), SECONDS, &content, where, sizeof(where), &err),
+			 -ENOENT);
 }
 
 TESTS_SETUP(folder_make, folder_remove);
