@@ -106,4 +106,41 @@ TEST(test_set_replaces_like, .teardown = clean)
 	}
 }
 
+/* The text of an object of outside; an attribute that was removed, and decisions after the import. */
+TEST(test_origins_of_an_object, .teardown = clean)
+{
+	static const struct {
+		const char *text, *origin;
+	} cases[] = {
+		{"dose: a\x01"
+		 "b\\c\n",
+		 "dose: a?b?c\nin"},
+		{"dose: header\nweight: ", "weight: object: Patient's Weight (0010,1030)\n"}, /* no line */
+		{"<b>: x\ndose: header\n", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
+		{"", "start: object: Acquisition Date (0008,0022)\n"},
+		{"injection: set: X\n", "injection: none\n"}, /* there is no such attribute */
+		{"calibration factor: set: X\nposition: set: Y\n",
+		 "calibration factor: configuration: calibration of the scanner\n"},
+	};
+	char origins[FACT_ORIGINS_SIZE];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		struct sinogram *s;
+
+		write_objects(EMISSION, 0, N_BASICS, basics);
+		s = open_all(&err);
+		assert_non_null(s);
+		assert_int_equal(dicom_put_private(dicom_root(s->files[0]), SINOGRAM_GROUP, SINOGRAM_CREATOR, SINOGRAM_ORIGINS,
+						   "UT", cases[i].text, &err),
+				 0);
+		s->no_position = true;
+		fact_origins_read(s, true, origins);
+		if (!strstr(origins, cases[i].origin) || !strstr(origins, "position: assumed\n"))
+			fail_msg("case %zu: \"%s\" is not in %s", i, cases[i].origin, origins);
+		sinogram_close(s);
+		list_folder(true);
+	}
+}
+
 TESTS_SETUP(make_folder, remove_folder);
