@@ -11,8 +11,6 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram_internal.h"
 
-#define PLACES 4
-
 enum fact {
 	PATIENT,
 	STUDY,
@@ -31,67 +29,55 @@ enum fact {
 	FACTS
 };
 
-struct place {
-	uint32_t tag; /* 0: only the keyword, which writes another attribute */
-	const char *name, *keyword;
-};
-
 static const struct {
 	const char *name, *key; /* key: of Interfile headers; NULL: none */
-	bool tracer;		/* an attribute of the item of (0054,0016) */
-	struct place at[PLACES];
 } facts[FACTS] = {
-	[PATIENT] = {"patient",
-		     NULL,
-		     false,
-		     {{TAG_PATIENT_ID, "Patient ID", "PatientID"}, {TAG_PATIENT_NAME, "Patient's Name", "PatientName"}}},
-	[STUDY] = {"study", NULL, false, {{TAG_STUDY_INSTANCE_UID, "Study Instance UID", "StudyInstanceUID"}}},
-	[FRAME_OF_REFERENCE] = {"frame of reference",
-				NULL,
-				false,
-				{{TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", "FrameOfReferenceUID"}}},
-	[POSITION] = {"position",
-		      "patient orientation",
-		      false,
-		      {{TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", "PatientPosition"},
-		       {TAG_PATIENT_POSITION, "Patient Position", "PatientPosition"}}},
-	[WEIGHT] = {"weight", NULL, false, {{TAG_PATIENT_WEIGHT, "Patient's Weight", "PatientWeight"}}},
-	[START] = {"start",
-		   "study date",
-		   false,
-		   {{TAG_ACQUISITION_DATE, "Acquisition Date", "AcquisitionDate"},
-		    {TAG_ACQUISITION_TIME, "Acquisition Time", "AcquisitionTime"},
-		    {TAG_SERIES_DATE, "Series Date", "SeriesDate"},
-		    {TAG_ACQUISITION_DATE_TIME, "Acquisition DateTime", "AcquisitionDateTime"}}},
-	[DURATION] = {"duration",
-		      "image duration (sec)",
-		      false,
-		      {{TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", "ActualFrameDuration"}}},
-	[NUCLIDE] = {"nuclide", "isotope name", true, {{TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", "Radionuclide"}}},
-	[HALF_LIFE] = {"half-life",
-		       "isotope name or half-life",
-		       true,
-		       {{TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", "RadionuclideHalfLife"}, {0, "", "Radionuclide"}}},
-	[FRACTION] = {"positron fraction",
-		      "branching factor",
-		      true,
-		      {{TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", "RadionuclidePositronFraction"}}},
-	[DOSE] = {"dose",
-		  "tracer activity at time of injection",
-		  true,
-		  {{TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", "RadionuclideTotalDose"}}},
-	[INJECTION] = {"injection",
-		       "tracer injection time",
-		       true,
-		       {{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Radiopharmaceutical Start DateTime",
-			 "RadiopharmaceuticalStartDateTime"},
-			{TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", "RadiopharmaceuticalStartTime"}}},
-	[CALIBRATION] = {"calibration factor",
-			 NULL,
-			 false,
-			 {{TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", "DoseCalibrationFactor"}}},
-	[DECAY] = {"decay correction", NULL, false, {{TAG_DECAY_CORRECTION, "Decay Correction", "DecayCorrection"}}},
+	[PATIENT] = {"patient", NULL},
+	[STUDY] = {"study", NULL},
+	[FRAME_OF_REFERENCE] = {"frame of reference", NULL},
+	[POSITION] = {"position", "patient orientation"},
+	[WEIGHT] = {"weight", NULL},
+	[START] = {"start", "study date"},
+	[DURATION] = {"duration", "image duration (sec)"},
+	[NUCLIDE] = {"nuclide", "isotope name"},
+	[HALF_LIFE] = {"half-life", "isotope name or half-life"},
+	[FRACTION] = {"positron fraction", "branching factor"},
+	[DOSE] = {"dose", "tracer activity at time of injection"},
+	[INJECTION] = {"injection", "tracer injection time"},
+	[CALIBRATION] = {"calibration factor", NULL},
+	[DECAY] = {"decay correction", NULL},
 };
+
+/* Attributes that state a fact, the one that counts first; from NUCLIDE to INJECTION in the item of (0054,0016). */
+static const struct place {
+	enum fact fact;
+	uint32_t tag; /* 0: only the keyword, which writes another attribute */
+	const char *name, *keyword;
+} places[] = {
+	{PATIENT, TAG_PATIENT_ID, "Patient ID", "PatientID"},
+	{PATIENT, TAG_PATIENT_NAME, "Patient's Name", "PatientName"},
+	{STUDY, TAG_STUDY_INSTANCE_UID, "Study Instance UID", "StudyInstanceUID"},
+	{FRAME_OF_REFERENCE, TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", "FrameOfReferenceUID"},
+	{POSITION, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", "PatientPosition"},
+	{POSITION, TAG_PATIENT_POSITION, "Patient Position", "PatientPosition"},
+	{WEIGHT, TAG_PATIENT_WEIGHT, "Patient's Weight", "PatientWeight"},
+	{START, TAG_ACQUISITION_DATE, "Acquisition Date", "AcquisitionDate"},
+	{START, TAG_ACQUISITION_TIME, "Acquisition Time", "AcquisitionTime"},
+	{START, TAG_SERIES_DATE, "Series Date", "SeriesDate"},
+	{START, TAG_ACQUISITION_DATE_TIME, "Acquisition DateTime", "AcquisitionDateTime"},
+	{DURATION, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", "ActualFrameDuration"},
+	{NUCLIDE, TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", "Radionuclide"},
+	{HALF_LIFE, TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", "RadionuclideHalfLife"},
+	{HALF_LIFE, 0, "", "Radionuclide"},
+	{FRACTION, TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", "RadionuclidePositronFraction"},
+	{DOSE, TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", "RadionuclideTotalDose"},
+	{INJECTION, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Radiopharmaceutical Start DateTime",
+	 "RadiopharmaceuticalStartDateTime"},
+	{INJECTION, TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", "RadiopharmaceuticalStartTime"},
+	{CALIBRATION, TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", "DoseCalibrationFactor"},
+	{DECAY, TAG_DECAY_CORRECTION, "Decay Correction", "DecayCorrection"},
+};
+#define PLACES (sizeof(places) / sizeof(places[0]))
 
 static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS_SIZE])
 {
@@ -104,11 +90,13 @@ static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS
 static const struct place *stated(const struct dicom_item *root, enum fact f)
 {
 	const struct dicom_item *item =
-		facts[f].tracer ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
+		f >= NUCLIDE && f <= INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
 
-	for (const struct place *at = facts[f].at; item && at < facts[f].at + PLACES && at->tag; at++) {
+	for (const struct place *at = places; item && at < places + PLACES; at++) {
 		char value[DICOM_UID_SIZE];
 
+		if (at->fact != f || !at->tag)
+			continue;
 		if (dicom_item_count(item, at->tag) > 0 ||
 		    (dicom_get_text(item, at->tag, value, sizeof(value), NULL) != 0 && dicom_has(item, at->tag)))
 			return at;
@@ -150,8 +138,8 @@ static bool header_states(const struct interfile *h, const struct sinogram_said 
 /* The values that the data have as `set` come first in it: they are the person's only if a later one replaces them. */
 static bool find_set(const struct sinogram_source *s, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
 {
-	for (const struct place *at = facts[f].at; at < facts[f].at + PLACES && at->keyword; at++) {
-		long k = sinogram_set_index(s, at->keyword);
+	for (const struct place *at = places; at < places + PLACES; at++) {
+		long k = at->fact == f ? sinogram_set_index(s, at->keyword) : -1;
 
 		if (k < 0)
 			continue;
