@@ -69,8 +69,7 @@ static bool note_radians(const struct parallel_scan *s, char *ret, size_t size)
 			continue;
 		sentence_add(ret, size,
 			     "The angles of the header are from %.6g to %.6g degrees, %s in radians: needed: degrees, 57.2958 "
-			     "times as "
-			     "many.",
+			     "times as many.",
 			     least, most, turns == 1 ? "half a turn" : "a turn");
 		return true;
 	}
@@ -87,9 +86,7 @@ static void note_axis(const struct parallel_scan *beams, const struct parallel_c
 		return;
 	sentence_add(ret, size,
 		     "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
-		     "header, so "
-		     "that "
-		     "edges are doubled; axis offset (mm) := %.6g would agree with them.",
+		     "header, so that edges are doubled; axis offset (mm) := %.6g would agree with them.",
 		     c->axis_error, c->axis_error / beams->bin, beams->offset - c->axis_error);
 }
 
@@ -105,10 +102,8 @@ static void note_angles(const struct parallel_scan *beams, const struct parallel
 	else
 		snprintf(other, sizeof(other), "arc (degrees) := %g would agree with them", c->factor * beams->arc);
 	sentence_add(ret, size,
-		     "The views contradict the angles in the header: their centres of mass deviate by %.3g mm from a turn of one "
-		     "object, "
-		     "their "
-		     "widths by %.3g mm, and noise or a truncated object explain %.3g and %.3g mm: %s.",
+		     "The views contradict the angles in the header: their centres of mass deviate by %.3g mm from a turn of "
+		     "one object, their widths by %.3g mm, and noise or a truncated object explain %.3g and %.3g mm: %s.",
 		     c->centre_rest, c->width_rest, c->centre_limit, c->width_limit, other);
 }
 
@@ -119,12 +114,88 @@ static void note_mass(const struct parallel_scan *beams, const struct parallel_c
 	if (c->n_odd > 1)
 		snprintf(more, sizeof(more), ", and %d more view%s", c->n_odd - 1, plural(c->n_odd - 1));
 	if (c->n_odd > 0)
+		sentence_add(ret, size,
+			     "View %d, at %.6g degrees, has %.3g times the sum of the views beside it%s: probably another "
+			     "intensity, which makes streaks.",
+			     c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
+}
+
+#define ROUGH_LEAST 0.05
+
+/* An intensity of their own in one view, or in many. */
+static void note_rough(const struct parallel_consistency *c, char *ret, size_t size)
+{
+	if (c->air_spread > 0)
 		sentence_add(
 			ret, size,
-			"View %d, at %.6g degrees, has %.3g times the sum of the views beside it%s: probably another intensity, "
-			"which "
-			"makes streaks.",
-			c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
+			"Line integrals of air at both ends of the views differ from view to view by %.3g (standard deviation): "
+			"probably another intensity of each view, which makes streaks.",
+			c->air_spread);
+	else if (c->rough > ROUGH_LEAST)
+		sentence_add(ret, size,
+			     "The sums of half of the views differ by %.0f %% or more from those of the views beside them, "
+			     "although air "
+			     "is at their ends: probably another intensity of each view, which makes streaks.",
+			     100 * c->rough);
+}
+
+static void note_air(const struct parallel_consistency *c, char *ret, size_t size)
+{
+	if (c->air != 0)
+		sentence_add(ret, size,
+			     "Line integrals are %.3g at both ends of all views, where air has 0: I0 is wrong, or the object "
+			     "leaves the "
+			     "field on all sides.",
+			     c->air);
+}
+
+#define VIEWS_FEW 3
+
+static void note_few(const struct parallel_scan *s, char *ret, size_t size)
+{
+	if (s->n_angles <= VIEWS_FEW)
+		sentence_add(ret, size, "%d view%s of %d bins, and a slice needs about %d: most of it is not measured.",
+			     s->n_angles, plural(s->n_angles), s->n_radial, (int)(M_PI / 2 * s->n_radial));
+}
+
+/* Say that some slices contradict the angles, or have an odd view, and the others do not. Returns false if no slice, or most of
+ * them do. */
+static bool note_slices(const struct parallel_scan *s, const float *lines, char *ret, size_t size)
+{
+	size_t n = (size_t)s->n_angles * (size_t)s->n_radial;
+	struct parallel_scan one = *s;
+	struct parallel_consistency c, worst = {0};
+	int known = 0, bad = 0, first = 0;
+	char more[40] = "";
+
+	one.n_slices = 1;
+	for (int k = 0; k < s->n_slices; k++) {
+		bool odd = parallel_consistency_of(&one, lines + (size_t)k * n, &c) && !c.agree;
+
+		odd = odd || c.n_odd > 0;
+		known += c.known || odd;
+		if (odd && bad++ == 0) {
+			first = k;
+			worst = c;
+		}
+	}
+	if (bad == 0 || 2 * bad > known)
+		return false;
+	if (bad > 1)
+		snprintf(more, sizeof(more), ", as do %d more slice%s", bad - 1, plural(bad - 1));
+	if (worst.n_odd > 0)
+		sentence_add(
+			ret, size,
+			"Slice %d of %d has other data than the rest%s: its view %d, at %.6g degrees, has %.3g times the sum of "
+			"the views beside it.",
+			first + 1, s->n_slices, more, worst.odd + 1, parallel_angle(s, worst.odd), worst.odd_mass);
+	else
+		sentence_add(
+			ret, size,
+			"Slice %d of %d contradicts the angles in the header%s, unlike the rest: its centres of mass deviate by "
+			"%.3g mm, its widths by %.3g mm, and noise explains %.3g and %.3g mm.",
+			first + 1, s->n_slices, more, worst.centre_rest, worst.width_rest, worst.centre_limit, worst.width_limit);
+	return true;
 }
 
 /* Say that the data are no lines through an object. */
@@ -148,13 +219,19 @@ void parallel_note(const struct interfile *h, const float *lines, char *ret, siz
 {
 	const struct parallel_scan *beams = &h->parallel;
 	struct parallel_consistency c;
+	bool slices;
 
 	note_lines(h, lines, ret, size);
 	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
 	parallel_consistency_of(beams, lines, &c);
-	note_mass(beams, &c, ret, size);
-	if (note_radians(beams, ret, size) || !c.known)
+	note_few(beams, ret, size);
+	slices = beams->n_slices > 2 && note_slices(beams, lines, ret, size);
+	if (!slices)
+		note_mass(beams, &c, ret, size);
+	note_rough(&c, ret, size);
+	note_air(&c, ret, size);
+	if (note_radians(beams, ret, size) || slices || !c.known)
 		return;
 	if (c.agree)
 		note_axis(beams, &c, ret, size);

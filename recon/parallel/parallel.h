@@ -81,6 +81,9 @@ struct parallel_consistency {
 	double factor;	 /* the views agree with angles this many times those of the header; 0: with none that is known */
 	int n_odd, odd;	 /* views whose mass is not that of their neighbours: number, the first of them */
 	double odd_mass; /* its mass, in that of its neighbours */
+	double rough; /* median deviation of the views' mass from that of their neighbours, relative, where their ends are air */
+	double air;   /* line integral of air at both ends of all views, if it is not 0 and the same in all; else 0 */
+	double air_spread; /* its standard deviation, if it is not the same in all; else 0 */
 };
 /* Find it from mass, centre and variance of the views. lines: [slice][angle][radial bin]. Returns `known`: false if the object
  * leaves the field (the mass of the views differs, or their ends are not air), its mass is not positive, or the angles are few or

@@ -31,11 +31,15 @@
 #define ODD_SPREADS 8.0	 /* of the median deviation */
 #define ODD_MOST 0.05	 /* part of the views: more are no exceptions */
 #define NEIGHBOURS 2	 /* on each side */
+#define AIR_MOST 0.5	 /* of the mean bin above it: more is an object that fills the field */
+#define AIR_APART 0.05	 /* of the air, within a view */
 
 struct view {
 	double mass, centre, variance, edge;
-	double noise[3]; /* variances of the sums of bins, of bins times r^2, times r^4 */
-	bool odd;	 /* its mass is not that of its neighbours */
+	double end[2], inside[2]; /* means of the bins at both ends, and of as many beside them */
+	double end_noise;	  /* variance of these bins */
+	double noise[3];	  /* variances of the sums of bins, of bins times r^2, times r^4 */
+	bool odd;		  /* its mass is not that of its neighbours */
 };
 
 /* The other angles that are tried, in those of the header. */
@@ -53,9 +57,13 @@ static void add_line(const struct parallel_scan *s, const float *line, double su
 		sum[2] += value * r * r;
 		if (t < edge || t >= n - edge)
 			v->edge += value / (2 * edge);
+		if (t < 2 * edge || t >= n - 2 * edge)
+			(t < edge || t >= n - edge ? v->end : v->inside)[t >= n / 2] += value / edge;
 		if (t > 0 && t < n - 1) {
 			double d = (double)line[t - 1] - 2 * value + (double)line[t + 1];
 
+			if (t < 2 * edge || t >= n - 2 * edge)
+				v->end_noise += d * d / 6 / (4 * edge - 2);
 			v->noise[0] += d * d / 6;
 			v->noise[1] += d * d / 6 * r * r;
 			v->noise[2] += d * d / 6 * r * r * r * r;
@@ -111,6 +119,57 @@ static bool is_between_air(const struct view *v, int n, int n_radial, double mas
 	return true;
 }
 
+/* The mass of an object inside the field is that of all views: return the relative spread between neighbours, 0: noise, or a part
+ * that leaves the field, may be the reason. */
+static double find_rough(const struct view *v, int n, int n_radial, double typical, double spread)
+{
+	double noise = 0;
+
+	for (int a = 0; a < n; a++) {
+		if (!is_between_air(v, n, n_radial, typical, a))
+			return 0;
+		noise += sqrt(v[a].noise[0]) / n;
+	}
+	return typical > 0 && spread > NOISES * noise ? spread / typical : 0;
+}
+
+/* Both ends of a view, and the bins beside them, have one value: air, whose intensity may not be I0. An object that leaves the
+ * field has a slope there, or another value at the other end. */
+static bool has_flat_ends(const struct view *v, double level, double noise)
+{
+	double apart = 0;
+
+	for (int k = 0; k < 2; k++)
+		apart = fmax(apart, fmax(fabs(v->end[k] - level), fabs(v->inside[k] - level)));
+	return apart <= AIR_APART * fabs(level) + NOISES * noise;
+}
+
+/* Find the air of all views, and how it differs from view to view. */
+static void find_air(const struct view *v, const struct parallel_scan *s, struct parallel_consistency *ret)
+{
+	const int n = s->n_angles;
+	double sum = 0, squares = 0, mass = 0, noise = 0, level, spread;
+
+	for (int a = 0; a < n; a++)
+		noise += v[a].end_noise / n;
+	noise = sqrt(noise);
+	for (int a = 0; a < n; a++) {
+		double air = (v[a].end[0] + v[a].end[1]) / 2;
+
+		if (!has_flat_ends(&v[a], air, noise))
+			return;
+		sum += air / n;
+		squares += air * air / n;
+		mass += fabs(v[a].mass) / s->n_radial / n;
+	}
+	level = fabs(sum);
+	spread = sqrt(fmax(0, squares - sum * sum));
+	if (spread > fmax(EDGE_MOST * mass, NOISES * noise))
+		ret->air_spread = spread / s->n_slices;
+	else if (level > fmax(EDGE_MOST * mass, NOISES * noise) && (sum < 0 || level < AIR_MOST * (mass - sum)))
+		ret->air = sum / s->n_slices;
+}
+
 /* Mark them; work: [n]. */
 static void mark_odd(struct view *v, int n, int n_radial, double *work, struct parallel_consistency *ret)
 {
@@ -122,6 +181,7 @@ static void mark_odd(struct view *v, int n, int n_radial, double *work, struct p
 	for (int a = 0; a < n; a++)
 		work[a] = fabs(v[a].mass - mass_around(v, n, a));
 	spread = median(work, n);
+	ret->rough = find_rough(v, n, n_radial, typical, spread);
 	for (int a = 0; a < n; a++) {
 		double around = mass_around(v, n, a), apart = fabs(v[a].mass - around);
 
@@ -281,6 +341,7 @@ bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, 
 		for (int a = 0; a < s->n_angles; a++)
 			v[a] = view_of(s, lines, a);
 		mark_odd(v, s->n_angles, s->n_radial, work, ret);
+		find_air(v, s, ret);
 		m = all_of(v, s->n_angles);
 		if (is_inside(s, &m)) {
 			find_limits(s, &m, ret);

@@ -292,6 +292,7 @@ def test_views_that_contradict_their_angles(folder):
     lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(60, 96)
     with open(hs, encoding="utf-8") as f:
         text = f.read()
+    random = np.random.default_rng(1)
     radians = "angles (degrees) := {" + ",".join(f"{np.pi * a / 60:.7g}" for a in range(60)) + "}"
     for name, header, factor, whole, says in (
             ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), 1, 1, "arc (degrees) := 180 would agree with them."),
@@ -299,15 +300,41 @@ def test_views_that_contradict_their_angles(folder):
             ("dark", text, 2, 1, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
             ("sign", text, 1, -1, "The sum of the line integrals is negative: probably of the other sign."),
             ("nothing", text, 1, 0, "All line integrals are 0."),
+            ("air", text, 1, lambda v: v - 0.5, "Line integrals are -0.5 at both ends of all views, where air has 0:"),
+            ("offsets", text, 1, lambda v: v + random.normal(0, 0.3, (60, 1)), "differ from view to view by 0."),
+            ("factors", text, 1, lambda v: v * random.uniform(0.5, 1.5, (60, 1)), "The sums of half of the views differ by "),
             ("plain", text, 1, 1, None)):
         with open(hs, "w", encoding="utf-8") as f:
             f.write(header)
-        views = whole * lines + 0  # no -0
+        views = whole(lines) if callable(whole) else whole * lines + 0  # no -0
         views[7] *= factor
-        views.tofile(os.path.join(folder, "lines.s"))
+        views.astype("<f4").tofile(os.path.join(folder, "lines.s"))
         _, case = recon(os.path.join(folder, name), hs)
         said = case["parallel"]["warnings"]
         check(says in said if says else "iew" not in said and "radians" not in said, f"{name}: {said}")
+
+
+def test_one_slice_or_few_views(folder):
+    """A slice that is not as the rest, and views that are too few, are sentences of the result."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--counts", 1e5, "--slices", 4)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(4, 60, 96)
+    for name, wrong, says in (("order", lambda s: s[np.arange(60) * 37 % 60], "Slice 3 of 4 contradicts the angles in the header, unlike"),
+                              ("dark", lambda s: s * np.where(np.arange(60) == 7, 2, 1)[:, None], "Slice 3 of 4 has other data than the rest: its view 8, at 21 degrees"),
+                              ("plain", lambda s: s, None)):
+        slices = lines.copy()
+        slices[2] = wrong(slices[2])
+        slices.tofile(os.path.join(folder, "lines.s"))
+        _, case = recon(os.path.join(folder, name), hs)
+        said = case["parallel"]["warnings"]
+        check(says in said if says else "Slice" not in said, f"{name}: {said}")
+        check("View" not in said and "The views contradict" not in said, f"said twice: {said}")
+    for angles, few in ((3, True), (4, False)):
+        _, case = recon(os.path.join(folder, f"few-{angles}"),
+                        *simulate(os.path.join(folder, f"in-{angles}"), "--size", 40, "--angles", angles))
+        said = case["parallel"]["warnings"]
+        check(("3 views of " in said and "most of it is not measured" in said) == few, said)
 
 
 def test_bad_requests(folder):

@@ -156,9 +156,10 @@ TEST(truncated_views)
 
 				make_lines(body, s.arc, 1e5, 1 - 0.02 * step, &noise, lines);
 				parallel_consistency_of(&s, lines, &c);
-				if (!c.agree || c.n_odd > 0)
-					fail_msg("body %d, %g of the field: %g of %g mm, %d views", body, 1 - 0.02 * step,
-						 c.centre_rest, c.centre_limit, c.n_odd);
+				if (!c.agree || c.n_odd > 0 || c.rough > 0.05 || c.air != 0 || c.air_spread > 0)
+					fail_msg("body %d, %g of the field: %g of %g mm, %d views, %g, %g, %g", body,
+						 1 - 0.02 * step, c.centre_rest, c.centre_limit, c.n_odd, c.rough, c.air,
+						 c.air_spread);
 			}
 }
 
@@ -182,5 +183,38 @@ TEST(odd_view)
 		assert_true(parallel_consistency_of(&s, lines, &c));
 		assert_true(c.agree && c.n_odd == 1 && c.odd == odd[k % 3]);
 		assert_true(k < 3 ? c.odd_mass > 1.3 && c.odd_mass < 2.5 : c.odd_mass == 0);
+	}
+}
+
+/* Intensities of all views that are not I0: the same for all, another one for each, factors of the lines; and data without. */
+TEST(intensities)
+{
+	static float lines[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < BODIES * 4; k++) {
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+		const int body = k / 4, what = k % 4;
+
+		if (body == 3 && what == 3)
+			continue; /* the edges of rods may be noise */
+		make_lines(body, 180, 1e5, 1, &noise, lines);
+		for (int a = 0; a < ANGLES; a++) {
+			double other = 1 + 0.2 * random_normal(&noise);
+
+			for (int t = 0; t < N; t++) {
+				float *line = lines + a * N + t;
+
+				*line = what == 1   ? *line - 0.3f
+					: what == 2 ? *line - (float)log(fmax(0.3, other))
+					: what == 3 ? *line * (float)fmax(0.3, other)
+						    : *line;
+			}
+		}
+		parallel_consistency_of(&s, lines, &c);
+		if ((what != 2 && (c.rough > 0.05) != (what == 3)) || (c.air_spread > 0.1) != (what == 2) ||
+		    (what == 1 ? fabs(c.air + 0.3) > 0.01 : c.air != 0))
+			fail_msg("body %d, %d: rough %g, air %g, spread %g", body, what, c.rough, c.air, c.air_spread);
 	}
 }
