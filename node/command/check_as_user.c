@@ -5,15 +5,9 @@
 #include "node/command/check_as_user.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +15,7 @@
 #include "node/base/device_names.h"
 #include "node/base/log.h"
 #include "node/command/check_cluster.h"
+#include "node/command/check_paths.h"
 #include "node/process/user.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
@@ -56,140 +51,30 @@ static void check_addresses(const struct checked *c)
 		check_address(c, c->config->status.bind, c->config->status.port);
 }
 
-/* ---- paths ---- */
-
-/* What the node does with a path. The kernel is asked: a file that is created for a test would meet a running node. */
-enum use { NOTHING, WRITE, CREATE, MAKE, ENTER };
-static const struct {
-	const char *cannot;
-	int mode;
-} uses[] = {
-	[WRITE] = {"write to", W_OK},
-	[CREATE] = {"create a file in", W_OK | X_OK},
-	[MAKE] = {"create a folder in", W_OK | X_OK},
-	[ENTER] = {"enter", X_OK},
-};
-
-struct trial {
-	const char *key, *path;
-	enum use use;
-	enum use missing; /* if it does not exist: CREATE in the folder that it is to be in, MAKE or ENTER in the nearest above */
-};
-
-/* Shorten a path to the folder above it. */
-static void go_up(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (slash)
-		slash[slash == path] = '\0';
-	else
-		strcpy(path, ".");
-}
-
-static void go_up_to_existing(char *path)
-{
-	struct stat st;
-
-	do
-		go_up(path);
-	while (stat(path, &st) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0);
-}
-
-static void say_problem(const struct checked *c, const char *key, const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static void say_problem(const struct checked *c, const char *key, const char *path, const char *fmt, ...)
-{
-	char line[1300];
-	int n = snprintf(line, sizeof(line), "%s is %.399s, ", key, path);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
-	va_end(args);
-	c->report.problem(c->report.ctx, line);
-}
-
-static void try_path(const struct checked *c, const struct trial *t)
-{
-	bool found = faccessat(AT_FDCWD, t->path, F_OK, AT_EACCESS) == 0;
-	enum use use = found || (errno != ENOENT && t->use == NOTHING) ? t->use : errno == ENOENT ? t->missing : ENTER;
-	struct stat st;
-	char tested[400];
-
-	if (use == NOTHING)
-		return;
-	if (use == MAKE && lstat(t->path, &st) == 0) {
-		say_problem(c, t->key, t->path, "a link to a folder that does not exist");
-		return;
-	}
-	snprintf(tested, sizeof(tested), "%.399s", t->path);
-	if (use >= MAKE)
-		go_up_to_existing(tested);
-	else if (!found)
-		go_up(tested);
-	if (faccessat(AT_FDCWD, tested, uses[use].mode, AT_EACCESS) < 0)
-		say_problem(c, t->key, t->path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
-			    strerror(errno));
-}
-
-/* File systems on which no node can keep what it acknowledged; and folders that are emptied. */
-static const struct {
-	long magic;
-	const char *what;
-} bad_systems[] = {
-	{PROC_SUPER_MAGIC, "a file system of the kernel (proc), which has no place for files"},
-	{SYSFS_MAGIC, "a file system of the kernel (sysfs), which has no place for files"},
-	{TMPFS_MAGIC, "in memory (tmpfs): acknowledged images and results would be lost at the next boot"},
-	{RAMFS_MAGIC, "in memory (ramfs): acknowledged images and results would be lost at the next boot"},
-};
-static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
-
-static void check_place(const struct checked *c)
-{
-	const char *spool = c->config->node.spool;
-	char tested[400], real[PATH_MAX] = "", line[900];
-	struct statfs fs;
-
-	snprintf(tested, sizeof(tested), "%.399s", spool);
-	if (access(tested, F_OK) < 0)
-		go_up_to_existing(tested);
-	if (statfs(tested, &fs) < 0 || !realpath(tested, real))
-		return;
-	for (size_t i = 0; i < sizeof(bad_systems) / sizeof(bad_systems[0]); i++)
-		if (fs.f_type == bad_systems[i].magic) {
-			say_problem(c, "node.spool", spool, "but this is %s", bad_systems[i].what);
-			return;
-		}
-	strncat(real, "/", sizeof(real) - strlen(real) - 1);
-	for (size_t i = 0; i < sizeof(emptied) / sizeof(emptied[0]); i++)
-		if (!strncmp(real, emptied[i], strlen(emptied[i]))) {
-			snprintf(line, sizeof(line),
-				 "node.spool is %.399s, but systemd removes old files in %s, and a boot may empty it: "
-				 "acknowledged "
-				 "images would be lost",
-				 spool, emptied[i]);
-			c->report.warning(c->report.ctx, line);
-		}
-}
-
 /* Parts of a spool that was not used yet do not exist: the node makes them. */
 static void check_spool(const struct checked *c)
 {
-	static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit"};
-	const char *spool = c->config->node.spool;
+	static const struct {
+		const char *key, *part;
+		enum path_use use, missing;
+	} parts[] = {
+		{"node.spool", "", PATH_CREATE, PATH_ENTER},
+		{"a folder of node.spool", "/incoming", PATH_CREATE, PATH_NOTHING},
+		{"a folder of node.spool", "/instances", PATH_CREATE, PATH_NOTHING},
+		{"a folder of node.spool", "/outbox", PATH_CREATE, PATH_NOTHING},
+		{"a folder of node.spool", "/work", PATH_CREATE, PATH_NOTHING},
+		{"a folder of node.spool", "/audit", PATH_CREATE, PATH_NOTHING},
+		{"the journal", "/journal.db", PATH_WRITE, PATH_NOTHING},
+	};
 	struct journal *journal = NULL;
 	struct err err = {0};
 	char path[420];
 
-	try_path(c, &(struct trial){"node.spool", spool, CREATE, ENTER});
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%.399s/%s", spool, folders[i]);
-		try_path(c, &(struct trial){"a folder of node.spool", path, CREATE, NOTHING});
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "%.399s%s", c->config->node.spool, parts[i].part);
+		check_path(&c->report, parts[i].key, path, parts[i].use, parts[i].missing);
 	}
-	snprintf(path, sizeof(path), "%.399s/journal.db", spool);
-	try_path(c, &(struct trial){"the journal", path, WRITE, NOTHING});
-	if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES)
+	if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES) /* the last of them */
 		c->report.problem(c->report.ctx, err.msg);
 	journal_close(journal);
 }
@@ -216,7 +101,7 @@ static void check_logs(const struct checked *c)
 	if (node->audit == AUDIT_SYSLOG)
 		check_socket(c, "node.audit", node->audit_socket);
 	if (node->audit == AUDIT_FILE)
-		try_path(c, &(struct trial){"node.audit_file", node->audit_file, WRITE, CREATE});
+		check_path(&c->report, "node.audit_file", node->audit_file, PATH_WRITE, PATH_CREATE);
 }
 
 static void check_device(const struct checked *c)
@@ -289,9 +174,9 @@ static void check_all(const struct checked *c, bool runs)
 
 	if (!runs)
 		check_addresses(c);
-	check_place(c);
+	check_place(&c->report, "node.spool", c->config->node.spool);
 	/* the folder that the node would create: as root, if root starts it */
-	try_path(c, &(struct trial){"node.spool", c->config->node.spool, NOTHING, MAKE});
+	check_path(&c->report, "node.spool", c->config->node.spool, PATH_NOTHING, PATH_MAKE);
 	if (ret == 0 && user.change)
 		ret = user_become(&user, &err);
 	if (ret == 0) {

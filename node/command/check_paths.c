@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_paths.c - the kernel is asked what this process may do: a file that is created for a test would meet a running node. */
+#include "node/command/check_paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static const struct {
+	const char *cannot;
+	int mode;
+} uses[] = {
+	[PATH_WRITE] = {"write to", W_OK},
+	[PATH_CREATE] = {"create a file in", W_OK | X_OK},
+	[PATH_MAKE] = {"create a folder in", W_OK | X_OK},
+	[PATH_ENTER] = {"enter", X_OK},
+};
+
+/* Shorten a path to the folder above it. */
+static void go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+	else
+		strcpy(path, ".");
+}
+
+static void go_up_to_existing(char *path)
+{
+	struct stat st;
+
+	do
+		go_up(path);
+	while (stat(path, &st) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0);
+}
+
+static void say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
+{
+	char line[1300];
+	int n = snprintf(line, sizeof(line), "%s is %.399s, ", key, path);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
+	va_end(args);
+	to->problem(to->ctx, line);
+}
+
+void check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing)
+{
+	bool found = faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0;
+	struct stat st;
+	char tested[400];
+
+	if (!found && (errno == ENOENT || use != PATH_NOTHING))
+		use = errno == ENOENT ? missing : PATH_ENTER;
+	if (use == PATH_NOTHING)
+		return;
+	if (use == PATH_MAKE && lstat(path, &st) == 0) {
+		say_problem(to, key, path, "a link to a folder that does not exist");
+		return;
+	}
+	snprintf(tested, sizeof(tested), "%.399s", path);
+	if (use >= PATH_MAKE)
+		go_up_to_existing(tested);
+	else if (!found)
+		go_up(tested);
+	if (faccessat(AT_FDCWD, tested, uses[use].mode, AT_EACCESS) < 0)
+		say_problem(to, key, path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
+			    strerror(errno));
+}
+
+/* File systems on which no node can keep what it acknowledged; and folders that are emptied. */
+static const struct {
+	long magic;
+	const char *what;
+} bad_systems[] = {
+	{PROC_SUPER_MAGIC, "a file system of the kernel (proc), which has no place for files"},
+	{SYSFS_MAGIC, "a file system of the kernel (sysfs), which has no place for files"},
+	{TMPFS_MAGIC, "in memory (tmpfs): acknowledged images and results would be lost at the next boot"},
+	{RAMFS_MAGIC, "in memory (ramfs): acknowledged images and results would be lost at the next boot"},
+};
+static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
+
+void check_place(const struct check_report *to, const char *key, const char *path)
+{
+	char tested[400], real[PATH_MAX] = "", line[900];
+	struct statfs fs;
+
+	snprintf(tested, sizeof(tested), "%.399s", path);
+	if (access(tested, F_OK) < 0)
+		go_up_to_existing(tested);
+	if (statfs(tested, &fs) < 0 || !realpath(tested, real))
+		return;
+	for (size_t i = 0; i < sizeof(bad_systems) / sizeof(bad_systems[0]); i++)
+		if (fs.f_type == bad_systems[i].magic) {
+			say_problem(to, key, path, "but this is %s", bad_systems[i].what);
+			return;
+		}
+	strncat(real, "/", sizeof(real) - strlen(real) - 1);
+	for (size_t i = 0; i < sizeof(emptied) / sizeof(emptied[0]); i++)
+		if (!strncmp(real, emptied[i], strlen(emptied[i]))) {
+			snprintf(line, sizeof(line),
+				 "%s is %.399s, but systemd removes old files in %s: acknowledged images would be lost", key,
+				 path, emptied[i]);
+			to->warning(to->ctx, line);
+		}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For `tomonode check`: may this process use a path as the node does, and does the path keep what is stored there? */
+#ifndef TOMONODE_NODE_CHECK_PATHS_H
+#define TOMONODE_NODE_CHECK_PATHS_H
+
+#include "node/command/check_as_user.h"
+
+enum path_use {
+	PATH_NOTHING,
+	PATH_WRITE,
+	PATH_CREATE, /* a file in this folder; of a path that does not exist: in the folder that it is to be in */
+	PATH_MAKE,   /* a folder in the nearest one above that exists */
+	PATH_ENTER,  /* the nearest one above that exists */
+};
+
+/* Report a problem if this process cannot use the path. missing: what is needed if it does not exist. */
+void check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing);
+/* Report a folder for what must not be lost, on a file system that loses it, or where others remove files. */
+void check_place(const struct check_report *to, const char *key, const char *path);
+
+#endif
