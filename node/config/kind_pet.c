@@ -80,7 +80,7 @@ static const struct config_key protocol_keys[] = {
 	{"tof_mashing", AS_INT(protocol_conf, pet.tof_mashing, 1, 4096), .fallback = "1",
 	 .meaning =
 		 "neighbouring TOF bins that are added into one when the data are read, which saves time and memory; must divide "
-		 "the number of TOF bins of the data; above 1, data without time of flight are refused"},
+		 "the number of TOF bins of the data; no effect without time of flight"},
 	{"corrections", AS_CHOICE(protocol_conf, pet.corrections, corrections), .fallback = "none",
 	 .flags = KEY_SPARSE | KEY_SET | KEY_UNORDERED,
 	 .meaning =

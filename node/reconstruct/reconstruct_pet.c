@@ -190,18 +190,6 @@ static int open_first(struct pet_work *w, struct err *err)
 	return w->by_events ? 0 : open_session(w, err);
 }
 
-/* As a key that has no effect without another one (config_key_without_effect()), but only the data show it. */
-static int check_mashing(const struct pet_work *w, struct err *err)
-{
-	int factor = w->base.protocol->pet.tof_mashing;
-
-	if (factor == 1 || w->s->part[SINOGRAM_EMISSION].header.m.tof.n > 0)
-		return 0;
-	return err_set(err, ENOTSUP,
-		       "key 'tof_mashing' of protocol '%s' (%d) has no effect without time of flight, which the data do not have",
-		       w->base.protocol->name, factor);
-}
-
 static int plan_sinograms(struct pet_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
@@ -248,8 +236,6 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);
-	if (rc == 0)
-		rc = check_mashing(w, err);
 	if (rc == 0)
 		rc = set_frames(w, err);
 	if (rc == 0 && base->protocol->pet.list_mode && !w->s->list)

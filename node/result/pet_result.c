@@ -182,6 +182,9 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	r.series.origins = r.quantity.origins;
 	if (rc >= 0 && info->note[0])
 		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
+	if (rc >= 0 && info->protocol->pet.tof_mashing > 1 && s->part[SINOGRAM_EMISSION].header.m.tof.n == 0)
+		add_note("tof_mashing of the protocol had no effect: the data have no time of flight.", r.quantity.warnings,
+			 sizeof(r.quantity.warnings));
 	if (rc >= 0)
 		note_voxels(&r, small, sizeof(small));
 	if (rc >= 0 && small[0])
