@@ -277,8 +277,7 @@ int tls_reason_text(int reason, bool server, const char *offered, char *ret_text
 	case SSL_R_NO_CIPHERS_AVAILABLE:
 		snprintf(ret_text, size,
 			 "no common cipher suite: supported are those with forward secrecy and authenticated encryption (ECDHE "
-			 "with "
-			 "AES-GCM or ChaCha20-Poly1305)%s",
+			 "with AES-GCM or ChaCha20-Poly1305)%s",
 			 server ? " that suit our certificate's key" : "");
 		return EPROTONOSUPPORT;
 	case SSL_R_NO_SHARED_GROUPS:
@@ -300,8 +299,7 @@ int tls_reason_text(int reason, bool server, const char *offered, char *ret_text
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
 		snprintf(ret_text, size,
 			 "it sent no certificate, and this port requires one (key `client_certificate`): configure a certificate "
-			 "and "
-			 "its key there");
+			 "and its key there");
 		return EKEYREJECTED;
 	default:
 		snprintf(ret_text, size, "TLS failed: %s", ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)));

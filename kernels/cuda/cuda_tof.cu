@@ -303,8 +303,8 @@ static int check_window(const struct projection *a, const struct scan_tof *tof, 
 	return most <= TOF_WINDOW_MOST ? 0
 				       : err_set(err, ENOTSUP,
 						 "%s: TOF bins of %g mm with a resolution of %g mm (standard deviation): %d bins "
-						 "have a part in one "
-						 "point; allowed on this device: %d; add up TOF bins (tof_mashing)",
+						 "have a part in one point; allowed on this device: %d; add up TOF bins "
+						 "(tof_mashing)",
 						 a->dev->name, tof->width, tof->sigma, most, TOF_WINDOW_MOST);
 }
 

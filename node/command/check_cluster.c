@@ -78,8 +78,7 @@ static void say_program(const struct check_report *to, const char *program)
 	if (ret == 0)
 		say(to, 'W',
 		    "The version of slurm.program cannot be tested: '%s' does not exist on this machine. Where the jobs run it "
-		    "must "
-		    "be %s %s",
+		    "must be %s %s",
 		    program, TOMONODE_VERSION, TOMONODE_REVISION);
 	else if (ret < 0)
 		say(to, 'W', "slurm.program '%s --version' prints no version on this machine within %g s", program,
@@ -175,8 +174,7 @@ static void say_dial(const struct check_report *to, const char *address, const s
 	if (ret == -ECONNRESET)
 		say(to, 'P',
 		    "Pilots would connect to %s, where another program listens, or another node: %s. Correct advertise or port "
-		    "of "
-		    "cluster",
+		    "of cluster",
 		    address, err.msg);
 	else if (ret < 0)
 		say(to, 'P',

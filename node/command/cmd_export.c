@@ -61,8 +61,7 @@ static const struct command_spec spec = {
 	.usage = "-o FILE [--force] [OPTION]... PATH...\n       tomonode export -o FOLDER --format FORMAT [--force] [OPTION]... "
 		 "PATH...",
 	.summary = "Convert a PET or CT series or a tomosynthesis to NIfTI, MetaImage, Interfile or pictures, sinogram objects "
-		   "back to "
-		   "the Interfile files that were imported, or the counts of PET to list mode.",
+		   "back to the Interfile files that were imported, or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii, .nii.gz  NIfTI-1, float32, in real units, with the position in the patient (RAS). A dynamic or gated "
 		"series\n"

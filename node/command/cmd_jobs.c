@@ -46,8 +46,7 @@ static const struct option_spec retry_options[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
 	{OPTION_AS_IS, "as-is", NULL,
 	 "reconstruct the received instances, even if the headers expect another number, or without the CT series of the "
-	 "attenuation "
-	 "correction"},
+	 "attenuation correction"},
 	{OPTION_SAME_PATIENT, "same-patient", NULL, "state that it is one patient, although the headers name different ones"},
 	{OPTION_HEADER, "header", "FILE",
 	 "with --same-patient: the instance (file name or SOP Instance UID) whose patient and study the result has; default: the "

@@ -85,8 +85,7 @@ static void finish_node(struct config_reader *r)
 		if (standard_spool(spool, sizeof(spool)) < 0)
 			config_problem(r, r->text->files[0], 1,
 				       "key 'spool' of node: there is no default folder (no home folder, or a path that is too "
-				       "long); allowed: "
-				       "an absolute path of at most %zu bytes",
+				       "long); allowed: an absolute path of at most %zu bytes",
 				       sizeof(spool) - 1);
 		else
 			memcpy(node->spool, spool, sizeof(spool));
@@ -425,8 +424,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 		if (d->commitment && !admitted) {
 			snprintf(text, sizeof(text),
 				 "destination '%s' is asked for storage commitment, but its AE title '%s' is not in `peers`: a "
-				 "report "
-				 "on an association of its own will be rejected",
+				 "report on an association of its own will be rejected",
 				 d->name, aet);
 			report(ctx, text);
 		}

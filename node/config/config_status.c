@@ -143,8 +143,7 @@ void config_warn_status(const struct config *c, void (*report)(void *ctx, const 
 	if (s->trusted_header[0])
 		snprintf(text, sizeof(text),
 			 "the status page listens on %s without encryption: whoever can send from an address in trusted_from can "
-			 "be "
-			 "any person, and whoever can read the network between sees %s",
+			 "be any person, and whoever can read the network between sees %s",
 			 s->bind, s->show_patient ? "patients' names" : "the cases");
 	else
 		snprintf(text, sizeof(text),

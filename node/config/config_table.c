@@ -97,8 +97,7 @@ static const struct config_key node_keys[] = {
 	{"workers_per_device", AS_INT(node_conf, workers_per_device, 1, 8),
 	 .zero = "3 of each device that `auto` or `cuda` selects, if all have 24 GB or more; else 1", .fallback = "0",
 	 .meaning = "number of workers of each CUDA device: while one computes, the others read, prepare and write other cases; "
-		    "a case "
-		    "waits until its memory fits beside that of the others"},
+		    "a case waits until its memory fits beside that of the others"},
 	{"compute_in_turn", AS_BOOL(node_conf, compute_in_turn), .fallback = "false",
 	 .meaning = "of the workers of a CUDA device only one computes at a time; false: the device divides its time among them"},
 	{"executor", AS_CHOICE(node_conf, executor, executors), .fallback = "local", .flags = KEY_SET,
@@ -127,8 +126,7 @@ static const struct config_key node_keys[] = {
 	{"peer_associations", AS_INT(node_conf, peer_associations, 1, 1000), .zero = "no limit but max_associations",
 	 .fallback = "", .flags = KEY_COMPUTED,
 	 .meaning = "maximum number of simultaneous associations of one peer; further requests are rejected as transient; "
-		    "default: 0 "
-		    "if the node listens on loopback addresses only, else half of `max_associations`"},
+		    "default: 0 if the node listens on loopback addresses only, else half of `max_associations`"},
 	{"peer_bytes", AS_BYTES(node_conf, peer_bytes, 1000000, 1e15), .unit = "bytes", .zero = "no limit", .fallback = "0",
 	 .meaning = "bytes that one peer may send within `peer_window`; above that its data are read more slowly, but at 100 "
 		    "kB/s or more"},
@@ -144,15 +142,13 @@ static const struct config_key node_keys[] = {
 	 .meaning = "space to keep free on the spool's disk; with less free space, objects are refused with status A700"},
 	{"max_result", AS_BYTES(node_conf, max_result, 1, 1e15), .unit = "bytes", .zero = "no limit", .fallback = "8 GB",
 	 .meaning = "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held. If the "
-		    "number of "
-		    "voxels follows the data (`matrix` or `voxel` of the protocol is 0), also 500 MB, or 100 times the data if "
-		    "that is more"},
+		    "number of voxels follows the data (`matrix` or `voxel` of the protocol is 0), also 500 MB, or 100 times the "
+		    "data if that is more"},
 	{"quiet_time", AS_REAL(node_conf, quiet_time, 0.1, 86400), .unit = "s", .fallback = "60",
 	 .meaning = "time without a new instance after which an incomplete case is held"},
 	{"ct_wait", AS_REAL(node_conf, ct_wait, 1, 604800), .unit = "s", .zero = "held at once", .fallback = "1800",
 	 .meaning = "longest time that a complete PET case waits for the CT series of its attenuation correction (`corrections` "
-		    "of the "
-		    "protocol); then it is held. When the series comes later, the case continues"},
+		    "of the protocol); then it is held. When the series comes later, the case continues"},
 	{"check_called", AS_BOOL(node_conf, check_called), .fallback = "false",
 	 .meaning = "reject associations whose called AE title is not `aet`"},
 	{"require_known_peer", AS_BOOL(node_conf, require_known_peer), .fallback = "", .flags = KEY_COMPUTED,
@@ -429,8 +425,7 @@ static const struct config_key scanner_keys[] = {
 	 .meaning = "largest ring difference"},
 	{"angle_offset", AS_REAL(scanner_conf, angle_offset, -180, 180), .unit = "degrees", .fallback = "0",
 	 .meaning = "angle between the rays of the scanner's first view and the y axis, before views are added: angles of a "
-		    "sinogram "
-		    "that are the sum of m views begin (m - 1) / 2 views later"},
+		    "sinogram that are the sum of m views begin (m - 1) / 2 views later"},
 	{"arc_corrected", AS_BOOL(scanner_conf, arc_corrected), .fallback = "true",
 	 .meaning = "radial bins are equidistant; false: they follow the positions of the detectors"},
 	{"calibration", AS_REAL(scanner_conf, calibration, 1e-12, 1e12),
@@ -464,8 +459,7 @@ static const struct config_key cluster_keys[] = {
 		    "false: images and results are sent over the connection"},
 	{"certificate", AS_PATH(cluster_conf, certificate), .fallback = "",
 	 .meaning = "certificate of the node (PEM), with the name by which pilots connect; node and pilots then verify each "
-		    "other's "
-		    "certificates, besides the token; empty: the token alone"},
+		    "other's certificates, besides the token; empty: the token alone"},
 	{"key", AS_PATH(cluster_conf, key), .fallback = "",
 	 .meaning = "private key of `certificate`; empty: the key is in the certificate's file"},
 	{"authorities", AS_PATH(cluster_conf, authorities), .fallback = "",

@@ -64,10 +64,9 @@ static const struct config_key protocol_keys[] = {
 	{"edge_taper", AS_REAL(protocol_conf, dbt.edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully",
 	 .fallback = "5",
 	 .meaning = "where the breast continues beyond the field of a projection at an end along the chest wall, the weight of "
-		    "its bins decreases to 0 over "
-		    "this distance from the edge of the detector, so that the image has no steps there; other projections are "
-		    "not affected. At the chest wall, bins whose rays leave the volume there count with the part that is "
-		    "in it; with 0 the first columns are then much too bright"},
+		    "its bins decreases to 0 over this distance from the edge of the detector, so that the image has no steps "
+		    "there; other projections are not affected. At the chest wall, bins whose rays leave the volume there count "
+		    "with the part that is in it; with 0 the first columns are then much too bright"},
 	{"scatter_correction", AS_BOOL(protocol_conf, dbt.scatter), .fallback = "false", .flags = KEY_SPARSE,
 	 .meaning = "subtract scattered radiation from the projections; the profile's `scatter_scale` is its amount"},
 	{"tile", AS_TILE(protocol_conf, dbt.tile, 1, 65535), .unit = "bins", .fallback = "auto",
@@ -85,8 +84,7 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},
 	{"stored_bits", AS_INT(protocol_conf, stored_bits, 12, 16), .fallback = "16", .flags = KEY_SPARSE,
 	 .meaning = "bits of a stored value; with fewer than 16, for archives and viewers that need it, the step of an object is "
-		    "the "
-		    "smallest multiple of `stored_step` that clips no value"},
+		    "the smallest multiple of `stored_step` that clips no value"},
 	{"slab_thickness", AS_REAL(protocol_conf, slab_thickness, 0.1, 300), .unit = "mm", .zero = "no slabs", .fallback = "0",
 	 .meaning = "thickness of slabs, each computed from several slices and written as a frame of an additional object"},
 	{"slab_step", AS_REAL(protocol_conf, slab_step, 0.1, 300), .unit = "mm", .zero = "half of slab_thickness",
@@ -98,8 +96,7 @@ static const struct config_key protocol_keys[] = {
 	{"synthetic_class", AS_CHOICE(protocol_conf, synthetic_class, synthetic_classes), .fallback = "mammogram",
 	 .flags = KEY_SPARSE, .needs = "synthetic",
 	 .meaning = "SOP class of this view: `mammogram`: Digital Mammography X-Ray Image, For Presentation, which workstations "
-		    "hang "
-		    "beside other mammograms; `tomosynthesis`: Breast Tomosynthesis Image of one frame"},
+		    "hang beside other mammograms; `tomosynthesis`: Breast Tomosynthesis Image of one frame"},
 	{"require_quantitative", AS_BOOL(protocol_conf, require_quantitative), .fallback = "false", .flags = KEY_UNDESCRIBED,
 	 .meaning =
 		 "hold a case if the intensity of the unattenuated beam is unknown, so that its attenuation would be relative"},

@@ -107,13 +107,11 @@ static const struct config_key protocol_keys[] = {
 	{"gate_signal", AS_WORD(protocol_conf, pet.gate_signal, gate_signals), .fallback = "", .flags = KEY_SPARSE,
 	 .needs = "gates",
 	 .meaning = "with `gates`: signal in the list mode that gives the time marks, `ecg` (R waves) or `resp` (respiration); "
-		    "empty: "
-		    "`tomonode recon --marks` gives them"},
+		    "empty: `tomonode recon --marks` gives them"},
 	{"gate_cycle", AS_TEXT(protocol_conf, pet.gate_cycle, PET_CYCLE_TEXT), .fallback = "", .flags = KEY_SPARSE,
 	 .needs = "gates",
 	 .meaning = "with `gates`: `SHORTEST,LONGEST`, the lengths in ms of the cycles that are used, such as `600,1200`; others "
-		    "are "
-		    "left out. Empty: all are used"},
+		    "are left out. Empty: all are used"},
 	{"memory_limit", AS_BYTES(protocol_conf, pet.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
 	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, angles are "

@@ -201,11 +201,11 @@ static int refuse_order(const struct interfile *f, double percent, double exampl
 			"imagedata byte order := %s: %.3g %% of the values that are not 0 %s, such as %g, and it is not so in "
 			"the other order: the key should be %s",
 			now, percent, what, example, other);
-	return err_set(err, EBADMSG,
-		       "the header has no \"imagedata byte order\", and in the order %s, which is then assumed, %.3g %% of the "
-		       "values that "
-		       "are not 0 %s, such as %g, and it is not so in the other order: add imagedata byte order := %s",
-		       now, percent, what, example, other);
+	return err_set(
+		err, EBADMSG,
+		"the header has no \"imagedata byte order\", and in the order %s, which is then assumed, %.3g %% of the "
+		"values that are not 0 %s, such as %g, and it is not so in the other order: add imagedata byte order := %s",
+		now, percent, what, example, other);
 }
 
 int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err)

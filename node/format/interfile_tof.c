@@ -188,8 +188,7 @@ int interfile_tof_check(const struct michelogram *m, struct err *err)
 		return 0;
 	return err_set(err, EBADMSG,
 		       "%d TOF bins of %.6g ps (\"Size of unmashed TOF time bins (ps)\" times \"TOF mashing factor\") end %.4g "
-		       "mm from the "
-		       "middle of the rings, but the %s %.4g mm: one of these two values is wrong",
+		       "mm from the middle of the rings, but the %s %.4g mm: one of these two values is wrong",
 		       m->tof.n, m->tof.width / TOF_MM_PER_PS, reach, reach < ring ? "radial bins extend to" : "detectors are at",
 		       reach < ring ? largest : ring);
 }

@@ -117,8 +117,7 @@ static void find_receiver(const struct node_facts *f, struct node_problems *all)
 	if (m->file_limit > 0)
 		SET_TEXT(add(all, false, "file-size", "Remove the limit, then restart the node."),
 			 "The node may write no file of more than %.1f MB (ulimit -f, LimitFSIZE): larger objects are refused, "
-			 "cases with "
-			 "larger results are held, and the journal cannot grow beyond it.",
+			 "cases with larger results are held, and the journal cannot grow beyond it.",
 			 (double)m->file_limit / 1e6);
 	if (m->incoming[0] && f->disk_free >= f->reserve) /* else the full disk is the problem */
 		SET_TEXT(add(all, true, "incoming", "Check the folder, its owner and mode, and the disk."),
@@ -140,8 +139,7 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 	if (f->runs && m->journal_error[0])
 		SET_TEXT(add(all, true, "journal-unreadable",
 			     "Check the spool's disk; the node tries again automatically. If the file is damaged, restore a "
-			     "backup "
-			     "(manual: Backup)."),
+			     "backup (manual: Backup)."),
 			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
 	else if (f->journal_error[0])
 		SET_TEXT(add(all, !f->journal_missing, "journal-unreadable",
@@ -153,8 +151,7 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(add(all, true, "journal-replaced",
 			     "Stop the node, put the right journal.db back (with its -wal and -shm), and start the node."),
 			 "The journal %s/journal.db was removed or replaced while the node runs: new images are recorded in "
-			 "another "
-			 "file than the one that the node reads.",
+			 "another file than the one that the node reads.",
 			 f->spool);
 	if (m->journal_damage[0])
 		SET_TEXT(
@@ -278,8 +275,7 @@ static void find_pilots(const struct node_facts *f, struct node_problems *all)
 	if (m->pilot_refused[0])
 		SET_TEXT(add(all, false, "pilot-refused",
 			     "Correct it on the pilot's machine: it connects again by itself, or when its job or container is "
-			     "started "
-			     "again."),
+			     "started again."),
 			 "Pilot %s.", m->pilot_refused);
 }
 

@@ -484,8 +484,7 @@ void options_note_folder(const struct options *o, const char *folder)
 	if (n > 0)
 		fprintf(stderr,
 			"tomonode %s: warning: folder %s is not empty (%zu file%s): new files are added, and replace those with "
-			"the "
-			"same names\n",
+			"the same names\n",
 			o->spec->name, folder, n, plural(n));
 }
 

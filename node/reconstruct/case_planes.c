@@ -349,8 +349,7 @@ static void count_negative(struct planes *p, struct thread_pool *pool, struct er
 	if (negative > 0)
 		err_set(err, EBADMSG,
 			"%zu of %zu bins of the data are negative, the least %g: randoms or scatter were already subtracted, and "
-			"the "
-			"protocol's Poisson model needs counts: give the prompts and --additive, or use a protocol with "
+			"the protocol's Poisson model needs counts: give the prompts and --additive, or use a protocol with "
 			"algorithm fbp",
 			negative, (size_t)p->n_planes * bins, (double)least);
 }

@@ -86,8 +86,7 @@ static int find_window(struct case_corrections *c, struct err *err)
 			err, ENOTSUP,
 			"protocol '%s': the correction \"scatter\" needs the energy window of the scanner: give energy_low, "
 			"energy_high and energy_resolution %s%s in the configuration, or the keys \"energy window lower "
-			"level[1]\", "
-			"\"energy window upper level[1]\" (keV, around 511) and \"Energy resolution\" in the header",
+			"level[1]\", \"energy window upper level[1]\" (keV, around 511) and \"Energy resolution\" in the header",
 			c->work->protocol->name, known ? "of the scanner " : "of an entry of `scanners` for this scanner",
 			k->name);
 	if (known)
@@ -346,8 +345,7 @@ static void say_scale(struct case_corrections *c)
 			if (most ? r->at_most > 0 : r->at_least > 0)
 				case_corrections_say(c,
 						     "The scale of the scatter was limited to %g in %d of %d planes: the data "
-						     "outside of the object "
-						     "have %s counts than the simulation.",
+						     "outside of the object have %s counts than the simulation.",
 						     most ? SCATTER_SCALE_MOST : SCATTER_SCALE_LEAST,
 						     most ? r->at_most : r->at_least, r->planes, most ? "far more" : "far fewer");
 		if (r->at_counts > 0)

@@ -95,9 +95,8 @@ int factor_survey_attenuation(const struct factor_survey *s, const struct michel
 	if (s->below > 0 && s->down > DOWN_MOST * s->up)
 		return err_set(err, EBADMSG,
 			       "%s: %zu of %zu values are below %g, the least %g, and too few above 1 to be noise: attenuation "
-			       "correction "
-			       "factors are 1 or more, and these look like the fraction that survives: give 1 / value, or "
-			       "--multiplicative if efficiencies are in it or not needed",
+			       "correction factors are 1 or more, and these look like the fraction that survives: give 1 / "
+			       "value, or --multiplicative if efficiencies are in it or not needed",
 			       role, s->below, s->n, (double)FACTOR_SURVEY_LEAST, (double)s->least);
 	if (s->low > 0)
 		return err_set(
@@ -123,9 +122,8 @@ int factor_survey_fraction(const struct factor_survey *s, struct err *err)
 	return err_set(
 		err, EBADMSG,
 		"%s: values from %g to %g, in plane %zu, with %d pair%s of detectors in a bin, up to %g; allowed: the fraction "
-		"of "
-		"events that is counted, below 1 somewhere or at most %d%s: these look like correction factors: give 1 / value, "
-		"or the file as --attenuation or --normalisation",
+		"of events that is counted, below 1 somewhere or at most %d%s: these look like correction factors: give 1 / "
+		"value, or the file as --attenuation or --normalisation",
 		sinogram_role_name(SINOGRAM_MULTIPLICATIVE), (double)s->least, (double)s->most, s->per_pair_plane,
 		s->per_pair_pairs, plural((size_t)s->per_pair_pairs), (double)s->per_pair_most, FRACTION_MOST,
 		follows ? " for each pair" : ", because the values do not follow the pairs");

@@ -134,8 +134,7 @@ static void note_rough(const struct parallel_consistency *c, char *ret, size_t s
 	else if (c->rough > ROUGH_LEAST)
 		sentence_add(ret, size,
 			     "The sums of half of the views differ by %.0f %% or more from those of the views beside them, "
-			     "although air "
-			     "is at their ends: probably another intensity of each view, which makes streaks.",
+			     "although air is at their ends: probably another intensity of each view, which makes streaks.",
 			     100 * c->rough);
 }
 
@@ -144,8 +143,7 @@ static void note_air(const struct parallel_consistency *c, char *ret, size_t siz
 	if (c->air != 0)
 		sentence_add(ret, size,
 			     "Line integrals are %.3g at both ends of all views, where air has 0: I0 is wrong, or the object "
-			     "leaves the "
-			     "field on all sides.",
+			     "leaves the field on all sides.",
 			     c->air);
 }
 

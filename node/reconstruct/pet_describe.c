@@ -46,8 +46,7 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 		return;
 	snprintf(ret + n, size - n,
 		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
-		 "contains "
-		 "this: slices are uneven along the axis.",
+		 "contains this: slices are uneven along the axis.",
 		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
 }
 
@@ -84,8 +83,7 @@ static void note_fractions(const struct pet_work *w, char *ret, size_t size)
 		return;
 	snprintf(ret + n, size - n,
 		 "%sThe data hold no whole counts (%.0f %% of the bins with a value are fractions): corrected before, though no "
-		 "header "
-		 "says so, or not a scan.",
+		 "header says so, or not a scan.",
 		 n ? " " : "", 100 * (double)p->fractions / (double)p->filled);
 }
 

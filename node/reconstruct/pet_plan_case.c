@@ -38,8 +38,7 @@ static int fit_voxels(struct pet_work *w, struct err *err)
 	p->voxel = 0;
 	snprintf(w->fitted, sizeof(w->fitted),
 		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "
-		 "of the "
-		 "protocol.",
+		 "of the protocol.",
 		 p->matrix, bin, before);
 	return pet_plan(p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 }

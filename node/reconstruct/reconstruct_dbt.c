@@ -142,8 +142,7 @@ static void add_grid_warning(const struct exam *exam, char *text, size_t size)
 	if (grid[0] && exam->profile->scatter_scale == 1)
 		snprintf(text + n, size - n,
 			 "%sThe images name an anti-scatter grid, (0018,1166) %s, but scatter_scale of the profile '%s' is 1, "
-			 "that of "
-			 "a system without grid: the attenuation is too large.",
+			 "that of a system without grid: the attenuation is too large.",
 			 n ? " " : "", grid, exam->profile->name);
 }
 

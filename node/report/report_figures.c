@@ -152,7 +152,6 @@ int report_put_figures(const struct report *r, struct html *h, struct err *err)
 	if (r->s->n_images > 1)
 		put_images(r, h);
 	html_put(h, "</div><p class=\"quiet\">Noise: 1.4826 / &radic;2 times the median difference of neighbouring columns that "
-		    "are above the "
-		    "mean of the slice; where neighbours are correlated, the noise is larger.</p></section>\n");
+		    "are above the mean of the slice; where neighbours are correlated, the noise is larger.</p></section>\n");
 	return rc;
 }

@@ -47,8 +47,7 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	if (differ(s->facts.duration, header))
 		sentence_add(t->ret, t->size,
 			     "Actual Frame Duration (0018,1242) is %.6g s, image duration (sec) in the header of EMISSION %.6g: "
-			     "%.6g s is "
-			     "taken.",
+			     "%.6g s is taken.",
 			     s->facts.duration, header, s->facts.duration);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		const struct sinogram_part *part = &s->part[counts[i]];
@@ -56,9 +55,7 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 		if (part->present && differ(part->header.duration, duration))
 			sentence_add(t->ret, t->size,
 				     "image duration (sec) in the header of %s is %.6g s, the duration of EMISSION %.6g s: its "
-				     "counts are "
-				     "taken as "
-				     "those of the same time.",
+				     "counts are taken as those of the same time.",
 				     sinogram_role_name(counts[i]), part->header.duration, duration);
 	}
 }
@@ -72,9 +69,7 @@ static void say_factor(const struct sinogram *s, const char *to, double factor, 
 		return;
 	sentence_add(t->ret, t->size,
 		     "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, where %.3g to %.3g are usual, and "
-		     "half-life or "
-		     "times "
-		     "that prove it are not in the data: it is taken as it is.",
+		     "half-life or times that prove it are not in the data: it is taken as it is.",
 		     factor, to, usual[0], usual[1]);
 }
 
@@ -89,8 +84,7 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 		sentence_add(
 			t->ret, t->size,
 			"applied corrections in the header of EMISSION names decay, but Corrected Image (0028,0051) has no DECY, "
-			"nor the "
-			"data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
+			"nor the data a Decay Factor (0054,1321) with it: the data are taken as not corrected for decay.");
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
 	dicom_get_double(root, TAG_DECAY_FACTOR, 0, &factor, NULL);
 	admin = !strcmp(to, "ADMIN");
@@ -103,15 +97,12 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 	if (fabs(factor - 1) <= 1e-3 && admin)
 		sentence_add(t->ret, t->size,
 			     "Decay Correction (0054,1102) is ADMIN, but Corrected Image (0028,0051) has no DECY, nor the data a "
-			     "Decay "
-			     "Factor "
-			     "(0054,1321) other than 1: the data are taken as not corrected for decay.");
+			     "Decay Factor (0054,1321) other than 1: the data are taken as not corrected for decay.");
 	if (s->facts.corrected[0] || fabs(factor - 1) <= 1e-3)
 		return;
 	sentence_add(t->ret, t->size,
 		     "Decay Correction (0054,1102) is %s with the Decay Factor (0054,1321) %g, but there is no Corrected Image "
-		     "(0028,0051) with "
-		     "DECY: the data are taken as not corrected for decay.",
+		     "(0028,0051) with DECY: the data are taken as not corrected for decay.",
 		     to, factor);
 }
 
@@ -142,8 +133,7 @@ static void say_attenuation(const struct sinogram *s, const struct dicom_item *r
 	if (model[0] && own_model[0] && strcasecmp(model, own_model) != 0)
 		sentence_add(t->ret, t->size,
 			     "Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may not "
-			     "be of one "
-			     "scanner.",
+			     "be of one scanner.",
 			     model, own_model);
 }
 
@@ -168,8 +158,7 @@ static void say_methods(const struct sinogram *s, const struct dicom_item *root,
 			continue;
 		sentence_add(t->ret, t->size,
 			     "%s is \"%s\", but Corrected Image (0028,0051) does not list %s: the data were taken as not "
-			     "corrected, and "
-			     "corrected.",
+			     "corrected, and corrected.",
 			     methods[i].name, method, methods[i].term);
 	}
 }

@@ -255,8 +255,7 @@ static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
 	case PET_INJECTION_NO_ZONE:
 		warn(q,
 		     "No SUV can be computed: the time of injection %s has an offset from UTC, and the start of the acquisition "
-		     "has "
-		     "none; TimezoneOffsetFromUTC sets it.",
+		     "has none; TimezoneOffsetFromUTC sets it.",
 		     f->injected);
 		return;
 	case PET_INJECTION_INVALID:

@@ -48,13 +48,11 @@ void result_add_value_warnings(const struct value_shares *s, bool quantitative, 
 	else if (quantitative && s->high > HIGH_SHARE)
 		snprintf(ret, size,
 			 "%.1f %% of the tissue is above %g / mm, more than any tissue of the breast has: angles of the wrong "
-			 "sign, a wrong "
-			 "geometry, or much metal or silicone.",
+			 "sign, a wrong geometry, or much metal or silicone.",
 			 100 * s->high, HIGH);
 	else if (quantitative && !(s->mean >= MEAN_LEAST && s->mean <= MEAN_MOST))
 		snprintf(ret, size,
 			 "The mean attenuation of the tissue is %.2g / mm, and breasts have %g to %g: a wrong I0, thickness or "
-			 "geometry, or "
-			 "no breast.",
+			 "geometry, or no breast.",
 			 s->mean, MEAN_LEAST, MEAN_MOST);
 }

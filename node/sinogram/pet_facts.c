@@ -267,8 +267,7 @@ static int check_factor(const struct dicom_item *root, const char *to, double fa
 		return 0;
 	return err_set(err, EBADMSG,
 		       "Decay Factor (0054,1321) is %g with Decay Correction (0054,1102) %s, but a half-life of %g s, a duration "
-		       "of %g s, the "
-		       "start %s%s and the %s %s%s make it %.4g to %.4g",
+		       "of %g s, the start %s%s and the %s %s%s make it %.4g to %.4g",
 		       factor, to, f.half_life, f.duration, f.acquisition_date, f.acquisition_time,
 		       admin ? "injection" : "start of the series", admin ? "" : f.series_date,
 		       admin ? f.injected : f.series_time, range[0], range[1]);

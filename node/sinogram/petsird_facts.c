@@ -47,8 +47,7 @@ void petsird_axes_text(const char *axes, char *ret, size_t size)
 
 	snprintf(ret, size,
 		 "The format does not define the axes of the gantry: x, y and z of the scanner (to the right, down, into the "
-		 "gantry, "
-		 "for an observer at the bed) are %s of the file%s.",
+		 "gantry, for an observer at the bed) are %s of the file%s.",
 		 given ? axes : "x,y,z", given ? "" : "; --axes X,Y,Z says otherwise");
 }
 
@@ -86,16 +85,14 @@ static int check_tof(const struct petsird_header *h, struct err *err)
 			if (tof->n != first->n || tof->resolution != first->resolution)
 				return err_set(err, ENOTSUP,
 					       "module types %zu and %zu have %zu TOF bins, and a resolution of %g mm; types 0 "
-					       "and 0 have %zu "
-					       "and %g mm",
+					       "and 0 have %zu and %g mm",
 					       i, j, tof->n, tof->resolution, first->n, first->resolution);
 			for (size_t k = 0; k <= tof->n; k++)
 				if (!(fabs((double)tof->edges[k] - ((double)k - 0.5 * (double)tof->n) * width) <=
 				      EDGE_ERROR * width))
 					return err_set(err, ENOTSUP,
 						       "TOF bins are not equidistant about 0: edge %zu of module types %zu and "
-						       "%zu is at %g mm "
-						       "instead of %g mm",
+						       "%zu is at %g mm instead of %g mm",
 						       k, i, j, (double)tof->edges[k],
 						       ((double)k - 0.5 * (double)tof->n) * width);
 		}

@@ -241,8 +241,7 @@ static int check_gates(struct import *s, struct err *err)
 	if (2 * (int64_t)n->longest * s->gates.n > c->shortest)
 		return err_set(err, ENOTSUP,
 			       "time blocks of up to %lu ms, but a gate of %.4g ms, less than twice that, in a cycle of %lld ms: "
-			       "the file "
-			       "does not have the times of events that such gates need",
+			       "the file does not have the times of events that such gates need",
 			       (unsigned long)n->longest, (double)c->shortest / s->gates.n, (long long)c->shortest);
 	return 0;
 }

@@ -94,9 +94,8 @@ static int assume_position(const struct interfile *h, struct sinogram_assumption
 	a->set[a->conf.n_set++] = a->position;
 	a->conf.assumed->position = true;
 	snprintf(sentence, sizeof(sentence),
-		 SINOGRAM_NO_POSITION "%s: %s%s (%s first, %s) is assumed; in another one, left, right, "
-				      "front, "
-				      "back, head and feet of the image are wrong.",
+		 SINOGRAM_NO_POSITION "%s: %s%s (%s first, %s) is assumed; in another one, left, right, front, back, head and "
+				      "feet of the image are wrong.",
 		 h->enters[0] ? ", only the orientation"
 		 : h->lies[0] ? ", only the rotation"
 			      : "",

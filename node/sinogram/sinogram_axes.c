@@ -166,8 +166,7 @@ int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct 
 	return err_set(
 		err, EBADMSG,
 		"the data are in the other order of axes than the header says, matrix axis label [3] := %s, [2] := %s: with it "
-		"the "
-		"views of the %zu direct planes contradict each other, with the other they agree: exchange matrix axis label and "
-		"matrix size of [2] and [3]",
+		"the views of the %zu direct planes contradict each other, with the other they agree: exchange matrix axis label "
+		"and matrix size of [2] and [3]",
 		t.by_view ? "view" : "axial coordinate", t.by_view ? "axial coordinate" : "view", t.n_planes);
 }

@@ -50,8 +50,7 @@ static int name_data(const char *header, struct sinogram_stream *s, struct err *
 			err, ENOTSUP,
 			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "
 			"without \"..\", hidden parts, \\ and absolute paths, because a header must not name files elsewhere: "
-			"put the "
-			"data beside the header",
+			"put the data beside the header",
 			s->header.data_file);
 	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
 		s->path = NULL;
@@ -139,8 +138,7 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
 		rc = err_set(err, EBADMSG,
 			     "PET data type := Image: the header of an image, not of sinograms: name that of the sinograms "
-			     "(.hs); factors "
-			     "of a map of attenuation are made by STIR (calculate_attenuation_coefficients)");
+			     "(.hs); factors of a map of attenuation are made by STIR (calculate_attenuation_coefficients)");
 	if (rc == 0)
 		rc = find_data(header, s, err);
 	if (rc == 0)

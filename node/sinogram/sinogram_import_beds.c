@@ -22,8 +22,7 @@ static int find_time(const struct sinogram_import_bed *given, const struct inter
 	if (isnan(start))
 		return err_set(err, EBADMSG,
 			       "its start is not known: no study date and time, and no image relative start time, in its header "
-			       "or in that "
-			       "of bed 1; give start=SECONDS");
+			       "or in that of bed 1; give start=SECONDS");
 	if (!(duration > 0))
 		return err_set(err, EBADMSG, "its duration is not known: no image duration in its header; give duration=SECONDS");
 	if (!(start >= 0 && 1000 * (start + duration) < PET_FRAMES_END))

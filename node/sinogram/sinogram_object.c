@@ -38,8 +38,7 @@ static void siemens_reason(const struct dicom_item *root, const char *model, cha
 	else if (!strcmp(type, "PET_EM_SINO"))
 		snprintf(ret_reason, size,
 			 "Siemens mMR sinograms (PET_EM_SINO): compressed by the scanner; send the list mode (PET_LISTMODE) and "
-			 "the "
-			 "normalisation (PET_NORM), or " CONVERT);
+			 "the normalisation (PET_NORM), or " CONVERT);
 	else
 		snprintf(ret_reason, size,
 			 "Siemens mMR raw data of type %.20s (private class " SINOGRAM_SIEMENS_CLASS

@@ -97,8 +97,7 @@ int sinogram_check_tracer(const struct sinogram_source *s, const struct interfil
 	    !sinogram_is_set(s, "Radionuclide") && !sinogram_is_set(s, "RadionuclideHalfLife"))
 		return err_set(err, EBADMSG,
 			       "the header's half-life is %g s, that of --like %g s: they are not of one radionuclide; set "
-			       "Radionuclide or "
-			       "RadionuclideHalfLife",
+			       "Radionuclide or RadionuclideHalfLife",
 			       t->half_life, half_life);
 	if (item && dicom_get_double(item, TAG_RADIONUCLIDE_TOTAL_DOSE, 0, &dose, NULL) == 1 && dose > 0 && t->dose > 0 &&
 	    !nuclide_same_half_life(dose, t->dose) && !sinogram_is_set(s, "RadionuclideTotalDose"))

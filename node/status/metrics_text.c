@@ -52,8 +52,7 @@ static void received(struct html *h, const struct status *s)
 	number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->facts.unindexed);
 	head(h, "instances_classified_total", "counter",
 	     "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
-	     "content under "
-	     "a known UID), companion (a CT image that PET cases may need).");
+	     "content under a known UID), companion (a CT image that PET cases may need).");
 	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_COMPANION; f++)
 		labelled(h, "instances_classified_total", "classification", names[f], (double)s->totals.classified[f]);
 }

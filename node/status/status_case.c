@@ -256,8 +256,7 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 	html_printf(h,
 		    "<form class=\"redo\" method=\"post\" action=\"/jobs/%lld/redo\"><input type=\"hidden\" name=\"token\" "
 		    "value=\"%s\"><p><label for=\"protocol\">Reconstruct again, as a further result, with the "
-		    "protocol</label><select "
-		    "id=\"protocol\" name=\"protocol\" autocomplete=\"off\">",
+		    "protocol</label><select id=\"protocol\" name=\"protocol\" autocomplete=\"off\">",
 		    id, token);
 	for (size_t i = 0; i < s->config->n_protocols; i++) {
 		const struct protocol_conf *p = &s->config->protocols[i];
@@ -352,8 +351,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">");
 		html_text(h, job_report_study(list));
 		html_put(h, "</bdi> <button type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span "
-			    "class=\"hidden\"> "
-			    "the UID</span></button></p>");
+			    "class=\"hidden\"> the UID</span></button></p>");
 	}
 	if (job_report_route(list)[0]) {
 		html_put(h, "<p class=\"facts\" id=\"route\">Route <bdi>");

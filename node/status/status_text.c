@@ -264,8 +264,7 @@ const char *status_text_hint(const struct job_view *v)
 
 	if (v->lacks_companion)
 		return "Send the CT series from the scanner or the archive: the case then continues automatically. Without it "
-		       "the "
-		       "result is not corrected for attenuation, and says so.";
+		       "the result is not corrected for attenuation, and says so.";
 	if (incomplete(v) && v->members.as_is)
 		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
 		       "automatically.";
@@ -276,10 +275,8 @@ const char *status_text_hint(const struct job_view *v)
 		       "reconstruct the received ones: the result shows less and contains the number of images.";
 	if (!patients_no_statement(v))
 		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
-		       "If "
-		       "they are of one patient, say so: the result then has patient and study of the image received last. "
-		       "Otherwise "
-		       "cancel the case, and send it again with the right patient and new UIDs.";
+		       "If they are of one patient, say so: the result then has patient and study of the image received last. "
+		       "Otherwise cancel the case, and send it again with the right patient and new UIDs.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
 		       "on disk: have the disk checked.";
@@ -291,8 +288,7 @@ const char *status_text_hint(const struct job_view *v)
 		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
 	case JOB_DEAD_LETTER:
 		return "Nothing is lost: the result is kept. Tell your administrator; when the destination accepts it, try "
-		       "again: "
-		       "only the missing objects are sent.";
+		       "again: only the missing objects are sent.";
 	case JOB_RECONSTRUCTED:
 		return waits_for_destination(v, &alarm)
 			       ? "Nothing is lost: the result is kept, and sent automatically when the destination accepts it."

@@ -66,8 +66,7 @@ static void warn_range(struct exam *exam)
 	if (p->arc > 0 && (fabs(span / p->arc - 1) > ARC_TOLERANCE || fabs(middle) > ARC_TOLERANCE * p->arc))
 		exam_warn(exam,
 			  "The angles of the source are from %.3g to %.3g degrees; complete exams of this system have a range of "
-			  "%g "
-			  "(arc of the profile '%s'): %s",
+			  "%g (arc of the profile '%s'): %s",
 			  first, last, p->arc, p->name, guess(span, p->arc * (1 - ARC_TOLERANCE), p->arc * (1 + ARC_TOLERANCE)));
 	else if (!(p->arc > 0) && span < ARC_LEAST)
 		exam_warn(exam, "The angles of the source span %.2g degrees, less than any tomosynthesis has: %s", span,
@@ -75,8 +74,7 @@ static void warn_range(struct exam *exam)
 	else if (!(p->arc > 0) && fabs(middle) > span / 2)
 		exam_warn(exam,
 			  "The angles of the source are from %.3g to %.3g degrees, all on one side of the vertical: are they "
-			  "those of "
-			  "the gantry?",
+			  "those of the gantry?",
 			  first, last);
 }
 
@@ -156,8 +154,7 @@ static int warn_order(struct exam *exam, double *values, struct err *err)
 	if (exam->n_views >= VIEWS_USUAL && against >= least)
 		exam_warn(exam,
 			  "The angles do not follow the order of acquisition: by %s, %d of %d steps from one to the next go "
-			  "against "
-			  "the others; are they of the right projections?",
+			  "against the others; are they of the right projections?",
 			  by, against, steps);
 	return 0;
 }

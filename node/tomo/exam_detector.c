@@ -114,10 +114,8 @@ static int read_lower_pitch(struct exam *exam, double *pitch, struct err *err)
 	*pitch *= times;
 	exam_warn(exam,
 		  "The projections are in lower resolution, (7E01,xx11): the size of a bin, %g mm, is not in the object; it "
-		  "follows "
-		  "from the assumption that their %ld rows show the whole detector, %d elements (elements_y of the profile). An "
-		  "air_value of the profile must "
-		  "be that of this resolution.",
+		  "follows from the assumption that their %ld rows show the whole detector, %d elements (elements_y of the "
+		  "profile). An air_value of the profile must be that of this resolution.",
 		  *pitch, exam->pixels.rows, p->elements_y);
 	return 0;
 }

@@ -67,8 +67,7 @@ void exam_warn_edges(struct exam *exam, const struct view_air *air)
 	if (header_text(&h, TAG_PATIENT_ORIENTATION, orientation, sizeof(orientation), NULL) == 1)
 		exam_warn(exam,
 			  "The breast is at the edge that is opposite the chest wall by Patient Orientation (0020,0020), '%s', "
-			  "and air "
-			  "is along the chest wall, in %d of %d projections: is the image turned or mirrored?",
+			  "and air is along the chest wall, in %d of %d projections: is the image turned or mirrored?",
 			  orientation, n, exam->n_views);
 	else
 		exam_warn(

@@ -48,8 +48,7 @@ static const char *disguised_format(const struct dicom_item *root, const char *s
 
 	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && sco_content_of(root) == SCO_SLICES)
 		return "Secondary Capture of modality MG (Hologic SCO) that contains slices: already reconstructed by the "
-		       "modality; "
-		       "`tomonode export` converts them";
+		       "modality; `tomonode export` converts them";
 	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && from_hologic(root))
 		return "Secondary Capture of modality MG (Hologic SCO): the projections are stored in an undocumented private "
 		       "format";

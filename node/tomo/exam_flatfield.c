@@ -277,8 +277,7 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 	if (dark > 0)
 		exam_warn(exam,
 			  "The flat field of the profile '%s' shows an object: %.0f %% of it, without the shadow of a collimator "
-			  "at its "
-			  "sides, are darker than a third of its bright part.",
+			  "at its sides, are darker than a third of its bright part.",
 			  exam->profile->name, 100 * dark);
 	if (rc == 0 && set->n == 1) {
 		exam->flatfield = malloc(n * sizeof(*exam->flatfield));

@@ -458,14 +458,12 @@ static void explain_field(const struct decision *d, const struct exam_open_field
 	else if (!d->exam->profile->open_field_fit && f->n_varies > VARIES_LEAST * f->n_shown)
 		snprintf(ret, size,
 			 "the air of %d projection%s varies by up to %.0f %%, which the open field of the profile does not "
-			 "explain; "
-			 "see open_field",
+			 "explain; see open_field",
 			 f->n_varies, plural(f->n_varies), 100 * expm1(f->variation));
 	else if (f->follows_distance)
 		snprintf(ret, size,
 			 "the air of the projections differs by %.0f %% as the distance of the source does, which the open field "
-			 "of the "
-			 "profile does not explain; see open_field",
+			 "of the profile does not explain; see open_field",
 			 100 * expm1(f->spread));
 }
 
@@ -518,8 +516,7 @@ static void warn_shadow(struct exam *exam, const struct exam_i0 *i0)
 	if (n > 0)
 		exam_warn(exam,
 			  "The shadow of a collimator is left out of %d projection%s: up to %.0f mm at the far side, %.0f mm at "
-			  "the "
-			  "ends along the chest wall.",
+			  "the ends along the chest wall.",
 			  n, plural(n), far, ends);
 }
 

@@ -138,9 +138,8 @@ static void warn_exchanged(struct exam *exam, const struct view_air *air)
 			if (moves(exam, air, a, b, 1)) {
 				exam_warn(exam,
 					  "The shadow of the object moves against the source from projection to projection only "
-					  "with the "
-					  "pixels of %s, at %g degrees, and %s, at %g degrees, exchanged: are they of the right "
-					  "angles?",
+					  "with the pixels of %s, at %g degrees, and %s, at %g degrees, exchanged: are they of "
+					  "the right angles?",
 					  exam_view_name(exam, &exam->views[a], here, sizeof(here)), exam->views[a].angle,
 					  exam_view_name(exam, &exam->views[b], there, sizeof(there)), exam->views[b].angle);
 				return;
@@ -157,8 +156,7 @@ void exam_warn_rows(struct exam *exam, const struct view_air *air)
 	if (moves(exam, air, 0, 0, -1))
 		exam_warn(exam,
 			  "The shadow of the object moves with the source, by %.1f mm from %g to %g degrees, and must move "
-			  "against it: "
-			  "are the angles of the wrong sign (angle_sign of the profile '%s'), or the rows turned?",
+			  "against it: are the angles of the wrong sign (angle_sign of the profile '%s'), or the rows turned?",
 			  (air[n - 1].centre - air[0].centre) * exam->scan->h[1], exam->views[0].angle, exam->views[n - 1].angle,
 			  exam->profile->name);
 	else

@@ -79,8 +79,7 @@ static void describe(const struct tomo_object *t, const struct exam *exam, const
 		 "high%s. The object does not prove the following, which is assumed: the first frame is the lowest slice, at the "
 		 "breast support; the frames have the directions of Patient Orientation (0020,0020), %s%s. The position in the "
 		 "patient is unknown: the origin is the middle of the edge of the lowest slice at the chest wall. Values are "
-		 "those "
-		 "of the modality for display, without a unit.",
+		 "those of the modality for display, without a unit.",
 		 exam->laterality, exam->view, t->lower ? "in lower resolution" : "in full resolution",
 		 (double)t->info.columns * voxel[0], (double)t->info.rows * voxel[1], (double)t->info.frames * voxel[2], height,
 		 orientation, gantry);

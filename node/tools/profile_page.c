@@ -50,8 +50,7 @@ static void put_head(struct html *h, const struct exam *exam, const struct profi
 	put_verdict(h, exam, r, check);
 	html_printf(h,
 		    "<p>Residuals: %.3f bins rms, %.3f with the geometry of the start. Largest mean residual of a view: %.1f "
-		    "standard "
-		    "deviations%s.</p>\n",
+		    "standard deviations%s.</p>\n",
 		    r->fit.rms, r->rms_before, r->trend, r->trend > 5 ? ": the residuals depend on the view" : "");
 }
 

@@ -34,8 +34,8 @@ static int check_parameter(const struct bead_fit *fit, int i, enum angle_definit
 	if (!(fit->sd[i] <= limit))
 		return err_set(err, EDOM,
 			       "the positions of the beads determine %s only to %.2g %s (standard deviation; allowed: %g %s): "
-			       "more beads, "
-			       "more views, known positions of the beads or beads at heights further apart are necessary",
+			       "more beads, more views, known positions of the beads or beads at heights further apart are "
+			       "necessary",
 			       name, fit->sd[i], unit, limit, unit);
 	return 0;
 }
@@ -85,8 +85,7 @@ int bead_judge_conventions(const struct bead_conventions *c, struct err *err)
 	if (c->definition_open)
 		return err_set(err, EDOM,
 			       "the definition of the angles (about the axis, or as seen from the detector) cannot be decided: "
-			       "the two fits "
-			       "differ by only %.1f noise variances, and give different axis heights",
+			       "the two fits differ by only %.1f noise variances, and give different axis heights",
 			       c->definition_apart);
 	return 0;
 }

@@ -116,8 +116,7 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 		    (rows && op->n_out != subset[s].row.n) || 2 * op->n_out > w->pair.n)
 			return err_set(err, EINVAL,
 				       "iteration: subset %zu: an operator of %zu x %zu does not fit %zu data, %zu row lengths, "
-				       "a volume of %zu and "
-				       "a work vector of %zu",
+				       "a volume of %zu and a work vector of %zu",
 				       s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
 		if ((!linop_fused(op) && op->n_out > w->p.n) ||
 		    ((!linop_fused(op) || conf->prior) && (w->num.n != x->n || w->den.n != x->n)))

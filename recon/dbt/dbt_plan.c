@@ -270,15 +270,13 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	if (voxel > 0)
 		return err_set(err, ENOMEM,
 			       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB "
-			       "(%s); "
-			       "voxel=%g would need %.1f MB",
+			       "(%s); voxel=%g would need %.1f MB",
 			       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
 			       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
 			       plan_limit_name(dev, limit), voxel, plan_megabytes(fits));
 	return err_set(err, ENOMEM,
-		       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB "
-		       "(%s); no voxel "
-		       "size up to 5 mm fits",
+		       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB (%s); no "
+		       "voxel size up to 5 mm fits",
 		       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
 		       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
 		       plan_limit_name(dev, limit));

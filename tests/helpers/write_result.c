@@ -101,8 +101,7 @@ static int write_it(struct config *config, const struct protocol_conf *protocol,
 		bytes += r.objects[i].bytes;
 	if (rc == 0)
 		printf("{\"bench\": \"write_result\", \"size\": [%d, %d, %d], \"objects\": %zu, \"bytes\": %llu, \"seconds\": "
-		       "%.4f, "
-		       "\"tally\": %.4f, \"download\": %.4f, \"write\": %.4f, \"sync\": %.4f}\n",
+		       "%.4f, \"tally\": %.4f, \"download\": %.4f, \"write\": %.4f, \"sync\": %.4f}\n",
 		       s->grid.n[0], s->grid.n[1], s->grid.n[2], r.n_objects, (unsigned long long)bytes, clock_seconds() - begun,
 		       r.seconds_tally, r.seconds_download, r.seconds_write, r.seconds_sync);
 	exam_close(exam);

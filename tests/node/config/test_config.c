@@ -354,13 +354,12 @@ TEST(test_overlay)
 TEST(test_write_profile)
 {
 	struct config *c = good(
-		"profiles = ( { name = \"every\"; manufacturer = \"A*\"; serial = \"7\"; axis_height = -1.6; "
-		"source_axis = 700.25; support = 25; source_x = -13.7; source_y = 0.1; detector_ratio = 0.285; pitch = 0.07; "
-		"angle_tag = \"0018,1531\"; angle_sign = -1; angle_about = \"detector\"; chest_wall = \"left\"; "
-		"pose = \"header\"; pose_edge = 1280; pose_rows = \"-y\"; pose_level = 0.6; sco = true; "
-		"scale_by_exposure = true; detector_type = \"DIRECT\"; paddle = \"18 x 24\"; elements_x = 3328; projections = "
-		"15; "
-		"geometry_source = \"calibrated\"; calibration_date = \"2026-05-31\"; calibration_rms = 0.05; } );");
+		"profiles = ( { name = \"every\"; manufacturer = \"A*\"; serial = \"7\"; axis_height = -1.6; source_axis = "
+		"700.25; support = 25; source_x = -13.7; source_y = 0.1; detector_ratio = 0.285; pitch = 0.07; angle_tag = "
+		"\"0018,1531\"; angle_sign = -1; angle_about = \"detector\"; chest_wall = \"left\"; pose = \"header\"; pose_edge "
+		"= 1280; pose_rows = \"-y\"; pose_level = 0.6; sco = true; scale_by_exposure = true; detector_type = \"DIRECT\"; "
+		"paddle = \"18 x 24\"; elements_x = 3328; projections = 15; geometry_source = \"calibrated\"; calibration_date = "
+		"\"2026-05-31\"; calibration_rms = 0.05; } );");
 
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		char text[4096], was[1024], is[1024];

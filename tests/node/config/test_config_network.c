@@ -77,8 +77,7 @@ TEST(test_listeners)
 	assert_int_equal(c->node.peer_associations, 1);
 	config_free(c);
 	c = good("node = { plain = false; peer_associations = 0; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = "
-		 "\"/a\"; }; "
-		 "listeners = ( { name = \"t\"; } );");
+		 "\"/a\"; }; listeners = ( { name = \"t\"; } );");
 	assert_int_equal(config_listeners(c, list), 1);
 	assert_string_equal(list[0].name, "t");
 	assert_int_equal(c->node.peer_refusals, 3);

@@ -222,8 +222,7 @@ TEST(test_bad_values)
 		{"scanners = ( { name = \"siemens-mmr\"; radial = 505; } );",
 		 "t.conf:1: key 'radial' of scanner 'siemens-mmr': 505 bins without arc correction", "504 detectors"},
 		{"scanners = ( { name = \"s\"; rings = 8; ring_spacing = 6.5; radius = 100; detectors = 96; bin = 2.5; radial = "
-		 "65; "
-		 "angles = 48; span = 3; } );",
+		 "65; angles = 48; span = 3; } );",
 		 "t.conf:1: key 'max_difference' of scanner 's' is missing", ""},
 		{"protocols = ( { name = \"p\"; voxle = 1; } );",
 		 "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},

@@ -226,9 +226,8 @@ TEST(results_that_cannot_be)
 			 "routes = ( { name = \"a\"; view = \"L*\"; protocols = [ \"twin\" ]; destinations = [ \"pacs\" ]; }, "
 			 "{ name = \"b\"; protocols = [ \"same\" ]; destinations = [ \"pacs\" ]; } );"));
 	config_free(good(TWIN "routes = ( { name = \"a\"; view = \"L*\"; protocols = [ \"twin\" ]; destinations = [ \"pacs\" ]; "
-			      "continue = true; }, "
-			      "{ name = \"m\"; view = \"L*\"; protocols = [ \"dbt-fbp\" ]; destinations = [ \"pacs\" ]; }, "
-			      "{ name = \"b\"; protocols = [ \"same\" ]; destinations = [ \"pacs\" ]; } );"));
+			      "continue = true; }, { name = \"m\"; view = \"L*\"; protocols = [ \"dbt-fbp\" ]; destinations = [ "
+			      "\"pacs\" ]; }, { name = \"b\"; protocols = [ \"same\" ]; destinations = [ \"pacs\" ]; } );"));
 	/* a destination and its fallback, by two routes */
 	refused(DESTINATIONS
 		"routes = ( { name = \"a\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; continue = true; },\n"

@@ -215,8 +215,7 @@ TEST(test_failed_submissions)
 		const char *text;
 	} rows[] = {
 		{"echo 'sbatch: error: invalid partition specified: x' >&2; echo 'sbatch: error: Batch job submission failed: "
-		 "Invalid "
-		 "partition name specified' >&2; exit 1",
+		 "Invalid partition name specified' >&2; exit 1",
 		 FLEET_REFUSES, false, "sbatch: error: Batch job submission failed: Invalid partition name specified"},
 		{"exit 3", FLEET_REFUSES, false, "sbatch ended with code 3 and no message"},
 		{"echo Submitted batch job 7", FLEET_DOWN, true,

@@ -421,8 +421,7 @@ TEST(test_sizes)
 		{"bin size (cm) := 0.3", "bin size (cm) := 2.05", "~:= 2.05 differs by 1.8 % from the distance"},
 		{"bin size (cm) := 0.3", "bin size (cm) := 1.97",
 		 "effective central bin size (cm) := 1.97 contradicts the distance of neighbouring rays in the middle, 2.08747 "
-		 "cm, of "
-		 "Number of detectors per ring := 16, Inner ring diameter (cm) := 20 and"},
+		 "cm, of Number of detectors per ring := 16, Inner ring diameter (cm) := 20 and"},
 		{"bin size (cm) := 0.3", "bin size (cm) := 0.208747", "contradicts"}, /* mm and cm */
 		{"bin size (cm) := 0.3", "bin size (mm) := 2.08747", "effective central bin size (mm) := 2.08747 contradicts"},
 		{"bin size (cm) := 0.3", "bin size (mm) := 20.5", "~bin size (mm) := 20.5 differs by 1.8 %"},

@@ -198,19 +198,16 @@ TEST(test_refusals)
 		 "\"minimum ring difference per segment\" is missing; line 18: \"minimum rings difference per segment\": did"},
 		{"View offset (degrees)", "View offset (radians)", EBADMSG,
 		 "line 27: \"View offset (radians)\" has another unit than the key that is known, or none: did you mean \"View "
-		 "offset "
-		 "(degrees)\"? Convert"},
+		 "offset (degrees)\"? Convert"},
 		{"View offset (degrees)", "View offset", EBADMSG, "did you mean \"View offset (degrees)\"?"},
 		{"View offset (degrees)", "View offset (rad)", EBADMSG, "did you mean \"View offset (degrees)\"?"},
 		{"View offset (degrees)", "View offset(deg)", EBADMSG, "did you mean \"View offset (degrees)\"?"},
 		{"diameter (cm) := 20", "diameter := 20", EBADMSG,
 		 "line 23: \"Inner ring diameter\" has another unit than the key that is known, or none: did you mean \"Inner "
-		 "ring "
-		 "diameter (cm)\"?"},
+		 "ring diameter (cm)\"?"},
 		{"frames := 1\n", "frames := 1\ntracer activity at time of injection (MBq)[1] := 370\n", EBADMSG,
 		 "line 33: \"tracer activity at time of injection (MBq)[1]\" has another unit than the key that is known, or "
-		 "none: "
-		 "did you mean \"tracer activity at time of injection (Bq)[1]\"?"},
+		 "none: did you mean \"tracer activity at time of injection (Bq)[1]\"?"},
 		{"View offset", "View ofset", EBADMSG,
 		 "line 27: \"View ofset (degrees)\" is no key that is known: did you mean \"View offset (degrees)\"?"},
 		{"image scaling factor", "image scaling facter", EBADMSG, "did you mean \"image scaling factor[1]\"?"},

@@ -75,8 +75,8 @@ TEST(several_results, .setup = setup, .teardown = teardown)
 	char *text;
 
 	use_routes(t, "{ name = \"left\"; view = \"L*\"; protocols = [ \"dbt-osem\", \"dbt-fbp\" ]; destinations = [ \"pacs\" ]; "
-		      "continue = true; }, "
-		      "{ name = \"all\"; protocols = [ \"dbt-mlem\", \"dbt-fbp\" ]; destinations = [ \"ws\" ]; }");
+		      "continue = true; }, { name = \"all\"; protocols = [ \"dbt-mlem\", \"dbt-fbp\" ]; destinations = [ \"ws\" "
+		      "]; }");
 	assert_int_equal(journal_open_job(t->s.journal,
 					  "{\"key\":\"a\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"routing\":{\"view\":\"LMLO\"}}",
 					  NOW, &job, NULL),

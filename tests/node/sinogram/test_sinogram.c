@@ -195,8 +195,7 @@ TEST(test_decay_contradictions)
 		{"START", "1.2", "", NULL},
 		{"START", "1.2", "NORM\\ATTN",
 		 "Decay Correction (0054,1102) is START with the Decay Factor (0054,1321) 1.2, but Corrected Image (0028,0051) "
-		 "is "
-		 "NORM\\ATTN, without DECY"},
+		 "is NORM\\ATTN, without DECY"},
 		{"ADMIN", "0.7", "NORM", "Decay Correction (0054,1102) is ADMIN"},
 	};
 

@@ -288,8 +288,7 @@ TEST(test_headers_agree, .teardown = clean)
 	} cases[] = {
 		{supine, "patient orientation := head_in\npatient rotation := prone\n", NULL,
 		 "bed 2 (b.hs) has patient rotation := prone, bed 1 (a.hs) has supine: they are not of one acquisition, or one "
-		 "is "
-		 "wrong; correct the header, or set PatientPosition",
+		 "is wrong; correct the header, or set PatientPosition",
 		 false},
 		{supine, "patient orientation := FFS\n", NULL, "patient orientation := feet_in, bed 1 (a.hs) has head_in", false},
 		{supine, "patient orientation := head_in\npatient rotation := other\n", NULL,
