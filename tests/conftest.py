@@ -26,6 +26,10 @@ os.environ.setdefault("TOMONODE_BUILD", os.path.dirname(os.environ["TOMONODE"]))
 os.environ.setdefault("TOMONODE_SOURCE", ROOT)
 os.environ.update(TOMONODE_CONF="", OMP_WAIT_POLICY="passive")  # tests share the cores: a thread that waits must not spin
 
+if subprocess.run(["stat", "-f", "-c", "%T", tempfile.gettempdir()], capture_output=True,
+                  text=True, check=False).stdout.strip() in ("tmpfs", "ramfs"):  # `check` refuses a spool in memory
+    os.environ["TMPDIR"] = tempfile.tempdir = os.path.join(os.environ["TOMONODE_BUILD"], "tests")
+
 from tools import node_harness as h  # noqa: E402
 
 TIER = int(os.environ.get("TOMONODE_TIER") or 1)
