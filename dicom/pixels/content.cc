@@ -95,8 +95,7 @@ static int digest_attributes(struct dicom_file *file, std::map<uint32_t, std::st
 static size_t name_differences(std::map<uint32_t, std::string> a, const std::map<uint32_t, std::string> &b, char *ret,
 			       size_t size)
 {
-	std::vector<uint32_t> tags;
-	size_t n = 0;
+	size_t n = 0, i = 0;
 
 	for (auto &[tag, digest] : b) {
 		auto same = a.find(tag);
@@ -106,13 +105,11 @@ static size_t name_differences(std::map<uint32_t, std::string> a, const std::map
 		else
 			a[tag] = digest;
 	}
-	for (auto &[tag, digest] : a)
-		tags.push_back(tag);
-	for (size_t i = 0; i < tags.size() && i < DICOM_CONTENT_NAMES && n < size; i++)
-		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", tag_name(tags[i]).c_str());
-	if (tags.size() > DICOM_CONTENT_NAMES && n < size)
-		snprintf(ret + n, size - n, " and %zu more", tags.size() - DICOM_CONTENT_NAMES);
-	return tags.size();
+	for (auto at = a.begin(); at != a.end() && i < DICOM_CONTENT_NAMES && n < size; at++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", i++ ? ", " : "", tag_name(at->first).c_str());
+	if (a.size() > DICOM_CONTENT_NAMES && n < size)
+		snprintf(ret + n, size - n, " and %zu more", a.size() - DICOM_CONTENT_NAMES);
+	return a.size();
 }
 
 static bool same_info(const struct dicom_pixel_info &a, const struct dicom_pixel_info &b)
