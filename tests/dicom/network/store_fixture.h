@@ -43,6 +43,7 @@ struct seen {
 	struct scp_object object;
 	char err[500];
 	long rss_at_start, peak_rss; /* KiB */
+	uint8_t body[512]; /* beginning of the last PDU with data or a command, which a peer of raw bytes has received */
 	/* set by the test */
 	enum scp_admission admission;
 	int refuse;	  /* status with which begin() refuses the object; 0: accept it */
@@ -167,6 +168,8 @@ static void serve(int listener, int timeout)
 	seen->peak_rss = usage.ru_maxrss;
 }
 
+static void (*server_runs)(int listener, int timeout) = serve;
+
 struct server {
 	int port;
 	pid_t pid;
@@ -198,7 +201,7 @@ static struct server start_on(int fd, int timeout, rlim_t file_limit)
 		alarm(60);
 		if (file_limit)
 			setrlimit(RLIMIT_FSIZE, &limit);
-		serve(fd, timeout);
+		server_runs(fd, timeout);
 		_exit(0);
 	}
 	close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store_raw.c - the storage SCP against peers that disconnect, are silent, slow or hostile, or use another protocol: bytes
  * on a socket. */
+#include "tests/dicom/network/raw_fixture.h"
 #include "tests/dicom/network/store_fixture.h"
 #include "tests/test.h"
 
@@ -12,16 +13,6 @@ static int raw_connect(struct server s)
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	return fd;
-}
-
-static size_t put_item(uint8_t *p, uint8_t type, const void *value, size_t n)
-{
-	p[0] = type;
-	p[1] = 0;
-	p[2] = (uint8_t)(n >> 8);
-	p[3] = (uint8_t)n;
-	memcpy(p + 4, value, n);
-	return n + 4;
 }
 
 /* An A-ASSOCIATE-RQ for two contexts, MG in Explicit (1) and in Implicit VR Little Endian (3) (PS3.8 9.3.2). */
@@ -67,53 +58,6 @@ static size_t store_command(uint8_t *p)
 	n += sizeof(rest);
 	p[8] = (uint8_t)(n - 12);
 	return n;
-}
-
-static size_t put_pdu(uint8_t *p, uint8_t control, const void *value, size_t n)
-{
-	p[0] = 4;
-	p[1] = 0;
-	for (int i = 0; i < 4; i++) {
-		p[2 + i] = (uint8_t)((n + 6) >> (24 - 8 * i));
-		p[6 + i] = (uint8_t)((n + 2) >> (24 - 8 * i));
-	}
-	p[10] = 1; /* context */
-	p[11] = control;
-	memcpy(p + 12, value, n);
-	return n + 12;
-}
-
-static void send_all(int fd, const uint8_t *p, size_t n)
-{
-	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), n);
-}
-
-/* Read one PDU from the socket. Return its type; 0: the connection is closed. */
-static int read_pdu(int fd, int seconds)
-{
-	uint8_t b[6], skip[4096];
-	size_t left, got = 0;
-	struct pollfd pfd = {fd, POLLIN, 0};
-
-	while (got < 6) {
-		ssize_t n;
-
-		if (poll(&pfd, 1, seconds * 1000) != 1)
-			return -1;
-		n = recv(fd, b + got, 6 - got, 0);
-		if (n <= 0)
-			return 0;
-		got += (size_t)n;
-	}
-	left = (size_t)b[2] << 24 | (size_t)b[3] << 16 | (size_t)b[4] << 8 | b[5];
-	while (left > 0) {
-		ssize_t n = recv(fd, skip, left < sizeof(skip) ? left : sizeof(skip), 0);
-
-		if (n <= 0)
-			return 0;
-		left -= (size_t)n;
-	}
-	return b[0];
 }
 
 /* Close the connection when the SCP has ended the association, for which it would wait. */
