@@ -23,6 +23,7 @@
 #include "dicom/network/scu.hh"
 #include "dicom/pixels/decoded.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -283,18 +284,31 @@ static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, C
 	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
 }
 
+/* Return how many bytes of data a PDU to the peer may have, an even number. DCMTK's own number is never less than 4084, whatever the
+ * peer accepts. */
+static size_t data_per_pdu(const struct scu *s)
+{
+	constexpr size_t head = 12; /* of a P-DATA-TF with one PDV, as DCMTK counts it */
+	size_t most = s->assoc->params->theirMaxPDUReceiveSize, usual = s->assoc->sendPDVLength;
+
+	if (most == 0) /* no limit, PS3.8 D.1 */
+		return usual;
+	return most > head ? std::min(usual, (most - head) & ~(size_t)1) : 0;
+}
+
 static int send_as_stored(struct scu *s, const Outgoing *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
 			  struct err *err)
 {
 	OutgoingPiece piece;
 	Command c;
 	off_t at = f->data;
+	size_t room = data_per_pdu(s);
 	OFCondition cond;
 
-	if (s->assoc->sendPDVLength < 2)
+	if (room == 0)
 		return err_set(err, EPROTO, "%s accepts no data: PDUs of %u bytes at most", s->who,
 			       (unsigned)s->assoc->params->theirMaxPDUReceiveSize);
-	outgoing_piece_init(&piece, s->assoc->sendPDVLength);
+	outgoing_piece_init(&piece, room);
 	command_build(&c, f, message);
 	cond = send_command(s, id, &c);
 	if (cond.bad())

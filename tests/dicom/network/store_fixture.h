@@ -44,6 +44,7 @@ struct seen {
 	char err[500];
 	long rss_at_start, peak_rss; /* KiB */
 	uint8_t body[512]; /* beginning of the last PDU with data or a command, which a peer of raw bytes has received */
+	uint32_t longest;  /* length of the longest one */
 	/* set by the test */
 	enum scp_admission admission;
 	int refuse;	  /* status with which begin() refuses the object; 0: accept it */
@@ -192,6 +193,7 @@ static struct server start_on(int fd, int timeout, rlim_t file_limit)
 
 	s.port = port_of(fd);
 	seen->begun = seen->ended = seen->stored = seen->over = seen->released = seen->write_error = 0;
+	seen->longest = 0;
 	seen->rc = 1;
 	seen->err[0] = '\0';
 	unlink(seen->file);

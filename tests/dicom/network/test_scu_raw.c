@@ -48,8 +48,12 @@ static void answer_all(int listener, int timeout)
 	while ((type = read_pdu_body(fd, timeout, body, sizeof(body))) > 0 && type != 7) {
 		if (type == RELEASE && send(fd, released, sizeof(released), MSG_NOSIGNAL) < 0)
 			break;
-		if (type == 4)
+		if (type == 4) {
+			uint32_t length = 4 + ((uint32_t)body[2] << 8 | body[3]);
+
 			memcpy(seen->body, body, sizeof(body));
+			seen->longest = length > seen->longest ? length : seen->longest;
+		}
 		if (at == n_answers || (type != 1 && type != 4) || answers[at].after != (type == 4 ? body[5] : 0))
 			continue;
 		do {
@@ -270,6 +274,28 @@ TEST(responses_to_a_store)
 			assert_true(scu_accepts(scu, &context));
 		}
 		ended();
+	}
+}
+
+/* A peer that accepts PDUs much smaller than usual gets no longer ones; of two bytes of data at least. */
+TEST(peers_of_tiny_pdus)
+{
+	static const uint32_t most[] = {1, 12, 13, 14, 15, 20, 0};
+
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		bool none = most[i] > 0 && most[i] < 14;
+		uint16_t status = 0xffff;
+
+		answer_accept(0, 0, most[i]);
+		answer_command(DATA, STORE_RSP, 1, 0, "1.2.3.4", false);
+		opened();
+		if (none)
+			assert_error(scu_store(scu, object(), &status, &err), &err, EPROTO, "accepts no data: PDUs of");
+		else if (scu_store(scu, object(), &status, &err) < 0)
+			fail_msg("%u: %s", most[i], err.msg);
+		ended();
+		assert_int_equal(status, none ? 0xffff : 0);
+		assert_true(none ? seen->longest == 0 : most[i] == 0 || seen->longest <= most[i]);
 	}
 }
 
