@@ -312,6 +312,96 @@ TEST(test_wavelet_of_a_tile)
 	}
 }
 
+static void insert(struct memory *m, size_t at, const void *bytes, size_t n)
+{
+	memmove(m->bytes + at + n, m->bytes + at, m->end - at);
+	memcpy(m->bytes + at, bytes, n);
+	m->end += n;
+}
+
+/* Segments of the one component (COC, QCC) go before those of the image (COD, QCD), wherever they are; what changes the order or the
+ * place of packets (RGN, POC, PPM, PPT) is not followed, so that nothing is proved. */
+TEST(test_segments_of_the_header)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 0};
+	static const struct {
+		int marker, length; /* its last byte; length of the segment, 0: that of COC or QCC */
+		bool image, own;    /* the segment of the image is of a loss, that of the component is */
+		bool before;	    /* the segment of the component is before that of the image */
+		int code;
+		const char *says;
+	} rows[] = {
+		{0x53, 0, true, false, false, 0, ""},
+		{0x53, 0, false, true, false, ENOTSUP, "irreversible wavelet"},
+		{0x53, 0, false, true, true, ENOTSUP, "irreversible wavelet"},
+		{0x53, 8, false, false, false, EBADMSG, "segment FF53 at byte"},
+		{0x53, 2, false, false, false, EBADMSG, "segment FF53 at byte"},
+		{0x5d, 0, true, false, false, 0, ""},
+		{0x5d, 0, false, true, false, ENOTSUP, "coding passes of a code-block, which is lossy"},
+		{0x5d, 0, false, true, true, ENOTSUP, "coding passes of a code-block, which is lossy"},
+		{0x5d, 4, false, false, false, EBADMSG, "segment FF5D at byte"},
+		{0x5d, 2, false, false, false, EBADMSG, "segment FF5D at byte"},
+		{0x5e, 5, false, false, false, ENOTSUP, "it cannot be told whether it is lossy"},
+		{0x5f, 9, false, false, false, ENOTSUP, "it cannot be told whether it is lossy"},
+		{0x60, 3, false, false, false, ENOTSUP, "it cannot be told whether it is lossy"},
+		{0x61, 3, false, false, false, ENOTSUP, "it cannot be told whether it is lossy"},
+		{0x64, 5, false, false, false, 0, ""}, /* a comment */
+	};
+	static struct memory code;
+	static uint16_t values[53 * 37];
+
+	syntax = JPEG_2000_ANY;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool coding = rows[i].marker == 0x53;
+		unsigned char own[100] = {0xff, (unsigned char)rows[i].marker, 0, 9};
+
+		encode(&k, &code);
+		unsigned char *image = memmem(code.bytes, code.end, coding ? "\xff\x52" : "\xff\x5c", 2);
+		assert_non_null(image);
+		size_t at = (size_t)(image - code.bytes), behind = at + 2 + image[3];
+
+		if (coding)
+			memcpy(own + 6, image + 9, 5);
+		else if (rows[i].marker == 0x5d)
+			memcpy(own + 5, image + 4, own[3] = image[3] + 1);
+		if (rows[i].own)
+			own[coding ? 10 : 5] ^= coding ? 1 : 0x20; /* wavelet; guard bits */
+		if (rows[i].image)
+			image[coding ? 13 : 4] ^= coding ? 1 : 0x20;
+		own[3] = rows[i].length ? (unsigned char)rows[i].length : own[3];
+		insert(&code, rows[i].before ? at : behind, own, 2 + (size_t)own[3]);
+		if (rows[i].code) {
+			refused_frame(&k, &code, code.end, rows[i].code, rows[i].says);
+			continue;
+		}
+		struct dicom_file *file = open_object(&k, &code, code.end);
+		struct err err = {0};
+		ok(dicom_read_frame(file, 0, values, &err), &err);
+		for (int v = 0; v < k.columns * k.rows; v++)
+			assert_int_equal(values[v], sample_of(&k, v));
+		dicom_close(file);
+	}
+	syntax = JPEG_2000;
+}
+
+/* A code stream has 65535 tiles at most. */
+TEST(test_most_tiles)
+{
+	static const char *const says[] = {"tile 1 is not in the code stream", "a JPEG 2000 frame of 256 x 256 tiles"};
+	static struct memory code;
+
+	encode(&(struct kind){1, 1, 12, false, true, false, 0}, &code);
+	for (int i = 0; i < 2; i++) { /* of one value */
+		struct kind k = {257 - i, 255 + i, 12, false, true, false, 0};
+
+		code.bytes[10] = 1;
+		code.bytes[11] = (unsigned char)k.columns;
+		code.bytes[14] = (unsigned char)(k.rows >> 8);
+		code.bytes[15] = (unsigned char)k.rows;
+		refused_frame(&k, &code, code.end, EBADMSG, says[i]);
+	}
+}
+
 /* Code-blocks of HTJ2K, which this transfer syntax does not allow: their passes are not counted. */
 TEST(test_high_throughput)
 {
