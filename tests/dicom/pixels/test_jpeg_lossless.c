@@ -187,4 +187,62 @@ TEST(test_damaged)
 	assert_error(read_code(c.code, c.n, read, &err), &err, EBADMSG, "its Huffman tables are damaged");
 }
 
+/* The segments before the coded data: one byte of the headers of frame or scan is another, or bytes are added or removed. */
+TEST(test_headers)
+{
+	static const struct {
+		bool scan; /* of the scan, else of the frame */
+		int at;	   /* byte behind its marker; -1: none is changed */
+		int value;
+		int insert; /* bytes of it that are put before it again, or of fill; < 0: this many are removed */
+		int fill;
+		const char *says; /* NULL: it is read */
+	} rows[] = {
+		{false, -1, 0, 0, 1, NULL},
+		{false, 1, 7, 0, 0, "a JPEG frame header of 7 bytes"},
+		{false, 1, 8, 0, 0, "of the JPEG code stream is not a marker"},
+		{false, -1, 0, 13, 0, "two JPEG frames in the code stream of one frame"},
+		{false, -1, 0, -13, 0, "a JPEG code stream without a frame before its scan"},
+		{true, -1, 0, 0, 1, NULL},
+		{true, 1, 7, 0, 0, "a JPEG scan header of 7 bytes with 1 components"},
+		{true, 1, 9, 0, 0, "a JPEG scan header of 9 bytes with 1 components"},
+		{true, 2, 2, 0, 0, "a JPEG scan header of 8 bytes with 2 components"},
+	};
+	uint16_t values[H * W], read[H * W];
+
+	make_values(values);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned char code[1100];
+		struct err err = {0};
+		struct coded c;
+
+		encode(values, 0, &c);
+		unsigned char *p = memmem(c.code, c.n, rows[i].scan ? "\xff\xda" : "\xff\xc3", 2);
+		assert_non_null(p);
+		size_t before = (size_t)(p - c.code), again = rows[i].insert > 0 ? (size_t)rows[i].insert : 0;
+		size_t from = rows[i].insert < 0 ? before - (size_t)rows[i].insert : before, n = before;
+
+		if (rows[i].at >= 0)
+			p[2 + rows[i].at] = (unsigned char)rows[i].value;
+		memcpy(code, c.code, before);
+		memcpy(code + n, p, again);
+		n += again;
+		if (rows[i].fill)
+			code[n++] = 0xff;
+		memcpy(code + n, c.code + from, c.n - from);
+		n += c.n - from;
+		if (rows[i].says) {
+			assert_error(read_code(code, n, read, &err), &err, EBADMSG, rows[i].says);
+			continue;
+		}
+		ok(read_code(code, n, read, &err), &err);
+		assert_memory_equal(read, values, sizeof(values));
+	}
+	struct err err = {0};
+	struct coded c;
+
+	encode(values, 0, &c);
+	assert_error(read_code(c.code, c.data - 10, read, &err), &err, EBADMSG, "a JPEG code stream without a scan");
+}
+
 TESTS_SETUP(folder_make, folder_remove);

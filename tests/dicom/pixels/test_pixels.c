@@ -320,10 +320,11 @@ TEST(test_big_endian_bytes)
 	uint16_t values[9];
 	struct bytes b;
 
-	/* OB is not swapped, OW is */
-	for (int words = 0; words < 2; words++) {
-		static const uint32_t us[][2] = {{0x00280002, 1}, {0x00280010, 3}, {0x00280011, 3}, {0x00280100, 8},
-						 {0x00280101, 8}, {0x00280102, 7}, {0x00280103, 0}};
+	/* OB is not swapped, OW is; values of 16 bits (the last two) must be OW */
+	for (int form = 0; form < 4; form++) {
+		unsigned words = form & 1, bits = form < 2 ? 8 : 16;
+		const uint32_t us[][2] = {{0x00280002, 1},    {0x00280010, 3},	      {0x00280011, 3}, {0x00280100, bits},
+					  {0x00280101, bits}, {0x00280102, bits - 1}, {0x00280103, 0}};
 		add_meta(&b, BIG_ENDIAN_EXPLICIT);
 		for (size_t k = 0; k < sizeof(us) / sizeof(us[0]); k++) {
 			unsigned char e[10] = {
@@ -337,14 +338,21 @@ TEST(test_big_endian_bytes)
 			}
 			add(&b, e, 10);
 		}
-		add(&b, words ? "\x7f\xe0\0\x10OW\0\0\0\0\0\x1c" : "\x7f\xe0\0\x10OB\0\0\0\0\0\x1c", 12);
-		for (int k = 0; k < 28; k++)
+		add(&b, words ? "\x7f\xe0\0\x10OW\0\0\0\0\0" : "\x7f\xe0\0\x10OB\0\0\0\0\0", 11);
+		add(&b, bits == 8 ? "\x1c" : "\x36", 1);
+		for (unsigned k = 0; k < (bits == 8 ? 28 : 54); k++)
 			add(&b, &(unsigned char){(unsigned char)((words ? k ^ 1 : k) * 9 + 1)}, 1);
 		struct dicom_file *file = open_bytes(&b);
-		for (long f = 0; f < 3; f++) {
+		if (bits == 16 && !words)
+			assert_error(dicom_read_frame(file, 0, values, &err), &err, EBADMSG,
+				     "PixelData of 16 bits has VR OB in a big endian file");
+		for (long f = 0; f < (bits == 8 || words ? 3 : 0); f++) {
 			ok(dicom_read_frame(file, f, values, &err), &err);
-			for (int k = 0; k < 9; k++)
-				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+			for (unsigned k = 0, at = (unsigned)f * 9; k < 9; k++, at++) {
+				unsigned low = (2 * at * 9 + 1) & 255, high = ((2 * at + 1) * 9 + 1) & 255;
+
+				assert_int_equal(values[k], bits == 8 ? at * 9 + 1 : high << 8 | low);
+			}
 			check_rows(file, f, 3, 3, values);
 		}
 		dicom_close(file);

@@ -129,6 +129,19 @@ TEST(test_descriptions_that_do_not_fit)
 	add_header(&b, PIXELS, "OB", 4);
 	add(&b, "xxxx", 4);
 	refused_image(&b, EBADMSG, "no (0028,0011) Columns");
+	/* more bits than there are, or none; a sign that is neither 0 nor 1 */
+	for (unsigned stored = 0; stored <= 17; stored += 17) {
+		add_meta(&b, EXPLICIT);
+		add_description(&b, 1, 2, 1, 16, stored, 15);
+		add_header(&b, PIXELS, "OW", 4);
+		add(&b, "xxxx", 4);
+		refused_image(&b, EBADMSG, stored ? "BitsStored is 17 with 16 bits" : "BitsStored is 0 with 16 bits");
+	}
+	add_image(&b, EXPLICIT, 1, 2, 1, 16);
+	b.p[b.n - 2] = 2;
+	add_header(&b, PIXELS, "OW", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, EBADMSG, "(0028,0103) PixelRepresentation is 2");
 	/* values whose bits do not begin at bit 0 */
 	for (unsigned high = 12; high < 16; high += 3) {
 		add_meta(&b, EXPLICIT);
@@ -257,6 +270,15 @@ TEST(test_fragments_that_lie)
 	refused(&b, EBADMSG, "declares 1000 bytes, but only 0 remain");
 	b.n -= 8;
 	refused(&b, EBADMSG, "without the end");
+	/* a frame of nothing */
+	add_image(&b, RLE, 8, 8, 1, 8);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 0);
+	add_item(&b, 0xfffee000, 0);
+	add_item(&b, 0xfffee0dd, 0);
+	file = open_bytes(&b);
+	assert_error(dicom_read_frame(file, 0, values, &err), &err, EBADMSG, "the fragments of a frame have 0 bytes");
+	dicom_close(file);
 	/* arbitrary bytes instead of a code stream: an error in every transfer syntax */
 	static const char *const syntaxes[] = {RLE, "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80"};
 	for (size_t s = 0; s < 4; s++) {

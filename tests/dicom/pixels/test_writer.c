@@ -54,6 +54,18 @@ TEST(test_writer_refusals)
 	file = header(32768, 32768, 2); /* 4 GiB exactly: refused before anything is written */
 	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EFBIG);
 	dicom_close(file);
+	file = header(0, 4, 2);
+	assert_error(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err, EINVAL, "a header without (0028,0010)");
+	dicom_close(file);
+	/* fragments of no bytes, and of one byte more than offsets of 32 bits allow */
+	file = header(4, 4, 2);
+	ok(dicom_writer_open(in_folder("w.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err), &err);
+	assert_error(dicom_writer_fragment(w, values, 0, &err), &err, EINVAL, "frame 1 is empty");
+	assert_error(dicom_writer_fragment(w, values, 0xffffffff - 15, &err), &err, EFBIG,
+		     "frame 1 (4294967280 bytes at offset 0)");
+	dicom_writer_abort(w);
+	dicom_close(file);
+	w = NULL;
 	file = header(4, 4, 2);
 	assert_int_equal(dicom_writer_open("/nowhere/w.dcm", file, NULL, &w, &err), -ENOENT);
 	dicom_close(file);
