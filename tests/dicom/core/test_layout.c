@@ -191,6 +191,10 @@ TEST(test_wrong_lengths)
 	add_header(&b, SHARED, "SQ", 8);
 	add_item(&b, ITEM_END, 0);
 	refused(&b, EBADMSG, "where an item is expected");
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 0xffffffff);
+	add_item(&b, SEQUENCE_END, 2); /* an end has no value */
+	refused(&b, EBADMSG, "where an item is expected");
 }
 
 TEST(test_order)
@@ -216,6 +220,65 @@ TEST(test_order)
 	add_meta(&b, EXPLICIT);
 	add_item(&b, ITEM_END, 0);
 	refused(&b, EBADMSG, "(FFFE,E00D)");
+	/* the meta header, too; and its UID has at most 65 characters with its padding */
+	add_meta(&b, EXPLICIT);
+	add_text(&b, 0x00020003, "UI", "1.2.");
+	refused(&b, EBADMSG, "(0002,0003) MediaStorageSOPInstanceUID at offset 160 must not follow (0002,0010)");
+	add_meta(&b, EXPLICIT);
+	add_text(&b, 0x00020010, "UI", "1.2.");
+	refused(&b, EBADMSG, "must not follow (0002,0010)");
+	for (size_t n = 66; n <= 68; n += 2) {
+		add_meta(&b, EXPLICIT);
+		b.n = 132;
+		add_header(&b, 0x00020010, "UI", (uint32_t)n);
+		for (size_t k = 0; k < n; k++)
+			add(&b, "1", 1);
+		refused(&b, n == 66 ? ENOTSUP : EBADMSG, n == 66 ? "is not supported" : "its 68 bytes are not a UID");
+	}
+}
+
+/* Fragments of an icon in a sequence, and what is none of them. */
+TEST(test_fragments)
+{
+	static const struct {
+		uint32_t tag, length; /* behind a fragment of 4 bytes; tag 0: half a header */
+		const char *names;    /* NULL: it is read */
+	} rows[] = {
+		{SEQUENCE_END, 0, NULL},
+		{ITEM_END, 0, "no fragment but (FFFE,E00D) of length 0"},
+		{SEQUENCE_END, 2, "no fragment but (FFFE,E0DD) of length 2"},
+		{ITEM, 0xffffffff, "no fragment but (FFFE,E000) of length 4294967295"},
+		{ITEM, 5, "(7FE0,0010) PixelData, fragment 1: (FFFE,E000) Item at offset"},
+		{0, 0, "(7FE0,0010) PixelData, fragment 1: "},
+	};
+	struct bytes b;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (int icon = 0; icon < 2; icon++) {
+			add_meta(&b, RLE);
+			if (icon) {
+				add_header(&b, 0x00880200, "SQ", 0xffffffff);
+				add_item(&b, ITEM, 0xffffffff);
+			}
+			add_header(&b, PIXELS, "OB", 0xffffffff);
+			add_item(&b, ITEM, 4);
+			add(&b, "abcd", 4);
+			add_item(&b, rows[i].tag, rows[i].length);
+			if (rows[i].tag == 0)
+				b.n -= 4;
+			else if (icon && !rows[i].names) {
+				add_item(&b, ITEM_END, 0);
+				add_item(&b, SEQUENCE_END, 0);
+			}
+			if (rows[i].names)
+				refused(&b, EBADMSG, rows[i].names);
+			else
+				dicom_close(open_bytes(&b));
+		}
+	add_meta(&b, EXPLICIT);
+	add_header(&b, PIXELS, "UN", 2);
+	add(&b, "ab", 2);
+	refused(&b, EBADMSG, "VR UN, not OB or OW");
 }
 
 /* Build n nested sequences. */
