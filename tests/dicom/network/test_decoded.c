@@ -54,13 +54,18 @@ static pid_t start_peer(const char *received, int port)
 	return peer > 0;
 }
 
-static int end_peer(void **state)
+static void end_peer(void)
 {
 	if (peer > 0) {
 		kill(peer, SIGTERM);
 		waitpid(peer, NULL, 0);
 		peer = 0;
 	}
+}
+
+static int end_all(void **state)
+{
+	end_peer();
 	return folder_remove(state);
 }
 
@@ -106,7 +111,7 @@ static int send_object(int port, const char *path, uint16_t *ret_status, struct 
 
 	if (r == 0)
 		r = scu_store(scu, path, ret_status, err);
-	if (scu && r < 0) /* after an error the association is not used any more */
+	if (scu && r < 0 && r != -ENOTSUP) /* after an error the association is not used any more */
 		assert_int_equal(scu_store(scu, path, ret_status, NULL), -ENOTCONN);
 	scu_close(scu);
 	return r;
@@ -149,6 +154,49 @@ TEST(test_frames)
 	}
 	assert_int_equal(folder_entries(), before);
 	rmdir(received);
+	end_peer();
 }
 
-TESTS_SETUP(folder_make, end_peer);
+/* Objects that cannot be decoded for sending: refused before anything is sent. */
+TEST(test_not_for_sending)
+{
+	static const struct {
+		unsigned rows, frames, bits;
+		bool behind; /* an element behind the pixel data */
+		int code;
+		const char *says;
+	} cases[] = {
+		{8, 1, 8, false, ENOTSUP, "pixels of 8 bits cannot be decoded for sending, only 16 bits"},
+		{8, 1, 16, true, ENOTSUP, "an object with elements after the pixel data cannot be decoded for sending"},
+		{16384, 8, 16, false, EFBIG, "8 frames of 16384 x 16384: more than 4 GiB"}, /* 4 GiB */
+	};
+	int port = free_port();
+
+	if (!start_peer(folder, port))
+		skip_because("storescp is not installed");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = {0};
+		uint16_t status = 0xffff;
+		struct bytes b;
+
+		add_meta(&b, JPEG_LS);
+		b.n = 132;
+		add_text(&b, 0x00020002, "UI", MG_PROCESSING " ");
+		add_text(&b, 0x00020003, "UI", "1.2.3.4 ");
+		add_text(&b, 0x00020010, "UI", JPEG_LS);
+		add_description(&b, cases[i].rows, cases[i].rows, cases[i].frames, cases[i].bits, cases[i].bits,
+				cases[i].bits - 1);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		for (unsigned f = 0; f < cases[i].frames; f++)
+			add_fragments(&b, "abcd", 4, 4);
+		add_item(&b, 0xfffee0dd, 0);
+		if (cases[i].behind)
+			add_text(&b, 0x7fe10010, "LO", "AB");
+		assert_error(send_object(port, save(&b, b.n), &status, &err), &err, cases[i].code, cases[i].says);
+	}
+	end_peer();
+	unlink(in_folder("bytes.dcm"));
+}
+
+TESTS_SETUP(folder_make, end_all);

@@ -516,21 +516,43 @@ TEST(an_ipv6_peer)
 
 TEST(bad_files_are_refused_before_sending)
 {
+	enum { BEFORE = -9999 };
+	static const struct {
+		off_t end; /* of the file; 0 and less: from its own end; BEFORE: that of the meta header */
+		off_t at;  /* of the bytes that are changed; the first element is at 132 */
+		const char *bytes;
+		size_t n;
+		const char *says;
+	} rows[] = {
+		{-1, 0, "", 0, "the data set has an odd length of 10"},
+		{1, 0, "", 0, "not a DICOM Part 10 file"},
+		{140, 0, "", 0, "a.dcm: element (0002,0002) is not a UID"},
+		{BEFORE, 0, "", 0, "no data set after the meta header"},
+		{0, 138, "\x41", 1, "element (0002,0002) is not a UID"}, /* of 65 bytes */
+		{0, 134, "\x01", 1, "the meta header lacks SOP class"},
+		{0, 136, "OB\0\0\1\0\x10\0", 8, "element (0002,0002) declares 1048577 bytes"},
+		{0, 136, "OB\0\0\0\0\x10\0", 8, "element (0002,0002) is not a UID"},
+	};
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
-	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
 	struct server server = start(10);
 	struct scu *scu = connect_to(server, contexts, 1, 131072);
 	struct err err = {0};
 	struct stat st;
 	uint16_t status = 0xffff;
 
-	assert_int_equal(stat(s.path, &st), 0);
-	assert_int_equal(truncate(s.path, st.st_size - 1), 0);
-	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
-	assert_int_equal(truncate(s.path, 140), 0);
-	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
-	assert_int_equal(truncate(s.path, 0), 0);
-	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
+		int fd = open(s.path, O_WRONLY);
+
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(pwrite(fd, rows[i].bytes, rows[i].n, rows[i].at), rows[i].n);
+		assert_int_equal(ftruncate(fd, rows[i].end > 0	       ? rows[i].end
+					       : rows[i].end == BEFORE ? st.st_size - (off_t)s.data_bytes
+								       : st.st_size + rows[i].end),
+				 0);
+		close(fd);
+		assert_error(scu_store(scu, s.path, &status, &err), &err, EBADMSG, rows[i].says);
+	}
 	assert_int_equal(scu_store(scu, "/nonexistent", &status, &err), -ENOENT);
 	assert_int_equal(status, 0xffff);
 	assert_int_equal(scu_echo(scu, &err), 0);
