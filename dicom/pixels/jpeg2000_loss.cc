@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace tomonode
 {
@@ -53,7 +54,8 @@ struct Bytes {
 
 /* What the marker segments of a header say about the component. */
 struct Header {
-	bool followed = true; /* without options that are not followed */
+	bool followed = true;	   /* without options that are not followed */
+	bool contradicted = false; /* OpenJPEG would use another segment than the one that counts */
 	bool coded = false, quantised = false;
 	bool sop = false, eph = false;
 	unsigned order = 0, layers = 0, levels = 0, width = 0, height = 0; /* of a code-block: log2 */
@@ -256,6 +258,31 @@ static bool read_steps(const unsigned char *p, size_t n, Header *h)
 	return true;
 }
 
+static bool same_coding(const Header &a, const Header &b)
+{
+	return a.levels == b.levels && a.width == b.width && a.height == b.height && a.style == b.style &&
+	       a.reversible == b.reversible && std::equal(a.precinct, a.precinct + a.levels + 1, b.precinct);
+}
+
+static bool same_steps(const Header &a, const Header &b)
+{
+	return a.step == b.step && a.guard == b.guard && std::equal(std::begin(a.exponent), std::end(a.exponent), b.exponent);
+}
+
+/* Read a segment of the image, COD or QCD. If the component has its own, that one counts, but OpenJPEG uses the last one: the two must
+ * agree then. */
+template <class Read, class Same> static bool read_common(Header *h, bool own, const Read &read, const Same &same)
+{
+	Header late = *h;
+
+	if (!own)
+		return read(h);
+	if (!read(&late))
+		return false;
+	h->contradicted = h->contradicted || !same(late, *h);
+	return true;
+}
+
 /* Read a segment: p, n: what follows its length. own: the headers of this component alone (COC, QCC) were read in this header. */
 static bool read_segment(unsigned marker, const unsigned char *p, size_t n, Header *h, bool own[2])
 {
@@ -267,12 +294,14 @@ static bool read_segment(unsigned marker, const unsigned char *p, size_t n, Head
 		h->eph = p[0] & 4;
 		h->order = p[1];
 		h->layers = be16(p + 2);
-		return own[0] || read_coding(p + 5, n - 5, p[0] & 1, h);
+		return read_common(
+			h, own[0], [&](Header *to) { return read_coding(p + 5, n - 5, p[0] & 1, to); }, same_coding);
 	case COC:
 		own[0] = true;
 		return n >= 7 && read_coding(p + 2, n - 2, p[1] & 1, h);
 	case QCD:
-		return own[1] || read_steps(p, n, h);
+		return read_common(
+			h, own[1], [&](Header *to) { return read_steps(p, n, to); }, same_steps);
 	case QCC:
 		own[1] = true;
 		return n >= 3 && read_steps(p + 1, n - 1, h);
@@ -663,6 +692,10 @@ static int judge_tile(const Rect &rect, const Tile &tile, size_t index, struct e
 
 	if (!tile.begun)
 		return err_set(err, EBADMSG, "cannot be decoded: JPEG 2000 tile %zu is not in the code stream", index);
+	if (tile.header.contradicted)
+		return err_set(err, ENOTSUP,
+			       "cannot be decoded: a JPEG 2000 frame with a segment COC or QCC before a COD or QCD that differs: "
+			       "OpenJPEG would use the wrong one");
 	if (!tile.header.reversible)
 		return err_set(err, ENOTSUP,
 			       "cannot be decoded: a JPEG 2000 frame with the irreversible wavelet, which is lossy");

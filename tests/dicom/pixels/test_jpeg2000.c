@@ -319,8 +319,8 @@ static void insert(struct memory *m, size_t at, const void *bytes, size_t n)
 	m->end += n;
 }
 
-/* Segments of the one component (COC, QCC) go before those of the image (COD, QCD), wherever they are; what changes the order or the
- * place of packets (RGN, POC, PPM, PPT) is not followed, so that nothing is proved. */
+/* Segments of the one component (COC, QCC) count more than those of the image (COD, QCD); before them they must agree, as OpenJPEG
+ * uses the last one. What changes the order or the place of packets (RGN, POC, PPM, PPT) is not followed: nothing is proved. */
 TEST(test_segments_of_the_header)
 {
 	static const struct kind k = {53, 37, 12, false, true, false, 0};
@@ -333,12 +333,16 @@ TEST(test_segments_of_the_header)
 	} rows[] = {
 		{0x53, 0, true, false, false, 0, ""},
 		{0x53, 0, false, true, false, ENOTSUP, "irreversible wavelet"},
-		{0x53, 0, false, true, true, ENOTSUP, "irreversible wavelet"},
+		{0x53, 0, false, true, true, ENOTSUP, "COC or QCC before a COD or QCD"},
+		{0x53, 0, true, false, true, ENOTSUP, "a segment COC or QCC before a COD or QCD that differs"},
+		{0x53, 0, false, false, true, 0, ""},
 		{0x53, 8, false, false, false, EBADMSG, "segment FF53 at byte"},
 		{0x53, 2, false, false, false, EBADMSG, "segment FF53 at byte"},
 		{0x5d, 0, true, false, false, 0, ""},
 		{0x5d, 0, false, true, false, ENOTSUP, "coding passes of a code-block, which is lossy"},
-		{0x5d, 0, false, true, true, ENOTSUP, "coding passes of a code-block, which is lossy"},
+		{0x5d, 0, false, true, true, ENOTSUP, "COC or QCC before a COD or QCD"},
+		{0x5d, 0, true, false, true, ENOTSUP, "a segment COC or QCC before a COD or QCD that differs"},
+		{0x5d, 0, false, false, true, 0, ""},
 		{0x5d, 4, false, false, false, EBADMSG, "segment FF5D at byte"},
 		{0x5d, 2, false, false, false, EBADMSG, "segment FF5D at byte"},
 		{0x5e, 5, false, false, false, ENOTSUP, "it cannot be told whether it is lossy"},
