@@ -13,6 +13,7 @@
 
 #include "dicom/object/dicom_tags.h"
 
+#define MINUTE 60.0
 #define DAY 86400.0
 #define PAUSE_DOUBT 10.0 /* s: nor does that of any known system */
 #define PAUSE_RATIO 3.0	 /* of the median step: where each image takes long, as at a bench, such a step is none of two sweeps */
@@ -113,7 +114,7 @@ static void read_values(const struct exposure_facts *images, size_t n, int attri
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = exposure_number(a, images[i].value[attribute], dated);
-	if (a->how == TIME)
+	if (exposure_is_time(a) && !dated)
 		turn_day(ret, n);
 }
 
@@ -167,10 +168,19 @@ enum sign {
 	DOUBT,
 };
 
+/* Times without seconds are up to a minute earlier than the moment. */
+static double resolution(const struct sample *s, long n)
+{
+	for (long i = 0; i < n; i++)
+		if (!exposure_has_seconds(s[i].text))
+			return MINUTE;
+	return 0;
+}
+
 static double limit_of(const struct exposure_attribute *a, enum sign sign, const struct sample *s, long n)
 {
 	if (exposure_is_time(a))
-		return sign == CHOICE ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n));
+		return sign == CHOICE ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n)) + resolution(s, n);
 	return sign == DOUBT ? a->doubt : a->limit;
 }
 
@@ -257,9 +267,9 @@ int exposures_doubt(const struct exposure_facts *images, size_t n, struct exposu
 	for (int k = 0; rc == 0 && k < EXPOSURE_ATTRIBUTES; k++)
 		if (exposure_attributes[k].doubt > 0)
 			rc = group_images(images, n, k, DOUBT, ret_exposures, err);
-	for (int i = 0; rc > 0 && i < ret_exposures->n; i++)
-		if (ret_exposures->list[i].images < 2) /* one value may be measured at another moment */
-			rc = 0;
+	/* few values may be measured at another moment, and more than two are no sign of two sweeps */
+	if (rc > 0 && (ret_exposures->n != 2 || ret_exposures->list[1].images < 2 || ret_exposures->list[1].images * 4 < (int)n))
+		rc = 0;
 	return rc;
 }
 
@@ -331,7 +341,7 @@ static bool find_pause(int attribute, const struct sample *s, long n, struct exp
 	for (long i = 1; i < n; i++)
 		if (at == 0 || s[i].x - s[i - 1].x > s[at].x - s[at - 1].x)
 			at = i;
-	if (at == 0 || !(s[at].x - s[at - 1].x > fmax(PAUSE_DOUBT, PAUSE_RATIO * median_step(s, n))))
+	if (at == 0 || !(s[at].x - s[at - 1].x > fmax(PAUSE_DOUBT, PAUSE_RATIO * median_step(s, n)) + resolution(s, n)))
 		return false;
 	*ret = (struct exposure_pause){.name = a->name, .tag = a->tag, .seconds = s[at].x - s[at - 1].x, .before = at, .of = n};
 	snprintf(ret->from, sizeof(ret->from), "%s", s[at - 1].text);

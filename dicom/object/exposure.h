@@ -38,7 +38,7 @@ struct exposures {
 int exposures_prove(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* The same for images that are known to be too many: also by what an image lacks, and by any difference of time. */
 int exposures_find(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
-/* The same of images that nothing proves to be of two exposures: each group of what is found has two images or more. */
+/* The same of images that nothing proves to be of two exposures: two groups are found, each of two images and a quarter of all or more. */
 int exposures_doubt(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* Is an image of this group? */
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image);

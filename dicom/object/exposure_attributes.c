@@ -34,7 +34,7 @@ const struct exposure_attribute exposure_attributes[EXPOSURE_ATTRIBUTES] = {
 	{TAG_EXPOSURE, -1, "Exposure", MAY_LACK, RATIO, DOSE_RATIO},
 	{TAG_CONTENT_TIME, -1, "Content Time", NAMES_ONLY | MAY_LACK, TIME, PAUSE}, /* of the image, not of the exposure */
 	{TAG_DETECTOR_ID, -1, "Detector ID", MAY_LACK, TEXT, 0},
-	{TAG_GRID, -1, "Grid", MAY_LACK, TEXT, 0},
+	{TAG_GRID, -1, "Grid", NAMES_ONLY | MAY_LACK, TEXT, 0}, /* it may be retracted during a sweep */
 };
 
 bool exposure_is_time(const struct exposure_attribute *a)
@@ -116,9 +116,16 @@ double exposure_number(const struct exposure_attribute *a, const char *text, boo
 {
 	bool has_date = exposure_has_date(text);
 
-	if (!text[0])
+	if (!exposure_is_time(a))
+		return text[0] ? strtod(text, NULL) : NAN;
+	if (a->how == DATE_TIME && !has_date)
 		return NAN;
-	if (a->how == TIME && !(dated && has_date))
-		return time_of(has_date ? text + EXPOSURE_DATE : text);
-	return exposure_is_time(a) ? date_time_of(text) : strtod(text, NULL);
+	return dated && has_date ? date_time_of(text) : time_of(has_date ? text + EXPOSURE_DATE : text);
+}
+
+bool exposure_has_seconds(const char *text)
+{
+	const char *time = exposure_has_date(text) ? text + EXPOSURE_DATE : text, *colon = strchr(time, ':');
+
+	return colon ? strchr(colon + 1, ':') != NULL : strspn(time, "0123456789") > 4;
 }

@@ -23,6 +23,8 @@ bool exposure_is_time(const struct exposure_attribute *a);
 #define EXPOSURE_DATE 8 /* YYYYMMDD */
 /* Return true if a text that exposure_read() wrote begins with a date. */
 bool exposure_has_date(const char *text);
+/* Return true if a moment has seconds; else it has a resolution of a minute. */
+bool exposure_has_seconds(const char *text);
 /* Return the value of a text as a number; of moments the seconds, from any origin if `dated`, else of the day. NAN: it is none.
  */
 double exposure_number(const struct exposure_attribute *a, const char *text, bool dated);

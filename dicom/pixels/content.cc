@@ -145,7 +145,7 @@ class Pixels
 		return false;
 	}
 	/* equal: all attributes are equal, so that equal pixels are the same content. */
-	enum dicom_content compare(bool equal)
+	enum dicom_content compare(bool equal, bool *ret_pixels_differ)
 	{
 		size_t n = (size_t)info_.rows * (size_t)info_.columns;
 		std::vector<uint16_t> a(n), b(n);
@@ -155,9 +155,9 @@ class Pixels
 				return DICOM_CONTENT_DIFFERS;
 			if (dicom_read_frame(older_, k, a.data(), nullptr) < 0)
 				return newer_is_whole(k + 1, &b) ? DICOM_CONTENT_REPAIRS : DICOM_CONTENT_DIFFERS;
-			equal = equal && a == b;
+			*ret_pixels_differ = *ret_pixels_differ || a != b;
 		}
-		return equal ? DICOM_CONTENT_SAME : DICOM_CONTENT_DIFFERS;
+		return equal && !*ret_pixels_differ ? DICOM_CONTENT_SAME : DICOM_CONTENT_DIFFERS;
 	}
 
       private:
@@ -188,18 +188,18 @@ int dicom_compare_content(const char *older, const char *newer, double seconds, 
 		r = r < 0 ? r : digest_attributes(b.get(), &second, err);
 		if (r < 0)
 			return r;
-		bool equal = name_differences(first, second, ret_where, size) == 0;
-		if (equal)
-			ret_where[0] = '\0';
+		char names[300] = "";
+		bool equal = name_differences(first, second, names, sizeof(names)) == 0, differ = false;
+		snprintf(ret_where, size, "%s", names);
 		if (!a->layout.has_pixels && !b->layout.has_pixels) {
 			*ret_content = equal ? DICOM_CONTENT_SAME : DICOM_CONTENT_DIFFERS;
 			return 0;
 		}
 		Pixels pixels(a.get(), b.get(), seconds);
 		if (pixels.begin(ret_content))
-			*ret_content = pixels.compare(equal);
-		if (equal && *ret_content != DICOM_CONTENT_SAME)
-			snprintf(ret_where, size, "%s", tag_name(TAG_OF_PIXELS).c_str());
+			*ret_content = pixels.compare(equal, &differ);
+		if (differ || (equal && *ret_content != DICOM_CONTENT_SAME))
+			snprintf(ret_where, size, "%s%s%s", tag_name(TAG_OF_PIXELS).c_str(), equal ? "" : ", ", names);
 		return 0;
 	});
 }

@@ -38,8 +38,9 @@
 #include "node/receive/peer_limits.h"
 #include "node/receive/tls_files.h"
 
-#define EVICTED_MAX 16 /* maximum number of processes that were killed for a new connection and have not been reaped */
-#define FULL_SECONDS 3 /* without a free place: connections that find none are a problem */
+#define EVICTED_MAX 16	     /* maximum number of processes that were killed for a new connection and have not been reaped */
+#define FULL_SECONDS 3.0     /* s; without a free place for so long, or connections that find none: a problem */
+#define REFUSED_SECONDS 10.0 /* s; after the last of these connections the problem has ended */
 #define REJECTERS_MAX                                                                                                            \
 	16 /* maximum number of processes beyond max_associations that reject an association; further connections are closed at  \
 	      once */
@@ -69,8 +70,10 @@ struct receiver {
 	pid_t node;	       /* process that started the listener */
 	struct child *children;
 	size_t n_slots, n_children;
-	size_t n_serving;		     /* number of children that count towards max_associations */
-	double full_since;		     /* when n_serving reached max_associations, on clock_seconds(); 0: it is below */
+	size_t n_serving; /* number of children that count towards max_associations */
+	/* on clock_seconds(): */
+	double full_since;		     /* when n_serving reached max_associations; 0: it is below */
+	double refused_since, refused_at;    /* when connections began to find no place, and when one did last */
 	struct pollfd *fds;		     /* sockets, then the children that have a socket pair */
 	size_t *child_of;		     /* index of the child of each of the latter */
 	struct receiver_state *state;	     /* shared with the manager; NULL: none, or it belongs to the next receiver */
@@ -317,21 +320,27 @@ static bool is_full(const struct receiver *r)
 /* Remember since when there is no place for another association. */
 static void watch_places(struct receiver *r)
 {
-	if (is_full(r) && r->full_since > 0)
-		return;
-	r->full_since = is_full(r) ? clock_seconds() : 0;
-	receiver_state_fault(r->state, RECEIVER_FAULT_FULL, "");
+	double now = clock_seconds();
+
+	if (!is_full(r))
+		r->full_since = 0;
+	else if (r->full_since == 0)
+		r->full_since = now;
+	if (!is_full(r) && now - r->refused_at > REFUSED_SECONDS)
+		receiver_state_fault(r->state, RECEIVER_FAULT_FULL, "");
 }
 
-/* A connection finds no place. This is a fault when none has become free for a while: others keep their places. */
+/* A connection finds no place. This is a fault when none has become free for a while, or others do not, one after the other. */
 static void report_full(struct receiver *r, double now)
 {
 	char reason[100];
 
-	if (r->full_since == 0 || now - r->full_since < FULL_SECONDS)
+	if (now - r->refused_at > REFUSED_SECONDS)
+		r->refused_since = now;
+	r->refused_at = now;
+	if (now - r->refused_since < FULL_SECONDS && (r->full_since == 0 || now - r->full_since < FULL_SECONDS))
 		return;
-	snprintf(reason, sizeof(reason), "all %d (node.max_associations) have been in use for %d s or longer",
-		 r->config->node.max_associations, FULL_SECONDS);
+	snprintf(reason, sizeof(reason), "all %d (node.max_associations) are in use", r->config->node.max_associations);
 	receiver_state_fault(r->state, RECEIVER_FAULT_FULL, reason);
 }
 

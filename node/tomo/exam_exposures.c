@@ -67,7 +67,7 @@ static int warn_doubt(struct exam *exam, const struct facts *f, struct err *err)
 	if (rc <= 0)
 		return rc;
 	exposures_text(&found, text, sizeof(text));
-	exam_warn(exam, "%s, with nothing between, which no known system makes: are they of one sweep?", text);
+	exam_warn(exam, "%s, with nothing between, as in two sweeps: are they of one sweep?", text);
 	return 0;
 }
 

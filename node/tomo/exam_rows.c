@@ -18,6 +18,11 @@
 #define VIEWS_MOST 128 /* the exchange of any two of more takes long */
 #define COLUMNS_ENOUGH 256
 
+static bool is_padding(const struct prep *p, int value)
+{
+	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
+}
+
 static bool has_one_value(const struct prep *p, const uint16_t *row)
 {
 	for (int u = 1; u < p->n_u; u++)
@@ -39,7 +44,7 @@ static void find_lost(const struct prep *p, const uint16_t *raw, double bright, 
 	for (int v = from; v < last; v++) {
 		const uint16_t *row = raw + (size_t)v * (size_t)p->n_u;
 
-		if (!has_one_value(p, row) || exam_value_intensity(p, row[0]) >= bright) {
+		if (!has_one_value(p, row) || is_padding(p, row[0]) || exam_value_intensity(p, row[0]) >= bright) {
 			first = v + 1;
 		} else if (v + 1 - first > ret->lost_rows) {
 			ret->lost_rows = v + 1 - first;
@@ -60,7 +65,7 @@ static double row_mass(const struct prep *p, const uint16_t *row, int columns, d
 	for (int u = 0; u < columns; u += step) {
 		double intensity = exam_value_intensity(p, row[u]);
 
-		if (intensity < bright && (!p->has_padding || row[u] < p->padding_lo || row[u] > p->padding_hi))
+		if (intensity < bright && !is_padding(p, row[u]))
 			mass += log(bright / fmax(intensity, 1));
 	}
 	return mass;
@@ -91,7 +96,7 @@ static void warn_lost(struct exam *exam, const struct view_air *air)
 			n++;
 			of = i;
 		}
-	if (n == 0)
+	if (n == 0 || n == exam->n_views) /* in all views it is a part of the detector, or a marker */
 		return;
 	first = exam->rows_toward_minus_y ? exam->scan->n_v - air[of].lost_first - air[of].lost_rows : air[of].lost_first;
 	exam_warn(exam,

@@ -291,7 +291,7 @@ static int index_again(struct indexer *x, const struct instance_row *row, const 
 {
 	const char *spool = x->process.config->node.spool;
 	enum dicom_content content = DICOM_CONTENT_DIFFERS;
-	char older[400], newer[400], key[6 * DICOM_UID_SIZE], where[300] = "it cannot be compared", reason[900];
+	char older[400], newer[400], key[6 * DICOM_UID_SIZE], where[340] = "it cannot be compared", reason[900];
 	json_t *more = NULL;
 
 	if (!strcmp(earlier->digest, row->digest))

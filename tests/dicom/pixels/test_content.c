@@ -61,6 +61,8 @@ TEST(test_values_decide)
 	assert_string_equal(where, "(7FE0,0010) PixelData");
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, "b", false)), DICOM_CONTENT_DIFFERS);
 	assert_string_equal(where, "(0010,4000) PatientComments");
+	compare(first, write_sample("second.dcm", 1, "b", false));
+	assert_string_equal(where, "(7FE0,0010) PixelData, (0010,4000) PatientComments");
 	assert_int_equal(compare(first, write_sample("second.dcm", 0, NULL, true)), DICOM_CONTENT_DIFFERS);
 	assert_string_equal(where, "(0010,4000) PatientComments");
 }
