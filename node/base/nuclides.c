@@ -161,3 +161,20 @@ bool nuclide_same_half_life(double a, double b)
 {
 	return fabs(a - b) <= TOLERANCE * fmax(fabs(a), fabs(b));
 }
+
+bool nuclide_is_generated(double a, double b)
+{
+	static const struct {
+		double parent, daughter; /* half-lives, s; no other two of the table are as near to them */
+	} pairs[] = {
+		{270.95 * 86400, 67.71 * 60}, /* Ge-68, Ga-68 */
+		{9.186 * 3600, 9.673 * 60},   /* Zn-62, Cu-62 */
+		{25.35 * 86400, 1.2575 * 60}, /* Sr-82, Rb-82 */
+		{8.275 * 3600, 21.1 * 60},    /* Fe-52, Mn-52m */
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (nuclide_same_half_life(fmax(a, b), pairs[i].parent) && nuclide_same_half_life(fmin(a, b), pairs[i].daughter))
+			return true;
+	return false;
+}

@@ -35,4 +35,7 @@ void nuclide_list(char *ret, size_t size);
  * less only if they are rare (Nb-90 and Y-86, Tc-94m and As-70). */
 bool nuclide_same_half_life(double a, double b);
 
+/* Do two half-lives belong to a parent and its daughter, which emits the positrons of both? A phantom of Ge-68 is named by either. */
+bool nuclide_is_generated(double a, double b);
+
 #endif

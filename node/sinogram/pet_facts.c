@@ -199,7 +199,13 @@ static int check_half_life(const struct dicom_item *item, struct err *err)
 		       half_life, nuclide->name, nuclide->half_life);
 }
 
-/* A drug whose name has a nuclide, or several, must have that of the code, or its half-life. */
+static bool is_named(const struct nuclide *named, const struct nuclide *coded, double half_life)
+{
+	return (coded ? named == coded : nuclide_same_half_life(named->half_life, half_life)) ||
+	       nuclide_is_generated(named->half_life, half_life);
+}
+
+/* A drug whose name has a nuclide, or several, must have that of the code, or its half-life, or that of its parent or daughter. */
 static int check_drug(const struct dicom_item *item, struct err *err)
 {
 	const struct nuclide *coded = item ? pet_facts_nuclide(item) : NULL, *named, *other = NULL;
@@ -212,15 +218,17 @@ static int check_drug(const struct dicom_item *item, struct err *err)
 		const char *at = names[i];
 
 		for (other = NULL; (named = nuclide_in_name(names[i], &at));) {
-			if (coded ? named == coded : nuclide_same_half_life(named->half_life, half_life))
+			if (is_named(named, coded, half_life))
 				break;
 			other = named;
 		}
 		if (!named && other)
 			return err_set(err, EBADMSG,
-				       "%s is \"%s\", which names %s, but the radionuclide is %s, with a half-life of %g s",
+				       "%s is \"%s\", which names %s with a half-life of %.9g s, but %s is %s%s%.9g s",
 				       i ? "Radiopharmaceutical Code Sequence (0054,0304)" : "Radiopharmaceutical (0018,0031)",
-				       names[i], other->name, coded ? coded->name : "another one", half_life);
+				       names[i], other->name, other->half_life,
+				       coded ? "Radionuclide Code Sequence (0054,0300)" : "Radionuclide Half Life (0018,1075)",
+				       coded ? coded->name : "", coded ? " with one of " : "", half_life);
 	}
 	return 0;
 }

@@ -188,4 +188,7 @@ TEST(test_spellings)
 	assert_null(nuclide_of_code(""));
 	assert_true(nuclide_same_half_life(17.5, 17.88) && nuclide_same_half_life(3.97, 4.042));
 	assert_false(nuclide_same_half_life(9.673, 9.965)); /* Cu-62, N-13 */
+	assert_true(nuclide_is_generated(nuclide_find("Cu62")->half_life, nuclide_find("Zn62")->half_life));
+	assert_true(nuclide_is_generated(nuclide_find("Fe52")->half_life, nuclide_find("Mn52m")->half_life));
+	assert_false(nuclide_is_generated(nuclide_find("N13")->half_life, nuclide_find("Zn62")->half_life));
 }

@@ -121,7 +121,7 @@ TEST(test_contradictions)
 {
 	static const struct {
 		const char *half_life, *position, *gantry, *moment, *says; /* says: NULL: no contradiction */
-		const char *drug;
+		const char *drug, *code;				   /* NULL: none; F-18 */
 	} cases[] = {
 		{"6586.2", "HFS", "102540008", "20260601101500", NULL},
 		{"6588", "HFS", "102540008", "20260601101500.4", NULL},
@@ -133,8 +133,20 @@ TEST(test_contradictions)
 		{"6586.2", "FFS", "102540008", "", "are those of HFS"},
 		{"6586.2", "HFS", "102540008", "20260601121500", "Acquisition DateTime (0008,002A) is 20260601121500"},
 		{"6586.2", "HFS", "102540008", "20260602101500", "(0008,0022) and (0008,0032) are 20260601101500"},
-		{"6586.2", "HFS", "102540008", "", "is \"[68Ga]Ga-PSMA-11\", which names Ga68, but the radionuclide is F18",
+		{"6586.2", "HFS", "102540008", "",
+		 "is \"[68Ga]Ga-PSMA-11\", which names Ga68 with a half-life of 4062.6 s, but Radionuclide Code Sequence "
+		 "(0054,0300) is F18 with one of 6586.2 s",
 		 "[68Ga]Ga-PSMA-11"},
+		{"6586.2", "HFS", "102540008", "",
+		 "which names Ga68 with a half-life of 4062.6 s, but Radionuclide Half Life (0018,1075) is 6586.2 s",
+		 "[68Ga]Ga-PSMA-11", "1"},
+		{"23410080", "HFS", "102540008", "", NULL, "Ga-68 cylinder", "53315004"}, /* of Ge-68 */
+		{"23410080", "HFS", "102540008", "", NULL, "Ga-68 cylinder", "1"},
+		{"4062.6", "HFS", "102540008", "", NULL, "Ge68 rod", "35337001"},
+		{"2190240", "HFS", "102540008", "", NULL, "Rubidium-82 chloride", "1"}, /* of Sr-82 */
+		{"23410080", "HFS", "102540008", "",
+		 "names Cu62 with a half-life of 580.38 s, but Radionuclide Code Sequence (0054,0300) is Ge68", "Cu-62",
+		 "53315004"},
 		{"6586.2", "HFS", "102540008", "", "names Ga68", "Ga-68 DOTATATE"},
 		{"6586.2", "HFS", "102540008", "", "names C11", "Choline C-11"},
 		{"6586.2", "HFS", "102540008", "", "names N13", "Ammonia ^13^N"},
@@ -159,7 +171,8 @@ TEST(test_contradictions)
 		assert_int_equal(dicom_new(CLASS_RAW_DATA, "1.2.3.4", &file, &err), 0);
 		root.item = dicom_root(file);
 		item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
-		item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
+		item_put_code(&item, TAG_RADIONUCLIDE_CODE, cases[i].code ? cases[i].code : "77004003", "SCT",
+			      cases[i].code ? "another" : "^18^Fluorine");
 		item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, cases[i].half_life);
 		if (cases[i].drug)
 			item_put_text(&item, TAG_RADIOPHARMACEUTICAL, cases[i].drug);
