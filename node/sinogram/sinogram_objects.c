@@ -18,6 +18,7 @@
 #include "node/sinogram/sinogram_internal.h"
 
 #define ENTERED_TWICE 0.1 /* weights of one patient, entered for a CT and for the PET */
+#define CLOTHED 3.0	  /* kg: the same of a newborn, whose 10 % are a blanket */
 
 enum level { NOTHING, POSITION, TRACER, DATA, BED, CHUNK }; /* each with those before it */
 
@@ -47,14 +48,14 @@ static const struct {
 	const char *name;
 	size_t at;
 	enum level level;
-	double tolerance; /* of the larger one; 0: that of half-lives */
+	double tolerance, slack; /* of the larger one, 0: that of half-lives; at least slack, in units of the value */
 } numbers[] = {
-	{"the half-life, s,", offsetof(struct pet_facts, half_life), TRACER, 0},
-	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER, 0},
-	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), POSITION, ENTERED_TWICE},
-	{"the patient's weight, kg,", offsetof(struct pet_facts, weight), DATA, 1e-6},
-	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA, 1e-6},
-	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK, 1e-6},
+	{"the half-life, s,", offsetof(struct pet_facts, half_life), TRACER, 0, 0},
+	{"the dose, Bq,", offsetof(struct pet_facts, dose), TRACER, 0, 0},
+	{"the Patient's Weight (0010,1030), kg,", offsetof(struct pet_facts, weight), POSITION, ENTERED_TWICE, CLOTHED},
+	{"the Patient's Weight (0010,1030), kg,", offsetof(struct pet_facts, weight), DATA, 1e-6, 0},
+	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA, 1e-6, 0},
+	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK, 1e-6, 0},
 };
 
 /* Two spellings of one time are the same. */
@@ -73,11 +74,11 @@ static bool same_time(const char *a, const char *b)
 	return pet_facts_moment("20000101", a, &one) && pet_facts_moment("20000101", b, &other) && fabs(one - other) < 1;
 }
 
-static bool same_number(double a, double b, double tolerance)
+static bool same_number(double a, double b, double tolerance, double slack)
 {
 	if (isnan(a) || isnan(b))
 		return true;
-	return tolerance > 0 ? fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b)) : nuclide_same_half_life(a, b);
+	return tolerance > 0 ? fabs(a - b) <= fmax(tolerance * fmax(fabs(a), fabs(b)), slack) : nuclide_same_half_life(a, b);
 }
 
 /* Find the first value that differs; the texts are both values. NULL: none. */
@@ -99,7 +100,7 @@ static const char *find_difference(const struct pet_facts *here, const struct pe
 
 		memcpy(&a, (const char *)here + numbers[i].at, sizeof(a));
 		memcpy(&b, (const char *)first + numbers[i].at, sizeof(b));
-		if (numbers[i].level > level || same_number(a, b, numbers[i].tolerance))
+		if (numbers[i].level > level || same_number(a, b, numbers[i].tolerance, numbers[i].slack))
 			continue;
 		snprintf(ret_here, 200, "%.10g", a);
 		snprintf(ret_first, 200, "%.10g", b);
@@ -146,8 +147,10 @@ int sinogram_check_objects(const struct sinogram *s, const struct sinogram_facts
 			continue;
 		name_object(s, &facts[i], i, level == BED, name);
 		name_object(s, &facts[first], first, level == BED, first_name);
-		return err_set(err, EBADMSG, "%s has %s %s, %s %s: they are not of one acquisition, or one is wrong", name, what,
-			       here, first_name, other);
+		return err_set(err, EBADMSG,
+			       "%s has %s %s, %s %s: they are not of one acquisition, or one is wrong; correct the wrong value "
+			       "at its source, or empty it",
+			       name, what, here, first_name, other);
 	}
 	return 0;
 }

@@ -29,6 +29,7 @@ TEST(test_objects_agree, .teardown = clean)
 		const char *name;
 		uint32_t tag;
 		const char *value, *says; /* says: NULL: accepted */
+		char *set;		  /* of all objects; NULL: nothing more */
 	} cases[] = {
 		{"attenuation-0001.dcm", POSITION, "HFP",
 		 "attenuation-0001.dcm (ATTENUATION) has the patient's position HFP, emission-0001.dcm (EMISSION) HFS"},
@@ -36,7 +37,10 @@ TEST(test_objects_agree, .teardown = clean)
 		{"attenuation-0001.dcm", POSITION, "", NULL},
 		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "76", NULL},
 		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "90",
-		 "attenuation-0001.dcm (ATTENUATION) has the patient's weight, kg, 90, emission-0001.dcm (EMISSION) 70"},
+		 "attenuation-0001.dcm (ATTENUATION) has the Patient's Weight (0010,1030), kg, 90, emission-0001.dcm (EMISSION) 70: "
+		 "they are not of one acquisition, or one is wrong; correct the wrong value at its source, or empty it"},
+		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "3.4", NULL, "PatientWeight=3"}, /* a newborn */
+		{"attenuation-0001.dcm", TAG_PATIENT_WEIGHT, "16", "kg, 16, emission-0001.dcm (EMISSION) 20", "PatientWeight=20"},
 		{"attenuation-0001.dcm", HALF_LIFE, "23408352", NULL}, /* a rod of Ge-68 */
 		{"additive-0001.dcm", POSITION, "HFDR", "(ADDITIVE) has the patient's position HFDR"},
 		{"additive-0002.dcm", HALF_LIFE, "4062.6",
@@ -49,7 +53,8 @@ TEST(test_objects_agree, .teardown = clean)
 		{"multiplicative-0001.dcm", POSITION, "HFP", NULL},
 		{"emission-0002.dcm", POSITION, "HFP",
 		 "emission-0002.dcm (EMISSION) has the patient's position HFP, emission-0001.dcm (EMISSION) HFS"},
-		{"emission-0003.dcm", TAG_PATIENT_WEIGHT, "71", "emission-0003.dcm (EMISSION) has the patient's weight, kg, 71"},
+		{"emission-0003.dcm", TAG_PATIENT_WEIGHT, "71",
+		 "emission-0003.dcm (EMISSION) has the Patient's Weight (0010,1030), kg, 71"},
 		{"emission-0002.dcm", TAG_DOSE_CALIBRATION_FACTOR, "0.5", "has the Dose Calibration Factor (0054,1322) 0.5"},
 		{"emission-0002.dcm", INJECTED, "20260601090100", "has the time of injection 20260601090100, emission-0001.dcm"},
 		{"emission-0002.dcm", INJECTED, "20260601090000.000", NULL},
@@ -62,12 +67,13 @@ TEST(test_objects_agree, .teardown = clean)
 		 "has the Actual Frame Duration (0018,1242), s, 300, emission-0001.dcm (EMISSION) 600"},
 		{"additive-0002.dcm", TAG_ACQUISITION_TIME, "101600", NULL},
 	};
-	char *set[N_BASICS + 1];
+	char *set[N_BASICS + 2];
 
 	memcpy(set, basics, sizeof(basics));
 	set[N_BASICS] = "RadiopharmaceuticalStartDateTime=20260601090000";
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		write_objects(ALL, 300, N_BASICS + 1, set); /* 640 bytes of each role in 3 chunks */
+		set[N_BASICS + 1] = cases[i].set ? cases[i].set : set[N_BASICS];
+		write_objects(ALL, 300, N_BASICS + 2, set); /* 640 bytes of each role in 3 chunks */
 		change(cases[i].name, cases[i].tag, cases[i].value);
 		if (cases[i].says) {
 			must_refuse(EBADMSG, cases[i].says);
