@@ -19,6 +19,8 @@
 
 #define ENTERED_TWICE 0.1 /* weights of one patient, entered for a CT and for the PET */
 #define CLOTHED 3.0	  /* kg: the same of a newborn, whose 10 % are a blanket */
+#define ROUNDED 0.01	  /* durations of one frame: measured, and planned */
+#define SAME_TIME 1.0	  /* s: two spellings, or clocks, of one moment */
 
 enum level { NOTHING, POSITION, TRACER, DATA, BED, CHUNK }; /* each with those before it */
 
@@ -55,7 +57,7 @@ static const struct {
 	{"the Patient's Weight (0010,1030), kg,", offsetof(struct pet_facts, weight), POSITION, ENTERED_TWICE, CLOTHED},
 	{"the Patient's Weight (0010,1030), kg,", offsetof(struct pet_facts, weight), DATA, 1e-6, 0},
 	{"the Dose Calibration Factor (0054,1322)", offsetof(struct pet_facts, calibration), DATA, 1e-6, 0},
-	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK, 1e-6, 0},
+	{"the Actual Frame Duration (0018,1242), s,", offsetof(struct pet_facts, duration), CHUNK, ROUNDED, SAME_TIME},
 };
 
 /* Two spellings of one time are the same. */
@@ -64,14 +66,14 @@ static bool same_injection(const struct pet_facts *a, const struct pet_facts *b)
 	double one, other;
 
 	return pet_facts_injection(a, 0, 0, &one) == PET_INJECTION_KNOWN &&
-	       pet_facts_injection(b, 0, 0, &other) == PET_INJECTION_KNOWN && fabs(one - other) < 1;
+	       pet_facts_injection(b, 0, 0, &other) == PET_INJECTION_KNOWN && fabs(one - other) < SAME_TIME;
 }
 
 static bool same_time(const char *a, const char *b)
 {
 	double one, other;
 
-	return pet_facts_moment("20000101", a, &one) && pet_facts_moment("20000101", b, &other) && fabs(one - other) < 1;
+	return pet_facts_moment("20000101", a, &one) && pet_facts_moment("20000101", b, &other) && fabs(one - other) < SAME_TIME;
 }
 
 static bool same_number(double a, double b, double tolerance, double slack)

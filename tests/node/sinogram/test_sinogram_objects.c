@@ -65,6 +65,10 @@ TEST(test_objects_agree, .teardown = clean)
 		{"emission-0003.dcm", TAG_ACQUISITION_TIME, "101500.000", NULL},
 		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "300000",
 		 "has the Actual Frame Duration (0018,1242), s, 300, emission-0001.dcm (EMISSION) 600"},
+		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "600001", NULL},
+		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "605000", NULL},
+		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "607000", "s, 607, emission-0001.dcm (EMISSION) 600"},
+		{"emission-0002.dcm", TAG_ACTUAL_FRAME_DURATION, "9000", NULL, "ActualFrameDuration=10000"},
 		{"additive-0002.dcm", TAG_ACQUISITION_TIME, "101600", NULL},
 	};
 	char *set[N_BASICS + 2];
