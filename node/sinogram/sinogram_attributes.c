@@ -172,8 +172,8 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	    (strlen(value) != 8 || !pet_facts_moment(value, "00", &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a date YYYYMMDD", assignment);
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
-	    (strspn(value, "0123456789") != 6 || !pet_facts_moment("20000101", value, &seconds)))
-		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
+	    !pet_facts_moment("20000101", value, &seconds))
+		return err_set(err, EINVAL, "%.60s; allowed: a time HH, HHMM, HHMMSS or HHMMSS.FFFFFF", assignment);
 	if (tag == TAG_ACQUISITION_DATE_TIME && (strlen(value) < 14 || strpbrk(value, "+-")))
 		return err_set(
 			err, EINVAL,
