@@ -63,9 +63,10 @@ void check_names(const struct config *config, struct manager_facts *facts, const
 {
 	size_t destinations = config->n_destinations < DESTINATION_STATES_MAX ? config->n_destinations : DESTINATION_STATES_MAX;
 	struct gaicb *names = calloc(destinations + config->n_peers + 1, sizeof(*names));
-	struct gaicb **list = calloc(destinations + config->n_peers + 1, sizeof(*list)); /* both are kept: threads may use them */
+	struct gaicb **list = calloc(destinations + config->n_peers + 1, sizeof(*list));
 	double until = clock_seconds() + RESOLVE_SECONDS;
 	size_t n = names && list ? list_names(config, destinations, names, list) : 0;
+	bool running = false;
 
 	facts->n_unresolved = 0;
 	if (n == 0 || getaddrinfo_a(GAI_NOWAIT, list, (int)n, NULL) != 0)
@@ -78,5 +79,13 @@ void check_names(const struct config *config, struct manager_facts *facts, const
 			add_destination(facts, &config->destinations[k], reason);
 		else if (reason)
 			say_peer(&config->peers[k - destinations], reason, to);
+		if (gai_error(list[i]) == EAI_INPROGRESS)
+			running = true;
+		else if (list[i]->ar_result)
+			freeaddrinfo(list[i]->ar_result);
 	}
+	if (running) /* a thread uses them until the program ends */
+		return;
+	free(names);
+	free(list);
 }
