@@ -63,6 +63,7 @@ static const struct place {
 	{WEIGHT, TAG_PATIENT_WEIGHT, "Patient's Weight", "PatientWeight"},
 	{START, TAG_ACQUISITION_DATE, "Acquisition Date", "AcquisitionDate"},
 	{START, TAG_ACQUISITION_TIME, "Acquisition Time", "AcquisitionTime"},
+	{START, TAG_SERIES_TIME, "Series Time", "SeriesTime"},
 	{START, TAG_SERIES_DATE, "Series Date", "SeriesDate"},
 	{START, TAG_ACQUISITION_DATE_TIME, "Acquisition DateTime", "AcquisitionDateTime"},
 	{DURATION, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", "ActualFrameDuration"},
@@ -86,21 +87,55 @@ static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS
 	snprintf(ret_text + n, FACT_ORIGINS_SIZE - n, "%s: %s\n", facts[f].name, origin);
 }
 
+/* The start is that of the acquisition only if both its date and its time can be used (pet_facts_read()). */
+static bool is_start(const struct dicom_item *root, uint32_t tag)
+{
+	struct pet_facts f;
+
+	pet_facts_read(root, &f);
+	if (f.acquisition_date[0] && f.acquisition_time[0])
+		return tag == TAG_ACQUISITION_DATE;
+	return tag == TAG_SERIES_TIME && f.series_date[0] && f.series_time[0];
+}
+
+/* Is there a value that is used? A number that is not above 0, and a moment that is none, are not. */
+static bool is_used(const struct dicom_item *item, const struct place *at)
+{
+	char value[DICOM_UID_SIZE] = "";
+	double number;
+
+	if (!at->tag || !dicom_has(item, at->tag))
+		return false;
+	if (dicom_item_count(item, at->tag) > 0)
+		return true;
+	if (dicom_get_text(item, at->tag, value, sizeof(value), NULL) == 0)
+		return false;
+	switch (at->fact) {
+	case START:
+		return is_start(item, at->tag);
+	case INJECTION:
+		return pet_facts_says_injection(value);
+	case WEIGHT:
+	case DURATION:
+	case HALF_LIFE:
+	case FRACTION:
+	case DOSE:
+	case CALIBRATION:
+		return dicom_get_double(item, at->tag, 0, &number, NULL) == 1 && number > 0;
+	default:
+		return true;
+	}
+}
+
 /* Find the attribute of an object that states a fact; NULL: none. */
 static const struct place *stated(const struct dicom_item *root, enum fact f)
 {
 	const struct dicom_item *item =
 		f >= NUCLIDE && f <= INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
 
-	for (const struct place *at = places; item && at < places + PLACES; at++) {
-		char value[DICOM_UID_SIZE];
-
-		if (at->fact != f || !at->tag)
-			continue;
-		if (dicom_item_count(item, at->tag) > 0 ||
-		    (dicom_get_text(item, at->tag, value, sizeof(value), NULL) != 0 && dicom_has(item, at->tag)))
+	for (const struct place *at = places; item && at < places + PLACES; at++)
+		if (at->fact == f && is_used(item, at))
 			return at;
-	}
 	return NULL;
 }
 
@@ -135,13 +170,18 @@ static bool header_states(const struct interfile *h, const struct sinogram_said 
 	}
 }
 
+static bool is_series(uint32_t tag)
+{
+	return tag == TAG_SERIES_DATE || tag == TAG_SERIES_TIME;
+}
+
 /* The values that the data have as `set` come first in it: they are the person's only if a later one replaces them. */
-static bool find_set(const struct sinogram_source *s, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
+static bool find_set(const struct sinogram_source *s, enum fact f, const struct place *used, char ret_origin[FACT_ORIGIN_SIZE])
 {
 	for (const struct place *at = places; at < places + PLACES; at++) {
 		long k = at->fact == f ? sinogram_set_index(s, at->keyword) : -1;
 
-		if (k < 0)
+		if (k < 0 || (f == START && is_series(at->tag) != is_series(used->tag)))
 			continue;
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", (size_t)k < s->conf->n_own ? s->conf->said->name : "set",
 			 at->keyword);
@@ -157,7 +197,7 @@ static void find_origin(const struct sinogram_source *s, const struct dicom_item
 	const struct place *at = stated(root, f);
 
 	snprintf(ret_origin, FACT_ORIGIN_SIZE, "none");
-	if (!at || find_set(s, f, ret_origin))
+	if (!at || find_set(s, f, at, ret_origin))
 		return;
 	if (header_states(sinogram_said(s), said, f))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", said ? said->name : "header",

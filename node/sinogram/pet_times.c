@@ -145,6 +145,17 @@ enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, 
 	return PET_INJECTION_KNOWN;
 }
 
+bool pet_facts_says_injection(const char *text)
+{
+	struct pet_facts f = {.zone = "+0000"};
+	enum pet_injection found;
+	double seconds;
+
+	snprintf(f.injected, sizeof(f.injected), "%s", text);
+	found = pet_facts_injection(&f, 0, 0, &seconds);
+	return found != PET_INJECTION_NONE && found != PET_INJECTION_INVALID;
+}
+
 /* ---- decay ---- */
 
 bool pet_facts_decay_range(const struct pet_facts *f, bool admin, double ret_range[2])

@@ -181,6 +181,8 @@ enum pet_injection {
 /* Find it in s on the clock of the object, as pet_facts_moment(). A time alone is of the day of the start, or of the next day if
  * the acquisition, from start to end, contains that time after midnight. */
 enum pet_injection pet_facts_injection(const struct pet_facts *f, double start, double end, double *ret_seconds);
+/* Is a text of an attribute of the injection a date and time, or a time of day? */
+bool pet_facts_says_injection(const char *text);
 /* Is its day that of the acquisition only because nothing says another one: a time alone, and a nuclide of which more than a
  * thousandth would remain a day later? */
 bool pet_facts_day_assumed(const struct pet_facts *f);

@@ -111,6 +111,8 @@ TEST(test_origins_of_an_object, .teardown = clean)
 {
 	static const struct {
 		const char *text, *origin;
+		uint32_t tag; /* of an attribute with another value; 0: none */
+		const char *value;
 	} cases[] = {
 		{"dose: a\x01"
 		 "b\\c\n",
@@ -119,18 +121,34 @@ TEST(test_origins_of_an_object, .teardown = clean)
 		{"<b>: x\ndose: header\n", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
 		{"", "start: object: Acquisition Date (0008,0022)\n"},
 		{"injection: set: X\n", "injection: none\n"}, /* there is no such attribute */
+		{"weight: set: X\n", "weight: none\n", TAG_PATIENT_WEIGHT, "0"},
+		{"half-life: set: X\n", "half-life: none\n", TAG_RADIONUCLIDE_HALF_LIFE, "0"},
+		{"", "injection: none\n", TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "garbage"},
+		{"", "injection: object: Radiopharmaceutical Start DateTime (0018,1078)", TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
+		 "2026060109"},
+		{"", "injection: object: Radiopharmaceutical Start Time (0018,1072)", TAG_RADIOPHARMACEUTICAL_START_TIME, "0900"},
+		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_TIME, "abc"},
+		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_DATE, ""},
 		{"calibration factor: set: X\nposition: set: Y\n",
 		 "calibration factor: configuration: calibration of the scanner\n"},
 	};
-	char origins[FACT_ORIGINS_SIZE];
+	char origins[FACT_ORIGINS_SIZE], *set[N_BASICS + 2] = {[N_BASICS] = "SeriesDate=20260601", "SeriesTime=101400"};
 
+	memcpy(set, basics, sizeof(basics));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err = {0};
+		struct dicom_item *root;
 		struct sinogram *s;
 
-		write_objects(EMISSION, 0, N_BASICS, basics);
+		write_objects(EMISSION, 0, N_BASICS + 2, set);
 		s = open_all(&err);
 		assert_non_null(s);
+		root = dicom_root(s->files[0]);
+		if (cases[i].tag)
+			dicom_put_text(cases[i].tag >> 16 == 0x0018
+					       ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0)
+					       : root,
+				       cases[i].tag, cases[i].value, &err);
 		assert_int_equal(dicom_put_private(dicom_root(s->files[0]), SINOGRAM_GROUP, SINOGRAM_CREATOR, SINOGRAM_ORIGINS,
 						   "UT", cases[i].text, &err),
 				 0);
