@@ -188,16 +188,21 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 static int copy_decay(const struct sinogram *s, struct pet_quantity *q, struct err *err)
 {
 	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
-	char to[17] = "";
+	char to[17] = "", factor[17] = "";
 
 	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
-	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) ||
-	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &q->decay_before, NULL) != 1 || !(q->decay_before > 0))
+	dicom_get_text(root, TAG_DECAY_FACTOR, factor, sizeof(factor), NULL);
+	if (strcmp(to, "START") && strcmp(to, "ADMIN"))
 		return err_set(
 			err, EBADMSG,
-			"the data are corrected for decay (DECY in (0028,0051)), but Decay Correction (0054,1102) is \"%s\" or "
-			"there is no Decay Factor (0054,1321) above 0",
+			"the data are corrected for decay (DECY in (0028,0051)), but Decay Correction (0054,1102) is \"%s\"; "
+			"allowed: START, ADMIN",
 			to);
+	if (dicom_get_double(root, TAG_DECAY_FACTOR, 0, &q->decay_before, NULL) != 1 || !(q->decay_before > 0))
+		return err_set(err, EBADMSG,
+			       "the data are corrected for decay (DECY in (0028,0051)), but Decay Factor (0054,1321) is \"%s\"; "
+			       "allowed: a number above 0",
+			       factor);
 	q->decay = strcmp(to, "START") ? "ADMIN" : "START";
 	add_term(q, "DECY");
 	return 0;

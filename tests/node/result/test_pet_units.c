@@ -218,10 +218,16 @@ TEST(test_units_further)
 	}
 
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
-	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "(0054,1102)");
+	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "Decay Correction (0054,1102) is \"\"; allowed: START, ADMIN");
 	put(dicom_root(in.files[1]), TAG_DECAY_CORRECTION, "ADMIN");
-	put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, "0");
-	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "no Decay Factor (0054,1321) above 0");
+	for (int i = 0; i < 3; i++) {
+		static const char *const says[][2] = {{"0", "but Decay Factor (0054,1321) is \"0\"; allowed: a number above 0"},
+						      {"-1", "is \"-1\""},
+						      {"", "but Decay Factor (0054,1321) is \"\""}};
+
+		put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, says[i][0]);
+		assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, says[i][1]);
+	}
 	put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, "1.5");
 	report = write_series(&in);
 	im = image_open(report.file[0]);
