@@ -143,12 +143,28 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 	item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 }
 
+/* A Start DateTime of the data that is no date and time is no value of the result. */
+static void drop_injection(struct item_writer *root)
+{
+	struct item_writer item = {.item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
+				   .err = root->err,
+				   .rc = root->rc};
+	char value[DICOM_UID_SIZE] = "";
+
+	if (!item.item || dicom_get_text(item.item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, value, sizeof(value), NULL) != 1 ||
+	    pet_facts_says_injection(value))
+		return;
+	item_put_empty(&item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME);
+	item_end(root, &item);
+}
+
 void pet_result_fill_header(const struct pet_result *r, struct item_writer *root)
 {
 	result_series_fill_header(&r->series, r->is_signed, root);
 	fill_patient_orientation(r, root);
 	fill_start(r, root);
 	fill_quantity(r, root);
+	drop_injection(root);
 	pet_facts_complete_injection(root);
 	result_series_fill_window(0, r->largest, root);
 }

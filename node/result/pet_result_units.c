@@ -241,6 +241,22 @@ static double end_of(const struct sinogram *s, const struct pet_quantity *q)
 	return s->beds.n > 0 ? (double)s->beds.bed[s->beds.n - 1].time.stop / 1000 : q->duration;
 }
 
+/* pet_facts_read() takes Start Time where Start DateTime is none. */
+static void warn_moment(const struct sinogram *s, struct pet_quantity *q)
+{
+	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	const struct dicom_item *tracer = dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	char value[DICOM_UID_SIZE] = "";
+
+	if (!tracer || dicom_get_text(tracer, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, value, sizeof(value), NULL) != 1 ||
+	    pet_facts_says_injection(value) || !pet_facts_says_injection(s->facts.injected))
+		return;
+	warn(q,
+	     "Radiopharmaceutical Start DateTime (0018,1078) is \"%.26s\", which is no date and time: Radiopharmaceutical Start "
+	     "Time (0018,1072), %s, is taken.",
+	     value, s->facts.injected);
+}
+
 /* Warn if the time of injection is impossible, or not certain: a viewer would compute a wrong SUV from it. An injection during
  * the acquisition is usual: the values are those of its start, before the injection. */
 static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
@@ -248,6 +264,7 @@ static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
 	const struct pet_facts *f = &s->facts;
 	double start, injected;
 
+	warn_moment(s, q);
 	if (!pet_facts_moment(q->date, q->time, &start))
 		return;
 	switch (pet_facts_injection(f, start, start + end_of(s, q), &injected)) {

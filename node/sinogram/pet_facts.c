@@ -62,7 +62,7 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 	f->volume = number(item, DICOM_TAG(0x0018, 0x1071));
 	text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, f->injected, sizeof(f->injected));
 	text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment));
-	if (!moment[0])
+	if (!moment[0] || (!pet_facts_says_injection(moment) && pet_facts_says_injection(f->injected)))
 		return;
 	snprintf(f->injected_time, sizeof(f->injected_time), "%.16s", f->injected);
 	memcpy(f->injected, moment, sizeof(moment));

@@ -115,6 +115,46 @@ TEST(test_injection)
 	input_clear(&in);
 }
 
+/* A Start DateTime that is none: Start Time is taken, and the result has no such value. */
+TEST(test_damaged_injection)
+{
+	static const struct {
+		const char *moment, *time, *says, *result; /* result: its Start DateTime */
+	} cases[] = {
+		{"garbage", "070000",
+		 "is \"garbage\", which is no date and time: Radiopharmaceutical Start Time (0018,1072), 070000,",
+		 "20260629070000"},
+		{"20260629", "070000", "is \"20260629\", which is no date and time", "20260629070000"},
+		{"garbage", "", "the time of injection \"garbage\" is not a date and time", ""},
+		{"garbage", "noon", "the time of injection \"garbage\" is not a date and time", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct series_report report;
+		struct pet_facts f;
+		struct dicom_item *item;
+		struct input in;
+		struct image im;
+
+		input_make(&in);
+		item = dicom_item_at(dicom_root(in.files[1]), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+		put(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, cases[i].moment);
+		put(item, TAG_RADIOPHARMACEUTICAL_START_TIME, cases[i].time);
+		pet_facts_read(dicom_root(in.files[1]), &f);
+		memcpy(in.s.facts.injected, f.injected, sizeof(f.injected));
+		memcpy(in.s.facts.injected_time, f.injected_time, sizeof(f.injected_time));
+		report = write_series(&in);
+		if (!strstr(report.warnings, cases[i].says))
+			fail_msg("case %zu: '%s'", i, report.warnings);
+		im = image_open(report.file[0]);
+		item = dicom_item_at(im.root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+		assert_string_equal(text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME), cases[i].result);
+		dicom_close(im.file);
+		series_report_clear(&report);
+		input_clear(&in);
+	}
+}
+
 /* Of more sentences than fit, whole ones remain; the derivation (1024 characters) has those that fit, too. A short CT takes SCAT.
  */
 TEST(test_whole_sentences)
