@@ -236,6 +236,13 @@ static bool find_line(const char *text, enum fact f, char ret_origin[FACT_ORIGIN
 	return false;
 }
 
+/* Is another attribute used than at the import, because that one was removed or damaged since? */
+static bool is_replaced(const struct place *at, const char *origin)
+{
+	return (is_series(at->tag) && !strstr(origin, "Series")) ||
+	       (at->tag == TAG_RADIOPHARMACEUTICAL_START_TIME && strstr(origin, "DateTime"));
+}
+
 /* What was decided after the objects were made. */
 static const char *decided(const struct sinogram *s, bool configured, enum fact f)
 {
@@ -265,7 +272,7 @@ void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[
 		else if (!at)
 			snprintf(origin, sizeof(origin), "%s%s", header_states(&part->header, NULL, f) ? "header: " : "none",
 				 header_states(&part->header, NULL, f) ? facts[f].key : "");
-		else if (!find_line(text, f, origin))
+		else if (!find_line(text, f, origin) || is_replaced(at, origin))
 			snprintf(origin, sizeof(origin), "object: %s %s", at->name, tag_text(at->tag));
 		add_line(f, origin, ret_text);
 	}

@@ -129,6 +129,10 @@ TEST(test_origins_of_an_object, .teardown = clean)
 		{"", "injection: object: Radiopharmaceutical Start Time (0018,1072)", TAG_RADIOPHARMACEUTICAL_START_TIME, "0900"},
 		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_TIME, "abc"},
 		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_DATE, ""},
+		{"start: header: study date\n", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_TIME, ""},
+		{"start: set: SeriesDate\n", "start: set: SeriesDate\n", TAG_ACQUISITION_TIME, ""},
+		{"injection: --like: Radiopharmaceutical Start DateTime (0018,1078)\n",
+		 "injection: object: Radiopharmaceutical Start Time (0018,1072)\n", TAG_RADIOPHARMACEUTICAL_START_TIME, "0900"},
 		{"calibration factor: set: X\nposition: set: Y\n",
 		 "calibration factor: configuration: calibration of the scanner\n"},
 	};
