@@ -51,30 +51,37 @@ static void check_addresses(const struct checked *c)
 		check_address(c, c->config->status.bind, c->config->status.port);
 }
 
-/* Parts of a spool that was not used yet do not exist: the node makes them. */
-static void check_spool(const struct checked *c)
+/* Parts of a spool that was not used yet do not exist: the node makes them. kept: its file system keeps files. */
+static void check_spool(const struct checked *c, bool kept)
 {
 	static const struct {
 		const char *key, *part;
 		enum path_use use, missing;
+		bool scratch; /* may be lost with the machine's memory */
 	} parts[] = {
 		{"node.spool", "", PATH_CREATE, PATH_ENTER},
 		{"a folder of node.spool", "/incoming", PATH_CREATE, PATH_NOTHING},
 		{"a folder of node.spool", "/instances", PATH_CREATE, PATH_NOTHING},
 		{"a folder of node.spool", "/outbox", PATH_CREATE, PATH_NOTHING},
-		{"a folder of node.spool", "/work", PATH_CREATE, PATH_NOTHING},
+		{"a folder of node.spool", "/work", PATH_CREATE, PATH_NOTHING, true},
 		{"a folder of node.spool", "/audit", PATH_CREATE, PATH_NOTHING},
 		{"the journal", "/journal.db", PATH_WRITE, PATH_NOTHING},
 	};
 	struct journal *journal = NULL;
 	struct err err = {0};
 	char path[420];
+	bool usable = true;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		snprintf(path, sizeof(path), "%.399s%s", c->config->node.spool, parts[i].part);
-		check_path(&c->report, parts[i].key, path, parts[i].use, parts[i].missing);
+		usable = check_path(&c->report, parts[i].key, path, parts[i].use, parts[i].missing);
+		if (!usable && i == 0)
+			return;
+		if (kept && i > 0 && !parts[i].scratch && access(path, F_OK) == 0)
+			check_place(&c->report, parts[i].key, path);
 	}
-	if (journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES) /* the last of them */
+	/* the last of them */
+	if (usable && journal_open_reader(path, &journal, &err) < 0 && err.code != ENOENT && err.code != EACCES)
 		c->report.problem(c->report.ctx, err.msg);
 	journal_close(journal);
 }
@@ -171,16 +178,18 @@ static void check_all(const struct checked *c, bool runs)
 	struct user user;
 	char line[sizeof(err.msg) + 100];
 	int ret = user_look_up(c->config->node.user, geteuid(), &user, &err);
+	bool kept = check_place(&c->report, "node.spool", c->config->node.spool), made;
 
 	if (!runs)
 		check_addresses(c);
-	check_place(&c->report, "node.spool", c->config->node.spool);
+	check_emptied(&c->report, "node.spool", c->config->node.spool);
 	/* the folder that the node would create: as root, if root starts it */
-	check_path(&c->report, "node.spool", c->config->node.spool, PATH_NOTHING, PATH_MAKE);
+	made = check_path(&c->report, "node.spool", c->config->node.spool, PATH_NOTHING, PATH_MAKE);
 	if (ret == 0 && user.change)
 		ret = user_become(&user, &err);
 	if (ret == 0) {
-		check_spool(c);
+		if (made)
+			check_spool(c, kept);
 		check_logs(c);
 		check_device(c);
 	} else {

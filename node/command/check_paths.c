@@ -45,9 +45,9 @@ static void go_up_to_existing(char *path)
 	while (stat(path, &st) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0);
 }
 
-static void say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
+static bool say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-static void say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
+static bool say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
 {
 	char line[1300];
 	int n = snprintf(line, sizeof(line), "%s is %.399s, ", key, path);
@@ -57,33 +57,36 @@ static void say_problem(const struct check_report *to, const char *key, const ch
 	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
 	va_end(args);
 	to->problem(to->ctx, line);
+	return false;
 }
 
-void check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing)
+bool check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing)
 {
 	bool found = faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0;
 	struct stat st;
 	char tested[400];
 
+	if (!found && errno == ENOENT && lstat(path, &st) == 0)
+		return say_problem(to, key, path, "a link to what does not exist");
 	if (!found && (errno == ENOENT || use != PATH_NOTHING))
 		use = errno == ENOENT ? missing : PATH_ENTER;
 	if (use == PATH_NOTHING)
-		return;
-	if (use == PATH_MAKE && lstat(path, &st) == 0) {
-		say_problem(to, key, path, "a link to a folder that does not exist");
-		return;
-	}
+		return true;
 	snprintf(tested, sizeof(tested), "%.399s", path);
 	if (use >= PATH_MAKE)
 		go_up_to_existing(tested);
 	else if (!found)
 		go_up(tested);
+	if (stat(tested, &st) == 0 && S_ISDIR(st.st_mode) == (use == PATH_WRITE))
+		return say_problem(to, key, path, "but %.399s is %s", tested,
+				   use == PATH_WRITE ? "a folder, not a file" : "a file, not a folder");
 	if (faccessat(AT_FDCWD, tested, uses[use].mode, AT_EACCESS) < 0)
-		say_problem(to, key, path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
-			    strerror(errno));
+		return say_problem(to, key, path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
+				   strerror(errno));
+	return true;
 }
 
-/* File systems on which no node can keep what it acknowledged; and folders that are emptied. */
+/* File systems on which no node can keep what it acknowledged. */
 static const struct {
 	long magic;
 	const char *what;
@@ -93,23 +96,32 @@ static const struct {
 	{TMPFS_MAGIC, "in memory (tmpfs): acknowledged images and results would be lost at the next boot"},
 	{RAMFS_MAGIC, "in memory (ramfs): acknowledged images and results would be lost at the next boot"},
 };
-static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
-
-void check_place(const struct check_report *to, const char *key, const char *path)
+bool check_place(const struct check_report *to, const char *key, const char *path)
 {
-	char tested[400], real[PATH_MAX] = "", line[900];
+	char tested[400];
 	struct statfs fs;
 
 	snprintf(tested, sizeof(tested), "%.399s", path);
 	if (access(tested, F_OK) < 0)
 		go_up_to_existing(tested);
-	if (statfs(tested, &fs) < 0 || !realpath(tested, real))
-		return;
+	if (statfs(tested, &fs) < 0)
+		return true;
 	for (size_t i = 0; i < sizeof(bad_systems) / sizeof(bad_systems[0]); i++)
-		if (fs.f_type == bad_systems[i].magic) {
-			say_problem(to, key, path, "but this is %s", bad_systems[i].what);
-			return;
-		}
+		if (fs.f_type == bad_systems[i].magic)
+			return say_problem(to, key, path, "but this is %s", bad_systems[i].what);
+	return true;
+}
+
+void check_emptied(const struct check_report *to, const char *key, const char *path)
+{
+	static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
+	char tested[400], real[PATH_MAX] = "", line[900];
+
+	snprintf(tested, sizeof(tested), "%.399s", path);
+	if (access(tested, F_OK) < 0)
+		go_up_to_existing(tested);
+	if (!realpath(tested, real))
+		return;
 	strncat(real, "/", sizeof(real) - strlen(real) - 1);
 	for (size_t i = 0; i < sizeof(emptied) / sizeof(emptied[0]); i++)
 		if (!strncmp(real, emptied[i], strlen(emptied[i]))) {

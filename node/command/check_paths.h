@@ -3,6 +3,8 @@
 #ifndef TOMONODE_NODE_CHECK_PATHS_H
 #define TOMONODE_NODE_CHECK_PATHS_H
 
+#include <stdbool.h>
+
 #include "node/command/check_as_user.h"
 
 enum path_use {
@@ -13,9 +15,11 @@ enum path_use {
 	PATH_ENTER,  /* the nearest one above that exists */
 };
 
-/* Report a problem if this process cannot use the path. missing: what is needed if it does not exist. */
-void check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing);
-/* Report a folder for what must not be lost, on a file system that loses it, or where others remove files. */
-void check_place(const struct check_report *to, const char *key, const char *path);
+/* Report a problem if this process cannot use the path, and return false. missing: what is needed if it does not exist. */
+bool check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing);
+/* Report a path for what must not be lost on a file system that loses it, and return false. */
+bool check_place(const struct check_report *to, const char *key, const char *path);
+/* Warn of a folder in which others remove files. */
+void check_emptied(const struct check_report *to, const char *key, const char *path);
 
 #endif

@@ -100,6 +100,7 @@ static void warn_user(struct messages *m, const struct config *config)
 static void check_node(struct messages *m, const struct config *config)
 {
 	const struct tls_files_report files = {m, NULL, add_certificate, add_warning}; /* check_as_user() tells the problems */
+	const struct check_report report = {m, add_problem, add_warning};
 	static struct node_facts facts;
 	static struct node_problems all;
 	char line[1200];
@@ -109,8 +110,10 @@ static void check_node(struct messages *m, const struct config *config)
 		facts.disk_error[0] = '\0';
 	facts.from_manager.n_certificates = 0;
 	m->facts = &facts;
+	/* first, while this process has one thread: the C library resolves names in others, and a fork copies their locks */
+	check_as_user(config, facts.runs, &report);
 	tls_files_check(config, &files, NULL);
-	check_names(config, &facts.from_manager, &(struct check_report){m, add_problem, add_warning});
+	check_names(config, &facts.from_manager, &report);
 	node_problems_find(&facts, &all);
 	for (size_t i = 0; i < all.n; i++) {
 		node_problem_line(&all.list[i], line, sizeof(line));
@@ -314,7 +317,6 @@ int cmd_check(int argc, char **argv)
 		code = check_route(&o, config, routed, calling);
 	} else {
 		check_node(&m, config);
-		check_as_user(config, m.facts->runs, &(struct check_report){&m, add_problem, add_warning});
 		config_warn(config, add_warning, &m);
 		warn_user(&m, config);
 		if (json_array_size(m.problems) > 0)

@@ -25,6 +25,9 @@ int user_look_up(const char *name, uid_t euid, struct user *ret_user, struct err
 		*ret_user = user;
 		return 0;
 	}
+	if (name[strspn(name, "0123456789")] == '\0')
+		return err_set(err, ENOKEY, "node.user is '%s': a number; it must be a user's name (`getent passwd %s` tells it)",
+			       name, name);
 	if (getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) != 0 || !found)
 		return err_set(err, ENOKEY, "node.user is '%s': this system has no such user (useradd --system %s)", name, name);
 	if (euid != 0 && found->pw_uid != euid)

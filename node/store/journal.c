@@ -272,9 +272,12 @@ static int read_version(struct journal *j, int64_t *ret_version, struct err *err
 	if (ret == 0)
 		ret = query_int(j, "PRAGMA user_version", ret_version, err);
 	if (ret == 0)
-		ret = query_int(j, "SELECT COUNT(*) FROM sqlite_master WHERE type='table' AND name IN ('instance', 'event')",
+		ret = query_int(j,
+				"SELECT COUNT(*) FROM (SELECT name FROM pragma_table_info('instance') WHERE name IN "
+				"('sop_instance', 'digest') UNION ALL SELECT name FROM pragma_table_info('event') WHERE name IN "
+				"('job', 'detail'))",
 				&own, err);
-	if (ret == 0 && own < 2 && (all > 0 || *ret_version != 0))
+	if (ret == 0 && own < 4 && (all > 0 || *ret_version != 0))
 		ret = err_set(
 			err, EBADMSG,
 			"journal %s is the database of another program, without the tables of a journal: move it away, or set "

@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shutil
+import sqlite3
 
 import pytest
 
@@ -211,7 +212,7 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
     said(3, "check -c closed.conf", f"cannot enter {folder}/closed: ")
     os.symlink("nowhere", "link")
     write("link.conf", f'node = {{ user = "nobody"; spool = "{folder}/link"; }};\n')
-    said(3, "check -c link.conf", "a link to a folder that does not exist")
+    said(3, "check -c link.conf", "a link to what does not exist")
     write("unknown.conf", 'node = { user = "no-such-user"; };\n')
     said(3, "check -c unknown.conf", "no-such-user")
     write("spool/journal.db", "no database" * 20)
@@ -228,6 +229,9 @@ PROFILE = "axis_height = 0.0; source_axis = 600.0; support = 20.0; pitch = 0.1;"
     (3, 'node = { spool = "/dev/shm/none/there"; };', "in memory (tmpfs): acknowledged images and results would be lost"),
     (0, 'node = { spool = "/var/tmp/none"; };', "warning: node.spool is /var/tmp/none, but systemd removes old files in /var/tmp"),
     (0, 'node = { spool = "SPOOL/none/there"; };', ""),
+    (3, 'node = { spool = "SPOOL/bad.conf"; };', "bad.conf is a file, not a folder"),
+    (3, 'node = { spool = "SPOOL/bad.conf/below"; };', "bad.conf is a file, not a folder"),
+    (3, 'node = { user = "65534"; };', "a number; it must be a user's name"),
     (0, 'node = { audit = "syslog"; audit_socket = "/none/there"; };', 'warning: node.audit is "syslog", but'),
     (3, 'node = { device = "cuda:99"; };', "node.device is 'cuda:99', but cases would wait: "),
     (3, f'profiles = ({{ name = "x"; flatfield = "/none/there"; {PROFILE} }});', "cannot read /none/there: "),
@@ -240,10 +244,29 @@ PROFILE = "axis_height = 0.0; source_axis = 600.0; support = 20.0; pitch = 0.1;"
 ])
 def test_check_tries(folder, code, text, where):
     """What a configuration names is tried, not only read."""
-    user = f'node = {{ user = "{pwd.getpwuid(os.geteuid()).pw_name}"; '
-    write("tried.conf", text.replace("SPOOL", folder).replace("FOLDER", folder).replace("node = { ", user))
+    if "user = " not in text:
+        text = text.replace("node = { ", f'node = {{ user = "{pwd.getpwuid(os.geteuid()).pw_name}"; ')
+    write("tried.conf", text.replace("SPOOL", folder).replace("FOLDER", folder))
     said(code, "check -c tried.conf", where)
     check(sorted(os.listdir(".")) == ["bad.conf", "good.conf", "tried.conf"], "what check made is still there")
+
+
+OTHER = "CREATE TABLE instance(a); CREATE TABLE event(b); PRAGMA user_version=1"
+
+
+@pytest.mark.parametrize("make, said_of_it", [
+    (lambda: os.symlink("nowhere", "spool/journal.db"), "journal.db, a link to what does not exist"),
+    (lambda: os.mkdir("spool/journal.db"), "journal.db is a folder, not a file"),
+    (lambda: sqlite3.connect("spool/journal.db").executescript(OTHER), "journal.db is the database of another program"),
+    (lambda: os.symlink("/dev/shm", "spool/instances"), "instances, but this is in memory (tmpfs)"),
+    (lambda: os.symlink("/dev/shm", "spool/work"), None),
+])
+def test_check_looks_into_the_spool(folder, make, said_of_it):
+    os.mkdir("spool")
+    make()
+    write("tried.conf", f'node = {{ user = "{pwd.getpwuid(os.geteuid()).pw_name}"; spool = "{folder}/spool"; }};')
+    found = said(3 if said_of_it else 0, "check -c tried.conf", *[said_of_it] * bool(said_of_it)).stderr
+    check(sum("warning" not in line for line in found.splitlines()) == bool(said_of_it), f"one cause is told in several lines: {found}")
 
 
 def test_check_prints_all_of_a_configuration():
