@@ -247,10 +247,10 @@ static inline TOMONODE_HD int line_window_move(struct line_window *w, int x, int
 static inline TOMONODE_HD void line_clip(double first, double step, int n, int *begin, int *end)
 {
 	if (fabs(step) * (*end - *begin) > 1e-6) {
-		double a = (-1 - first) / step, b = (n - first) / step;
+		double a = (-1 - first) / step, b = (n - first) / step, from = *begin, to = *end;
 
-		*begin = (int)fmax(*begin, fmin(fmin(a, b) - 1, *end));
-		*end = (int)fmin(*end, fmax(fmax(a, b) + 2, *begin));
+		*begin = (int)fmax(from, fmin(fmin(a, b) - 1, to));
+		*end = (int)fmin(to, fmax(fmax(a, b) + 2, (double)*begin));
 	}
 	while (*begin < *end && !(first + *begin * step > -1 && first + *begin * step < n))
 		++*begin;

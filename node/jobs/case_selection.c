@@ -124,7 +124,7 @@ const char *case_newer_obstacle(const struct jobs *jobs, const struct job_view *
 
 long case_newer_count(struct journal *j, const struct job_view *v, bool repairs, struct err *err)
 {
-	struct selection s;
+	struct selection s = {0};
 	int rc = list_images(j, v, true, repairs, &s, err);
 
 	if (rc < 0)
