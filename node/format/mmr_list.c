@@ -234,7 +234,7 @@ static int count_event(struct mmr_list *l, uint32_t word, uint32_t *ret_plane, u
 
 static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct requested *q, struct err *err)
 {
-	uint32_t plane, rest;
+	uint32_t plane = 0, rest = 0;
 	int rc = count_event(l, word, &plane, &rest, err);
 
 	if (rc <= 0)
@@ -294,7 +294,7 @@ int mmr_list_events(struct mmr_list *l, const uint8_t *words, size_t n, struct m
 	int rc = 0;
 
 	for (size_t i = 0; rc >= 0 && i < n; i++) {
-		uint32_t word = word_at(words, i), plane, rest;
+		uint32_t word = word_at(words, i), plane = 0, rest = 0;
 
 		rc = word >> 31 == 0 ? count_event(l, word, &plane, &rest, err) : add_other(l, word, err);
 		if (rc > 0)

@@ -27,7 +27,7 @@ static void set_fault(struct alert_watch *w, const char *reason)
 {
 	if (!w->fault[0])
 		log_event(LOG_ERR, "alerts-not-sent", "untold=%zu reason=%s", alerts_untold(&w->alerts), log_quote(reason));
-	snprintf(w->fault, sizeof(w->fault), "%s", reason);
+	snprintf(w->fault, sizeof(w->fault), "%.299s", reason);
 }
 
 /* ---- the file ---- */
