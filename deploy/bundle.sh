@@ -50,6 +50,7 @@ mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/{
 cp "$program" "$top/libexec/tomonode"
 [ -z "$old" ] || cp "$old" "$top/libexec/tomonode-old"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
+"$program" check --defaults >"$top/etc/tomonode/defaults.conf"
 cp "$root/LICENSE" "$root/README.md" "$top/"
 [ -n "$small" ] || cp -r "$root/docs" "$top/docs"
 for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench; do

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Write the manual pages of the program and of each command: cmake -DPROGRAM=tomonode -DFOLDER=man -P man.cmake
+# Write what the program says of itself: cmake -DPROGRAM=tomonode -DFOLDER=man -P man.cmake: the manual pages of the program and of each
+# command, and in the folder above the reference of all keys and a configuration file with all defaults.
 function(write_page name)
   execute_process(COMMAND ${PROGRAM} help --man ${ARGN} OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
   file(WRITE ${FOLDER}/${name}.1 "${page}")
@@ -19,3 +20,5 @@ foreach(kind ${kinds})
   write_page(tomonode-simulate-${kind} simulate ${kind})
 endforeach()
 write_page(tomonode)
+execute_process(COMMAND ${PROGRAM} check --describe OUTPUT_FILE ${FOLDER}/../configuration-keys.md COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${PROGRAM} check --defaults OUTPUT_FILE ${FOLDER}/../defaults.conf COMMAND_ERROR_IS_FATAL ANY)

@@ -23,7 +23,7 @@
 #include "node/receive/tls_files.h"
 #include "node/result/result.h"
 
-enum { OPTION_DESCRIBE = OPTION_LONG, OPTION_ROUTE, OPTION_CALLING };
+enum { OPTION_DESCRIBE = OPTION_LONG, OPTION_DEFAULTS, OPTION_ROUTE, OPTION_CALLING };
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
@@ -31,12 +31,13 @@ static const struct option_spec options[] = {
 	{OPTION_ROUTE, "route", "PATH", "only print which routes the DICOM file, or those in the folder, would take, and why"},
 	{OPTION_CALLING, "calling", "AET", "with --route: AE title of the sender; default: one that no route names"},
 	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and exit"},
+	{OPTION_DEFAULTS, "defaults", NULL, "print a configuration file with every key, its default and its meaning, and exit"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "check",
-	.usage = "[-c FILE] [--verbose] [--describe] [--route PATH [--calling AET]] [--json]",
+	.usage = "[-c FILE] [--verbose] [--describe | --defaults] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
 	.text = "It tests, too, whether the node could listen, use its spool, journal, logs and device, read its certificates,\n"
 		"keys and flat fields, be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if\n"
@@ -281,7 +282,8 @@ int cmd_check(int argc, char **argv)
 	struct err err = {0};
 	char buffer[CONFIG_PATH_BUFFER];
 	struct options o;
-	bool reference = false, verbose = false;
+	void (*document)(FILE * to) = NULL;
+	bool verbose = false;
 	int id, rc, code = CODE_OK;
 
 	options_begin(&o, &spec, argc, argv);
@@ -291,7 +293,9 @@ int cmd_check(int argc, char **argv)
 		else if (id == 'v')
 			verbose = true;
 		else if (id == OPTION_DESCRIBE)
-			reference = true;
+			document = config_reference;
+		else if (id == OPTION_DEFAULTS)
+			document = config_defaults;
 		else if (id == OPTION_ROUTE)
 			routed = o.value;
 		else if (id == OPTION_CALLING)
@@ -299,8 +303,8 @@ int cmd_check(int argc, char **argv)
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (reference) {
-		config_reference(stdout);
+	if (document) {
+		document(stdout);
 		return CODE_OK;
 	}
 	if (!path)

@@ -32,6 +32,11 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
+const char *config_embedded(void)
+{
+	return defaults_conf;
+}
+
 /* Read the embedded text and then `user`, if any. */
 static int build(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
 {
@@ -41,7 +46,7 @@ static int build(struct config_reader *r, const struct config_text *user, struct
 	for (int i = 0; rc == 0 && i < KIND_COUNT; i++)
 		rc = kind_check(kind_of((enum case_kind)i), err);
 	if (rc == 0)
-		rc = config_text_copy(defaults_conf, EMBEDDED_NAME, &embedded, err);
+		rc = config_text_copy(config_embedded(), EMBEDDED_NAME, &embedded, err);
 	if (rc < 0)
 		goto out;
 	config_value_defaults(&config_sections[SECTION_NODE], &r->config->node);

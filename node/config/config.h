@@ -320,6 +320,8 @@ struct config {
 	struct cluster_conf cluster;
 };
 
+const char *config_embedded(void); /* the text of the embedded entries, conf/defaults.conf */
+
 /* Load a configuration. path NULL: the embedded defaults. Each problem is passed to `report` ("file:line: what; allowed: ...");
  * report may be NULL. Any problem: EINVAL, *ret_config is unchanged, and err has the first problem and their number. */
 int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write the reference of all keys from the table: the output of `tomonode check --describe` and the text of
- * docs/configuration.md. */
+/* Write the table of all keys as documents: `tomonode check --describe`, and `tomonode check --defaults`. */
 #ifndef TOMONODE_NODE_CONFIG_REFERENCE_H
 #define TOMONODE_NODE_CONFIG_REFERENCE_H
 
@@ -9,6 +8,8 @@
 #include "node/config/config.h"
 
 void config_reference(FILE *to); /* writes Markdown */
+/* Write a configuration file with every key, its default and its meaning, and the embedded entries: the same as no file. */
+void config_defaults(FILE *to);
 
 /* Callbacks of config_visit(). Values are in the syntax of --set. */
 struct config_visitor {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_table.c - every key of the configuration: type, unit, default, range, meaning. The default as text is next to its range,
- * so that both are changed together; a test compares conf/defaults.conf and docs/configuration.md with this table.
+ * so that both are changed together; `check --defaults` and `check --describe` print this table.
  */
 #include "node/config/config_table.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of all configuration keys. Parsing, checks, --set, descriptions and docs/configuration.md use it. */
+/* The table of all configuration keys. Parsing, checks, --set, descriptions and the reference use it. */
 #ifndef TOMONODE_NODE_CONFIG_TABLE_H
 #define TOMONODE_NODE_CONFIG_TABLE_H
 

@@ -22,7 +22,7 @@ TEST(test_defaults)
 	assert_int_equal(config_load(NULL, NULL, NULL, &c, &err), 0);
 	config_value_defaults(&config_sections[SECTION_NODE], &table);
 	snprintf(table.spool, sizeof(table.spool), "/spool");
-	assert_memory_equal(&table, &c->node, sizeof(table)); /* conf/defaults.conf has the defaults of the table */
+	assert_memory_equal(&table, &c->node, sizeof(table));
 	assert_string_equal(c->path, "");
 	assert_string_equal(c->node.aet, "TOMONODE");
 	assert_string_equal(c->node.bind, "127.0.0.1");
