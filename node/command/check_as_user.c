@@ -16,6 +16,7 @@
 #include "node/base/log.h"
 #include "node/command/check_cluster.h"
 #include "node/command/check_paths.h"
+#include "node/deliver/destination.h"
 #include "node/process/user.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
@@ -111,6 +112,20 @@ static void check_logs(const struct checked *c)
 		check_path(&c->report, "node.audit_file", node->audit_file, PATH_WRITE, PATH_CREATE);
 }
 
+static void check_destinations(const struct checked *c)
+{
+	for (size_t i = 0; i < c->config->n_destinations; i++) {
+		const struct destination_conf *d = &c->config->destinations[i];
+		struct err err = {0};
+		char line[sizeof(err.msg) + 100];
+
+		if (!destination_actions(d)->check || destination_actions(d)->check(d, &err) == 0)
+			continue;
+		snprintf(line, sizeof(line), "destination '%s': results would wait: %s", d->name, err.msg);
+		c->report.problem(c->report.ctx, line);
+	}
+}
+
 static void check_device(const struct checked *c)
 {
 	struct device *dev = NULL;
@@ -191,6 +206,7 @@ static void check_all(const struct checked *c, bool runs)
 		if (made)
 			check_spool(c, kept);
 		check_logs(c);
+		check_destinations(c);
 		check_device(c);
 	} else {
 		snprintf(line, sizeof(line),

@@ -53,7 +53,7 @@ static size_t list_names(const struct config *config, size_t n_destinations, str
 		const char *host = peer ? config->peers[i - n_destinations].host : config->destinations[i].host;
 
 		names[i] = (struct gaicb){.ar_name = host, .ar_request = &hints};
-		if (!peer || (host[0] && !network_parse(host, &network)))
+		if (host[0] && (!peer || !network_parse(host, &network)))
 			ret[n++] = &names[i];
 	}
 	return n;

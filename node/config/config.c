@@ -430,15 +430,8 @@ bool config_protocol_uses(const char *kind, const char *algorithm, const char *k
 {
 	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);
 	const struct config_key *row = section ? config_key_find(section, key) : NULL;
-	size_t n = strlen(algorithm);
 
-	for (const char *at = row ? row->only : NULL; at && n > 0; at += strcspn(at, " "), at += strspn(at, " ")) {
-		if (!*at)
-			return false;
-		if (strcspn(at, " ") == n && !strncmp(at, algorithm, n))
-			return true;
-	}
-	return true;
+	return !row || !algorithm[0] || config_key_is_of(row, algorithm);
 }
 
 const char *config_protocol_zero(const char *kind, const char *key)

@@ -99,9 +99,15 @@ struct peer_conf { /* a system that may send to the node */
 	uint64_t bytes;		   /* 0: node.peer_bytes */
 };
 
+/* Kinds of destinations: X(constant, name of the kind and of its struct destination_kind_actions). */
+#define DESTINATION_KINDS(X)                                                                                                     \
+	X(DICOM, dicom)   /* C-STORE over an association */                                                                      \
+	X(STOW, stow)     /* STOW-RS over HTTP */                                                                                \
+	X(FOLDER, folder) /* files in a folder */
 enum destination_kind {
-	DESTINATION_DICOM, /* C-STORE over an association */
-	DESTINATION_STOW,  /* STOW-RS over HTTP */
+#define X(constant, name) DESTINATION_##constant,
+	DESTINATION_KINDS(X)
+#undef X
 };
 
 struct destination_conf {
@@ -110,6 +116,7 @@ struct destination_conf {
 	char url[URL_SIZE];		    /* stow: of the DICOMweb service; host, port and tls below are made of it */
 	char credentials[CONFIG_PATH_SIZE]; /* stow: file, see node/web/http_credentials.h; "": none */
 	int answer_timeout;		    /* stow, s */
+	char path[CONFIG_PATH_SIZE];	    /* folder */
 	char aet[CONFIG_AET_SIZE];
 	char host[64];
 	int port;

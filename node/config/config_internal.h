@@ -60,7 +60,7 @@ extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS]; /* config
 extern const struct config_key config_alerts_keys[CONFIG_ALERTS_KEYS];
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];
-#define CONFIG_DESTINATION_KEYS 33
+#define CONFIG_DESTINATION_KEYS 34
 extern const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS]; /* destination_keys.c */
 
 #endif

@@ -281,7 +281,7 @@ static void check_kind(struct config_reader *r, const config_setting_t *group, c
 		const struct config_key *key = config_key_find(section, config_setting_name(setting));
 		struct config_place place = place_of(r, setting);
 
-		if (key && key->only && strcmp(key->only, kind) != 0)
+		if (key && !config_key_is_of(key, kind))
 			config_problem(r, place.file, place.line,
 				       "key '%s' of %s: only destinations of kind %s have it, and this one is of kind %s",
 				       key->name, of, key->only, kind);
@@ -314,7 +314,7 @@ static void check_required(struct config_reader *r, struct config_place place, c
 	for (size_t i = 0; i < section->n_keys; i++) {
 		const struct config_key *key = &section->keys[i];
 
-		if (key->fallback || (given & (1ul << i)) || (kind && key->only && strcmp(key->only, kind) != 0))
+		if (key->fallback || (given & (1ul << i)) || (kind && !config_key_is_of(key, kind)))
 			continue;
 		config_value_allowed(key, allowed, sizeof(allowed));
 		config_problem(r, place.file, place.line, "key '%s' of %s is missing; allowed: %s", key->name, of, allowed);

@@ -547,6 +547,18 @@ const struct config_section *config_section_of(const struct config_section *sect
 	return section->of_kinds ? kind_of(protocol->kind)->protocols : section;
 }
 
+bool config_key_is_of(const struct config_key *key, const char *word)
+{
+	size_t n = strlen(word), length;
+
+	for (const char *at = key->only; at && *at; at += length + strspn(at + length, " ")) {
+		length = strcspn(at, " ");
+		if (length == n && !memcmp(at, word, n))
+			return true;
+	}
+	return !key->only;
+}
+
 const struct config_key *config_key_find(const struct config_section *section, const char *name)
 {
 	for (size_t i = 0; i < section->n_keys; i++)

@@ -50,8 +50,8 @@ struct config_key {
 	enum key_type element;		  /* of KEY_NAMES: what each is, KEY_NAME, KEY_TEXT or KEY_NETWORK */
 	const char *fallback;		  /* default in the syntax of --set; "" for texts: may be empty; NULL: required */
 	unsigned flags;			  /* enum key_flag, combined by or */
-	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; of
-					     destinations: the kind that has it; NULL: all */
+	const char *only;		  /* of protocols: the algorithms that use it, of destinations: the kinds that have it,
+					     separated by blanks; NULL: all */
 	const char *needs;   /* of protocols: conditions without which it has no effect, separated by blanks: "KEY" (not 0,
 				false or empty), "KEY=WORD" (is this word, or has it); NULL: none */
 	const char *meaning; /* description for the reference */
@@ -99,6 +99,8 @@ const struct config_section *config_section_with(const struct config_section *se
 const struct config_key *config_key_find(const struct config_section *section, const char *name); /* NULL: none */
 /* Return the name of the key of the section most similar to `word`, or NULL. */
 const char *config_key_nearest(const struct config_section *section, const char *word);
+/* Return true if all have the key, or its `only` has the word. */
+bool config_key_is_of(const struct config_key *key, const char *word);
 /* List the names of the keys from the index `first` on, separated by commas; the text says where the reference is if they do not
  * fit. size: at least 40. */
 void config_keys_list(const struct config_section *section, size_t first, char *ret_text, size_t size);

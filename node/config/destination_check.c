@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* destination_check.c - check the destinations: TLS, times, fallback, and the URL of a DICOMweb service. */
+/* destination_check.c - check the destinations: TLS, times, fallback, and what each kind has besides. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -49,12 +49,9 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 		return;
 	}
 	snprintf(d->host, sizeof(d->host), "%s", url.host);
-	d->aet[0] = '\0';
 	d->port = url.port;
 	d->tls = url.tls;
 	d->verify_name = true;
-	d->tls_name[0] = '\0';
-	d->commitment = false;
 	if (!url.tls && (d->certificate[0] || d->key[0] || d->authorities[0] || d->crl[0]))
 		config_problem(
 			r, place.file, place.line,
@@ -67,6 +64,14 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 			"key 'credentials' of destination '%s': they would be sent without encryption to %s; allowed: with an "
 			"https URL, or with a host of this machine",
 			d->name, d->host);
+}
+
+/* Clear what an entry of another kind has inherited from one of kind dicom. */
+static void clear_dicom(struct destination_conf *d)
+{
+	d->aet[0] = d->host[0] = d->tls_name[0] = '\0';
+	d->port = 0;
+	d->tls = d->commitment = false;
 }
 
 static bool reaches(const char *host, const char *bind)
@@ -93,13 +98,20 @@ static void finish_address(struct config_reader *r, const struct destination_con
 
 void config_finish_destinations(struct config_reader *r)
 {
+	static void (*const of_kind[])(struct config_reader *r, struct destination_conf *d, struct config_place place) = {
+		[DESTINATION_STOW] = finish_stow,
+		[DESTINATION_FOLDER] = NULL,
+	};
+
 	for (size_t i = 0; i < r->config->n_destinations; i++) {
 		struct destination_conf *d = &r->config->destinations[i];
 		struct config_place place = r->places[SECTION_DESTINATIONS][i];
 
 		finish_fallback(r, d, place);
-		if (d->kind == DESTINATION_STOW)
-			finish_stow(r, d, place);
+		if (d->kind != DESTINATION_DICOM)
+			clear_dicom(d);
+		if (of_kind[d->kind])
+			of_kind[d->kind](r, d, place);
 		finish_address(r, d, place);
 		if (d->tls)
 			finish_tls(r, d, place);

@@ -2,15 +2,23 @@
 /* destination_keys.c - the keys of destinations: rows of the table of config_table.c. */
 #include "node/config/config_internal.h"
 
-static const struct key_choice destination_kinds[] = {{"dicom", DESTINATION_DICOM}, {"stow", DESTINATION_STOW}, {NULL, 0}};
+static const struct key_choice destination_kinds[] = {
+#define X(constant, name) {#name, DESTINATION_##constant},
+	DESTINATION_KINDS(X)
+#undef X
+		{NULL, 0}};
 static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 
 const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 	{"name", AS_NAME(destination_conf, name), .fallback = REQUIRED, .meaning = "name of the destination in `routes`"},
 	{"kind", AS_CHOICE(destination_conf, kind, destination_kinds), .fallback = "dicom",
 	 .meaning =
-		 "how objects are sent: `dicom`: C-STORE over an association; `stow`: STOW-RS to a DICOMweb service; keys that "
-		 "are marked with one kind are refused for the other"},
+		 "how objects are sent: `dicom`: C-STORE over an association; `stow`: STOW-RS to a DICOMweb service; `folder`: "
+		 "files; keys that are marked with some kinds are refused for the others"},
+	{"path", AS_PATH(destination_conf, path), .fallback = REQUIRED, .only = "folder",
+	 .meaning = "folder that gets the files `STUDY/SERIES/OBJECT.dcm`, named by their UIDs; the node's user must be able to write "
+		    "there. It is never created: of a file system that is mounted, name a folder below the mount point, so "
+		    "that nothing is written while it is not mounted"},
 	{"url", AS_TEXT(destination_conf, url, URL_SIZE - 1), .fallback = "", .only = "stow",
 	 .meaning =
 		 "URL of the DICOMweb service, to which `/studies` is appended: `https://HOST[:PORT][/PATH]`; `http` sends "
@@ -26,7 +34,7 @@ const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 	 .meaning = "host name or address of the destination"},
 	{"port", AS_INT(destination_conf, port, 1, 65535), .fallback = "104", .only = "dicom",
 	 .meaning = "port of the destination"},
-	{"connect_timeout", AS_INT(destination_conf, connect_timeout, 1, 3600), .unit = "s", .fallback = "10",
+	{"connect_timeout", AS_INT(destination_conf, connect_timeout, 1, 3600), .unit = "s", .fallback = "10", .only = "dicom stow",
 	 .meaning = "timeout for opening the TCP connection; with `stow` including the TLS handshake"},
 	{"acse_timeout", AS_INT(destination_conf, acse_timeout, 1, 3600), .unit = "s", .fallback = "30", .only = "dicom",
 	 .meaning = "timeout for opening and closing the association"},
@@ -38,13 +46,13 @@ const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 		 "is kept, and a destination that does not respond still gets one attempt at a time"},
 	{"tls", AS_BOOL(destination_conf, tls), .fallback = "false", .only = "dicom",
 	 .meaning = "use TLS; false: plain DICOM, the six keys below are ignored"},
-	{"certificate", AS_PATH(destination_conf, certificate), .fallback = "",
+	{"certificate", AS_PATH(destination_conf, certificate), .fallback = "", .only = "dicom stow",
 	 .meaning = "own certificate (PEM); empty: `node.tls_certificate` and its key, if configured"},
-	{"key", AS_PATH(destination_conf, key), .fallback = "",
+	{"key", AS_PATH(destination_conf, key), .fallback = "", .only = "dicom stow",
 	 .meaning = "private key of `certificate`; empty: the key is in the certificate's file"},
-	{"authorities", AS_PATH(destination_conf, authorities), .fallback = "",
+	{"authorities", AS_PATH(destination_conf, authorities), .fallback = "", .only = "dicom stow",
 	 .meaning = "trusted certificates for checking that of the destination; empty: `node.tls_authorities`"},
-	{"crl", AS_PATH(destination_conf, crl), .fallback = "",
+	{"crl", AS_PATH(destination_conf, crl), .fallback = "", .only = "dicom stow",
 	 .meaning = "revocation lists of these authorities; empty: `node.tls_crl` if `authorities` is empty too, else none"},
 	{"verify", AS_CHOICE(destination_conf, verify_name, verifications), .fallback = "full", .only = "dicom",
 	 .meaning = "checks of the destination's certificate: `full`: authority, validity period and name; `authority`: "

@@ -9,8 +9,9 @@
 const struct destination_kind_actions *destination_actions(const struct destination_conf *d)
 {
 	static const struct destination_kind_actions *const kinds[] = {
-		[DESTINATION_DICOM] = &destination_dicom,
-		[DESTINATION_STOW] = &destination_stow,
+#define X(constant, name) [DESTINATION_##constant] = &destination_##name,
+		DESTINATION_KINDS(X)
+#undef X
 	};
 
 	return kinds[d->kind];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configured destination: what its kind does, the peer to connect to, and the record of its failures.
  *
- * A new kind is a value of enum destination_kind with its keys (node/config/destination_keys.c, destination_check.c), a file here
- * that fills a struct destination_kind_actions, and its row in destination.c. */
+ * A new kind is a line of DESTINATION_KINDS (node/config/config.h), its keys (node/config/destination_keys.c), and a file here that
+ * fills a struct destination_kind_actions. */
 #ifndef TOMONODE_NODE_DESTINATION_H
 #define TOMONODE_NODE_DESTINATION_H
 
@@ -12,6 +12,7 @@
 #include "node/config/config.h"
 #include "node/deliver/deliver.h"
 #include "node/jobs/jobs.h"
+#include "node/process/sandbox.h"
 
 /* A session sends objects one after the other, in one process. After DELIVER_TRANSIENT it can only be closed. */
 struct destination_kind_actions {
@@ -20,6 +21,8 @@ struct destination_kind_actions {
 	void (*describe)(const struct destination_conf *d, char *ret, size_t size);
 	/* Longest time in which nothing arrives although all is in order, after the connection was opened, s. */
 	double (*longest_wait)(const struct destination_conf *d);
+	/* What can be found out without sending anything, as the node's user; may be NULL. */
+	int (*check)(const struct destination_conf *d, struct err *err);
 	/* contexts: [n], of the objects that will be sent. All arguments must outlive the session. */
 	int (*open)(const struct config *config, const struct destination_conf *d, const struct scu_context *contexts, size_t n,
 		    void **ret_session, struct err *err);
@@ -27,8 +30,11 @@ struct destination_kind_actions {
 	void (*store)(void *session, const char *path, const char *sop_instance, struct store_result *ret);
 	void (*close)(void *session); /* may be NULL */
 	bool association;	      /* a session is a struct scu */
+	enum sandbox_role role;	      /* of the process that delivers */
 };
-extern const struct destination_kind_actions destination_dicom, destination_stow; /* store_dicom.c, stow.c */
+#define X(constant, name) extern const struct destination_kind_actions destination_##name; /* store_NAME.c */
+DESTINATION_KINDS(X)
+#undef X
 const struct destination_kind_actions *destination_actions(const struct destination_conf *d);
 
 /* Return the peer for storage. It points into both arguments, which must outlive it. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "node/base/log.h"
+#include "node/deliver/destination.h"
 #include "node/process/options.h"
 #include "node/store/event.h"
 
@@ -32,11 +33,13 @@ static int find_send(struct send_process *p)
 
 int send_process_run(struct send_process *p, const char *name, int (*run)(struct send_process *p), int argc, char **argv)
 {
+	const struct destination_conf *d;
 	int code = CODE_OK;
 
 	if (!work_process_begin(&p->process, name, "-c FILE JOB DESTINATION", 2, argc, argv, &code))
 		return code;
-	code = work_process_enter_sandbox(&p->process, SANDBOX_DELIVER, NULL) < 0 ? CODE_FAILED : find_send(p);
+	d = config_destination(p->process.config, p->process.argument[1]);
+	code = work_process_enter_sandbox(&p->process, d ? destination_actions(d)->role : SANDBOX_DELIVER, NULL) < 0 ? CODE_FAILED : find_send(p);
 	if (code == CODE_OK)
 		code = run(p);
 	jobs_clear(&p->jobs);

@@ -56,4 +56,5 @@ const struct destination_kind_actions destination_dicom = {
 	.store = store,
 	.close = close_association,
 	.association = true,
+	.role = SANDBOX_DELIVER,
 };

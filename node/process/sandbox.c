@@ -41,13 +41,14 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_HTTP] = {96, (rlim_t)4 << 30},
 	[SANDBOX_SEAT] = {1024, (rlim_t)16 << 30},
 	[SANDBOX_CASE] = {4096, 0},
+	[SANDBOX_FOLDER] = {256, 0},
 	[SANDBOX_ALERT] = {128, (rlim_t)16 << 30},
 };
 
 const char *sandbox_role_name(enum sandbox_role role)
 {
 	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index",  "worker", "deliver", "names",
-							 "http",     "seat",	    "report", "case",	"alert"};
+							 "http",     "seat",	    "report", "case",	"folder",  "alert"};
 
 	return names[role];
 }

@@ -38,9 +38,10 @@ enum sandbox_role {
 	SANDBOX_SEAT,	     /* accepts the connection of a pilot, sends it instances, writes results */
 	SANDBOX_REPORT,	     /* reads results, for reports on the status page */
 	SANDBOX_CASE,	     /* of a pilot: reads instances, writes results, without a journal; detail: its device */
+	SANDBOX_FOLDER,	     /* reads results, writes them to the folders of destinations; no network */
 	SANDBOX_ALERT,	     /* connects to the web service of `alerts`; opens no file of the spool */
 };
-#define SANDBOX_ROLES 11
+#define SANDBOX_ROLES 12
 
 /* What this machine supports. */
 struct sandbox_support {

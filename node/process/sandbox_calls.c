@@ -350,6 +350,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 	case SANDBOX_ASSOCIATION:
 	case SANDBOX_WORKER:
 	case SANDBOX_CASE:
+	case SANDBOX_FOLDER:
 	case SANDBOX_NAMES:
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, change);

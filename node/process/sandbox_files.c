@@ -252,6 +252,12 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_in_spool(f, config, "outbox", FS_READ);
 	case SANDBOX_DELIVER:
 		return allow_deliver(f, config);
+	case SANDBOX_FOLDER:
+		ret = allow_in_spool(f, config, "outbox", FS_READ);
+		for (size_t i = 0; ret == 0 && i < config->n_destinations; i++)
+			if (config->destinations[i].kind == DESTINATION_FOLDER)
+				ret = allow(f, config->destinations[i].path, FS_WORK_FOLDERS);
+		return ret;
 	case SANDBOX_ALERT:
 		return allow_alert(f, config);
 	case SANDBOX_SEAT:

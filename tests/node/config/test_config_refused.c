@@ -414,6 +414,7 @@ static void write_file(const char *name, const char *text)
 
 /* A destination of kind stow among the keys: `more` after a URL. */
 #define WEB(more) "destinations = ( { name = \"pacs\"; kind = \"stow\"; " more " } );"
+#define FOLDER(more) "destinations = ( { name = \"pacs\"; kind = \"folder\"; " more " } );"
 #define HTTPS "url = \"https://pacs.example.org/dicom-web\"; authorities = \"/ca\"; "
 
 TEST(test_destination_kinds)
@@ -430,7 +431,7 @@ TEST(test_destination_kinds)
 		 "t.conf:1: key 'commitment' of destination 'pacs': only destinations of kind dicom", "this one is of kind stow"},
 		{WEB(HTTPS "verify = \"authority\";"), "t.conf:1: key 'verify' of destination 'pacs': only", ""},
 		{"destinations = ( { name = \"pacs\"; kind = \"http\"; } );",
-		 "t.conf:1: key 'kind' of destination 'pacs': \"http\"", "dicom, stow"},
+		 "t.conf:1: key 'kind' of destination 'pacs': \"http\"", "dicom, stow, folder"},
 		{WEB("url = \"http://pacs.example.org/\"; credentials = \"/t\";"),
 		 "t.conf:1: key 'credentials' of destination 'pacs': ", "without encryption to pacs.example.org"},
 		{WEB("url = \"http://pacs.example.org/\"; authorities = \"/ca\";"),
@@ -440,6 +441,10 @@ TEST(test_destination_kinds)
 		 "this one is of kind dicom"},
 		{"destinations = ( { name = \"pacs\"; credentials = \"/t\"; } );",
 		 "t.conf:1: key 'credentials' of destination 'pacs': only destinations of kind stow", ""},
+		{FOLDER(""), "t.conf:1: key 'path' of destination 'pacs' is missing", "absolute path"},
+		{FOLDER("path = \"/d\"; port = 104;"), "t.conf:1: key 'port' of destination 'pacs': only", "this one is of kind folder"},
+		{FOLDER("path = \"/d\"; crl = \"/c\";"), "t.conf:1: key 'crl' of destination 'pacs': only destinations of kind dicom stow",
+		 ""},
 	};
 	struct config *c;
 
@@ -455,6 +460,9 @@ TEST(test_destination_kinds)
 	config_free(c);
 	c = good(WEB("url = \"http://127.0.0.1:8042/dicom-web\"; credentials = \"/t\";"));
 	assert_true(!c->destinations[0].tls && c->destinations[0].port == 8042);
+	config_free(c);
+	c = good(FOLDER("path = \"/d\";"));
+	assert_true(!c->destinations[0].host[0] && !c->destinations[0].aet[0] && !c->destinations[0].commitment);
 	config_free(c);
 }
 

@@ -473,15 +473,6 @@ class Node:
             rows = db.execute("SELECT name, detail FROM event WHERE job=? ORDER BY seq", (job,)).fetchall()
         return [json.loads(detail) for is_, detail in rows if is_ == name] if name else [is_ for is_, _ in rows]
 
-    def journal_now(self):
-        """Another value after each write to the journal."""
-        found = []
-        for name in ("journal.db", "journal.db-wal"):
-            with contextlib.suppress(FileNotFoundError):
-                s = os.stat(os.path.join(self.spool, name))
-                found.append((s.st_ino, s.st_size, s.st_mtime_ns))
-        return found
-
     def wait_jobs(self, what, condition, seconds=60):
         """Until condition(jobs) gives something true, which follows from the journal: `list` is asked again when that
         was written to, and each second, because what was written can be read only when it is on the disk."""

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stow.c - destinations of kind stow: a STOW-RS user agent (PS3.18 section 10.5), one instance in each request.
+/* store_stow.c - destinations of kind stow: a STOW-RS user agent (PS3.18 section 10.5), one instance in each request.
  *
  * One instance in a request, because the outcome of each is then known for certain: a server may stop at the first part that it
  * does not understand, without a word about the following ones, and after a lost answer only one object is in doubt. The
@@ -186,4 +186,5 @@ const struct destination_kind_actions destination_stow = {
 	.open = open_client,
 	.store = store,
 	.close = close_client,
+	.role = SANDBOX_DELIVER,
 };
