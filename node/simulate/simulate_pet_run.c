@@ -453,7 +453,7 @@ static int make_objects(struct run *r, const char *folder, struct err *err)
 	char(*path)[SINOGRAM_ROLES + 1][PATH_SIZE + 64] = malloc((size_t)r->n_beds * sizeof(*path)), like[PATH_SIZE + 64];
 	struct sinogram_import_bed bed[PET_BEDS_MAX] = {{.z = 0}};
 	struct sinogram_import import = {
-		.like = like, .folder = folder, .now = SIMULATE_PET_NOW, .beds = bed, .n_beds = r->s->o.beds};
+		.like = like, .simulated = true, .folder = folder, .now = SIMULATE_PET_NOW, .beds = bed, .n_beds = r->s->o.beds};
 	size_t n = 0;
 	int rc;
 

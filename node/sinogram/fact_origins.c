@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fact_origins.c - see node/sinogram/fact_origins.h. An import knows what it took from where and writes it into its objects; an
- * object without such a text, of another program, states its facts in its own attributes. Who decides is the same for all facts:
- * a person, then the data, then the file of --like (sinogram_attributes.c). */
+/* fact_origins.c - see node/sinogram/fact_origins.h. An import knows what it took from where and writes it into its objects, with
+ * a mark of each value; an object without such a text, or with another value now, states its facts in its own attributes. Who
+ * decides is the same for all facts: a person, then the data, then the file of --like (sinogram_attributes.c). */
 #include "node/sinogram/fact_origins.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,62 +30,70 @@ enum fact {
 	FACTS
 };
 
+#define VALUE_SIZE 400
+#define MARK_SIZE 8 /* of mark_value() */
+#define PARTS 2	    /* of a fact whose attributes may be of different origin */
+
 static const struct {
-	const char *name, *key; /* key: of Interfile headers; NULL: none */
+	const char *name;
+	const char *key[PARTS]; /* of Interfile headers; NULL: none */
+	const char *field;	/* of a PETSIRD file; NULL: none */
+	const char *part[PARTS];
 } facts[FACTS] = {
-	[PATIENT] = {"patient", NULL},
-	[STUDY] = {"study", NULL},
-	[FRAME_OF_REFERENCE] = {"frame of reference", NULL},
-	[POSITION] = {"position", "patient orientation"},
-	[WEIGHT] = {"weight", NULL},
-	[START] = {"start", "study date"},
-	[DURATION] = {"duration", "image duration (sec)"},
-	[NUCLIDE] = {"nuclide", "isotope name"},
-	[HALF_LIFE] = {"half-life", "isotope name or half-life"},
-	[FRACTION] = {"positron fraction", "branching factor"},
-	[DOSE] = {"dose", "tracer activity at time of injection"},
-	[INJECTION] = {"injection", "tracer injection time"},
-	[CALIBRATION] = {"calibration factor", NULL},
-	[DECAY] = {"decay correction", NULL},
+	[PATIENT] = {"patient", .part = {"ID", "name"}},
+	[STUDY] = {"study", .field = "studyInstanceUID"},
+	[FRAME_OF_REFERENCE] = {"frame of reference", .field = "frameOfReferenceUID"},
+	[POSITION] = {"position", {"patient orientation"}, "patientOrientation"},
+	[WEIGHT] = {"weight", .field = "patientsWeight"},
+	[START] = {"start", {"study date", "study time"}, "startOfAcquisition", {"date", "time"}},
+	[DURATION] = {"duration", {"image duration (sec)"}, "time blocks of its events"},
+	[NUCLIDE] = {"nuclide", {"isotope name"}, "radionuclideCodeSequence"},
+	[HALF_LIFE] = {"half-life", {"isotope name or half-life"}, "radionuclideCodeSequence"},
+	[FRACTION] = {"positron fraction", {"branching factor"}},
+	[DOSE] = {"dose", {"tracer activity at time of injection"}, "radionuclideTotalDose"},
+	[INJECTION] = {"injection", {"tracer injection time"}, "radiopharmaceuticalStartDateTime"},
+	[CALIBRATION] = {"calibration factor"},
+	[DECAY] = {"decay correction"},
 };
 
-/* Attributes that state a fact, the one that counts first; from NUCLIDE to INJECTION in the item of (0054,0016). */
+/* Attributes that state a part of a fact, the one that counts first; from NUCLIDE to INJECTION in the item of (0054,0016). */
 static const struct place {
 	enum fact fact;
-	uint32_t tag; /* 0: only the keyword, which writes another attribute */
-	const char *name, *keyword;
+	int part;
+	uint32_t tag;
+	const char *name;
+	const char *keyword[2]; /* of `set`, which write it; NULL: none */
 } places[] = {
-	{PATIENT, TAG_PATIENT_ID, "Patient ID", "PatientID"},
-	{PATIENT, TAG_PATIENT_NAME, "Patient's Name", "PatientName"},
-	{STUDY, TAG_STUDY_INSTANCE_UID, "Study Instance UID", "StudyInstanceUID"},
-	{FRAME_OF_REFERENCE, TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", "FrameOfReferenceUID"},
-	{POSITION, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", "PatientPosition"},
-	{POSITION, TAG_PATIENT_POSITION, "Patient Position", "PatientPosition"},
-	{WEIGHT, TAG_PATIENT_WEIGHT, "Patient's Weight", "PatientWeight"},
-	{START, TAG_ACQUISITION_DATE, "Acquisition Date", "AcquisitionDate"},
-	{START, TAG_ACQUISITION_TIME, "Acquisition Time", "AcquisitionTime"},
-	{START, TAG_SERIES_TIME, "Series Time", "SeriesTime"},
-	{START, TAG_SERIES_DATE, "Series Date", "SeriesDate"},
-	{START, TAG_ACQUISITION_DATE_TIME, "Acquisition DateTime", "AcquisitionDateTime"},
-	{DURATION, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", "ActualFrameDuration"},
-	{NUCLIDE, TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", "Radionuclide"},
-	{HALF_LIFE, TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", "RadionuclideHalfLife"},
-	{HALF_LIFE, 0, "", "Radionuclide"},
-	{FRACTION, TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", "RadionuclidePositronFraction"},
-	{DOSE, TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", "RadionuclideTotalDose"},
-	{INJECTION, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Radiopharmaceutical Start DateTime",
-	 "RadiopharmaceuticalStartDateTime"},
-	{INJECTION, TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", "RadiopharmaceuticalStartTime"},
-	{CALIBRATION, TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", "DoseCalibrationFactor"},
-	{DECAY, TAG_DECAY_CORRECTION, "Decay Correction", "DecayCorrection"},
+	{PATIENT, 0, TAG_PATIENT_ID, "Patient ID", {"PatientID"}},
+	{PATIENT, 1, TAG_PATIENT_NAME, "Patient's Name", {"PatientName"}},
+	{STUDY, 0, TAG_STUDY_INSTANCE_UID, "Study Instance UID", {"StudyInstanceUID"}},
+	{FRAME_OF_REFERENCE, 0, TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", {"FrameOfReferenceUID"}},
+	{POSITION, 0, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", {"PatientPosition"}},
+	{POSITION, 0, TAG_PATIENT_POSITION, "Patient Position", {"PatientPosition"}},
+	{WEIGHT, 0, TAG_PATIENT_WEIGHT, "Patient's Weight", {"PatientWeight"}},
+	{START, 0, TAG_ACQUISITION_DATE, "Acquisition Date", {"AcquisitionDate", "AcquisitionDateTime"}},
+	{START, 1, TAG_ACQUISITION_TIME, "Acquisition Time", {"AcquisitionTime", "AcquisitionDateTime"}},
+	{START, 0, TAG_SERIES_DATE, "Series Date", {"SeriesDate"}},
+	{START, 1, TAG_SERIES_TIME, "Series Time", {"SeriesTime"}},
+	{DURATION, 0, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", {"ActualFrameDuration"}},
+	{NUCLIDE, 0, TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", {"Radionuclide"}},
+	{HALF_LIFE, 0, TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", {"RadionuclideHalfLife", "Radionuclide"}},
+	{FRACTION, 0, TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", {"RadionuclidePositronFraction"}},
+	{DOSE, 0, TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", {"RadionuclideTotalDose"}},
+	{INJECTION,
+	 0,
+	 TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
+	 "Radiopharmaceutical Start DateTime",
+	 {"RadiopharmaceuticalStartDateTime", "RadiopharmaceuticalStartTime"}},
+	{INJECTION, 0, TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", {"RadiopharmaceuticalStartTime"}},
+	{CALIBRATION, 0, TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", {"DoseCalibrationFactor"}},
+	{DECAY, 0, TAG_DECAY_CORRECTION, "Decay Correction", {"DecayCorrection"}},
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
-static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS_SIZE])
+static bool is_number(enum fact f)
 {
-	size_t n = strlen(ret_text);
-
-	snprintf(ret_text + n, FACT_ORIGINS_SIZE - n, "%s: %s\n", facts[f].name, origin);
+	return f == WEIGHT || f == DURATION || (f >= HALF_LIFE && f <= DOSE) || f == CALIBRATION;
 }
 
 /* The start is that of the acquisition only if both its date and its time can be used (pet_facts_read()). */
@@ -94,49 +103,77 @@ static bool is_start(const struct dicom_item *root, uint32_t tag)
 
 	pet_facts_read(root, &f);
 	if (f.acquisition_date[0] && f.acquisition_time[0])
-		return tag == TAG_ACQUISITION_DATE;
-	return tag == TAG_SERIES_TIME && f.series_date[0] && f.series_time[0];
+		return tag == TAG_ACQUISITION_DATE || tag == TAG_ACQUISITION_TIME;
+	return (tag == TAG_SERIES_DATE || tag == TAG_SERIES_TIME) && f.series_date[0] && f.series_time[0];
 }
 
-/* Is there a value that is used? A number that is not above 0, and a moment that is none, are not. */
-static bool is_used(const struct dicom_item *item, const struct place *at)
+/* Read a value as text, of a sequence its code. "": there is none that is used: a number that is not above 0, and a moment that is
+ * none, are not. */
+static const char *read_value(const struct dicom_item *item, const struct place *at, char ret[VALUE_SIZE])
 {
-	char value[DICOM_UID_SIZE] = "";
-	double number;
+	double number = 0;
 
-	if (!at->tag || !dicom_has(item, at->tag))
-		return false;
-	if (dicom_item_count(item, at->tag) > 0)
-		return true;
-	if (dicom_get_text(item, at->tag, value, sizeof(value), NULL) == 0)
-		return false;
-	switch (at->fact) {
-	case START:
-		return is_start(item, at->tag);
-	case INJECTION:
-		return pet_facts_says_injection(value);
-	case WEIGHT:
-	case DURATION:
-	case HALF_LIFE:
-	case FRACTION:
-	case DOSE:
-	case CALIBRATION:
-		return dicom_get_double(item, at->tag, 0, &number, NULL) == 1 && number > 0;
-	default:
-		return true;
+	ret[0] = '\0';
+	if (!item || !dicom_has(item, at->tag))
+		return ret;
+	if (dicom_item_count(item, at->tag) > 0) {
+		snprintf(ret, VALUE_SIZE, "code");
+		dicom_get_text(dicom_item_at(item, at->tag, 0), TAG_CODE_VALUE, ret, VALUE_SIZE, NULL);
+	} else if (is_number(at->fact)) {
+		if (dicom_get_double(item, at->tag, 0, &number, NULL) == 1 && number > 0)
+			snprintf(ret, VALUE_SIZE, "%.9g", number);
+	} else if (dicom_get_text(item, at->tag, ret, VALUE_SIZE, NULL) < 0) {
+		snprintf(ret, VALUE_SIZE, "damaged");
 	}
+	if (at->fact == INJECTION && !pet_facts_says_injection(ret))
+		ret[0] = '\0';
+	return ret;
 }
 
-/* Find the attribute of an object that states a fact; NULL: none. */
-static const struct place *stated(const struct dicom_item *root, enum fact f)
+static const struct dicom_item *item_of(const struct dicom_item *root, enum fact f)
 {
-	const struct dicom_item *item =
-		f >= NUCLIDE && f <= INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
+	return f >= NUCLIDE && f <= INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
+}
 
-	for (const struct place *at = places; item && at < places + PLACES; at++)
-		if (at->fact == f && is_used(item, at))
+/* Find the attribute of an object that states a part of a fact; NULL: none. */
+static const struct place *stated(const struct dicom_item *root, enum fact f, int part)
+{
+	char value[VALUE_SIZE];
+
+	for (const struct place *at = places; at < places + PLACES; at++)
+		if (at->fact == f && at->part == part && read_value(item_of(root, f), at, value)[0] &&
+		    (f != START || is_start(root, at->tag)))
 			return at;
 	return NULL;
+}
+
+/* Compute the mark of what an object states of a fact, which ends its line: the origin is that of this value only. 16 bits of
+ * FNV-1a show that a value was edited; who the patient is, they do not show. */
+static void mark_value(const struct dicom_item *root, enum fact f, char ret_mark[MARK_SIZE])
+{
+	uint32_t hash = 2166136261U;
+	char value[VALUE_SIZE], text[VALUE_SIZE + 40];
+	struct pet_facts read;
+
+	pet_facts_read(root, &read);
+	for (int part = 0; part < PARTS; part++) {
+		const struct place *at = stated(root, f, part);
+
+		if (!at)
+			continue;
+		snprintf(text, sizeof(text), "%s=%s", at->name,
+			 f == POSITION ? read.patient_position : read_value(item_of(root, f), at, value));
+		for (const char *c = text; *c; c++)
+			hash = (hash ^ (unsigned char)*c) * 16777619U;
+	}
+	snprintf(ret_mark, MARK_SIZE, " #%04x", (unsigned)((hash >> 16 ^ hash) & 0xFFFF));
+}
+
+static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS_SIZE])
+{
+	size_t n = strlen(ret_text);
+
+	snprintf(ret_text + n, FACT_ORIGINS_SIZE - n, "%s: %s\n", facts[f].name, origin);
 }
 
 /* Does an Interfile header, or what stands for it, state a fact? */
@@ -170,49 +207,81 @@ static bool header_states(const struct interfile *h, const struct sinogram_said 
 	}
 }
 
-static bool is_series(uint32_t tag)
-{
-	return tag == TAG_SERIES_DATE || tag == TAG_SERIES_TIME;
-}
-
-/* The values that the data have as `set` come first in it: they are the person's only if a later one replaces them. */
-static bool find_set(const struct sinogram_source *s, enum fact f, const struct place *used, char ret_origin[FACT_ORIGIN_SIZE])
-{
-	for (const struct place *at = places; at < places + PLACES; at++) {
-		long k = at->fact == f ? sinogram_set_index(s, at->keyword) : -1;
-
-		if (k < 0 || (f == START && is_series(at->tag) != is_series(used->tag)))
-			continue;
-		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", (size_t)k < s->conf->n_own ? s->conf->said->name : "set",
-			 at->keyword);
-		return true;
-	}
-	return false;
-}
-
-static void find_origin(const struct sinogram_source *s, const struct dicom_item *root, enum fact f,
-			char ret_origin[FACT_ORIGIN_SIZE])
+/* Find where the value of an attribute is from. The values that the data have as `set` come first in it: they are the person's only
+ * if a later one replaces them. */
+static void find_origin(const struct sinogram_source *s, const struct place *at, char ret_origin[FACT_ORIGIN_SIZE])
 {
 	const struct sinogram_said *said = s->conf->said;
-	const struct place *at = stated(root, f);
+	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
+	const char *keyword = NULL;
+	char value[VALUE_SIZE];
+	long k = -1;
 
-	snprintf(ret_origin, FACT_ORIGIN_SIZE, "none");
-	if (!at || find_set(s, f, at, ret_origin))
-		return;
-	if (header_states(sinogram_said(s), said, f))
+	for (int i = 0; i < 2 && at->keyword[i] && k < 0; i++) {
+		keyword = at->keyword[i];
+		k = sinogram_set_index(s, keyword);
+	}
+	if (s->conf->simulated)
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "simulated");
+	else if (k >= (long)s->conf->n_own)
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "set: %s", keyword);
+	else if (k >= 0 || header_states(sinogram_said(s), said, at->fact))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", said ? said->name : "header",
-			 said ? "exam information" : facts[f].key);
-	else if (s->like && (at = stated(dicom_root(s->like), f)))
+			 said ? facts[at->fact].field : facts[at->fact].key[at->part]);
+	else if (like && (read_value(item_of(like, at->fact), at, value)[0] || (at = stated(like, at->fact, at->part))))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--like: %s %s", at->name, tag_text(at->tag));
+	else
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "none");
+}
+
+/* Name what an import was told about beds: their times are not those of the acquisition. */
+static void add_beds(const struct sinogram_import *conf, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
+{
+	size_t n = strlen(ret_origin);
+	int given = 0;
+
+	for (int b = 0; b < conf->n_beds; b++)
+		given += f == START ? !isnan(conf->beds[b].start) : conf->beds[b].duration > 0;
+	if (given == 0)
+		return;
+	if (f == DURATION && given == conf->n_beds)
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--bed: duration");
+	else
+		snprintf(ret_origin + n, FACT_ORIGIN_SIZE - n, ", of %d of %d beds --bed: %s", given, conf->n_beds,
+			 facts[f].name);
+}
+
+/* Name the origin of a fact; of parts whose origins are of different kinds, each. */
+static void join_parts(const struct sinogram_source *s, const struct dicom_item *root, enum fact f,
+		       char ret_origin[FACT_ORIGIN_SIZE])
+{
+	char origin[PARTS][FACT_ORIGIN_SIZE];
+
+	for (int part = 0; part < PARTS; part++) {
+		const struct place *at = stated(root, f, part);
+
+		snprintf(origin[part], FACT_ORIGIN_SIZE, "none");
+		if (at)
+			find_origin(s, at, origin[part]);
+	}
+	if (!facts[f].part[0] || !strncmp(origin[0], origin[1], strcspn(origin[0], ":") + 1))
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s", origin[0]);
+	else
+		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s %.40s, %s %.40s", facts[f].part[0], origin[0], facts[f].part[1],
+			 origin[1]);
+	if ((f == START || f == DURATION) && !s->conf->simulated)
+		add_beds(s->conf, f, ret_origin);
 }
 
 void fact_origins_put(const struct sinogram_source *s, struct item_writer *root)
 {
-	char text[FACT_ORIGINS_SIZE] = "", origin[FACT_ORIGIN_SIZE];
+	char text[FACT_ORIGINS_SIZE] = "", origin[FACT_ORIGIN_SIZE], mark[MARK_SIZE], line[FACT_ORIGIN_SIZE + MARK_SIZE];
 
 	for (enum fact f = 0; f < FACTS; f++) {
-		find_origin(s, root->item, f, origin);
-		add_line(f, origin, text);
+		join_parts(s, root->item, f, origin);
+		mark_value(root->item, f, mark);
+		snprintf(line, sizeof(line), "%s%s", origin, mark);
+		add_line(f, line, text);
 	}
 	if (root->rc >= 0)
 		root->rc =
@@ -221,26 +290,20 @@ void fact_origins_put(const struct sinogram_source *s, struct item_writer *root)
 
 /* ---- read ---- */
 
-/* Find a fact in the text of an object, which is of outside: only letters, digits and signs are taken. */
-static bool find_line(const char *text, enum fact f, char ret_origin[FACT_ORIGIN_SIZE])
+/* Find the origin of a value in the text of an object, which is of outside: only letters, digits and signs are taken. */
+static bool find_line(const char *text, enum fact f, const char *mark, char ret_origin[FACT_ORIGIN_SIZE])
 {
-	char name[FACT_ORIGIN_SIZE];
+	char name[FACT_ORIGIN_SIZE], *end;
 
 	while ((text = fact_origins_next(text, name, ret_origin)))
-		if (!strcmp(name, facts[f].name)) {
+		if (!strcmp(name, facts[f].name) && (end = strstr(ret_origin, mark)) && !end[strlen(mark)]) {
+			*end = '\0';
 			for (char *c = ret_origin; *c; c++)
 				if (*c < ' ' || *c > '~' || *c == '\\')
 					*c = '?';
 			return true;
 		}
 	return false;
-}
-
-/* Is another attribute used than at the import, because that one was removed or damaged since? */
-static bool is_replaced(const struct place *at, const char *origin)
-{
-	return (is_series(at->tag) && !strstr(origin, "Series")) ||
-	       (at->tag == TAG_RADIOPHARMACEUTICAL_START_TIME && strstr(origin, "DateTime"));
 }
 
 /* What was decided after the objects were made. */
@@ -258,22 +321,23 @@ void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[
 	const struct sinogram_part *part = &s->part[SINOGRAM_EMISSION];
 	const struct dicom_item *root = dicom_root(s->files[part->file[0]]);
 	uint32_t tag = sinogram_tag(private_block(root, SINOGRAM_GROUP, SINOGRAM_CREATOR), SINOGRAM_ORIGINS);
-	char text[4 * FACT_ORIGINS_SIZE], origin[FACT_ORIGIN_SIZE];
+	char text[4 * FACT_ORIGINS_SIZE], origin[FACT_ORIGIN_SIZE], mark[MARK_SIZE];
 
 	if (dicom_get_text(root, tag, text, sizeof(text), NULL) != 1)
 		text[0] = '\0';
 	ret_text[0] = '\0';
 	for (enum fact f = 0; f < FACTS; f++) {
 		const char *decision = decided(s, configured, f);
-		const struct place *at = stated(root, f); /* it may have been removed since the import */
+		const struct place *at = stated(root, f, stated(root, f, 0) ? 0 : 1);
 
+		mark_value(root, f, mark);
 		if (decision)
 			snprintf(origin, sizeof(origin), "%s", decision);
-		else if (!at)
-			snprintf(origin, sizeof(origin), "%s%s", header_states(&part->header, NULL, f) ? "header: " : "none",
-				 header_states(&part->header, NULL, f) ? facts[f].key : "");
-		else if (!find_line(text, f, origin) || is_replaced(at, origin))
-			snprintf(origin, sizeof(origin), "object: %s %s", at->name, tag_text(at->tag));
+		else if (!at && header_states(&part->header, NULL, f))
+			snprintf(origin, sizeof(origin), "header: %s", facts[f].key[0]);
+		else if (!find_line(text, f, mark, origin))
+			snprintf(origin, sizeof(origin), "%s%s%s%s", at ? "object: " : "none", at ? at->name : "", at ? " " : "",
+				 at ? tag_text(at->tag) : "");
 		add_line(f, origin, ret_text);
 	}
 }

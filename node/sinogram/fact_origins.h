@@ -9,7 +9,7 @@
 
 #define FACT_ORIGINS_BEGIN "Origin of facts:\n" /* begins the text within another one */
 #define FACT_ORIGINS_SIZE 1000			/* bytes; all lines fit, and with the beginning a text of 1024 characters */
-#define FACT_ORIGIN_SIZE 80
+#define FACT_ORIGIN_SIZE 120
 
 /* Write what an import took from where into the header of an object, which has all its standard attributes. */
 struct sinogram_source;

@@ -355,6 +355,7 @@ struct sinogram_import {
 	const struct sinogram_said *said; /* of list mode; NULL: all is in the header text */
 	char *const *set;		  /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set, n_own;		  /* n_own: the first of them are not of a person, but of the data (`said`) */
+	bool simulated;			  /* all facts are those of a simulation */
 	const char *folder;		  /* existing folder that the objects are written to */
 	uint64_t chunk;			  /* largest chunk, bytes; 0: 512 MiB */
 	double now;			  /* s since the epoch */

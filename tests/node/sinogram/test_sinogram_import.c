@@ -2,7 +2,10 @@
 /* Test the import of Interfile files: patient of another object, refused files, all objects or none. */
 #include <sys/stat.h>
 
+#include "dicom/object/attribute.h"
 #include "dicom/object/item_writer.h"
+#include "node/sinogram/fact_origins.h"
+#include "node/sinogram/sinogram_internal.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 #include "tests/test.h"
 
@@ -15,7 +18,7 @@ static void save(const char *name, const void *bytes, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
-static char *header_text(const char *data_file, const char *scanner)
+static char *interfile_text(const char *data_file, const char *scanner)
 {
 	struct interfile f = {.kind = INTERFILE_PROJECTIONS,
 			      .number = INTERFILE_SIGNED,
@@ -52,7 +55,7 @@ TEST(test_import, .teardown = clean)
 				       .warnings = warnings,
 				       .warnings_size = sizeof(warnings)};
 	uint8_t data[BINS * 2 + 3], *bytes = NULL;
-	char *text = header_text("a.s", "Bench"), found[17];
+	char *text = interfile_text("a.s", "Bench"), found[17];
 	struct err err = {0};
 	struct sinogram *s;
 	size_t n = 0;
@@ -204,7 +207,7 @@ TEST(test_import_refusals, .teardown = clean)
 	size_t n;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *text = header_text(cases[i].data_file, ""), *set[] = {cases[i].set};
+		char *text = interfile_text(cases[i].data_file, ""), *set[] = {cases[i].set};
 		struct sinogram_import conf = {.set = set, .n_set = 1, .folder = folder};
 
 		save("a.hs", text, strlen(text));
@@ -242,7 +245,7 @@ TEST(test_import_just_allowed, .teardown = clean)
 	size_t n;
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-		char *text = header_text("a.s", ""), *set[] = {sets[i]};
+		char *text = interfile_text("a.s", ""), *set[] = {sets[i]};
 		struct sinogram_import conf = {.set = set, .n_set = 1, .folder = folder};
 
 		save("a.hs", text, strlen(text));
@@ -259,7 +262,7 @@ TEST(test_import_just_allowed, .teardown = clean)
 static void save_without(const char *const *keys, const char *header, const char *data_file, const char *lines)
 {
 	static const uint8_t data[BINS * 2 + 3];
-	char *text = header_text(data_file, ""), *end, *whole;
+	char *text = interfile_text(data_file, ""), *end, *whole;
 
 	for (; *keys; keys++)
 		while ((end = strstr(text, *keys)))
@@ -552,6 +555,49 @@ TEST(test_beds_complete, .teardown = clean)
 		assert_string_equal(facts.radionuclide, "^11^Carbon");
 		assert_true(facts.half_life == 1222 && facts.dose == 2e8);
 		dicom_close(file);
+	}
+}
+
+/* Times that --bed has are of that origin. */
+TEST(test_origins_of_beds, .teardown = clean)
+{
+	static const struct {
+		double start, duration[2];
+		const char *of_start, *of_duration;
+	} cases[] = {
+		{NAN, {NAN, NAN}, "\nstart: header: study date #", "\nduration: header: image duration (sec) #"},
+		{700, {NAN, NAN}, "\nstart: header: study date, of 1 of 2 beds --bed: start #", "image duration (sec) #"},
+		{700,
+		 {60, NAN},
+		 "study date, of 1",
+		 "\nduration: header: image duration (sec), of 1 of 2 beds --bed: duration #"},
+		{700, {60, 60}, "study date, of 1", "\nduration: --bed: duration #"},
+	};
+	char header[2][500];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sinogram_import_bed beds[2] = {{.z = 0, .start = NAN}, {.z = 30, .start = cases[i].start}};
+		struct sinogram_import conf = {.beds = beds, .n_beds = 2, .folder = folder, .now = 1782726000};
+		char name[] = "a.hs", data[] = "a.s", origins[2 * FACT_ORIGINS_SIZE] = "";
+		struct dicom_file *file;
+		struct err err = {0};
+		unsigned block;
+		size_t n;
+
+		for (int b = 0; b < 2; b++, name[0] = data[0] = 'b') {
+			save_pair(name, data, b && isnan(cases[i].start) ? "image relative start time (sec) := 700\n" : "");
+			snprintf(header[b], sizeof(header[b]), "%s", in_folder(name));
+			beds[b].header[SINOGRAM_EMISSION] = header[b];
+			beds[b].duration = cases[i].duration[b];
+		}
+		if (sinogram_import(&conf, &n, &err) < 0 || dicom_open(in_folder("emission-bed001.dcm"), &file, &err) < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		block = private_block(dicom_root(file), SINOGRAM_GROUP, SINOGRAM_CREATOR);
+		dicom_get_text(dicom_root(file), sinogram_tag(block, SINOGRAM_ORIGINS), origins, sizeof(origins), NULL);
+		if (!strstr(origins, cases[i].of_start) || !strstr(origins, cases[i].of_duration))
+			fail_msg("case %zu: %s", i, origins);
+		dicom_close(file);
+		list_folder(true);
 	}
 }
 

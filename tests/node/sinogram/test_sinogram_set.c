@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a person sets replaces what a file of --like says in another attribute. */
+#include "dicom/object/attribute.h"
 #include "dicom/object/item_writer.h"
 #include "node/sinogram/fact_origins.h"
+#include "node/sinogram/sinogram_internal.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 #include "tests/test.h"
 
@@ -15,6 +17,7 @@ static void save_like(void)
 	assert_int_equal(dicom_new(CLASS_PET, "1.2.3.4", &file, &err), 0);
 	root.item = dicom_root(file);
 	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
+	item_put_text(&root, TAG_PATIENT_ID, "7");
 	item_put_text(&root, TAG_ACQUISITION_DATE, "20260601");
 	item_put_text(&root, TAG_ACQUISITION_TIME, "100000");
 	item_put_text(&root, TAG_PATIENT_POSITION, "FFS");
@@ -53,6 +56,22 @@ TEST(test_set_replaces_like, .teardown = clean)
 		{{"Radionuclide=F-18"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2, "positron fraction: --like"},
 		{{"Radionuclide=C11", "Radiopharmaceutical=FDG F18"}, "\"FDG F18\", which names F18", "", "", "", "", 0, ""},
 		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11", "", "", "", "", 0, ""},
+		{{"AcquisitionTime=113000"},
+		 NULL,
+		 "FFS",
+		 "^18^Fluorine",
+		 "20260601",
+		 "113000",
+		 6586.2,
+		 "start: date --like: Acquisition Date (0008,0022), time set: AcquisitionTime\n"},
+		{{"PatientName=A^B"},
+		 NULL,
+		 "FFS",
+		 "^18^Fluorine",
+		 "20260601",
+		 "100000",
+		 6586.2,
+		 "patient: ID --like: Patient ID (0010,0020), name set: PatientName\n"},
 		{{"AcquisitionDateTime=20260602113000"}, NULL, "FFS", "^18^Fluorine", "20260602", "113000", 6586.2, "start: set"},
 		{{"AcquisitionDateTime=20260602113000", "AcquisitionTime=113100"}, "but (0008,0022) and", "", "", "", "", 0, ""},
 		{{"AcquisitionDateTime=20260602"},
@@ -106,35 +125,36 @@ TEST(test_set_replaces_like, .teardown = clean)
 	}
 }
 
-/* The text of an object of outside; an attribute that was removed, and decisions after the import. */
+/* An origin is that of the value at the import: where another one is in the object now, the object is the origin. */
 TEST(test_origins_of_an_object, .teardown = clean)
 {
 	static const struct {
-		const char *text, *origin;
 		uint32_t tag; /* of an attribute with another value; 0: none */
-		const char *value;
+		const char *value, *origin;
 	} cases[] = {
-		{"dose: a\x01"
-		 "b\\c\n",
-		 "dose: a?b?c\nin"},
-		{"dose: header\nweight: ", "weight: object: Patient's Weight (0010,1030)\n"}, /* no line */
-		{"<b>: x\ndose: header\n", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
-		{"", "start: object: Acquisition Date (0008,0022)\n"},
-		{"injection: set: X\n", "injection: none\n"}, /* there is no such attribute */
-		{"weight: set: X\n", "weight: none\n", TAG_PATIENT_WEIGHT, "0"},
-		{"half-life: set: X\n", "half-life: none\n", TAG_RADIONUCLIDE_HALF_LIFE, "0"},
-		{"", "injection: none\n", TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "garbage"},
-		{"", "injection: object: Radiopharmaceutical Start DateTime (0018,1078)", TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
-		 "2026060109"},
-		{"", "injection: object: Radiopharmaceutical Start Time (0018,1072)", TAG_RADIOPHARMACEUTICAL_START_TIME, "0900"},
-		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_TIME, "abc"},
-		{"", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_DATE, ""},
-		{"start: header: study date\n", "start: object: Series Time (0008,0031)\n", TAG_ACQUISITION_TIME, ""},
-		{"start: set: SeriesDate\n", "start: set: SeriesDate\n", TAG_ACQUISITION_TIME, ""},
-		{"injection: --like: Radiopharmaceutical Start DateTime (0018,1078)\n",
-		 "injection: object: Radiopharmaceutical Start Time (0018,1072)\n", TAG_RADIOPHARMACEUTICAL_START_TIME, "0900"},
-		{"calibration factor: set: X\nposition: set: Y\n",
-		 "calibration factor: configuration: calibration of the scanner\n"},
+		{0, "", "dose: set: RadionuclideTotalDose\n"},
+		{0, "", "start: set: AcquisitionDate\n"},
+		{0, "", "injection: none\n"},
+		{TAG_RADIONUCLIDE_TOTAL_DOSE, "370000000.0", "dose: set: RadionuclideTotalDose\n"}, /* the same */
+		{TAG_RADIONUCLIDE_TOTAL_DOSE, "3.71e8", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
+		{TAG_PATIENT_WEIGHT, "71", "weight: object: Patient's Weight (0010,1030)\n"},
+		{TAG_PATIENT_WEIGHT, "0", "weight: none\n"},
+		{TAG_PATIENT_ID, "8", "patient: object: Patient ID (0010,0020)\n"},
+		{TAG_PATIENT_NAME, "A^B", "patient: object: Patient ID (0010,0020)\n"},
+		{TAG_STUDY_INSTANCE_UID, "1.2.9", "study: object: Study Instance UID (0020,000D)\n"},
+		{TAG_RADIONUCLIDE_HALF_LIFE, "0", "half-life: none\n"},
+		{TAG_RADIONUCLIDE_HALF_LIFE, "6600", "half-life: object: Radionuclide Half Life (0018,1075)\n"},
+		{TAG_RADIONUCLIDE_POSITRON_FRACTION, "0.9", "fraction: object: Radionuclide Positron Fraction (0018,1076)\n"},
+		{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "garbage", "injection: none\n"},
+		{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "2026060109",
+		 "injection: object: Radiopharmaceutical Start DateTime (0018,1078)\n"},
+		{TAG_RADIOPHARMACEUTICAL_START_TIME, "0900", "injection: object: Radiopharmaceutical Start Time (0018,1072)\n"},
+		{TAG_ACQUISITION_TIME, "abc", "start: object: Series Date (0008,0021)\n"},
+		{TAG_ACQUISITION_DATE, "", "start: object: Series Date (0008,0021)\n"},
+		{TAG_ACQUISITION_TIME, "101501", "start: object: Acquisition Date (0008,0022)\n"},
+		{TAG_SERIES_TIME, "101300", "start: set: AcquisitionDate\n"}, /* not used */
+		{TAG_ACTUAL_FRAME_DURATION, "601000", "duration: object: Actual Frame Duration (0018,1242)\n"},
+		{TAG_DECAY_CORRECTION, "START", "decay correction: object: Decay Correction (0054,1102)\n"},
 	};
 	char origins[FACT_ORIGINS_SIZE], *set[N_BASICS + 2] = {[N_BASICS] = "SeriesDate=20260601", "SeriesTime=101400"};
 
@@ -149,20 +169,59 @@ TEST(test_origins_of_an_object, .teardown = clean)
 		assert_non_null(s);
 		root = dicom_root(s->files[0]);
 		if (cases[i].tag)
-			dicom_put_text(cases[i].tag >> 16 == 0x0018
+			dicom_put_text(cases[i].tag >> 16 == 0x0018 && cases[i].tag != TAG_ACTUAL_FRAME_DURATION
 					       ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0)
 					       : root,
 				       cases[i].tag, cases[i].value, &err);
-		assert_int_equal(dicom_put_private(dicom_root(s->files[0]), SINOGRAM_GROUP, SINOGRAM_CREATOR, SINOGRAM_ORIGINS,
-						   "UT", cases[i].text, &err),
-				 0);
 		s->no_position = true;
 		fact_origins_read(s, true, origins);
-		if (!strstr(origins, cases[i].origin) || !strstr(origins, "position: assumed\n"))
+		if (!strstr(origins, cases[i].origin) || !strstr(origins, "position: assumed\n") ||
+		    !strstr(origins, "calibration factor: configuration: calibration of the scanner\n"))
 			fail_msg("case %zu: \"%s\" is not in %s", i, cases[i].origin, origins);
 		sinogram_close(s);
 		list_folder(true);
 	}
+}
+
+/* The text of an object of outside. */
+TEST(test_origins_of_another_text, .teardown = clean)
+{
+	static const struct {
+		const char *begin, *end; /* around the mark of the dose; NULL: without it */
+		const char *origin;
+	} cases[] = {
+		{"dose: a\x01"
+		 "b\\c",
+		 "\n", "dose: a?b?c\nin"},
+		{"dose: header", "\nweight: ", "weight: object: Patient's Weight (0010,1030)\n"}, /* no line */
+		{"<b>: x\ndose: header", "\n", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
+		{"dose: header\n", NULL, "dose: object: Radionuclide Total Dose (0018,1074)\n"},
+		{"dose: header", "X\n", "dose: object: Radionuclide Total Dose (0018,1074)\n"},
+		{"", NULL, "start: object: Acquisition Date (0008,0022)\n"},
+	};
+	char origins[FACT_ORIGINS_SIZE], text[2 * FACT_ORIGINS_SIZE], mark[8];
+	struct err err = {0};
+	struct dicom_item *root;
+	struct sinogram *s;
+	uint32_t tag;
+
+	write_objects(EMISSION, 0, N_BASICS, basics);
+	s = open_all(&err);
+	assert_non_null(s);
+	root = dicom_root(s->files[0]);
+	tag = sinogram_tag(private_block(root, SINOGRAM_GROUP, SINOGRAM_CREATOR), SINOGRAM_ORIGINS);
+	assert_int_equal(dicom_get_text(root, tag, text, sizeof(text), NULL), 1);
+	snprintf(mark, sizeof(mark), "%.6s", strchr(strstr(text, "dose: "), '\n') - 6);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s%s", cases[i].begin, cases[i].end ? mark : "",
+			 cases[i].end ? cases[i].end : "");
+		assert_int_equal(dicom_put_private(root, SINOGRAM_GROUP, SINOGRAM_CREATOR, SINOGRAM_ORIGINS, "UT", text, &err),
+				 0);
+		fact_origins_read(s, false, origins);
+		if (!strstr(origins, cases[i].origin))
+			fail_msg("case %zu: \"%s\" is not in %s", i, cases[i].origin, origins);
+	}
+	sinogram_close(s);
 }
 
 TESTS_SETUP(make_folder, remove_folder);
