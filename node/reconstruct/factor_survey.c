@@ -37,6 +37,7 @@ void factor_survey_add(struct factor_survey *s, size_t plane, const float *value
 		}
 		if (v > 1)
 			s->up += (double)v - 1;
+		s->above += v > FACTOR_SURVEY_WATER;
 		if (!(v > 0 && v < 1))
 			continue;
 		s->down += 1 / (double)v - 1;
@@ -74,6 +75,7 @@ void factor_survey_join(struct factor_survey *s, const struct factor_survey *oth
 	s->down += other->down;
 	s->n += other->n;
 	s->below += other->below;
+	s->above += other->above;
 	s->planes += other->planes;
 	s->first_low = s->low ? s->first_low : other->first_low;
 	s->low += other->low;

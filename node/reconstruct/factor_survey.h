@@ -11,12 +11,15 @@
 
 /* Attenuation correction factors are 1 or more; below this they are not only rounded. */
 #define FACTOR_SURVEY_LEAST 0.99f
+/* What attenuates has factors above this, those of 5 mm of water. */
+#define FACTOR_SURVEY_WATER 1.05f
 
 struct factor_survey {
 	float least, most; /* of the values above 0; INFINITY and 0: none */
 	size_t plane, bin; /* of the least value */
 	double up, down;   /* sums of v - 1 of the values above 1, and of 1 / v - 1 of those below 1: 1 / v exchanges them */
 	size_t n, below;   /* values; values below FACTOR_SURVEY_LEAST */
+	size_t above;	   /* FACTOR_SURVEY_WATER */
 	/* ---- of complete planes ---- */
 	size_t planes;		       /* with values */
 	size_t low, first_low;	       /* planes that are below 1 as a whole; the first of them */

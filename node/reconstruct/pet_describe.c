@@ -50,19 +50,19 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
 }
 
-#define NO_ATTENUATION 1.05f /* 5 mm of water */
+#define ATTENUATES 1e-4 /* of the factors; a rod of water, 10 mm thick and 20 mm long, has ten times as many */
 
-/* Say how many attenuation factors are below 1, of all frames, and that none is above it. */
+/* Say how many attenuation factors are below 1, of all frames, and that almost none is above it. */
 static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct factor_survey *a = &w->planes.attenuation;
 	size_t n = strlen(ret);
 
-	if (a->n > 0 && a->most < NO_ATTENUATION)
+	if (a->n > 0 && (double)a->above <= ATTENUATES * (double)a->n)
 		snprintf(ret + n, size - n,
-			 "%sNo attenuation correction factor (ATTENUATION) is above %.3g: nothing attenuates, which is true of "
-			 "no body.",
-			 n ? " " : "", (double)a->most);
+			 "%s%zu of %zu attenuation correction factors (ATTENUATION) are above %g, the largest is %.3g: nothing "
+			 "attenuates, which is true of no body.",
+			 n ? " " : "", a->above, a->n, (double)FACTOR_SURVEY_WATER, (double)a->most);
 	n = strlen(ret);
 	if (a->below > 0)
 		snprintf(ret + n, size - n,
