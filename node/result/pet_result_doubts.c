@@ -106,35 +106,57 @@ static void say_decay(const struct sinogram *s, const struct dicom_item *root, s
 		     to, factor);
 }
 
-/* The attributes of ATTENUATION, or what its header says where `import` copied those of EMISSION. */
-static void say_attenuation(const struct sinogram *s, const struct dicom_item *root, struct text *t)
+/* Was an object of ATTENUATION, or what its header says where `import` copied the attributes of EMISSION, measured on another day? */
+static bool is_of_another_day(const struct sinogram *s, const struct dicom_item *other, const struct interfile *h, double *ret_at,
+			      double *ret_own)
 {
-	const struct sinogram_part *a = &s->part[SINOGRAM_ATTENUATION];
-	const struct dicom_item *other = a->present && a->n_chunks > 0 ? dicom_root(s->files[a->file[0]]) : NULL;
-	char model[65] = "", own_model[65] = "", date[9], time[17], own_date[9], own_time[17];
-	double at, own;
 	struct pet_facts f;
 
-	if (!other)
-		return;
 	pet_facts_read(other, &f);
-	if ((pet_facts_moment(f.acquisition_date, f.acquisition_time, &at) &&
-	     pet_facts_moment(s->facts.acquisition_date, s->facts.acquisition_time, &own) && fabs(at - own) > ANOTHER_DAY) ||
-	    (sinogram_begin(&a->header, &at) && sinogram_begin(&s->part[SINOGRAM_EMISSION].header, &own) &&
-	     fabs(at - own) > ANOTHER_DAY)) {
-		pet_facts_format(at, date, time);
-		pet_facts_format(own, own_date, own_time);
-		sentence_add(t->ret, t->size,
-			     "ATTENUATION was measured at %s %s, EMISSION at %s %s: a patient lies elsewhere at another time.",
-			     date, time, own_date, own_time);
-	}
-	dicom_get_text(other, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	return (pet_facts_moment(f.acquisition_date, f.acquisition_time, ret_at) &&
+		pet_facts_moment(s->facts.acquisition_date, s->facts.acquisition_time, ret_own) &&
+		fabs(*ret_at - *ret_own) > ANOTHER_DAY) ||
+	       (sinogram_begin(h, ret_at) && sinogram_begin(&s->part[SINOGRAM_EMISSION].header, ret_own) &&
+		fabs(*ret_at - *ret_own) > ANOTHER_DAY);
+}
+
+/* Of the objects of ATTENUATION, of all beds, the first of another day and the first of another scanner are named. */
+static void say_attenuation(const struct sinogram *s, const struct dicom_item *root, struct text *t)
+{
+	char model[65], own_model[65] = "", date[9], time[17], own_date[9], own_time[17];
+	bool dated = false, named = false;
+	double at, own;
+
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, own_model, sizeof(own_model), NULL);
-	if (model[0] && own_model[0] && strcasecmp(model, own_model) != 0)
-		sentence_add(t->ret, t->size,
-			     "Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may not "
-			     "be of one scanner.",
-			     model, own_model);
+	for (int i = 0; i < (s->frame_part ? sinogram_images(s) : 1); i++) {
+		const struct sinogram_part *a = s->frame_part && s->frame_part[i][SINOGRAM_ATTENUATION].present
+							? &s->frame_part[i][SINOGRAM_ATTENUATION]
+							: &s->part[SINOGRAM_ATTENUATION];
+
+		for (size_t k = 0; a->present && k < a->n_chunks; k++) {
+			const struct dicom_item *other = dicom_root(s->files[a->file[k]]);
+
+			if (!dated && is_of_another_day(s, other, &a->header, &at, &own)) {
+				dated = true;
+				pet_facts_format(at, date, time);
+				pet_facts_format(own, own_date, own_time);
+				sentence_add(t->ret, t->size,
+					     "ATTENUATION was measured at %s %s, EMISSION at %s %s: a patient lies elsewhere at "
+					     "another time.",
+					     date, time, own_date, own_time);
+			}
+			model[0] = '\0';
+			dicom_get_text(other, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+			if (named || !model[0] || !own_model[0] || !strcasecmp(model, own_model))
+				continue;
+			named = true;
+			sentence_add(
+				t->ret, t->size,
+				"Manufacturer's Model Name (0008,1090) of ATTENUATION is \"%s\", of EMISSION \"%s\": they may "
+				"not be of one scanner.",
+				model, own_model);
+		}
+	}
 }
 
 /* A method beside a correction that the node made. */

@@ -350,14 +350,14 @@ TEST(test_doubts)
 			{"20260701", "080000", "measured at 20260701 080000, EMISSION at 20260629 081000"},
 			{"", "", ""},
 			{"", "", "of ATTENUATION is \"mCT\", of EMISSION \"mMR\""}};
-		static size_t chunk[1] = {2};
+		static size_t chunk[2] = {1, 2};
 		struct dicom_item *attenuation;
 		char text[1200];
 		struct input in;
 
 		input_make(&in);
 		attenuation = dicom_root(in.files[2]);
-		in.s.part[SINOGRAM_ATTENUATION] = (struct sinogram_part){.present = true, .n_chunks = 1, .file = chunk};
+		in.s.part[SINOGRAM_ATTENUATION] = (struct sinogram_part){.present = true, .n_chunks = 2, .file = chunk};
 		put(attenuation, TAG_ACQUISITION_DATE, times[i][0]);
 		put(attenuation, TAG_ACQUISITION_TIME, times[i][1]);
 		put(attenuation, TAG_MANUFACTURER_MODEL_NAME, i == 4 ? "mCT" : "mmr");
@@ -385,6 +385,12 @@ TEST(test_doubts)
 		parts[1][SINOGRAM_EMISSION].header.duration = 60;
 		pet_result_doubts(&in.s, 90, text, sizeof(text));
 		assert_string_equal(text, "Bed 2 lasts 180 s, image duration (sec) in its header is 60: 180 s is taken.");
+		parts[1][SINOGRAM_EMISSION].header.duration = 180;
+		parts[1][SINOGRAM_ATTENUATION] = (struct sinogram_part){.present = true, .n_chunks = 1, .file = &(size_t){2}};
+		put(dicom_root(in.files[2]), TAG_ACQUISITION_DATE, "20260701");
+		put(dicom_root(in.files[2]), TAG_ACQUISITION_TIME, "0800");
+		pet_result_doubts(&in.s, 90, text, sizeof(text));
+		assert_true(strstr(text, "ATTENUATION was measured at 20260701 080000") == text);
 		in.s.frame_part = NULL;
 		input_clear(&in);
 	}
