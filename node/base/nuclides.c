@@ -96,23 +96,29 @@ const struct nuclide *nuclide_find(const char *text)
 	return NULL;
 }
 
-/* Copy the letters behind a number, or behind one sign behind it: "68Ga", "^18^F". */
+/* Copy the letters of a symbol or an element behind a number: "68Ga", "68-Ga", "^68^Ga", "(68)Ga", "68 Ga". Behind a blank a small
+ * letter begins no symbol. */
 static void letters_behind(const char *end, char ret[16])
 {
 	size_t n = 0;
 
-	end += *end == '^' || *end == '-';
+	end += *end && strchr(")]^", *end);
+	end += *end && strchr("- ", *end);
 	while (n < 15 && isalpha((unsigned char)end[n]))
 		n++;
+	if (end[-1] == ' ' && n < 3 && !isupper((unsigned char)*end))
+		n = 0;
 	snprintf(ret, 16, "%.*s", (int)n, end);
 }
 
-/* Copy the letters before a number, or before one sign or blank before it: "F18", "Ga-68", "Carbon 11". */
+/* Copy those before it: "Ga68", "Ga-68", "Ga^68^", "Ga(68)", "Gallium 68". */
 static void letters_before(const char *text, const char *number, char ret[16])
 {
 	const char *end = number, *first;
 
-	if (end > text && strchr("^- ", end[-1]))
+	if (end > text && strchr("([^", end[-1]))
+		end--;
+	if (end > text && strchr("- ", end[-1]))
 		end--;
 	for (first = end; first > text && isalpha((unsigned char)first[-1]) && end - first < 15;)
 		first--;
@@ -122,17 +128,20 @@ static void letters_before(const char *text, const char *number, char ret[16])
 const struct nuclide *nuclide_in_name(const char *text, const char **at)
 {
 	for (const char *digit = strpbrk(*at, "0123456789"); digit; digit = strpbrk(*at, "0123456789")) {
-		int digits = (int)strspn(digit, "0123456789");
+		size_t digits = strspn(digit, "0123456789");
+		bool excited = digit[digits] == 'm' && !isalpha((unsigned char)digit[digits + 1]);
+		int n = (int)(digits + excited);
 		const struct nuclide *found;
 		char letters[16], word[40];
 
-		*at = digit + digits;
+		*at = digit + n;
+		if (digits > 3)
+			continue;
 		letters_behind(*at, letters);
-		snprintf(word, sizeof(word), "%.*s%s", digits < 4 ? digits : 0, digit, letters);
+		snprintf(word, sizeof(word), "%.*s%s", n, digit, letters);
 		found = nuclide_find(word);
 		letters_before(text, digit, letters);
-		snprintf(word, sizeof(word), "%s%.*s%s", letters, digits < 4 ? digits : 0, digit,
-			 **at == 'm' && !isalpha((unsigned char)(*at)[1]) ? "m" : "");
+		snprintf(word, sizeof(word), "%s%.*s", letters, n, digit);
 		found = found ? found : nuclide_find(word);
 		if (found)
 			return found;
@@ -145,6 +154,47 @@ const struct nuclide *nuclide_of_code(const char *code)
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
 		if (code[0] && (!strcmp(code, nuclides[i].code) || !strcmp(code, nuclides[i].srt)))
 			return &nuclides[i];
+	return NULL;
+}
+
+const struct nuclide *nuclide_of_drug(const char *code)
+{
+	/* CID 4021 of PS3.16: codes of SNOMED CT, of SNOMED RT, of DICOM, and of the NCI and the UMLS */
+	static const struct {
+		const char *name, *codes;
+	} drugs[] = {
+		{"C11", "129510001 C-B103E 129511002 C-B103F 129512009 C-B1042 129513004 C-B1043 129514005 "
+			"C-B1044 129515006 C-B1045 423543007 C-B07DE 424789007 C-B07E5 126500 126703 126704 "
+			"126706 126709 126719 126720 C122684 C4506788"},
+		{"N13", "129508003 C-B103C 129509006 C-B103D"},
+		{"O15", "129504001 C-B1038 129505000 C-B1039 129506004 C-B103A 129507008 C-B103B 422540000 "
+			"C-B07DC"},
+		{"F18", "35321007 C-B1031 129499001 C-B1033 129500005 C-B1034 129501009 C-B1032 129502002 "
+			"C-B1036 422598008 C-B07E1 422763008 C-B07E2 422975006 C-B07DF 423546004 C-B07E4 "
+			"424708001 C-B07E0 425236000 C-B07E3 456992002 C-E0273 456995000 C-E0269 456997008 "
+			"C-E0267 456999006 C-E0265 457000009 C-E026A 712736002 C-D6858 126502 126503 126705 "
+			"126707 126711 126713 126714 126718 126757 126758 C96234 C116352 C1541539 C1831937 "
+			"C2934038 C2981788 C4279748 C4506764 C4547429 C4550127"},
+		{"Na22", "129517003 C-B1047"},
+		{"Cu60", "126700"},
+		{"Cu61", "126701"},
+		{"Cu62", "422789008 C-B07E7 126702"},
+		{"Cu64", "422855001 C-B07DB 126510"},
+		{"Ga68", "423498000 C-B07DD 126759 C118961 C1742831 C2713594"},
+		{"Ge68", "129516007 C-B1046"},
+		{"Rb82", "129503007 C-B1037"},
+		{"Zr89", "126511 126512 126513 126514 126515 126516 126517 126518 126519 126520 126721 126722 "
+			 "126723 126724 126725 126726 126727 126728 126729 126730 126731 126732 126733 126734 "
+			 "126735 126736 126737 126738 126739 126740 126741 126742 126746 126747 126748 126749 "
+			 "126750 126751 126752 126753 126754 126755 126756 126760 126761 126762 126763"},
+		{"I124", "422980002 C-B07E8 424874008 C-B07E6 126715"},
+	};
+	size_t n = strlen(code);
+
+	for (size_t i = 0; n > 0 && i < sizeof(drugs) / sizeof(drugs[0]); i++)
+		for (const char *at = drugs[i].codes; (at = strstr(at, code)); at++)
+			if ((at == drugs[i].codes || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+				return nuclide_find(drugs[i].name);
 	return NULL;
 }
 

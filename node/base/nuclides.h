@@ -20,12 +20,15 @@ struct nuclide {
 /* Find a nuclide by any usual spelling: F18, F-18, 18F, ^18^Fluorine, fluorine 18. NULL: not known. */
 const struct nuclide *nuclide_find(const char *text);
 
-/* Find the nuclides that the name of a drug names by mass and symbol or element: "[68Ga]Ga-PSMA-11", "FDG F-18", "C-11 choline".
+/* Find the nuclides that a free text names by mass and symbol or element: "[68Ga]Ga-PSMA-11", "68 Ga-", "Ga(68)", "FDG F-18".
  * The search begins at *at within the text, and *at is moved behind the one that was found. NULL: no further one. */
 const struct nuclide *nuclide_in_name(const char *text, const char **at);
 
 /* Find a nuclide by its code, or the one that this replaced. NULL: not known. */
 const struct nuclide *nuclide_of_code(const char *code);
+
+/* Find the nuclide of a radiopharmaceutical by its code. NULL: not known. */
+const struct nuclide *nuclide_of_drug(const char *code);
 
 /* Write the names of all, separated by ", ". */
 void nuclide_list(char *ret, size_t size);

@@ -155,6 +155,62 @@ TEST(test_dose)
 	must_refuse("radiopharmaceutical := F\\DG\n", "line 33: radiopharmaceutical := F\\DG; supported: ");
 }
 
+/* Nuclides in a free text. */
+TEST(test_nuclides_in_names)
+{
+	static const char *const gallium[] = {"[68Ga]Ga-PSMA-11",
+					      "68Ga-DOTATOC",
+					      "68-Ga",
+					      "^68^Ga",
+					      "^68^Gallium",
+					      "68 Ga-DOTATATE",
+					      "(68)Ga-PSMA",
+					      "(68) Ga",
+					      "[68 Ga]PSMA-11",
+					      "[68]Ga",
+					      "PSMA-617 Ga^68^",
+					      "Ga(68)",
+					      "DOTANOC Ga (68)",
+					      "Ga-68",
+					      "Ga 68 chloride",
+					      "PSMA Ga68",
+					      "gallium-68 citrate",
+					      "68 gallium",
+					      "Gallium (68) PSMA-11",
+					      "ga68",
+					      "FAPI-46 Ga-[68]",
+					      "PSMA-11 (68 Ga)",
+					      "Ga^68^ edotreotide"};
+	static const char *const others[][2] = {{"Tc(94m)", "Tc94m"}, {"94m Tc", "Tc94m"},	{"(94m)Tc-MIBI", "Tc94m"},
+						{"^52m^Mn", "Mn52m"}, {"52mMn", "Mn52m"},	{"Copper^64^ acetate", "Cu64"},
+						{"F^18^", "F18"},     {"(18)F-FDG", "F18"},	{"18 F", "F18"},
+						{"Na[18F]F", "F18"},  {"ammonia (13)N", "N13"}, {"O(15) water", "O15"}};
+	static const char *const none[] = {"",	     "FDG",	  "PSMA-11", "11",	"C-11111",  "PSMA-1007",
+					   "68",     "Ga",	  "68 ga",   "18 FDG",	"15 of 20", "11 choline",
+					   "AV-45",  "18 Fr",	  "Tc(99m)", "^99m^Tc", "I-131",    "PBR28 CX",
+					   "68\nGa", "lot 11 cc", "(1)8F",   "0018F"};
+	static const char both[] = "Ge(68) / [68 Ga]";
+	const char *at;
+
+	for (size_t i = 0; i < sizeof(gallium) / sizeof(gallium[0]); i++)
+		if (nuclide_in_name(gallium[i], &(const char *){gallium[i]}) != nuclide_find("Ga68"))
+			fail_msg("%s", gallium[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (nuclide_in_name(others[i][0], &(const char *){others[i][0]}) != nuclide_find(others[i][1]))
+			fail_msg("%s", others[i][0]);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (nuclide_in_name(none[i], &(const char *){none[i]}))
+			fail_msg("%s", none[i]);
+	at = both;
+	assert_ptr_equal(nuclide_in_name(both, &at), nuclide_find("Ge68"));
+	assert_ptr_equal(nuclide_in_name(both, &at), nuclide_find("Ga68"));
+	assert_null(nuclide_in_name(both, &at));
+	assert_ptr_equal(nuclide_of_drug("C-B1037"), nuclide_find("Rb82"));
+	assert_ptr_equal(nuclide_of_drug("126763"), nuclide_find("Zr89"));
+	assert_null(nuclide_of_drug(""));
+	assert_null(nuclide_of_drug("C-B10"));
+}
+
 TEST(test_spellings)
 {
 	static const char *const same[] = {"F18", "f-18", "18F", "^18^Fluorine", "Fluorine 18", "F_18"};
