@@ -205,28 +205,35 @@ static bool is_named(const struct nuclide *named, const struct nuclide *coded, d
 	       nuclide_is_generated(named->half_life, half_life);
 }
 
-/* A drug whose name has a nuclide, or several, must have that of the code, or its half-life, or that of its parent or daughter. */
+/* A drug whose name has a nuclide, or several, must have that of the code, or its half-life, or that of its parent or daughter. So
+ * must a drug's code, and the meaning of the nuclide's. */
 static int check_drug(const struct dicom_item *item, struct err *err)
 {
+	const struct dicom_item *drug = item ? dicom_item_at(item, TAG_RADIOPHARMACEUTICAL_CODE, 0) : NULL;
 	const struct nuclide *coded = item ? pet_facts_nuclide(item) : NULL, *named, *other = NULL;
 	double half_life = coded ? coded->half_life : number(item, TAG_RADIONUCLIDE_HALF_LIFE);
-	char names[2][65];
+	struct {
+		const char *place;
+		char text[65];
+	} said[] = {{"Radiopharmaceutical (0018,0031)", ""},
+		    {"Radiopharmaceutical Code Sequence (0054,0304)", ""},
+		    {"Code Meaning of Radionuclide Code Sequence (0054,0300)", ""},
+		    {"Code Value of Radiopharmaceutical Code Sequence (0054,0304)", ""}};
 
-	text(item, TAG_RADIOPHARMACEUTICAL, names[0], sizeof(names[0]));
-	code(item, TAG_RADIOPHARMACEUTICAL_CODE, names[1], sizeof(names[1]));
-	for (int i = 0; i < 2 && half_life > 0; i++) {
-		const char *at = names[i];
+	text(item, TAG_RADIOPHARMACEUTICAL, said[0].text, sizeof(said[0].text));
+	code(item, TAG_RADIOPHARMACEUTICAL_CODE, said[1].text, sizeof(said[1].text));
+	code(item, TAG_RADIONUCLIDE_CODE, said[2].text, sizeof(said[2].text));
+	text(drug, TAG_CODE_VALUE, said[3].text, sizeof(said[3].text));
+	for (int i = 0; i < 4 && half_life > 0; i++) {
+		const char *at = said[i].text;
 
-		for (other = NULL; (named = nuclide_in_name(names[i], &at));) {
-			if (is_named(named, coded, half_life))
-				break;
+		named = i == 3 ? nuclide_of_drug(at) : nuclide_in_name(at, &at);
+		for (other = NULL; named && !is_named(named, coded, half_life); named = nuclide_in_name(said[i].text, &at))
 			other = named;
-		}
 		if (!named && other)
 			return err_set(err, EBADMSG,
 				       "%s is \"%s\", which names %s with a half-life of %.9g s, but %s is %s%s%.9g s",
-				       i ? "Radiopharmaceutical Code Sequence (0054,0304)" : "Radiopharmaceutical (0018,0031)",
-				       names[i], other->name, other->half_life,
+				       said[i].place, said[i].text, other->name, other->half_life,
 				       coded ? "Radionuclide Code Sequence (0054,0300)" : "Radionuclide Half Life (0018,1075)",
 				       coded ? coded->name : "", coded ? " with one of " : "", half_life);
 	}

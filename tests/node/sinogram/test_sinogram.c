@@ -122,6 +122,7 @@ TEST(test_contradictions)
 	static const struct {
 		const char *half_life, *position, *gantry, *moment, *says; /* says: NULL: no contradiction */
 		const char *drug, *code;				   /* NULL: none; F-18 */
+		const char *meaning, *drug_code; /* of code; NULL: "^18^Fluorine", of another code "another"; no drug */
 	} cases[] = {
 		{"6586.2", "HFS", "102540008", "20260601101500", NULL},
 		{"6588", "HFS", "102540008", "20260601101500.4", NULL},
@@ -160,6 +161,21 @@ TEST(test_contradictions)
 		{"6586.2", "HFS", "102540008", "", NULL, "PIB C-11, FDG F-18"},
 		{"6586.2", "HFS", "102540008", "", NULL, "11"},
 		{"6586.2", "HFS", "102540008", "", NULL, "C-11111"},
+		{"6586.2", "HFS", "102540008", "",
+		 "Code Meaning of Radionuclide Code Sequence (0054,0300) is \"^68^Gallium\", which names Ga68", NULL, "77004003",
+		 "^68^Gallium"},
+		{"6586.2", "HFS", "102540008", "", "is \"68 Ga\", which names Ga68", NULL, "77004003", "68 Ga"},
+		{"6586.2", "HFS", "102540008", "", NULL, NULL, "C-111A1", "F^18^"},
+		{"6586.2", "HFS", "102540008", "", NULL, NULL, "77004003", "Fluor"},
+		{"23410080", "HFS", "102540008", "", NULL, NULL, "53315004", "^68^Ge/^68^Ga"},
+		{"6586.2", "HFS", "102540008", "", NULL, NULL, NULL, NULL, "C-B1031"},
+		{"6586.2", "HFS", "102540008", "", NULL, NULL, NULL, NULL, "C-B10"},
+		{"6586.2", "HFS", "102540008", "", NULL, NULL, NULL, NULL, "99"},
+		{"6586.2", "HFS", "102540008", "",
+		 "Code Value of Radiopharmaceutical Code Sequence (0054,0304) is \"126759\", which names Ga68", NULL, NULL, NULL,
+		 "126759"},
+		{"6586.2", "HFS", "102540008", "", "is \"C-B103C\", which names N13", NULL, NULL, NULL, "C-B103C"},
+		{"4062.6", "HFS", "102540008", "", NULL, NULL, "35337001", "Ga-68", "129516007"}, /* of Ge-68 */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -172,7 +188,11 @@ TEST(test_contradictions)
 		root.item = dicom_root(file);
 		item = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 		item_put_code(&item, TAG_RADIONUCLIDE_CODE, cases[i].code ? cases[i].code : "77004003", "SCT",
-			      cases[i].code ? "another" : "^18^Fluorine");
+			      cases[i].meaning ? cases[i].meaning
+			      : cases[i].code  ? "another"
+					       : "^18^Fluorine");
+		if (cases[i].drug_code)
+			item_put_code(&item, TAG_RADIOPHARMACEUTICAL_CODE, cases[i].drug_code, "SCT", "a drug");
 		item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, cases[i].half_life);
 		if (cases[i].drug)
 			item_put_text(&item, TAG_RADIOPHARMACEUTICAL, cases[i].drug);
