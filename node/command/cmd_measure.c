@@ -310,7 +310,7 @@ static int measure(struct options *o, struct input *in, const struct request *re
 	} else if (files.n == 1 && !files.list[0].tomo) {
 		code = measure_series(o, in, &files.list[0], requests, n);
 	} else if (in->of_series) {
-		code = options_fail(o, CODE_USAGE, "--%s is for PET and CT series; %s is none", in->of_series, paths[0]);
+		code = options_fail(o, CODE_USAGE, "--%s is for PET and CT series; %s is not one", in->of_series, paths[0]);
 	} else if (paths[1] && files.n == 0) {
 		code = options_fail(o, CODE_INPUT, "none of %zu files is an image", files.n_passed);
 	} else {

@@ -135,9 +135,8 @@ static int prepare(struct case_corrections *c, struct err *err)
 		return 0;
 	}
 	if (!(c->made & PET_CORRECT_ATTENUATION)) {
-		case_corrections_say(c,
-				     "Not corrected for scatter: its simulation needs the map of attenuation that the correction "
-				     "\"attenuation\" makes from a CT.");
+		case_corrections_say(c, "Not corrected for scatter: its simulation needs the attenuation map that the correction "
+					"\"attenuation\" makes from a CT.");
 		return 0;
 	}
 	rc = find_window(c, err);

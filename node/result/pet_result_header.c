@@ -143,7 +143,7 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 	item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 }
 
-/* A Start DateTime of the data that is no date and time is no value of the result. */
+/* Leave a Start DateTime of the data that is not valid out of the result. */
 static void drop_injection(struct item_writer *root)
 {
 	struct item_writer item = {.item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),

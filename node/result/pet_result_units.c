@@ -241,7 +241,7 @@ static double end_of(const struct sinogram *s, const struct pet_quantity *q)
 	return s->beds.n > 0 ? (double)s->beds.bed[s->beds.n - 1].time.stop / 1000 : q->duration;
 }
 
-/* pet_facts_read() takes Start Time where Start DateTime is none. */
+/* pet_facts_read() takes Start Time where Start DateTime is not valid. */
 static void warn_moment(const struct sinogram *s, struct pet_quantity *q)
 {
 	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
@@ -252,8 +252,8 @@ static void warn_moment(const struct sinogram *s, struct pet_quantity *q)
 	    pet_facts_says_injection(value) || !pet_facts_says_injection(s->facts.injected))
 		return;
 	warn(q,
-	     "Radiopharmaceutical Start DateTime (0018,1078) is \"%.26s\", which is no date and time: Radiopharmaceutical Start "
-	     "Time (0018,1072), %s, is taken.",
+	     "Radiopharmaceutical Start DateTime (0018,1078) is \"%.26s\", which is not a valid date and time: "
+	     "Radiopharmaceutical Start Time (0018,1072), %s, is taken.",
 	     value, s->facts.injected);
 }
 

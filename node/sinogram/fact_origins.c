@@ -107,8 +107,8 @@ static bool is_start(const struct dicom_item *root, uint32_t tag)
 	return (tag == TAG_SERIES_DATE || tag == TAG_SERIES_TIME) && f.series_date[0] && f.series_time[0];
 }
 
-/* Read a value as text, of a sequence its code. "": there is none that is used: a number that is not above 0, and a moment that is
- * none, are not. */
+/* Read a value as text, of a sequence its code. "": there is none, or it is not used: a number that is not above 0, an injection at
+ * no valid time. */
 static const char *read_value(const struct dicom_item *item, const struct place *at, char ret[VALUE_SIZE])
 {
 	double number = 0;

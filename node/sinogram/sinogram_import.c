@@ -138,7 +138,8 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
 		rc = err_set(err, EBADMSG,
 			     "PET data type := Image: the header of an image, not of sinograms: name that of the sinograms "
-			     "(.hs); factors of a map of attenuation are made by STIR (calculate_attenuation_coefficients)");
+			     "(.hs); attenuation correction factors are computed from an attenuation map by STIR "
+			     "(calculate_attenuation_coefficients)");
 	if (rc == 0)
 		rc = find_data(header, s, err);
 	if (rc == 0)

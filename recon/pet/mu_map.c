@@ -193,7 +193,7 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 	for (int j = 0; rc == 0 && j < grid->n[1]; j++) {
 		monitor_progress(monitor, "read", (double)j / grid->n[1]);
 		if (monitor_cancelled(monitor))
-			rc = err_set(err, ECANCELED, "cancelled while the map of attenuation was made");
+			rc = err_set(err, ECANCELED, "cancelled while the attenuation map was made");
 #pragma omp parallel for schedule(dynamic)
 		for (int i = 0; i < (rc == 0 ? grid->n[0] : 0); i++)
 			for (int k = 0; k < grid->n[2]; k++) {
@@ -267,5 +267,5 @@ int mu_map_smooth(const struct grid *grid, double fwhm, float *mu, struct err *e
 		}
 		free(weight);
 	}
-	return bad ? err_set(err, ENOMEM, "CT: no memory to smooth the map of attenuation") : 0;
+	return bad ? err_set(err, ENOMEM, "CT: no memory to smooth the attenuation map") : 0;
 }

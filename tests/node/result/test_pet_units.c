@@ -115,16 +115,16 @@ TEST(test_injection)
 	input_clear(&in);
 }
 
-/* A Start DateTime that is none: Start Time is taken, and the result has no such value. */
+/* A Start DateTime that is not valid: Start Time is taken, and the result does not have it. */
 TEST(test_damaged_injection)
 {
 	static const struct {
 		const char *moment, *time, *says, *result; /* result: its Start DateTime */
 	} cases[] = {
 		{"garbage", "070000",
-		 "is \"garbage\", which is no date and time: Radiopharmaceutical Start Time (0018,1072), 070000,",
+		 "is \"garbage\", which is not a valid date and time: Radiopharmaceutical Start Time (0018,1072), 070000,",
 		 "20260629070000"},
-		{"20260629", "070000", "is \"20260629\", which is no date and time", "20260629070000"},
+		{"20260629", "070000", "is \"20260629\", which is not a valid date and time", "20260629070000"},
 		{"garbage", "", "the time of injection \"garbage\" is not a date and time", ""},
 		{"garbage", "noon", "the time of injection \"garbage\" is not a date and time", ""},
 	};

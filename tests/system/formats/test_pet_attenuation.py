@@ -382,7 +382,7 @@ def test_files_are_opened_once(folder):
 
 
 def test_scatter_needs(folder):
-    """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not
+    """Scatter is simulated with the attenuation map and the scanner's energy window; without the one it is not
     corrected, without the other the case is refused. The header's window is used where the configuration has none;
     another one is said."""
     data = Data(folder)
@@ -394,7 +394,7 @@ def test_scatter_needs(folder):
           'energy_resolution' in text, text)
     document, _, images = recon(os.path.join(folder, "scatter", "no-ct"), bare, options=options)
     case = document["cases"][0]["pet"]
-    check("Not corrected for scatter: its simulation needs the map of attenuation" in case["warnings"],
+    check("Not corrected for scatter: its simulation needs the attenuation map" in case["warnings"],
           case["warnings"])
     check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage,
           f"not corrected: {case['corrections']}")
