@@ -62,9 +62,6 @@ bool interfile_is_siemens(const struct interfile_lines *l);
  * without effect on the data. The text names line, key and value. */
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err);
 
-/* ENOTSUP: the data of a Siemens header are compressed. */
-int interfile_compression_check(const struct interfile_lines *l, struct err *err);
-
 /* ---- contradictions of projections, energy window: interfile_check.c ---- */
 
 /* Check the size of the bins that the header states against the detectors of m, which is complete; a small difference becomes a

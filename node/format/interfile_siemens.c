@@ -326,6 +326,24 @@ static int check_companion(const struct interfile_parser *p, const int side[4], 
 	return rc < 0 ? rc : 0;
 }
 
+/* ENOTSUP: the data of a Siemens header are compressed. */
+static int check_compression(const struct interfile_lines *l, struct err *err)
+{
+	const struct interfile_line *line;
+	char text[16];
+	int rc = interfile_line_find(l, "compression", 0, &line, err);
+
+	if (rc <= 0)
+		return rc;
+	interfile_normalise(line->value, text, sizeof(text));
+	if (!strcmp(text, "off") || !strcmp(text, "none"))
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "line %d: %.60s := %.60s; compressed sinograms of Siemens are not read: uncompress them with the e7tools "
+		       "(intfcompr.exe -e COMPRESSED.mhdr --oe UNCOMPRESSED.mhdr), or histogram without compression",
+		       line->number, line->name, line->value);
+}
+
 int interfile_companion(const char *text, size_t size, const int side[4], bool *ret_big_endian, struct err *err)
 {
 	struct interfile_parser p = {.err = err};
@@ -334,7 +352,7 @@ int interfile_companion(const char *text, size_t size, const int side[4], bool *
 
 	if (rc < 0)
 		return rc;
-	rc = interfile_compression_check(&p.lines, err);
+	rc = check_compression(&p.lines, err);
 	if (rc == 0)
 		rc = check_companion(&p, side, &big_endian);
 	interfile_lines_clear(&p.lines);
@@ -396,27 +414,10 @@ bool interfile_is_siemens(const struct interfile_lines *l)
 
 /* A sub-header of Siemens has many keys; those that describe the layout of the data are read, and checked against each other and
  * against the size of the file. */
-int interfile_compression_check(const struct interfile_lines *l, struct err *err)
-{
-	const struct interfile_line *line;
-	char text[16];
-	int rc = interfile_line_find(l, "compression", 0, &line, err);
-
-	if (rc <= 0)
-		return rc;
-	interfile_normalise(line->value, text, sizeof(text));
-	if (!strcmp(text, "off") || !strcmp(text, "none"))
-		return 0;
-	return err_set(err, ENOTSUP,
-		       "line %d: %.60s := %.60s; compressed sinograms of Siemens are not read: uncompress them with the e7tools "
-		       "(intfcompr.exe -e COMPRESSED.mhdr --oe UNCOMPRESSED.mhdr), or histogram without compression",
-		       line->number, line->name, line->value);
-}
-
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err)
 {
 	if (interfile_is_siemens(l))
-		return interfile_compression_check(l, err);
+		return check_compression(l, err);
 	for (size_t i = 0; i < l->n; i++)
 		if (l->line[i].name[strspn(l->line[i].name, "! \t")] == '%' && !is_harmless(&l->line[i]))
 			return err_set(

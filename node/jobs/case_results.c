@@ -180,7 +180,8 @@ bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v)
 
 /* ---- complete ---- */
 
-void result_settings_text(const char *settings, char *ret_text, size_t size)
+/* Write settings as "KEY=VALUE, KEY=VALUE". */
+static void write_settings(const char *settings, char *ret_text, size_t size)
 {
 	json_t *list = settings && settings[0] ? json_loads(settings, 0, NULL) : NULL;
 	const char *one;
@@ -198,7 +199,7 @@ void result_protocol_text(const struct job_view *v, char *ret_text, size_t size)
 {
 	char settings[REDO_SETTINGS_SIZE];
 
-	result_settings_text(v->settings, settings, sizeof(settings));
+	write_settings(v->settings, settings, sizeof(settings));
 	snprintf(ret_text, size, "%s%s%s", v->protocol[0] ? v->protocol : v->asked_protocol, settings[0] ? ", " : "", settings);
 }
 

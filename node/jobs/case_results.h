@@ -57,9 +57,7 @@ void redo_hint(const struct job_view *v, char *ret_text, size_t size);
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
 	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err);
 
-/* Write settings (a JSON array of "KEY=VALUE"; "" or NULL: none) as "KEY=VALUE, KEY=VALUE", and the protocol of a job with them:
- * "dbt-osem, voxel=2". */
-void result_settings_text(const char *settings, char *ret_text, size_t size);
+/* Write the protocol of a job with its settings: "dbt-osem, voxel=2". */
 void result_protocol_text(const struct job_view *v, char *ret_text, size_t size);
 /* Apply settings (a JSON array of "KEY=VALUE"; "": none) to a protocol. EINVAL. */
 int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err);
