@@ -81,8 +81,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"i.id<>? AND f.kind IN (1, 5) AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT 1",
-	[JOURNAL_HAS_MEMBER] = "SELECT 1 FROM event e JOIN instance i ON i.id=e.instance WHERE e.job=? AND e.name='instance'"
-			       " AND i.sop_instance=? LIMIT 1",
+	[JOURNAL_HAS_MEMBER] = "SELECT 1 FROM event e JOIN instance i ON i.id=e.instance WHERE e.job=?2 AND e.name='instance'"
+			       " AND i.sop_instance=?1 LIMIT 1",
 	/* ?1: time, ?2: the new job, ?3: the job before it, ?4: a member of that or a conflict */
 	[JOURNAL_SELECT_MEMBER] = "INSERT INTO event(time, job, name, instance, detail) SELECT ?1, ?2, 'instance', f.instance,"
 				  " COALESCE((SELECT e.detail FROM event e WHERE e.job=?3 AND e.name='instance' AND "
@@ -508,16 +508,23 @@ int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 	return 0;
 }
 
-int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
-			struct err *err)
+/* Run a query about a UID, ?1, and an instance or a job, ?2. */
+static int find_uid(struct journal *j, enum journal_query query, const char *doing, const char *sop_instance, int64_t id,
+		    void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_MEMBER, err);
+	sqlite3_stmt *s = journal_stmt(j, query, err);
 
 	if (!s)
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
-	sqlite3_bind_int64(s, 2, besides);
-	return journal_step(j, s, "look for a member", journal_read_instance, ret_row, err);
+	sqlite3_bind_int64(s, 2, id);
+	return journal_step(j, s, doing, read_row, ctx, err);
+}
+
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
+			struct err *err)
+{
+	return find_uid(j, JOURNAL_FIND_MEMBER, "look for a member", sop_instance, besides, journal_read_instance, ret_row, err);
 }
 
 int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *ret_job, struct err *err)
@@ -532,13 +539,7 @@ int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *re
 
 int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_RESULT, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, sop_instance);
-	sqlite3_bind_int64(s, 2, job);
-	return journal_step(j, s, "look for a result", journal_read_int64, ret_job, err);
+	return find_uid(j, JOURNAL_FIND_RESULT, "look for a result", sop_instance, job, journal_read_int64, ret_job, err);
 }
 
 int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err)
@@ -554,13 +555,7 @@ int journal_is_given_up(struct journal *j, const char *sop_instance, struct err 
 
 int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_MEMBER, err);
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, job);
-	journal_bind(s, 2, sop_instance);
-	return journal_step(j, s, "look for a member", NULL, NULL, err);
+	return find_uid(j, JOURNAL_HAS_MEMBER, "look for a member", sop_instance, job, NULL, NULL, err);
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)
