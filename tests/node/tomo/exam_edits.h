@@ -59,6 +59,18 @@ static inline void refused(const struct edit *edits, int code, const char *const
 
 #define EDITS(...) ((const struct edit[]){__VA_ARGS__, {0}})
 
+/* Open an exam of N_VIEWS images with these edits. */
+static inline struct exam *exam_of(const struct edit *edits)
+{
+	struct exam *exam = NULL;
+	struct err err = {0};
+
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
+	if (fixture_open(N_VIEWS, &exam, &err) < 0)
+		fail_msg("%s", err.msg);
+	return exam;
+}
+
 /* Attributes of an image, and the orientation that must be computed from them. */
 struct orientation_case {
 	const char *laterality, *view_code, *orientation;

@@ -31,12 +31,8 @@ static void says(const struct exam *exam, const char *sentence)
 
 static void check(const struct edit *edits, const char *sentence)
 {
-	struct exam *exam = NULL;
-	struct err err = {0};
+	struct exam *exam = exam_of(edits);
 
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
-	if (fixture_open(N_VIEWS, &exam, &err) < 0)
-		fail_msg("refused: %s", err.msg);
 	says(exam, sentence);
 	exam_close(exam);
 }

@@ -10,17 +10,6 @@
 		-1, TAG_MANUFACTURER_MODEL_NAME, name                                                                            \
 	}
 
-static struct exam *exam_of(const struct edit *edits)
-{
-	struct exam *exam = NULL;
-	struct err err = {0};
-
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
-	if (fixture_open(N_VIEWS, &exam, &err) < 0)
-		fail_msg("%s", err.msg);
-	return exam;
-}
-
 /* Views of a slab; image k has `air` of the air's counts, `object` of its darkest part's, `bright` of its brightest part's. */
 static void decide(struct exam *exam, int k, double air, double object, double bright)
 {

@@ -5,17 +5,6 @@
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 
-static struct exam *opened(const struct edit *edits)
-{
-	struct exam *exam = NULL;
-	struct err err = {0};
-
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
-	if (fixture_open(N_VIEWS, &exam, &err) < 0)
-		fail_msg("%s", err.msg);
-	return exam;
-}
-
 TEST(test_pitch)
 {
 	static const struct {
@@ -51,7 +40,7 @@ TEST(test_pitch)
 			refused(edits, EBADMSG, PARTS("(0018,"));
 			continue;
 		}
-		exam = opened(edits);
+		exam = exam_of(edits);
 		assert_true(fabs(exam->scan->h[0] - cases[i].bin) < 1e-9);
 		assert_non_null(strstr(exam->warnings, "Geometry from literature"));
 		assert_null(strstr(strstr(exam->warnings, "Geometry from literature"), "scaled")); /* it is the last sentence */
@@ -76,7 +65,7 @@ TEST(test_distance_to_patient)
 		     {NULL, NULL}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct exam *exam = opened(EDITS({-1, TAG_DISTANCE_SOURCE_TO_PATIENT, cases[i].distance}));
+		struct exam *exam = exam_of(EDITS({-1, TAG_DISTANCE_SOURCE_TO_PATIENT, cases[i].distance}));
 
 		assert_true(!cases[i].meaning == !exam->sod_meaning);
 		if (cases[i].meaning)
@@ -157,9 +146,9 @@ static void check_window(int turns, bool flip, const char *orientation, bool tow
 	}
 	snprintf(text, sizeof(text), "%d\\%d", origin[0], origin[1]);
 	snprintf(turn, sizeof(turn), "%d", 90 * turns);
-	exam = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Window"}, {-1, TAG_FIELD_OF_VIEW_ORIGIN, text},
-			    {-1, TAG_FIELD_OF_VIEW_ROTATION, turn}, {-1, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, flip ? "YES" : "NO"},
-			    {-1, TAG_PATIENT_ORIENTATION, orientation}));
+	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Window"}, {-1, TAG_FIELD_OF_VIEW_ORIGIN, text},
+			     {-1, TAG_FIELD_OF_VIEW_ROTATION, turn}, {-1, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, flip ? "YES" : "NO"},
+			     {-1, TAG_PATIENT_ORIENTATION, orientation}));
 	assert_true(exam->window[0] == x && exam->window[1] == y);
 	assert_true(exam->scan->lo[0] == x && exam->scan->lo[1] == y - ROWS / 2.0);
 	assert_non_null(strstr(exam->warnings, "part of the detector"));
@@ -195,7 +184,7 @@ TEST(test_window_refused)
 		PARTS("column of the field of view (0018,7030)", "2.dcm"));
 	/* a profile without the size of the detector */
 	refused(EDITS({-1, TAG_FIELD_OF_VIEW_ORIGIN, "3\\0"}), EBADMSG, PARTS("(0018,7030) is 3\\0", "elements_y", "'bench'"));
-	exam = opened(EDITS({-1, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0"}, {-1, TAG_FIELD_OF_VIEW_ROTATION, "180"}));
+	exam = exam_of(EDITS({-1, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0"}, {-1, TAG_FIELD_OF_VIEW_ROTATION, "180"}));
 	assert_true(exam->window[0] == 0 && exam->window[1] == 0);
 	exam_close(exam);
 }
@@ -204,16 +193,16 @@ TEST(test_window_refused)
 
 TEST(test_source)
 {
-	struct exam *exam = opened(EDITS({0}));
+	struct exam *exam = exam_of(EDITS({0}));
 
 	assert_non_null(strstr(exam->warnings, "Geometry from literature: the profile 'bench'"));
 	assert_string_equal(exam->geometry, "");
 	exam_close(exam);
-	exam = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Fitted"}));
+	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Fitted"}));
 	assert_string_equal(exam->warnings, "");
 	assert_string_equal(exam->geometry, "Geometry calibrated on 2026-05-31 with residuals of 0.05 bins.");
 	exam_close(exam);
-	exam = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Window"}, {-1, TAG_FIELD_OF_VIEW_ORIGIN, "9\\0"}));
+	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Window"}, {-1, TAG_FIELD_OF_VIEW_ORIGIN, "9\\0"}));
 	assert_string_equal(exam->warnings, "");
 	assert_string_equal(exam->geometry, "");
 	exam_close(exam);
@@ -244,7 +233,7 @@ TEST(test_announced)
 	struct exam *exam;
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		exam = opened(EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, lies[i]}));
+		exam = exam_of(EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, lies[i]}));
 		assert_int_equal(exam->n_views, 5);
 		assert_int_equal(exam->announced, 5); /* not called partial */
 		assert_non_null(strstr(exam->warnings, "(0020,1002) announces "));
@@ -263,7 +252,7 @@ TEST(test_announced)
 	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) says; complete exams of this system have 5"));
 	exam_close(exam);
 	/* more */
-	exam = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Four"}));
+	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Four"}));
 	assert_non_null(strstr(exam->warnings, "5 projections, as (0020,1002) says; complete exams of this system have 4"));
 	exam_close(exam);
 }

@@ -7,17 +7,6 @@
 
 #define LEVEL 3000.0 /* stored value of air */
 
-static struct exam *exam_of(const struct edit *edits)
-{
-	struct exam *e = NULL;
-	struct err err = {0};
-
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
-	if (fixture_open(N_VIEWS, &e, &err) < 0)
-		fail_msg("%s", err.msg);
-	return e;
-}
-
 /* Views with air that covers `share`; the percentile is 1 % above the level. */
 static void fill(struct view_air air[N_VIEWS], double share)
 {
