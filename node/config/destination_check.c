@@ -66,6 +66,13 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 			d->name, d->host);
 }
 
+static void finish_folder(struct config_reader *r, struct destination_conf *d, struct config_place place)
+{
+	if (!d->path[0]) /* an entry of another kind had none */
+		config_problem(r, place.file, place.line,
+			       "key 'path' of destination '%s' is missing; allowed: an absolute path of a folder", d->name);
+}
+
 /* Clear what an entry of another kind has inherited from one of kind dicom. */
 static void clear_dicom(struct destination_conf *d)
 {
@@ -88,7 +95,7 @@ static void finish_address(struct config_reader *r, const struct destination_con
 	struct listener_conf list[LISTENERS_MAX];
 	size_t n = config_listeners(r->config, list);
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && d->host[0]; i++)
 		if (list[i].port == d->port && reaches(d->host, list[i].bind))
 			config_problem(r, place.file, place.line,
 				       "key 'host' of destination '%s': %s port %d is where this node listens (%s); allowed: "
@@ -98,9 +105,9 @@ static void finish_address(struct config_reader *r, const struct destination_con
 
 void config_finish_destinations(struct config_reader *r)
 {
-	static void (*const of_kind[])(struct config_reader *r, struct destination_conf *d, struct config_place place) = {
+	static void (*const of_kind[])(struct config_reader * r, struct destination_conf * d, struct config_place place) = {
 		[DESTINATION_STOW] = finish_stow,
-		[DESTINATION_FOLDER] = NULL,
+		[DESTINATION_FOLDER] = finish_folder,
 	};
 
 	for (size_t i = 0; i < r->config->n_destinations; i++) {
