@@ -442,9 +442,10 @@ TEST(test_destination_kinds)
 		{"destinations = ( { name = \"pacs\"; credentials = \"/t\"; } );",
 		 "t.conf:1: key 'credentials' of destination 'pacs': only destinations of kind stow", ""},
 		{FOLDER(""), "t.conf:1: key 'path' of destination 'pacs' is missing", "absolute path"},
-		{FOLDER("path = \"/d\"; port = 104;"), "t.conf:1: key 'port' of destination 'pacs': only", "this one is of kind folder"},
-		{FOLDER("path = \"/d\"; crl = \"/c\";"), "t.conf:1: key 'crl' of destination 'pacs': only destinations of kind dicom stow",
-		 ""},
+		{FOLDER("path = \"/d\"; port = 104;"), "t.conf:1: key 'port' of destination 'pacs': only",
+		 "this one is of kind folder"},
+		{FOLDER("path = \"/d\"; crl = \"/c\";"),
+		 "t.conf:1: key 'crl' of destination 'pacs': only destinations of kind dicom stow", ""},
 	};
 	struct config *c;
 
