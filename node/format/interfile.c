@@ -137,9 +137,9 @@ struct reading {
 
 static void read_value(const struct interfile *f, const uint8_t *p, struct reading *r)
 {
-	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1;
+	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1, value = load(p, f->bytes, f->big_endian);
 
-	if (load(p, f->bytes, false) == 0)
+	if (value == 0 || (f->number == INTERFILE_FLOAT && as_number(value, f->number, f->bytes) == 0)) /* -0 */
 		return;
 	r->there++;
 	for (int other = 0; other < 2; other++) {

@@ -594,6 +594,9 @@ TEST(test_byte_order)
 	for (size_t k = 0; k < 72; k++)
 		store(data + k * 4, k % 2 ? NAN : INFINITY, INTERFILE_FLOAT, 4, false);
 	assert_int_equal(interfile_check_order(&f, data, &err), 0);
+	for (size_t k = 0; k < 72; k++) /* -0 is 128 in the other order */
+		store(data + k * 4, -0.0, INTERFILE_FLOAT, 4, false);
+	assert_int_equal(interfile_check_order(&f, data, &err), 0);
 	memset(data, 0, sizeof(data));
 	for (size_t k = 0; k < 15; k++)
 		store(data + k * 4, 1, INTERFILE_FLOAT, 4, true);
