@@ -23,7 +23,7 @@ static void note_lines(const struct interfile *h, const float *lines, char *ret,
 	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		least = fminf(least, lines[i]);
+		least = fminf(least, lines[i] + 0.0f); /* no -0 */
 		most = fmaxf(most, lines[i]);
 	}
 	for (size_t v = 0; v < views; v++) {
@@ -120,7 +120,7 @@ static void note_mass(const struct parallel_scan *beams, const struct parallel_c
 			     c->odd + 1, parallel_angle(beams, c->odd), c->odd_mass, more);
 }
 
-#define ROUGH_LEAST 0.05
+#define ROUGH_LEAST 0.02
 
 /* An intensity of their own in one view, or in many. */
 static void note_rough(const struct parallel_consistency *c, char *ret, size_t size)
@@ -131,6 +131,12 @@ static void note_rough(const struct parallel_consistency *c, char *ret, size_t s
 			"Line integrals of air at both ends of the views differ from view to view by %.3g (standard deviation): "
 			"probably another intensity of each view, which makes streaks.",
 			c->air_spread);
+	else if (c->rough > ROUGH_LEAST && c->alternate)
+		sentence_add(
+			ret, size,
+			"The sums of the views alternate: every second view has about %.3g times the sum of the views beside "
+			"it: probably two intensities, which make streaks.",
+			(1 + c->rough) / (1 - c->rough));
 	else if (c->rough > ROUGH_LEAST)
 		sentence_add(ret, size,
 			     "The sums of half of the views differ by %.0f %% or more from those of the views beside them, "
@@ -196,19 +202,21 @@ static bool note_slices(const struct parallel_scan *s, const float *lines, char 
 	return true;
 }
 
+#define NEGATIVE_PART 0.5 /* of all: noise of air around 0 has less */
+
 /* Say that the data are no lines through an object. */
 static bool note_sum(const struct interfile *h, const float *lines, char *ret, size_t size)
 {
 	size_t n = parallel_size(&h->parallel);
-	double sum = 0, most = 0;
+	double sum = 0, all = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		sum += (double)lines[i];
-		most = fmax(most, fabs((double)lines[i]));
+		all += fabs((double)lines[i]);
 	}
-	if (most == 0)
+	if (all == 0)
 		sentence_add(ret, size, "All line integrals are 0.");
-	else if (sum < 0)
+	else if (sum < -NEGATIVE_PART * all)
 		sentence_add(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
 	return ret[0] != '\0';
 }

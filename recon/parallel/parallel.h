@@ -81,7 +81,9 @@ struct parallel_consistency {
 	double factor;	 /* the views agree with angles this many times those of the header; 0: with none that is known */
 	int n_odd, odd;	 /* views whose mass is not that of their neighbours: number, the first of them */
 	double odd_mass; /* its mass, in that of its neighbours */
-	double rough; /* median deviation of the views' mass from that of their neighbours, relative, where their ends are air */
+	bool alternate;	 /* the masses are above and below those of their neighbours by turns; only with rough > 0 */
+	double rough; /* median deviation of the views' mass from that of their neighbours, in the mean mass; 0: noise, or the ends
+		       * are not air */
 	double air;   /* line integral of air at both ends of all views, if it is not 0 and the same in all; else 0 */
 	double air_spread; /* its standard deviation, if it is not the same in all; else 0 */
 };

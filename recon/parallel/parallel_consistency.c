@@ -23,16 +23,19 @@
 #define EDGE_MOST 0.05	 /* of the mean bin, root mean square of the bins at both ends of the views */
 #define EDGE_PART 64	 /* n_radial / EDGE_PART bins at each end */
 #define ANGLES_LEAST 8
-#define NOISES 5.0	 /* standard deviations: neighbouring bins may have one noise */
-#define LEAVING 2.0	 /* of what the masses allow */
-#define CENTRE_LEAST 0.5 /* bins: a stage may wobble, which does little harm */
-#define WIDTH_LEAST 0.25 /* bins */
-#define ODD_LEAST 0.2	 /* of the mass of the neighbours */
-#define ODD_SPREADS 8.0	 /* of the median deviation */
-#define ODD_MOST 0.05	 /* part of the views: more are no exceptions */
-#define NEIGHBOURS 2	 /* on each side */
-#define AIR_MOST 0.5	 /* of the mean bin above it: more is an object that fills the field */
-#define AIR_APART 0.05	 /* of the air, within a view */
+#define NOISES 5.0	       /* standard deviations: neighbouring bins may have one noise */
+#define LEAVING 2.0	       /* of what the masses allow */
+#define CENTRE_LEAST 0.5       /* bins: a stage may wobble, which does little harm */
+#define WIDTH_LEAST 0.25       /* bins */
+#define ODD_LEAST 0.2	       /* of the mass of the neighbours */
+#define ODD_SPREADS 8.0	       /* of the median deviation */
+#define ODD_MOST 0.25	       /* part of the views: more are no exceptions */
+#define NEIGHBOURS 2	       /* on each side */
+#define ALTERNATE 0.95	       /* part of the views that are on the other side of their neighbours than the view before */
+#define AIR_APART 0.05	       /* of the air, within a view */
+#define SIGMA_OF_MEDIAN 1.4826 /* standard deviation of a normal distribution, in its median deviation */
+#define AIR_LOW 0.5	       /* of the mean bin above it: less, or below 0, is no object that fills the field */
+#define AIR_SLOPE 0.03	       /* of the mean bin above it, within a view: an object that fills the field has 0.06 or more */
 
 struct view {
 	double mass, centre, variance, edge;
@@ -45,9 +48,14 @@ struct view {
 /* The other angles that are tried, in those of the header. */
 static const double factors[] = {1, 2, 0.5};
 
+static int edge_bins(int n_radial)
+{
+	return n_radial / EDGE_PART > 1 ? n_radial / EDGE_PART : 1;
+}
+
 static void add_line(const struct parallel_scan *s, const float *line, double sum[3], struct view *v)
 {
-	const int n = s->n_radial, edge = n / EDGE_PART > 1 ? n / EDGE_PART : 1;
+	const int n = s->n_radial, edge = edge_bins(n);
 
 	for (int t = 0; t < n; t++) {
 		double r = parallel_radius(s, t), value = (double)line[t];
@@ -95,25 +103,39 @@ static double median(double *values, int n)
 /* Mass of the neighbours of a view in the order of the data, which are near it also where the object leaves the field. */
 static double mass_around(const struct view *v, int n, int a)
 {
-	int first = a - NEIGHBOURS < 0 ? 0 : a - NEIGHBOURS, last = first + 2 * NEIGHBOURS;
-	double mass[2 * NEIGHBOURS + 1];
+	int first = a - NEIGHBOURS < 0 ? 0 : a - NEIGHBOURS, m = 0;
+	double mass[2 * NEIGHBOURS];
 
-	if (last > n - 1) {
-		last = n - 1;
-		first = last - 2 * NEIGHBOURS;
+	if (first > n - 1 - 2 * NEIGHBOURS)
+		first = n - 1 - 2 * NEIGHBOURS;
+	for (int i = first; i <= first + 2 * NEIGHBOURS; i++)
+		if (i != a)
+			mass[m++] = v[i].mass;
+	return median(mass, m);
+}
+
+/* Is every view on the other side of its neighbours than the view before? Of random masses three of four are. */
+static bool is_alternating(const struct view *v, int n)
+{
+	int turns = 0;
+
+	for (int a = 1; a < n - 2; a++) {
+		double here = 2 * v[a].mass - v[a - 1].mass - v[a + 1].mass, next = 2 * v[a + 1].mass - v[a].mass - v[a + 2].mass;
+
+		turns += here * next < 0;
 	}
-	for (int i = first; i <= last; i++)
-		mass[i - first] = v[i].mass;
-	return median(mass, 2 * NEIGHBOURS + 1);
+	return turns >= ALTERNATE * (n - 3);
 }
 
 /* Are the ends of the views beside it air? Else a part of the object may just leave the field. */
 static bool is_between_air(const struct view *v, int n, int n_radial, double mass, int a)
 {
+	const int edge = edge_bins(n_radial);
+
 	for (int i = a - 1; i <= a + 1; i += 2) {
 		const struct view *beside = &v[i < 0 ? 1 : i > n - 1 ? n - 2 : i];
 
-		if (fabs(beside->edge) > EDGE_MOST * mass / n_radial + NOISES * sqrt(beside->noise[0] / n_radial))
+		if (fabs(beside->edge) > EDGE_MOST * mass / n_radial + NOISES * sqrt(beside->noise[0] / n_radial / (2 * edge)))
 			return false;
 	}
 	return true;
@@ -123,14 +145,15 @@ static bool is_between_air(const struct view *v, int n, int n_radial, double mas
  * that leaves the field, may be the reason. */
 static double find_rough(const struct view *v, int n, int n_radial, double typical, double spread)
 {
-	double noise = 0;
+	double noise = 0, mean = 0;
 
 	for (int a = 0; a < n; a++) {
 		if (!is_between_air(v, n, n_radial, typical, a))
 			return 0;
 		noise += sqrt(v[a].noise[0]) / n;
+		mean += v[a].mass / n;
 	}
-	return typical > 0 && spread > NOISES * noise ? spread / typical : 0;
+	return typical > 0 && mean > 0 && spread > NOISES * noise ? spread / mean : 0;
 }
 
 /* Both ends of a view, and the bins beside them, have one value: air, whose intensity may not be I0. An object that leaves the
@@ -144,11 +167,25 @@ static bool has_flat_ends(const struct view *v, double level, double noise)
 	return apart <= AIR_APART * fabs(level) + NOISES * noise;
 }
 
-/* Find the air of all views, and how it differs from view to view. */
-static void find_air(const struct view *v, const struct parallel_scan *s, struct parallel_consistency *ret)
+/* An object that fills the field may have one value at the ends of all views, too, but slopes up to them: if its profile is a
+ * parabola, bins 1 / EDGE_PART of the field apart differ by 0.09 of its mean height above the ends, if it is a line, by 0.06. */
+static bool has_no_slope(const struct view *v, const struct parallel_scan *s, double height, double noise)
+{
+	const int n = s->n_angles, edge = edge_bins(s->n_radial);
+	double square = 0, of_noise = 2 * noise * noise / edge;
+
+	for (int a = 0; a < n; a++)
+		for (int k = 0; k < 2; k++)
+			square += pow(v[a].inside[k] - v[a].end[k], 2) / (2 * n);
+	return fmax(0, square - of_noise) + 2 * of_noise / sqrt(n) <= pow(AIR_SLOPE * height, 2);
+}
+
+/* Find the air of all views, and how it differs from view to view: in at least half of them, because a few may look along an
+ * object that leaves the field only there. work: [n]. */
+static void find_air(const struct view *v, const struct parallel_scan *s, double *work, struct parallel_consistency *ret)
 {
 	const int n = s->n_angles;
-	double sum = 0, squares = 0, mass = 0, noise = 0, level, spread;
+	double sum = 0, squares = 0, mass = 0, noise = 0, height, spread, middle;
 
 	for (int a = 0; a < n; a++)
 		noise += v[a].end_noise / n;
@@ -158,15 +195,21 @@ static void find_air(const struct view *v, const struct parallel_scan *s, struct
 
 		if (!has_flat_ends(&v[a], air, noise))
 			return;
+		work[a] = air;
 		sum += air / n;
 		squares += air * air / n;
-		mass += fabs(v[a].mass) / s->n_radial / n;
+		mass += v[a].mass / s->n_radial / n;
 	}
-	level = fabs(sum);
 	spread = sqrt(fmax(0, squares - sum * sum));
-	if (spread > fmax(EDGE_MOST * mass, NOISES * noise))
-		ret->air_spread = spread / s->n_slices;
-	else if (level > fmax(EDGE_MOST * mass, NOISES * noise) && (sum < 0 || level < AIR_MOST * (mass - sum)))
+	height = mass - sum;
+	if (sum >= AIR_LOW * height && !has_no_slope(v, s, height, noise))
+		return;
+	middle = median(work, n);
+	for (int a = 0; a < n; a++)
+		work[a] = fabs(work[a] - middle);
+	if (spread > fmax(EDGE_MOST * fabs(mass), NOISES * noise))
+		ret->air_spread = SIGMA_OF_MEDIAN * median(work, n) > spread / 2 ? spread / s->n_slices : 0;
+	else if (fabs(sum) > fmax(EDGE_MOST * fmin(fabs(mass), fabs(height)), NOISES * noise))
 		ret->air = sum / s->n_slices;
 }
 
@@ -182,6 +225,7 @@ static void mark_odd(struct view *v, int n, int n_radial, double *work, struct p
 		work[a] = fabs(v[a].mass - mass_around(v, n, a));
 	spread = median(work, n);
 	ret->rough = find_rough(v, n, n_radial, typical, spread);
+	ret->alternate = ret->rough > 0 && is_alternating(v, n);
 	for (int a = 0; a < n; a++) {
 		double around = mass_around(v, n, a), apart = fabs(v[a].mass - around);
 
@@ -341,7 +385,7 @@ bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, 
 		for (int a = 0; a < s->n_angles; a++)
 			v[a] = view_of(s, lines, a);
 		mark_odd(v, s->n_angles, s->n_radial, work, ret);
-		find_air(v, s, ret);
+		find_air(v, s, work, ret);
 		m = all_of(v, s->n_angles);
 		if (is_inside(s, &m)) {
 			find_limits(s, &m, ret);

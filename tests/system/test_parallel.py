@@ -303,6 +303,7 @@ def test_views_that_contradict_their_angles(folder):
             ("air", text, 1, lambda v: v - 0.5, "Line integrals are -0.5 at both ends of all views, where air has 0:"),
             ("offsets", text, 1, lambda v: v + random.normal(0, 0.3, (60, 1)), "differ from view to view by 0."),
             ("factors", text, 1, lambda v: v * random.uniform(0.5, 1.5, (60, 1)), "The sums of half of the views differ by "),
+            ("by turns", text, 1, np.where(np.arange(60) % 2, 1.1, 1)[:, None], "every second view has about 1.1 times the sum"),
             ("minus 0", text, 1, lambda v: -0.0 * np.abs(v), "All line integrals are 0."),
             ("plain", text, 1, 1, None)):
         with open(hs, "w", encoding="utf-8") as f:

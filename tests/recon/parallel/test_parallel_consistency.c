@@ -218,3 +218,52 @@ TEST(intensities)
 			fail_msg("body %d, %d: rough %g, air %g, spread %g", body, what, c.rough, c.air, c.air_spread);
 	}
 }
+
+/* A positive level of air is found, however high, unless an object that fills the field may have it. */
+TEST(level_of_air)
+{
+	static float lines[N * ANGLES];
+	const float levels[] = {0.1f, 0.2f, 0.5f, 2, 10};
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < 5 * BODIES; k++) {
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+
+		make_lines(k / 5, 180, 1e5, 1, &noise, lines);
+		for (int i = 0; i < N * ANGLES; i++)
+			lines[i] += levels[k % 5];
+		parallel_consistency_of(&s, lines, &c);
+		if (fabs(c.air - levels[k % 5]) > 0.01 || c.air_spread > 0)
+			fail_msg("body %d, air %g: %g, %g", k / 5, levels[k % 5], c.air, c.air_spread);
+	}
+}
+
+/* Views whose lines are multiplied by turns, or in every n-th of them. */
+TEST(alternating_views)
+{
+	static float lines[N * ANGLES];
+	const struct {
+		int every;
+		double factor;
+		bool alternate;
+		int odd;
+	} of[] = {{2, 1.1, true, 0}, {2, 2, true, 0}, {3, 1.3, false, 0}, {6, 1.5, false, 20}, {60, 1.5, false, 2}};
+	uint64_t noise = test_seed();
+
+	for (size_t k = 0; k < 5 * 3; k++) {
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+		const size_t i = k % 5;
+
+		make_lines((int)k / 5, 180, 1e5, 1, &noise, lines);
+		for (int a = 1; a < ANGLES; a += of[i].every)
+			for (int t = 0; t < N; t++)
+				lines[a * N + t] *= (float)of[i].factor;
+		parallel_consistency_of(&s, lines, &c);
+		if (c.alternate != of[i].alternate || c.n_odd != of[i].odd ||
+		    (c.alternate && fabs((1 + c.rough) / (1 - c.rough) / of[i].factor - 1) > 0.01))
+			fail_msg("body %d, every %d: rough %g, %d, %d views", (int)k / 5, of[i].every, c.rough, c.alternate,
+				 c.n_odd);
+	}
+}
