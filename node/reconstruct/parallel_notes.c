@@ -162,44 +162,62 @@ static void note_few(const struct parallel_scan *s, char *ret, size_t size)
 			     s->n_angles, plural(s->n_angles), s->n_radial, (int)(M_PI / 2 * s->n_radial));
 }
 
-/* Say that some slices contradict the angles, or have an odd view, and the others do not. Returns false if no slice, or most of
- * them do. */
-static bool note_slices(const struct parallel_scan *s, const float *lines, char *ret, size_t size)
+/* What to say of the first slice with each fault; NULL: it has its own sentence. */
+static const char *const fault_texts[PARALLEL_FAULTS] = {
+	[PARALLEL_BINS_REVERSED] = "its bins are in reverse order, compared with those of the rest",
+	[PARALLEL_VIEWS_REVERSED] = "its views are in reverse order, compared with those of the rest",
+	[PARALLEL_BOTH_REVERSED] = "its bins and its views are in reverse order, compared with those of the rest",
+	[PARALLEL_COPY] = "its data are those of the slice before it, bin for bin and with the same noise, so a slice is missing",
+};
+
+/* Say how the first slice with a fault differs from the rest. more: how many others do. */
+static void note_fault(const struct parallel_scan *s, enum parallel_fault fault, const char *more,
+		       const struct parallel_faults *faults, char *ret, size_t size)
 {
-	size_t n = (size_t)s->n_angles * (size_t)s->n_radial;
-	struct parallel_scan one = *s;
-	struct parallel_consistency c, worst = {0};
-	int known = 0, bad = 0, first = 0;
-	char more[40] = "";
+	const struct parallel_consistency *c = &faults->of[fault].c;
+	const int slice = faults->of[fault].first + 1;
+	const double value = faults->of[fault].value;
 
-	one.n_slices = 1;
-	for (int k = 0; k < s->n_slices; k++) {
-		bool odd = parallel_consistency_of(&one, lines + (size_t)k * n, &c) && !c.agree;
-
-		odd = odd || c.n_odd > 0;
-		known += c.known || odd;
-		if (odd && bad++ == 0) {
-			first = k;
-			worst = c;
-		}
-	}
-	if (bad == 0 || 2 * bad > known)
-		return false;
-	if (bad > 1)
-		snprintf(more, sizeof(more), ", as do %d more slice%s", bad - 1, plural(bad - 1));
-	if (worst.n_odd > 0)
+	if (fault == PARALLEL_ODD_VIEW)
 		sentence_add(
 			ret, size,
 			"Slice %d of %d has other data than the rest%s: its view %d, at %.6g degrees, has %.3g times the sum of "
 			"the views beside it.",
-			first + 1, s->n_slices, more, worst.odd + 1, parallel_angle(s, worst.odd), worst.odd_mass);
-	else
+			slice, s->n_slices, more, c->odd + 1, parallel_angle(s, c->odd), c->odd_mass);
+	else if (fault == PARALLEL_ANGLES)
 		sentence_add(
 			ret, size,
 			"Slice %d of %d contradicts the angles in the header%s, unlike the rest: its centres of mass deviate by "
 			"%.3g mm, its widths by %.3g mm, and noise explains %.3g and %.3g mm.",
-			first + 1, s->n_slices, more, worst.centre_rest, worst.width_rest, worst.centre_limit, worst.width_limit);
-	return true;
+			slice, s->n_slices, more, c->centre_rest, c->width_rest, c->centre_limit, c->width_limit);
+	else if (fault == PARALLEL_AXIS)
+		sentence_add(
+			ret, size,
+			"Slice %d of %d has another axis of rotation than the rest%s: its centres of mass turn about a point "
+			"%.3g mm (%.1f bins) from theirs, so its bins are shifted or reversed, which doubles edges.",
+			slice, s->n_slices, more, value, value / s->bin);
+	else if (fault == PARALLEL_SCALED)
+		sentence_add(ret, size,
+			     "Slice %d of %d has %.3g times the line integrals of the rest, in the same shape%s: probably a sum "
+			     "of several scans, or another unit.",
+			     slice, s->n_slices, value, more);
+	else
+		sentence_add(ret, size, "Slice %d of %d has other data than the rest%s: %s.", slice, s->n_slices, more,
+			     fault_texts[fault]);
+}
+
+/* Say which slices have faults, unlike the rest. */
+static void note_slices(const struct parallel_scan *s, const struct parallel_faults *faults, char *ret, size_t size)
+{
+	for (enum parallel_fault fault = PARALLEL_GOOD + 1; fault < PARALLEL_FAULTS; fault++) {
+		int n = faults->of[fault].n;
+		char more[40] = "";
+
+		if (n > 1)
+			snprintf(more, sizeof(more), ", as do %d more slice%s", n - 1, plural(n - 1));
+		if (n > 0)
+			note_fault(s, fault, more, faults, ret, size);
+	}
 }
 
 #define NEGATIVE_PART 0.5 /* of all: noise of air around 0 has less */
@@ -225,19 +243,18 @@ void parallel_note(const struct interfile *h, const float *lines, char *ret, siz
 {
 	const struct parallel_scan *beams = &h->parallel;
 	struct parallel_consistency c;
-	bool slices;
+	struct parallel_faults faults;
 
 	note_lines(h, lines, ret, size);
 	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
-	parallel_consistency_of(beams, lines, &c);
+	parallel_consistency_of(beams, lines, &c, &faults);
 	note_few(beams, ret, size);
-	slices = beams->n_slices > 2 && note_slices(beams, lines, ret, size);
-	if (!slices)
-		note_mass(beams, &c, ret, size);
+	note_slices(beams, &faults, ret, size);
+	note_mass(beams, &c, ret, size);
 	note_rough(&c, ret, size);
 	note_air(&c, ret, size);
-	if (note_radians(beams, ret, size) || slices || !c.known)
+	if (note_radians(beams, ret, size) || !c.known)
 		return;
 	if (c.agree)
 		note_axis(beams, &c, ret, size);

@@ -85,12 +85,39 @@ struct parallel_consistency {
 	double rough; /* median deviation of the views' mass from that of their neighbours, in the mean mass; 0: noise, or the ends
 		       * are not air */
 	double air;   /* line integral of air at both ends of all views, if it is not 0 and the same in all; else 0 */
+	bool noisy_air;	   /* the bins at the ends of the views are not all equal: two slices of the same data are a copy */
 	double air_spread; /* its standard deviation, if it is not the same in all; else 0 */
 };
-/* Find it from mass, centre and variance of the views. lines: [slice][angle][radial bin]. Returns `known`: false if the object
- * leaves the field (the mass of the views differs, or their ends are not air), its mass is not positive, or the angles are few or
- * near each other. Parallel. */
-bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret);
+
+/* What is wrong with a slice, unlike the rest. */
+enum parallel_fault {
+	PARALLEL_GOOD,
+	PARALLEL_ODD_VIEW,	 /* one of its views has another mass than those beside it */
+	PARALLEL_ANGLES,	 /* its views contradict the angles */
+	PARALLEL_AXIS,		 /* its axis of rotation is elsewhere; value: mm from that of the rest */
+	PARALLEL_BINS_REVERSED,	 /* bins in reverse order */
+	PARALLEL_VIEWS_REVERSED, /* views in reverse order */
+	PARALLEL_BOTH_REVERSED,
+	PARALLEL_SCALED, /* value: its line integrals, in those of the rest */
+	PARALLEL_COPY,	 /* the same data as the slice before it, noise included */
+	PARALLEL_FAULTS,
+};
+
+/* Slices with a fault: at most half of them, else the others are the exceptions. */
+struct parallel_faults {
+	struct {
+		int n, first; /* number of slices, and the first of them */
+		double value;
+		struct parallel_consistency c; /* of the first */
+	} of[PARALLEL_FAULTS];
+};
+
+/* Find it from mass, centre and variance of the views. lines: [slice][angle][radial bin]. *ret: of the sum of the slices without
+ * a fault of their own; *ret_faults, unless NULL: of the others. Returns ret->known: false if the object leaves the field (the
+ * mass of the views differs, or their ends are not air), its mass is not positive, or the angles are few or near each other.
+ * Parallel. */
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,
+			     struct parallel_faults *ret_faults);
 
 /* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or
  * pi / n_angles if the arc is a multiple of 180 degrees. Else half the distance to the neighbours on either side, where theta and

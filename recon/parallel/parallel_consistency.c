@@ -12,12 +12,15 @@
  * - A part of the mass that leaves the field is at most the radius R of the field away from the centre: where the masses of the
  *   views differ by the part m (standard deviation), the centres may differ by m R, and the variances by m R^2.
  *
+ * Each slice is judged alone, then compared with the others (parallel_faults.c); what is said of the stack is from the sum of the
+ * slices that have no fault of their own.
+ *
  * The opposite direction of rotation is the mirrored object: no data show it. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/order.h"
-#include "recon/parallel/parallel.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define MASS_SPREAD 0.02 /* relative standard deviation of the masses of the views: with more the object leaves the field */
 #define EDGE_MOST 0.05	 /* of the mean bin, root mean square of the bins at both ends of the views */
@@ -38,7 +41,9 @@
 #define AIR_SLOPE 0.03	       /* of the mean bin above it, within a view: an object that fills the field has 0.06 or more */
 
 struct view {
-	double mass, centre, variance, edge;
+	double sum[3];		       /* of bins, of bins times r, times r^2 */
+	double mass, centre, variance; /* from them */
+	double edge;
 	double end[2], inside[2]; /* means of the bins at both ends, and of as many beside them */
 	double end_noise;	  /* variance of these bins */
 	double noise[3];	  /* variances of the sums of bins, of bins times r^2, times r^4 */
@@ -53,16 +58,16 @@ static int edge_bins(int n_radial)
 	return n_radial / EDGE_PART > 1 ? n_radial / EDGE_PART : 1;
 }
 
-static void add_line(const struct parallel_scan *s, const float *line, double sum[3], struct view *v)
+static void add_line(const struct parallel_scan *s, const float *line, struct view *v)
 {
 	const int n = s->n_radial, edge = edge_bins(n);
 
 	for (int t = 0; t < n; t++) {
 		double r = parallel_radius(s, t), value = (double)line[t];
 
-		sum[0] += value;
-		sum[1] += value * r;
-		sum[2] += value * r * r;
+		v->sum[0] += value;
+		v->sum[1] += value * r;
+		v->sum[2] += value * r * r;
 		if (t < edge || t >= n - edge)
 			v->edge += value / (2 * edge);
 		if (t < 2 * edge || t >= n - 2 * edge)
@@ -79,22 +84,48 @@ static void add_line(const struct parallel_scan *s, const float *line, double su
 	}
 }
 
-static struct view view_of(const struct parallel_scan *s, const float *lines, int a)
+static void find_moments(struct view *v)
 {
-	struct view v = {0};
-	double sum[3] = {0};
+	v->mass = v->sum[0];
+	v->centre = v->sum[1] / v->sum[0];
+	v->variance = v->sum[2] / v->sum[0] - v->centre * v->centre;
+}
 
-	for (int k = 0; k < s->n_slices; k++)
-		add_line(s, lines + ((size_t)k * (size_t)s->n_angles + (size_t)a) * (size_t)s->n_radial, sum, &v);
-	v.mass = sum[0];
-	v.centre = sum[1] / sum[0];
-	v.variance = sum[2] / sum[0] - v.centre * v.centre;
-	return v;
+static void make_views(const struct parallel_scan *s, const float *lines, int slice, struct view *ret)
+{
+	const size_t n = (size_t)s->n_radial, first = (size_t)slice * (size_t)s->n_angles;
+
+#pragma omp parallel for schedule(static)
+	for (int a = 0; a < s->n_angles; a++) {
+		ret[a] = (struct view){0};
+		add_line(s, lines + (first + (size_t)a) * n, &ret[a]);
+		find_moments(&ret[a]);
+	}
+}
+
+/* sum += sign * v, of everything that a sum of slices has. */
+static void add_views(struct view *sum, const struct view *v, int n, int sign)
+{
+	for (int a = 0; a < n; a++) {
+		struct view *to = &sum[a];
+
+		for (int i = 0; i < 3; i++) {
+			to->sum[i] += sign * v[a].sum[i];
+			to->noise[i] += sign * v[a].noise[i];
+		}
+		for (int i = 0; i < 2; i++) {
+			to->end[i] += sign * v[a].end[i];
+			to->inside[i] += sign * v[a].inside[i];
+		}
+		to->edge += sign * v[a].edge;
+		to->end_noise += sign * v[a].end_noise;
+		find_moments(to);
+	}
 }
 
 /* ---- views whose mass is an exception ---- */
 
-static double median(double *values, int n)
+double parallel_median(double *values, int n)
 {
 	qsort(values, (size_t)n, sizeof(*values), order_doubles);
 	return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
@@ -111,7 +142,7 @@ static double mass_around(const struct view *v, int n, int a)
 	for (int i = first; i <= first + 2 * NEIGHBOURS; i++)
 		if (i != a)
 			mass[m++] = v[i].mass;
-	return median(mass, m);
+	return parallel_median(mass, m);
 }
 
 /* Is every view on the other side of its neighbours than the view before? Of random masses three of four are. */
@@ -204,11 +235,12 @@ static void find_air(const struct view *v, const struct parallel_scan *s, double
 	height = mass - sum;
 	if (sum >= AIR_LOW * height && !has_no_slope(v, s, height, noise))
 		return;
-	middle = median(work, n);
+	ret->noisy_air = noise > 0;
+	middle = parallel_median(work, n);
 	for (int a = 0; a < n; a++)
 		work[a] = fabs(work[a] - middle);
 	if (spread > fmax(EDGE_MOST * fabs(mass), NOISES * noise))
-		ret->air_spread = SIGMA_OF_MEDIAN * median(work, n) > spread / 2 ? spread / s->n_slices : 0;
+		ret->air_spread = SIGMA_OF_MEDIAN * parallel_median(work, n) > spread / 2 ? spread / s->n_slices : 0;
 	else if (fabs(sum) > fmax(EDGE_MOST * fmin(fabs(mass), fabs(height)), NOISES * noise))
 		ret->air = sum / s->n_slices;
 }
@@ -220,10 +252,10 @@ static void mark_odd(struct view *v, int n, int n_radial, double *work, struct p
 
 	for (int a = 0; a < n; a++)
 		work[a] = v[a].mass;
-	typical = median(work, n);
+	typical = parallel_median(work, n);
 	for (int a = 0; a < n; a++)
 		work[a] = fabs(v[a].mass - mass_around(v, n, a));
-	spread = median(work, n);
+	spread = parallel_median(work, n);
 	ret->rough = find_rough(v, n, n_radial, typical, spread);
 	ret->alternate = ret->rough > 0 && is_alternating(v, n);
 	for (int a = 0; a < n; a++) {
@@ -372,27 +404,75 @@ static void judge(const struct parallel_scan *s, const struct view *v, double wi
 	}
 }
 
-bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret)
+/* Find what the views of one slice, or of the sum of s->n_slices, say. work: [3 n]. */
+static void judge_views(const struct parallel_scan *s, struct view *v, double *work, struct parallel_consistency *ret)
 {
-	const size_t n = (size_t)s->n_angles;
-	struct view *v = s->n_angles >= ANGLES_LEAST ? calloc(n, sizeof(*v)) : NULL;
-	double *work = v ? malloc(n * 3 * sizeof(*work)) : NULL;
 	struct all m;
 
 	*ret = (struct parallel_consistency){.agree = true};
-	if (work) {
-#pragma omp parallel for schedule(static)
-		for (int a = 0; a < s->n_angles; a++)
-			v[a] = view_of(s, lines, a);
-		mark_odd(v, s->n_angles, s->n_radial, work, ret);
-		find_air(v, s, work, ret);
-		m = all_of(v, s->n_angles);
-		if (is_inside(s, &m)) {
-			find_limits(s, &m, ret);
-			judge(s, v, sqrt(m.variance), (double(*)[3])work, ret);
-		}
+	mark_odd(v, s->n_angles, s->n_radial, work, ret);
+	find_air(v, s, work, ret);
+	m = all_of(v, s->n_angles);
+	if (!is_inside(s, &m))
+		return;
+	find_limits(s, &m, ret);
+	judge(s, v, sqrt(m.variance), (double(*)[3])work, ret);
+}
+
+struct work {
+	struct view *views, *sum;	   /* [n_angles] */
+	double *points;			   /* [3 n_angles] */
+	struct parallel_consistency *each; /* [n_slices], NULL: of one slice */
+	unsigned char *fault;		   /* [n_slices] */
+};
+
+/* Judge each slice, and the sum of those without a fault. */
+static void judge_slices(const struct parallel_scan *s, const float *lines, struct work *w, struct parallel_consistency *ret,
+			 struct parallel_faults *faults)
+{
+	struct parallel_scan some = *s, one = *s;
+
+	one.n_slices = 1;
+	for (int k = 0; k < s->n_slices; k++) {
+		make_views(s, lines, k, w->views);
+		add_views(w->sum, w->views, s->n_angles, 1);
+		if (w->each)
+			judge_views(&one, w->views, w->points, &w->each[k]);
 	}
-	free(work);
-	free(v);
+	if (w->each)
+		parallel_find_faults(s, lines, w->each, w->fault, faults);
+	for (int k = 0; w->each && k < s->n_slices; k++)
+		if (w->fault[k]) {
+			make_views(s, lines, k, w->views);
+			add_views(w->sum, w->views, s->n_angles, -1);
+			some.n_slices--;
+		}
+	judge_views(&some, w->sum, w->points, ret);
+}
+
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,
+			     struct parallel_faults *ret_faults)
+{
+	const size_t n = s->n_angles >= ANGLES_LEAST ? (size_t)s->n_angles : 0, slices = (size_t)s->n_slices;
+	struct parallel_faults faults = {0};
+	struct work w = {0};
+
+	*ret = (struct parallel_consistency){.agree = true};
+	if (n > 0) {
+		w.views = calloc(n, sizeof(*w.views));
+		w.sum = calloc(n, sizeof(*w.sum));
+		w.points = calloc(n, 3 * sizeof(*w.points));
+		w.each = slices > 1 ? calloc(slices, sizeof(*w.each)) : NULL;
+		w.fault = calloc(slices, 1);
+	}
+	if (w.views && w.sum && w.points && w.fault && (w.each || slices == 1))
+		judge_slices(s, lines, &w, ret, &faults);
+	free(w.fault);
+	free(w.each);
+	free(w.points);
+	free(w.sum);
+	free(w.views);
+	if (ret_faults)
+		*ret_faults = faults;
 	return ret->known;
 }

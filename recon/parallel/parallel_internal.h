@@ -29,6 +29,13 @@ void parallel_volume_out(const struct parallel_session *s, const float *out, flo
 /* Set every pixel with its centre in the field of view to the value of its slice, others to 0. */
 void parallel_volume_level(const struct parallel_session *s, const double *level, float *ret_out);
 
+/* parallel_faults.c: find the slices that have a fault, unlike the rest. each: what the views of each slice say, n_slices
+ * elements. fault: n_slices elements, 0 before; an enum parallel_fault after. */
+void parallel_find_faults(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *each,
+			  unsigned char *fault, struct parallel_faults *ret);
+/* parallel_consistency.c: return the median; sorts the values. */
+double parallel_median(double *values, int n);
+
 /* Report progress over all parts; `fraction`: of this part. Return false if cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);
 

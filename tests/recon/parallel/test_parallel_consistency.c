@@ -29,7 +29,7 @@ TEST(axis_of_rotation)
 						(float)sqrt(fmax(12.0 * 12.0 - r * r, 0)) + (float)(k % 2 ? 0.01 : -0.01);
 				}
 			s.offset += wrong * s.bin;
-			assert_true(parallel_consistency_of(&s, lines, &c));
+			assert_true(parallel_consistency_of(&s, lines, &c, NULL));
 			assert_near(c.axis_error, wrong * s.bin, 0.1 * s.bin);
 			assert_true(c.axis_sigma < 0.1 * s.bin && c.axis_sigma > 0);
 		}
@@ -39,13 +39,13 @@ TEST(axis_of_rotation)
 		for (int k = 0; k < 2 * ANGLES; k++) /* cut at one side in some views */
 			for (int t = 0; t < 40; t++)
 				lines[k * N + t] = 0;
-		assert_false(parallel_consistency_of(&s, lines, &c));
+		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
 		few.n_angles = 7;
-		assert_false(parallel_consistency_of(&few, lines, &c));
+		assert_false(parallel_consistency_of(&few, lines, &c, NULL));
 		memset(lines, 0, sizeof(lines));
-		assert_false(parallel_consistency_of(&s, lines, &c));
+		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
 		lines[5] = NAN;
-		assert_false(parallel_consistency_of(&s, lines, &c));
+		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
 	}
 }
 
@@ -126,18 +126,18 @@ TEST(wrong_angles)
 		if (body == 3 && k / 2 % 3 == 2)
 			continue; /* rods in so much noise say nothing */
 		make_lines(body, arc, photons[k / 2 % 3], 1, &noise, lines);
-		if (!parallel_consistency_of(&s, lines, &c) || !c.agree || c.n_odd)
+		if (!parallel_consistency_of(&s, lines, &c, NULL) || !c.agree || c.n_odd)
 			fail_msg("body %d over %g degrees: %d, %g of %g mm, %g of %g mm", body, arc, c.known, c.centre_rest,
 				 c.centre_limit, c.width_rest, c.width_limit);
 		s.arc = 540 - arc;
-		assert_true(parallel_consistency_of(&s, lines, &c));
+		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
 		if (c.agree || c.factor * s.arc != arc)
 			fail_msg("body %d over %g degrees: factor %g, %g of %g mm", body, arc, c.factor, c.centre_rest,
 				 c.centre_limit);
 		for (int a = 0; a < ANGLES; a++)
 			angle[a] = (a * 37 + 11) % ANGLES * arc / ANGLES; /* another order */
 		s.angle = angle;
-		assert_true(parallel_consistency_of(&s, lines, &c));
+		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
 		assert_true(!c.agree && c.factor == 0);
 	}
 }
@@ -155,7 +155,7 @@ TEST(truncated_views)
 				struct parallel_consistency c;
 
 				make_lines(body, s.arc, 1e5, 1 - 0.02 * step, &noise, lines);
-				parallel_consistency_of(&s, lines, &c);
+				parallel_consistency_of(&s, lines, &c, NULL);
 				if (!c.agree || c.n_odd > 0 || c.rough > 0.05 || c.air != 0 || c.air_spread > 0)
 					fail_msg("body %d, %g of the field: %g of %g mm, %d views, %g, %g, %g", body,
 						 1 - 0.02 * step, c.centre_rest, c.centre_limit, c.n_odd, c.rough, c.air,
@@ -180,7 +180,7 @@ TEST(odd_view)
 
 			*line = k < 3 ? *line + (float)log(2) : 0;
 		}
-		assert_true(parallel_consistency_of(&s, lines, &c));
+		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
 		assert_true(c.agree && c.n_odd == 1 && c.odd == odd[k % 3]);
 		assert_true(k < 3 ? c.odd_mass > 1.3 && c.odd_mass < 2.5 : c.odd_mass == 0);
 	}
@@ -212,7 +212,7 @@ TEST(intensities)
 						    : *line;
 			}
 		}
-		parallel_consistency_of(&s, lines, &c);
+		parallel_consistency_of(&s, lines, &c, NULL);
 		if ((what != 2 && (c.rough > 0.05) != (what == 3)) || (c.air_spread > 0.1) != (what == 2) ||
 		    (what == 1 ? fabs(c.air + 0.3) > 0.01 : c.air != 0))
 			fail_msg("body %d, %d: rough %g, air %g, spread %g", body, what, c.rough, c.air, c.air_spread);
@@ -233,7 +233,7 @@ TEST(level_of_air)
 		make_lines(k / 5, 180, 1e5, 1, &noise, lines);
 		for (int i = 0; i < N * ANGLES; i++)
 			lines[i] += levels[k % 5];
-		parallel_consistency_of(&s, lines, &c);
+		parallel_consistency_of(&s, lines, &c, NULL);
 		if (fabs(c.air - levels[k % 5]) > 0.01 || c.air_spread > 0)
 			fail_msg("body %d, air %g: %g, %g", k / 5, levels[k % 5], c.air, c.air_spread);
 	}
@@ -260,10 +260,69 @@ TEST(alternating_views)
 		for (int a = 1; a < ANGLES; a += of[i].every)
 			for (int t = 0; t < N; t++)
 				lines[a * N + t] *= (float)of[i].factor;
-		parallel_consistency_of(&s, lines, &c);
+		parallel_consistency_of(&s, lines, &c, NULL);
 		if (c.alternate != of[i].alternate || c.n_odd != of[i].odd ||
 		    (c.alternate && fabs((1 + c.rough) / (1 - c.rough) / of[i].factor - 1) > 0.01))
 			fail_msg("body %d, every %d: rough %g, %d, %d views", (int)k / 5, of[i].every, c.rough, c.alternate,
 				 c.n_odd);
+	}
+}
+
+/* ---- slices that are not as the rest ---- */
+
+/* Spoil a slice of `lines` as a fault would. */
+static void spoil(enum parallel_fault fault, const float *before, float *lines)
+{
+	static float from[N * ANGLES];
+
+	memcpy(from, lines, sizeof(from));
+	for (int i = 0; i < N * ANGLES; i++) {
+		int a = i / N, t = i % N;
+
+		lines[i] = fault == PARALLEL_ODD_VIEW	      ? from[i] * (a == 7 ? 2 : 1)
+			   : fault == PARALLEL_ANGLES	      ? from[(a * 37 + 11) % ANGLES * N + t]
+			   : fault == PARALLEL_AXIS	      ? from[a * N + (t + N - 3) % N]
+			   : fault == PARALLEL_BINS_REVERSED  ? from[a * N + N - 1 - t]
+			   : fault == PARALLEL_VIEWS_REVERSED ? from[(ANGLES - 1 - a) * N + t]
+			   : fault == PARALLEL_BOTH_REVERSED  ? from[(ANGLES - 1 - a) * N + N - 1 - t]
+			   : fault == PARALLEL_SCALED	      ? 2 * from[i]
+			   : fault == PARALLEL_COPY	      ? before[i]
+							      : from[i];
+	}
+}
+
+/* Each fault of one or two of five slices is found, there alone, and the axis is that of the others; slices without fault have
+ * none, nor have slices that are all the same, or whose axis leans. */
+TEST(slices)
+{
+	enum { SLICES = 5 };
+	static float lines[SLICES][N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < PARALLEL_FAULTS * 4; k++) {
+		const enum parallel_fault fault = (enum parallel_fault)(k / 4);
+		const int first = k % 4, last = k % 2 ? first + 1 : first;
+		struct parallel_scan s = {SLICES, ANGLES, N, 1, k % 4 == 2 ? 4 : 0, 1, 0, k % 2 ? 180 : 360, NULL};
+		struct parallel_faults f;
+		struct parallel_consistency c;
+
+		for (int i = 0; i < SLICES; i++)
+			make_lines(2, s.arc, 1e5, 1, &noise, lines[i]);
+		for (int i = first; i <= last; i++)
+			spoil(fault, lines[i > 0 ? i - 1 : 1], lines[i]);
+		assert_true(parallel_consistency_of(&s, lines[0], &c, &f));
+		if (fabs(c.axis_error - s.offset) > 0.1 || !c.agree || c.n_odd > 0)
+			fail_msg("fault %d, slice %d: axis at %g, %d views", fault, first, c.axis_error, c.n_odd);
+		for (int i = 1; i < PARALLEL_FAULTS; i++) {
+			int n = i == (int)fault ? last - first + 1 : 0, at = fault == PARALLEL_COPY && first == 0 ? 1 : first;
+
+			if (f.of[i].n != n || (n > 0 && f.of[i].first != at))
+				fail_msg("fault %d of slices %d to %d: %d slices have %d, from %d", fault, first, last, f.of[i].n,
+					 i, f.of[i].first);
+		}
+		if (fault == PARALLEL_AXIS)
+			assert_near(f.of[fault].value, 3, 0.1);
+		if (fault == PARALLEL_SCALED)
+			assert_near(f.of[fault].value, 2, 0.01);
 	}
 }
