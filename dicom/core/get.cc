@@ -107,8 +107,8 @@ static size_t number_size(DcmEVR vr)
 
 static int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
 {
-	return err_set(err, EBADMSG, "%s: VR %s is none that this attribute can have", tag_name(tag).c_str(),
-		       DcmVR(elem->ident()).getVRName());
+	return err_set(err, EBADMSG, "%s: its VR (data type) is %s, which DICOM does not allow for this attribute",
+		       tag_name(tag).c_str(), DcmVR(elem->ident()).getVRName());
 }
 
 /* Get the stored bytes of a text or of a UN value. Return 1, 0 (empty) or an error. */

@@ -67,7 +67,10 @@ static int warn_doubt(struct exam *exam, const struct facts *f, struct err *err)
 	if (rc <= 0)
 		return rc;
 	exposures_text(&found, text, sizeof(text));
-	exam_warn(exam, "%s, with nothing between, as in two sweeps: are they of one sweep?", text);
+	exam_warn(exam,
+		  "%s; no projection has a value between these, so two sweeps may have been put together: are all projections of "
+		  "one sweep?",
+		  text);
 	return 0;
 }
 
