@@ -121,14 +121,26 @@ struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 #define BRIGHT_PERCENT 98
 
 /* What the pixels of one view show about I0. */
+enum exam_loss {
+	EXAM_NOT_LOST,
+	EXAM_ONE_VALUE, /* from end to end */
+	EXAM_HALF,	/* the middle and at least half of the line have one value */
+	EXAM_REPEATED,	/* the values of the line before */
+};
+enum { EXAM_ROWS, EXAM_COLUMNS };
+struct exam_lost {
+	enum exam_loss loss;
+	int first, n; /* lines; n 0: none */
+	int value;    /* stored value in the middle of the first */
+};
 struct view_air {
 	struct air air;
 	double percentile;   /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
 	double dark, bright; /* intensity below which DARK_PERCENT and BRIGHT_PERCENT of the image are, stored values above the
 				offset; 0: not known */
 	double centre;	     /* row of the centre of mass of the line integrals; NAN: there is none */
-	int lost_first, lost_rows, lost_value; /* rows without data between others, and their stored value */
-	bool wall_is_air;		       /* the image shows air along the chest wall, and the object at the opposite edge */
+	struct exam_lost lost[2]; /* EXAM_ROWS, EXAM_COLUMNS: the longest run of lines without data between others */
+	bool wall_is_air;	  /* the image shows air along the chest wall, and the object at the opposite edge */
 };
 /* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);

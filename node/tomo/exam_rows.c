@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exam_rows.c - what the rows of the projections show, along which the source moves.
+/* exam_rows.c - what the rows and columns of the projections show; the source moves along the rows' axis.
  *
- * - Rows that were lost have one value from end to end, between rows that have many. A collimator's shadow and saturated air have
- *   that, too, but are at the ends of the image, or are as bright as air.
+ * - Lines (rows or columns) that were lost have one value, from end to end or over the half around their middle, or repeat the
+ *   line before them, between lines that have noise. A collimator's shadow and saturated air have one value, too, but are at the
+ *   ends of the image, or become wider from line to line.
  * - The shadow of an object moves against the source: its centre of mass, of the line integrals, falls from angle to angle. If it
- *   does so after the exchange of two views, their pixels are exchanged; if it rises everywhere, angles and pixels are of
- * opposite signs. An object that continues beyond both ends of the field hardly moves, and tells nothing.
+ *   does so after the exchange of two views or of two pairs, or if each view has the pixels of another one, equally far away,
+ *   pixels and angles do not belong together; if it rises everywhere, they are of opposite signs. An object that continues beyond
+ *   both ends of the field hardly moves, and tells nothing.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "node/base/plural.h"
 #include "node/tomo/exam_internal.h"
 
-#define LOST_LEAST 4	  /* rows: fewer are a defect of the detector */
+#define LOST_LEAST 4	  /* lines: fewer are a defect of the detector */
+#define NOISY_MOST 0.125  /* of a line, around its middle: pixels of one value beside lost lines */
 #define HEIGHT_LEAST 10.0 /* mm: of an object whose shadow moves */
 #define STEP_LEAST 0.5	  /* of the mean step: smaller ones may go back by noise */
 #define VIEWS_LEAST 5
-#define VIEWS_MOST 128 /* the exchange of any two of more takes long */
+#define VIEWS_PAIRS 7 /* of fewer, the exchange of any two pairs may make an order by chance */
 #define COLUMNS_ENOUGH 256
 
 static bool is_padding(const struct prep *p, int value)
@@ -23,37 +28,81 @@ static bool is_padding(const struct prep *p, int value)
 	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
 }
 
-static bool has_one_value(const struct prep *p, const uint16_t *row)
+/* The rows or the columns of an image. */
+struct lines {
+	const uint16_t *raw;
+	size_t across, along; /* from line to line, and from pixel to pixel of a line */
+	int n, length;
+};
+
+static uint16_t pixel(const struct lines *l, int line, int k)
 {
-	for (int u = 1; u < p->n_u; u++)
-		if (row[u] != row[0])
+	return l->raw[(size_t)line * l->across + (size_t)k * l->along];
+}
+
+/* Return how many pixels around the middle of a line have the value of the middle. */
+static int stretch(const struct lines *l, int line)
+{
+	int first = l->length / 2, last = first;
+	uint16_t value = pixel(l, line, first);
+
+	while (first > 0 && pixel(l, line, first - 1) == value)
+		first--;
+	while (last < l->length - 1 && pixel(l, line, last + 1) == value)
+		last++;
+	return last - first + 1;
+}
+
+static bool repeats(const struct lines *l, int line)
+{
+	for (int k = 0; k < l->length; k++)
+		if (line == 0 || pixel(l, line, k) != pixel(l, line - 1, k))
 			return false;
 	return true;
 }
 
-/* Find the longest run of such rows that touches neither end of the image. */
-static void find_lost(const struct prep *p, const uint16_t *raw, double bright, struct view_air *ret)
+static bool is_noisy(const struct lines *l, int line)
 {
-	int first = 0, from = 0, last = p->n_v;
+	return stretch(l, line) <= fmax(1, NOISY_MOST * l->length);
+}
 
-	ret->lost_first = ret->lost_rows = 0;
-	while (from < last && has_one_value(p, raw + (size_t)from * (size_t)p->n_u))
+static enum exam_loss loss_of(const struct prep *p, const struct lines *l, int line, double bright)
+{
+	int n = stretch(l, line);
+	uint16_t value = pixel(l, line, l->length / 2);
+
+	if (2 * n < l->length)
+		return repeats(l, line) ? EXAM_REPEATED : EXAM_NOT_LOST;
+	if (is_padding(p, value))
+		return EXAM_NOT_LOST;
+	if (n == l->length)
+		return EXAM_ONE_VALUE;
+	return exam_value_intensity(p, value) < bright ? EXAM_HALF : EXAM_NOT_LOST; /* half of it is saturated air */
+}
+
+/* Find the longest run of lost lines; ones of one value touch neither end of the image. */
+static struct exam_lost find_lost(const struct prep *p, const struct lines *l, double bright)
+{
+	struct exam_lost ret = {0};
+	int from = 0, last = l->n, repeated = 0;
+
+	while (from < last && 2 * stretch(l, from) >= l->length)
 		from++;
-	while (last > from && has_one_value(p, raw + (size_t)(last - 1) * (size_t)p->n_u))
+	while (last > from && 2 * stretch(l, last - 1) >= l->length)
 		last--;
-	for (int v = from; v < last; v++) {
-		const uint16_t *row = raw + (size_t)v * (size_t)p->n_u;
+	for (int first = from, end; first < last; first = end) {
+		enum exam_loss loss = loss_of(p, l, first, bright);
 
-		if (!has_one_value(p, row) || is_padding(p, row[0]) || exam_value_intensity(p, row[0]) >= bright) {
-			first = v + 1;
-		} else if (v + 1 - first > ret->lost_rows) {
-			ret->lost_rows = v + 1 - first;
-			ret->lost_first = first;
-			ret->lost_value = row[0];
-		}
+		for (end = first + 1; end < last && loss_of(p, l, end, bright) == loss;)
+			end++;
+		repeated += loss == EXAM_REPEATED ? end - first : 0;
+		if (loss != EXAM_NOT_LOST && end - first > ret.n &&
+		    (loss == EXAM_REPEATED || (first > 0 && end < l->n && is_noisy(l, first - 1) && is_noisy(l, end))))
+			ret = (struct exam_lost){loss, first, end - first, pixel(l, first, l->length / 2)};
 	}
-	if (ret->lost_rows < LOST_LEAST)
-		ret->lost_rows = 0;
+	if (ret.n < LOST_LEAST || (ret.loss == EXAM_REPEATED && repeated > ret.n)) /* repeated here and there: no noise */
+		return (struct exam_lost){0};
+	return ret;
 }
 
 /* Return the sum of the line integrals along a row. */
@@ -74,6 +123,7 @@ static double row_mass(const struct prep *p, const uint16_t *row, int columns, d
 void exam_measure_rows(const struct prep *p, const uint16_t *raw, struct view_air *ret)
 {
 	const struct prep_shadow *shadow = &ret->air.shadow;
+	const size_t n_u = (size_t)p->n_u;
 	double sum = 0, centre = 0;
 
 	for (int v = shadow->first; v < p->n_v - shadow->last; v += exam_row_step(p)) {
@@ -83,87 +133,142 @@ void exam_measure_rows(const struct prep *p, const uint16_t *raw, struct view_ai
 		centre += mass * v;
 	}
 	ret->centre = sum > 0 ? centre / sum : NAN;
-	find_lost(p, raw, ret->bright, ret);
+	ret->lost[EXAM_ROWS] = find_lost(p, &(struct lines){raw, n_u, 1, p->n_v, p->n_u}, ret->bright);
+	ret->lost[EXAM_COLUMNS] = find_lost(p, &(struct lines){raw, 1, n_u, p->n_u, p->n_v}, ret->bright);
 }
 
-static void warn_lost(struct exam *exam, const struct view_air *air)
+static void warn_lost(struct exam *exam, const struct view_air *air, int axis)
 {
-	int n = 0, of = 0, first;
-	char name[128];
+	bool backward = axis == EXAM_ROWS ? exam->rows_toward_minus_y : exam->columns_toward_chest;
+	int n = 0, of = 0, first, lines = axis == EXAM_ROWS ? exam->scan->n_v : exam->scan->n_u;
+	const char *name = axis == EXAM_ROWS ? "row" : "column";
+	const struct exam_lost *lost;
+	char view[128], what[100];
 
 	for (int i = exam->n_views - 1; i >= 0; i--)
-		if (air[i].lost_rows > 0) {
+		if (air[i].lost[axis].n > 0) {
 			n++;
 			of = i;
 		}
 	if (n == 0 || n == exam->n_views) /* in all views it is a part of the detector, or a marker */
 		return;
-	first = exam->rows_toward_minus_y ? exam->scan->n_v - air[of].lost_first - air[of].lost_rows : air[of].lost_first;
-	exam_warn(exam,
-		  "Rows %d to %d of %s have the value %d from end to end, between rows that have many: %d of %d projections lost "
-		  "rows.",
-		  first + 1, first + air[of].lost_rows, exam_view_name(exam, &exam->views[of], name, sizeof(name)),
-		  air[of].lost_value, n, exam->n_views);
-}
-
-/* Is `i` the view a or b of an exchange? Return the other one. */
-static int other(int i, int a, int b)
-{
-	return i == a ? b : i == b ? a : i;
+	lost = &air[of].lost[axis];
+	first = backward ? lines - lost->first - lost->n : lost->first;
+	if (lost->loss == EXAM_REPEATED)
+		snprintf(what, sizeof(what), "all have the values of the %s %s them", name, backward ? "after" : "before");
+	else
+		snprintf(what, sizeof(what), "have the value %d %s, between %ss that have many", lost->value,
+			 lost->loss == EXAM_HALF ? "in one half or more" : "from end to end", name);
+	exam_warn(exam, "%c%ss %d to %d of %s %s: %d of %d projections lost %ss.", name[0] - 'a' + 'A', name + 1, first + 1,
+		  first + lost->n, exam_view_name(exam, &exam->views[of], view, sizeof(view)), what, n, exam->n_views, name);
 }
 
 /* Return true if the shadow moves against the source (sign 1), or with it (-1), from view to view as that of an object does whose
- * height is above HEIGHT_LEAST; with the pixels of the views a and b exchanged. */
-static bool moves(const struct exam *exam, const struct view_air *air, int a, int b, int sign)
+ * height is above HEIGHT_LEAST. from: the view whose pixels each view is to have; NULL: its own. */
+static bool moves(const struct exam *exam, const struct view_air *air, const int *from, int sign)
 {
 	const struct exam_view *v = exam->views;
 	int n = exam->n_views;
 	double pitch = sign * exam->scan->h[1];
 	double range = tan(v[n - 1].angle * M_PI / 180) - tan(v[0].angle * M_PI / 180);
-	double height = pitch * (air[other(0, a, b)].centre - air[other(n - 1, a, b)].centre) / range;
+	double height = pitch * (air[from ? from[0] : 0].centre - air[from ? from[n - 1] : n - 1].centre) / range;
 
 	if (!(height >= HEIGHT_LEAST))
 		return false;
 	for (int i = 1; i < n; i++) {
 		double angle = tan(v[i].angle * M_PI / 180) - tan(v[i - 1].angle * M_PI / 180);
 
-		if (!(pitch * (air[other(i - 1, a, b)].centre - air[other(i, a, b)].centre) >= STEP_LEAST * height * angle))
+		if (!(pitch * (air[from ? from[i - 1] : i - 1].centre - air[from ? from[i] : i].centre) >=
+		      STEP_LEAST * height * angle))
 			return false;
 	}
 	return true;
 }
 
-static void warn_exchanged(struct exam *exam, const struct view_air *air)
+/* Write the order of the views in which the shadow moves against the source. */
+static void sort_views(const struct exam *exam, const struct view_air *air, int *ret)
 {
-	int n = exam->n_views;
+	for (int i = 0; i < exam->n_views; i++) {
+		int k = i;
+
+		for (; k > 0 && air[ret[k - 1]].centre < air[i].centre; k--)
+			ret[k] = ret[k - 1];
+		ret[k] = i;
+	}
+}
+
+/* Has each view the pixels of the one `ret` views away, around the end? 0: no. */
+static int find_shift(const int *from, int n)
+{
+	for (int i = 1; i < n; i++)
+		if (from[i] != (from[0] + i) % n)
+			return 0;
+	return from[0] > n / 2 ? from[0] - n : from[0];
+}
+
+/* Count the exchanges of two views of which an order is made; -1: it is none. ret: the first view of each of at most two. */
+static int find_exchanges(const int *from, int n, int ret[2])
+{
+	int m = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (from[from[i]] != i)
+			return -1;
+		if (from[i] > i && m++ < 2)
+			ret[m - 1] = i;
+	}
+	return m;
+}
+
+static void warn_order(struct exam *exam, const struct view_air *air)
+{
+	int from[EXAM_VIEWS_MAX], pair[2] = {0}, n = exam->n_views, shift, m;
 	char here[128], there[128];
 
-	for (int a = 0; a < n; a++)
-		for (int b = a + 1; b < n; b++)
-			if (moves(exam, air, a, b, 1)) {
-				exam_warn(exam,
-					  "The shadow of the object moves against the source from projection to projection only "
-					  "with the pixels of %s, at %g degrees, and %s, at %g degrees, exchanged: are they of "
-					  "the right angles?",
-					  exam_view_name(exam, &exam->views[a], here, sizeof(here)), exam->views[a].angle,
-					  exam_view_name(exam, &exam->views[b], there, sizeof(there)), exam->views[b].angle);
-				return;
-			}
+	sort_views(exam, air, from);
+	if (!moves(exam, air, from, 1))
+		return;
+	shift = find_shift(from, n);
+	m = find_exchanges(from, n, pair);
+	if (shift != 0 && n >= VIEWS_LEAST) {
+		exam_warn(exam,
+			  "The shadow of the object moves against the source from projection to projection only if each "
+			  "projection has the pixels of the projection %d place%s %s it (in the order of the angles; beyond the "
+			  "last one is the first): are images and angles shifted?",
+			  abs(shift), plural(abs(shift)), shift > 0 ? "after" : "before");
+		return;
+	}
+	if (m == 1)
+		exam_warn(
+			exam,
+			"The shadow of the object moves against the source from projection to projection only with the pixels of "
+			"%s, at %g degrees, and %s, at %g degrees, exchanged: are they of the right angles?",
+			exam_view_name(exam, &exam->views[pair[0]], here, sizeof(here)), exam->views[pair[0]].angle,
+			exam_view_name(exam, &exam->views[from[pair[0]]], there, sizeof(there)),
+			exam->views[from[pair[0]]].angle);
+	else if (m == 2 && n >= VIEWS_PAIRS)
+		exam_warn(
+			exam,
+			"The shadow of the object moves against the source from projection to projection only with the pixels at "
+			"%g and %g degrees exchanged, and those at %g and %g degrees: are they of the right angles?",
+			exam->views[pair[0]].angle, exam->views[from[pair[0]]].angle, exam->views[pair[1]].angle,
+			exam->views[from[pair[1]]].angle);
 }
 
 void exam_warn_rows(struct exam *exam, const struct view_air *air)
 {
 	int n = exam->n_views;
 
-	warn_lost(exam, air);
-	if (n < VIEWS_LEAST || n > VIEWS_MOST || moves(exam, air, 0, 0, 1))
+	for (int axis = 0; axis < 2; axis++)
+		warn_lost(exam, air, axis);
+	if (n < VIEWS_LEAST || moves(exam, air, NULL, 1))
 		return;
-	if (moves(exam, air, 0, 0, -1))
+	if (moves(exam, air, NULL, -1))
 		exam_warn(exam,
 			  "The shadow of the object moves with the source, by %.1f mm from %g to %g degrees, and must move "
 			  "against it: are the angles of the wrong sign (angle_sign of the profile '%s'), or the rows turned?",
 			  (air[n - 1].centre - air[0].centre) * exam->scan->h[1], exam->views[0].angle, exam->views[n - 1].angle,
 			  exam->profile->name);
 	else
-		warn_exchanged(exam, air);
+		warn_order(exam, air);
 }
