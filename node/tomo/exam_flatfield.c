@@ -259,12 +259,32 @@ static void divide(const struct exam *exam, const uint16_t *values, double by, f
 		ret[i] = (float)(fmax(exam_value_intensity(&exam->prep, values[i]), 0) / by);
 }
 
+static void warn_flatness(struct exam *exam, struct exam_flatness flat)
+{
+	if (flat.dark > 0)
+		exam_warn(exam,
+			  "The flat field of the profile '%s' shows an object: %.0f %% of it, without the shadow of a collimator "
+			  "at its sides, are darker than a third of its bright part.",
+			  exam->profile->name, 100 * flat.dark);
+	if (flat.spot > 0)
+		exam_warn(exam,
+			  "The flat field of the profile '%s' is exposed in %.0f %% of the image only, as with a collimator for "
+			  "spot views: the rest of the projections cannot be corrected.",
+			  exam->profile->name, 100 * flat.spot);
+	if (flat.rough > 0)
+		exam_warn(
+			exam,
+			"The flat field of the profile '%s' is not smooth: it deviates by %.0f %% (root mean square) from a smooth "
+			"field, as with a plate over a part of it or a thin breast.",
+			exam->profile->name, 100 * expm1(flat.rough));
+}
+
 /* Measure the level of the reference; keep its values if it is the only frame. */
 static int read_reference(struct exam *exam, struct exam_flatfield *set, struct err *err)
 {
 	size_t n = (size_t)exam->pixels.columns * (size_t)exam->pixels.rows;
 	uint16_t *values = malloc(n * sizeof(*values));
-	double sum = 0, dark;
+	double sum = 0;
 	int rc = values ? read_frame(exam, &set->frames[set->reference], values, err)
 			: err_set(err, ENOMEM, "no memory for %zu pixels", n);
 
@@ -273,12 +293,8 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 	exam->flatfield_level = sum / (double)n;
 	if (rc == 0 && !(exam->flatfield_level > 0))
 		rc = err_set(err, EBADMSG, "its mean is %g above the offset", exam->flatfield_level);
-	dark = rc == 0 ? exam_dark_part(&exam->prep, values) : 0;
-	if (dark > 0)
-		exam_warn(exam,
-			  "The flat field of the profile '%s' shows an object: %.0f %% of it, without the shadow of a collimator "
-			  "at its sides, are darker than a third of its bright part.",
-			  exam->profile->name, 100 * dark);
+	if (rc == 0)
+		warn_flatness(exam, exam_flatness_of(&exam->prep, values));
 	if (rc == 0 && set->n == 1) {
 		exam->flatfield = malloc(n * sizeof(*exam->flatfield));
 		if (exam->flatfield)

@@ -109,9 +109,13 @@ void exam_check_counts(struct exam *exam, const struct view_air *air, struct exa
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.
  */
 int exam_open_flatfield(struct exam *exam, struct err *err);
-/* exam_flatness.c: return the part of a flat field, without the shadow of a collimator, that is darker than a third of its bright
- * part; 0: none that an object needs. */
-double exam_dark_part(const struct prep *p, const uint16_t *raw);
+/* exam_flatness.c: what a flat field shows that is none; 0: nothing. */
+struct exam_flatness {
+	double dark;  /* part of the field that is darker than a third of its bright part */
+	double spot;  /* part of the image that the field covers, if it is a small one */
+	double rough; /* root mean square of what a smooth field leaves of the logarithm */
+};
+struct exam_flatness exam_flatness_of(const struct prep *p, const uint16_t *raw);
 /* Return the exposure of the flat field at 0 degrees in mAs, from exam->charge_tag; 0: not all of its frames have one. *ret_lo,
  * *ret_hi: the smallest and the largest of its frames. */
 double exam_flatfield_charge(const struct exam *exam, double *ret_lo, double *ret_hi);

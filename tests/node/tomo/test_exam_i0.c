@@ -407,10 +407,43 @@ TEST(test_flat_slope)
 	close_flat(e);
 }
 
-/* The sixth image is a flat field of 800, with the heel effect, a collimator's shadow at two ends, a breast at the chest wall. */
+/* The sixth image is a flat field of 800, with the heel effect and what the case has. */
+enum shape { NOTHING, SHADOW, BREAST, BOTH, ROUND, CORNERS, TILES, PADDLE, THIN_BREAST, HALF_PLATE, SPOT };
 static struct {
-	bool heel, shadow, breast;
+	bool heel;
+	enum shape shape;
 } flat_shows;
+
+/* Return the transmission at a place, 0 to 1 along each side; y begins at the chest wall. */
+static double transmission(enum shape shape, double x, double y)
+{
+	bool breast = (x - 0.5) * (x - 0.5) + y * y < 0.1;
+
+	switch (shape) {
+	case SHADOW:
+		return x < 0.15 || y > 0.85 ? 0.1 : 1;
+	case BREAST:
+		return breast ? 0.1 : 1;
+	case BOTH:
+		return x < 0.15 || y > 0.85 || breast ? 0.1 : 1;
+	case ROUND:
+		return hypot(x - 0.5, y - 0.5) > 0.48 ? 0.02 : 1;
+	case CORNERS:
+		return fabs(x - 0.5) + y > 1.2 ? 0.02 : 1;
+	case TILES:
+		return ((int)(x * 4) + (int)(y * 2)) % 2 ? 1 : 0.88;
+	case PADDLE:
+		return x > 0.1 && x < 0.9 && y < 0.7 ? 0.87 : 1;
+	case THIN_BREAST:
+		return breast ? 0.55 : 1;
+	case HALF_PLATE:
+		return x < 0.5 ? 0.6 : 1;
+	case SPOT:
+		return hypot(x - 0.5, y - 0.3) > 0.2 ? 0.02 : 1;
+	default:
+		return 1;
+	}
+}
 
 static void pixels_of_flat(int view, uint16_t values[ROWS * COLUMNS])
 {
@@ -420,28 +453,42 @@ static void pixels_of_flat(int view, uint16_t values[ROWS * COLUMNS])
 	}
 	for (int i = 0; i < ROWS; i++)
 		for (int j = 0; j < COLUMNS; j++) {
-			bool dark = (flat_shows.shadow && (i < 5 || j > COLUMNS - 4)) ||
-				    (flat_shows.breast && (i - 16) * (i - 16) + j * j < 100);
+			double heel = flat_shows.heel ? 1 - 0.45 * i / ROWS : 1;
 
-			values[i * COLUMNS + j] = (uint16_t)((dark ? 80 : 800) - (flat_shows.heel ? (dark ? 1 : 12) * i : 0));
+			values[i * COLUMNS + j] =
+				(uint16_t)(800 * heel * transmission(flat_shows.shape, (i + 0.5) / ROWS, (j + 0.5) / COLUMNS));
 		}
 }
 
 TEST(test_flat_shows)
 {
 	static const struct {
-		bool heel, shadow, breast;
-	} cases[] = {{false, false, false}, {true, true, false}, {false, false, true}, {true, true, true}};
+		enum shape shape;
+		const char *says; /* NULL: nothing */
+	} cases[] = {{NOTHING, NULL},
+		     {SHADOW, NULL},
+		     {BREAST, "shows an object: "},
+		     {BOTH, "shows an object: "},
+		     {ROUND, NULL},
+		     {CORNERS, NULL},
+		     {TILES, NULL},
+		     {PADDLE, NULL},
+		     {THIN_BREAST, "is not smooth: "},
+		     {HALF_PLATE, "is not smooth: "},
+		     {SPOT, "% of the image only"}};
 
-	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+	for (size_t k = 0; k < 2 * sizeof(cases) / sizeof(cases[0]); k++) {
 		struct exam *e = NULL;
 		struct err err = {0};
+		const char *says = cases[k / 2].says, *said;
 
-		memcpy(&flat_shows, &cases[k], sizeof(flat_shows));
+		flat_shows.heel = k % 2;
+		flat_shows.shape = cases[k / 2].shape;
 		flat_pixels = pixels_of_flat;
 		assert_int_equal(open_flat("i0_mode = \"flatfield\";", EDITS(FLAT), &e, &err), 0);
 		flat_pixels = NULL;
-		if ((strstr(e->warnings, "flat field of the profile 'flat' shows an object: ") != NULL) != cases[k].breast)
+		said = strstr(e->warnings, "flat field of the profile 'flat' ");
+		if ((said != NULL) != (says != NULL) || (says && !strstr(said, says)))
 			fail_msg("case %zu: '%s'", k, e->warnings);
 		close_flat(e);
 	}
