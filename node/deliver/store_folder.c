@@ -139,7 +139,7 @@ static void store(void *session, const char *path, const char *sop_instance, str
 		rc = sync_folders(root, to, &err);
 	if (from >= 0)
 		close(from);
-	*ret = (struct store_result){.outcome = rc >= 0		     ? DELIVER_STORED
+	*ret = (struct store_result){.outcome = rc >= 0		      ? DELIVER_STORED
 						: err.code == EBADMSG ? DELIVER_PERMANENT
 								      : DELIVER_TRANSIENT,
 				     .code = rc < 0 ? err.code : 0};
