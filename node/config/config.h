@@ -101,8 +101,8 @@ struct peer_conf { /* a system that may send to the node */
 
 /* Kinds of destinations: X(constant, name of the kind and of its struct destination_kind_actions). */
 #define DESTINATION_KINDS(X)                                                                                                     \
-	X(DICOM, dicom)   /* C-STORE over an association */                                                                      \
-	X(STOW, stow)     /* STOW-RS over HTTP */                                                                                \
+	X(DICOM, dicom)	  /* C-STORE over an association */                                                                      \
+	X(STOW, stow)	  /* STOW-RS over HTTP */                                                                                \
 	X(FOLDER, folder) /* files in a folder */
 enum destination_kind {
 #define X(constant, name) DESTINATION_##constant,

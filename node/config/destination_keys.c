@@ -16,9 +16,10 @@ const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 		 "how objects are sent: `dicom`: C-STORE over an association; `stow`: STOW-RS to a DICOMweb service; `folder`: "
 		 "files; keys that are marked with some kinds are refused for the others"},
 	{"path", AS_PATH(destination_conf, path), .fallback = REQUIRED, .only = "folder",
-	 .meaning = "folder that gets the files `STUDY/SERIES/OBJECT.dcm`, named by their UIDs; the node's user must be able to write "
-		    "there. It is never created: of a file system that is mounted, name a folder below the mount point, so "
-		    "that nothing is written while it is not mounted"},
+	 .meaning =
+		 "folder that gets the files `STUDY/SERIES/OBJECT.dcm`, named by their UIDs; the node's user must be able to write "
+		 "there. It is never created: of a file system that is mounted, name a folder below the mount point, so "
+		 "that nothing is written while it is not mounted"},
 	{"url", AS_TEXT(destination_conf, url, URL_SIZE - 1), .fallback = "", .only = "stow",
 	 .meaning =
 		 "URL of the DICOMweb service, to which `/studies` is appended: `https://HOST[:PORT][/PATH]`; `http` sends "
@@ -34,8 +35,8 @@ const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 	 .meaning = "host name or address of the destination"},
 	{"port", AS_INT(destination_conf, port, 1, 65535), .fallback = "104", .only = "dicom",
 	 .meaning = "port of the destination"},
-	{"connect_timeout", AS_INT(destination_conf, connect_timeout, 1, 3600), .unit = "s", .fallback = "10", .only = "dicom stow",
-	 .meaning = "timeout for opening the TCP connection; with `stow` including the TLS handshake"},
+	{"connect_timeout", AS_INT(destination_conf, connect_timeout, 1, 3600), .unit = "s", .fallback = "10",
+	 .only = "dicom stow", .meaning = "timeout for opening the TCP connection; with `stow` including the TLS handshake"},
 	{"acse_timeout", AS_INT(destination_conf, acse_timeout, 1, 3600), .unit = "s", .fallback = "30", .only = "dicom",
 	 .meaning = "timeout for opening and closing the association"},
 	{"dimse_timeout", AS_INT(destination_conf, dimse_timeout, 1, 3600), .unit = "s", .fallback = "120", .only = "dicom",

@@ -39,7 +39,9 @@ int send_process_run(struct send_process *p, const char *name, int (*run)(struct
 	if (!work_process_begin(&p->process, name, "-c FILE JOB DESTINATION", 2, argc, argv, &code))
 		return code;
 	d = config_destination(p->process.config, p->process.argument[1]);
-	code = work_process_enter_sandbox(&p->process, d ? destination_actions(d)->role : SANDBOX_DELIVER, NULL) < 0 ? CODE_FAILED : find_send(p);
+	code = work_process_enter_sandbox(&p->process, d ? destination_actions(d)->role : SANDBOX_DELIVER, NULL) < 0
+		       ? CODE_FAILED
+		       : find_send(p);
 	if (code == CODE_OK)
 		code = run(p);
 	jobs_clear(&p->jobs);
