@@ -233,7 +233,7 @@ static void find_air(const struct view *v, const struct parallel_scan *s, double
 	}
 	spread = sqrt(fmax(0, squares - sum * sum));
 	height = mass - sum;
-	if (sum >= AIR_LOW * height && !has_no_slope(v, s, height, noise))
+	if ((sum >= AIR_LOW * height || spread > EDGE_MOST * fabs(mass)) && !has_no_slope(v, s, fabs(height), noise))
 		return;
 	ret->noisy_air = noise > 0;
 	middle = parallel_median(work, n);

@@ -3,7 +3,7 @@
  *
  * - Views that contradict each other or the angles, by each slice alone (parallel_consistency.c).
  * - An axis of rotation (the constant of the centres of mass) that is not that of the rest: farther from the median of the slices
- *   than a bin, than the fit of the slice and the spread of the others explain. The axis of a stage that leans is no exception.
+ *   than a bin, than noise and fit of the slice and the spread of the others explain. The axis of a stage that leans is no exception.
  * - Bins or views in reverse order, and multiples of the line integrals: each slice is compared with the one before it, as it is
  *   and reversed. An object changes little from slice to slice, so that a slice that is more like the one before it if it is
  *   reversed is the beginning or the end of reversed slices; the order of most slices is the right one. An object whose centre
@@ -20,7 +20,7 @@
 #define AXIS_SPREADS 8.0 /* median deviations of all slices */
 #define AXIS_LEAST 3	 /* slices */
 #define VIEWS_ENOUGH 128 /* of each slice are compared */
-#define TURN_LESS 0.1	 /* reversed, of the squared difference of two slices as they are */
+#define TURN_LESS 0.05	 /* reversed, of the squared difference of two slices as they are */
 #define TURN_MOST 0.03	 /* of the square of the slice */
 #define TURN_TYPICAL 2.0 /* of the usual squared difference: an object that changes there differs more */
 #define TURN_NONE 2.0	 /* as they are, of the squared difference in the best order: another order may be better by chance */
@@ -195,7 +195,7 @@ static void mark_scaled(int n, const double *scale, double *work, unsigned char 
 		level = 1 / middle;
 		for (int k = first; k < end && 2 * alike > end - first; k++) {
 			level *= k > first ? scale[k] : 1;
-			if (!is_multiple(level))
+			if (!is_multiple(level) || (level < 1 && (k == first || k == end - 1))) /* the end of an object */
 				continue;
 			mark(fault, k, PARALLEL_SCALED);
 			ret_value[k] = level;
@@ -233,7 +233,8 @@ static void mark_axis(const struct parallel_scan *s, const struct parallel_consi
 	for (int k = 0; k < s->n_slices; k++) {
 		double apart = each[k].axis_error - middle, least = fmax(AXIS_BINS * s->bin, AXIS_SPREADS * spread);
 
-		if (fault[k] || !each[k].known || !each[k].agree || fabs(apart) <= fmax(least, AXIS_SIGMAS * each[k].axis_sigma))
+		least = fmax(least, fmax(each[k].centre_limit, AXIS_SIGMAS * each[k].axis_sigma));
+		if (fault[k] || !each[k].known || !each[k].agree || fabs(apart) <= least)
 			continue;
 		mark(fault, k, PARALLEL_AXIS);
 		ret_value[k] = apart;
