@@ -262,7 +262,6 @@ class Node:
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0;{destination} }} );\n'
                     f'protocols = ( {{ name = "{protocol}"; kind = "{kind}";{keys} }} );\n'
                     f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocols = [ "{protocol}" ]; destinations = [ "pacs" ]; }} );\n{more}')
-        self.command("check")
         with open(self.log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log, start_new_session=True)
         wait_for("the node listens", lambda: listens(self.port) or self.process.poll() is not None, 60)
