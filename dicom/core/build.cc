@@ -64,7 +64,7 @@ static int new_element(uint32_t tag, DcmEVR vr, std::unique_ptr<DcmElement> *ret
 	return 0;
 }
 
-static int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> elem, struct err *err)
+static int insert_element(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> elem, struct err *err)
 {
 	OFCondition cond = dcm(item)->insert(elem.get(), OFTrue);
 
@@ -97,7 +97,7 @@ static int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::str
 	if (cond.bad())
 		return err_set(err, EINVAL, "%s: \"%s\" is not a valid value of VR %s", tag_name(tag).c_str(),
 			       shorten(text).c_str(), DcmVR(vr).getVRName());
-	return insert(item, tag, std::move(elem), err);
+	return insert_element(item, tag, std::move(elem), err);
 }
 
 /* Return true if each value of a text has at most so many characters of UTF-8. */
@@ -193,7 +193,7 @@ static int put_doubles(struct dicom_item *item, uint32_t tag, const double *valu
 				    : elem->putFloat32((Float32)values[i], (unsigned long)i);
 	if (cond.bad())
 		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
-	return insert(item, tag, std::move(elem), err);
+	return insert_element(item, tag, std::move(elem), err);
 }
 
 namespace
@@ -263,7 +263,7 @@ static int put_int(struct dicom_item *item, uint32_t tag, long value, struct err
 	}
 	if (cond.bad())
 		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
-	return insert(item, tag, std::move(elem), err);
+	return insert_element(item, tag, std::move(elem), err);
 }
 
 static int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
@@ -294,7 +294,7 @@ static int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *va
 	}
 	if (cond.bad())
 		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
-	return insert(item, tag, std::move(elem), err);
+	return insert_element(item, tag, std::move(elem), err);
 }
 
 static int put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr_name,
@@ -341,7 +341,7 @@ static int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_ite
 	return 0;
 }
 
-static int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
+static int copy_element(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
 {
 	DcmElement *source = find(from, tag);
 	OFCondition cond;
@@ -357,7 +357,7 @@ static int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *
 	std::unique_ptr<DcmElement> clone(static_cast<DcmElement *>(source->clone()));
 	if (!clone)
 		return err_set(err, ENOMEM, "%s: no memory for a copy", tag_name(tag).c_str());
-	r = insert(to, tag, std::move(clone), err);
+	r = insert_element(to, tag, std::move(clone), err);
 	return r < 0 ? r : 1;
 }
 
@@ -418,7 +418,7 @@ int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err)
 		if (r < 0)
 			return r;
 		r = new_element(tag, vr, &elem, err);
-		return r < 0 ? r : insert(item, tag, std::move(elem), err);
+		return r < 0 ? r : insert_element(item, tag, std::move(elem), err);
 	});
 }
 
@@ -451,5 +451,5 @@ int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value
 
 int dicom_copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
 {
-	return guarded(err, "dicom_copy", [&] { return copy(from, tag, to, err); });
+	return guarded(err, "dicom_copy", [&] { return copy_element(from, tag, to, err); });
 }

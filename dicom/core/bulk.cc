@@ -30,7 +30,7 @@ static const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
 }
 
 /* Return the little-endian number of n bytes at offset `at`. */
-static uint32_t get(const std::string &bytes, size_t at, size_t n)
+static uint32_t read_number(const std::string &bytes, size_t at, size_t n)
 {
 	uint32_t v = 0;
 
@@ -43,16 +43,16 @@ static uint32_t get(const std::string &bytes, size_t at, size_t n)
  * lengths, so that every element can be skipped by its length. */
 static size_t insert_offset(const std::string &bytes, uint32_t tag)
 {
-	size_t at = 132 + 12 + get(bytes, 140, 4); /* first byte after the meta header; its group length is at 140 */
+	size_t at = 132 + 12 + read_number(bytes, 140, 4); /* first byte after the meta header; its group length is at 140 */
 
 	while (at + 8 <= bytes.size()) {
-		uint32_t present = get(bytes, at, 2) << 16 | get(bytes, at + 2, 2);
+		uint32_t present = read_number(bytes, at, 2) << 16 | read_number(bytes, at + 2, 2);
 		std::string vr = bytes.substr(at + 4, 2);
 
 		if (present >= tag)
 			break;
-		at += DcmVR(vr.c_str()).usesExtendedLengthEncoding() ? 12 + (size_t)get(bytes, at + 8, 4)
-								     : 8 + (size_t)get(bytes, at + 6, 2);
+		at += DcmVR(vr.c_str()).usesExtendedLengthEncoding() ? 12 + (size_t)read_number(bytes, at + 8, 4)
+								     : 8 + (size_t)read_number(bytes, at + 6, 2);
 	}
 	return at;
 }

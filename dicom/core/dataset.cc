@@ -47,7 +47,7 @@ static int open_regular(const char *path, std::shared_ptr<const Source> *ret_sou
 	return 0;
 }
 
-static int parse(struct dicom_file *file, struct err *err)
+static int parse_dataset(struct dicom_file *file, struct err *err)
 {
 	const Layout &layout = file->layout;
 	auto list = std::make_shared<SpanList>();
@@ -104,7 +104,7 @@ int dicom_open(const char *path, struct dicom_file **ret_file, struct err *err)
 		if (r < 0)
 			return r;
 		file->transfer_syntax = file->layout.transfer_syntax;
-		r = parse(file.get(), err);
+		r = parse_dataset(file.get(), err);
 		if (r < 0)
 			return r;
 		*ret_file = file.release();

@@ -532,7 +532,7 @@ int Checker::check_meta(uint64_t *ret_end)
 }
 
 /* Determine the encoding from the transfer syntax, PS3.5 annex A, PS3.6 annex A. */
-static int encoding(Layout *layout, bool *ret_deflated, struct err *err)
+static int find_encoding(Layout *layout, bool *ret_deflated, struct err *err)
 {
 	static const char prefix[] = "1.2.840.10008.1.2.";
 	const std::string &uid = layout->transfer_syntax;
@@ -560,7 +560,7 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 	r = Checker(**source, &layout, err).check_meta(&layout.dataset);
 	if (r < 0)
 		return r;
-	r = encoding(&layout, &deflated, err);
+	r = find_encoding(&layout, &deflated, err);
 	if (r < 0)
 		return r;
 	if (deflated) {

@@ -23,7 +23,7 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-static int convert(const char *text, const char *charset, uint32_t tag, std::string *ret_text, struct err *err)
+static int convert_text(const char *text, const char *charset, uint32_t tag, std::string *ret_text, struct err *err)
 {
 	DcmSpecificCharacterSet converter;
 	OFCondition cond;
@@ -52,7 +52,7 @@ static int get_utf8(const struct dicom_item *root, uint32_t tag, char *ret_text,
 		return found;
 	converted = text;
 	if (!is_plain(text))
-		found = convert(text, charset, tag, &converted, err);
+		found = convert_text(text, charset, tag, &converted, err);
 	if (found < 0)
 		return found;
 	if (converted.size() >= size)

@@ -73,8 +73,8 @@ static uint16_t read_report(const T_DIMSE_N_EventReportRQ *rq, const Bounded &da
 }
 
 /* Pass the report, or why it is refused, to the handler. Return the status for the response. */
-static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool readable, bool explicit_vr,
-			 const struct commit_handler *handler)
+static uint16_t evaluate_report(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool readable, bool explicit_vr,
+				const struct commit_handler *handler)
 {
 	struct commit_report report = {"", nullptr, 0};
 	struct err why = {};
@@ -88,8 +88,8 @@ static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data,
 	return status;
 }
 
-static OFCondition respond(T_ASC_Association *assoc, const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id,
-			   uint16_t status)
+static OFCondition send_response(T_ASC_Association *assoc, const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id,
+				 uint16_t status)
 {
 	T_DIMSE_Message msg;
 	T_DIMSE_N_EventReportRSP *rsp = &msg.msg.NEventReportRSP;
@@ -124,7 +124,7 @@ int commit_report_serve(T_ASC_Association *assoc, const AssociationIo *io, int d
 	if (cond.good() && rq->DataSetType != DIMSE_DATASET_NULL && data_id != id)
 		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
 	if (cond.good())
-		cond = respond(assoc, rq, id, evaluate(rq, data, readable, explicit_vr, handler));
+		cond = send_response(assoc, rq, id, evaluate_report(rq, data, readable, explicit_vr, handler));
 	return cond.bad() ? association_fail(err, io, cond, what) : 0;
 }
 

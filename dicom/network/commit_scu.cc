@@ -46,7 +46,8 @@ static int other_message(struct scu *s, const T_DIMSE_Message *msg, T_ASC_Presen
 }
 
 /* Wait at most `seconds` for a command. Return 1: received, 0: none; negative: the association has ended. */
-static int receive(struct scu *s, int seconds, T_ASC_PresentationContextID *ret_id, T_DIMSE_Message *ret_msg, struct err *err)
+static int receive_command(struct scu *s, int seconds, T_ASC_PresentationContextID *ret_id, T_DIMSE_Message *ret_msg,
+			   struct err *err)
 {
 	DcmDataset *detail = nullptr;
 	OFCondition cond;
@@ -97,7 +98,7 @@ static int request_commitment(struct scu *s, const char *transaction, const stru
 	for (;;) { /* reports before the response are handled; the deadline includes them */
 		int64_t left = deadline - deadline_now();
 
-		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
+		rc = left > 0 ? receive_command(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
 		if (rc == 0)
 			return err_set(err, ETIMEDOUT, "%s: no response to the request of storage commitment within %d s", s->who,
 				       s->dimse_timeout);
@@ -126,7 +127,7 @@ static int wait_for_report(struct scu *s, int seconds, const struct commit_handl
 {
 	T_ASC_PresentationContextID id = 0;
 	T_DIMSE_Message msg;
-	int rc = receive(s, seconds, &id, &msg, err);
+	int rc = receive_command(s, seconds, &id, &msg, err);
 
 	if (rc > 0)
 		rc = other_message(s, &msg, id, handler, err);

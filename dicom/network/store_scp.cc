@@ -183,8 +183,8 @@ static int check_first_byte(Scp *s, int fd, int64_t deadline, struct err *err)
 }
 
 /* Send the rejection, and wait for the peer to close. Return 0. */
-static int reject(Scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
-		  T_ASC_RejectParametersReason reason)
+static int reject_association(Scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
+			      T_ASC_RejectParametersReason reason)
 {
 	T_ASC_RejectParameters rej = {result, source, reason};
 
@@ -283,7 +283,7 @@ static OFCondition accept_contexts(Scp *s)
 	return EC_Normal;
 }
 
-static int negotiate(Scp *s, struct err *err)
+static int negotiate_association(Scp *s, struct err *err)
 {
 	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "", what[100];
 	struct scp_request request = {s->calling, s->called, s->host, nullptr};
@@ -300,11 +300,13 @@ static int negotiate(Scp *s, struct err *err)
 	ASC_getAPTitles(s->assoc->params, s->calling, sizeof(s->calling), s->called, sizeof(s->called), nullptr, 0);
 	if (ASC_getApplicationContextName(s->assoc->params, context, sizeof(context)).bad() ||
 	    strcmp(context, UID_StandardApplicationContext) != 0) {
-		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED);
+		reject_association(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER,
+				   ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED);
 		return err_set(err, EACCES, "%s requests an application context that is not DICOM's", s->host);
 	}
 	if (!association_aet_ok(s->calling)) {
-		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
+		reject_association(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER,
+				   ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
 		return err_set(err, EACCES, "%s sent a calling AE title that is empty or has illegal characters", s->host);
 	}
 	if (s->io.tls && tls_get_peer(s->io.tls, &certificate))
@@ -314,14 +316,16 @@ static int negotiate(Scp *s, struct err *err)
 	case SCP_ADMIT:
 		break;
 	case SCP_REJECT_CALLED:
-		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED);
+		reject_association(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER,
+				   ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED);
 		return err_set(err, EACCES, "%s", why);
 	case SCP_REJECT_CALLING:
-		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
+		reject_association(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER,
+				   ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
 		return err_set(err, EACCES, "%s", why);
 	default:
-		reject(s, ASC_RESULT_REJECTEDTRANSIENT, ASC_SOURCE_SERVICEPROVIDER_PRESENTATION_RELATED,
-		       ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED);
+		reject_association(s, ASC_RESULT_REJECTEDTRANSIENT, ASC_SOURCE_SERVICEPROVIDER_PRESENTATION_RELATED,
+				   ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED);
 		return err_set(err, EBUSY, "%s", why);
 	}
 	snprintf(s->assoc->params->ourImplementationClassUID, sizeof(s->assoc->params->ourImplementationClassUID), "%s",
@@ -355,7 +359,7 @@ static const char *check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_Presen
 	return nullptr;
 }
 
-static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
+static int store_object(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
 {
 	const struct scp_handler *h = s->handler;
 	T_ASC_PresentationContext pc;
@@ -432,7 +436,7 @@ static int serve_message(Scp *s, struct err *err)
 			s->handler->echoed(s->handler->ctx);
 		return cond.bad() ? association_fail(err, &s->io, cond, "C-ECHO response") : 0;
 	case DIMSE_C_STORE_RQ:
-		return store(s, &msg.msg.CStoreRQ, id, err);
+		return store_object(s, &msg.msg.CStoreRQ, id, err);
 	case DIMSE_N_EVENT_REPORT_RQ:
 		if (!s->handler->commit)
 			break;
@@ -446,7 +450,7 @@ static int serve_message(Scp *s, struct err *err)
 	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which is not supported", (unsigned)msg.CommandField);
 }
 
-static int serve(Scp *s, struct err *err)
+static int serve_messages(Scp *s, struct err *err)
 {
 	int rc;
 
@@ -465,7 +469,7 @@ static int serve(Scp *s, struct err *err)
 	return rc;
 }
 
-static int associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
+static int run_association(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
 {
 	Scp s;
 	int64_t deadline;
@@ -490,9 +494,9 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 		close(fd);
 		return rc;
 	}
-	rc = negotiate(&s, err);
+	rc = negotiate_association(&s, err);
 	if (rc == 0)
-		rc = serve(&s, err);
+		rc = serve_messages(&s, err);
 	if (s.admitted)
 		handler->ended(handler->ctx, rc == 0);
 	return rc;
@@ -508,5 +512,5 @@ int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler 
 	if (conf->acse_timeout <= 0 || conf->dimse_timeout <= 0)
 		return err_set(err, EINVAL, "association: timeouts %d and %d s, both must be positive", conf->acse_timeout,
 			       conf->dimse_timeout);
-	return guarded(err, "association", [&] { return associate(fd, conf, handler, err); });
+	return guarded(err, "association", [&] { return run_association(fd, conf, handler, err); });
 }

@@ -49,7 +49,7 @@ struct Proposal {
 } // namespace
 
 /* Add a presentation context. If there are 128 already, do nothing: scu_store() will report an error for such an object. */
-static void propose(Proposal *p, const char *sop_class, const char *transfer_syntax)
+static void propose_context(Proposal *p, const char *sop_class, const char *transfer_syntax)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (!strcmp(p->list[i].sop_class, sop_class) && !strcmp(p->list[i].transfer_syntax, transfer_syntax))
@@ -67,15 +67,15 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	OFCondition cond = EC_Normal;
 
 	p.n = 0;
-	propose(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
+	propose_context(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
 	for (size_t i = 0; i < n; i++)
-		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
+		propose_context(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
 	for (size_t i = 0; i < n; i++) { /* conversions are added last, so they are the ones dropped if 128 are too few */
 		if (tomonode::decoded_supports(contexts[i].transfer_syntax))
-			propose(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
+			propose_context(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
 		if (association_uncompressed(contexts[i].transfer_syntax) ||
 		    tomonode::decoded_supports(contexts[i].transfer_syntax))
-			propose(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
+			propose_context(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
 	}
 	for (size_t i = 0; cond.good() && i < p.n; i++) {
 		const char *ts = p.list[i].transfer_syntax;
@@ -452,7 +452,7 @@ static T_ASC_PresentationContextID accepted_context(const struct scu *s, const c
 		       : 0;
 }
 
-static bool accepts(const struct scu *s, const struct scu_context *c)
+static bool accepts_context(const struct scu *s, const struct scu_context *c)
 {
 	const char *ts = c->transfer_syntax;
 	bool plain = accepted_context(s, c->sop_class, UID_LittleEndianExplicitTransferSyntax);
@@ -462,7 +462,7 @@ static bool accepts(const struct scu *s, const struct scu_context *c)
 	       (tomonode::decoded_supports(ts) && (plain || implicit));
 }
 
-static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
+static int store_object(struct scu *s, const Outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
 {
 	T_ASC_PresentationContextID stored = accepted_context(s, f->sop_class, f->transfer_syntax);
 	T_ASC_PresentationContextID plain = accepted_context(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
@@ -486,7 +486,7 @@ static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *r
 	return rc;
 }
 
-static int echo(struct scu *s, struct err *err)
+static int send_echo(struct scu *s, struct err *err)
 {
 	DIC_US status = 0;
 	OFCondition cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
@@ -520,12 +520,12 @@ int scu_echo(struct scu *s, struct err *err)
 {
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
-	return scu_guarded(s, err, [&] { return echo(s, err); });
+	return scu_guarded(s, err, [&] { return send_echo(s, err); });
 }
 
 bool scu_accepts(const struct scu *s, const struct scu_context *object)
 {
-	return !s->broken && accepts(s, object);
+	return !s->broken && accepts_context(s, object);
 }
 
 const char *scu_comment(const struct scu *s)
@@ -542,7 +542,7 @@ int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err 
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	rc = outgoing_open(&f, path, err);
 	if (rc == 0)
-		rc = scu_guarded(s, err, [&] { return store(s, &f, path, ret_status, err); });
+		rc = scu_guarded(s, err, [&] { return store_object(s, &f, path, ret_status, err); });
 	outgoing_close(&f);
 	return rc;
 }

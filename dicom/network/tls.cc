@@ -266,7 +266,7 @@ static int handshake_failed(TlsStream *s, const char *who, struct err *err)
 		       s->error ? strerror(s->error) : "");
 }
 
-static int handshake(TlsStream *s, int64_t deadline, const char *who, struct err *err)
+static int shake_hands(TlsStream *s, int64_t deadline, const char *who, struct err *err)
 {
 	for (;;) {
 		int done, ready;
@@ -290,15 +290,15 @@ static int handshake(TlsStream *s, int64_t deadline, const char *who, struct err
 	}
 }
 
-static int establish(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
-		     TlsStream **ret_stream, struct err *err)
+static int establish_stream(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
+			    TlsStream **ret_stream, struct err *err)
 {
 	TlsStream *s = stream_create(fd, context, name);
 	int rc;
 
 	if (!s)
 		return err_set(err, ENOMEM, "%s: TLS: %s", who, ERR_reason_error_string(ERR_get_error()));
-	rc = handshake(s, deadline, who, err);
+	rc = shake_hands(s, deadline, who, err);
 	s->name = nullptr;
 	if (rc < 0)
 		tls_stream_free(s);
@@ -310,13 +310,13 @@ static int establish(int fd, const struct tls_context *context, const char *name
 int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, TlsStream **ret_stream,
 	       struct err *err)
 {
-	return establish(fd, context, nullptr, deadline, who, ret_stream, err);
+	return establish_stream(fd, context, nullptr, deadline, who, ret_stream, err);
 }
 
 int tls_connect(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
 		TlsStream **ret_stream, struct err *err)
 {
-	return establish(fd, context, name, deadline, who, ret_stream, err);
+	return establish_stream(fd, context, name, deadline, who, ret_stream, err);
 }
 
 bool tls_probe(int fd, int64_t deadline)
@@ -329,7 +329,7 @@ bool tls_probe(int fd, int64_t deadline)
 	if (context.ctx)
 		s = stream_create(fd, &context, nullptr);
 	if (s) {
-		(void)handshake(s, deadline, "", nullptr);
+		(void)shake_hands(s, deadline, "", nullptr);
 		tls = s->received_any && (s->first == record_handshake || s->first == record_alert);
 	}
 	tls_stream_free(s);

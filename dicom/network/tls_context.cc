@@ -207,7 +207,7 @@ static int set_protocol(SSL_CTX *ctx)
 		       : -1;
 }
 
-static int load(struct tls_context *c, const struct tls_conf *conf, struct err *err)
+static int load_context(struct tls_context *c, const struct tls_conf *conf, struct err *err)
 {
 	int mode = SSL_VERIFY_PEER | (conf->client_certificate ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
 	bool verify = !conf->server || conf->client_certificate;
@@ -245,7 +245,7 @@ int tls_create(const struct tls_conf *conf, struct tls_context **ret_context, st
 	struct tls_context *c = nullptr;
 	int rc = guarded(err, "TLS", [&] {
 		c = new struct tls_context;
-		return load(c, conf, err);
+		return load_context(c, conf, err);
 	});
 
 	if (rc < 0)

@@ -101,7 +101,7 @@ enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values)
 	return has_other_values(root, values) ? CT_OTHER : CT_SLICE;
 }
 
-static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
+static int read_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		int rc = dicom_get_double(root, tag, i, &ret[i], err);
@@ -118,10 +118,10 @@ static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, uns
 
 static int read_shape(const struct dicom_item *root, struct shape *ret, struct err *err)
 {
-	int rc = numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, ret->cosines, 6, err);
+	int rc = read_numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, ret->cosines, 6, err);
 
 	if (rc == 0)
-		rc = numbers(root, TAG_PIXEL_SPACING, ret->spacing, 2, err);
+		rc = read_numbers(root, TAG_PIXEL_SPACING, ret->spacing, 2, err);
 	if (rc == 0 && (dicom_get_int(root, TAG_ROWS, 0, &ret->rows, NULL) != 1 ||
 			dicom_get_int(root, TAG_COLUMNS, 0, &ret->columns, NULL) != 1))
 		rc = err_set(err, EBADMSG, "no %s or %s", tag_text(TAG_ROWS), tag_text(TAG_COLUMNS));
@@ -140,7 +140,7 @@ static int read_shape(const struct dicom_item *root, struct shape *ret, struct e
 }
 
 /* Take what all slices share from the first one. */
-static void begin(struct ct_headers *r, const struct dicom_item *root, const struct shape *shape)
+static void begin_series(struct ct_headers *r, const struct dicom_item *root, const struct shape *shape)
 {
 	struct ct_series *s = r->s;
 
@@ -161,7 +161,7 @@ static void begin(struct ct_headers *r, const struct dicom_item *root, const str
 	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference, sizeof(s->frame_of_reference), NULL);
 }
 
-static int compare(const struct ct_headers *r, const struct dicom_item *root, const struct shape *shape, struct err *err)
+static int compare_slice(const struct ct_headers *r, const struct dicom_item *root, const struct shape *shape, struct err *err)
 {
 	char series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "";
 
@@ -211,13 +211,13 @@ static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t
 	int rc = read_shape(root, &shape, err);
 
 	if (rc == 0)
-		rc = numbers(root, TAG_IMAGE_POSITION_PATIENT, slice->at, 3, err);
+		rc = read_numbers(root, TAG_IMAGE_POSITION_PATIENT, slice->at, 3, err);
 	if (rc < 0)
 		return rc;
 	if (r->n == 0)
-		begin(r, root, &shape);
+		begin_series(r, root, &shape);
 	else
-		rc = compare(r, root, &shape, err);
+		rc = compare_slice(r, root, &shape, err);
 	if (rc == 0)
 		rc = add_voltage(r->s, root, err);
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, slice->sop_instance, sizeof(slice->sop_instance), NULL);
@@ -408,16 +408,16 @@ static int keep_paths(const struct ct_headers *r, struct err *err)
 
 /* ---- pixels ---- */
 
-static int convert(const struct dicom_item *root, const struct dicom_pixel_info *info, const uint16_t *stored, int16_t *ret,
-		   struct err *err)
+static int convert_slice(const struct dicom_item *root, const struct dicom_pixel_info *info, const uint16_t *stored, int16_t *ret,
+			 struct err *err)
 {
 	size_t n = (size_t)info->rows * (size_t)info->columns;
 	int sign = info->is_signed ? 1 << (info->bits_stored - 1) : 0;
 	double slope, intercept;
-	int rc = numbers(root, TAG_RESCALE_SLOPE, &slope, 1, err);
+	int rc = read_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, err);
 
 	if (rc == 0)
-		rc = numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, err);
+		rc = read_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, err);
 	for (size_t i = 0; rc == 0 && i < n; i++) /* the bits above those stored are 0: extend the sign of negative values */
 		ret[i] = (int16_t)lrint(fmin(fmax(((stored[i] ^ sign) - sign) * slope + intercept, INT16_MIN), INT16_MAX));
 	return rc;
@@ -430,8 +430,8 @@ static int padding_of(const struct dicom_item *root, const struct dicom_pixel_in
 	long stored;
 
 	if (dicom_get_int(root, TAG_PIXEL_PADDING_VALUE, 0, &stored, NULL) != 1 ||
-	    numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
-	    numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
+	    read_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
+	    read_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
 		return INT_MIN;
 	if (info->is_signed && stored > INT16_MAX) /* written as unsigned */
 		stored -= 65536;
@@ -452,7 +452,7 @@ static int read_slice(struct ct_series *s, int k, uint16_t *stored, struct err *
 	if (rc == 0)
 		rc = dicom_read_frame(file, 0, stored, err);
 	if (rc == 0)
-		rc = convert(dicom_root(file), &info, stored, s->hu + (size_t)k * pixels, err);
+		rc = convert_slice(dicom_root(file), &info, stored, s->hu + (size_t)k * pixels, err);
 	if (rc == 0 && k == 0)
 		s->padding = padding_of(dicom_root(file), &info);
 	dicom_close(file);

@@ -156,7 +156,7 @@ static double median_step(const struct sample *s, long n)
 }
 
 /* Is the step between two neighbours longer than within one exposure? */
-static bool divides(const struct exposure_attribute *a, double limit, double before, double after)
+static bool divides_exposures(const struct exposure_attribute *a, double limit, double before, double after)
 {
 	return a->how == RATIO ? after > limit * before : after - before > limit;
 }
@@ -169,7 +169,7 @@ enum sign {
 };
 
 /* Times without seconds are up to a minute earlier than the moment. */
-static double resolution(const struct sample *s, long n)
+static double time_resolution(const struct sample *s, long n)
 {
 	for (long i = 0; i < n; i++)
 		if (!exposure_has_seconds(s[i].text))
@@ -180,7 +180,7 @@ static double resolution(const struct sample *s, long n)
 static double limit_of(const struct exposure_attribute *a, enum sign sign, const struct sample *s, long n)
 {
 	if (exposure_is_time(a))
-		return sign == CHOICE ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n)) + resolution(s, n);
+		return sign == CHOICE ? 0 : fmax(a->limit, PAUSE_RATIO * median_step(s, n)) + time_resolution(s, n);
 	return sign == DOUBT ? a->doubt : a->limit;
 }
 
@@ -195,7 +195,7 @@ static bool group_samples(const struct sample *s, long n, enum sign sign, struct
 	for (long i = 0; i < n; i++) {
 		struct exposure *group = &e->list[e->n ? e->n - 1 : 0];
 
-		if (e->n == 0 || divides(a, limit, s[i - 1].x, s[i].x)) {
+		if (e->n == 0 || divides_exposures(a, limit, s[i - 1].x, s[i].x)) {
 			if (e->n == EXPOSURES_MAX && exposure_is_time(a))
 				return false;
 			if (e->n < EXPOSURES_MAX) { /* the last group of numbers has the rest */
@@ -341,7 +341,7 @@ static bool find_pause(int attribute, const struct sample *s, long n, struct exp
 	for (long i = 1; i < n; i++)
 		if (at == 0 || s[i].x - s[i - 1].x > s[at].x - s[at - 1].x)
 			at = i;
-	if (at == 0 || !(s[at].x - s[at - 1].x > fmax(PAUSE_DOUBT, PAUSE_RATIO * median_step(s, n)) + resolution(s, n)))
+	if (at == 0 || !(s[at].x - s[at - 1].x > fmax(PAUSE_DOUBT, PAUSE_RATIO * median_step(s, n)) + time_resolution(s, n)))
 		return false;
 	*ret = (struct exposure_pause){.name = a->name, .tag = a->tag, .seconds = s[at].x - s[at - 1].x, .before = at, .of = n};
 	snprintf(ret->from, sizeof(ret->from), "%s", s[at - 1].text);

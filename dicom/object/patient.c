@@ -40,7 +40,7 @@ static uint32_t next_character(const char **text)
 }
 
 /* Append a character if there is room for it. */
-static void append(uint32_t c, char *text, size_t size, size_t *n)
+static void append_character(uint32_t c, char *text, size_t size, size_t *n)
 {
 	static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
 	size_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
@@ -61,7 +61,7 @@ static void load_tables(void)
 }
 
 /* By the C library's tables; without them ASCII alone. Upper case first, because several lower-case letters can have one. */
-static uint32_t fold(uint32_t c)
+static uint32_t fold_character(uint32_t c)
 {
 	if (c < 0x80)
 		return c >= 'A' && c <= 'Z' ? c + 32 : c;
@@ -86,8 +86,8 @@ static void add_folded(const char *text, const char *end, char *ret, size_t size
 			continue;
 		}
 		if (space && began)
-			append(' ', ret, size, n);
-		append(fold(c), ret, size, n);
+			append_character(' ', ret, size, n);
+		append_character(fold_character(c), ret, size, n);
 		began = true;
 		space = false;
 	}
@@ -106,7 +106,7 @@ static bool add_group(const char *text, const char *end, char *ret, size_t size,
 		add_folded(text, stop, ret, size, n);
 		if (*n > before)
 			filled = *n;
-		append('^', ret, size, n);
+		append_character('^', ret, size, n);
 		text = stop + 1;
 	}
 	*n = filled;
@@ -136,7 +136,7 @@ static void add_date(const char *text, char *ret, size_t size)
 
 	for (; *text; text++)
 		if (*text != '.' && !is_space((unsigned char)*text))
-			append((unsigned char)*text, ret, size, &n);
+			append_character((unsigned char)*text, ret, size, &n);
 }
 
 void patient_normalise(enum patient_attribute attribute, const char *text, char *ret_text, size_t size)
@@ -156,7 +156,7 @@ void patient_normalise(enum patient_attribute attribute, const char *text, char 
 
 /* ---- one header ---- */
 
-static uint64_t digest(enum patient_attribute attribute, const uint8_t key[PATIENT_KEY_SIZE], const char *value)
+static uint64_t digest_attribute(enum patient_attribute attribute, const uint8_t key[PATIENT_KEY_SIZE], const char *value)
 {
 	static const uint8_t none[PATIENT_KEY_SIZE];
 	char text[2 * VALUE_SIZE];
@@ -194,7 +194,7 @@ void patient_read(const struct dicom_item *root, const uint8_t key[PATIENT_KEY_S
 			patient_normalise((enum patient_attribute)a, text, value, sizeof(value));
 		else if (found < 0 && !read_bytes(root, attributes[a].tag, value, sizeof(value)))
 			value[0] = '\0';
-		ret_identity->digest[a] = value[0] ? digest((enum patient_attribute)a, key, value) : 0;
+		ret_identity->digest[a] = value[0] ? digest_attribute((enum patient_attribute)a, key, value) : 0;
 	}
 }
 

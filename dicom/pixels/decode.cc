@@ -29,7 +29,7 @@ namespace tomonode
 constexpr uint64_t max_frame_size = 1ull << 29;
 
 /* Return DCMTK's constant for a transfer syntax that can be decoded; EXS_Unknown: it cannot. */
-static E_TransferSyntax decodable(const std::string &uid)
+static E_TransferSyntax decodable_syntax(const std::string &uid)
 {
 	static const struct {
 		const char *uid;
@@ -207,7 +207,7 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 {
 	const std::string &uid = file->layout.transfer_syntax;
 
-	if (decodable(uid) == EXS_Unknown) {
+	if (decodable_syntax(uid) == EXS_Unknown) {
 		DcmXfer xfer(uid.c_str());
 
 		return err_set(err, ENOTSUP,
@@ -283,7 +283,7 @@ int decode_jpegls(const std::vector<unsigned char> &code, const struct dicom_pix
 int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
 		 struct err *err)
 {
-	E_TransferSyntax xfer = decodable(file->layout.transfer_syntax);
+	E_TransferSyntax xfer = decodable_syntax(file->layout.transfer_syntax);
 	std::vector<unsigned char> bytes;
 	int r;
 

@@ -122,7 +122,7 @@ static int check_size(const std::vector<unsigned char> &code, const struct dicom
 	return 0;
 }
 
-static int fail(const char *message, struct err *err)
+static int fail_decoding(const char *message, struct err *err)
 {
 	return err_set(err, EBADMSG, "cannot be decoded (JPEG 2000): %s",
 		       message[0] ? message : "the code stream is damaged or incomplete");
@@ -147,9 +147,9 @@ static int run_codec(Codec *c, Input *in, char (*message)[160], struct err *err)
 	opj_set_default_decoder_parameters(&parameters);
 	if (!opj_setup_decoder(c->codec, &parameters) || !opj_decoder_set_strict_mode(c->codec, OPJ_TRUE) ||
 	    !opj_read_header(c->stream, c->codec, &c->image))
-		return fail(*message, err);
+		return fail_decoding(*message, err);
 	if (!opj_decode(c->codec, c->stream, c->image) || !opj_end_decompress(c->codec, c->stream))
-		return fail(*message, err);
+		return fail_decoding(*message, err);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ int jpeg2000_decode(const std::vector<unsigned char> &code, const struct dicom_p
 		return r;
 	if (c.image->numcomps != 1 || !c.image->comps[0].data || c.image->comps[0].w != (OPJ_UINT32)info->columns ||
 	    c.image->comps[0].h != (OPJ_UINT32)info->rows)
-		return fail(message, err);
+		return fail_decoding(message, err);
 	for (size_t i = 0; i < n; i++)
 		ret_values[i] = (uint16_t)c.image->comps[0].data[i];
 	return 0;

@@ -32,7 +32,7 @@ static int read_integer(struct dicom_file *file, uint32_t tag, long fallback, lo
 }
 
 /* Read the attributes that describe the pixels. */
-static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+static int describe_pixels(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	struct dicom_pixel_info info = {};
 	long samples, allocated, stored, high, representation;
@@ -105,7 +105,7 @@ static int check_native(const struct dicom_file *file, const struct dicom_pixel_
 }
 
 /* Check the pixel data, unless they were checked before, and set file->pixels and file->frame_first. */
-static int check(struct dicom_file *file, struct err *err)
+static int check_pixels(struct dicom_file *file, struct err *err)
 {
 	struct dicom_pixel_info info;
 	std::vector<size_t> first;
@@ -113,7 +113,7 @@ static int check(struct dicom_file *file, struct err *err)
 
 	if (file->pixels.frames > 0)
 		return 0;
-	r = describe(file, &info, err);
+	r = describe_pixels(file, &info, err);
 	if (r == 0)
 		r = file->layout.encapsulated ? decode_check(file, &info, &first, err) : check_native(file, &info, err);
 	if (r < 0)
@@ -124,7 +124,7 @@ static int check(struct dicom_file *file, struct err *err)
 }
 
 /* Convert 8-bit values to 16 bits. `bytes` are in the second half of the array of `values`, so convert in ascending order. */
-static void widen(uint16_t *values, const unsigned char *bytes, size_t n)
+static void widen_values(uint16_t *values, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		values[i] = bytes[i];
@@ -164,13 +164,13 @@ static int read_native(const struct dicom_file *file, const struct dicom_pixel_i
 	}
 	r = file->source->read(layout.pixels.offset + first, bytes + n, size, err);
 	if (r == 0)
-		widen(ret_values, bytes + n, n);
+		widen_values(ret_values, bytes + n, n);
 	return r;
 }
 
 /* Reduce signed values to Bits Stored: the bits above repeat the sign. In unsigned values these bits must be 0: a value that uses
  * them shows that Bits Stored is wrong, and without them it would be another value. row: number of the first row. */
-static int mask(uint16_t *values, long row, long rows, const struct dicom_pixel_info *info, struct err *err)
+static int mask_values(uint16_t *values, long row, long rows, const struct dicom_pixel_info *info, struct err *err)
 {
 	size_t n = (size_t)rows * (size_t)info->columns, at = 0;
 	uint16_t keep = (uint16_t)((1u << info->bits_stored) - 1), all = 0;
@@ -198,7 +198,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read an
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	return guarded(err, "dicom_pixels_info", [&] {
-		int r = check(file, err);
+		int r = check_pixels(file, err);
 
 		if (r == 0)
 			*ret_info = file->pixels;
@@ -209,7 +209,7 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 /* Read rows of a frame; all of them if the pixel data are encapsulated. */
 static int read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err)
 {
-	int r = check(file, err);
+	int r = check_pixels(file, err);
 
 	if (r < 0)
 		return r;
@@ -224,7 +224,7 @@ static int read_rows(struct dicom_file *file, long frame, long row, long rows, u
 		return err_set(err, EINVAL, "%ld rows of an encapsulated frame", rows);
 	r = file->layout.encapsulated ? decode_frame(file, &info, frame, ret_values, err)
 				      : read_native(file, &info, frame, row, rows, ret_values, err);
-	return r < 0 ? r : mask(ret_values, row, rows, &info, err);
+	return r < 0 ? r : mask_values(ret_values, row, rows, &info, err);
 }
 
 bool dicom_has_rows(const struct dicom_file *file)

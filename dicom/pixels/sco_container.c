@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static uint32_t little(const uint8_t *p, size_t n)
+static uint32_t read_little(const uint8_t *p, size_t n)
 {
 	uint32_t v = 0;
 
@@ -17,9 +17,9 @@ static uint32_t little(const uint8_t *p, size_t n)
 static int read_head(const uint8_t head[SCO_HEAD_SIZE], struct dicom_pixel_info *ret, struct err *err)
 {
 	struct dicom_pixel_info info = {
-		.frames = (long)little(head + 20, 2),
-		.columns = (long)little(head + 24, 2),
-		.rows = (long)little(head + 28, 2),
+		.frames = (long)read_little(head + 20, 2),
+		.columns = (long)read_little(head + 24, 2),
+		.rows = (long)read_little(head + 28, 2),
 		.bits_allocated = 16,
 		.bits_stored = head[32],
 		.high_bit = head[32] - 1,
@@ -51,7 +51,7 @@ int sco_container_read(const uint8_t head[SCO_HEAD_SIZE], const uint8_t table[SC
 	int rc = read_head(head, &c.info, err);
 
 	for (long i = 0; rc == 0 && i <= c.info.frames; i++) {
-		c.offset[i] = little(table + 4 * i, 4);
+		c.offset[i] = read_little(table + 4 * i, 4);
 		if (c.offset[i] < last || c.offset[i] > end)
 			return err_set(err, EBADMSG,
 				       "the SCO container has %llu bytes and offset %ld of %ld is %u; allowed: %llu to %llu",

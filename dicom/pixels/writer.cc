@@ -237,7 +237,7 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 namespace tomonode
 {
 
-static int finish(struct dicom_writer *w, struct err *err)
+static int finish_frames(struct dicom_writer *w, struct err *err)
 {
 	if (w->done != w->frames)
 		return err_set(err, EINVAL, "%s: only %ld of %ld frames have been written", w->part.c_str(), w->done, w->frames);
@@ -250,7 +250,7 @@ int dicom_writer_close(struct dicom_writer *w, struct err *err)
 {
 	return guarded(err, "dicom_writer_close", [&] {
 		std::unique_ptr<struct dicom_writer> owner(w);
-		int r = finish(w, err);
+		int r = finish_frames(w, err);
 
 		return r < 0 ? r : w->publish(err);
 	});
@@ -259,7 +259,7 @@ int dicom_writer_close(struct dicom_writer *w, struct err *err)
 int dicom_writer_sync(struct dicom_writer *w, struct err *err)
 {
 	return guarded(err, "dicom_writer_sync", [&] {
-		int r = w->fd < 0 ? err_set(err, EINVAL, "%s: synced already", w->part.c_str()) : finish(w, err);
+		int r = w->fd < 0 ? err_set(err, EINVAL, "%s: synced already", w->part.c_str()) : finish_frames(w, err);
 
 		return r < 0 ? r : w->sync(err);
 	});
