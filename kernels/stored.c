@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/stored.h"
 
-static void convert(const struct stored_form *form, const float *restrict from, uint16_t *restrict to)
+static void convert_row(const struct stored_form *form, const float *restrict from, uint16_t *restrict to)
 {
 	float offset = form->offset, per_step = form->per_step, top = form->top;
 	size_t n = form->columns;
@@ -17,5 +17,5 @@ static void convert(const struct stored_form *form, const float *restrict from, 
 void stored_rows(const struct stored_form *form, const float *image, size_t first, size_t end, uint16_t *ret_values)
 {
 	for (size_t i = first; i < end; i++)
-		convert(form, image + stored_row_at(form, i), ret_values + i * form->columns);
+		convert_row(form, image + stored_row_at(form, i), ret_values + i * form->columns);
 }

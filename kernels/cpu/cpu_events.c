@@ -153,7 +153,7 @@ static float forward_event(const struct events *a, const struct event *e, const 
 	return n ? cpu_state(a->dev)->rows->events->dot(sample, n, &strides, x) : 0;
 }
 
-static void forward(const struct events *a, const struct event *events, size_t n, const float *x, float *ret_y)
+static void project_events(const struct events *a, const struct event *events, size_t n, const float *x, float *ret_y)
 {
 	int threads = cpu_state(a->dev)->threads;
 
@@ -315,7 +315,7 @@ int cpu_events_forward(struct events *a, const struct buf *events, const struct 
 	int r = check_sizes(a, events, ret_y, x, err);
 
 	if (r == 0)
-		forward(a, list_of(events), ret_y->n, x->mem, ret_y->mem);
+		project_events(a, list_of(events), ret_y->n, x->mem, ret_y->mem);
 	return r;
 }
 
@@ -340,7 +340,7 @@ int cpu_events_ratio(struct events *a, const struct buf *events, float floor, co
 		const struct event *part = list_of(events) + i;
 		size_t n = all - i < CPU_EVENTS ? all - i : CPU_EVENTS;
 
-		forward(a, part, n, x->mem, a->q);
+		project_events(a, part, n, x->mem, a->q);
 		for (size_t k = 0; k < n; k++)
 			a->q[k] = event_ratio(a->q[k] + part[k].add, floor);
 		back_part(a, part, a->q, n, sum->mem);

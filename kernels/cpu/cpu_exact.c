@@ -17,7 +17,7 @@
 
 #define EDGE 1e-6 /* mm: far larger than the effect of rounding on a ray */
 
-static bool counts(const struct projection *a, size_t bin)
+static bool counts_bin(const struct projection *a, size_t bin)
 {
 	return !a->mask.mem || a->mask.mem[bin] > 0;
 }
@@ -109,7 +109,7 @@ void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
 						double from[3], to[3], length, sum = 0;
 						struct ray_walk w;
 
-						if (counts(a, bin) &&
+						if (counts_bin(a, bin) &&
 						    scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to) &&
 						    ray_walk_start(&w, &a->grid, &whole, from, to))
 							while (ray_walk_next(&w, &voxel, &length))
@@ -195,7 +195,7 @@ static struct cpu_span radii_through(const struct projection *a, const struct sc
 	return span;
 }
 
-static void clear(const struct projection *a, const struct voxel_box *box, float *x)
+static void clear_box(const struct projection *a, const struct voxel_box *box, float *x)
 {
 	const struct grid *g = &a->grid;
 	int rows = g->z_fastest ? box->end[0] - box->first[0] : box->end[2] - box->first[2];
@@ -231,7 +231,7 @@ static void tof_back_tile(const struct projection *a, const struct voxel_box *bo
 	struct tof_walk s;
 
 	if (!b->add)
-		clear(a, box, b->num);
+		clear_box(a, box, b->num);
 	for (int view = 0; view < a->n_views; view++) {
 		const struct scan_view *at = &a->scan->views[a->first + view];
 		struct cpu_span vs = radii_through(a, at, box);
@@ -255,9 +255,9 @@ static void back_tile(const struct projection *a, const struct voxel_box *box, c
 	struct ray_walk w;
 
 	if (!b->add) {
-		clear(a, box, b->num);
+		clear_box(a, box, b->num);
 		if (b->d)
-			clear(a, box, b->den);
+			clear_box(a, box, b->den);
 	}
 	for (int view = 0; view < a->n_views; view++) {
 		const struct scan_view *at = &a->scan->views[a->first + view];
@@ -277,7 +277,7 @@ static void back_tile(const struct projection *a, const struct voxel_box *box, c
 				size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u;
 				float q, d;
 
-				if (!counts(a, bin))
+				if (!counts_bin(a, bin))
 					continue;
 				q = b->q[bin];
 				d = b->d ? b->d[bin] : 0;

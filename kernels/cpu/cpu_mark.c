@@ -142,17 +142,17 @@ static bool mark_touched(const struct projection *a, const float *mask, const st
  */
 struct strip_cache {
 	int key[KEPT];
-	struct reach *us; /* places() rows of n_x elements */
+	struct reach *us; /* count_places() rows of n_x elements */
 };
 
-static int places(const struct projection *a)
+static int count_places(const struct projection *a)
 {
 	return cpu_has_strips(a) ? KEPT : 1;
 }
 
 static const struct reach *reach_in_strip(const struct projection *a, int view, int k, int strip, struct strip_cache *cache)
 {
-	int n_x = a->grid.n[0], place = strip % places(a);
+	int n_x = a->grid.n[0], place = strip % count_places(a);
 	struct reach *us = cache->us + (size_t)place * (size_t)n_x;
 
 	if (cache->key[place] != strip) {
@@ -199,7 +199,7 @@ static void mark_slice(const struct projection *a, int k, const struct cpu_span 
 	int n_x = a->grid.n[0], n_y = a->grid.n[1];
 
 	for (int view = 0; view < a->n_views; view++)
-		for (int i = 0; i < places(a); i++)
+		for (int i = 0; i < count_places(a); i++)
 			caches[view].key[i] = -1;
 	for (int j = 0; j < n_y; j++) {
 		bool open = true;
@@ -213,7 +213,7 @@ int cpu_mark(struct projection *a, struct buf *x, struct err *err)
 {
 	int threads = cpu_state(a->dev)->threads;
 	size_t per_slice = (size_t)a->grid.n[0] * (size_t)a->grid.n[1], n_views = (size_t)a->n_views;
-	size_t table = (size_t)places(a) * (size_t)a->grid.n[0], n_caches = (size_t)threads * n_views;
+	size_t table = (size_t)count_places(a) * (size_t)a->grid.n[0], n_caches = (size_t)threads * n_views;
 	struct cpu_span *air;
 	struct strip_cache *caches;
 	struct reach *us;

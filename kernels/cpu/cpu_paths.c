@@ -17,14 +17,14 @@
 #define TILES_A_THREAD 2 /* with more, smaller tiles the overhead would exceed the time that threads are idle at the end */
 #define SKEW 16		 /* floats added to a row, so that the distance of rows is not a power of two (cache conflicts) */
 
-static bool joseph(const struct projection *a)
+static bool is_joseph(const struct projection *a)
 {
 	return a->model == PROJECTION_JOSEPH;
 }
 
 static size_t count_steps(const struct projection *a, struct path *ret_path)
 {
-	double rise = joseph(a) ? 0 : planes_max_abs_rise(a->scan);
+	double rise = is_joseph(a) ? 0 : planes_max_abs_rise(a->scan);
 	size_t n = 0, i = 0;
 
 	for (int view = a->first; view < a->first + a->n_views; view++)
@@ -98,7 +98,7 @@ static void lane_reach(const struct projection *a, double rise, struct cpu_lane 
 		low = fmin(low, l->z - way);
 		high = fmax(high, l->z + way);
 	}
-	if (joseph(a))
+	if (is_joseph(a))
 		low -= 1;
 	low = floor(low + 0.5) / 2;
 	high = floor(high + 0.5) / 2;
@@ -120,7 +120,7 @@ static bool two_slices_apart(const struct projection *a, const struct plane_grou
 {
 	if (turns < 1 || fabs(turns * group->pitch / a->grid.h[2] - 2) * group->n > DISTANCE_TOL)
 		return false;
-	for (int i = turns; i < group->n && group->rise == 0 && !joseph(a); i++)
+	for (int i = turns; i < group->n && group->rise == 0 && !is_joseph(a); i++)
 		if (floor(height_of(a, group->first + i)) - floor(height_of(a, group->first + i - turns)) != 2)
 			return false;
 	return true;
@@ -140,11 +140,11 @@ static int group_lanes(const struct projection *a, const struct plane_group *gro
 	for (int turn = 0; turn < turns; turn++)
 		for (int j = turn; j < group->n; j += turns * most, n++) {
 			int planes = cpu_min((group->n - j + turns - 1) / turns, most);
-			double z = height_of(a, group->first + j), at = joseph(a) ? z : z - 0.5;
+			double z = height_of(a, group->first + j), at = is_joseph(a) ? z : z - 0.5;
 
 			if (!ret)
 				continue;
-			if (group->rise == 0 && !joseph(a))
+			if (group->rise == 0 && !is_joseph(a))
 				at = floor(z); /* the slice that the ray walk chooses for a plane in a face */
 			ret[n] = (struct cpu_lane){.plane = group->first + j,
 						   .stride = turns,
@@ -207,8 +207,8 @@ static void make_paths(const struct projection *a, struct cpu_paths *p)
 			struct path *path = &p->path[(size_t)view * (size_t)n_v + (size_t)v];
 			struct path_step *step = p->step + path->at;
 
-			path->n = joseph(a) ? path_joseph(a->scan, at, v, &a->grid, step, path)
-					    : path_walk(a->scan, at, v, &a->grid, rise, step, &path->t);
+			path->n = is_joseph(a) ? path_joseph(a->scan, at, v, &a->grid, step, path)
+					       : path_walk(a->scan, at, v, &a->grid, rise, step, &path->t);
 		}
 }
 

@@ -61,7 +61,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* Return the indices in the slab of the entries of 16 steps. b: their slices; the number of the slice pair is limited to
  * lowest..highest. */
-PATHS_TARGET static inline __m512i places(__m512i row, __m512i b, __m512i lowest, __m512i highest, __m512i half)
+PATHS_TARGET static inline __m512i entry_places(__m512i row, __m512i b, __m512i lowest, __m512i highest, __m512i half)
 {
 	__m512i pair = _mm512_min_epi32(_mm512_max_epi32(_mm512_srai_epi32(b, 1), lowest), highest);
 	__mmask16 odd = _mm512_test_epi32_mask(b, _mm512_set1_epi32(1));
@@ -92,9 +92,9 @@ PATHS_TARGET static int split_avx512(const struct cpu_slab *slab, const struct c
 		__m512i b = _mm512_sub_epi32(_mm512_castps_si512(rounded), _mm512_set1_epi32(ROUNDING_BITS));
 
 		_mm512_mask_storeu_ps(ret_weight + i, live, upper);
-		_mm512_mask_storeu_epi32(ret_place + i, live, places(row, b, lowest, highest, half));
+		_mm512_mask_storeu_epi32(ret_place + i, live, entry_places(row, b, lowest, highest, half));
 		two = _mm512_cmp_ps_mask(rest, _mm512_setzero_ps(), _CMP_GT_OQ);
-		b = places(row, _mm512_sub_epi32(b, _mm512_set1_epi32(1)), lowest, highest, half);
+		b = entry_places(row, _mm512_sub_epi32(b, _mm512_set1_epi32(1)), lowest, highest, half);
 		_mm512_storeu_ps(ret_weight + end, _mm512_maskz_compress_ps(two, rest));
 		_mm512_storeu_si512(ret_place + end, _mm512_maskz_compress_epi32(two, b));
 		end += __builtin_popcount(two);
@@ -103,19 +103,19 @@ PATHS_TARGET static int split_avx512(const struct cpu_slab *slab, const struct c
 }
 
 /* Return the mask of the first n of 16 floats. */
-PATHS_TARGET static inline __mmask16 head(int n)
+PATHS_TARGET static inline __mmask16 head_mask(int n)
 {
 	return n >= 16 ? (__mmask16)0xffff : n > 0 ? (__mmask16)((1u << n) - 1) : (__mmask16)0;
 }
 
 /* Return floats [at, at + 16) of a column of n floats; if `other` is not NULL, the weighted mean of the two columns. */
-PATHS_TARGET static inline __m512 mixed(const float *column, const float *other, __m512 share, int at, int n)
+PATHS_TARGET static inline __m512 mixed_columns(const float *column, const float *other, __m512 share, int at, int n)
 {
-	__m512 c = _mm512_maskz_loadu_ps(head(n - at), column + at);
+	__m512 c = _mm512_maskz_loadu_ps(head_mask(n - at), column + at);
 
 	if (!other)
 		return c;
-	return _mm512_fmadd_ps(share, _mm512_sub_ps(_mm512_maskz_loadu_ps(head(n - at), other + at), c), c);
+	return _mm512_fmadd_ps(share, _mm512_sub_ps(_mm512_maskz_loadu_ps(head_mask(n - at), other + at), c), c);
 }
 
 /* If the number of slices is odd, the last pair has no odd slice and reads the zero after the column. */
@@ -128,8 +128,9 @@ PATHS_TARGET static void gather_avx512(const struct cpu_slab *slab, float *row, 
 	float *even = row + slab->front, *odd = even + slab->half;
 
 	for (int at = 0; at < slab->n_z; at += 32) {
-		__m512 lo = mixed(column, other, s, at, slab->n_z), hi = mixed(column, other, s, at + 16, slab->n_z);
-		__mmask16 room = head((slab->n_z - at + 1) / 2);
+		__m512 lo = mixed_columns(column, other, s, at, slab->n_z),
+		       hi = mixed_columns(column, other, s, at + 16, slab->n_z);
+		__mmask16 room = head_mask((slab->n_z - at + 1) / 2);
 
 		_mm512_mask_storeu_ps(even + at / 2, room, _mm512_permutex2var_ps(lo, evens, hi));
 		_mm512_mask_storeu_ps(odd + at / 2, room, _mm512_permutex2var_ps(lo, odds, hi));
@@ -144,7 +145,8 @@ PATHS_TARGET static void scatter_avx512(const struct cpu_slab *slab, const float
 	const float *even = row + slab->front, *odd = even + slab->half;
 
 	for (int at = 0; at < slab->n_z; at += 32) {
-		__mmask16 room = head((slab->n_z - at + 1) / 2), m0 = head(slab->n_z - at), m1 = head(slab->n_z - at - 16);
+		__mmask16 room = head_mask((slab->n_z - at + 1) / 2), m0 = head_mask(slab->n_z - at),
+			  m1 = head_mask(slab->n_z - at - 16);
 		__m512 e = _mm512_maskz_loadu_ps(room, even + at / 2), o = _mm512_maskz_loadu_ps(room, odd + at / 2);
 		__m512 lo = _mm512_permutex2var_ps(e, low, o), hi = _mm512_permutex2var_ps(e, high, o);
 

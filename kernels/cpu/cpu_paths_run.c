@@ -242,7 +242,7 @@ static struct cpu_span radii_of_tile(const struct projection *a, const struct sc
 	return span;
 }
 
-static bool inside(const struct tile *tile, int x, int y)
+static bool is_inside(const struct tile *tile, int x, int y)
 {
 	return x >= tile->lo[0] && x < tile->hi[0] && y >= tile->lo[1] && y < tile->hi[1];
 }
@@ -264,9 +264,9 @@ static void scatter_rows(const struct projection *a, const struct path *path, in
 			loops->scatter(&a->paths->slab, row, 1, x + (size_t)at * column);
 			continue;
 		}
-		if (inside(tile, at % n_x, at / n_x))
+		if (is_inside(tile, at % n_x, at / n_x))
 			loops->scatter(&a->paths->slab, row, 1 - step[i].t, x + (size_t)at * column);
-		if (inside(tile, neighbour % n_x, neighbour / n_x))
+		if (is_inside(tile, neighbour % n_x, neighbour / n_x))
 			loops->scatter(&a->paths->slab, row, step[i].t, x + (size_t)neighbour * column);
 	}
 }
@@ -328,7 +328,7 @@ static void back_piece(const struct projection *a, const struct path *path, stru
 	}
 }
 
-static void clear(const struct grid *g, const struct tile *tile, float *x)
+static void clear_tile(const struct grid *g, const struct tile *tile, float *x)
 {
 	size_t column = grid_column(g), n = (size_t)(tile->hi[0] - tile->lo[0]) * column;
 
@@ -342,7 +342,7 @@ static void back_tile(const struct projection *a, const struct tile *tile, const
 	size_t bins = (size_t)a->scan->n_u * (size_t)scan_ray_bins(a->scan), n_v = (size_t)a->scan->n_v;
 
 	if (!b->add)
-		clear(&a->grid, tile, b->num);
+		clear_tile(&a->grid, tile, b->num);
 	for (int view = 0; view < a->n_views; view++) {
 		struct cpu_span vs = radii_of_tile(a, &a->scan->views[a->first + view], tile);
 

@@ -81,7 +81,7 @@ static struct job job_of(const struct prior *prior, const struct device *dev, co
 	return job;
 }
 
-static bool has(const struct job *job, int axis, int at)
+static bool has_voxel(const struct job *job, int axis, int at)
 {
 	return at >= -job->halo[axis][0] && at < job->n[axis] + job->halo[axis][1];
 }
@@ -96,7 +96,7 @@ static void find_neighbours(const struct job *job, int i, int n, int j, int k, s
 
 		for (int c = 0; c < 3; c++)
 			index += d[c] * of_axis[job->axis[c]];
-		if (job->weight[index] == 0 || !has(job, 1, j + d[1]) || !has(job, 2, k + d[2]))
+		if (job->weight[index] == 0 || !has_voxel(job, 1, j + d[1]) || !has_voxel(job, 2, k + d[2]))
 			continue;
 		piece->neighbour[piece->n_neighbours++] = (struct neighbour){
 			.step = d[2] * (ptrdiff_t)job->step[2] + d[1] * (ptrdiff_t)job->step[1] + d[0],

@@ -18,7 +18,7 @@ static bool by_paths(const struct projection *a)
 	return !a->stack && (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH);
 }
 
-static void describe(struct device *dev, const struct projection_spec *spec, struct projection *a)
+static void describe_projection(struct device *dev, const struct projection_spec *spec, struct projection *a)
 {
 	*a = (struct projection){
 		.dev = dev,
@@ -52,7 +52,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 	a->tile_y = cpu_min(a->tile_y ? a->tile_y : EXACT_VOXELS, a->grid.n[1]);
 }
 
-static int check(const struct projection_spec *spec, struct err *err)
+static int check_spec(const struct projection_spec *spec, struct err *err)
 {
 	const struct scan *scan = spec->scan;
 	const struct grid *g = spec->grid;
@@ -107,9 +107,9 @@ size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *sp
 {
 	struct projection a;
 
-	if (check(spec, NULL) < 0)
+	if (check_spec(spec, NULL) < 0)
 		return 0;
-	describe(dev, spec, &a);
+	describe_projection(dev, spec, &a);
 	if (a.stack)
 		return sizeof(a) + cpu_lines_bytes(&a);
 	if (by_paths(&a))
@@ -121,23 +121,23 @@ size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	struct projection a;
 
-	if (check(spec, NULL) < 0)
+	if (check_spec(spec, NULL) < 0)
 		return 0;
-	describe(dev, spec, &a);
+	describe_projection(dev, spec, &a);
 	return a.thread_floats * sizeof(float);
 }
 
 int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
 {
 	struct projection *a;
-	int r = check(spec, err);
+	int r = check_spec(spec, err);
 
 	if (r < 0)
 		return r;
 	a = malloc(sizeof(*a));
 	if (!a)
 		return err_set(err, ENOMEM, "projection: out of memory");
-	describe(dev, spec, a);
+	describe_projection(dev, spec, a);
 	if (a->model == PROJECTION_SLICES) {
 		r = cpu_slices_tables(a, err);
 		if (r == 0)
@@ -193,7 +193,7 @@ static int bins_size(const struct projection *a, const char *what, const struct 
 	return 0;
 }
 
-static void back(struct projection *a, const struct cpu_back *b)
+static void project_back(struct projection *a, const struct cpu_back *b)
 {
 	if (a->lines)
 		cpu_lines_back(a, b);
@@ -231,7 +231,7 @@ int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf 
 
 	r = r < 0 ? r : bins_size(a, "adjoint", y, 1, err);
 	if (r == 0)
-		back(a, &b);
+		project_back(a, &b);
 	return r;
 }
 
@@ -266,7 +266,7 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 	if (r == 0 && (a->paths || a->lines || a->scan->tof.n))
 		return err_set(err, ENOTSUP, "back_sums: transaxial paths and time of flight do not support pairs");
 	if (r == 0)
-		back(a, &b);
+		project_back(a, &b);
 	return r;
 }
 

@@ -13,19 +13,19 @@
 
 #define TARGET __attribute__((target("avx512f,fma")))
 
-TARGET static inline __m512 lanes(void)
+TARGET static inline __m512 lane_numbers(void)
 {
 	return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
 /* Return the mask of the first r < 16 lanes. */
-TARGET static inline __mmask16 head(int r)
+TARGET static inline __mmask16 head_mask(int r)
 {
 	return (__mmask16)((1u << r) - 1);
 }
 
 /* Return 16 inputs at in[index], by permutes if they are within 32 floats. */
-TARGET static inline __m512 pick(bool near_by, __m512 lo, __m512 hi, const float *in, __m512i index)
+TARGET static inline __m512 pick_inputs(bool near_by, __m512 lo, __m512 hi, const float *in, __m512i index)
 {
 	return near_by ? _mm512_permutex2var_ps(lo, index, hi) : _mm512_i32gather_ps(index, in, 4);
 }
@@ -33,7 +33,7 @@ TARGET static inline __m512 pick(bool near_by, __m512 lo, __m512 hi, const float
 TARGET static inline __attribute__((always_inline)) void
 resample_blocks(float *acc, const float *row, const struct cpu_block *block, int n, float scale, bool near_by)
 {
-	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(scale), lanes());
+	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(scale), lane_numbers());
 	const __m512i one = _mm512_set1_epi32(1);
 
 	for (int b = 0; b < n; b++) {
@@ -42,14 +42,14 @@ resample_blocks(float *acc, const float *row, const struct cpu_block *block, int
 		__m512 at = _mm512_add_ps(_mm512_set1_ps(block[b].f), along);
 		__m512i i = _mm512_cvttps_epi32(at);
 		__m512 a = _mm512_sub_ps(at, _mm512_cvtepi32_ps(i));
-		__m512 p0 = pick(near_by, lo, hi, in, i), p1 = pick(near_by, lo, hi, in, _mm512_add_epi32(i, one));
+		__m512 p0 = pick_inputs(near_by, lo, hi, in, i), p1 = pick_inputs(near_by, lo, hi, in, _mm512_add_epi32(i, one));
 		__m512 sum = _mm512_add_ps(_mm512_load_ps(acc + b * CPU_BLOCK), p0);
 
 		_mm512_store_ps(acc + b * CPU_BLOCK, _mm512_fmadd_ps(a, _mm512_sub_ps(p1, p0), sum));
 	}
 }
 
-TARGET static void resample(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
+TARGET static void resample_row(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
 {
 	if (15 * scale + 2 < 31) /* f < 1; the last input is floor(f + 15 scale) + 1 */
 		resample_blocks(acc, row, block, n, scale, true);
@@ -75,10 +75,10 @@ TARGET static inline __attribute__((always_inline)) void combine_rows(float *out
 	for (i = 0; i + CPU_BLOCK <= n; i += CPU_BLOCK)
 		_mm512_storeu_ps(out + i, combine_16(r + i, stride, w, taps, 0xffff));
 	if (i < n)
-		_mm512_mask_storeu_ps(out + i, head(n - i), combine_16(r + i, stride, w, taps, head(n - i)));
+		_mm512_mask_storeu_ps(out + i, head_mask(n - i), combine_16(r + i, stride, w, taps, head_mask(n - i)));
 }
 
-TARGET static void combine(float *out, const float *r, size_t stride, const float *w, int taps, int n)
+TARGET static void combine_taps(float *out, const float *r, size_t stride, const float *w, int taps, int n)
 {
 	if (taps == 1)
 		combine_rows(out, r, stride, w, 1, n);
@@ -94,7 +94,7 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 								       const struct cpu_block *block, int n, bool first,
 								       float scale, int taps, bool near_by)
 {
-	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(1 / scale), lanes()), l = lanes();
+	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(1 / scale), lane_numbers()), l = lane_numbers();
 	const __m512 vscale = _mm512_set1_ps(scale), vone = _mm512_set1_ps(1), zero = _mm512_setzero_ps();
 	const __m512i one = _mm512_set1_epi32(1);
 
@@ -112,9 +112,9 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 		for (int t = 0; t < taps; t++) {
 			__m512 w = _mm512_max_ps(_mm512_sub_ps(vone, _mm512_abs_ps(away)), zero);
 
-			sum_q = _mm512_fmadd_ps(w, pick(near_by, q_lo, q_hi, q0, i), sum_q);
+			sum_q = _mm512_fmadd_ps(w, pick_inputs(near_by, q_lo, q_hi, q0, i), sum_q);
 			if (d)
-				sum_d = _mm512_fmadd_ps(w, pick(near_by, d_lo, d_hi, d0, i), sum_d);
+				sum_d = _mm512_fmadd_ps(w, pick_inputs(near_by, d_lo, d_hi, d0, i), sum_d);
 			away = _mm512_add_ps(away, vscale);
 			i = _mm512_add_epi32(i, one);
 		}
@@ -124,8 +124,8 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 	}
 }
 
-TARGET static void gather(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n,
-			  bool first, float scale, int taps)
+TARGET static void gather_row(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n,
+			      bool first, float scale, int taps)
 {
 	if (1 + 15 / scale + (float)taps > 31) /* f <= 1; the last input is ceil(f + 15 / scale) + taps - 1 */
 		gather_blocks(num, den, q, d, block, n, first, scale, taps, false);
@@ -147,11 +147,11 @@ TARGET static inline __m512 length_16(const float *mask, const float *len_u, flo
 	return _mm512_maskz_sqrt_ps(m, sum);
 }
 
-TARGET static void lengths(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
-			   float len_v, int n)
+TARGET static void scale_lengths(float *q, float *d, const float *from_q, const float *from_d, const float *mask,
+				 const float *len_u, float len_v, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK) {
-		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
+		__mmask16 m = n - i < CPU_BLOCK ? head_mask(n - i) : 0xffff;
 		__m512 len = length_16(mask ? mask + i : NULL, len_u + i, len_v, m);
 		__mmask16 on = _mm512_cmp_ps_mask(len, _mm512_setzero_ps(), _CMP_GT_OQ);
 
@@ -161,10 +161,10 @@ TARGET static void lengths(float *q, float *d, const float *from_q, const float 
 	}
 }
 
-TARGET static void finish(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n)
+TARGET static void finish_row(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK) {
-		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
+		__mmask16 m = n - i < CPU_BLOCK ? head_mask(n - i) : 0xffff;
 		__m512 len = length_16(mask ? mask + i : NULL, len_u + i, len_v, m);
 		__mmask16 on = _mm512_cmp_ps_mask(len, _mm512_setzero_ps(), _CMP_GT_OQ);
 		__m512 p = _mm512_maskz_mul_ps(on, _mm512_maskz_loadu_ps(m, acc + i), len);
@@ -179,11 +179,11 @@ TARGET static void finish(float *out, const float *acc, bool add, const float *m
 
 const struct cpu_rows cpu_rows_avx512 = {
 	.name = "avx512f",
-	.resample = resample,
-	.combine = combine,
-	.gather = gather,
-	.lengths = lengths,
-	.finish = finish,
+	.resample = resample_row,
+	.combine = combine_taps,
+	.gather = gather_row,
+	.lengths = scale_lengths,
+	.finish = finish_row,
 	.pairs = pairs,
 	.voxels = voxels,
 	.bins = bins,

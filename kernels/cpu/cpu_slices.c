@@ -28,13 +28,13 @@ static float *thread_scratch(const struct projection *a)
 	return state->scratch + (size_t)cpu_thread() * a->thread_floats;
 }
 
-static int blocks(int n)
+static int count_blocks(int n)
 {
 	return (n + CPU_BLOCK - 1) / CPU_BLOCK;
 }
 
 /* Prefetch a row that will be used soon. Rows of a narrow tile are too short for the processor's own prefetcher. */
-static void fetch(const float *row, int n)
+static void fetch_row(const float *row, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK)
 		__builtin_prefetch(row + i, 0, 2);
@@ -65,7 +65,7 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 	if (first >= end || !(j >= -1 && j < n_y))
 		return;
 	b0 = first / CPU_BLOCK;
-	b1 = blocks(end);
+	b1 = count_blocks(end);
 	lo = cpu_max(0, s->forward[b0].base);
 	hi = cpu_min(n_x, s->forward[b1 - 1].base + (int)(s->map.scale[0] * CPU_BLOCK) + 3);
 	if (lo >= hi)
@@ -76,7 +76,7 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1,
 			      hi - lo);
 	if (j + 2 < n_y)
-		fetch(slice + ((size_t)j + 2) * (size_t)n_x + lo, hi - lo); /* for the next row of bins */
+		fetch_row(slice + ((size_t)j + 2) * (size_t)n_x + lo, hi - lo); /* for the next row of bins */
 	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
 }
 
@@ -93,7 +93,7 @@ static const struct cpu_slice *forward_slices(const struct projection *a, int vi
 	block = (void *)(w->slice + n_z);
 	for (int k = 0; k < n_z; k++, block += a->blocks_u) {
 		w->slice[k].map = cpu_strip_map(a, view, k, strip);
-		cpu_slice_make(a, &w->slice[k], block, u0 / CPU_BLOCK, blocks(u1), NULL, 0, 0);
+		cpu_slice_make(a, &w->slice[k], block, u0 / CPU_BLOCK, count_blocks(u1), NULL, 0, 0);
 	}
 	w->view = view;
 	w->strip = strip;
@@ -110,7 +110,7 @@ static void forward_row(const struct projection *a, const struct cpu_forward *f,
 	const float *mask = a->mask.mem ? a->mask.mem + bin : NULL, *len_u = a->len_u + (size_t)view * n_u + u0;
 	const float *stretch = cpu_has_strips(a) ? cpu_stretch(a, view) + v : NULL;
 	float len_v = a->len_v[(size_t)view * n_v + (size_t)v];
-	int b0 = u0 / CPU_BLOCK, b1 = blocks(u1);
+	int b0 = u0 / CPU_BLOCK, b1 = count_blocks(u1);
 
 	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
 	for (size_t k = 0; k < n_z; k++)
@@ -127,7 +127,7 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 {
 	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
 	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
-	size_t row_floats = (size_t)blocks(a->grid.n[0]) * CPU_BLOCK + 2 * (size_t)a->pad_x;
+	size_t row_floats = (size_t)count_blocks(a->grid.n[0]) * CPU_BLOCK + 2 * (size_t)a->pad_x;
 	size_t bins = (size_t)a->blocks_u * CPU_BLOCK;
 
 	(void)threads;
@@ -195,7 +195,7 @@ static size_t foot_floats(const struct projection *a)
 /* Limit the footprint of a slice to that of the tile. The footprints of the lowest and the highest slice contain those of all
  * others, except for rounding: a bin at the edge, with weight 0, may be computed as part of a slice between them, but it is not
  * in the scratch memory. */
-static struct cpu_span within(struct cpu_span s, const struct cpu_span *footprint)
+static struct cpu_span limit_span(struct cpu_span s, const struct cpu_span *footprint)
 {
 	s.first = cpu_max(s.first, footprint->first);
 	s.end = cpu_min(s.end, footprint->end);
@@ -231,15 +231,15 @@ static void enter_strip(const struct projection *a, const struct cpu_slice *s, s
 	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
 
 	b->s = s;
-	b->rows = within(rows, &view->footprint_v);
+	b->rows = limit_span(rows, &view->footprint_v);
 	b->b0 = b->b1 = 0;
 	if (first >= end)
 		return;
-	b->u = within(cpu_footprint(&s->map, 0, first, end, a->scan->n_u), &view->footprint_u);
+	b->u = limit_span(cpu_footprint(&s->map, 0, first, end, a->scan->n_u), &view->footprint_u);
 	if (b->u.first >= b->u.end)
 		return;
 	b->b0 = first / CPU_BLOCK;
-	b->b1 = blocks(end);
+	b->b1 = count_blocks(end);
 }
 
 /* Find the strips of a view that touch a tile in slice k. */
@@ -254,7 +254,7 @@ static void enter_slice(const struct projection *a, int view, int k, const struc
 		enter_strip(a, &a->slice[(size_t)view * (size_t)a->grid.n[2] + (size_t)k], b->footprint_v, t, b, b->strip);
 		return;
 	}
-	rows = within(cpu_strip_rows(a, view, k, t->y0, t->y1), &b->footprint_v);
+	rows = limit_span(cpu_strip_rows(a, view, k, t->y0, t->y1), &b->footprint_v);
 	b->n = 0;
 	for (int v = rows.first; v < rows.end && b->n < a->strips; b->n++) {
 		size_t at = (size_t)view * (size_t)a->strips + (size_t)b->n;
@@ -262,7 +262,7 @@ static void enter_slice(const struct projection *a, int view, int k, const struc
 		int strip = v / a->strip_rows, next = (strip + 1) * a->strip_rows;
 
 		s->map = cpu_strip_map(a, view, k, strip);
-		cpu_slice_make(a, s, NULL, 0, 0, (void *)(s + 1), t->x0 / CPU_BLOCK, blocks(t->x1));
+		cpu_slice_make(a, s, NULL, 0, 0, (void *)(s + 1), t->x0 / CPU_BLOCK, count_blocks(t->x1));
 		enter_strip(a, s, (struct cpu_span){strip * a->strip_rows, cpu_min(next, a->scan->n_v)}, t, b, &b->strip[b->n]);
 		v = next;
 	}
@@ -287,7 +287,7 @@ static bool back_strip(const struct projection *a, int view, const struct back_s
 	const struct back_view *of = &w->view[view];
 	const struct cpu_slice *s = b->s;
 	const float *stretch = cpu_stretch(a, view);
-	struct cpu_span v = within(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->rows);
+	struct cpu_span v = limit_span(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->rows);
 	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
 	/* A few rows of bins at a time: two or three if bins are as dense as voxels. */
@@ -298,7 +298,7 @@ static bool back_strip(const struct projection *a, int view, const struct back_s
 
 		if (fresh) {
 			clear_sums(t->x0 / CPU_BLOCK, b0, two, w);
-			clear_sums(b->b1, blocks(t->x1), two, w);
+			clear_sums(b->b1, count_blocks(t->x1), two, w);
 		}
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
@@ -357,9 +357,9 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 			bool fresh = !job->add;
 
 			if (j + 1 < t->y1)
-				fetch(first + row + n_x, width);
+				fetch_row(first + row + n_x, width);
 			else if (k + 1 < n_z)
-				fetch(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
+				fetch_row(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
 			if (job->add) {
 				memcpy(w->num + t->x0, job->num + row, row_bytes);
 				memcpy(w->den + t->x0, job->den + row, row_bytes);
@@ -367,7 +367,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 			for (int view = 0; view < a->n_views; view++)
 				fresh = back_row(a, view, t, j, job->d != NULL, fresh, w);
 			if (fresh)
-				clear_sums(t->x0 / CPU_BLOCK, blocks(t->x1), job->d != NULL, w);
+				clear_sums(t->x0 / CPU_BLOCK, count_blocks(t->x1), job->d != NULL, w);
 			if (job->x) {
 				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
 				continue;
@@ -383,7 +383,7 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 {
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
-	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
+	size_t row_floats = (size_t)count_blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
 	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, footprint = (size_t)a->n_views * foot_floats(a);
 	size_t views = (size_t)a->n_views * CPU_BACK_VIEW, strips = (size_t)a->n_views * (size_t)a->strips * CPU_BACK_STRIP;
 

@@ -41,7 +41,7 @@ static struct slice_map map_at(const struct projection *a, int view, int k)
 	return slice_map_make(a->scan, &a->scan->views[a->first + view], &a->grid, k);
 }
 
-static struct cpu_span joined(struct cpu_span a, struct cpu_span b)
+static struct cpu_span join_spans(struct cpu_span a, struct cpu_span b)
 {
 	return (struct cpu_span){cpu_min(a.first, b.first), cpu_max(a.end, b.end)};
 }
@@ -73,17 +73,17 @@ void cpu_tile_footprint(const struct projection *a, int view, const struct cpu_t
 	if (!cpu_has_strips(a)) {
 		struct slice_map low = map_at(a, view, 0), high = map_at(a, view, last);
 
-		*ret_u = joined(cpu_footprint(&low, 0, t->x0, t->x1, n_u), cpu_footprint(&high, 0, t->x0, t->x1, n_u));
-		*ret_v = joined(cpu_footprint(&low, 1, t->y0, t->y1, n_v), cpu_footprint(&high, 1, t->y0, t->y1, n_v));
+		*ret_u = join_spans(cpu_footprint(&low, 0, t->x0, t->x1, n_u), cpu_footprint(&high, 0, t->x0, t->x1, n_u));
+		*ret_v = join_spans(cpu_footprint(&low, 1, t->y0, t->y1, n_v), cpu_footprint(&high, 1, t->y0, t->y1, n_v));
 		return;
 	}
-	*ret_v = joined(cpu_strip_rows(a, view, 0, t->y0, t->y1), cpu_strip_rows(a, view, last, t->y0, t->y1));
+	*ret_v = join_spans(cpu_strip_rows(a, view, 0, t->y0, t->y1), cpu_strip_rows(a, view, last, t->y0, t->y1));
 	for (int corner = 0; corner < 4; corner++) {
 		int v = corner & 1 ? cpu_max(ret_v->end - 1, 0) : cpu_min(ret_v->first, n_v - 1);
 		struct slice_map map = cpu_strip_map(a, view, corner & 2 ? last : 0, v / a->strip_rows);
 		struct cpu_span u = cpu_footprint(&map, 0, t->x0, t->x1, n_u);
 
-		*ret_u = corner ? joined(*ret_u, u) : u;
+		*ret_u = corner ? join_spans(*ret_u, u) : u;
 	}
 }
 

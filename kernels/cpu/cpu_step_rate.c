@@ -69,8 +69,8 @@ static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 
 /* Run `rounds` on every thread at the same time. Return the duration, s; *ret_sum: the sum of all results, which prevents the
  * compiler from removing the computation. */
-static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
-		  double *ret_sum)
+static double run_rounds(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
+			 double *ret_sum)
 {
 	double begun = clock_seconds(), sum = 0;
 
@@ -103,11 +103,11 @@ int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)
 		weight[r] = 1e-6f * (float)(1 + r);
 	do { /* the first run is also the warm-up, in which threads start and clock rates rise */
 		rounds *= 2;
-		run(steps, rows, weight, rounds, floats, threads, &sum);
-		took = run(steps, rows, weight, rounds, floats, threads, &sum);
+		run_rounds(steps, rows, weight, rounds, floats, threads, &sum);
+		took = run_rounds(steps, rows, weight, rounds, floats, threads, &sum);
 	} while (took < LEAST && rounds < (size_t)1 << 40);
 	for (int i = 0; i < TRIES; i++) {
-		took = run(steps, rows, weight, rounds, floats, threads, &sum);
+		took = run_rounds(steps, rows, weight, rounds, floats, threads, &sum);
 		if (!(sum > 0))
 			return err_set(err, EHWPOISON, "%s: a sum of positive numbers is %g", dev->name, sum);
 		best = i == 0 || took < best ? took : best;

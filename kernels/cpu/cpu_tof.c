@@ -75,7 +75,7 @@ int cpu_tof_create(const struct scan_tof *tof, struct cpu_tof *ret)
 }
 
 /* Return the bins [first, end) of a window that exist. */
-static struct cpu_span existing(const struct cpu_tof *tof, int first)
+static struct cpu_span existing_bins(const struct cpu_tof *tof, int first)
 {
 	return (struct cpu_span){cpu_max(first, 0), cpu_min(first + tof->window, tof->n)};
 }
@@ -125,7 +125,7 @@ void cpu_tof_forward(const struct cpu_tof *tof, const struct cpu_path_loops *loo
 	const int *second = w->place + n, *next;
 
 	for (int i = 0, end; i < n; i = end, second = next) {
-		struct cpu_span bins = existing(tof, w->first[i]);
+		struct cpu_span bins = existing_bins(tof, w->first[i]);
 		struct cpu_run run;
 
 		end = run_end(w->first, i, n);
@@ -146,7 +146,7 @@ void cpu_tof_back(const struct cpu_tof *tof, const struct cpu_path_loops *loops,
 	const int *second = w->place + n, *next;
 
 	for (int i = 0, end; i < n; i = end, second = next) {
-		struct cpu_span bins = existing(tof, w->first[i]);
+		struct cpu_span bins = existing_bins(tof, w->first[i]);
 		struct cpu_run run;
 
 		end = run_end(w->first, i, n);

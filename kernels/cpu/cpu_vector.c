@@ -95,8 +95,8 @@ static double term_likelihood(const float *y, const float *p, float floor, size_
 	return p[i] > floor ? rule_log_likelihood(y[i], p[i]) : 0;
 }
 
-static inline double reduce(const struct buf *x, const float *y, float floor,
-			    double (*term)(const float *, const float *, float, size_t))
+static inline double reduce_vector(const struct buf *x, const float *y, float floor,
+				   double (*term)(const float *, const float *, float, size_t))
 {
 	size_t step = x->n / CHUNKS + 1;
 	int threads = x->n < WORTH_THREADS ? 1 : cpu_state(x->dev)->threads;
@@ -121,7 +121,7 @@ static inline double reduce(const struct buf *x, const float *y, float floor,
 int cpu_sum(const struct buf *x, double *ret, struct err *err)
 {
 	(void)err;
-	*ret = reduce(x, NULL, 0, term_sum);
+	*ret = reduce_vector(x, NULL, 0, term_sum);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *e
 {
 	if (buf_same_size("dot", x, y, err) < 0)
 		return -EINVAL;
-	*ret = reduce(x, y->mem, 0, term_dot);
+	*ret = reduce_vector(x, y->mem, 0, term_dot);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 {
 	if (buf_same_size("log_likelihood", y, p, err) < 0)
 		return -EINVAL;
-	*ret = reduce(y, p->mem, floor, term_likelihood);
+	*ret = reduce_vector(y, p->mem, floor, term_likelihood);
 	return 0;
 }
 

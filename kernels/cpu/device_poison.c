@@ -40,13 +40,13 @@ struct poison {
 	struct transfer *begun; /* in order */
 };
 
-static void paint(float *mem, size_t n, uint32_t word)
+static void paint_memory(float *mem, size_t n, uint32_t word)
 {
 	for (size_t i = 0; i < n; i++)
 		memcpy(&mem[i], &word, sizeof(word));
 }
 
-static bool painted(const float *mem, size_t n, uint32_t word)
+static bool is_painted(const float *mem, size_t n, uint32_t word)
 {
 	uint32_t bits;
 
@@ -80,7 +80,7 @@ static int check_memory(const char *what, const struct device *dev, const float 
 		if (n > block->n - (at - begin) / sizeof(float))
 			return err_set(err, EFAULT, "%s: a vector of %zu floats extends beyond its memory of %zu", what, n,
 				       block->n);
-		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
+		if (!is_painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			return err_set(err, EFAULT, "%s: something was written past the end of a vector of %zu floats", what,
 				       block->n);
 		return 0;
@@ -88,7 +88,7 @@ static int check_memory(const char *what, const struct device *dev, const float 
 	return err_set(err, EFAULT, "%s: a vector of %zu floats is not %smemory of this device", what, n, host ? "host " : "");
 }
 
-static int trap(const char *what, const struct buf *b, struct err *err)
+static int trap_memory(const char *what, const struct buf *b, struct err *err)
 {
 	return check_memory(what, b->dev, b->mem, b->n, false, err);
 }
@@ -103,8 +103,8 @@ static int new_block(struct device *dev, size_t n, bool host, struct block **ret
 		free(block);
 		return err_set(err, ENOMEM, "%s: cannot allocate %zu floats", dev->name, n);
 	}
-	paint(block->mem, n, FRESH);
-	paint(block->mem + n, GUARD_WORDS, GUARD);
+	paint_memory(block->mem, n, FRESH);
+	paint_memory(block->mem + n, GUARD_WORDS, GUARD);
 	block->n = n;
 	block->live = true;
 	block->host = host;
@@ -119,10 +119,10 @@ static void free_block(struct device *dev, const float *mem, bool host)
 	for (struct block *block = poison_state(dev)->blocks; block; block = block->next) {
 		if (block->mem != mem || block->host != host)
 			continue;
-		if (!block->live || !painted(block->mem + block->n, GUARD_WORDS, GUARD))
+		if (!block->live || !is_painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			abort(); /* released twice, or overrun: the test must not continue */
 		block->live = false;
-		paint(block->mem, block->n, FREED);
+		paint_memory(block->mem, block->n, FREED);
 		return;
 	}
 	abort(); /* not memory of this device */
@@ -184,11 +184,11 @@ static void poison_host_free(struct device *dev, void *memory)
 	free_block(dev, memory, true);
 }
 
-static int begin(const char *what, enum device_queue queue, const struct buf *b, const float *host, const float *from, float *to,
-		 struct err *err)
+static int begin_transfer(const char *what, enum device_queue queue, const struct buf *b, const float *host, const float *from,
+			  float *to, struct err *err)
 {
 	struct transfer **last = &poison_state(b->dev)->begun, *t;
-	int r = trap(what, b, err);
+	int r = trap_memory(what, b, err);
 
 	r = r < 0 ? r : check_memory(what, b->dev, host, b->n, true, err);
 	if (r < 0)
@@ -205,12 +205,12 @@ static int begin(const char *what, enum device_queue queue, const struct buf *b,
 
 static int poison_upload_begin(struct buf *dst, const float *src, struct err *err)
 {
-	return begin("upload_begin", QUEUE_UP, dst, src, src, dst->mem, err);
+	return begin_transfer("upload_begin", QUEUE_UP, dst, src, src, dst->mem, err);
 }
 
 static int poison_download_begin(const struct buf *src, float *dst, struct err *err)
 {
-	return begin("download_begin", QUEUE_DOWN, src, dst, src->mem, dst, err);
+	return begin_transfer("download_begin", QUEUE_DOWN, src, dst, src->mem, dst, err);
 }
 
 static int poison_order(struct device *dev, enum device_queue before, enum device_queue after, struct err *err)
@@ -234,9 +234,9 @@ static int poison_wait(struct device *dev, enum device_queue queue, struct err *
 int device_poison_check(struct device *dev, struct err *err)
 {
 	for (struct block *block = poison_state(dev)->blocks; block; block = block->next) {
-		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
+		if (!is_painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			return err_set(err, EFAULT, "something was written past the end of a vector of %zu floats", block->n);
-		if (!block->live && !painted(block->mem, block->n, FREED))
+		if (!block->live && !is_painted(block->mem, block->n, FREED))
 			return err_set(err, EFAULT, "something was written to a vector of %zu floats after its release",
 				       block->n);
 	}
@@ -267,11 +267,11 @@ static void poison_destroy(struct device *dev)
 	const size_t n_vectors = sizeof(vectors) / sizeof(vectors[0]);                                                           \
 	int r = 0;                                                                                                               \
 	for (size_t i = 0; r == 0 && i < n_vectors; i++)                                                                         \
-		r = vectors[i] ? trap(what, vectors[i], err) : 0;                                                                \
+		r = vectors[i] ? trap_memory(what, vectors[i], err) : 0;                                                         \
 	if (r == 0)                                                                                                              \
 		r = call;                                                                                                        \
 	for (size_t i = 0; r == 0 && i < n_vectors; i++)                                                                         \
-		r = vectors[i] ? trap(what, vectors[i], err) : 0;                                                                \
+		r = vectors[i] ? trap_memory(what, vectors[i], err) : 0;                                                         \
 	return r
 
 static int poison_upload(struct buf *dst, const float *src, struct err *err)

@@ -149,7 +149,7 @@ size_t cuda_list_bytes(struct device *dev, const struct events_spec *spec)
 	       cells_of(spec) * sizeof(unsigned) + (spec->deterministic ? fixed : 0);
 }
 
-static int allocate(struct events *a, size_t bytes, void **ret, struct err *err)
+static int allocate_memory(struct events *a, size_t bytes, void **ret, struct err *err)
 {
 	return cuda_check(cudaMalloc(ret, bytes), a->dev, "list mode", err);
 }
@@ -159,7 +159,7 @@ static int make_table(struct events *a, const struct events_spec *spec, struct e
 	static const size_t bytes = (EVENTS_TOF_STEPS + 1) * sizeof(float2);
 	float weight[EVENTS_TOF_TABLE];
 	float2 table[EVENTS_TOF_STEPS + 1];
-	int r = allocate(a, bytes, (void **)&a->table, err);
+	int r = allocate_memory(a, bytes, (void **)&a->table, err);
 
 	events_model_make(spec->grid, spec->fov_radius, &spec->tof, (int)(spec->detectors->n / 3), &a->model, weight);
 	for (int i = 0; i <= EVENTS_TOF_STEPS; i++)
@@ -203,17 +203,17 @@ int cuda_list_create(struct device *dev, const struct events_spec *spec, struct 
 	a->blocks = processors * LIST_BLOCKS;
 	a->planes = spec->deterministic ? 0 : cuda_beam_planes(dev, &a->model);
 	if (r == 0)
-		r = allocate(a, spec->batch * sizeof(int4), (void **)&a->sorted, err);
+		r = allocate_memory(a, spec->batch * sizeof(int4), (void **)&a->sorted, err);
 	if (r == 0)
-		r = allocate(a, spec->batch * sizeof(unsigned), (void **)&a->cell, err);
+		r = allocate_memory(a, spec->batch * sizeof(unsigned), (void **)&a->cell, err);
 	if (r == 0)
-		r = allocate(a, cells_of(spec) * sizeof(unsigned), (void **)&a->count, err);
+		r = allocate_memory(a, cells_of(spec) * sizeof(unsigned), (void **)&a->count, err);
 	if (r == 0 && spec->deterministic)
-		r = allocate(a, spec->batch * sizeof(float), (void **)&a->q, err);
+		r = allocate_memory(a, spec->batch * sizeof(float), (void **)&a->q, err);
 	if (r == 0 && spec->deterministic)
-		r = allocate(a, sizeof(float), (void **)&a->largest, err);
+		r = allocate_memory(a, sizeof(float), (void **)&a->largest, err);
 	if (r == 0 && spec->deterministic)
-		r = allocate(a, grid_size(spec->grid) * sizeof(long long), (void **)&a->sums, err);
+		r = allocate_memory(a, grid_size(spec->grid) * sizeof(long long), (void **)&a->sums, err);
 	if (r < 0)
 		cuda_list_free(a);
 	else
@@ -281,7 +281,7 @@ static int check_sizes(const struct events *a, const struct buf *events, const s
 	return cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
 }
 
-template <int PASS, bool FIXED> static int launch(struct events *a, const struct list_job &job, struct err *err)
+template <int PASS, bool FIXED> static int launch_list(struct events *a, const struct list_job &job, struct err *err)
 {
 	size_t blocks = (job.n + LIST_THREADS - 1) / LIST_THREADS;
 
@@ -301,7 +301,7 @@ int cuda_list_forward(struct events *a, const struct buf *events, const struct b
 
 	job.x = x->mem;
 	job.y = ret_y->mem;
-	return r < 0 ? r : launch<LIST_FORWARD, false>(a, job, err);
+	return r < 0 ? r : launch_list<LIST_FORWARD, false>(a, job, err);
 }
 
 /* x += A'q in fixed-point numbers; at most a->batch events. */
@@ -321,7 +321,7 @@ static int back_fixed(struct events *a, struct list_job job, const float *q, str
 	    (r = cuda_check(cudaMemsetAsync(a->largest, 0, sizeof(float), stream), a->dev, "list mode", err)) < 0)
 		return r;
 	list_largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(q, job.n, (int *)a->largest);
-	r = launch<LIST_BACK, true>(a, job, err);
+	r = launch_list<LIST_BACK, true>(a, job, err);
 	if (r < 0)
 		return r;
 	list_unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)a->sums, n_x, a->largest, job.bound,
@@ -347,7 +347,7 @@ int cuda_list_back(struct events *a, const struct buf *events, const struct buf 
 	job.q = q->mem;
 	job.to = x->mem;
 	if (r < 0 || !a->deterministic)
-		return r < 0 ? r : launch<LIST_BACK, false>(a, job, err);
+		return r < 0 ? r : launch_list<LIST_BACK, false>(a, job, err);
 	for (size_t at = 0; r == 0 && at < job.n; at += a->batch)
 		r = back_fixed(a, part_of(a, &job, at), q->mem + at, err);
 	return r;
@@ -365,13 +365,13 @@ int cuda_list_ratio(struct events *a, const struct buf *events, float floor, con
 	job.x = x->mem;
 	job.to = sum->mem;
 	if (r < 0 || !a->deterministic)
-		return r < 0 ? r : launch<LIST_RATIO, false>(a, job, err);
+		return r < 0 ? r : launch_list<LIST_RATIO, false>(a, job, err);
 	for (size_t at = 0; r == 0 && at < job.n; at += a->batch) {
 		struct list_job part = part_of(a, &job, at);
 
 		part.y = a->q;
 		part.quotient = true;
-		r = launch<LIST_FORWARD, false>(a, part, err);
+		r = launch_list<LIST_FORWARD, false>(a, part, err);
 		if (r == 0)
 			r = back_fixed(a, part, a->q, err);
 	}

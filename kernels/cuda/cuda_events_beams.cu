@@ -57,10 +57,10 @@ static __device__ __forceinline__ void beam_back(const struct list_job &job, con
 			int *p = (int *)here + place + s.at, *right = p + w.stride;
 			const float u0 = l.sum * s.u0, u1 = l.sum * s.u1;
 
-			atomicAdd(p, fixed(u0 * s.v0));
-			atomicAdd(p + 1, fixed(u0 * s.v1));
-			atomicAdd(right, fixed(u1 * s.v0));
-			atomicAdd(right + 1, fixed(u1 * s.v1));
+			atomicAdd(p, nearest_whole(u0 * s.v0));
+			atomicAdd(p + 1, nearest_whole(u0 * s.v1));
+			atomicAdd(right, nearest_whole(u1 * s.v0));
+			atomicAdd(right + 1, nearest_whole(u1 * s.v1));
 		});
 		__syncthreads();
 		float *swap = here;
@@ -145,7 +145,7 @@ static __device__ __forceinline__ unsigned next_group(const struct beam_line *li
 	return group;
 }
 
-static __device__ __forceinline__ float position(const struct beam_line &l, int plane)
+static __device__ __forceinline__ float line_position(const struct beam_line &l, int plane)
 {
 	return (float)l.base[0] + fmaf((float)(plane - l.first), l.step[0], l.at[0]);
 }
@@ -154,17 +154,17 @@ static __device__ __forceinline__ float position(const struct beam_line &l, int 
 template <bool TOF>
 static __device__ __forceinline__ bool fits_plane(const struct beam_line &l, const struct event_beam &beam, int plane)
 {
-	const float column = position(l, plane) - (float)event_beam_at(&beam, plane);
+	const float column = line_position(l, plane) - (float)event_beam_at(&beam, plane);
 
 	return column >= 0 && column < (float)(columns_of(TOF) - 1);
 }
 
 /* Return whether a line's samples are in the beam's windows. The distance from a window's first column is convex, and linear but
  * for the beam's plane. */
-template <bool TOF> static __device__ __forceinline__ bool fits(const struct beam_line &l, const struct event_beam &beam)
+template <bool TOF> static __device__ __forceinline__ bool fits_line(const struct beam_line &l, const struct event_beam &beam)
 {
 	return fits_plane<TOF>(l, beam, l.first) && fits_plane<TOF>(l, beam, l.first + l.n - 1) &&
-	       position(l, beam.plane) >= (float)beam.from - 1e-3f;
+	       line_position(l, beam.plane) >= (float)beam.from - 1e-3f;
 }
 
 /* Make the lines of the events whose bit is set in `mine`; those of others have n = 0. Return the bits of those that do not fit.
@@ -196,7 +196,7 @@ static __device__ __forceinline__ unsigned make_lines(const struct list_job &job
 		ret[k].length = l.length;
 		ret[k].first = l.first;
 		ret[k].n = l.n;
-		if (!fits<TOF>(ret[k], beam)) {
+		if (!fits_line<TOF>(ret[k], beam)) {
 			direct |= 1u << k;
 			ret[k].n = 0;
 		}
@@ -430,8 +430,8 @@ int cuda_beam_planes(const struct device *dev, const struct events_model *m)
 }
 
 template <int PASS, bool TOF>
-static int launch(const struct device *dev, const struct list_job &job, const struct event_cells *cells, int planes,
-		  struct err *err)
+static int launch_beams(const struct device *dev, const struct list_job &job, const struct event_cells *cells, int planes,
+			struct err *err)
 {
 	struct beam_window w = window_of(&job.model);
 	int bytes, r;
@@ -451,8 +451,8 @@ template <int PASS>
 static int launch_pass(const struct device *dev, const struct list_job &job, const struct event_cells *cells, int planes,
 		       struct err *err)
 {
-	return job.model.tof.n > 0 ? launch<PASS, true>(dev, job, cells, planes, err)
-				   : launch<PASS, false>(dev, job, cells, planes, err);
+	return job.model.tof.n > 0 ? launch_beams<PASS, true>(dev, job, cells, planes, err)
+				   : launch_beams<PASS, false>(dev, job, cells, planes, err);
 }
 
 int cuda_beams(const struct device *dev, const struct list_job *job, const struct event_cells *cells, int planes, int pass,

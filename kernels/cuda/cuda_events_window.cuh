@@ -122,7 +122,7 @@ struct beam_sample {
 };
 
 /* Return the nearest whole number; |v| <= 2^22. */
-static __device__ __forceinline__ int fixed(float v)
+static __device__ __forceinline__ int nearest_whole(float v)
 {
 	return __float_as_int(v + 12582912) - 0x4b400000;
 }

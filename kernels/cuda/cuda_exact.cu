@@ -114,8 +114,8 @@ struct pair_side {
 	}
 };
 
-static __device__ bool enter(const struct scan &scan, const struct scan_view *views, const struct grid &grid, size_t i,
-			     struct ray_walk *w)
+static __device__ bool enter_grid(const struct scan &scan, const struct scan_view *views, const struct grid &grid, size_t i,
+				  struct ray_walk *w)
 {
 	size_t in_view = i % scan_view_size(&scan);
 	struct voxel_box box = voxel_box_whole(&grid);
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	struct ray_walk w;
 	double length;
 
-	if (y == 0 || !enter(scan, views, grid, i, &w))
+	if (y == 0 || !enter_grid(scan, views, grid, i, &w))
 		return;
 	while (ray_walk_next(&w, &voxel, &length))
 		atomicAdd(x + voxel, (float)(length * y));
@@ -149,7 +149,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	struct ray_walk w;
 	double length;
 
-	if ((y.x == 0 && y.y == 0) || !enter(scan, views, grid, i, &w))
+	if ((y.x == 0 && y.y == 0) || !enter_grid(scan, views, grid, i, &w))
 		return;
 	while (ray_walk_next(&w, &voxel, &length)) {
 		atomicAdd(num + voxel, (float)(length * y.x));
@@ -167,7 +167,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	double scale = 0x1p40 / (*largest * diagonal), length;
 	struct ray_walk w;
 
-	if (y == 0 || !enter(scan, views, grid, i, &w))
+	if (y == 0 || !enter_grid(scan, views, grid, i, &w))
 		return;
 	while (ray_walk_next(&w, &voxel, &length))
 		atomicAdd(fixed + voxel, (unsigned long long)__double2ll_rn(length * y * scale));

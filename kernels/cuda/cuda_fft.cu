@@ -51,17 +51,17 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	ret[m] = (float)((kernel[0] + 2 * sum) / n_fft);
 }
 
-static __device__ __forceinline__ float2 product(float2 a, float2 b)
+static __device__ __forceinline__ float2 complex_product(float2 a, float2 b)
 {
 	return make_float2(fmaf(a.x, b.x, -a.y * b.y), fmaf(a.x, b.y, a.y * b.x));
 }
 
-static __device__ __forceinline__ float2 plus(float2 a, float2 b)
+static __device__ __forceinline__ float2 complex_sum(float2 a, float2 b)
 {
 	return make_float2(a.x + b.x, a.y + b.y);
 }
 
-static __device__ __forceinline__ float2 minus(float2 a, float2 b)
+static __device__ __forceinline__ float2 complex_difference(float2 a, float2 b)
 {
 	return make_float2(a.x - b.x, a.y - b.y);
 }
@@ -73,7 +73,7 @@ template <int LOG2N> static __device__ __forceinline__ int at_of(int pair, int i
 	return pair * ((1 << LOG2N) + 1) + i;
 }
 
-template <int LOG2N, int THREADS> static __device__ void transform(float2 *x, const float2 *__restrict__ turn)
+template <int LOG2N, int THREADS> static __device__ void transform_row(float2 *x, const float2 *__restrict__ turn)
 {
 	constexpr int N = 1 << LOG2N, QUARTER = N / 4;
 	constexpr int UNROLL = LOG2N > 12 ? 1 : LOG2N; /* with more threads there are too few registers */
@@ -96,14 +96,15 @@ template <int LOG2N, int THREADS> static __device__ void transform(float2 *x, co
 #pragma unroll
 		for (int b = 0; b < BUTTERFLIES; b++) {
 			const int g = threadIdx.x + b * THREADS, pair = g / QUARTER, t = g % QUARTER, q = t & (s - 1), ps = t - q;
-			const float2 even = plus(a[b][0], a[b][2]), odd = minus(a[b][0], a[b][2]), sum = plus(a[b][1], a[b][3]);
-			const float2 gap = minus(a[b][1], a[b][3]), turned = make_float2(-gap.y, gap.x); /* i gap */
+			const float2 even = complex_sum(a[b][0], a[b][2]), odd = complex_difference(a[b][0], a[b][2]),
+				     sum = complex_sum(a[b][1], a[b][3]);
+			const float2 gap = complex_difference(a[b][1], a[b][3]), turned = make_float2(-gap.y, gap.x); /* i gap */
 			const int to = 4 * ps + q;
 
-			x[at_of<LOG2N>(pair, to)] = plus(even, sum);
-			x[at_of<LOG2N>(pair, to + s)] = product(__ldg(turn + ps), minus(odd, turned));
-			x[at_of<LOG2N>(pair, to + 2 * s)] = product(__ldg(turn + 2 * ps), minus(even, sum));
-			x[at_of<LOG2N>(pair, to + 3 * s)] = product(__ldg(turn + 3 * ps), plus(odd, turned));
+			x[at_of<LOG2N>(pair, to)] = complex_sum(even, sum);
+			x[at_of<LOG2N>(pair, to + s)] = complex_product(__ldg(turn + ps), complex_difference(odd, turned));
+			x[at_of<LOG2N>(pair, to + 2 * s)] = complex_product(__ldg(turn + 2 * ps), complex_difference(even, sum));
+			x[at_of<LOG2N>(pair, to + 3 * s)] = complex_product(__ldg(turn + 3 * ps), complex_sum(odd, turned));
 		}
 	}
 	if constexpr (LOG2N % 2) {
@@ -113,8 +114,8 @@ template <int LOG2N, int THREADS> static __device__ void transform(float2 *x, co
 			const int g = threadIdx.x + b * THREADS, pair = g / (N / 2), t = g % (N / 2);
 			const float2 low = x[at_of<LOG2N>(pair, t)], high = x[at_of<LOG2N>(pair, t + N / 2)];
 
-			x[at_of<LOG2N>(pair, t)] = plus(low, high);
-			x[at_of<LOG2N>(pair, t + N / 2)] = minus(low, high);
+			x[at_of<LOG2N>(pair, t)] = complex_sum(low, high);
+			x[at_of<LOG2N>(pair, t + N / 2)] = complex_difference(low, high);
 		}
 	}
 	__syncthreads();
@@ -167,14 +168,14 @@ static __global__ void __launch_bounds__(THREADS, 1) convolve_kernel(const __gri
 		}
 		x[at_of<LOG2N>(pair, j)] = value;
 	}
-	transform<LOG2N, THREADS>(x, job.turn);
+	transform_row<LOG2N, THREADS>(x, job.turn);
 	for (int e = threadIdx.x; e < PAIRS * N; e += THREADS) {
 		const int at = at_of<LOG2N>(e / N, e % N);
 		const float h = __ldg(job.response + e % N);
 
 		x[at] = make_float2(x[at].x * h, -x[at].y * h);
 	}
-	transform<LOG2N, THREADS>(x, job.turn);
+	transform_row<LOG2N, THREADS>(x, job.turn);
 	for (int e = threadIdx.x; e < PAIRS * job.n; e += THREADS) {
 		const int pair = slices ? e % PAIRS : e / job.n, i = slices ? e / PAIRS : e % job.n;
 		const float2 value = x[at_of<LOG2N>(pair, i)];
@@ -186,7 +187,7 @@ static __global__ void __launch_bounds__(THREADS, 1) convolve_kernel(const __gri
 	}
 }
 
-template <int LOG2N> static int launch(const struct device *dev, const struct fft_job &job, struct err *err)
+template <int LOG2N> static int launch_fft(const struct device *dev, const struct fft_job &job, struct err *err)
 {
 	constexpr int THREADS = (1 << LOG2N) > FFT_VALUES ? (1 << LOG2N) / (4 * BUTTERFLIES) : FFT_VALUES / (4 * BUTTERFLIES);
 	constexpr int PAIRS = BUTTERFLIES * THREADS * 4 >> LOG2N;
@@ -221,19 +222,19 @@ static int launch_of(int log2, const struct device *dev, const struct fft_job &j
 {
 	switch (log2) {
 	case 8:
-		return launch<8>(dev, job, err);
+		return launch_fft<8>(dev, job, err);
 	case 9:
-		return launch<9>(dev, job, err);
+		return launch_fft<9>(dev, job, err);
 	case 10:
-		return launch<10>(dev, job, err);
+		return launch_fft<10>(dev, job, err);
 	case 11:
-		return launch<11>(dev, job, err);
+		return launch_fft<11>(dev, job, err);
 	case 12:
-		return launch<12>(dev, job, err);
+		return launch_fft<12>(dev, job, err);
 	case 13:
-		return launch<13>(dev, job, err);
+		return launch_fft<13>(dev, job, err);
 	default:
-		return launch<14>(dev, job, err);
+		return launch_fft<14>(dev, job, err);
 	}
 }
 

@@ -140,7 +140,7 @@ static __device__ enum place place_of(const struct rows_job &job, bool joseph, i
 }
 
 /* Is pixel (x, y) the outermost of its row, in views whose rows run along the axis `cross`? */
-static __device__ bool outermost(const struct grid &g, int cross, int x, int y)
+static __device__ bool is_outermost(const struct grid &g, int cross, int x, int y)
 {
 	const int i = cross == 0 ? x : y;
 
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(PIXELS_THREADS, 5)
 	const int x = p.x0 + p.dx, y = p.y0 + p.dy;
 	const bool on = x < job.grid.n[0] && y < job.grid.n[1] && p.z < job.scan.n_u;
 	const bool here = on && place_of(job, JOSEPH, x, y) == PLACE_INSIDE;
-	const bool left[2] = {JOSEPH && outermost(job.grid, 0, x, y), JOSEPH && outermost(job.grid, 1, x, y)};
+	const bool left[2] = {JOSEPH && is_outermost(job.grid, 0, x, y), JOSEPH && is_outermost(job.grid, 1, x, y)};
 	const float dx = (float)p.dx, dy = (float)p.dy;
 	const unsigned bin_step = (unsigned)job.scan.n_u * sizeof(float), n_rays = here ? (unsigned)job.n_rays : 0;
 	const size_t view_step = (size_t)job.scan.n_v * bin_step;
@@ -210,13 +210,13 @@ static __global__ void __launch_bounds__(PIXELS_THREADS)
 	float sum[WIDE] = {};
 
 	if (place == PLACE_OUTSIDE ||
-	    (JOSEPH && place == PLACE_INSIDE && !outermost(job.grid, 0, x, y) && !outermost(job.grid, 1, x, y)))
+	    (JOSEPH && place == PLACE_INSIDE && !is_outermost(job.grid, 0, x, y) && !is_outermost(job.grid, 1, x, y)))
 		return;
 	for (int view = 0; view < job.n_views; view++) {
 		const struct row_view &w = job.rays[view];
 		const float *bins = job.y + view * view_size + p.z;
 
-		if (place == PLACE_EDGE || (JOSEPH && outermost(job.grid, 1 - w.lead, x, y)))
+		if (place == PLACE_EDGE || (JOSEPH && is_outermost(job.grid, 1 - w.lead, x, y)))
 			add_in_double<WIDE>(job, view, x, y, bins, sum);
 		else if (is_steep(w))
 			add_as_projected<WIDE>(job, view, x, y, bins, sum);
@@ -227,7 +227,7 @@ static __global__ void __launch_bounds__(PIXELS_THREADS)
 }
 
 template <int WIDE, bool JOSEPH>
-static void launch(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
+static void launch_back(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
 {
 	const dim3 blocks = pixel_tiles_blocks(tiles, &job.grid, job.scan.n_u);
 	cudaStream_t stream = cuda_state(a->dev)->stream;
@@ -239,9 +239,9 @@ static void launch(const struct projection *a, const struct rows_job &job, struc
 template <int WIDE> static void launch_model(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
 {
 	if (a->model == PROJECTION_JOSEPH)
-		launch<WIDE, true>(a, job, tiles);
+		launch_back<WIDE, true>(a, job, tiles);
 	else
-		launch<WIDE, false>(a, job, tiles);
+		launch_back<WIDE, false>(a, job, tiles);
 }
 
 int cuda_line_rows_back(struct projection *a, const struct cuda_rows *rows, const float *y, bool add, float *x, struct err *err)

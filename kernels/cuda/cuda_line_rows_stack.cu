@@ -33,7 +33,7 @@ static __device__ float4 add_part(float4 sum, const struct row_view &w, const st
 }
 
 /* Write the sums of slices z .. z + 3, as far as they exist. */
-static __device__ void put(float *to, float4 sum, int n, bool add)
+static __device__ void write_sums(float *to, float4 sum, int n, bool add)
 {
 	const float value[4] = {sum.x, sum.y, sum.z, sum.w};
 
@@ -152,10 +152,10 @@ static __global__ void __launch_bounds__(32 * STACK_WARPS * STACK_VIEWS, 2)
 			sum = add_part(sum, w, range, radius, after, image, row_step, step);
 	}
 	if (on)
-		put(job.ret + ((size_t)view * job.scan.n_v + v) * job.scan.n_u + z, sum, job.scan.n_u - z, job.add);
+		write_sums(job.ret + ((size_t)view * job.scan.n_v + v) * job.scan.n_u + z, sum, job.scan.n_u - z, job.add);
 }
 
-template <int LANES> static void launch(const struct projection *a, const struct rows_job &job)
+template <int LANES> static void launch_stack(const struct projection *a, const struct rows_job &job)
 {
 	const int rays = STACK_WARPS * 32 / LANES;
 	const dim3 blocks((unsigned)((job.scan.n_v + rays - 1) / rays), (unsigned)((job.n_views + STACK_VIEWS - 1) / STACK_VIEWS),
@@ -171,10 +171,10 @@ template <int LANES> static void launch(const struct projection *a, const struct
 int cuda_rows_forward_stack(struct projection *a, struct rows_job job, struct err *err)
 {
 	if (job.scan.n_u > 16)
-		launch<8>(a, job);
+		launch_stack<8>(a, job);
 	else if (job.scan.n_u > 8)
-		launch<4>(a, job);
+		launch_stack<4>(a, job);
 	else
-		launch<2>(a, job);
+		launch_stack<2>(a, job);
 	return cuda_check(cudaGetLastError(), a->dev, "forward, stack", err);
 }

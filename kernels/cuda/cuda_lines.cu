@@ -447,7 +447,7 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 
 /* Launch the sweep. The multiprocessors are divided among groups of 32 slices. A group gets as many blocks as the rays of a pass
  * need, but not more than can be resident at the same time. */
-template <bool STACK> static int sweep(struct projection *a, struct sweep_job job, struct err *err)
+template <bool STACK> static int launch_sweep(struct projection *a, struct sweep_job job, struct err *err)
 {
 	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;
 	cudaStream_t stream = cuda_state(a->dev)->stream;
@@ -507,7 +507,7 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 		job.y = y->mem + lines_before * (size_t)a->scan.n_u;
 		job.n_views = n;
 		if (r == 0)
-			r = job.n_u > 1 ? sweep<true>(a, job, err) : sweep<false>(a, job, err);
+			r = job.n_u > 1 ? launch_sweep<true>(a, job, err) : launch_sweep<false>(a, job, err);
 	}
 	return r;
 }

@@ -7,7 +7,7 @@
 
 #define DISTANCE_TOL 1e-6 /* slices */
 
-static bool joseph(const struct projection_spec *spec)
+static bool is_joseph(const struct projection_spec *spec)
 {
 	return spec->model == PROJECTION_JOSEPH;
 }
@@ -15,7 +15,7 @@ static bool joseph(const struct projection_spec *spec)
 static size_t count_steps(const struct projection_spec *spec, size_t *ret_at)
 {
 	const struct scan *s = spec->scan;
-	double rise = joseph(spec) ? 0 : planes_max_abs_rise(s);
+	double rise = is_joseph(spec) ? 0 : planes_max_abs_rise(s);
 	size_t n = 0, i = 0;
 
 	for (int view = spec->first; view < spec->first + spec->n_views; view++)
@@ -56,7 +56,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 			   : path_walk(&scan, views + view, v, &grid, largest_rise, step + path[i].at, &path[i].t);
 }
 
-static int upload(struct projection *a, const void *from, size_t bytes, void **ret, struct err *err)
+static int upload_table(struct projection *a, const void *from, size_t bytes, void **ret, struct err *err)
 {
 	int r = cuda_check(cudaMalloc(ret, bytes ? bytes : 1), a->dev, "paths", err);
 
@@ -80,7 +80,7 @@ static int make_tables(struct projection *a, const struct projection_spec *spec,
 	steps = count_steps(spec, at);
 	for (size_t i = 0; i < n; i++)
 		path[i].at = at[i];
-	if ((r = upload(a, path, n * sizeof(*path), (void **)&p->path, err)) < 0 ||
+	if ((r = upload_table(a, path, n * sizeof(*path), (void **)&p->path, err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&p->step, (steps ? steps : 1) * sizeof(*p->step)), a->dev, "steps of paths",
 			    err)) < 0)
 		goto out;
@@ -112,7 +112,7 @@ static int lanes_of(const struct projection_spec *spec, const struct plane_group
 		for (int part = 0; part < stride; part++)
 			for (int j = part; j < group[i].n; j += stride * cap) {
 				int left = (group[i].n - j + stride - 1) / stride, plane = group[i].first + j;
-				double z = (s->planes[plane].z - g->lo[2]) / g->h[2] - (joseph(spec) ? 0 : 0.5);
+				double z = (s->planes[plane].z - g->lo[2]) / g->h[2] - (is_joseph(spec) ? 0 : 0.5);
 				int base = 2 * (int)floor(z / 2);
 
 				ret[n++] = (struct path_lane){
@@ -160,8 +160,8 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 		}
 	planes_group(s, group);
 	p->n_lanes = lanes_of(spec, group, n_groups, lane);
-	if ((r = upload(a, lane, (size_t)p->n_lanes * sizeof(*lane), (void **)&p->lane, err)) < 0 ||
-	    (r = upload(a, inv_w, (size_t)s->n_v * sizeof(*inv_w), (void **)&p->inv_w, err)) < 0)
+	if ((r = upload_table(a, lane, (size_t)p->n_lanes * sizeof(*lane), (void **)&p->lane, err)) < 0 ||
+	    (r = upload_table(a, inv_w, (size_t)s->n_v * sizeof(*inv_w), (void **)&p->inv_w, err)) < 0)
 		goto out;
 	r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err);
 out:
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	}
 }
 
-static int back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+static int project_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
 {
 	if (a->lines)
 		return cuda_lines_back(a, y, fixed, x, err);
@@ -249,7 +249,7 @@ int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, st
 		return cuda_line_rows_back(a, cuda_lines_rows(a->lines), y, add, x, err);
 	if (!a->deterministic) {
 		r = add ? 0 : cuda_check(cudaMemsetAsync(x, 0, n_x * sizeof(float), stream), a->dev, "paths back", err);
-		return r < 0 ? r : back(a, y, NULL, x, err);
+		return r < 0 ? r : project_back(a, y, NULL, x, err);
 	}
 	fixed.sums = (unsigned long long *)cuda_state(a->dev)->scratch;
 	fixed.largest = (const float *)(fixed.sums + n_x);
@@ -260,7 +260,7 @@ int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, st
 	if (r < 0)
 		return r;
 	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, n_y, (int *)fixed.largest);
-	r = back(a, y, &fixed, x, err);
+	r = project_back(a, y, &fixed, x, err);
 	if (r < 0)
 		return r;
 	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)fixed.sums, n_x, fixed.largest,

@@ -57,7 +57,7 @@ static __device__ __forceinline__ void add_chunk(const struct rays_job &job, con
 }
 
 /* Set a chunk's rows to 0; one warp. */
-static __device__ __forceinline__ void clear(const struct rays_job &job, const struct chunk &c)
+static __device__ __forceinline__ void clear_chunk(const struct rays_job &job, const struct chunk &c)
 {
 #pragma unroll 4
 	for (int i = threadIdx.x % 32; i < (CHUNK + 3) * job.row / 4; i += 32)
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void bring_home(const struct rays_job &job, si
 }
 
 /* Return in x the sum of v over the threads of the block, in a fixed order; in y the largest w. */
-static __device__ __forceinline__ float2 reduce(float v, float w)
+static __device__ __forceinline__ float2 reduce_block(float v, float w)
 {
 	__shared__ float2 of_warp[RAYS_THREADS / 32];
 	float2 all = {0, 0};
@@ -169,7 +169,7 @@ static __global__ void __launch_bounds__(RAYS_THREADS, RAYS_BLOCKS) back_kernel(
 			bin[j] = job.y[(size_t)blockIdx.x * job.n_u + lane.plane + j * lane.stride] * ray.stretch;
 			sum += fabsf(bin[j]);
 		}
-	all = reduce(sum, JOSEPH ? fabsf(ray.slope * path.dt) : 0);
+	all = reduce_block(sum, JOSEPH ? fabsf(ray.slope * path.dt) : 0);
 	if (all.x == 0)
 		return;
 	units = RANGE / (all.x * (JOSEPH ? (float)job.steps * all.y + 1.5f : 1)); /* JOSEPH: weights are up to that */
@@ -188,7 +188,7 @@ static __global__ void __launch_bounds__(RAYS_THREADS, RAYS_BLOCKS) back_kernel(
 				const struct chunk c = chunk_at(job, shared, i);
 
 				load_steps<JOSEPH>(job, path, k0 + i * job.steps, c.steps);
-				clear(job, c);
+				clear_chunk(job, c);
 			}
 			__syncthreads();
 			for (int i = 0; lane.n && i < n; i++) {
@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(RAYS_THREADS, RAYS_BLOCKS) back_kernel(
 		}
 }
 
-template <bool JOSEPH, bool LEAVES> static int launch(struct projection *a, const struct rays_job &job, struct err *err)
+template <bool JOSEPH, bool LEAVES> static int launch_back(struct projection *a, const struct rays_job &job, struct err *err)
 {
 	return rays_launch(a, job.fixed ? back_kernel<JOSEPH, LEAVES, true> : back_kernel<JOSEPH, LEAVES, false>, job,
 			   "paths back", err);
@@ -226,6 +226,6 @@ int cuda_paths_rays_back(struct projection *a, const float *y, const struct cuda
 		job.bound = fixed->bound;
 	}
 	if (a->model == PROJECTION_JOSEPH)
-		return rays_leave(a) ? launch<true, true>(a, job, err) : launch<true, false>(a, job, err);
-	return rays_leave(a) ? launch<false, true>(a, job, err) : launch<false, false>(a, job, err);
+		return rays_leave(a) ? launch_back<true, true>(a, job, err) : launch_back<true, false>(a, job, err);
+	return rays_leave(a) ? launch_back<false, true>(a, job, err) : launch_back<false, false>(a, job, err);
 }

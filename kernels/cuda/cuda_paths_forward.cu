@@ -165,7 +165,7 @@ static __global__ void __launch_bounds__(RAYS_THREADS, RAYS_BLOCKS) forward_kern
 		}
 }
 
-template <bool JOSEPH> static int launch(struct projection *a, const struct rays_job &job, struct err *err)
+template <bool JOSEPH> static int launch_forward(struct projection *a, const struct rays_job &job, struct err *err)
 {
 	return rays_launch(a, rays_leave(a) ? forward_kernel<JOSEPH, true> : forward_kernel<JOSEPH, false>, job, "paths forward",
 			   err);
@@ -178,5 +178,5 @@ int cuda_paths_rays_forward(struct projection *a, const float *x, bool add, floa
 	job.x = x;
 	job.ret_y = y;
 	job.add = add;
-	return a->model == PROJECTION_JOSEPH ? launch<true>(a, job, err) : launch<false>(a, job, err);
+	return a->model == PROJECTION_JOSEPH ? launch_forward<true>(a, job, err) : launch_forward<false>(a, job, err);
 }

@@ -99,7 +99,7 @@ struct lane_chunk {
 
 #define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
 
-static __device__ __forceinline__ int whole(float zs)
+static __device__ __forceinline__ int nearest_whole(float zs)
 {
 	return __float_as_int(zs + MAGIC) - 0x4b400000;
 }
@@ -161,8 +161,8 @@ template <bool JOSEPH, class VISIT>
 static __device__ __forceinline__ int pass_faces(const struct lane_chunk &c, const struct chunk_steps *steps, const VISIT &visit)
 {
 	const bool down = c.slope < 0;
-	const int last = whole(fmaf(c.slope, c.end, c.z));
-	int s = whole(fmaf(c.slope, c.begin, c.z)), left = abs(last - s), m = s - down;
+	const int last = nearest_whole(fmaf(c.slope, c.end, c.z));
+	int s = nearest_whole(fmaf(c.slope, c.begin, c.z)), left = abs(last - s), m = s - down;
 	float face = (float)m + 0.5f - c.z, quarter[CHUNK / 4];
 
 	if constexpr (!JOSEPH) {
@@ -175,7 +175,7 @@ static __device__ __forceinline__ int pass_faces(const struct lane_chunk &c, con
 		int k = 0;
 
 		if constexpr (JOSEPH) {
-			k = min(max(whole(t - 0.5f), 0), (int)c.end);
+			k = min(max(nearest_whole(t - 0.5f), 0), (int)c.end);
 			visit(k, m, __saturatef(t - (float)k));
 		} else {
 #pragma unroll

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static size_t bins(const struct projection_spec *spec)
+static size_t count_bins(const struct projection_spec *spec)
 {
 	return (size_t)spec->n_views * scan_view_size(spec->scan);
 }
@@ -167,9 +167,9 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
 		return err_set(err, EINVAL, "%s: views %d to %d are requested, but the scan has %d views", dev->name, spec->first,
 			       spec->first + spec->n_views - 1, spec->scan->n_views);
-	if (spec->mask && spec->mask->n != bins(spec))
+	if (spec->mask && spec->mask->n != count_bins(spec))
 		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
-			       bins(spec));
+			       count_bins(spec));
 	if (spec->model == PROJECTION_SLICES)
 		for (int s = 0; s < spec->n_views; s++)
 			if (spec->scan->kind != SCAN_DBT ||
@@ -335,7 +335,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	}
 }
 
-static int weigh(struct projection *a, const struct rule *rule, struct buf *pair, struct err *err)
+static int weigh_pair(struct projection *a, const struct rule *rule, struct buf *pair, struct err *err)
 {
 	size_t n = pair->n / 2;
 
@@ -366,7 +366,7 @@ int cuda_make_pair(struct projection *a, const struct rule *rule, const struct b
 	job.weigh = a->model == PROJECTION_SLICES;
 	pair_kernel<<<cuda_blocks(y->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, y->n);
 	r = cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
-	return r < 0 ? r : weigh(a, rule, ret_pair, err);
+	return r < 0 ? r : weigh_pair(a, rule, ret_pair, err);
 }
 
 int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
@@ -405,7 +405,7 @@ int cuda_forward_pair(struct projection *a, const struct rule *rule, const struc
 	    (r = check_rule(a, "forward_pair", rule, y, row, ret_pair, err)) < 0)
 		return r;
 	r = cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, NULL, err);
-	return r < 0 ? r : weigh(a, rule, ret_pair, err);
+	return r < 0 ? r : weigh_pair(a, rule, ret_pair, err);
 }
 
 int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)

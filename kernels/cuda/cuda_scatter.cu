@@ -214,7 +214,7 @@ static int make_tables(struct memory *memory, const struct scatter_spec *spec, s
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(memory->stream), memory->dev, WHAT, err); /* for `weight` */
 }
 
-static int launched(const struct memory *memory, struct err *err)
+static int check_launch(const struct memory *memory, struct err *err)
 {
 	return cuda_check(cudaGetLastError(), memory->dev, WHAT, err);
 }
@@ -231,22 +231,22 @@ static int run_batch(const struct memory *memory, struct scatter_job *job, struc
 			       memory->dev, WHAT, err);
 	if (r == 0) {
 		leg_kernel<<<cuda_blocks(legs), CUDA_THREADS, 0, memory->stream>>>(*job);
-		r = launched(memory, err);
+		r = check_launch(memory, err);
 	}
 	if (r < 0)
 		return r;
 	if (!tof) {
 		pair_kernel<<<cuda_blocks(job->n_pairs * WARP), CUDA_THREADS, 0, memory->stream>>>(*job);
-		return launched(memory, err);
+		return check_launch(memory, err);
 	}
 	profile_kernel<<<cuda_blocks(legs * (size_t)m->n_samples), CUDA_THREADS, 0, memory->stream>>>(*job);
-	r = launched(memory, err);
+	r = check_launch(memory, err);
 	if (r == 0) {
 		dim3 blocks((unsigned)((job->n_pairs + job->block_pairs - 1) / job->block_pairs),
 			    (unsigned)((m->tof.n + job->block_bins - 1) / job->block_bins));
 
 		tof_kernel<<<blocks, CUDA_THREADS, 0, memory->stream>>>(*job);
-		r = launched(memory, err);
+		r = check_launch(memory, err);
 	}
 	return r;
 }
@@ -278,7 +278,7 @@ int cuda_scatter_pairs(const struct scatter_spec *spec, const struct buf *activi
 	}
 	if (r == 0) {
 		result_kernel<<<cuda_blocks(ret->n), CUDA_THREADS, 0, memory.stream>>>(job, ret->n);
-		r = launched(&memory, err);
+		r = check_launch(&memory, err);
 	}
 	for (int i = 0; i < memory.n; i++)
 		cudaFreeAsync(memory.table[i], memory.stream);

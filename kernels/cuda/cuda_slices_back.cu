@@ -52,7 +52,7 @@ static __device__ __forceinline__ void weigh_warp(const struct back_job &job, st
 	for (int r = 0; r < BACK_ROWS; r++)
 #pragma unroll
 		for (int t = 0; t < TAPS; t++)
-			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
+			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat_weight(a, m + r + t, d + r);
 }
 
 /* Return length_y() of the voxels at place n along y. */
@@ -63,7 +63,7 @@ static __device__ __forceinline__ float2 length_at(const struct back_job &job, c
 
 #pragma unroll
 	for (int t = 0; t < 3; t++)
-		w[t] = (unsigned)(v + t) < (unsigned)job.scan.n_v ? hat(a, m + t, n) : 0;
+		w[t] = (unsigned)(v + t) < (unsigned)job.scan.n_v ? hat_weight(a, m + t, n) : 0;
 	return length_y(job, origin, m, w[0] + w[1] + w[2], fmaf(2, w[2], w[1]));
 }
 
@@ -122,7 +122,7 @@ static __device__ __forceinline__ void gather_edge(const struct back_job &job, i
 #pragma unroll 1
 	for (int t = 0; t < 3; t++) {
 		int v = a.base + m + t;
-		float w = hat(a, m + t, d);
+		float w = hat_weight(a, m + t, d);
 		size_t at = (size_t)view * scan_view_size(&job.scan) + (size_t)v * job.scan.n_u + u;
 		float2 b0, b1, b2;
 
@@ -152,7 +152,7 @@ static __device__ __forceinline__ void store_rows(const struct back_job &job, si
 #pragma unroll
 	for (int r = 0; r < BACK_ROWS; r++, at += (unsigned)job.grid.n[0])
 		if (r < rows)
-			store<MODE>(job, at, old[r], num[r], den[r]);
+			store_voxel<MODE>(job, at, old[r], num[r], den[r]);
 }
 
 template <int TAPS, int MODE>
@@ -225,8 +225,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 					add_lengths<BACK_ROWS>(table[e].length.x[lane], table[e].length.y[warp], den);
 				}
 			if (!known && table[e].v[warp] >= 0)
-				gather<TAPS, MODE, GATHER_ONE>(job, view, table[e].x[lane], table[e].x[lane], 0, table[e].y[warp],
-							       table[e].v[warp], num, den);
+				gather_values<TAPS, MODE, GATHER_ONE>(job, view, table[e].x[lane], table[e].x[lane], 0,
+								      table[e].y[warp], table[e].v[warp], num, den);
 			else if (!known)
 #pragma unroll
 				for (int r = 0; r < BACK_ROWS; r++)
@@ -306,7 +306,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) back_any_kernel(const __g
 			num += sum.x;
 			den += sum.y;
 		}
-		store<MODE>(job, at_row * nx + i, MODE >= BACK_UPDATE ? job.num[at_row * nx + i] : 0, num, den);
+		store_voxel<MODE>(job, at_row * nx + i, MODE >= BACK_UPDATE ? job.num[at_row * nx + i] : 0, num, den);
 	}
 }
 
@@ -335,7 +335,7 @@ static void fill_job(const struct projection *a, struct back_job *job)
 	job->strips = a->strips;
 }
 
-template <int MODE> static int launch(struct projection *a, struct back_job *job, struct err *err)
+template <int MODE> static int launch_back(struct projection *a, struct back_job *job, struct err *err)
 {
 	const struct grid *g = &a->grid;
 	size_t rows = ((size_t)g->n[1] * g->n[2] + SLICES_WARPS - 1) / SLICES_WARPS;
@@ -380,7 +380,7 @@ int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x
 	job.plain = y;
 	job.num = x;
 	job.add = add;
-	return launch<BACK_ADJOINT>(a, &job, err);
+	return launch_back<BACK_ADJOINT>(a, &job, err);
 }
 
 int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, struct err *err)
@@ -391,7 +391,7 @@ int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *
 	job.num = num;
 	job.den = den;
 	job.add = add;
-	return launch<BACK_SUMS>(a, &job, err);
+	return launch_back<BACK_SUMS>(a, &job, err);
 }
 
 int cuda_slices_update(struct projection *a, const struct rule *rule, const float2 *pair, float *x, struct err *err)
@@ -401,7 +401,7 @@ int cuda_slices_update(struct projection *a, const struct rule *rule, const floa
 	job.pair = pair;
 	job.num = x;
 	job.rule = *rule;
-	return is_em(rule) ? launch<BACK_UPDATE_EM>(a, &job, err) : launch<BACK_UPDATE>(a, &job, err);
+	return is_em(rule) ? launch_back<BACK_UPDATE_EM>(a, &job, err) : launch_back<BACK_UPDATE>(a, &job, err);
 }
 
 int cuda_slices_update_planes(struct projection *a, const struct rule *rule, const struct bin_planes *planes, float *x,
@@ -418,5 +418,5 @@ int cuda_slices_update_planes(struct projection *a, const struct rule *rule, con
 		return back_view_start(a, &job, map, err);
 	if (a->n_views > 1 && back_boxes_fit(a, planes, map))
 		return back_boxes_start(a, &job, map, err);
-	return launch<BACK_PLANES>(a, &job, err);
+	return launch_back<BACK_PLANES>(a, &job, err);
 }

@@ -54,7 +54,7 @@ static __device__ __forceinline__ float em_voxel(float floor, float x, float num
 }
 
 template <int MODE>
-static __device__ __forceinline__ void store(const struct back_job &job, size_t at, float old, float num, float den)
+static __device__ __forceinline__ void store_voxel(const struct back_job &job, size_t at, float old, float num, float den)
 {
 	if (MODE == BACK_ADJOINT) {
 		job.num[at] = job.add ? job.num[at] + num : num;
@@ -74,7 +74,7 @@ template <int TAPS> struct back_taps {
 	static constexpr int rows = TAPS == 3 ? 6 : TAPS == 4 ? 7 : 8; /* for scales of at least 5/6, 5/7, 2/3 */
 };
 
-static __device__ __forceinline__ float hat(const struct slice_axis &a, int n, int d)
+static __device__ __forceinline__ float hat_weight(const struct slice_axis &a, int n, int d)
 {
 	return fmaxf(1 - fabsf(fmaf(a.bend, (float)n, a.first) + (n - d)), 0);
 }
@@ -91,7 +91,7 @@ static __device__ __forceinline__ float4 weigh_lane(const struct back_job &job, 
 {
 	int u = min(max(a.base + first_tap(a, lane), 0), job.scan.n_u - 3), n = u - a.base;
 
-	return make_float4(hat(a, n, lane), hat(a, n + 1, lane), hat(a, n + 2, lane), __int_as_float(u));
+	return make_float4(hat_weight(a, n, lane), hat_weight(a, n + 1, lane), hat_weight(a, n + 2, lane), __int_as_float(u));
 }
 
 enum gather_rows { GATHER_ONE, GATHER_TWO, GATHER_EDGE };
@@ -99,8 +99,9 @@ enum gather_rows { GATHER_ONE, GATHER_TWO, GATHER_EDGE };
 /* Gather for a warp from the rows of bins v, v + 1, and so on. first, second: weights along x of the rows before `split`, and of
  * the others unless GATHER_ONE. Rows outside the detector need GATHER_EDGE and the weight 0. */
 template <int TAPS, int MODE, enum gather_rows ROWS>
-static __device__ __forceinline__ void gather(const struct back_job &job, int view, const float4 &first, const float4 &second,
-					      int split, const float4 y[TAPS], int v, float num[BACK_ROWS], float den[BACK_ROWS])
+static __device__ __forceinline__ void gather_values(const struct back_job &job, int view, const float4 &first,
+						     const float4 &second, int split, const float4 y[TAPS], int v,
+						     float num[BACK_ROWS], float den[BACK_ROWS])
 {
 	float wy[BACK_ROWS * TAPS];
 #pragma unroll

@@ -238,7 +238,7 @@ bool back_boxes_fit(const struct projection *a, const struct bin_planes *planes,
 }
 
 template <enum sums SUMS>
-static int launch(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err)
+static int launch_boxes(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err)
 {
 	const int one_tile[2] = {0, 0}; /* projection_one_tile() */
 	const struct grid *g = &a->grid;
@@ -261,10 +261,10 @@ int back_boxes_start(struct projection *a, const struct back_job *back, const CU
 	int r;
 
 	if (a->sums_known)
-		return launch<SUMS_LOAD>(a, back, map, err);
+		return launch_boxes<SUMS_LOAD>(a, back, map, err);
 	if (!a->sums)
-		return launch<SUMS_MAKE>(a, back, map, err);
-	r = launch<SUMS_KEEP>(a, back, map, err);
+		return launch_boxes<SUMS_MAKE>(a, back, map, err);
+	r = launch_boxes<SUMS_KEEP>(a, back, map, err);
 	a->sums_known = r == 0;
 	return r;
 }

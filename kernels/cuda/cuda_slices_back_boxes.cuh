@@ -135,7 +135,7 @@ static __device__ __forceinline__ void weigh_line(const struct box_job &job, con
 
 #pragma unroll
 	for (int t = 0; t < 4; t++) {
-		const float w = hat(a, m + r + t, n), on = (unsigned)(v + r + t) < (unsigned)job.back.scan.n_v ? w : 0;
+		const float w = hat_weight(a, m + r + t, n), on = (unsigned)(v + r + t) < (unsigned)job.back.scan.n_v ? w : 0;
 
 		if (t < 3 || r >= 5)
 			y[weight_at(r + t, r)] = w;

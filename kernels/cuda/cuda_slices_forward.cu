@@ -141,7 +141,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS(PARTS))
 	for (int r = 0; r < ROWS; r++)
 		if (u < place.end[0] && v + r < place.end[1]) {
 			any = any || !counts[r];
-			finish(job, view, u, v + r, counts[r], sum[r]);
+			finish_bin(job, view, u, v + r, counts[r], sum[r]);
 		}
 	if (!job.planes.q)
 		return;
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS(PARTS))
 }
 
 template <int ROWS, int PARTS, int TABLES = 1, bool WIDE = false>
-static int launch(struct projection *a, struct forward_job *job, struct err *err, struct bin_planes *planes = NULL)
+static int launch_forward(struct projection *a, struct forward_job *job, struct err *err, struct bin_planes *planes = NULL)
 {
 	static_assert(SLICES_LANES == BIN_CELL, "a cell is the bins of a warp");
 	int tile[2] = {a->tile[0], a->strips > 1 ? 0 : a->tile[1]};
@@ -170,12 +170,13 @@ static int launch(struct projection *a, struct forward_job *job, struct err *err
 static int launch_strips(struct projection *a, struct forward_job *job, size_t bins, struct err *err)
 {
 	if (a->strip_rows < 2)
-		return launch<1, 8>(a, job, err);
+		return launch_forward<1, 8>(a, job, err);
 	if (a->strip_rows < 8 || !slices_fast(a, SLICES_TURNING_MAX))
-		return launch<1, 4>(a, job, err);
+		return launch_forward<1, 4>(a, job, err);
 	if (bins < FORWARD_BINS)
-		return launch<4, 4, 1, true>(a, job, err);
-	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1, 8, true>(a, job, err) : launch<4, 1, 8, true>(a, job, err);
+		return launch_forward<4, 4, 1, true>(a, job, err);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch_forward<8, 1, 8, true>(a, job, err)
+						: launch_forward<4, 1, 8, true>(a, job, err);
 }
 
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
@@ -207,8 +208,9 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	if (a->strips > 1)
 		return launch_strips(a, &job, bins, err);
 	if (!slices_fast(a, SLICES_SCALE_MAX))
-		return launch<1, 4>(a, &job, err, ret_planes);
+		return launch_forward<1, 4>(a, &job, err, ret_planes);
 	if (bins < FORWARD_BINS)
-		return launch<4, 4>(a, &job, err, ret_planes);
-	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err, ret_planes) : launch<4, 1>(a, &job, err, ret_planes);
+		return launch_forward<4, 4>(a, &job, err, ret_planes);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch_forward<8, 1>(a, &job, err, ret_planes)
+						: launch_forward<4, 1>(a, &job, err, ret_planes);
 }

@@ -22,7 +22,7 @@ struct forward_job {
 };
 
 /* Store what the sum of a bin's slices, without the ray's length, results in. counts: whether the bin is used. */
-static __device__ __forceinline__ void finish(const struct forward_job &job, int view, int u, int v, bool counts, float sum)
+static __device__ __forceinline__ void finish_bin(const struct forward_job &job, int view, int u, int v, bool counts, float sum)
 {
 	size_t at = (size_t)view * scan_view_size(&job.scan) + (size_t)v * job.scan.n_u + u;
 	float length = counts ? cuda_slice_length(&job.scan, job.views + view, &job.grid, u, v) : 0;

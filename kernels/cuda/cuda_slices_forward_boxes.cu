@@ -217,7 +217,7 @@ static __global__ void __launch_bounds__(BOXES_THREADS, BLOCKS(WIDE, VIEWS))
 		for (int r = 0; r < ROWS; r++)
 			if (u_b < place.end[0] && v + r < place.end[1]) {
 				unused = unused || !(counts[b] >> r & 1);
-				finish(job, q, u_b, v + r, counts[b] >> r & 1, sum[b][r]);
+				finish_bin(job, q, u_b, v + r, counts[b] >> r & 1, sum[b][r]);
 			}
 		if (!job.planes.q)
 			continue;
@@ -272,7 +272,7 @@ bool forward_boxes_fit(const struct projection *a, const float *x, CUtensorMap *
 }
 
 template <int WIDE, int VIEWS>
-static int launch(struct projection *a, struct forward_job *job, const CUtensorMap *map, struct err *err)
+static int launch_boxes(struct projection *a, struct forward_job *job, const CUtensorMap *map, struct err *err)
 {
 	const size_t bytes = sizeof(struct forward_boxes<WIDE, VIEWS>);
 	const int one_tile[2] = {0, 0}; /* projection_one_tile() */
@@ -295,7 +295,7 @@ int forward_boxes_start(struct projection *a, struct forward_job *job, const CUt
 	job->n_views = a->n_views;
 	if (planes)
 		job->planes = *planes = bin_planes_cells(*planes, a, ROWS);
-	return few_bins(a)    ? launch<1, 1>(a, job, map, err)
-	       : a->box_pairs ? launch<2, 2>(a, job, map, err)
-			      : launch<2, 1>(a, job, map, err);
+	return few_bins(a)    ? launch_boxes<1, 1>(a, job, map, err)
+	       : a->box_pairs ? launch_boxes<2, 2>(a, job, map, err)
+			      : launch_boxes<2, 1>(a, job, map, err);
 }

@@ -109,12 +109,13 @@ static __device__ __forceinline__ void gather_strips(const struct back_job &job,
 
 	if (v >= 0 && v + rows <= job.scan.n_v) {
 		if (split >= rows)
-			gather<TAPS, MODE, GATHER_ONE>(job, view, x[q][lane], x[q][lane], 0, step.y[warp], v, num, den);
+			gather_values<TAPS, MODE, GATHER_ONE>(job, view, x[q][lane], x[q][lane], 0, step.y[warp], v, num, den);
 		else
-			gather<TAPS, MODE, GATHER_TWO>(job, view, x[q][lane], x[q + 1][lane], split, step.y[warp], v, num, den);
+			gather_values<TAPS, MODE, GATHER_TWO>(job, view, x[q][lane], x[q + 1][lane], split, step.y[warp], v, num,
+							      den);
 	} else if (v > -rows && v < job.scan.n_v) {
-		gather<TAPS, MODE, GATHER_EDGE>(job, view, x[q][lane], x[min(q + 1, strips - 1)][lane], split, step.y[warp], v,
-						num, den);
+		gather_values<TAPS, MODE, GATHER_EDGE>(job, view, x[q][lane], x[min(q + 1, strips - 1)][lane], split,
+						       step.y[warp], v, num, den);
 	}
 }
 
@@ -166,7 +167,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 #pragma unroll
 			for (int r = 0; r < BACK_ROWS; r++) {
 				if (i < place.end[0] && j + r < place.end[1])
-					store<MODE>(job, at + (size_t)r * nx, old[r], num[r], den[r]);
+					store_voxel<MODE>(job, at + (size_t)r * nx, old[r], num[r], den[r]);
 				num[r] = den[r] = 0;
 			}
 			at += (size_t)ny * nx;

@@ -88,8 +88,8 @@ static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 						int b = c.slice;
 
 						if (!WHOLE)
-							b = split<JOSEPH>(l.ray[p], s.step[(row - s.row) / pitch], &upper,
-									  &lower);
+							b = split_step<JOSEPH>(l.ray[p], s.step[(row - s.row) / pitch], &upper,
+									       &lower);
 						b = min(max(l.ray[p].base + b, -1), top);
 						value = fmaf(upper, row[b], lower * row[b - 1]);
 #pragma unroll
@@ -224,7 +224,8 @@ static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 					upper[p] = c.upper;
 					lower[p] = c.lower;
 					if (!WHOLE)
-						b[p] = split<JOSEPH>(l.ray[p], s.step[column - s.column], &upper[p], &lower[p]);
+						b[p] = split_step<JOSEPH>(l.ray[p], s.step[column - s.column], &upper[p],
+									  &lower[p]);
 					b[p] += l.ray[p].base;
 					upper[p] *= value;
 					lower[p] *= value;
@@ -248,7 +249,7 @@ static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 
 /* Return z, or the nearest multiple of 1/2 if it differs only by rounding, so that rounding does not decide which slice a plane
  * is in. */
-static double snap(double z)
+static double snap_half(double z)
 {
 	double half = 0.5 * rint(2 * z);
 
@@ -265,7 +266,7 @@ static int make_warps(const struct projection_spec *spec, const struct plane_gro
 	*ret_whole = true;
 	for (int i = 0; i < n_groups; i++) {
 		double pitch = group[i].pitch / g->h[2],
-		       z = snap((group[i].z - g->lo[2]) / g->h[2] - (spec->model == PROJECTION_JOSEPH ? 0 : 0.5));
+		       z = snap_half((group[i].z - g->lo[2]) / g->h[2] - (spec->model == PROJECTION_JOSEPH ? 0 : 0.5));
 		bool whole = fabs(pitch - rint(pitch)) * group[i].n < DISTANCE_TOL;
 
 		pitch = whole ? rint(pitch) : pitch;
@@ -353,7 +354,8 @@ template <int W> static int log_steps_of(const struct projection *a, bool back, 
 	}
 }
 
-template <int W, bool JOSEPH, bool WHOLE, bool BACK> static int launch(struct projection *a, struct tof_job *job, struct err *err)
+template <int W, bool JOSEPH, bool WHOLE, bool BACK>
+static int launch_tof(struct projection *a, struct tof_job *job, struct err *err)
 {
 	const void *kernel = !BACK	  ? (const void *)forward_kernel<W, JOSEPH, WHOLE>
 			     : job->fixed ? (const void *)back_kernel<W, JOSEPH, WHOLE, true>
@@ -377,10 +379,10 @@ template <int W, bool JOSEPH, bool WHOLE, bool BACK> static int launch(struct pr
 template <int W, bool BACK> static int launch_model(struct projection *a, struct tof_job *job, struct err *err)
 {
 	if (a->paths->tof->whole)
-		return a->model == PROJECTION_JOSEPH ? launch<W, true, true, BACK>(a, job, err)
-						     : launch<W, false, true, BACK>(a, job, err);
-	return a->model == PROJECTION_JOSEPH ? launch<W, true, false, BACK>(a, job, err)
-					     : launch<W, false, false, BACK>(a, job, err);
+		return a->model == PROJECTION_JOSEPH ? launch_tof<W, true, true, BACK>(a, job, err)
+						     : launch_tof<W, false, true, BACK>(a, job, err);
+	return a->model == PROJECTION_JOSEPH ? launch_tof<W, true, false, BACK>(a, job, err)
+					     : launch_tof<W, false, false, BACK>(a, job, err);
 }
 
 template <bool BACK> static int launch_window(struct projection *a, struct tof_job *job, struct err *err)

@@ -114,7 +114,7 @@ template <bool JOSEPH> static __device__ __forceinline__ struct tof_ray ray_of(c
 
 /* Compute the upper slice of a ray in a step relative to its base, and the lengths in it and in the slice below. */
 template <bool JOSEPH>
-static __device__ __forceinline__ int split(const struct tof_ray &r, const struct tof_step &s, float *upper, float *lower)
+static __device__ __forceinline__ int split_step(const struct tof_ray &r, const struct tof_step &s, float *upper, float *lower)
 {
 	float zs = fmaf(r.slope, r.slope < 0 ? s.low : s.high, r.z), m = zs + MAGIC, above = zs - (m - MAGIC);
 
@@ -158,7 +158,7 @@ static __device__ __forceinline__ void make_cells(const struct tof_job &job, con
 		if (k >= n)
 			continue;
 		cell.first = low > 0 ? (int)fminf(low, (float)job.n_tof) : 0;
-		cell.slice = split<JOSEPH>(s.ray[slot], step, &cell.upper, &cell.lower);
+		cell.slice = split_step<JOSEPH>(s.ray[slot], step, &cell.upper, &cell.lower);
 		s.cell[at] = cell;
 		edge = (((float)cell.first - half) * job.width - t) * inv_sigma;
 		before = tof_cumulative_float(edge);

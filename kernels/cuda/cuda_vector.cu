@@ -12,7 +12,7 @@ template <class F> static __global__ void each_kernel(size_t n, F f)
 		f(i);
 }
 
-template <class F> static int each(const struct buf *b, const char *what, struct err *err, F f)
+template <class F> static int launch_each(const struct buf *b, const char *what, struct err *err, F f)
 {
 	int r = cuda_check(cudaSetDevice(b->dev->index), b->dev, what, err);
 
@@ -40,7 +40,7 @@ template <class F> static __global__ void reduce_kernel(size_t n, double *partia
 		partial[blockIdx.x] = sum[0];
 }
 
-template <class F> static int reduce(const struct buf *b, const char *what, double *ret, struct err *err, F f)
+template <class F> static int reduce_vector(const struct buf *b, const char *what, double *ret, struct err *err, F f)
 {
 	struct cuda_state *state = cuda_state(b->dev);
 	double s = 0;
@@ -65,7 +65,7 @@ int cuda_fill(struct buf *x, float value, struct err *err)
 {
 	float *a = x->mem;
 
-	return each(x, "fill", err, [=] __device__(size_t i) { a[i] = value; });
+	return launch_each(x, "fill", err, [=] __device__(size_t i) { a[i] = value; });
 }
 
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
@@ -84,7 +84,7 @@ int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, str
 
 	if (buf_same_size("multiply", x, y, err) < 0 || buf_same_size("multiply", x, ret, err) < 0)
 		return -EINVAL;
-	return each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
+	return launch_each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
 }
 
 int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
@@ -94,14 +94,14 @@ int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
 
 	if (buf_same_size("axpy", x, y, err) < 0)
 		return -EINVAL;
-	return each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
+	return launch_each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
 }
 
 int cuda_threshold(struct buf *x, float at, float value, struct err *err)
 {
 	float *a = x->mem;
 
-	return each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
+	return launch_each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
 }
 
 int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
@@ -117,7 +117,7 @@ int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct bu
 		return err_set(err, EINVAL,
 			       "%s: rule_bins: vectors do not have the length of %zu bins, or the row lengths are missing",
 			       y->dev->name, ret_q->n);
-	return each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
+	return launch_each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
 		q[i] = rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
 	});
 }
@@ -130,14 +130,14 @@ int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struc
 
 	if (buf_same_size("rule_voxels", num, x, err) < 0 || buf_same_size("rule_voxels", den, x, err) < 0)
 		return -EINVAL;
-	return each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
+	return launch_each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
 }
 
 int cuda_sum(const struct buf *x, double *ret, struct err *err)
 {
 	const float *a = x->mem;
 
-	return reduce(x, "sum", ret, err, [=] __device__(size_t i) { return (double)a[i]; });
+	return reduce_vector(x, "sum", ret, err, [=] __device__(size_t i) { return (double)a[i]; });
 }
 
 int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err)
@@ -146,7 +146,7 @@ int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *
 
 	if (buf_same_size("dot", x, y, err) < 0)
 		return -EINVAL;
-	return reduce(x, "dot", ret, err, [=] __device__(size_t i) { return (double)a[i] * b[i]; });
+	return reduce_vector(x, "dot", ret, err, [=] __device__(size_t i) { return (double)a[i] * b[i]; });
 }
 
 int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
@@ -155,8 +155,8 @@ int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, d
 
 	if (buf_same_size("log_likelihood", y, p, err) < 0)
 		return -EINVAL;
-	return reduce(y, "log_likelihood", ret, err,
-		      [=] __device__(size_t i) { return b[i] > floor ? rule_log_likelihood(a[i], b[i]) : 0.0; });
+	return reduce_vector(y, "log_likelihood", ret, err,
+			     [=] __device__(size_t i) { return b[i] > floor ? rule_log_likelihood(a[i], b[i]) : 0.0; });
 }
 
 /* The counts are added as double, which is exact below 2^53. */
@@ -176,21 +176,21 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 	r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
 
 	if (r < 0 ||
-	    (r = each(&sampled, "tally", err,
-		      [=] __device__(size_t i) {
-			      float s = steps_of(a[i * stride], offset, step);
+	    (r = launch_each(&sampled, "tally", err,
+			     [=] __device__(size_t i) {
+				     float s = steps_of(a[i * stride], offset, step);
 
-			      if (isfinite(s))
-				      atomicAdd(counts + (int)steps_limited(s), 1ull);
-		      })) < 0 ||
-	    (r = reduce(x, "tally", &below, err,
-			[=] __device__(size_t i) { return isfinite(a[i]) && steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) <
-		    0 ||
-	    (r = reduce(x, "tally", &above, err,
-			[=] __device__(size_t i) {
-				return isfinite(a[i]) && steps_of(a[i], offset, step) > STEPS_TOP ? 1.0 : 0.0;
-			})) < 0 ||
-	    (r = reduce(x, "tally", &bad, err, [=] __device__(size_t i) { return isfinite(a[i]) ? 0.0 : 1.0; })) < 0 ||
+				     if (isfinite(s))
+					     atomicAdd(counts + (int)steps_limited(s), 1ull);
+			     })) < 0 ||
+	    (r = reduce_vector(
+		     x, "tally", &below, err,
+		     [=] __device__(size_t i) { return isfinite(a[i]) && steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) < 0 ||
+	    (r = reduce_vector(x, "tally", &above, err,
+			       [=] __device__(size_t i) {
+				       return isfinite(a[i]) && steps_of(a[i], offset, step) > STEPS_TOP ? 1.0 : 0.0;
+			       })) < 0 ||
+	    (r = reduce_vector(x, "tally", &bad, err, [=] __device__(size_t i) { return isfinite(a[i]) ? 0.0 : 1.0; })) < 0 ||
 	    (r = cuda_check(cudaMemcpyAsync(state->host_histogram, counts, CUDA_STEPS * sizeof(*counts), cudaMemcpyDeviceToHost,
 					    state->stream),
 			    x->dev, "tally", err)) < 0 ||
