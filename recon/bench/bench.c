@@ -156,7 +156,7 @@ static int measure_stages(struct bench_job *job, int repeat, struct bench_result
 	return r;
 }
 
-static int check(struct bench_job *job, struct bench_result *result, struct err *err)
+static int check_result(struct bench_job *job, struct bench_result *result, struct err *err)
 {
 	double tolerance, gap;
 	int r = job->check(job, &result->found, &result->expected, &tolerance, err);
@@ -220,7 +220,7 @@ int bench_run(const struct bench_work *work, struct device *dev, const struct be
 	if (r == 0 && setup->stages)
 		r = measure_stages(&job, repeat, &result, err);
 	if (r == 0)
-		r = check(&job, &result, err);
+		r = check_result(&job, &result, err);
 	if (r == 0) {
 		set_floor(&result, &job);
 		*ret_result = result;

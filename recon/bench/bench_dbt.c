@@ -31,7 +31,7 @@ struct state {
 	struct buf x, y, row;
 };
 
-static int once(struct bench_job *job, struct err *err)
+static int run_dbt(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 
@@ -41,7 +41,7 @@ static int once(struct bench_job *job, struct err *err)
 /* Check data: the sum of A x over the bins of an update = sum of y, except for rounding. EM preserves counts (Shepp & Vardi
  * 1982). SART with a step of 1, and so backprojection: sum of A (x_new - x) = sum over voxels of A'((y - A x) / l), and A 1 =
  * l. */
-static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+static int check_dbt(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
 	const struct iterate_subset *last = &s->subset[s->n_subsets - 1];
@@ -183,7 +183,7 @@ int bench_dbt_open(struct bench_job *job, int kind, const struct bench_setup *se
 
 	if (!s)
 		return err_set(err, ENOMEM, "dbt: out of memory");
-	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
+	*job = (struct bench_job){.dev = job->dev, .state = s, .once = run_dbt, .check = check_dbt, .close = close_job};
 	s->setup = *setup;
 	s->conf = (struct iterate_conf){.rule = {.kind = rule, .bin_floor = FLOOR, .voxel_floor = FLOOR, .step = 1},
 					.iterations = 1};

@@ -36,14 +36,14 @@ struct state {
 	struct events *events;
 };
 
-static double uniform(uint64_t *state)
+static double uniform_number(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (double)(*state >> 40) / (1 << 24);
 }
 
 /* Return the detector nearest to a point at the radius of the rings, or -1 if it is beyond the outermost rings. */
-static int nearest(const double at[3])
+static int nearest_detector(const double at[3])
 {
 	int ring = (int)floor(at[2] / SPACING + 0.5 * RINGS);
 	int i = (int)floor(atan2(at[1], at[0]) * DETECTORS / (2 * M_PI) + 0.5);
@@ -52,14 +52,16 @@ static int nearest(const double at[3])
 }
 
 /* Draw annihilations until one is measured. */
-static struct event draw(uint64_t seed)
+static struct event draw_event(uint64_t seed)
 {
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
 
 	for (;;) {
-		double r = ACTIVE * sqrt(uniform(&state)), turn = 2 * M_PI * uniform(&state), phi = 2 * M_PI * uniform(&state);
-		double at[3] = {r * cos(turn), r * sin(turn), (uniform(&state) - 0.5) * RINGS * SPACING};
-		double up = 2 * uniform(&state) - 1, flat = sqrt(1 - up * up), d[2] = {cos(phi), sin(phi)}, end[2][3], t[2];
+		double r = ACTIVE * sqrt(uniform_number(&state)), turn = 2 * M_PI * uniform_number(&state),
+		       phi = 2 * M_PI * uniform_number(&state);
+		double at[3] = {r * cos(turn), r * sin(turn), (uniform_number(&state) - 0.5) * RINGS * SPACING};
+		double up = 2 * uniform_number(&state) - 1, flat = sqrt(1 - up * up), d[2] = {cos(phi), sin(phi)}, end[2][3],
+		       t[2];
 		double along = at[0] * d[0] + at[1] * d[1], root = sqrt(along * along + RADIUS * RADIUS - r * r), noise;
 		int detector[2], bin;
 
@@ -68,16 +70,16 @@ static struct event draw(uint64_t seed)
 			for (int c = 0; c < 2; c++)
 				end[i][c] = at[c] + t[i] * flat * d[c];
 			end[i][2] = at[2] + t[i] * up;
-			detector[i] = nearest(end[i]);
+			detector[i] = nearest_detector(end[i]);
 		}
-		noise = tof.sigma * sqrt(-2 * log(uniform(&state) + 1e-9)) * cos(2 * M_PI * uniform(&state));
+		noise = tof.sigma * sqrt(-2 * log(uniform_number(&state) + 1e-9)) * cos(2 * M_PI * uniform_number(&state));
 		bin = (int)floor((noise - 0.5 * (t[0] + t[1])) / tof.width + 0.5 * tof.n);
 		if (detector[0] >= 0 && detector[1] >= 0 && bin >= 0 && bin < tof.n)
 			return (struct event){{detector[0], detector[1]}, bin, 0};
 	}
 }
 
-static int once(struct bench_job *job, struct err *err)
+static int run_list(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 	int r = job->dev->ops->fill(&s->sum, 0, err);
@@ -99,7 +101,7 @@ static int sort_all(struct bench_job *job, struct err *err)
 	return r;
 }
 
-static int stage(struct bench_job *job, int i, struct err *err)
+static int run_list_stage(struct bench_job *job, int i, struct err *err)
 {
 	struct state *s = job->state;
 
@@ -114,10 +116,10 @@ static int stage(struct bench_job *job, int i, struct err *err)
 }
 
 /* <x, sum of a_e / (a_e x)> is the number of events. */
-static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+static int check_list(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
-	int r = once(job, err);
+	int r = run_list(job, err);
 
 	*ret_expected = (double)s->n;
 	*ret_tolerance = TOLERANCE;
@@ -183,7 +185,7 @@ static int upload_events(struct state *s, struct device *dev, struct err *err)
 	if (r == 0) {
 #pragma omp parallel for schedule(static)
 		for (size_t i = 0; i < s->n; i++)
-			list[i] = draw(i);
+			list[i] = draw_event(i);
 		r = dev->ops->upload(&s->list, (const float *)(const void *)list, err);
 	}
 	free(list);
@@ -204,7 +206,7 @@ static double mean_samples(const struct state *s)
 	}
 	events_model_make(&s->grid, RADIUS, &tof, RINGS * DETECTORS, &m, table);
 	for (size_t i = 0; i < COUNTED; i++) {
-		struct event e = draw(i);
+		struct event e = draw_event(i);
 
 		sum += event_line_make(&m, &e, at, &line) ? line.n : 0;
 	}
@@ -247,11 +249,11 @@ int bench_list_open(struct bench_job *job, int kind, const struct bench_setup *s
 		return err_set(err, ENOMEM, "pet-list: out of memory");
 	*job = (struct bench_job){.dev = job->dev,
 				  .state = s,
-				  .once = once,
+				  .once = run_list,
 				  .n_stages = N_STAGES,
 				  .stages = stages,
-				  .stage = stage,
-				  .check = check,
+				  .stage = run_list_stage,
+				  .check = check_list,
 				  .close = close_job};
 	s->n = events[setup->size];
 	s->grid = grid_of(setup);

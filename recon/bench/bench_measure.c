@@ -24,7 +24,7 @@ void bench_median(double *seconds, int n, struct bench_times *ret_times)
 }
 
 /* Return whether n runs in `spent` seconds are enough. */
-static bool done(int n, int repeat, double spent)
+static bool is_enough(int n, int repeat, double spent)
 {
 	return repeat ? n == repeat : n >= LEAST && (n == ENOUGH || spent >= SECONDS);
 }
@@ -37,7 +37,7 @@ int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void 
 
 	if (repeat < 0 || repeat > BENCH_REPEAT_MAX)
 		return err_set(err, EINVAL, "%d runs; allowed: 0 to %d", repeat, BENCH_REPEAT_MAX);
-	while (r == 0 && !done(n, repeat, spent)) {
+	while (r == 0 && !is_enough(n, repeat, spent)) {
 		for (int i = 0; r == 0 && i < n_steps; i++) {
 			double begun = clock_seconds();
 

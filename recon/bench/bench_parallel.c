@@ -57,12 +57,12 @@ static const struct sizes {
   joseph_sizes[BENCH_SIZES] = {{48, 72, 1}, {256, 180, 1}, {512, 360, 1}, {512, 360, 1}};
 
 /* Does the device filter? Then the data are there at the start; else parallel_back_run() filters on the host and uploads. */
-static bool filters(const struct state *s, const struct device *dev)
+static bool device_filters(const struct state *s, const struct device *dev)
 {
 	return s->kind == BENCH_CONVOLUTION || (s->kind == BENCH_FOURIER && dev->ops->transforms(dev, s->scan.n_radial));
 }
 
-static int stage(struct bench_job *job, int i, struct err *err)
+static int run_parallel_stage(struct bench_job *job, int i, struct err *err)
 {
 	struct state *s = job->state;
 	struct parallel_session *t = &s->session;
@@ -74,7 +74,7 @@ static int stage(struct bench_job *job, int i, struct err *err)
 			   s->kind == BENCH_FOURIER, &s->filtered, err);
 }
 
-static int once(struct bench_job *job, struct err *err)
+static int run_parallel(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 	struct parallel_session *t = &s->session;
@@ -90,13 +90,13 @@ static int once(struct bench_job *job, struct err *err)
 	case BENCH_BP:
 		return v->back_interpolated(t->a, &t->y, false, &t->x, err);
 	case BENCH_CONVOLUTION:
-		r = stage(job, FILTER, err);
-		return r < 0 ? r : stage(job, BACK, err);
+		r = run_parallel_stage(job, FILTER, err);
+		return r < 0 ? r : run_parallel_stage(job, BACK, err);
 	case BENCH_FOURIER:
-		if (!filters(s, job->dev))
+		if (!device_filters(s, job->dev))
 			return parallel_back_run(t, err);
-		r = stage(job, FILTER, err);
-		return r < 0 ? r : stage(job, BACK, err);
+		r = run_parallel_stage(job, FILTER, err);
+		return r < 0 ? r : run_parallel_stage(job, BACK, err);
 	default:
 		return v->row_sweep(t->a, RELAXATION, &t->y, &t->x, err);
 	}
@@ -112,7 +112,7 @@ static double tolerance_of(const struct state *s)
 	return s->kind == BENCH_ART ? TOLERANCE_ART : s->kind == BENCH_JOSEPH ? TOLERANCE_SQUARES : TOLERANCE;
 }
 
-static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+static int check_parallel(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
 	struct parallel_session *t = &s->session;
@@ -156,9 +156,9 @@ static enum parallel_work work_of(int kind)
 static struct parallel_protocol protocol_of(const struct state *s, const struct device *dev)
 {
 	return (struct parallel_protocol){
-		.algorithm = s->kind == BENCH_ART			    ? ALGORITHM_ART
-			     : s->kind == BENCH_FOURIER && !filters(s, dev) ? ALGORITHM_FBP
-									    : ALGORITHM_BP,
+		.algorithm = s->kind == BENCH_ART				   ? ALGORITHM_ART
+			     : s->kind == BENCH_FOURIER && !device_filters(s, dev) ? ALGORITHM_FBP
+										   : ALGORITHM_BP,
 		.iterations = 1,
 		.subsets = 1,
 		.relaxation = RELAXATION,
@@ -193,7 +193,7 @@ static double weight_line(const struct state *s, const double turn[2], double ra
 
 /* Return the expected sum of the result. BP: sum over pixels of w times their sums over views = sum over bins of the data times
  * the weight's line integral, in pixels and bins of 1 mm. Joseph: <x, A'A x> = |A x|^2. */
-static double expect(const struct state *s, const float *picture)
+static double expected_sum(const struct state *s, const float *picture)
 {
 	const struct grid *g = &s->plan.grid;
 	double sum = 0;
@@ -241,7 +241,7 @@ static int make_data(struct state *s, struct err *err)
 	size_t pixels = (size_t)s->plan.grid.n[0] * (size_t)s->plan.grid.n[1] * (size_t)s->plan.grid.n[2];
 	float *picture = malloc(pixels * sizeof(*picture));
 	double *weight = malloc((size_t)s->scan.n_angles * sizeof(*weight));
-	bool convolve = filters(s, t->dev);
+	bool convolve = device_filters(s, t->dev);
 	int r = 0;
 
 	s->lines = malloc(parallel_size(&s->scan) * sizeof(*s->lines));
@@ -257,7 +257,7 @@ static int make_data(struct state *s, struct err *err)
 		r = parallel_weights(&s->scan, weight, err);
 	if (r < 0)
 		goto out;
-	s->expected = expect(s, picture);
+	s->expected = expected_sum(s, picture);
 	t->lines = s->lines;
 	parallel_bins_in(t, convolve ? weight : NULL, t->host);
 	r = v->upload(&t->y, t->host, err);
@@ -279,7 +279,7 @@ out:
 static int make_plan(struct state *s, enum parallel_work work, struct device *dev, struct err *err)
 {
 	size_t n = (size_t)s->scan.n_radial, slices = (size_t)s->scan.n_slices + 3; /* columns are padded */
-	size_t more = n * slices * (n + (filters(s, dev) ? (size_t)s->scan.n_angles : s->kind == BENCH_JOSEPH ? n : 0));
+	size_t more = n * slices * (n + (device_filters(s, dev) ? (size_t)s->scan.n_angles : s->kind == BENCH_JOSEPH ? n : 0));
 	int r = parallel_plan(&s->protocol, &s->scan, dev, &s->plan, err);
 
 	if (r == 0 && work == PARALLEL_WORK_RADON) /* the Radon transform is no reconstruction algorithm */
@@ -297,7 +297,7 @@ static int open_state(struct state *s, struct device *dev, double *ret_session, 
 	double begun = clock_seconds();
 	struct parallel_session *t = &s->session;
 	enum parallel_work work = work_of(s->kind);
-	bool convolve = filters(s, dev);
+	bool convolve = device_filters(s, dev);
 	int r;
 
 	s->protocol = protocol_of(s, dev);
@@ -361,14 +361,14 @@ int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setu
 
 	if (!s)
 		return err_set(err, ENOMEM, "parallel: out of memory");
-	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
+	*job = (struct bench_job){.dev = job->dev, .state = s, .once = run_parallel, .check = check_parallel, .close = close_job};
 	s->kind = kind & (BENCH_STACK - 1);
 	s->setup = setup;
 	s->scan = (struct parallel_scan){.n_slices = slices, .n_angles = angles, .n_radial = n, .bin = 1, .slice = 1, .arc = 180};
-	if (filters(s, job->dev)) {
+	if (device_filters(s, job->dev)) {
 		job->n_stages = N_STAGES;
 		job->stages = stages;
-		job->stage = stage;
+		job->stage = run_parallel_stage;
 	}
 	r = check_setup(setup, s->kind, err);
 	if (r == 0)

@@ -31,7 +31,7 @@ struct state {
 	struct buf x;
 };
 
-static int once(struct bench_job *job, struct err *err)
+static int run_pet(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 
@@ -39,7 +39,7 @@ static int once(struct bench_job *job, struct err *err)
 }
 
 /* The stages of an iteration with a subset whose den is kept: p = A x; p = y / p; num = A'p; x = x num / den. */
-static int stage(struct bench_job *job, int i, struct err *err)
+static int run_pet_stage(struct bench_job *job, int i, struct err *err)
 {
 	struct state *s = job->state;
 	const struct device_ops *v = job->dev->ops;
@@ -58,7 +58,7 @@ static int stage(struct bench_job *job, int i, struct err *err)
 }
 
 /* Check that EM preserves the counts, see bench_dbt.c. */
-static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+static int check_pet(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
 	int r = s->op->apply(s->op, &s->x, &s->work.p, err);
@@ -151,11 +151,11 @@ int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *se
 		return err_set(err, ENOMEM, "pet: out of memory");
 	*job = (struct bench_job){.dev = job->dev,
 				  .state = s,
-				  .once = once,
+				  .once = run_pet,
 				  .n_stages = N_STAGES,
 				  .stages = stages,
-				  .stage = stage,
-				  .check = check,
+				  .stage = run_pet_stage,
+				  .check = check_pet,
 				  .close = close_job};
 	s->conf = (struct iterate_conf){.rule = {.kind = RULE_EM, .bin_floor = FLOOR, .voxel_floor = FLOOR, .step = 1},
 					.iterations = 1};

@@ -35,7 +35,7 @@ struct state {
 	double fraction; /* of the data */
 };
 
-static int once(struct bench_job *job, struct err *err)
+static int run_scatter(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 	const struct scatter_data data = {.prompts = s->prompts, .attenuation = s->attenuation};
@@ -47,7 +47,7 @@ static int once(struct bench_job *job, struct err *err)
 	return r;
 }
 
-static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+static int check_scatter(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	const struct state *s = job->state;
 
@@ -104,8 +104,8 @@ static int make_body(struct state *s, double fov_radius, struct err *err)
 }
 
 /* ret[plane][angle][radial] = A x, without time of flight. */
-static int project(const struct state *s, const struct scan *scan, const int *plane, struct device *dev, const float *x,
-		   float *ret, struct err *err)
+static int project_image(const struct state *s, const struct scan *scan, const int *plane, struct device *dev, const float *x,
+			 float *ret, struct err *err)
 {
 	const struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = scan, .n_views = scan->n_views, .grid = &s->grid};
 	size_t n_u = (size_t)scan->n_u, n_v = (size_t)scan->n_v;
@@ -141,8 +141,8 @@ static int project_body(struct state *s, double fov_radius, struct device *dev, 
 	if (!s->prompts || !s->attenuation || !s->scatter)
 		return err_set(err, ENOMEM, "no memory for %zu bins", s->bins);
 	r = scan_create_michelogram(&s->plain, fov_radius, NULL, &scan, &plane, err);
-	r = r < 0 ? r : project(s, scan, plane, dev, s->mu, s->attenuation, err);
-	r = r < 0 ? r : project(s, scan, plane, dev, s->activity, s->prompts, err);
+	r = r < 0 ? r : project_image(s, scan, plane, dev, s->mu, s->attenuation, err);
+	r = r < 0 ? r : project_image(s, scan, plane, dev, s->activity, s->prompts, err);
 	for (size_t i = 0; r == 0 && i < s->bins; i++) {
 		s->attenuation[i] = expf(-s->attenuation[i]);
 		s->prompts[i] *= s->attenuation[i];
@@ -187,7 +187,7 @@ int bench_scatter_open(struct bench_job *job, int kind, const struct bench_setup
 
 	if (!s)
 		return err_set(err, ENOMEM, "scatter: out of memory");
-	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
+	*job = (struct bench_job){.dev = job->dev, .state = s, .once = run_scatter, .check = check_scatter, .close = close_job};
 	s->conf = (struct scatter_estimate_conf){
 		.simulation = {.energy_low = 435, .energy_high = 585, .energy_resolution = 10, .seed = 1},
 		.iterations = ITERATIONS,
@@ -201,7 +201,7 @@ int bench_scatter_open(struct bench_job *job, int kind, const struct bench_setup
 	r = r < 0 ? r : make_body(s, fov_radius, err);
 	r = r < 0 ? r : project_body(s, fov_radius, job->dev, err);
 	r = r < 0 ? r : add_scatter(s, job->dev, err);
-	r = r < 0 ? r : once(job, err); /* for the numbers of points and pairs */
+	r = r < 0 ? r : run_scatter(job, err); /* for the numbers of points and pairs */
 	if (r < 0)
 		return r;
 	job->steps = (double)s->report.simulation.points * (double)s->report.simulation.pairs * (ITERATIONS + s->m.tof.n);

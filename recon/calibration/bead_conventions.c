@@ -40,7 +40,7 @@ static enum angle_definition other_definition(enum angle_definition definition)
 }
 
 /* Compare the trials with the best one. */
-static void compare(struct bead_conventions *c, double noise)
+static void compare_trials(struct bead_conventions *c, double noise)
 {
 	const struct bead_trial *best = &c->trials[c->best];
 	double variance = fmax(noise * noise, 1e-12); /* exact data have no noise */
@@ -79,7 +79,7 @@ int bead_conventions_test(const struct bead_fit_input *input, struct bead_conven
 		if (t->squares < c.trials[c.best].squares)
 			c.best = i;
 	}
-	compare(&c, noise[c.best]);
+	compare_trials(&c, noise[c.best]);
 	*ret = c;
 	return 0;
 }

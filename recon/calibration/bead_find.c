@@ -116,7 +116,7 @@ static int measure_noise(struct search *s, struct err *err)
 	return n ? 0 : err_set(err, ENODATA, "beads: the projection is too small for beads of %d bins", 2 * s->half + 1);
 }
 
-static int add(struct search *s, const struct bead_spot *spot, struct err *err)
+static int add_spot(struct search *s, const struct bead_spot *spot, struct err *err)
 {
 	if (s->n == s->size) {
 		size_t size = s->size ? 2 * s->size : 256;
@@ -145,7 +145,7 @@ static int add_highest(struct search *s, const struct bead_spot *spot, struct er
 			*other = *spot;
 		return 0;
 	}
-	return add(s, spot, err);
+	return add_spot(s, spot, err);
 }
 
 static int find_candidates(struct search *s, struct err *err)
@@ -223,7 +223,7 @@ static bool move_to_centroid(const struct search *s, const struct plane *plane, 
 }
 
 /* Refine a position. false: the ring is not inside the picture, or the window wanders away. */
-static bool refine(const struct search *s, struct bead_spot *spot)
+static bool refine_spot(const struct search *s, struct bead_spot *spot)
 {
 	double begun[2] = {spot->at[0], spot->at[1]}, inner = s->radius + MARGIN;
 
@@ -248,7 +248,7 @@ static int highest_first(const void *a, const void *b)
 }
 
 /* Refine the spots, and drop those that are none or much fainter than the others. */
-static void finish(struct search *s)
+static void finish_spots(struct search *s)
 {
 	size_t kept = 0;
 	double least;
@@ -258,7 +258,7 @@ static void finish(struct search *s)
 	qsort(s->spots, s->n, sizeof(*s->spots), highest_first);
 	least = HEIGHT_PART * s->spots[s->n > RANK ? RANK - 1 : s->n / 2].height;
 	for (size_t i = 0; i < s->n; i++)
-		if (s->spots[i].height >= least && refine(s, &s->spots[i]))
+		if (s->spots[i].height >= least && refine_spot(s, &s->spots[i]))
 			s->spots[kept++] = s->spots[i];
 	s->n = kept;
 }
@@ -278,7 +278,7 @@ int bead_find(const struct bead_picture *picture, double diameter, struct bead_s
 	if (rc == 0)
 		rc = find_candidates(&s, err);
 	if (rc == 0)
-		finish(&s);
+		finish_spots(&s);
 	if (rc == 0 && s.n == 0)
 		rc = err_set(err, ENODATA, "beads: no bead of %.1f bins in a projection", diameter);
 	if (rc == 0 && s.n > BEAD_SPOTS_MAX)

@@ -84,7 +84,7 @@ static int n_local(const struct fit *f)
 }
 
 /* Compute where a bead is. local: its own parameters, or those of the phantom. */
-static void place(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *local, int bead, double ret[3])
+static void place_bead(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *local, int bead, double ret[3])
 {
 	const struct bead_phantom *p = &f->in->phantom;
 	const double *at = p->at[bead];
@@ -103,39 +103,39 @@ static void place(const struct fit *f, const double system[SYSTEM_PARAMETERS], c
 	ret[2] = system[SYSTEM_SUPPORT] + at[2];
 }
 
-static void predict(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *local,
-		    const struct bead_point *point, double ret_at[2])
+static void predict_point(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *local,
+			  const struct bead_point *point, double ret_at[2])
 {
 	double at[3];
 
-	place(f, system, local, point->bead, at);
+	place_bead(f, system, local, point->bead, at);
 	bead_project(system, &f->in->views, bead_source_angle(system, &f->in->views, point->view), at, ret_at);
 }
 
 /* Compute the residual of one point. */
-static void residual(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *q, const struct bead_point *point,
-		     double ret[2])
+static void point_residual(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *q,
+			   const struct bead_point *point, double ret[2])
 {
-	predict(f, system, q + first_local(f, point->bead), point, ret);
+	predict_point(f, system, q + first_local(f, point->bead), point, ret);
 	for (int a = 0; a < 2; a++)
 		ret[a] = point->at[a] - ret[a];
 }
 
-static double squares(const struct fit *f, const double *q)
+static double sum_squares(const struct fit *f, const double *q)
 {
 	double system[SYSTEM_PARAMETERS], sum = 0, r[2];
 
 	system_of(f, q, system);
 	for (int i = 0; i < f->in->n_points; i++) {
-		residual(f, system, q, &f->in->points[i], r);
+		point_residual(f, system, q, &f->in->points[i], r);
 		sum += r[0] * r[0] + r[1] * r[1];
 	}
 	return sum;
 }
 
 /* Compute the derivatives of one point's prediction. ret_index: the places in q. Returns their number. */
-static int derivatives(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *q,
-		       const struct bead_point *point, int *ret_index, double (*ret)[2])
+static int point_derivatives(const struct fit *f, const double system[SYSTEM_PARAMETERS], const double *q,
+			     const struct bead_point *point, int *ret_index, double (*ret)[2])
 {
 	int first = first_local(f, point->bead), own = n_local(f), n = f->n_system + own;
 
@@ -147,7 +147,7 @@ static int derivatives(const struct fit *f, const double system[SYSTEM_PARAMETER
 			memcpy(moved, system, sizeof(moved));
 			memcpy(local, q + first, (size_t)own * sizeof(*local));
 			*(i < f->n_system ? &moved[f->index[i]] : &local[i - f->n_system]) += side ? h : -h;
-			predict(f, moved, local, point, at[side]);
+			predict_point(f, moved, local, point, at[side]);
 		}
 		ret_index[i] = i < f->n_system ? i : first + i - f->n_system;
 		for (int a = 0; a < 2; a++)
@@ -161,9 +161,9 @@ static void add_point(const struct fit *f, const double system[SYSTEM_PARAMETERS
 		      int last, int sign, double *matrix, double *gradient)
 {
 	double d[LOCAL_MAX][2], r[2];
-	int index[LOCAL_MAX], n = derivatives(f, system, f->q, point, index, d);
+	int index[LOCAL_MAX], n = point_derivatives(f, system, f->q, point, index, d);
 
-	residual(f, system, f->q, point, r);
+	point_residual(f, system, f->q, point, r);
 	for (int a = first; a <= last; a++)
 		for (int j = 0; j < n; j++) {
 			gradient[index[j]] += d[j][a] * r[a];
@@ -173,7 +173,7 @@ static void add_point(const struct fit *f, const double system[SYSTEM_PARAMETERS
 }
 
 /* Compute J'J and J'r. */
-static void linearise(struct fit *f)
+static void linearise_fit(struct fit *f)
 {
 	double system[SYSTEM_PARAMETERS];
 
@@ -193,7 +193,7 @@ static int limit_of(const struct fit *f, const double *q, int i)
 }
 
 /* Make one damped step from q to next. A parameter that is at a limit and would leave it stays. false: the matrix is singular. */
-static bool step(struct fit *f, double damping)
+static bool step_fit(struct fit *f, double damping)
 {
 	size_t n = (size_t)f->n;
 
@@ -219,13 +219,13 @@ static bool step(struct fit *f, double damping)
 	return true;
 }
 
-static double iterate(struct fit *f)
+static double iterate_fit(struct fit *f)
 {
-	double now = squares(f, f->q), damping = 1e-3;
+	double now = sum_squares(f, f->q), damping = 1e-3;
 
-	linearise(f);
+	linearise_fit(f);
 	for (int i = 0; i < STEPS_MAX && damping < DAMPING_MAX; i++) {
-		double then = step(f, damping) ? squares(f, f->next) : INFINITY;
+		double then = step_fit(f, damping) ? sum_squares(f, f->next) : INFINITY;
 		bool settled = then <= now && now - then <= SETTLED * now;
 
 		if (!(then <= now)) {
@@ -235,7 +235,7 @@ static double iterate(struct fit *f)
 		memcpy(f->q, f->next, (size_t)f->n * sizeof(*f->q));
 		now = then;
 		damping = fmax(damping / 8, 1e-9);
-		linearise(f);
+		linearise_fit(f);
 		if (settled)
 			break;
 	}
@@ -298,7 +298,7 @@ static void start_pose(const struct fit *f, double ret[POSE])
 	ret[2] /= RADIANS;
 }
 
-static void start(struct fit *f)
+static void start_fit(struct fit *f)
 {
 	for (int i = 0; i < f->n_system; i++)
 		f->q[i] = f->in->start[f->index[i]];
@@ -330,7 +330,7 @@ static bool leave_out(struct fit *f, const double system[SYSTEM_PARAMETERS], int
 }
 
 /* Write the variances of the system's parameters, and behind them that of the sum of the first two, by the jackknife. */
-static bool jackknife(struct fit *f, const double system[SYSTEM_PARAMETERS], double ret[SYSTEM_PARAMETERS + 1])
+static bool jackknife_variances(struct fit *f, const double system[SYSTEM_PARAMETERS], double ret[SYSTEM_PARAMETERS + 1])
 {
 	int groups = 2 * f->in->phantom.n_beads;
 	double part = (groups - 1.0) / groups;
@@ -346,7 +346,7 @@ static bool jackknife(struct fit *f, const double system[SYSTEM_PARAMETERS], dou
 }
 
 /* The same from the inverse of J'J. */
-static bool propagate(struct fit *f, double noise, double ret[SYSTEM_PARAMETERS + 1])
+static bool propagate_variances(struct fit *f, double noise, double ret[SYSTEM_PARAMETERS + 1])
 {
 	memcpy(f->scratch, f->matrix, (size_t)f->n * (size_t)f->n * sizeof(*f->scratch));
 	if (!normal_factor(f->scratch, f->n))
@@ -364,10 +364,10 @@ static bool propagate(struct fit *f, double noise, double ret[SYSTEM_PARAMETERS 
 }
 
 /* Write the standard deviations of the system's parameters. All are infinite if the points do not determine them. */
-static void deviations(struct fit *f, double noise, struct bead_fit *ret)
+static void write_deviations(struct fit *f, double noise, struct bead_fit *ret)
 {
 	double variance[SYSTEM_PARAMETERS + 1] = {0};
-	bool solved = f->per_bead ? propagate(f, noise, variance) : jackknife(f, ret->value, variance);
+	bool solved = f->per_bead ? propagate_variances(f, noise, variance) : jackknife_variances(f, ret->value, variance);
 
 	for (int i = 0; i < f->n_system; i++)
 		ret->sd[f->index[i]] = solved ? sqrt(variance[i]) : INFINITY;
@@ -375,7 +375,7 @@ static void deviations(struct fit *f, double noise, struct bead_fit *ret)
 		ret->sd_sum = solved ? sqrt(variance[f->n_system]) : INFINITY;
 }
 
-static void finish(struct fit *f, double sum, struct bead_fit *ret)
+static void finish_fit(struct fit *f, double sum, struct bead_fit *ret)
 {
 	const struct bead_fit_input *in = f->in;
 
@@ -389,10 +389,10 @@ static void finish(struct fit *f, double sum, struct bead_fit *ret)
 	if (!f->per_bead)
 		memcpy(ret->pose, f->q + f->n_system, sizeof(ret->pose));
 	for (int i = 0; i < in->n_points; i++)
-		residual(f, ret->value, f->q, &in->points[i], ret->residual[i]);
+		point_residual(f, ret->value, f->q, &in->points[i], ret->residual[i]);
 	for (int i = 0; i < in->phantom.n_beads; i++)
-		place(f, ret->value, f->q + first_local(f, i), i, ret->bead[i]);
-	deviations(f, ret->noise, ret);
+		place_bead(f, ret->value, f->q + first_local(f, i), i, ret->bead[i]);
+	write_deviations(f, ret->noise, ret);
 }
 
 static int check_points(const struct bead_fit_input *in, struct err *err)
@@ -414,7 +414,7 @@ static int check_points(const struct bead_fit_input *in, struct err *err)
 	return 0;
 }
 
-static int check(const struct bead_fit_input *in, struct err *err)
+static int check_input(const struct bead_fit_input *in, struct err *err)
 {
 	if (in->phantom.n_beads < 1 || in->n_points < 1 || in->views.n_views < 1)
 		return err_set(err, ENODATA, "bead fit: %d beads, %d views, %d positions", in->phantom.n_beads, in->views.n_views,
@@ -426,7 +426,7 @@ static int check(const struct bead_fit_input *in, struct err *err)
 	return check_points(in, err);
 }
 
-static void count(struct fit *f)
+static void count_parameters(struct fit *f)
 {
 	const struct bead_phantom *p = &f->in->phantom;
 
@@ -437,7 +437,7 @@ static void count(struct fit *f)
 	f->n = f->n_system + (f->per_bead ? f->per_bead * p->n_beads : POSE);
 }
 
-static int allocate(struct fit *f, struct bead_fit *ret, struct err *err)
+static int allocate_fit(struct fit *f, struct bead_fit *ret, struct err *err)
 {
 	size_t n = (size_t)f->n;
 
@@ -457,18 +457,18 @@ int bead_fit_run(const struct bead_fit_input *input, struct bead_fit *ret_fit, s
 {
 	struct fit f = {.in = input};
 	struct bead_fit fit = {0};
-	int rc = check(input, err);
+	int rc = check_input(input, err);
 
 	if (rc < 0)
 		return rc;
-	count(&f);
+	count_parameters(&f);
 	if (2 * input->n_points <= f.n)
 		return err_set(err, ENODATA, "bead fit: %d positions of beads in views cannot determine %d parameters",
 			       input->n_points, f.n);
-	rc = allocate(&f, &fit, err);
+	rc = allocate_fit(&f, &fit, err);
 	if (rc == 0) {
-		start(&f);
-		finish(&f, iterate(&f), &fit);
+		start_fit(&f);
+		finish_fit(&f, iterate_fit(&f), &fit);
 		*ret_fit = fit;
 	} else {
 		bead_fit_clear(&fit);

@@ -25,7 +25,7 @@ struct matcher {
 };
 
 /* Move the phantom so that beads a and b lie on tracks i and j. false: their distances differ. */
-static bool lay(struct matcher *m, int i, int j, int a, int b, bool mirrored)
+static bool lay_phantom(struct matcher *m, int i, int j, int a, int b, bool mirrored)
 {
 	const double *p = m->tracks->tracks[i].at, *q = m->tracks->tracks[j].at;
 	double side = mirrored ? -1 : 1;
@@ -48,7 +48,7 @@ static bool lay(struct matcher *m, int i, int j, int a, int b, bool mirrored)
 }
 
 /* Find the nearest track of each bead, one bead for each track. Returns the score: matches, less a part below 1 for distances. */
-static double score(struct matcher *m)
+static double score_match(struct matcher *m)
 {
 	double sum = 0;
 	int n = 0;
@@ -83,9 +83,9 @@ static void try_pairs(struct matcher *m, int i, int j, bool mirrored)
 		for (int b = 0; b < m->n_beads; b++) {
 			double found;
 
-			if (a == b || !lay(m, i, j, a, b, mirrored))
+			if (a == b || !lay_phantom(m, i, j, a, b, mirrored))
 				continue;
-			found = score(m);
+			found = score_match(m);
 			if (!(found > m->score + (mirrored && !m->mirrored ? MIRRORED_MORE : 0)))
 				continue;
 			m->score = found;

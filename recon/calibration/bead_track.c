@@ -39,7 +39,7 @@ static void back_project(const struct tracker *t, const double at[2], double hei
 }
 
 /* Return the spot of a view that is nearest to where a point projects, -1: none within the tolerance. */
-static int nearest(const struct tracker *t, int view, const double point[3], double *ret_distance)
+static int nearest_spot(const struct tracker *t, int view, const double point[3], double *ret_distance)
 {
 	double at[2], best = TOLERANCE / t->views->pitch;
 	int found = -1;
@@ -65,7 +65,7 @@ static int count_views(const struct tracker *t, const double point[3], double *r
 	int n = 0;
 
 	for (int v = 0; v < t->views->n_views; v++)
-		if (nearest(t, v, point, &distance) >= 0) {
+		if (nearest_spot(t, v, point, &distance) >= 0) {
 			n++;
 			sum += distance * t->views->pitch / TOLERANCE;
 		}
@@ -100,7 +100,7 @@ static int list_points(const struct tracker *t, const double point[3], struct be
 	int n = 0;
 
 	for (int v = 0; v < t->views->n_views; v++) {
-		int spot = nearest(t, v, point, &distance);
+		int spot = nearest_spot(t, v, point, &distance);
 
 		if (spot < 0)
 			continue;
@@ -209,7 +209,7 @@ static void drop_shared(const struct tracker *t, struct bead_tracks *ret, int n_
 		}
 }
 
-static int run(const struct tracker *t, struct bead_tracks *ret, struct err *err)
+static int track_spots(const struct tracker *t, struct bead_tracks *ret, struct err *err)
 {
 	size_t n = t->spots[t->centre].n + 1, views = (size_t)t->views->n_views;
 	int **used = calloc(views, sizeof(*used)), *number = calloc(n, sizeof(*number)), rc = 0;
@@ -247,7 +247,7 @@ int bead_tracks_make(const struct bead_views *views, const double system[SYSTEM_
 	tracks.sign = find_sign(&t);
 	turned.sign *= tracks.sign;
 	make_tracker(&t);
-	rc = run(&t, &tracks, err);
+	rc = track_spots(&t, &tracks, err);
 	if (rc == 0 && tracks.n < TRACKS_LEAST)
 		rc = err_set(err, ENODATA, "beads: %d %s seen in at least half of the %d views; allowed: %d or more", tracks.n,
 			     tracks.n == 1 ? "is" : "are", views->n_views, TRACKS_LEAST);

@@ -28,7 +28,7 @@ double figure_fwhm(const struct figure_peak *p)
 	return 2 * sqrt(2 * log(2)) * p->sigma;
 }
 
-static double squares(const double *x, const double *v, size_t n, const double q[4])
+static double sum_squares(const double *x, const double *v, size_t n, const double q[4])
 {
 	double sum = 0;
 
@@ -41,7 +41,7 @@ static double squares(const double *x, const double *v, size_t n, const double q
 }
 
 /* Solve four linear equations by Gaussian elimination with pivoting. Return false if they are singular. */
-static bool solve(double a[4][5])
+static bool solve_four(double a[4][5])
 {
 	for (int c = 0; c < 4; c++) {
 		int p = c;
@@ -70,7 +70,7 @@ static bool solve(double a[4][5])
 }
 
 /* Compute the parameters ret_q one damped Levenberg-Marquardt step after q. Return false if the equations are singular. */
-static bool step(const double *x, const double *v, size_t n, const double q[4], double damping, double ret_q[4])
+static bool step_gaussian(const double *x, const double *v, size_t n, const double q[4], double damping, double ret_q[4])
 {
 	double a[4][5] = {{0}};
 
@@ -86,7 +86,7 @@ static bool step(const double *x, const double *v, size_t n, const double q[4], 
 	}
 	for (int c = 0; c < 4; c++)
 		a[c][c] *= 1 + damping;
-	if (!solve(a))
+	if (!solve_four(a))
 		return false;
 	for (int c = 0; c < 4; c++)
 		ret_q[c] = q[c] + a[c][4];
@@ -117,9 +117,9 @@ int figure_fit_peak(const double *x, const double *v, size_t n, struct figure_pe
 
 	if (n < 5 || !first_guess(x, v, n, q))
 		return err_set(err, EDOM, "no peak among %zu samples", n);
-	now = squares(x, v, n, q);
+	now = sum_squares(x, v, n, q);
 	for (int i = 0; i < FIT_STEPS && damping < 1e12; i++) {
-		double then = step(x, v, n, q, damping, next) ? squares(x, v, n, next) : INFINITY;
+		double then = step_gaussian(x, v, n, q, damping, next) ? sum_squares(x, v, n, next) : INFINITY;
 		bool settled = then <= now && now - then <= FIT_SETTLED * now;
 
 		if (then <= now) {

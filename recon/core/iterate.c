@@ -96,8 +96,8 @@ static int check_part(const struct rule *rule, const struct iterate_part *part, 
 	return 0;
 }
 
-static int check(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets,
-		 const struct iterate_work *w, const struct buf *x, struct err *err)
+static int check_subsets(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets,
+			 const struct iterate_work *w, const struct buf *x, struct err *err)
 {
 	int r = iterate_check(conf, err);
 
@@ -130,8 +130,8 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 }
 
 /* Compute the pairs (q, d) of a subset. */
-static int project(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
-		   const struct buf *x, struct err *err)
+static int project_pair(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
+			const struct buf *x, struct err *err)
 {
 	const struct buf *row = s->row.mem ? &s->row : NULL;
 	struct buf p;
@@ -151,7 +151,7 @@ static int step_plain(const struct iterate_conf *conf, const struct rule *rule, 
 		      struct iterate_work *w, struct buf *pair, struct buf *x, struct err *err)
 {
 	const struct device_ops *v = x->dev->ops;
-	int r = project(rule, s, w, pair, x, err);
+	int r = project_pair(rule, s, w, pair, x, err);
 
 	if (r == 0)
 		r = s->op->adjoint_sums(s->op, pair, false, &w->num, &w->den, err);
@@ -160,7 +160,7 @@ static int step_plain(const struct iterate_conf *conf, const struct rule *rule, 
 	return r < 0 ? r : v->rule_voxels(rule, &w->num, &w->den, x, err);
 }
 
-static const struct buf *given(const struct buf *b)
+static const struct buf *buf_or_null(const struct buf *b)
 {
 	return b->mem ? b : NULL;
 }
@@ -180,8 +180,8 @@ static int back_part(const struct iterate_conf *conf, struct iterate_part *part,
 	else
 		r = x->dev->ops->fill(&p, 0, err);
 	if (r == 0)
-		r = x->dev->ops->rule_bins(&conf->rule, &part->y, &p, given(&part->row), given(&part->mult), given(&part->add),
-					   &p, err);
+		r = x->dev->ops->rule_bins(&conf->rule, &part->y, &p, buf_or_null(&part->row), buf_or_null(&part->mult),
+					   buf_or_null(&part->add), &p, err);
 	if (r < 0)
 		return r;
 	return add ? part->op->adjoint_add(part->op, &p, &w->num, err) : part->op->adjoint(part->op, &p, &w->num, err);
@@ -206,7 +206,7 @@ int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *su
 		struct buf *x, const struct monitor *monitor, struct err *err)
 {
 	size_t steps = n_subsets * (size_t)(conf->iterations > 0 ? conf->iterations : 0);
-	int r = check(conf, subset, n_subsets, work, x, err);
+	int r = check_subsets(conf, subset, n_subsets, work, x, err);
 
 	for (size_t step = 0; r == 0 && step < steps; step++) {
 		const struct iterate_subset *s = &subset[step % n_subsets];

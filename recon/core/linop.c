@@ -23,7 +23,7 @@ int linop_sensitivity(const struct linop *op, struct buf *ret_sens, struct err *
 }
 
 /* xorshift64*: Marsaglia 2003, Vigna 2016. */
-static float uniform(uint64_t *state)
+static float uniform_number(uint64_t *state)
 {
 	*state ^= *state >> 12;
 	*state ^= *state << 25;
@@ -39,7 +39,7 @@ static int random_vector(const struct linop *op, size_t n, uint64_t *state, stru
 	if (!host)
 		return err_set(err, ENOMEM, "adjoint test: cannot allocate %zu floats", n);
 	for (size_t i = 0; i < n; i++)
-		host[i] = uniform(state);
+		host[i] = uniform_number(state);
 	r = op->dev->ops->alloc(op->dev, n, ret_buf, err);
 	if (r == 0)
 		r = op->dev->ops->upload(ret_buf, host, err);

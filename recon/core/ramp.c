@@ -61,7 +61,7 @@ struct ramp *ramp_free(struct ramp *r)
 	return NULL;
 }
 
-static int check(enum ramp_filter filter, double cut, double pitch, int n, struct err *err)
+static int check_filter(enum ramp_filter filter, double cut, double pitch, int n, struct err *err)
 {
 	if (filter < RAMP_PLAIN || filter > RAMP_COSINE)
 		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, RAMP_PLAIN, RAMP_COSINE);
@@ -79,7 +79,7 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 	struct ramp *r = NULL;
 	double rest;
 	size_t n_fft;
-	int error = check(filter, cut, pitch, n, err);
+	int error = check_filter(filter, cut, pitch, n, err);
 
 	if (error < 0)
 		return error;

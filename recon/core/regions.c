@@ -19,7 +19,7 @@ static double half_disc(double r, double x)
 }
 
 /* Area inside the circle with a <= x <= b and y <= top, y >= 0; 0 <= a. The arc is above `top` up to x = sqrt(r^2 - top^2). */
-static double below(double r, double a, double b, double top)
+static double area_below(double r, double a, double b, double top)
 {
 	double flat;
 
@@ -35,17 +35,17 @@ static double below(double r, double a, double b, double top)
 }
 
 /* Area inside the circle of the rectangle between (0, 0) and (x, y), negative if one of them is. */
-static double quadrant(double r, double x, double y)
+static double quadrant_area(double r, double x, double y)
 {
-	return copysign(1, x) * copysign(1, y) * below(r, 0, fabs(x), fabs(y));
+	return copysign(1, x) * copysign(1, y) * area_below(r, 0, fabs(x), fabs(y));
 }
 
 double circle_area(double r, const double lo[2], const double hi[2])
 {
 	if (!(r > 0) || !(hi[0] > lo[0]) || !(hi[1] > lo[1]))
 		return 0;
-	return fmax(0, quadrant(r, hi[0], hi[1]) - quadrant(r, lo[0], hi[1]) - quadrant(r, hi[0], lo[1]) +
-			       quadrant(r, lo[0], lo[1]));
+	return fmax(0, quadrant_area(r, hi[0], hi[1]) - quadrant_area(r, lo[0], hi[1]) - quadrant_area(r, hi[0], lo[1]) +
+			       quadrant_area(r, lo[0], lo[1]));
 }
 
 /* Abscissae and weights of Gauss-Legendre with 8 points. */
@@ -126,7 +126,7 @@ void noise_spectrum_clear(struct noise_spectrum *s)
 }
 
 /* Subtract the plane a + b x + c y; x and y are centred, so that a, b and c are independent of each other. */
-static double detrend(const float *values, size_t stride, size_t n, double *ret)
+static double detrend_values(const float *values, size_t stride, size_t n, double *ret)
 {
 	double middle = ((double)n - 1) / 2, sum = 0, sx = 0, sy = 0, xx = 0, square = 0;
 
@@ -155,7 +155,7 @@ void noise_spectrum_add(struct noise_spectrum *s, const float *values, size_t st
 	size_t n = (size_t)s->side;
 	const double *c = s->work, *d = c + n;
 	double *region = s->work + 2 * n, *re = region + n * n, *im = re + n * n;
-	double variance = detrend(values, stride, n, region);
+	double variance = detrend_values(values, stride, n, region);
 
 	s->variance += (variance - s->variance) / (double)++s->n;
 	for (size_t j = 0; j < n; j++) /* along rows */
@@ -191,7 +191,7 @@ double noise_spectrum_at(const struct noise_spectrum *s, int i, int j)
 }
 
 /* Frequency of an index: those above the half are negative. */
-static double frequency(const struct noise_spectrum *s, int i, int axis)
+static double frequency_of(const struct noise_spectrum *s, int i, int axis)
 {
 	return (2 * i > s->side ? i - s->side : i) / (s->side * s->h[axis]);
 }
@@ -204,7 +204,7 @@ void noise_spectrum_rings(const struct noise_spectrum *s, struct noise_bin *ret_
 		ret_bins[k] = (struct noise_bin){0};
 	for (int j = 0; j < s->side; j++)
 		for (int i = 0; i < s->side; i++) {
-			double f = hypot(frequency(s, i, 0), frequency(s, j, 1));
+			double f = hypot(frequency_of(s, i, 0), frequency_of(s, j, 1));
 			long k = lround(f / width);
 			struct noise_bin *bin;
 

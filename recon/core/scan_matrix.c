@@ -23,7 +23,7 @@ static void cross(const double a[3], const double b[3], double ret[3])
 }
 
 /* Compute the columns of M^-1. Return false if M has no inverse. */
-static bool invert(const double p[12], double ret_column[3][3])
+static bool invert_matrix(const double p[12], double ret_column[3][3])
 {
 	double row[3][3], volume, size;
 
@@ -113,12 +113,13 @@ static int check_directions(const struct scan_pose *p, double pitch, struct err 
 }
 
 /* Compute source and pose in the axes of the matrix. In these the detector must be below the source. */
-static int decompose(const double matrix[12], double u, double v, double pitch, struct scan_view *ret_view, struct err *err)
+static int decompose_matrix(const double matrix[12], double u, double v, double pitch, struct scan_view *ret_view,
+			    struct err *err)
 {
 	struct scan_view view = {.posed = true};
 	double column[3][3], w, middle_z;
 
-	if (!invert(matrix, column))
+	if (!invert_matrix(matrix, column))
 		return err_set(err, EINVAL, "projection matrix: its first three columns have no inverse, or are not finite");
 	w = pitch / sqrt(sqrt(dot(column[0], column[0]) * dot(column[1], column[1])));
 	middle_z = u * column[0][2] + v * column[1][2] + column[2][2];
@@ -139,7 +140,7 @@ int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitc
 			  struct err *err)
 {
 	struct scan_view view, level;
-	int r = decompose(matrix, 0.5 * (n_u - 1), 0.5 * (n_v - 1), pitch, &view, err);
+	int r = decompose_matrix(matrix, 0.5 * (n_u - 1), 0.5 * (n_v - 1), pitch, &view, err);
 
 	if (r == 0)
 		r = check_directions(&view.pose, pitch, err);
@@ -157,7 +158,7 @@ static int axes_at_rest(const double rest[12], const struct scan_matrix_bins *bi
 {
 	double edge = bins->edge_u - 0.5, middle = bins->middle_v - 0.5, size = 0, along = 0, toward[3];
 	struct scan_view view;
-	int r = decompose(rest, edge, middle, pitch, &view, err);
+	int r = decompose_matrix(rest, edge, middle, pitch, &view, err);
 
 	if (r < 0)
 		return r;

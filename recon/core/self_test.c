@@ -56,7 +56,7 @@ static float *random_floats(size_t n, uint64_t state, struct err *err)
 	return x;
 }
 
-static int upload(struct device *dev, size_t n, uint64_t seed, struct buf *ret_buf, struct err *err)
+static int upload_random(struct device *dev, size_t n, uint64_t seed, struct buf *ret_buf, struct err *err)
 {
 	float *host = random_floats(n, seed, err);
 	int rc = host ? dev->ops->alloc(dev, n, ret_buf, err) : -ENOMEM;
@@ -67,7 +67,7 @@ static int upload(struct device *dev, size_t n, uint64_t seed, struct buf *ret_b
 	return rc;
 }
 
-static int download(const struct buf *b, float **ret_host, struct err *err)
+static int download_buf(const struct buf *b, float **ret_host, struct err *err)
 {
 	float *host = malloc(b->n * sizeof(*host));
 	int rc;
@@ -98,25 +98,25 @@ static int side_run(struct side *s, struct device *dev, const struct projection_
 	int rc = projector_create(dev, spec, &s->op, err);
 
 	if (rc == 0)
-		rc = upload(dev, s->op->n_in, 88172645463325252u, &s->x, err);
+		rc = upload_random(dev, s->op->n_in, 88172645463325252u, &s->x, err);
 	if (rc == 0)
 		rc = dev->ops->alloc(dev, s->op->n_out, &s->y, err);
 	if (rc == 0)
 		rc = s->op->apply(s->op, &s->x, &s->y, err);
 	if (rc == 0)
-		rc = download(&s->y, &s->forward, err);
+		rc = download_buf(&s->y, &s->forward, err);
 	buf_release(&s->y);
 	if (rc == 0)
-		rc = upload(dev, s->op->n_out, 2463534242u, &s->y, err);
+		rc = upload_random(dev, s->op->n_out, 2463534242u, &s->y, err);
 	if (rc == 0)
 		rc = s->op->adjoint(s->op, &s->y, &s->x, err);
 	if (rc == 0)
-		rc = download(&s->x, &s->adjoint, err);
+		rc = download_buf(&s->x, &s->adjoint, err);
 	return rc;
 }
 
 /* Return the largest difference divided by the largest expected value; infinity if a value is NaN. */
-static double difference(const float *found, const float *expected, size_t n)
+static double largest_difference(const float *found, const float *expected, size_t n)
 {
 	double most = 0, scale = 0;
 
@@ -155,8 +155,8 @@ static int test_model(struct device *dev, struct device *cpu, const struct proje
 							   : check_limit(INFINITY, "the adjoint gap", model, dev, err);
 		goto out;
 	}
-	forward = difference(found.forward, expected.forward, found.op->n_out);
-	adjoint = difference(found.adjoint, expected.adjoint, found.op->n_in);
+	forward = largest_difference(found.forward, expected.forward, found.op->n_out);
+	adjoint = largest_difference(found.adjoint, expected.adjoint, found.op->n_in);
 	report->gap = fmax(report->gap, gap);
 	report->difference = fmax(report->difference, fmax(forward, adjoint));
 	rc = check_limit(gap, "the adjoint gap", model, dev, err);

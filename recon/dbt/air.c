@@ -29,8 +29,8 @@ static int brightest_code(const struct prep *p, const uint32_t hist[PREP_VALUES]
 	return code >= 0 && code <= (int)p->max_value ? code : -1;
 }
 
-static enum air_verdict judge(const struct prep *p, const uint32_t hist[PREP_VALUES], struct cells *c, double thickness,
-			      struct air *air)
+static enum air_verdict judge_air(const struct prep *p, const uint32_t hist[PREP_VALUES], struct cells *c, double thickness,
+				  struct air *air)
 {
 	enum air_verdict verdict = AIR_NO_PLATEAU;
 	bool clipped = false;
@@ -56,8 +56,8 @@ static enum air_verdict judge(const struct prep *p, const uint32_t hist[PREP_VAL
 }
 
 /* Measure how the air varies, and remove it from the cells as far as it is determined. */
-static void flatten(struct cells *c, const struct prep *p, const double pitch[2], double thickness, bool fit,
-		    struct air_field *ret)
+static void flatten_cells(struct cells *c, const struct prep *p, const double pitch[2], double thickness, bool fit,
+			  struct air_field *ret)
 {
 	const struct scan detector = {.n_u = p->n_u, .n_v = p->n_v, .h = {pitch[0], pitch[1]}};
 	struct open_field field = {0};
@@ -92,8 +92,8 @@ int air_find(const struct prep *p, const double pitch[2], double thickness, bool
 		air.shadow = air_remove_shadow(&c);
 		air_measure_gain(&c);
 		air_mark_flat(&c);
-		flatten(&c, p, pitch, thickness, fit, &air.field);
-		air.verdict = judge(p, hist, &c, thickness, &air);
+		flatten_cells(&c, p, pitch, thickness, fit, &air.field);
+		air.verdict = judge_air(p, hist, &c, thickness, &air);
 		*ret_air = air;
 	}
 	free(c.cell);

@@ -88,7 +88,7 @@ static int shadow_lines(const struct lines *l)
 	return inside + 1;
 }
 
-static void clear(struct cells *c, const struct lines *l, int n)
+static void clear_lines(struct cells *c, const struct lines *l, int n)
 {
 	for (int line = 0; line < n; line++)
 		for (int k = 0; k < l->length; k++) {
@@ -108,7 +108,7 @@ struct prep_shadow air_remove_shadow(struct cells *c)
 		struct lines l = lines_of(c, side);
 		int found = n[side] ? 0 : shadow_lines(&l);
 
-		clear(c, &l, found);
+		clear_lines(c, &l, found);
 		n[side] += found;
 	}
 	return (struct prep_shadow){n[SIDE_FAR] * c->bins_u, n[SIDE_FIRST] * c->bins_v, n[SIDE_LAST] * c->bins_v};

@@ -48,7 +48,7 @@ static double least_log(struct cells *c, double thickness)
 }
 
 /* Begin at the last cell with data of each row that is bright. */
-static int begin(struct cells *c, double least)
+static int begin_region(struct cells *c, double least)
 {
 	int waiting = 0;
 
@@ -111,7 +111,7 @@ static struct sums add_up(const struct point *point, size_t n)
 	return s;
 }
 
-static struct plane moments(const struct cells *c, size_t n)
+static struct plane sum_moments(const struct cells *c, size_t n)
 {
 	struct sums s = add_up(c->point, n);
 	struct plane p = {.n = (double)n, .log = s.log / (double)n};
@@ -127,23 +127,23 @@ static struct plane moments(const struct cells *c, size_t n)
 	return p;
 }
 
-static double determinant(const struct plane *p)
+static double spread_determinant(const struct plane *p)
 {
 	return p->spread[0][0] * p->spread[1][1] - p->spread[0][1] * p->spread[1][0];
 }
 
 /* Return d . spread^-1 d for a distance from the mean position; only along y: of its second part. */
-static double leverage(const struct plane *p, const double d[2], bool both)
+static double point_leverage(const struct plane *p, const double d[2], bool both)
 {
 	if (!both)
 		return d[1] * d[1] / p->spread[1][1];
 	return (p->spread[1][1] * d[0] * d[0] - 2 * p->spread[0][1] * d[0] * d[1] + p->spread[0][0] * d[1] * d[1]) /
-	       determinant(p);
+	       spread_determinant(p);
 }
 
-static void solve(struct plane *p, bool both)
+static void solve_plane(struct plane *p, bool both)
 {
-	double det = determinant(p);
+	double det = spread_determinant(p);
 
 	p->slope[0] = both ? (p->spread[1][1] * p->with_log[0] - p->spread[0][1] * p->with_log[1]) / det : 0;
 	p->slope[1] = both ? (p->spread[0][0] * p->with_log[1] - p->spread[0][1] * p->with_log[0]) / det
@@ -151,7 +151,7 @@ static void solve(struct plane *p, bool both)
 }
 
 /* Compute the distances of the cells of a list from the plane; return their rms. */
-static double compare(struct cells *c, size_t n, const struct plane *p)
+static double compare_cells(struct cells *c, size_t n, const struct plane *p)
 {
 	double per[2] = {p->slope[0] * c->size[0], p->slope[1] * c->size[1]}, sum = 0;
 	double first = p->log + p->slope[0] * (place_of(c, 0, 0) - p->at[0]) + p->slope[1] * (place_of(c, 1, 0) - p->at[1]);
@@ -172,7 +172,7 @@ static size_t leave_out(struct cells *c, size_t n, struct plane *p)
 	float most;
 	size_t kept = 0;
 
-	p->rms = compare(c, n, p);
+	p->rms = compare_cells(c, n, p);
 	most = (float)fmax(3 * 1.4826 * air_median(c->sorted, n), STEP_LEAST);
 	for (size_t k = 0; k < n; k++) {
 		struct point a = c->point[k];
@@ -184,7 +184,7 @@ static size_t leave_out(struct cells *c, size_t n, struct plane *p)
 }
 
 /* Fit the plane to the cells of the region; false: too few of them follow one. */
-static bool fit(struct cells *c, size_t region, bool both, struct plane *ret)
+static bool fit_plane(struct cells *c, size_t region, bool both, struct plane *ret)
 {
 	size_t all = list_inside(c, region), n = all, every = 1 + region / LISTED;
 	struct plane p = {0};
@@ -192,10 +192,10 @@ static bool fit(struct cells *c, size_t region, bool both, struct plane *ret)
 	if ((double)(all * every) < fmax(CELLS_LEAST, AIR_SHARE_LEAST * (double)c->n_data))
 		return false;
 	for (int round = 0; round < ROUNDS; round++) {
-		p = moments(c, n);
-		if (!(p.n >= KEPT_LEAST * (double)all && p.spread[1][1] > 0 && (!both || determinant(&p) > 0)))
+		p = sum_moments(c, n);
+		if (!(p.n >= KEPT_LEAST * (double)all && p.spread[1][1] > 0 && (!both || spread_determinant(&p) > 0)))
 			return false;
-		solve(&p, both);
+		solve_plane(&p, both);
 		n = leave_out(c, n, &p);
 	}
 	*ret = p;
@@ -243,7 +243,7 @@ static bool is_determined(const struct cells *c, const struct plane *p, bool bot
 	for (int k = 0; k < 4; k++) {
 		double d[2] = {(k & 1 ? hi[0] : lo[0]) - p->at[0], (k & 2 ? hi[1] : lo[1]) - p->at[1]};
 
-		error = fmax(error, AIR_FIELD_ERROR * sqrt(1 + leverage(p, d, both)));
+		error = fmax(error, AIR_FIELD_ERROR * sqrt(1 + point_leverage(p, d, both)));
 		variation = fmax(variation, fabs(p->slope[0] * d[0] + p->slope[1] * d[1]));
 	}
 	*ret_variation = variation;
@@ -272,9 +272,9 @@ void air_field_measure(struct cells *c, double thickness, struct air_field *ret)
 	size_t region;
 
 	*ret = (struct air_field){0};
-	region = air_flood(c, begin(c, least_log(c, thickness)), is_near, NULL);
+	region = air_flood(c, begin_region(c, least_log(c, thickness)), is_near, NULL);
 	for (int both = 1; both >= 0 && !ret->along[1]; both--)
-		if (fit(c, region, both, &p))
+		if (fit_plane(c, region, both, &p))
 			use_plane(c, &p, both, thickness, ret);
 	for (size_t i = 0; i < air_count_cells(c); i++)
 		c->cell[i].region = 0;

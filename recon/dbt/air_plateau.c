@@ -28,7 +28,7 @@
 
 /* ---- the level ---- */
 
-static size_t three(const size_t *hist, int k)
+static size_t three_classes(const size_t *hist, int k)
 {
 	return hist[k] + (k > 0 ? hist[k - 1] : 0) + (k + 1 < CLASSES ? hist[k + 1] : 0);
 }
@@ -64,11 +64,11 @@ bool air_find_mode(struct cells *c, double *ret_log)
 	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].flat)
 			hist[class_of((double)c->cell[i].log)]++;
-	while (k > 0 && three(hist, k) < least)
+	while (k > 0 && three_classes(hist, k) < least)
 		k--;
 	if (k == 0)
 		return false;
-	while (k > 1 && three(hist, k - 1) > three(hist, k))
+	while (k > 1 && three_classes(hist, k - 1) > three_classes(hist, k))
 		k--;
 	log = (k + 0.5) * CLASS;
 	log = level_near(c, log, 1.5 * CLASS);
@@ -84,7 +84,7 @@ static bool is_bright(const struct cell *a, double log, double width)
 }
 
 /* Begin at one bright cell near the end of each row; *ret_over: number of rows that end over range. */
-static int seed(struct cells *c, double log, double width, int *ret_over)
+static int seed_region(struct cells *c, double log, double width, int *ret_over)
 {
 	int depth = (int)ceil(SEED_DEPTH / c->size[0]), waiting = 0, over = 0;
 
@@ -119,10 +119,10 @@ static bool is_as_bright(const struct cell *from, const struct cell *to, const v
 }
 
 /* Mark the region; return false if most rows that could begin it end over range. */
-static bool flood(struct cells *c, double log, double width)
+static bool flood_region(struct cells *c, double log, double width)
 {
 	const struct bright bright = {log, width};
-	int over, begun = seed(c, log, width, &over);
+	int over, begun = seed_region(c, log, width, &over);
 
 	air_flood(c, begun, is_as_bright, &bright);
 	return over <= begun;
@@ -305,7 +305,7 @@ static double plateau_level(struct cells *c, double log, double width, bool insi
 enum air_verdict air_judge_plateau(struct cells *c, double thickness, double *log, struct air *air)
 {
 	double width = width_of(c, *log), flood_width = fmax(BAND / 6, 1.5 * width);
-	bool ends = flood(c, *log, flood_width);
+	bool ends = flood_region(c, *log, flood_width);
 	struct counts n = count_region(c, *log, width);
 
 	air->share = (double)n.plateau / (double)c->n_data;

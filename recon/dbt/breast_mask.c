@@ -59,7 +59,7 @@ static int cells_make(const struct scan *scan, struct cells *ret, struct err *er
 	return 0;
 }
 
-static int smaller(int a, int b)
+static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -129,17 +129,17 @@ static size_t mark_bins(float *ok, int n)
 static void average_row(const struct scan *scan, const struct cells *c, const float *line, const float *valid, int row)
 {
 	float *mean = c->mean + (size_t)row * (size_t)c->n_u;
-	int v0 = row * c->bins_v, v1 = smaller(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
+	int v0 = row * c->bins_v, v1 = smaller_of(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
 
 	for (int from = 0; from < scan->n_u; from += step) {
 		float sum[COLUMNS] = {0}, count[COLUMNS] = {0};
-		int m = smaller(step, scan->n_u - from);
+		int m = smaller_of(step, scan->n_u - from);
 
 		for (int v = v0; v < v1; v++)
 			add_bins(line + (size_t)v * (size_t)scan->n_u + from, valid + (size_t)v * (size_t)scan->n_u + from, m,
 				 sum, count);
 		for (int i = 0; i < m; i += c->bins_u) {
-			int bins = smaller(c->bins_u, m - i);
+			int bins = smaller_of(c->bins_u, m - i);
 			double s = 0, k = 0;
 
 			for (int b = i; b < i + bins; b++) {
@@ -158,7 +158,7 @@ static bool is_low(float mean)
 
 static int class_of(double value)
 {
-	return smaller((int)(value * (CLASSES / LOW)), CLASSES - 1);
+	return smaller_of((int)(value * (CLASSES / LOW)), CLASSES - 1);
 }
 
 /* Return the histogram class that contains the 90th percentile. */
@@ -211,7 +211,7 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 }
 
 /* Mark cells at or below the threshold that are connected with the end of the rows; return their number. */
-static size_t flood(const struct cells *c, double threshold)
+static size_t flood_air(const struct cells *c, double threshold)
 {
 	int depth = (int)ceil(SEED_DEPTH / c->size_u);
 	size_t n = (size_t)c->n_u * (size_t)c->n_v, n_air = 0, waiting = 0;
@@ -247,7 +247,7 @@ static size_t flood(const struct cells *c, double threshold)
 
 /* Compute the distance along u from each cell to the nearest cell of its row that is not air, in cells; n_u or more: there is
  * none. */
-static void distances(const struct cells *c)
+static void compute_distances(const struct cells *c)
 {
 	for (int j = 0; j < c->n_v; j++) {
 		const unsigned char *air = c->air + (size_t)j * (size_t)c->n_u;
@@ -258,7 +258,7 @@ static void distances(const struct cells *c)
 		far = c->n_u + c->n_v;
 		for (int i = c->n_u - 1; i >= 0; i--) {
 			far = air[i] ? far + 1 : 0;
-			away[i] = smaller(away[i], far);
+			away[i] = smaller_of(away[i], far);
 		}
 	}
 }
@@ -294,7 +294,7 @@ __attribute__((target("avx2"))) static void unmark_avx2(const int *away, int lea
 }
 #endif
 
-static void unmark(const int *away, int least, int n, unsigned char *air)
+static void unmark_cells(const int *away, int least, int n, unsigned char *air)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2")) {
@@ -306,23 +306,23 @@ static void unmark(const int *away, int least, int n, unsigned char *air)
 }
 
 /* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
-static void erode(const struct cells *c, double margin)
+static void erode_air(const struct cells *c, double margin)
 {
 	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
 
-	distances(c);
+	compute_distances(c);
 	for (int across = 0; across <= reach; across++) {
 		int least = least_away(c, margin, across);
 
 		for (int j = 0; j < c->n_v; j++)
 			for (int k = j - across; k <= j + across; k += across ? 2 * across : 1)
 				if (k >= 0 && k < c->n_v)
-					unmark(c->work + (size_t)k * (size_t)c->n_u, least, c->n_u,
-					       c->air + (size_t)j * (size_t)c->n_u);
+					unmark_cells(c->work + (size_t)k * (size_t)c->n_u, least, c->n_u,
+						     c->air + (size_t)j * (size_t)c->n_u);
 	}
 }
 
-static size_t mark(const struct scan *scan, const struct cells *c, float *valid)
+static size_t mark_air(const struct scan *scan, const struct cells *c, float *valid)
 {
 	size_t marked = 0;
 
@@ -337,8 +337,8 @@ static size_t mark(const struct scan *scan, const struct cells *c, float *valid)
 			while (i < c->n_u && air[i])
 				i++;
 			if (i > first)
-				marked +=
-					mark_bins(ok + first * c->bins_u, smaller(i * c->bins_u, scan->n_u) - first * c->bins_u);
+				marked += mark_bins(ok + first * c->bins_u,
+						    smaller_of(i * c->bins_u, scan->n_u) - first * c->bins_u);
 		}
 	}
 	return marked;
@@ -366,15 +366,15 @@ int breast_mask_view(const struct scan *scan, double margin, const float *line, 
 		n_data += c.mean[i] >= 0;
 	if (!find_level(&c, n_data, &report.air, &report.threshold))
 		goto out;
-	n_air = flood(&c, report.threshold);
+	n_air = flood_air(&c, report.threshold);
 	if ((double)(n_data - n_air) < SHARE_LEAST * (double)n_data) {
 		report.verdict = BREAST_MASK_ALL_AIR;
 		goto out;
 	}
 	if ((double)n_air < SHARE_LEAST * (double)n_data)
 		goto out;
-	erode(&c, margin);
-	report.marked = mark(scan, &c, valid);
+	erode_air(&c, margin);
+	report.marked = mark_air(scan, &c, valid);
 	report.verdict = BREAST_MASK_MARKED;
 out:
 	if (ret_report)

@@ -152,7 +152,7 @@ int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
 
 /* Return A'1 of a voxel in the middle of the volume, mm: its volume times the number of rays per area there times their
  * obliquity, summed over the views. */
-static double sensitivity(const struct dbt_layout *l, const struct grid *g)
+static double middle_sensitivity(const struct dbt_layout *l, const struct grid *g)
 {
 	double middle[3], sum = 0;
 
@@ -170,7 +170,7 @@ static double sensitivity(const struct dbt_layout *l, const struct grid *g)
 struct prior dbt_layout_prior(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan, double start)
 {
 	double line = start * plan->grid.n[2] * plan->grid.h[2],
-	       beta = p->prior_weight * sensitivity(l, &plan->grid) / l->n_subsets;
+	       beta = p->prior_weight * middle_sensitivity(l, &plan->grid) / l->n_subsets;
 
 	if (algorithm_info(p->algorithm)->rule == RULE_TRANSMISSION) /* d of the rule for the typical line integral */
 		beta *= line * exp(-line);

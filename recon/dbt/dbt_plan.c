@@ -51,7 +51,7 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 }
 
 /* Return the number of voxels that cover a length; rounding errors of the division do not add one. */
-static double cover(double length, double step)
+static double count_voxels(double length, double step)
 {
 	return ceil(length / step * (1 - 1e-9));
 }
@@ -64,10 +64,10 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 
 	for (int c = 0; c < 2; c++) {
 		g->h[c] = voxel > 0 ? voxel : detector->h[c];
-		n[c] = cover((c ? detector->n_v : detector->n_u) * detector->h[c], g->h[c]);
+		n[c] = count_voxels((c ? detector->n_v : detector->n_u) * detector->h[c], g->h[c]);
 	}
 	g->h[2] = p->slice_spacing;
-	n[2] = cover(thickness, g->h[2]);
+	n[2] = count_voxels(thickness, g->h[2]);
 	for (int c = 0; c < 3; c++) {
 		if (!(n[c] >= 1 && n[c] <= VOXELS_MAX))
 			return err_set(err, EINVAL, "voxel=%g slice_spacing=%g: %g voxels along axis %d; allowed: 1 to %d",
@@ -163,8 +163,8 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 
 /* Plan a volume in slabs: with the largest groups of views that fit, then with the fewest slabs. Return false if one view and one
  * slice do not fit. */
-static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
-		   struct dbt_plan *plan)
+static bool plan_stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
+			struct dbt_plan *plan)
 {
 	struct dbt_streamed_size size = {0};
 	size_t bytes;
@@ -262,7 +262,8 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	r = dbt_layout_make(p, plan, detector, &l, err);
 	if (r < 0)
 		return r;
-	fits_device = stream(p, &l, dev, &a, plan) || plan->bytes_total <= limit || stream(p, &l, dev, &without_host, plan);
+	fits_device =
+		plan_stream(p, &l, dev, &a, plan) || plan->bytes_total <= limit || plan_stream(p, &l, dev, &without_host, plan);
 	dbt_layout_release(&l);
 	if (fits_device) /* the caller refuses a plan whose memory on the host does not fit */
 		return 0;

@@ -39,7 +39,7 @@ static bool same_form(const struct stored_form *a, const struct stored_form *b)
 }
 
 /* Wait for slice k, which is then in out[k % 2], and begin the transfer of the next one. */
-static int take(struct dbt_session *s, int k, const struct stored_form *form, struct err *err)
+static int take_slice(struct dbt_session *s, int k, const struct stored_form *form, struct err *err)
 {
 	const struct stored_form floats = {0};
 	int r = 0;
@@ -74,7 +74,7 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 		return 0;
 	}
 	for (int k = first; r == 0 && k < first + n; k++) {
-		r = take(s, k, NULL, err);
+		r = take_slice(s, k, NULL, err);
 		if (r == 0)
 			memcpy(ret_slices + (size_t)(k - first) * voxels, s->out[k % 2], voxels * sizeof(float));
 	}
@@ -99,7 +99,7 @@ int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form
 		return 0;
 	}
 	if (r == 0)
-		r = take(s, k, form, err);
+		r = take_slice(s, k, form, err);
 	if (r == 0)
 		memcpy(ret_values, s->out[k % 2], voxels * sizeof(*ret_values));
 	return r;

@@ -61,17 +61,18 @@ static double part_inside(const struct field *f, double u, int v, int axis)
 	return a == b ? 1 : fmax(0, hi - lo) / fabs(b - a);
 }
 
-static double middle(const struct field *f)
+static double middle_column(const struct field *f)
 {
 	return 0.5 * ((double)f->n_u - 1);
 }
 
 /* Return how far the ray of a row passes beside an end of the volume in y, within its height, mm. */
-static double beside(const struct field *f, int v, bool up)
+static double distance_beside(const struct field *f, int v, bool up)
 {
 	const struct grid *g = f->grid;
 	double end = g->lo[1] + (up ? g->n[1] * g->h[1] : 0);
-	double a = ray_at(f, middle(f), v, 1, g->lo[2]), b = ray_at(f, middle(f), v, 1, g->lo[2] + g->n[2] * g->h[2]);
+	double a = ray_at(f, middle_column(f), v, 1, g->lo[2]),
+	       b = ray_at(f, middle_column(f), v, 1, g->lo[2] + g->n[2] * g->h[2]);
 
 	return fmax(fabs(a - end), fabs(b - end));
 }
@@ -127,7 +128,7 @@ bool field_edges_weigh(const struct scan *scan, int view, const struct grid *gri
 	for (int up = 0; up < 2; up++) {
 		edge[up] = find_edge(&f, up);
 		ends.cut[up] = edge[up] >= 0 && count_bins(&f, edge[up], tissue) * scan->h[0] > FIELD_EDGES_LEAST;
-		ends.beside[up] = edge[up] >= 0 ? beside(&f, edge[up], up) : INFINITY;
+		ends.beside[up] = edge[up] >= 0 ? distance_beside(&f, edge[up], up) : INFINITY;
 	}
 	for (int up = 0; up < 2; up++)
 		if (ends.cut[up])
@@ -161,7 +162,7 @@ bool field_edges_parts(const struct scan *scan, int view, const struct grid *gri
 	for (int v = 0; v < f.n_v; v++) {
 		bool up = v >= f.n_v - f.n_v / 2, own = up || v < f.n_v / 2;
 
-		ret_part[v] = own && ends->cut[up] && continues[up] ? (float)part_inside(&f, middle(&f), v, 1) : 1;
+		ret_part[v] = own && ends->cut[up] && continues[up] ? (float)part_inside(&f, middle_column(&f), v, 1) : 1;
 		any |= ret_part[v] < 1;
 	}
 	return any;

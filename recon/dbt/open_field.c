@@ -16,7 +16,7 @@ static double dot(const double a[3], const double b[3])
 }
 
 /* Return the distance of the source from the detector's plane. */
-static double height(const struct open_field *f)
+static double source_height(const struct open_field *f)
 {
 	const double *a = f->step_u, *b = f->step_v;
 	double n[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
@@ -38,7 +38,7 @@ struct open_field open_field_of_distance(const struct scan *scan, const struct s
 		f.step_v[c] = next_v[c] - bin[c];
 		f.rest_from[c] = (c < 2 ? scan->lo[c] + 0.5 * scan->h[c] : 0) - rest[c];
 	}
-	f.scale = height(&f) / rest[2];
+	f.scale = source_height(&f) / rest[2];
 	return f;
 }
 

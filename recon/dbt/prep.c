@@ -36,7 +36,7 @@ struct sums {
 	double shown[COLUMNS]; /* the air of bins over range */
 };
 
-static int check(const struct prep *p, struct limits *ret, struct err *err)
+static int check_prep(const struct prep *p, struct limits *ret, struct err *err)
 {
 	if (p->n_u < 1 || p->n_v < 1)
 		return err_set(err, EINVAL, "prep: %d x %d detector bins", p->n_u, p->n_v);
@@ -327,8 +327,8 @@ static void merge_plain(const struct prep *p, struct limits lim, const uint16_t 
 }
 
 /* Process merged bins from..from+n-1 of merged row j. */
-static void merge(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, int j, int from, int n,
-		  float *ret_line, float *ret_valid, struct prep_stats *stats)
+static void merge_bins(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, int j, int from, int n,
+		       float *ret_line, float *ret_valid, struct prep_stats *stats)
 {
 	size_t at = (size_t)j * (size_t)p->bin * (size_t)p->n_u + (size_t)from * (size_t)p->bin;
 	double middle = (p->bin - 1) / 2.0;
@@ -447,7 +447,7 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 	struct lookup *lookup = NULL;
 	double *table = NULL;
 	struct limits lim;
-	int r = check(p, &lim, err);
+	int r = check_prep(p, &lim, err);
 
 	if (r < 0)
 		return r;
@@ -474,8 +474,8 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 		if (direct)
 			look_up(lookup, lim, raw + row, n_u, ret_line + row, ret_valid + row, &stats);
 		for (int from = 0; !direct && from < n_u; from += block)
-			merge(p, lim, table, raw, j, from, n_u - from < block ? n_u - from : block, ret_line + row + from,
-			      ret_valid + row + from, &stats);
+			merge_bins(p, lim, table, raw, j, from, n_u - from < block ? n_u - from : block, ret_line + row + from,
+				   ret_valid + row + from, &stats);
 		padded += stats.padded;
 		saturated += stats.saturated;
 		over_range += stats.over_range;

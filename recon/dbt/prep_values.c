@@ -189,8 +189,8 @@ struct range {
 };
 
 /* Estimate from some rows between which two values the percentile most probably is. hist: working memory. */
-static void estimate(const struct prep *p, const uint16_t *raw, const uint16_t *pad, double share, uint32_t hist[PREP_VALUES],
-		     int *ret_lo, int *ret_hi)
+static void estimate_percentile(const struct prep *p, const uint16_t *raw, const uint16_t *pad, double share,
+				uint32_t hist[PREP_VALUES], int *ret_lo, int *ret_hi)
 {
 	double all = 0, below = 0;
 	int v = 0;
@@ -212,8 +212,8 @@ static void estimate(const struct prep *p, const uint16_t *raw, const uint16_t *
 }
 
 /* Divide the range of a percentile by LIMITS limits from `from` on, `step` apart. Return false if it does not become smaller. */
-static bool divide(const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int step, struct counts *c,
-		   struct range *r)
+static bool divide_range(const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int step, struct counts *c,
+			 struct range *r)
 {
 	const struct range before = *r;
 	double least_below;
@@ -240,8 +240,8 @@ static bool divide(const uint16_t *raw, size_t n, const uint16_t *pad, double pe
 }
 
 /* Find the value of a percentile. Return false if it is better found in a histogram. */
-static bool search(const struct prep *p, const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int to,
-		   struct counts *c, struct range *r)
+static bool search_percentile(const struct prep *p, const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from,
+			      int to, struct counts *c, struct range *r)
 {
 	bool found;
 	int passes = 1;
@@ -249,9 +249,10 @@ static bool search(const struct prep *p, const uint16_t *raw, size_t n, const ui
 	*r = (struct range){.hi = VALUES - 1};
 	if (to - from < LIMITS - 2)
 		from -= (LIMITS - 2 - (to - from)) / 2;
-	found = divide(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
+	found = divide_range(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
 	while (found && r->lo < r->hi)
-		found = passes++ < PASSES && divide(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
+		found = passes++ < PASSES &&
+			divide_range(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
 	return found && c->padded < n && !(p->inverted ? c->least == 0 : c->most >= p->max_value);
 }
 
@@ -273,8 +274,8 @@ int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint
 		return prep_histogram(p, raw, ret_hist, err);
 	pad[0] = (uint16_t)lim.lo;
 	pad[1] = (uint16_t)lim.hi;
-	estimate(p, raw, padded ? pad : NULL, percent / 100, ret_hist, &from, &to);
-	if (!search(p, raw, n, padded ? pad : NULL, percent, from, to, &c, &r))
+	estimate_percentile(p, raw, padded ? pad : NULL, percent / 100, ret_hist, &from, &to);
+	if (!search_percentile(p, raw, n, padded ? pad : NULL, percent, from, to, &c, &r))
 		return prep_histogram(p, raw, ret_hist, err);
 	memset(ret_hist, 0, PREP_VALUES * sizeof(*ret_hist));
 	ret_hist[c.least] += (uint32_t)r.below_lo;

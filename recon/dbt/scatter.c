@@ -99,14 +99,14 @@ static struct kernel kernel_at(double thickness)
 }
 
 /* An oblique ray is longer by 1 / cos, and its scatter has a longer way than the primary: the exponent grows with thickness. */
-static double oblique(double thickness, double slope)
+static double oblique_factor(double thickness, double slope)
 {
 	return pow(1 + slope * slope, 0.5 * (0.7 + 0.0175 * thickness));
 }
 
 double scatter_ratio(double thickness, double slope)
 {
-	return kernel_at(thickness).ratio * oblique(thickness, slope);
+	return kernel_at(thickness).ratio * oblique_factor(thickness, slope);
 }
 
 /* ---- cells ---- */
@@ -144,7 +144,7 @@ static int cells_make(const struct scan *scan, const struct scan_view *view, int
 	return 0;
 }
 
-static int smaller(int a, int b)
+static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -152,8 +152,8 @@ static int smaller(int a, int b)
 /* Return the mean intensity of a cell's valid bins; 0: it has none. */
 static float mean_intensity(const struct cells *c, int i, int j, int n_u, int n_v, const float *line, const float *valid)
 {
-	int step = (c->bins + SAMPLES - 1) / SAMPLES, end_u = smaller((i + 1) * c->bins, n_u);
-	int end_v = smaller((j + 1) * c->bins, n_v);
+	int step = (c->bins + SAMPLES - 1) / SAMPLES, end_u = smaller_of((i + 1) * c->bins, n_u);
+	int end_v = smaller_of((j + 1) * c->bins, n_v);
 	double sum = 0;
 	int n = 0;
 
@@ -237,9 +237,9 @@ static float median_depth(struct cells *c)
 }
 
 /* Compute the weights of the cells at 0, 1 ... from a cell. Returns the number of the last. */
-static int gauss(double sigma, float ret_weights[REACH_MOST + 1])
+static int gauss_weights(double sigma, float ret_weights[REACH_MOST + 1])
 {
-	int reach = smaller((int)ceil(3 * sigma), REACH_MOST);
+	int reach = smaller_of((int)ceil(3 * sigma), REACH_MOST);
 	double sum = 1;
 
 	ret_weights[0] = 1;
@@ -257,7 +257,7 @@ static float mean_around(const float *values, int n, size_t stride, int i, const
 {
 	float sum = 0;
 
-	for (int k = i > reach ? i - reach : 0; k <= smaller(i + reach, n - 1); k++)
+	for (int k = i > reach ? i - reach : 0; k <= smaller_of(i + reach, n - 1); k++)
 		sum += weights[k < i ? i - k : k - i] * values[(size_t)k * stride];
 	return sum;
 }
@@ -266,7 +266,7 @@ static float mean_around(const float *values, int n, size_t stride, int i, const
 static void measure_around(const struct scatter *s, struct cells *c)
 {
 	float weights[REACH_MOST + 1], *row = c->x + c->n_u;
-	int reach = gauss(AROUND * s->thickness / sqrt((double)c->area), weights);
+	int reach = gauss_weights(AROUND * s->thickness / sqrt((double)c->area), weights);
 
 	for (int j = 0; j < c->n_v; j++) {
 		const struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
@@ -349,7 +349,7 @@ static struct source source_of(const struct scatter *s, const struct cells *cell
 	double below = lowest_tissue(s, thickness, (double)edge_at(cells, i, j)), middle = below + 0.5 * thickness;
 	struct kernel k = kernel_at(thickness);
 	double near = k.near + NEAR_GAP * (s->gap + below), far = k.far + FAR_GAP * (s->gap + below);
-	double ratio = k.ratio * oblique(thickness, slope) * part_left(&k, c);
+	double ratio = k.ratio * oblique_factor(thickness, slope) * part_left(&k, c);
 	double weight = s->scale * ratio * (double)(sqrtf(c->primary) * cells->area) / M_PI;
 
 	return (struct source){
@@ -369,11 +369,11 @@ static struct source source_of(const struct scatter *s, const struct cells *cell
 }
 
 /* Compute the attenuation of one source's scatter on the way to the cells of row j. between: n_u + 1 floats of work. */
-static void attenuate(const struct source *s, const struct cells *c, int j, float *restrict between, float *restrict ret)
+static void attenuate_source(const struct source *s, const struct cells *c, int j, float *restrict between, float *restrict ret)
 {
 	float v = s->v + s->way * ((float)j - s->v), first = s->u - s->way * s->u;
-	int low = (int)v, high = smaller(low + 1, c->n_v - 1),
-	    last = smaller((int)(first + s->way * (float)c->n_u) + 1, c->n_u - 1);
+	int low = (int)v, high = smaller_of(low + 1, c->n_v - 1),
+	    last = smaller_of((int)(first + s->way * (float)c->n_u) + 1, c->n_u - 1);
 	const float *a = c->line + (size_t)low * (size_t)c->n_u, *b = c->line + (size_t)high * (size_t)c->n_u;
 
 	for (int i = (int)first; i <= last; i++)
@@ -419,7 +419,7 @@ static void compute_scatter(const struct scatter *s, struct cells *c, struct sou
 
 		memset(sum, 0, (size_t)c->n_u * sizeof(*sum));
 		for (size_t k = 0; k < n_sources; k++) {
-			attenuate(&sources[k], c, j, through + c->n_u, through);
+			attenuate_source(&sources[k], c, j, through + c->n_u, through);
 			add_source(&sources[k], c->x, row->y, c->n_u, through, sum);
 		}
 		for (int i = 0; i < c->n_u; i++)
@@ -456,7 +456,7 @@ static float air_intensity(struct cells *c)
 }
 
 /* Compute primary and scattered intensity of all cells from their intensity, step by step. */
-static void iterate(const struct scatter *s, struct cells *c, struct source *sources, float *work)
+static void iterate_cells(const struct scatter *s, struct cells *c, struct source *sources, float *work)
 {
 	for (size_t i = 0; i < (size_t)c->n_u * (size_t)c->n_v; i++)
 		c->cell[i].primary = c->cell[i].intensity;
@@ -493,14 +493,14 @@ static struct scatter_report report_of(const struct cells *c)
 	return report;
 }
 
-static int solve(const struct scatter *s, struct cells *c, struct scatter_report *ret, struct err *err)
+static int solve_cells(const struct scatter *s, struct cells *c, struct scatter_report *ret, struct err *err)
 {
 	size_t n = (size_t)c->n_u * (size_t)c->n_v;
 	struct source *sources = malloc(n * (sizeof(*sources) + 4 * sizeof(float)));
 
 	if (!sources)
 		return err_set(err, ENOMEM, "scatter: no memory for %zu cells", n);
-	iterate(s, c, sources, (float *)(sources + n));
+	iterate_cells(s, c, sources, (float *)(sources + n));
 	for (size_t i = 0; i < n; i++)
 		if (!is_air(&c->cell[i]))
 			c->cell[i].scatter = c->air * c->cell[i].intensity - c->cell[i].primary;
@@ -528,7 +528,7 @@ static inline float minus_log(float m)
 }
 
 /* Subtract from n bins the scatter first, first + step ... air: factor of their intensity. */
-static void subtract(float air, float first, float step, const float *restrict valid, int n, float *restrict line)
+static void subtract_scatter(float air, float first, float step, const float *restrict valid, int n, float *restrict line)
 {
 	for (int i = 0; i < n; i++) {
 		float y = line[i], primary = air - (first + (float)i * step) * exp_of(y < 60 ? y : 60);
@@ -544,19 +544,20 @@ static void subtract(float air, float first, float step, const float *restrict v
 static void correct_row(const struct cells *c, int v, int n_u, const float *valid, float *line)
 {
 	float at = fminf(fmaxf(((float)v + 0.5f) / (float)c->bins - 0.5f, 0), (float)(c->n_v - 1));
-	int j = smaller((int)at, c->n_v > 1 ? c->n_v - 2 : 0), k = j + (c->n_v > 1);
+	int j = smaller_of((int)at, c->n_v > 1 ? c->n_v - 2 : 0), k = j + (c->n_v > 1);
 	const struct cell *low = c->cell + (size_t)j * (size_t)c->n_u, *high = c->cell + (size_t)k * (size_t)c->n_u;
 	float part = at - (float)j;
 
 	for (int i = -1; i < c->n_u;
 	     i++) { /* the bins between the centres of cells i and i + 1; outside of them it is constant */
-		int a = i < 0 ? 0 : i, b = smaller(i + 1, c->n_u - 1);
-		int from = i < 0 ? 0 : smaller((2 * i + 1) * c->bins / 2, n_u), end = smaller((2 * i + 3) * c->bins / 2, n_u);
+		int a = i < 0 ? 0 : i, b = smaller_of(i + 1, c->n_u - 1);
+		int from = i < 0 ? 0 : smaller_of((2 * i + 1) * c->bins / 2, n_u),
+		    end = smaller_of((2 * i + 3) * c->bins / 2, n_u);
 		float left = low[a].scatter + part * (high[a].scatter - low[a].scatter);
 		float step = (low[b].scatter + part * (high[b].scatter - low[b].scatter) - left) / (float)c->bins;
 
-		subtract(c->air, left + step * ((float)from + 0.5f - ((float)i + 0.5f) * (float)c->bins), step, valid + from,
-			 end - from, line + from);
+		subtract_scatter(c->air, left + step * ((float)from + 0.5f - ((float)i + 0.5f) * (float)c->bins), step,
+				 valid + from, end - from, line + from);
 	}
 }
 
@@ -581,7 +582,7 @@ int scatter_correct_view(const struct scatter *s, const struct scan *scan, int v
 	for (int j = 0; j < c.n_v; j++)
 		for (int i = 0; i < c.n_u; i++)
 			c.cell[(size_t)j * (size_t)c.n_u + (size_t)i].intensity = mean_intensity(&c, i, j, n_u, n_v, line, valid);
-	rc = solve(s, &c, &report, err);
+	rc = solve_cells(s, &c, &report, err);
 #pragma omp parallel for schedule(static)
 	for (int v = 0; v < (rc == 0 ? n_v : 0); v++)
 		correct_row(&c, v, n_u, valid + (size_t)v * (size_t)n_u, line + (size_t)v * (size_t)n_u);

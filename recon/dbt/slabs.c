@@ -29,7 +29,7 @@ struct slabs {
 };
 
 /* Convert a length, limited to at least a slice and at most the volume, into QUANTA. */
-static long long quanta(double length, const struct grid *g)
+static long long length_quanta(double length, const struct grid *g)
 {
 	return llround(fmin(fmax(length / g->h[2], 1), g->n[2]) * (double)QUANTA);
 }
@@ -59,13 +59,13 @@ int slabs_count(const struct slabs *s)
 	return s->count;
 }
 
-static size_t pixels(const struct slabs *s)
+static size_t count_pixels(const struct slabs *s)
 {
 	return (size_t)s->grid.n[0] * (size_t)s->grid.n[1];
 }
 
 /* Count the slabs, and the largest number of unfinished ones. */
-static void count(struct slabs *s)
+static void count_slabs(struct slabs *s)
 {
 	int oldest = 0;
 
@@ -108,10 +108,10 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	if (!s)
 		return err_set(err, ENOMEM, "slabs: out of memory");
 	*s = (struct slabs){.mode = mode, .grid = *grid};
-	s->thickness = quanta(thickness, grid);
-	s->step = quanta(step, grid);
-	count(s);
-	s->buffers = malloc((size_t)s->n_buffers * pixels(s) * sizeof(float));
+	s->thickness = length_quanta(thickness, grid);
+	s->step = length_quanta(step, grid);
+	count_slabs(s);
+	s->buffers = malloc((size_t)s->n_buffers * count_pixels(s) * sizeof(float));
 	if (!s->buffers) {
 		err_set(err, ENOMEM, "slabs: no memory for %d of %d x %d pixels", s->n_buffers, grid->n[0], grid->n[1]);
 		slabs_close(s);
@@ -146,7 +146,7 @@ static void add_block(enum slabs_mode mode, bool first, bool last, float share, 
 
 int slabs_add(struct slabs *s, const float *slice, const float **ret_slab, struct err *err)
 {
-	size_t n = pixels(s), n_blocks = (n + BLOCK - 1) / BLOCK;
+	size_t n = count_pixels(s), n_blocks = (n + BLOCK - 1) / BLOCK;
 	struct slabs_range oldest;
 
 	if (s->slice >= s->grid.n[2])

@@ -23,7 +23,7 @@ struct synthetic {
 	float *peak; /* largest detail, 1/mm */
 };
 
-static size_t pixels(const struct synthetic *s)
+static size_t count_pixels(const struct synthetic *s)
 {
 	return (size_t)s->grid.n[0] * (size_t)s->grid.n[1];
 }
@@ -51,8 +51,8 @@ int synthetic_open(const struct synthetic_conf *conf, const struct grid *grid, s
 	s->grid = *grid;
 	for (int c = 0; c < 2; c++)
 		s->reach[c] = (int)fmax(0, lround((conf->blur / grid->h[c] - 1) / 2));
-	s->sum = calloc(pixels(s), sizeof(*s->sum));
-	s->peak = calloc(pixels(s), sizeof(*s->peak));
+	s->sum = calloc(count_pixels(s), sizeof(*s->sum));
+	s->peak = calloc(count_pixels(s), sizeof(*s->peak));
 	if (!s->sum || !s->peak) {
 		synthetic_close(s);
 		return err_set(err, ENOMEM, "synthetic view: no memory for %d x %d pixels", grid->n[0], grid->n[1]);
@@ -71,12 +71,12 @@ struct synthetic *synthetic_close(struct synthetic *s)
 	return NULL;
 }
 
-static int smaller(int a, int b)
+static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static int larger(int a, int b)
+static int larger_of(int a, int b)
 {
 	return a > b ? a : b;
 }
@@ -93,10 +93,10 @@ static void add_row(struct synthetic *s, const float *f, int j, int x0, int x1, 
 	float *sum = s->sum + (size_t)j * (size_t)n_x, *peak = s->peak + (size_t)j * (size_t)n_x, least = (float)s->conf.floor;
 	double window = 0;
 
-	for (int i = from; i < smaller(x0 + reach, n_x); i++)
+	for (int i = from; i < smaller_of(x0 + reach, n_x); i++)
 		window += columns[i - from];
 	for (int i = x0; i < x1; i++) {
-		int lo = larger(i - reach, 0), hi = smaller(i + reach, n_x - 1);
+		int lo = larger_of(i - reach, 0), hi = smaller_of(i + reach, n_x - 1);
 
 		if (i + reach < n_x)
 			window += columns[i + reach - from];
@@ -111,14 +111,14 @@ static void add_row(struct synthetic *s, const float *f, int j, int x0, int x1, 
 static void add_tile(struct synthetic *s, const float *slice, int x0, int y0)
 {
 	int n_x = s->grid.n[0], n_y = s->grid.n[1], reach = s->reach[1];
-	int x1 = smaller(x0 + TILE_X, n_x), y1 = smaller(y0 + TILE_Y, n_y);
-	int from = larger(x0 - s->reach[0], 0), end = smaller(x1 + s->reach[0], n_x);
+	int x1 = smaller_of(x0 + TILE_X, n_x), y1 = smaller_of(y0 + TILE_Y, n_y);
+	int from = larger_of(x0 - s->reach[0], 0), end = smaller_of(x1 + s->reach[0], n_x);
 	double columns[TILE_X + 2 * REACH_MAX] = {0};
 
-	for (int j = larger(y0 - reach, 0); j < smaller(y0 + reach, n_y); j++)
+	for (int j = larger_of(y0 - reach, 0); j < smaller_of(y0 + reach, n_y); j++)
 		add_columns(slice + (size_t)j * (size_t)n_x + from, 1, end - from, columns);
 	for (int j = y0; j < y1; j++) {
-		int lo = larger(j - reach, 0), hi = smaller(j + reach, n_y - 1);
+		int lo = larger_of(j - reach, 0), hi = smaller_of(j + reach, n_y - 1);
 
 		if (j + reach < n_y)
 			add_columns(slice + (size_t)(j + reach) * (size_t)n_x + from, 1, end - from, columns);
@@ -143,7 +143,7 @@ int synthetic_add(struct synthetic *s, const float *slice, struct err *err)
 
 int synthetic_image(const struct synthetic *s, float *ret_image, struct err *err)
 {
-	size_t n = pixels(s);
+	size_t n = count_pixels(s);
 	float h = (float)s->grid.h[2], detail = (float)s->conf.detail;
 
 	if (s->slice < s->grid.n[2])

@@ -63,8 +63,8 @@ static void lay_out(const struct michelogram *m, struct attenuation_plan *plan)
 }
 
 /* Count the bytes of a part of `views` angles, without the scratch memory of further threads. */
-static size_t count(struct device *dev, const struct scan *scan, const struct attenuation_plan *plan, int views,
-		    size_t *ret_scratch)
+static size_t count_bytes(struct device *dev, const struct scan *scan, const struct attenuation_plan *plan, int views,
+			  size_t *ret_scratch)
 {
 	struct projection_spec spec = spec_of(scan, &plan->grid, 0, views);
 
@@ -93,7 +93,7 @@ int attenuation_plan(const struct michelogram *m, struct device *dev, size_t mem
 	do {
 		size_t fixed = sizeof(float) * grid_size(&plan.grid), most = fixed + PART_BYTES;
 
-		plan.bytes_device = count(dev, scan, &plan, plan.views, &scratch);
+		plan.bytes_device = count_bytes(dev, scan, &plan, plan.views, &scratch);
 		if (plan.bytes_device <= (limit > 0 && limit < most ? limit : most) || plan.views == 1)
 			break;
 		plan.views = (plan.views + 1) / 2;
@@ -131,7 +131,7 @@ static size_t floats_of(const struct attenuation_plan *plan)
 	return plan->bins + grid_size(&plan->grid);
 }
 
-static struct attenuation *wrap(const struct attenuation_plan *plan, struct pet_sensitivity *entry)
+static struct attenuation *wrap_entry(const struct attenuation_plan *plan, struct pet_sensitivity *entry)
 {
 	struct attenuation *a = malloc(sizeof(*a));
 
@@ -147,7 +147,7 @@ int attenuation_new(const struct attenuation_plan *plan, const struct michelogra
 	struct pet_key full = key_of(plan, &rays, key);
 	struct pet_sensitivity *entry = pet_sensitivity_new(&full, floats_of(plan));
 
-	*ret = entry ? wrap(plan, entry) : NULL;
+	*ret = entry ? wrap_entry(plan, entry) : NULL;
 	if (*ret)
 		return 0;
 	pet_sensitivity_release(entry, NULL);
@@ -160,7 +160,7 @@ struct attenuation *attenuation_find(struct pet_cache *cache, const struct atten
 	struct michelogram rays = without_tof(m);
 	struct pet_key full = key_of(plan, &rays, key);
 	struct pet_sensitivity *entry = pet_cache_find(cache, &full, floats_of(plan));
-	struct attenuation *a = entry ? wrap(plan, entry) : NULL;
+	struct attenuation *a = entry ? wrap_entry(plan, entry) : NULL;
 
 	if (!a)
 		pet_sensitivity_release(entry, cache);
@@ -224,8 +224,8 @@ static int project_part(struct device *dev, const struct projection_spec *spec, 
 	return rc;
 }
 
-static int project(struct attenuation *a, const struct scan *scan, const int *plane, struct device *dev,
-		   const struct monitor *monitor, struct err *err)
+static int project_lines(struct attenuation *a, const struct scan *scan, const int *plane, struct device *dev,
+			 const struct monitor *monitor, struct err *err)
 {
 	float *lines = malloc((size_t)a->plan.views * scan_view_size(scan) * sizeof(*lines));
 	struct buf x = {0};
@@ -258,7 +258,7 @@ int attenuation_compute(struct attenuation *a, const struct michelogram *m, stru
 		rc = scan_create_michelogram(&rays, a->plan.radius, NULL, &scan, &plane, err);
 	if (rc < 0)
 		return rc;
-	rc = project(a, scan, plane, dev, monitor, err);
+	rc = project_lines(a, scan, plane, dev, monitor, err);
 	scan_free(scan);
 	free(plane);
 	if (rc == 0)

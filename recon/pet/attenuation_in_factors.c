@@ -83,7 +83,7 @@ static void sum_all(const struct michelogram *m, const float *factors, const flo
 }
 
 /* What the line leaves of the squares of y. */
-static double residual(const struct squares *q)
+static double squares_left(const struct squares *q)
 {
 	return fmax(q->yy - q->xy * q->xy / q->xx, 0);
 }
@@ -100,15 +100,15 @@ struct attenuation_in_factors attenuation_in_factors(const struct michelogram *m
 
 	sum_all(m, factors, attenuation, &angles, &planes);
 	if (angles.xx > 0)
-		ret.deviation = sqrt(residual(&angles) / angles.xx / m->scanner.detectors);
+		ret.deviation = sqrt(squares_left(&angles) / angles.xx / m->scanner.detectors);
 	if (ret.deviation <= ATTENUATION_IN_DEVIATION) {
 		ret.slope = angles.xy / angles.xx;
 		ret.found = is_about_1(ret.slope, ATTENUATION_IN_SLOPE) && ret.slope > ATTENUATION_IN_SURE * ret.deviation &&
 			    is_about_1(planes.xy / planes.xx, ATTENUATION_IN_SLOPE);
 	} else if (planes.xx > planes.n * ATTENUATION_IN_LINES * ATTENUATION_IN_LINES) {
 		ret.slope = planes.xy / planes.xx;
-		ret.found =
-			is_about_1(ret.slope, ATTENUATION_IN_RANGE) && residual(&planes) < ATTENUATION_IN_RESIDUAL * planes.yy;
+		ret.found = is_about_1(ret.slope, ATTENUATION_IN_RANGE) &&
+			    squares_left(&planes) < ATTENUATION_IN_RESIDUAL * planes.yy;
 	}
 	return ret;
 }

@@ -60,7 +60,7 @@ void pet_bed_sensitivity(const struct michelogram *m, const struct grid *bed, do
 /* ---- plan ---- */
 
 /* Compute where a bed is relative to bed 1. */
-static int place(const struct pet_beds *beds, int b, const double axis[3][3], double h, struct pet_join *j, struct err *err)
+static int place_bed(const struct pet_beds *beds, int b, const double axis[3][3], double h, struct pet_join *j, struct err *err)
 {
 	double at[3] = {0}, whole;
 
@@ -141,7 +141,7 @@ static int lay_out(struct pet_join *j, struct err *err)
 }
 
 /* Return the first of the two slices of a bed between which a slice of the joint volume lies, and the share of the second. */
-static int between(const struct pet_join *j, int bed, int slice, double *ret_share)
+static int slices_between(const struct pet_join *j, int bed, int slice, double *ret_share)
 {
 	double at = fmin(fmax(slice - j->part[bed].shift, 0), j->bed.n[2] - 1);
 	int first = (int)at;
@@ -150,7 +150,7 @@ static int between(const struct pet_join *j, int bed, int slice, double *ret_sha
 	return first;
 }
 
-static void weigh(struct pet_join *j, const double *sensitivity)
+static void weigh_slices(struct pet_join *j, const double *sensitivity)
 {
 	int n = j->grid.n[2];
 	double most = 0;
@@ -166,7 +166,7 @@ static void weigh(struct pet_join *j, const double *sensitivity)
 
 			if (k < j->part[b].first || k >= j->part[b].end)
 				continue;
-			i = between(j, b, k, &share);
+			i = slices_between(j, b, k, &share);
 			s = share > 0 ? (1 - share) * sensitivity[i] + share * sensitivity[i + 1] : sensitivity[i];
 			s = fmax(s, 1e-6 * most) / j->part[b].gain; /* a slice that no ray meets has its bed's value */
 			j->weight[b * n + k] = (float)s;
@@ -186,7 +186,7 @@ int pet_join_plan(const struct pet_beds *beds, const double axis[3][3], const st
 	int rc = 0;
 
 	for (int b = 0; rc == 0 && b < j.n; b++) {
-		rc = place(beds, b, axis, bed->h[2], &j, err);
+		rc = place_bed(beds, b, axis, bed->h[2], &j, err);
 		j.part[b].gain = pet_bed_factor(&beds->bed[b], lambda) / pet_bed_factor(&beds->bed[0], lambda);
 	}
 	if (rc == 0)
@@ -200,7 +200,7 @@ int pet_join_plan(const struct pet_beds *beds, const double axis[3][3], const st
 	j.counted = calloc((size_t)j.grid.n[2], sizeof(*j.counted));
 	if (sensitivity && j.weight && j.counted) {
 		pet_bed_sensitivity(m, bed, sensitivity);
-		weigh(&j, sensitivity);
+		weigh_slices(&j, sensitivity);
 		*ret = j;
 	} else {
 		rc = err_set(err, ENOMEM, "no memory for the weights of %d beds", j.n);
@@ -224,7 +224,7 @@ void pet_join_add(const struct pet_join *j, int bed, const float *volume, float 
 #pragma omp parallel for schedule(static)
 	for (int k = j->part[bed].first; k < j->part[bed].end; k++) {
 		double share, gain = j->part[bed].gain * (double)j->weight[bed * j->grid.n[2] + k];
-		int i = between(j, bed, k, &share);
+		int i = slices_between(j, bed, k, &share);
 		const float *from = volume + (size_t)i * n, *next = share > 0 ? from + n : from;
 		float here = (float)(gain * (1 - share)), there = (float)(gain * share), *to = joint + (size_t)k * n;
 

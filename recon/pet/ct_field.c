@@ -66,7 +66,7 @@ static int find_rim(const struct ct_field_source *ct, const bool *image, struct 
 }
 
 /* Solve the three equations, in place. false: they have no single solution. */
-static bool solve(double m[3][4])
+static bool solve_three(double m[3][4])
 {
 	for (int c = 0; c < 3; c++) {
 		int best = c;
@@ -107,7 +107,7 @@ static void fit_circle(const struct point *points, int n, double pixel, struct c
 			m[r][3] += p[r] * (p[0] * p[0] + p[1] * p[1]);
 		}
 	}
-	if (n < RIM_LEAST || !solve(m))
+	if (n < RIM_LEAST || !solve_three(m))
 		return;
 	f->centre[0] = 0.5 * m[0][3];
 	f->centre[1] = 0.5 * m[1][3];

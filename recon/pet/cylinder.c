@@ -26,7 +26,7 @@ static double limit_of(double tolerance, double distance)
 	return tolerance < distance / 4 ? tolerance : distance / 4;
 }
 
-static void convert(const float (*position)[3], size_t n, struct polar *ret)
+static void convert_positions(const float (*position)[3], size_t n, struct polar *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		double x = (double)position[i][0], y = (double)position[i][1], turns = (atan2(y, x) + M_PI / 2) / (2 * M_PI);
@@ -57,7 +57,7 @@ static int check_radius(const struct polar *p, size_t n, double tolerance, doubl
 
 /* Compute the smallest and the largest distance of neighbouring values, without those below `same`; values are sorted. turn: also
  * from the last one to the first, this far on; 0: not. */
-static void spacings(double *values, size_t n, double same, double turn, double *ret_least, double *ret_most)
+static void find_spacings(double *values, size_t n, double same, double turn, double *ret_least, double *ret_most)
 {
 	*ret_least = INFINITY;
 	*ret_most = 0;
@@ -111,7 +111,7 @@ static int find_rings(const struct polar *p, size_t n, double tolerance, double 
 		if (rings_fit(p, n, first, c->scanner.ring_spacing, rings, tolerance))
 			return 0;
 	}
-	spacings(z, n, 1e-3, 0, &least, &most);
+	find_spacings(z, n, 1e-3, 0, &least, &most);
 	return err_set(
 		err, ENOTSUP,
 		"the rings of detectors are not at equal distances: neighbours are %.2f to %.2f mm apart along z, over %.1f mm",
@@ -174,7 +174,7 @@ static int find_crystals(const struct polar *p, size_t n, double tolerance, doub
 	}
 	for (size_t i = 0; i < n; i++)
 		arc[i] = p[i].angle * 2 * M_PI * radius;
-	spacings(arc, n, 1e-3, 2 * M_PI * radius, &least, &most);
+	find_spacings(arc, n, 1e-3, 2 * M_PI * radius, &least, &most);
 	return err_set(
 		err, ENOTSUP,
 		"the detectors are not at equal angles, of an even number: neighbours are %.2f to %.2f mm apart on a circle of "
@@ -193,7 +193,7 @@ static double deviation_of(const struct pet_cylinder *c, const struct polar *p, 
 	return fmax(fmax(arc, radial), axial);
 }
 
-static int place(const struct polar *p, size_t i, struct pet_cylinder *c, struct err *err)
+static int place_detector(const struct polar *p, size_t i, struct pet_cylinder *c, struct err *err)
 {
 	int crystals = c->scanner.detectors, rings = c->scanner.rings, ring, crystal;
 	double at = (p[i].angle - c->angle_offset / 360) * crystals, deviation = deviation_of(c, &p[i], at);
@@ -223,7 +223,7 @@ static int place_all(const struct polar *p, size_t n, struct pet_cylinder *c, st
 		return err_set(err, ENOMEM, "no memory for %zu detectors", n);
 	memset(c->detector, 0xff, places * sizeof(*c->detector)); /* -1 */
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = place(p, i, c, err);
+		rc = place_detector(p, i, c, err);
 	return rc;
 }
 
@@ -240,7 +240,7 @@ int pet_cylinder_find(const float (*position)[3], size_t n, double tolerance, st
 	values = malloc(n * sizeof(*values));
 	rc = p && values ? 0 : err_set(err, ENOMEM, "no memory for %zu detectors", n);
 	if (rc == 0) {
-		convert(position, n, p);
+		convert_positions(position, n, p);
 		rc = check_radius(p, n, tolerance, &c.scanner.radius, err);
 	}
 	if (rc == 0)

@@ -83,7 +83,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static size_t trim(const char **line, size_t length)
+static size_t trim_line(const char **line, size_t length)
 {
 	while (length > 0 && is_blank((*line)[length - 1]))
 		length--;
@@ -98,7 +98,7 @@ static int add_line(struct pet_marks *m, const char *line, size_t length, struct
 {
 	int64_t ms;
 
-	length = trim(&line, length);
+	length = trim_line(&line, length);
 	if (length == 0 || line[0] == '#')
 		return 0;
 	if (read_number(line, length, &ms))
@@ -243,7 +243,7 @@ int pet_gates_check(const struct pet_gates *g, int64_t duration, struct err *err
 }
 
 /* Return the cycle with the time t, between the first mark and the last one. */
-static size_t search(const struct pet_marks *m, int64_t t)
+static size_t search_cycle(const struct pet_marks *m, int64_t t)
 {
 	size_t low = 0, high = m->n - 1;
 
@@ -265,7 +265,7 @@ int pet_gates_find(const struct pet_gates *g, int64_t t, size_t *cycle)
 	if (t < m->ms[0] || t >= m->ms[m->n - 1])
 		return -1;
 	if (t < m->ms[*cycle] || t >= m->ms[*cycle + 1])
-		*cycle = search(m, t);
+		*cycle = search_cycle(m, t);
 	return is_used(g, *cycle) ? (int)((t - m->ms[*cycle]) * g->n / length_of(g, *cycle)) : -1;
 }
 
@@ -273,7 +273,7 @@ void pet_gates_add(const struct pet_gates *g, int64_t a, int64_t b, int64_t *sum
 {
 	const struct pet_marks *m = &g->marks;
 
-	for (size_t i = a > m->ms[0] ? search(m, a) : 0; i + 1 < m->n && m->ms[i] < b; i++)
+	for (size_t i = a > m->ms[0] ? search_cycle(m, a) : 0; i + 1 < m->n && m->ms[i] < b; i++)
 		for (int k = 0; is_used(g, i) && k < g->n; k++) {
 			int64_t begin = begin_of(g, i, k), end = begin_of(g, i, k + 1);
 

@@ -50,7 +50,7 @@ struct sampler {
 	const struct grid *grid;
 };
 
-static int invert(const double at[3][4], double ret[3][4], struct err *err)
+static int invert_affine(const double at[3][4], double ret[3][4], struct err *err)
 {
 	double cofactor[3][3], det = 0, scale = 1;
 
@@ -90,7 +90,7 @@ static void set_points(struct sampler *s)
 
 /* Return the two neighbours of an index, and the weight of the second; false: the point is outside the CT, which ends half a
  * voxel behind its outermost centres. */
-static inline bool neighbours(double at, int n, int ret[2], float *ret_weight)
+static inline bool find_neighbours(double at, int n, int ret[2], float *ret_weight)
 {
 	double low = floor(at);
 	int i = (int)low;
@@ -103,14 +103,15 @@ static inline bool neighbours(double at, int n, int ret[2], float *ret_weight)
 	return true;
 }
 
-static inline float sample(const struct sampler *s, const double at[3])
+static inline float sample_ct(const struct sampler *s, const double at[3])
 {
 	const struct mu_source *ct = s->ct;
 	const float *table = s->table - HU_LEAST;
 	int i[2], j[2], k[2];
 	float wi, wj, wk, plane[2];
 
-	if (!neighbours(at[0], ct->n[0], i, &wi) || !neighbours(at[1], ct->n[1], j, &wj) || !neighbours(at[2], ct->n[2], k, &wk))
+	if (!find_neighbours(at[0], ct->n[0], i, &wi) || !find_neighbours(at[1], ct->n[1], j, &wj) ||
+	    !find_neighbours(at[2], ct->n[2], k, &wk))
 		return 0;
 	for (int b = 0; b < 2; b++) {
 		const int16_t *slice = ct->hu + (size_t)k[b] * (size_t)ct->n[1] * (size_t)ct->n[0];
@@ -141,7 +142,7 @@ static float mean_of_voxel(const struct sampler *s, const int voxel[3])
 			for (int a = 0; a < n[0]; a++) {
 				p[0] = s->grid->lo[0] + (voxel[0] + (a + 0.5) / n[0]) * s->grid->h[0];
 				index_at(s, p, at);
-				sum += (double)sample(s, at);
+				sum += (double)sample_ct(s, at);
 			}
 		}
 	}
@@ -152,7 +153,7 @@ int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double
 {
 	struct sampler s = {.ct = ct, .grid = grid};
 	double covered[2] = {INFINITY, -INFINITY};
-	int n = 0, rc = invert(ct->at, s.index, err);
+	int n = 0, rc = invert_affine(ct->at, s.index, err);
 
 	for (int k = 0; rc == 0 && k < grid->n[2]; k++) {
 		double p[3] = {grid->lo[0] + 0.5 * grid->n[0] * grid->h[0], grid->lo[1] + 0.5 * grid->n[1] * grid->h[1],
@@ -162,8 +163,8 @@ int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double
 		float w;
 
 		index_at(&s, p, at);
-		if (neighbours(at[0], ct->n[0], i, &w) && neighbours(at[1], ct->n[1], i, &w) &&
-		    neighbours(at[2], ct->n[2], i, &w)) {
+		if (find_neighbours(at[0], ct->n[0], i, &w) && find_neighbours(at[1], ct->n[1], i, &w) &&
+		    find_neighbours(at[2], ct->n[2], i, &w)) {
 			covered[0] = fmin(covered[0], p[2] - 0.5 * grid->h[2]);
 			covered[1] = fmax(covered[1], p[2] + 0.5 * grid->h[2]);
 		} else {
@@ -180,7 +181,7 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 {
 	float *table = malloc(HU_VALUES * sizeof(*table));
 	struct sampler s = {.ct = ct, .table = table, .grid = grid};
-	int rc = table ? invert(ct->at, s.index, err) : err_set(err, ENOMEM, "CT: no memory for a table");
+	int rc = table ? invert_affine(ct->at, s.index, err) : err_set(err, ENOMEM, "CT: no memory for a table");
 
 	if (rc < 0) {
 		free(table);
@@ -210,7 +211,7 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 /* ---- smoothing ---- */
 
 /* Write the weights of a Gaussian at distances 0 .. reach, not normalised. Return reach. */
-static int gauss(double sigma, double h, int n, double *ret_weight)
+static int gauss_weights(double sigma, double h, int n, double *ret_weight)
 {
 	int reach = (int)fmin(ceil(SIGMAS * sigma / h), n - 1);
 
@@ -249,7 +250,7 @@ int mu_map_smooth(const struct grid *grid, double fwhm, float *mu, struct err *e
 
 		if (!weight)
 			return err_set(err, ENOMEM, "CT: no memory to smooth %d voxels", n);
-		reach = gauss(sigma, grid->h[axis], n, weight);
+		reach = gauss_weights(sigma, grid->h[axis], n, weight);
 #pragma omp parallel
 		{
 			float *copy = malloc((size_t)n * sizeof(*copy));

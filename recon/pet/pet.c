@@ -112,7 +112,7 @@ struct pet_session *pet_close(struct pet_session *s)
 	return NULL;
 }
 
-static int filter(struct pet_session *s, struct err *err)
+static int filter_image(struct pet_session *s, struct err *err)
 {
 	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
 	bool fbp = algorithm_info(s->p->algorithm)->filtered;
@@ -170,7 +170,7 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	}
 	filtered = clock_seconds();
 	if (r == 0)
-		r = filter(s, err);
+		r = filter_image(s, err);
 	if (r == 0)
 		r = s->dev->ops->download(&s->x, s->out, err);
 	if (r < 0)

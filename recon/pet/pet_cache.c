@@ -123,7 +123,7 @@ static void unlink_entry(struct pet_cache *c, struct pet_sensitivity *s)
 }
 
 /* Return the entry with this key, checked, and mark it as used; floats 0: of any size. */
-static struct pet_sensitivity *find(struct pet_cache *c, const struct pet_key *key, size_t floats)
+static struct pet_sensitivity *find_entry(struct pet_cache *c, const struct pet_key *key, size_t floats)
 {
 	struct pet_sensitivity *s = c ? c->list : NULL;
 
@@ -142,7 +142,7 @@ static struct pet_sensitivity *find(struct pet_cache *c, const struct pet_key *k
 
 struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats)
 {
-	struct pet_sensitivity *s = find(c, key, floats);
+	struct pet_sensitivity *s = find_entry(c, key, floats);
 
 	if (s)
 		s->users++;
@@ -192,7 +192,7 @@ static bool drop_oldest(struct pet_cache *c)
 	return true;
 }
 
-static void shrink(struct pet_cache *c)
+static void shrink_cache(struct pet_cache *c)
 {
 	while (bytes_cached(c) > c->max_bytes && drop_oldest(c))
 		;
@@ -220,7 +220,7 @@ void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s)
 	s->checksum = checksum_of(s);
 	s->next = c->list;
 	c->list = s;
-	shrink(c);
+	shrink_cache(c);
 }
 
 struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struct pet_cache *c)
@@ -229,7 +229,7 @@ struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struc
 		return NULL;
 	s->users--;
 	if (s->cached)
-		shrink(c);
+		shrink_cache(c);
 	else if (s->users == 0)
 		free(s);
 	return NULL;
@@ -269,7 +269,7 @@ void pet_cache_keep(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY],
 const void *pet_cache_value(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], size_t *ret_bytes)
 {
 	struct pet_key k = key_of(key);
-	const struct pet_sensitivity *s = find(c, &k, 0);
+	const struct pet_sensitivity *s = find_entry(c, &k, 0);
 
 	*ret_bytes = s ? s->floats * sizeof(float) : 0;
 	return s ? s->images : NULL;

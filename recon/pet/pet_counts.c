@@ -64,7 +64,7 @@ static double sum_planes(const struct pet_session *s, enum pet_role role, bool a
 }
 
 /* Return the number of bins that have a ray. */
-static double rays(const struct pet_session *s)
+static double count_rays(const struct pet_session *s)
 {
 	return (double)s->expected[PET_DATA] * s->m->n_angles * (s->v_end - s->v_first);
 }
@@ -78,8 +78,8 @@ int pet_counts_take(struct pet_session *s, struct err *err)
 		s->counts = (struct pet_counts){.all = sum_planes(s, PET_DATA, true),
 						.data = sum_planes(s, PET_DATA, false),
 						.background = sum_planes(s, PET_BACKGROUND, false),
-						.factors = rays(s),
-						.bins = rays(s)};
+						.factors = count_rays(s),
+						.bins = count_rays(s)};
 		return 0;
 	}
 	views = calloc((size_t)n_views, sizeof(*views));

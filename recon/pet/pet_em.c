@@ -107,7 +107,7 @@ static int upload_role(struct pet_session *s, enum pet_role role, struct err *er
 }
 
 /* Upload the factors, then compute the sensitivity while data and background are transferred. */
-static int prepare(struct pet_session *s, struct pet_report *report, struct err *err)
+static int prepare_factors(struct pet_session *s, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	double begin = clock_seconds();
@@ -148,7 +148,7 @@ static void draw_circle(const struct grid *g, double radius, float *ret_x)
 }
 
 /* Set x to the start; work.num holds the sum of all den. */
-static int start(struct pet_session *s, double *ret_mean, double *ret_level, struct err *err)
+static int start_image(struct pet_session *s, double *ret_mean, double *ret_level, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct buf *num = &s->work.num;
@@ -209,7 +209,7 @@ static int sum_up(struct pet_session *s, float floor, struct pet_report *report,
 }
 
 /* c of kernels/prior.h for a voxel with 26 neighbours and beta = 1. */
-static double steepest(const struct grid *g)
+static double steepest_prior(const struct grid *g)
 {
 	double sum = 0;
 
@@ -226,10 +226,10 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 	double mean = 0, level = 0, began, floor;
 	int r = check_counts(s, err);
 
-	if (r < 0 || (r = prepare(s, report, err)) < 0)
+	if (r < 0 || (r = prepare_factors(s, report, err)) < 0)
 		return r;
 	began = clock_seconds();
-	r = start(s, &mean, &level, err);
+	r = start_image(s, &mean, &level, err);
 	if (r < 0)
 		return r;
 	floor = FLOOR * s->unit * s->counts.data / s->counts.bins;
@@ -251,7 +251,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 			.across = 1,
 		};
 		conf.prior = s->p->prior_weight > 0 ? &prior : NULL;
-		r = s->dev->ops->axpy((float)(prior.beta * steepest(&s->plan->grid) / level), &s->x, &s->scale, err);
+		r = s->dev->ops->axpy((float)(prior.beta * steepest_prior(&s->plan->grid) / level), &s->x, &s->scale, err);
 	}
 	if (r == 0)
 		r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);

@@ -81,7 +81,7 @@ static const float *sum_tof(const struct pet_session *s, enum pet_role role, int
 }
 
 /* Rebin one radial bin of one angle: add all planes to direct planes. */
-static void rebin(const struct rebinning *r, int view, int v, struct rebin_scratch *b)
+static void rebin_row(const struct rebinning *r, int view, int v, struct rebin_scratch *b)
 {
 	const struct pet_session *s = r->s;
 	const struct scan *scan = s->layout.scan;
@@ -107,7 +107,7 @@ static void rebin(const struct rebinning *r, int view, int v, struct rebin_scrat
 }
 
 /* Fill gaps (NaN) linearly between neighbours with data; set the ends without data to 0. */
-static void bridge(float *row, int n)
+static void bridge_gaps(float *row, int n)
 {
 	int last = -1;
 
@@ -147,9 +147,9 @@ static void rebin_view(const struct rebinning *r, int view, struct rebin_scratch
 	float *to = s->direct + (size_t)view * n_direct * n_fine, step = (float)(M_PI / l->scan->n_views);
 
 	for (size_t v = 0; v < n_v; v++)
-		rebin(r, view, (int)v, b);
+		rebin_row(r, view, (int)v, b);
 	for (size_t k = 0; k < n_direct; k++) {
-		bridge(b->rows + k * n_v, (int)n_v);
+		bridge_gaps(b->rows + k * n_v, (int)n_v);
 		if (s->m->arc_corrected)
 			memcpy(b->fine + k * n_fine, b->rows + k * n_v, n_v * sizeof(float));
 		else

@@ -183,7 +183,7 @@ static void sum_sensitivity(const struct pet_list_session *s, const float *sensi
 }
 
 /* Set x to the start and den to the sensitivity of a subset. */
-static int start(struct pet_list_session *s, struct rule *ret_rule, struct err *err)
+static int start_image(struct pet_list_session *s, struct rule *ret_rule, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	size_t n = s->den.n;
@@ -218,7 +218,8 @@ out:
 	return r;
 }
 
-static int update(struct pet_list_session *s, int subset, const struct rule *rule, const struct monitor *monitor, struct err *err)
+static int update_image(struct pet_list_session *s, int subset, const struct rule *rule, const struct monitor *monitor,
+			struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	int r = v->fill(&s->num, 0, err);
@@ -232,14 +233,14 @@ static int update(struct pet_list_session *s, int subset, const struct rule *rul
 	return r < 0 ? r : v->rule_voxels(rule, &s->num, &s->den, &s->x, err);
 }
 
-static int iterate(struct pet_list_session *s, const struct rule *rule, const struct monitor *monitor, struct err *err)
+static int iterate_subsets(struct pet_list_session *s, const struct rule *rule, const struct monitor *monitor, struct err *err)
 {
 	int steps = s->plan->iterations * s->plan->subsets, r = 0;
 
 	for (int step = 0; r == 0 && step < steps; step++) {
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "reconstruction cancelled after %d of %d steps", step, steps);
-		r = update(s, step % s->plan->subsets, rule, monitor, err);
+		r = update_image(s, step % s->plan->subsets, rule, monitor, err);
 		if (r == 0 && monitor) /* do not run ahead of the device */
 			r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 		monitor_progress(monitor, "reconstruct", (double)(step + 1) / steps);
@@ -247,7 +248,7 @@ static int iterate(struct pet_list_session *s, const struct rule *rule, const st
 	return r < 0 ? r : s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 }
 
-static int filter(struct pet_list_session *s, struct err *err)
+static int filter_image(struct pet_list_session *s, struct err *err)
 {
 	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
 	int r = 0;
@@ -272,7 +273,7 @@ int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, stru
 	if (r == 0)
 		r = pet_list_sensitivity(s, monitor, &report.lors, err);
 	if (r == 0)
-		r = start(s, &rule, err);
+		r = start_image(s, &rule, err);
 	report.seconds_sensitivity = clock_seconds() - then;
 	then = clock_seconds();
 	if (r == 0)
@@ -282,11 +283,11 @@ int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, stru
 	report.seconds_read = clock_seconds() - then;
 	then = clock_seconds();
 	if (r == 0)
-		r = iterate(s, &rule, monitor, err);
+		r = iterate_subsets(s, &rule, monitor, err);
 	report.seconds_iterate = clock_seconds() - then;
 	then = clock_seconds();
 	if (r == 0)
-		r = filter(s, err);
+		r = filter_image(s, err);
 	report.seconds_filter = clock_seconds() - then;
 	s->result = r == 0;
 	if (r == 0 && ret_report)

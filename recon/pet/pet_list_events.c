@@ -46,7 +46,7 @@ static int read_chunk(struct pet_list_session *s, size_t first, size_t *ret_n, s
 }
 
 /* Copy the events of a subset from a chunk, whose first event is number `first`. Return their number. */
-static size_t pick(const struct pet_list_session *s, size_t first, size_t n, int subset, struct event *to)
+static size_t pick_events(const struct pet_list_session *s, size_t first, size_t n, int subset, struct event *to)
 {
 	size_t m = (size_t)s->plan->subsets, k = 0;
 
@@ -63,7 +63,7 @@ static int place_chunk(struct pet_list_session *s, size_t first, size_t n, struc
 	int r = v->wait(s->dev, QUEUE_UP, err);
 
 	for (int subset = 0; r == 0 && subset < s->plan->subsets; subset++) {
-		size_t m = (size_t)s->plan->subsets, before, count = pick(s, first, n, subset, to), at;
+		size_t m = (size_t)s->plan->subsets, before, count = pick_events(s, first, n, subset, to), at;
 		struct buf part;
 
 		pet_list_subset(s, subset, &before);
@@ -142,7 +142,7 @@ static int compute_slot(struct pet_list_session *s, int slot, size_t n, float fl
 }
 
 /* Read all events, collect those of a subset in batches, compute each full batch. */
-static int stream(struct pet_list_session *s, int subset, float floor, const struct monitor *monitor, struct err *err)
+static int stream_events(struct pet_list_session *s, int subset, float floor, const struct monitor *monitor, struct err *err)
 {
 	size_t first = 0, n = 1, filled = 0, batch = s->plan->batch;
 	int slot = 0, r = s->list->events.rewind(s->list->events.ctx, err);
@@ -173,5 +173,6 @@ static int stream(struct pet_list_session *s, int subset, float floor, const str
 
 int pet_list_pass(struct pet_list_session *s, int subset, float floor, const struct monitor *monitor, struct err *err)
 {
-	return s->plan->resident ? each_batch(s, subset, compute_batch, floor, err) : stream(s, subset, floor, monitor, err);
+	return s->plan->resident ? each_batch(s, subset, compute_batch, floor, err)
+				 : stream_events(s, subset, floor, monitor, err);
 }

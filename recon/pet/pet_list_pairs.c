@@ -7,7 +7,7 @@
 #include "recon/pet/michelogram_pairs.h"
 
 /* Return a random number that depends only on its arguments. */
-static uint32_t scatter(uint32_t seed, size_t i)
+static uint32_t hash_index(uint32_t seed, size_t i)
 {
 	uint64_t x = ((uint64_t)seed << 32) + i + 0x9e3779b97f4a7c15u;
 
@@ -18,7 +18,7 @@ static uint32_t scatter(uint32_t seed, size_t i)
 
 static void begin_row(struct pet_list_pairs *p)
 {
-	p->second = p->first + 1 + (p->stride > 1 ? scatter(p->seed, p->first) % p->stride : 0);
+	p->second = p->first + 1 + (p->stride > 1 ? hash_index(p->seed, p->first) % p->stride : 0);
 }
 
 static int rewind_pairs(void *ctx, struct err *err)

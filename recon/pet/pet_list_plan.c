@@ -17,12 +17,12 @@
 #define BATCH_LORS ((size_t)1 << 20) /* LORs are not sorted: larger batches are not faster */
 #define PIECES 16		     /* of the views of a sinogram */
 
-static size_t larger(size_t a, size_t b)
+static size_t larger_of(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
 
-static bool supports(enum algorithm a)
+static bool supports_algorithm(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
 
@@ -48,8 +48,8 @@ static int check_list(const struct pet_list *l, struct err *err)
 
 static int check_protocol(const struct pet_protocol *p, const struct pet_list *l, struct err *err)
 {
-	if (!supports(p->algorithm))
-		return algorithm_refuse(p->algorithm, supports, err);
+	if (!supports_algorithm(p->algorithm))
+		return algorithm_refuse(p->algorithm, supports_algorithm, err);
 	if (p->iterations < 1 || p->iterations > 1000)
 		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
 	if (algorithm_info(p->algorithm)->update == UPDATE_SUBSETS && (p->subsets < 1 || (size_t)p->subsets > l->n_events))
@@ -58,7 +58,7 @@ static int check_protocol(const struct pet_protocol *p, const struct pet_list *l
 }
 
 /* Return the smallest distance of a detector from the axis; *ret_low, *ret_high: z of the outermost ones. */
-static double extent(const struct pet_list *l, double *ret_low, double *ret_high)
+static double detector_extent(const struct pet_list *l, double *ret_low, double *ret_high)
 {
 	double least = INFINITY;
 
@@ -80,7 +80,7 @@ static int lay_out(const struct pet_protocol *p, const struct pet_list *l, struc
 	double low, high;
 	int r;
 
-	c.ring = extent(l, &low, &high);
+	c.ring = detector_extent(l, &low, &high);
 	if (!(l->slice > 0))
 		return err_set(err, EINVAL, "list mode: slices of %g mm", l->slice);
 	c.radius = INFINITY;
@@ -150,7 +150,7 @@ static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l
 			       dev->ops->scratch_bytes(dev, &spec) * (size_t)dev->threads +
 			       (size_t)spec.n_views * scan_view_size(scan) * sizeof(float);
 
-		*ret_bytes = larger(bytes, *ret_bytes);
+		*ret_bytes = larger_of(bytes, *ret_bytes);
 		step = spec.n_views;
 	}
 	scan_free(scan);
@@ -159,8 +159,8 @@ static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l
 }
 
 /* Compute the plan's bytes; sinograms: those of the sensitivity. */
-static void count(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms,
-		  struct pet_list_plan *plan)
+static void count_bytes(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms,
+			struct pet_list_plan *plan)
 {
 	struct buf detectors = {dev, NULL, 3 * l->n_detectors};
 	struct events_spec spec = pet_list_spec(p, l, plan, false, &detectors);
@@ -171,15 +171,15 @@ static void count(const struct pet_protocol *p, const struct pet_list *l, struct
 	plan->bytes_events = 3 * l->n_detectors * sizeof(float) + 2 * plan->batch * sizeof(struct event) +
 			     (l->lors.read ? plan->batch * sizeof(float) : 0) +
 			     (plan->resident ? l->n_events * sizeof(struct event) : 0);
-	plan->bytes_projection = larger(matrix, sinograms);
+	plan->bytes_projection = larger_of(matrix, sinograms);
 	plan->bytes_total = plan->bytes_volume + plan->bytes_events + plan->bytes_projection;
 	plan->bytes_host = PET_LIST_CHUNK * sizeof(struct event) + 2 * plan->batch * sizeof(struct event) +
 			   (l->lors.read ? plan->batch * sizeof(float) : 0) + voxels * sizeof(float);
 }
 
 /* Find the largest batch with which the plan fits, if possible with all events on the device. */
-static int fit(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms, size_t limit,
-	       struct pet_list_plan *plan, struct err *err)
+static int fit_batch(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms, size_t limit,
+		     struct pet_list_plan *plan, struct err *err)
 {
 	struct pet_list_plan whole = *plan;
 
@@ -189,15 +189,15 @@ static int fit(const struct pet_protocol *p, const struct pet_list *l, struct de
 		plan->resident = resident;
 		plan->batch = whole.batch;
 		do {
-			count(p, l, dev, sinograms, plan);
+			count_bytes(p, l, dev, sinograms, plan);
 			if (limit == 0 || plan->bytes_total <= limit)
 				return 0;
 			plan->batch /= 2;
 		} while (plan->batch >= least);
 	}
 	plan->batch = whole.batch < BATCH_LEAST ? whole.batch : BATCH_LEAST;
-	count(p, l, dev, sinograms, plan);
-	count(p, l, dev, sinograms, &whole);
+	count_bytes(p, l, dev, sinograms, plan);
+	count_bytes(p, l, dev, sinograms, &whole);
 	return plan_refuse_bytes(
 		(struct plan_bytes){whole.bytes_total, whole.bytes_volume, whole.bytes_events, whole.bytes_projection},
 		(struct plan_bytes){plan->bytes_total, plan->bytes_volume, plan->bytes_events, plan->bytes_projection},
@@ -223,9 +223,9 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 		plan.subsets = p->subsets;
 	most = list->n_events / (size_t)plan.subsets + 1;
 	if (list->lors.read && most < BATCH_LORS)
-		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? larger(list->n_lors, most) : BATCH_LORS;
+		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? larger_of(list->n_lors, most) : BATCH_LORS;
 	plan.batch = most < BATCH_MOST ? most : BATCH_MOST;
-	r = fit(p, list, dev, sinograms, plan_limit(dev, p->memory_limit), &plan, err);
+	r = fit_batch(p, list, dev, sinograms, plan_limit(dev, p->memory_limit), &plan, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;

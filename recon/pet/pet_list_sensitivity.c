@@ -174,7 +174,7 @@ void pet_list_share_sensitivity(struct pet_list_session *s, struct pet_list_sens
 }
 
 /* Compute S into den. */
-static int compute(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
+static int compute_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->den, 0, err);
 
@@ -193,7 +193,7 @@ int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monit
 	*ret_lors = 0;
 	if (shared && shared->computed)
 		return s->dev->ops->upload(&s->den, shared->values, err);
-	r = compute(s, monitor, ret_lors, err);
+	r = compute_sensitivity(s, monitor, ret_lors, err);
 	if (r == 0 && shared)
 		r = s->dev->ops->download(&s->den, shared->values, err);
 	if (r == 0 && shared)

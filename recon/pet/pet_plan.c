@@ -145,14 +145,14 @@ struct table_bytes {
 	int largest;
 };
 
-static size_t larger(size_t a, size_t b)
+static size_t larger_of(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
 
 static size_t spec_bytes(struct device *dev, const struct projection_spec *spec, size_t *scratch)
 {
-	*scratch = larger(dev->ops->scratch_bytes(dev, spec), *scratch);
+	*scratch = larger_of(dev->ops->scratch_bytes(dev, spec), *scratch);
 	return dev->ops->projection_bytes(dev, spec);
 }
 
@@ -165,7 +165,7 @@ static size_t sensitivity_bytes(const struct plan_request *q, struct projection_
 	spec.scan = pet_layout_sensitivity_scan(q->l, q->factors);
 	for (; spec.first < end; spec.first += piece) {
 		spec.n_views = end - spec.first < piece ? end - spec.first : piece;
-		bytes = larger(spec_bytes(q->dev, &spec, scratch), bytes);
+		bytes = larger_of(spec_bytes(q->dev, &spec, scratch), bytes);
 	}
 	return bytes;
 }
@@ -182,12 +182,12 @@ static struct table_bytes count_tables(const struct plan_request *q, const struc
 		struct projection_spec spec = pet_layout_spec(q->l, q->p, grid, first[i], first[i + 1] - first[i]);
 		size_t bytes = spec_bytes(q->dev, &spec, &t.scratch);
 
-		t.tables = all ? t.tables + bytes : larger(bytes, t.tables);
+		t.tables = all ? t.tables + bytes : larger_of(bytes, t.tables);
 		t.largest = spec.n_views > t.largest ? spec.n_views : t.largest;
 		if (tof)
-			sensitivity = larger(sensitivity_bytes(q, spec, &t.scratch), sensitivity);
+			sensitivity = larger_of(sensitivity_bytes(q, spec, &t.scratch), sensitivity);
 	}
-	t.tables = all ? t.tables + sensitivity : larger(sensitivity, t.tables);
+	t.tables = all ? t.tables + sensitivity : larger_of(sensitivity, t.tables);
 	return t;
 }
 
@@ -203,7 +203,7 @@ static size_t role_bins(const struct plan_request *q, bool device)
 }
 
 /* Compute the plan's bytes for groups of `views` angles; 0: all on the device. */
-static int count(const struct plan_request *q, int views, bool keep, struct pet_plan *plan, struct err *err)
+static int count_bytes(const struct plan_request *q, int views, bool keep, struct pet_plan *plan, struct err *err)
 {
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
 	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), volumes, n_views = (size_t)scan->n_views, largest;
@@ -253,14 +253,14 @@ static bool is_allowed(const struct allowed *a, const struct plan_request *q, co
 
 /* Divide each subset into 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle, until the plan is allowed. Return 1 if
  * one is, 0 if none is; *plan is then the last one. */
-static int divide(const struct plan_request *q, const struct allowed *a, struct pet_plan *plan, struct err *err)
+static int divide_subsets(const struct plan_request *q, const struct allowed *a, struct pet_plan *plan, struct err *err)
 {
 	int largest = q->l->largest_subset, r = 0;
 
 	for (int keep = 1; keep >= 0; keep--)
 		for (int groups = q->l->n_subsets > 1 ? 1 : 2, step = 1, views = 0; r == 0 && views != 1; groups += step) {
 			views = (largest + groups - 1) / groups;
-			r = count(q, views, keep, plan, err);
+			r = count_bytes(q, views, keep, plan, err);
 			if (r == 0 && is_allowed(a, q, plan))
 				return 1;
 			step = groups >= 4 * step ? 2 * step : step;
@@ -269,7 +269,7 @@ static int divide(const struct plan_request *q, const struct allowed *a, struct 
 }
 
 /* Find a plan that is allowed. If none fits into host memory, one that fits on the device: the caller refuses it. */
-static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
+static int fit_groups(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
 {
 	struct allowed a = {limit, true}, without_host = {limit, false};
 	struct pet_plan whole = *plan;
@@ -277,13 +277,13 @@ static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan
 
 	if (is_allowed(&a, q, plan))
 		return 0;
-	r = divide(q, &a, plan, err);
+	r = divide_subsets(q, &a, plan, err);
 	if (r == 0 && is_allowed(&without_host, q, &whole)) {
 		*plan = whole;
 		return 0;
 	}
 	if (r == 0)
-		r = divide(q, &without_host, plan, err);
+		r = divide_subsets(q, &without_host, plan, err);
 	if (r == 0)
 		return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
 	return r < 0 ? r : 0;
@@ -308,9 +308,9 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	if (r < 0)
 		return r;
 	plan.subsets = l.n_subsets;
-	r = count(&q, 0, true, &plan, err);
+	r = count_bytes(&q, 0, true, &plan, err);
 	if (r == 0)
-		r = fit(&q, plan_limit(dev, p->memory_limit), &plan, err);
+		r = fit_groups(&q, plan_limit(dev, p->memory_limit), &plan, err);
 	if (r == 0)
 		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
 	pet_layout_release(&l);

@@ -114,7 +114,7 @@ static void transpose_rows(size_t n_u, int n_v, const float *const *row, const s
 			to[(size_t)t * n_u + (size_t)c[k].u] = row[k][t];
 }
 
-static int compare(const void *a, const void *b)
+static int compare_planes(const void *a, const void *b)
 {
 	return ((const struct incoming_plane *)a)->u - ((const struct incoming_plane *)b)->u;
 }
@@ -127,7 +127,7 @@ static void describe_plane(const struct pet_session *s, enum pet_role role, int 
 		snprintf(ret_text, size, "plane %d", number);
 }
 
-static int refuse(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
+static int refuse_value(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
 {
 	size_t n_t = (size_t)s->m->n_radial, n_a = (size_t)s->m->n_angles, i = 0, end = (size_t)n * n_a * n_t;
 	float least = least_allowed(s, role);
@@ -160,7 +160,7 @@ static int store_planes(struct pet_session *s, enum pet_role role, int first, in
 	}
 	for (int i = 0; i < n; i++)
 		incoming[i] = (struct incoming_plane){place_of(s, first + i), i};
-	qsort(incoming, (size_t)n, sizeof(*incoming), compare);
+	qsort(incoming, (size_t)n, sizeof(*incoming), compare_planes);
 #pragma omp parallel for collapse(2) schedule(dynamic)
 	for (int b = 0; b < blocks; b++) {
 		for (int piece = 0; piece < PIECES; piece++) {
@@ -196,7 +196,7 @@ static int store_planes(struct pet_session *s, enum pet_role role, int first, in
 		}
 	}
 	if (bad)
-		r = refuse(s, role, first, n, data, err);
+		r = refuse_value(s, role, first, n, data, err);
 out:
 	free(incoming);
 	free(pieces);

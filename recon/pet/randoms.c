@@ -93,7 +93,7 @@ size_t randoms_bytes(const struct michelogram *m)
 	       GROUPS * ((BLOCK + 1) * planes + 2 * (size_t)m->scanner.rings) * sizeof(float);
 }
 
-static void clear(struct estimate *e)
+static void clear_estimate(struct estimate *e)
 {
 	free(e->dead);
 	free(e->differences);
@@ -107,7 +107,7 @@ static void clear(struct estimate *e)
 }
 
 /* with_fans: memory for an estimate of r. */
-static int begin(struct estimate *e, const struct michelogram *m, bool with_fans, struct err *err)
+static int begin_estimate(struct estimate *e, const struct michelogram *m, bool with_fans, struct err *err)
 {
 	int rc = michelogram_index_init(m, &e->x, err);
 	size_t n, differences;
@@ -129,7 +129,7 @@ static int begin(struct estimate *e, const struct michelogram *m, bool with_fans
 	}
 	if (!e->differences || !e->measured || !e->plane || !e->r || !e->scratch ||
 	    (with_fans && (!e->exact || !e->fan || !e->sum))) {
-		clear(e);
+		clear_estimate(e);
 		return err_set(err, ENOMEM, "randoms: no memory for %zu detectors", n);
 	}
 	make_slots(e);
@@ -173,7 +173,7 @@ static bool is_dead(const struct estimate *e, int angle, int radial)
 }
 
 /* Compute E of a bin of all planes. */
-static void expect(const struct estimate *e, int angle, int radial, float *slots)
+static void expect_bin(const struct estimate *e, int angle, int radial, float *slots)
 {
 	int crystal[2];
 
@@ -197,13 +197,13 @@ static bool is_missing(const struct estimate *e, int slot, int angle, int radial
 }
 
 /* Add the shares that the detectors have in the counts D of a bin of all planes, over their r. */
-static void share(const struct estimate *e, int angle, int radial, const float *counts, float *scratch, double *sum)
+static void share_counts(const struct estimate *e, int angle, int radial, const float *counts, float *scratch, double *sum)
 {
 	size_t rings = (size_t)e->x.rings;
 	float *slots = scratch, *part[2] = {scratch + e->x.n_planes, scratch + e->x.n_planes + e->x.rings};
 	int crystal[2];
 
-	expect(e, angle, radial, slots);
+	expect_bin(e, angle, radial, slots);
 	for (int p = 0; p < e->x.n_planes; p++)
 		slots[p] = slots[p] > 0 ? (is_missing(e, p, angle, radial) ? (float)e->filled : counts[p] / slots[p]) : 0;
 	for (int view = 0; view < e->x.mash; view++) {
@@ -217,14 +217,14 @@ static void share(const struct estimate *e, int angle, int radial, const float *
 }
 
 /* The bins [first, first + n) of an angle: read counts and share them, or write expected values. */
-static void block(const struct estimate *e, int angle, int first, int n, float *scratch, double *sum)
+static void share_block(const struct estimate *e, int angle, int first, int n, float *scratch, double *sum)
 {
 	const struct michelogram_index *x = &e->x;
 	size_t planes = (size_t)x->n_planes, plane_size = (size_t)x->n_angles * (size_t)x->n_radial;
 	size_t at = (size_t)angle * (size_t)x->n_radial + (size_t)first;
 
 	for (int i = 0; !sum && i < n; i++)
-		expect(e, angle, first + i, scratch + (size_t)i * planes);
+		expect_bin(e, angle, first + i, scratch + (size_t)i * planes);
 	for (size_t slot = 0; slot < planes; slot++) {
 		size_t row = (size_t)e->plane[slot] * plane_size + at;
 
@@ -236,7 +236,7 @@ static void block(const struct estimate *e, int angle, int first, int n, float *
 		}
 	}
 	for (int i = 0; sum && i < n; i++)
-		share(e, angle, first + i, scratch + (size_t)i * planes, scratch + BLOCK * planes, sum);
+		share_counts(e, angle, first + i, scratch + (size_t)i * planes, scratch + BLOCK * planes, sum);
 }
 
 /* Go through all bins: to the fan sums over r (`sum`), or to expected values (`ret`). */
@@ -251,8 +251,8 @@ static void all_bins(struct estimate *e, bool fans)
 	for (int g = 0; g < e->n_groups; g++)
 		for (int angle = g; angle < x->n_angles; angle += e->n_groups)
 			for (int t = 0; t < x->n_radial; t += BLOCK)
-				block(e, angle, t, x->n_radial - t < BLOCK ? x->n_radial - t : BLOCK,
-				      e->scratch + (size_t)g * scratch_size(x), fans ? e->sum + (size_t)g * n : NULL);
+				share_block(e, angle, t, x->n_radial - t < BLOCK ? x->n_radial - t : BLOCK,
+					    e->scratch + (size_t)g * scratch_size(x), fans ? e->sum + (size_t)g * n : NULL);
 }
 
 /* Compute the fan sums F from the counts and the present r. */
@@ -323,7 +323,7 @@ static double update_crystal(struct estimate *e, int crystal, double *partners)
 }
 
 /* Update all detectors once. ret_error: largest relative difference of a fan sum, before the update. */
-static int sweep(struct estimate *e, double *ret_error, struct err *err)
+static int sweep_detectors(struct estimate *e, double *ret_error, struct err *err)
 {
 	const struct michelogram_index *x = &e->x;
 	int group = (x->detectors - x->n_radial) / 2 > 1 ? (x->detectors - x->n_radial) / 2 : 1;
@@ -356,13 +356,13 @@ static void round_r(struct estimate *e)
 }
 
 /* Iterate at most n times. */
-static int solve(struct estimate *e, int n, struct randoms_report *report, struct err *err)
+static int solve_fans(struct estimate *e, int n, struct randoms_report *report, struct err *err)
 {
 	int rc = 0;
 
 	report->fan_error = INFINITY;
 	for (int i = 0; rc == 0 && i < n && report->fan_error > FAN_ERROR; i++) {
-		rc = sweep(e, &report->fan_error, err);
+		rc = sweep_detectors(e, &report->fan_error, err);
 		report->iterations++;
 	}
 	return rc;
@@ -399,7 +399,7 @@ static double pairs_per_bin(const struct michelogram_index *x)
 }
 
 /* First estimate: the counts of a bin are shared equally among its pairs; then all r are equal where there are counts. */
-static void start(struct estimate *e, double sum, double pairs)
+static void start_rates(struct estimate *e, double sum, double pairs)
 {
 	size_t n = detectors_of(&e->x);
 	double level = sqrt(sum / pairs);
@@ -417,14 +417,14 @@ static void start(struct estimate *e, double sum, double pairs)
 }
 
 /* Estimate the fan sums of the pairs from the present r, and r from them. *ret_change: the largest relative change of an r. */
-static int step(struct estimate *e, bool further, struct randoms_report *report, double *ret_change, struct err *err)
+static int step_estimate(struct estimate *e, bool further, struct randoms_report *report, double *ret_change, struct err *err)
 {
 	size_t n = detectors_of(&e->x);
 	int rc;
 
 	*ret_change = 0;
 	find_fans(e);
-	rc = solve(e, further ? STEP_SWEEPS : SWEEPS, report, err);
+	rc = solve_fans(e, further ? STEP_SWEEPS : SWEEPS, report, err);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < n; i++)
@@ -437,20 +437,20 @@ static int step(struct estimate *e, bool further, struct randoms_report *report,
 	return 0;
 }
 
-static int estimate(struct estimate *e, double sum, struct randoms_report *report, struct err *err)
+static int estimate_rates(struct estimate *e, double sum, struct randoms_report *report, struct err *err)
 {
 	double bins = e->live * e->x.n_planes * e->x.n_angles * e->x.n_radial, change = INFINITY;
 	int steps, rc;
 
 	report->pairs_per_bin = pairs_per_bin(&e->x);
-	start(e, sum, report->pairs_per_bin * bins);
-	rc = solve(e, SWEEPS, report, err);
+	start_rates(e, sum, report->pairs_per_bin * bins);
+	rc = solve_fans(e, SWEEPS, report, err);
 	round_r(e);
 	steps = e->factors ? MISSING_STEPS : report->pairs_per_bin > 1 ? STEPS : 0;
 	for (int i = 1; rc == 0 && i <= steps; i++) {
 		bool further = i < steps && !(e->factors && i >= STEPS && change < MISSING_CHANGE);
 
-		rc = step(e, further, report, &change, err);
+		rc = step_estimate(e, further, report, &change, err);
 		if (!further)
 			break;
 	}
@@ -509,7 +509,7 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, co
 	struct randoms_report report = {0};
 	struct estimate e = {.data = delayeds, .ret = ret};
 	double sum = 0;
-	int rc = begin(&e, m, true, err);
+	int rc = begin_estimate(&e, m, true, err);
 
 	if (rc < 0)
 		return rc;
@@ -517,7 +517,7 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, co
 	if (rc == 0)
 		rc = find_dead(&e, factors, err);
 	if (rc == 0)
-		rc = estimate(&e, sum, &report, err);
+		rc = estimate_rates(&e, sum, &report, err);
 	if (rc == 0) {
 		all_bins(&e, false);
 		for (size_t i = 0; ret_rates && i < detectors_of(&e.x); i++)
@@ -526,7 +526,7 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, co
 		if (ret_report)
 			*ret_report = report;
 	}
-	clear(&e);
+	clear_estimate(&e);
 	return rc;
 }
 
@@ -538,7 +538,7 @@ double randoms_singles_factor(double window, double duration, double f, double f
 int randoms_from_singles(const struct michelogram *m, const double *singles, double factor, float *ret, struct err *err)
 {
 	struct estimate e = {.ret = ret};
-	int rc = begin(&e, m, false, err);
+	int rc = begin_estimate(&e, m, false, err);
 
 	for (int c = 0; rc == 0 && c < e.x.detectors; c++)
 		for (int ring = 0; rc == 0 && ring < e.x.rings; ring++) {
@@ -552,6 +552,6 @@ int randoms_from_singles(const struct michelogram *m, const double *singles, dou
 		}
 	if (rc == 0)
 		all_bins(&e, false);
-	clear(&e);
+	clear_estimate(&e);
 	return rc;
 }

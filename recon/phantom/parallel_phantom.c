@@ -118,7 +118,7 @@ static void edge_of(const struct parallel_shape *s, int i, double ret_normal[2],
 	*ret_at = ret_normal[0] * a[0] + ret_normal[1] * a[1];
 }
 
-static bool contains(const struct parallel_shape *s, double x, double y)
+static bool contains_point(const struct parallel_shape *s, double x, double y)
 {
 	double turn[2], u, v;
 
@@ -142,7 +142,7 @@ double parallel_phantom_value(const struct parallel_phantom *p, double x, double
 	double mu = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		if (contains(&p->shapes[i], x, y))
+		if (contains_point(&p->shapes[i], x, y))
 			mu += p->shapes[i].mu;
 	return mu;
 }

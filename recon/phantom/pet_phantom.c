@@ -18,7 +18,8 @@
 #define F_BODY 500.0
 #define LUNG 0.3 /* fraction of the attenuation of water */
 
-static void add(struct phantom *p, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3], double value)
+static void add_shape(struct phantom *p, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3],
+		      double value)
 {
 	p->shapes[p->n++] = (struct shape){kind, role, {c[0], c[1], c[2]}, {r[0], r[1], r[2]}, value};
 }
@@ -26,8 +27,8 @@ static void add(struct phantom *p, enum shape_kind kind, enum shape_role role, c
 /* Add a cylinder of water with activity. */
 static void add_body(struct pet_phantom *p, const double c[3], const double r[3], double activity)
 {
-	add(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, r, activity);
-	add(p->attenuation, SHAPE_CYLINDER_Z, ROLE_BODY, c, r, PET_WATER);
+	add_shape(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, r, activity);
+	add_shape(p->attenuation, SHAPE_CYLINDER_Z, ROLE_BODY, c, r, PET_WATER);
 }
 
 static void add_iq(struct pet_phantom *p)
@@ -36,13 +37,13 @@ static void add_iq(struct pet_phantom *p)
 	static const double diameter[] = {10, 13, 17, 22, 28, 37};
 
 	add_body(p, c, body, IQ_ACTIVITY);
-	add(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, -IQ_ACTIVITY);
-	add(p->attenuation, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, (LUNG - 1) * PET_WATER);
+	add_shape(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, -IQ_ACTIVITY);
+	add_shape(p->attenuation, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, (LUNG - 1) * PET_WATER);
 	for (int i = 0; i < 6; i++) {
 		double angle = (i - 2) * M_PI / 3, r = diameter[i] / 2;
 
-		add(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, (double[]){57.2 * cos(angle), 57.2 * sin(angle), 0},
-		    (double[]){r, r, r}, i < 4 ? 3 * IQ_ACTIVITY : -IQ_ACTIVITY);
+		add_shape(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, (double[]){57.2 * cos(angle), 57.2 * sin(angle), 0},
+			  (double[]){r, r, r}, i < 4 ? 3 * IQ_ACTIVITY : -IQ_ACTIVITY);
 	}
 }
 
@@ -59,7 +60,7 @@ static void add_f(struct pet_phantom *p)
 
 	add_body(p, (double[]){0, 0, 0}, (double[]){110, 110, 60}, F_BODY);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		add(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, parts[i].c, parts[i].r, parts[i].activity);
+		add_shape(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, parts[i].c, parts[i].r, parts[i].activity);
 }
 
 const char *const pet_phantom_names[] = {"cylinder", "nema-iq", "f-shape", NULL};
@@ -143,13 +144,13 @@ double pet_phantom_reach(const struct pet_phantom *p)
 	for (size_t k = 0; k < p->attenuation->n; k++) { /* all activity is in the water */
 		const struct shape *s = &p->attenuation->shapes[k];
 
-		reach = larger(reach, hypot(s->c[0], s->c[1]) + larger(s->r[0], s->r[1]));
+		reach = larger_of(reach, hypot(s->c[0], s->c[1]) + larger_of(s->r[0], s->r[1]));
 	}
 	return reach;
 }
 
 /* Return the integral of the phantom over its volume. Only for cylinders and ellipsoids. */
-static double integral(const struct phantom *p)
+static double integral_of(const struct phantom *p)
 {
 	double sum = 0;
 
@@ -163,18 +164,18 @@ static double integral(const struct phantom *p)
 
 double pet_phantom_becquerel(const struct pet_phantom *p)
 {
-	return integral(p->activity) / 1000; /* mm^3 in a ml */
+	return integral_of(p->activity) / 1000; /* mm^3 in a ml */
 }
 
 double pet_phantom_grams(const struct pet_phantom *p)
 {
-	return integral(p->attenuation) / PET_WATER / 1000;
+	return integral_of(p->attenuation) / PET_WATER / 1000;
 }
 
 /* Find the radial bins whose rays may meet the body at this angle: from *ret_first up to *ret_end. One bin more on each side, so
  * that rounding cannot remove a ray. */
-static void shadow(const struct body *s, const struct shape *shape, const struct scan *scan, const struct scan_view *view,
-		   int *ret_first, int *ret_end)
+static void find_shadow(const struct body *s, const struct shape *shape, const struct scan *scan, const struct scan_view *view,
+			int *ret_first, int *ret_end)
 {
 	double at = s->c[0] * view->turn[0] + s->c[1] * view->turn[1];
 	double half =
@@ -194,7 +195,7 @@ static double chord_weighted(const struct body *s, const struct scan_tof *tof, i
 {
 	double length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), t0, t1;
 
-	interval(s, a, d, &t0, &t1);
+	body_interval(s, a, d, &t0, &t1);
 	if (!(t1 > t0 && length > 0))
 		return 0;
 	return tof_weight_integral(tof, bin, (t0 - 0.5) * length, (t1 - 0.5) * length) / length;
@@ -219,11 +220,11 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 		const struct body s = bodies[k];
 		int first, end;
 
-		shadow(&s, &p->shapes[k], scan, view, &first, &end);
+		find_shadow(&s, &p->shapes[k], scan, view, &first, &end);
 		for (int v = first; v < end && tof_bin < 0; v++) {
 			double a[3] = {ax[v], ay[v], az[v]}, d[3] = {dx[v], dy[v], dz[v]};
 
-			sum[v] += s.mu * chord(&s, a, d);
+			sum[v] += s.mu * chord_length(&s, a, d);
 		}
 		for (int v = first; v < end && tof_bin >= 0; v++) {
 			double a[3] = {ax[v], ay[v], az[v]}, d[3] = {dx[v], dy[v], dz[v]};
@@ -234,7 +235,7 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 	/* For a bin without a ray the distance from a to b is 0. Where a shape with a negative value cancels another, rounding
 	 * can leave -1e-13; it is replaced by 0. */
 	for (int v = 0; v < scan->n_v; v++)
-		ret_line[v] = (float)(larger(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
+		ret_line[v] = (float)(larger_of(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
 }
 
 int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, int tof_bin, float *ret_line,

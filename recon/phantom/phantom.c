@@ -59,8 +59,8 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 		for (int c = 0; c < 3; c++)
 			corner[c] = s->c[c] + (i >> c & 1 ? s->r[c] : -s->r[c]);
 		if (s->kind == SHAPE_BREAST)
-			corner[0] = larger(corner[0], 0);
-		corner[2] = larger(corner[2], 0);
+			corner[0] = larger_of(corner[0], 0);
+		corner[2] = larger_of(corner[2], 0);
 		if (!(corner[2] < view->src[2]))
 			return all;
 		if (view->posed) {
@@ -69,8 +69,8 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 			if (!scan_foot(scan, view, corner, foot))
 				return all;
 			for (int c = 0; c < 2; c++) {
-				lo[c] = smaller(lo[c], foot[c]);
-				hi[c] = larger(hi[c], foot[c]);
+				lo[c] = smaller_of(lo[c], foot[c]);
+				hi[c] = larger_of(hi[c], foot[c]);
 			}
 			continue;
 		}
@@ -78,8 +78,8 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 		for (int c = 0; c < 2; c++) {
 			double at = view->src[c] + (corner[c] - view->src[c]) * scale;
 
-			lo[c] = smaller(lo[c], at);
-			hi[c] = larger(hi[c], at);
+			lo[c] = smaller_of(lo[c], at);
+			hi[c] = larger_of(hi[c], at);
 		}
 	}
 	if (view->posed)
@@ -119,7 +119,7 @@ static void project_block(const struct body *bodies, const struct shadow *shadow
 		for (int i = from; i < to; i++) {
 			double d[3] = {x[i], dy, dz};
 
-			sum[i] += s.mu * chord(&s, a, d);
+			sum[i] += s.mu * chord_length(&s, a, d);
 		}
 	}
 	for (int i = 0; i < n; i++)

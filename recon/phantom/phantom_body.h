@@ -22,7 +22,7 @@
 #define TINY 1e-300
 #define FAR 1e100 /* mm: a slab without limit */
 
-/* A shape in the form that chord() needs. */
+/* A shape in the form that chord_length() needs. */
 struct body {
 	double c[3], w[3]; /* quadric: centre, inverse half axes; all w 0: none */
 	double lo[3], hi[3];
@@ -50,12 +50,12 @@ static inline void body_set(const struct shape *s, struct body *ret)
 	}
 }
 
-static inline double larger(double a, double b)
+static inline double larger_of(double a, double b)
 {
 	return a > b ? a : b;
 }
 
-static inline double smaller(double a, double b)
+static inline double smaller_of(double a, double b)
 {
 	return a < b ? a : b;
 }
@@ -65,13 +65,13 @@ static inline void clip_slab(double a, double d, double lo, double hi, double *t
 	double inv = 1 / (d == 0 ? TINY : d);
 	double p = (lo - a) * inv, q = (hi - a) * inv;
 
-	*t0 = larger(*t0, smaller(p, q));
-	*t1 = smaller(*t1, larger(p, q));
+	*t0 = larger_of(*t0, smaller_of(p, q));
+	*t1 = smaller_of(*t1, larger_of(p, q));
 }
 
 /* Compute the part t0 <= t <= t1 of 0 <= t <= 1 inside the body; t1 < t0: none. Branches depend only on the body, so that a loop
  * over rays vectorises. */
-static inline void interval(const struct body *s, const double a[3], const double d[3], double *ret_t0, double *ret_t1)
+static inline void body_interval(const struct body *s, const double a[3], const double d[3], double *ret_t0, double *ret_t1)
 {
 	double t0 = 0, t1 = 1;
 
@@ -91,21 +91,21 @@ static inline void interval(const struct body *s, const double a[3], const doubl
 		near = -(o[0] * e[0] + o[1] * e[1] + o[2] * e[2]) / aa;
 		for (int i = 0; i < 3; i++)
 			q[i] = o[i] + near * e[i];
-		half = sqrt(larger(0, 1 - (q[0] * q[0] + q[1] * q[1] + q[2] * q[2])) / aa);
-		t0 = larger(t0, near - half);
-		t1 = smaller(t1, near + half);
+		half = sqrt(larger_of(0, 1 - (q[0] * q[0] + q[1] * q[1] + q[2] * q[2])) / aa);
+		t0 = larger_of(t0, near - half);
+		t1 = smaller_of(t1, near + half);
 	}
 	*ret_t0 = t0;
 	*ret_t1 = t1;
 }
 
 /* Return the length of the part of 0 <= t <= 1 inside the body. */
-static inline double chord(const struct body *s, const double a[3], const double d[3])
+static inline double chord_length(const struct body *s, const double a[3], const double d[3])
 {
 	double t0, t1;
 
-	interval(s, a, d, &t0, &t1);
-	return larger(0, t1 - t0);
+	body_interval(s, a, d, &t0, &t1);
+	return larger_of(0, t1 - t0);
 }
 
 #endif

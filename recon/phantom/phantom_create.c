@@ -62,23 +62,24 @@ struct builder {
 	uint64_t stream;
 };
 
-static void add(struct builder *b, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3], double mu)
+static void add_shape(struct builder *b, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3],
+		      double mu)
 {
 	b->p->shapes[b->p->n++] =
 		(struct shape){.kind = kind, .role = role, .c = {c[0], c[1], c[2]}, .r = {r[0], r[1], r[2]}, .mu = mu};
 }
 
-static double scatter(struct builder *b, double by)
+static double draw_offset(struct builder *b, double by)
 {
 	return by * (2 * poisson_uniform(&b->stream) - 1);
 }
 
 static void add_ball(struct builder *b, enum shape_role role, const double c[3], double moved, double radius, double mu)
 {
-	double at[3] = {c[0] + scatter(b, moved), c[1] + scatter(b, moved), c[2] + scatter(b, moved)};
+	double at[3] = {c[0] + draw_offset(b, moved), c[1] + draw_offset(b, moved), c[2] + draw_offset(b, moved)};
 	double r[3] = {radius, radius, radius};
 
-	add(b, SHAPE_ELLIPSOID, role, at, r, mu);
+	add_shape(b, SHAPE_ELLIPSOID, role, at, r, mu);
 }
 
 /* Add a plate that starts at the chest wall and leaves a rim of air at the other three sides. The rim is so wide that every view
@@ -89,7 +90,7 @@ static void add_plate(struct builder *b, const double size[2], double support, d
 	double c[3] = {0.41 * size[0], -0.005 * size[1], support + thickness / 2};
 	double r[3] = {0.41 * size[0], 0.41 * size[1], thickness / 2};
 
-	add(b, SHAPE_BOX, ROLE_BODY, c, r, mu);
+	add_shape(b, SHAPE_BOX, ROLE_BODY, c, r, mu);
 }
 
 static void add_beads(struct builder *b, const double size[2], double support, double thickness)
@@ -107,10 +108,10 @@ static void add_calibration(struct builder *b, const double size[2], double supp
 	for (size_t i = 0; i < N_CALIBRATION; i++) {
 		const double *f = calibration_place[i];
 		double z = i < N_CALIBRATION / 2 ? LAYER_DEPTH : thickness - LAYER_DEPTH;
-		double c[3] = {f[0] * size[0] + scatter(b, 1), f[1] * size[1] + scatter(b, 1), support + z};
+		double c[3] = {f[0] * size[0] + draw_offset(b, 1), f[1] * size[1] + draw_offset(b, 1), support + z};
 		double r[3] = {0.5, 0.5, 0.5};
 
-		add(b, SHAPE_ELLIPSOID, ROLE_BEAD, c, r, MU_STEEL);
+		add_shape(b, SHAPE_ELLIPSOID, ROLE_BEAD, c, r, MU_STEEL);
 	}
 }
 
@@ -120,13 +121,13 @@ static void add_breast(struct builder *b, const double size[2], double support, 
 	double r[3] = {0.62 * size[0], 0.31 * size[1], thickness / 2};
 	double moved = fmin(1, 0.02 * thickness);
 
-	add(b, SHAPE_BREAST, ROLE_BODY, c, r, MU_ADIPOSE);
+	add_shape(b, SHAPE_BREAST, ROLE_BODY, c, r, MU_ADIPOSE);
 	for (size_t i = 0; i < sizeof gland / sizeof *gland; i++) {
 		const double *f = gland[i];
 		double gc[3] = {c[0] + f[0] * r[0], c[1] + f[1] * r[1], c[2] + f[2] * r[2]};
 		double gr[3] = {f[3] * r[0], f[4] * r[1], f[5] * r[2]};
 
-		add(b, SHAPE_ELLIPSOID, ROLE_BODY, gc, gr, MU_GLANDULAR - MU_ADIPOSE);
+		add_shape(b, SHAPE_ELLIPSOID, ROLE_BODY, gc, gr, MU_GLANDULAR - MU_ADIPOSE);
 	}
 	for (size_t i = 0; i < sizeof mass / sizeof *mass; i++) {
 		const double *f = mass[i];

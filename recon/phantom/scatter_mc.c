@@ -58,7 +58,7 @@ struct angles {
 
 /* ---- the object ---- */
 
-static int create(const double lo[3], const double hi[3], struct scatter_mc **ret, struct err *err)
+static int create_grid(const double lo[3], const double hi[3], struct scatter_mc **ret, struct err *err)
 {
 	struct scatter_mc *m = calloc(1, sizeof(*m));
 
@@ -106,7 +106,7 @@ int scatter_mc_of_phantom(const struct phantom *p, struct scatter_mc **ret_objec
 			hi[c] = fmax(hi[c], s->c[c] + s->r[c]);
 		}
 	}
-	rc = bodies.n ? create(lo, hi, &m, err) : err_set(err, EINVAL, "scatter: the phantom has no body");
+	rc = bodies.n ? create_grid(lo, hi, &m, err) : err_set(err, EINVAL, "scatter: the phantom has no body");
 #pragma omp parallel for schedule(dynamic, 1)
 	for (int k = 0; k < (m ? m->grid.n[2] : 0); k++)
 		for (int j = 0; j < m->grid.n[1]; j++)
@@ -131,7 +131,7 @@ int scatter_mc_of_phantom(const struct phantom *p, struct scatter_mc **ret_objec
 	return rc;
 }
 
-static int coarse(int i, double h, double h_coarse, int n_coarse)
+static int coarse_index(int i, double h, double h_coarse, int n_coarse)
 {
 	int c = (int)((i + 0.5) * h / h_coarse);
 
@@ -147,7 +147,7 @@ int scatter_mc_of_voxels(const struct voxel_phantom *p, struct scatter_mc **ret_
 
 	for (int c = 0; c < 3; c++)
 		hi[c] = g->lo[c] + g->n[c] * g->h[c];
-	rc = create(g->lo, hi, &m, err);
+	rc = create_grid(g->lo, hi, &m, err);
 	if (rc < 0)
 		return rc;
 	double share = g->h[0] * g->h[1] * g->h[2] / (m->grid.h[0] * m->grid.h[1] * m->grid.h[2]);
@@ -156,9 +156,9 @@ int scatter_mc_of_voxels(const struct voxel_phantom *p, struct scatter_mc **ret_
 	for (int k = 0; k < g->n[2]; k++)
 		for (int j = 0; j < g->n[1]; j++)
 			for (int i = 0; i < g->n[0]; i++, voxel++) {
-				size_t z = (size_t)coarse(k, g->h[2], m->grid.h[2], m->grid.n[2]);
-				size_t y = (size_t)coarse(j, g->h[1], m->grid.h[1], m->grid.n[1]);
-				size_t x = (size_t)coarse(i, g->h[0], m->grid.h[0], m->grid.n[0]);
+				size_t z = (size_t)coarse_index(k, g->h[2], m->grid.h[2], m->grid.n[2]);
+				size_t y = (size_t)coarse_index(j, g->h[1], m->grid.h[1], m->grid.n[1]);
+				size_t x = (size_t)coarse_index(i, g->h[0], m->grid.h[0], m->grid.n[0]);
 
 				m->mu[(z * (size_t)m->grid.n[1] + y) * (size_t)m->grid.n[0] + x] +=
 					(float)(p->material[*voxel].mu * share);
@@ -170,21 +170,21 @@ int scatter_mc_of_voxels(const struct voxel_phantom *p, struct scatter_mc **ret_
 /* ---- angles ---- */
 
 /* Return the probability density of a cosine, not normalised. */
-static double incoherent(double cosine)
+static double incoherent_density(double cosine)
 {
 	double x = sqrt((1 - cosine) / 2) / WAVELENGTH, k = 1 / (1 + SCATTER_MC_KEV / ELECTRON_KEV * (1 - cosine));
 
 	return k * k * (k + 1 / k - 1 + cosine * cosine) * (1 - exp(-3.4 * pow(x, 1.08)));
 }
 
-static double coherent(double cosine)
+static double coherent_density(double cosine)
 {
 	double x = sqrt((1 - cosine) / 2) / WAVELENGTH, f = 1 / (1 + x * x / 0.09);
 
 	return (1 + cosine * cosine) * f * f * (1 - exp(-x * x / 0.01));
 }
 
-static void tabulate(double (*density)(double), float ret[ANGLES])
+static void tabulate_angles(double (*density)(double), float ret[ANGLES])
 {
 	enum { STEPS = 20000 };
 	double total = 0, sum = 0;
@@ -204,7 +204,7 @@ static void tabulate(double (*density)(double), float ret[ANGLES])
 }
 
 /* Turn a unit vector by an angle around a random axis. */
-static void deflect(double d[3], double cosine, double phi)
+static void deflect_photon(double d[3], double cosine, double phi)
 {
 	double sine = sqrt(fmax(0, 1 - cosine * cosine)), a = sine * cos(phi), b = sine * sin(phi);
 	double w = sqrt(fmax(0, 1 - d[2] * d[2])), x = d[0], y = d[1], z = d[2];
@@ -222,7 +222,7 @@ static void deflect(double d[3], double cosine, double phi)
 
 /* ---- paths ---- */
 
-static double absorption(double kev)
+static double absorption_ratio(double kev)
 {
 	double r = SCATTER_MC_KEV / kev;
 
@@ -282,10 +282,10 @@ static void sum_path(const struct scatter_mc *m, const double at[3], const doubl
 }
 
 /* Move the photon to a collision; false: there is nothing on its path. */
-static bool collide(const struct scatter_mc *m, struct photon *p)
+static bool collide_photon(const struct scatter_mc *m, struct photon *p)
 {
 	struct path path;
-	double more = absorption(p->kev), whole, any, depth, t;
+	double more = absorption_ratio(p->kev), whole, any, depth, t;
 	int i = 0;
 
 	sum_path(m, p->at, p->d, &path);
@@ -305,7 +305,7 @@ static bool collide(const struct scatter_mc *m, struct photon *p)
 }
 
 /* Scatter the photon at its position. */
-static void scatter(const struct angles *angles, struct photon *p)
+static void scatter_photon(const struct angles *angles, struct photon *p)
 {
 	double mu = p->mu, part = (mu - adipose[0]) / (glandular[0] - adipose[0]), c, r, cosine;
 	int angle = (int)(poisson_uniform(&p->stream) * ANGLES);
@@ -313,14 +313,14 @@ static void scatter(const struct angles *angles, struct photon *p)
 	part = fmin(fmax(part, 0), 1);
 	c = fmin(1, mu / adipose[0]) * (adipose[1] + part * (glandular[1] - adipose[1]));
 	r = fmin(1, mu / adipose[0]) * (adipose[2] + part * (glandular[2] - adipose[2]));
-	p->weight *= (c + r) / (mu * absorption(p->kev));
+	p->weight *= (c + r) / (mu * absorption_ratio(p->kev));
 	if (poisson_uniform(&p->stream) * (c + r) < c) {
 		cosine = (double)angles->incoherent[angle];
 		p->kev /= 1 + p->kev / ELECTRON_KEV * (1 - cosine);
 	} else {
 		cosine = (double)angles->coherent[angle];
 	}
-	deflect(p->d, cosine, 2 * M_PI * poisson_uniform(&p->stream));
+	deflect_photon(p->d, cosine, 2 * M_PI * poisson_uniform(&p->stream));
 }
 
 /* ---- the detector ---- */
@@ -378,7 +378,7 @@ static double open_at(const struct detector *d, const double source[3], const do
 }
 
 /* Add the photon's expected contribution where its direction meets the detector. */
-static void score(const struct scatter_mc *m, const struct detector *d, const struct photon *p, double *sums)
+static void score_photon(const struct scatter_mc *m, const struct detector *d, const struct photon *p, double *sums)
 {
 	double to[3] = {d->corner[0] - p->at[0], d->corner[1] - p->at[1], d->corner[2] - p->at[2]};
 	double toward = dot(p->d, d->normal), t = dot(to, d->normal) / toward, hit[3], u, v;
@@ -394,7 +394,7 @@ static void score(const struct scatter_mc *m, const struct detector *d, const st
 		return;
 	sum_path(m, p->at, p->d, &path);
 	sums[(int)v / d->cell * d->columns + (int)u / d->cell] +=
-		p->weight * p->kev / SCATTER_MC_KEV * exp(-path.sum[path.n] * absorption(p->kev));
+		p->weight * p->kev / SCATTER_MC_KEV * exp(-path.sum[path.n] * absorption_ratio(p->kev));
 }
 
 static void run_batch(const struct scatter_mc *m, const struct detector *d, const struct angles *angles, const double source[3],
@@ -414,16 +414,17 @@ static void run_batch(const struct scatter_mc *m, const struct detector *d, cons
 		length = sqrt(dot(p.d, p.d));
 		for (int c = 0; c < 3; c++)
 			p.d[c] /= length;
-		for (int k = 0; k < d->collisions && p.weight > WEIGHT_LEAST * open_at(d, source, to) && collide(m, &p); k++) {
-			scatter(angles, &p);
-			score(m, d, &p, sums);
+		for (int k = 0; k < d->collisions && p.weight > WEIGHT_LEAST * open_at(d, source, to) && collide_photon(m, &p);
+		     k++) {
+			scatter_photon(angles, &p);
+			score_photon(m, d, &p, sums);
 		}
 	}
 }
 
 /* Convert the sums of the batches to means and standard deviations, relative to the unattenuated intensity. */
-static void average(const struct detector *d, const double source[3], const double *sums, size_t photons, float *ret_scatter,
-		    float *ret_sigma)
+static void average_batches(const struct detector *d, const double source[3], const double *sums, size_t photons,
+			    float *ret_scatter, float *ret_sigma)
 {
 	size_t n = (size_t)d->columns * (size_t)d->rows;
 	double field = (d->beam[1] - d->beam[0]) * (d->beam[3] - d->beam[2]); /* bins */
@@ -468,13 +469,13 @@ int scatter_mc_view(const struct scatter_mc *m, const struct scan *scan, int vie
 		free(angles);
 		return err_set(err, ENOMEM, "scatter: no memory for %d x %d cells", d.columns, d.rows);
 	}
-	tabulate(incoherent, angles->incoherent);
-	tabulate(coherent, angles->coherent);
+	tabulate_angles(incoherent_density, angles->incoherent);
+	tabulate_angles(coherent_density, angles->coherent);
 #pragma omp parallel for schedule(dynamic, 1)
 	for (int b = 0; b < BATCHES; b++)
 		run_batch(m, &d, angles, source, poisson_stream(run->seed, (uint64_t)view * BATCHES + (uint64_t)b), each,
 			  sums + (size_t)b * n);
-	average(&d, source, sums, each * BATCHES, ret_scatter, ret_sigma);
+	average_batches(&d, source, sums, each * BATCHES, ret_scatter, ret_sigma);
 	free(sums);
 	free(angles);
 	return 0;

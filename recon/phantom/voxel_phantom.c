@@ -92,8 +92,8 @@ int voxel_phantom_trim(struct voxel_phantom *p, struct err *err)
 }
 
 /* Return the line integral from a to b. */
-static double line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIALS_MAX], const struct voxel_box *box,
-		   const double a[3], const double b[3])
+static double line_integral(const struct voxel_phantom *p, const double mu[VOXEL_MATERIALS_MAX], const struct voxel_box *box,
+			    const double a[3], const double b[3])
 {
 	struct ray_walk w;
 	size_t voxel;
@@ -115,14 +115,14 @@ static double bin_line(const struct voxel_phantom *p, const double mu[VOXEL_MATE
 
 	scan_ray(scan, view, u, v, a, b);
 	if (rays == 1)
-		return line(p, mu, box, a, b);
+		return line_integral(p, mu, box, a, b);
 	at[2] = b[2];
 	for (int i = 0; i < n; i++) {
 		at[0] = b[0] + ((i % rays + 0.5) / rays - 0.5) * scan->h[0];
 		at[1] = b[1] + ((i / rays + 0.5) / rays - 0.5) * scan->h[1];
 		if (view->posed)
 			scan_bin_at(scan, view, u + (i % rays + 0.5) / rays - 0.5, v + (i / rays + 0.5) / rays - 0.5, at);
-		sub[i] = line(p, mu, box, a, at);
+		sub[i] = line_integral(p, mu, box, a, at);
 		least = fmin(least, sub[i]);
 	}
 	for (int i = 0; i < n; i++)

@@ -78,7 +78,7 @@ static size_t root_of(struct pieces *s, size_t i)
 }
 
 /* Return the position in the list of voxel `at`, which is in the list before `end`. */
-static size_t find(const struct pieces *s, size_t at, size_t end)
+static size_t find_voxel(const struct pieces *s, size_t at, size_t end)
 {
 	size_t lo = 0;
 
@@ -94,7 +94,7 @@ static size_t find(const struct pieces *s, size_t at, size_t end)
 }
 
 /* Unite voxel i of the list with those of its 26 neighbours that precede it. */
-static void unite(struct pieces *s, size_t i)
+static void unite_neighbours(struct pieces *s, size_t i)
 {
 	const struct grid *g = &s->p->grid;
 	const uint8_t *voxel = s->p->voxel;
@@ -110,7 +110,7 @@ static void unite(struct pieces *s, size_t i)
 		at = (size_t)to[0] + (size_t)g->n[0] * ((size_t)to[1] + (size_t)g->n[1] * (size_t)to[2]);
 		if (voxel[at] != voxel[s->at[i]])
 			continue;
-		size_t a = root_of(s, find(s, at, i)), b = root_of(s, i);
+		size_t a = root_of(s, find_voxel(s, at, i)), b = root_of(s, i);
 
 		s->parent[a > b ? a : b] = a < b ? a : b;
 	}
@@ -129,7 +129,7 @@ static void piece_add(struct piece *q, const int x[3])
 
 /* Convert sets into pieces. The root of a set is its first member in the list, so it is processed before all others. Afterwards
  * `parent` contains piece numbers. */
-static int collect(struct pieces *s, struct err *err)
+static int collect_pieces(struct pieces *s, struct err *err)
 {
 	size_t n = 0;
 
@@ -200,7 +200,7 @@ static void absorb_crumbs(struct pieces *s)
 }
 
 /* Return the mean attenuation in the ellipsoid minus that in the shell between it and the ellipsoid with twice its half axes. */
-static double contrast(const struct voxel_phantom *p, const struct shape *shape)
+static double ellipsoid_contrast(const struct voxel_phantom *p, const struct shape *shape)
 {
 	const struct grid *g = &p->grid;
 	double sum[2] = {0, 0}, n[2] = {0, 0};
@@ -238,7 +238,7 @@ static void piece_shape(const struct voxel_phantom *p, const struct piece *q, st
 		ret->c[c] = p->grid.lo[c] + (mean + 0.5) * p->grid.h[c];
 		ret->r[c] = p->grid.h[c] * sqrt(5 * (fmax(variance, 0) + 1.0 / 12));
 	}
-	ret->mu = contrast(p, ret);
+	ret->mu = ellipsoid_contrast(p, ret);
 }
 
 /* Compute the box around everything except air and paddle. */
@@ -277,8 +277,8 @@ int voxel_phantom_shapes(const struct voxel_phantom *p, struct phantom **ret_sha
 	if (rc < 0)
 		goto out;
 	for (size_t i = 0; i < s.n; i++)
-		unite(&s, i);
-	rc = collect(&s, err);
+		unite_neighbours(&s, i);
+	rc = collect_pieces(&s, err);
 	if (rc < 0)
 		goto out;
 	absorb_crumbs(&s);

@@ -85,7 +85,7 @@ static int plan_images(const struct michelogram *m, const struct scatter_estimat
 	return pet_plan(&p->protocol, m, PET_FACTORS_SHARED, true, dev, &p->images, err);
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t larger_of(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -107,7 +107,7 @@ int scatter_estimate_plan(const struct michelogram *m, const struct scatter_esti
 	if (r < 0)
 		return r;
 	voxels = grid_size(&p.images.grid);
-	p.bytes_device = larger(p.images.bytes_total + p.images.bytes_threads, larger(plain.device, tof.device));
+	p.bytes_device = larger_of(p.images.bytes_total + p.images.bytes_threads, larger_of(plain.device, tof.device));
 	p.bytes_kept = (m->tof.n > 0 ? tof.host : plain.host) + michelogram_planes(m) * sizeof(float);
 	p.bytes_packed = scatter_estimate_packed(michelogram_planes(m), m->tof.n > 0 ? tof.values : plain.values);
 	p.bytes_host = sizeof(float) * (ARRAYS * michelogram_size(&without) + VOLUMES * voxels) + p.images.bytes_host +
@@ -198,7 +198,7 @@ static int make_image(struct work *w, const float *scale, struct err *err)
 }
 
 /* Simulate the image without TOF bins, and fit it. */
-static int simulate(struct work *w, float *scale, struct err *err)
+static int simulate_image(struct work *w, float *scale, struct err *err)
 {
 	double begun = clock_seconds(), made;
 	int r = single_scatter_run(w->plain, &w->grid, w->image, w->mu, &w->monitor, &w->report.simulation, err);
@@ -253,7 +253,7 @@ static double outside_of(const struct work *w)
 	return inside > 0 ? outside / (inside + outside) : 0;
 }
 
-static int iterate(struct work *w, float *scale, struct err *err)
+static int iterate_image(struct work *w, float *scale, struct err *err)
 {
 	size_t voxels = grid_size(&w->grid);
 	int r = 0;
@@ -265,14 +265,14 @@ static int iterate(struct work *w, float *scale, struct err *err)
 			w->image[k] = 0.5f * (w->image[k] + w->before[k]);
 		if (r == 0 && i == 0)
 			memcpy(w->before, w->image, voxels * sizeof(float));
-		r = r < 0 ? r : simulate(w, scale, err);
+		r = r < 0 ? r : simulate_image(w, scale, err);
 		w->part.done++;
 	}
 	return r;
 }
 
 /* Simulate the last image with the TOF bins of m. */
-static int finish(struct work *w, const struct michelogram *m, struct scatter_estimate *ret, struct err *err)
+static int finish_estimate(struct work *w, const struct michelogram *m, struct scatter_estimate *ret, struct err *err)
 {
 	double begun = clock_seconds();
 	int r;
@@ -312,10 +312,10 @@ int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_
 	r = r < 0 ? r : single_scatter_open(&w.m, &w.plan.simulation, dev, &w.plain, err);
 	if (r == 0)
 		coarse_mu(&w, mu_grid, mu);
-	r = r < 0 ? r : iterate(&w, made.scale, err);
+	r = r < 0 ? r : iterate_image(&w, made.scale, err);
 	if (r == 0)
 		w.report.outside = outside_of(&w);
-	r = r < 0 ? r : finish(&w, m, &made, err);
+	r = r < 0 ? r : finish_estimate(&w, m, &made, err);
 	single_scatter_close(w.plain);
 	free(w.factors);
 	free(w.background);

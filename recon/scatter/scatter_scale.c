@@ -15,7 +15,7 @@ struct tail {
 	struct sums outside, all; /* bins outside; all bins */
 };
 
-static void add(struct sums *sum, struct sums more)
+static void add_sums(struct sums *sum, struct sums more)
 {
 	sum->prompts += more.prompts;
 	sum->net += more.net;
@@ -40,9 +40,9 @@ static void add_row(const struct michelogram *m, const struct scatter_data *d, c
 
 		if (!(norm > 0))
 			continue;
-		add(&tail->all, bin);
+		add_sums(&tail->all, bin);
 		if (outside && (t < first - SCATTER_TAIL_MARGIN || t > last + SCATTER_TAIL_MARGIN))
-			add(&tail->outside, bin);
+			add_sums(&tail->outside, bin);
 	}
 }
 
@@ -62,8 +62,8 @@ static struct tail sum_of(const struct tail *tail, int first, int last)
 	struct tail sum = {0};
 
 	for (int p = first; p <= last; p++) {
-		add(&sum.outside, tail[p].outside);
-		add(&sum.all, tail[p].all);
+		add_sums(&sum.outside, tail[p].outside);
+		add_sums(&sum.all, tail[p].all);
 	}
 	return sum;
 }
@@ -96,7 +96,7 @@ static bool is_beyond_noise(double counts, struct sums sum)
 }
 
 /* Limit the scale of a plane. sum: of its neighbours. plane: its own counts. off: counts that were taken off beyond noise. */
-static double limited(const struct tail *sum, struct sums plane, struct scatter_scale_report *report, double *off)
+static double limit_scale(const struct tail *sum, struct sums plane, struct scatter_scale_report *report, double *off)
 {
 	double found = sum->outside.model > 0 ? scale_of(sum->outside) : 1;
 	double scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
@@ -114,7 +114,7 @@ static double limited(const struct tail *sum, struct sums plane, struct scatter_
 	return scale;
 }
 
-/* Limit the scatter of all planes, and describe the scales. tail: of single planes. off: what limited() took off. */
+/* Limit the scatter of all planes, and describe the scales. tail: of single planes. off: what limit_scale() took off. */
 static void limit_all(const struct tail *tail, double off, float *scale, struct scatter_scale_report *report)
 {
 	double scatter = 0, factor = 1;
@@ -122,7 +122,7 @@ static void limit_all(const struct tail *tail, double off, float *scale, struct 
 
 	for (int p = 0; p < report->planes; p++) {
 		scatter += (double)scale[p] * tail[p].all.model;
-		add(&all, tail[p].all);
+		add_sums(&all, tail[p].all);
 	}
 	if (off <= SCATTER_LIMITED_LEAST * scatter)
 		report->at_counts = 0;
@@ -205,7 +205,7 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 			if (!(sum.outside.model > 0))
 				sum.outside = all.outside;
 			near[p] = sum.outside;
-			ret_scale[p] = (float)limited(&sum, tail[p].all, &report, &off);
+			ret_scale[p] = (float)limit_scale(&sum, tail[p].all, &report, &off);
 		}
 	limit_all(tail, off, ret_scale, &report);
 	find_doubtful(near, &all, ret_scale, &report);

@@ -140,8 +140,8 @@ static int check_volume(const char *what, const struct grid *g, const float *x, 
 }
 
 /* Simulate on the device; activity and mu: host memory. */
-static int simulate(struct single_scatter *s, const struct scatter_spec *spec, const float *activity, const float *mu,
-		    struct err *err)
+static int simulate_spec(struct single_scatter *s, const struct scatter_spec *spec, const float *activity, const float *mu,
+			 struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct buf x = {0}, attenuation = {0}, pairs = {0};
@@ -160,7 +160,7 @@ static int simulate(struct single_scatter *s, const struct scatter_spec *spec, c
 	return r;
 }
 
-static bool stop(void *ctx, double fraction)
+static bool is_stopped(void *ctx, double fraction)
 {
 	const struct monitor *monitor = ctx;
 
@@ -177,7 +177,7 @@ int single_scatter_run(struct single_scatter *s, const struct grid *grid, const 
 				    .detectors = s->detectors,
 				    .pairs = s->pairs,
 				    .tof = s->m->tof,
-				    .stop = monitor ? stop : NULL,
+				    .stop = monitor ? is_stopped : NULL,
 				    .ctx = (void *)monitor};
 	double begun = clock_seconds();
 	float(*points)[4] = NULL, (*angles)[2] = malloc((SCATTER_ANGLES + 1) * sizeof(*angles));
@@ -190,7 +190,7 @@ int single_scatter_run(struct single_scatter *s, const struct grid *grid, const 
 	if (r == 0) {
 		spec.points = (const float(*)[4])points;
 		spec.angles = (const float(*)[2])angles;
-		r = simulate(s, &spec, activity, mu, err);
+		r = simulate_spec(s, &spec, activity, mu, err);
 	}
 	if (r == 0) {
 		s->simulated = true;

@@ -18,7 +18,7 @@ static inline double phantom_line(const struct phantom *p, const double a[3], co
 		struct body s;
 
 		body_set(&p->shapes[k], &s);
-		sum += s.mu * chord(&s, a, d);
+		sum += s.mu * chord_length(&s, a, d);
 	}
 	return sum * sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
 }
