@@ -137,7 +137,7 @@ static int finish_output(const char *name, int code)
 	return code == CODE_OK ? CODE_FAILED : code;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run_command(const struct command *command, int argc, char **argv)
 {
 	struct err err = {0};
 	bool help = false;
@@ -166,7 +166,7 @@ static int help_on(const char *name, char *what)
 	if (!command || !command->summary)
 		return no_command(name);
 	snprintf(copy, sizeof(copy), "%s", command->name);
-	return run(command, what ? 3 : 2, args);
+	return run_command(command, what ? 3 : 2, args);
 }
 
 /* ---- for the build and for shells: manual pages, completion, and the test of the examples ---- */
@@ -210,7 +210,7 @@ static int print_page(const char *name, char *what)
 }
 
 /* Print what can stand at the place of the last of n words, which follow "tomonode". */
-static int complete(int n, char **words)
+static int complete_word(int n, char **words)
 {
 	const char *last = n > 0 ? words[n - 1] : "", *name;
 
@@ -232,7 +232,7 @@ static int complete(int n, char **words)
 }
 
 /* Parse the options of a command without running it. */
-static int parse(int argc, char **argv)
+static int parse_command(int argc, char **argv)
 {
 	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
 
@@ -245,9 +245,9 @@ static int help_command(int argc, char **argv)
 	if (!strcmp(argv[0], "--man"))
 		return print_page(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
 	if (!strcmp(argv[0], "--complete"))
-		return complete(argc - 1, argv + 1);
+		return complete_word(argc - 1, argv + 1);
 	if (!strcmp(argv[0], "--parse"))
-		return parse(argc - 1, argv + 1);
+		return parse_command(argc - 1, argv + 1);
 	return help_on(argv[0], argc > 1 ? argv[1] : NULL);
 }
 
@@ -296,7 +296,7 @@ static int run_arguments(const char *name, int argc, char **argv)
 		print_help(stderr);
 	if (!command)
 		return name[0] ? no_command(name) : CODE_USAGE;
-	return run(command, argc - 1, argv + 1);
+	return run_command(command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -96,7 +96,7 @@ static void list_event(struct listing *l, const struct alert_item *i, bool solve
 			 i->text);
 }
 
-static char *compose(json_t *root)
+static char *compose_text(json_t *root)
 {
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 
@@ -119,10 +119,10 @@ char *alert_message_text(const struct alerts *a, const struct config *config)
 		}
 	snprintf(text, sizeof(text), "tomonode %s: %zu problem%s began, %zu solved%s", config->node.aet, l.begun,
 		 plural((long long)l.begun), l.solved, l.text);
-	return compose(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:o, s:{s:i, s:i}}", "version", VERSION, "message",
-				 a->message.id, "test", false, "time", time_json(a->message.made), "node", node_json(config),
-				 "text", event_json_text(text), "alerts", l.events, "further", "begun", (int)l.more_begun,
-				 "solved", (int)l.more_solved));
+	return compose_text(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:o, s:{s:i, s:i}}", "version", VERSION, "message",
+				      a->message.id, "test", false, "time", time_json(a->message.made), "node", node_json(config),
+				      "text", event_json_text(text), "alerts", l.events, "further", "begun", (int)l.more_begun,
+				      "solved", (int)l.more_solved));
 }
 
 char *alert_test_text(const struct config *config, double wall)
@@ -131,9 +131,9 @@ char *alert_test_text(const struct config *config, double wall)
 
 	alert_new_id(id);
 	snprintf(text, sizeof(text), "tomonode %s: a test; nothing is wrong.", config->node.aet);
-	return compose(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:[], s:{s:i, s:i}}", "version", VERSION, "message", id, "test",
-				 true, "time", time_json(wall), "node", node_json(config), "text", event_json_text(text),
-				 "alerts", "further", "begun", 0, "solved", 0));
+	return compose_text(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:[], s:{s:i, s:i}}", "version", VERSION, "message", id,
+				      "test", true, "time", time_json(wall), "node", node_json(config), "text",
+				      event_json_text(text), "alerts", "further", "begun", 0, "solved", 0));
 }
 
 /* ---- the file ---- */
@@ -163,7 +163,7 @@ static char *fill_up(char *text, size_t *ret_size)
 }
 
 /* On a full disk a file that is there already, with its blanks, can be changed where it is. */
-static bool overwrite(const char *path, const char *text, size_t size)
+static bool overwrite_file(const char *path, const char *text, size_t size)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
@@ -187,26 +187,26 @@ int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
 	for (size_t i = 0; i < a->n; i++)
 		if (a->items[i].begun)
 			json_array_append_new(items, item_json(&a->items[i]));
-	text = fill_up(compose(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active, "message",
-					 a->message.id, "made", a->message.made, "items", items)),
+	text = fill_up(compose_text(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active,
+					      "message", a->message.id, "made", a->message.made, "items", items)),
 		       &size);
 	if (!text)
 		return err_set(err, ENOMEM, "no memory for %s/alerts.json", spool);
 	snprintf(path, sizeof(path), "%s/alerts.json", spool);
 	ret = atomic_file_put(path, text, size, err);
-	if ((ret == -ENOSPC || ret == -EDQUOT) && overwrite(path, text, size))
+	if ((ret == -ENOSPC || ret == -EDQUOT) && overwrite_file(path, text, size))
 		ret = 0;
 	free(text);
 	return ret;
 }
 
-static void copy(char *to, size_t size, const json_t *object, const char *key)
+static void copy_member(char *to, size_t size, const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
 	snprintf(to, size, "%s", text ? text : "");
 }
-#define COPY(member, object, key) copy((member), sizeof(member), (object), (key))
+#define COPY(member, object, key) copy_member((member), sizeof(member), (object), (key))
 
 /* As alert_new_id() and job_state_name() write it: the same in a message and in this file, whatever its size. */
 static bool is_word(const char *text)
@@ -271,7 +271,7 @@ static int read_root(const json_t *root, double clock, struct alerts *ret)
 }
 
 /* A link, a pipe or a file of any size must not stop the node. *ret_root is NULL if there is no file, and on error. */
-static int load(const char *path, json_t **ret_root, struct err *err)
+static int load_file(const char *path, json_t **ret_root, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), ret = 0;
 	json_error_t why;
@@ -301,7 +301,7 @@ int alert_file_read(const char *spool, double clock, struct alerts *ret, struct 
 
 	*ret = (struct alerts){0};
 	snprintf(path, sizeof(path), "%s/alerts.json", spool);
-	code = load(path, &root, err);
+	code = load_file(path, &root, err);
 	if (!root)
 		return code;
 	code = read_root(root, clock, ret);

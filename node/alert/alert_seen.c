@@ -9,7 +9,7 @@
 #include "node/jobs/node_facts.h"
 #include "node/store/job.h"
 
-static struct alert_seen *add(struct alert_list *l, struct err *err)
+static struct alert_seen *add_seen(struct alert_list *l, struct err *err)
 {
 	if (l->n == l->capacity) {
 		size_t capacity = l->capacity ? 2 * l->capacity : 32;
@@ -34,7 +34,7 @@ static bool is_told(const struct node_problem *p)
 
 static int add_problem(struct alert_list *l, const struct node_problem *p, struct err *err)
 {
-	struct alert_seen *s = add(l, err);
+	struct alert_seen *s = add_seen(l, err);
 
 	if (!s)
 		return -ENOMEM;
@@ -53,7 +53,7 @@ static int add_problem(struct alert_list *l, const struct node_problem *p, struc
 
 static int add_case(struct alert_list *l, const struct job_view *v, struct err *err)
 {
-	struct alert_seen *s = add(l, err);
+	struct alert_seen *s = add_seen(l, err);
 	const char *state = job_state_name(v->state);
 
 	if (!s)
@@ -73,7 +73,7 @@ static int add_case(struct alert_list *l, const struct job_view *v, struct err *
 
 static int keep_case(struct alert_list *l, const struct alert_item *i, struct err *err)
 {
-	struct alert_seen *s = add(l, err);
+	struct alert_seen *s = add_seen(l, err);
 
 	if (!s)
 		return -ENOMEM;

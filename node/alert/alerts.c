@@ -81,7 +81,8 @@ static bool is_over(const struct alert_item *i)
 	return i->end_told;
 }
 
-static int add(struct alerts *a, const struct alert_seen *s, double wall, double clock, void (*new_id)(char *), struct err *err)
+static int add_item(struct alerts *a, const struct alert_seen *s, double wall, double clock, void (*new_id)(char *),
+		    struct err *err)
 {
 	struct alert_item *i;
 
@@ -105,7 +106,7 @@ static int add(struct alerts *a, const struct alert_seen *s, double wall, double
 }
 
 /* Returns true if a message was made. */
-static bool compose(struct alerts *a, double wall, double clock, void (*new_id)(char *))
+static bool compose_message(struct alerts *a, double wall, double clock, void (*new_id)(char *))
 {
 	if (a->message.active || clock < a->next || alerts_untold(a) == 0)
 		return false;
@@ -146,11 +147,11 @@ int alerts_step(struct alerts *a, struct alert_seen *seen, size_t n, const struc
 	for (size_t i = 0; ret == 0 && i < n; i++) {
 		if (seen[i].known)
 			continue;
-		ret = add(a, &seen[i], wall, clock, new_id, err);
+		ret = add_item(a, &seen[i], wall, clock, new_id, err);
 		if (ret == 0)
 			changed = is_present(&a->items[a->n - 1], limits, clock) || changed;
 	}
-	changed = compose(a, wall, clock, new_id) || changed;
+	changed = compose_message(a, wall, clock, new_id) || changed;
 	return ret < 0 ? ret : changed;
 }
 

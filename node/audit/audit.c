@@ -62,12 +62,12 @@ static int hand_over(void *ctx, const char *line, size_t n)
 	return rc == -EINVAL ? -EIO : rc; /* audit_queue_drain() would drop the line after -EINVAL */
 }
 
-static void lost(const struct audit_message *m, const char *reason)
+static void log_lost(const struct audit_message *m, const char *reason)
 {
 	log_event(LOG_CRIT, "audit-lost", "message=%s reason=%s", log_quote(m->event->meaning), log_quote(reason));
 }
 
-static int severity(enum audit_outcome outcome)
+static int outcome_severity(enum audit_outcome outcome)
 {
 	return outcome == AUDIT_SUCCESS ? LOG_NOTICE : outcome == AUDIT_MINOR ? LOG_WARNING : LOG_ERR;
 }
@@ -85,23 +85,23 @@ static void report_within(struct audit_message *m, uint64_t most)
 	if (m->time <= 0)
 		m->time = clock_wall();
 	if (audit_message_write(m, &xml, &err) < 0) {
-		lost(m, err.msg);
+		log_lost(m, err.msg);
 		return;
 	}
-	frame = log_audit_frame(state.node.audit_facility, severity(m->outcome), m->time, state.who, xml);
+	frame = log_audit_frame(state.node.audit_facility, outcome_severity(m->outcome), m->time, state.who, xml);
 	n = frame ? strlen(frame) : 0;
 	if (!frame)
-		lost(m, "no memory");
+		log_lost(m, "no memory");
 	else if (state.way == AUDIT_DIRECT && hand_over(NULL, frame, n) == 0)
 		;
 	else if (audit_queue_append(state.node.spool, frame, n, most, &err) < 0 &&
 		 (state.way == AUDIT_DIRECT || hand_over(NULL, frame, n) < 0))
-		lost(m, err.msg);
+		log_lost(m, err.msg);
 	free(frame);
 	free(xml);
 }
 
-static void report(struct audit_message *m)
+static void report_message(struct audit_message *m)
 {
 	report_within(m, AUDIT_QUEUE_MAX);
 }
@@ -176,11 +176,12 @@ void audit_application_activity(bool started)
 				  .parties = &party,
 				  .n_parties = 1};
 
-	report(&m);
+	report_message(&m);
 }
 
 /* PS3.15 A.5.3.11: the reporting participant comes first, then the one that caused the alert. */
-static void alert(const struct audit_code *type, enum audit_outcome outcome, const struct audit_peer *peer, const char *reason)
+static void report_alert(const struct audit_code *type, enum audit_outcome outcome, const struct audit_peer *peer,
+			 const char *reason)
 {
 	struct audit_party parties[2] = {own_party(NULL)};
 	struct audit_message m = {.event = &audit_code_alert,
@@ -201,12 +202,12 @@ static void alert(const struct audit_code *type, enum audit_outcome outcome, con
 
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason)
 {
-	alert(limit ? &audit_code_restricted : &audit_code_node_authentication, AUDIT_MINOR, peer, reason);
+	report_alert(limit ? &audit_code_restricted : &audit_code_node_authentication, AUDIT_MINOR, peer, reason);
 }
 
 void audit_configured(bool taken, const char *reason)
 {
-	alert(&audit_code_software, taken ? AUDIT_SUCCESS : AUDIT_MINOR, NULL, reason);
+	report_alert(&audit_code_software, taken ? AUDIT_SUCCESS : AUDIT_MINOR, NULL, reason);
 }
 
 /* PS3.15 A.5.3.9: the only participant is the one that enters or leaves. */
@@ -221,7 +222,7 @@ void audit_pilot(const struct audit_peer *pilot, bool connected, const char *rea
 				  .parties = &party,
 				  .n_parties = 1};
 
-	report(&m);
+	report_message(&m);
 }
 
 /* PS3.15 A.5.3.1: the application that starts or stops, and what started or stopped it. */
@@ -241,7 +242,7 @@ void audit_slurm_job(const char *pilot, bool submitted, uint64_t job, const char
 	if (job > 0)
 		snprintf(name, sizeof(name), "Slurm job %llu", (unsigned long long)job);
 	parties[1].requestor = true;
-	report(&m);
+	report_message(&m);
 }
 
 static bool is_node(const struct audit_peer *peer)
@@ -249,8 +250,8 @@ static bool is_node(const struct audit_peer *peer)
 	return !(peer->aet && peer->aet[0]) && !(peer->pilot && peer->pilot[0]);
 }
 
-static void transfer(const struct audit_code *event, char action, const struct audit_transfer *t,
-		     const struct audit_study *studies, size_t n)
+static void report_transfer(const struct audit_code *event, char action, const struct audit_transfer *t,
+			    const struct audit_study *studies, size_t n)
 {
 	bool ours = is_node(&t->from);
 	struct audit_party parties[2] = {
@@ -268,19 +269,19 @@ static void transfer(const struct audit_code *event, char action, const struct a
 				  .n_studies = n};
 
 	parties[0].requestor = true; /* C-STORE is requested by the source */
-	report(&m);
+	report_message(&m);
 }
 
 void audit_begin_transfer(const struct audit_peer *to, double time, const struct audit_study *studies, size_t n)
 {
 	struct audit_transfer t = {.to = *to, .time = time};
 
-	transfer(&audit_code_begin, 'E', &t, studies, n);
+	report_transfer(&audit_code_begin, 'E', &t, studies, n);
 }
 
 void audit_transferred(const struct audit_transfer *t, const struct audit_study *study)
 {
-	transfer(&audit_code_transferred, 'C', t, study, 1);
+	report_transfer(&audit_code_transferred, 'C', t, study, 1);
 }
 
 void audit_removed(const struct audit_study *study)
@@ -290,7 +291,7 @@ void audit_removed(const struct audit_study *study)
 		.event = &audit_code_deleted, .action = 'D', .parties = &party, .n_parties = 1, .studies = study, .n_studies = 1};
 
 	party.requestor = true;
-	report(&m);
+	report_message(&m);
 }
 
 /* What a person did with the node. */
@@ -306,7 +307,7 @@ static void of_person(const struct audit_code *event, char action, const char *b
 				  .studies = studies,
 				  .n_studies = n};
 
-	report(&m);
+	report_message(&m);
 }
 
 void audit_redo(const char *by, double time, const struct audit_study *studies, size_t n)
@@ -339,7 +340,7 @@ static void file_uri(const char *path, char *ret, size_t size)
 	free(full);
 }
 
-static struct audit_party person(void)
+static struct audit_party person_party(void)
 {
 	static char user[96];
 	struct passwd *entry = getpwuid(getuid()); /* not thread-safe; commands have one thread */
@@ -348,11 +349,11 @@ static struct audit_party person(void)
 	return (struct audit_party){.user = user, .name = entry ? entry->pw_name : NULL, .host = state.host, .requestor = true};
 }
 
-static void files(const struct audit_code *event, bool export, const char *path, const struct audit_study *studies, size_t n,
-		  int code)
+static void report_files(const struct audit_code *event, bool export, const char *path, const struct audit_study *studies,
+			 size_t n, int code)
 {
 	char uri[1024], reason[32];
-	struct audit_party parties[3] = {person(), own_party(export ? &audit_role_source : &audit_role_destination)};
+	struct audit_party parties[3] = {person_party(), own_party(export ? &audit_role_source : &audit_role_destination)};
 	struct audit_message m = {.event = event,
 				  .action = export ? 'R' : 'C',
 				  .outcome = code ? AUDIT_SERIOUS : AUDIT_SUCCESS,
@@ -371,16 +372,16 @@ static void files(const struct audit_code *event, bool export, const char *path,
 
 		m.studies = n ? studies + at : &nothing;
 		m.n_studies = n == 0 ? 1 : n - at < STUDIES_MAX ? n - at : STUDIES_MAX;
-		report(&m);
+		report_message(&m);
 	}
 }
 
 void audit_exported(const char *path, const struct audit_study *studies, size_t n, int code)
 {
-	files(&audit_code_export, true, path, studies, n, code);
+	report_files(&audit_code_export, true, path, studies, n, code);
 }
 
 void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code)
 {
-	files(&audit_code_import, false, path, studies, n, code);
+	report_files(&audit_code_import, false, path, studies, n, code);
 }

@@ -56,7 +56,7 @@ int audit_file_open(const char *path, int flags)
 	return fd;
 }
 
-static int lock(int fd)
+static int lock_file(int fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -82,7 +82,7 @@ static bool is_cut(const char *path, off_t size)
 	return last != '\n';
 }
 
-static int append(int fd, const char *path, const char *text, size_t n)
+static int append_text(int fd, const char *path, const char *text, size_t n)
 {
 	struct stat st;
 	bool regular;
@@ -92,7 +92,7 @@ static int append(int fd, const char *path, const char *text, size_t n)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	regular = S_ISREG(st.st_mode);
-	rc = regular ? lock(fd) : 0;
+	rc = regular ? lock_file(fd) : 0;
 	if (rc == 0 && regular && fstat(fd, &st) < 0)
 		rc = -errno;
 	if (rc < 0)
@@ -123,7 +123,7 @@ int audit_file_append(const char *path, const char *line, size_t n)
 	text[0] = '\n';
 	memcpy(text + 1, line, n);
 	text[n + 1] = '\n';
-	rc = append(fd, path, text, n + 2);
+	rc = append_text(fd, path, text, n + 2);
 out:
 	if (fd >= 0)
 		close(fd);

@@ -53,7 +53,7 @@ static const struct audit_code id_patient = {"2", "RFC-3881", "Patient Number"};
 
 /* Return the number of bytes of the UTF-8 character at `p` if XML 1.0 allows it (section 2.2) and it is no control character; 0:
  * it is not such a character, or exceeds the `left` bytes. */
-static size_t character(const char *p, size_t left)
+static size_t character_size(const char *p, size_t left)
 {
 	uint32_t code;
 	size_t n = utf8_decode(p, &code);
@@ -67,7 +67,7 @@ static void put_text(FILE *to, const char *text)
 	size_t left = strnlen(text, VALUE_MAX);
 
 	while (left > 0) {
-		size_t n = character(p, left);
+		size_t n = character_size(p, left);
 
 		if (n == 0)
 			fprintf(to, "\\x%02x", (unsigned char)*p);

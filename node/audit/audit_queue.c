@@ -56,7 +56,7 @@ static off_t read_head(int fd, off_t size)
 }
 
 /* Lock the queue, but wait only a short time: a process that was stopped while it holds the lock must not stop the others. */
-static int lock(int fd)
+static int lock_queue(int fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -96,7 +96,7 @@ static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct er
 		close(fd);
 		return err_set(err, ENOTSUP, "audit queue %s: it is not a regular file: remove it", path);
 	}
-	rc = lock(fd);
+	rc = lock_queue(fd);
 	if (rc < 0 || fstat(fd, &st) < 0)
 		rc = err_set(err, errno, "audit queue %s: %s", path, strerror(errno));
 	if (rc == 0 && st.st_size < HEAD_BYTES) {

@@ -133,7 +133,7 @@ struct audit_trail *audit_trail_close(struct audit_trail *t)
 
 /* ---- groups ---- */
 
-static struct group *group(struct audit_trail *t, bool sent, const char *key, int64_t row, double time)
+static struct group *find_group(struct audit_trail *t, bool sent, const char *key, int64_t row, double time)
 {
 	struct group *g;
 
@@ -176,7 +176,7 @@ static int add_instance(void *ctx, const struct instance_row *row, const char *t
 	struct group *g;
 
 	snprintf(key, sizeof(key), "%.39s %.64s %.64s", row->association, study, text_of(detail, "patient"));
-	g = group(t, false, key, row->id, row->received);
+	g = find_group(t, false, key, row->id, row->received);
 	if (g) {
 		snprintf(g->peer, sizeof(g->peer), "%s", row->calling);
 		snprintf(g->host, sizeof(g->host), "%s", row->host);
@@ -369,7 +369,7 @@ static int add_event(void *ctx, const struct event_row *row)
 	}
 	destination = text_of(detail, "destination");
 	snprintf(key, sizeof(key), "%lld %d %.63s", (long long)row->job, (int)row->event, destination);
-	g = group(t, true, key, row->seq, row->time);
+	g = find_group(t, true, key, row->seq, row->time);
 	if (g) {
 		const struct destination_conf *d = config_destination(t->config, destination);
 
@@ -427,7 +427,7 @@ static const char *header_of(const struct jobs *jobs, int64_t job)
 	return v ? v->header : NULL;
 }
 
-static void report(struct audit_trail *t, struct group *g)
+static void report_group(struct audit_trail *t, struct group *g)
 {
 	struct audit_peer peer = {.aet = g->peer, .host = g->host};
 	struct audit_transfer transfer = {.time = g->last, .outcome = g->outcome, .reason = g->reason};
@@ -474,7 +474,7 @@ double audit_trail_step(struct audit_trail *t, struct journal *j, const struct j
 		struct group *g = &t->groups[i];
 
 		if (last || is_due(g, now)) {
-			report(t, g);
+			report_group(t, g);
 			*g = t->groups[--t->n];
 			continue;
 		}

@@ -77,7 +77,7 @@ static int sync_folder(const char *path, struct err *err)
 
 /* Sync and close PATH.part. It is not renamed to a folder, which the rename would refuse when other files are in place already.
  */
-static int complete(struct atomic_file *f, struct err *err)
+static int complete_part(struct atomic_file *f, struct err *err)
 {
 	struct stat st;
 	int rc = 0;
@@ -105,7 +105,7 @@ int atomic_files_close(struct atomic_file *const *files, size_t n, struct err *e
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = complete(files[i], err);
+		rc = complete_part(files[i], err);
 	if (rc == 0 && n > 1)
 		rc = remove_header(files[n - 1]->path, err);
 	for (size_t i = 0; i < n && rc == 0; i++)

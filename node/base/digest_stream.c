@@ -86,7 +86,7 @@ static void close_piece(struct digest_stream *s)
 	s->open = false;
 }
 
-static void hash(struct digest_stream *s, const unsigned char *bytes, size_t left)
+static void hash_bytes(struct digest_stream *s, const unsigned char *bytes, size_t left)
 {
 	while (left > 0 && !s->failed) {
 		uint64_t room = DIGEST_PIECE - s->at % DIGEST_PIECE;
@@ -116,7 +116,7 @@ static void *hash_runs(void *arg)
 		if (s->stop)
 			break;
 		pthread_mutex_unlock(&s->lock);
-		hash(s, s->bytes, s->left);
+		hash_bytes(s, s->bytes, s->left);
 		pthread_mutex_lock(&s->lock);
 		s->left = 0;
 		pthread_cond_broadcast(&s->changed);
@@ -159,7 +159,7 @@ void digest_stream_add(struct digest_stream *s, uint64_t at, const void *bytes, 
 	if (n >= THREAD_FROM && !s->has_thread)
 		s->has_thread = pthread_create(&s->thread, NULL, hash_runs, s) == 0;
 	if (n < THREAD_FROM || !s->has_thread) {
-		hash(s, bytes, n);
+		hash_bytes(s, bytes, n);
 		return;
 	}
 	pthread_mutex_lock(&s->lock);

@@ -161,7 +161,7 @@ uint64_t folder_bytes(const char *path)
 
 /* Scramble a number (Steele, Lea, Flood 2014: SplitMix64). The fingerprint is the sum of a scrambled number for each file: a sum,
  * because the order of readdir() is undefined; scrambled, so that the growth of one file cannot cancel the removal of another. */
-static uint64_t mix(uint64_t x)
+static uint64_t mix_number(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15;
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -179,7 +179,7 @@ uint64_t folder_fingerprint(const char *path)
 		return 0;
 	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-			sum += mix(mix((uint64_t)st.st_ino) ^ (uint64_t)st.st_size);
+			sum += mix_number(mix_number((uint64_t)st.st_ino) ^ (uint64_t)st.st_size);
 	closedir(dir);
 	return sum;
 }

@@ -17,7 +17,7 @@ void html_clear(struct html *h)
 	*h = (struct html){0};
 }
 
-static bool reserve(struct html *h, size_t more)
+static bool reserve_bytes(struct html *h, size_t more)
 {
 	size_t capacity = h->capacity ? h->capacity : 4096;
 	char *text;
@@ -42,7 +42,7 @@ static bool reserve(struct html *h, size_t more)
 
 void html_bytes(struct html *h, const void *bytes, size_t n)
 {
-	if (!reserve(h, n))
+	if (!reserve_bytes(h, n))
 		return;
 	memcpy(h->text + h->n, bytes, n);
 	h->n += n;

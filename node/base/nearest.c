@@ -7,7 +7,7 @@
 
 /* Return the number of letters to insert, remove, replace or swap with their neighbour (optimal string alignment: Damerau 1964);
  * words are cut at 31 letters. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t table[3][33]; /* the last three rows: row i is table[i % 3] */
 	size_t n = strnlen(b, 31), m = strnlen(a, 31);
@@ -39,7 +39,7 @@ static const char *find_nearest(const char *word, size_t least, const char *(*na
 	size_t length = strlen(word);
 
 	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
-		size_t d = distance(word, candidate), n = strlen(candidate);
+		size_t d = edit_distance(word, candidate), n = strlen(candidate);
 		bool better = d < least || (best && d == least && n == length && strlen(best) != length);
 
 		if (better && d < n) { /* a word without any letter of the candidate is not similar */

@@ -54,7 +54,7 @@ static const struct nuclide nuclides[] = {
 
 /* Split a spelling into its letters and its number. An m right behind the number, but not within a word, marks an excited state:
  * "94mTc", "52m^Manganese", but "52manganese". False: it has not one of each, or is too long. */
-static bool split(const char *text, char ret_letters[16], int *ret_mass, bool *ret_excited)
+static bool split_spelling(const char *text, char ret_letters[16], int *ret_mass, bool *ret_excited)
 {
 	size_t letters = 0, digits = 0, groups = 0;
 	char number[4];
@@ -87,11 +87,12 @@ const struct nuclide *nuclide_find(const char *text)
 	bool excited, of_name;
 	int mass, other;
 
-	if (!split(text, letters, &mass, &excited))
+	if (!split_spelling(text, letters, &mass, &excited))
 		return NULL;
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
-		if (split(nuclides[i].meaning, element, &other, &of_name) && split(nuclides[i].name, symbol, &other, &of_name) &&
-		    mass == other && excited == of_name && (!strcasecmp(letters, symbol) || !strcasecmp(letters, element)))
+		if (split_spelling(nuclides[i].meaning, element, &other, &of_name) &&
+		    split_spelling(nuclides[i].name, symbol, &other, &of_name) && mass == other && excited == of_name &&
+		    (!strcasecmp(letters, symbol) || !strcasecmp(letters, element)))
 			return &nuclides[i];
 	return NULL;
 }

@@ -23,7 +23,7 @@ static void on_signal(int number)
 }
 
 /* Draw a stage (fraction 0..1). */
-static void show(void *ctx, const char *stage, double fraction)
+static void show_stage(void *ctx, const char *stage, double fraction)
 {
 	struct progress *p = ctx;
 	double now = clock_seconds();
@@ -53,7 +53,7 @@ static void show(void *ctx, const char *stage, double fraction)
 	fflush(stderr);
 }
 
-static bool cancelled(void *ctx)
+static bool is_cancelled(void *ctx)
 {
 	(void)ctx;
 	return interrupted != 0;
@@ -68,7 +68,7 @@ void progress_start(struct progress *p, bool draw)
 	p->width = 80;
 	if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		p->width = size.ws_col;
-	p->monitor = (struct monitor){.ctx = p, .progress = show, .cancelled = cancelled};
+	p->monitor = (struct monitor){.ctx = p, .progress = show_stage, .cancelled = is_cancelled};
 	interrupted = 0;
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);

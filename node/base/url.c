@@ -12,7 +12,7 @@
 #define IN_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 #define IN_PATH IN_NAME "~!$&'()*+,;=:@/%"
 
-static int malformed(const char *text, const char *why, struct err *err)
+static int refuse_url(const char *text, const char *why, struct err *err)
 {
 	return err_set(err, EINVAL, "\"%.200s\": %s; allowed: https://HOST[:PORT][/PATH] or http://...",
 		       strchr(text, '@') ? "..." : text, why); /* a password may be before '@', even one with '/' */
@@ -67,7 +67,7 @@ int url_parse(const char *text, struct url *ret, struct err *err)
 
 	*ret = (struct url){0};
 	if (strlen(text) >= URL_SIZE)
-		return malformed(text, "it is longer than 255 characters", err);
+		return refuse_url(text, "it is longer than 255 characters", err);
 	if (strncasecmp(text, "https://", 8) == 0) {
 		*ret = (struct url){.tls = true, .port = 443};
 		at += 8;
@@ -75,16 +75,16 @@ int url_parse(const char *text, struct url *ret, struct err *err)
 		ret->port = 80;
 		at += 7;
 	} else {
-		return malformed(text, "its scheme is neither https nor http", err);
+		return refuse_url(text, "its scheme is neither https nor http", err);
 	}
 	if (strchr(at, '@') && strcspn(at, "@") < strcspn(at, "/"))
-		return malformed(text, "it has a user or a password, which would be logged", err);
+		return refuse_url(text, "it has a user or a password, which would be logged", err);
 	if (!read_host(&at, ret))
-		return malformed(text, "it has no valid host", err);
+		return refuse_url(text, "it has no valid host", err);
 	if (!read_port(&at, ret))
-		return malformed(text, "its port is not a number from 1 to 65535", err);
+		return refuse_url(text, "its port is not a number from 1 to 65535", err);
 	if (!path_is_plain(at))
-		return malformed(text, "its path has other characters than a path may have, or a query", err);
+		return refuse_url(text, "its path has other characters than a path may have, or a query", err);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ static int read_certificate(const struct pilot_options *p, struct tls_context **
 	return tls_create(&conf, ret_tls, err);
 }
 
-static int run(const struct options *o, const struct pilot_options *p)
+static int run_pilot(const struct options *o, const struct pilot_options *p)
 {
 	struct pilot_conf conf = {.address = p->node,
 				  .id = p->id,
@@ -137,7 +137,7 @@ int cmd_pilot(int argc, char **argv)
 		return options_fail(&o, CODE_USAGE, "--certificate and --authorities are given together, --key only with them");
 	if (p.folder && p.spool)
 		return options_fail(&o, CODE_USAGE, "--folder and --spool exclude each other");
-	return run(&o, &p);
+	return run_pilot(&o, &p);
 }
 
 enum { TOKEN_REMOVE = OPTION_LONG };

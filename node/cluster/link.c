@@ -52,7 +52,7 @@ struct link {
 	struct buffer in;
 };
 
-static int grow(struct buffer *b, size_t n, struct err *err)
+static int grow_buffer(struct buffer *b, size_t n, struct err *err)
 {
 	size_t capacity = b->capacity ? b->capacity : 4096;
 	uint8_t *bytes;
@@ -294,7 +294,7 @@ size_t link_queued(const struct link *l)
 
 /* ---- handshake ---- */
 
-static int lost(const struct link *l, const char *what, struct err *err)
+static int lose_link(const struct link *l, const char *what, struct err *err)
 {
 	unsigned long code = ERR_peek_error();
 	const char *text = code ? ERR_reason_error_string(code) : NULL;
@@ -321,15 +321,15 @@ static int handshake_failed(struct link *l, struct err *err)
 			       "its secret is not the node's for pilot '%s': copy it again, or make a new one (pilot-token)",
 			       l->id);
 	if (l->node)
-		return lost(l, "no handshake with a pilot", err);
+		return lose_link(l, "no handshake with a pilot", err);
 	if (!l->certified && reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
-		return lost(l, "the node requires certificates (--certificate, --key, --authorities), or it is another program",
-			    err);
+		return lose_link(
+			l, "the node requires certificates (--certificate, --key, --authorities), or it is another program", err);
 	if (!l->certified)
-		return lost(l, "the node refused the handshake (another secret, or an unknown ID)", err);
+		return lose_link(l, "the node refused the handshake (another secret, or an unknown ID)", err);
 	if (reason == SSL_AD_REASON_OFFSET + SSL_AD_HANDSHAKE_FAILURE)
-		return lost(l, "the node has no certificate (cluster.certificate)", err);
-	return lost(l, "no handshake with the node", err);
+		return lose_link(l, "the node has no certificate (cluster.certificate)", err);
+	return lose_link(l, "no handshake with the node", err);
 }
 
 /* ---- the token in a connection with certificates ---- */
@@ -389,7 +389,7 @@ static int use_number(struct link *l, struct err *err)
 }
 
 /* 1: TLS is established. */
-static int secure(struct link *l, struct err *err)
+static int secure_link(struct link *l, struct err *err)
 {
 	int rc, why;
 
@@ -419,7 +419,7 @@ int link_handshake(struct link *l, struct err *err)
 	if (l->opened)
 		return 1;
 	if (!l->secured)
-		ret = secure(l, err);
+		ret = secure_link(l, err);
 	if (ret >= 0 && l->secured && l->certified)
 		ret = exchange_token(l, err);
 	return ret == 1 && l->node ? use_number(l, err) : ret;
@@ -531,7 +531,7 @@ int link_dial(const char *address, const struct link_pilot *pilot, uint64_t numb
 
 /* ---- messages ---- */
 
-static int queue(struct link *l, enum wire_kind kind, const void *bytes, size_t n, struct err *err)
+static int queue_frame(struct link *l, enum wire_kind kind, const void *bytes, size_t n, struct err *err)
 {
 	int ret;
 
@@ -540,7 +540,7 @@ static int queue(struct link *l, enum wire_kind kind, const void *bytes, size_t 
 		l->out.n -= l->out_at;
 		l->out_at = 0;
 	}
-	ret = grow(&l->out, l->out.n + WIRE_HEAD + n, err);
+	ret = grow_buffer(&l->out, l->out.n + WIRE_HEAD + n, err);
 	if (ret < 0)
 		return ret;
 	wire_put_head(kind, n, l->out.bytes + l->out.n);
@@ -558,14 +558,14 @@ int link_send(struct link *l, const struct wire_message *m, struct err *err)
 
 	if (ret < 0)
 		return ret;
-	ret = queue(l, m->kind, text, n, err);
+	ret = queue_frame(l, m->kind, text, n, err);
 	free(text);
 	return ret;
 }
 
 int link_send_data(struct link *l, const void *bytes, size_t n, struct err *err)
 {
-	return queue(l, WIRE_DATA, bytes, n, err);
+	return queue_frame(l, WIRE_DATA, bytes, n, err);
 }
 
 int link_flush(struct link *l, struct err *err)
@@ -581,7 +581,7 @@ int link_flush(struct link *l, struct err *err)
 		if (rc != 1 && (why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ))
 			return 0;
 		if (rc != 1)
-			return lost(l, "the connection is lost", err);
+			return lose_link(l, "the connection is lost", err);
 		l->out_at += n;
 	}
 	return 0;
@@ -617,7 +617,7 @@ static int read_some(struct link *l, uint8_t *to, size_t *have, size_t want, str
 		if (rc != 1 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE))
 			return 0;
 		if (rc != 1)
-			return lost(l, l->opened ? "the connection is lost" : "no handshake", err);
+			return lose_link(l, l->opened ? "the connection is lost" : "no handshake", err);
 		*have += n;
 		l->heard = clock_seconds();
 	}
@@ -633,7 +633,7 @@ int link_receive(struct link *l, struct wire_message *ret_message, const void **
 		if (ret == 1) {
 			l->in.n = 0;
 			ret = wire_get_head(l->head, &l->kind, &l->want, err);
-			ret = ret == 0 ? grow(&l->in, l->want, err) : ret;
+			ret = ret == 0 ? grow_buffer(&l->in, l->want, err) : ret;
 			ret = ret == 0 ? 1 : ret;
 		}
 	}

@@ -129,7 +129,7 @@ static void wait_for_work(struct pilot *p)
 		usleep(10000); /* its end will be reported in a moment */
 }
 
-static void loop(struct pilot *p)
+static void loop_pilot(struct pilot *p)
 {
 	pilot_start_worker(p);
 	while (p->code < 0) {
@@ -173,7 +173,7 @@ void pilot_clean(const struct pilot_conf *conf, bool all)
 		rmdir(conf->root);
 }
 
-static int begin(struct pilot *p, struct err *err)
+static int begin_pilot(struct pilot *p, struct err *err)
 {
 	unsigned char bytes[16];
 	sigset_t mask;
@@ -207,11 +207,11 @@ int pilot_run(const struct pilot_conf *conf)
 			  .code = -1};
 	struct err err = {0};
 
-	if (begin(&p, &err) < 0) {
+	if (begin_pilot(&p, &err) < 0) {
 		log_event(LOG_CRIT, "pilot-not-started", "reason=%s", log_quote(err.msg));
 		pilot_end(&p, CODE_FAILED, "");
 	} else {
-		loop(&p);
+		loop_pilot(&p);
 		pilot_say_end(&p);
 	}
 	if (pilot_worker(&p)) {

@@ -135,7 +135,7 @@ static bool decode_place(const json_t *body, struct result_place *ret_place)
 	return copy_text(body, "related_series", ret_place->related_series, sizeof(ret_place->related_series));
 }
 
-static bool decode(const json_t *body, struct pilot_case *c)
+static bool decode_case(const json_t *body, struct pilot_case *c)
 {
 	const json_t *config = json_object_get(body, "config");
 	const char *text = json_string_value(config);
@@ -158,7 +158,7 @@ int pilot_case_decode(const json_t *body, int64_t job, int64_t attempt, struct p
 {
 	struct pilot_case c = {.order = {.job = job, .attempt = attempt}};
 
-	if (job <= 0 || attempt <= 0 || !decode(body, &c)) {
+	if (job <= 0 || attempt <= 0 || !decode_case(body, &c)) {
 		pilot_case_clear(&c);
 		return err_set(err, EBADMSG, "an order that has another form");
 	}

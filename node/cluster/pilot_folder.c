@@ -31,7 +31,7 @@ void pilot_folder_remove(const char *path)
 }
 
 /* Open a folder of this user and lock it. Negative: it is not a folder of this user, or its pilot runs. */
-static int lock(const char *path)
+static int lock_folder(const char *path)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -55,7 +55,7 @@ static void remove_left(const char *tmp)
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%.300s/%s", tmp, entry->d_name);
-		fd = lock(path);
+		fd = lock_folder(path);
 		if (fd < 0)
 			continue;
 		pilot_folder_remove(path);
@@ -76,7 +76,7 @@ int pilot_folder_create(const char *tmp, char *ret_path, size_t size, struct err
 	if (!mkdtemp(first))
 		return err_set(err, errno, "cannot create a folder in %s: %s", tmp, strerror(errno));
 	snprintf(path, sizeof(path), "%.300s/" PREFIX "%s", tmp, first + n - 6);
-	fd = lock(first);
+	fd = lock_folder(first);
 	if (fd < 0 || rename(first, path) < 0) {
 		err_set(err, errno, "cannot use the folder %s: %s", first, strerror(errno));
 		if (fd >= 0)

@@ -233,7 +233,7 @@ static size_t fields_to_read(const struct wire_message *m, size_t i)
 	return m->kind == WIRE_HELLO && i >= 1 && m->wire != WIRE_VERSION ? 2 : N_FIELDS;
 }
 
-static int decode(const json_t *root, struct wire_message *m, struct err *err)
+static int decode_fields(const json_t *root, struct wire_message *m, struct err *err)
 {
 	size_t n = 0;
 
@@ -265,7 +265,7 @@ int wire_decode(enum wire_kind kind, const char *text, size_t n, struct wire_mes
 		json_decref(root);
 		return err_set(err, EBADMSG, "a message %s that is no JSON object", wire_kind_name(kind));
 	}
-	ret = decode(root, &m, err);
+	ret = decode_fields(root, &m, err);
 	json_decref(root);
 	if (ret < 0)
 		wire_clear(&m);

@@ -239,7 +239,7 @@ static void write_warning(void *ctx, const char *text)
 	write_line(ctx, 'W', text);
 }
 
-static int test(FILE *to, const struct config *config, bool runs)
+static int test_config(FILE *to, const struct config *config, bool runs)
 {
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "check");
 	check_all(&(struct checked){config, {to, write_problem, write_warning}}, runs);
@@ -269,7 +269,7 @@ void check_as_user(const struct config *config, bool runs, const struct check_re
 		pid = fork();
 	if (pid == 0) {
 		close(fd[0]);
-		_exit(test(fdopen(fd[1], "w"), config, runs) == 0 ? 0 : 1);
+		_exit(test_config(fdopen(fd[1], "w"), config, runs) == 0 ? 0 : 1);
 	}
 	if (pid < 0) {
 		report->warning(report->ctx, "What the node's user may do cannot be tested: no process can be started");

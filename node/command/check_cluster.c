@@ -26,10 +26,10 @@
 #define SLURM_MINOR 5
 #define DIAL_SECONDS 5.0
 
-static void say(const struct check_report *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say_finding(const struct check_report *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* kind: 'P' or 'W', a problem or a warning */
-static void say(const struct check_report *to, char kind, const char *fmt, ...)
+static void say_finding(const struct check_report *to, char kind, const char *fmt, ...)
 {
 	char text[1200];
 	va_list ap;
@@ -51,8 +51,8 @@ static void say_state(const struct check_report *to, const struct config *config
 	const char *hint = slurm_hint(text);
 
 	if (state != FLEET_UP)
-		say(to, state == FLEET_REFUSES ? 'P' : 'W', "%s%s%s (tested as user %s)", text, hint[0] ? ". " : "", hint,
-		    user ? user->pw_name : "without a name");
+		say_finding(to, state == FLEET_REFUSES ? 'P' : 'W', "%s%s%s (tested as user %s)", text, hint[0] ? ". " : "", hint,
+			    user ? user->pw_name : "without a name");
 }
 
 static void say_version(const struct check_report *to)
@@ -62,11 +62,11 @@ static void say_version(const struct check_report *to)
 	int major = 0, minor = 0;
 
 	if (r.state != FLEET_UP && r.unknown)
-		say(to, 'W', "The version of Slurm is not known: %s", r.text);
+		say_finding(to, 'W', "The version of Slurm is not known: %s", r.text);
 	else if (r.state == FLEET_UP && sscanf(version, "%d.%d", &major, &minor) == 2 &&
 		 (major < SLURM_MAJOR || (major == SLURM_MAJOR && minor < SLURM_MINOR)))
-		say(to, 'W', "Slurm %s is older than %d.%02d, the oldest version that this program is tested with", version,
-		    SLURM_MAJOR, SLURM_MINOR);
+		say_finding(to, 'W', "Slurm %s is older than %d.%02d, the oldest version that this program is tested with",
+			    version, SLURM_MAJOR, SLURM_MINOR);
 }
 
 static void say_program(const struct check_report *to, const char *program)
@@ -76,16 +76,18 @@ static void say_program(const struct check_report *to, const char *program)
 
 	snprintf(own, sizeof(own), "tomonode %s (revision %s,", TOMONODE_VERSION, TOMONODE_REVISION);
 	if (ret == 0)
-		say(to, 'W',
-		    "The version of slurm.program cannot be tested: '%s' does not exist on this machine. Where the jobs run it "
-		    "must be %s %s",
-		    program, TOMONODE_VERSION, TOMONODE_REVISION);
+		say_finding(
+			to, 'W',
+			"The version of slurm.program cannot be tested: '%s' does not exist on this machine. Where the jobs run it "
+			"must be %s %s",
+			program, TOMONODE_VERSION, TOMONODE_REVISION);
 	else if (ret < 0)
-		say(to, 'W', "slurm.program '%s --version' prints no version on this machine within %g s", program,
-		    SLURM_PROGRAM_SECONDS);
+		say_finding(to, 'W', "slurm.program '%s --version' prints no version on this machine within %g s", program,
+			    SLURM_PROGRAM_SECONDS);
 	else if (strncmp(version, own, strlen(own)) != 0)
-		say(to, 'P', "slurm.program is '%s' on this machine, the node is version %s %s: its pilots would be refused",
-		    version, TOMONODE_VERSION, TOMONODE_REVISION);
+		say_finding(to, 'P',
+			    "slurm.program is '%s' on this machine, the node is version %s %s: its pilots would be refused",
+			    version, TOMONODE_VERSION, TOMONODE_REVISION);
 }
 
 /* ---- the listener ---- */
@@ -97,13 +99,13 @@ static void say_bind(const struct check_report *to, const struct cluster_conf *c
 	int fd = listen_on(c->bind, c->port, NULL, &err);
 
 	if (fd < 0)
-		say(to, 'P', "The node could not listen for pilots (bind and port of cluster): %s", err.msg);
+		say_finding(to, 'P', "The node could not listen for pilots (bind and port of cluster): %s", err.msg);
 	else
 		close(fd);
 }
 
 /* Resolve HOST of HOST:PORT. false: reported. */
-static bool resolves(const struct check_report *to, const char *address)
+static bool resolves_host(const struct check_report *to, const char *address)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	const char *colon = strrchr(address, ':');
@@ -118,9 +120,9 @@ static bool resolves(const struct check_report *to, const char *address)
 	if (code == 0)
 		freeaddrinfo(found);
 	else
-		say(to, 'P',
-		    "Pilots would connect to %s, but the name '%s' cannot be resolved here: %s. Set advertise of cluster",
-		    address, host, gai_strerror(code));
+		say_finding(to, 'P',
+			    "Pilots would connect to %s, but the name '%s' cannot be resolved here: %s. Set advertise of cluster",
+			    address, host, gai_strerror(code));
 	return code == 0;
 }
 
@@ -137,7 +139,7 @@ static bool read_certificate(const struct check_report *to, const struct config 
 		err_set(&err, ENOENT, "pilots need a certificate, and slurm has none");
 	else if (tls_create(&conf, ret_tls, &err) == 0)
 		return true;
-	say(to, 'W', "Whether pilots reach this node cannot be tested: %s", err.msg);
+	say_finding(to, 'W', "Whether pilots reach this node cannot be tested: %s", err.msg);
 	return false;
 }
 
@@ -172,15 +174,17 @@ static void say_dial(const struct check_report *to, const char *address, const s
 		wait_for_end(link);
 	link_close(link);
 	if (ret == -ECONNRESET)
-		say(to, 'P',
-		    "Pilots would connect to %s, where another program listens, or another node: %s. Correct advertise or port "
-		    "of cluster",
-		    address, err.msg);
+		say_finding(
+			to, 'P',
+			"Pilots would connect to %s, where another program listens, or another node: %s. Correct advertise or port "
+			"of cluster",
+			address, err.msg);
 	else if (ret < 0)
-		say(to, 'P',
-		    "Pilots would connect to %s, where they do not reach this node: %s. Correct advertise, bind or port of "
-		    "cluster, or a firewall",
-		    address, err.msg);
+		say_finding(
+			to, 'P',
+			"Pilots would connect to %s, where they do not reach this node: %s. Correct advertise, bind or port of "
+			"cluster, or a firewall",
+			address, err.msg);
 }
 
 /* The node runs: is it what pilots reach? */
@@ -194,7 +198,7 @@ static void say_reached(const struct check_report *to, const struct config *conf
 		return;
 	snprintf(id, sizeof(id), LINK_TEST_ID "%ld-%lld", (long)getpid(), (long long)time(NULL));
 	if (pilot_secret_create(config->node.spool, id, secret, &err) < 0) {
-		say(to, 'W', "Whether pilots reach this node at %s cannot be tested: %s", address, err.msg);
+		say_finding(to, 'W', "Whether pilots reach this node at %s cannot be tested: %s", address, err.msg);
 	} else {
 		say_dial(to, address, &(struct link_pilot){id, secret, tls});
 		explicit_bzero(secret, sizeof(secret));
@@ -210,10 +214,10 @@ static void say_listener(const struct check_report *to, const struct config *con
 	bool known = fleet_conf_address(config, address, sizeof(address), &err) == 0;
 
 	if (!known)
-		say(to, 'P', "%s", err.msg);
+		say_finding(to, 'P', "%s", err.msg);
 	if (!runs)
 		say_bind(to, &config->cluster);
-	if (known && resolves(to, address) && runs)
+	if (known && resolves_host(to, address) && runs)
 		say_reached(to, config, address);
 }
 

@@ -106,7 +106,7 @@ static void print_case(const struct config *c, const struct route_facts *f, cons
 	print_results(c, f);
 }
 
-static int refuse(const char *path, const char *reason, json_t *list)
+static int refuse_file(const char *path, const char *reason, json_t *list)
 {
 	fprintf(stderr, "%s: %s\n", path, reason);
 	json_array_append_new(list, json_pack("{s:o, s:o}", "file", event_json_text(path), "reason", event_json_text(reason)));
@@ -131,14 +131,14 @@ int check_route(const struct options *o, const struct config *c, const char *pat
 	cases = json_array();
 	refused = json_array();
 	for (size_t i = 0; i < list->n_refused; i++)
-		code = refuse(list->refused[i].path, list->refused[i].reason, refused);
+		code = refuse_file(list->refused[i].path, list->refused[i].reason, refused);
 	for (size_t i = 0; i < list->n; i++) {
 		struct route_result results[ROUTE_RESULTS_MAX];
 
 		if (!list->cases[i].kind)
 			continue;
 		if (case_read_facts(list->cases[i].paths[0], &facts, &err) < 0) {
-			code = refuse(list->cases[i].paths[0], err.msg, refused);
+			code = refuse_file(list->cases[i].paths[0], err.msg, refused);
 			continue;
 		}
 		snprintf(facts.route.calling, sizeof(facts.route.calling), "%s", calling);

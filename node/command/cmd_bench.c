@@ -127,7 +127,7 @@ static const char *processor_of(const struct run *b, const char *device)
 	return strncmp(device, "cpu", 3) == 0 ? b->processor : NULL;
 }
 
-static void compare(struct run *b, const struct bench_result *result, json_t *line)
+static void compare_earlier(struct run *b, const struct bench_result *result, json_t *line)
 {
 	double earlier = bench_earlier_seconds(b->earlier, result->work->name, result->device, result->sizes,
 					       processor_of(b, result->device));
@@ -169,7 +169,7 @@ static void run_work(struct run *b, const struct bench_work *work, struct device
 		write_text(line, "version", TOMONODE_VERSION);
 		write_text(line, "revision", TOMONODE_REVISION);
 		if (b->earlier)
-			compare(b, &result, line);
+			compare_earlier(b, &result, line);
 	}
 	print_line(b, line);
 }

@@ -183,7 +183,7 @@ out:
 	return code;
 }
 
-static void audit(const struct series_files *l, const char *out, int code)
+static void audit_export(const struct series_files *l, const char *out, int code)
 {
 	struct audit_files files = {0};
 
@@ -331,7 +331,7 @@ int cmd_export(int argc, char **argv)
 		code = export_list(&o, &files, &r);
 	else
 		code = export_images(&o, &r, &files);
-	audit(&files, r.out, code);
+	audit_export(&files, r.out, code);
 	series_files_clear(&files);
 	config_free(config);
 	return code;

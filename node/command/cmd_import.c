@@ -216,7 +216,7 @@ static int scan_picture(int argc, char **argv, int picture)
 }
 
 /* Write the audit message. All objects of an import are of one study. from: the file or folder that was imported. */
-static void audit(const struct sinogram_import *conf, const char *from, size_t n, int code)
+static void audit_import(const struct sinogram_import *conf, const char *from, size_t n, int code)
 {
 	static const char *const names[] = {"emission.dcm",	   "emission-0001.dcm",
 					    "emission-bed001.dcm", "emission-bed001-0001.dcm",
@@ -239,7 +239,7 @@ static void audit(const struct sinogram_import *conf, const char *from, size_t n
 }
 
 /* Check the arguments together, and set conf.header[SINOGRAM_EMISSION] to the file to import. Returns an exit code. */
-static int check(const struct options *o, struct import *s)
+static int check_arguments(const struct options *o, struct import *s)
 {
 	bool petsird = s->petsird.path != NULL, argument = o->first < o->argc;
 	struct err err = {0};
@@ -279,7 +279,7 @@ static int check(const struct options *o, struct import *s)
 	return gate_options_read(o, &s->gates, s->frames ? "--frames" : NULL, &s->petsird.gates);
 }
 
-static int fail(const struct options *o, const struct err *err)
+static int fail_import(const struct options *o, const struct err *err)
 {
 	return options_fail(o,
 			    err->code == EINVAL	  ? CODE_USAGE
@@ -337,7 +337,7 @@ static json_t *factors_json(const char *lines)
 }
 
 /* Import, and print the report. Returns an exit code. */
-static int run(const struct options *o, const struct import *s)
+static int run_import(const struct options *o, const struct import *s)
 {
 	struct petsird_import_report report = {0};
 	struct err err = {0};
@@ -352,13 +352,13 @@ static int run(const struct options *o, const struct import *s)
 				     : sinogram_import(&s->conf, &n, &err);
 	if (rc < 0 && is_new)
 		rmdir(s->conf.folder); /* stays if anything is in it */
-	code = rc < 0 ? fail(o, &err) : CODE_OK;
+	code = rc < 0 ? fail_import(o, &err) : CODE_OK;
 	n = s->petsird.path ? report.objects : n;
-	audit(&s->conf,
-	      s->beds.n > 0			  ? s->beds.bed[0].header[SINOGRAM_EMISSION]
-	      : s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION]
-						  : s->e7,
-	      n, code);
+	audit_import(&s->conf,
+		     s->beds.n > 0			 ? s->beds.bed[0].header[SINOGRAM_EMISSION]
+		     : s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION]
+							 : s->e7,
+		     n, code);
 	if (code != CODE_OK)
 		return code;
 	if (o->json) {
@@ -378,7 +378,7 @@ static int run(const struct options *o, const struct import *s)
 }
 
 /* Import with options that were checked. Returns an exit code. */
-static int import(const struct options *o, struct import *s, const char *config_path)
+static int import_checked(const struct options *o, struct import *s, const char *config_path)
 {
 	struct config *config = NULL;
 	int code;
@@ -390,7 +390,7 @@ static int import(const struct options *o, struct import *s, const char *config_
 	options_note_folder(o, s->conf.folder);
 	audit_start(&config->node, AUDIT_DIRECT, "import");
 	s->conf.config = config;
-	code = run(o, s);
+	code = run_import(o, s);
 	config_free(config);
 	return code;
 }
@@ -423,9 +423,9 @@ int cmd_import(int argc, char **argv)
 	if (id == OPTION_STOP)
 		code = o.code;
 	else if (code == CODE_OK)
-		code = check(&o, &s);
+		code = check_arguments(&o, &s);
 	if (id != OPTION_STOP && code == CODE_OK)
-		code = import(&o, &s, config_path);
+		code = import_checked(&o, &s, config_path);
 	bed_options_clear(&s.beds);
 	pet_marks_clear(&s.petsird.gates.marks);
 	return code;

@@ -151,7 +151,7 @@ struct jobs_command {
 	size_t n_settings;
 };
 
-static void end(struct jobs_command *c)
+static void end_jobs(struct jobs_command *c)
 {
 	jobs_clear(&c->jobs);
 	c->journal = journal_close(c->journal);
@@ -186,7 +186,7 @@ static int no_job(const struct jobs_command *c)
 
 /* Parse the options; load configuration, journal and jobs. CODE_OK; or with *ret_stop true the exit code, after printing the
  * error. */
-static int begin(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
+static int begin_jobs(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
 {
 	const char *path = NULL;
 	struct err err = {0};
@@ -244,7 +244,7 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 			return CODE_OK;
 		*ret_stop = true;
 		code = options_fail_err(&c->o, &err);
-		end(c);
+		end_jobs(c);
 	}
 	return code;
 }
@@ -335,7 +335,7 @@ int cmd_list(int argc, char **argv)
 	struct list_pilots pilots = {0};
 	json_t *all;
 	bool stop;
-	int code = begin(&c, &list_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, &list_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
@@ -354,7 +354,7 @@ int cmd_list(int argc, char **argv)
 	}
 	if (code == CODE_OK && c.journal_error.code)
 		code = c.o.json ? CODE_FAILED : options_fail_err(&c.o, &c.journal_error);
-	end(&c);
+	end_jobs(&c);
 	return code;
 }
 
@@ -391,7 +391,7 @@ static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *
 	return list;
 }
 
-static int show(struct jobs_command *c, const struct job_view *v)
+static int show_job(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
 	json_t *view = job_report_view(v, c->config->node.spool), *events = job_report_events(c->journal, v->id, &err),
@@ -421,14 +421,14 @@ int cmd_show(int argc, char **argv)
 	struct jobs_command c = {0};
 	const struct job_view *v;
 	bool stop;
-	int code = begin(&c, &show_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, &show_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
 	delivery_queue_update(&c.jobs);
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? show(&c, v) : no_job(&c);
-	end(&c);
+	code = v ? show_job(&c, v) : no_job(&c);
+	end_jobs(&c);
 	return code;
 }
 
@@ -477,7 +477,7 @@ static void name_user(char *ret_name, size_t size)
 		 before ? before : "");
 }
 
-static int retry(struct jobs_command *c, const struct job_view *v)
+static int retry_job(struct jobs_command *c, const struct job_view *v)
 {
 	const char *refusal = c->as_is ? job_view_as_is_obstacle(v) : NULL;
 	struct err err = {0};
@@ -532,17 +532,17 @@ int cmd_retry(int argc, char **argv)
 	struct jobs_command c = {0};
 	const struct job_view *v;
 	bool stop;
-	int code = begin(&c, &retry_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, &retry_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = !v ? no_job(&c) : c.newer || c.sweep ? retry_others(&c, v) : retry(&c, v);
-	end(&c);
+	code = !v ? no_job(&c) : c.newer || c.sweep ? retry_others(&c, v) : retry_job(&c, v);
+	end_jobs(&c);
 	return code;
 }
 
-static int redo(struct jobs_command *c, const struct job_view *v)
+static int redo_job(struct jobs_command *c, const struct job_view *v)
 {
 	char user[100];
 	const struct redo_request request = {.protocol = c->protocol,
@@ -578,13 +578,13 @@ int cmd_redo(int argc, char **argv)
 	struct jobs_command c = {0};
 	const struct job_view *v;
 	bool stop;
-	int code = begin(&c, &redo_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, &redo_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? redo(&c, v) : no_job(&c);
-	end(&c);
+	code = v ? redo_job(&c, v) : no_job(&c);
+	end_jobs(&c);
 	return code;
 }
 
@@ -592,12 +592,12 @@ int cmd_cancel(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	bool stop;
-	int code = begin(&c, &cancel_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, &cancel_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
 	code = append_request(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
-	end(&c);
+	end_jobs(&c);
 	return code;
 }
 
@@ -605,7 +605,7 @@ int cmd_priority(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	bool stop;
-	int code = begin(&c, &priority_spec, argc, argv, &stop), level;
+	int code = begin_jobs(&c, &priority_spec, argc, argv, &stop), level;
 
 	if (stop)
 		return code;
@@ -614,6 +614,6 @@ int cmd_priority(int argc, char **argv)
 	else
 		code = append_request(&c, EVENT_PRIORITY,
 				      json_pack("{s:s, s:i}", "reason", "requested on the command line", "priority", level));
-	end(&c);
+	end_jobs(&c);
 	return code;
 }

@@ -88,7 +88,7 @@ struct request {
 };
 
 /* Parse "NAME=a,b,c", or "a,b,c" if name is NULL: exactly n numbers. false: the text has another form. */
-static bool parse(const char *text, char *name, size_t size, double *values, int n)
+static bool parse_numbers(const char *text, char *name, size_t size, double *values, int n)
 {
 	const char *at = text;
 
@@ -117,14 +117,14 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 	double v[4] = {0};
 
 	if (q->id == OPTION_BACKGROUND) {
-		*has_background = parse(q->text, NULL, 0, background, 3) && background[2] > 0;
+		*has_background = parse_numbers(q->text, NULL, 0, background, 3) && background[2] > 0;
 		background[0]--;
 		background[1]--;
 		return *has_background
 			       ? 0
 			       : options_fail(o, CODE_USAGE, "--background %s: not of the form COLUMN,ROW,RADIUS", q->text);
 	}
-	if (!parse(q->text, item.name, sizeof(item.name), v, item.point ? 3 : 4) || (!item.point && !(v[3] > 0)) ||
+	if (!parse_numbers(q->text, item.name, sizeof(item.name), v, item.point ? 3 : 4) || (!item.point && !(v[3] > 0)) ||
 	    !(v[2] >= 1 && v[2] <= (double)object->info.frames))
 		return options_fail(o, CODE_USAGE, "--%s %s: not of the form NAME=COLUMN,ROW,FRAME%s with frames 1 to %ld",
 				    item.point ? "point" : "region", q->text, item.point ? "" : ",RADIUS", object->info.frames);
@@ -293,7 +293,7 @@ static int measure_series(struct options *o, const struct input *in, const struc
 
 /* Find out what the paths are, and measure it. A single file that is no image is opened as a tomosynthesis, which says why it is
  * none. */
-static int measure(struct options *o, struct input *in, const struct request *requests, size_t n, char **paths)
+static int measure_paths(struct options *o, struct input *in, const struct request *requests, size_t n, char **paths)
 {
 	struct series_files files = {0};
 	char names[SERIES_LIST_SIZE];
@@ -401,5 +401,5 @@ int cmd_measure(int argc, char **argv)
 		return options_fail(&o, CODE_USAGE,
 				    "nothing to measure: --truth, --region, --point, --circle, --sphere, --uniform or "
 				    "--mask");
-	return measure(&o, &in, requests, n, argv + o.first);
+	return measure_paths(&o, &in, requests, n, argv + o.first);
 }

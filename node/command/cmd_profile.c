@@ -53,7 +53,7 @@ static const struct option_spec option_specs[] = {
 	{0},
 };
 
-static const char *action(size_t i)
+static const char *action_name(size_t i)
 {
 	return i == 0 ? "fit" : i == 1 ? "check" : NULL;
 }
@@ -75,11 +75,11 @@ static const struct command_spec spec = {
 	.examples = "tomonode profile fit --phantom beads.json -c tomonode.conf -o report exam\n"
 		    "tomonode profile check --phantom beads.json -c tomonode.conf exam\n",
 	.files = true,
-	.word = action,
+	.word = action_name,
 };
 
 /* Read the value of --fix. */
-static bool fix(struct profile *p)
+static bool fix_parameter(struct profile *p)
 {
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++)
 		if (!strcmp(p->o.value, system_parameter_names[i])) {
@@ -98,7 +98,7 @@ static int read_options(struct profile *p, int argc, char **argv)
 	options_begin(&p->o, &spec, argc, argv);
 	p->o.into = p;
 	while ((id = options_next(&p->o)) >= 0)
-		if (!fix(p))
+		if (!fix_parameter(p))
 			return options_fail(
 				&p->o, CODE_USAGE,
 				"--fix %s: allowed: axis_height, source_axis, source_x, source_y, angle_offset, support, "
@@ -166,12 +166,12 @@ static void name_profile(struct profile *p)
 }
 
 /* The comparison with the profile in use; NULL: a fit. */
-static const struct profile_constancy *constancy(const struct profile *p)
+static const struct profile_constancy *constancy_of(const struct profile *p)
 {
 	return p->check ? &p->constancy : NULL;
 }
 
-static int fit(struct profile *p)
+static int fit_profile(struct profile *p)
 {
 	struct progress progress;
 	struct err err = {0};
@@ -189,7 +189,7 @@ static int fit(struct profile *p)
 	if (!p->folder)
 		return CODE_OK;
 	options_note_folder(&p->o, p->folder);
-	if (folder_create(p->folder, &err) < 0 || profile_report_write(p->exam, &p->result, constancy(p), p->folder, &err) < 0)
+	if (folder_create(p->folder, &err) < 0 || profile_report_write(p->exam, &p->result, constancy_of(p), p->folder, &err) < 0)
 		return options_fail_err(&p->o, &err);
 	return CODE_OK;
 }
@@ -212,7 +212,7 @@ static void print_parameters(const struct profile *p)
 }
 
 /* Print the result. Returns the exit code. */
-static int print(struct profile *p)
+static int print_result(struct profile *p)
 {
 	const char *reason = p->check ? p->constancy.reason : p->result.refused;
 	int code = !reason[0] ? CODE_OK : p->check ? CODE_FAILED : CODE_INPUT;
@@ -226,7 +226,7 @@ static int print(struct profile *p)
 		       p->check ? p->exam->profile->name : p->folder);
 		return CODE_OK;
 	}
-	root = profile_report_json(p->exam, &p->result, constancy(p));
+	root = profile_report_json(p->exam, &p->result, constancy_of(p));
 	json_object_set_new(root, "ok", json_boolean(code == CODE_OK));
 	json_object_set_new(root, "code", json_integer(code));
 	if (code != CODE_OK)
@@ -235,7 +235,7 @@ static int print(struct profile *p)
 	return code;
 }
 
-static int run(struct profile *p, char **paths)
+static int run_profile(struct profile *p, char **paths)
 {
 	struct err err = {0};
 	int code = options_config(&p->o, p->conf_path, &p->config);
@@ -246,8 +246,8 @@ static int run(struct profile *p, char **paths)
 		return options_fail(&p->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s: %s", p->phantom_path, err.msg);
 	code = open_exam(p, paths);
 	if (code == CODE_OK)
-		code = fit(p);
-	return code == CODE_OK ? print(p) : code;
+		code = fit_profile(p);
+	return code == CODE_OK ? print_result(p) : code;
 }
 
 int cmd_profile(int argc, char **argv)
@@ -256,7 +256,7 @@ int cmd_profile(int argc, char **argv)
 	int code = read_options(&p, argc, argv);
 
 	if (code < 0)
-		code = run(&p, argv + p.o.first + 1);
+		code = run_profile(&p, argv + p.o.first + 1);
 	profile_result_clear(&p.result);
 	exam_close(p.exam);
 	case_list_free(p.list);

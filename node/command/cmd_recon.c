@@ -235,7 +235,7 @@ static const struct protocol_conf *standard_protocol(const struct config *c, enu
 	return NULL;
 }
 
-static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
+static int assign_settings(struct recon *r, struct protocol_conf *p, struct err *err)
 {
 	const struct protocol_conf before = *p;
 	char why[sizeof(err->msg)];
@@ -283,7 +283,7 @@ static int choose_protocols(struct recon *r)
 			continue;
 		}
 		r->protocols[kind] = *p;
-		r->chosen[kind] = assign(r, &r->protocols[kind], why) == 0;
+		r->chosen[kind] = assign_settings(r, &r->protocols[kind], why) == 0;
 	}
 	return -1;
 }
@@ -577,7 +577,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 }
 
 /* Return the number of files that no case uses; CT images are used where the attenuation is made from them. */
-static size_t ignored(const struct recon *r)
+static size_t count_ignored(const struct recon *r)
 {
 	bool with_ct = false;
 
@@ -586,18 +586,18 @@ static size_t ignored(const struct recon *r)
 	return r->list->n_ignored + (with_ct ? 0 : r->list->n_ct);
 }
 
-static int summary(struct recon *r)
+static int print_summary(struct recon *r)
 {
 	const struct case_list *l = r->list;
 
 	if (r->o.json)
 		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I, s:I, s:I, s:I}", "ok", !r->code, "code", r->code, "cases",
 				       r->cases, "refused", r->refused, "files", (json_int_t)l->n_files, "not_dicom",
-				       (json_int_t)l->n_other, "not_projections", (json_int_t)ignored(r), "duplicates",
+				       (json_int_t)l->n_other, "not_projections", (json_int_t)count_ignored(r), "duplicates",
 				       (json_int_t)l->n_duplicates));
-	else if (l->n_other || ignored(r) || l->n_duplicates)
+	else if (l->n_other || count_ignored(r) || l->n_duplicates)
 		printf("ignored files: %zu not DICOM, %zu neither projections nor sinograms, %zu duplicates\n", l->n_other,
-		       ignored(r), l->n_duplicates);
+		       count_ignored(r), l->n_duplicates);
 	return r->code;
 }
 
@@ -634,7 +634,7 @@ static int import_interfile(struct recon *r, char ***paths)
 	return -1;
 }
 
-static int run(struct recon *r, char **paths)
+static int run_recon(struct recon *r, char **paths)
 {
 	struct device *dev = NULL;
 	struct err err = {0};
@@ -669,7 +669,7 @@ static int run(struct recon *r, char **paths)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);
 	device_close(dev);
-	return summary(r);
+	return print_summary(r);
 }
 
 int cmd_recon(int argc, char **argv)
@@ -678,7 +678,7 @@ int cmd_recon(int argc, char **argv)
 	int code = read_options(&r, argc, argv);
 
 	if (code < 0)
-		code = run(&r, argv + r.o.first);
+		code = run_recon(&r, argv + r.o.first);
 	interfile_cases_clear(&r.interfile, r.out_dir);
 	pet_marks_clear(&r.gating.marks);
 	json_decref(r.cases);

@@ -44,7 +44,7 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-static void audit(const struct series_files *g, const char *folder, int code)
+static void audit_report(const struct series_files *g, const char *folder, int code)
 {
 	struct audit_files files = {0};
 
@@ -130,7 +130,7 @@ int cmd_report(int argc, char **argv)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else
 		code = write_all(&o, &groups, &conf, folder);
-	audit(&groups, folder, code);
+	audit_report(&groups, folder, code);
 	series_files_clear(&groups);
 	config_free(config);
 	return code;

@@ -109,7 +109,7 @@ static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
 	[KIND_DBT] = simulate_dbt, [KIND_PET] = simulate_pet, [KIND_PARALLEL] = simulate_parallel};
 
 /* Return the name of the i-th kind of case that can be simulated. */
-static const char *simulated(size_t i)
+static const char *kind_name(size_t i)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		if (simulators[kind] && i-- == 0)
@@ -134,7 +134,7 @@ static const struct command_spec spec = {
 	.examples = "tomonode simulate dbt --binning 4 -o exam\n"
 		    "tomonode simulate pet --scanner ge-discovery-ste --attenuation -o sinograms\n"
 		    "tomonode simulate parallel --phantom head --angles 300 --slices 16 -o lines\n",
-	.word = simulated,
+	.word = kind_name,
 };
 
 /* Read the value of --detector. */
@@ -164,20 +164,20 @@ static void apply_words(struct simulate *s)
 static const char *simulated_name(const void *ctx, size_t i)
 {
 	(void)ctx;
-	return simulated(i);
+	return kind_name(i);
 }
 
 static int not_simulated(const struct options *o, const char *word)
 {
 	char allowed[200] = "", hint[NEAREST_HINT];
 
-	for (size_t i = 0; simulated(i); i++)
-		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ", simulated(i));
+	for (size_t i = 0; kind_name(i); i++)
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ", kind_name(i));
 	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated%s; allowed: %sas the first word", word,
 			    nearest_hint(nearest_word(word, simulated_name, NULL), hint), allowed);
 }
 
-static int check(struct simulate_command *c)
+static int check_dbt(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 	const char *word = c->o.argv[c->o.first];
@@ -196,7 +196,7 @@ static int check(struct simulate_command *c)
 }
 
 /* Find the geometry profile, and complete the options with the values of its system. */
-static int choose(struct simulate_command *c, const struct config *config)
+static int choose_profile(struct simulate_command *c, const struct config *config)
 {
 	struct simulate *s = (struct simulate *)c;
 	struct simulate_options *w = &s->what;
@@ -219,21 +219,21 @@ static int choose(struct simulate_command *c, const struct config *config)
 	return CODE_OK;
 }
 
-static int plan(struct simulate_command *c, struct err *err)
+static int plan_dbt(struct simulate_command *c, struct err *err)
 {
 	struct simulate *s = (struct simulate *)c;
 
 	return simulate_plan(&s->what, &s->simulation, err);
 }
 
-static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
+static int run_dbt(struct simulate_command *c, const struct monitor *monitor, struct err *err)
 {
 	struct simulate *s = (struct simulate *)c;
 
 	return simulate_run(s->simulation, c->folder, monitor, &s->report, err);
 }
 
-static int print(struct simulate_command *c)
+static int print_dbt(struct simulate_command *c)
 {
 	const struct simulate *s = (const struct simulate *)c;
 	const struct simulation *simulation = s->simulation;
@@ -248,7 +248,7 @@ static int print(struct simulate_command *c)
 	return CODE_OK;
 }
 
-static void clear(struct simulate_command *c)
+static void clear_dbt(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 
@@ -258,7 +258,8 @@ static void clear(struct simulate_command *c)
 
 static int simulate_dbt(int argc, char **argv)
 {
-	static const struct simulator simulator = {&spec, read_detector, check, choose, plan, run, print, clear};
+	static const struct simulator simulator = {&spec,    read_detector, check_dbt, choose_profile,
+						   plan_dbt, run_dbt,	    print_dbt, clear_dbt};
 	struct simulate s = {
 		.base = {.phantom = PHANTOM_WORD_BREAST},
 		.system = "siemens-inspiration",

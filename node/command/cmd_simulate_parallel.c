@@ -64,7 +64,7 @@ static const struct command_spec spec = {
 		    "tomonode simulate parallel --picture slice.png --angles 180 -o lines\n",
 };
 
-static int check(struct simulate_command *c)
+static int check_parallel(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 
@@ -74,14 +74,14 @@ static int check(struct simulate_command *c)
 	return CODE_OK;
 }
 
-static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
+static int run_parallel(struct simulate_command *c, const struct monitor *monitor, struct err *err)
 {
 	struct simulate *s = (struct simulate *)c;
 
 	return simulate_parallel_run(&s->what, c->folder, monitor, &s->report, err);
 }
 
-static int print(struct simulate_command *c)
+static int print_parallel(struct simulate_command *c)
 {
 	const struct simulate *s = (const struct simulate *)c;
 	const struct simulate_parallel_report *report = &s->report;
@@ -99,7 +99,7 @@ static int print(struct simulate_command *c)
 int cmd_simulate_parallel(const char *name, int argc, char **argv)
 {
 	struct command_spec named = spec;
-	struct simulator simulator = {.spec = &named, .check = check, .run = run, .print = print};
+	struct simulator simulator = {.spec = &named, .check = check_parallel, .run = run_parallel, .print = print_parallel};
 	struct simulate s = {
 		.base = {.phantom = -1},
 		.what = {.angles = 180, .slices = 1, .bin = 1, .arc = 180, .seed = 1, .position = "HFS"},

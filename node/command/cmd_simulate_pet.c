@@ -93,7 +93,7 @@ static bool read_tof(struct simulate_command *c)
 	return sscanf(c->o.value, "%6d,%lf,%lf%c", &w->tof_bins, &w->tof_width, &w->tof_resolution, &end) == 3 && w->tof_bins > 0;
 }
 
-static int check(struct simulate_command *c)
+static int check_pet(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 	char end;
@@ -112,7 +112,7 @@ static int check(struct simulate_command *c)
 	return CODE_OK;
 }
 
-static int choose(struct simulate_command *c, const struct config *config)
+static int choose_scanner(struct simulate_command *c, const struct config *config)
 {
 	struct simulate *s = (struct simulate *)c;
 
@@ -123,21 +123,21 @@ static int choose(struct simulate_command *c, const struct config *config)
 				  sizeof(config->scanners[0]));
 }
 
-static int plan(struct simulate_command *c, struct err *err)
+static int plan_pet(struct simulate_command *c, struct err *err)
 {
 	struct simulate *s = (struct simulate *)c;
 
 	return simulate_pet_plan(&s->what, &s->simulation, err);
 }
 
-static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
+static int run_pet(struct simulate_command *c, const struct monitor *monitor, struct err *err)
 {
 	struct simulate *s = (struct simulate *)c;
 
 	return simulate_pet_run(s->simulation, c->folder, monitor, &s->report, err);
 }
 
-static int print(struct simulate_command *c)
+static int print_pet(struct simulate_command *c)
 {
 	const struct simulate *s = (const struct simulate *)c;
 	const struct simulate_pet *simulation = s->simulation;
@@ -162,7 +162,7 @@ static int print(struct simulate_command *c)
 	return CODE_OK;
 }
 
-static void clear(struct simulate_command *c)
+static void clear_pet(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 
@@ -171,7 +171,8 @@ static void clear(struct simulate_command *c)
 
 int cmd_simulate_pet(int argc, char **argv)
 {
-	static const struct simulator simulator = {&spec, read_tof, check, choose, plan, run, print, clear};
+	static const struct simulator simulator = {&spec,    read_tof, check_pet, choose_scanner,
+						   plan_pet, run_pet,  print_pet, clear_pet};
 	struct simulate s = {
 		.base = {.phantom = PET_PHANTOM_NEMA_IQ - 1},
 		.scanner = "ge-discovery-ste",

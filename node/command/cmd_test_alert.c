@@ -25,7 +25,7 @@ static const struct command_spec spec = {
 	.examples = "tomonode test-alert\n",
 };
 
-static int report(const struct options *o, const struct config *config, int status, double ms, const struct err *err)
+static int report_outcome(const struct options *o, const struct config *config, int status, double ms, const struct err *err)
 {
 	int code = status >= 0 ? CODE_OK : err->code == ENOKEY || err->code == EINVAL ? CODE_CONFIG : CODE_PEER, ret;
 	json_t *root;
@@ -74,7 +74,7 @@ int cmd_test_alert(int argc, char **argv)
 	text = alert_test_text(config, clock_wall());
 	began = clock_seconds();
 	status = text ? alert_send(config, text, &err) : err_set(&err, ENOMEM, "no memory");
-	code = report(&o, config, status, 1e3 * (clock_seconds() - began), &err);
+	code = report_outcome(&o, config, status, 1e3 * (clock_seconds() - began), &err);
 out:
 	free(text);
 	config_free(config);

@@ -132,7 +132,7 @@ static int fill_header(struct dicom_item *root, struct err *err)
 }
 
 /* Draw a cross on a ramp: the orientation is visible, and the picture cannot be mistaken for a breast. */
-static void draw(uint16_t *values)
+static void draw_cross(uint16_t *values)
 {
 	for (int row = 0; row < PICTURE; row++)
 		for (int column = 0; column < PICTURE; column++)
@@ -155,7 +155,7 @@ static int write_object(const char *path, const char *sop_instance, struct err *
 	rc = dicom_writer_open(path, file, NULL, &w, err);
 	if (rc < 0)
 		goto out;
-	draw(values);
+	draw_cross(values);
 	rc = dicom_writer_frame(w, values, err);
 	if (rc < 0)
 		goto out;
@@ -341,7 +341,8 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 }
 
 /* Write the usual cause if the peer ended the association without a reason; "": it gave a reason, or could not be reached. */
-static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
+static void hint_cause(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret,
+		       size_t size)
 {
 	ret[0] = '\0';
 	if (err->code == ECONNRESET && destination_actions(to)->association)
@@ -352,7 +353,7 @@ static void hint(const struct config *config, const struct destination_conf *to,
 			 config->node.aet, config->node.port, to->aet);
 }
 
-static int unknown(const struct options *o, const struct config *config, const char *name)
+static int refuse_name(const struct options *o, const struct config *config, const char *name)
 {
 	char names[1024] = "", hint[NEAREST_HINT];
 	size_t n = 0;
@@ -389,7 +390,7 @@ int cmd_test_peer(int argc, char **argv)
 		return code;
 	t.to = config_destination(config, argv[o.first]);
 	if (!t.to) {
-		code = unknown(&o, config, argv[o.first]);
+		code = refuse_name(&o, config, argv[o.first]);
 		goto out;
 	}
 	t.steps = json_array();
@@ -399,7 +400,7 @@ int cmd_test_peer(int argc, char **argv)
 		       destination_actions(t.to)->association ? config->node.aet : "");
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
-	hint(config, t.to, &err, why, sizeof(why));
+	hint_cause(config, t.to, &err, why, sizeof(why));
 	if (o.json) {
 		json_t *root = json_pack("{s:b, s:i, s:s, s:s, s:o}", "ok", rc >= 0, "code", code, "destination", t.to->name,
 					 "sop_instance", t.sop_instance, "steps", json_incref(t.steps));

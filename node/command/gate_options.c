@@ -7,7 +7,7 @@
 
 #include "node/base/text_file.h"
 
-static int check(const struct options *o, const struct gate_options *g, const char *without)
+static int check_gates(const struct options *o, const struct gate_options *g, const char *without)
 {
 	if (!g->gates && g->marks)
 		return options_fail(o, CODE_USAGE, "--marks without --gates");
@@ -39,7 +39,7 @@ int gate_options_read(const struct options *o, const struct gate_options *given,
 {
 	struct pet_gates g = {.n = given->gates, .signal = PET_SIGNAL_TABLE};
 	struct err err = {0};
-	int code = check(o, given, without);
+	int code = check_gates(o, given, without);
 
 	if (code == CODE_OK && given->cycle && pet_gates_parse_cycle(given->cycle, &g, &err) < 0)
 		code = options_fail(o, CODE_USAGE, "--gate-cycle %s", err.msg);

@@ -186,7 +186,7 @@ static int list_objects(const char *folder, char ***ret_paths)
 }
 
 /* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
-static void identify(const struct config *config, struct interfile_case *c)
+static void identify_case(const struct config *config, struct interfile_case *c)
 {
 	char **paths = NULL, *text = NULL;
 	int n = list_objects(c->folder, &paths);
@@ -216,7 +216,7 @@ static int check_same(const struct interfile_cases *c, struct err *err)
 
 	if (c->most == 1)
 		return 0;
-	identify(c->conf.config, last);
+	identify_case(c->conf.config, last);
 	for (size_t i = 0; i + 1 < c->n; i++)
 		if (last->identity[0] && !strcmp(c->cases[i].identity, last->identity))
 			return err_set(err, EBADMSG,

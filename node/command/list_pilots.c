@@ -8,7 +8,7 @@
 #include "node/process/pilot_secret.h"
 #include "node/store/node_file.h"
 
-static bool is(const json_t *slot, const char *state)
+static bool is_state(const json_t *slot, const char *state)
 {
 	const char *text = json_string_value(json_object_get(slot, "state"));
 
@@ -25,8 +25,8 @@ void list_pilots_count(const char *spool, struct list_pilots *ret)
 	{
 		if (!json_is_true(json_object_get(slot, "seat")))
 			continue;
-		ret->connected += is(slot, "ready") || is(slot, "busy");
-		ret->working += is(slot, "busy");
+		ret->connected += is_state(slot, "ready") || is_state(slot, "busy");
+		ret->working += is_state(slot, "busy");
 	}
 	json_decref(report);
 }

@@ -10,21 +10,21 @@
 #include "kernels/order.h"
 #include "node/tools/image_series.h"
 
-static double member(const json_t *object, const char *key)
+static double member_of(const json_t *object, const char *key)
 {
 	const json_t *value = json_object_get(object, key);
 
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static double component(const json_t *object, const char *key, size_t i)
+static double component_of(const json_t *object, const char *key, size_t i)
 {
 	const json_t *value = json_array_get(json_object_get(object, key), i);
 
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static const char *text(const json_t *object, const char *key)
+static const char *text_of(const json_t *object, const char *key)
 {
 	const char *value = json_string_value(json_object_get(object, key));
 
@@ -34,7 +34,7 @@ static const char *text(const json_t *object, const char *key)
 /* ---- tomosynthesis ---- */
 
 /* Median of a member, or of component i of a member, over the items that have it and whose name begins so. NaN: none has it. */
-static double median(const json_t *list, const char *kind, const char *key, int i)
+static double median_of(const json_t *list, const char *kind, const char *key, int i)
 {
 	double *values = calloc(json_array_size(list) + 1, sizeof(*values)), found = NAN;
 	const json_t *item;
@@ -42,9 +42,9 @@ static double median(const json_t *list, const char *kind, const char *key, int 
 
 	json_array_foreach(list, k, item)
 	{
-		double v = i < 0 ? member(item, key) : component(item, key, (size_t)i);
+		double v = i < 0 ? member_of(item, key) : component_of(item, key, (size_t)i);
 
-		if (values && isfinite(v) && !strncmp(text(item, "name"), kind, strlen(kind)))
+		if (values && isfinite(v) && !strncmp(text_of(item, "name"), kind, strlen(kind)))
 			values[n++] = v;
 	}
 	if (n > 0) {
@@ -55,19 +55,19 @@ static double median(const json_t *list, const char *kind, const char *key, int 
 	return found;
 }
 
-static size_t count(const json_t *list, const char *kind, const char *key)
+static size_t count_items(const json_t *list, const char *kind, const char *key)
 {
 	const json_t *item;
 	size_t n = 0, k;
 
-	json_array_foreach(list, k, item) if (!strncmp(text(item, "name"), kind, strlen(kind)) &&
+	json_array_foreach(list, k, item) if (!strncmp(text_of(item, "name"), kind, strlen(kind)) &&
 					      (!key || json_is_number(json_object_get(item, key)) ||
 					       json_is_true(json_object_get(item, key)))) n++;
 	return n;
 }
 
 /* Why regions whose names begin so are left out, if it is the same reason for all. */
-static const char *reason(const json_t *list, const char *kind)
+static const char *common_reason(const json_t *list, const char *kind)
 {
 	const char *found = NULL;
 	const json_t *item;
@@ -77,7 +77,7 @@ static const char *reason(const json_t *list, const char *kind)
 	{
 		const char *why = json_string_value(json_object_get(item, "left_out"));
 
-		if (!why || strncmp(text(item, "name"), kind, strlen(kind)) != 0)
+		if (!why || strncmp(text_of(item, "name"), kind, strlen(kind)) != 0)
 			continue;
 		if (found && strcmp(found, why) != 0)
 			return "the table says why";
@@ -89,22 +89,22 @@ static const char *reason(const json_t *list, const char *kind)
 /* Print one line for the regions whose names begin so: how many, and medians. */
 static void summarise_regions(const json_t *list, const char *kind, const char *title)
 {
-	size_t all = count(list, kind, NULL), measured = count(list, kind, "mean");
+	size_t all = count_items(list, kind, NULL), measured = count_items(list, kind, "mean");
 
 	if (all == 0)
 		return;
 	printf("%s: %zu measured of %zu", title, measured, all);
 	if (measured > 0)
-		printf(", medians: contrast %.4f, CNR %.2f, depth %.2f mm", median(list, kind, "contrast", -1),
-		       median(list, kind, "cnr", -1), median(list, kind, "asf_fwhm_mm", -1));
+		printf(", medians: contrast %.4f, CNR %.2f, depth %.2f mm", median_of(list, kind, "contrast", -1),
+		       median_of(list, kind, "cnr", -1), median_of(list, kind, "asf_fwhm_mm", -1));
 	if (measured < all)
-		printf("; %zu left out: %s", all - measured, reason(list, kind));
+		printf("; %zu left out: %s", all - measured, common_reason(list, kind));
 	printf("\n");
 }
 
 static void summarise_points(const json_t *list)
 {
-	size_t found = count(list, "", "found");
+	size_t found = count_items(list, "", "found");
 	double most = NAN;
 	const json_t *item;
 	size_t k;
@@ -113,11 +113,11 @@ static void summarise_points(const json_t *list)
 		return;
 	printf("points: %zu found of %zu", found, json_array_size(list));
 	json_array_foreach(list, k, item) most =
-		fmax(most, hypot(component(item, "error_mm", 0), component(item, "error_mm", 1)));
+		fmax(most, hypot(component_of(item, "error_mm", 0), component_of(item, "error_mm", 1)));
 	if (found > 0)
 		printf(", medians: FWHM %.3f x %.3f x %.2f mm, SNR %.1f; largest distance to the expected place %.3f mm",
-		       median(list, "", "fwhm_mm", 0), median(list, "", "fwhm_mm", 1), median(list, "", "fwhm_mm", 2),
-		       median(list, "", "snr", -1), most);
+		       median_of(list, "", "fwhm_mm", 0), median_of(list, "", "fwhm_mm", 1), median_of(list, "", "fwhm_mm", 2),
+		       median_of(list, "", "snr", -1), most);
 	printf("\n");
 }
 
@@ -129,7 +129,7 @@ static void summarise_distances(const json_t *list, bool pairs)
 
 	if (json_array_size(list) == 0)
 		return;
-	json_array_foreach(list, k, item) most = fmax(most, fabs(member(item, "error_percent")));
+	json_array_foreach(list, k, item) most = fmax(most, fabs(member_of(item, "error_percent")));
 	printf("distances: %zu pairs", json_array_size(list));
 	if (isfinite(most))
 		printf(", largest error %.3f %%", most);
@@ -143,9 +143,9 @@ static void print_pairs(const json_t *result)
 
 	json_array_foreach(json_object_get(result, "distances"), i, item)
 	{
-		printf("%s to %s: %.3f mm", text(item, "from"), text(item, "to"), member(item, "measured_mm"));
+		printf("%s to %s: %.3f mm", text_of(item, "from"), text_of(item, "to"), member_of(item, "measured_mm"));
 		if (json_is_number(json_object_get(item, "truth_mm")))
-			printf(", truth %.3f, %+.3f %%", member(item, "truth_mm"), member(item, "error_percent"));
+			printf(", truth %.3f, %+.3f %%", member_of(item, "truth_mm"), member_of(item, "error_percent"));
 		printf("\n");
 	}
 }
@@ -154,13 +154,13 @@ void measure_print_tomo(const json_t *result, bool pairs)
 {
 	const json_t *object = json_object_get(result, "object"), *regions = json_object_get(result, "regions");
 	const json_t *points = json_object_get(result, "points"), *item;
-	const char *units = text(object, "units");
-	double slices = component(object, "size", 2),
-	       distance = slices > 1 ? fabs(member(object, "depth_mm")) / (slices - 1) : NAN;
-	size_t i, masses = count(regions, "mass ", NULL), calcified = count(regions, "calcification ", NULL);
+	const char *units = text_of(object, "units");
+	double slices = component_of(object, "size", 2),
+	       distance = slices > 1 ? fabs(member_of(object, "depth_mm")) / (slices - 1) : NAN;
+	size_t i, masses = count_items(regions, "mass ", NULL), calcified = count_items(regions, "calcification ", NULL);
 
-	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g", component(object, "size", 0), component(object, "size", 1), slices,
-	       component(object, "spacing_mm", 0), component(object, "spacing_mm", 1));
+	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g", component_of(object, "size", 0), component_of(object, "size", 1),
+	       slices, component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1));
 	if (isfinite(distance))
 		printf(" x %.3g", distance);
 	printf(" mm, %s\n", units[0] ? image_series_unit(units) : "no unit");
@@ -176,24 +176,24 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	json_array_foreach(regions, i, item)
 	{
 		if (json_object_get(item, "left_out"))
-			printf("%-20s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			printf("%-20s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
 		else
-			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", text(item, "name"),
-			       component(item, "at", 0) + 1, component(item, "at", 1) + 1, component(item, "at", 2),
-			       member(item, "mean"), member(item, "background"), member(item, "contrast"), member(item, "cnr"),
-			       member(item, "cv"), member(item, "asf_fwhm_mm"));
+			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", text_of(item, "name"),
+			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
+			       member_of(item, "mean"), member_of(item, "background"), member_of(item, "contrast"),
+			       member_of(item, "cnr"), member_of(item, "cv"), member_of(item, "asf_fwhm_mm"));
 	}
 	if (json_array_size(points))
 		printf("\n%-20s %9s %9s %9s %27s %9s\n", "point", "column", "row", "depth mm", "FWHM mm (x, y, depth)", "SNR");
 	json_array_foreach(points, i, item)
 	{
 		if (json_is_false(json_object_get(item, "found")))
-			printf("%-20s not found\n", text(item, "name"));
+			printf("%-20s not found\n", text_of(item, "name"));
 		else
-			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", text(item, "name"),
-			       component(item, "at", 0) + 1, component(item, "at", 1) + 1, component(item, "at", 2),
-			       component(item, "fwhm_mm", 0), component(item, "fwhm_mm", 1), component(item, "fwhm_mm", 2),
-			       member(item, "snr"));
+			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", text_of(item, "name"),
+			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
+			       component_of(item, "fwhm_mm", 0), component_of(item, "fwhm_mm", 1),
+			       component_of(item, "fwhm_mm", 2), member_of(item, "snr"));
 	}
 	if (pairs && json_array_size(json_object_get(result, "distances"))) {
 		printf("\n");
@@ -204,7 +204,7 @@ void measure_print_tomo(const json_t *result, bool pairs)
 /* ---- PET and CT ---- */
 
 /* Print a number in a column with at least four digits that count; "-" where it is unknown. */
-static void figure(double value, int width)
+static void print_figure(double value, int width)
 {
 	double size = fabs(value);
 
@@ -217,7 +217,7 @@ static void figure(double value, int width)
 }
 
 /* Print a number in a column; "-" where it is unknown. */
-static void cell(double value, int width, int digits)
+static void print_cell(double value, int width, int digits)
 {
 	if (isfinite(value))
 		printf(" %*.*f", width, digits, value);
@@ -234,11 +234,11 @@ static void summarise_nema(const json_t *nema)
 		return;
 	printf("contrast recovery:");
 	json_array_foreach(list, i, item)
-		printf("%s %s %.1f %%", i ? "," : "", text(item, "name"), member(item, "recovery_percent"));
+		printf("%s %s %.1f %%", i ? "," : "", text_of(item, "name"), member_of(item, "recovery_percent"));
 	printf("\n");
 	if (json_is_object(lung))
-		printf("lung residual: %.1f %% (%.1f to %.1f in %zu slices)\n", member(lung, "residual_percent"),
-		       member(lung, "min_percent"), member(lung, "max_percent"),
+		printf("lung residual: %.1f %% (%.1f to %.1f in %zu slices)\n", member_of(lung, "residual_percent"),
+		       member_of(lung, "min_percent"), member_of(lung, "max_percent"),
 		       json_array_size(json_object_get(lung, "slices")));
 }
 
@@ -250,24 +250,24 @@ static void summarise_uniform(const json_t *result, const char *unit)
 	json_array_foreach(json_object_get(result, "uniformity"), i, item)
 	{
 		if (json_object_get(item, "left_out")) {
-			printf("uniformity of %s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			printf("uniformity of %s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
 			continue;
 		}
-		printf("uniformity of %s: middle %.4g %s, largest difference of a side %.4g", text(item, "name"),
-		       member(item, "middle"), unit, member(item, "largest_difference"));
+		printf("uniformity of %s: middle %.4g %s, largest difference of a side %.4g", text_of(item, "name"),
+		       member_of(item, "middle"), unit, member_of(item, "largest_difference"));
 		if (json_is_number(json_object_get(item, "largest_difference_percent")))
-			printf(" (%.2f %%)", member(item, "largest_difference_percent"));
-		printf(", integral uniformity %.2f %%, CV %.2f %%\n", member(item, "integral_percent"),
-		       member(item, "cv_percent"));
+			printf(" (%.2f %%)", member_of(item, "largest_difference_percent"));
+		printf(", integral uniformity %.2f %%, CV %.2f %%\n", member_of(item, "integral_percent"),
+		       member_of(item, "cv_percent"));
 	}
 	json_array_foreach(json_object_get(result, "nps"), i, item)
 	{
 		if (json_object_get(item, "left_out"))
-			printf("noise of %s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			printf("noise of %s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
 		else
 			printf("noise of %s: %.4g %s, most at %.3f/mm, mean frequency %.3f/mm (%.0f squares of %.0f pixels)\n",
-			       text(item, "name"), member(item, "sd"), unit, member(item, "peak_per_mm"),
-			       member(item, "mean_per_mm"), member(item, "squares"), member(item, "side_pixels"));
+			       text_of(item, "name"), member_of(item, "sd"), unit, member_of(item, "peak_per_mm"),
+			       member_of(item, "mean_per_mm"), member_of(item, "squares"), member_of(item, "side_pixels"));
 	}
 }
 
@@ -295,16 +295,16 @@ static void print_regions(const json_t *list, bool suv)
 		static const char *const keys[] = {"mean", "sd", "min", "max", "true", "bias"};
 
 		if (json_object_get(item, "left_out")) {
-			printf("%-20s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			printf("%-20s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
 			continue;
 		}
-		printf("%-20s", text(item, "name"));
-		figure(member(item, "volume_ml"), 9);
+		printf("%-20s", text_of(item, "name"));
+		print_figure(member_of(item, "volume_ml"), 9);
 		for (size_t k = 0; k < (truth ? 6 : 4); k++)
-			figure(member(item, keys[k]), 11);
+			print_figure(member_of(item, keys[k]), 11);
 		if (suv) {
-			figure(member(item, "suv_mean"), 9);
-			figure(member(item, "suv_max"), 9);
+			print_figure(member_of(item, "suv_mean"), 9);
+			print_figure(member_of(item, "suv_max"), 9);
 		}
 		printf("\n");
 	}
@@ -320,12 +320,12 @@ static void print_nema(const json_t *nema)
 	printf("\n%-20s %9s %11s %11s %11s %14s\n", "sphere", "true", "mean", "background", "recovery %", "variability %");
 	json_array_foreach(list, i, item)
 	{
-		printf("%-20s", text(item, "name"));
-		cell(member(item, "true_ratio"), 9, 2);
-		figure(member(item, "mean"), 11);
-		figure(member(item, "background"), 11);
-		cell(member(item, "recovery_percent"), 11, 2);
-		cell(member(item, "variability_percent"), 14, 2);
+		printf("%-20s", text_of(item, "name"));
+		print_cell(member_of(item, "true_ratio"), 9, 2);
+		print_figure(member_of(item, "mean"), 11);
+		print_figure(member_of(item, "background"), 11);
+		print_cell(member_of(item, "recovery_percent"), 11, 2);
+		print_cell(member_of(item, "variability_percent"), 14, 2);
 		printf("\n");
 	}
 }
@@ -333,18 +333,19 @@ static void print_nema(const json_t *nema)
 void measure_print_series(const json_t *result)
 {
 	const json_t *object = json_object_get(result, "object"), *suv = json_object_get(result, "suv");
-	const char *unit = image_series_unit(text(object, "units")), *position = text(object, "patient_position");
+	const char *unit = image_series_unit(text_of(object, "units")), *position = text_of(object, "patient_position");
 	bool known = json_is_number(json_object_get(suv, "factor"));
 
-	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s, patient %s%s\n", text(object, "modality"),
-	       component(object, "size", 0), component(object, "size", 1), component(object, "size", 2),
-	       component(object, "spacing_mm", 0), component(object, "spacing_mm", 1), component(object, "spacing_mm", 2),
-	       unit[0] ? unit : "no unit", position[0] ? position : "in an unknown position",
+	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s, patient %s%s\n", text_of(object, "modality"),
+	       component_of(object, "size", 0), component_of(object, "size", 1), component_of(object, "size", 2),
+	       component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1),
+	       component_of(object, "spacing_mm", 2), unit[0] ? unit : "no unit",
+	       position[0] ? position : "in an unknown position",
 	       json_is_true(json_object_get(object, "patient_position_assumed")) ? " (assumed)" : "");
 	if (known)
-		printf("SUV by body weight = value x %.6g g/ml\n", member(suv, "factor"));
+		printf("SUV by body weight = value x %.6g g/ml\n", member_of(suv, "factor"));
 	else if (json_object_get(suv, "left_out"))
-		printf("no SUV: %s\n", text(suv, "left_out"));
+		printf("no SUV: %s\n", text_of(suv, "left_out"));
 	summarise_nema(json_object_get(result, "nema"));
 	summarise_uniform(result, unit);
 	print_regions(json_object_get(result, "regions"), known);
@@ -354,7 +355,7 @@ void measure_print_series(const json_t *result)
 /* ---- comma-separated values ---- */
 
 /* Print a field; quoted if it has a character that separates. */
-static void field(const char *value)
+static void print_field(const char *value)
 {
 	if (!strpbrk(value, ",\"\n")) {
 		printf("%s", value);
@@ -397,14 +398,14 @@ static void print_value(const char *list, const char *name, const char *figure, 
 		}
 		return;
 	}
-	field(list);
+	print_field(list);
 	putchar(',');
-	field(name);
+	print_field(name);
 	putchar(',');
-	field(figure);
+	print_field(figure);
 	putchar(',');
 	if (json_is_string(value))
-		field(json_string_value(value));
+		print_field(json_string_value(value));
 	else if (json_is_integer(value))
 		printf("%lld", (long long)json_integer_value(value));
 	else if (json_is_real(value))
@@ -430,9 +431,9 @@ void measure_print_csv(const json_t *result)
 				char name[160];
 
 				if (json_object_get(item, "from"))
-					snprintf(name, sizeof(name), "%s to %s", text(item, "from"), text(item, "to"));
+					snprintf(name, sizeof(name), "%s to %s", text_of(item, "from"), text_of(item, "to"));
 				else
-					snprintf(name, sizeof(name), "%s", text(item, "name"));
+					snprintf(name, sizeof(name), "%s", text_of(item, "name"));
 				print_value(list, name, "", item);
 			}
 		} else if (json_is_object(value)) {

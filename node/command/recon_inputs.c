@@ -52,7 +52,7 @@ static bool is_analyze(const char *path)
 }
 
 /* Write what a file is that is no scan, and what is meant. False: it is not known. */
-static bool explain(const char *path, char *ret, size_t size)
+static bool explain_file(const char *path, char *ret, size_t size)
 {
 	static const char *const sinograms[] = {".hs", ".hdr", NULL}, *const images[] = {".hv", ".ahv", NULL};
 	static const char *const data[] = {".s", ".a", ".sino", NULL}, *const volumes[] = {".v", NULL},
@@ -127,7 +127,7 @@ static int refuse_scan(const struct options *o, char *const *paths)
 	for (; *paths; paths++) {
 		if (stat(*paths, &st) < 0 || (S_ISREG(st.st_mode) && access(*paths, R_OK) < 0))
 			return options_fail(o, errno == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s: %s", *paths, strerror(errno));
-		if (S_ISREG(st.st_mode) && explain(*paths, hint, sizeof(hint)))
+		if (S_ISREG(st.st_mode) && explain_file(*paths, hint, sizeof(hint)))
 			return options_fail(o, CODE_INPUT, "%s is no Interfile header of a scan%s", *paths, hint);
 		if (!paths[1])
 			return options_fail(o, CODE_USAGE,
@@ -189,7 +189,7 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 		if (is_folder(*paths))
 			explain_folder(*paths, list, hint, sizeof(hint));
 		else
-			explain(*paths, hint, sizeof(hint));
+			explain_file(*paths, hint, sizeof(hint));
 	if (n_other > 0 && list->n_files > 1)
 		snprintf(other, sizeof(other), " (%zu of them not DICOM)", n_other);
 	return options_fail(o, CODE_INPUT, "nothing to reconstruct: no projections and no sinograms in %zu%s file%s%s%s",

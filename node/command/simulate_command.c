@@ -37,20 +37,20 @@ static int read_options(struct simulate_command *c, const struct simulator *simu
 }
 
 /* Print the error of a stage that checks options, too. Return the exit code. */
-static int refuse(const struct simulate_command *c, const struct err *err)
+static int refuse_options(const struct simulate_command *c, const struct err *err)
 {
 	return err->code == EINVAL ? options_fail(&c->o, CODE_USAGE, "%s", err->msg) : options_fail_err(&c->o, err);
 }
 
 /* Simulate and print the report. Return the exit code. */
-static int simulate(struct simulate_command *c, const struct simulator *simulator)
+static int simulate_and_print(struct simulate_command *c, const struct simulator *simulator)
 {
 	struct progress progress;
 	struct err err = {0};
 	int rc;
 
 	if (simulator->plan && simulator->plan(c, &err) < 0)
-		return refuse(c, &err);
+		return refuse_options(c, &err);
 	options_note_folder(&c->o, c->folder);
 	progress_start(&progress, !c->o.json);
 	rc = simulator->run(c, &progress.monitor, &err);
@@ -59,7 +59,7 @@ static int simulate(struct simulate_command *c, const struct simulator *simulato
 		return simulator->print(c);
 	if (simulator->plan)
 		return options_fail_err(&c->o, &err);
-	return rc == -ENOENT ? options_fail(&c->o, CODE_NOT_FOUND, "%s", err.msg) : refuse(c, &err);
+	return rc == -ENOENT ? options_fail(&c->o, CODE_NOT_FOUND, "%s", err.msg) : refuse_options(c, &err);
 }
 
 int simulate_command(struct simulate_command *c, const struct simulator *simulator, int argc, char **argv)
@@ -73,7 +73,7 @@ int simulate_command(struct simulate_command *c, const struct simulator *simulat
 	if (code == CODE_OK && simulator->choose)
 		code = simulator->choose(c, config);
 	if (code == CODE_OK)
-		code = simulate(c, simulator);
+		code = simulate_and_print(c, simulator);
 	if (simulator->clear)
 		simulator->clear(c);
 	config_free(config);

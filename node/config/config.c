@@ -38,7 +38,7 @@ const char *config_embedded(void)
 }
 
 /* Read the embedded text and then `user`, if any. */
-static int build(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
+static int build_config(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
 {
 	struct config_text *embedded = NULL;
 	int rc = 0;
@@ -74,8 +74,8 @@ out:
 	return rc;
 }
 
-static int load(struct config_text *user, const char *path, void (*report)(void *ctx, const char *problem), void *ctx,
-		struct config **ret_config, struct err *err)
+static int load_config(struct config_text *user, const char *path, void (*report)(void *ctx, const char *problem), void *ctx,
+		       struct config **ret_config, struct err *err)
 {
 	struct config_reader r = {.report = report, .ctx = ctx, .config = calloc(1, sizeof(struct config))};
 	int rc;
@@ -83,13 +83,13 @@ static int load(struct config_text *user, const char *path, void (*report)(void 
 	if (!r.config)
 		return err_set(err, ENOMEM, "configuration: out of memory");
 	snprintf(r.config->path, sizeof(r.config->path), "%s", path);
-	rc = build(&r, user, ret_config, err);
+	rc = build_config(&r, user, ret_config, err);
 	config_free(r.config);
 	return rc;
 }
 
 /* Report as one problem that the text could not be read. */
-static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
+static int report_unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
 {
 	for (char *at = why->msg; *at; at++) /* keep the message on one line, whatever the file name contains */
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
@@ -110,8 +110,8 @@ static int load_file(const char *path, void (*report)(void *ctx, const char *pro
 		return err_set(err, ENAMETOOLONG, "configuration: a path of %zu bytes; allowed: at most %zu", strlen(path),
 			       sizeof(((struct config *)0)->path) - 1);
 	if (path && config_text_load(path, &text, &why) < 0)
-		return unreadable(report, ctx, &why, err);
-	rc = load(text, path ? path : "", report, ctx, ret_config, err);
+		return report_unreadable(report, ctx, &why, err);
+	rc = load_config(text, path ? path : "", report, ctx, ret_config, err);
 	if (rc < 0)
 		text = config_text_free(text);
 	*ret_text = text;
@@ -150,8 +150,8 @@ int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, 
 	int rc;
 
 	if (config_text_copy(bytes, name, &text, &why) < 0)
-		return unreadable(report, ctx, &why, err);
-	rc = load(text, name, report, ctx, ret_config, err);
+		return report_unreadable(report, ctx, &why, err);
+	rc = load_config(text, name, report, ctx, ret_config, err);
 	config_text_free(text);
 	return rc;
 }
@@ -175,7 +175,7 @@ const struct destination_conf *config_destination(const struct config *c, const 
 }
 
 /* Return how specific a pattern is: the number of its letters other than wildcards. */
-static unsigned letters(const char *pattern)
+static unsigned count_letters(const char *pattern)
 {
 	unsigned n = 0;
 
@@ -186,14 +186,14 @@ static unsigned letters(const char *pattern)
 
 /* Return how well the patterns of an entry match; 0: not at all. A serial number outweighs any model, a model any manufacturer;
  * patterns have at most 63 letters. */
-static unsigned fits(const char *of[3], const char *manufacturer, const char *model, const char *serial)
+static unsigned fit_patterns(const char *of[3], const char *manufacturer, const char *model, const char *serial)
 {
 	const char *found[3] = {manufacturer, model, serial};
 
 	for (int i = 0; i < 3; i++)
 		if (of[i][0] && !pattern_matches(of[i], found[i]))
 			return 0;
-	return (letters(of[2]) << 12) + (letters(of[1]) << 6) + letters(of[0]) + 1;
+	return (count_letters(of[2]) << 12) + (count_letters(of[1]) << 6) + count_letters(of[0]) + 1;
 }
 
 static void take_over(char *path, const char *standard)
@@ -244,7 +244,8 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		const struct profile_conf *p = &c->profiles[i];
-		unsigned score = fits((const char *[]){p->manufacturer, p->model, p->serial}, manufacturer, model, serial);
+		unsigned score =
+			fit_patterns((const char *[]){p->manufacturer, p->model, p->serial}, manufacturer, model, serial);
 
 		if (score >= most) { /* equal scores: use the later one, so that entries of the user precede embedded ones */
 			best = p;
@@ -261,7 +262,8 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 
 	for (size_t i = 0; i < c->n_scanners; i++) {
 		const struct scanner_conf *s = &c->scanners[i];
-		unsigned score = fits((const char *[]){s->manufacturer, s->model, s->serial}, manufacturer, model, serial);
+		unsigned score =
+			fit_patterns((const char *[]){s->manufacturer, s->model, s->serial}, manufacturer, model, serial);
 
 		if (score >= most) { /* equal scores: use the later one */
 			best = s;
@@ -381,7 +383,7 @@ const char *config_key_without_effect(const struct protocol_conf *before, const 
 }
 
 /* Write "key=value key=value" for all keys that affect the image. Paths and texts may contain blanks: they are quoted. */
-static size_t describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
+static size_t describe_section(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];
 	size_t n = 0;
@@ -404,7 +406,7 @@ static size_t describe(const struct config_section *section, const void *base, c
 
 size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
 {
-	return describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
+	return describe_section(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
 }
 
 void config_describe_changes(const struct protocol_conf *of, const struct protocol_conf *p, char *ret_text, size_t size)
@@ -453,7 +455,7 @@ const char *config_key_unit(const char *kind, const char *key)
 
 size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
 {
-	return describe(&config_sections[SECTION_PROFILES], p, ret_text, size);
+	return describe_section(&config_sections[SECTION_PROFILES], p, ret_text, size);
 }
 
 /* Return true if the file's syntax needs quotes around the value of a key. */

@@ -22,7 +22,7 @@
 #define FILE_NAME "tomonode/tomonode.conf"
 
 /* Return true if text[0..n) ends with `tail`. *ret_head: length of the text before it. */
-static bool ends(const char *text, size_t n, const char *tail, size_t *ret_head)
+static bool ends_with(const char *text, size_t n, const char *tail, size_t *ret_head)
 {
 	size_t m = strlen(tail);
 
@@ -36,15 +36,15 @@ const char *config_path_place(const char *program, size_t n, char buffer[CONFIG_
 {
 	const char *slash = strrchr(program, '/'), *etc = TOMONODE_SYSCONFDIR;
 	size_t folder = slash ? (size_t)(slash - program) : 0, head = 0;
-	bool tar = ends(program, folder, "/libexec", &head);
+	bool tar = ends_with(program, folder, "/libexec", &head);
 
-	if (folder >= PATH_MAX || (!tar && !ends(program, folder, "/" TOMONODE_BINDIR, &head)))
+	if (folder >= PATH_MAX || (!tar && !ends_with(program, folder, "/" TOMONODE_BINDIR, &head)))
 		return NULL;
 	if (tar)
 		etc = "etc";
 	if (n == 0 && etc[0] == '/')
 		snprintf(buffer, CONFIG_PATH_BUFFER, "%s/" FILE_NAME, etc);
-	else if (n == 0 || (n == 1 && !tar && etc[0] != '/' && ends(program, head, "/usr", &head)))
+	else if (n == 0 || (n == 1 && !tar && etc[0] != '/' && ends_with(program, head, "/usr", &head)))
 		snprintf(buffer, CONFIG_PATH_BUFFER, "%.*s/%s/" FILE_NAME, (int)head, program, etc);
 	else
 		return NULL;

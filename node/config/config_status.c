@@ -55,7 +55,7 @@ static bool is_header(const char *name)
 	return isalpha((unsigned char)name[0]);
 }
 
-static void problem(struct config_reader *r, const char *key, const char *value, const char *allowed)
+static void report_problem(struct config_reader *r, const char *key, const char *value, const char *allowed)
 {
 	config_problem(r, r->text->files[0], 1, "key '%s' of status: \"%s\"; allowed: %s", key, value, allowed);
 }
@@ -67,10 +67,10 @@ static void finish_header(struct config_reader *r, const char *key, const char *
 					     "Connection",     "Authorization"};
 
 	if (!is_header(name))
-		problem(r, key, name, "a letter, then letters, digits and '-'");
+		report_problem(r, key, name, "a letter, then letters, digits and '-'");
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (!strcasecmp(name, others[i]))
-			problem(r, key, name, "a header that has no other meaning");
+			report_problem(r, key, name, "a header that has no other meaning");
 }
 
 static void finish_groups(struct config_reader *r, const char *key, const struct config_names *groups)
@@ -79,7 +79,7 @@ static void finish_groups(struct config_reader *r, const char *key, const struct
 		const char *name = groups->name[i];
 
 		if (strchr(name, ',') || name[0] == ' ' || name[strlen(name) - 1] == ' ')
-			problem(r, key, name, "names without a comma, and without a blank at either end");
+			report_problem(r, key, name, "names without a comma, and without a blank at either end");
 	}
 }
 
@@ -98,16 +98,18 @@ static void finish_trusted(struct config_reader *r, const struct status_conf *s)
 	finish_header(r, "trusted_header", s->trusted_header);
 	finish_header(r, "trusted_groups", s->trusted_groups);
 	if (!strcasecmp(s->trusted_header, s->trusted_groups))
-		problem(r, "trusted_groups", s->trusted_groups, "another header than trusted_header");
+		report_problem(r, "trusted_groups", s->trusted_groups, "another header than trusted_header");
 	if (s->trusted_from.n == 0)
-		problem(r, "trusted_from", "", "with trusted_header at least one address");
+		report_problem(r, "trusted_from", "", "with trusted_header at least one address");
 	for (size_t i = 0; i < s->trusted_from.n; i++)
 		if (!is_trustworthy(s->trusted_from.name[i]))
-			problem(r, "trusted_from", s->trusted_from.name[i],
+			report_problem(
+				r, "trusted_from", s->trusted_from.name[i],
 				"a numeric address, or a network as `10.1.0.0/16` that does not contain every address, without "
 				"zone");
 	if (s->may_look.n + s->may_act.n + s->may_administer.n == 0)
-		problem(r, "may_look", "", "with trusted_header at least one group in may_look, may_act or may_administer");
+		report_problem(r, "may_look", "",
+			       "with trusted_header at least one group in may_look, may_act or may_administer");
 }
 
 void config_finish_status(struct config_reader *r)
@@ -123,7 +125,8 @@ void config_finish_status(struct config_reader *r)
 	if (s->trusted_header[0])
 		finish_trusted(r, s);
 	else if (s->trusted_from.n + s->may_look.n + s->may_act.n + s->may_administer.n > 0)
-		problem(r, "trusted_header", "", "a header, if there is trusted_from, may_look, may_act or may_administer");
+		report_problem(r, "trusted_header", "",
+			       "a header, if there is trusted_from, may_look, may_act or may_administer");
 }
 
 bool config_status_may_act(const struct config *c)

@@ -217,7 +217,7 @@ static int parse_include(const char *line, size_t n, const char *file, int numbe
 	return 1;
 }
 
-static int include(struct scan *s, const char *name, const char *from, int number, int depth, struct err *err)
+static int include_file(struct scan *s, const char *name, const char *from, int number, int depth, struct err *err)
 {
 	const char *slash = strrchr(from, '/');
 	int folder = slash && name[0] != '/' ? (int)(slash - from + 1) : 0;
@@ -264,7 +264,7 @@ static int append_text(struct scan *s, const char *bytes, size_t size, const cha
 			return err_set(err, EINVAL, "%s:%d: contains a byte 0: not a text file", name, number);
 		rc = s->in == IN_CODE ? parse_include(line, n, name, number, included, sizeof(included), err) : 0;
 		if (rc > 0)
-			rc = include(s, included, name, number, depth, err);
+			rc = include_file(s, included, name, number, depth, err);
 		else if (rc == 0 && (rc = scan_line(s, line, n, name, number, &copied, err)) == 0)
 			rc = put_line(t, line + copied, n - copied, file, number, err);
 		if (rc < 0)
@@ -319,7 +319,7 @@ out:
 	return rc;
 }
 
-static int finish(struct scan *s, int rc, struct config_text **ret_text, struct err *err)
+static int finish_text(struct scan *s, int rc, struct config_text **ret_text, struct err *err)
 {
 	if (rc == 0 && s->text->n_lines == 0)
 		rc = put_line(s->text, "", 0, 0, 1, err); /* an empty configuration is valid */
@@ -337,7 +337,7 @@ int config_text_load(const char *path, struct config_text **ret_text, struct err
 
 	if (!s.text)
 		return err_set(err, ENOMEM, "%s: out of memory", path);
-	return finish(&s, append_file(&s, path, 0, err), ret_text, err);
+	return finish_text(&s, append_file(&s, path, 0, err), ret_text, err);
 }
 
 int config_text_copy(const char *bytes, const char *name, struct config_text **ret_text, struct err *err)
@@ -346,5 +346,5 @@ int config_text_copy(const char *bytes, const char *name, struct config_text **r
 
 	if (!s.text)
 		return err_set(err, ENOMEM, "%s: out of memory", name);
-	return finish(&s, append_text(&s, bytes, strlen(bytes), name, 0, err), ret_text, err);
+	return finish_text(&s, append_text(&s, bytes, strlen(bytes), name, 0, err), ret_text, err);
 }

@@ -16,7 +16,7 @@
 #include "node/base/nearest.h"
 #include "node/base/network.h"
 
-static void *field(const struct config_key *key, void *base)
+static void *key_field(const struct config_key *key, void *base)
 {
 	return (char *)base + key->offset;
 }
@@ -145,7 +145,7 @@ static bool text_allowed(const struct config_key *key, const char *text)
 
 static int store_text(const struct config_key *key, const char *text, void *base)
 {
-	char *to = field(key, base);
+	char *to = key_field(key, base);
 
 	if (!text_allowed(key, text))
 		return -1;
@@ -158,7 +158,7 @@ static int store_text(const struct config_key *key, const char *text, void *base
 
 static void store_number(const struct config_key *key, long long value, void *base)
 {
-	void *to = field(key, base);
+	void *to = key_field(key, base);
 
 	if (key->size == sizeof(bool))
 		*(bool *)to = value != 0;
@@ -264,7 +264,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 		real = v->kind == VALUE_INTEGER ? (double)v->integer : v->real;
 		if (!in_range(key, real))
 			return -1;
-		*(double *)field(key, base) = real == 0 ? 0 : real; /* store -0 as 0, because "-0" would be another text */
+		*(double *)key_field(key, base) = real == 0 ? 0 : real; /* store -0 as 0, because "-0" would be another text */
 		return 0;
 	case KEY_BOOL:
 		if (v->kind != VALUE_BOOL)
@@ -294,7 +294,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 	case KEY_TILE:
 		if (v->kind != VALUE_TEXT || parse_tile(v->text, tile) < 0)
 			return -1;
-		memcpy(field(key, base), tile, sizeof(tile));
+		memcpy(key_field(key, base), tile, sizeof(tile));
 		return 0;
 	case KEY_NAMES:
 		return -1; /* arrays are read by config_read.c */

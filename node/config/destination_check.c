@@ -81,7 +81,7 @@ static void clear_dicom(struct destination_conf *d)
 	d->tls = d->commitment = false;
 }
 
-static bool reaches(const char *host, const char *bind)
+static bool reaches_listener(const char *host, const char *bind)
 {
 	bool here = config_is_loopback(host) || !strcasecmp(host, "localhost");
 
@@ -96,7 +96,7 @@ static void finish_address(struct config_reader *r, const struct destination_con
 	size_t n = config_listeners(r->config, list);
 
 	for (size_t i = 0; i < n && d->host[0]; i++)
-		if (list[i].port == d->port && reaches(d->host, list[i].bind))
+		if (list[i].port == d->port && reaches_listener(d->host, list[i].bind))
 			config_problem(r, place.file, place.line,
 				       "key 'host' of destination '%s': %s port %d is where this node listens (%s); allowed: "
 				       "another application",

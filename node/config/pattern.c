@@ -4,14 +4,14 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool same(char a, char b)
+static bool same_letter(char a, char b)
 {
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 /* Linear except for the last *: a failed match returns only to it. With `wild`, * and ? of the text are symbols: a * that only
  * a * of the pattern takes, a ? that it or a ? takes. Then each text that they stand for matches, too. */
-static bool match(const char *pattern, const char *text, bool wild)
+static bool match_pattern(const char *pattern, const char *text, bool wild)
 {
 	const char *star = NULL, *again = NULL;
 
@@ -19,7 +19,7 @@ static bool match(const char *pattern, const char *text, bool wild)
 		if (*pattern == '*') {
 			star = ++pattern;
 			again = text;
-		} else if (*pattern == '?' ? !wild || *text != '*' : *pattern && same(*pattern, *text)) {
+		} else if (*pattern == '?' ? !wild || *text != '*' : *pattern && same_letter(*pattern, *text)) {
 			pattern++;
 			text++;
 		} else if (star) {
@@ -36,12 +36,12 @@ static bool match(const char *pattern, const char *text, bool wild)
 
 bool pattern_matches(const char *pattern, const char *text)
 {
-	return match(pattern, text, false);
+	return match_pattern(pattern, text, false);
 }
 
 bool pattern_covers(const char *pattern, const char *other)
 {
-	return match(pattern, other, true);
+	return match_pattern(pattern, other, true);
 }
 
 bool pattern_meets(const char *one, const char *other)
@@ -57,7 +57,8 @@ bool pattern_meets(const char *one, const char *other)
 				meets[i][k] = (star && (meets[i + 1][k] || (k < m && meets[i][k + 1]))) ||
 					      (other_star && (meets[i][k + 1] || (i < n && meets[i + 1][k])));
 			else if (i < n && k < m)
-				meets[i][k] = (one[i] == '?' || other[k] == '?' || same(one[i], other[k])) && meets[i + 1][k + 1];
+				meets[i][k] = (one[i] == '?' || other[k] == '?' || same_letter(one[i], other[k])) &&
+					      meets[i + 1][k + 1];
 			else
 				meets[i][k] = i == n && k == m;
 		}

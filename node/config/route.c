@@ -16,7 +16,7 @@ const char *const route_fact_names[ROUTE_FACTS] = {
 };
 
 /* An empty pattern stands for any text. */
-static const char *wild(const char *pattern)
+static const char *pattern_or_any(const char *pattern)
 {
 	return pattern[0] ? pattern : "*";
 }
@@ -28,12 +28,12 @@ const char *config_route_mismatch(const struct route_conf *route, const struct r
 	if (route->calling[0] && strcmp(route->calling, f->calling) != 0)
 		return "calling";
 	for (int i = 0; i < ROUTE_FACTS; i++)
-		if (!pattern_matches(wild(route->pattern[i]), f->value[i]))
+		if (!pattern_matches(pattern_or_any(route->pattern[i]), f->value[i]))
 			return route_fact_names[i];
 	return NULL;
 }
 
-static bool has(const struct config_names *names, const char *name)
+static bool has_name(const struct config_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
 		if (!strcmp(names->name[i], name))
@@ -41,8 +41,8 @@ static bool has(const struct config_names *names, const char *name)
 	return false;
 }
 
-static const char *add(const struct route_conf *route, const char *protocol, struct route_result list[ROUTE_RESULTS_MAX],
-		       size_t *n)
+static const char *add_protocol(const struct route_conf *route, const char *protocol, struct route_result list[ROUTE_RESULTS_MAX],
+				size_t *n)
 {
 	struct route_result *r = list;
 
@@ -57,7 +57,7 @@ static const char *add(const struct route_conf *route, const char *protocol, str
 		++*n;
 	}
 	for (size_t i = 0; i < route->destinations.n; i++) {
-		if (has(&r->destinations, route->destinations.name[i]))
+		if (has_name(&r->destinations, route->destinations.name[i]))
 			continue;
 		if (r->destinations.n == CONFIG_NAMES_MAX)
 			return "8 destinations of a result";
@@ -72,7 +72,7 @@ const char *config_route_add(const struct route_conf *route, struct route_result
 
 	_Static_assert(ROUTE_RESULTS_MAX == 16 && CONFIG_NAMES_MAX == 8, "the texts of add() contain these numbers");
 	for (size_t i = 0; !many && i < route->protocols.n; i++)
-		many = add(route, route->protocols.name[i], list, n);
+		many = add_protocol(route, route->protocols.name[i], list, n);
 	return many;
 }
 
@@ -120,23 +120,23 @@ void config_route_patterns(const struct route_conf *route, char *ret_text, size_
 /* ---- relations between routes ---- */
 
 /* Return true if `before` is for every case that `route` is for. */
-static bool covers(const struct route_conf *before, const struct route_conf *route)
+static bool covers_route(const struct route_conf *before, const struct route_conf *route)
 {
 	if (strcmp(before->kind, route->kind) != 0 || (before->calling[0] && strcmp(before->calling, route->calling) != 0))
 		return false;
 	for (int i = 0; i < ROUTE_FACTS; i++)
-		if (!pattern_covers(wild(before->pattern[i]), wild(route->pattern[i])))
+		if (!pattern_covers(pattern_or_any(before->pattern[i]), pattern_or_any(route->pattern[i])))
 			return false;
 	return true;
 }
 
 /* Return true if both may be for one case. */
-static bool meets(const struct route_conf *a, const struct route_conf *b)
+static bool meets_route(const struct route_conf *a, const struct route_conf *b)
 {
 	if (strcmp(a->kind, b->kind) != 0 || (a->calling[0] && b->calling[0] && strcmp(a->calling, b->calling) != 0))
 		return false;
 	for (int i = 0; i < ROUTE_FACTS; i++)
-		if (!pattern_meets(wild(a->pattern[i]), wild(b->pattern[i])))
+		if (!pattern_meets(pattern_or_any(a->pattern[i]), pattern_or_any(b->pattern[i])))
 			return false;
 	return true;
 }
@@ -145,10 +145,10 @@ bool config_route_leads_to(const struct config *c, size_t i, size_t k)
 {
 	const struct route_conf *from = &c->routes[i], *to = &c->routes[k];
 
-	if (!from->continues || !meets(from, to))
+	if (!from->continues || !meets_route(from, to))
 		return false;
 	for (size_t m = i + 1; m < k; m++)
-		if (!c->routes[m].continues && (covers(&c->routes[m], from) || covers(&c->routes[m], to)))
+		if (!c->routes[m].continues && (covers_route(&c->routes[m], from) || covers_route(&c->routes[m], to)))
 			return false;
 	return true;
 }
@@ -167,7 +167,7 @@ static bool has_view(const struct kind *kind, const char *pattern, char *ret_vie
 	size_t n = 0;
 
 	for (size_t i = 0; kind->view_patterns[i]; i++)
-		if (pattern_meets(wild(pattern), kind->view_patterns[i]))
+		if (pattern_meets(pattern_or_any(pattern), kind->view_patterns[i]))
 			return true;
 	ret_views[0] = '\0';
 	for (size_t i = 0; kind->view_patterns[i] && n < size; i++)
@@ -184,7 +184,7 @@ bool config_route_is_unreachable(const struct config *c, size_t i, char *ret_why
 	for (size_t k = 0; k < i; k++) {
 		const struct route_conf *before = &c->routes[k];
 
-		if (before->continues || !covers(before, route))
+		if (before->continues || !covers_route(before, route))
 			continue;
 		config_route_patterns(before, text, sizeof(text));
 		snprintf(ret_why, size, "route %s before it takes every %s case from %s%s%s", before->name, route->kind,

@@ -8,7 +8,7 @@
 #include "node/config/kind.h"
 #include "node/config/route.h"
 
-static bool has(const struct config_names *names, const char *name)
+static bool has_name(const struct config_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
 		if (!strcmp(names->name[i], name))
@@ -50,7 +50,7 @@ static void check_destinations(struct config_reader *r, const struct route_conf 
 		const char *name = route->destinations.name[i];
 		const struct destination_conf *d = config_destination(r->config, name);
 
-		if (d && has(&route->destinations, d->fallback))
+		if (d && has_name(&route->destinations, d->fallback))
 			problem_fallback(r, place, route, d);
 		if (d || (ours && (*lost || r->names_only)))
 			continue;
@@ -106,8 +106,8 @@ static void check_results(struct config_reader *r, size_t i)
 		for (size_t k = 0; k < list[a].destinations.n; k++) {
 			const struct destination_conf *d = config_destination(c, list[a].destinations.name[k]);
 
-			if (has(&list[a].destinations, d->fallback) &&
-			    !(has(&route->destinations, d->name) && has(&route->destinations, d->fallback)))
+			if (has_name(&list[a].destinations, d->fallback) &&
+			    !(has_name(&route->destinations, d->name) && has_name(&route->destinations, d->fallback)))
 				problem_fallback(r, place, route, d);
 		}
 	}

@@ -158,7 +158,7 @@ static int request_commitment(struct commitment *c, const struct commit_object *
 }
 
 /* Return an exit code. CODE_CANCELLED: no commitment is to be requested. */
-static int commit(struct send_process *base)
+static int commit_job(struct send_process *base)
 {
 	struct commitment *c = (struct commitment *)base;
 	struct job_send before;
@@ -193,5 +193,5 @@ int cmd_commit(int argc, char **argv)
 {
 	struct commitment c = {0};
 
-	return send_process_run(&c.base, "commit", commit, argc, argv);
+	return send_process_run(&c.base, "commit", commit_job, argc, argv);
 }

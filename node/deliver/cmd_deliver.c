@@ -236,7 +236,7 @@ out:
 }
 
 /* Return an exit code. CODE_CANCELLED: nothing is to be sent. */
-static int deliver(struct send_process *base)
+static int deliver_job(struct send_process *base)
 {
 	struct delivery *d = (struct delivery *)base;
 	struct err why = {0};
@@ -260,5 +260,5 @@ int cmd_deliver(int argc, char **argv)
 {
 	struct delivery d = {0};
 
-	return send_process_run(&d.base, "deliver", deliver, argc, argv);
+	return send_process_run(&d.base, "deliver", deliver_job, argc, argv);
 }

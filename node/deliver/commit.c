@@ -136,7 +136,7 @@ static json_t *uids_where(const struct report_job *t, bool committed)
 	return list;
 }
 
-static int append(struct report_job *t, enum job_event event, json_t *detail)
+static int append_event(struct report_job *t, enum job_event event, json_t *detail)
 {
 	struct err err = {0};
 	int ret = event_append(t->journal, t->view->id, event, detail, t->now, &err);
@@ -156,10 +156,10 @@ static int write_committed(struct report_job *t)
 		json_decref(uids);
 		return 0;
 	}
-	return append(t, EVENT_COMMITTED,
-		      json_pack("{s:s, s:s, s:s, s:o, s:o}", "destination", t->send->destination, "transaction",
-				t->report->transaction, "status", "", "calling", event_json_text(t->calling), "sop_instances",
-				uids));
+	return append_event(t, EVENT_COMMITTED,
+			    json_pack("{s:s, s:s, s:s, s:o, s:o}", "destination", t->send->destination, "transaction",
+				      t->report->transaction, "status", "", "calling", event_json_text(t->calling),
+				      "sop_instances", uids));
 }
 
 static int write_failed(struct report_job *t)
@@ -181,7 +181,7 @@ static int write_failed(struct report_job *t)
 		snprintf(reason, sizeof(reason), "the report names %zu of %zu object%s neither as committed nor as failed",
 			 json_array_size(uids), t->view->n_objects, plural(t->view->n_objects));
 	event = commit_failure_event(d, t->send, reason, uids, t->now, &detail);
-	return append(t, event, detail);
+	return append_event(t, event, detail);
 }
 
 /* Append `committed` before `commit-failed`: if the process is killed in between, the transaction stays open for the failed

@@ -35,7 +35,7 @@ static int list_due(struct outbox *o, const char *spool, const struct job_view *
 	return 0;
 }
 
-static int compare(const struct outbox *o, struct err *err)
+static int compare_objects(const struct outbox *o, struct err *err)
 {
 	for (size_t i = 0; i < o->n; i++) {
 		const struct job_object *object = o->objects[i];
@@ -71,7 +71,7 @@ int outbox_verify(const char *spool, const struct job_view *v, const struct job_
 	if (ret == 0 && o.n > 0)
 		ret = digest_files(o.paths, o.n, THREADS, o.hex, o.codes, err);
 	if (ret == 0)
-		ret = compare(&o, err);
+		ret = compare_objects(&o, err);
 	free(o.objects);
 	free(o.names);
 	free(o.paths);

@@ -4,7 +4,7 @@
 
 #include "node/deliver/destination.h"
 
-static void describe(const struct destination_conf *d, char *ret, size_t size)
+static void describe_peer(const struct destination_conf *d, char *ret, size_t size)
 {
 	snprintf(ret, size, "%s at %s port %d%s", d->aet, d->host, d->port,
 		 !d->tls	  ? ""
@@ -25,7 +25,7 @@ static int open_association(const struct config *config, const struct destinatio
 	return scu_open(&peer, contexts, n, (struct scu **)ret_session, err);
 }
 
-static void store(void *session, const char *path, const char *sop_instance, struct store_result *ret)
+static void send_object(void *session, const char *path, const char *sop_instance, struct store_result *ret)
 {
 	struct scu *scu = session;
 	struct err err = {0};
@@ -50,10 +50,10 @@ static void close_association(void *session)
 
 const struct destination_kind_actions destination_dicom = {
 	.verb = "C-STORE",
-	.describe = describe,
+	.describe = describe_peer,
 	.longest_wait = longest_wait,
 	.open = open_association,
-	.store = store,
+	.store = send_object,
 	.close = close_association,
 	.association = true,
 	.role = SANDBOX_DELIVER,

@@ -17,7 +17,7 @@
 
 #define PIECE ((size_t)1 << 20) /* bytes copied at a time */
 
-static void describe(const struct destination_conf *d, char *ret, size_t size)
+static void describe_folder(const struct destination_conf *d, char *ret, size_t size)
 {
 	snprintf(ret, size, "files in %s", d->path);
 }
@@ -122,7 +122,7 @@ static int sync_folders(const char *root, const char *path, struct err *err)
 	return ret;
 }
 
-static void store(void *session, const char *path, const char *sop_instance, struct store_result *ret)
+static void copy_object(void *session, const char *path, const char *sop_instance, struct store_result *ret)
 {
 	const char *root = session;
 	struct err err = {0};
@@ -155,11 +155,11 @@ static void close_folder(void *session)
 
 const struct destination_kind_actions destination_folder = {
 	.verb = "copy",
-	.describe = describe,
+	.describe = describe_folder,
 	.longest_wait = longest_wait,
 	.check = check_folder,
 	.open = open_folder,
-	.store = store,
+	.store = copy_object,
 	.close = close_folder,
 	.role = SANDBOX_FOLDER,
 };

@@ -35,7 +35,7 @@ struct part {
 	uint64_t size; /* of the file */
 };
 
-static void describe(const struct destination_conf *d, char *ret, size_t size)
+static void describe_service(const struct destination_conf *d, char *ret, size_t size)
 {
 	snprintf(ret, size, "STOW-RS to %s%s", d->url, d->credentials[0] ? ", with credentials" : "");
 }
@@ -134,7 +134,8 @@ static ssize_t read_part(void *context, uint64_t at, void *ret_bytes, size_t n)
 }
 
 /* Send the file, and wait for the answer. */
-static int post(struct stow *s, const char *path, const char *sop_instance, struct store_result *ret_result, struct err *err)
+static int post_object(struct stow *s, const char *path, const char *sop_instance, struct store_result *ret_result,
+		       struct err *err)
 {
 	char type[160];
 	const char *const headers[] = {type, "Accept: application/dicom+json", NULL};
@@ -163,12 +164,12 @@ out:
 }
 
 /* If nothing was answered to the first object, the service is down. */
-static void store(void *session, const char *path, const char *sop_instance, struct store_result *ret)
+static void stow_object(void *session, const char *path, const char *sop_instance, struct store_result *ret)
 {
 	struct stow *s = session;
 	struct err err = {0};
 
-	if (post(s, path, sop_instance, ret, &err) < 0) {
+	if (post_object(s, path, sop_instance, ret, &err) < 0) {
 		*ret = (struct store_result){
 			.outcome = DELIVER_TRANSIENT,
 			.failure = {.down = !s->answered && err.code != EIO, .rejected = deliver_needs_operator(err.code)},
@@ -181,10 +182,10 @@ static void store(void *session, const char *path, const char *sop_instance, str
 
 const struct destination_kind_actions destination_stow = {
 	.verb = "STOW-RS",
-	.describe = describe,
+	.describe = describe_service,
 	.longest_wait = longest_wait,
 	.open = open_client,
-	.store = store,
+	.store = stow_object,
 	.close = close_client,
 	.role = SANDBOX_DELIVER,
 };

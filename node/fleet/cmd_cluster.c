@@ -49,7 +49,7 @@ static bool has_used(const char *folder, const char *id)
 	return access(path, F_OK) == 0;
 }
 
-static void adopt(struct cluster *c)
+static void adopt_pilots(struct cluster *c)
 {
 	char path[300];
 	struct dirent *entry;
@@ -98,7 +98,7 @@ static void submit_script(struct cluster *c, const char *id, const char *script)
 		log_event(LOG_NOTICE, "pilot-submitted", "pilot=%s job=%llu", id, (unsigned long long)job);
 }
 
-static void submit(struct cluster *c)
+static void submit_pilot(struct cluster *c)
 {
 	char id[FLEET_ID_SIZE], address[160], script[SLURM_SCRIPT_SIZE], secret[PILOT_SECRET_SIZE];
 	struct slurm_pilot pilot = {c->config->slurm.program,
@@ -126,7 +126,7 @@ static void submit(struct cluster *c)
 	explicit_bzero(script, sizeof(script));
 }
 
-static void test(struct cluster *c)
+static void test_slurm(struct cluster *c)
 {
 	struct slurm_options options = fleet_conf_options(&c->config->slurm);
 	struct slurm_reply reply = slurm_test(&options);
@@ -137,7 +137,7 @@ static void test(struct cluster *c)
 		fleet_failed(&c->fleet, reply.state, reply.text, clock_seconds());
 }
 
-static void cancel(const struct fleet_action *a)
+static void cancel_pilot(const struct fleet_action *a)
 {
 	struct slurm_reply reply = slurm_cancel(a->job);
 
@@ -146,7 +146,7 @@ static void cancel(const struct fleet_action *a)
 	audit_slurm_job(a->id, false, a->job, reply.state == FLEET_UP ? NULL : reply.text);
 }
 
-static void end(struct cluster *c, const struct fleet_action *a)
+static void end_pilot(struct cluster *c, const struct fleet_action *a)
 {
 	struct fleet_report request = {0};
 
@@ -155,14 +155,14 @@ static void end(struct cluster *c, const struct fleet_action *a)
 	log_event(LOG_NOTICE, "pilot-ends", "pilot=%s job=%llu", a->id, (unsigned long long)a->job);
 }
 
-static void forget(struct cluster *c, const struct fleet_action *a)
+static void forget_pilot(struct cluster *c, const struct fleet_action *a)
 {
 	remove_secret(c, a->id);
 	log_event(LOG_INFO, "pilot-ended", "pilot=%s job=%llu", a->id, (unsigned long long)a->job);
 }
 
 /* Carry out what is due. Returns the time of the next call. */
-static double act(struct cluster *c)
+static double act_on_fleet(struct cluster *c)
 {
 	const struct slurm_conf *slurm = &c->config->slurm;
 	bool on = c->config->node.executor & EXECUTOR_SLURM;
@@ -172,15 +172,15 @@ static double act(struct cluster *c)
 
 	while ((a = fleet_next(&c->fleet, &limits, clock_seconds(), &next)).kind != FLEET_NOTHING) {
 		if (a.kind == FLEET_SUBMIT)
-			submit(c);
+			submit_pilot(c);
 		else if (a.kind == FLEET_TEST)
-			test(c);
+			test_slurm(c);
 		else if (a.kind == FLEET_CANCEL)
-			cancel(&a);
+			cancel_pilot(&a);
 		else if (a.kind == FLEET_END)
-			end(c, &a);
+			end_pilot(c, &a);
 		else
-			forget(c, &a);
+			forget_pilot(c, &a);
 	}
 	return next;
 }
@@ -198,7 +198,7 @@ static double list_at(const struct cluster *c)
 	return c->listed > 0 ? c->listed + (soon ? LIST_SOON : LIST_LATER) : 0;
 }
 
-static void list(struct cluster *c)
+static void list_pilots(struct cluster *c)
 {
 	struct fleet_row rows[2 * FLEET_MAX];
 	size_t n = 0;
@@ -236,7 +236,7 @@ static bool is_same(const struct fleet_report *a, const struct fleet_report *b)
 	       a->submitted == b->submitted && a->requeued == b->requeued && a->started == b->started;
 }
 
-static void report(struct cluster *c)
+static void report_fleet(struct cluster *c)
 {
 	struct fleet_report r = {0};
 
@@ -255,7 +255,7 @@ static void report(struct cluster *c)
 	c->sent = r;
 }
 
-static void loop(struct cluster *c)
+static void loop_cluster(struct cluster *c)
 {
 	bool on = c->config->node.executor & EXECUTOR_SLURM;
 
@@ -265,10 +265,10 @@ static void loop(struct cluster *c)
 
 		if (!read_demand(c))
 			return;
-		list(c);
-		next = act(c);
+		list_pilots(c);
+		next = act_on_fleet(c);
 		next = fmin(next, list_at(c));
-		report(c);
+		report_fleet(c);
 		if (!on && c->fleet.n == 0)
 			return;
 		left = fmin(next - clock_seconds(), LIST_LATER);
@@ -287,8 +287,8 @@ int cmd_cluster(int argc, char **argv)
 		return code;
 	c.config = p.config;
 	c.ipc_fd = p.ipc_fd;
-	adopt(&c);
-	loop(&c);
+	adopt_pilots(&c);
+	loop_cluster(&c);
 	work_process_end(&p);
 	return CODE_OK;
 }

@@ -8,7 +8,7 @@
 #include "node/base/backoff.h"
 #include "node/base/plural.h"
 
-static struct fleet_pilot *find(struct fleet *f, const char *id)
+static struct fleet_pilot *find_pilot(struct fleet *f, const char *id)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (!strcmp(f->list[i].id, id))
@@ -16,7 +16,7 @@ static struct fleet_pilot *find(struct fleet *f, const char *id)
 	return NULL;
 }
 
-static void enter(struct fleet_pilot *p, enum fleet_state state, double now)
+static void enter_state(struct fleet_pilot *p, enum fleet_state state, double now)
 {
 	if (p->state != state)
 		p->since = now;
@@ -30,11 +30,11 @@ static bool is_alive(const struct fleet_pilot *p)
 
 /* ---- events ---- */
 
-static struct fleet_pilot *add(struct fleet *f, const char *id, double now)
+static struct fleet_pilot *add_pilot(struct fleet *f, const char *id, double now)
 {
 	struct fleet_pilot *p;
 
-	if (f->n == FLEET_MAX || find(f, id))
+	if (f->n == FLEET_MAX || find_pilot(f, id))
 		return NULL;
 	p = &f->list[f->n++];
 	*p = (struct fleet_pilot){.submitted = now, .since = now, .idle_since = now};
@@ -44,7 +44,7 @@ static struct fleet_pilot *add(struct fleet *f, const char *id, double now)
 
 void fleet_adopt(struct fleet *f, const char *id, bool used, double now)
 {
-	struct fleet_pilot *p = add(f, id, now);
+	struct fleet_pilot *p = add_pilot(f, id, now);
 
 	if (!p)
 		return;
@@ -60,7 +60,7 @@ void fleet_submission_ok(struct fleet *f)
 
 void fleet_submitted(struct fleet *f, const char *id, uint64_t job, double now)
 {
-	struct fleet_pilot *p = add(f, id, now);
+	struct fleet_pilot *p = add_pilot(f, id, now);
 
 	f->submitted++;
 	fleet_submission_ok(f);
@@ -69,7 +69,7 @@ void fleet_submitted(struct fleet *f, const char *id, uint64_t job, double now)
 }
 
 /* Delay the next submission. */
-static void delay(struct fleet *f, double now)
+static void delay_submission(struct fleet *f, double now)
 {
 	f->not_before = now + backoff_seconds(++f->failures, FLEET_WAIT_FIRST, FLEET_WAIT_CAP);
 }
@@ -87,16 +87,16 @@ void fleet_failed(struct fleet *f, enum fleet_controller why, const char *text, 
 {
 	f->replied = why;
 	snprintf(f->reply, sizeof(f->reply), "%s", text);
-	delay(f, now);
+	delay_submission(f, now);
 }
 
 static void failed_pilot(struct fleet *f, const struct fleet_pilot *p, const char *how, double now)
 {
 	snprintf(f->failure, sizeof(f->failure), "Slurm job %llu %s", (unsigned long long)p->job, how);
-	delay(f, now);
+	delay_submission(f, now);
 }
 
-static void started(struct fleet *f, struct fleet_pilot *p, const struct fleet_row *row)
+static void count_started(struct fleet *f, struct fleet_pilot *p, const struct fleet_row *row)
 {
 	if (row->submitted > 0 && row->started >= row->submitted) {
 		f->started++;
@@ -106,13 +106,13 @@ static void started(struct fleet *f, struct fleet_pilot *p, const struct fleet_r
 	p->requeued = false;
 }
 
-static void listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_row *row, double now)
+static void apply_listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_row *row, double now)
 {
 	p->job = row->job;
 	if (p->state == FLEET_ENDING)
 		return;
 	if (row->state == FLEET_RUNNING && p->state == FLEET_PENDING)
-		started(f, p, row);
+		count_started(f, p, row);
 	if (row->state == FLEET_PENDING && p->state == FLEET_RUNNING) {
 		f->requeued++;
 		p->requeued = true;
@@ -122,16 +122,16 @@ static void listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_ro
 		failed_pilot(f, p, "ended before its pilot connected", now);
 	if (row->state == FLEET_PENDING)
 		snprintf(p->reason, sizeof(p->reason), "%s", row->reason);
-	enter(p, row->state, now);
+	enter_state(p, row->state, now);
 }
 
-static void unlisted(struct fleet *f, struct fleet_pilot *p, double now)
+static void apply_unlisted(struct fleet *f, struct fleet_pilot *p, double now)
 {
 	if (p->connected || (p->job == 0 && !p->existed && now < p->submitted + FLEET_UNLISTED_LIMIT))
 		return;
 	if (p->job > 0 && is_alive(p) && !p->was_connected)
 		failed_pilot(f, p, "ended before its pilot connected", now);
-	enter(p, FLEET_GONE, now);
+	enter_state(p, FLEET_GONE, now);
 }
 
 void fleet_listed(struct fleet *f, const struct fleet_row *rows, size_t n, double now)
@@ -143,13 +143,13 @@ void fleet_listed(struct fleet *f, const struct fleet_row *rows, size_t n, doubl
 			if (!strcmp(rows[k].id, f->list[i].id))
 				row = &rows[k];
 		if (row)
-			listed(f, &f->list[i], row, now);
+			apply_listed(f, &f->list[i], row, now);
 		else
-			unlisted(f, &f->list[i], now);
+			apply_unlisted(f, &f->list[i], now);
 	}
 }
 
-static void connected(struct fleet *f, struct fleet_pilot *p, const struct fleet_seat *seat, double now)
+static void apply_connected(struct fleet *f, struct fleet_pilot *p, const struct fleet_seat *seat, double now)
 {
 	if (!p->connected) {
 		p->unanswered = false;
@@ -176,7 +176,7 @@ void fleet_connected(struct fleet *f, const struct fleet_seat *seats, size_t n, 
 			if (!strcmp(seats[k].id, p->id))
 				seat = &seats[k];
 		if (seat) {
-			connected(f, p, seat, now);
+			apply_connected(f, p, seat, now);
 		} else if (p->connected) {
 			p->connected = p->busy = false;
 			p->since = p->state == FLEET_RUNNING ? now : p->since;
@@ -186,7 +186,7 @@ void fleet_connected(struct fleet *f, const struct fleet_seat *seats, size_t n, 
 
 void fleet_unanswered(struct fleet *f, const char *id)
 {
-	struct fleet_pilot *p = find(f, id);
+	struct fleet_pilot *p = find_pilot(f, id);
 
 	if (p)
 		p->unanswered = true;
@@ -194,7 +194,7 @@ void fleet_unanswered(struct fleet *f, const char *id)
 
 /* ---- actions ---- */
 
-static struct fleet_action action(enum fleet_action_kind kind, const struct fleet_pilot *p)
+static struct fleet_action action_for(enum fleet_action_kind kind, const struct fleet_pilot *p)
 {
 	struct fleet_action a = {.kind = kind};
 
@@ -213,37 +213,37 @@ static bool is_due(double when, double now, double *next)
 	return false;
 }
 
-static struct fleet_action cancel(struct fleet_pilot *p, double now)
+static struct fleet_action cancel_pilot(struct fleet_pilot *p, double now)
 {
-	enter(p, FLEET_ENDING, now);
+	enter_state(p, FLEET_ENDING, now);
 	p->cancelled = now;
-	return action(FLEET_CANCEL, p);
+	return action_for(FLEET_CANCEL, p);
 }
 
 /* What is due for one pilot, whatever the number of pilots that are wanted. */
 static struct fleet_action next_of_pilot(struct fleet *f, struct fleet_pilot *p, double now, double *next)
 {
 	if (p->state == FLEET_ENDING && p->job > 0 && is_due(fmax(p->since, p->cancelled) + FLEET_END_LIMIT, now, next))
-		return cancel(p, now);
+		return cancel_pilot(p, now);
 	if (is_alive(p) && p->unanswered && p->job > 0)
-		return cancel(p, now);
+		return cancel_pilot(p, now);
 	if (p->state == FLEET_RUNNING && !p->connected && p->job > 0 && is_due(p->since + FLEET_CONNECT_LIMIT, now, next)) {
 		if (!p->was_connected)
 			failed_pilot(f, p, "runs, but its pilot did not connect", now);
-		return cancel(p, now);
+		return cancel_pilot(p, now);
 	}
-	return action(FLEET_NOTHING, NULL);
+	return action_for(FLEET_NOTHING, NULL);
 }
 
-static struct fleet_action forget(struct fleet *f, size_t i)
+static struct fleet_action forget_pilot(struct fleet *f, size_t i)
 {
-	struct fleet_action a = action(FLEET_FORGET, &f->list[i]);
+	struct fleet_action a = action_for(FLEET_FORGET, &f->list[i]);
 
 	f->list[i] = f->list[--f->n];
 	return a;
 }
 
-static int wanted(const struct fleet *f, const struct fleet_limits *l)
+static int count_wanted(const struct fleet *f, const struct fleet_limits *l)
 {
 	int n = f->waiting;
 
@@ -255,7 +255,7 @@ static int wanted(const struct fleet *f, const struct fleet_limits *l)
 
 /* Return the pilot to give up first: one that waits in the queue, else one that has been idle for the longest time. all:
  * also one that runs and is not connected. NULL: none. */
-static struct fleet_pilot *dispensable(struct fleet *f, bool all)
+static struct fleet_pilot *dispensable_pilot(struct fleet *f, bool all)
 {
 	struct fleet_pilot *first = NULL;
 
@@ -270,23 +270,23 @@ static struct fleet_pilot *dispensable(struct fleet *f, bool all)
 	return first;
 }
 
-static struct fleet_action shrink(struct fleet *f, const struct fleet_limits *l, bool at_once, double now, double *next)
+static struct fleet_action shrink_fleet(struct fleet *f, const struct fleet_limits *l, bool at_once, double now, double *next)
 {
-	struct fleet_pilot *p = dispensable(f, l->max == 0);
+	struct fleet_pilot *p = dispensable_pilot(f, l->max == 0);
 
 	if (!p)
-		return action(FLEET_NOTHING, NULL);
+		return action_for(FLEET_NOTHING, NULL);
 	if (!at_once && !is_due((p->connected ? p->idle_since : f->surplus_since) + l->idle, now, next))
-		return action(FLEET_NOTHING, NULL);
+		return action_for(FLEET_NOTHING, NULL);
 	if (!p->connected)
-		return cancel(p, now);
-	enter(p, FLEET_ENDING, now);
-	return action(FLEET_END, p);
+		return cancel_pilot(p, now);
+	enter_state(p, FLEET_ENDING, now);
+	return action_for(FLEET_END, p);
 }
 
 static struct fleet_action next_by_number(struct fleet *f, const struct fleet_limits *l, double now, double *next)
 {
-	int alive = 0, soon = 0, want = wanted(f, l);
+	int alive = 0, soon = 0, want = count_wanted(f, l);
 
 	for (size_t i = 0; i < f->n; i++) {
 		alive += is_alive(&f->list[i]);
@@ -297,12 +297,12 @@ static struct fleet_action next_by_number(struct fleet *f, const struct fleet_li
 	else if (f->surplus_since == 0)
 		f->surplus_since = now;
 	if (alive > want && (soon >= want || alive > l->max))
-		return shrink(f, l, alive > l->max, now, next);
+		return shrink_fleet(f, l, alive > l->max, now, next);
 	if (soon < want && alive < l->max && f->n < FLEET_MAX && is_due(f->not_before, now, next))
-		return action(FLEET_SUBMIT, NULL);
+		return action_for(FLEET_SUBMIT, NULL);
 	if (soon >= want && (f->replied == FLEET_REFUSES || f->replied == FLEET_BUSY) && is_due(f->not_before, now, next))
-		return action(FLEET_TEST, NULL);
-	return action(FLEET_NOTHING, NULL);
+		return action_for(FLEET_TEST, NULL);
+	return action_for(FLEET_NOTHING, NULL);
 }
 
 struct fleet_action fleet_next(struct fleet *f, const struct fleet_limits *limits, double now, double *ret_next)
@@ -312,7 +312,7 @@ struct fleet_action fleet_next(struct fleet *f, const struct fleet_limits *limit
 		struct fleet_action a;
 
 		if (f->list[i].state == FLEET_GONE)
-			return forget(f, i);
+			return forget_pilot(f, i);
 		a = next_of_pilot(f, &f->list[i], now, ret_next);
 		if (a.kind != FLEET_NOTHING)
 			return a;

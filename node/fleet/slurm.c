@@ -122,7 +122,7 @@ static void read_output(int *fd, char *to, size_t *n, size_t max, bool *too_long
 }
 
 /* Exchange data with the command until it closes its output, or until it has been killed at `deadline`. */
-static void exchange(struct command *c, pid_t pid, int *in, int *out, int *error, double deadline)
+static void exchange_data(struct command *c, pid_t pid, int *in, int *out, int *error, double deadline)
 {
 	while (*out >= 0 || *error >= 0) {
 		struct pollfd fds[3] = {{*in, POLLOUT, 0}, {*out, POLLIN, 0}, {*error, POLLIN, 0}};
@@ -159,7 +159,7 @@ static void wait_for_end(struct command *c, pid_t pid, double deadline)
 	c->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int start(struct command *c, int in[2], int out[2], int error[2], pid_t *ret_pid)
+static int start_command(struct command *c, int in[2], int out[2], int error[2], pid_t *ret_pid)
 {
 	pid_t parent = getpid();
 
@@ -176,7 +176,7 @@ static int start(struct command *c, int in[2], int out[2], int error[2], pid_t *
 	return 0;
 }
 
-static int run(struct command *c)
+static int run_command(struct command *c)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
 	double deadline = clock_seconds() + limit;
@@ -186,12 +186,12 @@ static int run(struct command *c)
 
 	c->output = malloc(OUTPUT_MAX + 1);
 	sigaction(SIGPIPE, &ignore, &before); /* a command that does not read its input */
-	if (c->output && start(c, in, out, error, &pid) == 0) {
+	if (c->output && start_command(c, in, out, error, &pid) == 0) {
 		close_one(&in[0]);
 		close_one(&out[1]);
 		close_one(&error[1]);
 		fcntl(in[1], F_SETFL, O_NONBLOCK);
-		exchange(c, pid, &in[1], &out[0], &error[0], deadline);
+		exchange_data(c, pid, &in[1], &out[0], &error[0], deadline);
 		wait_for_end(c, pid, deadline);
 		c->output[c->n_output] = '\0';
 		c->error[c->n_error] = '\0';
@@ -291,7 +291,7 @@ struct arguments {
 };
 
 /* Add the argument `name` + `value`; nothing if value is empty. */
-static void argument(struct arguments *a, const char *name, const char *value)
+static void add_argument(struct arguments *a, const char *name, const char *value)
 {
 	if (!value[0] || a->n == ARGS_MAX)
 		return;
@@ -300,32 +300,32 @@ static void argument(struct arguments *a, const char *name, const char *value)
 	a->c.argv[++a->n] = NULL;
 }
 
-static void begin(struct arguments *a, const char *command)
+static void begin_arguments(struct arguments *a, const char *command)
 {
 	*a = (struct arguments){.c.input = ""};
-	argument(a, "", command);
+	add_argument(a, "", command);
 }
 
 static void job_arguments(struct arguments *a, const struct slurm_options *o)
 {
 	char cpus[16] = "";
 
-	begin(a, "sbatch");
+	begin_arguments(a, "sbatch");
 	if (o->cpus > 0)
 		snprintf(cpus, sizeof(cpus), "%d", o->cpus);
-	argument(a, "--partition=", o->partition);
-	argument(a, "--account=", o->account);
-	argument(a, "--gres=", o->gres);
-	argument(a, "--constraint=", o->constraint);
-	argument(a, "--time=", o->time);
-	argument(a, "--mem=", o->memory);
-	argument(a, "--cpus-per-task=", cpus);
-	argument(a, "", "--nodes=1");
-	argument(a, "", "--ntasks=1");
-	argument(a, "", "--requeue");
-	argument(a, "", "--export=ALL");
-	argument(a, "", "--chdir=/");
-	argument(a, "--output=", o->output[0] ? o->output : "/dev/null");
+	add_argument(a, "--partition=", o->partition);
+	add_argument(a, "--account=", o->account);
+	add_argument(a, "--gres=", o->gres);
+	add_argument(a, "--constraint=", o->constraint);
+	add_argument(a, "--time=", o->time);
+	add_argument(a, "--mem=", o->memory);
+	add_argument(a, "--cpus-per-task=", cpus);
+	add_argument(a, "", "--nodes=1");
+	add_argument(a, "", "--ntasks=1");
+	add_argument(a, "", "--requeue");
+	add_argument(a, "", "--export=ALL");
+	add_argument(a, "", "--chdir=/");
+	add_argument(a, "--output=", o->output[0] ? o->output : "/dev/null");
 }
 
 int slurm_parse_job(const char *text, uint64_t *ret_job)
@@ -347,10 +347,10 @@ struct slurm_reply slurm_submit(const struct slurm_options *o, const char *id, c
 	struct slurm_reply r;
 
 	job_arguments(&a, o);
-	argument(&a, "", "--parsable");
-	argument(&a, "--job-name=", id);
+	add_argument(&a, "", "--parsable");
+	add_argument(&a, "--job-name=", id);
 	a.c.input = script;
-	r = reply_of(&a.c, run(&a.c));
+	r = reply_of(&a.c, run_command(&a.c));
 	if (r.state == FLEET_UP && slurm_parse_job(a.c.output, ret_job) < 0)
 		r = not_understood("sbatch", a.c.output);
 	free(a.c.output);
@@ -363,9 +363,9 @@ struct slurm_reply slurm_test(const struct slurm_options *o)
 	struct slurm_reply r;
 
 	job_arguments(&a, o);
-	argument(&a, "", "--test-only");
+	add_argument(&a, "", "--test-only");
 	a.c.input = "#!/bin/sh\n:\n";
-	r = reply_of(&a.c, run(&a.c));
+	r = reply_of(&a.c, run_command(&a.c));
 	free(a.c.output);
 	return r;
 }
@@ -377,9 +377,9 @@ struct slurm_reply slurm_cancel(uint64_t job)
 	char number[24];
 
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)job);
-	begin(&a, "scancel");
-	argument(&a, "", number);
-	r = reply_of(&a.c, run(&a.c));
+	begin_arguments(&a, "scancel");
+	add_argument(&a, "", number);
+	r = reply_of(&a.c, run_command(&a.c));
 	if (r.state == FLEET_REFUSES &&
 	    (strstr(a.c.error, "Invalid job id") || strstr(a.c.error, "already completing or completed")))
 		r = (struct slurm_reply){.state = FLEET_UP};
@@ -407,9 +407,9 @@ struct slurm_reply slurm_version(char ret_version[32])
 	struct slurm_reply r;
 	int major, minor;
 
-	begin(&a, "sbatch");
-	argument(&a, "", "--version");
-	r = reply_of(&a.c, run(&a.c));
+	begin_arguments(&a, "sbatch");
+	add_argument(&a, "", "--version");
+	r = reply_of(&a.c, run_command(&a.c));
 	if (r.state == FLEET_UP && slurm_parse_version(a.c.output, &major, &minor, ret_version) < 0)
 		r = not_understood("sbatch --version", a.c.output);
 	free(a.c.output);
@@ -448,11 +448,11 @@ int slurm_program_version(const char *program, char *ret_version, size_t size)
 		return 0;
 	if (snprintf(command, sizeof(command), "exec %s --version", program) >= (int)sizeof(command))
 		return -1;
-	begin(&a, "/bin/sh");
-	argument(&a, "", "-c");
-	argument(&a, "", command);
+	begin_arguments(&a, "/bin/sh");
+	add_argument(&a, "", "-c");
+	add_argument(&a, "", command);
 	limit = SLURM_PROGRAM_SECONDS;
-	ret = run(&a.c) == 0 && a.c.code == 0 && !strncmp(a.c.output, "tomonode ", 9) ? 1 : -1;
+	ret = run_command(&a.c) == 0 && a.c.code == 0 && !strncmp(a.c.output, "tomonode ", 9) ? 1 : -1;
 	limit = before;
 	if (ret > 0)
 		last_line(a.c.output, ret_version, size);
@@ -575,11 +575,11 @@ struct slurm_reply slurm_list(struct fleet_row *ret_rows, size_t n_rows, size_t 
 	char user[24];
 
 	snprintf(user, sizeof(user), "%ld", (long)geteuid());
-	begin(&a, "squeue");
-	argument(&a, "", "--noheader");
-	argument(&a, "--user=", user);
-	argument(&a, "--format=", SLURM_FORMAT);
-	r = reply_of(&a.c, run(&a.c));
+	begin_arguments(&a, "squeue");
+	add_argument(&a, "", "--noheader");
+	add_argument(&a, "--user=", user);
+	add_argument(&a, "--format=", SLURM_FORMAT);
+	r = reply_of(&a.c, run_command(&a.c));
 	if (r.state == FLEET_UP && a.c.too_long)
 		r = not_understood("squeue", "too many jobs");
 	else if (r.state == FLEET_UP && parse_rows(a.c.output, ret_rows, n_rows, ret_n) < 0)

@@ -25,7 +25,7 @@ bool case_results_same(const struct job_view *a, const struct job_view *b)
 	return root_of(a) == root_of(b) && a->members.instances == b->members.instances;
 }
 
-static bool waits(const struct job_view *v)
+static bool waits_for_work(const struct job_view *v)
 {
 	return v->state == JOB_READY || (v->state == JOB_COLLECTING && v->result_of > 0);
 }
@@ -35,7 +35,7 @@ bool case_results_follow(const struct jobs *jobs, const struct job_view *v)
 	if (v->further && !v->further_open)
 		return true;
 	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id >= root_of(v);)
-		if (jobs->list[i] != v && waits(jobs->list[i]) && case_results_same(jobs->list[i], v))
+		if (jobs->list[i] != v && waits_for_work(jobs->list[i]) && case_results_same(jobs->list[i], v))
 			return true;
 	return false;
 }
@@ -333,7 +333,7 @@ static const struct job_view *find_pending(const struct jobs *jobs, const struct
 	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id > root_of(v);) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->redo_of > 0 && case_results_same(o, v) && (waits(o) || o->state == JOB_RUNNING) &&
+		if (o->redo_of > 0 && case_results_same(o, v) && (waits_for_work(o) || o->state == JOB_RUNNING) &&
 		    !strcmp(o->asked_protocol, protocol) && !strcmp(o->settings ? o->settings : "[]", settings))
 			return o;
 	}

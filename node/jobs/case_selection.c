@@ -219,7 +219,8 @@ static bool may_be_divided(const struct job_view *v)
 	       (v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED);
 }
 
-static int divide(const struct selection *s, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
+static int divide_sweeps(const struct selection *s, const struct job_view *v, bool proved, struct exposures *ret_sweeps,
+			 struct err *err)
 {
 	struct exposure_facts *facts = calloc(s->n + 1, sizeof(*facts));
 	int rc = 0;
@@ -244,7 +245,7 @@ int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, s
 
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	rc = divide(&s, v, proved, ret_sweeps, err);
+	rc = divide_sweeps(&s, v, proved, ret_sweeps, err);
 	free(s.list);
 	return rc;
 }
@@ -285,7 +286,7 @@ int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job
 		return err_set(err, ESTALE, "job %lld is not unfinished, held, failed or cancelled", (long long)v->id);
 	n = list_images(j, v, false, false, &s, err);
 	if (n == 0)
-		n = divide(&s, v, false, &sweeps, err);
+		n = divide_sweeps(&s, v, false, &sweeps, err);
 	if (n >= 0 && (number < 1 || number > n))
 		n = no_sweep(v, number, &sweeps, n, err);
 	if (n > 0) {

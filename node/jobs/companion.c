@@ -13,7 +13,7 @@
 
 /* ---- the series that were received ---- */
 
-static int compare(const struct companion_series *s, const char *study, const char *series)
+static int compare_series(const struct companion_series *s, const char *study, const char *series)
 {
 	int by_study = strcmp(s->study, study);
 
@@ -21,14 +21,14 @@ static int compare(const struct companion_series *s, const char *study, const ch
 }
 
 /* Return the index of the first series that is not before this one. */
-static size_t position(const struct companions *c, const char *study, const char *series)
+static size_t find_position(const struct companions *c, const char *study, const char *series)
 {
 	size_t lo = 0, hi = c->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (compare(&c->list[mid], study, series) < 0)
+		if (compare_series(&c->list[mid], study, series) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -38,9 +38,9 @@ static size_t position(const struct companions *c, const char *study, const char
 
 static struct companion_series *find_or_add(struct companions *c, const char *study, const char *series)
 {
-	size_t at = position(c, study, series);
+	size_t at = find_position(c, study, series);
 
-	if (at < c->n && compare(&c->list[at], study, series) == 0)
+	if (at < c->n && compare_series(&c->list[at], study, series) == 0)
 		return &c->list[at];
 	if (c->n == c->capacity) {
 		size_t capacity = c->capacity ? 2 * c->capacity : 16;
@@ -94,7 +94,7 @@ static void add_patient(struct companion_series *s, const json_t *detail, int64_
 	patient_set_add(&s->patients, &identity, instance);
 }
 
-static int add(struct companions *c, const struct instance_row *row, const json_t *detail)
+static int add_instance(struct companions *c, const struct instance_row *row, const json_t *detail)
 {
 	const char *study = text_of(detail, "study"), *series = text_of(detail, "series"), *frame = text_of(detail, "frame");
 	double acquired = json_number_value(json_object_get(detail, "acquired"));
@@ -130,7 +130,7 @@ static int add(struct companions *c, const struct instance_row *row, const json_
 int companions_add(struct companions *c, const struct instance_row *row, const char *detail)
 {
 	json_t *object = json_loads(detail, 0, NULL);
-	int ret = add(c, row, object);
+	int ret = add_instance(c, row, object);
 
 	json_decref(object);
 	return ret;
@@ -163,7 +163,7 @@ void companions_clamp_time(struct companions *c, double now)
 
 bool companions_have_sender(const struct companions *c, const char *study, const char *calling)
 {
-	for (size_t i = position(c, study, ""); i < c->n && !strcmp(c->list[i].study, study); i++)
+	for (size_t i = find_position(c, study, ""); i < c->n && !strcmp(c->list[i].study, study); i++)
 		if (!strcmp(c->list[i].calling, calling))
 			return true;
 	return false;
@@ -211,14 +211,14 @@ static bool is_short(const struct companion_series *s)
 }
 
 /* Seconds between the acquisitions; HUGE_VAL: unknown. */
-static double distance(const struct companion_series *s, const struct companion_need *need)
+static double time_distance(const struct companion_series *s, const struct companion_need *need)
 {
 	return s->acquired > 0 && need->acquired > 0 ? fabs(s->acquired - need->acquired) : HUGE_VAL;
 }
 
 static bool is_nearer(const struct companion_series *a, const struct companion_series *b, const struct companion_need *need)
 {
-	double da = distance(a, need), db = distance(b, need);
+	double da = time_distance(a, need), db = time_distance(b, need);
 
 	if (da != db)
 		return da < db;
@@ -239,7 +239,7 @@ static void find_candidates(const struct companions *c, const struct companion_n
 	char why[300];
 
 	*ret = (struct candidates){0};
-	for (size_t i = position(c, need->study, ""); i < c->n && !strcmp(c->list[i].study, need->study); i++) {
+	for (size_t i = find_position(c, need->study, ""); i < c->n && !strcmp(c->list[i].study, need->study); i++) {
 		const struct companion_series *s = &c->list[i];
 		bool unfit = is_unfit(s, need, why, sizeof(why));
 
@@ -264,7 +264,7 @@ static void find_candidates(const struct companions *c, const struct companion_n
 static void describe_choice(const struct candidates *found, const struct companion_need *need, struct companion_decision *answer)
 {
 	const struct companion_series *s = found->best;
-	double seconds = distance(s, need);
+	double seconds = time_distance(s, need);
 	size_t n = (size_t)snprintf(answer->text, sizeof(answer->text), "CT series %s of %ld image%s", s->series, s->images,
 				    plural(s->images));
 

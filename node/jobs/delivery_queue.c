@@ -35,7 +35,7 @@ double delivery_queue_reached(const struct jobs *jobs, const char *destination, 
 	return last;
 }
 
-static struct queue *find(struct queue *queues, size_t n, const char *destination, bool commit)
+static struct queue *find_queue(struct queue *queues, size_t n, const char *destination, bool commit)
 {
 	for (size_t i = 0; i < n; i++)
 		if (queues[i].commit == commit && !strcmp(queues[i].destination, destination))
@@ -51,7 +51,7 @@ static size_t add_blocked(const struct jobs *jobs, struct queue *queues, size_t 
 
 	if (!s->down || !job_send_is_queued(v, s, &commit) || s->time < delivery_queue_reached(jobs, s->destination, HUGE_VAL))
 		return n;
-	queue = find(queues, n, s->destination, commit);
+	queue = find_queue(queues, n, s->destination, commit);
 	if (queue && s->next > queue->down->next)
 		queue->down = s;
 	if (queue || n == QUEUES_MAX)
@@ -76,7 +76,7 @@ void delivery_queue_update(struct jobs *jobs)
 
 			/* A send that failed itself has its own reason; one that a person requested does not wait. */
 			waits = waits && !s->immediate && !(s->since > 0);
-			queue = waits ? find(queues, n, s->destination, commit) : NULL;
+			queue = waits ? find_queue(queues, n, s->destination, commit) : NULL;
 			s->blocked_by = queue && queue->down != s ? queue->down : NULL;
 		}
 }

@@ -11,7 +11,7 @@ struct states {
 };
 
 /* Return the entry of a name, a new one if there is none; NULL: the list is full. */
-static struct destination_state *entry(struct states *s, const char *name)
+static struct destination_state *find_entry(struct states *s, const char *name)
 {
 	struct destination_state *d;
 
@@ -33,7 +33,7 @@ static void add_send(struct states *s, const struct job_view *v, const struct jo
 
 	if (!due && !config_destination(s->config, send->destination))
 		return; /* a destination of an earlier configuration that no case waits for */
-	d = entry(s, send->destination);
+	d = find_entry(s, send->destination);
 	if (!d)
 		return;
 	d->waiting += due;
@@ -58,7 +58,7 @@ size_t destination_states(const struct config *config, const struct jobs *jobs,
 	struct states s = {config, ret_list, 0};
 
 	for (size_t i = 0; i < config->n_destinations; i++)
-		entry(&s, config->destinations[i].name);
+		find_entry(&s, config->destinations[i].name);
 	for (size_t i = 0; i < jobs->n; i++)
 		for (size_t k = 0; k < jobs->list[i]->n_sends; k++)
 			add_send(&s, jobs->list[i], &jobs->list[i]->sends[k]);

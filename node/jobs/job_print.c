@@ -7,19 +7,19 @@
 #include "node/base/plural.h"
 #include "node/jobs/job_report.h"
 
-static const char *text(const json_t *object, const char *key)
+static const char *text_of(const json_t *object, const char *key)
 {
 	const char *value = json_string_value(json_object_get(object, key));
 
 	return value ? value : "";
 }
 
-static double number(const json_t *object, const char *key)
+static double number_of(const json_t *object, const char *key)
 {
 	return json_number_value(json_object_get(object, key));
 }
 
-static long long integer(const json_t *object, const char *key)
+static long long integer_of(const json_t *object, const char *key)
 {
 	return json_integer_value(json_object_get(object, key));
 }
@@ -38,17 +38,17 @@ static const char *clock_text(double when, char ret[24])
 /* Return "12/25" (instances, expected number), or "12" if no header gives the expected number. */
 static const char *count_text(const json_t *job, char ret[32])
 {
-	if (integer(job, "expected") > 0)
-		snprintf(ret, 32, "%lld/%lld", integer(job, "instances"), integer(job, "expected"));
+	if (integer_of(job, "expected") > 0)
+		snprintf(ret, 32, "%lld/%lld", integer_of(job, "instances"), integer_of(job, "expected"));
 	else
-		snprintf(ret, 32, "%lld", integer(job, "instances"));
+		snprintf(ret, 32, "%lld", integer_of(job, "instances"));
 	return ret;
 }
 
 /* Return "cuda:0" of "cuda:0 (NVIDIA H200)". */
 static const char *device_text(const json_t *job, char ret[16])
 {
-	const char *device = text(job, "device");
+	const char *device = text_of(job, "device");
 
 	snprintf(ret, 16, "%.*s", device[0] ? (int)strcspn(device, " ") : 1, device[0] ? device : "-");
 	return ret;
@@ -63,12 +63,12 @@ static size_t waits_text(const json_t *destination, char *ret, size_t size)
 	if (!waits)
 		return 0;
 	return (size_t)snprintf(ret, size, " (not reached since %s: %s; next attempt %s)",
-				clock_text(number(waits, "since"), since), text(waits, "reason"),
-				clock_text(number(waits, "next"), next));
+				clock_text(number_of(waits, "since"), since), text_of(waits, "reason"),
+				clock_text(number_of(waits, "next"), next));
 }
 
 /* Write the last column of a job: its progress, the reason of its state, or the states of its deliveries. */
-static void remark(const json_t *job, char *ret, size_t size)
+static void write_remark(const json_t *job, char *ret, size_t size)
 {
 	const json_t *progress = json_object_get(job, "progress"), *d;
 	char when[24];
@@ -76,15 +76,15 @@ static void remark(const json_t *job, char *ret, size_t size)
 
 	ret[0] = '\0';
 	if (json_is_object(progress)) {
-		snprintf(ret, size, "%s %.0f %%", text(progress, "stage"), 100 * number(progress, "fraction"));
+		snprintf(ret, size, "%s %.0f %%", text_of(progress, "stage"), 100 * number_of(progress, "fraction"));
 		return;
 	}
-	if (number(job, "waits_until") > 0) {
-		snprintf(ret, size, "until %s: %s", clock_text(number(job, "waits_until"), when), text(job, "reason"));
+	if (number_of(job, "waits_until") > 0) {
+		snprintf(ret, size, "until %s: %s", clock_text(number_of(job, "waits_until"), when), text_of(job, "reason"));
 		return;
 	}
-	if (text(job, "reason")[0]) {
-		snprintf(ret, size, "%s", text(job, "reason"));
+	if (text_of(job, "reason")[0]) {
+		snprintf(ret, size, "%s", text_of(job, "reason"));
 		return;
 	}
 	if (json_is_true(json_object_get(job, "warned")))
@@ -93,20 +93,20 @@ static void remark(const json_t *job, char *ret, size_t size)
 	{
 		if (n < size)
 			n += (size_t)snprintf(ret + n, size - n, "%s%s%s: %s", i ? ", " : "",
-					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text(d, "name"),
-					      text(d, "state"));
+					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text_of(d, "name"),
+					      text_of(d, "state"));
 		if (n < size)
 			n += waits_text(d, ret + n, size - n);
-		if (n < size && text(d, "fallback")[0])
-			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
+		if (n < size && text_of(d, "fallback")[0])
+			n += (size_t)snprintf(ret + n, size - n, " by %s", text_of(d, "fallback"));
 		else if (n < size && json_is_true(json_object_get(d, "unconfigured")))
-			n += (size_t)snprintf(ret + n, size - n, " (%s)", text(d, "reason"));
-		else if (n < size && !strcmp(text(d, "state"), "due") && integer(d, "failures") > 0)
-			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer(d, "failures"),
-					      plural(integer(d, "failures")), text(d, "reason"));
-		else if (n < size && !strcmp(text(d, "state"), "stored"))
+			n += (size_t)snprintf(ret + n, size - n, " (%s)", text_of(d, "reason"));
+		else if (n < size && !strcmp(text_of(d, "state"), "due") && integer_of(d, "failures") > 0)
+			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer_of(d, "failures"),
+					      plural(integer_of(d, "failures")), text_of(d, "reason"));
+		else if (n < size && !strcmp(text_of(d, "state"), "stored"))
 			n += (size_t)snprintf(ret + n, size - n, ", storage commitment pending%s%s",
-					      text(d, "reason")[0] ? ": " : "", text(d, "reason"));
+					      text_of(d, "reason")[0] ? ": " : "", text_of(d, "reason"));
 	}
 }
 
@@ -143,12 +143,13 @@ static bool same_reason(const char *a, const char *b)
 	return !*a && !*b;
 }
 
-static bool belongs(const json_t *group, const json_t *one)
+static bool belongs_to_group(const json_t *group, const json_t *one)
 {
-	return !strcmp(text(group, "classification"), text(one, "classification")) &&
-	       !strcmp(text(group, "calling"), text(one, "calling")) && same_reason(text(group, "reason"), text(one, "reason")) &&
-	       (!strcmp(text(group, "association"), text(one, "association")) ||
-		number(group, "first_received") - number(one, "received") <= PAUSE);
+	return !strcmp(text_of(group, "classification"), text_of(one, "classification")) &&
+	       !strcmp(text_of(group, "calling"), text_of(one, "calling")) &&
+	       same_reason(text_of(group, "reason"), text_of(one, "reason")) &&
+	       (!strcmp(text_of(group, "association"), text_of(one, "association")) ||
+		number_of(group, "first_received") - number_of(one, "received") <= PAUSE);
 }
 
 json_t *job_report_unassigned_groups(const json_t *unassigned)
@@ -159,7 +160,7 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 
 	json_array_foreach(unassigned, i, one)
 	{
-		for (k = 0; k < json_array_size(groups) && !belongs(json_array_get(groups, k), one); k++)
+		for (k = 0; k < json_array_size(groups) && !belongs_to_group(json_array_get(groups, k), one); k++)
 			;
 		group = json_array_get(groups, k);
 		if (group) {
@@ -181,9 +182,9 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 
 const char *job_report_unassigned_hint(const json_t *group)
 {
-	if (!strcmp(text(group, "classification"), "refused"))
+	if (!strcmp(text_of(group, "classification"), "refused"))
 		return "Correct the cause given above, then let the sender send them again.";
-	if (!strcmp(text(group, "classification"), "conflict"))
+	if (!strcmp(text_of(group, "classification"), "conflict"))
 		return "One UID has two contents: the node uses the first. If the newer ones are right and the case was not "
 		       "reconstructed: tomonode retry --newer ID; else the sender must give them UIDs of their own.";
 	return "Nothing has to be done, unless you expected a reconstruction.";
@@ -201,8 +202,8 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 			"\nUnassigned objects (they belong to no job; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
 			"OBJECTS", "CLASS", "LAST RECEIVED", "FROM", "REASON");
 	json_array_foreach(groups, i, one)
-		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"), text(one, "classification"),
-			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"), "",
+		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer_of(one, "count"), text_of(one, "classification"),
+			clock_text(number_of(one, "received"), when), text_of(one, "calling"), text_of(one, "reason"), "",
 			job_report_unassigned_hint(one));
 	json_decref(groups);
 }
@@ -217,9 +218,9 @@ static void print_associations(FILE *to, const json_t *associations)
 		fprintf(to,
 			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  %s\n",
 			"TIMES", "LAST", "FROM", "ADDRESS", "REASON");
-	json_array_foreach(associations, i, one)
-		fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", integer(one, "count"), clock_text(number(one, "last"), when),
-			text(one, "calling"), text(one, "host"), text(one, "reason"));
+	json_array_foreach(associations, i, one) fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", integer_of(one, "count"),
+							 clock_text(number_of(one, "last"), when), text_of(one, "calling"),
+							 text_of(one, "host"), text_of(one, "reason"));
 }
 
 /* ---- list and show ---- */
@@ -233,7 +234,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 
 	json_array_foreach(jobs, i, one)
 	{
-		int length = (int)strnlen(text(one, "protocol_text"), 40);
+		int length = (int)strnlen(text_of(one, "protocol_text"), 40);
 
 		width = length > width ? length : width;
 	}
@@ -244,10 +245,10 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 			"PROTOCOL", "DEVICE", "CHANGED", "REMARK");
 	json_array_foreach(jobs, i, one)
 	{
-		remark(one, note, sizeof(note));
-		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
-			text(one, "kind"), count_text(one, count), width, text(one, "protocol_text"), device_text(one, device),
-			clock_text(number(one, "changed"), when), note);
+		write_remark(one, note, sizeof(note));
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", integer_of(one, "id"), text_of(one, "state"),
+			text_of(one, "kind"), count_text(one, count), width, text_of(one, "protocol_text"),
+			device_text(one, device), clock_text(number_of(one, "changed"), when), note);
 	}
 	print_unassigned(to, unassigned);
 	print_associations(to, associations);
@@ -259,15 +260,15 @@ static void print_results(FILE *to, const json_t *objects)
 {
 	const json_t *one = json_array_get(objects, 0);
 	size_t i, n = json_array_size(objects);
-	const char *file = text(one, "file"), *end = strrchr(file, '/');
+	const char *file = text_of(one, "file"), *end = strrchr(file, '/');
 
 	if (n > RESULTS_LISTED) {
 		fprintf(to, "  result %zu objects in %.*s, Series Instance UID %s\n", n, end ? (int)(end - file) : 0, file,
-			text(one, "series"));
+			text_of(one, "series"));
 		return;
 	}
 	json_array_foreach(objects, i, one)
-		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
+		fprintf(to, "  result %s, SOP Instance UID %s\n", text_of(one, "file"), text_of(one, "sop_instance"));
 }
 
 /* Print how many objects of a result a destination has: "12 of 47 sent". */
@@ -308,18 +309,18 @@ static void print_events(FILE *to, const json_t *events)
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(events, i);
-		const char *next = i + 1 < n ? text(json_array_get(events, i + 1), "event") : "";
+		const char *next = i + 1 < n ? text_of(json_array_get(events, i + 1), "event") : "";
 
-		if (!strcmp(text(e, "event"), "instance") || !strcmp(text(e, "event"), "companion")) {
+		if (!strcmp(text_of(e, "event"), "instance") || !strcmp(text_of(e, "event"), "companion")) {
 			run++;
-			if (strcmp(next, text(e, "event")) != 0) {
-				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when),
-					text(e, "event"), run);
+			if (strcmp(next, text_of(e, "event")) != 0) {
+				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number_of(e, "time"), when),
+					text_of(e, "event"), run);
 				run = 0;
 			}
 			continue;
 		}
-		fprintf(to, "  %-19s  %-13s", clock_text(number(e, "time"), when), text(e, "event"));
+		fprintf(to, "  %-19s  %-13s", clock_text(number_of(e, "time"), when), text_of(e, "event"));
 		print_detail(to, json_object_get(e, "detail"));
 	}
 }
@@ -331,7 +332,7 @@ static void print_facts(FILE *to, const json_t *facts)
 
 	if (json_object_size(facts) > 0)
 		fprintf(to, "\nOrigin of facts\n");
-	json_object_foreach((json_t *)facts, name, origin) fprintf(to, "  %-19s  %s\n", name, text(facts, name));
+	json_object_foreach((json_t *)facts, name, origin) fprintf(to, "  %-19s  %s\n", name, text_of(facts, name));
 }
 
 void job_report_print_show(FILE *to, const json_t *show)
@@ -341,42 +342,43 @@ void job_report_print_show(FILE *to, const json_t *show)
 	double total = 0;
 	size_t i;
 
-	remark(job, note, sizeof(note));
-	fprintf(to, "job %lld: %s%s%s\n", integer(job, "id"), text(job, "state"), note[0] ? ", " : "", note);
-	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text(job, "kind"), text(job, "calling"),
-		count_text(job, count), integer(job, "frames"), integer(job, "revision"));
-	if (strcmp(text(job, "priority"), "normal"))
-		fprintf(to, ", priority %s", text(job, "priority"));
-	if (integer(job, "revision_of") > 0)
-		fprintf(to, " of job %lld", integer(job, "revision_of"));
-	if (text(job, "protocol_text")[0])
-		fprintf(to, "\n  protocol %s", text(job, "protocol_text"));
-	if (text(job, "route")[0])
-		fprintf(to, ", by route %s", text(job, "route"));
-	if (integer(job, "result_of") > 0)
-		fprintf(to, "\n  result %lld of the images of job %lld", integer(job, "result_number"),
-			integer(job, "result_of"));
-	if (integer(job, "redo_of") > 0)
-		fprintf(to, ", made again after job %lld", integer(job, "redo_of"));
+	write_remark(job, note, sizeof(note));
+	fprintf(to, "job %lld: %s%s%s\n", integer_of(job, "id"), text_of(job, "state"), note[0] ? ", " : "", note);
+	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text_of(job, "kind"), text_of(job, "calling"),
+		count_text(job, count), integer_of(job, "frames"), integer_of(job, "revision"));
+	if (strcmp(text_of(job, "priority"), "normal"))
+		fprintf(to, ", priority %s", text_of(job, "priority"));
+	if (integer_of(job, "revision_of") > 0)
+		fprintf(to, " of job %lld", integer_of(job, "revision_of"));
+	if (text_of(job, "protocol_text")[0])
+		fprintf(to, "\n  protocol %s", text_of(job, "protocol_text"));
+	if (text_of(job, "route")[0])
+		fprintf(to, ", by route %s", text_of(job, "route"));
+	if (integer_of(job, "result_of") > 0)
+		fprintf(to, "\n  result %lld of the images of job %lld", integer_of(job, "result_number"),
+			integer_of(job, "result_of"));
+	if (integer_of(job, "redo_of") > 0)
+		fprintf(to, ", made again after job %lld", integer_of(job, "redo_of"));
 	if (json_array_size(json_object_get(show, "further")) > 0)
 		fprintf(to, "\n  further results:");
-	json_array_foreach(json_object_get(show, "further"), i, one) fprintf(
-		to, "%s job %lld (%s, %s)", i ? "," : "", integer(one, "id"), text(one, "protocol_text"), text(one, "state"));
-	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
-	if (text(job, "study")[0])
-		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));
-	if (text(job, "companion")[0])
-		fprintf(to, "  %s\n", text(job, "companion"));
+	json_array_foreach(json_object_get(show, "further"), i, one)
+		fprintf(to, "%s job %lld (%s, %s)", i ? "," : "", integer_of(one, "id"), text_of(one, "protocol_text"),
+			text_of(one, "state"));
+	fprintf(to, "\n  last instance received %s\n", clock_text(number_of(job, "last_received"), when));
+	if (text_of(job, "study")[0])
+		fprintf(to, "  Study Instance UID %s\n", text_of(job, "study"));
+	if (text_of(job, "companion")[0])
+		fprintf(to, "  %s\n", text_of(job, "companion"));
 	json_array_foreach(json_object_get(show, "sweeps"), i, one)
-		fprintf(to, "  %s: tomonode retry --sweep %zu %lld\n", json_string_value(one), i + 1, integer(job, "id"));
-	if (text(job, "device")[0])
-		fprintf(to, "  device %s\n", text(job, "device"));
+		fprintf(to, "  %s: tomonode retry --sweep %zu %lld\n", json_string_value(one), i + 1, integer_of(job, "id"));
+	if (text_of(job, "device")[0])
+		fprintf(to, "  device %s\n", text_of(job, "device"));
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
 	{
-		fprintf(to, "  destination %s: %s%s %s %s %s", text(one, "name"),
-			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text(one, "state"), text(one, "fallback"),
-			text(one, "status"), text(one, "reason"));
+		fprintf(to, "  destination %s: %s%s %s %s %s", text_of(one, "name"),
+			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text_of(one, "state"),
+			text_of(one, "fallback"), text_of(one, "status"), text_of(one, "reason"));
 		waits[0] = '\0';
 		waits_text(one, waits, sizeof(waits));
 		fputs(waits, to);
@@ -386,16 +388,17 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "\nEvents\n");
 	print_events(to, json_object_get(show, "events"));
 	fprintf(to, "\nInstances\n");
-	json_array_foreach(json_object_get(show, "instances"), i, one) fprintf(
-		to, "  %6lld  %-19s  %s  %lld bytes%s\n", integer(one, "instance"), clock_text(number(one, "received"), when),
-		text(one, "file"), integer(one, "bytes"), json_is_true(json_object_get(one, "companion")) ? ", CT" : "");
+	json_array_foreach(json_object_get(show, "instances"), i, one)
+		fprintf(to, "  %6lld  %-19s  %s  %lld bytes%s\n", integer_of(one, "instance"),
+			clock_text(number_of(one, "received"), when), text_of(one, "file"), integer_of(one, "bytes"),
+			json_is_true(json_object_get(one, "companion")) ? ", CT" : "");
 	print_facts(to, job_report_facts(json_object_get(show, "events")));
 	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
 	{
-		fprintf(to, "  %-12s %9.3f\n", text(one, "stage"), number(one, "seconds"));
-		if (strcmp(text(one, "stage"), "receive"))
-			total += number(one, "seconds");
+		fprintf(to, "  %-12s %9.3f\n", text_of(one, "stage"), number_of(one, "seconds"));
+		if (strcmp(text_of(one, "stage"), "receive"))
+			total += number_of(one, "seconds");
 	}
 	fprintf(to, "  %-12s %9.3f\n", "from the last C-STORE", total);
 }

@@ -12,7 +12,7 @@
 
 #define PROGRESS_BYTES_MAX 4096 /* a worker writes about 120 */
 
-static json_t *destination(const struct job_send *s, json_t *objects)
+static json_t *destination_json(const struct job_send *s, json_t *objects)
 {
 	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_json_text(s->destination),
 			      "state", job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason),
@@ -84,7 +84,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	char with[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
 	for (size_t i = 0; i < v->n_sends; i++) {
-		json_array_append_new(destinations, destination(&v->sends[i], object_states(v, &v->sends[i])));
+		json_array_append_new(destinations, destination_json(&v->sends[i], object_states(v, &v->sends[i])));
 	}
 	result_protocol_text(v, with, sizeof(with));
 	return json_pack(
@@ -144,7 +144,7 @@ const char *job_report_study(const json_t *events)
 	return "";
 }
 
-static json_t *instance(const struct instance_row *row)
+static json_t *instance_json(const struct instance_row *row)
 {
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I, s:b}", "instance", (json_int_t)row->id, "sop",
 			 event_json_text(row->sop_instance), "sop_class", event_json_text(row->sop_class), "transfer_syntax",
@@ -155,7 +155,7 @@ static json_t *instance(const struct instance_row *row)
 
 static int add_instance(void *ctx, const struct instance_row *row, const char *detail)
 {
-	json_t *one = instance(row), *facts = json_loads(detail, 0, NULL), *angle = json_object_get(facts, "angle");
+	json_t *one = instance_json(row), *facts = json_loads(detail, 0, NULL), *angle = json_object_get(facts, "angle");
 
 	if (one && angle)
 		json_object_set(one, "angle", angle);
@@ -182,7 +182,7 @@ struct unassigned {
 static int add_unassigned(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct unassigned *c = ctx;
-	json_t *one = instance(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
+	json_t *one = instance_json(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
 
 	if (one) {
 		json_object_set_new(one, "classification", json_string(c->classification));
@@ -212,7 +212,7 @@ json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 
 /* ---- duration of each stage ---- */
 
-static double number(const json_t *object, const char *key)
+static double number_of(const json_t *object, const char *key)
 {
 	return json_number_value(json_object_get(object, key));
 }
@@ -248,7 +248,7 @@ const json_t *job_report_facts(const json_t *events)
 	return facts;
 }
 
-static void stage(json_t *list, const char *name, double seconds)
+static void add_stage(json_t *list, const char *name, double seconds)
 {
 	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));
 }
@@ -257,44 +257,44 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 {
 	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
 		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *stored, *seconds;
-	double last = number(view, "last_received"), at, part[STAGES], sum = 0, fit;
+	double last = number_of(view, "last_received"), at, part[STAGES], sum = 0, fit;
 	json_t *list = json_array();
 
-	if (number(view, "instances") > 0)
-		stage(list, "receive", last - number(view, "first_received"));
+	if (number_of(view, "instances") > 0)
+		add_stage(list, "receive", last - number_of(view, "first_received"));
 	if (!complete)
 		return list;
-	at = number(complete, "time");
-	stage(list, "assemble", at - last);
-	if (!started || number(started, "time") < at)
+	at = number_of(complete, "time");
+	add_stage(list, "assemble", at - last);
+	if (!started || number_of(started, "time") < at)
 		return list;
-	stage(list, "wait", number(started, "time") - at);
-	at = number(started, "time");
-	if (!made || number(made, "time") < at)
+	add_stage(list, "wait", number_of(started, "time") - at);
+	at = number_of(started, "time");
+	if (!made || number_of(made, "time") < at)
 		return list;
 	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
-	if (number(seconds, "check") > 0) { /* comparison of the files with their digests, before they are used */
-		stage(list, "check", number(seconds, "check"));
-		at += number(seconds, "check");
+	if (number_of(seconds, "check") > 0) { /* comparison of the files with their digests, before they are used */
+		add_stage(list, "check", number_of(seconds, "check"));
+		at += number_of(seconds, "check");
 	}
 	for (size_t i = 0; i < STAGES; i++)
-		sum += part[i] = number(seconds, stage_names[i]);
-	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum
-					     : 1; /* scale stages that ran in parallel, so that they add up to the total */
+		sum += part[i] = number_of(seconds, stage_names[i]);
+	fit = sum > number_of(seconds, "total") ? number_of(seconds, "total") / sum
+						: 1; /* scale stages that ran in parallel, so that they add up to the total */
 	for (size_t i = 0; i < STAGES; i++) {
-		stage(list, stage_names[i], fit * part[i]);
+		add_stage(list, stage_names[i], fit * part[i]);
 		at += fit * part[i];
 	}
-	stage(list, "process", number(made, "time") - at); /* the remaining time: start of the worker, clean-up, journal */
+	add_stage(list, "process", number_of(made, "time") - at); /* the remaining time: start of the worker, clean-up, journal */
 	if (!over)
 		over = last_event(events, "dead-letter");
-	at = number(made, "time");
+	at = number_of(made, "time");
 	stored = last_event(events, "stored");
-	if (stored && number(stored, "time") >= at) {
-		stage(list, "send", number(stored, "time") - at);
-		at = number(stored, "time");
+	if (stored && number_of(stored, "time") >= at) {
+		add_stage(list, "send", number_of(stored, "time") - at);
+		at = number_of(stored, "time");
 	}
-	if (over && number(over, "time") >= at)
-		stage(list, at > number(made, "time") ? "commit" : "send", number(over, "time") - at);
+	if (over && number_of(over, "time") >= at)
+		add_stage(list, at > number_of(made, "time") ? "commit" : "send", number_of(over, "time") - at);
 	return list;
 }

@@ -43,7 +43,7 @@ static long get_long(const json_t *detail, const char *key)
 /* ---- the list ---- */
 
 /* Return the index of the job in the list, or that at which it would be inserted. */
-static size_t position(const struct jobs *jobs, int64_t id)
+static size_t find_position(const struct jobs *jobs, int64_t id)
 {
 	size_t lo = 0, hi = jobs->n;
 
@@ -60,7 +60,7 @@ static size_t position(const struct jobs *jobs, int64_t id)
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
 {
-	size_t at = position(jobs, id);
+	size_t at = find_position(jobs, id);
 
 	return at < jobs->n && jobs->list[at]->id == id ? jobs->list[at] : NULL;
 }
@@ -82,7 +82,7 @@ static void view_free(struct job_view *v)
 
 static struct job_view *view_add(struct jobs *jobs, int64_t id)
 {
-	size_t at = position(jobs, id);
+	size_t at = find_position(jobs, id);
 	struct job_view *v;
 
 	if (jobs->n == jobs->capacity) {
@@ -141,7 +141,7 @@ size_t jobs_free_lists(struct jobs *jobs, double before)
 
 void jobs_remove(struct jobs *jobs, int64_t id)
 {
-	size_t at = position(jobs, id);
+	size_t at = find_position(jobs, id);
 
 	if (at >= jobs->n || jobs->list[at]->id != id)
 		return;
@@ -481,7 +481,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	return 0;
 }
 
-static void quarantine(struct job_view *v, const struct event_row *row, const char *why)
+static void quarantine_job(struct job_view *v, const struct event_row *row, const char *why)
 {
 	v->state = JOB_IMPOSSIBLE;
 	snprintf(v->reason, sizeof(v->reason), "journal row %lld: %s", (long long)row->seq, why);
@@ -516,14 +516,14 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 	if (v->state == JOB_IMPOSSIBLE)
 		return 0; /* keep the first reason */
 	if (!row->known) {
-		quarantine(v, row, "this version does not know the event");
+		quarantine_job(v, row, "this version does not know the event");
 		return 0;
 	}
 	next = job_next(v->state, row->event);
 	if (next == JOB_IMPOSSIBLE) {
 		snprintf(why, sizeof(why), "event '%s' is not allowed in state '%s'", job_event_name(row->event),
 			 job_state_name(v->state));
-		quarantine(v, row, why);
+		quarantine_job(v, row, why);
 		return 0;
 	}
 	v->state = next;
@@ -531,7 +531,7 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 	ret = json_is_object(detail) ? fill_in(v, detail, row) : -EBADMSG;
 	if (ret == -EBADMSG) {
 		snprintf(why, sizeof(why), "the detail of event '%s' cannot be read", job_event_name(row->event));
-		quarantine(v, row, why);
+		quarantine_job(v, row, why);
 		ret = 0;
 	}
 	json_decref(detail);

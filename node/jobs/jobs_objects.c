@@ -154,7 +154,7 @@ static int check_object(const json_t *detail, size_t *ret_size)
 	return 0;
 }
 
-static int gather(const json_t *detail, const json_t *list, size_t n, struct gathering *ret)
+static int gather_objects(const json_t *detail, const json_t *list, size_t n, struct gathering *ret)
 {
 	struct gathering g = {0};
 	struct job_object *o;
@@ -197,7 +197,7 @@ static size_t find_object_from(const struct job_view *v, const char *uid, size_t
 }
 
 /* Return the states of the n new objects at a destination that may have stored objects of the earlier result. NULL: no memory. */
-static enum send_state *renewed(const struct job_view *v, const struct gathering *g, size_t n, const struct job_send *s)
+static enum send_state *renew_states(const struct job_view *v, const struct gathering *g, size_t n, const struct job_send *s)
 {
 	enum send_state *states = new_states(n);
 
@@ -222,10 +222,10 @@ int job_objects_apply_reconstructed(struct job_view *v, const json_t *detail)
 
 	if (n < 1 || n > JOB_OBJECTS_MAX || (list && !json_is_array(list)))
 		return -EBADMSG;
-	ret = gather(detail, list, n, &g);
+	ret = gather_objects(detail, list, n, &g);
 	if (ret < 0)
 		return ret;
-	while (made < v->n_sends && (states[made] = renewed(v, &g, n, &v->sends[made])))
+	while (made < v->n_sends && (states[made] = renew_states(v, &g, n, &v->sends[made])))
 		made++;
 	if (made < v->n_sends) {
 		while (made > 0)
@@ -276,7 +276,8 @@ static enum send_state given_up_state(enum send_state before)
 }
 
 /* Apply to() to the states of the objects that the detail names, in a list or as one UID; to all objects if it names none. */
-static int mark(const struct job_view *v, struct job_send *s, const json_t *detail, enum send_state (*to)(enum send_state before))
+static int mark_objects(const struct job_view *v, struct job_send *s, const json_t *detail,
+			enum send_state (*to)(enum send_state before))
 {
 	const json_t *uids = json_object_get(detail, "sop_instances"), *uid;
 	const char *one = get_text(detail, "sop_instance");
@@ -306,19 +307,19 @@ int job_objects_apply_response(const struct job_view *v, struct job_send *s, con
 {
 	bool commit = json_is_true(json_object_get(detail, "commit"));
 
-	return mark(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
+	return mark_objects(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
 }
 
 int job_objects_apply_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
 {
 	if (!json_is_array(json_object_get(detail, "sop_instances")))
 		return -EBADMSG;
-	return mark(v, s, detail, sent_state);
+	return mark_objects(v, s, detail, sent_state);
 }
 
 int job_objects_apply_commit_failed(const struct job_view *v, struct job_send *s, const json_t *detail)
 {
-	return mark(v, s, detail, due_state);
+	return mark_objects(v, s, detail, due_state);
 }
 
 void job_objects_apply_commit_refused(const struct job_view *v, struct job_send *s)

@@ -29,7 +29,7 @@ static void clear_failures(struct job_send *s)
 
 /* Apply a failed attempt. A destination that is not in the configuration was not tried: this is not counted as a failure, and it
  * is tried as soon as it is configured again. */
-static void failed(struct job_send *s, const json_t *detail, const struct event_row *row)
+static void apply_failed(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
 	s->unconfigured = json_is_true(json_object_get(detail, "unconfigured"));
 	if (s->unconfigured) {
@@ -69,7 +69,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		}
 		break;
 	case EVENT_COMMIT_REQUEST_FAILED:
-		failed(s, detail, row);
+		apply_failed(s, detail, row);
 		s->transaction[0] = '\0';
 		break;
 	case EVENT_COMMITTED:
@@ -126,7 +126,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	if (row->event == EVENT_SENT || row->event == EVENT_SEND_REFUSED)
 		ret = job_objects_apply_response(v, s, detail, row->event == EVENT_SENT);
 	else if (row->event == EVENT_SEND_FAILED)
-		failed(s, detail, row);
+		apply_failed(s, detail, row);
 	else
 		ret = commit_event(v, s, detail, row);
 	if (ret < 0)
@@ -187,7 +187,7 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 
 /* Return true if a fallback of this destination, or a fallback of that one and so on, has all objects. The chain ends, because
  * each member was added after the preceding one. */
-static bool served(const struct job_view *v, const struct job_send *s)
+static bool is_served(const struct job_view *v, const struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_sends && s && s->replaced; i++)
 		s = job_view_find_send(v, s->fallback);
@@ -199,7 +199,7 @@ void job_sends_retry(struct job_view *v)
 	bool back[JOB_SENDS_MAX];
 
 	for (size_t i = 0; i < v->n_sends; i++)
-		back[i] = v->sends[i].replaced && !served(v, &v->sends[i]);
+		back[i] = v->sends[i].replaced && !is_served(v, &v->sends[i]);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		struct job_send *s = &v->sends[i];
 		struct job_send *fallback = back[i] ? job_view_find_send(v, s->fallback) : NULL;

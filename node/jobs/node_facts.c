@@ -17,13 +17,13 @@
 
 /* ---- node.json ---- */
 
-static void copy(char *to, size_t size, const json_t *object, const char *key)
+static void copy_member(char *to, size_t size, const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
 	snprintf(to, size, "%s", text ? text : "");
 }
-#define COPY(member, object, key) copy((member), sizeof(member), (object), (key))
+#define COPY(member, object, key) copy_member((member), sizeof(member), (object), (key))
 
 static json_t *processes_json(const struct manager_facts *m)
 {
@@ -212,7 +212,7 @@ static void read_associations(const json_t *list, struct manager_facts *m)
 	}
 }
 
-static int64_t number(const json_t *object, const char *key)
+static int64_t number_of(const json_t *object, const char *key)
 {
 	return (int64_t)json_integer_value(json_object_get(object, key));
 }
@@ -223,13 +223,13 @@ static void read_cluster(const json_t *one, struct node_cluster *c)
 	c->used = json_is_true(json_object_get(one, "used"));
 	COPY(c->state, one, "state");
 	COPY(c->text, one, "text");
-	c->pending = (int)number(one, "pending");
-	c->running = (int)number(one, "running");
-	c->idle = (int)number(one, "idle");
-	c->busy = (int)number(one, "busy");
-	c->submitted = (uint64_t)number(one, "submitted");
-	c->requeued = (uint64_t)number(one, "requeued");
-	c->started = (uint64_t)number(one, "started");
+	c->pending = (int)number_of(one, "pending");
+	c->running = (int)number_of(one, "running");
+	c->idle = (int)number_of(one, "idle");
+	c->busy = (int)number_of(one, "busy");
+	c->submitted = (uint64_t)number_of(one, "submitted");
+	c->requeued = (uint64_t)number_of(one, "requeued");
+	c->started = (uint64_t)number_of(one, "started");
 	c->queued_seconds = json_number_value(json_object_get(one, "queued_seconds"));
 }
 

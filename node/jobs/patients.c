@@ -15,7 +15,7 @@ _Static_assert(PATIENT_KEY_BYTES == PATIENT_KEY_SIZE, "the file holds one key");
 
 /* ---- the text in a detail ---- */
 
-static uint64_t keyed(const uint8_t *key, const void *bytes, size_t n)
+static uint64_t keyed_hash(const uint8_t *key, const void *bytes, size_t n)
 {
 	uint64_t first = 0;
 	uint8_t mac[32];
@@ -30,10 +30,10 @@ void patients_format(const struct patient_identity *of, const uint8_t key[PATIEN
 		     char ret_text[PATIENTS_IDENTITY_SIZE])
 {
 	static const char what[] = "tomonode patient key";
-	int n = snprintf(ret_text, PATIENTS_IDENTITY_SIZE, "%08" PRIx32, (uint32_t)(keyed(key, what, sizeof(what)) >> 32));
+	int n = snprintf(ret_text, PATIENTS_IDENTITY_SIZE, "%08" PRIx32, (uint32_t)(keyed_hash(key, what, sizeof(what)) >> 32));
 
 	for (int a = 0; a < PATIENT_ATTRIBUTES; a++) {
-		uint64_t value = of->digest[a] ? keyed(key, &of->digest[a], sizeof(of->digest[a])) : 0;
+		uint64_t value = of->digest[a] ? keyed_hash(key, &of->digest[a], sizeof(of->digest[a])) : 0;
 
 		n += snprintf(ret_text + n, (size_t)(PATIENTS_IDENTITY_SIZE - n), " %016" PRIx64, value);
 	}

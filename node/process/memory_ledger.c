@@ -70,7 +70,7 @@ bool ledger_fits(const struct ledger_entry *list, size_t n, size_t me, uint64_t 
 
 /* ---- locks ---- */
 
-static bool lock(int fd, off_t at, short type)
+static bool lock_byte(int fd, off_t at, short type)
 {
 	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 
@@ -85,18 +85,18 @@ static bool is_locked(int fd, off_t at)
 	return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-static bool begin(struct ledger *l)
+static bool begin_change(struct ledger *l)
 {
-	return lock(l->fd, 0, F_WRLCK);
+	return lock_byte(l->fd, 0, F_WRLCK);
 }
 
-static void end(struct ledger *l)
+static void end_change(struct ledger *l)
 {
-	lock(l->fd, 0, F_UNLCK);
+	lock_byte(l->fd, 0, F_UNLCK);
 }
 
 /* Free the entries of dead workers, those that held memory LEDGER_GRACE after they were found dead. */
-static void sweep(struct ledger *l)
+static void sweep_dead(struct ledger *l)
 {
 	double now = clock_seconds();
 
@@ -126,14 +126,14 @@ int ledger_create(void)
 }
 
 /* Take a free entry. false: there is none. */
-static bool claim(struct ledger *l, const char *device)
+static bool claim_entry(struct ledger *l, const char *device)
 {
 	l->me = LEDGER_ENTRIES;
-	sweep(l);
+	sweep_dead(l);
 	for (size_t i = 0; i < LEDGER_ENTRIES; i++) {
 		struct ledger_entry *e = &l->table->entries[i];
 
-		if (e->state != LEDGER_FREE || !lock(l->fd, 1 + (off_t)i, F_WRLCK))
+		if (e->state != LEDGER_FREE || !lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
 			continue;
 		*e = (struct ledger_entry){.state = LEDGER_IDLE};
 		strncpy(e->device, device, sizeof(e->device) - 1);
@@ -169,9 +169,9 @@ int ledger_open(int fd, const char *device, uint64_t host_capacity, struct ledge
 		free(l);
 		return err_set(err, errno, "the ledger of memory cannot be mapped: %s", strerror(errno));
 	}
-	if (begin(l)) {
-		found = find_device(l, device) && claim(l, device);
-		end(l);
+	if (begin_change(l)) {
+		found = find_device(l, device) && claim_entry(l, device);
+		end_change(l);
 	}
 	if (!found) {
 		ledger_close(l);
@@ -187,7 +187,7 @@ struct ledger *ledger_close(struct ledger *l)
 		return NULL;
 	if (l->me < LEDGER_ENTRIES) {
 		l->table->entries[l->me] = (struct ledger_entry){0};
-		lock(l->fd, 1 + (off_t)l->me, F_UNLCK);
+		lock_byte(l->fd, 1 + (off_t)l->me, F_UNLCK);
 	}
 	munmap(l->table, sizeof(struct table));
 	free(l);
@@ -200,7 +200,7 @@ static bool begin_in_time(struct ledger *l)
 {
 	double until = clock_seconds() + LEDGER_LOCK_SECONDS;
 
-	while (!begin(l)) {
+	while (!begin_change(l)) {
 		if (clock_seconds() > until)
 			return false;
 		usleep(1000);
@@ -217,7 +217,7 @@ uint64_t ledger_capacity(struct ledger *l, uint64_t free_now)
 		*bytes = *bytes ? *bytes : free_now;
 		return *bytes;
 	}
-	sweep(l);
+	sweep_dead(l);
 	for (size_t i = 0; i < LEDGER_ENTRIES; i++) {
 		const struct ledger_entry *e = &l->table->entries[i];
 
@@ -227,7 +227,7 @@ uint64_t ledger_capacity(struct ledger *l, uint64_t free_now)
 	if (!used || *bytes == 0)
 		*bytes = free_now;
 	free_now = *bytes;
-	end(l);
+	end_change(l);
 	return free_now;
 }
 
@@ -236,9 +236,9 @@ bool ledger_reserve(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes
 	struct ledger_entry *mine = &l->table->entries[l->me];
 	bool fits;
 
-	if (!begin(l))
+	if (!begin_change(l))
 		return false;
-	sweep(l);
+	sweep_dead(l);
 	if (mine->state != LEDGER_WAITING)
 		mine->ticket = ++l->table->last_ticket;
 	mine->state = LEDGER_WAITING;
@@ -247,7 +247,7 @@ bool ledger_reserve(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes
 	fits = ledger_fits(l->table->entries, LEDGER_ENTRIES, l->me, l->table->devices[l->device].bytes, l->host_capacity);
 	if (fits)
 		mine->state = LEDGER_HOLDING;
-	end(l);
+	end_change(l);
 	return fits;
 }
 
@@ -271,7 +271,7 @@ bool ledger_change(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes)
 
 	if (!begin_in_time(l))
 		return false;
-	sweep(l);
+	sweep_dead(l);
 	mine->device_bytes = device_bytes;
 	mine->host_bytes = host_bytes;
 	fits = (device_bytes <= before.device_bytes && host_bytes <= before.host_bytes) ||
@@ -279,7 +279,7 @@ bool ledger_change(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes)
 		ledger_fits(l->table->entries, LEDGER_ENTRIES, l->me, l->table->devices[l->device].bytes, l->host_capacity));
 	if (!fits)
 		*mine = before;
-	end(l);
+	end_change(l);
 	return fits;
 }
 
@@ -301,10 +301,10 @@ void ledger_release(struct ledger *l, bool keep_host)
 
 bool ledger_take_turn(struct ledger *l)
 {
-	return lock(l->fd, TURNS + (off_t)l->device, F_WRLCK);
+	return lock_byte(l->fd, TURNS + (off_t)l->device, F_WRLCK);
 }
 
 void ledger_end_turn(struct ledger *l)
 {
-	lock(l->fd, TURNS + (off_t)l->device, F_UNLCK);
+	lock_byte(l->fd, TURNS + (off_t)l->device, F_UNLCK);
 }

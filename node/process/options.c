@@ -110,7 +110,7 @@ static void print_help(const struct command_spec *spec)
 		print_text(spec);
 }
 
-static int stop(struct options *o, int code)
+static int stop_parsing(struct options *o, int code)
 {
 	o->code = code;
 	return OPTION_STOP;
@@ -127,7 +127,7 @@ static int usage_error(struct options *o, const char *fmt, ...)
 	va_end(ap);
 	options_fail(o, CODE_USAGE, "%s", text);
 	fprintf(stderr, "More: tomonode %s --help\n", o->spec->name);
-	return stop(o, CODE_USAGE);
+	return stop_parsing(o, CODE_USAGE);
 }
 
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv)
@@ -162,7 +162,7 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 	opterr = 0;
 }
 
-static int finish(struct options *o)
+static int finish_parsing(struct options *o)
 {
 	int n = o->argc - optind;
 
@@ -171,7 +171,7 @@ static int finish(struct options *o)
 		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
 	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
 		return usage_error(o, "unexpected argument '%s'", o->argv[optind + o->spec->max_arguments]);
-	return help_as.how == OPTIONS_PARSE ? stop(o, CODE_OK) : OPTION_END;
+	return help_as.how == OPTIONS_PARSE ? stop_parsing(o, CODE_OK) : OPTION_END;
 }
 
 /* Return the row of the option with this id; NULL: none. */
@@ -348,14 +348,14 @@ int options_next(struct options *o)
 		o->value = optarg;
 		switch (id) {
 		case -1:
-			return finish(o);
+			return finish_parsing(o);
 		case ID_JSON:
 			o->json = true;
 			break;
 		case 'h':
 		case ID_HELP:
 			print_help(o->spec);
-			return stop(o, CODE_OK);
+			return stop_parsing(o, CODE_OK);
 		case ':':
 			return usage_error(o, "option '%s' needs a value", o->argv[optind - 1]);
 		case '?':
@@ -371,7 +371,7 @@ int options_next(struct options *o)
 			if (!row || row->type == OPTION_RETURNED)
 				return id;
 			if (!store_value(row, o->value, (char *)o->into + row->at))
-				return stop(o, options_refuse(o, id));
+				return stop_parsing(o, options_refuse(o, id));
 		}
 	}
 }

@@ -24,7 +24,7 @@ static void put_option(const char *name, const char *word)
 	put_if(option, word);
 }
 
-static void ignore(void *ctx, const char *problem)
+static void ignore_problem(void *ctx, const char *problem)
 {
 	(void)ctx;
 	(void)problem;
@@ -37,7 +37,7 @@ static void put_names(const char *option, const char *word)
 	struct err err = {0};
 	char buffer[CONFIG_PATH_BUFFER];
 
-	if (config_load(config_path_default(buffer), ignore, NULL, &c, &err) < 0)
+	if (config_load(config_path_default(buffer), ignore_problem, NULL, &c, &err) < 0)
 		return;
 	for (size_t i = 0; !strcmp(option, "protocol") && i < c->n_protocols; i++)
 		put_if(c->protocols[i].name, word);

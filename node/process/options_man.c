@@ -41,7 +41,7 @@ static void put_text(const char *text, size_t n, bool start)
 	}
 }
 
-static void put(const char *text)
+static void put_plain(const char *text)
 {
 	put_text(text, strlen(text), false);
 }
@@ -83,11 +83,11 @@ static void put_option(const char *name, int letter, const char *argument, const
 	if (letter > 0 && letter < OPTION_LONG)
 		printf("\\fB\\-%c\\fR, ", letter);
 	fputs("\\fB\\-\\-", stdout);
-	put(name);
+	put_plain(name);
 	fputs("\\fR", stdout);
 	if (argument) {
 		fputs(" \\fI", stdout);
-		put(argument);
+		put_plain(argument);
 		fputs("\\fR", stdout);
 	}
 	putchar('\n');
@@ -100,7 +100,7 @@ static void put_synopsis(const struct command_spec *spec)
 
 	puts(".SH SYNOPSIS\n.nf");
 	printf("\\fBtomonode ");
-	put(spec->name);
+	put_plain(spec->name);
 	fputs("\\fR ", stdout);
 	for (size_t n; *at; at += n + (at[n] == '\n')) {
 		n = strcspn(at, "\n");
@@ -156,7 +156,7 @@ static void put_see_also(const char *name)
 			if (before)
 				continue;
 			fputs(".BR tomonode\\-", stdout);
-			put(other);
+			put_plain(other);
 			puts(" (1),");
 		}
 	puts(".BR tomonode (1)");

@@ -49,7 +49,7 @@ static void keep_over_exec(int fd)
 		fcntl(fd, F_SETFD, 0);
 }
 
-static int add(struct process_table *all, const struct process *p, pid_t pid, int ipc_fd, double now)
+static int add_process(struct process_table *all, const struct process *p, pid_t pid, int ipc_fd, double now)
 {
 	struct process *slot = &all->list[all->n++];
 
@@ -134,7 +134,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 			close(pair[0]);
 		return -EAGAIN;
 	}
-	return add(all, p, pid, pair[0], now);
+	return add_process(all, p, pid, pair[0], now);
 }
 
 int process_table_fork(struct process_table *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now,
@@ -155,7 +155,7 @@ int process_table_fork(struct process_table *all, const struct process *p, int (
 				close(all->list[i].ipc_fd);
 		_exit(run(ctx));
 	}
-	return add(all, p, pid, -1, now);
+	return add_process(all, p, pid, -1, now);
 }
 
 void process_close_inherited(void)

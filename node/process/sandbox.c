@@ -85,7 +85,7 @@ int sandbox_check(const struct config *config, char *ret_missing, size_t size, s
 		       missing);
 }
 
-static int lower(int what, const char *name, rlim_t to, struct err *err)
+static int lower_limit(int what, const char *name, rlim_t to, struct err *err)
 {
 	struct rlimit limit;
 
@@ -105,12 +105,12 @@ static int set_limits(enum sandbox_role role, const struct config *config, struc
 	const struct limits *l = &limits[role];
 	/* A listener also has one descriptor for each of its associations. */
 	rlim_t files = l->files + (role == SANDBOX_LISTENER ? (rlim_t)config->node.max_associations : 0);
-	int ret = lower(RLIMIT_CORE, "core files", 0, err); /* a core file would contain patient data */
+	int ret = lower_limit(RLIMIT_CORE, "core files", 0, err); /* a core file would contain patient data */
 
 	if (ret == 0)
-		ret = lower(RLIMIT_NOFILE, "descriptors", files, err);
+		ret = lower_limit(RLIMIT_NOFILE, "descriptors", files, err);
 	if (ret == 0 && l->memory)
-		ret = lower(RLIMIT_AS, "memory", l->memory, err);
+		ret = lower_limit(RLIMIT_AS, "memory", l->memory, err);
 	return ret;
 }
 

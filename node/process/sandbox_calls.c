@@ -272,7 +272,7 @@ struct calls {
 	int rc; /* error of the first rule that failed; 0: none */
 };
 
-static void rule(struct calls *c, uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
+static void add_rule(struct calls *c, uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
 {
 	int number = seccomp_syscall_resolve_name(name);
 
@@ -280,22 +280,22 @@ static void rule(struct calls *c, uint32_t action, const char *name, unsigned n,
 		c->rc = seccomp_rule_add_array(c->filter, action, number, n, args);
 }
 
-static void all(struct calls *c, uint32_t action, const char *const *names)
+static void add_rules(struct calls *c, uint32_t action, const char *const *names)
 {
 	for (; *names; names++)
-		rule(c, action, *names, 0, NULL);
+		add_rule(c, action, *names, 0, NULL);
 }
 
 static void allow_if(struct calls *c, const char *name, struct scmp_arg_cmp a)
 {
-	rule(c, SCMP_ACT_ALLOW, name, 1, &a);
+	add_rule(c, SCMP_ACT_ALLOW, name, 1, &a);
 }
 
 static void allow_if_both(struct calls *c, const char *name, struct scmp_arg_cmp a, struct scmp_arg_cmp b)
 {
 	const struct scmp_arg_cmp both[] = {a, b};
 
-	rule(c, SCMP_ACT_ALLOW, name, 2, both);
+	add_rule(c, SCMP_ACT_ALLOW, name, 2, both);
 }
 
 /* Allow calls that have many uses only with certain arguments. */
@@ -313,8 +313,8 @@ static void allow_by_argument(struct calls *c)
 	allow_if(c, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())); /* abort() */
 	allow_if_both(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0),
 		      SCMP_A2(SCMP_CMP_EQ, 0)); /* only to read a limit of this process */
-	rule(c, SCMP_ACT_ALLOW, "getrlimit", 0, NULL);
-	rule(c, SCMP_ACT_ALLOW, "ugetrlimit", 0, NULL);
+	add_rule(c, SCMP_ACT_ALLOW, "getrlimit", 0, NULL);
+	add_rule(c, SCMP_ACT_ALLOW, "ugetrlimit", 0, NULL);
 }
 
 /* Allow a new connection to the system's log, because its daemon may be restarted. */
@@ -323,8 +323,8 @@ static void allow_log(struct calls *c, const struct config *config)
 	if (!config->node.log_syslog)
 		return;
 	allow_if(c, "socket", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
-	rule(c, SCMP_ACT_ALLOW, "connect", 0, NULL);
-	all(c, SCMP_ACT_ALLOW, talk);
+	add_rule(c, SCMP_ACT_ALLOW, "connect", 0, NULL);
+	add_rules(c, SCMP_ACT_ALLOW, talk);
 }
 
 static void allow_families(struct calls *c)
@@ -339,42 +339,43 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 {
 	switch (role) {
 	case SANDBOX_LISTENER: /* a forked process cannot have more rights, so these include the calls of an association */
-		all(c, SCMP_ACT_ALLOW, accepting);
-		all(c, SCMP_ACT_ALLOW, forking);
-		rule(c, SCMP_ACT_ALLOW, "clone", 0, NULL);
-		rule(c, SCMP_ACT_ALLOW, "tgkill", 0, NULL); /* for any pid, because those of the associations are not known yet */
+		add_rules(c, SCMP_ACT_ALLOW, accepting);
+		add_rules(c, SCMP_ACT_ALLOW, forking);
+		add_rule(c, SCMP_ACT_ALLOW, "clone", 0, NULL);
+		add_rule(c, SCMP_ACT_ALLOW, "tgkill", 0,
+			 NULL); /* for any pid, because those of the associations are not known yet */
 		allow_if(c, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* node/receive/association_ipc.h */
-		all(c, SCMP_ACT_ALLOW, talk);
-		all(c, SCMP_ACT_ALLOW, change);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
+		add_rules(c, SCMP_ACT_ALLOW, change);
 		break;
 	case SANDBOX_ASSOCIATION:
 	case SANDBOX_WORKER:
 	case SANDBOX_CASE:
 	case SANDBOX_FOLDER:
 	case SANDBOX_NAMES:
-		all(c, SCMP_ACT_ALLOW, talk);
-		all(c, SCMP_ACT_ALLOW, change);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
+		add_rules(c, SCMP_ACT_ALLOW, change);
 		break;
 	case SANDBOX_REPORT:
-		all(c, SCMP_ACT_ALLOW, talk);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
 		break;
 	case SANDBOX_INDEX:
 		break;
 	case SANDBOX_DELIVER:
 	case SANDBOX_ALERT:
-		all(c, SCMP_ACT_ALLOW, talk);
-		all(c, SCMP_ACT_ALLOW, connecting);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
+		add_rules(c, SCMP_ACT_ALLOW, connecting);
 		allow_families(c);
 		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, SIOCGIFINDEX)); /* the interface of fe80::1%eth0 */
 		allow_if(c, "socketpair",
 			 SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* libcurl: the end of its thread that resolves a name */
 		break;
 	case SANDBOX_SEAT:
-		all(c, SCMP_ACT_ALLOW, change);
+		add_rules(c, SCMP_ACT_ALLOW, change);
 		/* fall through */
 	case SANDBOX_HTTP:
-		all(c, SCMP_ACT_ALLOW, talk);
-		all(c, SCMP_ACT_ALLOW, accepting);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
+		add_rules(c, SCMP_ACT_ALLOW, accepting);
 		break;
 	}
 }
@@ -386,13 +387,13 @@ static void forbid_for_gpu(struct calls *c)
 	const struct scmp_arg_cmp no_thread = SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0);
 	const struct scmp_arg_cmp typing = SCMP_A1(SCMP_CMP_EQ, TIOCSTI), pasting = SCMP_A1(SCMP_CMP_EQ, TIOCLINUX);
 
-	all(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
-	rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0,
-	     NULL); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
-	rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
-	rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
-	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
-	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
+	add_rules(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0,
+		 NULL); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
 }
 
 bool sandbox_calls_supported(void)
@@ -415,13 +416,13 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 					2); /* a binary tree instead of a list, which would be searched at every call */
 	if (c.rc == 0)			    /* apply the filter also to running threads: those of the CUDA driver */
 		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_TSYNC, 1);
-	all(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
-	all(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);
+	add_rules(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
+	add_rules(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);
 	if (gpu) {
 		forbid_for_gpu(&c);
 	} else {
-		rule(&c, SCMP_ACT_KILL_PROCESS, "execve", 0, NULL);
-		all(&c, SCMP_ACT_ALLOW, common);
+		add_rule(&c, SCMP_ACT_KILL_PROCESS, "execve", 0, NULL);
+		add_rules(&c, SCMP_ACT_ALLOW, common);
 		allow_by_argument(&c);
 		allow_role(&c, role);
 		allow_log(&c, config);

@@ -65,7 +65,7 @@ int sandbox_files_abi(void)
 	return abi > 0 ? (int)abi : 0;
 }
 
-static int allow(struct fence *f, const char *path, uint64_t access)
+static int allow_path(struct fence *f, const char *path, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = access & f->fs};
 	struct stat st;
@@ -89,7 +89,7 @@ static int allow_list(struct fence *f, const char *const *paths, uint64_t access
 	int ret = 0;
 
 	for (; ret == 0 && *paths; paths++)
-		ret = allow(f, *paths, access);
+		ret = allow_path(f, *paths, access);
 	return ret;
 }
 
@@ -98,7 +98,7 @@ static int allow_in_spool(struct fence *f, const struct config *config, const ch
 	char path[400];
 
 	snprintf(path, sizeof(path), "%s/%s", config->node.spool, name);
-	return allow(f, path, access);
+	return allow_path(f, path, access);
 }
 
 /* Allow reading of the libraries and tables that the C library, OpenMP, OpenSSL and DCMTK open while they run. */
@@ -154,7 +154,7 @@ static int allow_gpu(struct fence *f)
 
 		if (ret == 0 && glob(patterns[i], 0, NULL, &found) == 0)
 			for (size_t k = 0; ret == 0 && k < found.gl_pathc; k++)
-				ret = allow(f, found.gl_pathv[k], FS_DEVICE);
+				ret = allow_path(f, found.gl_pathv[k], FS_DEVICE);
 		globfree(&found);
 	}
 	return ret;
@@ -179,7 +179,7 @@ static int allow_worker(struct fence *f, const struct config *config, bool gpu)
 		ret = allow_in_spool(f, config, "outbox", FS_WORK_FOLDERS);
 	for (size_t i = 0; ret == 0 && i < config->n_profiles; i++)
 		if (config->profiles[i].flatfield[0])
-			ret = allow(f, config->profiles[i].flatfield, FS_READ);
+			ret = allow_path(f, config->profiles[i].flatfield, FS_READ);
 	return ret;
 }
 
@@ -190,7 +190,7 @@ static int allow_tls(struct fence *f, const char *certificate, const char *key, 
 
 	for (size_t i = 0; ret == 0 && i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i][0])
-			ret = allow(f, files[i], FS_READ);
+			ret = allow_path(f, files[i], FS_READ);
 	return ret;
 }
 
@@ -211,7 +211,7 @@ static int allow_alert(struct fence *f, const struct config *config)
 
 	for (size_t i = 0; ret == 0 && i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i][0])
-			ret = allow(f, files[i], FS_READ);
+			ret = allow_path(f, files[i], FS_READ);
 	return ret;
 }
 
@@ -228,7 +228,7 @@ static int allow_deliver(struct fence *f, const struct config *config)
 
 		ret = allow_tls(f, d->certificate, d->key, d->authorities, d->crl);
 		if (ret == 0 && d->credentials[0])
-			ret = allow(f, d->credentials, FS_READ);
+			ret = allow_path(f, d->credentials, FS_READ);
 	}
 	return ret < 0 ? ret : allow_in_spool(f, config, "outbox", FS_READ);
 }
@@ -256,7 +256,7 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		ret = allow_in_spool(f, config, "outbox", FS_READ);
 		for (size_t i = 0; ret == 0 && i < config->n_destinations; i++)
 			if (config->destinations[i].kind == DESTINATION_FOLDER)
-				ret = allow(f, config->destinations[i].path, FS_WORK_FOLDERS);
+				ret = allow_path(f, config->destinations[i].path, FS_WORK_FOLDERS);
 		return ret;
 	case SANDBOX_ALERT:
 		return allow_alert(f, config);

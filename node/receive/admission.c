@@ -169,7 +169,7 @@ static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, 
 	return p->conf->aet[0] || p->conf->host[0] ? FIT_HOST : FIT_NONE;
 }
 
-static void explain(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
+static void explain_refusal(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
 {
 	if (fit == FIT_AET)
 		snprintf(why, size, "calling AE title '%s' is that of a configured peer, but %s is not its host", r->calling,
@@ -220,6 +220,6 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 		*ret_peer = ADMISSION_UNKNOWN_PEER;
 		return SCP_ADMIT;
 	}
-	explain(nearest, best, request, why, why_size);
+	explain_refusal(nearest, best, request, why, why_size);
 	return SCP_REJECT_CALLING;
 }

@@ -70,7 +70,7 @@ struct intake {
 };
 
 /* Wake the node. Ignore a full pipe: the node has not yet read it and will wake. */
-static void notify(const struct intake *in)
+static void notify_node(const struct intake *in)
 {
 	struct pollfd pfd = {.fd = in->place->notify_fd, .events = POLLOUT};
 	ssize_t n;
@@ -81,7 +81,7 @@ static void notify(const struct intake *in)
 	(void)n;
 }
 
-static enum scp_admission admit(void *ctx, const struct scp_request *request, char *why, size_t why_size)
+static enum scp_admission admit_association(void *ctx, const struct scp_request *request, char *why, size_t why_size)
 {
 	struct intake *in = ctx;
 	struct association_request q = {.kind = ASSOCIATION_ADMIT};
@@ -158,7 +158,7 @@ static int open_journal(struct intake *in, struct err *err)
 	return journal_open(path, &in->journal, err);
 }
 
-static void refused(void *ctx, const struct scp_object *o, uint16_t status, const char *why)
+static void log_refusal(void *ctx, const struct scp_object *o, uint16_t status, const char *why)
 {
 	log_refused(ctx, o, status, why);
 }
@@ -173,7 +173,7 @@ static void contexts_refused(void *ctx, unsigned n, const char *which)
 		  log_quote(in->calling), in->host, n, log_quote(which));
 }
 
-static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
+static int begin_object(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 {
 	struct intake *in = ctx;
 	struct err err = {0};
@@ -200,7 +200,7 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 }
 
 /* If the peer exceeds its limit, wait before reading more: TCP then slows the sender down, and nothing is lost. */
-static void throttle(struct intake *in, size_t n)
+static void throttle_peer(struct intake *in, size_t n)
 {
 	struct association_request q = {.kind = ASSOCIATION_BYTES};
 	struct association_reply a;
@@ -218,7 +218,7 @@ static void throttle(struct intake *in, size_t n)
 	in->throttled += wait;
 }
 
-static int data(void *ctx, const void *bytes, size_t n)
+static int take_data(void *ctx, const void *bytes, size_t n)
 {
 	char full[400];
 	struct intake *in = ctx;
@@ -226,7 +226,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 	digest_add(in->digest, bytes, n);
 	in->since_check += n;
 	if (in->counted)
-		throttle(in, n);
+		throttle_peer(in, n);
 	if (in->since_check < RESERVE_CHECK_STEP)
 		return 0;
 	in->since_check = 0;
@@ -312,7 +312,7 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 	return journal_mark_intact(in->journal, old.id, err);
 }
 
-static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
+static uint16_t end_object(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
 {
 	struct intake *in = ctx;
 	struct err err = {0};
@@ -340,13 +340,13 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 	in->bytes += bytes;
 	log_event(LOG_INFO, again ? "stored-again" : "stored", "association=%s sop=%s bytes=%llu ms=%.0f", in->association,
 		  o->sop_instance, (unsigned long long)bytes, 1e3 * (clock_seconds() - in->object_began));
-	notify(in);
+	notify_node(in);
 	return STORE_SUCCESS;
 }
 
 /* Handle a report of storage commitment on an association that the destination has opened and that was admitted like any other.
  */
-static uint16_t report(void *ctx, const struct commit_report *r)
+static uint16_t take_report(void *ctx, const struct commit_report *r)
 {
 	struct intake *in = ctx;
 	struct err err = {0};
@@ -358,7 +358,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 		return COMMIT_FAILED;
 	}
 	status = commit_apply_report(in->journal, in->config, r, in->calling, clock_wall());
-	notify(in);
+	notify_node(in);
 	return status;
 }
 
@@ -388,7 +388,7 @@ static void report_refused(void *ctx, uint16_t status, const char *why)
 static void on_end(void *ctx, bool released)
 {
 	(void)released; /* the caller logs the end of the association */
-	notify(ctx);
+	notify_node(ctx);
 }
 
 /* Write an audit message if the peer was refused, sent something other than DICOM, or failed in the TLS handshake; not if it
@@ -504,16 +504,16 @@ void intake_run(int fd, const struct intake_place *place)
 				.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
-	struct commit_handler commit = {.ctx = &in, .report = report, .refused = report_refused};
+	struct commit_handler commit = {.ctx = &in, .report = take_report, .refused = report_refused};
 	struct scp_handler handler = {.ctx = &in,
 				      .commit = &commit,
-				      .admit = admit,
+				      .admit = admit_association,
 				      .contexts_refused = contexts_refused,
 				      .echoed = on_echo,
-				      .refused = refused,
-				      .begin = begin,
-				      .data = data,
-				      .end = end,
+				      .refused = log_refusal,
+				      .begin = begin_object,
+				      .data = take_data,
+				      .end = end_object,
 				      .ended = on_end};
 	struct err err = {0};
 	int rc;

@@ -50,7 +50,7 @@ struct in6_addr limits_sender_address(const struct in6_addr *address, bool peers
 	return peers_own ? *address : network_client_prefix(address);
 }
 
-static struct sender *find(struct limits *l, const struct in6_addr *address)
+static struct sender *find_sender(struct limits *l, const struct in6_addr *address)
 {
 	for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
 		if (l->senders[i].seen > 0 && !memcmp(&l->senders[i].address, address, sizeof(*address)))
@@ -60,9 +60,9 @@ static struct sender *find(struct limits *l, const struct in6_addr *address)
 
 /* Return the entry of a sender. If it has none, use a free entry, otherwise that of the unblocked sender that was seen least
  * recently. NULL: all entries belong to blocked senders. */
-static struct sender *place(struct limits *l, const struct in6_addr *address, double now)
+static struct sender *place_sender(struct limits *l, const struct in6_addr *address, double now)
 {
-	struct sender *s = find(l, address);
+	struct sender *s = find_sender(l, address);
 
 	if (!s) {
 		for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
@@ -78,7 +78,7 @@ static struct sender *place(struct limits *l, const struct in6_addr *address, do
 }
 
 /* Let the bucket run out at `rate` per second until now, add n, and return its level. */
-static double fill(struct bucket *b, double n, double rate, double now)
+static double fill_bucket(struct bucket *b, double n, double rate, double now)
 {
 	double passed = now > b->at ? now - b->at : 0;
 
@@ -124,16 +124,16 @@ double limits_count_bytes(struct limits *l, const struct limits_key *who, uint64
 	if (who->peer >= 0) {
 		bytes = &l->peers[who->peer];
 	} else {
-		s = place(l, &who->sender, now);
+		s = place_sender(l, &who->sender, now);
 		bytes = s ? &s->bytes : &l->rest.bytes;
 	}
-	level = fill(bytes, (double)n, rate, now);
+	level = fill_bucket(bytes, (double)n, rate, now);
 	return level > limit ? (level - limit) / rate : 0;
 }
 
 bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double now)
 {
-	struct sender *s = l->over_at > 0 ? find(l, sender) : NULL;
+	struct sender *s = l->over_at > 0 ? find_sender(l, sender) : NULL;
 
 	if (!s || s->until <= now)
 		return false;
@@ -149,10 +149,10 @@ bool limits_count_refusal(struct limits *l, const struct in6_addr *sender, doubl
 
 	if (node->peer_refusals == 0)
 		return false;
-	s = place(l, sender, now);
+	s = place_sender(l, sender, now);
 	if (!s || s->until > 0)
 		return false;
-	if (fill(&s->refusals, weight, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
+	if (fill_bucket(&s->refusals, weight, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
 		return false;
 	s->until = now + node->peer_block_time;
 	s->closed = 0;

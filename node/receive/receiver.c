@@ -191,7 +191,7 @@ static void close_ipc(struct child *c)
 	c->ipc_fd = -1;
 }
 
-static void reap(struct receiver *r)
+static void reap_children(struct receiver *r)
 {
 	int status;
 	pid_t pid;
@@ -483,7 +483,7 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 		if (r->fds[i].revents && !serve_requests(r, c))
 			close_ipc(c);
 	}
-	reap(r);
+	reap_children(r);
 	watch_places(r);
 	peer_limits_tick(r->peer_limits, clock_seconds(), false);
 	for (size_t i = 0; ready > 0 && !stop_requested && i < n_sockets; i++)
@@ -492,7 +492,7 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 }
 
 /* Accept no more connections: wait until the running associations end, then kill those that still run after `grace` seconds. */
-static void drain(struct receiver *r, int grace)
+static void drain_associations(struct receiver *r, int grace)
 {
 	double until = clock_seconds() + grace;
 
@@ -547,7 +547,7 @@ static void raise_descriptors(const struct receiver *r)
 	}
 }
 
-static int prepare(struct receiver *r, struct err *err)
+static int prepare_receiver(struct receiver *r, struct err *err)
 {
 	int rc;
 
@@ -604,7 +604,7 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 			     .node = getppid(),
 			     .state = state,
 			     .associations = state};
-	int rc = prepare(&r, err);
+	int rc = prepare_receiver(&r, err);
 
 	if (rc < 0)
 		goto out;
@@ -617,7 +617,7 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 		poll_once(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);
 	r.state = NULL; /* signs of life and faults are those of the next receiver now */
-	drain(&r, node_is_gone(&r) ? 0 : grace);
+	drain_associations(&r, node_is_gone(&r) ? 0 : grace);
 	peer_limits_tick(r.peer_limits, clock_seconds(), true);
 out:
 	for (size_t i = 0; i < LISTENERS_MAX; i++)

@@ -34,7 +34,7 @@ static void make_lock(pthread_mutex_t *lock)
 }
 
 /* Take the lock; false: not in time. A table that its last writer left incomplete is emptied. */
-static bool take(struct receiver_state *s)
+static bool take_lock(struct receiver_state *s)
 {
 	struct timespec until;
 	int rc;
@@ -117,7 +117,7 @@ void receiver_state_add_association(struct receiver_state *s, const struct node_
 	struct node_association one = {.last = now};
 	size_t i = 0;
 
-	if (!s || !take(s))
+	if (!s || !take_lock(s))
 		return;
 	memcpy(one.calling, ended->calling, sizeof(one.calling) - 1);
 	memcpy(one.host, ended->host, sizeof(one.host) - 1);
@@ -136,7 +136,7 @@ void receiver_state_add_association(struct receiver_state *s, const struct node_
 
 bool receiver_state_read_associations(struct receiver_state *s, struct node_association ret[NODE_ASSOCIATIONS_MAX], size_t *ret_n)
 {
-	if (!s || !take(s))
+	if (!s || !take_lock(s))
 		return false;
 	*ret_n = s->n_associations < NODE_ASSOCIATIONS_MAX ? s->n_associations : NODE_ASSOCIATIONS_MAX;
 	memcpy(ret, s->associations, *ret_n * sizeof(*ret));

@@ -30,7 +30,7 @@ static double height_of(const struct chart *c, double y)
 	return c->logarithmic ? log10(fmax(y, 0.8)) : y;
 }
 
-static void include(struct scale *s, double v)
+static void include_value(struct scale *s, double v)
 {
 	if (!isfinite(v))
 		return;
@@ -38,7 +38,7 @@ static void include(struct scale *s, double v)
 	s->hi = isnan(s->hi) ? v : fmax(s->hi, v);
 }
 
-static void widen(struct scale *s)
+static void widen_scale(struct scale *s)
 {
 	if (isnan(s->lo))
 		*s = (struct scale){0, 1};
@@ -52,11 +52,11 @@ static void find_scales(const struct chart *c, struct scale *x, struct scale *y)
 	for (int k = 0; k < c->n_lines; k++)
 		for (int i = 0; i < c->lines[k].n; i++)
 			if (isfinite(c->lines[k].x[i]) && isfinite(c->lines[k].y[i])) {
-				include(x, c->lines[k].x[i]);
-				include(y, height_of(c, c->lines[k].y[i]));
+				include_value(x, c->lines[k].x[i]);
+				include_value(y, height_of(c, c->lines[k].y[i]));
 			}
-	widen(x);
-	widen(y);
+	widen_scale(x);
+	widen_scale(y);
 }
 
 /* Return a distance of ticks for about five of them: 1, 2 or 5 times a power of ten. */

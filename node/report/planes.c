@@ -57,7 +57,7 @@ double plane_bar(double width)
 	return power * (most >= 5 * power ? 5 : most >= 2 * power ? 2 : 1);
 }
 
-static void negative(const double v[3], double ret[3])
+static void negate_vector(const double v[3], double ret[3])
 {
 	for (int a = 0; a < 3; a++)
 		ret[a] = -v[a];
@@ -90,10 +90,10 @@ void plane_picture_plan(const struct image_series *s, int axis, int index, int s
 	p.width = (n[0] + p.step[0] - 1) / p.step[0];
 	p.height = (n[1] + p.step[1] - 1) / p.step[1];
 	plane_letters(directions[axis_of(&p, 0)], p.right);
-	negative(directions[axis_of(&p, 0)], back);
+	negate_vector(directions[axis_of(&p, 0)], back);
 	plane_letters(back, p.left);
 	plane_letters(directions[axis_of(&p, 1)], p.upward ? p.top : p.bottom);
-	negative(directions[axis_of(&p, 1)], back);
+	negate_vector(directions[axis_of(&p, 1)], back);
 	plane_letters(back, p.upward ? p.bottom : p.top);
 	*ret_picture = p;
 }
@@ -114,7 +114,7 @@ struct making {
 	unsigned *n;
 };
 
-static void add(const struct plane_picture *p, struct making *m, int x, int y, float value)
+static void add_value(const struct plane_picture *p, struct making *m, int x, int y, float value)
 {
 	size_t i = (size_t)(y / p->step[1]) * (size_t)p->width + (size_t)(x / p->step[0]);
 
@@ -131,16 +131,16 @@ static void add_slice(const struct image_series *s, const struct plane_picture *
 	if (p->axis == 2 && k == p->index)
 		for (int j = 0; j < s->n[1]; j++)
 			for (int i = 0; i < s->n[0]; i++)
-				add(p, m, i, j, values[(size_t)j * columns + (size_t)i]);
+				add_value(p, m, i, j, values[(size_t)j * columns + (size_t)i]);
 	if (p->axis == 1)
 		for (int i = 0; i < s->n[0]; i++)
-			add(p, m, i, y, values[(size_t)p->index * columns + (size_t)i]);
+			add_value(p, m, i, y, values[(size_t)p->index * columns + (size_t)i]);
 	if (p->axis == 0)
 		for (int j = 0; j < s->n[1]; j++)
-			add(p, m, j, y, values[(size_t)j * columns + (size_t)p->index]);
+			add_value(p, m, j, y, values[(size_t)j * columns + (size_t)p->index]);
 }
 
-static void finish(const struct plane_picture *p, const struct making *m, const struct plane_window *w)
+static void finish_picture(const struct plane_picture *p, const struct making *m, const struct plane_window *w)
 {
 	size_t n = (size_t)p->width * (size_t)p->height;
 
@@ -179,7 +179,7 @@ int plane_pictures_fill(const struct image_series *s, int image, const struct pl
 			add_slice(s, &pictures[i], &m[i], k, values);
 	}
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		finish(&pictures[i], &m[i], window);
+		finish_picture(&pictures[i], &m[i], window);
 	for (size_t i = 0; m && i < n; i++) {
 		free(m[i].sum);
 		free(m[i].n);

@@ -19,7 +19,7 @@ static void put_scale(struct html *h, const struct correction_map *m, const char
 
 /* ---- mu ---- */
 
-static void opposite(const double v[3], char ret_letters[PLANE_LETTERS])
+static void opposite_letters(const double v[3], char ret_letters[PLANE_LETTERS])
 {
 	const double back[3] = {-v[0], -v[1], -v[2]};
 
@@ -37,9 +37,9 @@ static int put_mu(const struct correction_map *m, struct html *h, struct err *er
 	if (!m->value)
 		return 0;
 	plane_letters(a, right);
-	opposite(a, left);
+	opposite_letters(a, left);
 	plane_letters(d, bottom);
-	opposite(d, top);
+	opposite_letters(d, top);
 	snprintf(what, sizeof(what), "mu, %s plane through the middle", plane_name(normal));
 	html_printf(h,
 		    "<figure class=\"plane\" style=\"--mm:%.4f;--share:1\"><div class=\"around\"><span class=\"top\">%s</span>"

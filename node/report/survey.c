@@ -76,7 +76,7 @@ static double contrast_at(const float *at, const ptrdiff_t offsets[DIRECTIONS])
 }
 
 /* Find the largest contrast of a slice. */
-static void look(const struct cells *c, struct detail *ret)
+static void look_at_slice(const struct cells *c, struct detail *ret)
 {
 	*ret = (struct detail){0};
 	for (int k = 0; k < DISTANCES && (k == 0 || distances[k] <= c->reach); k++) {
@@ -164,7 +164,7 @@ static void count_values(const float *values, size_t n, struct survey *v)
 		v->count[(int)((values[i] - v->lo) * scale)]++;
 }
 
-static void total(const struct image_series *s, struct survey *v)
+static void total_slices(const struct image_series *s, struct survey *v)
 {
 	double sum = 0, squares = 0;
 
@@ -309,7 +309,7 @@ static int read_all(const struct image_series *s, struct room *room, struct surv
 			break;
 		v->slice_noise[k] = noise_of(s, values, v->slice_mean[k], room->sample);
 		cells_fill(&room->cells, values, s->n[0]);
-		look(&room->cells, &room->details[k]);
+		look_at_slice(&room->cells, &room->details[k]);
 	}
 	for (int k = 0; rc == 0 && k < s->n[2]; k++) {
 		rc = image_series_slice(s, v->image, k, &values, err);
@@ -319,7 +319,7 @@ static int read_all(const struct image_series *s, struct room *room, struct surv
 	if (rc < 0)
 		return rc;
 	choose_detail(s, room->details, room->sorted, v);
-	total(s, v);
+	total_slices(s, v);
 	return centre_detail(s, &room->cells, v, err);
 }
 

@@ -20,7 +20,7 @@
 
 /* ---- values ---- */
 
-static double hounsfield(double x, double mu_water)
+static double hounsfield_of(double x, double mu_water)
 {
 	return 1000 * (x / mu_water - 1);
 }
@@ -38,9 +38,9 @@ static void choose_unit(struct ct_result *r)
 		r->is_signed = true;
 		r->slope = 1;
 		snprintf(r->unit, sizeof(r->unit), "HU");
-		if (hounsfield(r->hi, p->mu_water) > HU_MOST + 0.5 || hounsfield(r->lo, p->mu_water) < HU_LEAST - 0.5)
+		if (hounsfield_of(r->hi, p->mu_water) > HU_MOST + 0.5 || hounsfield_of(r->lo, p->mu_water) < HU_LEAST - 0.5)
 			snprintf(r->warnings, sizeof(r->warnings), "Values from %.6g to %.6g HU were cut off at %d and %d.",
-				 hounsfield(r->lo, p->mu_water), hounsfield(r->hi, p->mu_water), HU_LEAST, HU_MOST);
+				 hounsfield_of(r->lo, p->mu_water), hounsfield_of(r->hi, p->mu_water), HU_LEAST, HU_MOST);
 		return;
 	}
 	r->is_signed = r->lo < 0;

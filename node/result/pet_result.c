@@ -79,7 +79,7 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 
 /* The calibration is configuration, not part of the protocol: another factor gives another image, with other UIDs. So do other
  * data in files beside the objects. */
-static void identify(struct pet_result *r)
+static void identify_result(struct pet_result *r)
 {
 	struct result_series *series = &r->series;
 	char files[400];
@@ -93,7 +93,7 @@ static void identify(struct pet_result *r)
 }
 
 /* Compute what differs between frames, gates or beds. Marks are not part of the protocol: their digest identifies them. */
-static int divide(struct pet_result *r, struct pet_frame_quantity **ret, struct err *err)
+static int divide_frames(struct pet_result *r, struct pet_frame_quantity **ret, struct err *err)
 {
 	const struct sinogram *s = r->series.s;
 	int n = sinogram_images(s);
@@ -190,11 +190,11 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	if (rc >= 0 && small[0])
 		add_note(small, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)
-		rc = divide(&r, &frame, err);
+		rc = divide_frames(&r, &frame, err);
 	if (rc >= 0)
 		rc = measure_volume(&r, volume, range, err);
 	if (rc >= 0) {
-		identify(&r);
+		identify_result(&r);
 		rc = result_series_write(&r.series, &filler, volume, folder, &report, err);
 	}
 	free(range);

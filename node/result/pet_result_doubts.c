@@ -16,7 +16,7 @@ struct text {
 	size_t size;
 };
 
-static bool differ(double a, double b)
+static bool durations_differ(double a, double b)
 {
 	return a > 0 && b > 0 && fabs(a - b) > SAME_DURATION * fmax(a, b);
 }
@@ -28,7 +28,7 @@ static void say_beds(const struct sinogram *s, struct text *t)
 		double duration = (double)(s->beds.bed[b].time.stop - s->beds.bed[b].time.start) / 1000;
 		double header = s->frame_part[b][SINOGRAM_EMISSION].header.duration;
 
-		if (!differ(duration, header))
+		if (!durations_differ(duration, header))
 			continue;
 		sentence_add(t->ret, t->size, "Bed %d lasts %.6g s, image duration (sec) in its header is %.6g: %.6g s is taken.",
 			     b + 1, duration, header, duration);
@@ -44,7 +44,7 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 
 	if (sinogram_images(s) > 0 || s->no_duration)
 		return;
-	if (differ(s->facts.duration, header))
+	if (durations_differ(s->facts.duration, header))
 		sentence_add(t->ret, t->size,
 			     "Actual Frame Duration (0018,1242) is %.6g s, image duration (sec) in the header of EMISSION %.6g: "
 			     "%.6g s is taken.",
@@ -52,7 +52,7 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		const struct sinogram_part *part = &s->part[counts[i]];
 
-		if (part->present && differ(part->header.duration, duration))
+		if (part->present && durations_differ(part->header.duration, duration))
 			sentence_add(t->ret, t->size,
 				     "image duration (sec) in the header of %s is %.6g s, the duration of EMISSION %.6g s: its "
 				     "counts are taken as those of the same time.",

@@ -49,8 +49,8 @@ static void add_term(struct pet_quantity *q, const char *term)
 		snprintf(q->corrected + at, sizeof(q->corrected) - at, "%s%s", at ? "\\" : "", term);
 }
 
-static void warn(struct pet_quantity *q, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void warn(struct pet_quantity *q, const char *fmt, ...)
+static void add_warning(struct pet_quantity *q, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_warning(struct pet_quantity *q, const char *fmt, ...)
 {
 	size_t at = strlen(q->warnings);
 	char text[sizeof(q->warnings)];
@@ -92,7 +92,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		if (!s->part[models[i].role].present)
 			continue;
 		if (models[i].role == SINOGRAM_ADDITIVE && has_term(before, "RAN") && has_term(before, "SCAT")) {
-			warn(q, "Not in Bq/ml: the data are corrected for RAN and SCAT and come with a background, too.");
+			add_warning(q, "Not in Bq/ml: the data are corrected for RAN and SCAT and come with a background, too.");
 			once = false;
 		}
 		for (size_t k = 0; k < 2 && models[i].terms[k]; k++) {
@@ -114,8 +114,9 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 	if (s->made & PET_CORRECT_DEAD_TIME)
 		add_term(q, "DTIM");
 	if (attn_twice || norm_twice) {
-		warn(q, "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
-		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
+		add_warning(q,
+			    "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
+			    attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
 		once = false;
 	}
 	add_term(q, "RADL"); /* each bin's ray is at its true radius, or the data are arc-corrected */
@@ -137,15 +138,16 @@ static double configured_calibration(const struct sinogram *s, struct pet_quanti
 	if (fabs(s->facts.half_life / F18_HALF_LIFE - 1) < 0.01)
 		return s->scanner->calibration;
 	if (s->facts.half_life > 0)
-		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the half-life is %g s.", s->facts.half_life);
+		add_warning(q, "Not in Bq/ml: the configured calibration is for F-18, and the half-life is %g s.",
+			    s->facts.half_life);
 	else
-		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the object has no half-life.");
+		add_warning(q, "Not in Bq/ml: the configured calibration is for F-18, and the object has no half-life.");
 	return NAN;
 }
 
 /* Say that an attribute is there, but no number above 0: " (its value is -1)"; "": it is not there. Of an mMR they are about
  * images. */
-static const char *unusable(const struct sinogram *s, uint32_t tag, char ret_text[80])
+static const char *unusable_value(const struct sinogram *s, uint32_t tag, char ret_text[80])
 {
 	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
 	const struct dicom_item *tracer = dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
@@ -173,15 +175,15 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 		return;
 	}
 	if (!(q->calibration > 0) && strlen(q->warnings) == said)
-		warn(q, "Not in Bq/ml: no calibration factor%s.", unusable(s, TAG_DOSE_CALIBRATION_FACTOR, value));
+		add_warning(q, "Not in Bq/ml: no calibration factor%s.", unusable_value(s, TAG_DOSE_CALIBRATION_FACTOR, value));
 	if (s->no_duration)
-		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
+		add_warning(q, "Not in Bq/ml: the duration of the acquisition is not known.");
 	if (!q->has_attn || !norm)
-		warn(q, "Not corrected for %s%s, hence not in Bq/ml.",
-		     !q->has_attn && !norm ? "attenuation and detector efficiencies"
-		     : !q->has_attn	   ? "attenuation"
-					   : "detector efficiencies",
-		     s->made_in_part ? " in all planes" : "");
+		add_warning(q, "Not corrected for %s%s, hence not in Bq/ml.",
+			    !q->has_attn && !norm ? "attenuation and detector efficiencies"
+			    : !q->has_attn	  ? "attenuation"
+						  : "detector efficiencies",
+			    s->made_in_part ? " in all planes" : "");
 }
 
 /* Copy the source's values about a decay correction that was already made. */
@@ -230,7 +232,8 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 		q->decay_factor = exp(lambda * start) * d;
 		add_term(q, "DECY");
 	} else {
-		warn(q, "Not corrected for decay: the half-life is not known%s.", unusable(s, TAG_RADIONUCLIDE_HALF_LIFE, value));
+		add_warning(q, "Not corrected for decay: the half-life is not known%s.",
+			    unusable_value(s, TAG_RADIONUCLIDE_HALF_LIFE, value));
 	}
 	return 0;
 }
@@ -251,10 +254,10 @@ static void warn_moment(const struct sinogram *s, struct pet_quantity *q)
 	if (!tracer || dicom_get_text(tracer, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, value, sizeof(value), NULL) != 1 ||
 	    pet_facts_says_injection(value) || !pet_facts_says_injection(s->facts.injected))
 		return;
-	warn(q,
-	     "Radiopharmaceutical Start DateTime (0018,1078) is \"%.26s\", which is not a valid date and time: "
-	     "Radiopharmaceutical Start Time (0018,1072), %s, is taken.",
-	     value, s->facts.injected);
+	add_warning(q,
+		    "Radiopharmaceutical Start DateTime (0018,1078) is \"%.26s\", which is not a valid date and time: "
+		    "Radiopharmaceutical Start Time (0018,1072), %s, is taken.",
+		    value, s->facts.injected);
 }
 
 /* Warn if the time of injection is impossible, or not certain: a viewer would compute a wrong SUV from it. An injection during
@@ -269,39 +272,43 @@ static void warn_injection(const struct sinogram *s, struct pet_quantity *q)
 		return;
 	switch (pet_facts_injection(f, start, start + end_of(s, q), &injected)) {
 	case PET_INJECTION_NO_DAY:
-		warn(q,
-		     "No SUV can be computed: the time of injection %s is after the start of the acquisition, %s%s, and "
-		     "its day is not in the data.",
-		     f->injected, q->date, q->time);
+		add_warning(q,
+			    "No SUV can be computed: the time of injection %s is after the start of the acquisition, %s%s, and "
+			    "its day is not in the data.",
+			    f->injected, q->date, q->time);
 		return;
 	case PET_INJECTION_NO_ZONE:
-		warn(q,
-		     "No SUV can be computed: the time of injection %s has an offset from UTC, and the start of the acquisition "
-		     "has none; TimezoneOffsetFromUTC sets it.",
-		     f->injected);
+		add_warning(
+			q,
+			"No SUV can be computed: the time of injection %s has an offset from UTC, and the start of the acquisition "
+			"has none; TimezoneOffsetFromUTC sets it.",
+			f->injected);
 		return;
 	case PET_INJECTION_INVALID:
-		warn(q, "No SUV can be computed: the time of injection \"%s\" is not a date and time.", f->injected);
+		add_warning(q, "No SUV can be computed: the time of injection \"%s\" is not a date and time.", f->injected);
 		return;
 	default:
 		break;
 	}
 	if (injected > start + end_of(s, q))
-		warn(q,
-		     "SUVs computed from these data are wrong: the injection (%s) is after the acquisition, which began at %s%s.",
-		     f->injected, q->date, q->time);
+		add_warning(
+			q,
+			"SUVs computed from these data are wrong: the injection (%s) is after the acquisition, which began at %s%s.",
+			f->injected, q->date, q->time);
 	else if (f->half_life > 0 && start - injected > PET_HALF_LIVES_MOST * f->half_life)
-		warn(q,
-		     "SUVs computed from these data are wrong: the injection (%s) is %.3g half-lives before the acquisition, "
-		     "which began at %s%s.",
-		     f->injected, (start - injected) / f->half_life, q->date, q->time);
+		add_warning(
+			q,
+			"SUVs computed from these data are wrong: the injection (%s) is %.3g half-lives before the acquisition, "
+			"which began at %s%s.",
+			f->injected, (start - injected) / f->half_life, q->date, q->time);
 	else if (pet_facts_day_assumed(f))
-		warn(q, "The day of the injection (%s) is not in the data: that of the acquisition is assumed.", f->injected);
+		add_warning(q, "The day of the injection (%s) is not in the data: that of the acquisition is assumed.",
+			    f->injected);
 	else if (pet_facts_injection_differs(f, injected))
-		warn(q,
-		     "SUVs computed from these data are doubtful: Radiopharmaceutical Start DateTime (0018,1078) is %s, "
-		     "Radiopharmaceutical Start Time (0018,1072) %s.",
-		     f->injected, f->injected_time);
+		add_warning(q,
+			    "SUVs computed from these data are doubtful: Radiopharmaceutical Start DateTime (0018,1078) is %s, "
+			    "Radiopharmaceutical Start Time (0018,1072) %s.",
+			    f->injected, f->injected_time);
 }
 
 static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
@@ -323,11 +330,11 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (!needed[i].there)
 			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s%s", at ? ", " : "", needed[i].name,
-					       unusable(s, needed[i].tag, value));
+					       unusable_value(s, needed[i].tag, value));
 	if (at)
-		warn(q, "No SUV can be computed: not in the data: %s.", missing);
+		add_warning(q, "No SUV can be computed: not in the data: %s.", missing);
 	if (f->weight > 0 && f->dose > 0 && !pet_facts_suv(f, reason, sizeof(reason)))
-		warn(q, "No SUV can be computed: %s.", reason);
+		add_warning(q, "No SUV can be computed: %s.", reason);
 	else if (!at)
 		warn_injection(s, q);
 }
@@ -339,7 +346,7 @@ static void warn_background(struct pet_quantity *q)
 	bool scat = !q->has_scat && !strstr(q->warnings, "Not corrected for scatter");
 
 	if (ran || scat)
-		warn(q, "Not corrected for %s.", ran && scat ? "randoms and scatter" : ran ? "randoms" : "scatter");
+		add_warning(q, "Not corrected for %s.", ran && scat ? "randoms and scatter" : ran ? "randoms" : "scatter");
 }
 
 /* Say how many cycles are not in the gates. */
@@ -351,8 +358,8 @@ static void warn_cycles(const struct sinogram *s, struct pet_quantity *q)
 		return;
 	pet_gates_count(&s->gates, &c);
 	if (c.left_out > 0)
-		warn(q, "%ld of %ld cycles are not %lld to %lld ms long and left out.", c.left_out, c.used + c.left_out,
-		     (long long)s->gates.shortest, (long long)s->gates.longest);
+		add_warning(q, "%ld of %ld cycles are not %lld to %lld ms long and left out.", c.left_out, c.used + c.left_out,
+			    (long long)s->gates.shortest, (long long)s->gates.longest);
 }
 
 double pet_result_dead_time(const struct sinogram *s, const struct pet_quantity *q, int frame)
@@ -395,15 +402,15 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	else if (s->mmr)
 		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
 	if (s->assumed)
-		warn(&q, "%s", s->assumed);
+		add_warning(&q, "%s", s->assumed);
 	sinogram_header_notes(s, notes, sizeof(notes));
 	if (notes[0])
-		warn(&q, "%s", notes);
+		add_warning(&q, "%s", notes);
 	pet_result_doubts(s, q.duration, doubts, sizeof(doubts));
 	if (doubts[0])
-		warn(&q, "%s", doubts);
+		add_warning(&q, "%s", doubts);
 	if (s->made_note && s->made_note[0])
-		warn(&q, "%s", s->made_note);
+		add_warning(&q, "%s", s->made_note);
 	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);
 	if (sinogram_images(s) == 0)
@@ -414,8 +421,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	warn_suv(s, &q);
 	warn_background(&q);
 	if (s->beds.n > 1 && !q.calibrated)
-		warn(&q, "The counts of all beds are scaled to the duration%s of bed 1.",
-		     f->half_life > 0 ? " and the decay" : "");
+		add_warning(&q, "The counts of all beds are scaled to the duration%s of bed 1.",
+			    f->half_life > 0 ? " and the decay" : "");
 	if (q.calibrated)
 		q.factor = q.calibration / q.duration * q.decay_factor;
 	if (!isfinite(q.factor) || !(q.factor > 0))

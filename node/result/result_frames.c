@@ -44,7 +44,7 @@ struct frames {
 	struct err err;
 };
 
-static void fail(struct frames *f, int rc, const struct err *err)
+static void fail_frames(struct frames *f, int rc, const struct err *err)
 {
 	pthread_mutex_lock(&f->lock);
 	if (!f->rc) {
@@ -57,7 +57,7 @@ static void fail(struct frames *f, int rc, const struct err *err)
 
 /* Encode a frame. Most fit into the buffer of a plain frame; if noise makes one longer, its slot gets a buffer of the largest
  * possible size. */
-static int encode(struct frames *f, struct slot *s, struct err *err)
+static int encode_frame(struct frames *f, struct slot *s, struct err *err)
 {
 	int rc = jpegls_encode(s->values, f->columns, f->rows, f->bits, s->code, s->code_size, &s->n, err);
 	size_t most = jpegls_bound(f->columns, f->rows);
@@ -88,9 +88,9 @@ static void *encode_frames(void *arg)
 			break;
 		s = &f->slots[f->encoding++ % f->n_slots];
 		pthread_mutex_unlock(&f->lock);
-		rc = encode(f, s, &err);
+		rc = encode_frame(f, s, &err);
 		if (rc < 0)
-			fail(f, rc, &err);
+			fail_frames(f, rc, &err);
 		pthread_mutex_lock(&f->lock);
 		s->ready = rc >= 0;
 		pthread_cond_broadcast(&f->changed);
@@ -117,7 +117,7 @@ static void *write_frames(void *arg)
 		rc = f->bits ? dicom_writer_fragment(s->writer, s->code, s->n, &err)
 			     : dicom_writer_frame(s->writer, s->values, &err);
 		if (rc < 0)
-			fail(f, rc, &err);
+			fail_frames(f, rc, &err);
 		pthread_mutex_lock(&f->lock);
 		s->ready = false;
 		f->written += rc >= 0;

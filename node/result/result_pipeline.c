@@ -122,7 +122,7 @@ static void reader_release(struct reader *r)
 /* ---- one slice ---- */
 
 /* Convert a plane and submit it. false: an earlier frame could not be written. */
-static bool submit(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)
+static bool submit_plane(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)
 {
 	uint16_t *values = frames_acquire(f->frames);
 
@@ -139,14 +139,14 @@ static int use_slice(struct result_pipeline *f, const float *slice, struct err *
 {
 	int rc = 0;
 
-	if (!submit(f, slice, f->writer[RESULT_SLICES]))
+	if (!submit_plane(f, slice, f->writer[RESULT_SLICES]))
 		return 0;
 	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++) {
 		const float *slab = NULL;
 
 		if (f->slabs[i])
 			rc = slabs_add(f->slabs[i], slice, &slab, err);
-		if (rc == 0 && slab && !submit(f, slab, f->writer[i]))
+		if (rc == 0 && slab && !submit_plane(f, slab, f->writer[i]))
 			return 0;
 	}
 	if (rc == 0 && f->synthetic)

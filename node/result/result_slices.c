@@ -126,7 +126,7 @@ int slice_ranges(const struct grid *g, const float *volume, struct slice_range *
 	return 0;
 }
 
-static void store(const struct result_slices *r, const float *slice, const struct slice_scale *scale, uint16_t *ret_values)
+static void store_slice(const struct result_slices *r, const float *slice, const struct slice_scale *scale, uint16_t *ret_values)
 {
 	const struct grid *g = r->grid;
 	ptrdiff_t step[2] = {1, g->n[0]};
@@ -178,7 +178,7 @@ static int write_frame(const struct result_slices *r, struct dicom_writer *write
 		rc = err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", columns, rows);
 		goto out;
 	}
-	store(r, slice, scale, values);
+	store_slice(r, slice, scale, values);
 	if (encode) {
 		rc = jpegls_encode(values, columns, rows, 16, code, size, &used, err);
 		if (rc >= 0)

@@ -58,7 +58,7 @@ void result_store(struct result_pipeline *f, const float *plane, const struct st
 /* ---- the window ---- */
 
 /* Return the stored value below which this fraction of `bins`, from `first` on, is found. */
-static double quantile(const uint64_t *bins, size_t first, double part)
+static double find_quantile(const uint64_t *bins, size_t first, double part)
 {
 	uint64_t all = 0, below = 0;
 	size_t i;
@@ -71,7 +71,7 @@ static double quantile(const uint64_t *bins, size_t first, double part)
 }
 
 /* Widen a range: that of uniform phantoms is almost zero. */
-static void widen(double *lo, double *hi, int top)
+static void widen_range(double *lo, double *hi, int top)
 {
 	if (*hi - *lo < 100) {
 		*lo = fmin(*lo > 50 ? *lo - 50 : 0, top - 100);
@@ -114,7 +114,7 @@ static size_t tissue_begins(const uint64_t *bins, double zero)
 {
 	size_t air = zero > 0 ? (size_t)fmin(zero, RESULT_STORED_MAX - 1) : 0;
 
-	return air + (size_t)((quantile(bins, air + 1, 0.9) - (double)air) / 4) + 1;
+	return air + (size_t)((find_quantile(bins, air + 1, 0.9) - (double)air) / 4) + 1;
 }
 
 /* ---- the scale ---- */
@@ -170,10 +170,10 @@ static void set_window(const uint64_t *bins, double zero, struct volume_summary 
 {
 	size_t tissue = tissue_begins(bins, zero);
 
-	s->window_lo = quantile(bins, tissue, 0.02);
-	s->window_hi = quantile(bins, tissue, 0.998);
-	s->window_top = fmax(s->window_hi, quantile(bins, tissue, 0.9995));
-	widen(&s->window_lo, &s->window_hi, RESULT_STORED_MAX);
+	s->window_lo = find_quantile(bins, tissue, 0.02);
+	s->window_hi = find_quantile(bins, tissue, 0.998);
+	s->window_top = fmax(s->window_hi, find_quantile(bins, tissue, 0.9995));
+	widen_range(&s->window_lo, &s->window_hi, RESULT_STORED_MAX);
 	s->window_top = fmax(s->window_hi, s->window_top);
 }
 
@@ -193,7 +193,7 @@ static int fewer_bits(struct dbt_session *session, const struct protocol_conf *p
 		      struct err *err)
 {
 	int top = (1 << p->stored_bits) - 1, rc;
-	double highest = quantile(bins, 0, 1), multiple;
+	double highest = find_quantile(bins, 0, 1), multiple;
 
 	rc = choose_multiple(session, p, (int)fmin(fmax(ceil(highest / (top + 0.5)), 1), largest_multiple(p->stored_bits)), bins,
 			     s, err);
@@ -260,9 +260,9 @@ int result_window(const uint16_t *values, size_t n, const struct stored_scale *s
 	for (size_t i = 0; i < n; i++)
 		bins[values[i]]++;
 	tissue = tissue_begins(bins, -scale->offset / scale->step);
-	*ret_lo = quantile(bins, tissue, 0.02);
-	*ret_hi = quantile(bins, tissue, 0.9995);
-	widen(ret_lo, ret_hi, scale->top);
+	*ret_lo = find_quantile(bins, tissue, 0.02);
+	*ret_hi = find_quantile(bins, tissue, 0.9995);
+	widen_range(ret_lo, ret_hi, scale->top);
 	free(bins);
 	return 0;
 }

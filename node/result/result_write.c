@@ -115,7 +115,7 @@ struct pending_object {
 	bool published;
 };
 
-static int describe(struct result *r, struct err *err)
+static int describe_result(struct result *r, struct err *err)
 {
 	const struct exam *exam = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
@@ -282,7 +282,7 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 			       .summary = w->summary};
 	if (o->r.type->slabs)
 		o->r.type->slabs(o->r.info, &o->r.slabs);
-	rc = describe(&o->r, err);
+	rc = describe_result(&o->r, err);
 	if (rc == 0 && !o->r.type->is_mammogram)
 		rc = list_planes(&w->flow, &o->r, err);
 	if (rc == 0)
@@ -292,7 +292,7 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 	return rc;
 }
 
-static int begin(struct work *w, struct err *err)
+static int begin_objects(struct work *w, struct err *err)
 {
 	const struct protocol_conf *p = w->flow.info->protocol;
 	double begun = clock_seconds();
@@ -347,7 +347,7 @@ static int add_view(struct work *w, struct err *err)
 }
 
 /* Rename the files when all their bytes are on disk; the slices last, because the other objects refer to them. */
-static int publish(struct work *w, struct err *err)
+static int publish_files(struct work *w, struct err *err)
 {
 	double begun = clock_seconds();
 	int rc = 0;
@@ -404,7 +404,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 	double begun = clock_seconds();
 	int rc;
 
-	rc = begin(&w, err);
+	rc = begin_objects(&w, err);
 	if (rc >= 0)
 		rc = result_pipeline_run(&w.flow, err);
 	if (rc >= 0 && w.flow.synthetic)
@@ -414,7 +414,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 	frames_close(w.flow.frames); /* before the writers, because its thread may use one */
 	thread_pool_free(w.flow.pool);
 	if (rc >= 0)
-		rc = publish(&w, err);
+		rc = publish_files(&w, err);
 	clean_up(&w, rc < 0);
 	if (rc < 0) {
 		err_prefix(err, "result");

@@ -35,8 +35,8 @@ struct small {
 };
 
 /* Average values over rectangles, so that the longer side has at most `side` pixels. slope: of stored values. */
-static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, int side, double slope, struct small *ret,
-		  struct err *err)
+static int shrink_picture(const struct dicom_pixel_info *info, const uint16_t *stored, int side, double slope, struct small *ret,
+			  struct err *err)
 {
 	long longer = info->rows > info->columns ? info->rows : info->columns;
 	double step = longer > side ? (double)longer / side : 1;
@@ -67,7 +67,7 @@ static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, i
 }
 
 /* Compute the values below which the fractions DARKEST and BRIGHTEST of all values are. */
-static void window(const struct small *s, float *ret_lo, float *ret_hi)
+static void find_window(const struct small *s, float *ret_lo, float *ret_hi)
 {
 	size_t n = (size_t)s->width * (size_t)s->height, count[BINS] = {0}, below = 0;
 	float lo = s->value[0], hi = s->value[0];
@@ -105,7 +105,7 @@ static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey
 
 	if (!grey)
 		return err_set(err, ENOMEM, "no memory for a picture of %d x %d", s->width, s->height);
-	window(s, &lo, &hi);
+	find_window(s, &lo, &hi);
 	for (size_t i = 0; i < n; i++) {
 		float v = hi > lo ? (s->value[i] - lo) / (hi - lo) : 0;
 
@@ -139,14 +139,14 @@ static int read_small(const char *path, long frame, int side, struct small *ret,
 		slope = 1;
 	dicom_get_text(dicom_root(file), TAG_PHOTOMETRIC_INTERPRETATION, shown, sizeof(shown), NULL);
 	*ret_inverse = !strcmp(shown, "MONOCHROME1");
-	rc = shrink(&info, stored, side, slope, ret, err);
+	rc = shrink_picture(&info, stored, side, slope, ret, err);
 out:
 	free(stored);
 	dicom_close(file);
 	return rc;
 }
 
-static int join(const char *folder, const char *name, char *ret_path, size_t size, struct err *err)
+static int join_path(const char *folder, const char *name, char *ret_path, size_t size, struct err *err)
 {
 	if (snprintf(ret_path, size, "%s/%s", folder, name) >= (int)size)
 		return err_set(err, ENAMETOOLONG, "the path of %s is too long", name);
@@ -163,11 +163,11 @@ int thumbnail_make(const char *folder, const char *const *files, size_t n, struc
 
 	if (n == 0)
 		return err_set(err, EINVAL, "the result has no objects to make a thumbnail from");
-	ret = join(folder, files[n / 2], path, sizeof(path), err);
+	ret = join_path(folder, files[n / 2], path, sizeof(path), err);
 	if (ret == 0)
 		ret = read_small(path, -1, THUMBNAIL_SIDE, &s, &inverse, err);
 	if (ret == 0)
-		ret = join(folder, NAME, path, sizeof(path), err);
+		ret = join_path(folder, NAME, path, sizeof(path), err);
 	if (ret == 0)
 		ret = to_grey(&s, inverse, &grey, err);
 	if (ret == 0)
@@ -188,7 +188,7 @@ static int count_slices(const char *folder, const char *const *files, size_t n, 
 	*ret_total = (long)n;
 	if (n != 1)
 		return n ? 0 : err_set(err, EINVAL, "the result has no objects to make pictures from");
-	ret = join(folder, files[0], path, sizeof(path), err);
+	ret = join_path(folder, files[0], path, sizeof(path), err);
 	if (ret == 0)
 		ret = dicom_open(path, &file, err);
 	if (ret == 0)
@@ -217,7 +217,7 @@ static int begin_strip(struct small *strip, int pictures, const struct small *fi
 }
 
 /* Copy a slice into column `at` of the strip, in the middle of its square. */
-static void place(struct small *strip, int at, const struct small *s)
+static void place_slice(struct small *strip, int at, const struct small *s)
 {
 	int side = strip->height, top = (side - s->height) / 2, left = at * side + (side - s->width) / 2;
 
@@ -236,7 +236,7 @@ static int add_slices(const char *folder, const char *const *files, size_t n, lo
 		long at = thumbnail_slice_at(k, pictures, total);
 		struct small s = {0};
 
-		ret = join(folder, files[n == 1 ? 0 : at], path, sizeof(path), err);
+		ret = join_path(folder, files[n == 1 ? 0 : at], path, sizeof(path), err);
 		if (ret == 0)
 			ret = read_small(path, n == 1 ? at : -1, THUMBNAIL_SLICE_SIDE, &s, ret_inverse, err);
 		if (ret == 0 && !strip->value)
@@ -244,7 +244,7 @@ static int add_slices(const char *folder, const char *const *files, size_t n, lo
 		if (ret == 0 && (s.width > strip->height || s.height > strip->height))
 			ret = err_set(err, EINVAL, "slice %ld is larger than the first one", at);
 		if (ret == 0)
-			place(strip, k, &s);
+			place_slice(strip, k, &s);
 		free(s.value);
 	}
 	return ret;

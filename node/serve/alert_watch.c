@@ -87,7 +87,7 @@ static bool has_page(struct alert_watch *w)
 	return w->page != NULL;
 }
 
-static void start(struct alert_watch *w, struct schedule *s)
+static void start_alert(struct alert_watch *w, struct schedule *s)
 {
 	static const struct process p = {.role = PROCESS_ALERT};
 	struct send_ctx ctx = {s->config, alert_message_text(&w->alerts, s->config), NULL};
@@ -147,7 +147,7 @@ void alert_watch_step(struct alert_watch *w, struct schedule *s, const struct no
 	w->dirty = w->dirty || ret == 1;
 	write_file(w, s);
 	if (alerts_is_due(&w->alerts, s->clock) && !process_table_find(&s->processes, PROCESS_ALERT, 0, NULL))
-		start(w, s);
+		start_alert(w, s);
 }
 
 void alert_watch_clear(struct alert_watch *w)

@@ -55,7 +55,7 @@ static bool is_running(struct schedule *s)
 	return false;
 }
 
-static void failed(struct cluster_watch *w, const char *how, double clock)
+static void note_failure(struct cluster_watch *w, const char *how, double clock)
 {
 	log_event(LOG_ERR, "cluster-ended", "how=%s", log_quote(how));
 	snprintf(w->facts.state, sizeof(w->facts.state), "down");
@@ -63,7 +63,7 @@ static void failed(struct cluster_watch *w, const char *how, double clock)
 	w->at = clock + backoff_seconds(++w->deaths, AGAIN_FIRST, AGAIN_CAP);
 }
 
-static void start(struct cluster_watch *w, struct schedule *s)
+static void start_cluster(struct cluster_watch *w, struct schedule *s)
 {
 	struct process p = {.role = PROCESS_CLUSTER};
 	const char *args[] = {"cluster", s->config_path ? "-c" : NULL, s->config_path, NULL};
@@ -72,7 +72,7 @@ static void start(struct cluster_watch *w, struct schedule *s)
 	w->at = 0;
 	w->demanded = false;
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0)
-		failed(w, err.msg, s->clock);
+		note_failure(w, err.msg, s->clock);
 }
 
 void cluster_watch_ended(struct cluster_watch *w, const struct process *p, int status, const struct schedule *s)
@@ -82,7 +82,7 @@ void cluster_watch_ended(struct cluster_watch *w, const struct process *p, int s
 	if (p->retired || s->stopping || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK))
 		return;
 	process_describe(status, how, sizeof(how));
-	failed(w, how, s->clock);
+	note_failure(w, how, s->clock);
 }
 
 /* ---- messages ---- */
@@ -153,7 +153,7 @@ void cluster_watch_step(struct cluster_watch *w, struct schedule *s, double now)
 	struct fleet_demand demand;
 
 	if (!p && w->at > 0 && w->at <= s->clock && !s->stopping && !is_running(s))
-		start(w, s);
+		start_cluster(w, s);
 	report_unanswered(s, p);
 	if (!p || p->ipc_fd < 0)
 		return;

@@ -56,7 +56,7 @@ static int lock_spool(const char *spool, struct err *err)
 }
 
 /* Free and close the members of `conf` that serve_run() has not. */
-static void release(struct serve_conf *conf)
+static void release_conf(struct serve_conf *conf)
 {
 	config_free(conf->config);
 	free(conf->text);
@@ -94,7 +94,7 @@ static int acquire_as_root(struct serve_conf *conf, const struct user *user, str
 	return ret < 0 ? ret : acquire_spool(conf, err);
 }
 
-static int acquire(struct serve_conf *conf, const struct user *user, struct err *err)
+static int acquire_conf(struct serve_conf *conf, const struct user *user, struct err *err)
 {
 	int ret;
 
@@ -120,7 +120,7 @@ static void log_sandbox(const struct serve_conf *conf, const char *missing)
 				    "unchanged"));
 }
 
-static int run(const struct options *o, struct serve_conf *conf)
+static int run_manager(const struct options *o, struct serve_conf *conf)
 {
 	const struct node_conf *node = &conf->config->node;
 	struct user user = {0};
@@ -130,15 +130,15 @@ static int run(const struct options *o, struct serve_conf *conf)
 	umask(0027); /* files of the spool are closed to other users, also where its folder is not */
 	if (user_look_up(node->user, geteuid(), &user, &err) < 0 ||
 	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
-		release(conf);
+		release_conf(conf);
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	}
-	if (acquire(conf, &user, &err) < 0) {
+	if (acquire_conf(conf, &user, &err) < 0) {
 		bool address =
 			conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* the address failed, not the spool */
 
 		listen_close(&conf->sockets);
-		release(conf);
+		release_conf(conf);
 		if (address)
 			return options_fail(o, err.code == EADDRINUSE || err.code == EADDRNOTAVAIL ? CODE_BUSY : CODE_CONFIG,
 					    "%s", err.msg);
@@ -181,5 +181,5 @@ int cmd_serve(int argc, char **argv)
 		conf.path = config_path_default(buffer);
 	if (serve_load(conf.path, print_problem, NULL, &conf.text, &conf.config, &err) < 0)
 		return CODE_CONFIG;
-	return run(&o, &conf);
+	return run_manager(&o, &conf);
 }

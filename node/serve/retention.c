@@ -101,8 +101,8 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 }
 
 /* Append `cleaned`, then remove the files. ret_freed: bytes of the removed files, also on failure. */
-static int clean(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
-		 uint64_t *ret_freed, struct err *err)
+static int clean_files(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
+		       uint64_t *ret_freed, struct err *err)
 {
 	struct members m = {0};
 	char path[500];
@@ -148,7 +148,7 @@ static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, 
 		     uint64_t *ret_freed)
 {
 	struct err err = {0};
-	int ret = clean(j, v, seen, spool, why, now, ret_freed, &err);
+	int ret = clean_files(j, v, seen, spool, why, now, ret_freed, &err);
 
 	if (ret < 0 && ret != -ESTALE)
 		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
@@ -250,7 +250,7 @@ bool retention_never_sends(const struct job_view *v)
 }
 
 /* Return the job of a folder of the outbox; NULL: the journal has no such job, and the folder is left unchanged. */
-static const struct job_view *owner(const struct jobs *jobs, const char *name)
+static const struct job_view *owner_of(const struct jobs *jobs, const char *name)
 {
 	char *end;
 	long long id;
@@ -274,7 +274,7 @@ void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*b
 	if (!dir)
 		return; /* the outbox is created with the spool; a process that needs it reports the error */
 	while ((e = readdir(dir))) {
-		const struct job_view *v = owner(jobs, e->d_name);
+		const struct job_view *v = owner_of(jobs, e->d_name);
 		struct err err = {0};
 
 		if (!v || !retention_never_sends(v) || busy(ctx, v->id))

@@ -42,7 +42,7 @@ static bool is_open(const struct jobs *jobs, const char *study)
 	return false;
 }
 
-static int add(void *ctx, const struct instance_row *row, const char *detail)
+static int add_unassigned(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct unassigned *u = ctx;
 	struct one *o = &u->list[u->n];
@@ -87,11 +87,11 @@ static int remove_one(struct journal *j, const struct one *o, const char *spool,
 }
 
 /* Remove what `each` lists. jobs: see struct unassigned. what: for the log. */
-static size_t clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now,
-		    int (*each)(struct journal *j, double until, int max,
-				int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
-				struct err *err),
-		    const char *what)
+static size_t clean_listed(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now,
+			   int (*each)(struct journal *j, double until, int max,
+				       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+				       struct err *err),
+			   const char *what)
 {
 	struct unassigned *u = calloc(1, sizeof(*u));
 	struct err err = {0};
@@ -100,7 +100,8 @@ static size_t clean(struct journal *j, const struct jobs *jobs, const char *spoo
 
 	if (u)
 		u->jobs = jobs;
-	ret = u ? each(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err) : err_set(&err, ENOMEM, "no memory");
+	ret = u ? each(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add_unassigned, u, &err)
+		: err_set(&err, ENOMEM, "no memory");
 
 	for (size_t i = 0; u && i < u->n; i++) {
 		if (ret == 0)
@@ -118,10 +119,10 @@ static size_t clean(struct journal *j, const struct jobs *jobs, const char *spoo
 
 size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now)
 {
-	return clean(j, NULL, spool, days, now, journal_each_unassigned, "retention-unassigned");
+	return clean_listed(j, NULL, spool, days, now, journal_each_unassigned, "retention-unassigned");
 }
 
 size_t retention_clean_companions(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now)
 {
-	return clean(j, jobs, spool, days, now, journal_each_unused_companion, "retention-companions");
+	return clean_listed(j, jobs, spool, days, now, journal_each_unused_companion, "retention-companions");
 }

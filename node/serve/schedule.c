@@ -64,7 +64,7 @@ static void journal_error(struct schedule *s, const struct err *err, double now)
 	schedule_wake_on_clock(s, s->retry_at, now);
 }
 
-static int refresh(struct schedule *s, double now)
+static int refresh_jobs(struct schedule *s, double now)
 {
 	struct err err = {0};
 	size_t quarantined = 0, never_sent = 0;
@@ -114,7 +114,7 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 		journal_error(s, &err, now);
 		return false;
 	}
-	if (refresh(s, now) < 0)
+	if (refresh_jobs(s, now) < 0)
 		return false;
 	if (ret == -ESTALE && s->jobs.last_seq > before)
 		schedule_wake_at(s, now + CHANGED_LOOK);
@@ -207,7 +207,7 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 	bool changed;
 
 	if (case_results_is_replaced(&s->jobs, v))
-		return false; /* advance() cancels it */
+		return false; /* advance_job() cancels it */
 	detail = case_results_complete(s->journal, s->config, v, &err);
 	if (!detail && (err.code == ENOKEY || err.code == EBADMSG))
 		return schedule_decide(s, v, EVENT_HELD, schedule_reason(err.msg), now);
@@ -248,7 +248,7 @@ static void name_sweeps(struct schedule *s, const struct job_view *v, char *reas
 	}
 }
 
-static bool collect(struct schedule *s, const struct job_view *v, double now)
+static bool collect_job(struct schedule *s, const struct job_view *v, double now)
 {
 	struct assemble_decision answer;
 	char reason[320];
@@ -308,7 +308,7 @@ static bool replace_unreadable(struct schedule *s, const struct job_view *v, dou
 		n = case_newer_open(s->journal, &s->jobs, v, "", NULL, now, &job, &err);
 	if (n < 0 && n != -ESTALE)
 		journal_error(s, &err, now);
-	return job > 0 && refresh(s, now) == 0;
+	return job > 0 && refresh_jobs(s, now) == 0;
 }
 
 /* ---- the indexer ---- */
@@ -459,21 +459,21 @@ static bool open_further(struct schedule *s, const struct job_view *v, double no
 	if (ret == 0)
 		return false;
 	schedule_wake_at(s, now + CHANGED_LOOK);
-	if (ret < 0 || refresh(s, now) < 0)
+	if (ret < 0 || refresh_jobs(s, now) < 0)
 		return false;
 	log_event(LOG_INFO, "job-opened", "job=%lld result_of=%lld", (long long)s->jobs.list[s->jobs.n - 1]->id, (long long)id);
 	return true;
 }
 
 /* Do the next thing that is due for a job. true: the job changed, call again. */
-static bool advance(struct schedule *s, const struct job_view *v, double now)
+static bool advance_job(struct schedule *s, const struct job_view *v, double now)
 {
 	if (open_further(s, v, now))
 		return true;
 	switch (v->state) {
 	case JOB_COLLECTING:
 		stop_work(s, v->id); /* it was cancelled and retried between two steps */
-		return collect(s, v, now);
+		return collect_job(s, v, now);
 	case JOB_HELD:
 		return retry_repaired(s, v, now) || replace_unreadable(s, v, now) || schedule_retry_with_ct(s, v, now);
 	case JOB_READY:
@@ -545,7 +545,7 @@ static void clean_space(struct schedule *s, double now)
 
 /* Shrink finished jobs in memory: the manager runs for a long time and keeps every case until its rows are deleted from the
  * journal. */
-static void shrink(struct schedule *s, double now)
+static void shrink_jobs(struct schedule *s, double now)
 {
 	bool first = s->shrink_at == 0;
 
@@ -556,13 +556,13 @@ static void shrink(struct schedule *s, double now)
 		jobs_free_lists(&s->jobs, now - SHRINK_AFTER);
 }
 
-static void clean(struct schedule *s, double now)
+static void clean_spool(struct schedule *s, double now)
 {
 	const struct node_conf *node = &s->config->node;
 	const struct retention_rule rule = {node->retention_days, node->retention_unassigned_days};
 	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock, all = true;
 
-	shrink(s, now);
+	shrink_jobs(s, now);
 	if (due && (rule.days > 0 || rule.unassigned_days > 0))
 		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
@@ -606,7 +606,7 @@ void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
 	schedule_read_workers(s, now);
-	if (refresh(s, now) < 0)
+	if (refresh_jobs(s, now) < 0)
 		return;
 	if (s->retry_at > s->clock) {
 		schedule_wake_on_clock(s, s->retry_at, now);
@@ -616,18 +616,18 @@ void schedule_step(struct schedule *s, double now)
 	s->look_newer = has_news(s);
 	schedule_queues_update(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
-		for (int rounds = 0; rounds < 8 && advance(s, s->jobs.list[i], now); rounds++)
+		for (int rounds = 0; rounds < 8 && advance_job(s, s->jobs.list[i], now); rounds++)
 			;
 	schedule_queues_run(s, now);
 	schedule_slots_step(s, now);
 	schedule_watch(s, now);
 	if (!s->stopping)
-		clean(s, now);
+		clean_spool(s, now);
 }
 
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now)
 {
-	int ret = refresh(s, now);
+	int ret = refresh_jobs(s, now);
 
 	s->outboxes_cleaned = false; /* the outbox that the process used may be removed now */
 	if (p->role == PROCESS_WORKER)
@@ -642,7 +642,7 @@ void schedule_process_ended(struct schedule *s, const struct process *p, int sta
 
 void schedule_interrupt(struct schedule *s, double now)
 {
-	if (refresh(s, now) < 0)
+	if (refresh_jobs(s, now) < 0)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
 		if (s->jobs.list[i]->state == JOB_RUNNING && !(s->jobs.list[i]->pilot[0] && s->config->cluster.port > 0))

@@ -57,7 +57,8 @@ static bool may_follow(struct schedule *s, const struct job_view *v, const struc
 }
 
 /* Decide about the series of a case. false: the journal cannot be read now. */
-static bool decide(struct schedule *s, const struct job_view *v, bool as_is, double now, struct companion_decision *ret_answer)
+static bool decide_series(struct schedule *s, const struct job_view *v, bool as_is, double now,
+			  struct companion_decision *ret_answer)
 {
 	double wait = s->config->node.ct_wait;
 	struct companion_need need = {.study = v->study,
@@ -175,7 +176,7 @@ static bool wait_for(struct schedule *s, const struct job_view *v, const struct 
 			       now);
 }
 
-static json_t *lack(const struct job_view *v, const char *text)
+static json_t *lack_detail(const struct job_view *v, const char *text)
 {
 	char reason[sizeof(v->reason)];
 
@@ -209,7 +210,7 @@ bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, boo
 		return complete_without(s, v, detail, now);
 	if (first && (first->companions > 0 || first->members.as_is))
 		return complete_as_first(s, v, first, detail, now);
-	if (!decide(s, v, as_is, now, &answer)) {
+	if (!decide_series(s, v, as_is, now, &answer)) {
 		json_decref(detail);
 		return false;
 	}
@@ -223,7 +224,7 @@ bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, boo
 	json_decref(detail);
 	if (answer.verdict == COMPANION_WAIT)
 		return wait_for(s, v, &answer, now);
-	return schedule_decide(s, v, EVENT_HELD, lack(v, answer.text), now);
+	return schedule_decide(s, v, EVENT_HELD, lack_detail(v, answer.text), now);
 }
 
 /* Return true for a held case whose series may have been what it was held for: a slice is missing. Another result of the routes
@@ -238,7 +239,7 @@ bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double
 	struct companion_decision answer;
 	char reason[sizeof(v->reason)];
 
-	if ((!v->lacks_companion && !may_have_more(v)) || !decide(s, v, false, now, &answer))
+	if ((!v->lacks_companion && !may_have_more(v)) || !decide_series(s, v, false, now, &answer))
 		return false;
 	if (answer.verdict == COMPANION_WAIT) {
 		schedule_wake_at(s, answer.again);

@@ -97,7 +97,7 @@ static void set_reached(struct schedule *s, double now)
 		s->queues[i].reached = delivery_queue_reached(&s->jobs, s->queues[i].destination, now);
 }
 
-static void block(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now)
+static void block_queue(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now)
 {
 	if (!send->down || send->time < queue->reached)
 		return;
@@ -113,7 +113,7 @@ void schedule_queues_update(struct schedule *s, double now)
 	s->n_queues = 0;
 	each_queued(s, now, mark_down);
 	set_reached(s, now);
-	each_queued(s, now, block);
+	each_queued(s, now, block_queue);
 }
 
 /* Return for how many s the deliveries of this job to this destination have failed, or have waited for a failing delivery of
@@ -246,7 +246,7 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 
 /* Append the event that ends the deliveries of a job; the reason of a dead letter: "refused by pacs: the peer does not support
  * this class; ws: ..." */
-static bool finish(struct schedule *s, const struct job_view *v, double now)
+static bool finish_deliveries(struct schedule *s, const struct job_view *v, double now)
 {
 	const char *before = "refused by ";
 	char reason[300] = "";
@@ -290,7 +290,7 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	if (job_view_count_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&
 		       schedule_decide(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
-	return finish(s, v, now);
+	return finish_deliveries(s, v, now);
 }
 
 /* ---- order ---- */
@@ -320,7 +320,7 @@ static bool goes_before(const struct job_view *v, const struct job_send *send, c
 	return v->completed_seq < queue->seq;
 }
 
-static void enqueue(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+static void enqueue_send(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	enum process_role role;
 	struct schedule_queue *queue;
@@ -411,7 +411,7 @@ static bool run_queues(struct schedule *s, double now)
 	}
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
-			enqueue(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
+			enqueue_send(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
 	for (size_t i = 0; i < s->n_queues && !s->stopping; i++)
 		if (s->queues[i].job && start_delivery(s, &s->queues[i], now))
 			started = true;

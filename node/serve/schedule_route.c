@@ -8,7 +8,7 @@
 #include "node/jobs/case_routing.h"
 #include "node/serve/schedule_internal.h"
 
-static json_t *names(const struct config_names *list)
+static json_t *names_json(const struct config_names *list)
 {
 	json_t *array = json_array();
 
@@ -49,11 +49,11 @@ bool schedule_complete(struct schedule *s, const struct job_view *v, const char 
 		return schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	detail = json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances, "route",
-			   list[0].route, "protocol", list[0].protocol, "destinations", names(&list[0].destinations));
+			   list[0].route, "protocol", list[0].protocol, "destinations", names_json(&list[0].destinations));
 	further = n > 1 ? json_array() : NULL;
 	for (size_t i = 1; i < n; i++)
 		json_array_append_new(further, json_pack("{s:s, s:s, s:o}", "route", list[i].route, "protocol", list[i].protocol,
-							 "destinations", names(&list[i].destinations)));
+							 "destinations", names_json(&list[i].destinations)));
 	if (further)
 		json_object_set_new(detail, "further", further);
 	for (size_t i = 0; i < n; i++)

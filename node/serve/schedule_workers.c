@@ -32,7 +32,7 @@
 #define STOP_GRACE 10.0 /* s from SIGTERM to SIGKILL for a worker that is no longer needed */
 
 /* Apply an event to a slot; log if it disables the slot or if the devices could not be counted. */
-static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
+static void update_slot(struct schedule *s, int id, enum slot_event event, int number, const char *text)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
 	bool counting = slot && device_name_is_wildcard(slot->name) && !slot->retiring;
@@ -48,13 +48,13 @@ static void update(struct schedule *s, int id, enum slot_event event, int number
 }
 
 /* text: bytes of the smallest device, or why there is none. */
-static void counted(struct schedule *s, int id, int number, const char *text)
+static void apply_count(struct schedule *s, int id, int number, const char *text)
 {
 	if (number > 0)
 		log_event(LOG_NOTICE, "devices-counted", "cuda=%d bytes=%s", number, log_quote(text));
 	else
 		log_event(LOG_NOTICE, "devices-counted", "cuda=0 reason=%s", log_quote(text));
-	update(s, id, SLOT_COUNTED, number, text);
+	update_slot(s, id, SLOT_COUNTED, number, text);
 }
 
 /* ---- jobs ---- */
@@ -82,7 +82,7 @@ void schedule_crashed(struct schedule *s, int64_t job, const char *reason, doubl
 			      now);
 }
 
-static void interrupted(struct schedule *s, int64_t job, const char *reason, double now)
+static void interrupt_job(struct schedule *s, int64_t job, const char *reason, double now)
 {
 	const struct job_view *v = jobs_find(&s->jobs, job);
 
@@ -178,7 +178,7 @@ static bool send_job(const struct schedule *s, const struct process *p, const st
 
 /* Assign a job to an idle worker: append `started` to the journal, then send the job. false: the journal could not be written;
  * assign no more jobs now. */
-static bool assign(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
+static bool assign_job(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
 {
 	int64_t job = v->id;
 	char device[96];
@@ -193,15 +193,15 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 		return false;
 	v = jobs_find(&s->jobs, job);
 	if (!v || !send_job(s, p, v)) {
-		update(s, id, SLOT_STOPPING, 0, NULL);
+		update_slot(s, id, SLOT_STOPPING, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
-		interrupted(s, job, "its worker ended before the job started", now);
+		interrupt_job(s, job, "its worker ended before the job started", now);
 		return true;
 	}
 	p->job = job;
 	p->cancelled = false;
 	slots_find(&s->slots, id)->images = p->seat ? 0 : v->result_of > 0 ? v->result_of : v->id;
-	update(s, id, SLOT_ASSIGNED, 0, NULL);
+	update_slot(s, id, SLOT_ASSIGNED, 0, NULL);
 	return true;
 }
 
@@ -219,8 +219,8 @@ static void assign_jobs(struct schedule *s, double now)
 		slot = with ? with : slot;
 		p = process_table_of_slot(&s->processes, slot->id);
 		if (!p || p->kill_at > 0)
-			update(s, slot->id, SLOT_STOPPING, 0, NULL);
-		else if (!assign(s, slot, p, v, now))
+			update_slot(s, slot->id, SLOT_STOPPING, 0, NULL);
+		else if (!assign_job(s, slot, p, v, now))
 			return;
 	}
 }
@@ -234,7 +234,7 @@ static void on_ready(struct schedule *s, int id, const char *device)
 	if (!slot || slot->state != SLOT_STARTING)
 		return;
 	log_event(LOG_NOTICE, slot->disabled ? "device-recovered" : "device-ready", "device=%s", log_quote(device));
-	update(s, id, SLOT_READY, 0, device);
+	update_slot(s, id, SLOT_READY, 0, device);
 }
 
 /* Return true if this attempt of a job was given to the pilot that reports it. The ID is that of its secret. */
@@ -264,14 +264,14 @@ static void on_seat_ready(struct schedule *s, struct process *p, const struct wo
 		return;
 	if (other) {
 		other->job = 0;
-		update(s, other->slot, SLOT_STOPPING, 0, NULL);
+		update_slot(s, other->slot, SLOT_STOPPING, 0, NULL);
 		process_kill(other, s->clock);
 	}
 	log_event(LOG_NOTICE, "job-adopted", "job=%lld device=%s", (long long)m->job, log_quote(m->text));
 	schedule_pilot_returned(s, v);
 	p->job = m->job;
 	p->cancelled = false;
-	update(s, p->slot, SLOT_ASSIGNED, 0, NULL);
+	update_slot(s, p->slot, SLOT_ASSIGNED, 0, NULL);
 	if (!send_job(s, p, v))
 		process_stop(p, s->clock, STOP_GRACE);
 }
@@ -291,7 +291,7 @@ bool schedule_end_pilot(struct schedule *s, const char *id)
 
 		if (!slot->seat || slot->state != SLOT_IDLE || strcmp(slot->pilot, id) != 0 || !p)
 			continue;
-		update(s, slot->id, SLOT_STOPPING, 0, NULL);
+		update_slot(s, slot->id, SLOT_STOPPING, 0, NULL);
 		return worker_ipc_send(p->ipc_fd, WORKER_END, 0, 0, NULL, false);
 	}
 	return false;
@@ -302,13 +302,13 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 	const struct job_view *v = jobs_find(&s->jobs, p->job);
 	int64_t job = p->job;
 
-	update(s, p->slot, SLOT_DISABLED, 0, reason);
+	update_slot(s, p->slot, SLOT_DISABLED, 0, reason);
 	p->job = 0;
 	leave_job(s, job);
 	if (p->seat && v && v->state == JOB_RUNNING)
 		schedule_pilot_gone(s, v, reason, now);
 	else
-		interrupted(s, job, reason, now);
+		interrupt_job(s, job, reason, now);
 }
 
 /* The pilot does not compute the case any more, and will not return: no lease is to be waited for. */
@@ -318,13 +318,13 @@ static void on_left(struct schedule *s, struct process *p, const char *reason, d
 
 	const struct job_view *v = jobs_find(&s->jobs, job);
 
-	update(s, p->slot, SLOT_STOPPING, 0, NULL);
+	update_slot(s, p->slot, SLOT_STOPPING, 0, NULL);
 	p->job = 0;
 	leave_job(s, job);
 	if (v && v->attempts >= s->config->node.attempts + LEFT_MAX)
 		schedule_crashed(s, job, reason, now);
 	else
-		interrupted(s, job, reason, now);
+		interrupt_job(s, job, reason, now);
 }
 
 static void on_unanswered(struct schedule *s, const struct worker_message *m)
@@ -348,24 +348,24 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 		return; /* the message is about a job that is no longer assigned to this worker */
 	switch (m->kind) {
 	case WORKER_COUNTED:
-		counted(s, p->slot, m->number, m->text);
+		apply_count(s, p->slot, m->number, m->text);
 		process_stop(p, s->clock, STOP_GRACE); /* normally it ends by itself; it may hang in the driver */
 		break;
 	case WORKER_READY:
 		on_ready(s, p->slot, m->text);
 		break;
 	case WORKER_REFUSED:
-		update(s, p->slot, SLOT_DISABLED, 0, m->text);
+		update_slot(s, p->slot, SLOT_DISABLED, 0, m->text);
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case WORKER_ALIVE:
-		update(s, p->slot, SLOT_ALIVE, 0, NULL);
+		update_slot(s, p->slot, SLOT_ALIVE, 0, NULL);
 		break;
 	case WORKER_DONE:
 		leave_job(s, p->job);
 		p->job = 0;
 		if (p->kill_at == 0) /* otherwise it has already been asked to end */
-			update(s, p->slot, SLOT_DONE, m->number, NULL);
+			update_slot(s, p->slot, SLOT_DONE, m->number, NULL);
 		break;
 	case WORKER_BROKEN:
 		on_broken(s, p, m->text, now);
@@ -405,7 +405,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	p->pid = 0; /* it has ended: its last messages must not cause a signal */
 	read_messages(s, p, now);
 	process_describe(status, how, sizeof(how));
-	update(s, p->slot, SLOT_ENDED, 0, how);
+	update_slot(s, p->slot, SLOT_ENDED, 0, how);
 	if (p->job == 0 || (p->seat && !p->hung)) /* a pilot continues, and may return: schedule_pilots.c */
 		return;
 	leave_job(s, p->job);
@@ -414,14 +414,14 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 		snprintf(reason, sizeof(reason), "the worker made no progress for %d s and was killed",
 			 s->config->node.worker_timeout);
 	if (!p->hung && (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED)))
-		interrupted(s, p->job, "the worker was asked to stop", now);
+		interrupt_job(s, p->job, "the worker was asked to stop", now);
 	else
 		schedule_crashed(s, p->job, reason, now);
 }
 
 /* ---- actions that are due ---- */
 
-static void start(struct schedule *s, int id)
+static void start_worker(struct schedule *s, int id)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
 	struct process p = {.role = PROCESS_WORKER,
@@ -440,19 +440,19 @@ static void start(struct schedule *s, int id)
 
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "worker-not-started", "device=%s reason=%s", log_quote(slot->name), log_quote(err.msg));
-		update(s, id, SLOT_SPAWNED, 0,
-		       NULL); /* the start failed: SPAWNED and then ENDED make the slot wait longer each time */
-		update(s, id, SLOT_ENDED, 0, err.msg);
+		update_slot(s, id, SLOT_SPAWNED, 0,
+			    NULL); /* the start failed: SPAWNED and then ENDED make the slot wait longer each time */
+		update_slot(s, id, SLOT_ENDED, 0, err.msg);
 	} else {
-		update(s, id, SLOT_SPAWNED, 0, NULL);
+		update_slot(s, id, SLOT_SPAWNED, 0, NULL);
 	}
 }
 
-static void stop(struct schedule *s, int id)
+static void stop_worker(struct schedule *s, int id)
 {
 	struct process *p = process_table_of_slot(&s->processes, id);
 
-	update(s, id, SLOT_STOPPING, 0, NULL);
+	update_slot(s, id, SLOT_STOPPING, 0, NULL);
 	if (p)
 		process_stop(p, s->clock, STOP_GRACE);
 }
@@ -467,11 +467,11 @@ static void kill_hung(struct schedule *s, int id)
 	snprintf(reason, sizeof(reason), "its worker was not ready after %.0f s", SLOT_START_LIMIT);
 	log_event(LOG_ERR, "worker-hung", "device=%s job=%lld", log_quote(slot->name), p ? (long long)p->job : 0LL);
 	if (busy)
-		update(s, id, SLOT_STOPPING, 0, NULL);
+		update_slot(s, id, SLOT_STOPPING, 0, NULL);
 	else if (device_name_is_wildcard(slot->name))
-		counted(s, id, 0, reason);
+		apply_count(s, id, 0, reason);
 	else
-		update(s, id, SLOT_DISABLED, 0, reason);
+		update_slot(s, id, SLOT_DISABLED, 0, reason);
 	if (p) {
 		p->hung = true;
 		process_kill(p, s->clock);
@@ -480,13 +480,13 @@ static void kill_hung(struct schedule *s, int id)
 
 /* The process does not end after SIGKILL, because it hangs in the driver. Another slot runs its job; the process can no longer
  * write to it. */
-static void abandon(struct schedule *s, int id, double now)
+static void abandon_worker(struct schedule *s, int id, double now)
 {
 	static const char reason[] = "its worker hangs in the driver and cannot be killed";
 	struct process *p = process_table_of_slot(&s->processes, id);
 	int64_t job = p ? p->job : 0;
 
-	update(s, id, SLOT_ABANDONED, 0, reason);
+	update_slot(s, id, SLOT_ABANDONED, 0, reason);
 	if (job) {
 		p->job = 0;
 		schedule_crashed(s, job, reason, now);
@@ -501,13 +501,13 @@ static void act_on(struct schedule *s, int id, double now)
 	if (next < s->clock + 86400)
 		schedule_wake_on_clock(s, next, now);
 	if (action == SLOT_START && !s->stopping)
-		start(s, id);
+		start_worker(s, id);
 	else if (action == SLOT_STOP)
-		stop(s, id);
+		stop_worker(s, id);
 	else if (action == SLOT_KILL)
 		kill_hung(s, id);
 	else if (action == SLOT_ABANDON && !s->stopping)
-		abandon(s, id, now);
+		abandon_worker(s, id, now);
 }
 
 void schedule_read_workers(struct schedule *s, double now)

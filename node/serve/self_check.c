@@ -67,7 +67,7 @@ static void check_journal(struct self_check *c, const char *path)
 		stat(path, &st) < 0 ? errno == ENOENT : st.st_ino != c->journal.st_ino || st.st_dev != c->journal.st_dev;
 }
 
-static void probe(struct self_check *c, const char *spool, double clock)
+static void probe_spool(struct self_check *c, const char *spool, double clock)
 {
 	struct err err = {0};
 
@@ -248,7 +248,7 @@ bool self_check_step(struct self_check *c, struct schedule *s, const char *journ
 		return false;
 	c->at = s->clock + EVERY;
 	check_journal(c, journal_path);
-	probe(c, s->config->node.spool, s->clock);
+	probe_spool(c, s->config->node.spool, s->clock);
 	check_processes(c, &s->processes, s->clock);
 	c->facts.file_limit = file_limit();
 	start_names(c, s);
@@ -283,7 +283,7 @@ static bool has_own_event(const char *id)
 	return false;
 }
 
-static bool lists(const struct node_problems *all, const char *id)
+static bool lists_problem(const struct node_problems *all, const char *id)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (!strcmp(all->list[i].id, id))
@@ -313,13 +313,13 @@ const struct node_problems *self_check_log(struct self_check *c, const struct sc
 	for (size_t i = 0; i < c->now->n; i++) {
 		const struct node_problem *p = &c->now->list[i];
 
-		if (has_own_event(p->id) || lists(c->before, p->id))
+		if (has_own_event(p->id) || lists_problem(c->before, p->id))
 			continue;
 		node_problem_line(p, line, sizeof(line));
 		log_event(p->critical ? LOG_CRIT : LOG_WARNING, "problem", "id=%s reason=%s", p->id, log_quote(line));
 	}
 	for (size_t i = 0; i < c->before->n; i++)
-		if (!has_own_event(c->before->list[i].id) && !lists(c->now, c->before->list[i].id))
+		if (!has_own_event(c->before->list[i].id) && !lists_problem(c->now, c->before->list[i].id))
 			log_event(LOG_NOTICE, "problem-ended", "id=%s", c->before->list[i].id);
 	other = c->before;
 	c->before = c->now;

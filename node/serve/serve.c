@@ -78,7 +78,7 @@ static void open_trail(struct serve *v)
 }
 
 /* Write the audit messages about transfers and send the queue to syslog. Return the time of the next call, on clock_seconds(). */
-static double audit(struct serve *v, double now, double clock, bool last)
+static double audit_transfers(struct serve *v, double now, double clock, bool last)
 {
 	double next = 0, flush;
 
@@ -90,13 +90,13 @@ static double audit(struct serve *v, double now, double clock, bool last)
 	return flush > 0 && (next == 0 || flush < next) ? flush : next;
 }
 
-static void sooner(double *until, double deadline)
+static void take_sooner(double *until, double deadline)
 {
 	if (deadline > 0 && deadline < *until)
 		*until = deadline;
 }
 
-static void loop(struct serve *v)
+static void loop_manager(struct serve *v)
 {
 	for (;;) {
 		double now = clock_wall(), clock = clock_seconds(), until;
@@ -133,21 +133,21 @@ static void loop(struct serve *v)
 		if (checked)
 			alert_watch_step(&v->alert, &v->s, self_check_log(&v->check, &v->s, v->report.now, now), now);
 		until = clock + (v->s.next - now);
-		sooner(&until, process_table_tick(&v->s.processes, clock));
-		sooner(&until, v->receiver_at);
-		sooner(&until, v->cluster_at);
-		sooner(&until, v->journal_at);
-		sooner(&until, audit(v, now, clock, false));
-		sooner(&until, v->status.at);
-		sooner(&until, v->fleet.at);
-		sooner(&until, v->certificates_at);
-		sooner(&until, v->check.at);
+		take_sooner(&until, process_table_tick(&v->s.processes, clock));
+		take_sooner(&until, v->receiver_at);
+		take_sooner(&until, v->cluster_at);
+		take_sooner(&until, v->journal_at);
+		take_sooner(&until, audit_transfers(v, now, clock, false));
+		take_sooner(&until, v->status.at);
+		take_sooner(&until, v->fleet.at);
+		take_sooner(&until, v->certificates_at);
+		take_sooner(&until, v->check.at);
 		wait_for_work(v, until);
 		read_signals(v, clock_seconds());
 	}
 	schedule_interrupt(&v->s, clock_wall());
 	audit_application_activity(false);
-	audit(v, clock_wall(), clock_seconds(), true);
+	audit_transfers(v, clock_wall(), clock_seconds(), true);
 }
 
 int serve_run(struct serve_conf *conf, struct err *err)
@@ -168,7 +168,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	ret = serve_begin(&v, err);
 	if (ret == 0) {
 		audit_application_activity(true);
-		loop(&v);
+		loop_manager(&v);
 	}
 	audit_trail_close(v.trail);
 	v.s.journal = journal_close(v.s.journal);

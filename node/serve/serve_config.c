@@ -65,7 +65,7 @@ static int write_file(const char *path, int flags, const char *text, struct err 
 	return ret;
 }
 
-static bool holds(const char *path, const char *text)
+static bool holds_text(const char *path, const char *text)
 {
 	size_t n = strlen(text);
 	char *there = malloc(n + 1);
@@ -93,7 +93,7 @@ int serve_write_copy(struct serve *v, const char *text, struct err *err)
 		v->s.config_path = NULL;
 		return 0;
 	}
-	if (!holds(v->config_copy, text)) {
+	if (!holds_text(v->config_copy, text)) {
 		snprintf(part, sizeof(part), "%s.part", v->config_copy);
 		ret = write_file(part, O_CREAT | O_TRUNC, text, &why);
 		if (ret == 0 && rename(part, v->config_copy) < 0)

@@ -16,7 +16,7 @@ struct slot *slots_find(struct slots *all, int id)
 	return NULL;
 }
 
-static struct slot *add(struct slots *all, const char *name, double now)
+static struct slot *add_slot(struct slots *all, const char *name, double now)
 {
 	struct slot *slot;
 
@@ -29,7 +29,7 @@ static struct slot *add(struct slots *all, const char *name, double now)
 }
 
 /* Keep the retiring slot with this name, or add a new slot. */
-static void claim(struct slots *all, const char *name, double now)
+static void claim_slot(struct slots *all, const char *name, double now)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
@@ -39,7 +39,7 @@ static void claim(struct slots *all, const char *name, double now)
 			return;
 		}
 	}
-	add(all, name, now);
+	add_slot(all, name, now);
 }
 
 static int workers_per_device(const struct slots *all)
@@ -55,7 +55,7 @@ static void claim_workers(struct slots *all, const char *name, double now)
 	int n = !strncmp(name, "cuda:", 5) ? workers_per_device(all) : 1;
 
 	for (int i = 0; i < n; i++)
-		claim(all, name, now);
+		claim_slot(all, name, now);
 }
 
 static void remove_gone(struct slots *all)
@@ -69,7 +69,7 @@ static void remove_gone(struct slots *all)
 }
 
 /* Add the spare slot if all others are disabled; otherwise retire it. */
-static void balance(struct slots *all, double now)
+static void balance_spare(struct slots *all, double now)
 {
 	struct slot *spare = NULL;
 	bool wanted = false, in = false;
@@ -87,7 +87,7 @@ static void balance(struct slots *all, double now)
 	wanted = wanted && !in;
 	if (spare)
 		spare->retiring = !wanted;
-	else if (wanted && (spare = add(all, "cpu", now)))
+	else if (wanted && (spare = add_slot(all, "cpu", now)))
 		spare->spare = true;
 	remove_gone(all);
 }
@@ -108,17 +108,17 @@ void slots_configure(struct slots *all, const char *device, double now)
 	}
 	for (int i = 0; i < n; i++)
 		claim_workers(all, names[i], now);
-	balance(all, now);
+	balance_spare(all, now);
 }
 
-static void enter(struct slot *slot, enum slot_state state, double now)
+static void enter_state(struct slot *slot, enum slot_state state, double now)
 {
 	slot->state = state;
 	slot->since = now;
 	slot->seen = now;
 }
 
-static void disable(struct slot *slot, const char *reason, double now)
+static void disable_slot(struct slot *slot, const char *reason, double now)
 {
 	double wait = SLOT_RETRY_FIRST;
 
@@ -136,7 +136,7 @@ static void disable(struct slot *slot, const char *reason, double now)
 	snprintf(slot->reason, sizeof(slot->reason), "%s", reason);
 }
 
-static void expand(struct slots *all, int id, int count, double now)
+static void expand_devices(struct slots *all, int id, int count, double now)
 {
 	bool instead_of_none = !strcmp(slots_find(all, id)->name, "auto");
 	char name[DEVICE_NAME_SIZE];
@@ -147,16 +147,16 @@ static void expand(struct slots *all, int id, int count, double now)
 		claim_workers(all, name, now);
 	}
 	if (count <= 0)
-		claim(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker will report the error */
+		claim_slot(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker will report the error */
 }
 
-static void ended(struct slots *all, int id, const char *how, double now)
+static void apply_end(struct slots *all, int id, const char *how, double now)
 {
 	struct slot *slot = slots_find(all, id);
 	enum slot_state was = slot->state;
 	char reason[300];
 
-	enter(slot, SLOT_DOWN, now);
+	enter_state(slot, SLOT_DOWN, now);
 	slot->old = false;
 	slot->device[0] = '\0';
 	slot->abandoned = false;
@@ -173,11 +173,11 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	if (++slot->deaths < SLOT_DEATHS_MAX) {
 		slot->at = now + DEATH_WAIT * (double)(1 << (slot->deaths - 1));
 	} else if (device_name_is_wildcard(slot->name)) {
-		expand(all, id, 0, now);
+		expand_devices(all, id, 0, now);
 	} else {
 		snprintf(reason, sizeof(reason), "%d workers ended before their first message; the last one %.200s", slot->deaths,
 			 how);
-		disable(slot, reason, now);
+		disable_slot(slot, reason, now);
 	}
 }
 
@@ -189,52 +189,52 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 		return;
 	switch (event) {
 	case SLOT_SPAWNED:
-		enter(slot, SLOT_STARTING, now);
+		enter_state(slot, SLOT_STARTING, now);
 		break;
 	case SLOT_COUNTED:
-		enter(slot, SLOT_ENDING, now);
+		enter_state(slot, SLOT_ENDING, now);
 		all->automatic = text && strtod(text, NULL) >= SLOTS_AUTOMATIC_BYTES ? SLOTS_AUTOMATIC : 1;
 		if (!slot->retiring) /* otherwise it is no longer configured, or the message is a repetition */
-			expand(all, id, number, now);
+			expand_devices(all, id, number, now);
 		break;
 	case SLOT_READY:
 		if (slot->state != SLOT_STARTING) /* too late: it was killed, and the reason recorded then stays */
 			break;
-		enter(slot, SLOT_IDLE, now);
+		enter_state(slot, SLOT_IDLE, now);
 		slot->disabled = false;
 		snprintf(slot->device, sizeof(slot->device), "%s", text);
 		break;
 	case SLOT_DISABLED:
-		disable(slot, text, now);
+		disable_slot(slot, text, now);
 		if (slot->state != SLOT_DOWN)
-			enter(slot, SLOT_ENDING, now);
+			enter_state(slot, SLOT_ENDING, now);
 		break;
 	case SLOT_ASSIGNED:
-		enter(slot, SLOT_BUSY, now);
+		enter_state(slot, SLOT_BUSY, now);
 		break;
 	case SLOT_ALIVE:
 		slot->seen = now;
 		break;
 	case SLOT_DONE:
-		enter(slot, SLOT_IDLE, now);
+		enter_state(slot, SLOT_IDLE, now);
 		slot->deaths = 0;
 		slot->disabled_count = number ? 0 : slot->disabled_count;
 		break;
 	case SLOT_STOPPING:
-		enter(slot, SLOT_ENDING, now);
+		enter_state(slot, SLOT_ENDING, now);
 		break;
 	case SLOT_ENDED:
-		ended(all, id, text, now);
+		apply_end(all, id, text, now);
 		break;
 	case SLOT_ABANDONED:
-		disable(slot, text, now);
+		disable_slot(slot, text, now);
 		slot->abandoned = true;
 		break;
 	}
-	balance(all, now);
+	balance_spare(all, now);
 }
 
-static bool over(double limit, double now, double *ret_next)
+static bool is_over(double limit, double now, double *ret_next)
 {
 	if (limit <= now)
 		return true;
@@ -247,19 +247,19 @@ enum slot_action slots_next_action(const struct slot *slot, double timeout, doub
 	*ret_next = INFINITY;
 	switch (slot->state) {
 	case SLOT_DOWN:
-		return over(slot->at, now, ret_next) ? SLOT_START : SLOT_NOTHING;
+		return is_over(slot->at, now, ret_next) ? SLOT_START : SLOT_NOTHING;
 	case SLOT_STARTING:
 		if (slot->seat)
 			return slot->old || slot->retiring ? SLOT_STOP : SLOT_NOTHING;
-		return over(slot->since + SLOT_START_LIMIT, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
+		return is_over(slot->since + SLOT_START_LIMIT, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
 	case SLOT_IDLE:
 		return slot->old || slot->retiring ? SLOT_STOP : SLOT_NOTHING;
 	case SLOT_BUSY:
-		return over(slot->seen + timeout, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
+		return is_over(slot->seen + timeout, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
 	case SLOT_ENDING:
 		if (slot->abandoned)
 			return SLOT_NOTHING;
-		return over(slot->since + SLOT_END_LIMIT, now, ret_next) ? SLOT_ABANDON : SLOT_NOTHING;
+		return is_over(slot->since + SLOT_END_LIMIT, now, ret_next) ? SLOT_ABANDON : SLOT_NOTHING;
 	}
 	return SLOT_NOTHING;
 }
@@ -290,13 +290,13 @@ void slots_seats(struct slots *all, bool wanted, double now)
 	remove_gone(all);
 	if (!wanted || waiting || n >= SLOTS_SEATS_MAX)
 		return;
-	slot = add(all, "pilot", now);
+	slot = add_slot(all, "pilot", now);
 	if (slot)
 		slot->seat = true;
 }
 
 /* The order in which idle slots get cases: CUDA of this machine, CUDA of a pilot, others. */
-static int rank(const struct slot *slot)
+static int slot_rank(const struct slot *slot)
 {
 	bool cuda = !strncmp(slot->seat ? slot->device : slot->name, "cuda", 4);
 
@@ -310,11 +310,11 @@ struct slot *slots_find_idle(struct slots *all)
 
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
-		int n = rank(slot) == 0 ? count_busy(all, slot->name) : 0;
+		int n = slot_rank(slot) == 0 ? count_busy(all, slot->name) : 0;
 
 		if (slot->state != SLOT_IDLE || slot->old || slot->retiring)
 			continue;
-		if (best && (rank(slot) > rank(best) || (rank(slot) == rank(best) && n >= busy)))
+		if (best && (slot_rank(slot) > slot_rank(best) || (slot_rank(slot) == slot_rank(best) && n >= busy)))
 			continue;
 		best = slot;
 		busy = n;

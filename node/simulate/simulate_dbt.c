@@ -35,7 +35,7 @@ static uint16_t pixel_value(const struct simulation *s, double count, int v)
 }
 
 /* Mirror the detector's image to the stored orientation (docs/geometry.md, "How an image is stored"). */
-static void store(const struct simulation *s, const uint16_t *counts, uint16_t *ret_stored)
+static void store_image(const struct simulation *s, const uint16_t *counts, uint16_t *ret_stored)
 {
 	for (int row = 0; row < s->n_v; row++) {
 		int v = s->rows_toward_minus_y ? s->n_v - 1 - row : row;
@@ -62,7 +62,7 @@ static int make_view(const struct simulation *s, int view, struct pictures *p, s
 			    s->o.noise, s->max_value, p->counts, err);
 	if (rc < 0)
 		return rc;
-	store(s, p->counts, p->stored);
+	store_image(s, p->counts, p->stored);
 	return 0;
 }
 

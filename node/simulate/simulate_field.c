@@ -18,7 +18,7 @@
 #define NO_AIR 1.1 /* factor for no air, also not between the rays with which air is counted */
 
 /* Return cos theta / r^2 of a bin. */
-static double fluence(const struct scan *scan, const struct scan_view *view, int u, int v)
+static double bin_fluence(const struct scan *scan, const struct scan_view *view, int u, int v)
 {
 	double a[3], b[3], on_u[3], on_v[3], n[3], along = 0, r2 = 0, area = 0;
 
@@ -42,7 +42,7 @@ static double anode_path(double e)
 }
 
 /* Return the transmission of the anode, which turns with the tube in the plane of y and z. */
-static double heel(const struct simulation *s, const struct scan_view *view, int u, int v)
+static double heel_transmission(const struct simulation *s, const struct scan_view *view, int u, int v)
 {
 	const struct profile_conf *p = s->o.profile;
 	double a[3], b[3], down[2] = {p->source_y - view->src[1], p->axis_height - view->src[2]}, along, far;
@@ -60,9 +60,9 @@ static double open_factor(const struct simulation *s, int view, int u, int v)
 	double factor = 1;
 
 	if (s->o.open_distance)
-		factor *= fluence(s->scan, at, u, v) / fluence(s->rest, &s->rest->views[0], u, v);
+		factor *= bin_fluence(s->scan, at, u, v) / bin_fluence(s->rest, &s->rest->views[0], u, v);
 	if (s->o.heel > 0)
-		factor *= heel(s, at, u, v);
+		factor *= heel_transmission(s, at, u, v);
 	return factor;
 }
 
@@ -89,7 +89,7 @@ void simulate_open_field(const struct simulation *s, int view, float *line)
 /* ---- how much air ---- */
 
 /* Stretch bodies along x and y by `scale`, and move the other shapes with them. */
-static void stretch(struct phantom *p, double scale)
+static void stretch_bodies(struct phantom *p, double scale)
 {
 	for (size_t i = 0; i < p->n; i++)
 		for (int c = 0; c < 2; c++) {
@@ -122,15 +122,15 @@ static int find_scale(struct phantom *p, const struct scan *scan, double share, 
 	for (int i = 0; rc == 0 && i < SHARE_STEPS; i++) {
 		double scale = (lo + hi) / 2;
 
-		stretch(p, scale);
+		stretch_bodies(p, scale);
 		rc = count_air(p, scan, line, &found, err);
-		stretch(p, 1 / scale);
+		stretch_bodies(p, 1 / scale);
 		if (found > share)
 			lo = scale;
 		else
 			hi = scale;
 	}
-	stretch(p, share > 0 ? hi : NO_AIR * hi);
+	stretch_bodies(p, share > 0 ? hi : NO_AIR * hi);
 	return rc;
 }
 

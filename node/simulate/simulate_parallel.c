@@ -36,7 +36,7 @@ struct run {
 
 /* ---- line integrals ---- */
 
-static int plan(struct run *r, struct err *err)
+static int plan_scan(struct run *r, struct err *err)
 {
 	const struct simulate_parallel_options *o = r->o;
 	int side = 0, rc;
@@ -200,7 +200,7 @@ static int write_truth(const struct run *r, const char *folder, struct err *err)
 	return json_file_write(root, folder, "truth.json", err);
 }
 
-static int check(const struct simulate_parallel_options *o, struct err *err)
+static int check_options(const struct simulate_parallel_options *o, struct err *err)
 {
 	double axis[3][3];
 
@@ -221,10 +221,10 @@ int simulate_parallel_run(const struct simulate_parallel_options *o, const char 
 {
 	struct run r = {.o = o};
 	double begun = clock_seconds();
-	int rc = check(o, err);
+	int rc = check_options(o, err);
 
 	if (rc == 0)
-		rc = plan(&r, err);
+		rc = plan_scan(&r, err);
 	if (rc == 0)
 		rc = simulate_folder(folder, err);
 	if (rc < 0)

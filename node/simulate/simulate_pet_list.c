@@ -27,7 +27,7 @@ struct list {
 };
 
 /* Add `count` events of a bin. */
-static void add(struct list *x, size_t bin, uint64_t count, const struct petsird_event *event)
+static void add_events(struct list *x, size_t bin, uint64_t count, const struct petsird_event *event)
 {
 	uint64_t stream = poisson_stream(x->s->o.seed ^ (event->delayed ? TIME_SEED + 1 : TIME_SEED), bin);
 
@@ -50,10 +50,11 @@ static void add_bin(struct list *x, int k, int plane, int angle, int radial)
 	struct petsird_event event =
 		petsird_event_of(m, &x->index, k, &(struct michelogram_bin){.plane = plane, .angle = angle, .radial = radial});
 
-	add(x, bin, (uint64_t)llroundf(x->data[bin]), &event);
+	add_events(x, bin, (uint64_t)llroundf(x->data[bin]), &event);
 	event.delayed = true;
 	if (x->background > 0 && scan_reach(x->s->scan, radial) > 0)
-		add(x, bin, (uint64_t)poisson_draw(x->background, poisson_stream(x->s->o.seed ^ DELAYED_SEED, bin)), &event);
+		add_events(x, bin, (uint64_t)poisson_draw(x->background, poisson_stream(x->s->o.seed ^ DELAYED_SEED, bin)),
+			   &event);
 }
 
 static void add_bins(struct list *x)
@@ -67,7 +68,7 @@ static void add_bins(struct list *x)
 }
 
 /* Count and store all events; afterwards block b is events[start[b]] up to events[start[b + 1]]. */
-static int collect(struct list *x, size_t start[BLOCKS + 1], struct err *err)
+static int collect_events(struct list *x, size_t start[BLOCKS + 1], struct err *err)
 {
 	size_t n = 0;
 
@@ -112,7 +113,7 @@ int simulate_pet_list(const struct simulate_pet *s, const float *data, double ba
 	x->background = background;
 	rc = michelogram_index_init(&s->m, &x->index, err);
 	if (rc == 0)
-		rc = collect(x, start, err);
+		rc = collect_events(x, start, err);
 	if (rc == 0)
 		rc = write_events(x, start, path, err);
 	free(x->events);

@@ -114,7 +114,7 @@ static struct michelogram geometry_of(const struct run *r, int role)
 }
 
 /* Write the next planes of a role. */
-static int put(struct run *r, int role, const float *values, int planes, struct err *err)
+static int put_planes(struct run *r, int role, const float *values, int planes, struct err *err)
 {
 	struct michelogram m = geometry_of(r, role);
 	size_t size = r->per_plane * sizeof(*values);
@@ -150,7 +150,7 @@ static int close_files(struct run *r, struct err *err)
 	return rc;
 }
 
-static int step(const struct monitor *monitor, const char *stage, int plane, int n, struct err *err)
+static int report_step(const struct monitor *monitor, const char *stage, int plane, int n, struct err *err)
 {
 	monitor_progress(monitor, stage, (double)plane / n);
 	if (monitor_cancelled(monitor))
@@ -166,7 +166,7 @@ static int batch_of(int plane, int n)
 
 /* Compute the emission data of a batch, before scaling, in every TOF bin; divide: by the attenuation in r->batch. Add them to
  * *sum. */
-static int emit(struct run *r, int plane, int n, bool divide, double *sum, struct err *err)
+static int emit_batch(struct run *r, int plane, int n, bool divide, double *sum, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
 	size_t bins = (size_t)n * r->per_plane;
@@ -194,7 +194,7 @@ static int first_pass(struct run *r, const struct monitor *monitor, double *ret_
 
 	for (int plane = 0, n; plane < s->scan->n_u; plane += n) {
 		size_t bins = (size_t)(n = batch_of(plane, s->scan->n_u)) * r->per_plane;
-		int rc = step(monitor, "rays", plane, s->scan->n_u, err);
+		int rc = report_step(monitor, "rays", plane, s->scan->n_u, err);
 
 		if (rc == 0 && s->o.attenuation) {
 			rc = pet_phantom_project(s->phantom->attenuation, s->scan, s->plane + plane, n, PET_PHANTOM_ALL_BINS,
@@ -202,10 +202,10 @@ static int first_pass(struct run *r, const struct monitor *monitor, double *ret_
 			for (size_t i = 0; rc == 0 && i < bins; i++)
 				r->batch[i] = expf(r->batch[i]);
 			if (rc == 0)
-				rc = put(r, SINOGRAM_ATTENUATION, r->batch, n, err);
+				rc = put_planes(r, SINOGRAM_ATTENUATION, r->batch, n, err);
 		}
 		if (rc == 0)
-			rc = emit(r, plane, n, s->o.attenuation, &sum, err);
+			rc = emit_batch(r, plane, n, s->o.attenuation, &sum, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -271,7 +271,7 @@ static int put_delayeds(struct run *r, struct err *err)
 	size_t planes = michelogram_planes(&r->s->m), n = planes * r->per_plane;
 	int rc = r->s->o.noise ? pet_phantom_noise(r->randoms, n, (size_t)r->bed * n, r->s->o.seed ^ DELAYED_SEED, err) : 0;
 
-	return rc < 0 ? rc : put(r, SINOGRAM_DELAYEDS, r->randoms, (int)planes, err);
+	return rc < 0 ? rc : put_planes(r, SINOGRAM_DELAYEDS, r->randoms, (int)planes, err);
 }
 
 static int second_pass(struct run *r, const struct monitor *monitor, struct err *err)
@@ -296,7 +296,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(plane, n_planes)) * r->per_plane;
 		float *y = bed_data(r) + first;
 
-		rc = step(monitor, "counts", plane, n_planes, err);
+		rc = report_step(monitor, "counts", plane, n_planes, err);
 		for (int i = 0; r->randoms && i < n; i++)
 			share_randoms(r, plane + i, r->batch + (size_t)i * r->per_plane);
 		for (size_t i = 0; i < bins; i++)
@@ -304,9 +304,9 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 		if (rc == 0 && s->o.noise)
 			rc = pet_phantom_noise(y, bins, before + first, s->o.seed, err);
 		if (rc == 0)
-			rc = put(r, SINOGRAM_EMISSION, y, n, err);
+			rc = put_planes(r, SINOGRAM_EMISSION, y, n, err);
 		if (rc == 0 && r->file[SINOGRAM_ADDITIVE])
-			rc = put(r, SINOGRAM_ADDITIVE, r->batch, n, err);
+			rc = put_planes(r, SINOGRAM_ADDITIVE, r->batch, n, err);
 		for (size_t i = 0; i < bins; i++)
 			r->report.counts += y[i];
 	}

@@ -54,7 +54,7 @@ void simulate_system_find(const struct profile_conf *profile, struct simulate_sy
 }
 
 /* Return a number in -1..1 that depends only on seed and index (a step of splitmix64, Steele et al. 2014). */
-static double jitter(unsigned seed, int index)
+static double view_jitter(unsigned seed, int index)
 {
 	uint64_t z = ((uint64_t)seed << 32) + (uint64_t)index * 0x9E3779B97F4A7C15u + 0x9E3779B97F4A7C15u;
 
@@ -72,7 +72,7 @@ static void plan_angles(struct simulation *s)
 
 	for (int i = 0; i < o->views; i++) {
 		int at = o->side == 'L' ? i : o->views - 1 - i;
-		double angle = -o->arc / 2 + at * step + JITTER * step * jitter(o->seed, at);
+		double angle = -o->arc / 2 + at * step + JITTER * step * view_jitter(o->seed, at);
 
 		s->angle[i] = round(angle * 1e4) / 1e4;
 	}
@@ -86,7 +86,7 @@ static void plan_exposures(struct simulation *s)
 	for (int i = 0; i < o->views; i++) {
 		int at = o->side == 'L' ? i : o->views - 1 - i;
 
-		s->exposure[i] = 1 + swing / 100 * jitter(~o->seed, at);
+		s->exposure[i] = 1 + swing / 100 * view_jitter(~o->seed, at);
 		sum += s->exposure[i];
 	}
 	for (int i = 0; i < o->views; i++)

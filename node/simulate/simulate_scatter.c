@@ -16,26 +16,26 @@
 #define WEIGHTS 5
 
 /* Return the cell beside the edge that has the same distance from it, for smoothing. */
-static int inside(int i, int n)
+static int mirror_index(int i, int n)
 {
 	int mirrored = i < 0 ? -1 - i : i >= n ? 2 * n - 1 - i : i;
 
 	return mirrored < 0 ? 0 : mirrored >= n ? n - 1 : mirrored;
 }
 
-static void smooth(int n_u, int n_v, const float *in, float *work, float *ret)
+static void smooth_cells(int n_u, int n_v, const float *in, float *work, float *ret)
 {
 	static const float weight[WEIGHTS] = {1 / 16.0f, 4 / 16.0f, 6 / 16.0f, 4 / 16.0f, 1 / 16.0f};
 
 	for (int i = 0; i < n_u * n_v; i++) {
 		work[i] = 0;
 		for (int k = 0; k < WEIGHTS; k++)
-			work[i] += weight[k] * in[i / n_u * n_u + inside(i % n_u + k - WEIGHTS / 2, n_u)];
+			work[i] += weight[k] * in[i / n_u * n_u + mirror_index(i % n_u + k - WEIGHTS / 2, n_u)];
 	}
 	for (int i = 0; i < n_u * n_v; i++) {
 		ret[i] = 0;
 		for (int k = 0; k < WEIGHTS; k++)
-			ret[i] += weight[k] * work[inside(i / n_u + k - WEIGHTS / 2, n_v) * n_u + i % n_u];
+			ret[i] += weight[k] * work[mirror_index(i / n_u + k - WEIGHTS / 2, n_v) * n_u + i % n_u];
 	}
 }
 
@@ -50,7 +50,8 @@ static double value_at(const float *cells, int n_u, int n_v, int bins, int u, in
 	return (1 - y + j) * low + (y - j) * high;
 }
 
-static int count(const struct simulation *s, const struct scatter_mc_run *run, int view, float *ret_cells, struct err *err)
+static int count_photons(const struct simulation *s, const struct scatter_mc_run *run, int view, float *ret_cells,
+			 struct err *err)
 {
 	struct scatter_mc *object = NULL;
 	int rc = s->voxels ? scatter_mc_of_voxels(s->voxels, &object, err) : scatter_mc_of_phantom(s->phantom, &object, err);
@@ -70,9 +71,9 @@ int simulate_scatter(const struct simulation *s, int view, float *line, struct e
 
 	if (!cells)
 		return err_set(err, ENOMEM, "no memory for the scatter of a view");
-	rc = count(s, &run, view, cells, err);
+	rc = count_photons(s, &run, view, cells, err);
 	if (rc == 0)
-		smooth(n_u, n_v, cells, cells + n, cells + 2 * n);
+		smooth_cells(n_u, n_v, cells, cells + n, cells + 2 * n);
 	for (int v = 0; v < (rc == 0 ? s->n_v : 0); v++)
 		for (int u = 0; u < s->n_u; u++) {
 			float *at = line + (size_t)v * (size_t)s->n_u + (size_t)u;

@@ -70,7 +70,7 @@ static int make_slices(const char *folder, const char *const *files, size_t n, s
 }
 
 /* what: "report/FILE", or "slices/FILE/FILE..."; it is divided here. */
-static int make(const struct config *config, int64_t job, char *what, struct html *h, struct err *err)
+static int make_page(const struct config *config, int64_t job, char *what, struct html *h, struct err *err)
 {
 	const char *files[THUMBNAIL_SLICES] = {0};
 	char folder[400], *rest = NULL, *kind = strtok_r(what, "/", &rest), *file;
@@ -107,7 +107,7 @@ int cmd_report_page(int argc, char **argv)
 	what = strdup(process.argument[1]);
 	if (!what)
 		err_set(&err, ENOMEM, "no memory");
-	if (what && make(process.config, strtoll(process.argument[0], NULL, 10), what, &h, &err) == 0)
+	if (what && make_page(process.config, strtoll(process.argument[0], NULL, 10), what, &h, &err) == 0)
 		sent = send_all(process.ipc_fd, "R", 1) && send_all(process.ipc_fd, h.text, h.n);
 	else
 		sent = send_all(process.ipc_fd, "E", 1) && send_all(process.ipc_fd, err.msg, strlen(err.msg));

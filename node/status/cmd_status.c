@@ -65,7 +65,7 @@ static void on_stop(int signal_number)
 	stop_requested = 1;
 }
 
-static void update(struct reporter *r)
+static void update_status(struct reporter *r)
 {
 	if (r->updated > 0 && clock_seconds() - r->updated < UPDATE_SECONDS)
 		return;
@@ -250,7 +250,8 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 	return *ret_detail ? 0 : err_set(err, ENOMEM, "no memory for an event");
 }
 
-static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job, struct err *err)
+static int redo_case(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job,
+		     struct err *err)
 {
 	const struct redo_request request = {.protocol = q->choice, .where = "on the status page", .by = person_of(q)};
 
@@ -271,7 +272,7 @@ static int append_action(struct reporter *r, const struct status_request *q, con
 	int ret = work_process_open_journal(&r->process, err);
 
 	if (ret == 0 && q->page == STATUS_REDO)
-		ret = redo(r, q, v, ret_job, err);
+		ret = redo_case(r, q, v, ret_job, err);
 	else if (ret == 0 && q->page == STATUS_NEWER)
 		ret = case_newer_open(r->process.journal, &r->status.jobs, v, "on the status page", person_of(q), clock_wall(),
 				      ret_job, err);
@@ -339,7 +340,7 @@ static void log_refused(struct reporter *r, const char *text)
 		log_event(LOG_WARNING, "status-request-refused", "reason=%s", log_quote(text));
 }
 
-static void answer(struct reporter *r, const struct status_request *q, struct status_reply *a)
+static void answer_request(struct reporter *r, const struct status_request *q, struct status_reply *a)
 {
 	struct html h = {0};
 
@@ -348,7 +349,7 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		reply_sentence(a, 403, "Not allowed", "Your groups do not allow this.");
 		return;
 	}
-	update(r);
+	update_status(r);
 	r->status.person = q->person;
 	switch (q->page) {
 	case STATUS_OVERVIEW:
@@ -450,7 +451,7 @@ static void serve_one(struct reporter *r)
 	bool taken = got >= 0;
 
 	if (got > 0) {
-		answer(r, &q, &a);
+		answer_request(r, &q, &a);
 		taken = status_ipc_reply(r->ipc_fd, &a, ANSWER_SECONDS);
 		free(a.bytes);
 	}
@@ -460,7 +461,7 @@ static void serve_one(struct reporter *r)
 	drop_http(r);
 }
 
-static void loop(struct reporter *r, const sigset_t *waiting)
+static void loop_reporter(struct reporter *r, const sigset_t *waiting)
 {
 	while (!stop_requested) {
 		struct pollfd fds[3] = {{.fd = r->ipc_fd, .events = POLLIN},
@@ -509,7 +510,7 @@ int cmd_status(int argc, char **argv)
 	sigaction(SIGTERM, &sa, NULL);
 	status_begin(&r.status, r.process.config);
 	status_report_begin(&r.report);
-	loop(&r, &waiting);
+	loop_reporter(&r, &waiting);
 	drop_http(&r);
 	status_report_end(&r.report);
 	status_end(&r.status);

@@ -22,7 +22,7 @@ static void add_time(struct metrics_times *t, double from, double to)
 	t->sum += seconds;
 }
 
-static struct metrics_deliveries *destination(struct metrics *m, const char *name)
+static struct metrics_deliveries *find_destination(struct metrics *m, const char *name)
 {
 	struct metrics_deliveries *d;
 
@@ -41,7 +41,7 @@ static void count_delivery(struct metrics *m, const struct event_row *row)
 	json_t *detail = json_loads(row->detail, 0, NULL);
 	const char *name = json_string_value(json_object_get(detail, "destination"));
 	const json_t *objects = json_object_get(detail, "sop_instances");
-	struct metrics_deliveries *d = name ? destination(m, name) : NULL;
+	struct metrics_deliveries *d = name ? find_destination(m, name) : NULL;
 	size_t n = json_is_array(objects) ? json_array_size(objects) : 1;
 
 	if (d && row->event == EVENT_SENT)

@@ -6,30 +6,30 @@
 #include "node/base/version.h"
 #include "node/status/status.h"
 
-static void head(struct html *h, const char *name, const char *type, const char *help)
+static void put_head(struct html *h, const char *name, const char *type, const char *help)
 {
 	html_printf(h, "# HELP tomonode_%s %s\n# TYPE tomonode_%s %s\n", name, help, name, type);
 }
 
-static void number(struct html *h, const char *name, const char *type, const char *help, double value)
+static void put_number(struct html *h, const char *name, const char *type, const char *help, double value)
 {
-	head(h, name, type, help);
+	put_head(h, name, type, help);
 	html_printf(h, "tomonode_%s %.17g\n", name, value);
 }
 
 /* Write name{key="value"} number. */
-static void labelled(struct html *h, const char *name, const char *key, const char *value, double number)
+static void put_labelled(struct html *h, const char *name, const char *key, const char *value, double number)
 {
 	html_printf(h, "tomonode_%s{%s=\"", name, key);
 	html_label(h, value);
 	html_printf(h, "\"} %.17g\n", number);
 }
 
-static void times(struct html *h, const char *name, const char *help, const struct metrics_times *t)
+static void put_times(struct html *h, const char *name, const char *help, const struct metrics_times *t)
 {
 	uint64_t below = 0;
 
-	head(h, name, "histogram", help);
+	put_head(h, name, "histogram", help);
 	for (size_t i = 0; i < METRICS_BUCKETS; i++) {
 		below += t->bucket[i];
 		html_printf(h, "tomonode_%s_bucket{le=\"%g\"} %llu\n", name, metrics_bounds[i], (unsigned long long)below);
@@ -38,7 +38,7 @@ static void times(struct html *h, const char *name, const char *help, const stru
 		    (unsigned long long)t->count, name, t->sum, name, (unsigned long long)t->count);
 }
 
-static void received(struct html *h, const struct status *s)
+static void put_received(struct html *h, const struct status *s)
 {
 	static const char *const names[] = {[CLASSIFIED_MEMBER] = "member",
 					    [CLASSIFIED_IGNORED] = "ignored",
@@ -46,66 +46,68 @@ static void received(struct html *h, const struct status *s)
 					    [CLASSIFIED_CONFLICT] = "conflict",
 					    [CLASSIFIED_COMPANION] = "companion"};
 
-	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
-	       (double)s->totals.instances);
-	number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
-	number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->facts.unindexed);
-	head(h, "instances_classified_total", "counter",
-	     "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
-	     "content under a known UID), companion (a CT image that PET cases may need).");
+	put_number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
+		   (double)s->totals.instances);
+	put_number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
+	put_number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->facts.unindexed);
+	put_head(h, "instances_classified_total", "counter",
+		 "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
+		 "content under a known UID), companion (a CT image that PET cases may need).");
 	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_COMPANION; f++)
-		labelled(h, "instances_classified_total", "classification", names[f], (double)s->totals.classified[f]);
+		put_labelled(h, "instances_classified_total", "classification", names[f], (double)s->totals.classified[f]);
 }
 
-static void jobs(struct html *h, const struct status *s)
+static void put_jobs(struct html *h, const struct status *s)
 {
-	head(h, "jobs", "gauge", "Cases by state.");
+	put_head(h, "jobs", "gauge", "Cases by state.");
 	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
-		labelled(h, "jobs", "state", job_state_name((enum job_state)state), (double)s->by_state[state]);
-	head(h, "job_events_total", "counter", "Events of cases by name.");
+		put_labelled(h, "jobs", "state", job_state_name((enum job_state)state), (double)s->by_state[state]);
+	put_head(h, "job_events_total", "counter", "Events of cases by name.");
 	for (int e = 0; e < METRICS_EVENTS; e++)
 		if (s->metrics.events[e] > 0)
-			labelled(h, "job_events_total", "event", job_event_name((enum job_event)e), (double)s->metrics.events[e]);
-	times(h, "wait_seconds", "From a complete case to the start of its reconstruction.", &s->metrics.wait);
-	times(h, "reconstruction_seconds", "From the start of a reconstruction to its result.", &s->metrics.reconstruction);
-	times(h, "delivery_seconds", "From a result to its last destination.", &s->metrics.delivery);
-	times(h, "case_seconds", "From the last image of a case to its last destination.", &s->metrics.all);
+			put_labelled(h, "job_events_total", "event", job_event_name((enum job_event)e),
+				     (double)s->metrics.events[e]);
+	put_times(h, "wait_seconds", "From a complete case to the start of its reconstruction.", &s->metrics.wait);
+	put_times(h, "reconstruction_seconds", "From the start of a reconstruction to its result.", &s->metrics.reconstruction);
+	put_times(h, "delivery_seconds", "From a result to its last destination.", &s->metrics.delivery);
+	put_times(h, "case_seconds", "From the last image of a case to its last destination.", &s->metrics.all);
 }
 
-static void delivered(struct html *h, const char *destination, const char *result, uint64_t n)
+static void put_delivered(struct html *h, const char *destination, const char *result, uint64_t n)
 {
 	html_put(h, "tomonode_deliveries_total{destination=\"");
 	html_label(h, destination);
 	html_printf(h, "\",result=\"%s\"} %llu\n", result, (unsigned long long)n);
 }
 
-static void deliveries(struct html *h, const struct status *s)
+static void put_deliveries(struct html *h, const struct status *s)
 {
-	head(h, "deliveries_total", "counter", "Objects sent and refused, and attempts that failed temporarily, by destination.");
+	put_head(h, "deliveries_total", "counter",
+		 "Objects sent and refused, and attempts that failed temporarily, by destination.");
 	for (size_t i = 0; i < s->metrics.n_destinations; i++) {
 		const struct metrics_deliveries *d = &s->metrics.destinations[i];
 
-		delivered(h, d->name, "sent", d->sent);
-		delivered(h, d->name, "refused", d->refused);
-		delivered(h, d->name, "failed", d->failed);
+		put_delivered(h, d->name, "sent", d->sent);
+		put_delivered(h, d->name, "refused", d->refused);
+		put_delivered(h, d->name, "failed", d->failed);
 	}
-	head(h, "deliveries_waiting", "gauge", "Cases whose result waits for this destination.");
+	put_head(h, "deliveries_waiting", "gauge", "Cases whose result waits for this destination.");
 	for (size_t i = 0; i < s->facts.n_destinations; i++)
-		labelled(h, "deliveries_waiting", "destination", s->facts.destinations[i].name,
-			 (double)s->facts.destinations[i].waiting);
-	head(h, "deliveries_refused", "gauge", "Cases that this destination refused permanently, without a retry since.");
+		put_labelled(h, "deliveries_waiting", "destination", s->facts.destinations[i].name,
+			     (double)s->facts.destinations[i].waiting);
+	put_head(h, "deliveries_refused", "gauge", "Cases that this destination refused permanently, without a retry since.");
 	for (size_t i = 0; i < s->facts.n_destinations; i++)
-		labelled(h, "deliveries_refused", "destination", s->facts.destinations[i].name,
-			 (double)s->facts.destinations[i].refused);
-	head(h, "destination_down", "gauge", "1 while cases wait for this destination and its last attempt failed.");
+		put_labelled(h, "deliveries_refused", "destination", s->facts.destinations[i].name,
+			     (double)s->facts.destinations[i].refused);
+	put_head(h, "destination_down", "gauge", "1 while cases wait for this destination and its last attempt failed.");
 	for (size_t i = 0; i < s->facts.n_destinations; i++)
-		labelled(h, "destination_down", "destination", s->facts.destinations[i].name, s->facts.destinations[i].down);
+		put_labelled(h, "destination_down", "destination", s->facts.destinations[i].name, s->facts.destinations[i].down);
 }
 
 /* The number of problems of each id: the list of /health. */
-static void problems(struct html *h, const struct status *s)
+static void put_problems(struct html *h, const struct status *s)
 {
-	head(h, "problems", "gauge", "Problems of the node, by id and severity, as /health lists them.");
+	put_head(h, "problems", "gauge", "Problems of the node, by id and severity, as /health lists them.");
 	for (size_t i = 0; i < s->problems.n; i++) {
 		const struct node_problem *p = &s->problems.list[i];
 		size_t same = 0;
@@ -121,11 +123,12 @@ static void problems(struct html *h, const struct status *s)
 	}
 }
 
-static void certificates(struct html *h, const struct status *s)
+static void put_certificates(struct html *h, const struct status *s)
 {
 	const struct manager_facts *m = &s->facts.from_manager;
 
-	head(h, "certificate_expiry_timestamp_seconds", "gauge", "When a certificate or revocation list ends, since the epoch.");
+	put_head(h, "certificate_expiry_timestamp_seconds", "gauge",
+		 "When a certificate or revocation list ends, since the epoch.");
 	for (size_t i = 0; i < m->n_certificates; i++) {
 		const struct node_certificate *c = &m->certificates[i];
 
@@ -140,45 +143,45 @@ static void certificates(struct html *h, const struct status *s)
 }
 
 /* Nothing without pilots on Slurm. */
-static void cluster(struct html *h, const struct node_cluster *c)
+static void put_cluster(struct html *h, const struct node_cluster *c)
 {
 	if (!c->used)
 		return;
-	number(h, "cluster_up", "gauge", "1 while Slurm replies and runs the pilots' jobs.", !strcmp(c->state, "up"));
-	head(h, "cluster_pilots", "gauge", "Slurm jobs of pilots: pending in the queue, starting, idle, busy.");
-	labelled(h, "cluster_pilots", "state", "pending", c->pending);
-	labelled(h, "cluster_pilots", "state", "starting", c->running - c->idle - c->busy);
-	labelled(h, "cluster_pilots", "state", "idle", c->idle);
-	labelled(h, "cluster_pilots", "state", "busy", c->busy);
-	number(h, "cluster_submitted_total", "counter", "Jobs submitted to Slurm.", (double)c->submitted);
-	number(h, "cluster_requeued_total", "counter", "Jobs that Slurm started again.", (double)c->requeued);
-	head(h, "cluster_queue_seconds", "summary", "Time of the jobs in the queue of Slurm.");
+	put_number(h, "cluster_up", "gauge", "1 while Slurm replies and runs the pilots' jobs.", !strcmp(c->state, "up"));
+	put_head(h, "cluster_pilots", "gauge", "Slurm jobs of pilots: pending in the queue, starting, idle, busy.");
+	put_labelled(h, "cluster_pilots", "state", "pending", c->pending);
+	put_labelled(h, "cluster_pilots", "state", "starting", c->running - c->idle - c->busy);
+	put_labelled(h, "cluster_pilots", "state", "idle", c->idle);
+	put_labelled(h, "cluster_pilots", "state", "busy", c->busy);
+	put_number(h, "cluster_submitted_total", "counter", "Jobs submitted to Slurm.", (double)c->submitted);
+	put_number(h, "cluster_requeued_total", "counter", "Jobs that Slurm started again.", (double)c->requeued);
+	put_head(h, "cluster_queue_seconds", "summary", "Time of the jobs in the queue of Slurm.");
 	html_printf(h, "tomonode_cluster_queue_seconds_sum %.17g\ntomonode_cluster_queue_seconds_count %llu\n", c->queued_seconds,
 		    (unsigned long long)c->started);
 }
 
-static void node(struct html *h, const struct status *s)
+static void put_node(struct html *h, const struct status *s)
 {
 	const json_t *device;
 	size_t i;
 
-	head(h, "build_info", "gauge", "Always 1; version and revision are in the labels.");
+	put_head(h, "build_info", "gauge", "Always 1; version and revision are in the labels.");
 	html_put(h, "tomonode_build_info{version=\"");
 	html_label(h, TOMONODE_VERSION);
 	html_put(h, "\",revision=\"");
 	html_label(h, TOMONODE_REVISION);
 	html_put(h, "\"} 1\n");
-	number(h, "healthy", "gauge", "1 while /health reports that the node is healthy.", status_is_healthy(s));
-	number(h, "journal_readable", "gauge",
-	       "1 while the journal can be read; otherwise metrics that come from it are omitted.", s->journal != NULL);
+	put_number(h, "healthy", "gauge", "1 while /health reports that the node is healthy.", status_is_healthy(s));
+	put_number(h, "journal_readable", "gauge",
+		   "1 while the journal can be read; otherwise metrics that come from it are omitted.", s->journal != NULL);
 	if (s->node) {
-		number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
-		       json_number_value(json_object_get(s->node, "started")));
-		number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
-		       json_string_length(json_object_get(s->node, "journal")) > 0);
-		number(h, "receiver_running", "gauge", "1 while the receiver runs.",
-		       json_is_true(json_object_get(s->node, "receiver")));
-		head(h, "device_disabled", "gauge", "1 while a device is disabled.");
+		put_number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
+			   json_number_value(json_object_get(s->node, "started")));
+		put_number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
+			   json_string_length(json_object_get(s->node, "journal")) > 0);
+		put_number(h, "receiver_running", "gauge", "1 while the receiver runs.",
+			   json_is_true(json_object_get(s->node, "receiver")));
+		put_head(h, "device_disabled", "gauge", "1 while a device is disabled.");
 		json_array_foreach(json_object_get(s->node, "devices"), i, device)
 		{
 			const char *name = json_string_value(json_object_get(device, "name"));
@@ -188,23 +191,23 @@ static void node(struct html *h, const struct status *s)
 			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
 		}
 	}
-	cluster(h, &s->facts.from_manager.cluster);
-	problems(h, s);
-	certificates(h, s);
-	number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->facts.disk_free);
-	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->facts.disk_size);
-	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which are not in the journal.",
-	       (double)s->facts.orphans);
-	number(h, "spool_reserve_bytes", "gauge", "Minimum free space: below it, objects are refused.",
-	       (double)s->config->node.reserve);
+	put_cluster(h, &s->facts.from_manager.cluster);
+	put_problems(h, s);
+	put_certificates(h, s);
+	put_number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->facts.disk_free);
+	put_number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->facts.disk_size);
+	put_number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which are not in the journal.",
+		   (double)s->facts.orphans);
+	put_number(h, "spool_reserve_bytes", "gauge", "Minimum free space: below it, objects are refused.",
+		   (double)s->config->node.reserve);
 }
 
 void status_write_metrics(struct html *h, const struct status *s)
 {
-	node(h, s);
+	put_node(h, s);
 	if (!s->journal)
 		return; /* write no counters: a value of 0 would look like a reset */
-	received(h, s);
-	jobs(h, s);
-	deliveries(h, s);
+	put_received(h, s);
+	put_jobs(h, s);
+	put_deliveries(h, s);
 }

@@ -20,7 +20,7 @@ void status_begin(struct status *s, const struct config *config)
 }
 
 /* Clear everything that was read from the journal; the next update reads it from the first row. */
-static void forget(struct status *s)
+static void forget_journal(struct status *s)
 {
 	s->journal = journal_close(s->journal);
 	jobs_clear(&s->jobs);
@@ -50,13 +50,13 @@ static void forget_look(struct status *s)
 void status_end(struct status *s)
 {
 	forget_look(s);
-	forget(s);
+	forget_journal(s);
 	status_names_end(&s->names);
 }
 
 /* ---- the journal ---- */
 
-static int apply(void *ctx, const struct event_row *row)
+static int apply_event(void *ctx, const struct event_row *row)
 {
 	struct status *s = ctx;
 	int ret = jobs_apply(&s->jobs, row);
@@ -125,7 +125,7 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (!s->journal)
 		ret = journal_open_reader(path, &s->journal, err);
 	if (ret == 0)
-		ret = journal_replay(s->journal, 0, s->jobs.last_seq, apply, s, err);
+		ret = journal_replay(s->journal, 0, s->jobs.last_seq, apply_event, s, err);
 	if (ret == 0)
 		ret = forget_history(s, now, err);
 	if (ret == 0)
@@ -208,7 +208,7 @@ void status_update(struct status *s, double now)
 	if (read_journal(s, now, &err) < 0) {
 		s->facts.journal_missing = err.code == ENOENT;
 		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "%.299s", err.msg);
-		forget(s);
+		forget_journal(s);
 		json_decref(s->unassigned);
 		s->unassigned = NULL;
 	}

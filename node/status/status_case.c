@@ -40,7 +40,7 @@ static void event_remark(struct html *h, const json_t *detail)
 }
 
 /* again: the case was opened by a request, not by an image */
-static void events(struct html *h, const json_t *list, bool again)
+static void put_events(struct html *h, const json_t *list, bool again)
 {
 	static const char *const columns[] = {"When", "What", "More"};
 	size_t n = json_array_size(list), run = 0;
@@ -78,7 +78,7 @@ static void events(struct html *h, const json_t *list, bool again)
 	html_put(h, "</section>\n");
 }
 
-static void stage(struct html *h, const char *name, double seconds)
+static void put_stage(struct html *h, const char *name, double seconds)
 {
 	char span[32];
 
@@ -91,7 +91,7 @@ static void stage(struct html *h, const char *name, double seconds)
 	html_printf(h, "<span class=\"figure\">%s</span></td></tr>\n", span);
 }
 
-static void stages(struct html *h, const json_t *list)
+static void put_stages(struct html *h, const json_t *list)
 {
 	static const char *const columns[] = {"Stage", "Time"};
 	const json_t *one;
@@ -106,17 +106,17 @@ static void stages(struct html *h, const json_t *list)
 	{
 		double seconds = json_number_value(json_object_get(one, "seconds"));
 
-		stage(h, text_of(one, "stage"), seconds);
+		put_stage(h, text_of(one, "stage"), seconds);
 		if (strcmp(text_of(one, "stage"), "receive") != 0)
 			total += seconds;
 	}
-	stage(h, "total since the last image", total);
+	put_stage(h, "total since the last image", total);
 	status_page_table_end(h);
 	html_put(h, "</section>\n");
 }
 
 /* Where each fact of the newest result is from. */
-static void facts(struct html *h, const json_t *origins)
+static void put_facts(struct html *h, const json_t *origins)
 {
 	static const char *const columns[] = {"Fact", "Origin"};
 	const char *name;
@@ -175,7 +175,7 @@ static void send_badge(struct html *h, const struct job_send *d)
 		status_page_badge(h, d->failures || d->blocked_by ? TONE_WARN : TONE_WORK, d->blocked_by ? "Waits" : "Due");
 }
 
-static void sends(struct html *h, const struct status *s, const struct job_view *v)
+static void put_sends(struct html *h, const struct status *s, const struct job_view *v)
 {
 	static const char *const columns[] = {"Name", "State", "Objects", "More"};
 
@@ -208,7 +208,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 
 /* Slices side by side in a row that can be scrolled. With script, a slider moves it. The section does not change while it has the
  * same data-of; until the picture is made, its address gives the thumbnail. */
-static void slices(struct html *h, const struct status *s, const struct job_view *v, const json_t *list)
+static void put_slices(struct html *h, const struct status *s, const struct job_view *v, const json_t *list)
 {
 	long long id = (long long)v->id;
 	struct status_slices of;
@@ -301,7 +301,7 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 }
 
 /* Link to the other results of the images. */
-static void further(struct html *h, const struct status *s, const struct job_view *v)
+static void put_further(struct html *h, const struct status *s, const struct job_view *v)
 {
 	char protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 	int n = 0;
@@ -380,7 +380,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			"<p class=\"quiet\">An image was received after <a href=\"/jobs/%lld\">case %lld</a> had started: this "
 			"case is the same exam with that image.</p>",
 			(long long)v->revision_of, (long long)v->revision_of);
-	further(h, s, v);
+	put_further(h, s, v);
 	if (v->result_of)
 		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
 			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
@@ -389,11 +389,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_buttons(h, s, v, token);
 	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");
-	slices(h, s, v, list);
-	sends(h, s, v);
-	events(h, list, v->redo_of > 0);
-	facts(h, job_report_facts(list));
-	stages(h, times);
+	put_slices(h, s, v, list);
+	put_sends(h, s, v);
+	put_events(h, list, v->redo_of > 0);
+	put_facts(h, job_report_facts(list));
+	put_stages(h, times);
 	log_lines(h, v->id, list);
 	status_page_end(h);
 	json_decref(view);

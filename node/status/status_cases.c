@@ -27,18 +27,18 @@ struct search {
 	size_t unread; /* cases whose patient is not known yet */
 };
 
-static void fold(const char *text, char ret[FOLDED_SIZE])
+static void fold_text(const char *text, char ret[FOLDED_SIZE])
 {
 	patient_normalise(PATIENT_ID, text, ret, FOLDED_SIZE);
 }
 
-static bool contains(const struct search *x, const char *text)
+static bool contains_text(const struct search *x, const char *text)
 {
 	char folded[FOLDED_SIZE];
 
 	if (!text[0])
 		return false;
-	fold(text, folded);
+	fold_text(text, folded);
 	return strstr(folded, x->text) != NULL;
 }
 
@@ -62,10 +62,11 @@ static bool text_fits(const struct search *x, const struct job_view *v)
 	if (!x->text[0])
 		return true;
 	snprintf(number, sizeof(number), "%lld", (long long)v->id);
-	if (!strcmp(number, x->text) || contains(x, v->accession) || contains(x, v->calling) || (x->is_uid && uid_fits(x, v)))
+	if (!strcmp(number, x->text) || contains_text(x, v->accession) || contains_text(x, v->calling) ||
+	    (x->is_uid && uid_fits(x, v)))
 		return true;
 	name = x->s->config->status.show_patient ? status_names_find(&x->s->names, v->id) : NULL;
-	return name && (contains(x, name->name) || contains(x, name->id));
+	return name && (contains_text(x, name->name) || contains_text(x, name->id));
 }
 
 static void find_image(struct search *x)
@@ -77,14 +78,14 @@ static void find_image(struct search *x)
 }
 
 /* Find the cases, the newest first. Returns false if there is no memory for the list. */
-static bool find(struct search *x, const struct status *s, const struct status_filter *f)
+static bool find_cases(struct search *x, const struct status *s, const struct status_filter *f)
 {
 	const struct jobs *jobs = &s->jobs;
 
 	*x = (struct search){.s = s, .f = f, .list = malloc((jobs->n ? jobs->n : 1) * sizeof(x->list[0]))};
 	if (!x->list)
 		return false;
-	fold(f->text, x->text);
+	fold_text(f->text, x->text);
 	x->is_uid = strchr(x->text, '.') && !x->text[strspn(x->text, "0123456789.")];
 	find_image(x);
 	for (size_t i = jobs->n; i-- > 0;) {
@@ -109,7 +110,7 @@ static void day_field(struct html *h, enum status_field field, const char *label
 		    name, name, text);
 }
 
-static void form(struct html *h, const struct status *s, const struct status_filter *f)
+static void put_form(struct html *h, const struct status *s, const struct status_filter *f)
 {
 	const char *value, *label;
 
@@ -172,7 +173,7 @@ static void text_cell(struct html *h, enum column column, const char *text)
 	html_put(h, "</td>");
 }
 
-static void row(struct html *h, const struct status *s, const struct job_view *v)
+static void put_row(struct html *h, const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = status_names_find(&s->names, v->id);
 	char title[120], when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
@@ -223,7 +224,7 @@ static void page_link(struct html *h, const struct status_filter *f, int page, c
 	html_printf(h, "\">%s</a> ", word);
 }
 
-static void pager(struct html *h, const struct status_filter *f, int page, int pages)
+static void put_pager(struct html *h, const struct status_filter *f, int page, int pages)
 {
 	if (pages < 2)
 		return;
@@ -236,7 +237,7 @@ static void pager(struct html *h, const struct status_filter *f, int page, int p
 	html_put(h, "</nav>\n");
 }
 
-static void found(struct html *h, const struct search *x)
+static void put_found(struct html *h, const struct search *x)
 {
 	const struct status *s = x->s;
 	int pages = (int)((x->n + ROWS - 1) / ROWS), page = x->f->page < pages ? x->f->page : pages > 0 ? pages - 1 : 0;
@@ -255,9 +256,9 @@ static void found(struct html *h, const struct search *x)
 	if (x->n > 0) {
 		status_page_table(h, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
 		for (size_t i = (size_t)page * ROWS; i < x->n && i < ((size_t)page + 1) * ROWS; i++)
-			row(h, s, x->list[i]);
+			put_row(h, s, x->list[i]);
 		status_page_table_end(h);
-		pager(h, x->f, page, pages);
+		put_pager(h, x->f, page, pages);
 	}
 	html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p></section>\n");
 }
@@ -266,13 +267,13 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 {
 	struct search x;
 
-	if (!find(&x, s, f)) {
+	if (!find_cases(&x, s, f)) {
 		h->failed = true;
 		return;
 	}
 	status_page_begin(h, s, "Cases", false);
-	form(h, s, f);
-	found(h, &x);
+	put_form(h, s, f);
+	put_found(h, &x);
 	status_page_end(h);
 	free(x.list);
 }

@@ -19,7 +19,7 @@ const char *status_filter_field(enum status_field field)
 }
 
 /* Read n digits. Returns -1 if there are others. */
-static int digits(const char *text, size_t n)
+static int read_digits(const char *text, size_t n)
 {
 	int value = 0;
 
@@ -47,16 +47,16 @@ static int read_day(const char *text)
 
 	if (strlen(text) != 10 || text[4] != '-' || text[7] != '-')
 		return 0;
-	year = digits(text, 4);
-	month = digits(text + 5, 2);
-	day = digits(text + 8, 2);
+	year = read_digits(text, 4);
+	month = read_digits(text + 5, 2);
+	day = read_digits(text + 8, 2);
 	return day_valid(year, month, day) ? 10000 * year + 100 * month + day : 0;
 }
 
 static int read_page(const char *text)
 {
 	size_t n = strlen(text);
-	int page = n >= 1 && n <= 7 ? digits(text, n) : -1;
+	int page = n >= 1 && n <= 7 ? read_digits(text, n) : -1;
 
 	return page >= 1 && page <= STATUS_FILTER_PAGE_MAX ? page - 1 : -1;
 }
@@ -161,7 +161,7 @@ void status_filter_day(int day, char *ret, size_t size)
 		snprintf(ret, size, "%04d-%02d-%02d", day / 10000, day / 100 % 100, day % 100);
 }
 
-static void add(char *ret, size_t size, const char *field, const char *value)
+static void add_field(char *ret, size_t size, const char *field, const char *value)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	size_t n = strlen(ret);
@@ -189,15 +189,15 @@ void status_filter_query(const struct status_filter *f, int page, char *ret, siz
 	char day[32];
 
 	ret[0] = '\0';
-	add(ret, size, fields[FIELD_TEXT], f->text);
+	add_field(ret, size, fields[FIELD_TEXT], f->text);
 	status_filter_state(f->state, &state, &label);
-	add(ret, size, fields[FIELD_STATE], state);
+	add_field(ret, size, fields[FIELD_STATE], state);
 	status_filter_day(f->from, day, sizeof(day));
-	add(ret, size, fields[FIELD_FROM], day);
+	add_field(ret, size, fields[FIELD_FROM], day);
 	status_filter_day(f->to, day, sizeof(day));
-	add(ret, size, fields[FIELD_TO], day);
+	add_field(ret, size, fields[FIELD_TO], day);
 	snprintf(day, sizeof(day), "%d", page + 1);
-	add(ret, size, fields[FIELD_PAGE], page > 0 ? day : "");
+	add_field(ret, size, fields[FIELD_PAGE], page > 0 ? day : "");
 }
 
 enum status_group status_filter_group(const struct job_view *v)

@@ -89,7 +89,7 @@ static void add_headers(struct MHD_Response *r, int code, const char *type)
 				code == 200 && !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
 }
 
-static enum MHD_Result queue(struct MHD_Connection *c, int code, struct MHD_Response *r)
+static enum MHD_Result queue_response(struct MHD_Connection *c, int code, struct MHD_Response *r)
 {
 	enum MHD_Result ret = r ? MHD_queue_response(c, (unsigned)code, r) : MHD_NO;
 
@@ -98,17 +98,17 @@ static enum MHD_Result queue(struct MHD_Connection *c, int code, struct MHD_Resp
 	return ret;
 }
 
-static enum MHD_Result fixed(struct MHD_Connection *c, const char *type, const char *bytes, size_t n)
+static enum MHD_Result reply_fixed(struct MHD_Connection *c, const char *type, const char *bytes, size_t n)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)bytes, MHD_RESPMEM_PERSISTENT);
 
 	if (r)
 		add_headers(r, 200, type);
-	return queue(c, 200, r);
+	return queue_response(c, 200, r);
 }
 
 /* Refuse a request with a sentence as the body. */
-static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
+static enum MHD_Result refuse_request(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
 {
 	struct MHD_Response *r;
 	struct html h = {0};
@@ -126,7 +126,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *al
 		MHD_add_response_header(r, "Allow", allow);
 	if (r && code == 401) /* RFC 9110 section 15.5.2; no browser asks for a password for this scheme */
 		MHD_add_response_header(r, "WWW-Authenticate", "TrustedHeader realm=\"tomonode\"");
-	return queue(c, code, r);
+	return queue_response(c, code, r);
 }
 
 /* ---- tokens ---- */
@@ -161,7 +161,7 @@ static const char *token_of(struct http *s, const char *person)
 }
 
 /* Send a request to the process that reads the journal. false: it does not respond. */
-static bool exchange(struct http *s, struct status_request *q, struct status_reply *ret_reply)
+static bool exchange_request(struct http *s, struct status_request *q, struct status_reply *ret_reply)
 {
 	const char *token = token_of(s, q->person.name);
 
@@ -171,7 +171,7 @@ static bool exchange(struct http *s, struct status_request *q, struct status_rep
 	return !s->broken;
 }
 
-static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct status_request *q)
+static enum MHD_Result ask_reporter(struct http *s, struct MHD_Connection *c, struct status_request *q)
 {
 	struct status_reply a = {0};
 	struct MHD_Response *r;
@@ -179,8 +179,8 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 
 	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
 		status_filter_set(&q->filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
-	if (!exchange(s, q, &a))
-		return refuse(c, 503, NULL, "The node does not respond. Try again in a moment.");
+	if (!exchange_request(s, q, &a))
+		return refuse_request(c, 503, NULL, "The node does not respond. Try again in a moment.");
 	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
 		free(a.bytes);
@@ -191,12 +191,12 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 		snprintf(location, sizeof(location), "/jobs/%lld", (long long)a.job);
 	if (a.code == 303)
 		MHD_add_response_header(r, "Location", location);
-	return queue(c, a.code, r);
+	return queue_response(c, a.code, r);
 }
 
 /* ---- requests ---- */
 
-static const char *header(struct MHD_Connection *c, const char *name)
+static const char *header_of(struct MHD_Connection *c, const char *name)
 {
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
@@ -214,7 +214,7 @@ static struct in6_addr address_of(struct MHD_Connection *c)
  * person's browser. This process itself may write nothing but to its sockets. */
 static void log_refusal(struct http *s, struct MHD_Connection *c, int code, const char *path, const char *sentence)
 {
-	const char *host = header(c, "Host"), *origin = header(c, "Origin");
+	const char *host = header_of(c, "Host"), *origin = header_of(c, "Origin");
 	struct status_request q = {.page = STATUS_REFUSED, .person.role = STATUS_ROLE_ANYONE};
 	struct status_reply reply = {0};
 	struct in6_addr address = address_of(c);
@@ -223,7 +223,7 @@ static void log_refusal(struct http *s, struct MHD_Connection *c, int code, cons
 	network_print(&address, client, sizeof(client));
 	snprintf(q.refused, sizeof(q.refused), "%d for %.80s from %s, Host: %.80s%s%.80s: %s", code, path, client,
 		 host ? host : "", origin ? ", Origin: " : "", origin ? origin : "", sentence);
-	exchange(s, &q, &reply);
+	exchange_request(s, &q, &reply);
 	free(reply.bytes);
 }
 
@@ -231,11 +231,12 @@ static void log_refusal(struct http *s, struct MHD_Connection *c, int code, cons
  * the refusal. */
 static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q, struct status_request *to)
 {
-	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
+	const char *site = header_of(c, "Sec-Fetch-Site"), *type = header_of(c, "Content-Type");
 	const char *token = token_of(s, q->person.name);
 	const char *field = to->page == STATUS_REDO ? "protocol" : to->page == STATUS_SWEEP ? "sweep" : NULL;
 
-	if (!status_request_origin_allowed(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
+	if (!status_request_origin_allowed(header_of(c, "Origin"), header_of(c, "Host")) ||
+	    (site && strcmp(site, "same-origin") != 0))
 		return "Cases can only be changed from the node's own page.";
 	if (!token || !type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
 	    !(field ? status_request_choice_valid(q->form, q->n, token, field, to->choice, sizeof(to->choice))
@@ -266,7 +267,7 @@ static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const 
 
 /* Return why the headers are ambiguous (RFC 9112 sections 3.2 and 5.1), so that a proxy in front of the node may read them in
  * another way than this program; NULL: they are not. */
-static const char *ambiguous(const struct headers *h)
+static const char *ambiguous_headers(const struct headers *h)
 {
 	if (h->hosts > 1)
 		return "The request has more than one Host.";
@@ -274,8 +275,8 @@ static const char *ambiguous(const struct headers *h)
 }
 
 /* Reply to a request that was received completely. */
-static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const char *path, const char *method,
-			     const struct request *q)
+static enum MHD_Result reply_request(struct http *s, struct MHD_Connection *c, const char *path, const char *method,
+				     const struct request *q)
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
 	struct status_request to = {.person = q->person};
@@ -284,32 +285,32 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	const char *sentence;
 
 	if (!reads && !posts)
-		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
+		return refuse_request(c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
 	if (page == STATUS_NONE)
-		return refuse(c, 404, NULL, "There is no such page.");
+		return refuse_request(c, 404, NULL, "There is no such page.");
 	if (acts != posts)
-		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
+		return refuse_request(c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
 	if (q->n > sizeof(q->form))
-		return refuse(c, 413, NULL, "The form is too large.");
+		return refuse_request(c, 413, NULL, "The form is too large.");
 	sentence = acts ? why_not(s, c, q, &to) : NULL;
 	if (sentence) {
 		log_refusal(s, c, 403, path, sentence);
-		return refuse(c, 403, NULL, sentence);
+		return refuse_request(c, 403, NULL, sentence);
 	}
 	switch (page) {
 	case STATUS_STYLE:
-		return fixed(c, "text/css; charset=utf-8", web_style, sizeof(web_style) - 1);
+		return reply_fixed(c, "text/css; charset=utf-8", web_style, sizeof(web_style) - 1);
 	case STATUS_SCRIPT:
-		return fixed(c, "text/javascript; charset=utf-8", web_script, sizeof(web_script) - 1);
+		return reply_fixed(c, "text/javascript; charset=utf-8", web_script, sizeof(web_script) - 1);
 	case STATUS_ICON:
-		return fixed(c, "image/svg+xml", web_icon, sizeof(web_icon) - 1);
+		return reply_fixed(c, "image/svg+xml", web_icon, sizeof(web_icon) - 1);
 	default:
-		return ask(s, c, &to);
+		return ask_reporter(s, c, &to);
 	}
 }
 
 /* Check the headers of a request, and make room for its body. */
-static enum MHD_Result begin(struct http *s, struct MHD_Connection *c, const char *path, void **state)
+static enum MHD_Result begin_request(struct http *s, struct MHD_Connection *c, const char *path, void **state)
 {
 	struct headers h = {.conf = s->conf->status};
 	struct in6_addr from = address_of(c);
@@ -320,12 +321,12 @@ static enum MHD_Result begin(struct http *s, struct MHD_Connection *c, const cha
 	int code;
 
 	MHD_get_connection_values_n(c, MHD_HEADER_KIND, look_at_header, &h);
-	why = ambiguous(&h);
+	why = ambiguous_headers(&h);
 	if (why)
-		return refuse(c, 400, NULL, why);
+		return refuse_request(c, 400, NULL, why);
 	code = status_person_judge(s->conf->status, &from, &h.claim, status_page_role(status_request_page(path, &job)), &person,
 				   sentence);
-	if (code == 0 && !status_request_host_allowed(header(c, "Host"), s->conf->status->host)) {
+	if (code == 0 && !status_request_host_allowed(header_of(c, "Host"), s->conf->status->host)) {
 		code = 421;
 		snprintf(
 			sentence, sizeof(sentence),
@@ -333,7 +334,7 @@ static enum MHD_Result begin(struct http *s, struct MHD_Connection *c, const cha
 	}
 	if (code) {
 		log_refusal(s, c, code, path, sentence);
-		return refuse(c, code, NULL, sentence);
+		return refuse_request(c, code, NULL, sentence);
 	}
 	*state = calloc(1, sizeof(struct request));
 	if (!*state)
@@ -351,9 +352,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 
 	(void)version;
 	if (!q)
-		return begin(s, c, path, state);
+		return begin_request(s, c, path, state);
 	if (*n == 0)
-		return reply(s, c, path, method, q);
+		return reply_request(s, c, path, method, q);
 	if (q->n + *n <= sizeof(q->form))
 		memcpy(q->form + q->n, data, *n);
 	q->n += *n;
@@ -362,7 +363,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 }
 
 /* Decode a path or a query; one with %00 stays as it is, because the text would end there. */
-static size_t decode(void *cls, struct MHD_Connection *c, char *text)
+static size_t decode_escapes(void *cls, struct MHD_Connection *c, char *text)
 {
 	(void)cls;
 	(void)c;
@@ -432,7 +433,7 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 	d = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, conf->listen_fd,
 			     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 			     (unsigned)HTTP_SILENCE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-			     MHD_OPTION_UNESCAPE_CALLBACK, decode, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+			     MHD_OPTION_UNESCAPE_CALLBACK, decode_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
 			     MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!d)
 		return err_set(err, EIO, "the HTTP library cannot be started");

@@ -23,7 +23,7 @@ int status_ipc_pair(int ret_fd[2])
 }
 
 /* Send (out) or receive all n bytes until `deadline`, on clock_seconds(). */
-static bool transfer(int fd, void *bytes, size_t n, bool out, double deadline)
+static bool transfer_bytes(int fd, void *bytes, size_t n, bool out, double deadline)
 {
 	char *at = bytes;
 
@@ -51,13 +51,13 @@ bool status_ipc_request(int fd, const struct status_request *q, double seconds, 
 	struct header h;
 	char *bytes;
 
-	if (!transfer(fd, &copy, sizeof(copy), true, deadline) || !transfer(fd, &h, sizeof(h), false, deadline) ||
+	if (!transfer_bytes(fd, &copy, sizeof(copy), true, deadline) || !transfer_bytes(fd, &h, sizeof(h), false, deadline) ||
 	    h.n > STATUS_REPLY_MAX || (unsigned)h.type >= STATUS_TYPES)
 		return false;
 	bytes = malloc(h.n + 1);
 	if (!bytes)
 		return false;
-	if (!transfer(fd, bytes, h.n, false, deadline)) {
+	if (!transfer_bytes(fd, bytes, h.n, false, deadline)) {
 		free(bytes);
 		return false;
 	}
@@ -96,5 +96,5 @@ bool status_ipc_reply(int fd, const struct status_reply *answer, double seconds)
 	struct header h = {.code = answer->code, .job = answer->job, .type = answer->type, .n = answer->n};
 	double deadline = clock_seconds() + seconds;
 
-	return transfer(fd, &h, sizeof(h), true, deadline) && transfer(fd, answer->bytes, answer->n, true, deadline);
+	return transfer_bytes(fd, &h, sizeof(h), true, deadline) && transfer_bytes(fd, answer->bytes, answer->n, true, deadline);
 }

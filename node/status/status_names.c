@@ -23,7 +23,7 @@ void status_names_begin(struct status_names *names)
 }
 
 /* Return the index of the job in the list, or that at which it would be inserted. */
-static size_t position(const struct status_names *names, int64_t job)
+static size_t find_position(const struct status_names *names, int64_t job)
 {
 	size_t lo = 0, hi = names->n;
 
@@ -40,7 +40,7 @@ static size_t position(const struct status_names *names, int64_t job)
 
 const struct status_name *status_names_find(const struct status_names *names, int64_t job)
 {
-	size_t at = position(names, job);
+	size_t at = find_position(names, job);
 
 	return at < names->n && names->list[at].job == job ? &names->list[at] : NULL;
 }
@@ -63,7 +63,7 @@ static void store_name(struct status_names *names, const struct status_name *one
 		names->list = list;
 		names->capacity = capacity;
 	}
-	at = position(names, one->job);
+	at = find_position(names, one->job);
 	memmove(&names->list[at + 1], &names->list[at], (names->n - at) * sizeof(names->list[0]));
 	names->list[at] = *one;
 	names->n++;
@@ -71,7 +71,7 @@ static void store_name(struct status_names *names, const struct status_name *one
 
 /* Kill the process if it runs. The name of the case that it was reading stays unknown; those of the following cases are requested
  * again. */
-static void stop(struct status_names *names)
+static void stop_process(struct status_names *names)
 {
 	if (names->fd < 0)
 		return;
@@ -94,7 +94,7 @@ static void stop(struct status_names *names)
 void status_names_end(struct status_names *names)
 {
 	names->n_pending = 0;
-	stop(names);
+	stop_process(names);
 	free(names->list);
 	names->list = NULL;
 	names->n = names->capacity = 0;
@@ -124,7 +124,7 @@ void status_names_receive(struct status_names *names)
 			}
 	}
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR) || clock_seconds() > names->until)
-		stop(names);
+		stop_process(names);
 }
 
 struct first {
@@ -162,8 +162,8 @@ size_t status_names_unread(const struct status_names *names, const struct status
 	return n;
 }
 
-static void collect(struct status_names *names, const struct status *s, const struct job_view *v,
-		    struct status_name_request *questions)
+static void collect_question(struct status_names *names, const struct status *s, const struct job_view *v,
+			     struct status_name_request *questions)
 {
 	struct status_name_request q = {.job = v->id};
 	struct first first = {.q = &q};
@@ -184,7 +184,7 @@ static void collect_list(struct status_names *names, const struct status *s, con
 			 struct status_name_request *questions)
 {
 	for (size_t i = 0; i < l->n; i++)
-		collect(names, s, l->list[i], questions);
+		collect_question(names, s, l->list[i], questions);
 }
 
 void status_names_request(struct status_names *names, const struct status *s)
@@ -203,7 +203,7 @@ void status_names_request(struct status_names *names, const struct status *s)
 	collect_list(names, s, &s->work, questions);
 	collect_list(names, s, &s->done, questions);
 	for (size_t i = s->jobs.n; i-- > oldest_kept(s) && names->n_pending < STATUS_NAMES_PENDING_MAX;)
-		collect(names, s, s->jobs.list[i], questions);
+		collect_question(names, s, s->jobs.list[i], questions);
 	if (names->n_pending == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	snprintf(number, sizeof(number), "%d", pair[1]);

@@ -8,7 +8,7 @@
 #include "node/jobs/job_report.h"
 #include "node/status/status_internal.h"
 
-static void destinations(struct html *h, const struct status *s)
+static void put_destinations(struct html *h, const struct status *s)
 {
 	char when[40];
 
@@ -69,7 +69,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-static void device(struct html *h, const json_t *one)
+static void put_device(struct html *h, const json_t *one)
 {
 	static const struct {
 		const char *state, *word;
@@ -108,14 +108,14 @@ static void device(struct html *h, const json_t *one)
 	html_put(h, "</li>\n");
 }
 
-static void devices(struct html *h, const struct status *s)
+static void put_devices(struct html *h, const struct status *s)
 {
 	const json_t *list = json_object_get(s->node, "devices"), *one;
 	const struct node_cluster *c = &s->facts.from_manager.cluster;
 	size_t i;
 
 	html_put(h, "<section id=\"devices\" aria-labelledby=\"h-devices\"><h2 id=\"h-devices\">Devices</h2><ul>\n");
-	json_array_foreach(list, i, one) device(h, one);
+	json_array_foreach(list, i, one) put_device(h, one);
 	if (json_array_size(list) == 0 && !c->used)
 		html_put(h, "<li class=\"none\">Not known yet.</li>");
 	html_put(h, "</ul>");
@@ -130,7 +130,7 @@ static void devices(struct html *h, const struct status *s)
 	html_put(h, "</section>\n");
 }
 
-static void disk(struct html *h, const struct status *s)
+static void put_disk(struct html *h, const struct status *s)
 {
 	double used = s->facts.disk_size ? 100 * (1 - (double)s->facts.disk_free / (double)s->facts.disk_size) : 0;
 	char free_text[32], size[32], reserve[32];
@@ -146,7 +146,7 @@ static void disk(struct html *h, const struct status *s)
 		    reserve);
 }
 
-static void unassigned(struct html *h, const struct status *s)
+static void put_unassigned(struct html *h, const struct status *s)
 {
 	const json_t *one;
 	char when[40];
@@ -178,7 +178,7 @@ static void unassigned(struct html *h, const struct status *s)
 	html_put(h, "</ul></section>\n");
 }
 
-static void associations(struct html *h, const struct status *s)
+static void put_associations(struct html *h, const struct status *s)
 {
 	char when[40];
 
@@ -213,7 +213,7 @@ static bool has_sent(const struct status *s, const char *aet)
 	return false;
 }
 
-static void senders(struct html *h, const struct status *s)
+static void put_senders(struct html *h, const struct status *s)
 {
 	size_t silent = 0;
 	char when[40];
@@ -246,10 +246,10 @@ static void senders(struct html *h, const struct status *s)
 
 void status_page_node(struct html *h, const struct status *s)
 {
-	destinations(h, s);
-	devices(h, s);
-	disk(h, s);
-	senders(h, s);
-	unassigned(h, s);
-	associations(h, s);
+	put_destinations(h, s);
+	put_devices(h, s);
+	put_disk(h, s);
+	put_senders(h, s);
+	put_unassigned(h, s);
+	put_associations(h, s);
 }

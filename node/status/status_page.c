@@ -91,7 +91,7 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 		html_put(h, "<div class=\"picture none\" aria-hidden=\"true\">no image</div>");
 }
 
-static void patient(struct html *h, const struct status *s, const struct job_view *v)
+static void put_patient(struct html *h, const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
 
@@ -112,7 +112,7 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 {
 	char when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
-	patient(h, s, v);
+	put_patient(h, s, v);
 	html_printf(h, "<p class=\"facts\">%ld %s from ", (long)v->members.instances,
 		    v->members.instances == 1 ? "image" : "images");
 	html_text(h, v->calling[0] ? v->calling : "an unnamed sender");
@@ -128,7 +128,7 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</p>");
 }
 
-static void progress(struct html *h, const struct status *s, const struct job_view *v)
+static void put_progress(struct html *h, const struct status *s, const struct job_view *v)
 {
 	char stage[64], span[32];
 	const char *words;
@@ -164,7 +164,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 
 	status_text_sentence(v, before, s->now, sentence, sizeof(sentence));
 	if (v->state == JOB_RUNNING)
-		progress(h, s, v);
+		put_progress(h, s, v);
 	if (v->state == JOB_COLLECTING && v->members.expected > 0)
 		html_printf(h,
 			    "<div class=\"progress\"><progress max=\"%ld\" value=\"%ld\" aria-label=\"Images of case %lld\">"
@@ -182,8 +182,8 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 	}
 }
 
-static void button(struct html *h, const struct job_view *v, const char *what, const char *word, const char *class,
-		   const char *token)
+static void put_button(struct html *h, const struct job_view *v, const char *what, const char *word, const char *class,
+		       const char *token)
 {
 	html_printf(h,
 		    "<form method=\"post\" action=\"/jobs/%lld/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
@@ -223,22 +223,22 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		return;
 	html_put(h, "<div class=\"buttons\">");
 	if (as_is)
-		button(h, v, "as-is", as_is, "plain", token);
+		put_button(h, v, "as-is", as_is, "plain", token);
 	if (same)
-		button(h, v, "same-patient", same, "plain", token);
+		put_button(h, v, "same-patient", same, "plain", token);
 	for (int i = 1; i <= n; i++)
 		sweep_button(h, v, &sweeps, i, token);
 	if (newer)
-		button(h, v, "newer", "Use the newer images", "plain", token);
+		put_button(h, v, "newer", "Use the newer images", "plain", token);
 	if (retry)
-		button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
+		put_button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
 	if (cancel) {
 		html_printf(
 			h,
 			"<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span></summary>"
 			"<p>The case is cancelled, its images are kept.</p>",
 			(long long)v->id, (long long)v->id, (long long)v->id);
-		button(h, v, "cancel", "Cancel the case", "danger", token);
+		put_button(h, v, "cancel", "Cancel the case", "danger", token);
 		html_put(h, "</details>");
 	}
 	html_put(h, "</div>");
@@ -265,8 +265,8 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	html_put(h, "</article>\n");
 }
 
-static void cases(struct html *h, const struct status *s, const struct status_list *l, const char *id, const char *title,
-		  const char *none, const char *token)
+static void put_cases(struct html *h, const struct status *s, const struct status_list *l, const char *id, const char *title,
+		      const char *none, const char *token)
 {
 	size_t ready = 0;
 
@@ -288,7 +288,7 @@ static void cases(struct html *h, const struct status *s, const struct status_li
 	html_put(h, "</section>\n");
 }
 
-static void overall(struct html *h, const struct status *s)
+static void put_overall(struct html *h, const struct status *s)
 {
 	size_t failed = s->by_state[JOB_FAILED] + s->by_state[JOB_IMPOSSIBLE], refused = s->by_state[JOB_DEAD_LETTER];
 	bool good = s->problems.n == 0 && failed + refused == 0, healthy = status_is_healthy(s);
@@ -339,12 +339,12 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	else
 		snprintf(title, sizeof(title), "tomonode %s", s->config->node.aet);
 	status_page_begin(h, s, title, true);
-	overall(h, s);
+	put_overall(h, s);
 	html_put(h, "<div class=\"columns\"><div class=\"cases\">\n");
-	cases(h, s, &s->attention, "attention", "Needs attention", NULL, token);
-	cases(h, s, &s->work, "work", "In work", "No case is in work. Exams that are sent to the node appear here automatically.",
-	      token);
-	cases(h, s, &s->done, "done", "Done", "Nothing yet.", token);
+	put_cases(h, s, &s->attention, "attention", "Needs attention", NULL, token);
+	put_cases(h, s, &s->work, "work", "In work",
+		  "No case is in work. Exams that are sent to the node appear here automatically.", token);
+	put_cases(h, s, &s->done, "done", "Done", "Nothing yet.", token);
 	html_put(h, "</div>\n<div class=\"aside\">\n");
 	status_page_node(h, s);
 	html_put(h, "</div></div>\n");

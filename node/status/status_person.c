@@ -88,7 +88,7 @@ static bool is_in(const struct config_names *groups, const char *name, size_t n)
 }
 
 /* groups: separated by commas, with blanks beside them or not. */
-static enum status_role highest(const struct status_conf *conf, const char *groups)
+static enum status_role highest_role(const struct status_conf *conf, const char *groups)
 {
 	enum status_role role = STATUS_ROLE_ANYONE, one;
 
@@ -128,7 +128,7 @@ static void name_groups(const struct status_conf *conf, enum status_role needs, 
 		}
 }
 
-static int refuse(char ret[STATUS_SENTENCE_SIZE], int code, const char *sentence)
+static int refuse_person(char ret[STATUS_SENTENCE_SIZE], int code, const char *sentence)
 {
 	snprintf(ret, STATUS_SENTENCE_SIZE, "%s", sentence);
 	return code;
@@ -142,29 +142,31 @@ int status_person_judge(const struct status_conf *conf, const struct in6_addr *f
 
 	*ret_person = person;
 	if (needs == STATUS_ROLE_MISSING)
-		return refuse(ret_sentence, 403, "This page is for nobody.");
+		return refuse_person(ret_sentence, 403, "This page is for nobody.");
 	if (!conf->trusted_header[0]) {
 		ret_person->role = STATUS_ROLE_ADMINISTER;
 		return 0;
 	}
 	if (!is_trusted(conf, from))
-		return refuse(ret_sentence, 403,
-			      "The page is served only through the web server in front of the node (status.trusted_from).");
+		return refuse_person(
+			ret_sentence, 403,
+			"The page is served only through the web server in front of the node (status.trusted_from).");
 	if (needs == STATUS_ROLE_ANYONE)
 		return 0;
 	if (claim->n_users > 1 || claim->n_groups > 1)
-		return refuse(ret_sentence, 403, "The request names its person or the groups more than once.");
+		return refuse_person(ret_sentence, 403, "The request names its person or the groups more than once.");
 	if (claim->n_users == 0)
-		return refuse(ret_sentence, 401,
-			      "The request names no person: the web server in front of the node must sign you in first.");
+		return refuse_person(ret_sentence, 401,
+				     "The request names no person: the web server in front of the node must sign you in first.");
 	if (!claim->user || !status_person_valid(claim->user))
-		return refuse(
+		return refuse_person(
 			ret_sentence, 403,
 			"The request names its person in a form that is not allowed (1 to 64 bytes of text without comma).");
 	if (claim->n_groups == 1 && (!claim->groups || strlen(claim->groups) > STATUS_GROUPS_MAX || !is_text(claim->groups)))
-		return refuse(ret_sentence, 403, "The request names the groups of its person in a form that is not allowed.");
+		return refuse_person(ret_sentence, 403,
+				     "The request names the groups of its person in a form that is not allowed.");
 	memcpy(person.name, claim->user, strlen(claim->user));
-	person.role = claim->n_groups == 1 ? highest(conf, claim->groups) : STATUS_ROLE_ANYONE;
+	person.role = claim->n_groups == 1 ? highest_role(conf, claim->groups) : STATUS_ROLE_ANYONE;
 	if (person.role < needs) {
 		name_groups(conf, needs, groups, sizeof(groups));
 		snprintf(ret_sentence, STATUS_SENTENCE_SIZE, "Your groups do not allow this. It needs one of these: %s.", groups);

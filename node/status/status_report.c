@@ -25,7 +25,7 @@ void status_report_begin(struct status_report *r)
 }
 
 /* Kill the process if it runs. */
-static void stop(struct status_report *r)
+static void stop_process(struct status_report *r)
 {
 	if (r->fd < 0)
 		return;
@@ -37,7 +37,7 @@ static void stop(struct status_report *r)
 		;
 }
 
-static void forget(struct status_made *m)
+static void forget_made(struct status_made *m)
 {
 	html_clear(&m->text);
 	*m = (struct status_made){0};
@@ -45,9 +45,9 @@ static void forget(struct status_made *m)
 
 void status_report_end(struct status_report *r)
 {
-	stop(r);
+	stop_process(r);
 	for (size_t i = 0; i < STATUS_MADE; i++)
-		forget(&r->made[i]);
+		forget_made(&r->made[i]);
 }
 
 bool status_has_report(const struct status *s, const struct job_view *v)
@@ -85,7 +85,7 @@ bool status_slices_find(const struct status *s, const struct job_view *v, const 
 }
 
 /* End with a sentence instead of what was asked for. */
-static void fail(struct status_made *m, const char *sentence)
+static void fail_report(struct status_made *m, const char *sentence)
 {
 	log_event(LOG_WARNING, "report-not-made", "job=%lld what=%s reason=%s", (long long)m->job,
 		  m->page == STATUS_SLICES ? "slices" : "report", log_quote(sentence));
@@ -103,7 +103,7 @@ static struct status_made *place_for(struct status_report *r)
 	for (size_t i = 1; i < STATUS_MADE; i++)
 		if (m->job && (!r->made[i].job || r->made[i].until < m->until))
 			m = &r->made[i];
-	forget(m);
+	forget_made(m);
 	return m;
 }
 
@@ -121,7 +121,8 @@ static void write_what(struct html *h, const struct job_view *v, const struct st
 	}
 }
 
-static void start(struct status_report *r, const struct status *s, const struct job_view *v, const struct status_slices *slices)
+static void start_report(struct status_report *r, const struct status *s, const struct job_view *v,
+			 const struct status_slices *slices)
 {
 	const char *path = s->config->path;
 	struct status_made *m = place_for(r);
@@ -136,7 +137,7 @@ static void start(struct status_report *r, const struct status *s, const struct 
 	r->until = clock_seconds() + PROCESS_SECONDS;
 	write_what(&what, v, slices);
 	if (what.failed || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		fail(m, what.failed ? "Out of memory." : strerror(errno));
+		fail_report(m, what.failed ? "Out of memory." : strerror(errno));
 		html_clear(&what);
 		return;
 	}
@@ -151,7 +152,7 @@ static void start(struct status_report *r, const struct status *s, const struct 
 	}
 	if (spawn_start(argv, &pair[1], 1, &r->pid, &err) < 0) {
 		close(pair[0]);
-		fail(m, err.msg);
+		fail_report(m, err.msg);
 	} else {
 		r->fd = pair[0];
 		r->now = m;
@@ -168,19 +169,19 @@ void status_report_receive(struct status_report *r)
 
 	for (size_t i = 0; i < STATUS_MADE; i++)
 		if (&r->made[i] != m && r->made[i].job && clock_seconds() > r->made[i].until)
-			forget(&r->made[i]);
+			forget_made(&r->made[i]);
 	if (!m)
 		return;
 	for (int i = 0; i < 64 && (n = recv(r->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0; i++)
 		html_bytes(&m->text, bytes, (size_t)n);
 	if (n == 0) {
-		stop(r);
+		stop_process(r);
 		m->until = clock_seconds() + KEPT_SECONDS;
 		if (m->text.failed || m->text.n < 2)
-			fail(m, "The process that makes it has ended without a result.");
+			fail_report(m, "The process that makes it has ended without a result.");
 	} else if (m->text.failed || clock_seconds() > r->until) {
-		stop(r);
-		fail(m, m->text.failed ? "It is too large." : "Making it took too long.");
+		stop_process(r);
+		fail_report(m, m->text.failed ? "It is too large." : "Making it took too long.");
 	}
 }
 
@@ -198,7 +199,7 @@ enum status_report_state status_report_get(struct status_report *r, const struct
 		if (!m && r->now) /* the process makes another one */
 			return STATUS_REPORT_WAIT;
 		if (!m)
-			start(r, s, v, slices);
+			start_report(r, s, v, slices);
 	}
 	if (m && m == r->now)
 		return STATUS_REPORT_WAIT;

@@ -47,7 +47,7 @@ static const struct status_route *route_of(enum status_page page)
 }
 
 /* Compare a path with the pattern of a route. *ret_job is set if the pattern has {id}. */
-static bool fits(const char *pattern, const char *path, int64_t *ret_job)
+static bool fits_pattern(const char *pattern, const char *path, int64_t *ret_job)
 {
 	size_t before = strcspn(pattern, "{"), digits;
 	int64_t job = 0;
@@ -69,7 +69,7 @@ static bool fits(const char *pattern, const char *path, int64_t *ret_job)
 enum status_page status_request_page(const char *path, int64_t *ret_job)
 {
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-		if (fits(routes[i].path, path, ret_job))
+		if (fits_pattern(routes[i].path, path, ret_job))
 			return routes[i].page;
 	return STATUS_NONE;
 }
@@ -89,7 +89,7 @@ enum status_role status_page_role(enum status_page page)
 }
 
 /* Write the host of "host", "host:port" or "[v6]:port", without brackets. */
-static bool split(const char *text, char ret_host[HOST_MAX + 1])
+static bool split_host(const char *text, char ret_host[HOST_MAX + 1])
 {
 	const char *host = text[0] == '[' ? text + 1 : text;
 	size_t n = strcspn(host, text[0] == '[' ? "]" : ":");
@@ -119,7 +119,7 @@ bool status_request_host_allowed(const char *host, const char *own)
 	struct in6_addr v6;
 	struct in_addr v4;
 
-	if (!host || !split(host, name))
+	if (!host || !split_host(host, name))
 		return false;
 	if (host[0] == '[')
 		return inet_pton(AF_INET6, name, &v6) == 1;
@@ -156,7 +156,7 @@ static int hex_digit(char c)
 }
 
 /* Decode a value of a form, at most size - 1 bytes. */
-static bool decode(const char *text, size_t n, char *ret, size_t size)
+static bool decode_value(const char *text, size_t n, char *ret, size_t size)
 {
 	size_t used = 0;
 
@@ -190,5 +190,5 @@ bool status_request_choice_valid(const char *form, size_t n, const char token[ST
 
 	return n > first + name && status_request_token_valid(form, first, token) && form[first] == '&' &&
 	       !memcmp(form + first + 1, field, name - 2) && form[first + name - 1] == '=' &&
-	       decode(form + first + name, n - first - name, ret_value, size);
+	       decode_value(form + first + name, n - first - name, ret_value, size);
 }

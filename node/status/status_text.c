@@ -65,9 +65,9 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 	return words[v->state].tone;
 }
 
-static void add(char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void add_text(char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-static void add(char *text, size_t size, const char *fmt, ...)
+static void add_text(char *text, size_t size, const char *fmt, ...)
 {
 	size_t n = strlen(text);
 	va_list ap;
@@ -89,18 +89,18 @@ void status_text_title(const struct job_view *v, char *ret, size_t size)
 	snprintf(ret, size, "%s", kind ? kind->title : "case");
 	ret[0] = (char)toupper((unsigned char)ret[0]);
 	if (side[0] || view[0])
-		add(ret, size, ", %s%s%s",
-		    !strcmp(side, "L")	 ? "left"
-		    : !strcmp(side, "R") ? "right"
-					 : side,
-		    side[0] && view[0] ? " " : "", view);
+		add_text(ret, size, ", %s%s%s",
+			 !strcmp(side, "L")   ? "left"
+			 : !strcmp(side, "R") ? "right"
+					      : side,
+			 side[0] && view[0] ? " " : "", view);
 	if (v->revision > 1)
-		add(ret, size, " (revision %d)", v->revision);
+		add_text(ret, size, " (revision %d)", v->revision);
 	if (v->result > 1)
-		add(ret, size, ", result %d", v->result);
+		add_text(ret, size, ", result %d", v->result);
 }
 
-static bool incomplete(const struct job_view *v)
+static bool is_incomplete(const struct job_view *v)
 {
 	return v->state == JOB_HELD && !v->patients_differ && v->members.expected > 0 &&
 	       v->members.instances < v->members.expected;
@@ -112,7 +112,7 @@ static void add_reason(char *text, size_t size, const char *reason)
 {
 	size_t n = strlen(reason);
 
-	add(text, size, "%s%s", reason, n > 0 && strchr(".!?", reason[n - 1]) ? "" : ".");
+	add_text(text, size, "%s%s", reason, n > 0 && strchr(".!?", reason[n - 1]) ? "" : ".");
 }
 
 static void add_next(char *text, size_t size, double next, double now)
@@ -122,7 +122,7 @@ static void add_next(char *text, size_t size, double next, double now)
 	if (next <= now)
 		return;
 	status_text_time(next, when, sizeof(when));
-	add(text, size, " The next attempt is at %s.", when);
+	add_text(text, size, " The next attempt is at %s.", when);
 }
 
 /* Write what is missing after a number of images: the end of the sentence. */
@@ -130,41 +130,41 @@ static void add_lacks(const struct job_view *v, char *text, size_t size)
 {
 	bool known = v->members.lacks[0] != '\0';
 
-	add(text, size, "%s%s%s.", known ? "; " : "", v->members.lacks, known ? " is missing" : "");
+	add_text(text, size, "%s%s%s.", known ? "; " : "", v->members.lacks, known ? " is missing" : "");
 }
 
-static void collecting(const struct job_view *v, char *ret, size_t size)
+static void describe_collecting(const struct job_view *v, char *ret, size_t size)
 {
 	char until[32];
 
 	if (v->waits_until > 0) {
 		status_text_time(v->waits_until, until, sizeof(until));
-		add(ret, size, "All images were received. Until %s it ", until);
+		add_text(ret, size, "All images were received. Until %s it ", until);
 		add_reason(ret, size, v->reason);
 		return;
 	}
 	if (v->members.expected > 0) {
-		add(ret, size, "%ld of %ld images were received", (long)v->members.instances, (long)v->members.expected);
+		add_text(ret, size, "%ld of %ld images were received", (long)v->members.instances, (long)v->members.expected);
 		add_lacks(v, ret, size);
 	} else {
-		add(ret, size, v->members.instances == 1 ? "%ld image was received." : "%ld images were received.",
-		    (long)v->members.instances);
+		add_text(ret, size, v->members.instances == 1 ? "%ld image was received." : "%ld images were received.",
+			 (long)v->members.instances);
 	}
-	add(ret, size, " The reconstruction starts when the case is complete.");
+	add_text(ret, size, " The reconstruction starts when the case is complete.");
 }
 
-static void ready(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+static void describe_ready(const struct job_view *v, size_t before, double now, char *ret, size_t size)
 {
 	if (v->crashes > 0 || (v->reason[0] && v->not_before > now)) {
-		add(ret, size, v->crashes > 0 ? "The last attempt failed: " : "The last attempt could not continue: ");
+		add_text(ret, size, v->crashes > 0 ? "The last attempt failed: " : "The last attempt could not continue: ");
 		add_reason(ret, size, v->reason);
 		add_next(ret, size, v->not_before, now);
 		return;
 	}
-	add(ret, size, "Complete. It waits for a free device");
+	add_text(ret, size, "Complete. It waits for a free device");
 	if (before > 0)
-		add(ret, size, before == 1 ? "; %zu case is before it" : "; %zu cases are before it", before);
-	add(ret, size, ".");
+		add_text(ret, size, before == 1 ? "; %zu case is before it" : "; %zu cases are before it", before);
+	add_text(ret, size, ".");
 }
 
 /* Write why a send waits for that of another case, which failed to reach the destination. */
@@ -173,12 +173,12 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 	char when[40];
 
 	status_text_time(s->blocked_by->since, when, sizeof(when));
-	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
+	add_text(ret, size, "%s has not been reached since %s: ", s->destination, when);
 	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no response");
 	add_next(ret, size, s->blocked_by->next, now);
 }
 
-static void sends(const struct job_view *v, double now, char *ret, size_t size)
+static void describe_sends(const struct job_view *v, double now, char *ret, size_t size)
 {
 	char when[40];
 
@@ -187,33 +187,32 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 
 		if (s->standby)
 			continue;
-		add(ret, size, "%s", ret[0] ? " " : "");
+		add_text(ret, size, "%s", ret[0] ? " " : "");
 		if (s->replaced) {
-			add(ret, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
+			add_text(ret, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
 		} else if (s->state == SEND_STORED) {
-			add(ret, size, "%s stored it, but has not confirmed storage commitment yet%s", s->destination,
-			    s->reason[0] ? ": " : ".");
+			add_text(ret, size, "%s stored it, but has not confirmed storage commitment yet%s", s->destination,
+				 s->reason[0] ? ": " : ".");
 			if (s->reason[0])
 				add_reason(ret, size, s->reason);
-			add(ret, size, "%s", s->blocked_by ? " " : "");
+			add_text(ret, size, "%s", s->blocked_by ? " " : "");
 			if (s->blocked_by)
 				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
 			status_text_time(s->time, when, sizeof(when));
-			add(ret, size, "%s stored it at %s.", s->destination, when);
+			add_text(ret, size, "%s stored it at %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
-			add(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
+			add_text(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
 			add_reason(ret, size, s->reason[0] ? s->reason : "no reason given");
 		} else if (s->failures > 0) {
-			add(ret, size,
-			    s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ", s->destination,
-			    s->failures);
+			add_text(ret, size, s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ",
+				 s->destination, s->failures);
 			add_reason(ret, size, s->reason[0] ? s->reason : "no response");
 			add_next(ret, size, s->next, now);
 		} else if (s->blocked_by) {
 			add_blocked_by(s, now, ret, size);
 		} else {
-			add(ret, size, "It is being sent to %s.", s->destination);
+			add_text(ret, size, "It is being sent to %s.", s->destination);
 		}
 	}
 }
@@ -223,32 +222,32 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 	ret[0] = '\0';
 	switch (v->state) {
 	case JOB_COLLECTING:
-		collecting(v, ret, size);
+		describe_collecting(v, ret, size);
 		break;
 	case JOB_READY:
-		ready(v, before, now, ret, size);
+		describe_ready(v, before, now, ret, size);
 		break;
 	case JOB_RUNNING:
-		add(ret, size, "Running on %s%s.", v->device[0] ? v->device : "a device",
-		    v->attempts > 1 ? ", not the first attempt" : "");
+		add_text(ret, size, "Running on %s%s.", v->device[0] ? v->device : "a device",
+			 v->attempts > 1 ? ", not the first attempt" : "");
 		break;
 	case JOB_RECONSTRUCTED:
 	case JOB_STORED:
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
-		sends(v, now, ret, size);
+		describe_sends(v, now, ret, size);
 		if (v->warned)
-			add(ret, size, " Its result has warnings.");
+			add_text(ret, size, " Its result has warnings.");
 		break;
 	case JOB_CLEANED:
-		add(ret, size,
-		    v->never_delivered ? "It was cancelled; its images were removed."
-				       : "It was delivered; the node's own files were removed.");
+		add_text(ret, size,
+			 v->never_delivered ? "It was cancelled; its images were removed."
+					    : "It was delivered; the node's own files were removed.");
 		break;
 	default:
-		if (incomplete(v) && !v->members.as_is) {
-			add(ret, size, "Only %ld of %ld images were received", (long)v->members.instances,
-			    (long)v->members.expected);
+		if (is_incomplete(v) && !v->members.as_is) {
+			add_text(ret, size, "Only %ld of %ld images were received", (long)v->members.instances,
+				 (long)v->members.expected);
 			add_lacks(v, ret, size);
 		} else if (v->reason[0]) {
 			add_reason(ret, size, v->reason);
@@ -265,12 +264,12 @@ const char *status_text_hint(const struct job_view *v)
 	if (v->lacks_companion)
 		return "Send the CT series from the scanner or the archive: the case then continues automatically. Without it "
 		       "the result is not corrected for attenuation, and says so.";
-	if (incomplete(v) && v->members.as_is)
+	if (is_incomplete(v) && v->members.as_is)
 		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
 		       "automatically.";
-	if (incomplete(v) && job_view_as_is_obstacle(v))
+	if (is_incomplete(v) && job_view_as_is_obstacle(v))
 		return "Send the missing images from the modality: the case then continues automatically. It needs all of them.";
-	if (incomplete(v))
+	if (is_incomplete(v))
 		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
 		       "reconstruct the received ones: the result shows less and contains the number of images.";
 	if (!patients_no_statement(v))
@@ -306,7 +305,7 @@ const char *status_text_retry(const struct job_view *v)
 {
 	bool waits = false;
 
-	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v) || v->lacks_companion ||
+	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || is_incomplete(v) || v->lacks_companion ||
 	    !patients_no_statement(v)) /* it continues by itself, or has another button */
 		return NULL;
 	for (size_t i = 0; i < v->n_sends; i++)
@@ -326,7 +325,7 @@ const char *status_text_as_is(const struct job_view *v)
 {
 	if (v->lacks_companion || (v->state == JOB_HELD && v->companions > 0)) /* none has come, or it cannot be used */
 		return "Reconstruct without CT";
-	return incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
+	return is_incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
 }
 
 const char *status_text_same_patient(const struct job_view *v)

@@ -34,7 +34,7 @@ char *event_json_dump(json_t *value)
 	return text;
 }
 
-static int priority(enum job_event event)
+static int event_priority(enum job_event event)
 {
 	switch (event) {
 	case EVENT_HELD:
@@ -84,12 +84,12 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 
 	snprintf(name, sizeof(name), "job-%s", job_event_name(event));
 	event_line(job, detail, line, sizeof(line));
-	log_event(priority(event), name, "%s", line);
+	log_event(event_priority(event), name, "%s", line);
 }
 
 /* Append and log an event; `cleaned` with journal_append_cleaned(), one with companions with journal_append_complete(). */
-static int append(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, const int64_t *companions,
-		  size_t n, double now, struct err *err)
+static int append_event(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail,
+			const int64_t *companions, size_t n, double now, struct err *err)
 {
 	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	int ret;
@@ -111,22 +111,22 @@ static int append(struct journal *j, int64_t job, int64_t seen, enum job_event e
 
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, INT64_MAX, event, detail, NULL, 0, now, err);
+	return append_event(j, job, INT64_MAX, event, detail, NULL, 0, now, err);
 }
 
 int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now,
 			      struct err *err)
 {
-	return append(j, job, seen, event, detail, NULL, 0, now, err);
+	return append_event(j, job, seen, event, detail, NULL, 0, now, err);
 }
 
 int event_append_complete(struct journal *j, int64_t job, int64_t seen, json_t *detail, const int64_t *companions, size_t n,
 			  double now, struct err *err)
 {
-	return append(j, job, seen, EVENT_COMPLETE, detail, companions, n, now, err);
+	return append_event(j, job, seen, EVENT_COMPLETE, detail, companions, n, now, err);
 }
 
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, seen, EVENT_CLEANED, detail, NULL, 0, now, err);
+	return append_event(j, job, seen, EVENT_CLEANED, detail, NULL, 0, now, err);
 }

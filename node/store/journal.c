@@ -215,7 +215,7 @@ void journal_bind(sqlite3_stmt *s, int at, const char *text)
 	sqlite3_bind_text(s, at, text ? text : "", -1, SQLITE_STATIC);
 }
 
-static void column(sqlite3_stmt *s, int at, char *ret, size_t size)
+static void copy_column(sqlite3_stmt *s, int at, char *ret, size_t size)
 {
 	const unsigned char *value = sqlite3_column_text(s, at);
 
@@ -229,15 +229,15 @@ void journal_read_instance(void *ctx, sqlite3_stmt *s)
 	memset(row, 0, sizeof(*row));
 	row->id = sqlite3_column_int64(s, 0);
 	row->received = sqlite3_column_double(s, 1);
-	column(s, 2, row->sop_class, sizeof(row->sop_class));
-	column(s, 3, row->sop_instance, sizeof(row->sop_instance));
-	column(s, 4, row->transfer_syntax, sizeof(row->transfer_syntax));
-	column(s, 5, row->calling, sizeof(row->calling));
-	column(s, 6, row->host, sizeof(row->host));
-	column(s, 7, row->association, sizeof(row->association));
-	column(s, 8, row->file, sizeof(row->file));
+	copy_column(s, 2, row->sop_class, sizeof(row->sop_class));
+	copy_column(s, 3, row->sop_instance, sizeof(row->sop_instance));
+	copy_column(s, 4, row->transfer_syntax, sizeof(row->transfer_syntax));
+	copy_column(s, 5, row->calling, sizeof(row->calling));
+	copy_column(s, 6, row->host, sizeof(row->host));
+	copy_column(s, 7, row->association, sizeof(row->association));
+	copy_column(s, 8, row->file, sizeof(row->file));
 	row->bytes = (uint64_t)sqlite3_column_int64(s, 9);
-	column(s, 10, row->digest, sizeof(row->digest));
+	copy_column(s, 10, row->digest, sizeof(row->digest));
 }
 
 void journal_read_int64(void *ctx, sqlite3_stmt *s)

@@ -11,7 +11,7 @@
 #include "node/store/journal_internal.h"
 
 /* Execute one statement with parameter ?1 (a number) and, if it has one, ?2 (a time). */
-static int run(struct journal *j, const char *what, int64_t number, double now, int64_t *ret_count, struct err *err)
+static int run_statement(struct journal *j, const char *what, int64_t number, double now, int64_t *ret_count, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret;
@@ -28,18 +28,18 @@ static int run(struct journal *j, const char *what, int64_t number, double now, 
 
 int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err)
 {
-	return run(j, "INSERT OR IGNORE INTO damage(instance, time) VALUES(?1, ?2)", instance, now, NULL, err);
+	return run_statement(j, "INSERT OR IGNORE INTO damage(instance, time) VALUES(?1, ?2)", instance, now, NULL, err);
 }
 
 int journal_mark_intact(struct journal *j, int64_t instance, struct err *err)
 {
-	return run(j, "DELETE FROM damage WHERE instance=?1", instance, 0, NULL, err);
+	return run_statement(j, "DELETE FROM damage WHERE instance=?1", instance, 0, NULL, err);
 }
 
 int journal_is_damaged(struct journal *j, int64_t instance, struct err *err)
 {
 	int64_t n = 0;
-	int ret = run(j, "SELECT COUNT(*) FROM damage WHERE instance=?1", instance, 0, &n, err);
+	int ret = run_statement(j, "SELECT COUNT(*) FROM damage WHERE instance=?1", instance, 0, &n, err);
 
 	return ret < 0 ? ret : n > 0;
 }
@@ -47,10 +47,10 @@ int journal_is_damaged(struct journal *j, int64_t instance, struct err *err)
 int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err)
 {
 	int64_t n = 0;
-	int ret = run(j,
-		      "SELECT COUNT(*) FROM damage WHERE instance IN"
-		      " (SELECT instance FROM event WHERE job=?1 AND name IN ('instance', 'companion'))",
-		      job, 0, &n, err);
+	int ret = run_statement(j,
+				"SELECT COUNT(*) FROM damage WHERE instance IN"
+				" (SELECT instance FROM event WHERE job=?1 AND name IN ('instance', 'companion'))",
+				job, 0, &n, err);
 
 	return ret < 0 ? ret : n;
 }

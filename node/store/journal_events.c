@@ -463,8 +463,8 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 /* ---- iteration ---- */
 
 /* Call each() for every row of a statement with one or two parameters until it returns non-zero. */
-static int walk(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
-		int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
+static int walk_rows(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
+		     int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
@@ -507,10 +507,10 @@ int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(vo
 {
 	struct event_reader reader = {each, ctx};
 
-	return walk(j,
-		    job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
-			: "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
-		    "replay", after, job, read_event, &reader, err);
+	return walk_rows(j,
+			 job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
+			     : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
+			 "replay", after, job, read_event, &reader, err);
 }
 
 struct instance_reader {
@@ -534,7 +534,7 @@ static int walk_instances(struct journal *j, const char *what, int64_t key, int 
 {
 	struct instance_reader reader = {each, ctx};
 
-	return walk(j, what, "walk the instances", key, max, read_instance, &reader, err);
+	return walk_rows(j, what, "walk the instances", key, max, read_instance, &reader, err);
 }
 
 int journal_each_member(struct journal *j, int64_t job,
@@ -580,11 +580,12 @@ int journal_each_newer(struct journal *j, int64_t job,
 	struct newer_reader reader = {each, ctx};
 
 	/* 4: a conflict, journal.h */
-	return walk(j,
-		    "SELECT " JOURNAL_COLUMNS ", f.detail, m.id FROM event e JOIN instance m ON m.id=e.instance"
-		    " JOIN instance i ON i.sop_instance=m.sop_instance AND i.id>m.id JOIN classification f ON f.instance=i.id"
-		    " WHERE e.job=?1 AND e.name='instance' AND f.kind=4 AND" JOURNAL_NOT_REMOVED " AND ?2 ORDER BY i.id",
-		    "look for newer instances", job, 1, read_newer, &reader, err);
+	return walk_rows(
+		j,
+		"SELECT " JOURNAL_COLUMNS ", f.detail, m.id FROM event e JOIN instance m ON m.id=e.instance"
+		" JOIN instance i ON i.sop_instance=m.sop_instance AND i.id>m.id JOIN classification f ON f.instance=i.id"
+		" WHERE e.job=?1 AND e.name='instance' AND f.kind=4 AND" JOURNAL_NOT_REMOVED " AND ?2 ORDER BY i.id",
+		"look for newer instances", job, 1, read_newer, &reader, err);
 }
 
 int journal_each_unassigned(struct journal *j, double until, int max,
@@ -681,11 +682,11 @@ static int add_classified(void *ctx, sqlite3_stmt *s)
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err)
 {
 	struct journal_totals sum = *totals;
-	int ret = walk(j, "SELECT COUNT(*), TOTAL(bytes), MAX(id) FROM instance WHERE id>?1", "add up", sum.last_instance, 0,
-		       add_instances, &sum, err);
+	int ret = walk_rows(j, "SELECT COUNT(*), TOTAL(bytes), MAX(id) FROM instance WHERE id>?1", "add up", sum.last_instance, 0,
+			    add_instances, &sum, err);
 
 	if (ret == 0)
-		ret = walk(
+		ret = walk_rows(
 			j,
 			"SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 AND instance<" FIRST_WAITING
 			" GROUP BY kind",
@@ -719,7 +720,7 @@ int journal_each_sender(struct journal *j, int64_t *after, int (*each)(void *ctx
 {
 	struct sender_reader reader = {each, ctx, *after};
 	/* SQLite: the columns beside the only MAX() are those of its row */
-	int ret = walk(
+	int ret = walk_rows(
 		j,
 		"SELECT calling, host, received, COUNT(*), MAX(id) FROM instance WHERE id>?1 GROUP BY calling ORDER BY MAX(id)",
 		"list the senders", *after, 0, read_sender, &reader, err);

@@ -21,7 +21,7 @@ static int path_of(char ret[PATH_MAX_BYTES], const char *spool, const char *fold
 }
 
 /* Call each() for every image until it returns a negative value, which is returned; otherwise return the sum of its results. */
-static int64_t walk(const char *spool, int (*each)(void *ctx, int folder, const char *name), void *ctx, struct err *err)
+static int64_t walk_images(const char *spool, int (*each)(void *ctx, int folder, const char *name), void *ctx, struct err *err)
 {
 	char path[PATH_MAX_BYTES];
 	int64_t sum = 0;
@@ -103,7 +103,7 @@ static int restore_one(void *ctx, int folder, const char *name)
 int orphans_restore(const char *spool, int (*names)(void *ctx, const char *file), void *ctx, struct err *err)
 {
 	struct back b = {.spool = spool, .names = names, .ctx = ctx, .err = err};
-	int64_t n = walk(spool, restore_one, &b, err);
+	int64_t n = walk_images(spool, restore_one, &b, err);
 	int ret = n > 0 ? orphans_sync(spool, err) : 0;
 
 	return ret < 0 ? ret : (int)n;
@@ -119,7 +119,7 @@ static int count_one(void *ctx, int folder, const char *name)
 
 uint64_t orphans_count(const char *spool)
 {
-	int64_t n = walk(spool, count_one, NULL, NULL);
+	int64_t n = walk_images(spool, count_one, NULL, NULL);
 
 	return n > 0 ? (uint64_t)n : 0;
 }
@@ -151,5 +151,5 @@ int orphans_remove_old(const char *spool, int days, double now, struct err *err)
 {
 	struct old o = {.until = now - days * DAY, .now = now, .err = err};
 
-	return (int)walk(spool, remove_old, &o, err);
+	return (int)walk_images(spool, remove_old, &o, err);
 }

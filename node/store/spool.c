@@ -31,7 +31,7 @@
 static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", ORPHANS_FOLDER};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
-static int join(char *ret, const char *a, const char *b, const char *suffix, struct err *err)
+static int join_path(char *ret, const char *a, const char *b, const char *suffix, struct err *err)
 {
 	int n = snprintf(ret, SPOOL_PATH_SIZE, "%s/%s%s", a, b, suffix);
 
@@ -96,7 +96,7 @@ int spool_prepare(const char *spool, struct err *err)
 		path[--n] = '\0';
 	rc = make_folder(path, err);
 	for (size_t i = 0; rc == 0 && i < N_FOLDERS; i++) {
-		rc = join(path, spool, folders[i], "", err);
+		rc = join_path(path, spool, folders[i], "", err);
 		if (rc == 0)
 			rc = make_folder(path, err);
 	}
@@ -188,7 +188,7 @@ static int check_writable(const char *spool, const char *folder, struct err *err
 {
 	char path[SPOOL_PATH_SIZE];
 
-	if (join(path, spool, folder, "", err) < 0)
+	if (join_path(path, spool, folder, "", err) < 0)
 		return -ENAMETOOLONG;
 	if (access(path, W_OK | X_OK) < 0)
 		return err_set(err, errno, "spool: cannot write to %s: %s", path, strerror(errno));
@@ -230,7 +230,7 @@ int spool_begin(const char *spool, char ret_name[64], struct err *err)
 		snprintf(name, sizeof(name), "%08llx-%07lx-%ld-%u", (unsigned long long)now.tv_sec, now.tv_nsec / 100,
 			 (long)getpid(), counter++);
 		snprintf(file, sizeof(file), "incoming/%s", name);
-		if (join(path, spool, file, ".part", err) < 0)
+		if (join_path(path, spool, file, ".part", err) < 0)
 			return -ENAMETOOLONG;
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd >= 0) {
@@ -253,11 +253,11 @@ int spool_commit(const char *spool, const char *name, int fd, char ret_file[128]
 		close(fd);
 		return err_set(err, ENAMETOOLONG, "spool: name too long: %zu characters", strlen(name));
 	}
-	rc = join(from, spool, part, ".part", err);
+	rc = join_path(from, spool, part, ".part", err);
 	if (rc == 0)
-		rc = join(to, spool, file, "", err);
+		rc = join_path(to, spool, file, "", err);
 	if (rc == 0)
-		rc = join(folder, spool, "instances", "", err);
+		rc = join_path(folder, spool, "instances", "", err);
 	if (rc == 0 && fsync(fd) < 0)
 		rc = err_set(err, errno, "spool: cannot sync %s: %s", from, strerror(errno));
 	if (close(fd) < 0 && rc == 0)
@@ -280,19 +280,19 @@ bool spool_has_file(const char *spool, const char *file, uint64_t bytes)
 	char path[SPOOL_PATH_SIZE];
 	struct stat st;
 
-	return join(path, spool, file, "", NULL) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	return join_path(path, spool, file, "", NULL) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
 	       (uint64_t)st.st_size == bytes;
 }
 
 int spool_replace(const char *spool, const char *file, const char *lost, struct err *err)
 {
 	char from[SPOOL_PATH_SIZE], to[SPOOL_PATH_SIZE], folder[SPOOL_PATH_SIZE];
-	int rc = join(from, spool, file, "", err);
+	int rc = join_path(from, spool, file, "", err);
 
 	if (rc == 0)
-		rc = join(to, spool, lost, "", err);
+		rc = join_path(to, spool, lost, "", err);
 	if (rc == 0)
-		rc = join(folder, spool, "instances", "", err);
+		rc = join_path(folder, spool, "instances", "", err);
 	if (rc == 0 && rename(from, to) < 0) {
 		rc = err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
 		unlink(from);
@@ -306,7 +306,8 @@ void spool_discard(const char *spool, const char *name, int fd)
 
 	if (fd >= 0)
 		close(fd);
-	if (snprintf(part, sizeof(part), "incoming/%s", name) < (int)sizeof(part) && join(path, spool, part, ".part", NULL) == 0)
+	if (snprintf(part, sizeof(part), "incoming/%s", name) < (int)sizeof(part) &&
+	    join_path(path, spool, part, ".part", NULL) == 0)
 		unlink(path);
 }
 
@@ -423,7 +424,7 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*verd
 {
 	char path[SPOOL_PATH_SIZE], below[SPOOL_PATH_SIZE];
 	DIR *dir;
-	int rc = join(path, s->spool, folder, "", err);
+	int rc = join_path(path, s->spool, folder, "", err);
 
 	if (rc < 0)
 		return rc;
@@ -444,7 +445,7 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*verd
 			rc = orphans_set_aside(s->spool, e->d_name, err);
 			s->orphans += rc == 0;
 		} else if (v == VERDICT_DESCEND && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
-			rc = join(below, folder, e->d_name, "", err);
+			rc = join_path(below, folder, e->d_name, "", err);
 			if (rc == 0)
 				rc = sweep_folder(s, below, verdict_of, err);
 		}

@@ -29,7 +29,7 @@ static bool is_result(const json_t *line)
 }
 
 /* Add one line, or all results of a --json document. */
-static void add(struct bench_earlier *e, json_t *line)
+static void add_results(struct bench_earlier *e, json_t *line)
 {
 	json_t *results = json_object_get(line, "results"), *one;
 	size_t i;
@@ -65,7 +65,7 @@ static int read_all(struct bench_earlier *e, FILE *file, const char *path, struc
 			return err_set(err, EBADMSG, "%s: JSON object %zu cannot be read: %s", path, n,
 				       line ? "it is JSON, but not an object" : why.text);
 		}
-		add(e, line);
+		add_results(e, line);
 		json_decref(line);
 	}
 	if (ferror(file))

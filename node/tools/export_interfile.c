@@ -58,7 +58,7 @@ static int find_axes(const struct image_series *s, struct turned ret[3], struct 
 	return 0;
 }
 
-static void describe(const struct image_series *s, const struct turned t[3], struct interfile *f)
+static void describe_volume(const struct image_series *s, const struct turned t[3], struct interfile *f)
 {
 	const double *const own[3] = {s->across, s->down, s->normal};
 	double first[3]; /* of the values that are written, in the patient */
@@ -137,7 +137,7 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 	snprintf(header.data_file, sizeof(header.data_file), "%s", file_name(data));
 	rc = find_axes(s, t, err);
 	if (rc == 0) {
-		describe(s, t, &header);
+		describe_volume(s, t, &header);
 		rc = interfile_write(&header, &text, err);
 	}
 	if (rc == 0)

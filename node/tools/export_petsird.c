@@ -32,7 +32,7 @@ struct list {
 
 /* ---- bins ---- */
 
-static int add(struct list *x, const struct petsird_event *e, struct err *err)
+static int add_event(struct list *x, const struct petsird_event *e, struct err *err)
 {
 	int rc = 0;
 
@@ -76,7 +76,7 @@ static int do_plane(struct list *x, const uint8_t *bytes, size_t plane, bool wri
 			continue;
 		e = petsird_event_of(m, &x->index, (int)(plane / planes), &bin);
 		for (uint64_t k = (uint64_t)x->plane[i]; rc == 0 && k > 0; k--)
-			rc = add(x, &e, err);
+			rc = add_event(x, &e, err);
 	}
 	return rc;
 }
@@ -147,7 +147,7 @@ static int write_blocks(struct list *x, struct sinogram *s, struct err *err)
 /* ---- list mode of a Siemens mMR ---- */
 
 /* Write the events since the last time mark, and forget them. */
-static int flush(struct list *x, long stop, struct err *err)
+static int flush_events(struct list *x, long stop, struct err *err)
 {
 	long from = x->first < 0 ? 0 : x->last - x->first;
 	int rc = petsird_write(x->w, (uint32_t)from, (uint32_t)stop, x->events, x->n, err);
@@ -164,9 +164,9 @@ static int add_mark(struct list *x, long ms, struct err *err)
 	if (x->first >= 0 && ms < x->last)
 		return err_set(err, EBADMSG, "list mode: a time mark of %ld ms after one of %ld ms", ms, x->last);
 	if (x->first >= 0)
-		rc = flush(x, ms - x->first, err);
+		rc = flush_events(x, ms - x->first, err);
 	else if (x->n > 0)
-		rc = flush(x, 0, err);
+		rc = flush_events(x, 0, err);
 	x->first = x->first < 0 ? ms : x->first;
 	x->last = ms;
 	return rc;
@@ -191,7 +191,7 @@ static int add_words(void *ctx, const uint8_t *words, size_t n, struct err *err)
 		x->report->prompts += !e->delayed;
 		x->report->delayeds += e->delayed;
 		if (++x->n == PIECE)
-			rc = flush(x, x->first < 0 ? 0 : x->last - x->first, err);
+			rc = flush_events(x, x->first < 0 ? 0 : x->last - x->first, err);
 	}
 	return rc;
 }
@@ -202,7 +202,7 @@ static int write_words(struct list *x, struct err *err)
 
 	x->first = -1;
 	rc = sinogram_mmr_words(x->s, add_words, x, err);
-	return rc < 0 ? rc : flush(x, x->first < 0 ? 1 : x->last - x->first + 1, err);
+	return rc < 0 ? rc : flush_events(x, x->first < 0 ? 1 : x->last - x->first + 1, err);
 }
 
 /* The bins of events are those of a michelogram of span 1. */
@@ -216,7 +216,7 @@ static int describe_events(struct list *x, struct err *err)
 
 /* ---- the file ---- */
 
-static int create(struct list *x, const char *path, struct err *err)
+static int create_writer(struct list *x, const char *path, struct err *err)
 {
 	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->mmr ? mmr_is_gap : NULL};
 	const struct pet_facts *f = &x->s->facts;
@@ -248,7 +248,7 @@ static int write_file(struct list *x, struct sinogram *s, const char *path, stru
 	int rc = s->mmr ? describe_events(x, err) : 0;
 
 	if (rc == 0)
-		rc = create(x, path, err);
+		rc = create_writer(x, path, err);
 	if (rc < 0)
 		return rc;
 	rc = open_list(x, err);

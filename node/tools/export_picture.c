@@ -134,7 +134,7 @@ static int load_volume(struct cut *c, struct err *err)
 
 /* Put the values of slice k of the series that are in plane `at` of the view (from 0) into the plane; at < 0: the larger of each
  * value and what the plane has, for the projection. */
-static void take(struct cut *c, int k, int at, const float *values)
+static void take_slice(struct cut *c, int k, int at, const float *values)
 {
 	const int *axis = c->view.axis, *n = c->s->n;
 	int lo[3] = {0, 0, 0}, hi[3] = {c->columns, c->rows, c->slices};
@@ -178,7 +178,7 @@ static int cut_plane(struct cut *c, int at, struct err *err)
 			continue;
 		rc = read_slice(c, k, &values, err);
 		if (rc == 0)
-			take(c, k, at, values);
+			take_slice(c, k, at, values);
 	}
 	return rc;
 }
@@ -229,7 +229,7 @@ static int survey_all(struct survey *v, const struct cut *c, bool plane, void (*
 }
 
 /* The value below which a fraction of all values is. */
-static double percentile(const struct survey *v, double fraction)
+static double find_percentile(const struct survey *v, double fraction)
 {
 	size_t below = 0;
 
@@ -273,8 +273,8 @@ static int find_window(const struct cut *c, const struct picture_choice *choice,
 	if (!v.count)
 		return err_set(err, ENOMEM, "no memory for a histogram");
 	rc = survey_all(&v, c, choice->mip, survey_count, err);
-	range[0] = percentile(&v, DARKEST);
-	range[1] = percentile(&v, BRIGHTEST);
+	range[0] = find_percentile(&v, DARKEST);
+	range[1] = find_percentile(&v, BRIGHTEST);
 	if (!(range[1] > range[0])) /* most voxels have one value */
 		range[1] = v.hi;
 	free(v.count);
@@ -284,7 +284,7 @@ static int find_window(const struct cut *c, const struct picture_choice *choice,
 /* ---- the picture ---- */
 
 /* Where the centre of a pixel is between the voxels of a line: index of the one before it, and the weight of the one after. */
-static int locate(int pixel, double step, int n, double *ret_weight)
+static int locate_pixel(int pixel, double step, int n, double *ret_weight)
 {
 	double at = fmin(fmax((pixel + 0.5) * step - 0.5, 0), n - 1);
 	int before = (int)at < n - 1 ? (int)at : n - 1;
@@ -293,7 +293,7 @@ static int locate(int pixel, double step, int n, double *ret_weight)
 	return before;
 }
 
-static double mix(const float *row, int x, int n, double weight)
+static double mix_values(const float *row, int x, int n, double weight)
 {
 	return weight > 0 && x + 1 < n ? (1 - weight) * (double)row[x] + weight * (double)row[x + 1] : (double)row[x];
 }
@@ -316,15 +316,15 @@ static int write_plane(const struct cut *c, const struct picture_choice *choice,
 	if (!grey)
 		return err_set(err, ENOMEM, "no memory for a picture of %d x %d", r->width, r->height);
 	for (int j = 0; j < r->height; j++) {
-		int y = locate(j, step_y, c->rows, &wy);
+		int y = locate_pixel(j, step_y, c->rows, &wy);
 		const float *row = c->plane + (size_t)y * (size_t)c->columns;
 
 		for (int i = 0; i < r->width; i++) {
-			int x = locate(i, step_x, c->columns, &wx);
-			double v = mix(row, x, c->columns, wx);
+			int x = locate_pixel(i, step_x, c->columns, &wx);
+			double v = mix_values(row, x, c->columns, wx);
 
 			if (wy > 0 && y + 1 < c->rows)
-				v = (1 - wy) * v + wy * mix(row + c->columns, x, c->columns, wx);
+				v = (1 - wy) * v + wy * mix_values(row + c->columns, x, c->columns, wx);
 			grey[(size_t)j * (size_t)r->width + (size_t)i] = grey_of(v, r->range, choice);
 		}
 	}

@@ -44,7 +44,7 @@ static double dot(const double a[3], const double b[3])
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
+static int read_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		int r = dicom_get_double(root, tag, i, &ret[i], err);
@@ -86,13 +86,13 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	if (r == 0 && p->info.frames != 1)
 		r = err_set(err, EBADMSG, "%ld frames in one image", p->info.frames);
 	if (r == 0)
-		r = numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, p->cosines, 6, err);
+		r = read_numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, p->cosines, 6, err);
 	if (r == 0)
-		r = numbers(root, TAG_PIXEL_SPACING, p->spacing, 2, err);
+		r = read_numbers(root, TAG_PIXEL_SPACING, p->spacing, 2, err);
 	if (r == 0)
-		r = numbers(root, TAG_RESCALE_SLOPE, &p->slope, 1, err);
+		r = read_numbers(root, TAG_RESCALE_SLOPE, &p->slope, 1, err);
 	if (r == 0)
-		r = numbers(root, TAG_RESCALE_INTERCEPT, &p->intercept, 1, err);
+		r = read_numbers(root, TAG_RESCALE_INTERCEPT, &p->intercept, 1, err);
 	if (r < 0)
 		return r;
 	if (!(p->spacing[0] > 0 && p->spacing[1] > 0))
@@ -281,7 +281,7 @@ static int place_image(const struct reading *r, const struct dicom_item *root, s
 	return 0;
 }
 
-static void convert(const struct plane *p, const uint16_t *stored, float *ret_values)
+static void convert_values(const struct plane *p, const uint16_t *stored, float *ret_values)
 {
 	size_t n = (size_t)p->info.rows * (size_t)p->info.columns;
 	int sign = p->info.is_signed ? 1 << (p->info.bits_stored - 1) : 0;
@@ -305,7 +305,7 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
 	rc = read_plane(file, &p, err);
 	if (rc == 0)
-		rc = numbers(root, TAG_IMAGE_POSITION_PATIENT, placed->position, 3, err);
+		rc = read_numbers(root, TAG_IMAGE_POSITION_PATIENT, placed->position, 3, err);
 	if (rc == 0)
 		rc = r->n == 0 ? begin_series(r, root, &p, err) : compare_with_first(r->s, &p, err);
 	if (rc == 0)
@@ -316,7 +316,7 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 		return rc;
 	patient_read(root, NULL, &patient);
 	patient_set_add(&r->patients, &patient, (int64_t)r->n);
-	convert(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
+	convert_values(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
 	placed->depth = dot(placed->position, r->s->normal);
 	placed->file = r->n++;
 	return 0;

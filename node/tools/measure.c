@@ -65,7 +65,7 @@ static void scan_point(const struct tomo_object *t, const struct measure_list *l
 }
 
 /* Return the tissue at a point, ignoring details. */
-static double tissue(const struct phantom *truth, const double at[3])
+static double tissue_at(const struct phantom *truth, const double at[3])
 {
 	double mu = 0;
 
@@ -108,7 +108,7 @@ static bool is_background(const struct tomo_object *t, const struct measure_list
 	if (!item->in_truth)
 		return true;
 	scan_point(t, list, item, column, row, at);
-	return fabs(tissue(&list->truth, at) - own_tissue) < 1e-9;
+	return fabs(tissue_at(&list->truth, at) - own_tissue) < 1e-9;
 }
 
 static int add_pixel(struct pixel **list, size_t *n, int column, int row, struct err *err)
@@ -124,10 +124,10 @@ static int add_pixel(struct pixel **list, size_t *n, int column, int row, struct
 	return 0;
 }
 
-static int outline(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
+static int outline_detail(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
 {
 	const struct measure_item *item = k->item;
-	double reach[2] = {item->radius[0] + RING_TO, item->radius[1] + RING_TO}, own = tissue(&list->truth, item->center);
+	double reach[2] = {item->radius[0] + RING_TO, item->radius[1] + RING_TO}, own = tissue_at(&list->truth, item->center);
 	int lo[2], hi[2], r = 0;
 
 	for (int c = 0; c < 2; c++) {
@@ -153,7 +153,7 @@ static int outline(const struct tomo_object *t, const struct measure_list *list,
 	return r;
 }
 
-static int prepare(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
+static int prepare_item(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
 {
 	size_t frames = (size_t)t->info.frames;
 
@@ -168,7 +168,8 @@ static int prepare(const struct tomo_object *t, const struct measure_list *list,
 	if (!k->item->point) {
 		k->in = calloc(frames, sizeof(*k->in));
 		k->out = calloc(frames, sizeof(*k->out));
-		return k->in && k->out ? outline(t, list, k, err) : err_set(err, ENOMEM, "no memory for %zu slices", frames);
+		return k->in && k->out ? outline_detail(t, list, k, err)
+				       : err_set(err, ENOMEM, "no memory for %zu slices", frames);
 	}
 	k->column = (int)lround(k->item->at[0]);
 	k->row = (int)lround(k->item->at[1]);
@@ -203,8 +204,8 @@ static void measure_slice(const struct tomo_object *t, struct kept *k, long slic
 }
 
 /* Collect samples through (dx, dy, slice) along columns (0) or rows (1), without those outside the image; return their number. */
-static size_t profile(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
-		      double *v)
+static size_t sample_profile(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
+			     double *v)
 {
 	size_t n = 0;
 
@@ -221,7 +222,7 @@ static size_t profile(const struct tomo_object *t, const struct kept *k, const i
 }
 
 /* Compute noise and level at the rim of the window in a slice: farther than WINDOW / 2 from the point. */
-static void rim(const struct tomo_object *t, struct kept *k, const int top[2], long slice)
+static void measure_rim(const struct tomo_object *t, struct kept *k, const int top[2], long slice)
 {
 	struct figure_sum sum = {0};
 
@@ -241,13 +242,13 @@ static double width_in_plane(const struct tomo_object *t, const struct kept *k, 
 			     double *v)
 {
 	struct figure_peak p;
-	size_t n = profile(t, k, top, slice, axis, x, v);
+	size_t n = sample_profile(t, k, top, slice, axis, x, v);
 
 	return figure_fit_peak(x, v, n, &p, NULL) < 0 ? NAN : figure_fwhm(&p);
 }
 
 /* Determine position and width in depth from the profile over depth (recon/dbt/bead.h). */
-static int locate(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
+static int locate_depth(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
 {
 	struct bead_window w = {.n = {2 * k->half[0] + 1, 2 * k->half[1] + 1, (int)t->info.frames},
 				.h = {t->spacing[0], t->spacing[1]},
@@ -298,25 +299,25 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 		k->width[axis] = width_in_plane(t, k, top, slice, axis, x, v);
 		k->found = !isnan(k->width[axis]);
 	}
-	r = k->found ? locate(t, k, top, slice, err) : 0;
-	rim(t, k, top, slice);
+	r = k->found ? locate_depth(t, k, top, slice, err) : 0;
+	measure_rim(t, k, top, slice);
 	free(x);
 	free(v);
 	return r;
 }
 
-static json_t *number(double value)
+static json_t *number_json(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *three(double a, double b, double c)
+static json_t *three_json(double a, double b, double c)
 {
 	json_t *array = json_array();
 
-	json_array_append_new(array, number(a));
-	json_array_append_new(array, number(b));
-	json_array_append_new(array, number(c));
+	json_array_append_new(array, number_json(a));
+	json_array_append_new(array, number_json(b));
+	json_array_append_new(array, number_json(c));
 	return array;
 }
 
@@ -334,11 +335,12 @@ static void put_asf(json_t *root, const struct tomo_object *t, const double *dif
 		end++;
 	for (long s = first; asf && s < end; s++) {
 		asf[s] = fabs(difference[s]) / fabs(difference[focus]);
-		json_array_append_new(curve, json_pack("[o, o]", number(t->depth[s] - t->depth[focus]), number(asf[s])));
+		json_array_append_new(curve,
+				      json_pack("[o, o]", number_json(t->depth[s] - t->depth[focus]), number_json(asf[s])));
 	}
 	if (asf)
 		width = figure_half_width(t->depth + first, asf + first, (size_t)(end - first), (size_t)(focus - first));
-	json_object_set_new(root, "asf_fwhm_mm", number(width));
+	json_object_set_new(root, "asf_fwhm_mm", number_json(width));
 	json_object_set_new(root, "asf", curve);
 	free(asf);
 }
@@ -348,13 +350,13 @@ static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 	const struct figure_sum *in = &k->in[k->slice], *out = &k->out[k->slice];
 	double difference = in->mean - out->mean, sd = figure_sd(out);
 	json_t *root = json_pack("{s:s, s:o, s:I, s:f, s:f, s:I, s:f, s:f, s:I}", "name", k->item->name, "at",
-				 three(k->item->at[0], k->item->at[1], k->item->at[2]), "slice", (json_int_t)k->slice, "mean",
-				 in->mean, "sd", figure_sd(in), "pixels", (json_int_t)in->n, "background", out->mean,
+				 three_json(k->item->at[0], k->item->at[1], k->item->at[2]), "slice", (json_int_t)k->slice,
+				 "mean", in->mean, "sd", figure_sd(in), "pixels", (json_int_t)in->n, "background", out->mean,
 				 "background_sd", sd, "background_pixels", (json_int_t)out->n);
 
-	json_object_set_new(root, "cnr", number(difference / sd));
-	json_object_set_new(root, "contrast", number(difference / out->mean));
-	json_object_set_new(root, "cv", number(sd / out->mean));
+	json_object_set_new(root, "cnr", number_json(difference / sd));
+	json_object_set_new(root, "contrast", number_json(difference / out->mean));
+	json_object_set_new(root, "cv", number_json(sd / out->mean));
 	for (long s = 0; s < t->info.frames; s++)
 		k->spread[s] = k->in[s].mean - k->out[s].mean;
 	put_asf(root, t, k->spread, k->slice);
@@ -364,19 +366,19 @@ static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 static json_t *point_json(const struct tomo_object *t, const struct kept *k)
 {
 	json_t *root = json_pack("{s:s, s:b, s:o}", "name", k->item->name, "found", k->found, "expected",
-				 three(k->item->at[0], k->item->at[1], k->item->at[2]));
+				 three_json(k->item->at[0], k->item->at[1], k->item->at[2]));
 
 	if (!k->found)
 		return root;
-	json_object_set_new(root, "at", three(k->place[0], k->place[1], k->place[2]));
+	json_object_set_new(root, "at", three_json(k->place[0], k->place[1], k->place[2]));
 	json_object_set_new(root, "error_mm",
-			    three((k->place[0] - k->item->at[0]) * t->spacing[0], (k->place[1] - k->item->at[1]) * t->spacing[1],
-				  k->place[2] - k->item->at[2]));
-	json_object_set_new(root, "fwhm_mm", three(k->width[0], k->width[1], k->width[2]));
-	json_object_set_new(root, "peak", number(k->peak));
-	json_object_set_new(root, "background", number(k->level));
-	json_object_set_new(root, "snr", number((k->peak - k->level) / k->noise));
-	json_object_set_new(root, "contrast", number((k->peak - k->level) / k->level));
+			    three_json((k->place[0] - k->item->at[0]) * t->spacing[0],
+				       (k->place[1] - k->item->at[1]) * t->spacing[1], k->place[2] - k->item->at[2]));
+	json_object_set_new(root, "fwhm_mm", three_json(k->width[0], k->width[1], k->width[2]));
+	json_object_set_new(root, "peak", number_json(k->peak));
+	json_object_set_new(root, "background", number_json(k->level));
+	json_object_set_new(root, "snr", number_json((k->peak - k->level) / k->noise));
+	json_object_set_new(root, "contrast", number_json((k->peak - k->level) / k->level));
 	put_asf(root, t, k->spread, nearest_slice(t, k->place[2]));
 	return root;
 }
@@ -408,13 +410,13 @@ static json_t *distance_json(const char *from, const char *to, struct distance d
 		json_object_set_new(root, "from", json_string(from));
 	if (to)
 		json_object_set_new(root, "to", json_string(to));
-	json_object_set_new(root, "truth_mm", number(d.truth));
-	json_object_set_new(root, "measured_mm", number(d.measured));
-	json_object_set_new(root, "error_percent", number(100 * (d.measured - d.truth) / d.truth));
+	json_object_set_new(root, "truth_mm", number_json(d.truth));
+	json_object_set_new(root, "measured_mm", number_json(d.measured));
+	json_object_set_new(root, "error_percent", number_json(100 * (d.measured - d.truth) / d.truth));
 	return root;
 }
 
-static json_t *distances(const struct tomo_object *t, const struct kept *kept, size_t n)
+static json_t *distances_json(const struct tomo_object *t, const struct kept *kept, size_t n)
 {
 	json_t *list = json_array();
 
@@ -457,7 +459,7 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 
 	for (size_t i = 0; r == 0 && i < list->n; i++) {
 		kept[i].item = &list->items[i];
-		r = prepare(object, list, &kept[i], err);
+		r = prepare_item(object, list, &kept[i], err);
 	}
 	for (long k = 0; r == 0 && k < object->info.frames; k++) {
 		r = tomo_object_slice(object, k, slice, err);
@@ -478,7 +480,7 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 	}
 	if (r == 0)
 		*ret_result = json_pack("{s:b, s:o, s:O, s:O, s:o}", "ok", true, "object", object_json(object), "regions",
-					regions, "points", points, "distances", distances(object, kept, list->n));
+					regions, "points", points, "distances", distances_json(object, kept, list->n));
 	json_decref(regions);
 	json_decref(points);
 	for (size_t i = 0; kept && i < list->n; i++) {

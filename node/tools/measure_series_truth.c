@@ -23,7 +23,7 @@
 
 /* ---- reading ---- */
 
-static bool numbers(const json_t *from, const char *key, size_t n, double *ret)
+static bool read_numbers(const json_t *from, const char *key, size_t n, double *ret)
 {
 	const json_t *a = json_object_get(from, key);
 
@@ -91,8 +91,8 @@ static int read_shape(const json_t *from, size_t number, struct series_truth *t,
 	} else if (ok) {
 		s->kind = !strcmp(kind, "ellipsoid") ? TRUTH_ELLIPSOID : TRUTH_CYLINDER;
 		ok = (!strcmp(kind, t->ct ? "ellipse" : "cylinder") || (!t->ct && s->kind == TRUTH_ELLIPSOID)) &&
-		     numbers(from, "center_mm", (size_t)axes, s->c) && numbers(from, "half_axes_mm", (size_t)axes, s->r) &&
-		     s->r[0] > 0 && s->r[1] > 0 && s->r[2] > 0;
+		     read_numbers(from, "center_mm", (size_t)axes, s->c) &&
+		     read_numbers(from, "half_axes_mm", (size_t)axes, s->r) && s->r[0] > 0 && s->r[1] > 0 && s->r[2] > 0;
 	}
 	if (!ok || !isfinite(s->value))
 		return err_set(err, EBADMSG, "shape %zu (\"%s\") needs kind (%s), center_mm, half_axes_mm above 0, and %s",
@@ -141,7 +141,7 @@ static int read_scales(const json_t *root, struct series_truth *t, struct err *e
 	t->taper = number_or(root, "taper", 0);
 	t->step = number_or(root, "slice_mm", 1);
 	t->slices = (int)number_or(root, "slices", 1);
-	if (json_object_get(root, "origin_mm") && !numbers(root, "origin_mm", 3, t->origin))
+	if (json_object_get(root, "origin_mm") && !read_numbers(root, "origin_mm", 3, t->origin))
 		return err_set(err, EBADMSG, "origin_mm is not three numbers");
 	if (!(t->size > 0) || (t->ct && !(t->water > 0)) || !(t->step > 0) || t->slices < 1 || !(t->taper >= 0 && t->taper < 1))
 		return err_set(err, EBADMSG, "size %g, mu_water %g, slice_mm %g, slices %d, taper %g: one of them is impossible",

@@ -28,7 +28,7 @@ struct placed_cylinder {
 	int first, last;  /* slices */
 };
 
-static int place(const struct measured *m, const struct series_request *q, struct placed_cylinder *p, struct err *err)
+static int place_cylinder(const struct measured *m, const struct series_request *q, struct placed_cylinder *p, struct err *err)
 {
 	double at[3], half = q->length / 2 / m->s->spacing[2];
 	int slice, rc = series_slice_at(m->s, q->at, q->name, &slice, err);
@@ -74,8 +74,8 @@ static int five_circles(const struct measured *m, const struct series_request *q
 }
 
 /* Means of all squares of a slice. */
-static int squares(const struct measured *m, const struct series_request *q, const struct placed_cylinder *p, int slice,
-		   struct region_sum *ret, struct err *err)
+static int average_squares(const struct measured *m, const struct series_request *q, const struct placed_cylinder *p, int slice,
+			   struct region_sum *ret, struct err *err)
 {
 	double radius = INNER_PART * q->diameter / 2;
 	int reach = (int)(radius / SQUARE), rc = 0;
@@ -106,7 +106,7 @@ static int add_slices(const struct measured *m, const struct series_request *q, 
 		struct region_sum sum = {0};
 		double integral, cv;
 
-		rc = squares(m, q, p, k, &sum, err);
+		rc = average_squares(m, q, p, k, &sum, err);
 		if (rc == 0 && sum.n < 4)
 			rc = err_set(err, EBADMSG, "%s: %zu squares of 10 mm in 0.9 of a diameter of %g mm; needed: 4", q->name,
 				     sum.n, q->diameter);
@@ -137,7 +137,7 @@ int series_uniform(const struct measured *m, const struct series_request *q, jso
 	struct placed_cylinder p;
 	double largest = 0;
 	json_t *root, *sides;
-	int rc = place(m, q, &p, err);
+	int rc = place_cylinder(m, q, &p, err);
 
 	if (rc == 0)
 		rc = five_circles(m, q, &p, sums, err);
@@ -236,7 +236,7 @@ int series_noise(const struct measured *m, const struct series_request *q, int s
 	double radius = INNER_PART * q->diameter / 2, pixel = fmax(m->s->spacing[0], m->s->spacing[1]);
 	struct noise_spectrum spectrum = {0};
 	struct placed_cylinder p;
-	int rc = place(m, q, &p, err);
+	int rc = place_cylinder(m, q, &p, err);
 
 	if (side == 0) { /* the largest of which four fit around the middle, which is up to half a pixel from their corner */
 		side = (int)((radius / M_SQRT2 - pixel) / pixel);

@@ -43,7 +43,7 @@ static void parameters_of(const struct profile_conf *p, double ret[SYSTEM_PARAME
 }
 
 /* Describe the views, the start, the ranges. The angles are those of the header. */
-static int begin(const struct exam *exam, const bool fixed[SYSTEM_PARAMETERS], struct profile_result *r, struct err *err)
+static int begin_fit(const struct exam *exam, const bool fixed[SYSTEM_PARAMETERS], struct profile_result *r, struct err *err)
 {
 	struct bead_fit_input *in = &r->input;
 
@@ -82,8 +82,8 @@ static int begin(const struct exam *exam, const bool fixed[SYSTEM_PARAMETERS], s
 }
 
 /* Assign the tracks to beads of the phantom. ret_number[track]: -1: none. */
-static int match(const struct bead_tracks *t, const struct profile_phantom *phantom, double support, int *ret_number,
-		 struct err *err)
+static int match_beads(const struct bead_tracks *t, const struct profile_phantom *phantom, double support, int *ret_number,
+		       struct err *err)
 {
 	bool mirrored; /* decided by the fits of all conventions */
 
@@ -145,8 +145,8 @@ static int use_tracks(struct profile_result *r, const struct profile_phantom *ph
 	return n > 0 ? 0 : err_set(err, EBADMSG, "none of the %d beads is at the height of a layer", t->n);
 }
 
-static int find(const struct exam *exam, const struct profile_phantom *phantom, const struct monitor *monitor,
-		struct profile_result *r, struct err *err)
+static int find_points(const struct exam *exam, const struct profile_phantom *phantom, const struct monitor *monitor,
+		       struct profile_result *r, struct err *err)
 {
 	struct bead_tracks tracks = {0};
 	struct bead_spots *spots = NULL;
@@ -156,7 +156,7 @@ static int find(const struct exam *exam, const struct profile_phantom *phantom, 
 		rc = bead_tracks_make(&r->input.views, r->input.start, spots, &tracks, err);
 	if (rc == 0) {
 		number = calloc((size_t)tracks.n, sizeof(*number));
-		rc = number ? match(&tracks, phantom, r->input.start[SYSTEM_SUPPORT], number, err)
+		rc = number ? match_beads(&tracks, phantom, r->input.start[SYSTEM_SUPPORT], number, err)
 			    : err_set(err, ENOMEM, "no memory for %d beads", tracks.n);
 	}
 	if (rc == 0)
@@ -170,7 +170,7 @@ static int find(const struct exam *exam, const struct profile_phantom *phantom, 
 }
 
 /* Fit, and leave out positions far from the fit, as long as there are few. */
-static int fit(struct profile_result *r, struct err *err)
+static int fit_points(struct profile_result *r, struct err *err)
 {
 	int begun = r->input.n_points;
 
@@ -219,7 +219,7 @@ static int check_expressible(const struct exam *exam, const struct bead_trial *b
 }
 
 /* Choose between the definitions: the profile's own, unless the other one is clearly better. */
-static void choose(struct bead_conventions *c)
+static void choose_definition(struct bead_conventions *c)
 {
 	const struct bead_trial *best = &c->trials[c->best];
 
@@ -234,7 +234,7 @@ static void choose(struct bead_conventions *c)
 }
 
 /* Note that the profile is measured: on the day of the exam, with these residuals. */
-static void calibrated(const struct exam *exam, double rms, struct profile_conf *p)
+static void note_calibration(const struct exam *exam, double rms, struct profile_conf *p)
 {
 	struct header h = exam_header(exam, 0);
 	char day[20] = "";
@@ -267,12 +267,12 @@ static void make_profile(const struct exam *exam, struct profile_result *r)
 		p.angle_at_detector = r->input.views.definition == ANGLE_AT_DETECTOR;
 	}
 	p.pose_in_header = false; /* matrices of the header would replace the fitted geometry */
-	calibrated(exam, r->fit.rms, &p);
+	note_calibration(exam, r->fit.rms, &p);
 	r->profile = p;
 }
 
 /* Judge the result; the reason of a refusal is part of it. */
-static void judge(const struct exam *exam, struct profile_result *r)
+static void judge_result(const struct exam *exam, struct profile_result *r)
 {
 	struct err err = {0};
 	int rc = 0;
@@ -293,27 +293,27 @@ int profile_fit_run(const struct exam *exam, const struct profile_phantom *phant
 		    const struct monitor *monitor, struct profile_result *ret_result, struct err *err)
 {
 	struct profile_result r = {.rms_before = INFINITY};
-	int rc = begin(exam, fixed, &r, err);
+	int rc = begin_fit(exam, fixed, &r, err);
 
 	if (rc == 0)
-		rc = find(exam, phantom, monitor, &r, err);
+		rc = find_points(exam, phantom, monitor, &r, err);
 	if (rc == 0)
 		r.rms_before = rms_of_profile(&r);
 	if (rc == 0 && phantom->knowledge != BEADS_UNKNOWN)
 		rc = bead_conventions_test(&r.input, &r.conventions, err);
 	if (rc == 0 && r.conventions.n) {
-		choose(&r.conventions);
+		choose_definition(&r.conventions);
 		bead_conventions_apply(&r.input, &r.conventions.trials[r.conventions.best], &r.input);
 	}
 	if (rc == 0)
-		rc = fit(&r, err);
+		rc = fit_points(&r, err);
 	rc = err_remap(rc, ENODATA, EBADMSG, err);
 	if (rc < 0) {
 		profile_result_clear(&r);
 		return rc;
 	}
 	r.trend = bead_judge_views(&r.input, &r.fit, r.views);
-	judge(exam, &r);
+	judge_result(exam, &r);
 	*ret_result = r;
 	return 0;
 }
@@ -329,10 +329,10 @@ void profile_result_clear(struct profile_result *r)
 	*r = (struct profile_result){0};
 }
 
-static void note(struct profile_constancy *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void note_reason(struct profile_constancy *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Write a reason unless there is one. */
-static void note(struct profile_constancy *c, const char *fmt, ...)
+static void note_reason(struct profile_constancy *c, const char *fmt, ...)
 {
 	va_list args;
 
@@ -351,19 +351,19 @@ void profile_check(const struct profile_result *r, const struct profile_conf *pr
 	*ret = (struct profile_constancy){0};
 	parameters_of(profile, was);
 	if (r->refused[0])
-		note(ret, "%s", r->refused);
+		note_reason(ret, "%s", r->refused);
 	if (r->conventions.best != 0)
-		note(ret, "the exam follows other conventions of the angle than the profile");
+		note_reason(ret, "the exam follows other conventions of the angle than the profile");
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		struct profile_change c = {.compared = r->input.fitted[i], .change = r->fit.value[i] - was[i]};
 
 		c.allowed = allowed_change[i] + 3 * r->fit.sd[i];
 		c.passed = !c.compared || fabs(c.change) <= c.allowed;
 		if (!c.passed)
-			note(ret, "%s has changed by %.3g %s (allowed: %.2g)", system_parameter_names[i], c.change,
-			     system_parameter_units[i], c.allowed);
+			note_reason(ret, "%s has changed by %.3g %s (allowed: %.2g)", system_parameter_names[i], c.change,
+				    system_parameter_units[i], c.allowed);
 		ret->change[i] = c;
 	}
 	if (!(r->rms_before <= limit))
-		note(ret, "the residuals with the profile's geometry are %.2f bins (allowed: %.2f)", r->rms_before, limit);
+		note_reason(ret, "the residuals with the profile's geometry are %.2f bins (allowed: %.2f)", r->rms_before, limit);
 }

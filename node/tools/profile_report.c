@@ -15,7 +15,7 @@
 #define TEXT_MAX 8192
 
 /* A number of a report: JSON has no infinity. */
-static json_t *number(double value)
+static json_t *number_json(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
@@ -27,7 +27,7 @@ static json_t *parameters_json(const struct profile_result *r)
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:o, s:o, s:b}", "name", system_parameter_names[i], "unit",
 						      system_parameter_units[i], "start", r->input.start[i], "value",
-						      number(r->fit.value[i]), "sd", number(r->fit.sd[i]), "fitted",
+						      number_json(r->fit.value[i]), "sd", number_json(r->fit.sd[i]), "fitted",
 						      r->fit.sd[i] != 0));
 	return list;
 }
@@ -41,8 +41,8 @@ static json_t *conventions_json(const struct bead_conventions *c)
 
 		json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:o, s:o, s:b}", "sign", t->sign, "angle_about",
 						      t->definition == ANGLE_ABOUT_AXIS ? "axis" : "detector", "mirrored",
-						      t->mirrored, "rms_bins", number(t->rms), "axis_height",
-						      number(t->axis_height), "chosen", i == c->best));
+						      t->mirrored, "rms_bins", number_json(t->rms), "axis_height",
+						      number_json(t->axis_height), "chosen", i == c->best));
 	}
 	return list;
 }
@@ -92,8 +92,8 @@ json_t *profile_report_json(const struct exam *exam, const struct profile_result
 		json_pack("{s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "usable", !r->refused[0], "refused",
 			  r->refused, "profile", exam->profile->name, "views", r->input.views.n_views, "beads_found", r->n_found,
 			  "beads_not_in_phantom", r->n_unmatched, "positions", r->input.n_points, "positions_left_out",
-			  r->n_dropped, "noise_bins", number(r->fit.noise), "rms_bins", number(r->fit.rms), "rms_before_bins",
-			  number(r->rms_before), "trend_over_views", number(r->trend));
+			  r->n_dropped, "noise_bins", number_json(r->fit.noise), "rms_bins", number_json(r->fit.rms),
+			  "rms_before_bins", number_json(r->rms_before), "trend_over_views", number_json(r->trend));
 
 	if (!root)
 		return NULL;
@@ -106,7 +106,7 @@ json_t *profile_report_json(const struct exam *exam, const struct profile_result
 	return root;
 }
 
-static int put(const char *folder, const char *name, const char *text, struct err *err)
+static int put_file(const char *folder, const char *name, const char *text, struct err *err)
 {
 	char path[4200];
 
@@ -125,7 +125,7 @@ static int put_profile(const struct exam *exam, const struct profile_result *r, 
 				    r->input.views.n_views, r->input.phantom.n_beads, r->fit.rms, exam->profile->name);
 
 	config_write_profile(&r->profile, text + n, sizeof(text) - n);
-	return put(folder, "profile.conf", text, err);
+	return put_file(folder, "profile.conf", text, err);
 }
 
 int profile_report_write(const struct exam *exam, const struct profile_result *r, const struct profile_constancy *check,
@@ -145,7 +145,7 @@ int profile_report_write(const struct exam *exam, const struct profile_result *r
 		rc = json_file_write(profile_report_json(exam, r, check), folder, "report.json", err);
 	if (rc == 0) {
 		page = profile_page(exam, r, check, central, size);
-		rc = page ? put(folder, "report.html", page, err) : err_set(err, ENOMEM, "no memory for the report");
+		rc = page ? put_file(folder, "report.html", page, err) : err_set(err, ENOMEM, "no memory for the report");
 		free(page);
 	}
 	if (rc == 0 && !check && !r->refused[0])

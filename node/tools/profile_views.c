@@ -99,7 +99,7 @@ void profile_views_free(struct bead_spots *spots, int n_views)
 }
 
 /* Reduce a view by taking the largest of n x n values, so that beads stay visible. Returns the number of values that are one. */
-static size_t reduce(const struct reader *r, int n, int width, int height, float *ret)
+static size_t reduce_view(const struct reader *r, int n, int width, int height, float *ret)
 {
 	size_t used = 0;
 
@@ -158,7 +158,7 @@ int profile_views_picture(const struct exam *exam, int view, int side, const cha
 	if (rc == 0)
 		rc = read_view(&r, view, err);
 	if (rc == 0)
-		rc = write_picture(value, reduce(&r, n, size[0], size[1], value), size, path, err);
+		rc = write_picture(value, reduce_view(&r, n, size[0], size[1], value), size, path, err);
 	if (rc == 0)
 		memcpy(ret_size, size, sizeof(size));
 	free(value);

@@ -104,7 +104,7 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 /* ---- volumes ---- */
 
 /* Make room for one more element of an array with n elements, which grows by doubling. NULL: no memory; `list` is as before. */
-static void *grown(void *list, size_t n, size_t size, struct err *err)
+static void *grow_list(void *list, size_t n, size_t size, struct err *err)
 {
 	void *more = n & (n - 1) ? list : realloc(list, (n ? 2 * n : 1) * size);
 
@@ -123,7 +123,7 @@ static int volume_of(struct series_files *f, const struct object *o, struct seri
 			*ret = &f->list[i];
 			return 0;
 		}
-	list = grown(f->list, f->n, sizeof(*f->list), err);
+	list = grow_list(f->list, f->n, sizeof(*f->list), err);
 	if (!list)
 		return -ENOMEM;
 	f->list = list;
@@ -153,7 +153,7 @@ static int add_file(struct series_files *f, const char *path, bool raw, struct e
 	rc = volume_of(f, &o, &v, err);
 	if (rc < 0)
 		return rc;
-	list = grown(v->paths, v->n, sizeof(*v->paths), err);
+	list = grow_list(v->paths, v->n, sizeof(*v->paths), err);
 	if (!list)
 		return -ENOMEM;
 	v->paths = list;

@@ -19,7 +19,7 @@ struct header_of {
 	char units[17], suv_type[17], decay[17];
 };
 
-static int __attribute__((format(printf, 2, 3))) no(struct series_suv *suv, const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3))) no_factor(struct series_suv *suv, const char *fmt, ...)
 {
 	va_list list;
 
@@ -45,7 +45,7 @@ static bool same_number(double a, double b)
 }
 
 /* Name an attribute in which two objects of the series differ; NULL: none. */
-static const char *difference(const struct header_of *a, const struct header_of *b)
+static const char *differing_attribute(const struct header_of *a, const struct header_of *b)
 {
 	const struct pet_facts *f = &a->facts, *g = &b->facts;
 
@@ -63,7 +63,7 @@ static const char *difference(const struct header_of *a, const struct header_of 
 }
 
 /* Is a word one of those between backslashes? */
-static bool lists(const char *all, const char *word)
+static bool lists_word(const char *all, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -77,43 +77,46 @@ static bool lists(const char *all, const char *word)
 
 /* Compute seconds from the injection to the time to which the decay is corrected; below 0: it was during the acquisition, which
  * ends at `end`. NaN: unknown, the reason is set. */
-static double elapsed(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
+static double elapsed_seconds(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
 {
 	const struct pet_facts *f = &h->facts;
 	double start, injected = 0;
 	enum pet_injection known;
 
 	if (!pet_facts_moment(f->series_date, f->series_time, &start))
-		return no(suv, "no Series Date and Time (0008,0021), (0008,0031), to which the decay is corrected"), NAN;
+		return no_factor(suv, "no Series Date and Time (0008,0021), (0008,0031), to which the decay is corrected"), NAN;
 	if (!(start <= latest_start)) /* also when it is unknown */
-		return no(suv,
-			  "Series Time %s (0008,0031) is not before the acquisition of every slice, so it is not known to which "
-			  "time the decay is corrected",
-			  f->series_time),
+		return no_factor(
+			       suv,
+			       "Series Time %s (0008,0031) is not before the acquisition of every slice, so it is not known to which "
+			       "time the decay is corrected",
+			       f->series_time),
 		       NAN;
 	known = pet_facts_injection(f, start, end, &injected);
 	switch (known) {
 	case PET_INJECTION_NO_ZONE:
-		return no(suv,
-			  "the time of injection %s (0018,1078) is in a time zone, and that of the object (0008,0201) is not "
-			  "known",
-			  f->injected),
+		return no_factor(
+			       suv,
+			       "the time of injection %s (0018,1078) is in a time zone, and that of the object (0008,0201) is not "
+			       "known",
+			       f->injected),
 		       NAN;
 	case PET_INJECTION_NONE:
 	case PET_INJECTION_INVALID:
-		return no(suv, "no time of injection (0018,1078) or (0018,1072)"), NAN;
+		return no_factor(suv, "no time of injection (0018,1078) or (0018,1072)"), NAN;
 	case PET_INJECTION_NO_DAY:
 	case PET_INJECTION_KNOWN:
 		break;
 	}
 	if (injected > start && !(injected <= end))
-		return no(suv, "the time of injection %s is after the start of the scan, %s %s%s", f->injected, f->series_date,
-			  f->series_time, known == PET_INJECTION_NO_DAY ? "; its day needs (0018,1078)" : ""),
+		return no_factor(suv, "the time of injection %s is after the start of the scan, %s %s%s", f->injected,
+				 f->series_date, f->series_time,
+				 known == PET_INJECTION_NO_DAY ? "; its day needs (0018,1078)" : ""),
 		       NAN;
 	return start - injected;
 }
 
-static int compute(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
+static int compute_factor(const struct header_of *h, double latest_start, double end, struct series_suv *suv)
 {
 	const struct pet_facts *f = &h->facts;
 	double seconds = 0;
@@ -121,27 +124,27 @@ static int compute(const struct header_of *h, double latest_start, double end, s
 	suv->factor = NAN;
 	if (!strcmp(h->units, "GML")) {
 		if (h->suv_type[0] && strcmp(h->suv_type, "BW") != 0)
-			return no(suv, "the values are SUV of type %s (0054,1006), not by body weight", h->suv_type);
+			return no_factor(suv, "the values are SUV of type %s (0054,1006), not by body weight", h->suv_type);
 		suv->factor = 1;
 		return 0;
 	}
 	if (strcmp(h->units, "BQML") != 0)
-		return no(suv, "Units (0054,1001) are \"%s\"; needed: BQML", h->units);
-	if (!lists(f->corrected, "ATTN") || !lists(f->corrected, "DECY"))
-		return no(suv, "Corrected Image (0028,0051) does not have both ATTN and DECY");
+		return no_factor(suv, "Units (0054,1001) are \"%s\"; needed: BQML", h->units);
+	if (!lists_word(f->corrected, "ATTN") || !lists_word(f->corrected, "DECY"))
+		return no_factor(suv, "Corrected Image (0028,0051) does not have both ATTN and DECY");
 	if (!pet_facts_suv(f, suv->reason, sizeof(suv->reason)))
 		return 0; /* factor is NaN */
 	if (!strcmp(h->decay, "START")) {
 		if (!(f->half_life > 0))
-			return no(suv, "no Radionuclide Half Life (0018,1075)");
-		seconds = elapsed(h, latest_start, end, suv);
+			return no_factor(suv, "no Radionuclide Half Life (0018,1075)");
+		seconds = elapsed_seconds(h, latest_start, end, suv);
 		if (isnan(seconds))
 			return 0;
 		if (seconds > PET_HALF_LIVES_MOST * f->half_life)
-			return no(suv, "the injection at %s is %.0f half-lives before the scan", f->injected,
-				  seconds / f->half_life);
+			return no_factor(suv, "the injection at %s is %.0f half-lives before the scan", f->injected,
+					 seconds / f->half_life);
 	} else if (strcmp(h->decay, "ADMIN") != 0) {
-		return no(suv, "Decay Correction (0054,1102) is \"%s\"; needed: START or ADMIN", h->decay);
+		return no_factor(suv, "Decay Correction (0054,1102) is \"%s\"; needed: START or ADMIN", h->decay);
 	}
 	suv->factor = 1000 * f->weight / (f->dose * (seconds != 0 ? exp2(-seconds / f->half_life) : 1));
 	return 0;
@@ -163,7 +166,7 @@ int series_suv_read(char *const *paths, size_t n, struct series_suv *ret, struct
 		read_header(dicom_root(file), i == 0 ? &first : &other);
 		dicom_close(file);
 		if (i > 0 && !differs)
-			differs = difference(&first, &other);
+			differs = differing_attribute(&first, &other);
 		if (!pet_facts_moment((i ? &other : &first)->facts.acquisition_date,
 				      (i ? &other : &first)->facts.acquisition_time, &moment))
 			moment = NAN;
@@ -171,6 +174,6 @@ int series_suv_read(char *const *paths, size_t n, struct series_suv *ret, struct
 		earliest = isnan(moment) || isnan(earliest) ? NAN : fmin(earliest, moment);
 	}
 	if (differs)
-		return no(ret, "the objects of the series differ in %s", differs);
-	return compute(&first, earliest, end, ret);
+		return no_factor(ret, "the objects of the series differ in %s", differs);
+	return compute_factor(&first, earliest, end, ret);
 }

@@ -104,7 +104,7 @@ static CURLcode begin_library(void)
 	return rc;
 }
 
-static bool given(const char *text)
+static bool is_given(const char *text)
 {
 	return text && text[0];
 }
@@ -119,15 +119,15 @@ static CURLcode set_tls(struct http_client *c, const struct http_target *t)
 	SET(c, rc, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(c, rc, CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(c, rc, CURLOPT_SSL_VERIFYHOST, 2L);
-	if (given(t->authorities)) {
+	if (is_given(t->authorities)) {
 		SET(c, rc, CURLOPT_CAINFO, t->authorities);
 		SET(c, rc, CURLOPT_CAPATH, NULL); /* otherwise the system's authorities would be trusted, too */
 	}
-	if (given(t->crl))
+	if (is_given(t->crl))
 		SET(c, rc, CURLOPT_CRLFILE, t->crl);
-	if (given(t->certificate)) {
+	if (is_given(t->certificate)) {
 		SET(c, rc, CURLOPT_SSLCERT, t->certificate);
-		SET(c, rc, CURLOPT_SSLKEY, given(t->key) ? t->key : t->certificate);
+		SET(c, rc, CURLOPT_SSLKEY, is_given(t->key) ? t->key : t->certificate);
 	}
 	return rc;
 }
@@ -183,7 +183,7 @@ int http_client_open(const struct http_target *t, struct http_client **ret_clien
 
 	if (ret < 0)
 		return ret;
-	if (given(t->credentials)) {
+	if (is_given(t->credentials)) {
 		ret = http_credentials_read(t->credentials, &credentials, err);
 		if (ret < 0)
 			return ret;
@@ -202,7 +202,7 @@ int http_client_open(const struct http_target *t, struct http_client **ret_clien
 	c->answer_max = t->answer_max;
 	c->idle_timeout = ceil(t->idle_timeout);
 	rc = set_options(c, t);
-	if (rc == CURLE_OK && given(t->credentials))
+	if (rc == CURLE_OK && is_given(t->credentials))
 		rc = set_credentials(c, &credentials);
 	if (rc != CURLE_OK)
 		ret = err_set(err, rc == CURLE_OUT_OF_MEMORY ? ENOMEM : EINVAL, "%s: cannot set up a client: %s", c->name,
@@ -235,7 +235,7 @@ static double seconds_until(struct http_client *c, CURLINFO info)
 
 /* The phase that a request was in when it failed with this code. The library knows the time of a connection only after the
  * handshake. */
-static const char *phase(struct http_client *c, CURLcode rc)
+static const char *request_phase(struct http_client *c, CURLcode rc)
 {
 	curl_off_t sent = 0;
 
@@ -306,7 +306,7 @@ static int handshake_code(const char *detail)
 	return ECONNRESET;
 }
 
-static int fail(struct http_client *c, CURLcode rc, struct err *err)
+static int fail_request(struct http_client *c, CURLcode rc, struct err *err)
 {
 	const char *text = c->detail[0] ? c->detail : curl_easy_strerror(rc);
 	int code = EIO;
@@ -321,13 +321,13 @@ static int fail(struct http_client *c, CURLcode rc, struct err *err)
 			text = failures[i].text ? failures[i].text : text;
 		}
 	if (rc == CURLE_OPERATION_TIMEDOUT && strstr(text, "too slow"))
-		return err_set(err, code, "%s: %s: nothing was sent or received for %g s", c->name, phase(c, rc),
+		return err_set(err, code, "%s: %s: nothing was sent or received for %g s", c->name, request_phase(c, rc),
 			       c->idle_timeout);
 	if (rc == CURLE_SSL_CONNECT_ERROR)
 		code = handshake_code(text);
 	else if (code == ECONNRESET && strstr(text, "alert")) /* TLS 1.3: the server judges our certificate after the handshake */
 		code = handshake_code(text);
-	return err_set(err, code, "%s: %s: %.300s", c->name, phase(c, rc), text);
+	return err_set(err, code, "%s: %s: %.300s", c->name, request_phase(c, rc), text);
 }
 
 static void read_answer(struct http_client *c, struct http_answer *ret)
@@ -405,7 +405,7 @@ int http_client_send(struct http_client *c, const struct http_request *r, struct
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(headers);
 	if (rc != CURLE_OK)
-		return fail(c, rc, err);
+		return fail_request(c, rc, err);
 	read_answer(c, ret_answer);
 	if (ret_answer->status < 200 || ret_answer->status > 299 || !cut_short(c))
 		return 0;

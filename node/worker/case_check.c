@@ -77,7 +77,7 @@ static bool head_is_sound(const uint8_t *head, size_t n, const struct instance_r
 	return true;
 }
 
-static int unreadable(const struct instance_row *row, int code, struct err *err)
+static int refuse_unreadable(const struct instance_row *row, int code, struct err *err)
 {
 	return err_set(err, digest_error_is_transient(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
 }
@@ -106,13 +106,13 @@ static int check_open_file(int fd, const struct instance_row *row, bool (*stoppe
 	off_t length;
 
 	if (n < 0)
-		return unreadable(row, errno, err);
+		return refuse_unreadable(row, errno, err);
 	if (!head_is_sound(head, (size_t)n, row, &length))
 		return err_set(err, EBADMSG, "the file header of %s differs from the one that was written", row->file);
 	if (lseek(fd, length, SEEK_SET) < 0)
-		return unreadable(row, errno, err);
+		return refuse_unreadable(row, errno, err);
 	if (digest_rest(fd, stopped, ctx, digest, &why) < 0)
-		return unreadable(row, why.code, err);
+		return refuse_unreadable(row, why.code, err);
 	if (strcmp(digest, row->digest) != 0)
 		return err_set(err, EBADMSG, "the bytes of %s differ from those that were received", row->file);
 	return 0;
@@ -129,7 +129,7 @@ int case_check_file(const char *spool, const struct instance_row *row, bool (*st
 	if (fd < 0 && errno == ENOENT)
 		return err_set(err, EBADMSG, "%s is no longer in the spool", row->file);
 	if (fd < 0)
-		return unreadable(row, errno, err);
+		return refuse_unreadable(row, errno, err);
 	ret = check_open_file(fd, row, stopped, ctx, err);
 	close(fd);
 	return ret;
@@ -181,7 +181,7 @@ static int describe_damage(const struct check *c, size_t damaged, const struct e
 	return err_set(err, EBADMSG, "%s%s: send the exam again; the case then continues automatically", which, first->msg);
 }
 
-static int evaluate(const struct check *c, size_t *ret_damaged, struct err *err)
+static int evaluate_files(const struct check *c, size_t *ret_damaged, struct err *err)
 {
 	const struct err *first = NULL;
 	size_t damaged = 0;
@@ -198,7 +198,7 @@ static int evaluate(const struct check *c, size_t *ret_damaged, struct err *err)
 	return damaged ? describe_damage(c, damaged, first, err) : 0;
 }
 
-static int check(struct check *c, struct case_check_report *ret_report, struct err *err)
+static int check_files(struct check *c, struct case_check_report *ret_report, struct err *err)
 {
 	size_t n = c->order->n_files;
 	double begun = clock_seconds();
@@ -208,7 +208,7 @@ static int check(struct check *c, struct case_check_report *ret_report, struct e
 	c->found = calloc(n ? n : 1, sizeof(c->found[0]));
 	ret = c->found ? check_all(c, err) : err_set(err, ENOMEM, "no memory for %zu files", n);
 	if (ret == 0)
-		ret = evaluate(c, &ret_report->damaged, err);
+		ret = evaluate_files(c, &ret_report->damaged, err);
 	ret_report->files = n;
 	ret_report->seconds = clock_seconds() - begun;
 	if (ret == -ENOMEM) { /* no memory for these lists: temporary, unlike a plan that does not fit */
@@ -223,7 +223,7 @@ int case_check_files(const char *folder, const struct case_order *order, const s
 		     struct case_check_report *ret_report, struct err *err)
 {
 	struct check c = {.folder = folder, .order = order, .monitor = monitor};
-	int ret = check(&c, ret_report, err);
+	int ret = check_files(&c, ret_report, err);
 
 	free(c.found);
 	return ret;
@@ -247,7 +247,7 @@ int case_check(struct journal *j, const char *spool, const struct case_order *or
 
 	*ret_journal = ret < 0;
 	if (ret == 0)
-		ret = check(&c, ret_report, err);
+		ret = check_files(&c, ret_report, err);
 	for (size_t i = 0; !*ret_journal && ret == -EBADMSG && marked == 0 && i < order->n_files; i++)
 		marked = c.found[i].code ? journal_mark_damaged(j, order->files[i].id, now, err) : 0;
 	free(c.found);

@@ -47,7 +47,7 @@ static void add_digests(const struct reconstruct_report *r, json_t *list)
 		json_object_set_new(json_array_get(list, i), "digest", json_string(r->objects[i].digest));
 }
 
-static json_t *describe(const struct case_run *run, const struct reconstruct_report *r)
+static json_t *describe_run(const struct case_run *run, const struct reconstruct_report *r)
 {
 	char folder[40];
 	json_t *detail, *seconds;
@@ -137,7 +137,7 @@ static bool is_kept(const struct case_kept *kept, const struct config *config, c
 }
 
 /* After a success: remember of which case the data are. */
-static void remember(const struct case_run_conf *conf, const struct case_order *order)
+static void remember_case(const struct case_run_conf *conf, const struct case_order *order)
 {
 	size_t bytes = order->n_files * sizeof(order->files[0]);
 	struct case_kept *kept = conf->kept;
@@ -198,7 +198,7 @@ static int check_and_reconstruct(struct case_run *run, struct reconstruct_report
 				run->n_paths, &decision, conf->out_dir, conf->monitor, ret_report, err);
 }
 
-static int reconstruct(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
+static int reconstruct_order(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct case_run_conf *conf = run->conf;
 	const struct case_order *order = run->order;
@@ -232,15 +232,15 @@ void case_run(const struct case_run_conf *conf, const struct case_order *order, 
 	struct case_run run = {.conf = conf, .order = order};
 	struct reconstruct_report report = {0};
 	struct case_outcome outcome = {0};
-	int ret = reconstruct(&run, &report, &outcome.why);
+	int ret = reconstruct_order(&run, &report, &outcome.why);
 
 	if (ret == 0) {
-		outcome.detail = describe(&run, &report);
+		outcome.detail = describe_run(&run, &report);
 		log_corrections(order->job, report.details);
 	}
 	log_damage(conf->cache);
 	if (conf->kept && ret == 0 && order->keep)
-		remember(conf, order);
+		remember_case(conf, order);
 	else if (conf->kept)
 		case_kept_clear(conf->kept);
 	if (ret < 0 && outcome.why.code == 0)

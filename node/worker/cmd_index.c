@@ -161,7 +161,7 @@ static int add_companion(struct indexer *x, const struct instance_row *row, cons
 }
 
 /* A revision takes the routes of the case that it revises, whatever its later images say. begins: it is none. */
-static json_t *routing(const struct case_facts *f, const struct job_view *before)
+static json_t *routing_json(const struct case_facts *f, const struct job_view *before)
 {
 	return before && before->routing ? json_loads(before->routing, 0, NULL) : case_routing_json(&f->route);
 }
@@ -178,7 +178,7 @@ static char *opening_detail(const struct instance_row *row, const struct case_fa
 			  (json_int_t)(begins	? before->id
 				       : before ? before->newer_of
 						: 0),
-			  "priority", before ? before->priority : 0, "routing", routing(f, begins ? NULL : before)));
+			  "priority", before ? before->priority : 0, "routing", routing_json(f, begins ? NULL : before)));
 }
 
 /* Does an instance begin a case anew, because the case of this key is cancelled and has its UID? 1: it does; 0: not. */
@@ -188,8 +188,8 @@ static int begins_anew(struct indexer *x, const struct instance_row *row, const 
 }
 
 /* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */
-static int join(struct indexer *x, const struct instance_row *row, const struct case_facts *f, const char *key,
-		const char *member, struct err *err)
+static int join_job(struct indexer *x, const struct instance_row *row, const struct case_facts *f, const char *key,
+		    const char *member, struct err *err)
 {
 	struct journal *j = x->process.journal;
 	const struct job_view *v;
@@ -246,7 +246,7 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 		return err_set(err, ENOMEM, "no memory for a classification");
 	make_key(f, key, sizeof(key));
 	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
-		ret = join(x, row, f, key, member, err);
+		ret = join_job(x, row, f, key, member, err);
 	free(member);
 	if (ret == 0)
 		return err_set(err, EAGAIN, "instance %lld cannot be added: its job changed at every attempt",
@@ -359,7 +359,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 }
 
 /* Add the instances that have arrived to the turns. */
-static int collect(struct indexer *x, struct err *err)
+static int collect_instances(struct indexer *x, struct err *err)
 {
 	struct instance_row rows[ROWS_AT_ONCE];
 	int n, ret = 0;
@@ -377,7 +377,7 @@ static int collect(struct indexer *x, struct err *err)
 /* Read the row of the instance whose turn it is. 1: read; 0: none waits; negative: the journal failed. */
 static int next_instance(struct indexer *x, struct instance_row *ret_row, struct err *err)
 {
-	int n = collect(x, err);
+	int n = collect_instances(x, err);
 	int64_t id;
 
 	while (n >= 0 && (id = turns_next(x->turns)) > 0) {
@@ -389,7 +389,7 @@ static int next_instance(struct indexer *x, struct instance_row *ret_row, struct
 	return n < 0 ? n : 0;
 }
 
-static void mark(struct indexer *x, const struct instance_row *row)
+static void mark_instance(struct indexer *x, const struct instance_row *row)
 {
 	struct index_mark m = {.instance = row ? row->id : 0};
 
@@ -416,7 +416,7 @@ static int index_all(struct indexer *x)
 			continue;
 		}
 		began = clock_seconds();
-		mark(x, &row);
+		mark_instance(x, &row);
 		ret = index_one(x, &row, &err);
 		if (ret < 0)
 			break;
@@ -424,7 +424,7 @@ static int index_all(struct indexer *x)
 			log_event(LOG_ERR, "index-failed", "instance=%lld reason=%s", (long long)row.id, log_quote(err.msg));
 			return CODE_INPUT;
 		}
-		mark(x, NULL);
+		mark_instance(x, NULL);
 		work_process_notify(&x->process);
 		idle_since = clock_seconds();
 		turns_done(x->turns, idle_since - began);

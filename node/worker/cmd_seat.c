@@ -34,13 +34,13 @@
 #define ADMITTED_EVERY 1.0 /* s between two looks whether the pilot's secret was removed */
 #define CONFIG_MAX 8000000 /* bytes of the configuration */
 
-static bool stopped(void *ctx)
+static bool is_stopped(void *ctx)
 {
 	(void)ctx;
 	return work_process_stopped();
 }
 
-static bool tell(const struct seat *s, enum worker_message_kind kind, const char *text)
+static bool tell_manager(const struct seat *s, enum worker_message_kind kind, const char *text)
 {
 	struct worker_message m = {.kind = kind, .job = s->job, .attempt = s->attempt, .number = 1};
 
@@ -92,7 +92,8 @@ static int keep_alive(struct seat *s, struct err *err)
 }
 
 /* 1: *ret_message is not a sign of life; 0: none. */
-static int receive(struct seat *s, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n, struct err *err)
+static int receive_message(struct seat *s, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n,
+			   struct err *err)
 {
 	int ret = link_receive(s->link, ret_message, ret_bytes, ret_n, err);
 
@@ -113,7 +114,7 @@ int seat_receive(struct seat *s, struct wire_message *ret_message, const void **
 	int ret = keep_alive(s, err);
 
 	if (ret == 0)
-		ret = receive(s, ret_message, ret_bytes, ret_n, err);
+		ret = receive_message(s, ret_message, ret_bytes, ret_n, err);
 	if (ret != 0)
 		return ret;
 	fds[1].events = (short)(link_events(s->link) | (s->sending ? POLLOUT : 0));
@@ -147,7 +148,7 @@ int seat_cancel(struct seat *s, int64_t job, int64_t attempt, struct err *err)
 				      SEAT_CANCEL_LIMIT);
 	}
 	if (ret == -ETIMEDOUT)
-		tell(s, WORKER_UNANSWERED, err->msg);
+		tell_manager(s, WORKER_UNANSWERED, err->msg);
 	return ret < 0 ? ret : err_set(err, ECONNRESET, "stopped");
 }
 
@@ -164,7 +165,7 @@ static void report_progress(void *ctx)
 	worker_ipc_send(s->process.ipc_fd, WORKER_ALIVE, s->job, 0, NULL, false);
 }
 
-static int acknowledge(struct seat *s, struct err *err)
+static int acknowledge_case(struct seat *s, struct err *err)
 {
 	const struct wire_message m = {.kind = WIRE_ACK, .job = s->job, .attempt = s->attempt};
 	int ret = link_send(s->link, &m, err);
@@ -204,17 +205,17 @@ static int after_job(struct seat *s, enum job_run_end end, struct err *err)
 	case JOB_RUN_REFUSED:
 	case JOB_RUN_NOT_RUNNING:
 	case JOB_RUN_STOPPED:
-		ret = s->cancelled ? 0 : acknowledge(s, err);
+		ret = s->cancelled ? 0 : acknowledge_case(s, err);
 		worker_ipc_send(s->process.ipc_fd, WORKER_DONE, s->job, end == JOB_RUN_RECONSTRUCTED, NULL, true);
 		return ret;
 	case JOB_RUN_DEVICE_FAILED:
 		if (s->rejected) {
 			drop_pilot(s, err);
 		} else {
-			acknowledge(s, NULL);
+			acknowledge_case(s, NULL);
 			link_drain(s->link, 1, NULL);
 		}
-		tell(s, WORKER_BROKEN, err->msg);
+		tell_manager(s, WORKER_BROKEN, err->msg);
 		return -EHWPOISON;
 	case JOB_RUN_JOURNAL_FAILED:
 		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)s->job, log_quote(err->msg));
@@ -233,7 +234,7 @@ static int do_job(struct seat *s, const struct worker_message *m, struct err *er
 				    .ctx = s,
 				    .compute = seat_compute,
 				    .alive = report_progress,
-				    .stopped = stopped};
+				    .stopped = is_stopped};
 	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;
 	int ret;
 
@@ -246,9 +247,9 @@ static int do_job(struct seat *s, const struct worker_message *m, struct err *er
 	s->process.journal = journal_close(s->process.journal);
 	malloc_trim(0);
 	if (end == JOB_RUN_LOST && s->left)
-		tell(s, WORKER_LEFT, err->msg);
+		tell_manager(s, WORKER_LEFT, err->msg);
 	else if (end == JOB_RUN_LOST && clock_seconds() - link_heard(s->link) > s->process.config->cluster.lease)
-		tell(s, WORKER_BROKEN, err->msg[0] ? err->msg : "the pilot was silent for the time of its lease");
+		tell_manager(s, WORKER_BROKEN, err->msg[0] ? err->msg : "the pilot was silent for the time of its lease");
 	ret = after_job(s, end, err);
 	s->job = s->attempt = 0;
 	return ret;
@@ -261,11 +262,11 @@ static bool tell_ready(struct seat *s)
 	if (s->hello.memory > 0)
 		snprintf(memory, sizeof(memory), " of %.0f GB", (double)s->hello.memory / 1e9);
 	snprintf(text, sizeof(text), "%.60s%s, pilot %s", s->hello.device, memory, s->hello.name);
-	return tell(s, WORKER_READY, text);
+	return tell_manager(s, WORKER_READY, text);
 }
 
 /* The manager does not want the case that the pilot brought. */
-static int forget(struct seat *s, struct err *err)
+static int forget_case(struct seat *s, struct err *err)
 {
 	int ret;
 
@@ -295,13 +296,13 @@ static int on_manager(struct seat *s, struct err *err)
 	if (got == 0)
 		return 0;
 	if (m.kind == WORKER_FORGET && s->hello.job != 0)
-		return forget(s, err);
+		return forget_case(s, err);
 	if (m.kind == WORKER_END)
 		return end_pilot(s, err);
 	return m.kind == WORKER_JOB ? do_job(s, &m, err) : 0;
 }
 
-static int work(struct seat *s, struct err *err)
+static int work_cases(struct seat *s, struct err *err)
 {
 	int ret = 0;
 
@@ -319,7 +320,7 @@ static int work(struct seat *s, struct err *err)
 	return ret;
 }
 
-static int run(struct seat *s)
+static int run_seat(struct seat *s)
 {
 	struct audit_peer pilot = {.host = s->from};
 	struct err err = {0};
@@ -338,7 +339,7 @@ static int run(struct seat *s)
 	ret = tell_ready(s) ? 0 : -ECANCELED;
 	s->job = s->attempt = 0;
 	if (ret == 0)
-		ret = work(s, &err);
+		ret = work_cases(s, &err);
 	regular = work_process_stopped() || ret == -ECANCELED || (s->left && !s->removed);
 	log_event(!regular  ? LOG_WARNING
 		  : s->left ? LOG_NOTICE
@@ -349,7 +350,7 @@ static int run(struct seat *s)
 	return regular ? CODE_CANCELLED : CODE_PEER;
 }
 
-static int begin(struct seat *s, struct err *err)
+static int begin_seat(struct seat *s, struct err *err)
 {
 	char path[400];
 	size_t n;
@@ -387,11 +388,11 @@ int cmd_seat(int argc, char **argv)
 		return code;
 	signal(SIGPIPE, SIG_IGN);
 	work_process_catch_stop(&s.process);
-	if (begin(&s, &err) < 0) {
+	if (begin_seat(&s, &err) < 0) {
 		log_event(LOG_CRIT, "seat-not-started", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	} else {
-		code = work_process_enter_sandbox(&s.process, SANDBOX_SEAT, NULL) < 0 ? CODE_FAILED : run(&s);
+		code = work_process_enter_sandbox(&s.process, SANDBOX_SEAT, NULL) < 0 ? CODE_FAILED : run_seat(&s);
 	}
 	link_close(s.link);
 	tls_free(s.tls);

@@ -50,7 +50,7 @@ struct worker {
 	double progress_at; /* on clock_seconds() */
 };
 
-static bool stopped(void *ctx)
+static bool is_stopped(void *ctx)
 {
 	(void)ctx;
 	return work_process_stopped();
@@ -73,7 +73,7 @@ static bool send_message(const struct worker *w, enum worker_message_kind kind, 
 	return worker_ipc_send(w->process.ipc_fd, kind, w->job, number, text, true);
 }
 
-static int count(const struct worker *w)
+static int count_devices(const struct worker *w)
 {
 	struct device *dev = NULL;
 	struct err why = {0};
@@ -126,7 +126,7 @@ static int memory_mib(const struct worker *w)
 /* Open the device and enter the sandbox: for a CPU before the device is opened, so that the sandbox includes its threads; for
  * CUDA afterwards, because the driver opens many files and starts threads while the device is opened and tested. In both cases no
  * data from outside have been read. */
-static int begin(struct worker *w, const char *name)
+static int begin_device(struct worker *w, const char *name)
 {
 	bool cpu = !strncmp(name, "cpu", 3);
 	enum sandbox_role role = w->detached ? SANDBOX_CASE : SANDBOX_WORKER;
@@ -146,8 +146,8 @@ static int begin(struct worker *w, const char *name)
 	return code == CODE_OK && !send_message(w, WORKER_READY, memory_mib(w), w->dev->name) ? CODE_FAILED : code;
 }
 
-static void compute(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
-		    struct case_outcome *ret_outcome)
+static void compute_case(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
+			 struct case_outcome *ret_outcome)
 {
 	struct worker *w = ctx;
 	struct case_order with = *order; /* borrowed */
@@ -196,9 +196,9 @@ static int do_job(struct worker *w)
 	struct job_run_conf conf = {.process = &w->process,
 				    .job = w->job,
 				    .ctx = w,
-				    .compute = compute,
+				    .compute = compute_case,
 				    .alive = report_progress,
-				    .stopped = stopped};
+				    .stopped = is_stopped};
 	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;
 	struct err err = {0};
 
@@ -238,7 +238,7 @@ static void report_stage(void *ctx, const char *stage, double fraction)
 /* The same for a case of a pilot. */
 static int do_case(struct worker *w)
 {
-	const struct monitor monitor = {.ctx = w, .progress = report_stage, .cancelled = stopped};
+	const struct monitor monitor = {.ctx = w, .progress = report_stage, .cancelled = is_stopped};
 	struct err err = {0};
 	int ret = detached_case_run(w->process.config->node.spool, w->job, w->attempt, w->dev, w->cache, &monitor, &err);
 
@@ -255,7 +255,7 @@ static int do_case(struct worker *w)
 	return told ? CODE_OK : CODE_FAILED;
 }
 
-static int work(struct worker *w)
+static int work_cases(struct worker *w)
 {
 	int code = CODE_OK;
 
@@ -279,7 +279,7 @@ static int work(struct worker *w)
 	return code;
 }
 
-static int run(struct worker *w, const char *device)
+static int run_worker(struct worker *w, const char *device)
 {
 	int code;
 
@@ -290,11 +290,11 @@ static int run(struct worker *w, const char *device)
 	}
 	work_process_catch_stop(&w->process);
 	if (device_name_is_wildcard(device)) {
-		code = count(w);
+		code = count_devices(w);
 	} else {
-		code = begin(w, device);
+		code = begin_device(w, device);
 		if (code == CODE_OK)
-			code = work(w);
+			code = work_cases(w);
 	}
 	free_kept(w);
 	pet_cache_free(w->cache);
@@ -312,7 +312,7 @@ int cmd_worker(int argc, char **argv)
 
 	if (!work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv, &code))
 		return code;
-	return run(&w, w.process.argument[0]);
+	return run_worker(&w, w.process.argument[0]);
 }
 
 int cmd_case(int argc, char **argv)
@@ -323,5 +323,5 @@ int cmd_case(int argc, char **argv)
 	if (!work_process_options(&w.process, "case", "--ipc FD ROOT DEVICE", 2, argc, argv, &code))
 		return code;
 	snprintf(w.process.config->node.spool, sizeof(w.process.config->node.spool), "%s", w.process.argument[0]);
-	return run(&w, w.process.argument[1]);
+	return run_worker(&w, w.process.argument[1]);
 }

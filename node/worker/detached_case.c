@@ -93,8 +93,8 @@ static int write_outcome(const char *path, const struct pilot_case *c, const str
 	return ret;
 }
 
-static int run(const char *root, const struct pilot_case *c, struct device *dev, struct pet_cache *cache,
-	       const struct monitor *monitor, struct case_outcome *ret_outcome, struct err *err)
+static int run_case(const char *root, const struct pilot_case *c, struct device *dev, struct pet_cache *cache,
+		    const struct monitor *monitor, struct case_outcome *ret_outcome, struct err *err)
 {
 	struct config *config = NULL;
 	char out_dir[400];
@@ -126,7 +126,7 @@ int detached_case_run(const char *root, int64_t job, int64_t attempt, struct dev
 	if (ret == 0)
 		ret = read_order(order, job, attempt, &c, err);
 	if (ret == 0)
-		ret = run(root, &c, dev, cache, monitor, &outcome, err);
+		ret = run_case(root, &c, dev, cache, monitor, &outcome, err);
 	if (ret == 0 && (outcome.why.code == ECANCELED || outcome.why.code == EHWPOISON))
 		ret = err_set(err, outcome.why.code, "%s", outcome.why.msg);
 	else if (ret == 0)

@@ -32,7 +32,7 @@ struct job_run {
 	bool journal_failed; /* the journal could not be read or written before the outcome */
 };
 
-static bool stopped(void *ctx)
+static bool is_stopped(void *ctx)
 {
 	struct job_run *run = ctx;
 
@@ -40,7 +40,7 @@ static bool stopped(void *ctx)
 }
 
 /* Write the progress file for `list` and `show`, replacing it by a rename. Errors are ignored. */
-static void progress(void *ctx, const char *stage, double fraction)
+static void write_progress(void *ctx, const char *stage, double fraction)
 {
 	struct job_run *run = ctx;
 	double clock = clock_seconds();
@@ -78,7 +78,7 @@ static int make_folders(struct job_run *run, struct err *err)
 	return ret < 0 && ret != -ENOSPC ? err_remap(ret, -ret, EROFS, err) : ret;
 }
 
-static int prepare(struct job_run *run, struct err *err)
+static int prepare_run(struct job_run *run, struct err *err)
 {
 	int ret = make_folders(run, err);
 
@@ -138,11 +138,11 @@ static void mark_damaged(struct job_run *run, const struct monitor *monitor)
 	run->outcome.damaged = report.damaged;
 }
 
-static void compute(struct job_run *run)
+static void compute_job(struct job_run *run)
 {
-	struct monitor monitor = {.ctx = run, .progress = progress, .cancelled = stopped};
+	struct monitor monitor = {.ctx = run, .progress = write_progress, .cancelled = is_stopped};
 
-	if (prepare(run, &run->outcome.why) < 0)
+	if (prepare_run(run, &run->outcome.why) < 0)
 		return;
 	run->conf->compute(run->conf->ctx, &run->order, run->out_dir, &monitor, &run->outcome);
 	if (run->outcome.damaged > 0 && run->outcome.why.code == EBADMSG)
@@ -193,7 +193,7 @@ static void keep_pictures(struct job_run *run)
 	json_decref(pictures);
 }
 
-static enum job_run_end finish(struct job_run *run, struct err *err)
+static enum job_run_end finish_job(struct job_run *run, struct err *err)
 {
 	const struct case_outcome *outcome = &run->outcome;
 	const char *warnings = json_string_value(json_object_get(outcome->detail, "warnings"));
@@ -204,7 +204,7 @@ static enum job_run_end finish(struct job_run *run, struct err *err)
 		*err = outcome->why;
 		return JOB_RUN_LOST;
 	}
-	if (stopped(run) || outcome->why.code == ECANCELED)
+	if (is_stopped(run) || outcome->why.code == ECANCELED)
 		return JOB_RUN_STOPPED;
 	if (outcome->why.code == EHWPOISON || run->journal_failed) {
 		*err = outcome->why;
@@ -218,14 +218,14 @@ static enum job_run_end finish(struct job_run *run, struct err *err)
 	return append_outcome(run, event, detail ? detail : json_incref(outcome->detail), err);
 }
 
-static enum job_run_end work(struct job_run *run, struct err *err)
+static enum job_run_end work_job(struct job_run *run, struct err *err)
 {
 	const struct status_conf *page = &run->conf->process->config->status;
 	enum job_run_end end;
 	struct err why = {0};
 
-	compute(run);
-	end = finish(run, err);
+	compute_job(run);
+	end = finish_job(run, err);
 	if (end == JOB_RUN_RECONSTRUCTED && page->enabled && page->thumbnails)
 		make_thumbnail(run);
 	/* Remove the output that will not be sent. After JOB_RUN_JOURNAL_FAILED it stays, and the next attempt removes it. */
@@ -244,7 +244,7 @@ enum job_run_end job_run(const struct job_run_conf *conf, struct err *err)
 		end = JOB_RUN_JOURNAL_FAILED;
 	} else {
 		run.view = jobs_find(&run.jobs, conf->job);
-		end = run.view && run.view->state == JOB_RUNNING ? work(&run, err) : JOB_RUN_NOT_RUNNING;
+		end = run.view && run.view->state == JOB_RUNNING ? work_job(&run, err) : JOB_RUN_NOT_RUNNING;
 	}
 	case_order_clear(&run.order);
 	case_outcome_clear(&run.outcome);

@@ -218,7 +218,7 @@ static void end_unreadable(struct seat_case *c, const struct err *why)
 }
 
 /* Messages until the case is done. Negative: the connection cannot be used any more. */
-static int converse(struct seat_case *c, struct err *err)
+static int converse_case(struct seat_case *c, struct err *err)
 {
 	int ret = send_case(c, err);
 
@@ -263,7 +263,7 @@ void seat_compute(void *ctx, const struct case_order *order, const char *out_dir
 
 	if (make_order(&c, order, &err) < 0) {
 		seat_end_case(&c, err.code, err.msg);
-	} else if (converse(&c, &err) < 0) {
+	} else if (converse_case(&c, &err) < 0) {
 		json_decref(result.detail);
 		result = (struct case_outcome){0};
 		err_set(&result.why, CASE_LOST, "%s", err.msg);

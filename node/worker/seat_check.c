@@ -56,7 +56,7 @@ static bool is_same(const struct owner *a, const struct owner *b)
 	return !memcmp(&a->patient, &b->patient, sizeof(a->patient)) && !strcmp(a->study, b->study);
 }
 
-static int differs(const char *name, const struct owner *object, const struct owner *image, struct err *err)
+static int refuse_different(const char *name, const struct owner *object, const struct owner *image, struct err *err)
 {
 	struct patient_conflict conflict = {0};
 	char text[400];
@@ -100,7 +100,7 @@ static int find_owner(struct check *c, const char *name, const struct owner *obj
 	}
 	if (!found)
 		return err_set(err, EIO, "the header %s is not among the images of the case", order->header);
-	return differs(name, object, &image, err);
+	return refuse_different(name, object, &image, err);
 }
 
 static int check_owner(struct check *c, const char *name, struct dicom_file *file, struct err *err)
@@ -110,7 +110,7 @@ static int check_owner(struct check *c, const char *name, struct dicom_file *fil
 	read_owner(file, &object);
 	if (!c->known)
 		return find_owner(c, name, &object, err);
-	return is_same(&object, &c->owner) ? 0 : differs(name, &object, &c->owner, err);
+	return is_same(&object, &c->owner) ? 0 : refuse_different(name, &object, &c->owner, err);
 }
 
 static int check_uids(const char *name, struct dicom_file *file, const json_t *object, struct err *err)

@@ -46,7 +46,7 @@ static bool is_shared(const struct seat_case *c)
 
 /* ---- limits ---- */
 
-static int reject(struct seat_case *c, const struct err *why)
+static int reject_result(struct seat_case *c, const struct err *why)
 {
 	char text[600];
 
@@ -104,7 +104,7 @@ static bool is_part_of(const char *file, const char *const *names, size_t n)
 }
 
 /* Remove what an earlier connection of the pilot has left and this result does not have. */
-static int prune(const struct seat_case *c, struct err *err)
+static int prune_folder(const struct seat_case *c, struct err *err)
 {
 	const char **names = calloc(c->n_objects, sizeof(names[0])), *digest;
 	DIR *dir = names ? opendir(c->out_dir) : NULL;
@@ -189,7 +189,7 @@ static int check_files(const struct seat_case *c, const char *folder, struct err
 
 /* Compare the received files with the digests in the outcome; remove those that differ. 0: all are as they should be; EIO: some
  * differ; another error: a file could not be read. */
-static int verify(struct seat_case *c, const char *folder, const char *suffix, struct err *err)
+static int verify_files(struct seat_case *c, const char *folder, const char *suffix, struct err *err)
 {
 	size_t n = c->n_objects;
 	char(*names)[520] = calloc(n, sizeof(names[0]));
@@ -245,7 +245,7 @@ static int take_objects(struct seat_case *c, const char *folder, const char *suf
 }
 
 /* All objects are there: in the folder of the attempt in a shared spool, else as .part in the outbox. */
-static int finish(struct seat_case *c, struct err *err)
+static int finish_result(struct seat_case *c, struct err *err)
 {
 	const char *suffix = is_shared(c) ? "" : PART;
 	const struct case_order *order = &c->order.order;
@@ -259,7 +259,7 @@ static int finish(struct seat_case *c, struct err *err)
 	if (ret == 0 && is_shared(c))
 		ret = check_files(c, folder, err);
 	if (ret == 0)
-		ret = verify(c, folder, suffix, err);
+		ret = verify_files(c, folder, suffix, err);
 	if (ret == -EIO && !is_shared(c) && ++c->fetches < FETCHES_MAX) {
 		log_event(LOG_WARNING, "object-fetched-again", "job=%lld reason=%s", (long long)order->job, log_quote(err->msg));
 		return ask_for_objects(c, err);
@@ -273,7 +273,7 @@ static int finish(struct seat_case *c, struct err *err)
 	if (is_shared(c))
 		folder_remove(folder, NULL);
 	if (ret == -EBADMSG)
-		return reject(c, err);
+		return reject_result(c, err);
 	seat_end_case(c, ret < 0 ? err->code : 0, err->msg);
 	return 0;
 }
@@ -290,7 +290,7 @@ static int on_complete(struct seat_case *c, struct err *err)
 	}
 	ret = transfer_have(object_path, c, c->n_objects, PART, &offsets, &c->missing, err);
 	free(offsets);
-	return ret == 0 && c->missing == 0 ? finish(c, err) : ret;
+	return ret == 0 && c->missing == 0 ? finish_result(c, err) : ret;
 }
 
 static int on_result(struct seat_case *c, struct err *err)
@@ -302,15 +302,15 @@ static int on_result(struct seat_case *c, struct err *err)
 	if (ret == 0)
 		ret = check_size(c, c->result_bytes, err);
 	if (ret == -EBADMSG)
-		return reject(c, err);
+		return reject_result(c, err);
 	if (ret == 0 && !is_shared(c))
-		ret = prune(c, err);
+		ret = prune_folder(c, err);
 	if (ret < 0) {
 		seat_end_case(c, err->code, err->msg);
 		return 0;
 	}
 	ret = is_shared(c) ? 1 : ask_for_objects(c, err);
-	return ret == 1 ? finish(c, err) : ret;
+	return ret == 1 ? finish_result(c, err) : ret;
 }
 
 /* ---- messages ---- */

@@ -32,7 +32,7 @@ struct waiting {
 	struct refusal_log *log;
 };
 
-static void leave(struct waiting *w, size_t i)
+static void drop_arrival(struct waiting *w, size_t i)
 {
 	link_close(w->list[i].link);
 	w->list[i] = w->list[--w->n];
@@ -75,7 +75,7 @@ static void log_counted(void *ctx, const struct in6_addr *sender, const unsigned
 	audit_refused(&(struct audit_peer){.host = sender ? host : NULL}, true, reason);
 }
 
-static void refuse(struct waiting *w, size_t i, const struct err *why)
+static void refuse_arrival(struct waiting *w, size_t i, const struct err *why)
 {
 	struct arrival *a = &w->list[i];
 	struct wire_message m = {.kind = WIRE_REFUSED, .code = why->code};
@@ -88,7 +88,7 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 	snprintf(m.text, sizeof(m.text), "%s", why->msg);
 	if (link_send(a->link, &m, NULL) == 0)
 		link_drain(a->link, 1, NULL);
-	leave(w, i);
+	drop_arrival(w, i);
 }
 
 static size_t count_from(const struct waiting *w, const struct in6_addr *prefix)
@@ -114,7 +114,7 @@ static void push_out(struct waiting *w)
 		}
 	}
 	log_refusal(w, &w->list[victim], true, "too many handshakes");
-	leave(w, victim);
+	drop_arrival(w, victim);
 }
 
 static void accept_one(struct waiting *w)
@@ -144,9 +144,9 @@ static void turn_away(struct waiting *w, size_t i, const struct err *why)
 
 	if (a->opened && !strncmp(link_id(a->link), LINK_TEST_ID, strlen(LINK_TEST_ID))) {
 		log_event(LOG_INFO, "cluster-tested", "from=%s", a->from);
-		leave(w, i);
+		drop_arrival(w, i);
 	} else {
-		refuse(w, i, why);
+		refuse_arrival(w, i, why);
 	}
 }
 
@@ -165,7 +165,7 @@ static int check_hello(const struct wire_message *m, struct err *err)
 }
 
 /* Continue one arrival. 1: it is admitted, and the seat has it; 0: not yet, or it left the list. */
-static int advance(struct waiting *w, size_t i)
+static int advance_arrival(struct waiting *w, size_t i)
 {
 	struct arrival *a = &w->list[i];
 	struct wire_message m = {0}, welcome = {.kind = WIRE_WELCOME};
@@ -221,12 +221,12 @@ int seat_wait(struct seat *seat, struct err *err)
 		on = wait_for_peers(&w);
 		accept_one(&w);
 		for (size_t i = w.n; !taken && i > 0; i--)
-			taken = advance(&w, i - 1) == 1;
+			taken = advance_arrival(&w, i - 1) == 1;
 		refusal_log_tick(w.log, clock_seconds(), false, log_counted, NULL);
 	}
 	refusal_log_tick(w.log, clock_seconds(), true, log_counted, NULL);
 	refusal_log_free(w.log);
 	while (w.n > 0)
-		leave(&w, w.n - 1);
+		drop_arrival(&w, w.n - 1);
 	return taken ? 0 : err_set(err, ECANCELED, "stopped");
 }

@@ -52,21 +52,21 @@ void shared_device_limit(struct shared_device *s, struct device *dev)
 
 /* ---- one case ---- */
 
-static void progress(void *ctx, const char *stage, double fraction)
+static void pass_progress(void *ctx, const char *stage, double fraction)
 {
 	const struct shared_device *s = ctx;
 
 	monitor_progress(s->inner, stage, fraction);
 }
 
-static bool cancelled(void *ctx)
+static bool is_cancelled(void *ctx)
 {
 	const struct shared_device *s = ctx;
 
 	return monitor_cancelled(s->inner);
 }
 
-static int reserve(void *ctx, size_t device, size_t host)
+static int reserve_memory(void *ctx, size_t device, size_t host)
 {
 	struct shared_device *s = ctx;
 	uint64_t of_device = s->cpu ? 0 : device, of_host = host + (s->cpu ? device : 0);
@@ -112,8 +112,11 @@ const struct monitor *shared_device_begin(struct shared_device *s, const struct 
 		return inner;
 	s->inner = inner;
 	s->in_turn = in_turn && !s->cpu;
-	s->monitor = (struct monitor){
-		.ctx = s, .progress = progress, .cancelled = cancelled, .reserve = reserve, .take_turn = take_turn};
+	s->monitor = (struct monitor){.ctx = s,
+				      .progress = pass_progress,
+				      .cancelled = is_cancelled,
+				      .reserve = reserve_memory,
+				      .take_turn = take_turn};
 	return &s->monitor;
 }
 

@@ -53,7 +53,7 @@ struct turns *turns_free(struct turns *t)
 }
 
 /* Return the list with room for one more element of `size` bytes; NULL: no memory, the list is unchanged. */
-static void *grow(void *list, size_t n, size_t *room, size_t size)
+static void *grow_list(void *list, size_t n, size_t *room, size_t size)
 {
 	void *grown = n < *room ? list : realloc(list, (2 * *room + 8) * size);
 
@@ -72,7 +72,7 @@ static size_t host_of(struct turns *t, const char *name)
 		i++;
 	if (i < t->n_hosts)
 		return i;
-	grown = grow(t->hosts, t->n_hosts, &t->hosts_room, sizeof(*t->hosts));
+	grown = grow_list(t->hosts, t->n_hosts, &t->hosts_room, sizeof(*t->hosts));
 	if (!grown)
 		return SIZE_MAX;
 	t->hosts = grown;
@@ -91,7 +91,7 @@ static struct sender *sender_of(struct turns *t, const char *calling, const char
 	for (size_t i = 0; host < SIZE_MAX && i < t->n; i++)
 		if (t->senders[i].host == host && !strcmp(t->senders[i].calling, calling))
 			return &t->senders[i];
-	grown = host == SIZE_MAX ? NULL : grow(t->senders, t->n, &t->room, sizeof(*t->senders));
+	grown = host == SIZE_MAX ? NULL : grow_list(t->senders, t->n, &t->room, sizeof(*t->senders));
 	if (!grown)
 		return NULL;
 	t->senders = grown;
@@ -114,7 +114,7 @@ int turns_add(struct turns *t, const char *calling, const char *host, int64_t in
 		s->first = s->n = 0;
 		s->used = s->used > h->level ? s->used : h->level;
 	}
-	grown = grow(s->waiting, s->n, &s->room, sizeof(*s->waiting));
+	grown = grow_list(s->waiting, s->n, &s->room, sizeof(*s->waiting));
 	if (!grown)
 		return err_set(err, ENOMEM, "turns: no memory for %zu instances", s->n + 1);
 	s->waiting = grown;

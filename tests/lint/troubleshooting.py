@@ -45,8 +45,8 @@ def literals_of(root):
 
 
 def problems_of(source):
-    """The sentences of SET_TEXT(problem, "..."): the format string is the first literal behind the call of add(), if there is one."""
-    for call in re.finditer(r"\bSET_TEXT\(\s*(add\((?:[^()]|\([^()]*\))*\)|\w+),\s*(" + LITERALS.pattern + ")", source):
+    """The sentences of SET_TEXT(problem, "..."): the format string is the first literal behind the call of add_problem(), if there is one."""
+    for call in re.finditer(r"\bSET_TEXT\(\s*(add_problem\((?:[^()]|\([^()]*\))*\)|\w+),\s*(" + LITERALS.pattern + ")", source):
         yield source.count("\n", 0, call.start()) + 1, text_of(call[2])
 
 
