@@ -106,8 +106,27 @@ def check_dialect(root):
                         yield f"{path}:{number}: {why}: {line.strip()[:100]}"
 
 
+# Static functions, at the start of a line, whose name is one word; those that the field knows by one word; rooms that are not yet named.
+STATIC = re.compile(r"^(?:\w+ |template ?<.*?>\s)*static\b(?:__attribute__\(\(.*?\)\)|[^=;{}()])*?\b([a-z0-9]+)\(", re.M)
+ONE_WORD = re.compile(r"dot|cross|sinc|clamp|sha256|splitmix64|quickselect|(?:[bl]e|get|put)(?:16|32)")
+NOT_NAMED = ("node/sinogram/", "node/format/", "node/reconstruct/", "node/tomo/", "node/parallel/", "recon/parallel/")
+
+
+def check_statics(root):
+    """A static function has a verb and its noun, so that a backtrace and a search find one place."""
+    for path in text_files(root):
+        if not path.endswith(rooms.SOURCE) or path.startswith(("tests/",) + NOT_NAMED):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        for found in STATIC.finditer(text):
+            if not ONE_WORD.fullmatch(found[1]):
+                line = text.count("\n", 0, found.start(1)) + 1
+                yield f"{path}:{line}: {found[1]}(): a static function of one word; name it by a verb and its noun"
+
+
 def check(root, build=None):
-    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, result_warnings.check, troubleshooting.check]
+    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, check_statics, result_warnings.check, troubleshooting.check]
     return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
@@ -186,6 +205,11 @@ CASES = (
     ("dicom/core/a.cc", '} catch (const std::exception &e) {', "guarded() alone"),
     ("dicom/core/a.cc", 'auto *p = (const char *)bytes;', "static_cast"),
     ("dicom/core/a.cc", 'size_t n = (size_t)got;', None),
+    ("node/store/a.c", 'static int add(int x)\n{\n}', "one word"),
+    ("node/store/a.c", 'static int\nadd(int x)\n{\n}', "one word"),
+    ("dicom/core/a.cc", 'static int add_span(int x);\nstatic uint16_t be16(const char *p)\n{\n}', None),
+    ("kernels/cuda/a.cu", 'template <int N> static __device__ __forceinline__ float hat(int n)\n{\n}', "one word"),
+    ("kernels/a.c", 'static const int most = 3;\nint add(int x)\n{\n\treturn most(x);\n}', None),
     ("node/tomo/a.c", 'exam_warn(e, "The support is %.1f %% "\n"too high in %d view%s.", x);', None),
     ("node/tomo/a.c", 'exam_warn(e, "The support is %.1f %% too low.");', "without a row in the table"),
     ("node/tomo/a.c", 'static void explain_it(char *ret)\n{\n\tsnprintf(ret, 9, "nothing is seen of it");\n}', "without a row in the table"),
