@@ -21,7 +21,7 @@
 #include "node/command/commands.h"
 #include "node/deliver/cmd_deliver.h"
 #include "node/fleet/cmd_cluster.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/serve/cmd_serve.h"
 #include "node/status/cmd_status.h"
 #include "node/worker/cmd_worker.h"

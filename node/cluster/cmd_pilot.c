@@ -13,7 +13,7 @@
 #include "node/cluster/link.h"
 #include "node/cluster/pilot.h"
 #include "node/cluster/pilot_folder.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 struct pilot_options {
 	const char *node, *id, *secret_file, *device, *folder, *spool, *name;

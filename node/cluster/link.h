@@ -20,7 +20,7 @@
 
 #include "dicom/network/tls.h"
 #include "node/cluster/wire.h"
-#include "node/process/pilot_secret.h"
+#include "node/store/pilot_secret.h"
 
 #define LINK_QUEUE (4u << 20) /* bytes that wait to be sent above which no more file data should be added */
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "dicom/network/tls.h"
-#include "node/process/pilot_secret.h"
+#include "node/store/pilot_secret.h"
 
 struct pilot_conf {
 	const char *address; /* HOST:PORT of the node */

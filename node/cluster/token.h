@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "node/process/pilot_secret.h"
+#include "node/store/pilot_secret.h"
 
 #define TOKEN_IDENTITY_SIZE (PILOT_ID_SIZE + 24)
 #define TOKEN_KEY_SIZE 32

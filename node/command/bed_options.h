@@ -3,7 +3,7 @@
 #ifndef TOMONODE_NODE_BED_OPTIONS_H
 #define TOMONODE_NODE_BED_OPTIONS_H
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/sinogram/sinogram.h"
 
 struct bed_options {

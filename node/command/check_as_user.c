@@ -17,9 +17,9 @@
 #include "node/command/check_cluster.h"
 #include "node/command/check_paths.h"
 #include "node/deliver/destination.h"
-#include "node/process/user.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
+#include "node/sandbox/user.h"
 #include "node/store/journal.h"
 #include "node/tomo/exam.h"
 

@@ -4,7 +4,7 @@
 #define TOMONODE_NODE_CHECK_ROUTE_H
 
 #include "node/config/config.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 /* Print it for each case in a file or folder, with o->json as JSON. calling: AE title of the sender; "": of none that a route
  * names. Returns an exit code; a case without a route is CODE_CONFIG. */

@@ -13,7 +13,7 @@
 #include "node/base/nearest.h"
 #include "node/base/version.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/tools/bench_compare.h"
 #include "node/tools/bench_processor.h"
 #include "recon/bench/bench.h"

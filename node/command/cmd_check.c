@@ -18,10 +18,10 @@
 #include "node/config/route.h"
 #include "node/deliver/destination.h"
 #include "node/jobs/node_facts.h"
-#include "node/process/options.h"
-#include "node/process/user.h"
+#include "node/options/options.h"
 #include "node/receive/tls_files.h"
 #include "node/result/result.h"
+#include "node/sandbox/user.h"
 
 enum { OPTION_DESCRIBE = OPTION_LONG, OPTION_DEFAULTS, OPTION_ROUTE, OPTION_CALLING };
 

@@ -11,7 +11,7 @@
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/jobs/node_facts.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/store/event.h"
 #include "node/store/node_file.h"
 #include "recon/core/self_test.h"

@@ -18,7 +18,7 @@
 #include "node/command/gate_options.h"
 #include "node/command/recon_inputs.h"
 #include "node/format/picture.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/simulate/simulate_parallel.h"
 #include "node/sinogram/petsird_import.h"
 #include "node/sinogram/sinogram.h"

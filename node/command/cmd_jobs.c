@@ -19,7 +19,7 @@
 #include "node/jobs/job_report.h"
 #include "node/jobs/node_facts.h"
 #include "node/jobs/patients.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/store/event.h"
 #include "node/store/spool.h"
 

@@ -9,7 +9,7 @@
 #include "node/base/folder.h"
 #include "node/command/commands.h"
 #include "node/command/measure_print.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/tomo/tomo_slices.h"
 #include "node/tools/measure.h"
 #include "node/tools/measure_series.h"

@@ -14,7 +14,7 @@
 #include "node/base/progress.h"
 #include "node/command/commands.h"
 #include "node/config/kind.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/tools/profile_report.h"
 

@@ -23,7 +23,7 @@
 #include "node/command/recon_report.h"
 #include "node/config/route.h"
 #include "node/format/correction_pictures.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/sinogram/petsird_import.h"

@@ -8,7 +8,7 @@
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/report/report_files.h"
 #include "node/tomo/tomo_slices.h"
 

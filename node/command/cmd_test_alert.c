@@ -9,7 +9,7 @@
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_send.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 static const struct option_spec option_table[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},

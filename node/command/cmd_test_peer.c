@@ -23,7 +23,7 @@
 #include "node/command/commands.h"
 #include "node/deliver/deliver.h"
 #include "node/deliver/destination.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/reconstruct/reconstruct.h"
 
 #define IMPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2"

@@ -3,7 +3,7 @@
 #ifndef TOMONODE_NODE_COMMAND_EXPORT_IMAGES_H
 #define TOMONODE_NODE_COMMAND_EXPORT_IMAGES_H
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/tools/export_picture.h"
 #include "node/tools/series_files.h"
 

@@ -3,7 +3,7 @@
 #ifndef TOMONODE_NODE_GATE_OPTIONS_H
 #define TOMONODE_NODE_GATE_OPTIONS_H
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "recon/pet/gates.h"
 
 struct gate_options {

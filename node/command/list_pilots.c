@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/process/pilot_secret.h"
 #include "node/store/node_file.h"
+#include "node/store/pilot_secret.h"
 
 static bool is_state(const json_t *slot, const char *state)
 {

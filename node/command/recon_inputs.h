@@ -4,7 +4,7 @@
 #ifndef TOMONODE_NODE_RECON_INPUTS_H
 #define TOMONODE_NODE_RECON_INPUTS_H
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/sinogram/sinogram.h"
 

@@ -4,7 +4,7 @@
 #define TOMONODE_NODE_SIMULATE_COMMAND_H
 
 #include "node/base/progress.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 /* State of one such command; the first member of its own structure. */
 struct simulate_command {

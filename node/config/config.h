@@ -75,7 +75,7 @@ struct node_conf {
 	int journal_retention_days;    /* days until the journal entries of removed cases are deleted; 0: never */
 	int attempts;		       /* reconstruction attempts before a job fails */
 	int worker_timeout;	       /* time without progress until a worker is killed, s */
-	enum sandbox_mode sandbox;     /* see node/process/sandbox.h */
+	enum sandbox_mode sandbox;     /* see node/sandbox/sandbox.h */
 	char user[33];		       /* user to change to when started as root; "": none */
 };
 

@@ -12,7 +12,7 @@
 #include "node/config/config.h"
 #include "node/deliver/deliver.h"
 #include "node/jobs/jobs.h"
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 
 /* A session sends objects one after the other, in one process. After DELIVER_TRANSIENT it can only be closed. */
 struct destination_kind_actions {

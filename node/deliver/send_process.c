@@ -6,7 +6,7 @@
 
 #include "node/base/log.h"
 #include "node/deliver/destination.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "node/store/event.h"
 
 /* Find the job and its destination. Return CODE_OK, or the exit code to return. */

@@ -25,8 +25,8 @@
 #include "node/fleet/fleet_conf.h"
 #include "node/fleet/fleet_ipc.h"
 #include "node/fleet/slurm.h"
-#include "node/process/pilot_secret.h"
 #include "node/process/work_process.h"
+#include "node/store/pilot_secret.h"
 
 #define LIST_SOON 3.0	/* s between two lists of jobs while a job is expected to start or to end */
 #define LIST_LATER 30.0 /* s otherwise */

@@ -10,7 +10,7 @@
 #include "node/audit/audit.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 enum { OPTION_NOTIFY = OPTION_LONG, OPTION_IPC, OPTION_LEDGER, OPTION_LISTEN };
 

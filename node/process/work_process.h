@@ -4,7 +4,7 @@
 #define TOMONODE_NODE_WORK_PROCESS_H
 
 #include "node/config/config.h"
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 #include "node/store/journal.h"
 
 struct work_process {
@@ -26,7 +26,7 @@ bool work_process_options(struct work_process *p, const char *name, const char *
 			  int *ret_code);
 /* Open p->journal: after work_process_options(), and again after journal_close(p->journal). */
 int work_process_open_journal(struct work_process *p, struct err *err);
-/* Drop the rights that this role does not need (node/process/sandbox.h); call it before any data from outside is read. detail:
+/* Drop the rights that this role does not need (node/sandbox/sandbox.h); call it before any data from outside is read. detail:
  * as of sandbox_enter(). Negative: failed, the error is logged; the caller must end the process. */
 int work_process_enter_sandbox(const struct work_process *p, enum sandbox_role role, const char *detail);
 /* Wake the node: the journal has a new event. */

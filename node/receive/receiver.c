@@ -30,13 +30,13 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/base/network.h"
-#include "node/process/sandbox.h"
 #include "node/receive/admission.h"
 #include "node/receive/association_ipc.h"
 #include "node/receive/intake.h"
 #include "node/receive/limits.h"
 #include "node/receive/peer_limits.h"
 #include "node/receive/tls_files.h"
+#include "node/sandbox/sandbox.h"
 
 #define EVICTED_MAX 16	     /* maximum number of processes that were killed for a new connection and have not been reaped */
 #define FULL_SECONDS 3.0     /* s; without a free place for so long, or connections that find none: a problem */

@@ -10,7 +10,7 @@
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_send.h"
 #include "node/base/log.h"
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 
 #define GRACE 10.0 /* s beyond the timeout of an attempt, after which its process is killed */
 

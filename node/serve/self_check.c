@@ -24,7 +24,7 @@
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/base/process_state.h"
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 #include "node/store/spool.h"
 
 #define EVERY 2.0

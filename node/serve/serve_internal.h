@@ -4,13 +4,13 @@
 #define TOMONODE_NODE_SERVE_INTERNAL_H
 
 #include "node/audit/audit_trail.h"
-#include "node/process/service_notify.h"
 #include "node/serve/alert_watch.h"
 #include "node/serve/cluster_watch.h"
 #include "node/serve/node_report.h"
 #include "node/serve/schedule.h"
 #include "node/serve/self_check.h"
 #include "node/serve/serve.h"
+#include "node/serve/service_notify.h"
 #include "node/serve/status_watch.h"
 
 #define SERVE_GRACE 20 /* s; longest time for which a stopping node waits for running associations and deliveries */

@@ -9,7 +9,7 @@
  * - Statements that append are prepared once per connection; functions that iterate (replay, members) prepare a new statement at
  * each call, so that a callback may append.
  * - The WAL and its index file remain when the last connection closes, because sandboxed processes may open these files but not
- * create them (node/process/sandbox_files.c).
+ * create them (node/sandbox/sandbox_files.c).
  * - The file has mode 0600, is opened with O_CLOEXEC (by SQLite), and must not be used across a fork.
  */
 #include "node/store/journal_internal.h"

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 
 static int answer(long rc)
 {

@@ -8,7 +8,7 @@
 #include "node/config/config_path.h"
 #include "node/config/config_table.h"
 #include "node/config/kind.h"
-#include "node/process/options_internal.h"
+#include "node/options/options_internal.h"
 
 static void put_if(const char *candidate, const char *word)
 {

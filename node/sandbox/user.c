@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/process/user.h"
+#include "node/sandbox/user.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/process/sandbox_internal.h"
+#include "node/sandbox/sandbox_internal.h"
 
 /* Rights and fields that the headers of Debian 12 lack, as defined by those of Linux 6.12. */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "node/base/version.h"
-#include "node/process/options_internal.h"
+#include "node/options/options_internal.h"
 
 #define FILL 60 /* letters in a line of filled text; escapes make it longer */
 

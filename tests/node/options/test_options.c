@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 #include "tests/test.h"
 
 struct values {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by the files of node/process/options.h. Private to them. */
+/* Functions shared by the files of node/options/options.h. Private to them. */
 #ifndef TOMONODE_NODE_OPTIONS_INTERNAL_H
 #define TOMONODE_NODE_OPTIONS_INTERNAL_H
 
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 extern const char options_exit_codes[]; /* lines of --help */
 extern const char options_of_config[];	/* what is read without --config */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/process/sandbox_internal.h"
+#include "node/sandbox/sandbox_internal.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "node/base/folder.h"
-#include "node/process/pilot_secret.h"
+#include "node/store/pilot_secret.h"
 #include "tests/test.h"
 
 TEST(test_secret)

@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/process/sandbox_internal.h"
+#include "node/sandbox/sandbox_internal.h"
 
 /* Allowed for every role: memory, time, threads, and files, which Landlock restricts. */
 static const char *const common[] = {

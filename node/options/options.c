@@ -2,7 +2,7 @@
 /* options.c - parse options with getopt_long from one table per command; see options.h for the conventions.
  * The help text is generated from the table, so that no option can be missing; the exit codes are in one list below.
  */
-#include "node/process/options.h"
+#include "node/options/options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "node/config/config_path.h"
 #include "node/config/config_table.h"
 #include "node/config/kind.h"
-#include "node/process/options_internal.h"
+#include "node/options/options_internal.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
 

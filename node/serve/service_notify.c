@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/process/service_notify.h"
+#include "node/serve/service_notify.h"
 
 #include <errno.h>
 #include <stddef.h>

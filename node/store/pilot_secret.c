@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/process/pilot_secret.h"
+#include "node/store/pilot_secret.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "node/process/service_notify.h"
+#include "node/serve/service_notify.h"
 #include "tests/test.h"
 
 static int listen_at(const struct service_notify *n)

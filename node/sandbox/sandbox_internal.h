@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of node/process/sandbox.h; private to node/process/sandbox*.c. */
+/* The layers of node/sandbox/sandbox.h; private to node/sandbox/sandbox*.c. */
 #ifndef TOMONODE_NODE_SANDBOX_INTERNAL_H
 #define TOMONODE_NODE_SANDBOX_INTERNAL_H
 
-#include "node/process/sandbox.h"
+#include "node/sandbox/sandbox.h"
 
 /* Return the version of Landlock's ABI; 0: none. */
 int sandbox_files_abi(void);
