@@ -321,7 +321,9 @@ int journal_open_reader(const char *path, struct journal **ret_journal, struct e
 	}
 	sqlite3_extended_result_codes(j->db, 1);
 	sqlite3_busy_timeout(j->db, READER_BUSY_MS);
-	rc = sqlite3_exec(j->db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+	rc = sqlite3_exec(j->db,
+			  "PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON",
+			  NULL, NULL, NULL);
 	ret = rc == SQLITE_OK ? read_version(j, &version, err) : journal_fail(j, rc, "settings", err);
 	if (ret == 0 && version != SCHEMA_VERSION)
 		ret = err_set(err, version ? EPROTONOSUPPORT : ENOENT, "journal %s has schema %lld; this tomonode reads %d",
@@ -388,8 +390,10 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 		ret = set_wal(j, err);
 	if (ret < 0)
 		goto fail;
-	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL,
-			  NULL);
+	/* temp_store: a process in the sandbox cannot create the file that a large statement would need */
+	rc = sqlite3_exec(
+		j->db, "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON",
+		NULL, NULL, NULL);
 	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_fail(j, rc, "settings", err);
 	if (ret < 0)
 		goto fail;

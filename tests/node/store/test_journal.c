@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 TEST(instances, .setup = setup, .teardown = teardown)
@@ -42,6 +43,35 @@ static int count_each(void *ctx, const struct instance_row *row, const char *det
 	(void)detail;
 	++*(int *)ctx;
 	return 0;
+}
+
+/* A worker in the sandbox can create no file beside the journal: a result of thousands of slices needs none. */
+TEST(many_objects_without_another_file, .setup = setup, .teardown = teardown)
+{
+	struct journal *j = open_journal(*state);
+	struct rlimit limit, none;
+	int64_t job = open_job(j);
+	size_t n = 0, size = 4000000;
+	char *detail = malloc(size);
+	struct err err = {0};
+
+	assert_int_equal(journal_append(j, job, EVENT_COMPLETE, "{}", 2, NULL), 0);
+	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 3, NULL), 0);
+	n += (size_t)snprintf(detail, size, "{\"objects\": [");
+	for (int i = 0; i < 20000; i++)
+		n += (size_t)snprintf(detail + n, size - n, "%s{\"sop_instance\": \"2.25.1234567890123456789012345678901%d\"}",
+				      i ? ", " : "", i);
+	snprintf(detail + n, size - n, "]}");
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	if (journal_append_if_unchanged(j, job, INT64_MAX, EVENT_RECONSTRUCTED, detail, 4, &err) != 0)
+		print_error("%s\n", err.msg);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(err.code, 0);
+	free(detail);
+	journal_close(j);
 }
 
 /* Senders take turns, so a later instance may be classified first: nothing waits twice or is passed over. */
