@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "node/deliver/destination.h"
 #include "node/options/options.h"
 #include "node/reconstruct/reconstruct.h"
+#include "node/sandbox/user.h"
 
 #define IMPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2"
 #define EXPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2.1"
@@ -368,6 +370,17 @@ static int refuse_name(const struct options *o, const struct config *config, con
 			    config->n_destinations == 1 ? "is" : "are", n ? names : "none");
 }
 
+/* What needs no connection is tested with the rights that the node has. */
+static int become_user(const struct config *config, const struct destination_conf *to, struct err *err)
+{
+	struct user user;
+
+	if (!destination_actions(to)->check || geteuid() != 0 || !config->node.user[0])
+		return 0;
+	umask(0027);
+	return user_look_up(config->node.user, 0, &user, err) < 0 ? -err->code : user.change ? user_become(&user, err) : 0;
+}
+
 int cmd_test_peer(int argc, char **argv)
 {
 	struct config *config = NULL;
@@ -391,6 +404,11 @@ int cmd_test_peer(int argc, char **argv)
 	t.to = config_destination(config, argv[o.first]);
 	if (!t.to) {
 		code = refuse_name(&o, config, argv[o.first]);
+		goto out;
+	}
+	rc = become_user(config, t.to, &err);
+	if (rc < 0) {
+		code = options_fail(&o, options_code(&err), "%s", err.msg);
 		goto out;
 	}
 	t.steps = json_array();

@@ -44,7 +44,7 @@ static void print_keys(FILE *to, const struct config_section *section)
 		print_default(to, key);
 		fprintf(to, " | %s | ", allowed);
 		if (key->only && section == &config_sections[SECTION_DESTINATIONS])
-			fprintf(to, "`kind` = `%s`: ", key->only);
+			fprintf(to, "of kind `%s`: ", key->only);
 		fputs(key->meaning, to);
 		if (key->flags & KEY_KINDS)
 			print_kinds(to);
@@ -108,7 +108,8 @@ static void print_described(FILE *to, const struct config_key *key, const char *
 	char allowed[256], text[2000];
 
 	config_value_allowed(key, allowed, sizeof(allowed));
-	snprintf(text, sizeof(text), "%s (%s)", key->meaning, allowed);
+	snprintf(text, sizeof(text), "%s%s%s%s (%s)", key->only ? "of " : "", key->only ? key->only : "", key->only ? ": " : "",
+		 key->meaning, allowed);
 	print_comment(to, indent, text);
 }
 

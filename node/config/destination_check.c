@@ -68,9 +68,16 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 
 static void finish_folder(struct config_reader *r, struct destination_conf *d, struct config_place place)
 {
+	const char *spool = r->config->node.spool;
+	size_t n = strlen(spool);
+
 	if (!d->path[0]) /* an entry of another kind had none */
 		config_problem(r, place.file, place.line,
 			       "key 'path' of destination '%s' is missing; allowed: an absolute path of a folder", d->name);
+	else if (n > 0 && !strncmp(d->path, spool, n) && (d->path[n] == '/' || !d->path[n]))
+		config_problem(r, place.file, place.line,
+			       "key 'path' of destination '%s': %s is in the node's own spool; allowed: another folder", d->name,
+			       d->path);
 }
 
 /* Clear what an entry of another kind has inherited from one of kind dicom. */

@@ -48,7 +48,7 @@ static int open_folder(const struct config *config, const struct destination_con
 	(void)config;
 	(void)contexts;
 	(void)n;
-	*ret_session = (void *)d->path;
+	*ret_session = (void *)d;
 	return check_folder(d, err);
 }
 
@@ -122,9 +122,15 @@ static int sync_folders(const char *root, const char *path, struct err *err)
 	return ret;
 }
 
+/* Does a failure concern all objects, not only those of one study? */
+static bool is_of_all(const struct destination_conf *d, int code)
+{
+	return code == ENOSPC || code == EDQUOT || code == EROFS || code == EIO || check_folder(d, NULL) < 0;
+}
+
 static void copy_object(void *session, const char *path, const char *sop_instance, struct store_result *ret)
 {
-	const char *root = session;
+	const struct destination_conf *d = session;
 	struct err err = {0};
 	char to[500];
 	int rc, from = open(path, O_RDONLY | O_CLOEXEC);
@@ -132,19 +138,20 @@ static void copy_object(void *session, const char *path, const char *sop_instanc
 	(void)sop_instance; /* the file has it */
 	rc = from < 0 ? err_set(&err, errno, "cannot open %s: %s", path, strerror(errno)) : 0;
 	if (rc == 0)
-		rc = make_place(root, path, to, sizeof(to), &err);
+		rc = make_place(d->path, path, to, sizeof(to), &err);
 	if (rc == 0)
 		rc = copy_file(from, to, &err);
 	if (rc >= 0)
-		rc = sync_folders(root, to, &err);
+		rc = sync_folders(d->path, to, &err);
 	if (from >= 0)
 		close(from);
 	*ret = (struct store_result){.outcome = rc >= 0		      ? DELIVER_STORED
 						: err.code == EBADMSG ? DELIVER_PERMANENT
 								      : DELIVER_TRANSIENT,
 				     .code = rc < 0 ? err.code : 0};
-	if (ret->outcome == DELIVER_TRANSIENT) /* all need the same disk and the same rights */
-		ret->failure = (struct destination_failure){.down = true, .rejected = deliver_needs_operator(err.code)};
+	if (ret->outcome == DELIVER_TRANSIENT)
+		ret->failure = (struct destination_failure){.down = is_of_all(d, err.code),
+							    .rejected = deliver_needs_operator(err.code)};
 	snprintf(ret->reason, sizeof(ret->reason), "%s", rc >= 0 ? "stored" : err.msg);
 }
 

@@ -157,6 +157,10 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0)
 		rc = interfile_tof_check(&m, err);
+	if (rc == 0 && m.arc_corrected && m.scanner.detectors == 0)
+		interfile_note(
+			f, "The header has no Number of detectors per ring: each view is taken as one angle. If M angles were "
+			   "added into it, the image is turned by (M - 1) / 2 of their steps.");
 	if (rc == 0 && michelogram_check(&m, err) < 0) {
 		err_prefix(err, "with rings counted from the bed");
 		if (err)

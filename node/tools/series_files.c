@@ -166,18 +166,20 @@ static int add_file(struct series_files *f, const char *path, bool raw, struct e
 }
 
 /* Append the UID where two volumes have the same name, also if only the case differs. */
-static void make_names_unique(struct series_files *f)
+static int make_names_unique(struct series_files *f, struct err *err)
 {
 	bool *same = calloc(f->n + 1, sizeof(*same));
 
+	if (!same)
+		return err_set(err, ENOMEM, "no memory for the names of %zu series", f->n);
 	for (size_t i = 0; i < f->n; i++)
-		for (size_t k = 0; k < f->n && same; k++)
+		for (size_t k = 0; k < f->n; k++)
 			same[i] |= k != i && !strcasecmp(f->list[i].name, f->list[k].name);
-	for (size_t i = 0; i < f->n; i++) {
-		if (!same || same[i]) /* without memory for the comparison all have it */
+	for (size_t i = 0; i < f->n; i++)
+		if (same[i])
 			append_word(f->list[i].name, sizeof(f->list[i].name), f->list[i].uid);
-	}
 	free(same);
+	return 0;
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -200,8 +202,7 @@ int series_files_find(char *const *paths, bool raw, struct series_files *ret_fil
 			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
 	}
 	fts_close(fts);
-	make_names_unique(ret_files);
-	return rc;
+	return rc < 0 ? rc : make_names_unique(ret_files, err);
 }
 
 static void clear_volume(struct series_volume *v)

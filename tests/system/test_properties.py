@@ -195,6 +195,7 @@ WORDS = {  # what a sentence may say instead of the attribute
     "ManufacturerModelName": "model '",
     "PositionerPrimaryAngle": "projection angle",
     "CreatorVersionUID": "an unknown format",
+    "PatientPosition": "patient's position",
     "Rows": "PixelData",
     "Columns": "PixelData",
 }

@@ -444,6 +444,8 @@ TEST(test_destination_kinds)
 		{FOLDER(""), "t.conf:1: key 'path' of destination 'pacs' is missing", "absolute path"},
 		{FOLDER("path = \"/d\"; port = 104;"), "t.conf:1: key 'port' of destination 'pacs': only",
 		 "this one is of kind folder"},
+		{"node = { spool = \"/s\"; };" FOLDER("path = \"/s/outbox\";"),
+		 "t.conf:1: key 'path' of destination 'pacs': /s/outbox is", "own spool"},
 		{FOLDER("path = \"/d\"; crl = \"/c\";"),
 		 "t.conf:1: key 'crl' of destination 'pacs': only destinations of kind dicom stow", ""},
 	};
