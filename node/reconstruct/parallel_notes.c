@@ -162,14 +162,6 @@ static void note_few(const struct parallel_scan *s, char *ret, size_t size)
 			     s->n_angles, plural(s->n_angles), s->n_radial, (int)(M_PI / 2 * s->n_radial));
 }
 
-/* What to say of the first slice with each fault; NULL: it has its own sentence. */
-static const char *const fault_texts[PARALLEL_FAULTS] = {
-	[PARALLEL_BINS_REVERSED] = "its bins are in reverse order, compared with those of the rest",
-	[PARALLEL_VIEWS_REVERSED] = "its views are in reverse order, compared with those of the rest",
-	[PARALLEL_BOTH_REVERSED] = "its bins and its views are in reverse order, compared with those of the rest",
-	[PARALLEL_COPY] = "its data are those of the slice before it, bin for bin and with the same noise, so a slice is missing",
-};
-
 /* Say how the first slice with a fault differs from the rest. more: how many others do. */
 static void note_fault(const struct parallel_scan *s, enum parallel_fault fault, const char *more,
 		       const struct parallel_faults *faults, char *ret, size_t size)
@@ -194,16 +186,14 @@ static void note_fault(const struct parallel_scan *s, enum parallel_fault fault,
 		sentence_add(
 			ret, size,
 			"Slice %d of %d has another axis of rotation than the rest%s: its centres of mass turn about a point "
-			"%.3g mm (%.1f bins) from theirs, so its bins are shifted or reversed, which doubles edges.",
+			"%.3g mm (%.1f bins) from theirs, so its bins are shifted, which doubles edges.",
 			slice, s->n_slices, more, value, value / s->bin);
-	else if (fault == PARALLEL_SCALED)
-		sentence_add(ret, size,
-			     "Slice %d of %d has %.3g times the line integrals of the rest, in the same shape%s: probably a sum "
-			     "of several scans, or another unit.",
-			     slice, s->n_slices, value, more);
 	else
-		sentence_add(ret, size, "Slice %d of %d has other data than the rest%s: %s.", slice, s->n_slices, more,
-			     fault_texts[fault]);
+		sentence_add(
+			ret, size,
+			"Slice %d of %d has other data than the rest%s: its data are those of the slice before it, bin for bin "
+			"and with the same noise, so a slice is missing.",
+			slice, s->n_slices, more);
 }
 
 /* Say which slices have faults, unlike the rest. */

@@ -92,14 +92,10 @@ struct parallel_consistency {
 /* What is wrong with a slice, unlike the rest. */
 enum parallel_fault {
 	PARALLEL_GOOD,
-	PARALLEL_ODD_VIEW,	 /* one of its views has another mass than those beside it */
-	PARALLEL_ANGLES,	 /* its views contradict the angles */
-	PARALLEL_AXIS,		 /* its axis of rotation is elsewhere; value: mm from that of the rest */
-	PARALLEL_BINS_REVERSED,	 /* bins in reverse order */
-	PARALLEL_VIEWS_REVERSED, /* views in reverse order */
-	PARALLEL_BOTH_REVERSED,
-	PARALLEL_SCALED, /* value: its line integrals, in those of the rest */
-	PARALLEL_COPY,	 /* the same data as the slice before it, noise included */
+	PARALLEL_ODD_VIEW, /* one of its views has another mass than those beside it */
+	PARALLEL_ANGLES,   /* its views contradict the angles */
+	PARALLEL_AXIS,	   /* its axis of rotation is elsewhere; value: mm from that of the rest */
+	PARALLEL_COPY,	   /* the same data as the slice before it, noise included */
 	PARALLEL_FAULTS,
 };
 
