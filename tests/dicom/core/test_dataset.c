@@ -77,7 +77,7 @@ TEST(test_put_and_get)
 	assert_string_equal(text, "3584");
 	assert_int_equal(dicom_get_text(root, POINTER, text, sizeof(text), &err), 1);
 	assert_string_equal(text, "(0018,9545)\\(0020,0037)");
-	assert_error(dicom_get_int(root, POINTER, 0, &i, &err), &err, EBADMSG, "VR AT");
+	assert_error(dicom_get_int(root, POINTER, 0, &i, &err), &err, EBADMSG, "VR (data type) is AT");
 
 	/* absent: returns 0 and does not change the output */
 	i = 7;
