@@ -124,14 +124,14 @@ struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 enum exam_loss {
 	EXAM_NOT_LOST,
 	EXAM_ONE_VALUE, /* from end to end */
-	EXAM_HALF,	/* the middle and at least half of the line have one value */
+	EXAM_HALF,	/* at least half of the line has one value */
 	EXAM_REPEATED,	/* the values of the line before */
 };
 enum { EXAM_ROWS, EXAM_COLUMNS };
 struct exam_lost {
 	enum exam_loss loss;
 	int first, n; /* lines; n 0: none */
-	int value;    /* stored value in the middle of the first */
+	int value;    /* stored value of the first */
 };
 struct view_air {
 	struct air air;

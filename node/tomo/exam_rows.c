@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_rows.c - what the rows and columns of the projections show; the source moves along the rows' axis.
  *
- * - Lines (rows or columns) that were lost have one value, from end to end or over the half around their middle, or repeat the
- *   line before them, between lines that have noise. A collimator's shadow and saturated air have one value, too, but are at the
- *   ends of the image, or become wider from line to line.
+ * - Lines (rows or columns) that were lost have one value, from end to end or over one half, or repeat the line before them,
+ *   between lines that have noise. A collimator's shadow has one value, too, but is at the ends of the image, or becomes wider from
+ *   line to line; so has saturated air, also between two objects, but nothing is brighter.
  * - The shadow of an object moves against the source: its centre of mass, of the line integrals, falls from angle to angle. If it
  *   does so after the exchange of two views or of two pairs, or if each view has the pixels of another one, equally far away,
  *   pixels and angles do not belong together; if it rises everywhere, they are of opposite signs. An object that continues beyond
@@ -16,7 +16,7 @@
 #include "node/tomo/exam_internal.h"
 
 #define LOST_LEAST 4	  /* lines: fewer are a defect of the detector */
-#define NOISY_MOST 0.125  /* of a line, around its middle: pixels of one value beside lost lines */
+#define NOISY_MOST 0.125  /* of a line, at its middle: pixels of one value beside lost lines */
 #define HEIGHT_LEAST 10.0 /* mm: of an object whose shadow moves */
 #define STEP_LEAST 0.5	  /* of the mean step: smaller ones may go back by noise */
 #define VIEWS_LEAST 5
@@ -40,17 +40,38 @@ static uint16_t pixel(const struct lines *l, int line, int k)
 	return l->raw[(size_t)line * l->across + (size_t)k * l->along];
 }
 
-/* Return how many pixels around the middle of a line have the value of the middle. */
-static int stretch(const struct lines *l, int line)
+/* Return how many pixels around pixel k of a line have its value. */
+static int count_around(const struct lines *l, int line, int k)
 {
-	int first = l->length / 2, last = first;
-	uint16_t value = pixel(l, line, first);
+	int first = k, last = k;
+	uint16_t value = pixel(l, line, k);
 
 	while (first > 0 && pixel(l, line, first - 1) == value)
 		first--;
 	while (last < l->length - 1 && pixel(l, line, last + 1) == value)
 		last++;
 	return last - first + 1;
+}
+
+/* Return the longest stretch of one value at the middle of a line, which any half touches; *ret_value: the value. */
+static int find_stretch(const struct lines *l, int line, uint16_t *ret_value)
+{
+	int middle = l->length / 2, longest = 0;
+
+	for (int k = middle > 0 ? middle - 1 : 0; k <= middle + 1 && k < l->length; k++) {
+		int n = count_around(l, line, k);
+
+		if (n > longest) {
+			longest = n;
+			*ret_value = pixel(l, line, k);
+		}
+	}
+	return longest;
+}
+
+static bool is_half(const struct lines *l, int n)
+{
+	return n >= l->length / 2;
 }
 
 static bool repeats(const struct lines *l, int line)
@@ -63,21 +84,20 @@ static bool repeats(const struct lines *l, int line)
 
 static bool is_noisy(const struct lines *l, int line)
 {
-	return stretch(l, line) <= fmax(1, NOISY_MOST * l->length);
+	uint16_t value;
+
+	return find_stretch(l, line, &value) <= fmax(1, NOISY_MOST * l->length);
 }
 
-static enum exam_loss loss_of(const struct prep *p, const struct lines *l, int line, double bright)
+static enum exam_loss loss_of(const struct prep *p, const struct lines *l, int line, double bright, uint16_t *ret_value)
 {
-	int n = stretch(l, line);
-	uint16_t value = pixel(l, line, l->length / 2);
+	int n = find_stretch(l, line, ret_value);
 
-	if (2 * n < l->length)
+	if (!is_half(l, n))
 		return repeats(l, line) ? EXAM_REPEATED : EXAM_NOT_LOST;
-	if (is_padding(p, value))
+	if (is_padding(p, *ret_value) || exam_value_intensity(p, *ret_value) >= bright) /* saturated air */
 		return EXAM_NOT_LOST;
-	if (n == l->length)
-		return EXAM_ONE_VALUE;
-	return exam_value_intensity(p, value) < bright ? EXAM_HALF : EXAM_NOT_LOST; /* half of it is saturated air */
+	return n == l->length ? EXAM_ONE_VALUE : EXAM_HALF;
 }
 
 /* Find the longest run of lost lines; ones of one value touch neither end of the image. */
@@ -85,20 +105,21 @@ static struct exam_lost find_lost(const struct prep *p, const struct lines *l, d
 {
 	struct exam_lost ret = {0};
 	int from = 0, last = l->n, repeated = 0;
+	uint16_t value, next;
 
-	while (from < last && 2 * stretch(l, from) >= l->length)
+	while (from < last && is_half(l, find_stretch(l, from, &value)))
 		from++;
-	while (last > from && 2 * stretch(l, last - 1) >= l->length)
+	while (last > from && is_half(l, find_stretch(l, last - 1, &value)))
 		last--;
 	for (int first = from, end; first < last; first = end) {
-		enum exam_loss loss = loss_of(p, l, first, bright);
+		enum exam_loss loss = loss_of(p, l, first, bright, &value);
 
-		for (end = first + 1; end < last && loss_of(p, l, end, bright) == loss;)
+		for (end = first + 1; end < last && loss_of(p, l, end, bright, &next) == loss;)
 			end++;
 		repeated += loss == EXAM_REPEATED ? end - first : 0;
 		if (loss != EXAM_NOT_LOST && end - first > ret.n &&
 		    (loss == EXAM_REPEATED || (first > 0 && end < l->n && is_noisy(l, first - 1) && is_noisy(l, end))))
-			ret = (struct exam_lost){loss, first, end - first, pixel(l, first, l->length / 2)};
+			ret = (struct exam_lost){loss, first, end - first, value};
 	}
 	if (ret.n < LOST_LEAST || (ret.loss == EXAM_REPEATED && repeated > ret.n)) /* repeated here and there: no noise */
 		return (struct exam_lost){0};

@@ -10,7 +10,7 @@ TEST(test_measured)
 	static const struct {
 		const char *what;
 		int first, last, value; /* lines of one value; -1: of the line before */
-		int length;		/* of them, from the end that is farther from the object */
+		int length;		/* of them, from the end that is farther from the object; negative: from the other one */
 		enum exam_loss loss;
 	} cases[] = {
 		{"none", 0, 0, 0, V, EXAM_NOT_LOST},
@@ -19,8 +19,10 @@ TEST(test_measured)
 		{"three: a defect", 40, 43, 7, V, EXAM_NOT_LOST},
 		{"a shadow at the end", 0, 30, 5, V, EXAM_NOT_LOST},
 		{"another one", 70, V, 5, V, EXAM_NOT_LOST},
-		{"at full scale", 40, 60, 4095, V, EXAM_ONE_VALUE},
+		{"saturated air between two objects", 40, 60, 4095, V, EXAM_NOT_LOST},
 		{"three fifths", 40, 60, 0, 60, EXAM_HALF},
+		{"one half", 40, 60, 0, V / 2, EXAM_HALF},
+		{"the other half", 40, 60, 0, -V / 2, EXAM_HALF},
 		{"a marker", 40, 60, 0, 40, EXAM_NOT_LOST},
 		{"half in saturated air", 40, 60, 4095, 60, EXAM_NOT_LOST},
 		{"repeated", 40, 60, -1, V, EXAM_REPEATED},
@@ -42,7 +44,8 @@ TEST(test_measured)
 
 				noise = noise * 6364136223846793005u + 1442695040888963407u;
 				line[v][u] = (uint16_t)((object ? TISSUE : AIR) + (noise >> 40) % 16);
-				if (v >= cases[k].first && v < cases[k].last && u >= V - cases[k].length)
+				if (v >= cases[k].first && v < cases[k].last &&
+				    (cases[k].length < 0 ? u < -cases[k].length : u >= V - cases[k].length))
 					line[v][u] = cases[k].value < 0 ? line[v - 1][u] : (uint16_t)cases[k].value;
 			}
 		for (int v = 0; v < V; v++)
