@@ -32,8 +32,10 @@
 #define WIDTH_LEAST 0.25       /* bins */
 #define ODD_LEAST 0.2	       /* of the mass of the neighbours */
 #define ODD_SPREADS 8.0	       /* of the median deviation */
+#define ODD_AROUND 5.0	       /* of that of its neighbours */
 #define ODD_MOST 0.25	       /* part of the views: more are no exceptions */
-#define NEIGHBOURS 2	       /* on each side */
+#define STARVED 0.95	       /* of the largest bin of its neighbours */
+#define NEIGHBOURS 4	       /* on each side: three views in a row that are exceptions are fewer than half of them */
 #define ALTERNATE 0.95	       /* part of the views that are on the other side of their neighbours than the view before */
 #define AIR_APART 0.05	       /* of the air, within a view */
 #define SIGMA_OF_MEDIAN 1.4826 /* standard deviation of a normal distribution, in its median deviation */
@@ -44,6 +46,7 @@ struct view {
 	double sum[3];		       /* of bins, of bins times r, times r^2 */
 	double mass, centre, variance; /* from them */
 	double edge;
+	double most;		  /* the largest bin */
 	double end[2], inside[2]; /* means of the bins at both ends, and of as many beside them */
 	double end_noise;	  /* variance of these bins */
 	double noise[3];	  /* variances of the sums of bins, of bins times r^2, times r^4 */
@@ -65,6 +68,7 @@ static void add_line(const struct parallel_scan *s, const float *line, struct vi
 	for (int t = 0; t < n; t++) {
 		double r = parallel_radius(s, t), value = (double)line[t];
 
+		v->most = fmax(v->most, value);
 		v->sum[0] += value;
 		v->sum[1] += value * r;
 		v->sum[2] += value * r * r;
@@ -118,6 +122,7 @@ static void add_views(struct view *sum, const struct view *v, int n, int sign)
 			to->inside[i] += sign * v[a].inside[i];
 		}
 		to->edge += sign * v[a].edge;
+		to->most += sign * v[a].most;
 		to->end_noise += sign * v[a].end_noise;
 		find_moments(to);
 	}
@@ -131,18 +136,38 @@ double parallel_median(double *values, int n)
 	return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
 }
 
-/* Mass of the neighbours of a view in the order of the data, which are near it also where the object leaves the field. */
-static double mass_around(const struct view *v, int n, int a)
+/* Return how many neighbours a view has in the order of the data; ret_first: the first of a window of them and the view. */
+static int find_window(int n, int a, int *ret_first)
 {
-	int first = a - NEIGHBOURS < 0 ? 0 : a - NEIGHBOURS, m = 0;
-	double mass[2 * NEIGHBOURS];
+	int m = 2 * NEIGHBOURS < n ? 2 * NEIGHBOURS : (n - 1) / 2 * 2, first = a - m / 2;
 
-	if (first > n - 1 - 2 * NEIGHBOURS)
-		first = n - 1 - 2 * NEIGHBOURS;
-	for (int i = first; i <= first + 2 * NEIGHBOURS; i++)
-		if (i != a)
-			mass[m++] = v[i].mass;
-	return parallel_median(mass, m);
+	*ret_first = first < 0 ? 0 : first > n - 1 - m ? n - 1 - m : first;
+	return m;
+}
+
+/* Neighbours of a view, which are near it also where the object leaves the field. */
+struct around {
+	double mass, spread; /* median of them, and the median deviation from it */
+	double most;	     /* the largest bin */
+};
+
+static struct around find_around(const struct view *v, int n, int a)
+{
+	struct around ret = {0};
+	double mass[2 * NEIGHBOURS];
+	int first, m = find_window(n, a, &first);
+
+	for (int i = 0; i < m; i++) {
+		const struct view *beside = &v[first + i < a ? first + i : first + i + 1];
+
+		mass[i] = beside->mass;
+		ret.most = fmax(ret.most, beside->most);
+	}
+	ret.mass = parallel_median(mass, m);
+	for (int i = 0; i < m; i++)
+		mass[i] = fabs(mass[i] - ret.mass);
+	ret.spread = parallel_median(mass, m);
+	return ret;
 }
 
 /* Is every view on the other side of its neighbours than the view before? Of random masses three of four are. */
@@ -158,18 +183,27 @@ static bool is_alternating(const struct view *v, int n)
 	return turns >= ALTERNATE * (n - 3);
 }
 
-/* Are the ends of the views beside it air? Else a part of the object may just leave the field. */
+/* Are the ends of a view air? */
+static bool has_air(const struct view *v, int n_radial, double mass)
+{
+	return fabs(v->edge) <= EDGE_MOST * mass / n_radial + NOISES * sqrt(v->noise[0] / n_radial / (2 * edge_bins(n_radial)));
+}
+
+/* Are the ends of the views beside it air, and those of most neighbours? Else a part of the object may just leave the field. */
 static bool is_between_air(const struct view *v, int n, int n_radial, double mass, int a)
 {
-	const int edge = edge_bins(n_radial);
+	int first, m = find_window(n, a, &first), air = 0;
 
-	for (int i = a - 1; i <= a + 1; i += 2) {
-		const struct view *beside = &v[i < 0 ? 1 : i > n - 1 ? n - 2 : i];
+	for (int i = first; i <= first + m; i++)
+		air += i != a && has_air(&v[i], n_radial, mass);
+	return 2 * air > m && has_air(&v[a > 0 ? a - 1 : 1], n_radial, mass) &&
+	       has_air(&v[a < n - 1 ? a + 1 : n - 2], n_radial, mass);
+}
 
-		if (fabs(beside->edge) > EDGE_MOST * mass / n_radial + NOISES * sqrt(beside->noise[0] / n_radial / (2 * edge)))
-			return false;
-	}
-	return true;
+/* Has a view less mass than those around, but as high bins? It looks along a plate that no photons pass. */
+static bool is_starved(const struct view *v, const struct around *around)
+{
+	return v->mass < around->mass && v->most >= STARVED * around->most;
 }
 
 /* The mass of an object inside the field is that of all views: return the relative spread between neighbours, 0: noise, or a part
@@ -254,18 +288,20 @@ static void mark_odd(struct view *v, int n, int n_radial, double *work, struct p
 		work[a] = v[a].mass;
 	typical = parallel_median(work, n);
 	for (int a = 0; a < n; a++)
-		work[a] = fabs(v[a].mass - mass_around(v, n, a));
+		work[a] = fabs(v[a].mass - find_around(v, n, a).mass);
 	spread = parallel_median(work, n);
 	ret->rough = find_rough(v, n, n_radial, typical, spread);
 	ret->alternate = ret->rough > 0 && is_alternating(v, n);
 	for (int a = 0; a < n; a++) {
-		double around = mass_around(v, n, a), apart = fabs(v[a].mass - around);
+		struct around around = find_around(v, n, a);
+		double apart = fabs(v[a].mass - around.mass);
 
-		v[a].odd = typical > 0 && around > 0 && apart > ODD_LEAST * typical && apart > ODD_SPREADS * spread &&
-			   apart > NOISES * sqrt(2 * v[a].noise[0]) && is_between_air(v, n, n_radial, typical, a);
+		v[a].odd = typical > 0 && around.mass > 0 && apart > ODD_LEAST * typical && apart > ODD_SPREADS * spread &&
+			   apart > ODD_AROUND * around.spread && apart > NOISES * sqrt(2 * v[a].noise[0]) &&
+			   is_between_air(v, n, n_radial, typical, a) && !is_starved(&v[a], &around);
 		if (v[a].odd && ret->n_odd++ == 0) {
 			ret->odd = a;
-			ret->odd_mass = v[a].mass / around;
+			ret->odd_mass = v[a].mass / around.mass;
 		}
 	}
 	if (ret->n_odd <= fmax(1, ODD_MOST * n))

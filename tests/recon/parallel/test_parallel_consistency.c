@@ -57,7 +57,7 @@ struct ellipse {
 
 enum { BODIES = 4, N = 128, ANGLES = 120 };
 
-static const struct ellipse bodies[BODIES][5] = {
+static const struct ellipse bodies[BODIES + 1][5] = {
 	{{0.3, 0.1, 0.5, 0.5, 0, 1}}, /* a disc beside the axis */
 	{{0, 0, 0.69, 0.92, 0, 1},    /* a head, its centre on the axis */
 	 {0, -0.0184, 0.6624, 0.874, 0, -0.8},
@@ -66,6 +66,7 @@ static const struct ellipse bodies[BODIES][5] = {
 	 {0, 0.35, 0.21, 0.25, 0, 0.1}},
 	{{0.05, 0.08, 0.8, 0.45, 0.3, 1}, {0.4, 0.2, 0.15, 0.1, 0, 1}, {-0.3, 0.1, 0.2, 0.2, 0, -0.7}},
 	{{0.5, 0.4, 0.06, 0.06, 0, 5}, {-0.4, 0.2, 0.05, 0.05, 0, 5}},
+	{{0, 0, 0.9, 0.01, 0.013, 1}}, /* a plate, beside the others */
 };
 
 static double random_normal(uint64_t *state)
@@ -183,6 +184,48 @@ TEST(odd_view)
 		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
 		assert_true(c.agree && c.n_odd == 1 && c.odd == odd[k % 3]);
 		assert_true(k < 3 ? c.odd_mass > 1.3 && c.odd_mass < 2.5 : c.odd_mass == 0);
+	}
+}
+
+/* One to three views in a row are named, and no others, also at the ends. */
+TEST(odd_views_in_a_row)
+{
+	static float lines[N * ANGLES];
+	const float factors[] = {0, 0.5f, 1.5f};
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < (BODIES - 1) * 3 * 3 * 3; k++) { /* the edges of rods may be noise */
+		const int n = 1 + k / 3 % 3, at[] = {0, 30, ANGLES - n}, first = at[k % 3];
+		const float factor = factors[k / 9 % 3];
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+
+		make_lines(k / 27, 180, 1e5, 1, &noise, lines);
+		for (int i = first * N; i < (first + n) * N; i++)
+			lines[i] *= factor;
+		parallel_consistency_of(&s, lines, &c, NULL);
+		if (c.n_odd != n || c.odd != first || fabs(c.odd_mass - (double)factor) > 0.05)
+			fail_msg("body %d, views %d to %d have %g: %d, from %d, have %g", k / 27, first, first + n - 1,
+				 (double)factor, c.n_odd, c.odd, c.odd_mass);
+	}
+}
+
+/* A view along a plate through which no photons pass has a part of the mass, and no other intensity. */
+TEST(view_along_a_plate)
+{
+	static float lines[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (int k = 0; k < 10; k++) {
+		struct parallel_scan s = {1, ANGLES, N, 1, 0, 1, 0, 360, NULL};
+		struct parallel_consistency c;
+
+		make_lines(BODIES, 360, 0, 1, &noise, lines);
+		for (int i = 0; i < N * ANGLES; i++)
+			lines[i] = fminf(lines[i], 0.1f * (float)(k + 1)) + 0.001f * (float)random_normal(&noise);
+		parallel_consistency_of(&s, lines, &c, NULL);
+		if (c.n_odd > 0)
+			fail_msg("up to %g: view %d has %g", 0.1 * (k + 1), c.odd, c.odd_mass);
 	}
 }
 
