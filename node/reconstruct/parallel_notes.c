@@ -82,12 +82,18 @@ static bool note_radians(const struct parallel_scan *s, char *ret, size_t size)
 /* Say that the axis of rotation is elsewhere than the header says. */
 static void note_axis(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
 {
+	char advice[100];
+
 	if (fabs(c->axis_error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * c->axis_sigma))
 		return;
+	if (c->axes_differ)
+		snprintf(advice, sizeof(advice), "the slices differ, so that no axis offset would agree with all");
+	else
+		snprintf(advice, sizeof(advice), "axis offset (mm) := %.6g would agree with them", beams->offset - c->axis_error);
 	sentence_add(ret, size,
 		     "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
-		     "header, so that edges are doubled; axis offset (mm) := %.6g would agree with them.",
-		     c->axis_error, c->axis_error / beams->bin, beams->offset - c->axis_error);
+		     "header, so that edges are doubled; %s.",
+		     c->axis_error, c->axis_error / beams->bin, advice);
 }
 
 /* Say that the views do not agree with their angles. */

@@ -484,6 +484,7 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, stru
 			some.n_slices--;
 		}
 	judge_views(&some, w->sum, w->points, ret);
+	ret->axes_differ = w->each && ret->known && parallel_axes_differ(s, w->each, w->fault, ret->axis_error);
 }
 
 bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,

@@ -63,6 +63,26 @@ static void mark_copies(const struct parallel_scan *s, const float *lines, const
 			mark(fault, k, PARALLEL_COPY);
 }
 
+/* Return how far the axis of a slice may be from another one: a bin, and what noise and fit of the slice explain. */
+static double axis_limit(const struct parallel_scan *s, const struct parallel_consistency *c)
+{
+	return fmax(AXIS_BINS * s->bin, fmax(c->centre_limit, AXIS_SIGMAS * c->axis_sigma));
+}
+
+bool parallel_axes_differ(const struct parallel_scan *s, const struct parallel_consistency *each, const unsigned char *fault,
+			  double axis)
+{
+	int known = 0, same = 0;
+
+	for (int k = 0; k < s->n_slices; k++) {
+		if (fault[k] || !each[k].known || !each[k].agree)
+			continue;
+		known++;
+		same += fabs(each[k].axis_error - axis) <= axis_limit(s, &each[k]);
+	}
+	return same < known && (same < AXIS_LEAST || 2 * same < known);
+}
+
 static void mark_axis(const struct parallel_scan *s, const struct parallel_consistency *each, double *work, unsigned char *fault,
 		      double *ret_value)
 {
@@ -79,10 +99,10 @@ static void mark_axis(const struct parallel_scan *s, const struct parallel_consi
 		work[i] = fabs(work[i] - middle);
 	spread = parallel_median(work, n);
 	for (int k = 0; k < s->n_slices; k++) {
-		double apart = each[k].axis_error - middle, least = fmax(AXIS_BINS * s->bin, AXIS_SPREADS * spread);
+		double apart = each[k].axis_error - middle;
 
-		least = fmax(least, fmax(each[k].centre_limit, AXIS_SIGMAS * each[k].axis_sigma));
-		if (fault[k] || !each[k].known || !each[k].agree || fabs(apart) <= least)
+		if (fault[k] || !each[k].known || !each[k].agree ||
+		    fabs(apart) <= fmax(axis_limit(s, &each[k]), AXIS_SPREADS * spread))
 			continue;
 		mark(fault, k, PARALLEL_AXIS);
 		ret_value[k] = apart;

@@ -363,3 +363,32 @@ TEST(slices)
 			assert_near(f.of[fault].value, 3, 0.1);
 	}
 }
+
+/* No axis is that of all slices if two differ, or three, or two pairs; of slices that are all shifted it is. */
+TEST(axes_that_differ)
+{
+	enum { SLICES = 4 };
+	static const struct {
+		int n, shift[SLICES];
+		bool differ;
+	} cases[] = {
+		{2, {0, 3}, true},	 {2, {3, 3}, false},	   {3, {-3, 0, 3}, true},    {3, {0, 3, 3}, false},
+		{4, {0, 0, 3, 3}, true}, {4, {3, 3, 3, 3}, false}, {4, {0, 3, 3, 3}, false},
+	};
+	static float lines[SLICES][N * ANGLES], from[N * ANGLES];
+	uint64_t noise = test_seed();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct parallel_scan s = {cases[i].n, ANGLES, N, 1, 0, 1, 0, 180, NULL};
+		struct parallel_consistency c;
+
+		for (int k = 0; k < s.n_slices; k++) {
+			make_lines(2, s.arc, 1e5, 1, &noise, from);
+			for (int j = 0; j < N * ANGLES; j++)
+				lines[k][j] = from[j / N * N + (j % N + N - cases[i].shift[k]) % N];
+		}
+		assert_true(parallel_consistency_of(&s, lines[0], &c, NULL));
+		if (c.axes_differ != cases[i].differ)
+			fail_msg("case %zu: the axis is at %g", i, c.axis_error);
+	}
+}
