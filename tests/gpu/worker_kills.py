@@ -14,6 +14,7 @@ import collections
 import hashlib
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -85,14 +86,18 @@ class Kills:
                 shutil.rmtree(os.path.join(self.node.spool, "outbox", str(job["id"])), ignore_errors=True)
 
     def ready(self):
-        """Whether all workers were started again. One that dies three times while it starts disables its slot for ten minutes."""
+        """Whether all workers were started again."""
+        return self.log().count("device-ready") >= self.args.workers + self.killed
+
+    def log(self):
         with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
-            return f.read().count("device-ready") >= self.args.workers + self.killed
+            return f.read()
 
     def kill(self):
-        """Kill a random worker, if all are ready."""
-        workers = [pid for what, pid in self.node.processes() if what == "worker"]
-        if len(workers) < 2 or not self.ready():
+        """Kill a random worker that has made a result, if all are ready. Three deaths before a result disable a slot for ten minutes."""
+        proved = {int(pid) for pid in re.findall(r" worker\[(\d+)\] job-reconstructed ", self.log())}
+        workers = [pid for what, pid in self.node.processes() if what == "worker" and pid in proved]
+        if not workers or not self.ready():
             return
         try:
             os.kill(self.rng.choice(workers), signal.SIGKILL)
