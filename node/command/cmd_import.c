@@ -242,7 +242,9 @@ static void audit_import(const struct sinogram_import *conf, const char *from, s
 static int check_arguments(const struct options *o, struct import *s)
 {
 	bool petsird = s->petsird.path != NULL, argument = o->first < o->argc;
+	struct pet_gates gates;
 	struct err err = {0};
+	int code;
 
 	if (!s->conf.folder)
 		return options_fail(o, CODE_USAGE, "-o DIR is missing: where to write the objects");
@@ -271,12 +273,15 @@ static int check_arguments(const struct options *o, struct import *s)
 		return options_fail(o, CODE_USAGE, "--gates without --marks");
 	if (s->frames && !petsird)
 		return options_fail(o, CODE_USAGE, "--frames without --petsird");
-	if (s->frames && pet_frames_parse(s->frames, &s->petsird.frames, &err) < 0)
+	if (s->frames && pet_frames_parse(s->frames, &s->petsird.images, &err) < 0)
 		return options_fail(o, CODE_USAGE, "--frames: %s", err.msg);
 	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : argument ? o->argv[o->first] : NULL;
 	s->conf.beds = s->beds.bed;
 	s->conf.n_beds = s->beds.n;
-	return gate_options_read(o, &s->gates, s->frames ? "--frames" : NULL, &s->petsird.gates);
+	code = gate_options_read(o, &s->gates, s->frames ? "--frames" : NULL, &gates);
+	if (code == CODE_OK && gates.n > 0)
+		pet_images_set_gates(&s->petsird.images, &gates);
+	return code;
 }
 
 static int fail_import(const struct options *o, const struct err *err)
@@ -427,6 +432,6 @@ int cmd_import(int argc, char **argv)
 	if (id != OPTION_STOP && code == CODE_OK)
 		code = import_checked(&o, &s, config_path);
 	bed_options_clear(&s.beds);
-	pet_marks_clear(&s.petsird.gates.marks);
+	pet_marks_clear(&s.petsird.images.gates.marks);
 	return code;
 }

@@ -174,7 +174,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
 						   SINOGRAM_NORMALISATION,  SINOGRAM_DELAYEDS, SINOGRAM_SINGLES};
 	const char *table = NULL;
-	struct pet_frames frames;
+	struct pet_images frames;
 	struct err err = {0};
 	int id;
 

@@ -222,7 +222,7 @@ static void finish_protocols(struct config_reader *r)
 	for (size_t i = 0; i < r->config->n_protocols; i++) {
 		const struct protocol_conf *p = &r->config->protocols[i];
 		struct config_place place = r->places[SECTION_PROTOCOLS][i];
-		struct pet_frames frames;
+		struct pet_images frames;
 		struct err err;
 
 		if (pet_frames_parse(p->pet.frames, &frames, &err) < 0)

@@ -141,7 +141,7 @@ static int open_ct(struct case_corrections *c, struct err *err)
 static size_t bytes_of_other_beds(const struct case_corrections *c)
 {
 	size_t one = sizeof(float) * (c->attenuation.plan.bins + grid_size(&c->attenuation.plan.grid));
-	size_t n = c->work->cache && c->s->beds.n > 1 ? (size_t)c->s->beds.n - 1 : 0;
+	size_t n = c->work->cache && c->s->images.of == PET_BEDS ? (size_t)c->s->images.n - 1 : 0;
 
 	return n > 0 && one > PET_CACHE_BYTES / n ? PET_CACHE_BYTES : n * one;
 }
@@ -250,7 +250,7 @@ static int say_pixels(struct case_corrections *c, const struct mu_source *source
 	if (n > 0 && !(before > 0)) /* once, of the first bed that has any */
 		case_corrections_say(
 			c, "The CT is shorter than the axial field: %d of %d planes%s are not in it, and not corrected.", n,
-			a->plan.grid.n[2], c->s->beds.n > 0 ? " of a bed" : "");
+			a->plan.grid.n[2], c->s->images.of == PET_BEDS ? " of a bed" : "");
 	if (!first)
 		return 0;
 	for (int i = 0; i < 2; i++)
@@ -301,7 +301,7 @@ static int make_here(struct case_corrections *c, struct err *err)
 	if (rc == 0 && (first || c->s->part[SINOGRAM_NORMALISATION].of_frame))
 		rc = case_check_attenuation_once(c, err);
 	memcpy(a->centre, c->s->centre, sizeof(a->centre));
-	if (c->s->beds.n == 0 && !c->work->keep) { /* else the next bed or result needs them */
+	if (c->s->images.of != PET_BEDS && !c->work->keep) { /* else the next bed or result needs them */
 		free(a->ct->hu);
 		a->ct->hu = NULL;
 	}

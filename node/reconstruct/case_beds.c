@@ -21,10 +21,10 @@ int case_beds_plan(struct case_beds *c, const struct sinogram *s, const struct m
 {
 	int rc;
 
-	if (s->beds.n == 0)
+	if (s->images.of != PET_BEDS)
 		return 0;
 	pet_join_clear(&c->join);
-	rc = pet_join_plan(&s->beds, s->axis, &plan->grid, m, s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, &c->join,
+	rc = pet_join_plan(&s->images, s->axis, &plan->grid, m, s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, &c->join,
 			   err);
 	c->plan = *plan;
 	if (rc == 0)
@@ -109,7 +109,7 @@ static void note_few(const struct pet_join *j, char *text, size_t size)
 
 void case_beds_note(const struct case_beds *c, const struct sinogram *s, char *text, size_t size)
 {
-	if (s->beds.n == 0)
+	if (s->images.of != PET_BEDS)
 		return;
 	note_interpolated(&c->join, text, size);
 	note_few(&c->join, text, size);
@@ -120,11 +120,11 @@ json_t *case_beds_details(const struct case_beds *c, const struct sinogram *s, c
 	json_t *all = c->join.n > 0 ? json_array() : json_null();
 
 	for (int b = 0; b < c->join.n; b++) {
-		const struct pet_bed *bed = &s->beds.bed[b];
+		const struct pet_image *bed = &s->images.image[b];
 
 		json_array_append_new(
 			all, json_pack("{s:f, s:f, s:[f,f,f], s:f, s:i, s:i, s:b}", "start", (double)bed->time.start / 1000,
-				       "duration", (double)(bed->time.stop - bed->time.start) / 1000, "centre", bed->centre[0],
+				       "duration", (double)pet_images_duration(&s->images, b) / 1000, "centre", bed->centre[0],
 				       bed->centre[1], bed->centre[2], "counts", counts[b], "first_slice", c->join.part[b].first,
 				       "slices", c->join.bed.n[2], "interpolated", c->join.part[b].interpolated));
 	}

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "node/sinogram/sinogram.h"
+#include "recon/pet/beds.h"
 #include "recon/pet/pet.h"
 
 struct case_beds {

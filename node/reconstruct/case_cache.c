@@ -13,9 +13,9 @@ static void add_text(struct digest *d, const char *text)
 static void add_part(struct digest *d, const struct case_corrections *c)
 {
 	const struct pet_protocol *p = &c->work->protocol->pet;
-	int64_t numbers[] = {c->s->chosen,	  sinogram_images(c->s),       c->s->gates.n,	  c->s->gates.shortest,
-			     c->s->gates.longest, (int64_t)c->s->gates.signal, c->s->list != NULL}; /* its bins have no prompts of
-												       dead detectors */
+	const struct pet_images *m = &c->s->images;
+	int64_t numbers[] = {c->s->chosen,	m->of, m->n, m->gates.shortest, m->gates.longest, (int64_t)m->gates.signal,
+			     c->s->list != NULL}; /* its bins have no prompts of dead detectors */
 
 	add_text(d, p->frames);
 	digest_add(d, numbers, sizeof(numbers));
@@ -43,7 +43,7 @@ struct case_cache_key case_cache_key(const struct case_corrections *c, const cha
 
 size_t case_cache_bytes(const struct case_corrections *c, size_t bytes)
 {
-	size_t n = sinogram_images(c->s) > 0 ? (size_t)sinogram_images(c->s) : 1;
+	size_t n = (size_t)pet_images_count(&c->s->images);
 
 	if (!c->work->cache || !c->work->decision->content[0] || bytes > PET_CACHE_BYTES / 2)
 		return 0;

@@ -35,7 +35,7 @@ bool case_dead_time_is_known(const struct sinogram *s)
 static int find_factors(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
-	int n = sinogram_images(c->s) > 0 ? sinogram_images(c->s) : 1, found = 0;
+	int n = pet_images_count(&c->s->images), found = 0;
 
 	for (int i = 0; i < n; i++) {
 		double factor = 1;
@@ -45,7 +45,7 @@ static int find_factors(struct case_corrections *c, struct err *err)
 			return rc;
 		if (i > 0 && rc != found)
 			return err_set(err, EBADMSG, "%s %d has %s Dead Time Factor (0054,1324), those before have %s",
-				       sinogram_image_name(c->s), i + 1, rc ? "a" : "no", found ? "one" : "none");
+				       pet_division_name(c->s->images.of), i + 1, rc ? "a" : "no", found ? "one" : "none");
 		found = rc;
 		d->least = i == 0 ? factor : fmin(d->least, factor);
 		d->most = fmax(d->most, factor);
@@ -68,11 +68,9 @@ static size_t detectors(const struct case_corrections *c)
 }
 
 /* Say why the parameters are not used. */
-static void say_unknown(struct case_corrections *c, int without, int first, const char *why)
+static void say_unknown(struct case_corrections *c, int n, int without, int first, const char *why)
 {
-	int n = c->s->frames.n;
-
-	if (n == 0 || without == n)
+	if (without == n)
 		case_corrections_say(c, "Not corrected for dead time: %s.", why);
 	else
 		case_corrections_say(
@@ -87,7 +85,7 @@ static int find_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	double begun = clock_seconds(), *alive = malloc(detectors(c) * sizeof(*alive));
-	int n = c->s->frames.n > 0 ? c->s->frames.n : 1, without = 0, first = 0;
+	int n = c->s->images.of == PET_FRAMES ? c->s->images.n : 1, without = 0, first = 0;
 	int rc = alive ? sinogram_mmr_singles(c->s, &d->singles, err) : err_set(err, ENOMEM, "no memory for dead time");
 	struct err reason = {0};
 
@@ -110,7 +108,7 @@ static int find_alive(struct case_corrections *c, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (without > 0)
-		say_unknown(c, without, first, reason.msg);
+		say_unknown(c, n, without, first, reason.msg);
 	else
 		case_corrections_say(c, "Corrected for dead time by the parameters of the normalisation and the singles "
 					"with the formula of NiftyPET, which was not compared with a scanner.");
@@ -167,8 +165,9 @@ static int make_alive(struct case_corrections *c, struct err *err)
 
 	if (!d->alive)
 		d->alive = malloc(michelogram_planes(c->m) * plane_bins(c) * sizeof(float));
-	rc = alive && d->alive ? sinogram_mmr_alive(c->s, &d->singles[c->s->frames.n > 0 ? c->s->chosen : 0], alive, err)
-			       : err_set(err, ENOMEM, "no memory for dead time");
+	rc = alive && d->alive
+		     ? sinogram_mmr_alive(c->s, &d->singles[c->s->images.of == PET_FRAMES ? c->s->chosen : 0], alive, err)
+		     : err_set(err, ENOMEM, "no memory for dead time");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		d->most = fmax(d->most, 1 / alive[i]);
 		d->least = i == 0 && d->n_computed == 0 ? 1 / alive[i] : fmin(d->least, 1 / alive[i]);

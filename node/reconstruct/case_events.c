@@ -5,11 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int frames_of(const struct sinogram *s)
-{
-	return s->frames.n > 0 ? s->frames.n : 1;
-}
-
 static int plan_frame(struct case_events *e, struct err *err)
 {
 	return pet_list_plan(e->protocol, case_event_terms_list(&e->terms, e->s), e->dev, &e->plan, err);
@@ -18,7 +13,7 @@ static int plan_frame(struct case_events *e, struct err *err)
 /* Return the bytes of the host's memory, with the volume of the sensitivity. */
 static size_t bytes_of(const struct case_events *e)
 {
-	size_t sensitivity = frames_of(e->s) > 1 ? grid_size(&e->plan.grid) * sizeof(float) : 0;
+	size_t sensitivity = pet_images_count(&e->s->images) > 1 ? grid_size(&e->plan.grid) * sizeof(float) : 0;
 
 	return e->plan.bytes_host + sinogram_list_report(e->s)->bytes + sensitivity;
 }
@@ -29,7 +24,7 @@ int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet
 	size_t most = 0;
 	int largest = 0, rc;
 
-	for (int f = 0; f < frames_of(s); f++) {
+	for (int f = 0; f < pet_images_count(&s->images); f++) {
 		sinogram_choose_frame(s, f);
 		if (sinogram_list_data(s)->n_events > most) {
 			most = sinogram_list_data(s)->n_events;
@@ -64,7 +59,7 @@ static void add_report(struct pet_list_report *sum, const struct pet_list_report
 /* Have memory for the sensitivity if there are further frames. */
 static int keep_sensitivity(struct case_events *e, struct err *err)
 {
-	if (frames_of(e->s) == 1 || e->own_sensitivity || e->sensitivity.values)
+	if (pet_images_count(&e->s->images) == 1 || e->own_sensitivity || e->sensitivity.values)
 		return 0;
 	e->sensitivity.values = malloc(grid_size(&e->plan.grid) * sizeof(float));
 	return e->sensitivity.values ? 0 : err_set(err, ENOMEM, "no memory for the sensitivity");

@@ -227,10 +227,10 @@ void case_pictures_make(struct case_corrections *c, int image)
 	correction_pictures_clear(&c->pictures);
 	direct = direct_segment(c->m, &first);
 	p.n_planes = direct ? direct->n_planes : 0;
-	if (sinogram_images(c->s) > 0) {
-		snprintf(p.image, sizeof(p.image), "%s", sinogram_image_name(c->s));
+	if (c->s->images.n > 0) {
+		snprintf(p.image, sizeof(p.image), "%s", pet_division_name(c->s->images.of));
 		p.number = image + 1;
-		p.n_images = sinogram_images(c->s);
+		p.n_images = c->s->images.n;
 	}
 	for (int normal = 2; c->attenuation.made && normal >= 0; normal--)
 		make_mu(c, normal, &p.mu[2 - normal]);

@@ -212,7 +212,7 @@ static int estimate(struct case_corrections *c, const float *factors, struct rat
 	int rc = r->of_neighbours ? randoms_from_neighbours(m, r->expected, factors, r->expected, &report.total, &why)
 				  : randoms_from_delayeds(m, r->expected, factors, r->expected, rates->of, &report, &why);
 
-	if (rc == -EDOM && sinogram_images(c->s) > 0)
+	if (rc == -EDOM && c->s->images.n > 0)
 		rc = 0;
 	if (rc == -EDOM)
 		return err_set(err, EBADMSG, "DELAYEDS: %s: reconstruct with a protocol without \"randoms\" in `corrections`",
@@ -240,7 +240,7 @@ static int read_singles(struct case_corrections *c, double time, double *ret, st
 		return rc;
 	rc = interfile_singles_expand(h, bytes, ret, &sum, err);
 	free(bytes);
-	if (rc == 0 && !(sum > 0) && sinogram_images(c->s) == 0)
+	if (rc == 0 && !(sum > 0) && c->s->images.n == 0)
 		rc = err_set(err, EBADMSG, "there are none: reconstruct with a protocol without \"randoms\" in `corrections`");
 	if (rc < 0) {
 		err_prefix(err, "SINGLES");

@@ -257,8 +257,8 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 	if (rc == -EDOM) { /* a frame without counts, or air: there is no scatter */
 		if (c->scatter.without++ == 0)
 			case_corrections_say(c, "No scatter was simulated%s: %s.",
-					     sinogram_images(c->s) > 0 ? " for a part of the acquisition" : "", why.msg);
-		if (sinogram_images(c->s) == 0)
+					     c->s->images.n > 0 ? " for a part of the acquisition" : "", why.msg);
+		if (c->s->images.n == 0)
 			c->s->made &= ~PET_CORRECT_SCATTER;
 		return 0;
 	}
@@ -298,7 +298,7 @@ static void say_beyond(struct case_corrections *c)
 		c,
 		"Not corrected for scatter in all planes: the CT contains %s, and the lines of %d of %d planes%s leave "
 		"it; their scatter lacks what is beyond, and has the scale of the others.",
-		direct, r->beyond, r->planes, c->s->beds.n > 0 ? " of a bed" : "");
+		direct, r->beyond, r->planes, c->s->images.of == PET_BEDS ? " of a bed" : "");
 	c->scatter.said_beyond = true;
 }
 

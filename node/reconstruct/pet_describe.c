@@ -15,7 +15,7 @@
 /* Name the frames without counts. */
 static void note_empty(const struct pet_work *w, char *ret, size_t size)
 {
-	const char *name = sinogram_image_name(w->s);
+	const char *name = pet_division_name(w->s->images.of);
 	size_t n = 0;
 	int empty = 0;
 
@@ -93,7 +93,7 @@ static void note_background(const struct pet_work *w, char *ret, size_t size)
 	const struct case_planes_report *p = &w->planes;
 	size_t n = strlen(ret);
 
-	if (sinogram_images(w->s) == 0 && p->additive > p->counts + 5 * sqrt(p->counts))
+	if (w->s->images.n == 0 && p->additive > p->counts + 5 * sqrt(p->counts))
 		snprintf(ret + n, size - n,
 			 "%sThe background (ADDITIVE), %.4g counts, is more than the %.4g counts of the data: probably another "
 			 "unit, or not of this scan.",
@@ -115,7 +115,7 @@ static void note_duration(const struct pet_work *w, char *ret, size_t size)
 	const char *key = own ? "Actual Frame Duration (0018,1242)" : "image duration";
 	size_t n = strlen(ret);
 
-	if (sinogram_images(s) > 0 || s->no_duration || !(duration > 0))
+	if (s->images.n > 0 || s->no_duration || !(duration > 0))
 		return;
 	if (duration > DURATION_MOST)
 		snprintf(ret + n, size - n, "%s%s is %g s, above one day: probably a wrong unit, such as ms for s.", n ? " " : "",
@@ -159,31 +159,31 @@ static json_t *tof_details(const struct pet_work *w)
 /* Describe the time frames; null: none. */
 static json_t *frame_details(const struct pet_work *w)
 {
-	const struct pet_frames *frames = &w->s->frames;
-	json_t *all = frames->n > 0 ? json_array() : json_null();
+	const struct pet_images *m = &w->s->images;
+	json_t *all = m->of == PET_FRAMES ? json_array() : json_null();
 
-	for (int f = 0; f < frames->n; f++)
-		json_array_append_new(all, json_pack("{s:f, s:f, s:f}", "start", (double)frames->frame[f].start / 1000,
-						     "duration", (double)(frames->frame[f].stop - frames->frame[f].start) / 1000,
-						     "counts", w->counts[f]));
+	for (int f = 0; m->of == PET_FRAMES && f < m->n; f++)
+		json_array_append_new(all,
+				      json_pack("{s:f, s:f, s:f}", "start", (double)m->image[f].time.start / 1000, "duration",
+						(double)pet_images_duration(m, f) / 1000, "counts", w->counts[f]));
 	return all;
 }
 
 /* Describe the gates and their cycles; null: none. */
 static json_t *gate_details(const struct pet_work *w)
 {
-	const struct pet_gates *g = &w->s->gates;
-	json_t *all = json_array();
+	const struct pet_images *m = &w->s->images;
+	const struct pet_gates *g = &m->gates;
+	json_t *all;
 	struct pet_cycles cycles;
 
-	if (g->n == 0) {
-		json_decref(all);
+	if (m->of != PET_GATES)
 		return json_null();
-	}
+	all = json_array();
 	pet_gates_count(g, &cycles);
-	for (int k = 0; k < g->n; k++)
-		json_array_append_new(all, json_pack("{s:f, s:f}", "duration", (double)pet_gates_sum(g, k, 0).duration / 1000,
-						     "counts", w->counts[k]));
+	for (int k = 0; k < m->n; k++)
+		json_array_append_new(all, json_pack("{s:f, s:f}", "duration", (double)pet_images_duration(m, k) / 1000, "counts",
+						     w->counts[k]));
 	return json_pack("{s:o, s:s, s:I, s:I, s:f}", "gates", all, "signal", pet_signal_name(g->signal), "cycles_used",
 			 (json_int_t)cycles.used, "cycles_left_out", (json_int_t)cycles.left_out, "mean_cycle",
 			 cycles.mean / 1000);
@@ -192,7 +192,7 @@ static json_t *gate_details(const struct pet_work *w)
 /* Return a sum of struct pet_report; null: it was not computed, or is of one time frame, gate or bed only. */
 static json_t *sum_or_null(const struct pet_work *w, double sum)
 {
-	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
+	return sum > 0 && w->s->images.n == 0 ? json_real(sum) : json_null();
 }
 
 /* Describe the reconstruction by events; null: by sinograms. */
@@ -256,9 +256,9 @@ static void describe_content(const struct pet_work *w, size_t planes, char *ret,
 
 	if (m->tof.n > 0)
 		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
-	if (sinogram_images(w->s) > 0)
-		snprintf(frames, sizeof(frames), ", %d %s%s", sinogram_images(w->s), sinogram_image_name(w->s),
-			 plural(sinogram_images(w->s)));
+	if (w->s->images.n > 0)
+		snprintf(frames, sizeof(frames), ", %d %s%s", w->s->images.n, pet_division_name(w->s->images.of),
+			 plural(w->s->images.n));
 	if (w->by_events)
 		snprintf(ret, size, "%zu event%s%s%s", w->events.report.events, plural(w->events.report.events), tof, frames);
 	else
@@ -279,5 +279,5 @@ const struct grid *pet_work_fill_report(struct reconstruct_work *base)
 	w->corrections.prompts = w->run.counts;
 	report->details = details(w, planes);
 	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
-	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
+	return w->s->images.of == PET_BEDS ? &w->beds.plan.grid : &w->plan.grid;
 }

@@ -21,7 +21,7 @@ static size_t bytes_beside(const struct pet_work *w)
 	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
 
 	return (w->by_events ? 0 : case_planes_bytes(w->s)) + w->corrections.bytes_host + w->corrections.bytes_read +
-	       (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
+	       (w->s->images.of == PET_BEDS ? case_beds_bytes(&w->beds) : frames);
 }
 
 /* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
@@ -65,7 +65,7 @@ int pet_work_plan(struct pet_work *w, struct err *err)
 /* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */
 static size_t bytes_kept(const struct pet_work *w)
 {
-	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || sinogram_images(w->s) > 0)
+	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || w->s->images.n > 0)
 		return 0;
 	return case_planes_bytes_kept(w->s) +
 	       (w->corrections.attenuation.ct ? ct_series_bytes(w->corrections.attenuation.ct) : 0);
@@ -84,7 +84,7 @@ int pet_work_reserve(struct pet_work *w, struct err *err)
 	struct grid all = w->plan.grid;
 	int rc;
 
-	all.n[2] = w->s->beds.n > 0 ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
+	all.n[2] = w->s->images.of == PET_BEDS ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
 		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes_host + bytes_beside(w),

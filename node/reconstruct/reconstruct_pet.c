@@ -52,7 +52,7 @@ static int set_gates(struct pet_work *w, struct err *err)
 /* Divide the acquisition into the frames of the protocol. */
 static int set_frames(struct pet_work *w, struct err *err)
 {
-	struct pet_frames frames;
+	struct pet_images frames;
 	int rc = pet_frames_parse(w->base.protocol->pet.frames, &frames, err);
 
 	if (rc == 0)
@@ -60,7 +60,7 @@ static int set_frames(struct pet_work *w, struct err *err)
 	if (rc == 0)
 		rc = set_gates(w, err);
 	if (rc == 0)
-		w->n_frames = sinogram_images(w->s) > 0 ? sinogram_images(w->s) : 1;
+		w->n_frames = pet_images_count(&w->s->images);
 	reconstruct_name_protocol(&w->base, rc, err);
 	return rc;
 }
@@ -282,7 +282,7 @@ static int read_volume(struct pet_work *w, int frame, struct err *err)
 {
 	const struct grid *g = &w->plan.grid;
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
-	bool bed = w->s->beds.n > 0;
+	bool bed = w->s->images.of == PET_BEDS;
 	float *volume = bed ? w->beds.volume : w->volume + (size_t)frame * slice * (size_t)g->n[2];
 	double begun = clock_seconds();
 	int rc = 0;
@@ -306,7 +306,7 @@ static int make_volumes(struct pet_work *w, struct err *err)
 	const struct grid *g = &w->plan.grid;
 
 	w->counts = calloc((size_t)w->n_frames, sizeof(*w->counts));
-	if (w->counts && w->s->beds.n > 0)
+	if (w->counts && w->s->images.of == PET_BEDS)
 		return case_beds_allocate(&w->beds, &w->volume, err);
 	w->volume = calloc((size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2] * (size_t)w->n_frames, sizeof(*w->volume));
 	if (w->volume && w->counts)
@@ -336,7 +336,7 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 	w->counts[frame] = run.counts;
 	run.counts += w->run.counts;
 	w->run = run;
-	return sinogram_images(w->s) > 0 ? read_volume(w, frame, err) : 0;
+	return w->s->images.n > 0 ? read_volume(w, frame, err) : 0;
 }
 
 static void close_session(struct pet_work *w)
@@ -384,14 +384,14 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	bool beds = w->s->beds.n > 0;
+	bool beds = w->s->images.of == PET_BEDS;
 	struct pet_result_info info = {.protocol = base->protocol,
 				       .plan = beds ? &w->beds.plan : &w->plan,
 				       .join = beds ? &w->beds.join : NULL,
 				       .now = clock_wall(),
 				       .counts = w->run.counts,
 				       .keep_free = base->keep_free};
-	int rc = sinogram_images(w->s) > 0 ? 0 : read_volume(w, 0, err);
+	int rc = w->s->images.n > 0 ? 0 : read_volume(w, 0, err);
 	double begun;
 
 	if (rc < 0)

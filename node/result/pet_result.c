@@ -96,7 +96,7 @@ static void identify_result(struct pet_result *r)
 static int divide_frames(struct pet_result *r, struct pet_frame_quantity **ret, struct err *err)
 {
 	const struct sinogram *s = r->series.s;
-	int n = sinogram_images(s);
+	int n = s->images.n;
 	struct dicom_digest *d;
 
 	*ret = calloc((size_t)n + 1, sizeof(**ret));
@@ -105,13 +105,13 @@ static int divide_frames(struct pet_result *r, struct pet_frame_quantity **ret, 
 	for (int f = 0; f < n; f++)
 		(*ret)[f] = pet_result_frame(s, &r->quantity, f);
 	r->frame = *ret;
-	if (s->gates.n == 0)
+	if (s->images.of != PET_GATES)
 		return 0;
-	pet_gates_count(&s->gates, &r->cycles);
+	pet_gates_count(&s->images.gates, &r->cycles);
 	d = dicom_digest_new();
 	if (!d)
 		return err_set(err, ENOMEM, "no memory for a digest");
-	dicom_digest_add(d, s->gates.marks.ms, s->gates.marks.n * sizeof(*s->gates.marks.ms));
+	dicom_digest_add(d, s->images.gates.marks.ms, s->images.gates.marks.n * sizeof(*s->images.gates.marks.ms));
 	memcpy(r->gating, "|", 1);
 	dicom_digest_hex(d, r->gating + 1);
 	dicom_digest_free(d);
@@ -157,7 +157,7 @@ static void note_voxels(const struct pet_result *r, char *ret, size_t size)
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err)
 {
-	int n_frames = info->join ? 0 : sinogram_images(s);
+	int n_frames = info->join ? 0 : s->images.n;
 	struct pet_result r = {.info = info,
 			       .n_frames = n_frames,
 			       .series = {.kind = &pet_series,

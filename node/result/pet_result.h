@@ -12,6 +12,7 @@
 #include "node/config/config.h"
 #include "node/result/result_series.h"
 #include "node/sinogram/sinogram.h"
+#include "recon/pet/beds.h"
 #include "recon/pet/pet.h"
 
 struct pet_result_info {

@@ -24,8 +24,8 @@ static bool durations_differ(double a, double b)
 /* Of the beds that were measured shorter or longer than their headers say the first is named. */
 static void say_beds(const struct sinogram *s, struct text *t)
 {
-	for (int b = 0; s->frame_part && b < s->beds.n; b++) {
-		double duration = (double)(s->beds.bed[b].time.stop - s->beds.bed[b].time.start) / 1000;
+	for (int b = 0; s->images.of == PET_BEDS && s->frame_part && b < s->images.n; b++) {
+		double duration = (double)pet_images_duration(&s->images, b) / 1000;
 		double header = s->frame_part[b][SINOGRAM_EMISSION].header.duration;
 
 		if (!durations_differ(duration, header))
@@ -42,7 +42,7 @@ static void say_durations(const struct sinogram *s, double duration, struct text
 	static const enum sinogram_role counts[] = {SINOGRAM_ADDITIVE, SINOGRAM_DELAYEDS};
 	double header = s->part[SINOGRAM_EMISSION].header.duration;
 
-	if (sinogram_images(s) > 0 || s->no_duration)
+	if (s->images.n > 0 || s->no_duration)
 		return;
 	if (durations_differ(s->facts.duration, header))
 		sentence_add(t->ret, t->size,
@@ -128,7 +128,7 @@ static void say_attenuation(const struct sinogram *s, const struct dicom_item *r
 	double at, own;
 
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, own_model, sizeof(own_model), NULL);
-	for (int i = 0; i < (s->frame_part ? sinogram_images(s) : 1); i++) {
+	for (int i = 0; i < (s->frame_part ? s->images.n : 1); i++) {
 		const struct sinogram_part *a = s->frame_part && s->frame_part[i][SINOGRAM_ATTENUATION].present
 							? &s->frame_part[i][SINOGRAM_ATTENUATION]
 							: &s->part[SINOGRAM_ATTENUATION];

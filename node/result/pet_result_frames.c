@@ -50,7 +50,7 @@ static void add_time(const char *date, const char *time, int64_t ms, char ret_da
 
 static struct pet_frame_quantity gate_quantity(const struct sinogram *s, const struct pet_quantity *q, int gate, double lambda)
 {
-	struct pet_gate_sum sum = pet_gates_sum(&s->gates, gate, lambda);
+	struct pet_gate_sum sum = pet_gates_sum(&s->images.gates, gate, lambda);
 	struct pet_frame_quantity ret = {
 		.factor = 1, .decay_factor = 1, .reference_ms = sum.reference, .duration_ms = sum.duration};
 
@@ -82,9 +82,8 @@ struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struc
 {
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 
-	struct pet_frame_quantity ret =
-		s->gates.n > 0 ? gate_quantity(s, q, frame, lambda)
-			       : frame_quantity(s->beds.n > 0 ? &s->beds.bed[frame].time : &s->frames.frame[frame], q, lambda);
+	struct pet_frame_quantity ret = s->images.of == PET_GATES ? gate_quantity(s, q, frame, lambda)
+								  : frame_quantity(&s->images.image[frame].time, q, lambda);
 
 	ret.dead_time = pet_result_dead_time(s, q, frame);
 	return ret;
@@ -95,7 +94,7 @@ struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struc
 void pet_result_fill_gating(const struct pet_result *r, struct item_writer *w)
 {
 	static const char *const sources[PET_SIGNALS] = {"", "EKG", "RESPIRATION", "MOTION", "EXTERNAL"};
-	const struct pet_gates *g = &r->series.s->gates;
+	const struct pet_gates *g = &r->series.s->images.gates;
 	const struct pet_marks *m = &g->marks;
 	double minutes = (double)(m->ms[m->n - 1] - m->ms[0]) / 60000;
 
@@ -118,7 +117,7 @@ void pet_result_fill_gating(const struct pet_result *r, struct item_writer *w)
 
 static void fill_gate(const struct pet_result *r, int gate, struct item_writer *w)
 {
-	double time = r->cycles.mean / r->series.s->gates.n;
+	double time = r->cycles.mean / r->series.s->images.n;
 
 	item_put_double(w, TAG_TRIGGER_TIME, gate * time);
 	item_put_double(w, TAG_FRAME_TIME, time);
@@ -141,7 +140,7 @@ void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_wr
 {
 	const struct pet_frame_quantity *f = &r->frame[frame];
 
-	if (r->series.s->gates.n > 0)
+	if (r->series.s->images.of == PET_GATES)
 		fill_gate(r, frame, w);
 	else
 		fill_frame(f, w);

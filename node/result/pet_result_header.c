@@ -110,7 +110,7 @@ static void fill_start(const struct pet_result *r, struct item_writer *w)
 
 static const char *series_type(const struct pet_result *r)
 {
-	if (r->series.s->gates.n > 0)
+	if (r->series.s->images.of == PET_GATES)
 		return "GATED\\IMAGE";
 	if (r->info->join)
 		return "WHOLE BODY\\IMAGE";
@@ -124,7 +124,7 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 
 	item_put_text(w, TAG_SERIES_TYPE, series_type(r));
 	item_put_int(w, TAG_NUMBER_OF_SLICES, r->info->plan->grid.n[2]);
-	if (r->series.s->gates.n > 0)
+	if (r->series.s->images.of == PET_GATES)
 		pet_result_fill_gating(r, w);
 	else if (r->n_frames > 0)
 		item_put_int(w, TAG_NUMBER_OF_TIME_SLICES, r->n_frames);

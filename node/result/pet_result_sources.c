@@ -167,21 +167,23 @@ static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
 static void describe_images(const struct pet_result *r, char *ret_text, size_t size)
 {
 	const struct sinogram *s = r->series.s;
-	int images = sinogram_images(s), n;
+	int images = s->images.n, n;
 
 	ret_text[0] = '\0';
 	if (images == 0)
 		return;
-	n = snprintf(ret_text, size, ", %d %s%s", images, sinogram_image_name(s), plural(images));
-	for (int b = 0; b < s->beds.n && b < BEDS_LISTED && n > 0 && (size_t)n < size; b++) {
-		const double *at = s->beds.bed[b].centre;
+	n = snprintf(ret_text, size, ", %d %s%s", images, pet_division_name(s->images.of), plural(images));
+	if (s->images.of != PET_BEDS)
+		return;
+	for (int b = 0; b < images && b < BEDS_LISTED && n > 0 && (size_t)n < size; b++) {
+		const double *at = s->images.image[b].centre;
 
 		n += snprintf(ret_text + n, size - (size_t)n, "%s%.6g", b ? ", " : " joined, centres of the scanner at ",
 			      at[0] * s->axis[2][0] + at[1] * s->axis[2][1] + at[2] * s->axis[2][2] + 0.0);
 	}
-	if (s->beds.n > 0 && n > 0 && (size_t)n < size)
+	if (n > 0 && (size_t)n < size)
 		snprintf(ret_text + n, size - (size_t)n, "%s mm along the axis, weighted by counts",
-			 s->beds.n > BEDS_LISTED ? " ..." : "");
+			 images > BEDS_LISTED ? " ..." : "");
 }
 
 /* Describe the derivation. VR ST: at most 1024 characters. */
@@ -236,7 +238,7 @@ static void fill_recipe(const struct pet_result *r, struct item_writer *root)
 	char calibration[32], values[256], factor[32];
 
 	if (r->n_frames > 0)
-		snprintf(factor, sizeof(factor), "per-%s", r->series.s->gates.n > 0 ? "gate" : "frame");
+		snprintf(factor, sizeof(factor), "per-%s", r->series.s->images.of == PET_GATES ? "gate" : "frame");
 	else
 		snprintf(factor, sizeof(factor), "%.9g", q->factor);
 	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);

@@ -214,15 +214,15 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 {
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 	double d = lambda > 0 ? lambda * q->duration / -expm1(-lambda * q->duration) : 1;
-	double start = s->beds.n > 0 ? (double)s->beds.bed[0].time.start / 1000 : 0;
+	double start = s->images.of == PET_BEDS ? (double)s->images.image[0].time.start / 1000 : 0;
 	char value[80];
 
 	q->decay = "NONE";
 	q->decay_factor = 1;
 	q->reference_ms = 1000 * (start + (lambda > 0 ? log(d) / lambda : q->duration / 2));
-	if (has_term(s->facts.corrected, "DECY") && sinogram_images(s) > 0)
+	if (has_term(s->facts.corrected, "DECY") && s->images.n > 0)
 		return err_set(err, ENOTSUP, "%ss of data that are already corrected for decay (DECY in (0028,0051))",
-			       sinogram_image_name(s));
+			       pet_division_name(s->images.of));
 	if (has_term(s->facts.corrected, "DECY"))
 		return copy_decay(s, q, err);
 	if (!q->calibrated)
@@ -241,7 +241,7 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 /* Return the end of the acquisition, s after its start. */
 static double end_of(const struct sinogram *s, const struct pet_quantity *q)
 {
-	return s->beds.n > 0 ? (double)s->beds.bed[s->beds.n - 1].time.stop / 1000 : q->duration;
+	return s->images.of == PET_BEDS ? (double)s->images.image[s->images.n - 1].time.stop / 1000 : q->duration;
 }
 
 /* pet_facts_read() takes Start Time where Start DateTime is not valid. */
@@ -354,12 +354,12 @@ static void warn_cycles(const struct sinogram *s, struct pet_quantity *q)
 {
 	struct pet_cycles c;
 
-	if (s->gates.n == 0)
+	if (s->images.of != PET_GATES)
 		return;
-	pet_gates_count(&s->gates, &c);
+	pet_gates_count(&s->images.gates, &c);
 	if (c.left_out > 0)
 		add_warning(q, "%ld of %ld cycles are not %lld to %lld ms long and left out.", c.left_out, c.used + c.left_out,
-			    (long long)s->gates.shortest, (long long)s->gates.longest);
+			    (long long)s->images.gates.shortest, (long long)s->images.gates.longest);
 }
 
 double pet_result_dead_time(const struct sinogram *s, const struct pet_quantity *q, int frame)
@@ -379,12 +379,12 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 
 	if (!(q.duration > 0))
 		q.duration = s->part[SINOGRAM_EMISSION].header.duration;
-	if (s->gates.n > 0 && !(q.duration > 0))
-		q.duration = (double)s->gates.marks.ms[s->gates.marks.n - 1] / 1000;
-	if (s->frames.n > 0)
-		q.duration = (double)s->frames.frame[s->frames.n - 1].stop / 1000;
-	if (s->beds.n > 0)
-		q.duration = (double)(s->beds.bed[0].time.stop - s->beds.bed[0].time.start) / 1000;
+	if (s->images.of == PET_GATES && !(q.duration > 0))
+		q.duration = (double)s->images.gates.marks.ms[s->images.gates.marks.n - 1] / 1000;
+	if (s->images.of == PET_FRAMES)
+		q.duration = (double)s->images.image[s->images.n - 1].time.stop / 1000;
+	if (s->images.of == PET_BEDS)
+		q.duration = (double)pet_images_duration(&s->images, 0) / 1000;
 	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
 		return err_set(
 			err, EBADMSG,
@@ -413,14 +413,14 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 		add_warning(&q, "%s", s->made_note);
 	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);
-	if (sinogram_images(s) == 0)
+	if (s->images.n == 0)
 		q.dead_time = pet_result_dead_time(s, &q, 0);
 	rc = correct_decay(s, &q, err);
 	if (rc < 0)
 		return rc;
 	warn_suv(s, &q);
 	warn_background(&q);
-	if (s->beds.n > 1 && !q.calibrated)
+	if (s->images.of == PET_BEDS && s->images.n > 1 && !q.calibrated)
 		add_warning(&q, "The counts of all beds are scaled to the duration%s of bed 1.",
 			    f->half_life > 0 ? " and the decay" : "");
 	if (q.calibrated)

@@ -136,10 +136,10 @@ double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t s
 	return sum;
 }
 
-static int check_block(const struct pet_frames *frames, int64_t start, int64_t stop, struct err *err)
+static int check_block(const struct pet_images *frames, int64_t start, int64_t stop, struct err *err)
 {
 	for (int i = 0; i < frames->n; i++) {
-		const struct pet_frame *f = &frames->frame[i];
+		const struct pet_frame *f = &frames->image[i].time;
 		bool inside = start >= f->start && stop <= f->stop, outside = start >= f->stop || stop <= f->start;
 
 		if (!inside && !outside && 2 * (stop - start) > f->stop - f->start)
@@ -152,13 +152,13 @@ static int check_block(const struct pet_frames *frames, int64_t start, int64_t s
 	return 0;
 }
 
-int petsird_check_frames(const struct petsird *p, const struct pet_frames *frames, const struct petsird_event *events, size_t n,
+int petsird_check_frames(const struct petsird *p, const struct pet_images *frames, const struct petsird_event *events, size_t n,
 			 int64_t *block, struct err *err)
 {
 	int64_t first = (int64_t)petsird_counts(p)->start;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && frames->n > 0 && i < n; i++) {
+	for (size_t i = 0; rc == 0 && frames->of == PET_FRAMES && i < n; i++) {
 		if (events[i].delayed || (int64_t)events[i].time == *block)
 			continue;
 		*block = (int64_t)events[i].time;
@@ -232,35 +232,30 @@ void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t
 		warn(&to, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
 }
 
-/* Add to sum how much of the times from a to b is in each frame. */
-static void add_to_frames(const struct pet_frames *frames, int64_t a, int64_t b, int64_t *sum)
+/* Add to sum how much of the times from a to b is in each image. */
+static void add_to_images(const struct pet_images *m, int64_t a, int64_t b, int64_t *sum)
 {
-	for (int i = 0; i < frames->n; i++) {
-		const struct pet_frame *f = &frames->frame[i];
+	if (m->of == PET_GATES)
+		pet_gates_add(&m->gates, a, b, sum);
+	for (int i = 0; m->of != PET_GATES && i < m->n; i++) {
+		const struct pet_frame *f = &m->image[i].time;
 		int64_t begin = f->start > a ? f->start : a, end = f->stop < b ? f->stop : b;
 
 		sum[i] += end > begin ? end - begin : 0;
 	}
 }
 
-void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,
-		       size_t size)
+void petsird_warn_gaps(const struct petsird *p, const struct pet_images *images, char *warnings, size_t size)
 {
 	const struct petsird_counts *c = petsird_counts(p);
-	int64_t missing[PET_FRAMES_MAX > PET_GATES_MAX ? PET_FRAMES_MAX : PET_GATES_MAX] = {0};
+	int64_t missing[PET_FRAMES_MAX] = {0};
 	const struct text to = {warnings, size};
 	char sentence[250];
 
-	for (size_t i = 0; i < c->n_gaps; i++) {
-		int64_t a = (int64_t)c->gap[i][0] - c->start, b = (int64_t)c->gap[i][1] - c->start;
-
-		add_to_frames(frames, a, b, missing);
-		if (gates->n > 0)
-			pet_gates_add(gates, a, b, missing);
-	}
-	for (int i = 0; i < (frames->n > 0 ? frames->n : gates->n); i++) {
-		const struct pet_frame *f = &frames->frame[i];
-		int64_t all = frames->n > 0 ? f->stop - f->start : pet_gates_sum(gates, i, 0).duration;
+	for (size_t i = 0; i < c->n_gaps; i++)
+		add_to_images(images, (int64_t)c->gap[i][0] - c->start, (int64_t)c->gap[i][1] - c->start, missing);
+	for (int i = 0; i < images->n; i++) {
+		int64_t all = pet_images_duration(images, i);
 
 		if ((double)missing[i] <= GAPS * (double)all)
 			continue;
@@ -268,7 +263,7 @@ void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames,
 			sentence, sizeof(sentence),
 			"The event blocks cover %.6g of %.6g s of %s %d: the durations of frames and gates contain the gaps, and "
 			"values in Bq/ml are too low.",
-			(double)(all - missing[i]) / 1000, (double)all / 1000, frames->n > 0 ? "time frame" : "gate", i + 1);
+			(double)(all - missing[i]) / 1000, (double)all / 1000, pet_division_name(images->of), i + 1);
 		warn(&to, sentence);
 		return; /* the first one is named */
 	}

@@ -9,7 +9,6 @@
 #include "node/sinogram/sinogram.h"
 #include "recon/pet/cylinder.h"
 #include "recon/pet/frames.h"
-#include "recon/pet/gates.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PETSIRD_SET_SIZE 64
@@ -33,7 +32,7 @@ double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder
 
 /* Check that the time blocks of prompts are in a frame as a whole, outside, or short: events have no time but that of their
  * block. *block: start of the last block that was checked; -1: none. ENOTSUP. */
-int petsird_check_frames(const struct petsird *p, const struct pet_frames *frames, const struct petsird_event *events, size_t n,
+int petsird_check_frames(const struct petsird *p, const struct pet_images *frames, const struct petsird_event *events, size_t n,
 			 int64_t *block, struct err *err);
 
 struct petsird_set { /* attributes of the file, as --set has them */
@@ -47,9 +46,7 @@ void petsird_say(const struct petsird *p, struct sinogram_said *said);
 
 /* Append sentences about what is not used, after the events were read. delayeds: they are used. */
 void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size);
-/* Append a sentence if more than a hundredth of a time frame or a gate is without event blocks; both are as checked, n = 0: none.
- */
-void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,
-		       size_t size);
+/* Append a sentence if more than a hundredth of a time frame or a gate is without event blocks. */
+void petsird_warn_gaps(const struct petsird *p, const struct pet_images *images, char *warnings, size_t size);
 
 #endif

@@ -28,14 +28,14 @@ struct import {
 	struct pet_cylinder cylinder;
 	struct michelogram m;
 	struct michelogram_index index;
-	size_t bins;		/* of one TOF bin */
-	struct pet_gates gates; /* o->gates with its marks; n = 0: none */
-	size_t cycle;		/* of the last event */
-	int image;		/* time frame or gate of the last event; 0 without */
-	uint32_t *counts;	/* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
-	uint32_t *delayeds;	/* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
-	float *inverse;		/* NORMALISATION */
-	float *live;		/* MULTIPLICATIVE */
+	size_t bins;		  /* of one TOF bin */
+	struct pet_images images; /* o->images, of gates with the marks */
+	size_t cycle;		  /* of the last event */
+	int image;		  /* time frame or gate of the last event; 0 without */
+	uint32_t *counts;	  /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	uint32_t *delayeds;	  /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
+	float *inverse;		  /* NORMALISATION */
+	float *live;		  /* MULTIPLICATIVE */
 	struct petsird_import_report *report;
 };
 
@@ -61,12 +61,6 @@ static int segments_of(struct import *s, struct err *err)
 	return michelogram_segments(rings, span, most < 0 ? rings - 1 : most, &s->m.segments, &s->m.n_segments, err);
 }
 
-/* Return the number of time frames or gates; 0: none. */
-static int images_of(const struct import *s)
-{
-	return s->o->frames.n > 0 ? s->o->frames.n : s->o->gates.n;
-}
-
 /* Return the number of bins of one time frame or gate; histogram_bins(): of all. */
 static size_t image_bins(const struct import *s)
 {
@@ -75,12 +69,12 @@ static size_t image_bins(const struct import *s)
 
 static size_t histogram_bins(const struct import *s)
 {
-	return image_bins(s) * (size_t)(images_of(s) > 0 ? images_of(s) : 1);
+	return image_bins(s) * (size_t)pet_images_count(&s->images);
 }
 
 static int check_memory(const struct import *s, struct err *err)
 {
-	double images = images_of(s) > 0 ? images_of(s) : 1;
+	double images = pet_images_count(&s->images);
 	double bytes = ((double)histogram_bins(s) + (images + 2) * (double)s->bins) * sizeof(float);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	size_t allowed = device_names_allowed();
@@ -93,7 +87,7 @@ static int check_memory(const struct import *s, struct err *err)
 		err, ENOMEM,
 		"sinograms of %zu bins, %d TOF bins and %d time frames or gates need %.1f GB of memory, %.1f GB may be used; "
 		"use a larger span, fewer radial bins, fewer frames or gates, or no TOF bins",
-		s->bins, s->m.tof.n, images_of(s), bytes / 1e9, memory / 1e9);
+		s->bins, s->m.tof.n, s->images.n, bytes / 1e9, memory / 1e9);
 }
 
 static int make_michelogram(struct import *s, struct err *err)
@@ -127,12 +121,12 @@ static size_t bin_number(const struct import *s, int plane, int angle, int radia
 /* Find the time frame that contains a time and make it s->image; false: there is none. */
 static bool find_frame(struct import *s, int64_t t)
 {
-	const struct pet_frames *frames = &s->o->frames;
+	const struct pet_image *image = s->images.image;
 
-	if (pet_frame_has(&frames->frame[s->image], t))
+	if (pet_frame_has(&image[s->image].time, t))
 		return true;
-	for (int i = 0; i < frames->n; i++)
-		if (pet_frame_has(&frames->frame[i], t)) {
+	for (int i = 0; i < s->images.n; i++)
+		if (pet_frame_has(&image[i].time, t)) {
 			s->image = i;
 			return true;
 		}
@@ -141,7 +135,7 @@ static bool find_frame(struct import *s, int64_t t)
 
 static bool find_gate(struct import *s, int64_t t)
 {
-	int gate = pet_gates_find(&s->gates, t, &s->cycle);
+	int gate = pet_gates_find(&s->images.gates, t, &s->cycle);
 
 	if (gate >= 0)
 		s->image = gate;
@@ -153,13 +147,13 @@ static bool find_image(struct import *s, const struct petsird_event *e)
 {
 	int64_t t = (int64_t)e->time - (int64_t)petsird_counts(s->file)->start;
 
-	return s->o->frames.n > 0 ? find_frame(s, t) : s->gates.n == 0 || find_gate(s, t);
+	return s->images.of == PET_FRAMES ? find_frame(s, t) : s->images.of != PET_GATES || find_gate(s, t);
 }
 
 /* Add a delayed coincidence to its bin. */
 static int add_delayed(struct import *s, size_t bin, struct err *err)
 {
-	size_t bins = s->bins * (size_t)(images_of(s) > 0 ? images_of(s) : 1);
+	size_t bins = s->bins * (size_t)pet_images_count(&s->images);
 
 	if (!s->delayeds)
 		s->delayeds = calloc(bins, sizeof(*s->delayeds));
@@ -208,20 +202,17 @@ static void to_floats(uint32_t *counts, size_t n)
 /* Take the time marks that are given, or those of the file. */
 static int find_marks(struct import *s, struct err *err)
 {
-	const struct pet_gates *g = &s->o->gates;
+	const struct pet_gates *g = &s->o->images.gates;
+	struct pet_marks *marks = &s->images.gates.marks;
 	int rc;
 
-	if (g->n == 0)
+	if (s->images.of != PET_GATES)
 		return 0;
-	if (s->o->frames.n > 0)
-		return err_set(err, EINVAL, "gates of time frames are not supported: choose frames or gates");
-	s->gates = *g;
-	s->gates.marks = (struct pet_marks){0};
 	if (g->signal == PET_SIGNAL_TABLE)
-		rc = pet_marks_copy(&g->marks, &s->gates.marks, err);
+		rc = pet_marks_copy(&g->marks, marks, err);
 	else
-		rc = petsird_marks(s->file, g->signal, &s->gates.marks, &s->report->marks_outside, err);
-	return rc < 0 ? rc : pet_gates_check(&s->gates, PET_MARKS_END, err); /* the end is known when all is read */
+		rc = petsird_marks(s->file, g->signal, marks, &s->report->marks_outside, err);
+	return rc < 0 ? rc : pet_gates_check(&s->images.gates, PET_MARKS_END, err); /* the end is known when all is read */
 }
 
 /* Check the gates against the times of what was read. An event has the time at which its block starts. Blocks of
@@ -232,17 +223,17 @@ static int check_gates(struct import *s, struct err *err)
 	struct pet_cycles *c = &s->report->cycles;
 	int rc;
 
-	if (s->gates.n == 0)
+	if (s->images.of != PET_GATES)
 		return 0;
-	rc = pet_gates_check(&s->gates, (int64_t)n->stop - (int64_t)n->start, err);
+	rc = pet_gates_check(&s->images.gates, (int64_t)n->stop - (int64_t)n->start, err);
 	if (rc < 0)
 		return rc;
-	pet_gates_count(&s->gates, c);
-	if (2 * (int64_t)n->longest * s->gates.n > c->shortest)
+	pet_gates_count(&s->images.gates, c);
+	if (2 * (int64_t)n->longest * s->images.n > c->shortest)
 		return err_set(err, ENOTSUP,
 			       "time blocks of up to %lu ms, but a gate of %.4g ms, less than twice that, in a cycle of %lld ms: "
 			       "the file does not have the times of events that such gates need",
-			       (unsigned long)n->longest, (double)c->shortest / s->gates.n, (long long)c->shortest);
+			       (unsigned long)n->longest, (double)c->shortest / s->images.n, (long long)c->shortest);
 	return 0;
 }
 
@@ -260,7 +251,7 @@ static int read_events(struct import *s, struct err *err)
 		n = 0;
 		rc = petsird_next(s->file, events, PIECE, &n, err);
 		if (rc == 0)
-			rc = petsird_check_frames(s->file, &s->o->frames, events, n, &block, err);
+			rc = petsird_check_frames(s->file, &s->images, events, n, &block, err);
 		for (size_t i = 0; rc == 0 && i < n; i++)
 			rc = add_event(s, &events[i], err);
 	}
@@ -275,7 +266,7 @@ static int read_events(struct import *s, struct err *err)
 		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
 			       (unsigned long long)s->report->counts.bed_movements,
 			       (unsigned long long)s->report->counts.gantry_movements);
-	rc = pet_frames_check(&s->o->frames, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
+	rc = pet_frames_check(&s->images, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
 	if (rc == 0)
 		rc = check_gates(s, err);
 	if (rc < 0)
@@ -329,7 +320,7 @@ static uint64_t duration_of(const struct import *s)
 {
 	const struct petsird_counts *n = &s->report->counts;
 
-	return images_of(s) > 0 ? (uint64_t)(n->stop - n->start) : n->covered;
+	return s->images.n > 0 ? (uint64_t)(n->stop - n->start) : n->covered;
 }
 
 static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
@@ -356,8 +347,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
 		set[with.n_set++] = conf->set[i];
 	with.set = set;
-	a.frames = &s->o->frames;
-	a.gates = &s->gates;
+	a.images = &s->images;
 	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
 	a.values[SINOGRAM_DELAYEDS] = (const float *)s->delayeds;
 	a.values[SINOGRAM_NORMALISATION] = s->inverse;
@@ -403,16 +393,17 @@ static void warn_times(const struct import *s, const struct sinogram_import *con
 	if (s->report->marks_outside > 0)
 		warn(conf, "%llu time marks before the first time block or behind the last one are not used.",
 		     (unsigned long long)s->report->marks_outside);
-	petsird_warn_gaps(s->file, &s->o->frames, &s->gates, conf->warnings, conf->warnings_size);
+	petsird_warn_gaps(s->file, &s->images, conf->warnings, conf->warnings_size);
 }
 
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
 		   struct err *err)
 {
 	struct petsird_import_report report = {0};
-	struct import s = {.o = o, .report = &report};
+	struct import s = {.o = o, .images = o->images, .report = &report};
 	int rc = petsird_open(o->path, &s.file, err);
 
+	s.images.gates.marks = (struct pet_marks){0}; /* find_marks() */
 	if (rc == 0) {
 		s.h = petsird_header(s.file);
 		rc = make_michelogram(&s, err);
@@ -438,7 +429,7 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 	free(s.inverse);
 	free(s.live);
 	free(s.m.segments);
-	pet_marks_clear(&s.gates.marks);
+	pet_marks_clear(&s.images.gates.marks);
 	pet_cylinder_clear(&s.cylinder);
 	petsird_close(s.file);
 	return rc;

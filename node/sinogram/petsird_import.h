@@ -18,16 +18,15 @@
 
 struct petsird_import {
 	const char *path;
-	int span;		  /* of the segments; 0: 1 up to 24 rings, else 11 */
-	int max_difference;	  /* largest ring difference; -1: as many as the span fills */
-	int n_radial;		  /* radial bins; 0: two thirds of the detectors of a ring */
-	double tolerance;	  /* of the detectors' positions, mm */
-	const char *axes;	  /* axes of the file that are x, y, z of the scanner: "x,y,z", "-y,x,z" ...; a rotation */
-	bool no_tof;		  /* add all TOF bins */
-	struct pet_frames frames; /* n = 0: none; an event has the time of the start of its time block, minus that of the first */
-	/* n = 0: none. signal PET_SIGNAL_TABLE: the marks are given; another signal: they are read from the file. Not with frames
-	 */
-	struct pet_gates gates;
+	int span;	    /* of the segments; 0: 1 up to 24 rings, else 11 */
+	int max_difference; /* largest ring difference; -1: as many as the span fills */
+	int n_radial;	    /* radial bins; 0: two thirds of the detectors of a ring */
+	double tolerance;   /* of the detectors' positions, mm */
+	const char *axes;   /* axes of the file that are x, y, z of the scanner: "x,y,z", "-y,x,z" ...; a rotation */
+	bool no_tof;	    /* add all TOF bins */
+	/* Time frames or gates; an event has the time of the start of its time block, minus that of the first. Marks of a signal
+	 * other than PET_SIGNAL_TABLE are read from the file. */
+	struct pet_images images;
 };
 
 struct petsird_import_report {

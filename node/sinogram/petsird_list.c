@@ -44,7 +44,7 @@ struct petsird_source {
 	struct michelogram_index index;
 	struct pet_list_pairs pairs;
 	struct petsird_event *piece;
-	const struct pet_frames *frames; /* of the list */
+	const struct pet_images *frames; /* of the acquisition */
 	int64_t block;			 /* start of the last time block that was checked; -1: none */
 	uint64_t dead;
 	bool delayed; /* the delayed coincidences are read */
@@ -403,7 +403,7 @@ static int check_counts(const struct petsird *p, const struct sinogram_list *l, 
 	if (l->report.used == 0)
 		return err_set(err, EBADMSG, "%llu prompts, none of which is used%s", (unsigned long long)n->prompts,
 			       l->report.dead ? ": no efficiency of their detectors is above 0" : "");
-	return pet_frames_check(&l->frames, (double)(n->stop - n->start) / 1000, err);
+	return pet_frames_check(l->frames, (double)(n->stop - n->start) / 1000, err);
 }
 
 static int make_header(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
@@ -494,10 +494,9 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 		rc = fill_acquisition(s, p, h, err);
 	if (rc < 0)
 		return rc;
-	s->frames = l->frames;
 	name_origin(h, l->origin, sizeof(l->origin));
 	petsird_warn(p->file, uses_delayeds(p), l->note, sizeof(l->note));
-	petsird_warn_gaps(p->file, &l->frames, &(struct pet_gates){0}, l->note, sizeof(l->note));
+	petsird_warn_gaps(p->file, l->frames, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)
 		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),
 			 "%sThe sensitivity is that of every %zu. pair of detectors.", l->note[0] ? " " : "", p->pairs.stride);
@@ -509,11 +508,10 @@ int petsird_list_open(const char *path, const struct petsird_list_options *o, st
 	struct hashing h = {.path = path};
 	struct petsird_source *p = calloc(1, sizeof(*p));
 	struct sinogram *s = calloc(1, sizeof(*s));
-	struct pet_frames frames;
-	int rc = p && s ? pet_frames_parse(o->protocol->frames, &frames, err)
+	int rc = p && s ? pet_frames_parse(o->protocol->frames, &s->images, err)
 			: err_set(err, ENOMEM, "no memory for an acquisition");
 
-	if (rc == 0 && !(s->list = list_new(&frames, err)))
+	if (rc == 0 && !(s->list = list_new(&s->images, err)))
 		rc = -ENOMEM;
 	if (rc < 0) {
 		free(p);
@@ -521,7 +519,7 @@ int petsird_list_open(const char *path, const struct petsird_list_options *o, st
 		return rc;
 	}
 	p->o = o;
-	p->frames = &s->list->frames;
+	p->frames = &s->images;
 	s->list->dead = &p->dead;
 	s->list->source = (struct list_source){p, rewind_file, read_file, choose_kind, free_source};
 	rc = open_file(p, s, &h, err);

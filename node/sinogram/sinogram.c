@@ -115,8 +115,8 @@ static int contradict(const struct opening *o, const struct sinogram_part *part,
 	const char *name = file_name(o->s->paths[second]), *role = sinogram_role_name(f->role);
 	char of[32] = "";
 
-	if (sinogram_image_of(f) > 0)
-		snprintf(of, sizeof(of), " of %s %ld", sinogram_image_name(o->s), sinogram_image_of(f));
+	if (f->image > 0)
+		snprintf(of, sizeof(of), " of %s %ld", pet_division_name(o->s->images.of), f->image);
 	if (first < o->s->n_files)
 		return err_set(o->err, EBADMSG, "chunk %ld of role %s%s is in two objects: %s and %s", f->chunk + 1, role, of,
 			       file_name(o->s->paths[first]), name);
@@ -136,7 +136,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 	for (size_t i = 0; i < o->s->n_files; i++) {
 		const struct sinogram_facts *f = &o->facts[i];
 
-		if (f->role != role || sinogram_image_of(f) != frame)
+		if (f->role != role || f->image != frame)
 			continue;
 		if (!first) {
 			first = f;
@@ -177,7 +177,7 @@ static int collect_roles(struct opening *o)
 	int rc = sinogram_find_frames(o->s, o->facts, o->err);
 
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		for (int frame = 0; rc == 0 && frame <= sinogram_images(o->s); frame++)
+		for (int frame = 0; rc == 0 && frame <= o->s->images.n; frame++)
 			rc = collect_chunks(o, (enum sinogram_role)role, frame);
 	return rc < 0 ? rc : sinogram_check_frames(o->s, o->err);
 }
@@ -325,15 +325,15 @@ static int read_part(struct opening *o, enum sinogram_role role, struct sinogram
 static int read_headers(struct opening *o)
 {
 	struct sinogram *s = o->s;
-	const struct sinogram_part *first = part_of(s, (int)s->format->first, sinogram_images(s) > 0);
+	const struct sinogram_part *first = part_of(s, (int)s->format->first, s->images.n > 0);
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		for (int frame = 0; frame <= sinogram_images(s); frame++) {
+		for (int frame = 0; frame <= s->images.n; frame++) {
 			struct sinogram_part *part = part_of(s, role, frame);
 			int rc = part->present && !part->of_frame ? read_part(o, (enum sinogram_role)role, part, first) : 0;
 
 			if (rc < 0 && frame > 0)
-				err_prefix(o->err, "%s %d", sinogram_image_name(s), frame);
+				err_prefix(o->err, "%s %d", pet_division_name(s->images.of), frame);
 			if (rc < 0)
 				return rc;
 		}
@@ -376,9 +376,9 @@ static int read_place(struct opening *o)
 	if (rc < 0 || o->anonymous)
 		return rc;
 	rc = sinogram_find_axes(s, o->err);
-	if (rc == 0 && s->beds.n == 0)
+	if (rc == 0 && s->images.of != PET_BEDS)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
-	s->has_centre = rc > 0 || s->beds.n > 0;
+	s->has_centre = rc > 0 || s->images.of == PET_BEDS;
 	if (rc >= 0)
 		rc = sinogram_check_objects(s, o->facts, o->err);
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
@@ -472,11 +472,11 @@ struct sinogram *sinogram_close(struct sinogram *s)
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		if (!s->part[role].of_frame)
 			clear_part(&s->part[role]);
-		for (int frame = 1; s->frame_part && frame <= sinogram_images(s); frame++)
+		for (int frame = 1; s->frame_part && frame <= s->images.n; frame++)
 			clear_part(part_of(s, role, frame));
 	}
 	free(s->frame_part);
-	pet_marks_clear(&s->gates.marks);
+	pet_marks_clear(&s->images.gates.marks);
 	for (size_t i = 0; i < s->n_files; i++) {
 		dicom_close(s->files[i]);
 		free(s->paths[i]);

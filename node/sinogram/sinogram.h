@@ -19,8 +19,7 @@
 #include "dicom/object/result_place.h"
 #include "node/config/config.h"
 #include "node/format/interfile.h"
-#include "recon/pet/beds.h"
-#include "recon/pet/gates.h"
+#include "recon/pet/images.h"
 
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
 #define SINOGRAM_CREATOR_VERSION "2.25.187423086190561735112968317458421907734" /* (0008,9123) */
@@ -92,15 +91,13 @@ struct sinogram_facts {
 	const struct sinogram_format *format;
 	uint64_t bytes; /* size of the role's data, all chunks */
 	char sha256[65];
-	uint64_t chunk_bytes;	      /* bytes stored in this object, padding included */
-	long frame, n_frames;	      /* time frame, from 1, and number of all; 0: none in the object */
-	long frame_start, frame_time; /* ms: start in the acquisition, duration */
-	long gate, n_gates;	      /* gate, from 1, and number of all; 0: none in the object */
-	long shortest, longest;	      /* ms: cycles that are used; longest 0: all */
+	uint64_t chunk_bytes; /* bytes stored in this object, padding included */
+	enum pet_division of;
+	long image, n_images;	/* time frame, gate or bed, from 1, and number of all; 0: none in the object */
+	long start, time;	/* of a frame or bed, ms: start in the acquisition, duration */
+	long shortest, longest; /* of gates, ms: cycles that are used; longest 0: all */
 	enum pet_signal signal;
-	long bed, n_beds;	  /* bed, from 1, and number of all; 0: none in the object */
-	long bed_start, bed_time; /* ms: start in the acquisition, duration */
-	unsigned block;		  /* private elements are (0071,BLOCKee) */
+	unsigned block; /* private elements are (0071,BLOCKee) */
 	char sop_instance[DICOM_UID_SIZE], study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
@@ -247,10 +244,8 @@ struct sinogram {
 	double centre[3];	    /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
 				       if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
-	struct pet_frames frames;	    /* n = 0: no time frames */
-	struct pet_gates gates;		    /* n = 0: no gates */
-	struct pet_beds beds;		    /* n = 0: no beds. Only one of frames, gates and beds */
-	int chosen;			    /* frame, gate or bed whose data are read, from 0 */
+	struct pet_images images;	    /* time frames, gates or beds */
+	int chosen;			    /* the one whose data are read, from 0 */
 	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame, gate or bed][role]: roles of objects that each has of
 								   its own; NULL: none */
 	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
@@ -300,14 +295,10 @@ int sinogram_mmr_alive(const struct sinogram *s, const struct mmr_singles *singl
 
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */
-int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err);
+int sinogram_set_frames(struct sinogram *s, const struct pet_images *frames, struct err *err);
 /* The same for gates; g->marks: a table, copied, or, if g->signal is not PET_SIGNAL_TABLE, none: the marks are those of this
  * signal in the list mode. Errors also as pet_gates_check(). */
 int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err *err);
-/* Return the number of time frames, gates or beds; 0: the acquisition has none of them. */
-int sinogram_images(const struct sinogram *s);
-/* "time frame", "gate" or "bed". */
-const char *sinogram_image_name(const struct sinogram *s);
 /* Compute the duration of the chosen frame, gate or bed, or of the acquisition without any of them, s; NaN: unknown. Its decay
  * factor T / I, I = integral of exp(-lambda t) over its times, for a moment of its own; lambda: 1/s, 0: 1. */
 double sinogram_duration(const struct sinogram *s);
@@ -384,8 +375,7 @@ struct sinogram_arrays {
 	const struct michelogram *m; /* geometry of PET data; ignored for LINES */
 	/* [role]: data[TOF bin][plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
-	const struct pet_frames *frames;   /* EMISSION and DELAYEDS have [frame] in front, and objects for each; NULL: none */
-	const struct pet_gates *gates;	   /* the same with [gate]; NULL: none */
+	const struct pet_images *images;   /* frames or gates: EMISSION and DELAYEDS have [image] in front; NULL: none */
 	bool tof_factors;		   /* the factors, too, have TOF bins; else data[plane][angle][radial bin] */
 	double duration;		   /* s; NaN: unknown */
 	const char *scanner;		   /* name of the scanner; may be NULL */

@@ -86,7 +86,8 @@ static void read_said(const struct interfile *h, struct place place, struct said
 static void name_place(struct place at, char *ret, size_t size)
 {
 	const struct sinogram_import *conf = at.s->conf;
-	const bool own = at.s->bed && at.s->bed[at.bed][at.role].present, first = at.role == (int)at.s->format->first;
+	const bool own = at.s->images.of == PET_BEDS && at.s->own[at.bed][at.role].present,
+		   first = at.role == (int)at.s->format->first;
 	const char *header = own ? conf->beds[at.bed].header[at.role] : conf->header[at.role];
 	const char *role = sinogram_role_name((enum sinogram_role)at.role);
 	char bed[32] = "";
@@ -159,15 +160,15 @@ static int agree_beds(struct sinogram_source *s, struct said first[KEYS], struct
 	const int role = (int)s->format->first;
 	int rc = 0;
 
-	for (int b = 1; rc == 0 && s->bed && b < s->beds.n; b++) {
-		const struct interfile *h = &s->bed[b][role].header;
+	for (int b = 1; rc == 0 && s->images.of == PET_BEDS && b < s->images.n; b++) {
+		const struct interfile *h = &s->own[b][role].header;
 		struct said here[KEYS];
 
 		read_said(h, (struct place){s, b, role}, here);
 		rc = compare(first, here, KEYS, err);
 		for (int k = 0; k < KEYS; k++)
 			first[k] = first[k].text[0] ? first[k] : here[k];
-		complete(&s->bed[0][role].header, h);
+		complete(&s->own[0][role].header, h);
 		complete(&s->stream[role].header, h);
 	}
 	return rc;
@@ -176,8 +177,8 @@ static int agree_beds(struct sinogram_source *s, struct said first[KEYS], struct
 /* Compare the header of another role. */
 static int agree_role(const struct sinogram_source *s, int bed, int role, const struct said first[KEYS], struct err *err)
 {
-	const bool own = s->bed && s->bed[bed][role].present;
-	const struct sinogram_stream *stream = own ? &s->bed[bed][role] : &s->stream[role];
+	const bool own = s->images.of == PET_BEDS && s->own[bed][role].present;
+	const struct sinogram_stream *stream = own ? &s->own[bed][role] : &s->stream[role];
 	struct said here[KEYS];
 
 	if (!stream->present || role == SINOGRAM_NORMALISATION || role == SINOGRAM_MULTIPLICATIVE)
@@ -226,7 +227,7 @@ int sinogram_agree(struct sinogram_source *s, struct err *err)
 		return 0; /* of parallel beams there is one header */
 	read_said(&s->stream[own].header, (struct place){s, 0, own}, first);
 	rc = agree_beds(s, first, err);
-	for (int b = 0; rc == 0 && b < (s->bed ? s->beds.n : 1); b++)
+	for (int b = 0; rc == 0 && b < (s->images.of == PET_BEDS ? s->images.n : 1); b++)
 		for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 			if (role != own)
 				rc = agree_role(s, b, role, first, err);

@@ -44,14 +44,14 @@ static int add_singles(void *ctx, const uint8_t *words, size_t n, struct err *er
 
 int sinogram_mmr_singles(const struct sinogram *s, struct mmr_singles **ret, struct err *err)
 {
-	struct feed feed = {.n = s->frames.n > 0 ? s->frames.n : 1};
+	struct feed feed = {.n = s->images.of == PET_FRAMES ? s->images.n : 1};
 	int rc;
 
 	feed.singles = calloc((size_t)feed.n, sizeof(*feed.singles));
 	if (!feed.singles)
 		return err_set(err, ENOMEM, "no memory for singles");
 	for (int i = 0; i < feed.n; i++)
-		mmr_singles_begin(&feed.singles[i], s->frames.n > 0 ? &s->frames.frame[i] : NULL);
+		mmr_singles_begin(&feed.singles[i], s->images.of == PET_FRAMES ? &s->images.image[i].time : NULL);
 	rc = sinogram_mmr_words(s, add_singles, &feed, err);
 	if (rc == 0)
 		*ret = feed.singles;

@@ -4,7 +4,7 @@
  *
  * Objects with a time frame, a gate or a bed have data of it, objects without one data of all. The parts of the chosen one are
  * copied to s->part, so that whoever reads a role need not know about them. The time marks of gates are in each of their objects,
- * and must be the same. Beds: sinogram_beds.c. */
+ * and must be the same. Each bed has its time and position, which all its objects repeat. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,19 +14,44 @@
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
-/* Store the times of the frame of an object; other objects of the same frame must have the same. */
-static int take_frame(struct sinogram *s, const struct sinogram_facts *f, const char *name, struct err *err)
-{
-	struct pet_frame *frame = &s->frames.frame[f->frame - 1];
-	struct pet_frame found = {f->frame_start, f->frame_start + f->frame_time};
+#define SAME_PLACE 1e-3 /* mm */
 
-	if (s->frames.n != 0 && f->n_frames != s->frames.n)
-		return err_set(err, EBADMSG, "%s announces %ld time frames, other objects %d", name, f->n_frames, s->frames.n);
-	if (frame->stop > 0 && (frame->start != found.start || frame->stop != found.stop))
-		return err_set(err, EBADMSG, "%s: time frame %ld is %ld to %ld ms, in other objects %ld to %ld ms", name,
-			       f->frame, (long)found.start, (long)found.stop, (long)frame->start, (long)frame->stop);
-	s->frames.n = (int)f->n_frames;
-	*frame = found;
+static int read_bed(const struct sinogram *s, size_t file, const struct sinogram_facts *f, double ret_centre[3], struct err *err)
+{
+	const char *name = file_name(s->paths[file]);
+	int rc = sinogram_centre(s->files[file], f, ret_centre, err);
+
+	if (rc == 0)
+		return err_set(err, EBADMSG, "%s: the position of bed %ld is missing, the scanner's centre (%04X,%02X%02X)", name,
+			       f->image, SINOGRAM_GROUP, f->block, SINOGRAM_CENTRE);
+	if (rc < 0)
+		err_prefix(err, "%s", name);
+	return rc < 0 ? rc : 0;
+}
+
+/* Store the frame or bed of an object; other objects of the same one must have the same. */
+static int take_image(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err)
+{
+	struct pet_image *image = &s->images.image[f->image - 1];
+	struct pet_image found = {.time = {f->start, f->start + f->time}};
+	const char *name = file_name(s->paths[file]), *what = pet_division_name(f->of);
+	const double *here = found.centre, *other = image->centre;
+	int rc = f->of == PET_BEDS ? read_bed(s, file, f, found.centre, err) : 0;
+
+	if (rc < 0)
+		return rc;
+	if (s->images.n != 0 && f->n_images != s->images.n)
+		return err_set(err, EBADMSG, "%s announces %ld %ss, other objects %d", name, f->n_images, what, s->images.n);
+	if (image->time.stop > 0 && (image->time.start != found.time.start || image->time.stop != found.time.stop))
+		return err_set(err, EBADMSG, "%s: %s %ld is %ld to %ld ms, in other objects %ld to %ld ms", name, what, f->image,
+			       (long)found.time.start, (long)found.time.stop, (long)image->time.start, (long)image->time.stop);
+	for (int c = 0; c < 3; c++)
+		if (image->time.stop > 0 && fabs(here[c] - other[c]) > SAME_PLACE)
+			return err_set(err, EBADMSG, "%s: %s %ld is at %g, %g, %g mm, in other objects at %g, %g, %g mm", name,
+				       what, f->image, here[0], here[1], here[2], other[0], other[1], other[2]);
+	s->images.of = f->of;
+	s->images.n = (int)f->n_images;
+	*image = found;
 	return 0;
 }
 
@@ -49,8 +74,8 @@ static bool same_marks(const struct pet_marks *a, const struct pet_marks *b)
 /* Store the gates of an object; all other objects must have the same. */
 static int take_gate(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err)
 {
-	struct pet_gates g = {.n = (int)f->n_gates, .shortest = f->shortest, .longest = f->longest, .signal = f->signal};
-	const struct pet_gates *first = &s->gates;
+	struct pet_gates g = {.n = (int)f->n_images, .shortest = f->shortest, .longest = f->longest, .signal = f->signal};
+	const struct pet_gates *first = &s->images.gates;
 	const char *name = file_name(s->paths[file]);
 	int rc = read_marks(s->files[file], f, &g.marks, err);
 
@@ -59,7 +84,7 @@ static int take_gate(struct sinogram *s, size_t file, const struct sinogram_fact
 		return rc;
 	}
 	if (first->n == 0) {
-		s->gates = g;
+		pet_images_set_gates(&s->images, &g);
 		return 0;
 	}
 	if (g.n != first->n)
@@ -74,47 +99,34 @@ static int take_gate(struct sinogram *s, size_t file, const struct sinogram_fact
 	return rc;
 }
 
-/* Check that frames follow each other. A frame without objects is found by sinogram_check_frames(). */
-static int check_order(const struct pet_frames *f, struct err *err)
-{
-	for (int i = 1; i < f->n; i++)
-		if (f->frame[i].stop > 0 && f->frame[i].start < f->frame[i - 1].stop)
-			return err_set(err, EBADMSG, "time frame %d begins at %ld ms, before the end of time frame %d at %ld ms",
-				       i + 1, (long)f->frame[i].start, i, (long)f->frame[i - 1].stop);
-	return 0;
-}
-
 /* Check that the objects have not more than one of frames, gates and beds. */
-static int check_one(const struct sinogram *s, struct err *err)
+static int check_one(const struct sinogram *s, enum pet_division of, struct err *err)
 {
-	const char *first = s->frames.n > 0 ? "time frame" : "gate", *second = s->beds.n > 0 ? "bed" : "gate";
+	enum pet_division known = s->images.of;
 
-	if ((s->frames.n > 0) + (s->gates.n > 0) + (s->beds.n > 0) < 2)
+	if (known == PET_WHOLE || known == of)
 		return 0;
-	return err_set(err, EBADMSG, "objects with a %s and objects with a %s", first, second);
+	return err_set(err, EBADMSG, "objects with a %s and objects with a %s", pet_division_name(known < of ? known : of),
+		       pet_division_name(known < of ? of : known));
 }
 
 int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts, struct err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < s->n_files; i++)
-		if (facts[i].frame > 0)
-			rc = take_frame(s, &facts[i], file_name(s->paths[i]), err);
-		else if (facts[i].gate > 0)
-			rc = take_gate(s, i, &facts[i], err);
-		else if (facts[i].bed > 0)
-			rc = sinogram_take_bed(s, i, &facts[i], err);
+	for (size_t i = 0; rc == 0 && i < s->n_files; i++) {
+		if (facts[i].of == PET_WHOLE)
+			continue;
+		rc = check_one(s, facts[i].of, err);
+		if (rc == 0)
+			rc = facts[i].of == PET_GATES ? take_gate(s, i, &facts[i], err) : take_image(s, i, &facts[i], err);
+	}
 	if (rc == 0)
-		rc = check_one(s, err);
-	if (rc == 0)
-		rc = check_order(&s->frames, err);
-	if (rc == 0)
-		rc = sinogram_check_bed_times(&s->beds, err);
-	if (rc < 0 || sinogram_images(s) == 0)
+		rc = pet_images_check_order(&s->images, err); /* one without objects is found by sinogram_check_frames() */
+	if (rc < 0 || s->images.n == 0)
 		return rc;
-	s->frame_part = calloc((size_t)sinogram_images(s), sizeof(*s->frame_part));
-	return s->frame_part ? 0 : err_set(err, ENOMEM, "no memory for %d %ss", sinogram_images(s), sinogram_image_name(s));
+	s->frame_part = calloc((size_t)s->images.n, sizeof(*s->frame_part));
+	return s->frame_part ? 0 : err_set(err, ENOMEM, "no memory for %d %ss", s->images.n, pet_division_name(s->images.of));
 }
 
 /* Counts are of a frame, gate or bed, and so are expected counts; factors may be of all. */
@@ -125,17 +137,17 @@ static bool needs_frames(int role)
 
 static int check_role(const struct sinogram *s, int role, struct err *err)
 {
-	const char *name = sinogram_role_name((enum sinogram_role)role), *what = sinogram_image_name(s);
+	const char *name = sinogram_role_name((enum sinogram_role)role), *what = pet_division_name(s->images.of);
 	int n = 0, missing = 0;
 
-	for (int i = 0; i < sinogram_images(s); i++) {
+	for (int i = 0; i < s->images.n; i++) {
 		n += s->frame_part[i][role].present;
 		missing = missing == 0 && !s->frame_part[i][role].present ? i + 1 : missing;
 	}
 	if (n > 0 && s->part[role].present)
 		return err_set(err, EBADMSG, "%s is in objects with a %s and in objects without one", name, what);
 	if (n > 0 && missing > 0)
-		return err_set(err, EBADMSG, "%s: %s %d of %d is missing", name, what, missing, sinogram_images(s));
+		return err_set(err, EBADMSG, "%s: %s %d of %d is missing", name, what, missing, s->images.n);
 	if (s->part[role].present && needs_frames(role))
 		return err_set(err, EBADMSG, "%s has no %s, but other objects have; counts must be those of a %s", name, what,
 			       what);
@@ -146,7 +158,7 @@ int sinogram_check_frames(struct sinogram *s, struct err *err)
 {
 	int rc = 0;
 
-	if (sinogram_images(s) == 0)
+	if (s->images.n == 0)
 		return 0;
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		rc = check_role(s, role, err);
@@ -161,7 +173,7 @@ static double duration_of(const struct sinogram *s)
 	return s->facts.duration > 0 ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
 }
 
-int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err)
+int sinogram_set_frames(struct sinogram *s, const struct pet_images *frames, struct err *err)
 {
 	int rc;
 
@@ -174,7 +186,7 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 	rc = pet_frames_check(frames, duration_of(s), err);
 	if (rc < 0)
 		return rc;
-	s->frames = *frames;
+	s->images = *frames;
 	sinogram_choose_frame(s, 0);
 	return 0;
 }
@@ -183,9 +195,9 @@ int sinogram_check_gates(const struct sinogram *s, struct err *err)
 {
 	double duration = duration_of(s);
 
-	if (s->gates.n == 0)
+	if (s->images.of != PET_GATES)
 		return 0;
-	return pet_gates_check(&s->gates, duration > 0 ? llround(1000 * duration) : PET_MARKS_END, err);
+	return pet_gates_check(&s->images.gates, duration > 0 ? llround(1000 * duration) : PET_MARKS_END, err);
 }
 
 /* Leave out marks behind the end of the acquisition: the list may be longer than its header says. */
@@ -202,7 +214,7 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 
 	if (g->n == 0)
 		return 0;
-	if (s->frames.n > 0)
+	if (s->images.of == PET_FRAMES)
 		return err_set(err, ENOTSUP, "gates of time frames are not supported: choose frames or gates");
 	if (s->list)
 		return err_set(
@@ -221,40 +233,24 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 		return rc;
 	if (g->signal != PET_SIGNAL_TABLE)
 		cut_marks(&gates.marks, duration_of(s));
-	s->gates = gates;
+	pet_images_set_gates(&s->images, &gates);
 	rc = sinogram_check_gates(s, err);
 	if (rc == 0)
 		sinogram_choose_frame(s, 0);
 	return rc;
 }
 
-int sinogram_images(const struct sinogram *s)
-{
-	return s->frames.n > 0 ? s->frames.n : s->gates.n > 0 ? s->gates.n : s->beds.n;
-}
-
-const char *sinogram_image_name(const struct sinogram *s)
-{
-	return s->gates.n > 0 ? "gate" : s->beds.n > 0 ? "bed" : "time frame";
-}
-
 double sinogram_duration(const struct sinogram *s)
 {
-	const struct pet_frame *time = s->frames.n > 0 ? &s->frames.frame[s->chosen] : NULL;
-
-	if (s->beds.n > 0)
-		time = &s->beds.bed[s->chosen].time;
-	if (s->gates.n > 0)
-		return (double)pet_gates_sum(&s->gates, s->chosen, 0).duration / 1000;
-	return time ? (double)(time->stop - time->start) / 1000 : duration_of(s);
+	return s->images.n > 0 ? (double)pet_images_duration(&s->images, s->chosen) / 1000 : duration_of(s);
 }
 
 double sinogram_decay_factor(const struct sinogram *s, double lambda)
 {
 	double x = lambda * sinogram_duration(s);
 
-	if (s->gates.n > 0)
-		return pet_gates_sum(&s->gates, s->chosen, lambda).decay_factor;
+	if (s->images.of == PET_GATES)
+		return pet_gates_sum(&s->images.gates, s->chosen, lambda).decay_factor;
 	return x > 0 ? x / -expm1(-x) : 1;
 }
 
@@ -270,6 +266,6 @@ void sinogram_choose_frame(struct sinogram *s, int frame)
 			s->part[role] = s->frame_part[frame][role];
 			s->part[role].of_frame = true;
 		}
-	if (s->beds.n > 0)
-		memcpy(s->centre, s->beds.bed[frame].centre, sizeof(s->centre));
+	if (s->images.of == PET_BEDS)
+		memcpy(s->centre, s->images.image[frame].centre, sizeof(s->centre));
 }

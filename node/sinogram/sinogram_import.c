@@ -201,8 +201,8 @@ static int check_stream(struct sinogram_source *s, int bed, int role, const stru
 	const char *header = s->conf->header[role];
 	int rc;
 
-	if (s->bed && s->bed[bed][role].present) {
-		stream = &s->bed[bed][role];
+	if (s->images.of == PET_BEDS && s->own[bed][role].present) {
+		stream = &s->own[bed][role];
 		header = s->conf->beds[bed].header[role];
 	}
 	if (!stream->present)
@@ -212,12 +212,12 @@ static int check_stream(struct sinogram_source *s, int bed, int role, const stru
 		return rc == -ENOKEY ? rc
 				     : err_set(err, open->code, "%s%s%s: %s", header ? header : "", header ? ", " : "",
 					       sinogram_role_name((enum sinogram_role)role), open->msg);
-	if (s->bed && bed == 0 && stream == &s->bed[0][role])
+	if (s->images.of == PET_BEDS && bed == 0 && stream == &s->own[0][role])
 		s->stream[role].header = stream->header;
 	if (role == (int)s->format->first && bed == 0)
 		return 0;
 	rc = sinogram_same_bins(&s->stream[s->format->first].header, &stream->header, (enum sinogram_role)role, err);
-	if (rc < 0 && s->bed)
+	if (rc < 0 && s->images.of == PET_BEDS)
 		err_prefix(err, "bed %d", bed + 1);
 	return rc;
 }
@@ -247,7 +247,7 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 		return 0; /* headers of line integrals are complete */
 	if (check_scanner(s, err) < 0)
 		return -EBADMSG;
-	for (int bed = 0; bed < (s->beds.n > 0 ? s->beds.n : 1); bed++)
+	for (int bed = 0; bed < (s->images.of == PET_BEDS ? s->images.n : 1); bed++)
 		for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 			int rc = check_stream(s, bed, role, known, &open, err);
 
@@ -274,6 +274,35 @@ static void hash_said(struct dicom_digest *d, const struct sinogram_said *said)
 	dicom_digest_add(d, text, strlen(text) + 1);
 }
 
+/* Hash how the acquisition is divided, and the data of each part. */
+static void hash_images(struct dicom_digest *d, const struct sinogram_source *s)
+{
+	const struct pet_gates *g = &s->images.gates;
+	const char *signal = pet_signal_name(g->signal);
+	bool beds = s->images.of == PET_BEDS;
+
+	for (int i = 0; i < s->images.n; i++) {
+		const struct pet_image *image = &s->images.image[i];
+
+		if (s->images.of != PET_GATES)
+			dicom_digest_add(d, image, beds ? sizeof(*image) : sizeof(image->time));
+		for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+			const struct sinogram_stream *own = &s->own[i][role];
+
+			if (own->present && beds)
+				dicom_digest_add(d, own->text, strlen(own->text) + 1);
+			if (own->present)
+				dicom_digest_add(d, own->sha256, sizeof(own->sha256));
+		}
+	}
+	if (s->images.of != PET_GATES)
+		return;
+	dicom_digest_add(d, signal, strlen(signal) + 1);
+	dicom_digest_add(d, s->marks, strlen(s->marks) + 1);
+	dicom_digest_add(d, &g->shortest, sizeof(g->shortest));
+	dicom_digest_add(d, &g->longest, sizeof(g->longest));
+}
+
 /* Hash everything that affects the objects, so that the same import gives the same UIDs. */
 static int make_seed(struct sinogram_source *s, struct err *err)
 {
@@ -290,29 +319,7 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 			dicom_digest_add(d, s->stream[role].text, strlen(s->stream[role].text) + 1);
 			dicom_digest_add(d, s->stream[role].sha256, sizeof(s->stream[role].sha256));
 		}
-	for (int i = 0; i < s->beds.n; i++) {
-		dicom_digest_add(d, &s->beds.bed[i], sizeof(s->beds.bed[i]));
-		for (int role = 1; role <= SINOGRAM_ROLES; role++)
-			if (s->bed[i][role].present) {
-				dicom_digest_add(d, s->bed[i][role].text, strlen(s->bed[i][role].text) + 1);
-				dicom_digest_add(d, s->bed[i][role].sha256, sizeof(s->bed[i][role].sha256));
-			}
-	}
-	for (int i = 0; !s->bed && i < s->n_images; i++) {
-		if (s->frames)
-			dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
-		for (int role = 1; role <= SINOGRAM_ROLES; role++)
-			if (s->frame[role])
-				dicom_digest_add(d, s->frame[role][i].sha256, sizeof(s->frame[role][i].sha256));
-	}
-	if (s->gates) {
-		const char *signal = pet_signal_name(s->gates->signal);
-
-		dicom_digest_add(d, signal, strlen(signal) + 1);
-		dicom_digest_add(d, s->marks, strlen(s->marks) + 1);
-		dicom_digest_add(d, &s->gates->shortest, sizeof(s->gates->shortest));
-		dicom_digest_add(d, &s->gates->longest, sizeof(s->gates->longest));
-	}
+	hash_images(d, s);
 	if (s->conf->said)
 		hash_said(d, s->conf->said);
 	if (s->like)
@@ -464,11 +471,9 @@ void sinogram_stream_clear(struct sinogram_stream *s)
 
 void sinogram_source_clear(struct sinogram_source *s)
 {
-	sinogram_clear_beds(s);
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+	sinogram_clear_images(s);
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		sinogram_stream_clear(&s->stream[role]);
-		free(s->frame[role]);
-	}
 	free(s->marks);
 	dicom_close(s->like);
 }
@@ -555,47 +560,35 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 }
 
 /* Divide a role into its frames or gates, which are one after the other in memory. */
-static int image_streams(struct sinogram_source *s, enum sinogram_role role, int n, struct err *err)
+static int divide_role(struct sinogram_source *s, enum sinogram_role role, struct err *err)
 {
-	const struct sinogram_stream *first = &s->stream[role];
-	struct sinogram_stream *frame;
+	const struct sinogram_stream *all = &s->stream[role];
 	int rc = 0;
 
-	if (!first->present)
-		return 0;
-	frame = s->frame[role] = calloc((size_t)n, sizeof(*frame));
-	if (!frame)
-		return err_set(err, ENOMEM, "no memory for %d time frames or gates", n);
-	for (int i = 0; rc == 0 && i < n; i++) {
-		frame[i] = *first;
-		frame[i].values += (size_t)i * first->bytes;
-		rc = sinogram_stream_hash(&frame[i], err);
+	for (int i = 0; rc == 0 && all->present && i < s->images.n; i++) {
+		s->own[i][role] = *all;
+		s->own[i][role].values += (size_t)i * all->bytes;
+		rc = sinogram_stream_hash(&s->own[i][role], err);
 	}
 	return rc;
 }
 
-static int divide_counts(struct sinogram_source *s, int n, struct err *err)
-{
-	int rc = image_streams(s, SINOGRAM_EMISSION, n, err);
-
-	s->n_images = n;
-	return rc < 0 ? rc : image_streams(s, SINOGRAM_DELAYEDS, n, err);
-}
-
 /* Divide EMISSION and DELAYEDS as the arrays are divided. */
-static int divide(struct sinogram_source *s, const struct sinogram_arrays *a, struct err *err)
+static int divide_counts(struct sinogram_source *s, const struct sinogram_arrays *a, struct err *err)
 {
-	if (a->frames && a->frames->n > 0) {
-		s->frames = a->frames;
-		return divide_counts(s, a->frames->n, err);
-	}
-	if (a->gates && a->gates->n > 0) {
-		int rc = pet_marks_format(&a->gates->marks, &s->marks, err);
+	int rc = 0;
 
-		s->gates = a->gates;
-		return rc < 0 ? rc : divide_counts(s, a->gates->n, err);
-	}
-	return 0;
+	if (!a->images || a->images->n == 0)
+		return 0;
+	s->images = *a->images;
+	s->own = calloc((size_t)s->images.n, sizeof(*s->own));
+	if (!s->own)
+		return err_set(err, ENOMEM, "no memory for %d time frames or gates", s->images.n);
+	if (s->images.of == PET_GATES)
+		rc = pet_marks_format(&s->images.gates.marks, &s->marks, err);
+	if (rc == 0)
+		rc = divide_role(s, SINOGRAM_EMISSION, err);
+	return rc < 0 ? rc : divide_role(s, SINOGRAM_DELAYEDS, err);
 }
 
 int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
@@ -611,7 +604,7 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
 	if (rc == 0)
-		rc = divide(&s, a, err);
+		rc = divide_counts(&s, a, err);
 	if (rc == 0)
 		rc = sinogram_import_source(&s, ret_n_objects, err);
 	sinogram_source_clear(&s);

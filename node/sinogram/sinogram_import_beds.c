@@ -35,7 +35,7 @@ static int find_time(const struct sinogram_import_bed *given, const struct inter
 static int open_bed(struct sinogram_source *s, int b, struct err *err)
 {
 	const struct sinogram_import_bed *given = &s->conf->beds[b];
-	struct sinogram_stream *streams = s->bed[b];
+	struct sinogram_stream *streams = s->own[b];
 	int rc = 0;
 
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++) {
@@ -56,8 +56,8 @@ static int open_bed(struct sinogram_source *s, int b, struct err *err)
 	}
 	if (rc < 0)
 		return rc;
-	s->beds.bed[b].centre[2] = given->z;
-	rc = find_time(given, &streams[SINOGRAM_EMISSION].header, &s->bed[0][SINOGRAM_EMISSION].header, &s->beds.bed[b].time,
+	s->images.image[b].centre[2] = given->z;
+	rc = find_time(given, &streams[SINOGRAM_EMISSION].header, &s->own[0][SINOGRAM_EMISSION].header, &s->images.image[b].time,
 		       err);
 	if (rc < 0)
 		err_prefix(err, "bed %d (%s)", b + 1, file_name(given->header[SINOGRAM_EMISSION]));
@@ -70,7 +70,7 @@ static int borrow(struct sinogram_source *s, struct err *err)
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const char *name = sinogram_role_name((enum sinogram_role)role);
 
-		if (s->bed[0][role].present && s->stream[role].present)
+		if (s->own[0][role].present && s->stream[role].present)
 			return err_set(err, EBADMSG, "%s is given for each bed and for all beds", name);
 		if (s->stream[role].present &&
 		    (role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS || role == SINOGRAM_SINGLES))
@@ -81,8 +81,8 @@ static int borrow(struct sinogram_source *s, struct err *err)
 								   : "singles");
 	}
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		if (s->bed[0][role].present)
-			s->stream[role] = s->bed[0][role];
+		if (s->own[0][role].present)
+			s->stream[role] = s->own[0][role];
 	return 0;
 }
 
@@ -92,27 +92,28 @@ int sinogram_open_beds(struct sinogram_source *s, struct err *err)
 
 	if (n > PET_BEDS_MAX)
 		return err_set(err, EINVAL, "%d beds; allowed: 1 to %d", n, PET_BEDS_MAX);
-	s->bed = calloc((size_t)n, sizeof(*s->bed));
-	if (!s->bed)
+	s->own = calloc((size_t)n, sizeof(*s->own));
+	if (!s->own)
 		return err_set(err, ENOMEM, "no memory for %d beds", n);
-	s->beds.n = s->n_images = n;
+	s->images.of = PET_BEDS;
+	s->images.n = n;
 	for (int b = 0; rc == 0 && b < n; b++)
 		rc = open_bed(s, b, err);
 	if (rc == 0)
-		rc = sinogram_check_bed_times(&s->beds, err);
+		rc = pet_images_check_order(&s->images, err);
 	return rc < 0 ? rc : borrow(s, err);
 }
 
-void sinogram_clear_beds(struct sinogram_source *s)
+void sinogram_clear_images(struct sinogram_source *s)
 {
-	if (!s->bed)
-		return;
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		if (s->stream[role].text == s->bed[0][role].text) /* borrowed, or neither is there */
+	bool beds = s->own && s->images.of == PET_BEDS;
+
+	for (int role = 1; beds && role <= SINOGRAM_ROLES; role++)
+		if (s->stream[role].text == s->own[0][role].text) /* borrowed, or neither is there */
 			s->stream[role] = (struct sinogram_stream){0};
-	for (int b = 0; b < s->beds.n; b++)
+	for (int b = 0; beds && b < s->images.n; b++)
 		for (int role = 1; role <= SINOGRAM_ROLES; role++)
-			sinogram_stream_clear(&s->bed[b][role]);
-	free(s->bed);
-	s->bed = NULL;
+			sinogram_stream_clear(&s->own[b][role]);
+	free(s->own);
+	s->own = NULL;
 }

@@ -27,14 +27,14 @@ int sinogram_find_patient(struct sinogram *s, const struct patient_statement *pa
 const struct scanner_conf *sinogram_find_scanner(struct dicom_file *file, const struct config *config); /* NULL: none */
 int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patient_position */
 
+/* The elements of an object that name its time frame, gate or bed: [enum pet_division]. */
+extern const struct sinogram_image_elements {
+	enum sinogram_element number, count, start, time; /* of gates no start and time, but marks */
+	int most;
+} sinogram_image_elements[];
+
 /* Read the table of time marks of an object; the caller frees *ret_text. */
 int sinogram_marks_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err);
-
-/* Return the time frame, gate or bed of an object, from 1; 0: none. */
-static inline long sinogram_image_of(const struct sinogram_facts *f)
-{
-	return f->frame + f->gate + f->bed; /* an object has one of them at most */
-}
 
 /* sinogram_frames.c: read the time frames, gates or beds of the objects, whose facts are given, and make room for their parts.
  * EBADMSG: they contradict each other. Then the parts are collected, and checked: a role is in all of them, or in none. */
@@ -42,11 +42,6 @@ int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts,
 int sinogram_check_frames(struct sinogram *s, struct err *err);
 /* Check the gates of the acquisition, after its facts were read; errors as pet_gates_check(). */
 int sinogram_check_gates(const struct sinogram *s, struct err *err);
-
-/* sinogram_beds.c: store the bed of an object, a file of s. EBADMSG: other objects say something else about it. */
-int sinogram_take_bed(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err);
-/* Check that the beds follow each other in time. */
-int sinogram_check_bed_times(const struct pet_beds *beds, struct err *err);
 
 /* sinogram_objects.c: check that all objects, whose facts are given, describe one acquisition, after its facts were read.
  * EBADMSG: two contradict each other; the text has both objects and both values. */
@@ -98,16 +93,11 @@ struct sinogram_source {
 	const struct sinogram_import *conf;
 	const struct sinogram_format *format;
 	struct sinogram_stream stream[SINOGRAM_ROLES + 1];
-	const struct pet_frames *frames; /* NULL: none */
-	const struct pet_gates *gates;	 /* NULL: none */
-	char *marks;			 /* text of the time marks of gates; owned */
-	struct pet_beds beds;		 /* without x and y of the centres; n = 0: none */
-	/* [bed][role]: streams of roles that each bed has of its own; `stream` borrows those of the first. NULL: no beds */
-	struct sinogram_stream (*bed)[SINOGRAM_ROLES + 1];
-	int n_images; /* number of time frames, gates or beds; 0: none */
-	/* [role][n_images]: EMISSION and DELAYEDS of each, with the text of stream[role]; NULL: not divided into frames or gates
-	 */
-	struct sinogram_stream *frame[SINOGRAM_ROLES + 1];
+	struct pet_images images; /* beds without x and y of the centres; the marks of gates are borrowed */
+	char *marks;		  /* text of these marks; owned */
+	/* [image][role]: roles that each frame, gate or bed has of its own; NULL: not divided. `stream` borrows those of bed 1;
+	 * those of frames and gates, EMISSION and DELAYEDS, borrow header and text of `stream` */
+	struct sinogram_stream (*own)[SINOGRAM_ROLES + 1];
 	struct dicom_file *like; /* NULL: none */
 	double centre[3];	 /* mm; NaN: unknown */
 	char seed[65];		 /* hash of everything that UIDs are computed from */
@@ -116,7 +106,7 @@ struct sinogram_source {
 
 /* sinogram_import_beds.c: open the streams of conf->beds. EBADMSG: the names in the text are those of the command line. */
 int sinogram_open_beds(struct sinogram_source *s, struct err *err);
-void sinogram_clear_beds(struct sinogram_source *s);
+void sinogram_clear_images(struct sinogram_source *s);
 
 /* sinogram_roles.c: EINVAL: a header is given for two roles: one of them is mistaken, and factors would be applied twice. */
 int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct err *err);

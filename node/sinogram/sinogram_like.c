@@ -123,7 +123,7 @@ static int check_duration(const struct sinogram_source *s, const struct interfil
 {
 	double begin;
 
-	if (sinogram_begin(h, &begin) || sets_start(s) || sinogram_is_set(s, "ActualFrameDuration") || s->bed ||
+	if (sinogram_begin(h, &begin) || sets_start(s) || sinogram_is_set(s, "ActualFrameDuration") || s->images.of == PET_BEDS ||
 	    s->conf->as_measured || !(h->duration > 0) || !(like->duration > 0) ||
 	    fabs(h->duration - like->duration) <= SAME_DURATION * fmax(h->duration, like->duration))
 		return 0;

@@ -18,15 +18,15 @@
 
 int list_frame_of(struct sinogram_list *l, uint32_t ms)
 {
-	const struct pet_frames *f = &l->frames;
+	const struct pet_image *f = l->frames->image;
 
-	if (f->n == 0)
+	if (l->frames->n == 0)
 		return 0;
-	while (l->current > 0 && (int64_t)ms < f->frame[l->current].start)
+	while (l->current > 0 && (int64_t)ms < f[l->current].time.start)
 		l->current--;
-	while (l->current + 1 < f->n && (int64_t)ms >= f->frame[l->current].stop)
+	while (l->current + 1 < l->frames->n && (int64_t)ms >= f[l->current].time.stop)
 		l->current++;
-	return pet_frame_has(&f->frame[l->current], ms) ? l->current : -1;
+	return pet_frame_has(&f[l->current].time, ms) ? l->current : -1;
 }
 
 static size_t first_of(const struct sinogram_list *l, int frame)
@@ -76,7 +76,7 @@ static int read_events(void *ctx, struct event *ret, size_t most, size_t *ret_n,
 	return 0;
 }
 
-struct sinogram_list *list_new(const struct pet_frames *frames, struct err *err)
+struct sinogram_list *list_new(const struct pet_images *frames, struct err *err)
 {
 	struct sinogram_list *l = calloc(1, sizeof(*l));
 
@@ -88,7 +88,7 @@ struct sinogram_list *list_new(const struct pet_frames *frames, struct err *err)
 		err_set(err, ENOMEM, "no memory for a list of events");
 		return list_free(l);
 	}
-	l->frames = *frames;
+	l->frames = frames;
 	l->data.events = (struct pet_list_reader){l, rewind_events, read_events};
 	return l;
 }

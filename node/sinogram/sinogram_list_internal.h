@@ -24,10 +24,10 @@ struct sinogram_list {
 	struct pet_list data; /* n_events and events: sinogram_list.c; the rest: the source, which owns it */
 	struct sinogram_list_report report;
 	struct list_source source;
-	struct pet_frames frames;
-	size_t *count;	    /* [frame]: events; one element without frames */
-	int frame, current; /* chosen one; that of the last event */
-	struct event *kept; /* of all frames; NULL: read them again */
+	const struct pet_images *frames; /* borrowed */
+	size_t *count;			 /* [frame]: events; one element without frames */
+	int frame, current;		 /* chosen one; that of the last event */
+	struct event *kept;		 /* of all frames; NULL: read them again */
 	size_t n_kept, room, at;
 	uint32_t *ms;	/* of a piece */
 	uint64_t *dead; /* prompts that the source did not deliver since rewind() */
@@ -40,8 +40,8 @@ struct sinogram_list {
 	char note[600]; /* sentences of the source */
 };
 
-/* Create a list whose source is set by the caller; list_free() calls the source's free(). */
-struct sinogram_list *list_new(const struct pet_frames *frames, struct err *err);
+/* Create a list whose source is set by the caller; list_free() calls the source's free(). frames: borrowed. */
+struct sinogram_list *list_new(const struct pet_images *frames, struct err *err);
 struct sinogram_list *list_free(struct sinogram_list *l); /* accepts NULL; returns NULL */
 /* Read, check and count all events; keep them if they fit into `most` bytes. */
 int list_load(struct sinogram_list *l, size_t most, struct err *err);

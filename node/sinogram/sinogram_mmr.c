@@ -220,15 +220,15 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 {
 	int frame = s->mmr->frame, rc = 0;
 
-	if (frame == 0 || frame != c->next || s->gates.n > 0) {
+	if (frame == 0 || frame != c->next || s->images.of == PET_GATES) {
 		rc = begin_list(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
 		c->at = 0;
 	}
 	c->list.delayed = c == &s->mmr->delayeds;
-	if (rc == 0 && s->gates.n > 0)
-		mmr_list_choose_gate(&c->list, &s->gates, frame);
-	if (s->frames.n > 0)
-		c->list.frame = s->frames.frame[frame];
+	if (rc == 0 && s->images.of == PET_GATES)
+		mmr_list_choose_gate(&c->list, &s->images.gates, frame);
+	if (s->images.of == PET_FRAMES)
+		c->list.frame = s->images.image[frame].time;
 	c->next = frame + 1;
 	return rc;
 }
@@ -237,7 +237,7 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 static int count_events(const struct sinogram *s, struct counting *c, uint8_t *buffer, uint32_t *counts, struct err *err)
 {
 	uint64_t n = 4 * s->mmr->list.words, *at = &c->at;
-	bool to_end = s->mmr->frame + 1 >= s->frames.n, stop = false;
+	bool to_end = s->images.of != PET_FRAMES || s->mmr->frame + 1 >= s->images.n, stop = false;
 	struct mmr_list *list = &c->list;
 	int fd = -1, rc = begin_frame(s, c, err);
 
@@ -577,7 +577,7 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	const struct mmr_list_report *r = &s->mmr->prompts.list.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
-	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;
+	double frames = s->images.of == PET_FRAMES ? (double)s->images.image[s->images.n - 1].time.stop / 1000 : 0;
 	bool randoms = s->made & PET_CORRECT_RANDOMS;
 	char files[400], missing[80];
 	size_t n;
@@ -597,7 +597,7 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 				      (unsigned long long)r->outside);
 	if (r->between && n < size)
 		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no %s.", (unsigned long long)r->between,
-				      sinogram_image_name(s));
+				      pet_division_name(s->images.of));
 	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds && n < size)
 		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds, said);
 	if (frames > seconds + 1 + 0.01 * seconds && n < size)

@@ -110,7 +110,7 @@ static int open_mmr(struct sinogram *s, struct err *err)
 	struct mmr_source *x = calloc(1, sizeof(*x));
 	int rc;
 
-	s->list = x ? list_new(&s->frames, err) : NULL;
+	s->list = x ? list_new(&s->images, err) : NULL;
 	if (!s->list) {
 		free(x);
 		return err_set(err, ENOMEM, "no memory for a list of events");
@@ -134,7 +134,7 @@ int sinogram_list_open(struct sinogram *s, struct err *err)
 	if (!s->mmr)
 		return err_set(err, ENOTSUP,
 			       "the protocol reconstructs list mode event by event (list_mode), but the case has sinograms");
-	if (s->gates.n > 0)
+	if (s->images.of == PET_GATES)
 		return err_set(err, ENOTSUP, "gates are not reconstructed event by event: use a protocol with list_mode = false");
 	return open_mmr(s, err);
 }

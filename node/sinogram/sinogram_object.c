@@ -236,66 +236,41 @@ static int read_signal(const struct dicom_item *root, struct sinogram_facts *f, 
 	return 0;
 }
 
-/* Read the gate, if the object has one; its marks are read by sinogram_find_frames(). */
-static int read_gate(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+const struct sinogram_image_elements sinogram_image_elements[] = {
+	[PET_FRAMES] = {SINOGRAM_FRAME, SINOGRAM_FRAME_COUNT, SINOGRAM_FRAME_START, SINOGRAM_FRAME_TIME, PET_FRAMES_MAX},
+	[PET_GATES] = {SINOGRAM_GATE, SINOGRAM_GATE_COUNT, 0, 0, PET_GATES_MAX},
+	[PET_BEDS] = {SINOGRAM_BED, SINOGRAM_BED_COUNT, SINOGRAM_BED_START, SINOGRAM_BED_TIME, PET_BEDS_MAX},
+};
+
+/* Read the time frame, gate or bed, if the object has one. The position of a bed is read by sinogram_find_frames(). */
+static int read_image(const struct dicom_file *file, enum pet_division of, struct sinogram_facts *f, struct err *err)
 {
 	const struct dicom_item *root = dicom_root((struct dicom_file *)file);
+	const struct sinogram_image_elements *e = &sinogram_image_elements[of];
+	const char *what = pet_division_name(of), *before = pet_division_name(f->of);
+	char count[32], start[32], time[32];
 	int rc;
 
-	if (!dicom_has(root, sinogram_tag(f->block, SINOGRAM_GATE)))
+	if (!dicom_has(root, sinogram_tag(f->block, e->number)))
 		return 0;
 	if (f->format->header != INTERFILE_PROJECTIONS)
-		return err_set(err, EBADMSG, "a gate (%04X,%02X%02X) in an object of format %s; only PET has gates",
-			       SINOGRAM_GROUP, f->block, SINOGRAM_GATE, f->format->type->id);
-	if (f->frame > 0)
-		return err_set(err, ENOTSUP, "an object with a time frame and a gate; gates of time frames are not supported");
-	if ((rc = need_number(file, f->block, SINOGRAM_GATE_COUNT, "number of gates", 1, PET_GATES_MAX, &f->n_gates, err)) < 0 ||
-	    (rc = need_number(file, f->block, SINOGRAM_GATE, "gate", 1, f->n_gates, &f->gate, err)) < 0 ||
-	    (rc = read_cycles(file, f, err)) < 0)
+		return err_set(err, EBADMSG, "a %s (%04X,%02X%02X) in an object of format %s; only PET has %ss", what,
+			       SINOGRAM_GROUP, f->block, (unsigned)e->number, f->format->type->id, what);
+	if (f->image > 0)
+		return err_set(err, ENOTSUP, "an object with a %s and a %s; %ss of %ss are not supported",
+			       of == PET_BEDS ? what : before, of == PET_BEDS ? before : what, of == PET_BEDS ? before : what,
+			       of == PET_BEDS ? what : before);
+	snprintf(count, sizeof(count), "number of %ss", what);
+	snprintf(start, sizeof(start), "start of the %s", what);
+	snprintf(time, sizeof(time), "duration of the %s", what);
+	f->of = of;
+	if ((rc = need_number(file, f->block, e->count, count, 1, e->most, &f->n_images, err)) < 0 ||
+	    (rc = need_number(file, f->block, e->number, what, 1, f->n_images, &f->image, err)) < 0)
 		return rc;
-	return read_signal(root, f, err);
-}
-
-/* Read the time frame, if the object has one. */
-static int read_frame(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
-{
-	int rc;
-
-	if (!dicom_has(dicom_root((struct dicom_file *)file), sinogram_tag(f->block, SINOGRAM_FRAME)))
-		return 0;
-	if (f->format->header != INTERFILE_PROJECTIONS)
-		return err_set(err, EBADMSG, "a time frame (%04X,%02X%02X) in an object of format %s; only PET has time frames",
-			       SINOGRAM_GROUP, f->block, SINOGRAM_FRAME, f->format->type->id);
-	if ((rc = need_number(file, f->block, SINOGRAM_FRAME_COUNT, "number of time frames", 1, PET_FRAMES_MAX, &f->n_frames,
-			      err)) < 0 ||
-	    (rc = need_number(file, f->block, SINOGRAM_FRAME, "time frame", 1, f->n_frames, &f->frame, err)) < 0 ||
-	    (rc = need_number(file, f->block, SINOGRAM_FRAME_START, "start of the time frame", 0, PET_FRAMES_END - 1,
-			      &f->frame_start, err)) < 0)
-		return rc;
-	return need_number(file, f->block, SINOGRAM_FRAME_TIME, "duration of the time frame", 1, PET_FRAMES_END - f->frame_start,
-			   &f->frame_time, err);
-}
-
-/* Read the bed, if the object has one; its position is read by sinogram_take_bed(). */
-static int read_bed(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
-{
-	int rc;
-
-	if (!dicom_has(dicom_root((struct dicom_file *)file), sinogram_tag(f->block, SINOGRAM_BED)))
-		return 0;
-	if (f->format->header != INTERFILE_PROJECTIONS)
-		return err_set(err, EBADMSG, "a bed (%04X,%02X%02X) in an object of format %s; only PET has beds", SINOGRAM_GROUP,
-			       f->block, SINOGRAM_BED, f->format->type->id);
-	if (f->frame > 0 || f->gate > 0)
-		return err_set(err, ENOTSUP, "an object with a bed and a %s; %ss of beds are not supported",
-			       f->frame > 0 ? "time frame" : "gate", f->frame > 0 ? "time frame" : "gate");
-	if ((rc = need_number(file, f->block, SINOGRAM_BED_COUNT, "number of beds", 1, PET_BEDS_MAX, &f->n_beds, err)) < 0 ||
-	    (rc = need_number(file, f->block, SINOGRAM_BED, "bed", 1, f->n_beds, &f->bed, err)) < 0 ||
-	    (rc = need_number(file, f->block, SINOGRAM_BED_START, "start of the bed", 0, PET_FRAMES_END - 1, &f->bed_start,
-			      err)) < 0)
-		return rc;
-	return need_number(file, f->block, SINOGRAM_BED_TIME, "duration of the bed", 1, PET_FRAMES_END - f->bed_start,
-			   &f->bed_time, err);
+	if (of == PET_GATES)
+		return (rc = read_cycles(file, f, err)) < 0 ? rc : read_signal(root, f, err);
+	rc = need_number(file, f->block, e->start, start, 0, PET_FRAMES_END - 1, &f->start, err);
+	return rc < 0 ? rc : need_number(file, f->block, e->time, time, 1, PET_FRAMES_END - f->start, &f->time, err);
 }
 
 static int read_hash(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
@@ -333,7 +308,8 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	}
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0 ||
-	    (rc = read_frame(file, &f, err)) < 0 || (rc = read_gate(file, &f, err)) < 0 || (rc = read_bed(file, &f, err)) < 0) {
+	    (rc = read_image(file, PET_FRAMES, &f, err)) < 0 || (rc = read_image(file, PET_GATES, &f, err)) < 0 ||
+	    (rc = read_image(file, PET_BEDS, &f, err)) < 0) {
 		err_prefix(err, "sinogram object");
 		if (rc != -ENOTSUP && err) /* name the attribute in any error of dicom_get_*() */
 			err->code = EBADMSG;

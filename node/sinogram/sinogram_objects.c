@@ -27,7 +27,7 @@ enum level { NOTHING, POSITION, TRACER, DATA, BED, CHUNK }; /* each with those b
 static enum level level_of(const struct sinogram *s, const struct sinogram_facts *f)
 {
 	if (f->role == s->format->first)
-		return f->chunk > 0 ? CHUNK : f->bed > 1 ? BED : DATA;
+		return f->chunk > 0 ? CHUNK : f->of == PET_BEDS && f->image > 1 ? BED : DATA;
 	if (f->role == SINOGRAM_NORMALISATION || f->role == SINOGRAM_MULTIPLICATIVE)
 		return NOTHING;
 	return f->role == SINOGRAM_ATTENUATION ? POSITION : TRACER;
@@ -115,7 +115,7 @@ static const char *find_difference(const struct pet_facts *here, const struct pe
 static void name_object(const struct sinogram *s, const struct sinogram_facts *f, size_t file, bool bed, char ret[320])
 {
 	if (bed)
-		snprintf(ret, 320, "bed %ld", f->bed);
+		snprintf(ret, 320, "bed %ld", f->image);
 	else
 		snprintf(ret, 320, "%.255s (%s)", file_name(s->paths[file]), sinogram_role_name(f->role));
 }
@@ -125,8 +125,7 @@ static size_t first_chunk(const struct sinogram *s, const struct sinogram_facts 
 {
 	size_t k = 0;
 
-	while (k < s->n_files && (facts[k].role != facts[of].role || facts[k].chunk != 0 ||
-				  sinogram_image_of(&facts[k]) != sinogram_image_of(&facts[of])))
+	while (k < s->n_files && (facts[k].role != facts[of].role || facts[k].chunk != 0 || facts[k].image != facts[of].image))
 		k++;
 	return k < s->n_files ? k : of;
 }

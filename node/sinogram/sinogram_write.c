@@ -145,15 +145,13 @@ struct object {
 
 static const struct sinogram_stream *stream_of(const struct object *o)
 {
-	if (o->frame > 0 && o->s->bed)
-		return &o->s->bed[o->frame - 1][o->role];
-	return o->frame > 0 ? &o->s->frame[o->role][o->frame - 1] : &o->s->stream[o->role];
+	return o->frame > 0 ? &o->s->own[o->frame - 1][o->role] : &o->s->stream[o->role];
 }
 
 /* Return what the frame of an object is. */
 static const char *image_name(const struct sinogram_source *s)
 {
-	return s->bed ? "bed" : s->gates ? "gate" : "frame";
+	return s->images.of == PET_FRAMES ? "frame" : pet_division_name(s->images.of);
 }
 
 static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
@@ -170,26 +168,14 @@ static void put_count(struct item_writer *w, enum sinogram_element element, cons
 	put(w, element, vr, text);
 }
 
-static void fill_frame(const struct object *o, struct item_writer *w)
-{
-	const struct pet_frame *frame = &o->s->frames->frame[o->frame - 1];
-
-	put_count(w, SINOGRAM_FRAME, "UL", (uint64_t)o->frame);
-	put_count(w, SINOGRAM_FRAME_COUNT, "UL", (uint64_t)o->s->frames->n);
-	put_count(w, SINOGRAM_FRAME_START, "UL", (uint64_t)frame->start);
-	put_count(w, SINOGRAM_FRAME_TIME, "UL", (uint64_t)(frame->stop - frame->start));
-}
-
 static void fill_gate(const struct object *o, struct item_writer *w)
 {
-	const struct pet_gates *g = o->s->gates;
+	const struct pet_gates *g = &o->s->images.gates;
 	char signal[17];
 
 	snprintf(signal, sizeof(signal), "%s", pet_signal_name(g->signal));
 	for (char *c = signal; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
-	put_count(w, SINOGRAM_GATE, "UL", (uint64_t)o->frame);
-	put_count(w, SINOGRAM_GATE_COUNT, "UL", (uint64_t)g->n);
 	put(w, SINOGRAM_GATE_MARKS, "UT", o->s->marks);
 	if (g->longest > 0) {
 		put_count(w, SINOGRAM_GATE_SHORTEST, "UL", (uint64_t)g->shortest);
@@ -198,26 +184,31 @@ static void fill_gate(const struct object *o, struct item_writer *w)
 	put(w, SINOGRAM_GATE_SIGNAL, "CS", signal);
 }
 
-static void fill_bed(const struct object *o, struct item_writer *w)
+static void fill_image(const struct object *o, struct item_writer *w)
 {
-	const struct pet_frame *time = &o->s->beds.bed[o->frame - 1].time;
+	const struct pet_images *images = &o->s->images;
+	const struct sinogram_image_elements *e = &sinogram_image_elements[images->of];
+	const struct pet_frame *time = &images->image[o->frame - 1].time;
 
-	put_count(w, SINOGRAM_BED, "UL", (uint64_t)o->frame);
-	put_count(w, SINOGRAM_BED_COUNT, "UL", (uint64_t)o->s->beds.n);
-	put_count(w, SINOGRAM_BED_START, "UL", (uint64_t)time->start);
-	put_count(w, SINOGRAM_BED_TIME, "UL", (uint64_t)(time->stop - time->start));
+	put_count(w, e->number, "UL", (uint64_t)o->frame);
+	put_count(w, e->count, "UL", (uint64_t)images->n);
+	if (images->of == PET_GATES) {
+		fill_gate(o, w);
+	} else {
+		put_count(w, e->start, "UL", (uint64_t)time->start);
+		put_count(w, e->time, "UL", (uint64_t)(time->stop - time->start));
+	}
 }
 
 /* Write the scanner's centre, of a bed at the height of the bed. */
 static void fill_centre(const struct object *o, struct item_writer *w)
 {
 	const double *at = o->s->centre;
-	bool known = isfinite(at[0]);
-	double x = known ? at[0] : 0, y = known ? at[1] : 0,
-	       z = o->frame > 0 && o->s->bed ? o->s->beds.bed[o->frame - 1].centre[2] : at[2];
+	bool known = isfinite(at[0]), bed = o->frame > 0 && o->s->images.of == PET_BEDS;
+	double x = known ? at[0] : 0, y = known ? at[1] : 0, z = bed ? o->s->images.image[o->frame - 1].centre[2] : at[2];
 	char centre[100];
 
-	if (!known && !(o->frame > 0 && o->s->bed))
+	if (!known && !bed)
 		return;
 	snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", x, y, z);
 	put(w, SINOGRAM_CENTRE, "FD", centre);
@@ -240,12 +231,8 @@ static void fill_block(const struct object *o, struct item_writer *w)
 		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
-	if (o->frame > 0 && o->s->bed)
-		fill_bed(o, w);
-	else if (o->frame > 0 && o->s->gates)
-		fill_gate(o, w);
-	else if (o->frame > 0)
-		fill_frame(o, w);
+	if (o->frame > 0)
+		fill_image(o, w);
 }
 
 static void object_path(const struct object *o, char *ret, size_t size)
@@ -314,9 +301,7 @@ static size_t chunk_count(const struct object *o)
 /* Return the number of frames, gates or beds of a role; 0: none. */
 static int frames_of(const struct sinogram_source *s, int role)
 {
-	bool divided = s->bed ? s->bed[0][role].present : s->frame[role] != NULL;
-
-	return divided ? s->n_images : 0;
+	return s->own && s->own[0][role].present ? s->images.n : 0;
 }
 
 static int write_role(struct sinogram_source *s, struct object *o, struct err *err)

@@ -128,18 +128,18 @@ static int write_blocks(struct list *x, struct sinogram *s, struct err *err)
 	int64_t duration = duration_of(x);
 	int rc = 0;
 
-	if (s->frames.n == 0 && duration == 0)
+	if (s->images.of != PET_FRAMES && duration == 0)
 		return err_set(
 			err, EBADMSG,
 			"the duration of the acquisition is unknown: neither Actual Frame Duration (0018,1242) nor the header "
 			"contains it");
-	if (s->frames.n == 0)
+	if (s->images.of != PET_FRAMES)
 		return write_block(x, 0, duration, err);
-	if (s->frames.frame[0].start > 0) /* readers count time from the first block: an empty one is at the start */
+	if (s->images.image[0].time.start > 0) /* readers count time from the first block: an empty one is at the start */
 		rc = petsird_write(x->w, 0, 0, NULL, 0, err);
-	for (int i = 0; rc == 0 && i < s->frames.n; i++) {
+	for (int i = 0; rc == 0 && i < s->images.n; i++) {
 		sinogram_choose_frame(s, i);
-		rc = write_block(x, s->frames.frame[i].start, s->frames.frame[i].stop, err);
+		rc = write_block(x, s->images.image[i].time.start, s->images.image[i].time.stop, err);
 	}
 	return rc;
 }
@@ -268,10 +268,11 @@ int export_petsird(struct sinogram *s, const char *path, struct export_petsird *
 
 	if (s->format->header != INTERFILE_PROJECTIONS)
 		return err_set(err, ENOTSUP, "%s have no detectors, and no list mode", s->format->type->title);
-	if (s->gates.n > 0)
-		return err_set(err, ENOTSUP, "the acquisition has %d gates; the times of their events are not known", s->gates.n);
-	if (s->beds.n > 0)
-		return err_set(err, ENOTSUP, "the acquisition has %d beds; a PETSIRD file has one", s->beds.n);
+	if (s->images.of == PET_GATES)
+		return err_set(err, ENOTSUP, "the acquisition has %d gates; the times of their events are not known",
+			       s->images.n);
+	if (s->images.of == PET_BEDS)
+		return err_set(err, ENOTSUP, "the acquisition has %d beds; a PETSIRD file has one", s->images.n);
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return err_set(err, ENOMEM, "no memory for events");

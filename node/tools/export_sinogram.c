@@ -92,9 +92,9 @@ int export_sinogram(const struct sinogram *s, const char *path, struct export_fi
 	size_t n = 0;
 	int rc = 0;
 
-	if (sinogram_images(s) > 0)
-		return err_set(err, ENOTSUP, "the acquisition has %d %ss, which are not exported", sinogram_images(s),
-			       sinogram_image_name(s));
+	if (s->images.n > 0)
+		return err_set(err, ENOTSUP, "the acquisition has %d %ss, which are not exported", s->images.n,
+			       pet_division_name(s->images.of));
 	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++)
 		if (s->part[role].present) {
 			rc = export_role(s, (enum sinogram_role)role, path, &ret_file[n], err);

@@ -9,7 +9,7 @@
 #define WHOLE 0.01 /* slices */
 #define SLICES_MAX 4096
 
-double pet_bed_factor(const struct pet_bed *b, double lambda)
+double pet_bed_factor(const struct pet_image *b, double lambda)
 {
 	double start = (double)b->time.start / 1000, duration = (double)(b->time.stop - b->time.start) / 1000;
 
@@ -60,13 +60,13 @@ void pet_bed_sensitivity(const struct michelogram *m, const struct grid *bed, do
 /* ---- plan ---- */
 
 /* Compute where a bed is relative to bed 1. */
-static int place_bed(const struct pet_beds *beds, int b, const double axis[3][3], double h, struct pet_join *j, struct err *err)
+static int place_bed(const struct pet_images *beds, int b, const double axis[3][3], double h, struct pet_join *j, struct err *err)
 {
 	double at[3] = {0}, whole;
 
 	for (int a = 0; a < 3; a++)
 		for (int c = 0; c < 3; c++)
-			at[a] += (beds->bed[b].centre[c] - beds->bed[0].centre[c]) * axis[a][c];
+			at[a] += (beds->image[b].centre[c] - beds->image[0].centre[c]) * axis[a][c];
 	if (!(hypot(at[0], at[1]) <= PET_BEDS_ASIDE))
 		return err_set(
 			err, EBADMSG,
@@ -178,7 +178,7 @@ static void weigh_slices(struct pet_join *j, const double *sensitivity)
 	}
 }
 
-int pet_join_plan(const struct pet_beds *beds, const double axis[3][3], const struct grid *bed, const struct michelogram *m,
+int pet_join_plan(const struct pet_images *beds, const double axis[3][3], const struct grid *bed, const struct michelogram *m,
 		  double lambda, struct pet_join *ret, struct err *err)
 {
 	struct pet_join j = {.bed = *bed, .n = beds->n};
@@ -187,7 +187,7 @@ int pet_join_plan(const struct pet_beds *beds, const double axis[3][3], const st
 
 	for (int b = 0; rc == 0 && b < j.n; b++) {
 		rc = place_bed(beds, b, axis, bed->h[2], &j, err);
-		j.part[b].gain = pet_bed_factor(&beds->bed[b], lambda) / pet_bed_factor(&beds->bed[0], lambda);
+		j.part[b].gain = pet_bed_factor(&beds->image[b], lambda) / pet_bed_factor(&beds->image[0], lambda);
 	}
 	if (rc == 0)
 		rc = check_gaps(&j, err);

@@ -20,24 +20,13 @@
 #define TOMONODE_RECON_PET_BEDS_H
 
 #include "kernels/geometry.h"
-#include "recon/pet/frames.h"
+#include "recon/pet/images.h"
 #include "recon/pet/michelogram.h"
 
-#define PET_BEDS_MAX 64
 #define PET_BEDS_ASIDE 0.1 /* mm: largest distance of a bed's centre from the axis of bed 1 */
 
-struct pet_bed {
-	struct pet_frame time; /* after the start of the acquisition */
-	double centre[3];      /* of the scanner, mm, in the frame of reference */
-};
-
-struct pet_beds {
-	int n; /* 0: no beds */
-	struct pet_bed bed[PET_BEDS_MAX];
-};
-
 /* Return F of a bed, 1/s; lambda: 1/s, 0 without decay. */
-double pet_bed_factor(const struct pet_bed *b, double lambda);
+double pet_bed_factor(const struct pet_image *b, double lambda);
 
 struct pet_join {
 	struct grid bed, grid; /* of one bed, centred on it; of the joint volume, relative to the centre of bed 1 */
@@ -55,7 +44,7 @@ struct pet_join {
 
 /* Plan the join. axis: direction cosines of x, y, z in the frame of reference. lambda: 1/s, 0 without decay. EBADMSG: a bed is
  * beside the axis of bed 1, or beds leave a gap. pet_join_clear() frees what belongs to it, and accepts zeros. */
-int pet_join_plan(const struct pet_beds *beds, const double axis[3][3], const struct grid *bed, const struct michelogram *m,
+int pet_join_plan(const struct pet_images *beds, const double axis[3][3], const struct grid *bed, const struct michelogram *m,
 		  double lambda, struct pet_join *ret, struct err *err);
 void pet_join_clear(struct pet_join *j);
 

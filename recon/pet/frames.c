@@ -75,7 +75,7 @@ static bool read_entry(const char **at, struct entry *ret)
 }
 
 /* Add the frames of an entry, of which the first begins at *end. Return why not, or NULL. */
-static const char *add_entry(const struct entry *e, struct pet_frames *f, int64_t *end)
+static const char *add_entry(const struct entry *e, struct pet_images *f, int64_t *end)
 {
 	if (e->count < 1 || e->ms < 1)
 		return "counts and seconds must be above 0";
@@ -84,15 +84,15 @@ static const char *add_entry(const struct entry *e, struct pet_frames *f, int64_
 	if (!e->gap && e->count > PET_FRAMES_MAX - f->n)
 		return "a table has at most 512 frames";
 	for (int64_t i = 0; !e->gap && i < e->count; i++, *end += e->ms)
-		f->frame[f->n++] = (struct pet_frame){*end, *end + e->ms};
+		f->image[f->n++].time = (struct pet_frame){*end, *end + e->ms};
 	if (e->gap)
 		*end += e->count * e->ms;
 	return NULL;
 }
 
-int pet_frames_parse(const char *text, struct pet_frames *ret, struct err *err)
+int pet_frames_parse(const char *text, struct pet_images *ret, struct err *err)
 {
-	struct pet_frames f = {0};
+	struct pet_images f = {.of = *text ? PET_FRAMES : PET_WHOLE};
 	const char *at = text;
 	int64_t end = 0;
 
@@ -114,9 +114,9 @@ int pet_frames_parse(const char *text, struct pet_frames *ret, struct err *err)
 	return 0;
 }
 
-int pet_frames_check(const struct pet_frames *f, double duration, struct err *err)
+int pet_frames_check(const struct pet_images *f, double duration, struct err *err)
 {
-	int64_t stop = f->n > 0 ? f->frame[f->n - 1].stop : 0;
+	int64_t stop = f->n > 0 ? f->image[f->n - 1].time.stop : 0;
 
 	if ((double)stop <= 1000 * duration + 0.5)
 		return 0;

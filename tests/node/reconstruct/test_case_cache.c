@@ -50,8 +50,8 @@ TEST(each_input_makes_another_key)
 	in[++n].settings[1] = 651;	    /* keV */
 	in[++n].s.chosen = 1;		    /* another frame, gate or bed */
 	strcpy(in[++n].protocol.pet.frames, "2x60");
-	in[++n].s.gates.n = 4;
-	in[++n].s.gates.longest = 1200; /* ms */
+	in[++n].s.images.n = 4;
+	in[++n].s.images.gates.longest = 1200; /* ms */
 	in[++n].m.scanner.radius = 121;
 	in[++n].m.n_radial = 31;
 	in[++n].m.tof.n = 1;
@@ -99,7 +99,7 @@ TEST(bytes_are_counted)
 	struct case_corrections c = {.work = &work, .s = &in.s};
 
 	assert_int_equal(case_cache_bytes(&c, 1000), 1000);
-	in.s.frames.n = 7;
+	in.s.images.n = 7;
 	assert_int_equal(case_cache_bytes(&c, 1000), 7000);
 	assert_int_equal(case_cache_bytes(&c, PET_CACHE_BYTES / 4), PET_CACHE_BYTES);
 	assert_int_equal(case_cache_bytes(&c, PET_CACHE_BYTES / 2 + 4), 0); /* not kept */

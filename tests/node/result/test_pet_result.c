@@ -119,8 +119,7 @@ TEST(test_frames)
 
 	input_make(&in);
 	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
-	in.s.frames.n = 3;
-	memcpy(in.s.frames.frame, frames, sizeof(frames));
+	in.s.images = (struct pet_images){PET_FRAMES, 3, {{frames[0]}, {frames[1]}, {frames[2]}}};
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = i >= N_VOXELS && i < 2 * N_VOXELS ? 0 : (float)(0.25 * (1 + i));
 	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
@@ -178,7 +177,7 @@ TEST(test_gates)
 	struct input in;
 
 	input_make(&in);
-	in.s.gates = (struct pet_gates){.n = 3, .shortest = 900, .longest = 1100, .marks = {7, marks}, .signal = PET_SIGNAL_RESP};
+	pet_images_set_gates(&in.s.images, &(struct pet_gates){3, 900, 1100, {7, marks}, PET_SIGNAL_RESP});
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = (float)(0.25 * (1 + i));
 	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
@@ -192,7 +191,7 @@ TEST(test_gates)
 		size_t cycle = 0;
 
 		for (int64_t t = 0; t < 600000; t++)
-			if (pet_gates_find(&in.s.gates, t, &cycle) == k) {
+			if (pet_gates_find(&in.s.images.gates, t, &cycle) == k) {
 				sum += exp(-lambda * ((double)t + 0.5) / 1000);
 				n++;
 			}
@@ -226,7 +225,7 @@ TEST(test_gates)
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
 	assert_string_equal(err.msg, "gates of data that are already corrected for decay (DECY in (0028,0051))");
-	in.s.gates.n = 0; /* the marks are not the input's */
+	in.s.images.gates.marks.ms = NULL; /* not the input's */
 	input_clear(&in);
 }
 
@@ -248,8 +247,10 @@ TEST(test_beds)
 
 	input_make(&in);
 	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
-	in.s.beds = (struct pet_beds){2, {{{500, 60500}, {11, -7.5, 123.25}}, {{135500, 315500}, {11, -7.5, 123.25 + 3 * 3.27}}}};
-	if (pet_join_plan(&in.s.beds, in.s.axis, &in.plan.grid, &in.s.part[SINOGRAM_EMISSION].header.m, lambda, &join, &err) < 0)
+	in.s.images = (struct pet_images){
+		PET_BEDS, 2, {{{500, 60500}, {11, -7.5, 123.25}}, {{135500, 315500}, {11, -7.5, 123.25 + 3 * 3.27}}}};
+	if (pet_join_plan(&in.s.images, in.s.axis, &in.plan.grid, &in.s.part[SINOGRAM_EMISSION].header.m, lambda, &join, &err) <
+	    0)
 		fail_msg("%s", err.msg);
 	plan = in.plan;
 	plan.grid = join.grid;
@@ -265,7 +266,7 @@ TEST(test_beds)
 	for (int i = 0; i < report.n; i++) {
 		struct image im = image_open(report.file[i]);
 		int slice = report.n - 1 - i, b = slice >= NZ - 1; /* in the overlap bed 2 has more counts: it lasts longer */
-		const struct pet_frame *time = &in.s.beds.bed[b].time;
+		const struct pet_frame *time = &in.s.images.image[b].time;
 		double start = (double)time->start / 1000, t = (double)(time->stop - time->start) / 1000;
 		double mean = (exp(-lambda * start) - exp(-lambda * (start + t))) / (lambda * t);
 

@@ -376,7 +376,7 @@ TEST(test_doubts)
 		input_make(&in);
 		in.s.facts.duration = 60; /* not used */
 		in.s.part[SINOGRAM_EMISSION].header.duration = 90;
-		in.s.beds = (struct pet_beds){2, {{.time = {0, 90000}}, {.time = {100000, 280000}}}};
+		in.s.images = (struct pet_images){PET_BEDS, 2, {{.time = {0, 90000}}, {.time = {100000, 280000}}}};
 		in.s.frame_part = parts;
 		parts[0][SINOGRAM_EMISSION].header.duration = 90;
 		parts[1][SINOGRAM_EMISSION].header.duration = NAN;

@@ -161,7 +161,7 @@ static void free_run(struct run *s)
 
 static struct sinogram_list *make_list(struct run *s, bool rows, bool kept)
 {
-	const struct pet_frames frames = {.n = 2, .frame = {{0, FRAME}, {FRAME, 900}}};
+	static const struct pet_images frames = {PET_FRAMES, 2, {{{0, FRAME}}, {{FRAME, 900}}}};
 	struct sinogram_list *l = list_new(&frames, NULL);
 
 	assert_non_null(l);

@@ -405,17 +405,13 @@ TEST(test_times)
 
 	assert_true(sinogram_duration(&s) == 40 && sinogram_decay_factor(&s, 0) == 1);
 	assert_true(fabs(sinogram_decay_factor(&s, lambda) / (4 / (1 - exp(-4))) - 1) < 1e-12);
-	s.frames.n = 2;
-	s.frames.frame[1] = (struct pet_frame){5000, 15000};
+	s.images = (struct pet_images){PET_FRAMES, 2, {[1].time = {5000, 15000}}};
 	s.chosen = 1;
 	assert_true(sinogram_duration(&s) == 10);
 	assert_true(fabs(sinogram_decay_factor(&s, lambda) / (1 / (1 - exp(-1))) - 1) < 1e-12);
-	s.frames.n = 0;
-	s.beds.n = 2;
-	s.beds.bed[1].time = (struct pet_frame){5000, 25000};
+	s.images = (struct pet_images){PET_BEDS, 2, {[1].time = {5000, 25000}}};
 	assert_true(sinogram_duration(&s) == 20);
-	s.beds.n = 0;
-	s.gates = (struct pet_gates){.n = 2, .marks = {.ms = marks, .n = 3}};
+	pet_images_set_gates(&s.images, &(struct pet_gates){.n = 2, .marks = {.ms = marks, .n = 3}});
 	assert_true(sinogram_duration(&s) == 2); /* 2 to 3 s and 4 to 5 s */
 	assert_true(fabs(sinogram_decay_factor(&s, lambda) * (first + second) / 2 - 1) < 1e-12);
 }

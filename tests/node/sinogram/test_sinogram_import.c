@@ -718,7 +718,7 @@ TEST(test_beds_relative_start, .teardown = clean)
 		if (sinogram_import(&conf, &n, &err) < 0 || dicom_open(in_folder("emission-bed002.dcm"), &file, &err) < 0)
 			fail_msg("case %zu: %s", i, err.msg);
 		assert_int_equal(sinogram_facts_of(file, &facts, &err), 1);
-		assert_int_equal(facts.bed_start, 710250);
+		assert_int_equal(facts.start, 710250);
 		pet_facts_read(dicom_root(file), &of_bed);
 		assert_string_equal(of_bed.acquisition_time, cases[i].start);
 		dicom_close(file);

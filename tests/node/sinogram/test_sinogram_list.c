@@ -46,7 +46,7 @@ static void no_free(void *ctx)
 	(void)ctx;
 }
 
-static struct sinogram_list *make(struct source *s, const struct pet_frames *frames)
+static struct sinogram_list *make(struct source *s, const struct pet_images *frames)
 {
 	struct sinogram_list *l = list_new(frames, NULL);
 
@@ -81,7 +81,10 @@ static void check_frame(struct sinogram_list *l, int frame, size_t first, size_t
 TEST(delivers_frames)
 {
 	/* 0.1 s, a gap, 0.5 s, an empty frame, 1 s that end with the events */
-	struct pet_frames frames = {.n = 4, .frame = {{0, 100}, {300, 800}, {5000, 6000}, {6000, 7000}}}, none = {0};
+	struct pet_images frames = {.of = PET_FRAMES,
+				    .n = 4,
+				    .image = {{{0, 100}}, {{300, 800}}, {{5000, 6000}}, {{6000, 7000}}}},
+			  none = {0};
 
 	for (int kept = 0; kept < 2; kept++) {
 		struct source s = {.n = EVENTS};
@@ -107,7 +110,7 @@ TEST(delivers_frames)
 
 TEST(reports_errors)
 {
-	struct pet_frames none = {0};
+	struct pet_images none = {0};
 	struct source s = {.n = EVENTS, .fail_at = 100000};
 	struct sinogram_list *l = make(&s, &none);
 	struct err err = {0};

@@ -163,13 +163,10 @@ static struct series_report write_images(struct input *in, const struct pet_fram
 	struct series_report report;
 	struct err err = {0};
 
-	if (frames) {
-		in->s.frames.n = IMAGES;
-		memcpy(in->s.frames.frame, frames, IMAGES * sizeof(*frames));
-	} else {
-		in->s.frames.n = 0;
-		in->s.gates = (struct pet_gates){.n = IMAGES, .marks = {3, marks}, .signal = PET_SIGNAL_ECG};
-	}
+	pet_images_set_gates(&in->s.images, &(struct pet_gates){.n = IMAGES, .marks = {3, marks}, .signal = PET_SIGNAL_ECG});
+	in->s.images.of = frames ? PET_FRAMES : PET_GATES;
+	for (int i = 0; frames && i < IMAGES; i++)
+		in->s.images.image[i].time = frames[i];
 	for (int i = 0; i < IMAGES * N_VOXELS; i++)
 		volumes[i] = (float)(1 + i % 977);
 	if (pet_result_write(&in->s, &in->info, volumes, folder, &report, &err) < 0)
@@ -302,8 +299,7 @@ TEST(test_images)
 		expect_refused(paths, (size_t)report.n, "incomplete: 11 of 12 slices");
 		paths_free(paths, (size_t)report.n);
 		series_report_clear(&report);
-		in.s.gates.n = 0;
-		in.s.gates.marks = (struct pet_marks){0};
+		in.s.images.gates.marks = (struct pet_marks){0};
 		input_clear(&in);
 	}
 }

@@ -27,19 +27,19 @@ static struct grid bed_grid(void)
 }
 
 /* Beds at these distances along z, mm, each of `seconds` and 30 s after the end of the one before. */
-static struct pet_beds beds_at(const double *along, const double *seconds, int n)
+static struct pet_images beds_at(const double *along, const double *seconds, int n)
 {
-	struct pet_beds beds = {.n = n};
+	struct pet_images beds = {.of = PET_BEDS, .n = n};
 	int64_t start = 0;
 
 	for (int b = 0; b < n; b++) {
-		beds.bed[b] = (struct pet_bed){{start, start + llround(1000 * seconds[b])}, {7, -3, along[b]}};
-		start = beds.bed[b].time.stop + 30000;
+		beds.image[b] = (struct pet_image){{start, start + llround(1000 * seconds[b])}, {7, -3, along[b]}};
+		start = beds.image[b].time.stop + 30000;
 	}
 	return beds;
 }
 
-static struct pet_join plan(const struct pet_beds *beds, double lambda)
+static struct pet_join plan(const struct pet_images *beds, double lambda)
 {
 	struct grid g = bed_grid();
 	struct pet_join j;
@@ -99,7 +99,7 @@ TEST(cut_and_joined)
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		for (int decays = 0; decays < 2; decays++) {
-			struct pet_beds beds = beds_at(places[i], seconds, 3);
+			struct pet_images beds = beds_at(places[i], seconds, 3);
 			double lambda = decays ? LAMBDA : 0;
 			struct pet_join j = plan(&beds, lambda);
 			float *joint = zeros(&j), volume[BED];
@@ -110,7 +110,7 @@ TEST(cut_and_joined)
 			for (size_t p = 0; p < n; p++)
 				truth[p] = 1 + poisson_uniform(&stream);
 			for (int b = 0; b < 3; b++) {
-				double factor = pet_bed_factor(&beds.bed[b], lambda) / pet_bed_factor(&beds.bed[0], lambda);
+				double factor = pet_bed_factor(&beds.image[b], lambda) / pet_bed_factor(&beds.image[0], lambda);
 
 				assert_false(j.part[b].interpolated);
 				assert_true(j.part[b].first == (int)j.part[b].shift && j.part[b].end == j.part[b].first + NZ);
@@ -131,7 +131,7 @@ TEST(cut_and_joined)
 TEST(the_grid_is_that_of_bed_1)
 {
 	static const double along[] = {0, 7 * H, -5 * H}, seconds[] = {60, 60, 60};
-	struct pet_beds beds = beds_at(along, seconds, 3);
+	struct pet_images beds = beds_at(along, seconds, 3);
 	struct grid g = bed_grid();
 	struct pet_join j = plan(&beds, 0);
 
@@ -153,7 +153,7 @@ TEST(uniform_stays_uniform)
 
 	for (int round = 0; round < 50; round++) {
 		double along[4] = {0}, seconds[4], at = 0, half_life = LAMBDA > 0 ? log(2) / LAMBDA : 0;
-		struct pet_beds beds;
+		struct pet_images beds;
 		struct pet_join j;
 		float *joint, volume[BED];
 
@@ -163,20 +163,20 @@ TEST(uniform_stays_uniform)
 			at += (round % 2 ? 1 : -1) * NZ * H * poisson_uniform(&stream);
 		}
 		beds = beds_at(along, seconds, 4);
-		beds.bed[3].time.stop += llround(1000 * half_life) - beds.bed[3].time.start;
-		beds.bed[3].time.start = llround(1000 * half_life);
+		beds.image[3].time.stop += llround(1000 * half_life) - beds.image[3].time.start;
+		beds.image[3].time.start = llround(1000 * half_life);
 		j = plan(&beds, LAMBDA);
 		joint = zeros(&j);
 		for (int b = 0; b < 4; b++) {
-			double t = (double)beds.bed[b].time.start / 1000,
-			       counts = 37 / LAMBDA * (exp(-LAMBDA * t) - exp(-LAMBDA * (double)beds.bed[b].time.stop / 1000));
+			double t = (double)beds.image[b].time.start / 1000,
+			       counts = 37 / LAMBDA * (exp(-LAMBDA * t) - exp(-LAMBDA * (double)beds.image[b].time.stop / 1000));
 
 			for (int p = 0; p < BED; p++)
 				volume[p] = (float)counts;
 			pet_join_add(&j, b, volume, joint);
 		}
 		for (int p = 0; p < NX * NY * j.grid.n[2]; p++) {
-			double value = joint[p] * pet_bed_factor(&beds.bed[0], LAMBDA);
+			double value = joint[p] * pet_bed_factor(&beds.image[0], LAMBDA);
 
 			if (fabs(value / 37 - 1) > 1e-5)
 				fail_msg("round %d, slice %d: %.9g, not 37", round, p / (NX * NY), value);
@@ -190,7 +190,7 @@ TEST(uniform_stays_uniform)
 TEST(fractions_are_interpolated)
 {
 	static const double along[] = {0, 7.25 * H}, seconds[] = {60, 60};
-	struct pet_beds beds = beds_at(along, seconds, 2);
+	struct pet_images beds = beds_at(along, seconds, 2);
 	struct pet_join j = plan(&beds, 0);
 	float *joint = zeros(&j), volume[BED] = {0};
 
@@ -222,7 +222,7 @@ TEST(fractions_are_interpolated)
 TEST(noise_in_the_overlap)
 {
 	static const double along[] = {0, 5 * H}, seconds[] = {100, 40};
-	struct pet_beds beds = beds_at(along, seconds, 2);
+	struct pet_images beds = beds_at(along, seconds, 2);
 	struct pet_join j = plan(&beds, LAMBDA);
 	struct grid g = bed_grid();
 	double s[NZ], sum[NZ + 5] = {0}, square[NZ + 5] = {0};
@@ -276,7 +276,7 @@ TEST(noise_in_the_overlap)
 
 /* ---- refused ---- */
 
-static void refuse(const struct pet_beds *beds, const char *part)
+static void refuse(const struct pet_images *beds, const char *part)
 {
 	struct grid g = bed_grid();
 	struct pet_join j = {.n = -7};
@@ -291,18 +291,18 @@ TEST(refused)
 {
 	static const double gap[] = {0, -2 * NZ * H + 0.5, -NZ * H + 0.5}, far[] = {0, 8000}, seconds[] = {60, 60, 60};
 	static const double third[] = {0, 30, 60 + 3.5};
-	struct pet_beds beds = beds_at(gap, seconds, 3), aside = beds_at(third, seconds, 2);
+	struct pet_images beds = beds_at(gap, seconds, 3), aside = beds_at(third, seconds, 2);
 
-	beds.bed[1].centre[2] -= 1;
+	beds.image[1].centre[2] -= 1;
 	refuse(&beds,
 	       "beds 2 and 3 leave a gap of 1 mm: their centres are 34 mm apart, and the volume of a bed has a length of 33 mm");
 	beds = beds_at(third, seconds, 3);
-	beds.bed[2].centre[2] += 30;
+	beds.image[2].centre[2] += 30;
 	refuse(&beds, "beds 2 and 3 leave a gap of 30.5 mm");
-	aside.bed[1].centre[0] += 0.2;
+	aside.image[1].centre[0] += 0.2;
 	refuse(&aside, "bed 2 is 0.2 mm to the right of bed 1 and 0 mm below it; beds may differ only along the axis");
-	aside.bed[1].centre[0] -= 0.2;
-	aside.bed[1].centre[1] -= 4;
+	aside.image[1].centre[0] -= 0.2;
+	aside.image[1].centre[1] -= 4;
 	refuse(&aside, "bed 2 is 0 mm to the right of bed 1 and -4 mm below it");
 	beds = beds_at(far, seconds, 2);
 	refuse(&beds, "beds 1 and 2 leave a gap of 7967 mm");

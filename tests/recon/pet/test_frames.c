@@ -5,9 +5,9 @@
 #include "recon/pet/frames.h"
 #include "tests/test.h"
 
-static struct pet_frames parse(const char *text)
+static struct pet_images parse(const char *text)
 {
-	struct pet_frames f;
+	struct pet_images f;
 	struct err err = {0};
 
 	if (pet_frames_parse(text, &f, &err) < 0)
@@ -15,15 +15,15 @@ static struct pet_frames parse(const char *text)
 	return f;
 }
 
-static void is_frame(const struct pet_frames *f, int i, long start, long stop)
+static void is_frame(const struct pet_images *f, int i, long start, long stop)
 {
-	assert_int_equal(f->frame[i].start, start);
-	assert_int_equal(f->frame[i].stop, stop);
+	assert_int_equal(f->image[i].time.start, start);
+	assert_int_equal(f->image[i].time.stop, stop);
 }
 
 TEST(tables)
 {
-	struct pet_frames f = parse("6x10,4x30,120");
+	struct pet_images f = parse("6x10,4x30,120");
 
 	assert_int_equal(f.n, 11);
 	is_frame(&f, 0, 0, 10000);
@@ -71,7 +71,7 @@ TEST(refused)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct pet_frames f = {.n = -7};
+		struct pet_images f = {.n = -7};
 		struct err err = {0};
 
 		if (pet_frames_parse(cases[i].text, &f, &err) != -EINVAL || !strstr(err.msg, cases[i].part))
@@ -82,7 +82,7 @@ TEST(refused)
 
 TEST(within_the_acquisition)
 {
-	struct pet_frames f = parse("2x10,30.25");
+	struct pet_images f = parse("2x10,30.25");
 	struct err err = {0};
 
 	assert_int_equal(pet_frames_check(&f, 50.25, &err), 0);
@@ -93,12 +93,12 @@ TEST(within_the_acquisition)
 /* Each time is in one frame or in none; a frame has its start, not its end. */
 TEST(times_of_frames)
 {
-	struct pet_frames f = parse("(1),2x0.01,(0.005),0.02");
+	struct pet_images f = parse("(1),2x0.01,(0.005),0.02");
 
 	for (long t = 0; t < 1100; t++) {
 		int wanted = t < 1000 ? -1 : t < 1010 ? 0 : t < 1020 ? 1 : t < 1025 ? -1 : t < 1045 ? 2 : -1;
 
 		for (int i = 0; i < f.n; i++)
-			assert_int_equal(pet_frame_has(&f.frame[i], t), i == wanted);
+			assert_int_equal(pet_frame_has(&f.image[i].time, t), i == wanted);
 	}
 }
