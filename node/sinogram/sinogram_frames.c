@@ -259,7 +259,7 @@ void sinogram_choose_frame(struct sinogram *s, int frame)
 	s->chosen = frame;
 	if (s->list)
 		list_choose_frame(s->list, frame);
-	else if (s->mmr)
+	if (s->mmr) /* also beside a list: its delayed coincidences are a role */
 		sinogram_mmr_choose_frame(s, frame);
 	for (int role = 1; s->frame_part && role <= SINOGRAM_ROLES; role++)
 		if (s->frame_part[frame][role].present) {

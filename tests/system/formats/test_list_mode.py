@@ -328,3 +328,22 @@ def test_raw_data_of_an_mmr(folder, failures):
     said = recon(os.path.join(folder, "held"), os.path.join(folder, "bins", "emission.dcm"),
                  settings=("list_mode=true",), ok=(4,))
     tools.check("(list_mode), but the case has sinograms" in said, said, failures)
+
+
+def test_randoms_of_an_mmr_are_those_of_each_frame(folder):
+    """By events and time frames: the delayed coincidences of each frame, 500 and 2000, are its randoms."""
+    rng, conf = np.random.default_rng(7), os.path.join(folder, "mmr.conf")
+    os.makedirs(os.path.join(folder, "raw"))
+    words = []
+    for start, prompts, delayeds in ((100, 3000, 500), (10100, 3000, 2000)):
+        n = prompts + delayeds
+        words += [mmr.time_mark(start), *(mmr.event(int(plane), int(view), int(bin_), i < prompts) for i, plane, view, bin_ in zip(
+            range(n), rng.integers(0, 64, n), rng.integers(0, mmr.VIEWS, n), rng.integers(100, 244, n)))]
+    mmr.write_list(os.path.join(folder, "raw", "list.dcm"), [*words, mmr.time_mark(20100)])
+    mmr.write_norm(os.path.join(folder, "raw", "norm.dcm"), mmr.Norm(np.random.default_rng(8)))
+    with open(conf, "w", encoding="ascii") as f:
+        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
+    _, report = recon(os.path.join(folder, "out"), os.path.join(folder, "raw"), options=("-c", conf, "--frames", "10,10"), settings=(
+        "iterations=1", "matrix=10", "fov_radius=50", "slice_spacing=16", "list_mode=true", "corrections=randoms"))
+    total = report["pet"]["corrections"]["randoms"]["total"]
+    assert abs(total - 2500) < 25, f"{total} randoms"
