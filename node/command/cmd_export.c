@@ -11,6 +11,7 @@
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
 #include "node/command/export_images.h"
+#include "node/sinogram/pet_source.h"
 #include "node/tomo/tomo_slices.h"
 #include "node/tools/export_image.h"
 #include "node/tools/export_petsird.h"
@@ -149,7 +150,7 @@ static void list_factors(const struct sinogram *s, char *ret, size_t size)
 {
 	*ret = '\0';
 	for (int role = SINOGRAM_EMISSION + 1; role <= SINOGRAM_ROLES; role++)
-		if (s->part[role].present && !(s->mmr && role == SINOGRAM_DELAYEDS)) /* those are in the list */
+		if (s->part[role].present && !(s->source->list_mode && role == SINOGRAM_DELAYEDS)) /* those are in the list */
 			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "",
 				 sinogram_role_name((enum sinogram_role)role));
 }

@@ -17,6 +17,7 @@
 #include "node/base/digest.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/case_corrections.h"
+#include "node/sinogram/pet_source.h"
 #include "recon/pet/ct_field.h"
 
 #define KVP_TOLERANCE 0.5 /* kV: from an entry of the table */
@@ -28,7 +29,7 @@ static const char *ready_made(const struct sinogram *s)
 {
 	if (s->part[SINOGRAM_ATTENUATION].present)
 		return "the role ATTENUATION of the data";
-	if (s->part[SINOGRAM_MULTIPLICATIVE].present && !s->mmr)
+	if (s->part[SINOGRAM_MULTIPLICATIVE].present && !s->source->efficiencies)
 		return "the role MULTIPLICATIVE of the data";
 	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "attenuation") || strstr(s->facts.corrected, "ATTN"))
 		return "that of the data, which are already corrected";

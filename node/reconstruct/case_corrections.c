@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_list.h"
 
 /* In the order in which they are made: scatter needs all others. */
@@ -74,7 +75,8 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 				     c->s->list ? "events of detectors that are not a regular cylinder" : "these data");
 	if (c->n_ct > 0 && !(wanted(c) & PET_CORRECT_ATTENUATION))
 		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
-	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->mmr && !(wanted(c) & PET_CORRECT_RANDOMS)) /* of an mMR it is said */
+	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->source->list_mode &&
+	    !(wanted(c) & PET_CORRECT_RANDOMS)) /* pet_source_note() says it */
 		case_corrections_say(
 			c, "The delayed coincidences were not used: \"randoms\" is not among the corrections of the protocol.");
 	if (c->s->part[SINOGRAM_SINGLES].present && !(wanted(c) & PET_CORRECT_RANDOMS))

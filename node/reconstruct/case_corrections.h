@@ -52,10 +52,9 @@ struct case_randoms {
 
 /* case_dead_time.c: counts lost to dead time. */
 struct case_dead_time {
-	double factor;		     /* of the chosen frame, by which its counts are to be multiplied; 0: none */
-	float *alive;		     /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
-	struct mmr_singles *singles; /* of a Siemens mMR: [frame], one without time frames; NULL: none */
-	double least, most;	     /* factors of all frames, or of all detectors */
+	double factor;	    /* of the chosen frame, by which its counts are to be multiplied; 0: none */
+	float *alive;	    /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
+	double least, most; /* factors of all frames, or of all detectors */
 	int n_computed;
 	double seconds;
 };

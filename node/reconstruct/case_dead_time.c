@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_dead_time.c - the step "dead_time": the counts that were lost to dead time, as far as the data describe it. The factor m
  * of each bin is multiplied by the fraction of the counts that was not lost, so that background and noise stay those of the
- * counts: 1 / Dead Time Factor, or, of a Siemens mMR, the mean over the bin's pairs of detectors of the product of both live
- * fractions (sinogram_mmr_alive()). No parameter is assumed. All frames are corrected, or none: a series has one scale. */
+ * counts: 1 / Dead Time Factor, or the mean over the bin's pairs of detectors of the product of both live fractions
+ * (struct pet_source). No parameter is assumed. All frames are corrected, or none: a series has one scale. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "kernels/clock.h"
-#include "node/format/mmr.h"
 #include "node/reconstruct/case_corrections.h"
+#include "node/sinogram/pet_source.h"
 #include "recon/pet/michelogram_pairs.h"
 
 static size_t plane_bins(const struct case_corrections *c)
@@ -80,19 +80,19 @@ static void say_unknown(struct case_corrections *c, int n, int without, int firs
 			without, n, first + 1, why);
 }
 
-/* Find out whether the parameters and the singles of an mMR give the live fractions of all frames: 1, 0 or an error. */
+/* Find out whether the parameters and the singles give the live fractions of all frames: 1, 0 or an error. */
 static int find_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	double begun = clock_seconds(), *alive = malloc(detectors(c) * sizeof(*alive));
 	int n = c->s->images.of == PET_FRAMES ? c->s->images.n : 1, without = 0, first = 0;
-	int rc = alive ? sinogram_mmr_singles(c->s, &d->singles, err) : err_set(err, ENOMEM, "no memory for dead time");
+	int rc = alive ? 0 : err_set(err, ENOMEM, "no memory for dead time");
 	struct err reason = {0};
 
 	for (int i = 0; rc == 0 && i < n; i++) {
 		struct err why = {0};
 
-		rc = sinogram_mmr_alive(c->s, &d->singles[i], alive, &why);
+		rc = c->s->source->alive(c->s, i, alive, &why);
 		if (rc < 0 && rc != -EDOM && err)
 			*err = why;
 		if (rc != -EDOM)
@@ -121,20 +121,20 @@ static int prepare(struct case_corrections *c, struct err *err)
 
 	if (is_done(c->s))
 		return 0;
-	rc = c->s->mmr ? find_alive(c, err) : find_factors(c, err);
+	rc = c->s->source->alive ? find_alive(c, err) : find_factors(c, err);
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
-		if (!c->s->mmr)
+		if (!c->s->source->alive)
 			case_corrections_say(c, "Not corrected for dead time: the data do not describe it.");
 		return 0;
 	}
-	if (!c->s->mmr)
+	if (!c->s->source->alive)
 		say_factors(c);
 	c->made |= PET_CORRECT_DEAD_TIME;
 	c->factors = true;
-	c->bytes_host += c->s->mmr ? michelogram_planes(c->m) * plane_bins(c) * sizeof(float) : 0;
-	c->bytes_read += c->s->mmr ? randoms_bytes(c->m) : 0;
+	c->bytes_host += c->s->source->alive ? michelogram_planes(c->m) * plane_bins(c) * sizeof(float) : 0;
+	c->bytes_read += c->s->source->alive ? randoms_bytes(c->m) : 0;
 	return 0;
 }
 
@@ -165,9 +165,8 @@ static int make_alive(struct case_corrections *c, struct err *err)
 
 	if (!d->alive)
 		d->alive = malloc(michelogram_planes(c->m) * plane_bins(c) * sizeof(float));
-	rc = alive && d->alive
-		     ? sinogram_mmr_alive(c->s, &d->singles[c->s->images.of == PET_FRAMES ? c->s->chosen : 0], alive, err)
-		     : err_set(err, ENOMEM, "no memory for dead time");
+	rc = alive && d->alive ? c->s->source->alive(c->s, c->s->chosen, alive, err)
+			       : err_set(err, ENOMEM, "no memory for dead time");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		d->most = fmax(d->most, 1 / alive[i]);
 		d->least = i == 0 && d->n_computed == 0 ? 1 / alive[i] : fmin(d->least, 1 / alive[i]);
@@ -198,7 +197,7 @@ static int make(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	double begun = clock_seconds();
-	int rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
+	int rc = c->s->source->alive ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
 
 	d->seconds += clock_seconds() - begun;
 	d->n_computed++;
@@ -220,7 +219,6 @@ static json_t *details(const struct case_corrections *c)
 static void clear(struct case_corrections *c)
 {
 	free(c->dead_time.alive);
-	free(c->dead_time.singles);
 }
 
 const struct case_step case_step_dead_time = {PET_CORRECT_DEAD_TIME, prepare, make, details, clear};

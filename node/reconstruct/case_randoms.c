@@ -19,6 +19,7 @@
 #include "kernels/tof.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_list.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -110,11 +111,11 @@ static bool has_factors(const struct sinogram *s)
 	return s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present;
 }
 
-/* Whether factors of 0 may say which bins are not in coincidence: they have no delayed coincidences, and no randoms. The gaps of
- * an mMR are crystals without any, which the estimate finds by itself. */
+/* Whether factors of 0 may say which bins are not in coincidence: they have no delayed coincidences, and no randoms. Gaps of
+ * whole detectors have none at all, which the estimate finds by itself. */
 static bool needs_factors(const struct case_corrections *c)
 {
-	if (c->randoms.of_singles || c->s->mmr)
+	if (c->randoms.of_singles || c->s->source->efficiencies)
 		return false;
 	return c->s->list || c->s->part[SINOGRAM_MULTIPLICATIVE].present || (c->randoms.of_neighbours && has_factors(c->s));
 }

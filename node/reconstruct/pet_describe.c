@@ -34,15 +34,14 @@ static void note_empty(const struct pet_work *w, char *ret, size_t size)
 		snprintf(ret + n, size - n, ".");
 }
 
-/* Say that slices are uneven, because nothing tells the model how many ring pairs are in each plane. Of an mMR, it is known. */
+/* Say that slices are uneven, because nothing tells the model how many ring pairs are in each plane. */
 static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct sinogram *s = w->s;
 	size_t n = strlen(ret);
 
-	if (w->planes.pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present ||
-	    s->part[SINOGRAM_MULTIPLICATIVE].present || strstr(s->facts.corrected, "NORM") ||
-	    strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
+	if (w->planes.pairs_most == 0 || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
+	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
 		return;
 	snprintf(ret + n, size - n,
 		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "

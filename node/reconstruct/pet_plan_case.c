@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "node/reconstruct/pet_work.h"
+#include "node/sinogram/pet_source.h"
 
 #define MATRIX_LEAST 8 /* as in the configuration */
 
@@ -65,7 +66,7 @@ int pet_work_plan(struct pet_work *w, struct err *err)
 /* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */
 static size_t bytes_kept(const struct pet_work *w)
 {
-	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || w->s->images.n > 0)
+	if (!(w->base.keep || w->base.again) || w->s->source->list_mode || w->s->images.n > 0)
 		return 0;
 	return case_planes_bytes_kept(w->s) +
 	       (w->corrections.attenuation.ct ? ct_series_bytes(w->corrections.attenuation.ct) : 0);

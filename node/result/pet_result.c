@@ -13,6 +13,7 @@
 
 #include "dicom/core/bulk.h"
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/pet_source.h"
 
 #define SMALLEST_VOXEL 0.5 /* of a radial bin */
 
@@ -82,10 +83,11 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 static void identify_result(struct pet_result *r)
 {
 	struct result_series *series = &r->series;
-	char files[400];
+	char files[400] = "";
 
 	pet_result_describe_scanner(series->s, series->geometry, sizeof(series->geometry));
-	sinogram_mmr_files(series->s, files, sizeof(files));
+	if (series->s->source->files)
+		series->s->source->files(series->s, files, sizeof(files));
 	snprintf(series->identity, sizeof(series->identity), "%s%s%s|%s|%.17g%s%s", files[0] ? "|" : "", files, r->gating,
 		 series->geometry, r->quantity.factor, series->s->made_from ? "|" : "",
 		 series->s->made_from ? series->s->made_from : "");

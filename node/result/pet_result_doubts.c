@@ -7,6 +7,7 @@
 
 #include "node/base/sentence.h"
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/pet_source.h"
 
 #define SAME_DURATION 0.01  /* of the longer one */
 #define ANOTHER_DAY 43200.0 /* s */
@@ -191,7 +192,7 @@ void pet_result_doubts(const struct sinogram *s, double duration, char *ret, siz
 	const struct dicom_item *root;
 
 	ret[0] = '\0';
-	if (s->mmr || s->list)
+	if (s->source->list_mode)
 		return; /* a program of this node wrote both */
 	root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
 	say_beds(s, &t);

@@ -14,6 +14,7 @@
 #include "node/base/plural.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_list.h"
 
 #define BEDS_LISTED 12 /* beds whose position is in the derivation description */
@@ -159,8 +160,7 @@ static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
 	if (s->list && sinogram_list_origin(s)[0])
 		snprintf(ret_text, size, "%s%s", events, sinogram_list_origin(s));
 	else
-		snprintf(ret_text, size, "%s%zu %s object%s", events, s->n_files, s->mmr ? "raw data" : "sinogram",
-			 plural(s->n_files));
+		snprintf(ret_text, size, "%s%zu %s object%s", events, s->n_files, s->source->objects, plural(s->n_files));
 }
 
 /* Name the beds that were joined, in the order of time, or the number of frames or gates; "": none. */

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "node/result/pet_result_internal.h"
-#include "node/sinogram/sinogram_list.h"
+#include "node/sinogram/pet_source.h"
 
 /* Return true if `term` is among the values. */
 static bool has_term(const char *values, const char *term)
@@ -74,8 +74,10 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 	} models[] = {
 		{SINOGRAM_ATTENUATION, {"ATTN", NULL}},
 		{SINOGRAM_NORMALISATION, {"NORM", NULL}},
-		{SINOGRAM_MULTIPLICATIVE, {s->mmr ? "NORM" : "ATTN", s->mmr ? NULL : "NORM"}}, /* docs/sinogram-object.md */
-		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}}, /* b includes both, or the one that the data are not corrected for */
+		{SINOGRAM_MULTIPLICATIVE,
+		 {s->source->efficiencies ? "NORM" : "ATTN",
+		  s->source->efficiencies ? NULL : "NORM"}}, /* docs/sinogram-object.md */
+		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b includes both, or the one that the data are not corrected for */
 	};
 	const char *before = s->facts.corrected;
 	bool once = true, attn_twice = false, norm_twice = false;
@@ -145,8 +147,7 @@ static double configured_calibration(const struct sinogram *s, struct pet_quanti
 	return NAN;
 }
 
-/* Say that an attribute is there, but no number above 0: " (its value is -1)"; "": it is not there. Of an mMR they are about
- * images. */
+/* Say that an attribute is there, but no number above 0: " (its value is -1)"; "": it is not there. */
 static const char *unusable_value(const struct sinogram *s, uint32_t tag, char ret_text[80])
 {
 	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
@@ -156,7 +157,7 @@ static const char *unusable_value(const struct sinogram *s, uint32_t tag, char r
 	ret_text[0] = '\0';
 	if (dicom_get_text(root, tag, value, sizeof(value), NULL) != 1 && tracer)
 		dicom_get_text(tracer, tag, value, sizeof(value), NULL);
-	if (value[0] && !(strtod(value, NULL) > 0) && !(s->mmr && tag == TAG_DOSE_CALIBRATION_FACTOR))
+	if (value[0] && !(strtod(value, NULL) > 0) && !(s->source->of_images && tag == TAG_DOSE_CALIBRATION_FACTOR))
 		snprintf(ret_text, 80, " (its value is %.40s)", value);
 	return ret_text;
 }
@@ -397,10 +398,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
 			       "(0008,0022), (0008,0032) and in "
 			       "Series Date and Time (0008,0021), (0008,0031)");
-	if (s->list)
-		sinogram_list_note(s, q.warnings, sizeof(q.warnings));
-	else if (s->mmr)
-		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
+	pet_source_note(s, q.warnings, sizeof(q.warnings));
 	if (s->assumed)
 		add_warning(&q, "%s", s->assumed);
 	sinogram_header_notes(s, notes, sizeof(notes));

@@ -16,6 +16,7 @@
 
 #include "kernels/order.h"
 #include "node/base/folder.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
@@ -503,6 +504,26 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	return 0;
 }
 
+static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
+{
+	(void)s;
+	(void)g;
+	(void)ret;
+	return err_set(err, ENOTSUP,
+		       "gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`");
+}
+
+static void note(const struct sinogram *s, char *ret, size_t size)
+{
+	char missing[80];
+
+	list_missing(s->made, missing, sizeof(missing));
+	snprintf(ret, size, "Reconstructed event by event%s%s.%s%s", missing[0] ? ": not corrected for " : "", missing,
+		 s->list->note[0] ? " " : "", s->list->note);
+}
+
+const struct pet_source pet_source_petsird = {.list_mode = true, .marks = refuse_gates, .note = note};
+
 int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err)
 {
 	struct hashing h = {.path = path};
@@ -518,6 +539,7 @@ int petsird_list_open(const char *path, const struct petsird_list_options *o, st
 		sinogram_close(s);
 		return rc;
 	}
+	s->source = &pet_source_petsird;
 	p->o = o;
 	p->frames = &s->images;
 	s->list->dead = &p->dead;

@@ -15,6 +15,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
@@ -390,6 +391,8 @@ static int open_objects(struct opening *o, const struct patient_statement *patie
 	struct sinogram *s = o->s;
 	int rc = read_facts(o);
 
+	s->source = &pet_source_objects;
+
 	if (rc == 0)
 		rc = check_together(o);
 	if (rc == 0)
@@ -482,7 +485,8 @@ struct sinogram *sinogram_close(struct sinogram *s)
 		free(s->paths[i]);
 	}
 	list_free(s->list);
-	sinogram_mmr_free(s->mmr);
+	if (s->source && s->source->close)
+		s->source->close(s);
 	free(s->paths);
 	free(s->files);
 	free(s);

@@ -123,14 +123,10 @@ enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM
 enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
 
 struct sinogram;
+struct pet_source; /* node/sinogram/pet_source.h */
 /* Read the words of the list mode of an acquisition, in pieces of n words (node/format/mmr.h); an error of use() ends it. */
 int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
 		       void *ctx, struct err *err);
-/* Write the files beside the objects that contain their data, each as NAME N bytes SHA-256 HEX; "": none. */
-void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size);
-/* Write these files, and what the data are not corrected for, in sentences; after the roles were read, with the numbers of events
- * that were not used. s->mmr must not be NULL. */
-void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size);
 
 /* ---- an acquisition ---- */
 
@@ -249,9 +245,8 @@ struct sinogram {
 	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame, gate or bed][role]: roles of objects that each has of
 								   its own; NULL: none */
 	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
-	struct sinogram_mmr *mmr;   /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
-				       efficiency of the detectors without attenuation; parts have a text made by this program,
-				       and no hash */
+	const struct pet_source *source;
+	void *own; /* of the source */
 };
 
 /* Open all objects of one acquisition, given in any order: sinogram objects, or raw data of a Siemens mMR. The data are not read.
@@ -285,13 +280,6 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
  * be multiplied to restore those that were lost to dead time: Dead Time Factor (0054,1324) of its first EMISSION object. 1:
  * found; 0: there is none; EBADMSG: it is not from 1 to 100. */
 int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, struct err *err);
-/* Add up the rates of the singles of a Siemens mMR for each time frame, *ret[frame]; without time frames for all of the list, in
- * *ret[0]. Reads the list once; s->mmr must not be NULL. The caller frees *ret. */
-struct mmr_singles;
-int sinogram_mmr_singles(const struct sinogram *s, struct mmr_singles **ret, struct err *err);
-/* Compute the fraction of the time that each detector was able to count at these rates, ret[ring][detector], by mmr_norm_alive().
- * EDOM: the data do not say it; the text has the reason. */
-int sinogram_mmr_alive(const struct sinogram *s, const struct mmr_singles *singles, double *ret, struct err *err);
 
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */

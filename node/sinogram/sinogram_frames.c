@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "node/base/folder.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
@@ -179,7 +180,7 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_images *frames, str
 
 	if (frames->n == 0 || s->list)
 		return 0;
-	if (!s->mmr)
+	if (!s->source->list_mode)
 		return err_set(err, ENOTSUP,
 			       "the protocol divides list mode into time frames, but the case has sinograms, which cannot be "
 			       "divided");
@@ -216,19 +217,8 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 		return 0;
 	if (s->images.of == PET_FRAMES)
 		return err_set(err, ENOTSUP, "gates of time frames are not supported: choose frames or gates");
-	if (s->list)
-		return err_set(
-			err, ENOTSUP,
-			"gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`");
-	if (!s->mmr)
-		return err_set(err, ENOTSUP,
-			       "the protocol divides list mode into gates, but the case has sinograms, which cannot be "
-			       "divided");
 	gates.marks = (struct pet_marks){0};
-	if (g->signal == PET_SIGNAL_TABLE)
-		rc = pet_marks_copy(&g->marks, &gates.marks, err);
-	else
-		rc = sinogram_mmr_marks(s, g->signal, &gates.marks, err);
+	rc = s->source->marks(s, g, &gates.marks, err);
 	if (rc < 0)
 		return rc;
 	if (g->signal != PET_SIGNAL_TABLE)
@@ -259,8 +249,6 @@ void sinogram_choose_frame(struct sinogram *s, int frame)
 	s->chosen = frame;
 	if (s->list)
 		list_choose_frame(s->list, frame);
-	if (s->mmr) /* also beside a list: its delayed coincidences are a role */
-		sinogram_mmr_choose_frame(s, frame);
 	for (int role = 1; s->frame_part && role <= SINOGRAM_ROLES; role++)
 		if (s->frame_part[frame][role].present) {
 			s->part[role] = s->frame_part[frame][role];

@@ -57,7 +57,6 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
 /* Describe the acquisition of s, whose files are open: format, parts, scanner, patient, facts, axes. Errors as sinogram_open().
  */
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
-int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 /* Compute the efficiencies of all bins in the order in memory. The caller frees *ret_values, also after an error. */
 int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err);
 /* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. *ret_fd: -1: in the object. */
@@ -65,12 +64,7 @@ int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *e
 int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err);
 uint64_t sinogram_mmr_word_count(const struct sinogram *s);
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s);
-struct mmr_norm;
-int sinogram_mmr_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err); /* read the normalisation */
-void sinogram_mmr_choose_frame(struct sinogram *s, int frame);
-/* Read the marks of a signal from the whole list. ENOTSUP: the list has none. */
-int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err);
-struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m); /* accepts NULL; returns NULL */
+int sinogram_mmr_open_events(struct sinogram *s, struct err *err); /* sinogram_mmr_list.c */
 
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
 

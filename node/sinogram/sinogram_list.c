@@ -10,6 +10,7 @@
 #include "kernels/clock.h"
 #include "node/base/device_names.h"
 #include "node/base/plural.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
@@ -236,23 +237,29 @@ void list_missing(int made, char *ret, size_t size)
 		snprintf(ret + n, size - n, "%s%s", n > 0 ? " and " : "", last);
 }
 
-void sinogram_list_note(const struct sinogram *s, char *ret, size_t size)
+int sinogram_list_open(struct sinogram *s, struct err *err)
 {
-	const struct sinogram_list_report *r = &s->list->report;
-	char missing[80];
+	if (!s->source->open_events)
+		return err_set(err, ENOTSUP,
+			       "the protocol reconstructs list mode event by event (list_mode), but the case has sinograms");
+	if (s->images.of == PET_GATES)
+		return err_set(err, ENOTSUP, "gates are not reconstructed event by event: use a protocol with list_mode = false");
+	return s->source->open_events(s, err);
+}
+
+void pet_source_note(const struct sinogram *s, char *ret, size_t size)
+{
+	const struct sinogram_list_report *r = s->list ? &s->list->report : NULL;
 	size_t n;
 
-	list_missing(s->made, missing, sizeof(missing));
-	if (s->mmr)
-		sinogram_mmr_note(s, ret, size);
-	else
-		snprintf(ret, size, "Reconstructed event by event%s%s.%s%s", missing[0] ? ": not corrected for " : "", missing,
-			 s->list->note[0] ? " " : "", s->list->note);
+	*ret = '\0';
+	if (s->source->note)
+		s->source->note(s, ret, size);
 	n = strlen(ret);
-	if (r->dead && n < size)
+	if (r && r->dead)
 		n += (size_t)snprintf(ret + n, size - n,
 				      " %llu prompt%s of detectors that are not in coincidence (efficiency 0) %s not used.",
 				      (unsigned long long)r->dead, plural(r->dead), r->dead == 1 ? "is" : "are");
-	if (r->between && n < size)
+	if (r && r->between && n < size)
 		snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
 }

@@ -39,9 +39,9 @@ struct petsird_list_options {
  * petsird_import(), but any geometry is accepted. */
 int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err);
 
-/* ---- Siemens mMR ---- */
+/* ---- another source ---- */
 
-/* Make and load the list of an opened acquisition, whose frames are set. ENOTSUP: it has no list mode. */
+/* Make and load the list of an opened acquisition, whose frames are set. ENOTSUP: it has no list mode, or gates. */
 int sinogram_list_open(struct sinogram *s, struct err *err);
 
 /* ---- both: s->list is not NULL ---- */
@@ -58,8 +58,6 @@ struct sinogram_list_report {
 /* The data of the chosen frame, borrowed. */
 const struct pet_list *sinogram_list_data(const struct sinogram *s);
 const struct sinogram_list_report *sinogram_list_report(const struct sinogram *s);
-/* Write what the data are not corrected for, and what is not used, in sentences. */
-void sinogram_list_note(const struct sinogram *s, char *ret, size_t size);
 /* Describe the source for the provenance: "FILE (N bytes, SHA-256 HEX)"; "" if it is DICOM objects. */
 const char *sinogram_list_origin(const struct sinogram *s);
 /* Describe the detectors, for provenance and UIDs; "": by the michelogram of EMISSION. */

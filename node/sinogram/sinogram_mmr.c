@@ -21,6 +21,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/format/mmr.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 #include "recon/pet/michelogram_pairs.h"
@@ -42,8 +43,13 @@ struct sinogram_mmr {
 	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
 	struct mmr_header list;
 	struct counting prompts, delayeds;
-	int frame; /* chosen frame or gate; sinogram_mmr_choose_frame() */
+	struct mmr_singles *singles; /* [time frame]: their rates, without frames of all of the list; NULL: not read */
 };
+
+static struct sinogram_mmr *mmr(const struct sinogram *s)
+{
+	return s->own;
+}
 
 enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
 {
@@ -133,20 +139,20 @@ static char *bf_path(const char *path)
 /* Find where the data are, and check their size. */
 static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t needed, struct err *err)
 {
-	const char *path = s->paths[s->mmr->file[type]];
+	const char *path = s->paths[mmr(s)->file[type]];
 	uint64_t inside = 0;
 	struct stat st;
 	char *bf;
 
-	dicom_bulk_size(s->files[s->mmr->file[type]], TAG_DATA, &inside);
+	dicom_bulk_size(s->files[mmr(s)->file[type]], TAG_DATA, &inside);
 	if (inside == needed)
 		return 0;
 	bf = bf_path(path);
 	if (!bf)
 		return err_set(err, ENOMEM, "no memory for a path");
 	if (stat(bf, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
-		s->mmr->bf[type] = bf;
-		return sinogram_describe_file(bf, &s->mmr->source[type], err);
+		mmr(s)->bf[type] = bf;
+		return sinogram_describe_file(bf, &mmr(s)->source[type], err);
 	}
 	free(bf);
 	return err_set(err, EBADMSG, "%s: (7FE1,1010) has %llu bytes, its header requires %llu%s", file_name(path),
@@ -163,12 +169,12 @@ static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, int
 	size_t done = 0;
 
 	if (fd < 0)
-		return dicom_bulk_read(s->files[s->mmr->file[type]], TAG_DATA, offset, ret, n, err);
+		return dicom_bulk_read(s->files[mmr(s)->file[type]], TAG_DATA, offset, ret, n, err);
 	while (done < n) {
 		ssize_t got = pread(fd, ret + done, n - done, (off_t)(offset + done));
 
 		if (got <= 0)
-			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(s->mmr->bf[type]),
+			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(mmr(s)->bf[type]),
 				       got < 0 ? strerror(errno) : "the file ends early");
 		done += (size_t)got;
 	}
@@ -177,7 +183,7 @@ static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, int
 
 static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int *ret_fd, struct err *err)
 {
-	const char *path = s->mmr->bf[type];
+	const char *path = mmr(s)->bf[type];
 
 	*ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
@@ -195,12 +201,12 @@ int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *r
 
 uint64_t sinogram_mmr_word_count(const struct sinogram *s)
 {
-	return s->mmr->list.words;
+	return mmr(s)->list.words;
 }
 
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s)
 {
-	return &s->mmr->prompts.list;
+	return &mmr(s)->prompts.list;
 }
 
 /* Prepare to count the events of a list into the planes of a file. */
@@ -218,13 +224,13 @@ static int begin_list(const struct michelogram *m, struct mmr_list *l, struct er
  * are in the whole list. */
 static int begin_frame(const struct sinogram *s, struct counting *c, struct err *err)
 {
-	int frame = s->mmr->frame, rc = 0;
+	int frame = s->chosen, rc = 0;
 
 	if (frame == 0 || frame != c->next || s->images.of == PET_GATES) {
 		rc = begin_list(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
 		c->at = 0;
 	}
-	c->list.delayed = c == &s->mmr->delayeds;
+	c->list.delayed = c == &mmr(s)->delayeds;
 	if (rc == 0 && s->images.of == PET_GATES)
 		mmr_list_choose_gate(&c->list, &s->images.gates, frame);
 	if (s->images.of == PET_FRAMES)
@@ -236,8 +242,8 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 /* Count the events up to the end of the frame; with the last frame read the rest of the list, too. */
 static int count_events(const struct sinogram *s, struct counting *c, uint8_t *buffer, uint32_t *counts, struct err *err)
 {
-	uint64_t n = 4 * s->mmr->list.words, *at = &c->at;
-	bool to_end = s->images.of != PET_FRAMES || s->mmr->frame + 1 >= s->images.n, stop = false;
+	uint64_t n = 4 * mmr(s)->list.words, *at = &c->at;
+	bool to_end = s->images.of != PET_FRAMES || s->chosen + 1 >= s->images.n, stop = false;
 	struct mmr_list *list = &c->list;
 	int fd = -1, rc = begin_frame(s, c, err);
 
@@ -266,7 +272,7 @@ static int count_events(const struct sinogram *s, struct counting *c, uint8_t *b
 int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
 		       void *ctx, struct err *err)
 {
-	uint64_t n = 4 * s->mmr->list.words;
+	uint64_t n = 4 * mmr(s)->list.words;
 	uint8_t *buffer = malloc(PIECE);
 	int fd = -1, rc = buffer ? open_data(s, SINOGRAM_MMR_LIST, &fd, err) : err_set(err, ENOMEM, "no memory to read a list");
 
@@ -288,11 +294,14 @@ static int add_marks(void *ctx, const uint8_t *words, size_t n, struct err *err)
 	return mmr_marks_add(ctx, words, n, err);
 }
 
-int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err)
+static int find_marks(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
 {
+	enum pet_signal signal = g->signal;
 	struct mmr_marks m = {.signal = signal, .first = -1, .last = -1};
 	int rc;
 
+	if (signal == PET_SIGNAL_TABLE)
+		return pet_marks_copy(&g->marks, ret, err);
 	if (signal != PET_SIGNAL_ECG && signal != PET_SIGNAL_RESP)
 		return err_set(err, ENOTSUP, "time marks: no words of an mMR are known for the signal \"%s\"; known: ecg, resp",
 			       pet_signal_name(signal));
@@ -309,12 +318,7 @@ int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_ma
 	return rc;
 }
 
-void sinogram_mmr_choose_frame(struct sinogram *s, int frame)
-{
-	s->mmr->frame = frame;
-}
-
-int sinogram_mmr_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err)
+static int read_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err)
 {
 	uint8_t *buffer = malloc(MMR_NORM_BYTES);
 	int fd = -1,
@@ -339,7 +343,7 @@ static int compute_efficiencies(const struct sinogram *s, bool of_file, float *v
 	int rc = michelogram_index_init(m, &x, err);
 
 	if (rc == 0)
-		rc = sinogram_mmr_norm(s, &norm, err);
+		rc = read_norm(s, &norm, err);
 	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++) {
 		size_t place = of_file ? interfile_place(m, (size_t)plane) : (size_t)plane;
 
@@ -359,7 +363,7 @@ int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, stru
 	return compute_efficiencies(s, false, *ret_values, err);
 }
 
-int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+static int read_role(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {
 	uint8_t *bytes = calloc(1, s->part[role].bytes), *buffer = malloc(PIECE);
 	int rc;
@@ -368,19 +372,69 @@ int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t
 		rc = err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)s->part[role].bytes,
 			     sinogram_role_name(role));
 	else if (role == SINOGRAM_EMISSION)
-		rc = count_events(s, &s->mmr->prompts, buffer, (uint32_t *)(void *)bytes, err);
+		rc = count_events(s, &mmr(s)->prompts, buffer, (uint32_t *)(void *)bytes, err);
 	else if (role == SINOGRAM_DELAYEDS)
-		rc = count_events(s, &s->mmr->delayeds, buffer, (uint32_t *)(void *)bytes, err);
+		rc = count_events(s, &mmr(s)->delayeds, buffer, (uint32_t *)(void *)bytes, err);
 	else
 		rc = compute_efficiencies(s, true, (float *)(void *)bytes, err);
 	free(buffer);
-	if (rc < 0) {
+	if (rc < 0)
 		free(bytes);
-		err_prefix(err, "%s", sinogram_role_name(role));
-		return rc;
-	}
-	*ret_bytes = bytes;
+	else
+		*ret_bytes = bytes;
+	return rc;
+}
+
+/* ---- dead time ---- */
+
+struct feed { /* of the words of the list, to the singles of each frame */
+	struct mmr_singles *singles;
+	int n;
+};
+
+static int add_singles(void *ctx, const uint8_t *words, size_t n, struct err *err)
+{
+	const struct feed *feed = ctx;
+
+	(void)err;
+	for (int i = 0; i < feed->n; i++)
+		mmr_singles_add(&feed->singles[i], words, n);
 	return 0;
+}
+
+/* Add up the rates of the singles of each time frame, once. */
+static int read_singles(const struct sinogram *s, struct err *err)
+{
+	bool frames = s->images.of == PET_FRAMES;
+	struct feed feed = {.n = frames ? s->images.n : 1};
+	int rc;
+
+	if (mmr(s)->singles)
+		return 0;
+	feed.singles = calloc((size_t)feed.n, sizeof(*feed.singles));
+	if (!feed.singles)
+		return err_set(err, ENOMEM, "no memory for singles");
+	for (int i = 0; i < feed.n; i++)
+		mmr_singles_begin(&feed.singles[i], frames ? &s->images.image[i].time : NULL);
+	rc = sinogram_mmr_words(s, add_singles, &feed, err);
+	if (rc == 0)
+		mmr(s)->singles = feed.singles;
+	else
+		free(feed.singles);
+	return rc;
+}
+
+static int find_alive(const struct sinogram *s, int image, double *ret, struct err *err)
+{
+	struct mmr_norm *norm = NULL;
+	int rc = read_singles(s, err);
+
+	if (rc == 0)
+		rc = read_norm(s, &norm, err);
+	if (rc == 0)
+		rc = mmr_norm_alive(norm, &mmr(s)->singles[s->images.of == PET_FRAMES ? image : 0], ret, err);
+	mmr_norm_free(norm);
+	return rc;
 }
 
 /* ---- opening ---- */
@@ -403,8 +457,8 @@ static int find_types(struct sinogram *s, struct err *err)
 				       "%s and %s both contain a %s: one study with several acquisitions is not supported; "
 				       "reconstruct each list mode with its normalisation in a folder of its own with `tomonode "
 				       "recon`",
-				       file_name(s->paths[s->mmr->file[t]]), file_name(s->paths[i]), titles[t]);
-		s->mmr->file[t] = i;
+				       file_name(s->paths[mmr(s)->file[t]]), file_name(s->paths[i]), titles[t]);
+		mmr(s)->file[t] = i;
 	}
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
 		if (!count[t])
@@ -433,7 +487,7 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 	char serial[2][65] = {"", ""};
 
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
-		dicom_get_text(dicom_root(s->files[s->mmr->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
+		dicom_get_text(dicom_root(s->files[mmr(s)->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
 			       sizeof(serial[0]), NULL);
 	if (serial[0][0] && serial[1][0] && strcmp(serial[0], serial[1]) != 0)
 		return err_set(
@@ -452,8 +506,8 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 static int read_headers(struct sinogram *s, struct err *err)
 {
 	struct mmr_header norm;
-	size_t list = s->mmr->file[SINOGRAM_MMR_LIST], other = s->mmr->file[SINOGRAM_MMR_NORM];
-	int rc = read_header(s->files[list], SINOGRAM_MMR_LIST, &s->mmr->list, err);
+	size_t list = mmr(s)->file[SINOGRAM_MMR_LIST], other = mmr(s)->file[SINOGRAM_MMR_NORM];
+	int rc = read_header(s->files[list], SINOGRAM_MMR_LIST, &mmr(s)->list, err);
 
 	if (rc < 0) {
 		err_prefix(err, "%s", file_name(s->paths[list]));
@@ -464,9 +518,9 @@ static int read_headers(struct sinogram *s, struct err *err)
 		err_prefix(err, "%s", file_name(s->paths[other]));
 		return rc;
 	}
-	rc = check_same_scanner(s, &s->mmr->list, &norm, err);
+	rc = check_same_scanner(s, &mmr(s)->list, &norm, err);
 	if (rc == 0)
-		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * s->mmr->list.words, err);
+		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * mmr(s)->list.words, err);
 	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
 }
 
@@ -483,7 +537,7 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 				.bytes = 4,
 				.scale = 1,
 				.order = INTERFILE_BY_PLANE,
-				.duration = s->mmr->list.duration,
+				.duration = mmr(s)->list.duration,
 				.start = NAN};
 	h->m = (struct michelogram){.scanner = c->scanner,
 				    .n_radial = c->n_radial,
@@ -508,7 +562,7 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	part->present = true;
 	part->n_chunks = 1;
-	part->file[0] = s->mmr->file[type];
+	part->file[0] = mmr(s)->file[type];
 	part->bytes = interfile_bytes(h);
 	return 0;
 }
@@ -516,11 +570,11 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 /* Read the standard attributes of the list mode; what it says about corrections is about images. */
 static void read_facts(struct sinogram *s)
 {
-	pet_facts_read(dicom_root(s->files[s->mmr->file[SINOGRAM_MMR_LIST]]), &s->facts);
+	pet_facts_read(dicom_root(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]]), &s->facts);
 	s->facts.corrected[0] = '\0';
 	s->facts.calibration = NAN;
 	if (!s->facts.patient_position[0])
-		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", s->mmr->list.position);
+		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr(s)->list.position);
 }
 
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err)
@@ -528,8 +582,9 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 	int rc;
 
 	s->format = sinogram_format_of(INTERFILE_PROJECTIONS);
-	s->mmr = calloc(1, sizeof(*s->mmr));
-	if (!s->mmr)
+	s->source = &pet_source_mmr;
+	s->own = calloc(1, sizeof(struct sinogram_mmr));
+	if (!s->own)
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	rc = find_types(s, err);
 	if (rc == 0)
@@ -538,7 +593,7 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 		rc = read_headers(s, err);
 	if (rc < 0)
 		return rc;
-	s->scanner = sinogram_find_scanner(s->files[s->mmr->file[SINOGRAM_MMR_LIST]], config);
+	s->scanner = sinogram_find_scanner(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]], config);
 	if (!s->scanner)
 		return err_set(err, ENOKEY, "no scanner of the configuration matches the list mode: add it to `scanners`");
 	rc = describe_role(s, SINOGRAM_EMISSION, SINOGRAM_MMR_LIST, err);
@@ -554,35 +609,37 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 	return sinogram_find_axes(s, err);
 }
 
-struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m)
+static void close_mmr(struct sinogram *s)
 {
-	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++)
+	struct sinogram_mmr *m = s->own;
+
+	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++) {
 		free(m->bf[t]);
-	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++)
 		free(m->source[t]);
+	}
+	if (m)
+		free(m->singles);
 	free(m);
-	return NULL;
 }
 
-void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size)
+static void name_files(const struct sinogram *s, char *ret, size_t size)
 {
-	*ret = '\0';
-	for (int t = SINOGRAM_MMR_LIST; s->mmr && t <= SINOGRAM_MMR_NORM; t++)
-		if (s->mmr->source[t])
-			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", s->mmr->source[t]);
+	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
+		if (mmr(s)->source[t])
+			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", mmr(s)->source[t]);
 }
 
-void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
+static void note(const struct sinogram *s, char *ret, size_t size)
 {
-	const struct mmr_list_report *r = &s->mmr->prompts.list.report;
+	const struct mmr_list_report *r = &mmr(s)->prompts.list.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
-	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
+	double said = isfinite(s->facts.duration) ? s->facts.duration : mmr(s)->list.duration;
 	double frames = s->images.of == PET_FRAMES ? (double)s->images.image[s->images.n - 1].time.stop / 1000 : 0;
 	bool randoms = s->made & PET_CORRECT_RANDOMS;
-	char files[400], missing[80];
+	char files[400] = "", missing[80];
 	size_t n;
 
-	sinogram_mmr_files(s, files, sizeof(files));
+	name_files(s, files, sizeof(files));
 	list_missing(s->made, missing, sizeof(missing));
 	n = (size_t)snprintf(ret, size, "%s%s%s%s%s%s", s->list ? "Reconstructed event by event" : "Histogram of list mode",
 			     files[0] ? " (data in " : "", files, files[0] ? ")" : "", missing[0] ? ": not corrected for " : "",
@@ -606,3 +663,17 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	if (n < size)
 		snprintf(ret + n, size - n, " %s", INTERFILE_SIEMENS_RINGS);
 }
+
+const struct pet_source pet_source_mmr = {
+	.objects = "raw data",
+	.list_mode = true,
+	.efficiencies = true,
+	.of_images = true,
+	.read = read_role,
+	.marks = find_marks,
+	.open_events = sinogram_mmr_open_events,
+	.alive = find_alive,
+	.note = note,
+	.files = name_files,
+	.close = close_mmr,
+};

@@ -105,7 +105,7 @@ static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
 }
 
 /* The caller frees s->list with the acquisition, also after an error. */
-static int open_mmr(struct sinogram *s, struct err *err)
+int sinogram_mmr_open_events(struct sinogram *s, struct err *err)
 {
 	struct mmr_source *x = calloc(1, sizeof(*x));
 	int rc;
@@ -127,14 +127,4 @@ static int open_mmr(struct sinogram *s, struct err *err)
 		rc = err_set(err, EBADMSG, "list mode: %llu prompts, none of which is used",
 			     (unsigned long long)sinogram_mmr_events(s)->report.prompts);
 	return rc;
-}
-
-int sinogram_list_open(struct sinogram *s, struct err *err)
-{
-	if (!s->mmr)
-		return err_set(err, ENOTSUP,
-			       "the protocol reconstructs list mode event by event (list_mode), but the case has sinograms");
-	if (s->images.of == PET_GATES)
-		return err_set(err, ENOTSUP, "gates are not reconstructed event by event: use a protocol with list_mode = false");
-	return open_mmr(s, err);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dicom/core/bulk.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes per read, small enough for a cache */
@@ -105,21 +106,15 @@ static int read_hashed(const struct sinogram *s, const struct sinogram_part *par
 	return rc;
 }
 
-int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+static int read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {
 	const struct sinogram_part *part = &s->part[role];
-	uint8_t *bytes;
+	uint8_t *bytes = malloc(part->bytes);
 	char found[65];
 	int rc;
 
-	if (!part->present)
-		return err_set(err, EINVAL, "the acquisition has no objects of role %s", sinogram_role_name(role));
-	if (s->mmr)
-		return sinogram_mmr_read(s, role, ret_bytes, err);
-	bytes = malloc(part->bytes);
 	if (!bytes)
-		return err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)part->bytes,
-			       sinogram_role_name(role));
+		return err_set(err, ENOMEM, "no memory for %llu bytes", (unsigned long long)part->bytes);
 	rc = read_hashed(s, part, bytes, found, err);
 	if (rc == 0 && strcmp(found, part->sha256) != 0)
 		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
@@ -127,11 +122,32 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 		rc = interfile_check_order(&part->header, bytes, err);
 	if (rc == 0)
 		rc = sinogram_check_axes(&part->header, bytes, err);
-	if (rc < 0) {
+	if (rc < 0)
 		free(bytes);
+	else
+		*ret_bytes = bytes;
+	return rc;
+}
+
+static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
+{
+	(void)s;
+	(void)g;
+	(void)ret;
+	return err_set(err, ENOTSUP,
+		       "the protocol divides list mode into gates, but the case has sinograms, which cannot be divided");
+}
+
+const struct pet_source pet_source_objects = {.objects = "sinogram", .read = read_objects, .marks = refuse_gates};
+
+int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+{
+	int rc;
+
+	if (!s->part[role].present || !s->source->read)
+		return err_set(err, EINVAL, "the acquisition has no objects of role %s", sinogram_role_name(role));
+	rc = s->source->read(s, role, ret_bytes, err);
+	if (rc < 0)
 		err_prefix(err, "%s", sinogram_role_name(role));
-		return rc;
-	}
-	*ret_bytes = bytes;
-	return 0;
+	return rc;
 }

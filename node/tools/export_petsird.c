@@ -2,6 +2,7 @@
 /* export_petsird.c - see node/tools/export_petsird.h. The bytes of EMISSION are in memory; bins are visited twice, to count and
  * check them, and to write their events. */
 #include "node/tools/export_petsird.h"
+#include "node/sinogram/pet_source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -218,7 +219,7 @@ static int describe_events(struct list *x, struct err *err)
 
 static int create_writer(struct list *x, const char *path, struct err *err)
 {
-	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->mmr ? mmr_is_gap : NULL};
+	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->source->list_mode ? mmr_is_gap : NULL};
 	const struct pet_facts *f = &x->s->facts;
 	char model[65] = "";
 	double offset;
@@ -245,7 +246,7 @@ static int open_list(struct list *x, struct err *err)
 
 static int write_file(struct list *x, struct sinogram *s, const char *path, struct err *err)
 {
-	int rc = s->mmr ? describe_events(x, err) : 0;
+	int rc = s->source->list_mode ? describe_events(x, err) : 0;
 
 	if (rc == 0)
 		rc = create_writer(x, path, err);
@@ -253,7 +254,7 @@ static int write_file(struct list *x, struct sinogram *s, const char *path, stru
 		return rc;
 	rc = open_list(x, err);
 	if (rc == 0)
-		rc = s->mmr ? write_words(x, err) : write_blocks(x, s, err);
+		rc = s->source->list_mode ? write_words(x, err) : write_blocks(x, s, err);
 	if (rc == 0)
 		return petsird_finish(x->w, err);
 	petsird_abort(x->w);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dicom/pixels/start.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram.h"
 
 static int write_role(const struct sinogram *s, enum sinogram_role role, const char *out, const char *planes, struct err *err)
@@ -54,9 +55,9 @@ static int read_all(const struct config *config, int argc, char **argv, struct e
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (s->part[role].present)
 			rc = write_role(s, (enum sinogram_role)role, argv[2], argv[3], err);
-	if (rc == 0 && s->mmr) {
-		sinogram_mmr_note(s, note, sizeof(note));
-		printf("%s\n", note);
+	if (rc == 0) {
+		pet_source_note(s, note, sizeof(note));
+		printf("%s%s", note, note[0] ? "\n" : "");
 	}
 	sinogram_close(s);
 	return rc;

@@ -13,6 +13,7 @@
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/pet_source.h"
 #include "tests/test.h"
 
 #define NX 7
@@ -171,6 +172,7 @@ static inline void input_make(struct input *in)
 	};
 	for (int i = 0; i < 3; i++)
 		in->files[i] = source_file(i);
+	in->s.source = &pet_source_objects;
 	in->s.n_files = 3;
 	in->s.files = in->files;
 	in->s.part[SINOGRAM_EMISSION] = (struct sinogram_part){.present = true, .n_chunks = 1, .file = in->chunk};
