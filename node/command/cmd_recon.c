@@ -26,7 +26,7 @@
 #include "node/options/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
-#include "node/sinogram/petsird_import.h"
+#include "node/sinogram/pet_source.h"
 #include "node/tools/image_series.h"
 
 #define ASSIGNMENTS_MAX 64
@@ -446,6 +446,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
 					 .petsird = r->petsird};
 	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
+	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
 	const char **joined = NULL;
 	struct progress progress;
@@ -464,8 +465,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		if (of->assumed.text[0])
 			fprintf(stderr, "tomonode recon: %s: %s\n", of->header, of->assumed.text);
 	}
-	if (!of && petsird_is_file(c->paths[0])) {
-		petsird_axes_text(r->petsird.axes, axes, sizeof(axes));
+	if (source && source->taken) {
+		source->taken(&r->petsird, axes, sizeof(axes));
 		fprintf(stderr, "tomonode recon: %s: %s\n", c->paths[0], axes);
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))

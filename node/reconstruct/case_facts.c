@@ -11,6 +11,7 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/reconstruct/reconstruct_internal.h"
+#include "node/sinogram/pet_source.h"
 
 #define STANDARD_ROOT "1.2.840.10008."
 
@@ -52,49 +53,23 @@ int case_is_not(struct case_facts *f, bool refused, const char *reason)
 	return 0;
 }
 
-/* Recognise raw data of a Siemens mMR: list mode and normalisation may be in different series of their study. */
-static bool recognise_mmr(const struct dicom_file *file, struct case_facts *f)
-{
-	char type[65];
-	enum sinogram_mmr_type is = sinogram_mmr_type(dicom_root((struct dicom_file *)file), type, sizeof(type));
-
-	if (is == SINOGRAM_MMR_NONE)
-		return false;
-	f->expected = SINOGRAM_MMR_OBJECTS;
-	f->whole_study = true;
-	snprintf(f->lacks, sizeof(f->lacks), "%s",
-		 is == SINOGRAM_MMR_LIST ? "the normalisation (PET_NORM)" : "the list mode (PET_LISTMODE)");
-	return true;
-}
-
-/* Return true for data that were corrected before. */
-static bool is_attenuation_corrected(const struct dicom_file *file)
-{
-	char terms[200];
-
-	return dicom_get_text(dicom_root((struct dicom_file *)file), TAG_CORRECTED_IMAGE, terms, sizeof(terms), NULL) == 1 &&
-	       strstr(terms, "ATTN");
-}
-
 int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err)
 {
+	const struct dicom_item *root = dicom_root((struct dicom_file *)file);
 	char reason[sizeof(f->reason)];
-	struct sinogram_facts s;
-	int rc;
+	struct pet_object o;
+	int rc = pet_source_of_object(root)->describe(file, &o, err);
 
-	if (header == INTERFILE_PROJECTIONS && recognise_mmr(file, f))
-		return 1;
-	rc = strcmp(f->sop_class, CLASS_RAW_DATA) ? 0 : sinogram_facts_of(file, &s, err);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return sinogram_unsupported(dicom_root((struct dicom_file *)file), reason, sizeof(reason))
-			       ? case_is_not(f, true, reason)
-			       : 0;
-	if (s.format->header != header)
+		return sinogram_unsupported(root, reason, sizeof(reason)) ? case_is_not(f, true, reason) : 0;
+	if (o.header != header)
 		return 0;
-	f->expected = s.instances;
-	f->attenuation = s.role == SINOGRAM_ATTENUATION || s.role == SINOGRAM_MULTIPLICATIVE || is_attenuation_corrected(file);
+	f->expected = o.expected;
+	f->whole_study = o.whole_study;
+	f->attenuation = o.attenuation;
+	snprintf(f->lacks, sizeof(f->lacks), "%s", o.lacks);
 	return 1;
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
+#include "node/sinogram/pet_source.h"
 
 #define SLICES_AT_A_TIME 16
 #define LORS_CPU ((size_t)1 << 27) /* LORs that are read one by one for a sensitivity; of more, a sample */
@@ -26,7 +27,7 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 
 const struct kind *case_kind_of_file(const char *path)
 {
-	return petsird_is_file(path) ? &kind_pet : NULL;
+	return pet_source_of_file(path) ? &kind_pet : NULL;
 }
 
 /* Divide the acquisition into the gates of the protocol. */
@@ -85,7 +86,7 @@ static int divide_files(struct pet_work *w, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		struct dicom_file *file = NULL;
 
-		if (!petsird_is_file(w->base.paths[i]) && dicom_open(w->base.paths[i], &file, NULL) == 0 &&
+		if (!pet_source_of_file(w->base.paths[i]) && dicom_open(w->base.paths[i], &file, NULL) == 0 &&
 		    ct_object_of(dicom_root(file), NULL) != CT_NO_SLICE) {
 			ct_headers_add(w->headers, w->base.paths[i], dicom_root(file));
 			w->n_ct++;
@@ -102,10 +103,11 @@ static int divide_files(struct pet_work *w, struct err *err)
 static int open_files(struct pet_work *w, struct err *err)
 {
 	const struct reconstruct_work *base = &w->base;
-	struct petsird_list_options petsird = {.file = &base->decision->petsird,
-					       .protocol = &base->protocol->pet,
-					       .lors_most = strcmp(base->dev->ops->kind, "cpu") ? LORS_GPU : LORS_CPU,
-					       .config = base->config};
+	struct pet_opening o = {.patient = &base->decision->patient,
+				.config = base->config,
+				.file = &base->decision->petsird,
+				.protocol = &base->protocol->pet,
+				.lors_most = strcmp(base->dev->ops->kind, "cpu") ? LORS_GPU : LORS_CPU};
 	int rc;
 
 	if (w->s)
@@ -113,9 +115,8 @@ static int open_files(struct pet_work *w, struct err *err)
 	rc = divide_files(w, err);
 	if (rc < 0)
 		return rc;
-	if (base->n_paths - w->n_ct == 1 && petsird_is_file(w->paths[0]))
-		return petsird_list_open(w->paths[0], &petsird, &w->s, err);
-	rc = sinogram_open_files(w->paths, w->files, base->n_paths - w->n_ct, &base->decision->patient, base->config, &w->s, err);
+	o.files = w->files;
+	rc = pet_source_open(w->paths, base->n_paths - w->n_ct, &o, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
 	if (rc == 0 && base->decision->assumed) {

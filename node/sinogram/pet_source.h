@@ -6,11 +6,45 @@
 
 #include "node/sinogram/sinogram.h"
 
+struct petsird_case;
+
+/* How an acquisition is opened. All is borrowed, and may be NULL or 0. */
+struct pet_opening {
+	const struct patient_statement *patient;
+	const struct config *config;
+	struct dicom_file **files; /* [n]: open already; they are taken over, also after an error: then all are NULL */
+	bool raw, anonymous;	   /* see sinogram_open_raw(), sinogram_open_data() */
+	/* Of a file of events: what it does not say; frames, tof_mashing, fov_radius of the protocol; about so many LORs may be read
+	 * one by one for the sensitivity, of more a sample */
+	const struct petsird_case *file;
+	const struct pet_protocol *protocol;
+	size_t lors_most;
+};
+
+/* What an object says about its acquisition. */
+struct pet_object {
+	enum interfile_kind header; /* of its data */
+	long expected;		    /* number of objects */
+	bool whole_study;	    /* which may be in different series of their study */
+	bool attenuation;	    /* it has what the attenuation is corrected with */
+	char lacks[40];		    /* what the acquisition lacks with this object alone; "": not known */
+};
+
 struct pet_source {
-	const char *objects; /* what its DICOM objects are, as in "3 sinogram objects"; NULL: it has none */
-	bool list_mode;	     /* the counts are those of single events: statements of headers about counts are not about them */
-	bool efficiencies;   /* MULTIPLICATIVE is the efficiency of the detectors alone; its gaps are whole detectors */
-	bool of_images;	     /* its headers state corrections and calibration of images that were made elsewhere */
+	const char *objects; /* what its DICOM objects are, as in "3 sinogram objects"; NULL: it is a file that is not DICOM */
+	const char *sop_class;
+	bool (*is_object)(const struct dicom_item *root); /* NULL: it is where no other row is */
+	bool (*is_file)(const char *path);
+	/* Read what an object says. 1; 0: it is of no acquisition; EBADMSG, ENOTSUP: invalid. */
+	int (*describe)(const struct dicom_file *file, struct pet_object *ret, struct err *err);
+	/* Describe the acquisition in s, whose files are open. path: of the first. Errors as sinogram_open(). */
+	int (*open)(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err);
+	/* Say how a file is taken that does not say it. NULL: nothing. */
+	void (*taken)(const struct petsird_case *file, char *ret, size_t size);
+
+	bool list_mode;	   /* the counts are those of single events: statements of headers about counts are not about them */
+	bool efficiencies; /* MULTIPLICATIVE is the efficiency of the detectors alone; its gaps are whole detectors */
+	bool of_images;	   /* its headers state corrections and calibration of images that were made elsewhere */
 
 	/* Read or compute the values of a role that is present; see sinogram_read(). */
 	int (*read)(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
@@ -30,6 +64,13 @@ struct pet_source {
 };
 
 extern const struct pet_source pet_source_objects, pet_source_mmr, pet_source_petsird;
+
+const struct pet_source *pet_source_of_file(const char *path); /* NULL: no file that is not DICOM */
+const struct pet_source *pet_source_of_object(const struct dicom_item *root);
+bool pet_source_has_class(const char *sop_class); /* whether objects of a row have it */
+
+/* Open a case: DICOM objects, as sinogram_open(), or one file of events, which are loaded. */
+int pet_source_open(const char *const *paths, size_t n, const struct pet_opening *o, struct sinogram **ret, struct err *err);
 
 /* Write the sentences of note(), and those about single events. */
 void pet_source_note(const struct sinogram *s, char *ret, size_t size);

@@ -18,6 +18,7 @@
 #include "node/base/folder.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
+#include "node/sinogram/petsird_import.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
@@ -33,7 +34,7 @@
 #define SEED 20260601u
 
 struct petsird_source {
-	const struct petsird_list_options *o; /* only while the file is opened */
+	const struct pet_opening *o; /* only while the file is opened */
 	struct petsird *file;
 	const struct petsird_header *h;
 	float (*position)[3];
@@ -51,7 +52,7 @@ struct petsird_source {
 	bool delayed; /* the delayed coincidences are read */
 };
 
-bool petsird_is_file(const char *path)
+static bool is_petsird(const char *path)
 {
 	char head[sizeof(MAGIC)] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -504,6 +505,11 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	return 0;
 }
 
+static void say_axes(const struct petsird_case *file, char *ret, size_t size)
+{
+	petsird_axes_text(file->axes, ret, size);
+}
+
 static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
 {
 	(void)s;
@@ -522,35 +528,36 @@ static void note(const struct sinogram *s, char *ret, size_t size)
 		 s->list->note[0] ? " " : "", s->list->note);
 }
 
-const struct pet_source pet_source_petsird = {.list_mode = true, .marks = refuse_gates, .note = note};
-
-int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err)
+static int open_events(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
 {
 	struct hashing h = {.path = path};
-	struct petsird_source *p = calloc(1, sizeof(*p));
-	struct sinogram *s = calloc(1, sizeof(*s));
-	int rc = p && s ? pet_frames_parse(o->protocol->frames, &s->images, err)
-			: err_set(err, ENOMEM, "no memory for an acquisition");
+	struct petsird_source *p;
+	int rc = pet_frames_parse(o->protocol->frames, &s->images, err);
 
-	if (rc == 0 && !(s->list = list_new(&s->images, err)))
-		rc = -ENOMEM;
-	if (rc < 0) {
-		free(p);
-		sinogram_close(s);
+	if (rc < 0)
 		return rc;
+	p = calloc(1, sizeof(*p));
+	s->list = p ? list_new(&s->images, err) : NULL;
+	if (!s->list) {
+		free(p);
+		return err_set(err, ENOMEM, "no memory for an acquisition");
 	}
-	s->source = &pet_source_petsird;
 	p->o = o;
 	p->frames = &s->images;
 	s->list->dead = &p->dead;
 	s->list->source = (struct list_source){p, rewind_file, read_file, choose_kind, free_source};
 	rc = open_file(p, s, &h, err);
 	p->o = NULL;
-	if (rc < 0) {
+	if (rc < 0)
 		err_prefix(err, "%s", file_name(path));
-		sinogram_close(s);
-	} else {
-		*ret = s;
-	}
 	return rc;
 }
+
+const struct pet_source pet_source_petsird = {
+	.is_file = is_petsird,
+	.open = open_events,
+	.taken = say_axes,
+	.list_mode = true,
+	.marks = refuse_gates,
+	.note = note,
+};

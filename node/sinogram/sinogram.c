@@ -26,38 +26,8 @@ struct opening {
 	struct sinogram_facts *facts; /* [file] */
 	bool raw;		      /* see sinogram_open_raw() */
 	bool anonymous;		      /* patient and place may be unknown */
-	struct dicom_file **opened;   /* [file], taken over; NULL: none is open */
 	struct err *err;
 };
-
-static int open_files(struct opening *o, const char *const *paths, size_t n)
-{
-	struct sinogram *s = o->s;
-
-	s->paths = calloc(n, sizeof(*s->paths));
-	s->files = calloc(n, sizeof(*s->files));
-	if (!s->paths || !s->files)
-		return err_set(o->err, ENOMEM, "no memory for %zu files", n);
-	for (size_t i = 0; i < n; i++) {
-		int rc = 0;
-
-		if (o->opened && o->opened[i]) {
-			s->files[i] = o->opened[i];
-			o->opened[i] = NULL;
-		} else {
-			rc = dicom_open(paths[i], &s->files[i], o->err);
-		}
-		if (rc < 0) {
-			err_prefix(o->err, "%s", file_name(paths[i]));
-			return rc;
-		}
-		s->n_files = i + 1;
-		s->paths[i] = strdup(paths[i]);
-		if (!s->paths[i])
-			return err_set(o->err, ENOMEM, "no memory for a path");
-	}
-	return 0;
-}
 
 static int read_facts(struct opening *o)
 {
@@ -385,13 +355,10 @@ static int read_place(struct opening *o)
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 
-/* Open sinogram objects, whose files are open. */
-static int open_objects(struct opening *o, const struct patient_statement *patient, const struct config *config)
+static int open_roles(struct opening *o, const struct patient_statement *patient, const struct config *config)
 {
 	struct sinogram *s = o->s;
 	int rc = read_facts(o);
-
-	s->source = &pet_source_objects;
 
 	if (rc == 0)
 		rc = check_together(o);
@@ -409,56 +376,58 @@ static int open_objects(struct opening *o, const struct patient_statement *patie
 	return rc == 0 && !o->raw ? read_place(o) : rc;
 }
 
-static int open_acquisition(const char *const *paths, size_t n, const struct patient_statement *patient,
-			    const struct config *config, struct opening o, struct sinogram **ret)
+static int open_objects(struct sinogram *s, const char *path, const struct pet_opening *how, struct err *err)
 {
-	struct err *err = o.err;
-	char type[65];
+	struct opening o = {.s = s, .raw = how->raw, .anonymous = how->anonymous, .err = err};
+	int rc = open_roles(&o, how->patient, how->config);
+
+	(void)path;
+	free(o.facts);
+	return rc;
+}
+
+/* Return true for data that were corrected before. */
+static bool is_attenuation_corrected(const struct dicom_item *root)
+{
+	char terms[200];
+
+	return dicom_get_text(root, TAG_CORRECTED_IMAGE, terms, sizeof(terms), NULL) == 1 && strstr(terms, "ATTN");
+}
+
+static int describe_object(const struct dicom_file *file, struct pet_object *ret, struct err *err)
+{
+	const struct dicom_item *root = dicom_root((struct dicom_file *)file);
+	char sop_class[DICOM_UID_SIZE] = "";
+	struct sinogram_facts f;
 	int rc;
 
-	if (n == 0 || n > SINOGRAM_FILES_MAX)
-		return err_set(err, EBADMSG, "%zu files; an acquisition has 1 to %d", n, SINOGRAM_FILES_MAX);
-	o.s = calloc(1, sizeof(*o.s));
-	if (!o.s)
-		return err_set(err, ENOMEM, "no memory for an acquisition");
-	rc = open_files(&o, paths, n);
-	if (rc == 0 && sinogram_mmr_type(dicom_root(o.s->files[0]), type, sizeof(type)) != SINOGRAM_MMR_NONE)
-		rc = sinogram_mmr_open(o.s, patient, config, err);
-	else if (rc == 0)
-		rc = open_objects(&o, patient, config);
-	free(o.facts);
-	if (rc < 0)
-		sinogram_close(o.s);
-	else
-		*ret = o.s;
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	rc = strcmp(sop_class, CLASS_RAW_DATA) ? 0 : sinogram_facts_of(file, &f, err);
+	if (rc > 0)
+		*ret = (struct pet_object){.header = f.format->header,
+					   .expected = f.instances,
+					   .attenuation = f.role == SINOGRAM_ATTENUATION || f.role == SINOGRAM_MULTIPLICATIVE ||
+							  is_attenuation_corrected(root)};
 	return rc;
 }
 
-int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
-		  struct sinogram **ret, struct err *err)
+static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
 {
-	return open_acquisition(paths, n, patient, config, (struct opening){.err = err}, ret);
+	(void)s;
+	(void)g;
+	(void)ret;
+	return err_set(err, ENOTSUP,
+		       "the protocol divides list mode into gates, but the case has sinograms, which cannot be divided");
 }
 
-int sinogram_open_files(const char *const *paths, struct dicom_file **files, size_t n, const struct patient_statement *patient,
-			const struct config *config, struct sinogram **ret, struct err *err)
-{
-	int rc = open_acquisition(paths, n, patient, config, (struct opening){.opened = files, .err = err}, ret);
-
-	for (size_t i = 0; i < n; i++)
-		files[i] = dicom_close(files[i]);
-	return rc;
-}
-
-int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
-{
-	return open_acquisition(paths, n, NULL, config, (struct opening){.anonymous = true, .err = err}, ret);
-}
-
-int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
-{
-	return open_acquisition(paths, n, NULL, config, (struct opening){.raw = true, .anonymous = true, .err = err}, ret);
-}
+const struct pet_source pet_source_objects = {
+	.objects = "sinogram",
+	.sop_class = CLASS_RAW_DATA,
+	.describe = describe_object,
+	.open = open_objects,
+	.read = sinogram_read_objects,
+	.marks = refuse_gates,
+};
 
 static void clear_part(struct sinogram_part *part)
 {

@@ -110,18 +110,6 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
  * without a full stop. */
 bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size);
 
-/* ---- raw data of a Siemens mMR (node/format/mmr.h), another source of a PET acquisition ---- */
-
-#define SINOGRAM_SIEMENS_CLASS "1.3.12.2.1107.5.9.1" /* raw data of any Siemens system */
-#define SINOGRAM_GE_CLASS "1.2.840.113619.4.30"	     /* raw data of GE: not supported */
-
-enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM };
-#define SINOGRAM_MMR_OBJECTS 2 /* an acquisition: one of each */
-
-/* Return what an object contains, from class, model and Image Type. ret_type: the third value of Image Type, "" if there is
- * none. */
-enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
-
 struct sinogram;
 struct pet_source; /* node/sinogram/pet_source.h */
 /* Read the words of the list mode of an acquisition, in pieces of n words (node/format/mmr.h); an error of use() ends it. */
@@ -255,10 +243,6 @@ struct sinogram {
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
-/* The same with files that are open already: [n], of these paths; NULL: that one is not. They are taken over, also after an
- * error: then all are NULL. */
-int sinogram_open_files(const char *const *paths, struct dicom_file **files, size_t n, const struct patient_statement *patient,
-			const struct config *config, struct sinogram **ret, struct err *err);
 /* The same only for the data and their bins: patient, axis and centre may be unknown; the scanner must not. */
 int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 /* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. Raw data of a

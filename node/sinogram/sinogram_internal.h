@@ -33,6 +33,9 @@ extern const struct sinogram_image_elements {
 	int most;
 } sinogram_image_elements[];
 
+/* sinogram_read.c: read() of sinogram objects. */
+int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+
 /* Read the table of time marks of an object; the caller frees *ret_text. */
 int sinogram_marks_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err);
 
@@ -54,9 +57,10 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
 
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
 
-/* Describe the acquisition of s, whose files are open: format, parts, scanner, patient, facts, axes. Errors as sinogram_open().
- */
-int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
+#define SINOGRAM_SIEMENS_CLASS "1.3.12.2.1107.5.9.1" /* raw data of any Siemens system */
+
+/* Write the third value of Image Type, without blanks; "": there is none. */
+void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
 /* Compute the efficiencies of all bins in the order in memory. The caller frees *ret_values, also after an error. */
 int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err);
 /* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. *ret_fd: -1: in the object. */

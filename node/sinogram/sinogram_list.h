@@ -15,8 +15,6 @@
 #include "recon/pet/michelogram_pairs.h"
 #include "recon/pet/pet_list.h"
 
-/* ---- PETSIRD ---- */
-
 /* What a PETSIRD file does not say. */
 struct petsird_case {
 	const char *like; /* DICOM file from which patient, study and times are copied; NULL: none */
@@ -26,25 +24,10 @@ struct petsird_case {
 	bool no_tof;
 };
 
-bool petsird_is_file(const char *path); /* by its first bytes */
-
-struct petsird_list_options {
-	const struct petsird_case *file;
-	const struct pet_protocol *protocol; /* frames, tof_mashing, fov_radius are used */
-	size_t lors_most;		     /* about so many LORs may be read one by one for the sensitivity; more are sampled */
-	const struct config *config;
-};
-
-/* Open a file as an acquisition with a list, load its events, and make the attributes that a DICOM object would have. Errors as
- * petsird_import(), but any geometry is accepted. */
-int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err);
-
-/* ---- another source ---- */
-
 /* Make and load the list of an opened acquisition, whose frames are set. ENOTSUP: it has no list mode, or gates. */
 int sinogram_list_open(struct sinogram *s, struct err *err);
 
-/* ---- both: s->list is not NULL ---- */
+/* ---- s->list is not NULL ---- */
 
 struct sinogram_list_report {
 	uint64_t used;	     /* events of all frames */

@@ -26,6 +26,8 @@
 #include "node/sinogram/sinogram_list_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
+enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM };
+
 #define BIG_ENDIAN_SYNTAX "1.2.840.10008.1.2.2"
 #define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
@@ -51,24 +53,45 @@ static struct sinogram_mmr *mmr(const struct sinogram *s)
 	return s->own;
 }
 
-enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
+void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
+{
+	snprintf(ret_type, size, "%s", "");
+	dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, ret_type, size, NULL);
+	for (size_t used = strlen(ret_type); used > 0 && ret_type[used - 1] == ' '; used--)
+		ret_type[used - 1] = '\0';
+}
+
+/* Return what an object contains, from class, model and Image Type. */
+static enum sinogram_mmr_type type_of(const struct dicom_item *root)
 {
 	static const char *const names[] = {[SINOGRAM_MMR_LIST] = "PET_LISTMODE", [SINOGRAM_MMR_NORM] = "PET_NORM"};
-	char sop_class[DICOM_UID_SIZE] = "", model[65] = "";
-	size_t used;
+	char sop_class[DICOM_UID_SIZE] = "", model[65] = "", type[65];
 
-	snprintf(ret_type, size, "%s", "");
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
-	dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, ret_type, size, NULL);
-	for (used = strlen(ret_type); used > 0 && ret_type[used - 1] == ' '; used--)
-		ret_type[used - 1] = '\0';
+	sinogram_mmr_type(root, type, sizeof(type));
 	if (strcmp(sop_class, SINOGRAM_SIEMENS_CLASS) != 0 || !strstr(model, "mMR"))
 		return SINOGRAM_MMR_NONE;
 	for (int i = SINOGRAM_MMR_LIST; i <= SINOGRAM_MMR_NORM; i++)
-		if (!strcmp(ret_type, names[i]))
+		if (!strcmp(type, names[i]))
 			return (enum sinogram_mmr_type)i;
 	return SINOGRAM_MMR_NONE;
+}
+
+static bool is_object(const struct dicom_item *root)
+{
+	return type_of(root) != SINOGRAM_MMR_NONE;
+}
+
+/* List mode and normalisation may be in different series of their study. */
+static int describe_object(const struct dicom_file *file, struct pet_object *ret, struct err *err)
+{
+	bool list = type_of(dicom_root((struct dicom_file *)file)) == SINOGRAM_MMR_LIST;
+
+	(void)err;
+	*ret = (struct pet_object){.header = INTERFILE_PROJECTIONS, .expected = 2, .whole_study = true};
+	snprintf(ret->lacks, sizeof(ret->lacks), "%s", list ? "the normalisation (PET_NORM)" : "the list mode (PET_LISTMODE)");
+	return 1;
 }
 
 /* ---- the text header ---- */
@@ -444,10 +467,9 @@ static int find_types(struct sinogram *s, struct err *err)
 {
 	static const char *const titles[] = {"", "list mode (PET_LISTMODE)", "normalisation (PET_NORM)"};
 	size_t count[SINOGRAM_MMR_NORM + 1] = {0};
-	char type[65];
 
 	for (size_t i = 0; i < s->n_files; i++) {
-		enum sinogram_mmr_type t = sinogram_mmr_type(dicom_root(s->files[i]), type, sizeof(type));
+		enum sinogram_mmr_type t = type_of(dicom_root(s->files[i]));
 
 		if (t == SINOGRAM_MMR_NONE)
 			return err_set(err, EBADMSG, "%s is not raw data of a Siemens mMR like the other objects",
@@ -577,12 +599,12 @@ static void read_facts(struct sinogram *s)
 		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr(s)->list.position);
 }
 
-int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err)
+static int open_mmr(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
 {
 	int rc;
 
+	(void)path;
 	s->format = sinogram_format_of(INTERFILE_PROJECTIONS);
-	s->source = &pet_source_mmr;
 	s->own = calloc(1, sizeof(struct sinogram_mmr));
 	if (!s->own)
 		return err_set(err, ENOMEM, "no memory for an acquisition");
@@ -593,7 +615,7 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 		rc = read_headers(s, err);
 	if (rc < 0)
 		return rc;
-	s->scanner = sinogram_find_scanner(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]], config);
+	s->scanner = sinogram_find_scanner(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]], o->config);
 	if (!s->scanner)
 		return err_set(err, ENOKEY, "no scanner of the configuration matches the list mode: add it to `scanners`");
 	rc = describe_role(s, SINOGRAM_EMISSION, SINOGRAM_MMR_LIST, err);
@@ -602,7 +624,7 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 	if (rc == 0)
 		rc = describe_role(s, SINOGRAM_MULTIPLICATIVE, SINOGRAM_MMR_NORM, err);
 	if (rc == 0)
-		rc = sinogram_find_patient(s, patient, err);
+		rc = sinogram_find_patient(s, o->patient, err);
 	if (rc < 0)
 		return rc;
 	read_facts(s);
@@ -666,6 +688,10 @@ static void note(const struct sinogram *s, char *ret, size_t size)
 
 const struct pet_source pet_source_mmr = {
 	.objects = "raw data",
+	.sop_class = SINOGRAM_SIEMENS_CLASS,
+	.is_object = is_object,
+	.describe = describe_object,
+	.open = open_mmr,
 	.list_mode = true,
 	.efficiencies = true,
 	.of_images = true,

@@ -22,6 +22,7 @@ const char *sinogram_role_name(enum sinogram_role role)
 	return (unsigned)role <= SINOGRAM_ROLES ? role_names[role] : "";
 }
 
+#define SINOGRAM_GE_CLASS "1.2.840.113619.4.30"
 #define CONVERT "convert the sinograms to Interfile and use `tomonode import`"
 
 /* Write what the raw data of a Siemens system are, and what to send instead. */

@@ -106,7 +106,7 @@ static int read_hashed(const struct sinogram *s, const struct sinogram_part *par
 	return rc;
 }
 
-static int read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {
 	const struct sinogram_part *part = &s->part[role];
 	uint8_t *bytes = malloc(part->bytes);
@@ -128,17 +128,6 @@ static int read_objects(const struct sinogram *s, enum sinogram_role role, uint8
 		*ret_bytes = bytes;
 	return rc;
 }
-
-static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
-{
-	(void)s;
-	(void)g;
-	(void)ret;
-	return err_set(err, ENOTSUP,
-		       "the protocol divides list mode into gates, but the case has sinograms, which cannot be divided");
-}
-
-const struct pet_source pet_source_objects = {.objects = "sinogram", .read = read_objects, .marks = refuse_gates};
 
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {

@@ -14,7 +14,7 @@
 #include "node/base/dicom_mark.h"
 #include "node/base/folder.h"
 #include "node/base/own_files.h"
-#include "node/sinogram/sinogram.h"
+#include "node/sinogram/pet_source.h"
 #include "node/tools/image_series.h"
 
 #define FILES_MAX 100000
@@ -86,10 +86,10 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 		return err_prefix(err, "%s", file_name(path));
 	root = dicom_root(file);
 	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
-	ret->is = is_one_of(found, CLASS_PET, CLASS_CT)			     ? IS_IMAGE
-		  : is_one_of(found, CLASS_RAW_DATA, SINOGRAM_SIEMENS_CLASS) ? IS_SINOGRAM
-		  : tomo_object_is(root)				     ? IS_TOMO
-									     : IS_NONE;
+	ret->is = is_one_of(found, CLASS_PET, CLASS_CT) ? IS_IMAGE
+		  : pet_source_has_class(found)		? IS_SINOGRAM
+		  : tomo_object_is(root)		? IS_TOMO
+							: IS_NONE;
 	if (ret->is == IS_IMAGE || ret->is == IS_TOMO) {
 		uint32_t tag = ret->is == IS_TOMO ? TAG_SOP_INSTANCE_UID : TAG_SERIES_INSTANCE_UID;
 
