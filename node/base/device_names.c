@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "node/base/cgroup.h"
 
@@ -67,6 +68,14 @@ int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE
 size_t device_names_allowed(void)
 {
 	return cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+double device_names_memory(void)
+{
+	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	size_t allowed = device_names_allowed();
+
+	return allowed > 0 && (double)allowed < memory ? (double)allowed : memory;
 }
 
 void device_names_limit(struct device *dev, size_t allowed)

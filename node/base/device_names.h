@@ -21,6 +21,8 @@ bool device_name_is_wildcard(const char *name);
 
 /* Return the memory that this process may use according to its control groups (node/base/cgroup.h); 0: no limit. */
 size_t device_names_allowed(void);
+/* Return that memory, bytes, or all of the machine where there is no limit. */
+double device_names_memory(void);
 /* Set what this process may use of the main memory (0: no limit), before its sandbox hides the groups; a CPU device has not more
  * than that. */
 void device_names_limit(struct device *dev, size_t allowed);

@@ -13,9 +13,12 @@
 #include "dicom/object/dicom_tags.h"
 #include "kernels/tof.h"
 #include "node/base/nuclides.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/petsird_import.h"
 
 #define UTC "+0000"
+#define FEW_RINGS 24
+#define SPAN 11		/* of more rings */
 #define GAPS 0.01	/* of a frame or gate: warn of more time without event blocks */
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
 
@@ -184,19 +187,32 @@ double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder
 	return sum;
 }
 
+int petsird_span(int rings)
+{
+	return rings <= FEW_RINGS ? 1 : SPAN;
+}
+
+int petsird_check_still(const struct petsird *p, struct err *err)
+{
+	const struct petsird_counts *n = petsird_counts(p);
+
+	if (n->bed_movements == 0 && n->gantry_movements == 0)
+		return 0;
+	return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
+		       (unsigned long long)n->bed_movements, (unsigned long long)n->gantry_movements);
+}
+
 /* ---- sentences ---- */
 
 struct text {
-	char *at;
+	char *at; /* NULL: nothing is written */
 	size_t size;
 };
 
 static void warn(const struct text *to, const char *sentence)
 {
-	size_t used = to->at ? strlen(to->at) : 0;
-
-	if (to->at && used < to->size)
-		snprintf(to->at + used, to->size - used, "%s%s", used ? " " : "", sentence);
+	if (to->at)
+		sentence_add(to->at, to->size, "%s", sentence);
 }
 
 /* Warn of n things if there are any; what: the rest of the sentence. */
@@ -271,10 +287,14 @@ void petsird_warn_gaps(const struct petsird *p, const struct pet_images *images,
 
 /* ---- attributes ---- */
 
-static void add_number(struct petsird_set *s, const char *name, double value)
+/* Write an attribute as --set has it; false: the file does not say it. */
+static bool say_number(const char *name, double value, char ret[PETSIRD_SET_SIZE])
 {
-	if (value > 0 && value < 1e15)
-		snprintf(s->text[s->n++], PETSIRD_SET_SIZE, "%s=%.9g", name, value);
+	bool known = value > 0 && value < 1e15;
+
+	if (known)
+		snprintf(ret, PETSIRD_SET_SIZE, "%s=%.9g", name, value);
+	return known;
 }
 
 /* Write the tracer of the file; a time of injection of 0 beside no dose is none. */
@@ -308,7 +328,7 @@ static void say_uid(uint32_t tag, const char *uid, char ret[DICOM_UID_SIZE])
 	snprintf(ret, DICOM_UID_SIZE, "%s", dicom_text_allowed(tag, uid) ? "" : uid);
 }
 
-void petsird_say(const struct petsird *p, struct sinogram_said *said)
+static void say_exam(const struct petsird *p, struct sinogram_said *said)
 {
 	struct interfile *ret = &said->header;
 	const struct petsird_exam *e = &petsird_header(p)->exam;
@@ -333,11 +353,29 @@ void petsird_say(const struct petsird *p, struct sinogram_said *said)
 	say_uid(TAG_FRAME_OF_REFERENCE_UID, e->frame_of_reference, said->frame_of_reference);
 }
 
-void petsird_collect_set(const struct petsird *p, struct petsird_set *ret)
+int petsird_say(const struct petsird *p, const char *duration, struct petsird_said *ret, struct sinogram_import *conf,
+		struct err *err)
 {
 	const struct petsird_exam *e = &petsird_header(p)->exam;
+	size_t n = 0;
 
-	add_number(ret, "ActualFrameDuration", (double)petsird_counts(p)->covered);
-	add_number(ret, "PatientWeight", e->weight);
-	add_number(ret, "PatientSize", e->size);
+	ret->set = calloc(conf->n_set + PETSIRD_SET_MAX + 1, sizeof(*ret->set));
+	if (!ret->set)
+		return err_set(err, ENOMEM, "no memory for attributes");
+	say_exam(p, &ret->said);
+	n += say_number("ActualFrameDuration", (double)petsird_counts(p)->covered, ret->text[n]);
+	n += say_number("PatientWeight", e->weight, ret->text[n]);
+	n += say_number("PatientSize", e->size, ret->text[n]);
+	for (size_t i = 0; i < n; i++)
+		ret->set[i] = ret->text[i];
+	if (duration)
+		ret->set[n++] = (char *)duration;
+	conf->n_own = n;
+	for (size_t i = 0; i < conf->n_set; i++)
+		ret->set[n++] = conf->set[i];
+	conf->set = ret->set;
+	conf->n_set = n;
+	conf->said = &ret->said;
+	conf->as_measured = true;
+	return 0;
 }

@@ -35,14 +35,21 @@ double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder
 int petsird_check_frames(const struct petsird *p, const struct pet_images *frames, const struct petsird_event *events, size_t n,
 			 int64_t *block, struct err *err);
 
-struct petsird_set { /* attributes of the file, as --set has them */
+/* Return the span of the segments: every ring pair of a few rings has its own plane. */
+int petsird_span(int rings);
+
+/* Check that neither the bed nor the gantry moved, after the events were read. ENOTSUP. */
+int petsird_check_still(const struct petsird *p, struct err *err);
+
+struct petsird_said { /* what conf borrows */
+	struct sinogram_said said;
 	char text[PETSIRD_SET_MAX][PETSIRD_SET_SIZE];
-	size_t n;
+	char **set; /* the caller frees it, also after an error */
 };
-/* Collect the duration, and the patient's weight and size, after the events were read. */
-void petsird_collect_set(const struct petsird *p, struct petsird_set *ret);
-/* Write what the file says about scanner and examination, after the events were read. */
-void petsird_say(const struct petsird *p, struct sinogram_said *said);
+/* Tell conf what the file says about scanner and examination, after the events were read: attributes, duration, weight and size,
+ * come before those of conf, which replace them. duration: another one, as --set has it; NULL: none. */
+int petsird_say(const struct petsird *p, const char *duration, struct petsird_said *ret, struct sinogram_import *conf,
+		struct err *err);
 
 /* Append sentences about what is not used, after the events were read. delayeds: they are used. */
 void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size);

@@ -5,20 +5,17 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/base/device_names.h"
 #include "node/base/folder.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PIECE 65536	/* events */
-#define FEW_RINGS 24	/* up to here every ring pair has its own plane */
-#define SPAN 11		/* beyond */
 #define MEMORY_PART 0.8 /* of the machine's memory */
 
 struct import {
@@ -57,7 +54,7 @@ static int segments_of(struct import *s, struct err *err)
 	int rings = s->cylinder.scanner.rings, span = s->o->span, most = s->o->max_difference;
 
 	if (span == 0)
-		span = rings <= FEW_RINGS ? 1 : SPAN;
+		span = petsird_span(rings);
 	return michelogram_segments(rings, span, most < 0 ? rings - 1 : most, &s->m.segments, &s->m.n_segments, err);
 }
 
@@ -76,11 +73,8 @@ static int check_memory(const struct import *s, struct err *err)
 {
 	double images = pet_images_count(&s->images);
 	double bytes = ((double)histogram_bins(s) + (images + 2) * (double)s->bins) * sizeof(float);
-	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	size_t allowed = device_names_allowed();
+	double memory = device_names_memory();
 
-	if (allowed > 0 && (double)allowed < memory)
-		memory = (double)allowed;
 	if (bytes <= MEMORY_PART * memory)
 		return 0;
 	return err_set(
@@ -262,19 +256,15 @@ static int read_events(struct import *s, struct err *err)
 	if (s->delayeds)
 		to_floats(s->delayeds, bins / image_bins(s) * s->bins);
 	s->report->counts = *petsird_counts(s->file);
-	if (s->report->counts.bed_movements > 0 || s->report->counts.gantry_movements > 0)
-		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
-			       (unsigned long long)s->report->counts.bed_movements,
-			       (unsigned long long)s->report->counts.gantry_movements);
-	rc = pet_frames_check(&s->images, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
+	rc = petsird_check_still(s->file, err);
+	if (rc == 0)
+		rc = pet_frames_check(&s->images, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
 	if (rc == 0)
 		rc = check_gates(s, err);
-	if (rc < 0)
-		return rc;
-	if (s->report->stored == 0)
-		return err_set(err, EBADMSG, "%llu prompts, none of which is in a bin of the sinograms",
-			       (unsigned long long)s->report->counts.prompts);
-	return 0;
+	if (rc == 0 && s->report->stored == 0)
+		rc = err_set(err, EBADMSG, "%llu prompts, none of which is in a bin of the sinograms",
+			     (unsigned long long)s->report->counts.prompts);
+	return rc;
 }
 
 /* ---- factors ---- */
@@ -325,35 +315,24 @@ static uint64_t duration_of(const struct import *s)
 
 static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
 {
-	struct sinogram_arrays a = {.m = &s->m, .duration = (double)duration_of(s) / 1000, .scanner = s->h->model};
+	struct sinogram_arrays a = {.m = &s->m,
+				    .images = &s->images,
+				    .duration = (double)duration_of(s) / 1000,
+				    .scanner = s->h->model,
+				    .values = {[SINOGRAM_EMISSION] = (const float *)s->counts,
+					       [SINOGRAM_DELAYEDS] = (const float *)s->delayeds,
+					       [SINOGRAM_NORMALISATION] = s->inverse,
+					       [SINOGRAM_MULTIPLICATIVE] = s->live}};
 	struct sinogram_import with = *conf;
-	struct petsird_set known = {0};
-	struct sinogram_said said;
-	char **set = calloc(conf->n_set + PETSIRD_SET_MAX + 1, sizeof(*set)), duration[48];
+	struct petsird_said said;
+	char duration[48];
 	int rc;
 
-	if (!set)
-		return err_set(err, ENOMEM, "no memory for attributes");
-	petsird_collect_set(s->file, &known);
-	petsird_say(s->file, &said);
-	with.said = &said;
 	snprintf(duration, sizeof(duration), "ActualFrameDuration=%llu", (unsigned long long)duration_of(s));
-	with.as_measured = true;
-	with.n_set = 0;
-	for (size_t i = 0; i < known.n; i++)
-		set[with.n_set++] = known.text[i];
-	set[with.n_set++] = duration;
-	with.n_own = with.n_set;
-	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
-		set[with.n_set++] = conf->set[i];
-	with.set = set;
-	a.images = &s->images;
-	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
-	a.values[SINOGRAM_DELAYEDS] = (const float *)s->delayeds;
-	a.values[SINOGRAM_NORMALISATION] = s->inverse;
-	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;
-	rc = sinogram_write(&a, &with, &s->report->objects, err);
-	free(set);
+	rc = petsird_say(s->file, duration, &said, &with, err);
+	if (rc == 0)
+		rc = sinogram_write(&a, &with, &s->report->objects, err);
+	free(said.set);
 	return rc;
 }
 
@@ -371,29 +350,6 @@ static void make_report(struct import *s)
 	r->normalisation = s->inverse != NULL;
 	r->counts.gap = NULL; /* the file's */
 	r->counts.n_gaps = 0;
-}
-
-static void warn(const struct sinogram_import *conf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void warn(const struct sinogram_import *conf, const char *fmt, ...)
-{
-	size_t used = conf->warnings ? strlen(conf->warnings) : 0;
-	char sentence[250];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(sentence, sizeof(sentence), fmt, args);
-	va_end(args);
-	if (conf->warnings && used < conf->warnings_size)
-		snprintf(conf->warnings + used, conf->warnings_size - used, "%s%s", used ? " " : "", sentence);
-}
-
-/* Warn of marks and times that the frames or gates do not have. */
-static void warn_times(const struct import *s, const struct sinogram_import *conf)
-{
-	if (s->report->marks_outside > 0)
-		warn(conf, "%llu time marks before the first time block or behind the last one are not used.",
-		     (unsigned long long)s->report->marks_outside);
-	petsird_warn_gaps(s->file, &s->images, conf->warnings, conf->warnings_size);
 }
 
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
@@ -421,7 +377,11 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 	if (rc == 0) {
 		make_report(&s);
 		petsird_warn(s.file, s.delayeds != NULL, conf->warnings, conf->warnings_size);
-		warn_times(&s, conf);
+		if (conf->warnings && report.marks_outside > 0)
+			sentence_add(conf->warnings, conf->warnings_size,
+				     "%llu time marks before the first time block or behind the last one are not used.",
+				     (unsigned long long)report.marks_outside);
+		petsird_warn_gaps(s.file, &s.images, conf->warnings, conf->warnings_size);
 		*ret = report;
 	}
 	free(s.counts);

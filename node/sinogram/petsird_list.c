@@ -25,8 +25,6 @@
 #define MAGIC "yardl"
 #define PIECE ((size_t)1 << 16) /* events */
 #define TOLERANCE 1.0		/* of a regular cylinder, mm */
-#define FEW_RINGS 24		/* up to here every ring pair has its own plane */
-#define SPAN 11			/* beyond */
 #define FOV_MOST 350.0		/* as pet_plan(): radius of the field of view, mm, and its part of the detectors' */
 #define FOV_PART 0.98
 #define SLICE 2.0      /* mm, if the detectors do not suggest any */
@@ -183,7 +181,7 @@ static int cut_radial_bins(struct petsird_source *s, struct err *err)
 static int make_michelogram(struct petsird_source *s, struct pet_list *data, struct err *err)
 {
 	const struct pet_scanner *c = &s->cylinder.scanner;
-	int rc, span = c->rings <= FEW_RINGS ? 1 : SPAN;
+	int rc, span = petsird_span(c->rings);
 	bool whole = s->cylinder.n == (size_t)c->rings * (size_t)c->detectors;
 
 	s->m = (struct michelogram){.scanner = *c,
@@ -399,9 +397,10 @@ static int check_counts(const struct petsird *p, const struct sinogram_list *l, 
 {
 	const struct petsird_counts *n = petsird_counts(p);
 
-	if (n->bed_movements > 0 || n->gantry_movements > 0)
-		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
-			       (unsigned long long)n->bed_movements, (unsigned long long)n->gantry_movements);
+	int rc = petsird_check_still(p, err);
+
+	if (rc < 0)
+		return rc;
 	if (l->report.used == 0)
 		return err_set(err, EBADMSG, "%llu prompts, none of which is used%s", (unsigned long long)n->prompts,
 			       l->report.dead ? ": no efficiency of their detectors is above 0" : "");
@@ -411,26 +410,13 @@ static int check_counts(const struct petsird *p, const struct sinogram_list *l, 
 static int make_header(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
 {
 	const struct petsird_case *file = p->o->file;
-	struct sinogram_import conf = {.like = file->like, .as_measured = true, .now = (double)time(NULL)};
-	struct petsird_set known = {0};
-	struct sinogram_said said;
-	char **set = calloc(file->n_set + PETSIRD_SET_MAX, sizeof(*set));
-	int rc;
+	struct sinogram_import conf = {.like = file->like, .set = file->set, .n_set = file->n_set, .now = (double)time(NULL)};
+	struct petsird_said said;
+	int rc = petsird_say(p->file, NULL, &said, &conf, err);
 
-	if (!set)
-		return err_set(err, ENOMEM, "no memory for attributes");
-	petsird_collect_set(p->file, &known);
-	petsird_say(p->file, &said);
-	conf.said = &said;
-	for (size_t i = 0; i < known.n; i++)
-		set[i] = known.text[i];
-	for (size_t i = 0; i < file->n_set; i++) /* behind them: they replace those of the file */
-		set[known.n + i] = file->set[i];
-	conf.set = set;
-	conf.n_set = known.n + file->n_set;
-	conf.n_own = known.n;
-	rc = sinogram_new_header(&conf, &s->part[SINOGRAM_EMISSION].header, h->hex, &s->files[0], s->centre, err);
-	free(set);
+	if (rc == 0)
+		rc = sinogram_new_header(&conf, &s->part[SINOGRAM_EMISSION].header, h->hex, &s->files[0], s->centre, err);
+	free(said.set);
 	return rc;
 }
 

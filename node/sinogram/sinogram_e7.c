@@ -274,22 +274,12 @@ static int make_stream(struct e7 *e, enum sinogram_role role, const enum e7_file
 		f.m.tof.n = 0;
 		f.tof_listed = false;
 	}
-	snprintf(f.data_file, sizeof(f.data_file), "%s.s", sinogram_role_name(role));
 	for (int i = 0; rc == 0 && i < n; i++)
 		if (e->data[from[i]].fd >= 0)
 			rc = add_source(s, e->data[from[i]].path, err);
-	if (rc == 0)
-		rc = interfile_write(&f, &s->text, err);
-	if (rc == 0)
-		rc = interfile_parse(s->text, strlen(s->text), &s->header, err);
-	if (rc < 0)
-		return rc;
-	s->bytes = interfile_bytes(&s->header);
 	s->make = make;
 	s->make_ctx = e;
-	rc = sinogram_stream_hash(s, err);
-	s->present = rc == 0;
-	return rc;
+	return rc < 0 ? rc : sinogram_stream_describe(&f, role, s, err);
 }
 
 static int make_streams(struct e7 *e, struct err *err)

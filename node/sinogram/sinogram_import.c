@@ -152,6 +152,22 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	return rc;
 }
 
+int sinogram_stream_describe(struct interfile *f, enum sinogram_role role, struct sinogram_stream *s, struct err *err)
+{
+	int rc;
+
+	snprintf(f->data_file, sizeof(f->data_file), "%s.s", sinogram_role_name(role));
+	rc = interfile_write(f, &s->text, err);
+	if (rc == 0)
+		rc = interfile_parse(s->text, strlen(s->text), &s->header, err);
+	if (rc < 0)
+		return rc;
+	s->bytes = interfile_bytes(&s->header);
+	rc = sinogram_stream_hash(s, err);
+	s->present = rc == 0;
+	return rc;
+}
+
 static int array_stream(const struct sinogram_arrays *a, int role, struct sinogram_stream *s, struct err *err)
 {
 	struct interfile f = {.kind = INTERFILE_PROJECTIONS,
@@ -177,20 +193,11 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	}
 	if (rc < 0)
 		return rc;
-	snprintf(f.data_file, sizeof(f.data_file), "%s.s", sinogram_role_name((enum sinogram_role)role));
 	snprintf(f.scanner, sizeof(f.scanner), "%s", a->scanner ? a->scanner : "");
 	if (role == SINOGRAM_EMISSION)
 		snprintf(f.corrections, sizeof(f.corrections), "%s", a->corrections ? a->corrections : "");
-	rc = interfile_write(&f, &s->text, err);
-	if (rc == 0)
-		rc = interfile_parse(s->text, strlen(s->text), &s->header, err);
-	if (rc < 0)
-		return rc;
 	s->values = (const uint8_t *)a->values[role];
-	s->bytes = interfile_bytes(&s->header);
-	rc = sinogram_stream_hash(s, err);
-	s->present = rc == 0;
-	return rc;
+	return sinogram_stream_describe(&f, (enum sinogram_role)role, s, err);
 }
 
 /* Complete the header of a stream, and compare its bins with those of the first. ENOKEY: *open says what is missing. */

@@ -136,6 +136,8 @@ struct sinogram_assumption {
 };
 int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, struct err *err);
 
+/* Make the header text of a stream whose values are in memory or made, and hash them. Sets f->data_file. */
+int sinogram_stream_describe(struct interfile *f, enum sinogram_role role, struct sinogram_stream *s, struct err *err);
 /* Compute the hash of all bytes of the stream and set s->sha256. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 /* Write all objects into the folder, or none. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/base/device_names.h"
@@ -179,12 +178,7 @@ int list_load(struct sinogram_list *l, size_t most, struct err *err)
 
 size_t list_memory(void)
 {
-	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	size_t allowed = device_names_allowed();
-
-	if (allowed > 0 && (double)allowed < memory)
-		memory = (double)allowed;
-	return (size_t)(MEMORY_PART * memory);
+	return (size_t)(MEMORY_PART * device_names_memory());
 }
 
 void list_choose_frame(struct sinogram_list *l, int frame)
