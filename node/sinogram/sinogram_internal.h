@@ -63,9 +63,8 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
 void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
 /* Compute the efficiencies of all bins in the order in memory. The caller frees *ret_values, also after an error. */
 int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err);
-/* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. *ret_fd: -1: in the object. */
-int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *err);
-int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err);
+/* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. */
+int sinogram_mmr_piece(const struct sinogram *s, uint64_t at, uint8_t *ret, size_t n, struct err *err);
 uint64_t sinogram_mmr_word_count(const struct sinogram *s);
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s);
 int sinogram_mmr_open_events(struct sinogram *s, struct err *err); /* sinogram_mmr_list.c */

@@ -42,6 +42,7 @@ struct counting {
 struct sinogram_mmr {
 	size_t file[SINOGRAM_MMR_NORM + 1];  /* [type]: index into the files */
 	char *bf[SINOGRAM_MMR_NORM + 1];     /* path of the data; NULL: they are in the object */
+	int fd[SINOGRAM_MMR_NORM + 1];	     /* of this file */
 	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
 	struct mmr_header list;
 	struct counting prompts, delayeds;
@@ -166,6 +167,7 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 	uint64_t inside = 0;
 	struct stat st;
 	char *bf;
+	int fd;
 
 	dicom_bulk_size(s->files[mmr(s)->file[type]], TAG_DATA, &inside);
 	if (inside == needed)
@@ -173,10 +175,14 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 	bf = bf_path(path);
 	if (!bf)
 		return err_set(err, ENOMEM, "no memory for a path");
-	if (stat(bf, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
+	fd = open(bf, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not stop it */
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
 		mmr(s)->bf[type] = bf;
+		mmr(s)->fd[type] = fd;
 		return sinogram_describe_file(bf, &mmr(s)->source[type], err);
 	}
+	if (fd >= 0)
+		close(fd);
 	free(bf);
 	return err_set(err, EBADMSG, "%s: (7FE1,1010) has %llu bytes, its header requires %llu%s", file_name(path),
 		       (unsigned long long)inside, (unsigned long long)needed,
@@ -185,13 +191,14 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 					   : "");
 }
 
-/* Read n bytes of the data from `offset` on; fd -1: from the object. */
-static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, int fd, uint64_t offset, uint8_t *ret, size_t n,
+/* Read n bytes of the data from `offset` on. */
+static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t offset, uint8_t *ret, size_t n,
 		      struct err *err)
 {
+	int fd = mmr(s)->fd[type];
 	size_t done = 0;
 
-	if (fd < 0)
+	if (!mmr(s)->bf[type])
 		return dicom_bulk_read(s->files[mmr(s)->file[type]], TAG_DATA, offset, ret, n, err);
 	while (done < n) {
 		ssize_t got = pread(fd, ret + done, n - done, (off_t)(offset + done));
@@ -204,22 +211,9 @@ static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, int
 	return 0;
 }
 
-static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int *ret_fd, struct err *err)
+int sinogram_mmr_piece(const struct sinogram *s, uint64_t at, uint8_t *ret, size_t n, struct err *err)
 {
-	const char *path = mmr(s)->bf[type];
-
-	*ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
-}
-
-int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *err)
-{
-	return open_data(s, SINOGRAM_MMR_LIST, ret_fd, err);
-}
-
-int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err)
-{
-	return read_piece(s, SINOGRAM_MMR_LIST, fd, 4 * at, ret, 4 * n, err);
+	return read_piece(s, SINOGRAM_MMR_LIST, 4 * at, ret, 4 * n, err);
 }
 
 uint64_t sinogram_mmr_word_count(const struct sinogram *s)
@@ -268,16 +262,12 @@ static int count_events(const struct sinogram *s, struct counting *c, uint8_t *b
 	uint64_t n = 4 * mmr(s)->list.words, *at = &c->at;
 	bool to_end = s->images.of != PET_FRAMES || s->chosen + 1 >= s->images.n, stop = false;
 	struct mmr_list *list = &c->list;
-	int fd = -1, rc = begin_frame(s, c, err);
+	int rc = begin_frame(s, c, err);
 
-	if (rc == 0)
-		rc = open_data(s, SINOGRAM_MMR_LIST, &fd, err);
-	if (rc < 0)
-		return rc;
 	while (rc == 0 && !stop && *at < n) {
 		size_t piece = n - *at < PIECE ? (size_t)(n - *at) : PIECE, words = piece / 4;
 
-		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, *at, buffer, piece, err);
+		rc = read_piece(s, SINOGRAM_MMR_LIST, *at, buffer, piece, err);
 		if (rc == 0 && !to_end)
 			words = mmr_list_in_frame(list, buffer, piece / 4);
 		if (rc == 0)
@@ -285,8 +275,6 @@ static int count_events(const struct sinogram *s, struct counting *c, uint8_t *b
 		*at += 4 * words;
 		stop = words < piece / 4;
 	}
-	if (fd >= 0)
-		close(fd);
 	if (rc < 0)
 		c->next = 0;
 	return rc;
@@ -297,17 +285,15 @@ int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uin
 {
 	uint64_t n = 4 * mmr(s)->list.words;
 	uint8_t *buffer = malloc(PIECE);
-	int fd = -1, rc = buffer ? open_data(s, SINOGRAM_MMR_LIST, &fd, err) : err_set(err, ENOMEM, "no memory to read a list");
+	int rc = buffer ? 0 : err_set(err, ENOMEM, "no memory to read a list");
 
 	for (uint64_t at = 0; rc == 0 && at < n; at += PIECE) {
 		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
 
-		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, at, buffer, piece, err);
+		rc = read_piece(s, SINOGRAM_MMR_LIST, at, buffer, piece, err);
 		if (rc == 0)
 			rc = use(ctx, buffer, piece / 4, err);
 	}
-	if (fd >= 0)
-		close(fd);
 	free(buffer);
 	return rc;
 }
@@ -344,13 +330,9 @@ static int find_marks(const struct sinogram *s, const struct pet_gates *g, struc
 static int read_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err)
 {
 	uint8_t *buffer = malloc(MMR_NORM_BYTES);
-	int fd = -1,
-	    rc = buffer ? open_data(s, SINOGRAM_MMR_NORM, &fd, err) : err_set(err, ENOMEM, "no memory for a normalisation");
+	int rc = buffer ? read_piece(s, SINOGRAM_MMR_NORM, 0, buffer, MMR_NORM_BYTES, err)
+			: err_set(err, ENOMEM, "no memory for a normalisation");
 
-	if (rc == 0)
-		rc = read_piece(s, SINOGRAM_MMR_NORM, fd, 0, buffer, MMR_NORM_BYTES, err);
-	if (fd >= 0)
-		close(fd);
 	if (rc == 0)
 		rc = mmr_norm_read(buffer, MMR_NORM_BYTES, ret, err);
 	free(buffer);
@@ -636,6 +618,8 @@ static void close_mmr(struct sinogram *s)
 	struct sinogram_mmr *m = s->own;
 
 	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++) {
+		if (m->bf[t])
+			close(m->fd[t]);
 		free(m->bf[t]);
 		free(m->source[t]);
 	}

@@ -3,7 +3,6 @@
  * of the scanner's configuration, with the efficiencies of the normalisation: gaps have the factor 0 and are no LORs. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/format/mmr.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -18,7 +17,6 @@ struct mmr_source {
 	uint8_t *words;
 	struct mmr_event *events; /* [PIECE] */
 	uint64_t at, dead;
-	int fd;
 };
 
 static int rewind_words(void *ctx, struct err *err)
@@ -33,7 +31,7 @@ static int rewind_words(void *ctx, struct err *err)
 static int read_piece(struct mmr_source *x, size_t words, struct event *ret, uint32_t *ret_ms, size_t *ret_n, struct err *err)
 {
 	size_t n = 0, used = 0;
-	int rc = sinogram_mmr_piece(x->s, x->fd, x->at, x->words, words, err);
+	int rc = sinogram_mmr_piece(x->s, x->at, x->words, words, err);
 
 	if (rc == 0)
 		rc = mmr_list_events(sinogram_mmr_events(x->s), x->words, words, x->events, &n, err);
@@ -72,8 +70,6 @@ static void free_source(void *ctx)
 {
 	struct mmr_source *x = ctx;
 
-	if (x->fd >= 0)
-		close(x->fd);
 	free(x->detectors);
 	free(x->factors);
 	free(x->words);
@@ -94,8 +90,6 @@ static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
 	rc = pet_list_detectors(x->m, x->detectors, err);
 	if (rc == 0)
 		rc = sinogram_mmr_efficiencies(x->s, &x->factors, err);
-	if (rc == 0)
-		rc = sinogram_mmr_open_words(x->s, &x->fd, err);
 	data->detectors = x->detectors;
 	data->n_detectors = n;
 	data->michelogram = x->m;
@@ -115,7 +109,7 @@ int sinogram_mmr_open_events(struct sinogram *s, struct err *err)
 		free(x);
 		return err_set(err, ENOMEM, "no memory for a list of events");
 	}
-	*x = (struct mmr_source){.s = s, .m = &s->part[SINOGRAM_EMISSION].header.m, .fd = -1};
+	*x = (struct mmr_source){.s = s, .m = &s->part[SINOGRAM_EMISSION].header.m};
 	s->list->source = (struct list_source){x, rewind_words, read_words, NULL, free_source};
 	s->list->dead = &x->dead;
 	rc = prepare(x, &s->list->data, err);
