@@ -194,22 +194,6 @@ static json_t *sum_or_null(const struct pet_work *w, double sum)
 	return sum > 0 && w->s->images.n == 0 ? json_real(sum) : json_null();
 }
 
-/* Describe the reconstruction by events; null: by sinograms. */
-static json_t *list_details(const struct pet_work *w)
-{
-	const struct pet_list_report *run = &w->events.report;
-	const struct sinogram_list_report *r;
-
-	if (!w->by_events)
-		return json_null();
-	r = sinogram_list_report(w->s);
-	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
-			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
-			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
-			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
-			 "seconds_filter", run->seconds_filter);
-}
-
 /* Say how the factors were taken: those of the first time frame, gate or bed. */
 static json_t *factor_details(const struct pet_work *w)
 {
@@ -243,36 +227,33 @@ static json_t *details(const struct pet_work *w, size_t planes)
 			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
 			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
 			 w->made.corrected, "patient_position", w->s->facts.patient_position, "warnings", w->made.warnings,
-			 "list_mode", list_details(w), "factors", factor_details(w), "facts", fact_details(w), "corrections",
-			 case_corrections_details(&w->corrections));
+			 "list_mode", w->way->details ? w->way->details(w) : json_null(), "factors", factor_details(w), "facts",
+			 fact_details(w), "corrections", case_corrections_details(&w->corrections));
 }
 
 /* Write what was reconstructed. */
-static void describe_content(const struct pet_work *w, size_t planes, char *ret, size_t size)
+static void describe_content(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct michelogram *m = &w->m;
-	char tof[32] = "", frames[32] = "";
+	char data[64], tof[32] = "", frames[32] = "";
 
 	if (m->tof.n > 0)
 		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
 	if (w->s->images.n > 0)
 		snprintf(frames, sizeof(frames), ", %d %s%s", w->s->images.n, pet_division_name(w->s->images.of),
 			 plural(w->s->images.n));
-	if (w->by_events)
-		snprintf(ret, size, "%zu event%s%s%s", w->events.report.events, plural(w->events.report.events), tof, frames);
-	else
-		snprintf(ret, size, "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles, plural(m->n_angles),
-			 tof, frames);
+	w->way->describe(w, data, sizeof(data));
+	snprintf(ret, size, "%s%s%s", data, tof, frames);
 }
 
 const struct grid *pet_work_fill_report(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct reconstruct_report *report = &base->report;
-	size_t planes = w->by_events ? 0 : michelogram_planes(&w->m);
+	size_t planes = w->s->list ? 0 : michelogram_planes(&w->m);
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
-	describe_content(w, planes, report->content, sizeof(report->content));
+	describe_content(w, report->content, sizeof(report->content));
 	report->n_views = w->m.n_angles;
 	report->bytes_device = pet_work_bytes_device(w);
 	w->corrections.prompts = w->run.counts;

@@ -27,7 +27,8 @@ struct pet_work {
 	struct pet_plan plan;
 	struct pet_session *session;	    /* by sinograms */
 	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
-	bool by_events;
+	const struct pet_way *way;	    /* NULL: not decided */
+	size_t bytes_data;		    /* of the host's memory: planes that are read */
 	struct case_events events;
 	struct case_corrections corrections;
 	enum pet_factors factors;
@@ -39,6 +40,24 @@ struct pet_work {
 	double *counts;	       /* [frame] */
 	struct series_report made;
 };
+
+/* ---- pet_ways.c ---- */
+
+/* How the data become an image. */
+struct pet_way {
+	int (*begin)(struct pet_work *w, struct err *err); /* set w->m, w->factors, w->background, w->bytes_data */
+	int (*plan)(struct pet_work *w, struct err *err);  /* set w->plan, once the corrections are decided */
+	int (*open)(struct pet_work *w, struct err *err);  /* a session for the chosen frame, whose corrections are made */
+	int (*read)(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err);
+	int (*run)(struct pet_work *w, int frame, struct pet_report *ret, struct err *err);
+	void (*describe)(const struct pet_work *w, char *ret, size_t size); /* "128 planes of 64 angles" */
+	json_t *(*details)(const struct pet_work *w);			    /* NULL: none */
+};
+extern const struct pet_way pet_by_sinograms, pet_by_events;
+
+/* Return where the data of the chosen frame are kept: for another result, or from the scatter's estimate to the session; NULL:
+ * nowhere. */
+uint8_t **pet_work_kept(struct pet_work *w);
 
 /* ---- pet_plan_case.c ---- */
 

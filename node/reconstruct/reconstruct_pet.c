@@ -66,12 +66,6 @@ static int set_frames(struct pet_work *w, struct err *err)
 	return rc;
 }
 
-static int open_session(struct pet_work *w, struct err *err)
-{
-	return pet_open(&w->base.protocol->pet, &w->plan, &w->m, w->factors, w->background, w->base.dev, w->base.cache,
-			&w->session, err);
-}
-
 /* Open each file once: the headers of CT images are collected, the files of the PET data stay open. A file that cannot be opened
  * is one of the PET data, which refuse it. */
 static int divide_files(struct pet_work *w, struct err *err)
@@ -148,86 +142,35 @@ static int prepare_corrections(struct pet_work *w, struct err *err)
 	return rc;
 }
 
-/* Return where the data of the chosen frame are kept: for another result, or from the scatter's estimate to the session; NULL:
- * nowhere. */
-static uint8_t **kept_data(struct pet_work *w)
+/* Make the corrections of the first frame, in turn with others that use the device. */
+static int correct_first(struct pet_work *w, struct err *err)
 {
-	if (w->base.keep || w->base.again)
-		return w->bytes;
-	return w->corrections.made & PET_CORRECT_SCATTER ? w->corrections.once : NULL;
+	double begun = clock_seconds();
+	int rc = monitor_take_turn(w->base.monitor, true);
+
+	w->base.report.seconds_wait += clock_seconds() - begun;
+	if (rc < 0)
+		return err_set(err, ECANCELED, "cancelled while it waited for the device");
+	w->corrections.kept = pet_work_kept(w);
+	rc = case_corrections_make(&w->corrections, err);
+	monitor_take_turn(w->base.monitor, false);
+	return rc;
 }
 
-/* Make the corrections of the chosen frame; of events, let each have its own. */
-static int make_corrections(struct pet_work *w, struct err *err)
+static int plan_case(struct pet_work *w, struct err *err)
 {
-	int rc = case_corrections_make(&w->corrections, err);
-	double prompts;
-
-	if (rc < 0 || !w->by_events)
-		return rc;
-	prompts = (double)sinogram_list_data(w->s)->n_events;
-	return case_event_terms_make(&w->events.terms, w->s, &w->corrections.terms,
-				     case_corrections_background(&w->corrections, prompts), err);
-}
-
-/* Make the corrections of the first frame, in turn with others that use the device, and open its session by sinograms. */
-static int open_first(struct pet_work *w, struct err *err)
-{
-	int rc;
-
-	if (w->corrections.made) {
-		double begun = clock_seconds();
-
-		rc = monitor_take_turn(w->base.monitor, true);
-		w->base.report.seconds_wait += clock_seconds() - begun;
-		if (rc < 0)
-			return err_set(err, ECANCELED, "cancelled while it waited for the device");
-		w->corrections.kept = kept_data(w);
-		rc = make_corrections(w, err);
-		monitor_take_turn(w->base.monitor, false);
-		if (rc < 0)
-			return rc;
-	}
-	return w->by_events ? 0 : open_session(w, err);
-}
-
-static int plan_sinograms(struct pet_work *w, struct err *err)
-{
-	struct reconstruct_work *base = &w->base;
-	const struct pet_protocol *p = &base->protocol->pet;
-	int rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
+	int rc = w->way->begin(w, err);
 
 	if (rc == 0)
 		rc = prepare_corrections(w, err);
 	if (rc == 0)
-		rc = pet_work_plan(w, err);
-	reconstruct_name_protocol(base, rc, err);
+		rc = w->way->plan(w, err);
+	reconstruct_name_protocol(&w->base, rc, err);
 	if (rc == 0)
 		rc = pet_work_reserve(w, err);
-	return rc < 0 ? rc : open_first(w, err);
-}
-
-static int plan_events(struct pet_work *w, struct err *err)
-{
-	struct reconstruct_work *base = &w->base;
-	const struct michelogram *bins = sinogram_list_bins(w->s);
-	int rc;
-
-	if (bins)
-		w->m = *bins;
-	rc = prepare_corrections(w, err);
-	if (rc == 0)
-		rc = case_events_plan(&w->events, w->s, &base->protocol->pet, base->dev, &w->plan, err);
-	if (rc < 0) {
-		reconstruct_name_protocol(base, rc, err);
-		return rc;
-	}
-	w->m.tof = sinogram_list_data(w->s)->tof;
-	w->events.own_sensitivity = w->corrections.made & PET_CORRECT_DEAD_TIME;
-	w->corrections.bytes_host += w->corrections.made ? case_event_terms_bytes(w->s) : 0;
-	base->report.seconds_read = sinogram_list_report(w->s)->seconds_read;
-	rc = pet_work_reserve(w, err);
-	return rc < 0 ? rc : open_first(w, err);
+	if (rc == 0 && w->corrections.made)
+		rc = correct_first(w, err);
+	return rc < 0 ? rc : w->way->open(w, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)
@@ -241,25 +184,11 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		rc = set_frames(w, err);
 	if (rc == 0 && base->protocol->pet.list_mode && !w->s->list)
 		rc = sinogram_list_open(w->s, err);
-	w->by_events = rc == 0 && w->s->list;
-	if (rc == 0 && !w->by_events)
-		rc = case_planes_roles(w->s, &w->factors, &w->background, err);
-	if (rc < 0)
-		return err_remap(rc, EINVAL, ENOTSUP, err);
-	rc = w->by_events ? plan_events(w, err) : plan_sinograms(w, err);
+	if (rc == 0) {
+		w->way = w->s->list ? &pet_by_events : &pet_by_sinograms;
+		rc = plan_case(w, err);
+	}
 	return err_remap(rc, EINVAL, ENOTSUP, err);
-}
-
-/* Read the planes of a frame into its session. */
-static int read_frame(struct pet_work *w, int frame, struct case_planes_report *ret_planes, struct err *err)
-{
-	int rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
-				  kept_data(w), ret_planes, err);
-
-	case_corrections_forget_data(&w->corrections);
-	if (rc == 0)
-		case_pictures_make(&w->corrections, frame);
-	return rc;
 }
 
 static int read_case(struct reconstruct_work *base, struct err *err)
@@ -268,9 +197,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	struct case_planes_report planes = {0};
 	int rc;
 
-	if (w->by_events)
-		return 0; /* open() has read them */
-	rc = read_frame(w, 0, &planes, err);
+	rc = w->way->read(w, 0, &planes, err);
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
 	base->report.seconds_upload = planes.seconds_upload;
@@ -292,8 +219,8 @@ static int read_volume(struct pet_work *w, int frame, struct err *err)
 		int n = g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME;
 		float *to = volume + (size_t)k * slice;
 
-		rc = w->by_events ? pet_list_read_slices(w->events.session, k, n, to, err)
-				  : pet_read_slices(w->session, k, n, to, err);
+		rc = w->session ? pet_read_slices(w->session, k, n, to, err)
+				: pet_list_read_slices(w->events.session, k, n, to, err);
 	}
 	if (rc == 0 && bed)
 		pet_join_add(&w->beds.join, frame, volume, w->volume);
@@ -315,22 +242,14 @@ static int make_volumes(struct pet_work *w, struct err *err)
 	return err_set(err, ENOMEM, "no memory for %d frames of %d slices of %d x %d", w->n_frames, g->n[2], g->n[0], g->n[1]);
 }
 
-/* Reconstruct a frame. Of sinograms, the session has its planes. EDOM: it has no counts. */
+/* Reconstruct a frame. EDOM: it has no counts. */
 static int run_frame(struct pet_work *w, int frame, struct err *err)
 {
 	struct pet_report run = {0};
-	int rc = w->by_events ? case_events_run(&w->events, w->base.monitor, err)
-			      : pet_run(w->session, w->base.monitor, &run, err);
+	int rc = w->way->run(w, frame, &run, err);
 
 	if (rc < 0)
 		return rc;
-	if (w->by_events) {
-		run.counts = (double)sinogram_list_data(w->s)->n_events;
-		rc = case_event_terms_profiles(&w->events.terms, err);
-		if (rc < 0)
-			return rc;
-		case_pictures_make(&w->corrections, frame);
-	}
 	rc = case_check_singles(&w->corrections, run.counts, err);
 	if (rc < 0)
 		return rc;
@@ -343,8 +262,7 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 static void close_session(struct pet_work *w)
 {
 	w->session = pet_close(w->session);
-	if (w->by_events)
-		case_events_close_session(&w->events);
+	case_events_close_session(&w->events);
 }
 
 /* Begin the next frame in a new session. */
@@ -355,12 +273,11 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 
 	close_session(w);
 	sinogram_choose_frame(w->s, frame);
-	rc = w->corrections.made ? make_corrections(w, err) : 0;
-	if (rc < 0 || w->by_events)
-		return rc;
-	rc = open_session(w, err);
+	rc = w->corrections.made ? case_corrections_make(&w->corrections, err) : 0;
 	if (rc == 0)
-		rc = read_frame(w, frame, &planes, err);
+		rc = w->way->open(w, err);
+	if (rc == 0)
+		rc = w->way->read(w, frame, &planes, err);
 	if (rc == 0 && w->s->part[SINOGRAM_ATTENUATION].of_frame)
 		factor_survey_join(&w->planes.attenuation, &planes.attenuation);
 	return rc;
@@ -437,8 +354,7 @@ static void release(struct reconstruct_work *base)
 	free_files(w);
 	series_report_clear(&w->made);
 	close_session(w);
-	if (w->by_events)
-		case_events_clear(&w->events);
+	case_events_clear(&w->events);
 	*w = next;
 }
 

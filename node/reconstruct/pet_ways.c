@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_ways.c - how the data of a PET case become an image: by sinograms, whose planes a session gets, or by single events
+ * (case_events.h), which are loaded when the case is opened. */
+#include "node/base/plural.h"
+#include "node/base/thread_pool.h"
+#include "node/reconstruct/pet_work.h"
+
+/* ---- by sinograms ---- */
+
+uint8_t **pet_work_kept(struct pet_work *w)
+{
+	if (w->base.keep || w->base.again)
+		return w->bytes;
+	return w->corrections.made & PET_CORRECT_SCATTER ? w->corrections.once : NULL;
+}
+
+static int begin_sinograms(struct pet_work *w, struct err *err)
+{
+	int rc = case_planes_roles(w->s, &w->factors, &w->background, err);
+
+	w->bytes_data = rc == 0 ? case_planes_bytes(w->s) : 0;
+	return rc < 0 ? rc
+		      : michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, w->base.protocol->pet.tof_mashing, &w->m, err);
+}
+
+static int open_session(struct pet_work *w, struct err *err)
+{
+	return pet_open(&w->base.protocol->pet, &w->plan, &w->m, w->factors, w->background, w->base.dev, w->base.cache,
+			&w->session, err);
+}
+
+/* Read the planes of a frame into its session. */
+static int read_planes(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err)
+{
+	int rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
+				  pet_work_kept(w), ret, err);
+
+	case_corrections_forget_data(&w->corrections);
+	if (rc == 0)
+		case_pictures_make(&w->corrections, frame);
+	return rc;
+}
+
+static int run_planes(struct pet_work *w, int frame, struct pet_report *ret, struct err *err)
+{
+	(void)frame;
+	return pet_run(w->session, w->base.monitor, ret, err);
+}
+
+static void describe_planes(const struct pet_work *w, char *ret, size_t size)
+{
+	size_t planes = michelogram_planes(&w->m);
+
+	snprintf(ret, size, "%zu plane%s of %d angle%s", planes, plural(planes), w->m.n_angles, plural(w->m.n_angles));
+}
+
+const struct pet_way pet_by_sinograms = {
+	begin_sinograms, pet_work_plan, open_session, read_planes, run_planes, describe_planes, NULL,
+};
+
+/* ---- by events ---- */
+
+static int begin_events(struct pet_work *w, struct err *err)
+{
+	const struct michelogram *bins = sinogram_list_bins(w->s);
+
+	(void)err;
+	if (bins)
+		w->m = *bins;
+	return 0;
+}
+
+static int plan_events(struct pet_work *w, struct err *err)
+{
+	int rc = case_events_plan(&w->events, w->s, &w->base.protocol->pet, w->base.dev, &w->plan, err);
+
+	if (rc < 0)
+		return rc;
+	w->m.tof = sinogram_list_data(w->s)->tof;
+	w->events.own_sensitivity = w->corrections.made & PET_CORRECT_DEAD_TIME;
+	w->corrections.bytes_host += w->corrections.made ? case_event_terms_bytes(w->s) : 0;
+	return 0;
+}
+
+/* Let each event of the frame have its own corrections. */
+static int open_events(struct pet_work *w, struct err *err)
+{
+	double prompts = (double)sinogram_list_data(w->s)->n_events;
+
+	return w->corrections.made ? case_event_terms_make(&w->events.terms, w->s, &w->corrections.terms,
+							   case_corrections_background(&w->corrections, prompts), err)
+				   : 0;
+}
+
+static int read_no_planes(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err)
+{
+	(void)frame;
+	(void)err;
+	*ret = (struct case_planes_report){.seconds_read = sinogram_list_report(w->s)->seconds_read};
+	return 0;
+}
+
+static int run_events(struct pet_work *w, int frame, struct pet_report *ret, struct err *err)
+{
+	int rc = case_events_run(&w->events, w->base.monitor, err);
+
+	ret->counts = (double)sinogram_list_data(w->s)->n_events;
+	if (rc == 0)
+		rc = case_event_terms_profiles(&w->events.terms, err);
+	if (rc == 0)
+		case_pictures_make(&w->corrections, frame);
+	return rc;
+}
+
+static void describe_events(const struct pet_work *w, char *ret, size_t size)
+{
+	snprintf(ret, size, "%zu event%s", w->events.report.events, plural(w->events.report.events));
+}
+
+static json_t *event_details(const struct pet_work *w)
+{
+	const struct pet_list_report *run = &w->events.report;
+	const struct sinogram_list_report *r = sinogram_list_report(w->s);
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
+			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
+			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
+			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
+			 "seconds_filter", run->seconds_filter);
+}
+
+const struct pet_way pet_by_events = {
+	begin_events, plan_events, open_events, read_no_planes, run_events, describe_events, event_details,
+};
