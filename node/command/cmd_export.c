@@ -117,6 +117,7 @@ static enum export_format format_of(const char *path)
 
 static int export_projections(struct options *o, const struct series_files *l, const struct export_request *r)
 {
+	const struct pet_opening how = {.config = r->config, .anonymous = true, .raw = true};
 	struct export_file files[SINOGRAM_ROLES];
 	struct sinogram *s = NULL;
 	json_t *names = json_array();
@@ -124,7 +125,7 @@ static int export_projections(struct options *o, const struct series_files *l, c
 	size_t n = 0;
 	int code = CODE_OK;
 
-	if (sinogram_open_raw((const char *const *)l->list[0].paths, l->list[0].n, r->config, &s, &err) < 0 ||
+	if (pet_source_open((const char *const *)l->list[0].paths, l->list[0].n, &how, &s, &err) < 0 ||
 	    (!r->force && export_sinogram_must_be_new(s, r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
 	    export_sinogram(s, r->out, files, &n, &err) < 0) {
 		code = options_fail_err(o, &err);
@@ -157,13 +158,14 @@ static void list_factors(const struct sinogram *s, char *ret, size_t size)
 
 static int export_list(struct options *o, const struct series_files *l, const struct export_request *r)
 {
+	const struct pet_opening how = {.config = r->config, .anonymous = true};
 	struct export_petsird report;
 	struct sinogram *s = NULL;
 	struct err err = {0};
 	char factors[100];
 	int code = CODE_OK;
 
-	if (sinogram_open_data((const char *const *)l->list[0].paths, l->list[0].n, r->config, &s, &err) < 0 ||
+	if (pet_source_open((const char *const *)l->list[0].paths, l->list[0].n, &how, &s, &err) < 0 ||
 	    (!r->force && export_must_be_new(r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
 	    export_petsird(s, r->out, &report, &err) < 0) {
 		code = options_fail_err(o, &err);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "node/base/folder.h"
+#include "node/sinogram/pet_source.h"
 
 #define HEAD 256 /* bytes in which the first line of a header begins */
 
@@ -190,9 +191,10 @@ static void identify_case(const struct config *config, struct interfile_case *c)
 {
 	char **paths = NULL, *text = NULL;
 	int n = list_objects(c->folder, &paths);
+	const struct pet_opening how = {.config = config, .anonymous = true};
 	struct sinogram *s = NULL;
 
-	if (n > 0 && sinogram_open_data((const char *const *)paths, (size_t)n, config, &s, NULL) == 0) {
+	if (n > 0 && pet_source_open((const char *const *)paths, (size_t)n, &how, &s, NULL) == 0) {
 		const struct sinogram_part *part = &s->part[s->format->first];
 		struct interfile h = part->header; /* its arrays are borrowed */
 

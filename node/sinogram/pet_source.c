@@ -103,13 +103,3 @@ int sinogram_open(const char *const *paths, size_t n, const struct patient_state
 {
 	return pet_source_open(paths, n, &(struct pet_opening){.patient = patient, .config = config}, ret, err);
 }
-
-int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
-{
-	return pet_source_open(paths, n, &(struct pet_opening){.config = config, .anonymous = true}, ret, err);
-}
-
-int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
-{
-	return pet_source_open(paths, n, &(struct pet_opening){.config = config, .raw = true, .anonymous = true}, ret, err);
-}

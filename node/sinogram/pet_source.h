@@ -13,7 +13,10 @@ struct pet_opening {
 	const struct patient_statement *patient;
 	const struct config *config;
 	struct dicom_file **files; /* [n]: open already; they are taken over, also after an error: then all are NULL */
-	bool raw, anonymous;	   /* see sinogram_open_raw(), sinogram_open_data() */
+	/* Only the data and their bins: patient, axis and centre may be unknown; the scanner must not. raw: nor are headers parsed,
+	 * to read bytes and header texts, and the scanner may be unknown; raw data of a scanner need its configuration, and have
+	 * header texts made by this program */
+	bool anonymous, raw;
 	/* Of a file of events: what it does not say; frames, tof_mashing, fov_radius of the protocol; about so many LORs may be read
 	 * one by one for the sensitivity, of more a sample */
 	const struct petsird_case *file;
@@ -48,8 +51,8 @@ struct pet_source {
 
 	/* Read or compute the values of a role that is present; see sinogram_read(). */
 	int (*read)(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
-	/* Find the time marks of gates, those of g->marks or of a signal; the caller clears them. ENOTSUP: it cannot be divided, or
-	 * has no such signal. */
+	const char *no_gates; /* why it cannot be divided into gates; NULL: it can */
+	/* Find the time marks of gates, those of g->marks or of a signal; the caller clears them. ENOTSUP: it has no such signal. */
 	int (*marks)(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err);
 	/* Make and load s->list. NULL: it has no events, or they are loaded. */
 	int (*open_events)(struct sinogram *s, struct err *err);

@@ -496,15 +496,6 @@ static void say_axes(const struct petsird_case *file, char *ret, size_t size)
 	petsird_axes_text(file->axes, ret, size);
 }
 
-static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
-{
-	(void)s;
-	(void)g;
-	(void)ret;
-	return err_set(err, ENOTSUP,
-		       "gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`");
-}
-
 static void note(const struct sinogram *s, char *ret, size_t size)
 {
 	char missing[80];
@@ -544,6 +535,6 @@ const struct pet_source pet_source_petsird = {
 	.open = open_events,
 	.taken = say_axes,
 	.list_mode = true,
-	.marks = refuse_gates,
+	.no_gates = "gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`",
 	.note = note,
 };

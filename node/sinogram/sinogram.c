@@ -24,8 +24,7 @@
 struct opening {
 	struct sinogram *s;
 	struct sinogram_facts *facts; /* [file] */
-	bool raw;		      /* see sinogram_open_raw() */
-	bool anonymous;		      /* patient and place may be unknown */
+	const struct pet_opening *how;
 	struct err *err;
 };
 
@@ -258,7 +257,7 @@ static int read_header(struct opening *o, enum sinogram_role role, struct sinogr
 		else
 			free(text);
 	}
-	if (rc == 0 && o->raw)
+	if (rc == 0 && o->how->raw)
 		return 0;
 	if (rc == 0)
 		rc = parse_header(o, role, part->text, h);
@@ -290,7 +289,7 @@ static int read_part(struct opening *o, enum sinogram_role role, struct sinogram
 {
 	int rc = read_header(o, role, part);
 
-	return rc < 0 || part == first || o->raw ? rc : sinogram_same_bins(&first->header, &part->header, role, o->err);
+	return rc < 0 || part == first || o->how->raw ? rc : sinogram_same_bins(&first->header, &part->header, role, o->err);
 }
 
 static int read_headers(struct opening *o)
@@ -344,7 +343,7 @@ static int read_place(struct opening *o)
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);
 	rc = pet_facts_check(dicom_root(s->files[first]), o->err);
-	if (rc < 0 || o->anonymous)
+	if (rc < 0 || o->how->anonymous)
 		return rc;
 	rc = sinogram_find_axes(s, o->err);
 	if (rc == 0 && s->images.of != PET_BEDS)
@@ -355,7 +354,7 @@ static int read_place(struct opening *o)
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 
-static int open_roles(struct opening *o, const struct patient_statement *patient, const struct config *config)
+static int open_roles(struct opening *o)
 {
 	struct sinogram *s = o->s;
 	int rc = read_facts(o);
@@ -366,20 +365,20 @@ static int open_roles(struct opening *o, const struct patient_statement *patient
 		rc = collect_roles(o);
 	if (rc == 0)
 		rc = check_all_there(o);
-	if (rc == 0 && !o->anonymous)
-		rc = sinogram_find_patient(s, patient, o->err);
+	if (rc == 0 && !o->how->anonymous)
+		rc = sinogram_find_patient(s, o->how->patient, o->err);
 	if (rc < 0)
 		return rc;
 	if (s->format->header == INTERFILE_PROJECTIONS)
-		s->scanner = sinogram_find_scanner(s->files[s->part[s->format->first].file[0]], config);
+		s->scanner = sinogram_find_scanner(s->files[s->part[s->format->first].file[0]], o->how->config);
 	rc = read_headers(o);
-	return rc == 0 && !o->raw ? read_place(o) : rc;
+	return rc == 0 && !o->how->raw ? read_place(o) : rc;
 }
 
 static int open_objects(struct sinogram *s, const char *path, const struct pet_opening *how, struct err *err)
 {
-	struct opening o = {.s = s, .raw = how->raw, .anonymous = how->anonymous, .err = err};
-	int rc = open_roles(&o, how->patient, how->config);
+	struct opening o = {.s = s, .how = how, .err = err};
+	int rc = open_roles(&o);
 
 	(void)path;
 	free(o.facts);
@@ -411,22 +410,13 @@ static int describe_object(const struct dicom_file *file, struct pet_object *ret
 	return rc;
 }
 
-static int refuse_gates(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err)
-{
-	(void)s;
-	(void)g;
-	(void)ret;
-	return err_set(err, ENOTSUP,
-		       "the protocol divides list mode into gates, but the case has sinograms, which cannot be divided");
-}
-
 const struct pet_source pet_source_objects = {
 	.objects = "sinogram",
 	.sop_class = CLASS_RAW_DATA,
 	.describe = describe_object,
 	.open = open_objects,
 	.read = sinogram_read_objects,
-	.marks = refuse_gates,
+	.no_gates = "the protocol divides list mode into gates, but the case has sinograms, which cannot be divided",
 };
 
 static void clear_part(struct sinogram_part *part)

@@ -243,11 +243,6 @@ struct sinogram {
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
-/* The same only for the data and their bins: patient, axis and centre may be unknown; the scanner must not. */
-int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
-/* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. Raw data of a
- * scanner need the configuration of the scanner, and have header texts made by this program. */
-int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 
 /* Write what is assumed or doubtful in the headers of all roles, in sentences; "": nothing. */

@@ -217,6 +217,8 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 		return 0;
 	if (s->images.of == PET_FRAMES)
 		return err_set(err, ENOTSUP, "gates of time frames are not supported: choose frames or gates");
+	if (s->source->no_gates)
+		return err_set(err, ENOTSUP, "%s", s->source->no_gates);
 	gates.marks = (struct pet_marks){0};
 	rc = s->source->marks(s, g, &gates.marks, err);
 	if (rc < 0)

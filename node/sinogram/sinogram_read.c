@@ -118,7 +118,7 @@ int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uin
 	rc = read_hashed(s, part, bytes, found, err);
 	if (rc == 0 && strcmp(found, part->sha256) != 0)
 		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
-	if (rc == 0 && part->header.kind != INTERFILE_NONE) /* sinogram_open_raw() does not parse it */
+	if (rc == 0 && part->header.kind != INTERFILE_NONE) /* struct pet_opening: raw */
 		rc = interfile_check_order(&part->header, bytes, err);
 	if (rc == 0)
 		rc = sinogram_check_axes(&part->header, bytes, err);
