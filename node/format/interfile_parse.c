@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "node/base/sentence.h"
 #include "node/format/interfile_internal.h"
 
 #define BLOCK 2048.0 /* bytes: "data starting block" */
@@ -39,7 +40,6 @@ int interfile_missing(const struct interfile_parser *p, const char *key)
 
 void interfile_note(struct interfile *f, const char *fmt, ...)
 {
-	size_t at = strlen(f->notes);
 	char note[INTERFILE_NOTES];
 	va_list args;
 
@@ -47,7 +47,7 @@ void interfile_note(struct interfile *f, const char *fmt, ...)
 	vsnprintf(note, sizeof(note), fmt, args);
 	va_end(args);
 	if (!strstr(f->notes, note))
-		snprintf(f->notes + at, sizeof(f->notes) - at, "%s%s", at ? " " : "", note);
+		sentence_add(f->notes, sizeof(f->notes), "%s", note);
 }
 
 int interfile_add_label(const struct interfile_parser *p, int k, int rc)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_beds.c - see node/reconstruct/case_beds.h. */
 #include "node/reconstruct/case_beds.h"
+#include "node/base/sentence.h"
 
 #include <errno.h>
 #include <math.h>
@@ -53,18 +54,9 @@ int case_beds_allocate(struct case_beds *c, float **ret_joint, struct err *err)
 
 /* ---- description ---- */
 
-static void append(char *text, size_t size, const char *sentence)
-{
-	size_t n = strlen(text);
-
-	if (n < size)
-		snprintf(text + n, size - n, "%s%s", n ? " " : "", sentence);
-}
-
 /* Name the beds whose slices lie between those of bed 1, and the width of the smoothing. */
 static void note_interpolated(const struct pet_join *j, char *text, size_t size)
 {
-	char sentence[200];
 	double most = 0;
 	int n = 0;
 
@@ -76,18 +68,17 @@ static void note_interpolated(const struct pet_join *j, char *text, size_t size)
 	}
 	if (n == 0)
 		return;
-	snprintf(sentence, sizeof(sentence),
-		 "%d of %d beds are not whole slices from bed 1: interpolated linearly, as smoothed along z by at most %.2g mm "
-		 "FWHM.",
-		 n, j->n, FWHM * sqrt(most) * j->bed.h[2]);
-	append(text, size, sentence);
+	sentence_add(
+		text, size,
+		"%d of %d beds are not whole slices from bed 1: interpolated linearly, as smoothed along z by at most %.2g mm "
+		"FWHM.",
+		n, j->n, FWHM * sqrt(most) * j->bed.h[2]);
 }
 
 /* Say how few counts the slices between the middles of the outermost beds have. */
 static void note_few(const struct pet_join *j, char *text, size_t size)
 {
 	int lo = j->grid.n[2], hi = 0;
-	char sentence[200];
 	double least = INFINITY;
 
 	for (int b = 0; b < j->n; b++) {
@@ -100,11 +91,10 @@ static void note_few(const struct pet_join *j, char *text, size_t size)
 		least = fmin(least, j->counted[k]);
 	if (!(least < FEW))
 		return;
-	snprintf(
-		sentence, sizeof(sentence),
+	sentence_add(
+		text, size,
 		"The beds overlap little: a slice between them has %.2g %% of the counts of the middle of bed 1, and more noise.",
 		100 * least);
-	append(text, size, sentence);
 }
 
 void case_beds_note(const struct case_beds *c, const struct sinogram *s, char *text, size_t size)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/sentence.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_list.h"
 
@@ -41,7 +42,6 @@ static const struct case_step *step_of(enum pet_correction correction)
 
 void case_corrections_say(struct case_corrections *c, const char *fmt, ...)
 {
-	size_t at = strlen(c->note);
 	char sentence[1024];
 	va_list args;
 	int n;
@@ -49,8 +49,8 @@ void case_corrections_say(struct case_corrections *c, const char *fmt, ...)
 	va_start(args, fmt);
 	n = vsnprintf(sentence, sizeof(sentence), fmt, args);
 	va_end(args);
-	if (n > 0 && (size_t)n < sizeof(sentence) && at + (size_t)n + 2 <= sizeof(c->note)) /* never a part of one */
-		snprintf(c->note + at, sizeof(c->note) - at, "%s%s", at > 0 ? " " : "", sentence);
+	if (n > 0 && (size_t)n < sizeof(sentence) && strlen(c->note) + (size_t)n + 2 <= sizeof(c->note)) /* never a part of one */
+		sentence_add(c->note, sizeof(c->note), "%s", sentence);
 }
 
 void case_corrections_add_factor(struct case_corrections *c, struct case_factor factor)

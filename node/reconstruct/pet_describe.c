@@ -8,6 +8,7 @@
 
 #include "kernels/tof.h"
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/reconstruct/pet_work.h"
 
 #define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
@@ -38,15 +39,14 @@ static void note_empty(const struct pet_work *w, char *ret, size_t size)
 static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct sinogram *s = w->s;
-	size_t n = strlen(ret);
 
 	if (w->planes.pairs_most == 0 || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
 	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
 		return;
-	snprintf(ret + n, size - n,
-		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
-		 "contains this: slices are uneven along the axis.",
-		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
+	sentence_add(ret, size,
+		     "Planes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
+		     "contains this: slices are uneven along the axis.",
+		     w->planes.pairs_least, w->planes.pairs_most);
 }
 
 #define ATTENUATES 1e-4 /* of the factors; a rod of water, 10 mm thick and 20 mm long, has ten times as many */
@@ -55,18 +55,15 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct factor_survey *a = &w->planes.attenuation;
-	size_t n = strlen(ret);
 
 	if (a->n > 0 && (double)a->above <= ATTENUATES * (double)a->n)
-		snprintf(ret + n, size - n,
-			 "%s%zu of %zu attenuation correction factors (ATTENUATION) are above %g, the largest is %.3g: nothing "
-			 "attenuates, which is true of no body.",
-			 n ? " " : "", a->above, a->n, (double)FACTOR_SURVEY_WATER, (double)a->most);
-	n = strlen(ret);
+		sentence_add(ret, size,
+			     "%zu of %zu attenuation correction factors (ATTENUATION) are above %g, the largest is %.3g: nothing "
+			     "attenuates, which is true of no body.",
+			     a->above, a->n, (double)FACTOR_SURVEY_WATER, (double)a->most);
 	if (a->below > 0)
-		snprintf(ret + n, size - n,
-			 "%s%zu of %zu attenuation correction factors are below %g, the least %g; they are used.", n ? " " : "",
-			 a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
+		sentence_add(ret, size, "%zu of %zu attenuation correction factors are below %g, the least %g; they are used.",
+			     a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
 }
 
 #define FRACTIONS_LEAST 0.01 /* of the bins with counts; fewer may come from gaps that were filled */
@@ -75,31 +72,29 @@ static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 static void note_fractions(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct case_planes_report *p = &w->planes;
-	size_t n = strlen(ret);
 
 	if (p->fractions == 0 || (double)p->fractions < FRACTIONS_LEAST * (double)p->filled || w->s->facts.corrected[0] ||
 	    w->s->part[SINOGRAM_EMISSION].header.corrections[0])
 		return;
-	snprintf(ret + n, size - n,
-		 "%sThe data hold no whole counts (%.0f %% of the bins with a value are fractions): corrected before, though no "
-		 "header says so, or not a scan.",
-		 n ? " " : "", 100 * (double)p->fractions / (double)p->filled);
+	sentence_add(
+		ret, size,
+		"The data hold no whole counts (%.0f %% of the bins with a value are fractions): corrected before, though no "
+		"header says so, or not a scan.",
+		100 * (double)p->fractions / (double)p->filled);
 }
 
 /* Say that the background cannot be that of the data, more than all counts by five standard deviations, or is doubtful. */
 static void note_background(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct case_planes_report *p = &w->planes;
-	size_t n = strlen(ret);
 
 	if (w->s->images.n == 0 && p->additive > p->counts + 5 * sqrt(p->counts))
-		snprintf(ret + n, size - n,
-			 "%sThe background (ADDITIVE), %.4g counts, is more than the %.4g counts of the data: probably another "
-			 "unit, or not of this scan.",
-			 n ? " " : "", p->additive, p->counts);
-	n = strlen(ret);
+		sentence_add(ret, size,
+			     "The background (ADDITIVE), %.4g counts, is more than the %.4g counts of the data: probably another "
+			     "unit, or not of this scan.",
+			     p->additive, p->counts);
 	if (p->doubt[0])
-		snprintf(ret + n, size - n, "%s%s", n ? " " : "", p->doubt);
+		sentence_add(ret, size, "%s", p->doubt);
 }
 
 #define RATE_MOST 2e7	      /* counts/s; scanners record less, of prompts */
@@ -112,19 +107,17 @@ static void note_duration(const struct pet_work *w, char *ret, size_t size)
 	bool own = s->facts.duration > 0;
 	double duration = own ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
 	const char *key = own ? "Actual Frame Duration (0018,1242)" : "image duration";
-	size_t n = strlen(ret);
 
 	if (s->images.n > 0 || s->no_duration || !(duration > 0))
 		return;
 	if (duration > DURATION_MOST)
-		snprintf(ret + n, size - n, "%s%s is %g s, above one day: probably a wrong unit, such as ms for s.", n ? " " : "",
-			 key, duration);
+		sentence_add(ret, size, "%s is %g s, above one day: probably a wrong unit, such as ms for s.", key, duration);
 	else if (w->run.counts > RATE_MOST * duration)
-		snprintf(
-			ret + n, size - n,
-			"%s%s is %g s, in which %.4g counts are %.3g counts/s, more than scanners record: probably a wrong unit, "
+		sentence_add(
+			ret, size,
+			"%s is %g s, in which %.4g counts are %.3g counts/s, more than scanners record: probably a wrong unit, "
 			"such as min for s.",
-			n ? " " : "", key, duration, w->run.counts, w->run.counts / duration);
+			key, duration, w->run.counts, w->run.counts / duration);
 }
 
 void pet_work_note(const struct pet_work *w, char *ret, size_t size)
@@ -137,7 +130,7 @@ void pet_work_note(const struct pet_work *w, char *ret, size_t size)
 	note_background(w, ret, size);
 	note_duration(w, ret, size);
 	if (w->fitted[0])
-		snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", ret[0] ? " " : "", w->fitted);
+		sentence_add(ret, size, "%s", w->fitted);
 }
 
 /* Describe the TOF bins that were reconstructed, and the order in which the data have them; null: no time of flight. */

@@ -8,6 +8,7 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
+#include "node/base/sentence.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -135,15 +136,14 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 /* Add a sentence if the scatter is that of a system without grid, and the header names one. */
 static void add_grid_warning(const struct exam *exam, char *text, size_t size)
 {
-	size_t n = strlen(text);
 	char grid[49];
 
 	exam_grid(exam, grid, sizeof(grid));
 	if (grid[0] && exam->profile->scatter_scale == 1)
-		snprintf(text + n, size - n,
-			 "%sThe images name an anti-scatter grid, (0018,1166) %s, but scatter_scale of the profile '%s' is 1, "
-			 "that of a system without grid: the attenuation is too large.",
-			 n ? " " : "", grid, exam->profile->name);
+		sentence_add(text, size,
+			     "The images name an anti-scatter grid, (0018,1166) %s, but scatter_scale of the profile '%s' is 1, "
+			     "that of a system without grid: the attenuation is too large.",
+			     grid, exam->profile->name);
 }
 
 static double largest_angle(const struct exam *exam)
@@ -159,19 +159,18 @@ static double largest_angle(const struct exam *exam)
 static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t size)
 {
 	double thickness = w->exam->thickness;
-	size_t n = strlen(text);
 
 	if (!w->base.protocol->dbt.scatter)
 		return;
 	if (!(thickness >= SCATTER_THICKNESS_LEAST && thickness <= SCATTER_THICKNESS_MOST))
-		snprintf(text + n, size - n,
-			 "%sThe compressed thickness of %g mm is outside the table of the scatter correction, %g to %g mm.",
-			 n ? " " : "", thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
+		sentence_add(text, size,
+			     "The compressed thickness of %g mm is outside the table of the scatter correction, %g to %g mm.",
+			     thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
 	else if (thickness > SCATTER_THICKNESS_SURE && largest_angle(w->exam) > SCATTER_ANGLE_SURE)
-		snprintf(text + n, size - n,
-			 "%sAt %g mm and %.0f degrees the scatter correction leaves errors of up to 7 %% of the attenuation at "
-			 "the sides of the object and behind dense tissue.",
-			 n ? " " : "", thickness, largest_angle(w->exam));
+		sentence_add(text, size,
+			     "At %g mm and %.0f degrees the scatter correction leaves errors of up to 7 %% of the attenuation at "
+			     "the sides of the object and behind dense tissue.",
+			     thickness, largest_angle(w->exam));
 	add_grid_warning(w->exam, text, size);
 }
 
@@ -273,22 +272,18 @@ static json_t *details(const struct dbt_work *w)
 /* Add a sentence about the voxels that are stored as another value. */
 static void warn_limit(size_t voxels, const char *side, double limit, char *ret, size_t size)
 {
-	size_t n = strlen(ret);
-
 	if (voxels > 0)
-		snprintf(ret + n, size - n, "%sVoxels %s %g / mm are stored as this limit: %zu.", n ? " " : "", side, limit,
-			 voxels);
+		sentence_add(ret, size, "Voxels %s %g / mm are stored as this limit: %zu.", side, limit, voxels);
 }
 
 /* Write sentences about the values. */
 static void warn(const struct dbt_work *w, char *ret, size_t size)
 {
 	double low = w->base.protocol->stored_offset;
-	size_t n;
 
 	exam_warnings(w->exam, ret, size);
-	n = strlen(ret);
-	snprintf(ret + n, size - n, "%s%s", n && w->made.doubt[0] ? " " : "", w->made.doubt);
+	if (w->made.doubt[0])
+		sentence_add(ret, size, "%s", w->made.doubt);
 	warn_limit(w->made.below, "below", low, ret, size);
 	warn_limit(w->made.above, "above", low + ((1 << w->made.bits) - 1) * w->made.step, ret, size);
 }

@@ -16,6 +16,7 @@
 
 #include "kernels/order.h"
 #include "node/base/folder.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/petsird_import.h"
@@ -486,8 +487,8 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	petsird_warn(p->file, uses_delayeds(p), l->note, sizeof(l->note));
 	petsird_warn_gaps(p->file, l->frames, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)
-		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),
-			 "%sThe sensitivity is that of every %zu. pair of detectors.", l->note[0] ? " " : "", p->pairs.stride);
+		sentence_add(l->note, sizeof(l->note), "The sensitivity is that of every %zu. pair of detectors.",
+			     p->pairs.stride);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define VALUES_MOST 4 /* position, date, time, duration */
@@ -30,23 +31,15 @@ static int read_facts(struct sinogram_source *s, struct pet_facts *ret, struct e
 	return rc;
 }
 
-static void add_sentence(struct sinogram_assumed *to, const char *sentence)
-{
-	size_t n = strlen(to->text);
-
-	snprintf(to->text + n, sizeof(to->text) - n, "%s%s", n ? " " : "", sentence);
-}
-
 /* Say that the start is that of an image, which does not prove that it is of the same data. */
 static void say_start(const struct pet_facts *f, struct sinogram_assumption *a)
 {
 	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
-	char sentence[160];
+	struct sinogram_assumed *to = a->conf.assumed;
 
-	snprintf(sentence, sizeof(sentence),
-		 "The start of the acquisition is not in the header: that of --like, %s %s, is taken.",
-		 acquisition ? f->acquisition_date : f->series_date, acquisition ? f->acquisition_time : f->series_time);
-	add_sentence(a->conf.assumed, sentence);
+	sentence_add(to->text, sizeof(to->text),
+		     "The start of the acquisition is not in the header: that of --like, %s %s, is taken.",
+		     acquisition ? f->acquisition_date : f->series_date, acquisition ? f->acquisition_time : f->series_time);
 }
 
 static int assume_start(const struct pet_facts *f, struct sinogram_assumption *a, struct err *err)
@@ -54,7 +47,8 @@ static int assume_start(const struct pet_facts *f, struct sinogram_assumption *a
 	const char *header = a->conf.header[SINOGRAM_EMISSION];
 	struct stat st;
 	time_t when = header && stat(header, &st) == 0 ? st.st_mtime : (time_t)a->conf.now;
-	char sentence[200], moment[32];
+	struct sinogram_assumed *to = a->conf.assumed;
+	char moment[32];
 	struct tm tm;
 
 	if (f->injected[0])
@@ -67,15 +61,16 @@ static int assume_start(const struct pet_facts *f, struct sinogram_assumption *a
 	strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S", &tm);
 	a->set[a->conf.n_set++] = a->date;
 	if (f->acquisition_time[0]) { /* without its day */
-		snprintf(sentence, sizeof(sentence),
-			 "The day of the acquisition is not in the data: %.10s, that of the header file, is assumed.", moment);
+		sentence_add(to->text, sizeof(to->text),
+			     "The day of the acquisition is not in the data: %.10s, that of the header file, is assumed.",
+			     moment);
 	} else {
 		a->set[a->conf.n_set++] = a->time;
-		snprintf(sentence, sizeof(sentence),
-			 "The start of the acquisition is not in the data: %s, the time of the header file, is assumed.", moment);
+		sentence_add(to->text, sizeof(to->text),
+			     "The start of the acquisition is not in the data: %s, the time of the header file, is assumed.",
+			     moment);
 	}
-	add_sentence(a->conf.assumed, sentence);
-	a->conf.assumed->start = true;
+	to->start = true;
 	return 0;
 }
 
@@ -83,7 +78,7 @@ static int assume_start(const struct pet_facts *f, struct sinogram_assumption *a
 static int assume_position(const struct interfile *h, struct sinogram_assumption *a, struct err *err)
 {
 	const char *enters = h->enters[0] ? h->enters : "HF", *lies = h->lies[0] ? h->lies : "S";
-	char sentence[300];
+	struct sinogram_assumed *to = a->conf.assumed;
 
 	if (h->other_position)
 		return err_set(
@@ -92,19 +87,19 @@ static int assume_position(const struct interfile *h, struct sinogram_assumption
 			"assumed: set PatientPosition to HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL or FFDR");
 	snprintf(a->position, sizeof(a->position), "PatientPosition=%s%s", enters, lies);
 	a->set[a->conf.n_set++] = a->position;
-	a->conf.assumed->position = true;
-	snprintf(sentence, sizeof(sentence),
-		 SINOGRAM_NO_POSITION "%s: %s%s (%s first, %s) is assumed; in another one, left, right, front, back, head and "
-				      "feet of the image are wrong.",
-		 h->enters[0] ? ", only the orientation"
-		 : h->lies[0] ? ", only the rotation"
-			      : "",
-		 enters, lies, enters[0] == 'H' ? "head" : "feet",
-		 !strcmp(lies, "S")    ? "supine"
-		 : !strcmp(lies, "P")  ? "prone"
-		 : !strcmp(lies, "DR") ? "on the right side"
-				       : "on the left side");
-	add_sentence(a->conf.assumed, sentence);
+	to->position = true;
+	sentence_add(to->text, sizeof(to->text),
+		     SINOGRAM_NO_POSITION
+		     "%s: %s%s (%s first, %s) is assumed; in another one, left, right, front, back, head and "
+		     "feet of the image are wrong.",
+		     h->enters[0] ? ", only the orientation"
+		     : h->lies[0] ? ", only the rotation"
+				  : "",
+		     enters, lies, enters[0] == 'H' ? "head" : "feet",
+		     !strcmp(lies, "S")	   ? "supine"
+		     : !strcmp(lies, "P")  ? "prone"
+		     : !strcmp(lies, "DR") ? "on the right side"
+					   : "on the left side");
 	return 0;
 }
 
@@ -138,12 +133,13 @@ int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, st
 	if (pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0)) {
 		a->set[a->conf.n_set++] = duration;
 		to->duration = true;
-		add_sentence(to, "The duration of the acquisition is not in the data: 1 s is assumed, and the values are "
-				 "counts.");
+		sentence_add(to->text, sizeof(to->text),
+			     "The duration of the acquisition is not in the data: 1 s is assumed, and the values are "
+			     "counts.");
 	}
 	sinogram_note_corrections(&s->stream[SINOGRAM_EMISSION].header, note, sizeof(note));
 	if (note[0])
-		add_sentence(to, note);
+		sentence_add(to->text, sizeof(to->text), "%s", note);
 	s->conf = &a->conf;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "node/base/folder.h"
 #include "node/base/nearest.h"
 #include "node/base/nuclides.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/fact_origins.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -596,8 +597,6 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 {
 	struct pet_facts f;
 	double axis[3][3];
-	size_t at = 0;
-
 	bool pet = s->format->header == INTERFILE_PROJECTIONS;
 
 	pet_facts_read(root, &f);
@@ -617,6 +616,6 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].missing && at < size)
-			at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? " " : "", all[i].text);
+		if (all[i].missing)
+			sentence_add(ret, size, "%s", all[i].text);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "node/base/folder.h"
+#include "node/base/sentence.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_e7_internal.h"
 
@@ -31,13 +32,6 @@ static const struct {
 	[E7_RANDOMS] = {{"smoothed_rand_00.s"}, "smoothed randoms"},
 	[E7_SCATTER] = {{"scat_00_00.s", "scatter_520_2D_00_00.s"}, "scatter"},
 };
-
-static void note(struct e7 *e, const char *text)
-{
-	size_t n = strlen(e->source.notes);
-
-	snprintf(e->source.notes + n, sizeof(e->source.notes) - n, "%s%s", n ? " " : "", text);
-}
 
 /* ---- find the files ---- */
 
@@ -205,7 +199,6 @@ static int check_header(struct e7 *e, enum e7_file file, struct err *err)
 static int open_files(struct e7 *e, const struct michelogram *m, const char *folder, struct err *err)
 {
 	const size_t planes[E7_FILES] = {e->planes, e->planes, e->planes, (size_t)m->segments[0].n_planes};
-	char text[200];
 
 	for (int i = 0; i < E7_FILES; i++) {
 		int rc = find_file(folder, (enum e7_file)i, e->data[i].path, err);
@@ -213,8 +206,8 @@ static int open_files(struct e7 *e, const struct michelogram *m, const char *fol
 		if (rc < 0)
 			return rc;
 		if (!e->data[i].path[0]) {
-			snprintf(text, sizeof(text), "%s with the %s is missing.", files[i].name[0], files[i].title);
-			note(e, text);
+			sentence_add(e->source.notes, sizeof(e->source.notes), "%s with the %s is missing.", files[i].name[0],
+				     files[i].title);
 			continue;
 		}
 		if (i == E7_RANDOMS)
@@ -232,9 +225,10 @@ static int open_files(struct e7 *e, const struct michelogram *m, const char *fol
 static void plan_roles(struct e7 *e)
 {
 	if (e->data[E7_SCATTER].fd >= 0 && e->data[E7_RANDOMS].fd < 0)
-		note(e, "Without randoms there is no ADDITIVE.");
+		sentence_add(e->source.notes, sizeof(e->source.notes), "Without randoms there is no ADDITIVE.");
 	else if (e->data[E7_SCATTER].fd >= 0 && e->data[E7_NORM].fd < 0) {
-		note(e, "Without the normalisation the scatter cannot be used; ADDITIVE contains only the randoms.");
+		sentence_add(e->source.notes, sizeof(e->source.notes),
+			     "Without the normalisation the scatter cannot be used; ADDITIVE contains only the randoms.");
 		close(e->data[E7_SCATTER].fd);
 		e->data[E7_SCATTER].fd = -1;
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/sentence.h"
 #include "node/sinogram/sinogram.h"
 
 static const struct sinogram_format formats[] = {
@@ -46,11 +47,8 @@ void sinogram_format_list(char *ret, size_t size)
 void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, const struct interfile *first, char *notes,
 			size_t size)
 {
-	size_t n = strlen(notes);
-
 	if (h->notes[0] && (h == first || strcmp(h->notes, first->notes) != 0)) /* what all headers have is said once */
-		snprintf(notes + n, size - n, "%s%s%s%s", n ? " " : "", h == first ? "" : sinogram_role_name(role),
-			 h == first ? "" : ": ", h->notes);
+		sentence_add(notes, size, "%s%s%s", h == first ? "" : sinogram_role_name(role), h == first ? "" : ": ", h->notes);
 }
 
 void sinogram_header_notes(const struct sinogram *s, char *ret, size_t size)

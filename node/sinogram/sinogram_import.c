@@ -15,6 +15,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "kernels/utf8.h"
 #include "node/base/folder.h"
+#include "node/base/sentence.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
 
@@ -365,24 +366,22 @@ static int try_attributes(struct sinogram_source *s, const struct scanner_conf *
 static void note_order(struct sinogram_source *s)
 {
 	const struct sinogram_stream *y = &s->stream[SINOGRAM_EMISSION];
-	size_t n = strlen(s->notes);
 	char order[64];
 
 	if (!y->present || y->header.m.tof.n < 2 || y->header.tof_listed)
 		return;
 	interfile_tof_text(&y->header, order, sizeof(order));
-	snprintf(s->notes + n, sizeof(s->notes) - n, "%sThe header has no \"TOF bin order\": %s is assumed, as STIR writes them.",
-		 n ? " " : "", order);
+	sentence_add(s->notes, sizeof(s->notes), "The header has no \"TOF bin order\": %s is assumed, as STIR writes them.",
+		     order);
 }
 
 static void note_corrections(struct sinogram_source *s)
 {
-	size_t n = strlen(s->notes);
 	char note[300];
 
 	sinogram_note_corrections(&s->stream[SINOGRAM_EMISSION].header, note, sizeof(note));
 	if (note[0])
-		snprintf(s->notes + n, sizeof(s->notes) - n, "%s%s", n ? " " : "", note);
+		sentence_add(s->notes, sizeof(s->notes), "%s", note);
 }
 
 static void note_headers(struct sinogram_source *s)
