@@ -27,12 +27,12 @@ struct import {
 	struct michelogram_index index;
 	size_t bins;		  /* of one TOF bin */
 	struct pet_images images; /* o->images, of gates with the marks */
-	size_t cycle;		  /* of the last event */
-	int image;		  /* time frame or gate of the last event; 0 without */
-	uint32_t *counts;	  /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
-	uint32_t *delayeds;	  /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
-	float *inverse;		  /* NORMALISATION */
-	float *live;		  /* MULTIPLICATIVE */
+	struct pet_images_near near;
+	int image;	    /* time frame or gate of the last event; 0 without */
+	uint32_t *counts;   /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	uint32_t *delayeds; /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
+	float *inverse;	    /* NORMALISATION */
+	float *live;	    /* MULTIPLICATIVE */
 	struct petsird_import_report *report;
 };
 
@@ -112,36 +112,11 @@ static size_t bin_number(const struct import *s, int plane, int angle, int radia
 
 /* ---- events ---- */
 
-/* Find the time frame that contains a time and make it s->image; false: there is none. */
-static bool find_frame(struct import *s, int64_t t)
-{
-	const struct pet_image *image = s->images.image;
-
-	if (pet_frame_has(&image[s->image].time, t))
-		return true;
-	for (int i = 0; i < s->images.n; i++)
-		if (pet_frame_has(&image[i].time, t)) {
-			s->image = i;
-			return true;
-		}
-	return false;
-}
-
-static bool find_gate(struct import *s, int64_t t)
-{
-	int gate = pet_gates_find(&s->images.gates, t, &s->cycle);
-
-	if (gate >= 0)
-		s->image = gate;
-	return gate >= 0;
-}
-
 /* Find the image of an event; false: it is in none. */
 static bool find_image(struct import *s, const struct petsird_event *e)
 {
-	int64_t t = (int64_t)e->time - (int64_t)petsird_counts(s->file)->start;
-
-	return s->images.of == PET_FRAMES ? find_frame(s, t) : s->images.of != PET_GATES || find_gate(s, t);
+	s->image = pet_images_find(&s->images, (int64_t)e->time - (int64_t)petsird_counts(s->file)->start, &s->near);
+	return s->image >= 0;
 }
 
 /* Add a delayed coincidence to its bin. */

@@ -16,19 +16,6 @@
 #define PIECE ((size_t)1 << 16) /* events */
 #define MEMORY_PART 0.25	/* of the memory that this process may use */
 
-int list_frame_of(struct sinogram_list *l, uint32_t ms)
-{
-	const struct pet_image *f = l->frames->image;
-
-	if (l->frames->n == 0)
-		return 0;
-	while (l->current > 0 && (int64_t)ms < f[l->current].time.start)
-		l->current--;
-	while (l->current + 1 < l->frames->n && (int64_t)ms >= f[l->current].time.stop)
-		l->current++;
-	return pet_frame_has(&f[l->current].time, ms) ? l->current : -1;
-}
-
 static size_t first_of(const struct sinogram_list *l, int frame)
 {
 	size_t first = 0;
@@ -43,7 +30,7 @@ static int rewind_events(void *ctx, struct err *err)
 	struct sinogram_list *l = ctx;
 
 	l->at = first_of(l, l->frame);
-	l->current = 0;
+	l->near = (struct pet_images_near){0};
 	return l->kept ? 0 : l->source.rewind(l->source.ctx, err);
 }
 
@@ -56,7 +43,7 @@ static int read_source(struct sinogram_list *l, struct event *ret, size_t most, 
 	while (rc == 0 && n > 0 && used == 0) {
 		rc = l->source.read(l->source.ctx, ret, l->ms, most < PIECE ? most : PIECE, &n, err);
 		for (size_t i = 0; rc == 0 && i < n; i++)
-			if (list_frame_of(l, l->ms[i]) == l->frame)
+			if (pet_images_find(l->frames, l->ms[i], &l->near) == l->frame)
 				ret[used++] = ret[i];
 	}
 	*ret_n = used;
@@ -136,7 +123,7 @@ static void take(struct sinogram_list *l, struct event *piece, size_t n, size_t 
 	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int frame = list_frame_of(l, l->ms[i]);
+		int frame = pet_images_find(l->frames, l->ms[i], &l->near);
 
 		if (frame < 0) {
 			l->report.between++;

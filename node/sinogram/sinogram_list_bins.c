@@ -54,7 +54,7 @@ static void add_events(struct sinogram_list *l, const struct event *events, cons
 	struct michelogram_bin bin;
 
 	for (size_t i = 0; i < n; i++)
-		if ((!ms || list_frame_of(l, ms[i]) == l->frame) && find_bin(l, &events[i], &bin))
+		if ((!ms || pet_images_find(l->frames, ms[i], &l->near) == l->frame) && find_bin(l, &events[i], &bin))
 			counts[((size_t)bin.plane * (size_t)l->bins.n_angles + (size_t)bin.angle) * (size_t)l->bins.n_radial +
 			       (size_t)bin.radial]++;
 }
@@ -103,7 +103,7 @@ int sinogram_list_delayeds(const struct sinogram *s, float *ret, struct err *err
 
 	memset(ret, 0, bin_count(l) * sizeof(*ret));
 	l->source.choose(l->source.ctx, true);
-	l->current = 0;
+	l->near = (struct pet_images_near){0};
 	rc = piece ? l->source.rewind(l->source.ctx, err) : err_set(err, ENOMEM, "no memory to read events");
 	while (rc == 0 && n > 0) {
 		rc = l->source.read(l->source.ctx, piece, l->ms, PIECE, &n, err);

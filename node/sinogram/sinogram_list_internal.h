@@ -26,8 +26,9 @@ struct sinogram_list {
 	struct list_source source;
 	const struct pet_images *frames; /* borrowed */
 	size_t *count;			 /* [frame]: events; one element without frames */
-	int frame, current;		 /* chosen one; that of the last event */
-	struct event *kept;		 /* of all frames; NULL: read them again */
+	int frame;			 /* chosen one */
+	struct pet_images_near near;
+	struct event *kept; /* of all frames; NULL: read them again */
 	size_t n_kept, room, at;
 	uint32_t *ms;	/* of a piece */
 	uint64_t *dead; /* prompts that the source did not deliver since rewind() */
@@ -47,7 +48,6 @@ struct sinogram_list *list_free(struct sinogram_list *l); /* accepts NULL; retur
 int list_load(struct sinogram_list *l, size_t most, struct err *err);
 size_t list_memory(void); /* bytes that the events of a list may have */
 void list_choose_frame(struct sinogram_list *l, int frame);
-int list_frame_of(struct sinogram_list *l, uint32_t ms); /* the time frame of a time; -1: none. Fast if times ascend */
 /* Make the michelogram and the TOF bins of l->data the bins of its events. EINVAL: as michelogram_index_init(). */
 int list_set_bins(struct sinogram_list *l, const uint16_t (*place)[2], struct err *err);
 /* Name the corrections that were not made: "randoms, scatter and dead time"; "": none. made: of struct sinogram. */

@@ -21,6 +21,22 @@ int64_t pet_images_duration(const struct pet_images *m, int image)
 	return m->of == PET_GATES ? pet_gates_sum(&m->gates, image, 0).duration : time->stop - time->start;
 }
 
+int pet_images_find(const struct pet_images *m, int64_t t, struct pet_images_near *near)
+{
+	int i = near->image;
+
+	if (m->of == PET_GATES)
+		return pet_gates_find(&m->gates, t, &near->cycle);
+	if (m->n == 0)
+		return 0;
+	while (i > 0 && t < m->image[i].time.start)
+		i--;
+	while (i + 1 < m->n && t >= m->image[i].time.stop)
+		i++;
+	near->image = i;
+	return pet_frame_has(&m->image[i].time, t) ? i : -1;
+}
+
 int pet_images_check_order(const struct pet_images *m, struct err *err)
 {
 	const char *name = pet_division_name(m->of);

@@ -44,6 +44,14 @@ int64_t pet_images_duration(const struct pet_images *m, int image);
 /* Check that images follow each other in time. One that ends at 0 is not known yet. EBADMSG. */
 int pet_images_check_order(const struct pet_images *m, struct err *err);
 
+/* Near what was found last; zero at the beginning. Times in ascending order are found at once. */
+struct pet_images_near {
+	int image;
+	size_t cycle;
+};
+/* Return the frame or gate of a time, ms, from 0; 0 if it is not divided; -1: it is in none. */
+int pet_images_find(const struct pet_images *m, int64_t t, struct pet_images_near *near);
+
 /* Whether a frame contains the time t, ms. */
 static inline bool pet_frame_has(const struct pet_frame *f, int64_t t)
 {

@@ -94,11 +94,14 @@ TEST(within_the_acquisition)
 TEST(times_of_frames)
 {
 	struct pet_images f = parse("(1),2x0.01,(0.005),0.02");
+	struct pet_images_near near = {0};
 
+	assert_int_equal(pet_images_find(&f, 1040, &near), 2); /* and back */
 	for (long t = 0; t < 1100; t++) {
 		int wanted = t < 1000 ? -1 : t < 1010 ? 0 : t < 1020 ? 1 : t < 1025 ? -1 : t < 1045 ? 2 : -1;
 
 		for (int i = 0; i < f.n; i++)
 			assert_int_equal(pet_frame_has(&f.image[i].time, t), i == wanted);
+		assert_int_equal(pet_images_find(&f, t, &near), wanted);
 	}
 }
