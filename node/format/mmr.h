@@ -141,19 +141,10 @@ void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n);
 
 /* ---- single words ---- */
 
-enum mmr_word_type { MMR_OTHER, MMR_MARK, MMR_PROMPT, MMR_DELAYED };
-
-struct mmr_word {
-	enum mmr_word_type type;
-	long ms; /* of a time mark */
-	/* of an event: its bin in the michelogram of mmr_event_segments() */
-	struct michelogram_bin bin;
-};
-
 /* Make the segments of the bins of events, of one ring difference each: 0, +1, -1 ... The caller frees *ret. */
 int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err *err);
-/* Read word i. EBADMSG: a bin that does not exist. */
-int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err);
+/* Read word i; the bin of an event is one of the michelogram of mmr_event_segments(). EBADMSG: it does not exist. */
+int mmr_word_read(const uint8_t *words, size_t i, struct pet_entry *ret, struct err *err);
 
 /* ---- normalisation ---- */
 

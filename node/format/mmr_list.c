@@ -357,21 +357,21 @@ static int turn_plane(int plane)
 	return 2 * start + size - 1 - plane;
 }
 
-int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err)
+int mmr_word_read(const uint8_t *words, size_t i, struct pet_entry *ret, struct err *err)
 {
 	uint32_t word = word_at(words, i), bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS,
 		 at = bin % (uint32_t)MMR_PLANE_BINS;
 
-	*ret = (struct mmr_word){MMR_OTHER};
+	*ret = (struct pet_entry){PET_ENTRY_OTHER};
 	if (is_mark(word)) {
-		ret->type = MMR_MARK;
+		ret->type = PET_ENTRY_MARK;
 		ret->ms = mark_time(word);
 	}
 	if (word >> 31)
 		return 0;
 	if (plane >= MMR_PLANES)
 		return err_set(err, EBADMSG, "list mode: an event in plane %u of %d", plane, MMR_PLANES);
-	ret->type = word & 0x40000000 ? MMR_PROMPT : MMR_DELAYED;
+	ret->type = word & 0x40000000 ? PET_ENTRY_PROMPT : PET_ENTRY_DELAYED;
 	ret->bin = (struct michelogram_bin){
 		.plane = turn_plane((int)plane), .angle = (int)(at / MMR_RADIAL), .radial = (int)(at % MMR_RADIAL)};
 	return 0;

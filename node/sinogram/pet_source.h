@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_SINOGRAM_PET_SOURCE_H
 
 #include "node/sinogram/sinogram.h"
+#include "recon/pet/michelogram_pairs.h"
 
 struct petsird_case;
 
@@ -31,6 +32,16 @@ struct pet_object {
 	bool whole_study;	    /* which may be in different series of their study */
 	bool attenuation;	    /* it has what the attenuation is corrected with */
 	char lacks[40];		    /* what the acquisition lacks with this object alone; "": not known */
+};
+
+/* A list as the scanner recorded it. */
+struct pet_recording {
+	bool (*is_gap)(int crystal); /* of each ring */
+	/* Make the segments of the bins of its events. The caller frees *ret. */
+	int (*segments)(struct michelogram_segment **ret, int *ret_n, struct err *err);
+	/* Read all entries; an error of use() ends it. */
+	int (*read)(const struct sinogram *s, int (*use)(void *ctx, const struct pet_entry *e, struct err *err), void *ctx,
+		    struct err *err);
 };
 
 struct pet_source {
@@ -63,7 +74,8 @@ struct pet_source {
 	void (*note)(const struct sinogram *s, char *ret, size_t size);
 	/* Write the files beside the objects that contain their data, each as NAME N bytes SHA-256 HEX. NULL: none. */
 	void (*files)(const struct sinogram *s, char *ret, size_t size);
-	void (*close)(struct sinogram *s); /* free s->own */
+	const struct pet_recording *recording; /* NULL: none */
+	void (*close)(struct sinogram *s);     /* free s->own */
 };
 
 extern const struct pet_source pet_source_objects, pet_source_mmr, pet_source_petsird;

@@ -112,10 +112,6 @@ bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_
 
 struct sinogram;
 struct pet_source; /* node/sinogram/pet_source.h */
-/* Read the words of the list mode of an acquisition, in pieces of n words (node/format/mmr.h); an error of use() ends it. */
-int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
-		       void *ctx, struct err *err);
-
 /* ---- an acquisition ---- */
 
 /* Values for quantification, from standard attributes of the first EMISSION or LINES object; NaN or "" if an attribute is

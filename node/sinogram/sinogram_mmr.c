@@ -280,8 +280,9 @@ static int count_events(const struct sinogram *s, struct counting *c, uint8_t *b
 	return rc;
 }
 
-int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
-		       void *ctx, struct err *err)
+/* Read the words of the list, in pieces of n; an error of use() ends it. */
+static int read_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err), void *ctx,
+		      struct err *err)
 {
 	uint64_t n = 4 * mmr(s)->list.words;
 	uint8_t *buffer = malloc(PIECE);
@@ -297,6 +298,33 @@ int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uin
 	free(buffer);
 	return rc;
 }
+
+struct entries { /* of read_entries() */
+	int (*use)(void *ctx, const struct pet_entry *e, struct err *err);
+	void *ctx;
+};
+
+static int use_words(void *ctx, const uint8_t *words, size_t n, struct err *err)
+{
+	const struct entries *to = ctx;
+	struct pet_entry e;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = mmr_word_read(words, i, &e, err);
+		if (rc == 0 && e.type != PET_ENTRY_OTHER)
+			rc = to->use(to->ctx, &e, err);
+	}
+	return rc;
+}
+
+static int read_entries(const struct sinogram *s, int (*use)(void *ctx, const struct pet_entry *e, struct err *err), void *ctx,
+			struct err *err)
+{
+	return read_words(s, use_words, &(struct entries){use, ctx}, err);
+}
+
+static const struct pet_recording recording = {mmr_is_gap, mmr_event_segments, read_entries};
 
 static int add_marks(void *ctx, const uint8_t *words, size_t n, struct err *err)
 {
@@ -314,7 +342,7 @@ static int find_marks(const struct sinogram *s, const struct pet_gates *g, struc
 	if (signal != PET_SIGNAL_ECG && signal != PET_SIGNAL_RESP)
 		return err_set(err, ENOTSUP, "time marks: no words of an mMR are known for the signal \"%s\"; known: ecg, resp",
 			       pet_signal_name(signal));
-	rc = sinogram_mmr_words(s, add_marks, &m, err);
+	rc = read_words(s, add_marks, &m, err);
 	if (rc == 0 && m.marks.n == 0)
 		rc = err_set(err, ENOTSUP,
 			     "time marks: the list mode has no gating words of the signal \"%s\"; give a table of time "
@@ -421,7 +449,7 @@ static int read_singles(const struct sinogram *s, struct err *err)
 		return err_set(err, ENOMEM, "no memory for singles");
 	for (int i = 0; i < feed.n; i++)
 		mmr_singles_begin(&feed.singles[i], frames ? &s->images.image[i].time : NULL);
-	rc = sinogram_mmr_words(s, add_singles, &feed, err);
+	rc = read_words(s, add_singles, &feed, err);
 	if (rc == 0)
 		mmr(s)->singles = feed.singles;
 	else
@@ -685,5 +713,6 @@ const struct pet_source pet_source_mmr = {
 	.alive = find_alive,
 	.note = note,
 	.files = name_files,
+	.recording = &recording,
 	.close = close_mmr,
 };

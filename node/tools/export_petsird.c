@@ -11,7 +11,6 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/format/mmr.h"
 #include "node/format/petsird_write.h"
 
 #define PIECE 65536	      /* events */
@@ -145,7 +144,7 @@ static int write_blocks(struct list *x, struct sinogram *s, struct err *err)
 	return rc;
 }
 
-/* ---- list mode of a Siemens mMR ---- */
+/* ---- list mode of a scanner ---- */
 
 /* Write the events since the last time mark, and forget them. */
 static int flush_events(struct list *x, long stop, struct err *err)
@@ -173,53 +172,34 @@ static int add_mark(struct list *x, long ms, struct err *err)
 	return rc;
 }
 
-static int add_words(void *ctx, const uint8_t *words, size_t n, struct err *err)
+static int add_entry(void *ctx, const struct pet_entry *entry, struct err *err)
 {
 	struct list *x = ctx;
-	int rc = 0;
+	struct petsird_event *e = &x->events[x->n];
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		struct mmr_word word;
-		struct petsird_event *e = &x->events[x->n];
-
-		rc = mmr_word_read(words, i, &word, err);
-		if (rc == 0 && word.type == MMR_MARK)
-			rc = add_mark(x, word.ms, err);
-		if (rc < 0 || (word.type != MMR_PROMPT && word.type != MMR_DELAYED))
-			continue;
-		*e = petsird_event_of(&x->m, &x->index, 0, &word.bin);
-		e->delayed = word.type == MMR_DELAYED;
-		x->report->prompts += !e->delayed;
-		x->report->delayeds += e->delayed;
-		if (++x->n == PIECE)
-			rc = flush_events(x, x->first < 0 ? 0 : x->last - x->first, err);
-	}
-	return rc;
+	if (entry->type == PET_ENTRY_MARK)
+		return add_mark(x, entry->ms, err);
+	*e = petsird_event_of(&x->m, &x->index, 0, &entry->bin);
+	e->delayed = entry->type == PET_ENTRY_DELAYED;
+	x->report->prompts += !e->delayed;
+	x->report->delayeds += e->delayed;
+	return ++x->n == PIECE ? flush_events(x, x->first < 0 ? 0 : x->last - x->first, err) : 0;
 }
 
-static int write_words(struct list *x, struct err *err)
+static int write_entries(struct list *x, struct err *err)
 {
 	int rc;
 
 	x->first = -1;
-	rc = sinogram_mmr_words(x->s, add_words, x, err);
+	rc = x->s->source->recording->read(x->s, add_entry, x, err);
 	return rc < 0 ? rc : flush_events(x, x->first < 0 ? 1 : x->last - x->first + 1, err);
-}
-
-/* The bins of events are those of a michelogram of span 1. */
-static int describe_events(struct list *x, struct err *err)
-{
-	int rc = mmr_event_segments(&x->segments, &x->m.n_segments, err);
-
-	x->m.segments = x->segments;
-	return rc;
 }
 
 /* ---- the file ---- */
 
 static int create_writer(struct list *x, const char *path, struct err *err)
 {
-	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->source->list_mode ? mmr_is_gap : NULL};
+	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->source->recording ? x->s->source->recording->is_gap : NULL};
 	const struct pet_facts *f = &x->s->facts;
 	char model[65] = "";
 	double offset;
@@ -246,15 +226,18 @@ static int open_list(struct list *x, struct err *err)
 
 static int write_file(struct list *x, struct sinogram *s, const char *path, struct err *err)
 {
-	int rc = s->source->list_mode ? describe_events(x, err) : 0;
+	const struct pet_recording *list = s->source->recording;
+	int rc = list ? list->segments(&x->segments, &x->m.n_segments, err) : 0;
 
+	if (list)
+		x->m.segments = x->segments;
 	if (rc == 0)
 		rc = create_writer(x, path, err);
 	if (rc < 0)
 		return rc;
 	rc = open_list(x, err);
 	if (rc == 0)
-		rc = s->source->list_mode ? write_words(x, err) : write_blocks(x, s, err);
+		rc = list ? write_entries(x, err) : write_blocks(x, s, err);
 	if (rc == 0)
 		return petsird_finish(x->w, err);
 	petsird_abort(x->w);

@@ -27,6 +27,14 @@ struct michelogram_bin {
 	bool exchanged;
 };
 
+/* An entry of a list of events. */
+enum pet_entry_type { PET_ENTRY_OTHER, PET_ENTRY_MARK, PET_ENTRY_PROMPT, PET_ENTRY_DELAYED };
+struct pet_entry {
+	enum pet_entry_type type;
+	long ms;		    /* of a time mark */
+	struct michelogram_bin bin; /* of an event */
+};
+
 struct michelogram_index {
 	int rings, detectors, n_radial, n_angles, mash, n_planes;
 	struct {
