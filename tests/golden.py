@@ -115,7 +115,7 @@ CASES |= {
 
 VOLATILE = re.compile(r"Date$|Time$|DateTime$|^SoftwareVersions|^ContributionDescription$|^(?:StationName|ImplementationVersionName)$")
 MOMENT = re.compile(rb"20\d\d-?\d\d-?\d\d[T ]?(?:\d\d:?\d\d(?::?\d\d(?:\.\d+)?)?Z?)?|\b\d+\.\d+ s\b(?: \(read [^)]*\))?|"
-                    rb'"seconds": *\{[^}]*\}|"[a-z_]*(?:seconds|version|revision|build)[a-z_]*": *("[^"]*"|[-0-9.e+]+)|g[0-9a-f]{8}(?:-dirty)?')
+                    rb'"seconds": *\{[^}]*\}|"[a-z_]*(?:seconds|version|revision|build)[a-z_]*": *("[^"]*"|[-0-9.e+]+)|\b[0-9a-f]{12}(?:-dirty)?\b')
 
 
 def short(data):
@@ -180,7 +180,7 @@ WRITERS = {"marks": write_marks, "mmr": write_mmr, "ct": write_ct, "e7": write_e
 def run(program, commands):
     """{file or command: digest} of a case."""
     folder = tempfile.mkdtemp(prefix="tomonode-golden-")
-    found = {}
+    found, given = {}, set()
     try:
         with open(os.path.join(folder, "tiny.conf"), "w", encoding="ascii") as f:
             f.write(f"scanners = ( {{ {tiny_inputs.SCANNER} }}, {{ {PAIRED} }} );\n")
@@ -188,6 +188,7 @@ def run(program, commands):
             words = text.split()
             if words[0] in WRITERS:
                 WRITERS[words[0]](os.path.join(folder, words[1]))
+                given.add(words[1])
                 continue
             done = subprocess.run([program, *words], cwd=folder, capture_output=True, timeout=600)
             with open(os.path.join(folder, f"command-{i}.txt"), "wb") as f:
@@ -197,7 +198,8 @@ def run(program, commands):
         for at, _, names in os.walk(folder):
             for name in names:
                 path = os.path.join(at, name)
-                found[os.path.relpath(path, folder)] = digest(path, folder)
+                if os.path.relpath(path, folder).split(os.sep)[0] not in given:
+                    found[os.path.relpath(path, folder)] = digest(path, folder)
     finally:
         shutil.rmtree(folder)
     return found
