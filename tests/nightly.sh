@@ -59,7 +59,8 @@ cluster() { TOMONODE=$release/tomonode tests/cluster.sh && TOMONODE=$release/tom
 packages() {
     local old=${TOMONODE_OLD_COMMIT:-d1a32afc} code=0
     git cat-file -e "$old^{commit}" 2>/dev/null || { echo "the commit $old is not in this clone"; return 77; }
-    rm -rf "$out/packages" "$out/packages-old"
+    rm -rf "$out/packages" "$out/packages-old" "$out/old" # the last: of a run that was ended
+    git worktree prune
     git worktree add --force --detach "$out/old" "$old" && deploy/package.sh deb --no-cuda --source "$out/old" "$out/packages-old" &&
         deploy/package.sh deb --build "$release" --cuda-build "$release" "$out/packages" &&
         tests/package/bare_debian.sh "$out/packages-old" "$out/packages" || code=$?
