@@ -335,7 +335,7 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	rc = actions->open(config, t->to, t->contexts, t->n_contexts, &session, err);
 	if (actions->association || rc < 0)
 		step_end(t, actions->association ? "association" : actions->verb, rc >= 0, rc < 0 ? err->msg : "accepted");
-	t->ours = rc < 0 && !actions->association; /* nothing was sent */
+	t->ours = rc < 0 && !actions->association && !actions->check; /* nothing was sent; a folder is the peer itself */
 	if (rc >= 0)
 		rc = actions->association ? run_association(t, config, session, err) : store_object(t, session, err);
 	actions->close(session);

@@ -35,6 +35,7 @@ def test_obstacles_and_files(folder, things):
     at = h.simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", 12, "--counts", 1e6)
     h.send(n.port, [os.path.join(at, f) for f in os.listdir(at) if f.endswith(".dcm")])
     job = failed(n, "No such file or directory")
+    h.run(h.TOMONODE, "test-peer", "-c", n.conf, "research", code=7)
     check(not os.path.exists(path), "the folder was made: below a mount point it would be on another disk")
 
     objects, study = job["result"]["objects"], n.show(job["id"])["job"]["study"]
