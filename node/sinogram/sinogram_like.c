@@ -42,17 +42,35 @@ static bool sets_start(const struct sinogram_source *s)
 	       sinogram_is_set(s, "AcquisitionDateTime");
 }
 
-/* Copy the tracer. A half-life that a person set, without the radionuclide, replaces another one, its code and its drug. */
+/* Return the half-life of what a person set; 0: nothing, or no radionuclide. */
+static double set_half_life(const struct sinogram_source *s)
+{
+	const char *name = sinogram_set_text(s, "Radionuclide"), *half_life = sinogram_set_text(s, "RadionuclideHalfLife");
+	const struct nuclide *nuclide = name ? nuclide_find(name) : NULL;
+
+	return nuclide ? nuclide->half_life : half_life ? strtod(half_life, NULL) : 0;
+}
+
+/* Copy the tracer. Of another one than a person set, neither code, drug, dose nor injection are facts of these data. */
 static void copy_tracer(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *root)
 {
-	const char *set = sinogram_is_set(s, "Radionuclide") ? NULL : sinogram_set_text(s, "RadionuclideHalfLife");
+	static const struct {
+		uint32_t tag;
+		const char *keyword;
+	} given[] = {{TAG_RADIONUCLIDE_TOTAL_DOSE, "RadionuclideTotalDose"},
+		     {TAG_RADIOPHARMACEUTICAL_START_TIME, "RadiopharmaceuticalStartTime"},
+		     {TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "RadiopharmaceuticalStartDateTime"}};
+	double half_life = set_half_life(s);
 	struct item_writer f;
 
 	item_copy(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, like);
-	if (!set || dicom_item_count(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE) == 0)
+	if (!(half_life > 0) || dicom_item_count(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE) == 0)
 		return;
 	f = sinogram_tracer_item(root);
-	sinogram_drop_nuclide(s, strtod(set, NULL), &f);
+	if (sinogram_drop_nuclide(s, half_life, &f))
+		for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+			if (!sinogram_is_set(s, given[i].keyword))
+				item_put_empty(&f, given[i].tag);
 	item_end(root, &f);
 }
 

@@ -69,7 +69,7 @@ static double half_life_of(const struct dicom_item *item)
 	return nuclide ? nuclide->half_life : 0;
 }
 
-void sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, struct item_writer *f)
+bool sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, struct item_writer *f)
 {
 	static const struct {
 		uint32_t tag;
@@ -82,10 +82,11 @@ void sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, st
 	double known = nuclide ? nuclide->half_life : f->item ? half_life_of(f->item) : 0;
 
 	if (!(known > 0) || nuclide_same_half_life(known, half_life))
-		return;
+		return false;
 	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
 		if (!sinogram_is_set(s, dropped[i].keyword))
 			item_put_empty(f, dropped[i].tag);
+	return true;
 }
 
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err)

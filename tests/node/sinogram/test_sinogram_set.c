@@ -29,6 +29,8 @@ static void save_like(void)
 	item_put_code(&item, TAG_RADIONUCLIDE_CODE, "77004003", "SCT", "^18^Fluorine");
 	item_put_text(&item, TAG_RADIONUCLIDE_HALF_LIFE, "6586.2");
 	item_put_text(&item, TAG_RADIONUCLIDE_POSITRON_FRACTION, "0.967");
+	item_put_text(&item, TAG_RADIONUCLIDE_TOTAL_DOSE, "2e8");
+	item_put_text(&item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "20260601090000");
 	item_put_text(&item, TAG_RADIOPHARMACEUTICAL, "FDG F-18");
 	item_put_code(&item, TAG_RADIOPHARMACEUTICAL_CODE, "35321007", "SCT", "Fluorodeoxyglucose F^18^");
 	item_end(&root, &item);
@@ -51,8 +53,8 @@ TEST(test_set_replaces_like, .teardown = clean)
 		{{"0018,5100=HFDL"}, NULL, "HFDL", "^18^Fluorine", "20260601", "100000", 6586.2, "duration: header: im"},
 		{{"RadionuclideHalfLife=1000"}, NULL, "FFS", "", "20260601", "100000", 1000, "nuclide: none"},
 		{{"RadionuclideHalfLife=6590"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6590, "start: --like"},
-		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84, "half-life: set: Radio"},
-		{{"Radionuclide=Ga68"}, NULL, "FFS", "^68^Gallium", "20260601", "100000", 4062.6, "positron fraction: none"},
+		{{"Radionuclide=C11"}, NULL, "FFS", "^11^Carbon", "20260601", "100000", 1221.84, "injection: none"},
+		{{"Radionuclide=Ga68"}, NULL, "FFS", "^68^Gallium", "20260601", "100000", 4062.6, "dose: none"},
 		{{"Radionuclide=F-18"}, NULL, "FFS", "^18^Fluorine", "20260601", "100000", 6586.2, "positron fraction: --like"},
 		{{"Radionuclide=C11", "Radiopharmaceutical=FDG F18"}, "\"FDG F18\", which names F18"},
 		{{"Radionuclide=C11", "RadionuclideHalfLife=1000"}, "that of the radionuclide C11"},
