@@ -351,6 +351,8 @@ class Node:
 
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""
+        if self.pilots:
+            slurm()
         self.log = open(self.log_path, "a")
         self.log.write("---- start\n")
         self.log.flush()
