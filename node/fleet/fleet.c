@@ -378,7 +378,7 @@ enum fleet_controller fleet_describe(const struct fleet *f, double now, char ret
 {
 	static const char *const sentences[] = {[FLEET_DOWN] = "Slurm cannot be reached",
 						[FLEET_BUSY] = "Slurm accepts no more jobs now",
-						[FLEET_REFUSES] = "Slurm refuses the job of a pilot"};
+						[FLEET_REFUSES] = "The job of a pilot cannot be submitted"};
 
 	ret_text[0] = '\0';
 	if (f->replied != FLEET_UP) {

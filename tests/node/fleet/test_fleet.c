@@ -222,7 +222,7 @@ TEST(test_refused_submissions_wait)
 
 	play(&b, steps, 6);
 	assert_int_equal(fleet_describe(&b.f, 16, text), FLEET_REFUSES);
-	assert_string_equal(text, "Slurm refuses the job of a pilot: no such partition");
+	assert_string_equal(text, "The job of a pilot cannot be submitted: no such partition");
 	play(&b, steps + 6, 5);
 	assert_int_equal(fleet_describe(&b.f, 76, text), FLEET_UP);
 	assert_string_equal(text, "");

@@ -104,10 +104,10 @@ def test_states_of_slurm(folder, things):
     p = node.command("check", code=3)
     check(f"tested as user {pwd.getpwuid(os.geteuid()).pw_name}" in p.stderr
           and "prints no version on this machine" in p.stderr, p.stderr)
-    check("Slurm refuses the job of a pilot: " in p.stderr and "Invalid partition name specified" in p.stderr, p.stderr)
+    check("The job of a pilot cannot be submitted: " in p.stderr and "Invalid partition name specified" in p.stderr, p.stderr)
     node.start()
     wait_state(node, "refuses",
-               "Slurm refuses the job of a pilot: sbatch: error: Batch job submission failed: Invalid partition name "
+               "The job of a pilot cannot be submitted: sbatch: error: Batch job submission failed: Invalid partition name "
                "specified.")
     slurm.drain()
     reload(node, partition='"main"')

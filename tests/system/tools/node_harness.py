@@ -305,6 +305,7 @@ class Node:
         # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
         self.pilots = ""
         if EXECUTOR == "slurm" and "executor" not in node:
+            slurm()  # now: later the environment may have a preload for the node
             self.node["executor"], self.cluster_port, count = '"slurm"', free_port(), self.node["device"].count(",") + 1
             self.pilots = (f'cluster = {{ bind = "127.0.0.1"; port = {self.cluster_port}; advertise = '
                            f'"127.0.0.1:{self.cluster_port}"; lease = 5.0; }};\n'
@@ -351,8 +352,6 @@ class Node:
 
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""
-        if self.pilots:
-            slurm()
         self.log = open(self.log_path, "a")
         self.log.write("---- start\n")
         self.log.flush()
