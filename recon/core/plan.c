@@ -3,11 +3,64 @@
 #include "recon/core/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-int plan_refuse(struct err *err, const char *key, double found, const char *allowed)
+unsigned plan_conditions(enum algorithm a)
 {
-	return err_set(err, EINVAL, "%s=%g; allowed: %s", key, found, allowed);
+	const struct algorithm_info *i = algorithm_info(a);
+
+	return (algorithm_iterates(a) ? PLAN_ITERATES : 0U) | (i->update == UPDATE_SUBSETS ? PLAN_SUBSETS : 0U) |
+	       (i->update == UPDATE_RAYS ? PLAN_RAYS : 0U) | (i->filtered ? PLAN_FILTERED : 0U) |
+	       (i->rule == RULE_SART ? PLAN_SART : 0U) | (i->rule == RULE_EM_RELAXED ? PLAN_RELAXED : 0U);
+}
+
+static double value_of(const void *protocol, const struct plan_range *r)
+{
+	const char *at = (const char *)protocol + r->at;
+	double real;
+	int whole;
+
+	memcpy(&whole, at, sizeof(whole));
+	if (r->real)
+		memcpy(&real, at, sizeof(real));
+	return r->real ? real : whole;
+}
+
+/* Return whether a value is allowed; false for NaN. */
+static bool is_allowed(const struct plan_range *r, double highest, double x)
+{
+	if (r->words)
+		return x >= 0 && x < 32 && r->choices >> (unsigned)x & 1;
+	return (r->zero && x == 0) || ((r->above ? x > r->lowest : x >= r->lowest) && (r->below ? x < highest : x <= highest));
+}
+
+/* Write for example "0 (none), 0.1 to 50 mm". */
+static void describe_range(const struct plan_range *r, double highest, char *ret, size_t size)
+{
+	int n = r->zero ? snprintf(ret, size, "0 (%s)%s", r->zero, r->lowest == 0 ? " to " : ", ") : 0;
+
+	if (!r->zero || r->lowest != 0)
+		n += snprintf(ret + n, size - (size_t)n, "%s%g%s", r->above ? "more than " : "", r->lowest,
+			      r->below	 ? ", less than "
+			      : r->above ? ", up to "
+					 : " to ");
+	snprintf(ret + n, size - (size_t)n, "%.9g%s%s%s", highest, r->unit ? r->unit : "", r->of ? ", the number of " : "",
+		 r->of ? r->of : "");
+}
+
+int plan_check(const void *protocol, const struct plan_range *ranges, unsigned used, size_t count, struct err *err)
+{
+	for (const struct plan_range *r = ranges; r->name; r++) {
+		double highest = r->of ? (double)count : r->highest, x = value_of(protocol, r);
+		char allowed[200];
+
+		if ((r->when & ~used) || is_allowed(r, highest, x))
+			continue;
+		describe_range(r, highest, allowed, sizeof(allowed));
+		return err_set(err, EINVAL, "%s=%g; allowed: %s", r->name, x, r->words ? r->words : allowed);
+	}
+	return 0;
 }
 
 size_t plan_limit(const struct device *dev, size_t asked)

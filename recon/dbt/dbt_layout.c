@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/core/plan.h"
 #include "recon/core/subsets.h"
 
 /* Least divisor A x: a line integral this small is below any detector's noise. For a ray's length, and for A'1 of a subset, in
@@ -25,38 +24,6 @@ bool dbt_supports(enum algorithm a)
 
 	return i->update != UPDATE_RAYS &&
 	       (i->rule == RULE_EM || i->rule == RULE_TRANSMISSION || i->rule == RULE_SART || i->rule == RULE_BACKPROJECT);
-}
-
-static int check_prior(const struct dbt_protocol *p, struct err *err)
-{
-	enum rule_kind rule = dbt_iterate_conf(p).rule.kind;
-
-	if (!(p->prior_weight >= 0 && p->prior_weight <= 1e6))
-		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
-	if (!dbt_has_prior(p))
-		return 0;
-	if (rule != RULE_EM && rule != RULE_TRANSMISSION)
-		return err_set(err, EINVAL,
-			       "prior_weight=%g; allowed only with osem, mlem (without normalise_rows), ostr and mltr",
-			       p->prior_weight);
-	if (p->prior != PRIOR_RELATIVE && p->prior != PRIOR_QUADRATIC)
-		return err_set(err, EINVAL, "prior=%d; allowed: relative, quadratic", (int)p->prior);
-	if (!(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
-		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
-	if (!(p->prior_across >= 0 && p->prior_across <= 1))
-		return plan_refuse(err, "prior_across", p->prior_across, "0 to 1");
-	return 0;
-}
-
-int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
-{
-	const struct algorithm_info *a = algorithm_info(p->algorithm);
-
-	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
-		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
-	if (p->normalise_rows && a->rule != RULE_EM)
-		return err_set(err, EINVAL, "normalise_rows=true; allowed only with osem and mlem");
-	return check_prior(p, err);
 }
 
 struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p)

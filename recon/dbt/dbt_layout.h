@@ -9,9 +9,6 @@
 
 /* Return the update rule with its floors (least divisors), and the number of iterations. */
 struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p);
-/* Check the keys of the protocol that only the update rule uses; EINVAL: one is out of range or not allowed with this algorithm.
- */
-int dbt_rule_check(const struct dbt_protocol *p, struct err *err);
 
 static inline bool dbt_has_prior(const struct dbt_protocol *p)
 {

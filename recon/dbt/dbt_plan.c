@@ -10,40 +10,49 @@
 
 #include "recon/core/plan.h"
 
-#define THICKNESS_MAX 300.0  /* mm: no breast or phantom is thicker */
-#define SUPPORT_MAX 500.0    /* mm */
-#define EDGE_TAPER_MAX 100.0 /* mm */
-#define VOXELS_MAX 65535     /* voxels along an axis, at most */
-#define TILE_U 88	     /* tile size of the seed thesis, used if a plan without tiles does not fit */
+#define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
+#define SUPPORT_MAX 500.0   /* mm */
+#define VOXEL_MAX 5.0	    /* mm */
+#define VOXELS_MAX 65535    /* voxels along an axis, at most */
+#define TILE_U 88	    /* tile size of the seed thesis, used if a plan without tiles does not fit */
 #define TILE_V 56
+
+#define PRIOR (PLAN_OWN << 0)
+
+#define KEY(member) PLAN_PARAMETER(dbt_protocol, member)
+static const struct plan_range ranges[] = {
+	{KEY(relaxation), PLAN_SART, .highest = 2, .above = true, .below = true},
+	{KEY(prior_weight), .highest = 1e6},
+	{KEY(prior), PRIOR, .choices = 1 << PRIOR_RELATIVE | 1 << PRIOR_QUADRATIC, .words = "relative, quadratic"},
+	{KEY(prior_gamma), PRIOR, .highest = 1e6},
+	{KEY(prior_across), PRIOR, .highest = 1},
+	{KEY(filter), PLAN_FILTERED, .choices = 1 << DBT_FILTER_RAMP | 1 << DBT_FILTER_HANN, .words = "ramp, hann"},
+	{KEY(filter_cut), PLAN_FILTERED, .highest = 1, .above = true},
+	{KEY(projector), .choices = 1 << PROJECTION_SLICES | 1 << PROJECTION_EXACT, .words = "slices, exact"},
+	{KEY(iterations), PLAN_ITERATES, 1, 1000},
+	{KEY(subsets), PLAN_SUBSETS, .zero = "one per projection", .of = "projections"},
+	{KEY(edge_taper), .highest = 100, .unit = " mm"},
+	{KEY(voxel), 0, 0.02, VOXEL_MAX, .zero = "the detector's pitch", .unit = " mm"},
+	{KEY(slice_spacing), 0, 0.1, 20, .unit = " mm"},
+	{NULL},
+};
 
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
 {
-	const struct algorithm_info *a = algorithm_info(p->algorithm);
+	enum rule_kind rule = dbt_iterate_conf(p).rule.kind;
 	int r;
 
 	if (!dbt_supports(p->algorithm))
 		return algorithm_refuse(p->algorithm, dbt_supports, err);
-	r = dbt_rule_check(p, err);
+	r = plan_check(p, ranges, plan_conditions(p->algorithm) | (dbt_has_prior(p) ? PRIOR : 0), (size_t)detector->n_views, err);
 	if (r < 0)
 		return r;
-	if (a->filtered && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
-		return err_set(err, EINVAL, "filter=%d; allowed: ramp, hann", (int)p->filter);
-	if (a->filtered && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return err_set(err, EINVAL, "filter_cut=%g; allowed: more than 0, up to 1", p->filter_cut);
-	if (p->projector != PROJECTION_SLICES && p->projector != PROJECTION_EXACT)
-		return err_set(err, EINVAL, "projector=%d; allowed: slices, exact", (int)p->projector);
-	if (algorithm_iterates(p->algorithm) && (p->iterations < 1 || p->iterations > 1000))
-		return err_set(err, EINVAL, "iterations=%d; allowed: 1 to 1000", p->iterations);
-	if (a->update == UPDATE_SUBSETS && (p->subsets < 0 || p->subsets > detector->n_views))
-		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
-			       p->subsets, detector->n_views);
-	if (!(p->edge_taper >= 0 && p->edge_taper <= EDGE_TAPER_MAX))
-		return err_set(err, EINVAL, "edge_taper=%g mm; allowed: 0 to %g", p->edge_taper, EDGE_TAPER_MAX);
-	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* false for NaN too */
-		return err_set(err, EINVAL, "voxel=%g mm; allowed: 0 (the detector's pitch) or 0.02 to 5", p->voxel);
-	if (!(p->slice_spacing >= 0.1 && p->slice_spacing <= 20))
-		return err_set(err, EINVAL, "slice_spacing=%g mm; allowed: 0.1 to 20", p->slice_spacing);
+	if (p->normalise_rows && algorithm_info(p->algorithm)->rule != RULE_EM)
+		return err_set(err, EINVAL, "normalise_rows=true; allowed only with osem and mlem");
+	if (dbt_has_prior(p) && rule != RULE_EM && rule != RULE_TRANSMISSION)
+		return err_set(err, EINVAL,
+			       "prior_weight=%g; allowed only with osem, mlem (without normalise_rows), ostr and mltr",
+			       p->prior_weight);
 	for (int c = 0; c < 2; c++)
 		if (p->tile[c] < 0 || p->tile[c] > 65535)
 			return err_set(err, EINVAL, "tile=%dx%d; allowed: 0 (untiled) to 65535 bins", p->tile[0], p->tile[1]);
@@ -193,7 +202,7 @@ static bool plan_stream(const struct dbt_protocol *p, const struct dbt_layout *l
 static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
 {
-	for (double voxel = 2 * plan->grid.h[0]; voxel <= 5; voxel *= 2) {
+	for (double voxel = 2 * plan->grid.h[0]; voxel <= VOXEL_MAX; voxel *= 2) {
 		struct dbt_plan other = {.tile = {plan->tile[0], plan->tile[1]}};
 
 		if (lay_out(p, detector, support, thickness, voxel, &other, NULL) < 0 ||

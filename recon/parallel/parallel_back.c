@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/core/plan.h"
 #include "recon/core/ramp.h"
 #include "recon/parallel/parallel_internal.h"
 
@@ -37,19 +36,6 @@ static enum ramp_filter ramp_of(enum parallel_filter filter)
 	default:
 		return RAMP_PLAIN;
 	}
-}
-
-int parallel_back_check(const struct parallel_protocol *p, struct err *err)
-{
-	if (!algorithm_info(p->algorithm)->filtered)
-		return 0;
-	if (p->filter < PARALLEL_RAM_LAK || p->filter > PARALLEL_HANN)
-		return plan_refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
-	if (p->filter == PARALLEL_HANN && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
-	if (p->route != PARALLEL_FOURIER && p->route != PARALLEL_CONVOLUTION)
-		return plan_refuse(err, "route", p->route, "fourier, convolution");
-	return 0;
 }
 
 bool parallel_back_filters(const struct parallel_protocol *p, const struct device *dev, int n_radial)

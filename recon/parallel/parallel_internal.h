@@ -42,19 +42,15 @@ double parallel_median(double *values, int n);
 /* Report progress over all parts; `fraction`: of this part. Return false if cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);
 
-/* One group of functions per kind of work. _check(): check the keys of the protocol that only this work uses; EINVAL: one is out
- * of range. _open(): allocate memory for s->n slices. _run(): process slices [first, first + n); the result is in s->x.
- * _release(): free the memory. */
+/* One group of functions per kind of work. _open(): allocate memory for s->n slices. _run(): process slices [first, first + n);
+ * the result is in s->x. _release(): free the memory. */
 /* Does the device filter? Else the host does, before the upload. */
 bool parallel_back_filters(const struct parallel_protocol *p, const struct device *dev, int n_radial);
-int parallel_back_check(const struct parallel_protocol *p, struct err *err);
 int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_release(struct parallel_session *s);
-int parallel_rows_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rows_open(struct parallel_session *s, struct err *err);
 int parallel_rows_run(struct parallel_session *s, struct err *err);
 void parallel_rows_free(struct parallel_session *s);
-int parallel_rule_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_release(struct parallel_session *s);

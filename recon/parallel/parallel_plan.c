@@ -31,54 +31,45 @@ enum parallel_work parallel_work_of(const struct parallel_protocol *p)
 	return algorithm_info(p->algorithm)->update == UPDATE_RAYS ? PARALLEL_WORK_ROWS : PARALLEL_WORK_RULE;
 }
 
-static int check_iteration(const struct parallel_protocol *p, const struct parallel_scan *s, struct err *err)
-{
-	const struct algorithm_info *a = algorithm_info(p->algorithm);
+#define PROJECTS (PLAN_OWN << 0)
+#define SAMPLED (PLAN_OWN << 1)
+#define HANN (PLAN_OWN << 2)
+#define LINES (1 << PROJECTION_PATHS | 1 << PROJECTION_JOSEPH | 1 << PROJECTION_SAMPLED)
+#define FILTERS (1 << PARALLEL_RAM_LAK | 1 << PARALLEL_SHEPP_LOGAN | 1 << PARALLEL_COSINE | 1 << PARALLEL_HANN)
 
-	if (p->iterations < 1 || p->iterations > 100000)
-		return plan_refuse(err, "iterations", p->iterations, "1 to 100000");
-	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > s->n_angles))
-		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, s->n_angles);
-	return a->update == UPDATE_RAYS ? parallel_rows_check(p, err) : parallel_rule_check(p, err);
-}
-
-static int check_projector(const struct parallel_protocol *p, enum parallel_work work, struct err *err)
-{
-	bool lines = p->projector == PROJECTION_PATHS || p->projector == PROJECTION_JOSEPH || p->projector == PROJECTION_SAMPLED;
-
-	if (work == PARALLEL_WORK_ROWS && !lines)
-		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled");
-	if (!lines && p->projector != PROJECTION_EXACT)
-		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled, exact");
-	if (p->projector == PROJECTION_SAMPLED && !(p->sampling == 0 || (p->sampling >= 1e-3 && p->sampling <= 100)))
-		return plan_refuse(err, "sampling", p->sampling, "0 (a tenth of a pixel), 0.001 to 100 mm");
-	return 0;
-}
+#define KEY(member) PLAN_PARAMETER(parallel_protocol, member)
+static const struct plan_range ranges[] = {
+	{KEY(filter), PLAN_FILTERED, .choices = FILTERS, .words = "ram-lak, shepp-logan, cosine, hann"},
+	{KEY(filter_cut), PLAN_FILTERED | HANN, .highest = 1, .above = true},
+	{KEY(route), PLAN_FILTERED, .choices = 1 << PARALLEL_FOURIER | 1 << PARALLEL_CONVOLUTION,
+	 .words = "fourier, convolution"},
+	{KEY(iterations), PLAN_ITERATES, 1, 100000},
+	{KEY(subsets), PLAN_SUBSETS, 1, .of = "angles"},
+	{KEY(relaxation), PLAN_SART, .highest = 2, .above = true, .below = true},
+	{KEY(projector), PLAN_RAYS, .choices = LINES, .words = "paths, joseph, sampled"},
+	{KEY(projector), PROJECTS, .choices = LINES | 1 << PROJECTION_EXACT, .words = "paths, joseph, sampled, exact"},
+	{KEY(sampling), SAMPLED, 1e-3, 100, .zero = "a tenth of a pixel", .unit = " mm"},
+	{KEY(matrix), 0, MATRIX_LEAST, MATRIX_MAX, .zero = "as many as radial bins"},
+	{KEY(pixel), 0, 1e-3, 1000, .zero = "distance of rays", .unit = " mm"},
+	{KEY(fov_radius), 0, 1e-3, 1e5, .zero = "the whole image", .unit = " mm"},
+	{NULL},
+};
 
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			    struct err *err)
 {
-	int r = 0;
+	unsigned used = work == PARALLEL_WORK_RADON ? 0 : plan_conditions(p->algorithm);
+	int r;
 
 	if (!parallel_supports(p->algorithm))
 		return algorithm_refuse(p->algorithm, parallel_supports, err);
-	if (work == PARALLEL_WORK_BACK)
-		r = parallel_back_check(p, err);
-	else if (work != PARALLEL_WORK_RADON)
-		r = check_iteration(p, s, err);
-	if (r == 0 && work != PARALLEL_WORK_BACK)
-		r = check_projector(p, work, err);
-	if (r < 0)
-		return r;
-	if (p->matrix != 0 && (p->matrix < MATRIX_LEAST || p->matrix > MATRIX_MAX))
-		return plan_refuse(err, "matrix", p->matrix, "0 (as many as radial bins), 2 to 16384");
-	if (p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
-		return plan_refuse(err, "matrix=0, radial bins", s->n_radial, "2 to 16384");
-	if (!(p->pixel == 0 || (p->pixel >= 1e-3 && p->pixel <= 1000))) /* false for NaN too */
-		return plan_refuse(err, "pixel", p->pixel, "0 (distance of rays), 0.001 to 1000 mm");
-	if (!(p->fov_radius == 0 || (p->fov_radius >= 1e-3 && p->fov_radius <= 1e5)))
-		return plan_refuse(err, "fov_radius", p->fov_radius, "0 (the whole image), 0.001 to 1e5 mm");
-	return 0;
+	used |= p->filter == PARALLEL_HANN ? HANN : 0;
+	if (work != PARALLEL_WORK_BACK)
+		used |= PROJECTS | (p->projector == PROJECTION_SAMPLED ? SAMPLED : 0);
+	r = plan_check(p, ranges, used, (size_t)s->n_angles, err);
+	if (r == 0 && p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
+		return err_set(err, EINVAL, "matrix=0, radial bins=%d; allowed: %d to %d", s->n_radial, MATRIX_LEAST, MATRIX_MAX);
+	return r;
 }
 
 /* Divide the views into subsets and order them; theta and theta + 180 degrees count as the same direction. */

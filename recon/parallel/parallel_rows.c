@@ -6,20 +6,12 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/core/plan.h"
 #include "recon/parallel/parallel_internal.h"
 
 struct parallel_rows {
 	struct buf gap;	     /* A x - y */
 	struct buf positive; /* with non_negative: 1 where x is positive, else 0 */
 };
-
-int parallel_rows_check(const struct parallel_protocol *p, struct err *err)
-{
-	if (!(p->relaxation > 0 && p->relaxation < 2))
-		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
-	return 0;
-}
 
 int parallel_rows_open(struct parallel_session *s, struct err *err)
 {

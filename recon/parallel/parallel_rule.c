@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/core/plan.h"
 #include "recon/core/projector.h"
 #include "recon/parallel/parallel_internal.h"
 
@@ -31,13 +30,6 @@ struct parallel_rule {
 static bool is_sart(const struct parallel_session *s)
 {
 	return algorithm_info(s->p->algorithm)->rule == RULE_SART;
-}
-
-int parallel_rule_check(const struct parallel_protocol *p, struct err *err)
-{
-	if (algorithm_info(p->algorithm)->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
-		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
-	return 0;
 }
 
 /* Return the sum of a slice's data (absolute values) over the rays that cross the field of view. */

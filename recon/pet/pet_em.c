@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/core/plan.h"
 #include "recon/pet/pet_internal.h"
 
 #define FLOOR 1e-6	   /* fraction of the mean */
@@ -38,19 +37,6 @@ static int alloc_volumes(struct pet_session *s, struct err *err)
 	for (int k = v.den; r == 0 && k < s->layout.n_subsets; k++)
 		s->den[k] = s->den[0];
 	return r;
-}
-
-int pet_em_check(const struct pet_protocol *p, struct err *err)
-{
-	if (algorithm_info(p->algorithm)->rule != RULE_EM_RELAXED)
-		return 0;
-	if (!(p->prior_weight >= 0 && p->prior_weight <= 1e6))
-		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
-	if (!(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
-		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
-	if (!(p->relaxation >= 0 && p->relaxation <= 1e6))
-		return plan_refuse(err, "relaxation", p->relaxation, "0 to 1e6");
-	return 0;
 }
 
 int pet_em_open(struct pet_session *s, struct err *err)

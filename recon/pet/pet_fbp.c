@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/core/plan.h"
 #include "recon/core/ramp.h"
 #include "recon/pet/pet_internal.h"
 
@@ -219,13 +218,6 @@ out:
 	free(r.rise);
 	ramp_free(ramp);
 	return error;
-}
-
-int pet_fbp_check(const struct pet_protocol *p, struct err *err)
-{
-	if (!(p->filter_cut > 0 && p->filter_cut <= 1))
-		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
-	return 0;
 }
 
 int pet_fbp_open(struct pet_session *s, struct err *err)

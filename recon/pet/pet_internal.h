@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "recon/core/iterate.h"
+#include "recon/core/plan.h"
 #include "recon/core/psf.h"
 #include "recon/pet/pet.h"
 
@@ -46,15 +47,18 @@ int pet_layout_piece(int n_views);
 /* Return whether the device has the data of this role. With time of flight it has no factors: y and b are divided by m. */
 bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
-/* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_image(): keys of the volume and of the
- * post-filter; EINVAL: one is out of range. plan_grid(): the volume of a scanner, centred on 0. */
+/* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_protocol(): `by` sinograms or events, of which
+ * there are as many angles or events; EINVAL: a key is out of range. plan_grid(): the volume of a scanner, centred on 0. */
+#define PET_BY_BINS (PLAN_OWN << 0)
+#define PET_BY_EVENTS (PLAN_OWN << 1)
 struct pet_extent {
 	double ring;   /* radius of the ring where rays end, mm */
 	double radius; /* largest distance of a ray from the axis, mm */
 	double length; /* along the axis, mm */
 	double slice;  /* default thickness of a slice, mm */
 };
-int pet_check_image(const struct pet_protocol *p, struct err *err);
+int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), unsigned by, size_t count,
+		       struct err *err);
 int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
 		  struct err *err);
 
@@ -193,9 +197,7 @@ uint64_t pet_hash_row(const float *row, int n, uint64_t at);
  * flight: divide b by m. */
 int pet_counts_take(struct pet_session *s, struct err *err);
 
-/* pet_em.c; pet_em_parts.c: operators, data and sensitivity images. check(): EINVAL: a key of the protocol that only this
- * algorithm uses is out of range. */
-int pet_em_check(const struct pet_protocol *p, struct err *err);
+/* pet_em.c; pet_em_parts.c: operators, data and sensitivity images */
 int pet_em_open(struct pet_session *s, struct err *err);
 int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err);
 void pet_em_release(struct pet_session *s);
@@ -206,7 +208,6 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 void pet_parts_release(struct pet_session *s);
 
 /* pet_fbp.c */
-int pet_fbp_check(const struct pet_protocol *p, struct err *err);
 int pet_fbp_open(struct pet_session *s, struct err *err);
 int pet_fbp_run(struct pet_session *s, const struct monitor *monitor, struct err *err);
 void pet_fbp_release(struct pet_session *s);

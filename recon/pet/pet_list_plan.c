@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/core/plan.h"
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list_internal.h"
 
@@ -44,17 +43,6 @@ static int check_list(const struct pet_list *l, struct err *err)
 	if (l->n_events == 0)
 		return err_set(err, EDOM, "list mode: no events");
 	return 0;
-}
-
-static int check_protocol(const struct pet_protocol *p, const struct pet_list *l, struct err *err)
-{
-	if (!supports_algorithm(p->algorithm))
-		return algorithm_refuse(p->algorithm, supports_algorithm, err);
-	if (p->iterations < 1 || p->iterations > 1000)
-		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
-	if (algorithm_info(p->algorithm)->update == UPDATE_SUBSETS && (p->subsets < 1 || (size_t)p->subsets > l->n_events))
-		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %zu, the number of events", p->subsets, l->n_events);
-	return pet_check_image(p, err);
 }
 
 /* Return the smallest distance of a detector from the axis; *ret_low, *ret_high: z of the outermost ones. */
@@ -212,7 +200,7 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 	int r = check_list(list, err);
 
 	if (r == 0)
-		r = check_protocol(p, list, err);
+		r = pet_check_protocol(p, supports_algorithm, PET_BY_EVENTS, list->n_events, err);
 	if (r == 0)
 		r = lay_out(p, list, &plan, err);
 	if (r == 0 && list->michelogram)

@@ -9,15 +9,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/core/plan.h"
 #include "recon/pet/pet_internal.h"
 
 #define MATRIX_DEFAULT 256
-#define MATRIX_MAX 4096
 #define SLICES_MAX 4096
 #define FOV_DEFAULT 350.0 /* mm */
 #define FOV_OF_RING 0.98  /* fraction of the radius where rays end; at 1 the outermost rays would have no length */
-#define FWHM_MAX 50.0	  /* mm */
 
 /* The inputs of a plan; borrowed. */
 struct plan_request {
@@ -28,11 +25,6 @@ struct plan_request {
 	bool background;
 };
 
-static int check_fwhm(const char *key, double fwhm, struct err *err)
-{
-	return fwhm == 0 || (fwhm > 0 && fwhm <= FWHM_MAX) ? 0 : plan_refuse(err, key, fwhm, "0 (none) to 50 mm");
-}
-
 bool pet_supports(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
@@ -40,46 +32,31 @@ bool pet_supports(enum algorithm a)
 	return i->filtered || (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_EM_RELAXED));
 }
 
-static int check_em(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
+#define KEY(member) PLAN_PARAMETER(pet_protocol, member)
+static const struct plan_range ranges[] = {
+	{KEY(iterations), PLAN_ITERATES, 1, 1000},
+	{KEY(projector), PLAN_ITERATES | PET_BY_BINS,
+	 .choices = 1 << PROJECTION_PATHS | 1 << PROJECTION_JOSEPH | 1 << PROJECTION_EXACT, .words = "paths, joseph, exact"},
+	{KEY(subsets), PLAN_SUBSETS | PET_BY_BINS, 1, .of = "angles"},
+	{KEY(subsets), PLAN_SUBSETS | PET_BY_EVENTS, 1, .of = "events"},
+	{KEY(prior_weight), PLAN_RELAXED, .highest = 1e6},
+	{KEY(prior_gamma), PLAN_RELAXED, .highest = 1e6},
+	{KEY(relaxation), PLAN_RELAXED, .highest = 1e6},
+	{KEY(psf), PLAN_ITERATES, .highest = 50, .zero = "none", .unit = " mm"},
+	{KEY(filter_cut), PLAN_FILTERED, .highest = 1, .above = true},
+	{KEY(matrix), 0, 2, 4096, .zero = "256"},
+	{KEY(voxel), 0, 0.1, 100, .zero = "field of view / matrix", .unit = " mm"},
+	{KEY(slice), 0, 0.1, 100, .zero = "half of the ring spacing", .unit = " mm"},
+	{KEY(postfilter), .highest = 50, .zero = "none", .unit = " mm"},
+	{NULL},
+};
+
+int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), unsigned by, size_t count,
+		       struct err *err)
 {
-	const struct algorithm_info *a = algorithm_info(p->algorithm);
-	int r;
-
-	if (p->iterations < 1 || p->iterations > 1000)
-		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
-	if (p->projector != PROJECTION_PATHS && p->projector != PROJECTION_JOSEPH && p->projector != PROJECTION_EXACT)
-		return plan_refuse(err, "projector", p->projector, "paths, joseph, exact");
-	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > m->n_angles))
-		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, m->n_angles);
-	r = pet_em_check(p, err);
-	if (r < 0)
-		return r;
-	return check_fwhm("psf", p->psf, err);
-}
-
-int pet_check_image(const struct pet_protocol *p, struct err *err)
-{
-	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
-		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
-	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* false for NaN too */
-		return plan_refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
-	if (!(p->slice == 0 || (p->slice >= 0.1 && p->slice <= 100)))
-		return plan_refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
-	return check_fwhm("postfilter", p->postfilter, err);
-}
-
-static int check_protocol(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
-{
-	bool fbp = algorithm_info(p->algorithm)->filtered;
-	int r;
-
-	if (!pet_supports(p->algorithm))
-		return algorithm_refuse(p->algorithm, pet_supports, err);
-	if (!fbp && (r = check_em(p, m, err)) < 0)
-		return r;
-	if (fbp && (r = pet_fbp_check(p, err)) < 0)
-		return r;
-	return pet_check_image(p, err);
+	if (!supports(p->algorithm))
+		return algorithm_refuse(p->algorithm, supports, err);
+	return plan_check(p, ranges, plan_conditions(p->algorithm) | by, count, err);
 }
 
 int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
@@ -300,7 +277,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
 		r = err_set(err, EINVAL, "sinogram: factors for each TOF bin, but data without time of flight");
 	if (r == 0)
-		r = check_protocol(p, m, err);
+		r = pet_check_protocol(p, pet_supports, PET_BY_BINS, (size_t)m->n_angles, err);
 	if (r == 0)
 		r = lay_out(p, m, &plan, err);
 	if (r == 0)

@@ -221,7 +221,7 @@ TEST(plan_refusals)
 		{offsetof(struct pet_protocol, fov_radius), NAN, "fov_radius=nan"},
 		{offsetof(struct pet_protocol, postfilter), 51, "postfilter=51; allowed: 0 (none) to 50 mm"},
 		{offsetof(struct pet_protocol, psf), -3, "psf=-3; allowed"},
-		{offsetof(struct pet_protocol, prior_weight), -1, "prior_weight=-1; allowed: 0 to 1e6"},
+		{offsetof(struct pet_protocol, prior_weight), -1, "prior_weight=-1; allowed: 0 to 1000000"},
 		{offsetof(struct pet_protocol, prior_gamma), NAN, "prior_gamma=nan"},
 		{offsetof(struct pet_protocol, relaxation), -1, "relaxation=-1"},
 	};
