@@ -15,7 +15,7 @@ static size_t bytes_of(const struct case_events *e)
 {
 	size_t sensitivity = pet_images_count(&e->s->images) > 1 ? grid_size(&e->plan.grid) * sizeof(float) : 0;
 
-	return e->plan.bytes_host + sinogram_list_report(e->s)->bytes + sensitivity;
+	return e->plan.bytes.host + sinogram_list_report(e->s)->bytes + sensitivity;
 }
 
 int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet_protocol *p, struct device *dev,
@@ -41,8 +41,7 @@ int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet
 				      .fov_radius = e->plan.fov_radius,
 				      .subsets = e->plan.subsets,
 				      .iterations = e->plan.iterations,
-				      .bytes_total = e->plan.bytes_total,
-				      .bytes_host = bytes_of(e)};
+				      .bytes = {.total = e->plan.bytes.total, .host = bytes_of(e)}};
 	return 0;
 }
 

@@ -74,7 +74,7 @@ static size_t bytes_kept(const struct pet_work *w)
 
 size_t pet_work_bytes_device(const struct pet_work *w)
 {
-	size_t session = w->plan.bytes_total + w->plan.bytes_threads;
+	size_t session = w->plan.bytes.total + w->plan.bytes.threads;
 
 	return session > w->corrections.bytes_device ? session : w->corrections.bytes_device;
 }
@@ -88,7 +88,7 @@ int pet_work_reserve(struct pet_work *w, struct err *err)
 	all.n[2] = w->s->images.of == PET_BEDS ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes_host + bytes_beside(w),
+		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes.host + bytes_beside(w),
 						bytes_kept(w), err);
 	return rc;
 }

@@ -51,7 +51,7 @@ static int reserve(struct dbt_work *w, struct err *err)
 
 	w->kept.keep = w->base.keep;
 	bytes_kept = case_views_kept_bytes(&w->kept, w->exam, &w->base.protocol->dbt, &w->plan);
-	return reconstruct_reserve_memory(&w->base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, bytes_kept,
+	return reconstruct_reserve_memory(&w->base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host, bytes_kept,
 					  err);
 }
 
@@ -298,7 +298,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	warn(w, report->warnings, sizeof(report->warnings));
 	add_scatter_warnings(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
-	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
+	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
 	report->details = details(w);
 	return &w->plan.grid;
 }

@@ -49,7 +49,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
+		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host,
 						base->keep || base->again ? bytes_of_lines(w) : 0, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
@@ -173,7 +173,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->content, sizeof(report->content), "%d slice%s of %d angle%s", w->plan.grid.n[2],
 		 plural(w->plan.grid.n[2]), beams->n_angles, plural(beams->n_angles));
 	report->n_views = beams->n_angles;
-	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
+	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
 	report->details = details(w);
 	return &w->plan.grid;
 }

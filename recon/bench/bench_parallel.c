@@ -285,7 +285,7 @@ static int make_plan(struct state *s, enum parallel_work work, struct device *de
 	if (r == 0 && work == PARALLEL_WORK_RADON) /* the Radon transform is no reconstruction algorithm */
 		r = parallel_fit(&s->protocol, &s->scan, work, dev, &s->plan, err);
 	if (r == 0)
-		r = bench_fits(dev, s->plan.bytes_total + s->plan.bytes_threads + more * sizeof(float), err);
+		r = bench_fits(dev, s->plan.bytes.total + s->plan.bytes.threads + more * sizeof(float), err);
 	if (r == 0 && s->plan.part_slices < s->scan.n_slices)
 		r = err_set(err, ENOMEM, "%d slices together do not fit on %s; %d slices fit", s->scan.n_slices, dev->name,
 			    s->plan.part_slices);

@@ -78,32 +78,40 @@ double plan_megabytes(size_t bytes)
 	return (double)bytes / 1e6;
 }
 
-int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,
-		      struct err *err)
+void plan_count(struct plan_bytes *b, struct device *dev, const struct projection_spec *spec)
 {
-	return err_set(
-		err, ENOMEM,
-		"the plan needs %.1f MB on %s (volumes %.1f, data %.1f, tables %.1f), and with %s at a time %.1f MB (%.1f, "
-		"%.1f, %.1f); the limit is %.1f MB (%s)",
-		plan_megabytes(whole.total), dev->ops->kind, plan_megabytes(whole.volumes), plan_megabytes(whole.data),
-		plan_megabytes(whole.tables), part, plan_megabytes(least.total), plan_megabytes(least.volumes),
-		plan_megabytes(least.data), plan_megabytes(least.tables), plan_megabytes(limit), plan_limit_name(dev, limit));
+	size_t scratch = dev->ops->scratch_bytes(dev, spec);
+
+	b->tables += dev->ops->projection_bytes(dev, spec);
+	b->scratch = scratch > b->scratch ? scratch : b->scratch;
 }
 
-size_t plan_further_threads(const struct device *dev, size_t scratch)
+static size_t further_threads(const struct device *dev, size_t scratch)
 {
 	return scratch * (size_t)(dev->threads > 1 ? dev->threads - 1 : 0);
 }
 
-bool plan_fits_host(const struct device *dev, size_t total, size_t scratch, size_t host)
+void plan_sum(struct plan_bytes *b, const struct device *dev)
 {
-	return dev->host_memory == 0 || strcmp(dev->ops->kind, "cpu") != 0 ||
-	       total + plan_further_threads(dev, scratch) + host <= dev->host_memory;
+	b->tables += b->scratch;
+	b->total = b->volumes + b->data + b->tables;
+	b->threads = further_threads(dev, b->scratch);
+}
+
+static bool limits_host(const struct device *dev)
+{
+	return dev->host_memory > 0 && strcmp(dev->ops->kind, "cpu") == 0;
+}
+
+bool plan_fits(const struct plan_bytes *b, const struct device *dev, size_t limit, bool host, size_t beside)
+{
+	return (limit == 0 || b->total <= limit) &&
+	       (!host || !limits_host(dev) || b->total + b->threads + b->host + beside <= dev->host_memory);
 }
 
 int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err)
 {
-	size_t further = plan_further_threads(dev, scratch);
+	size_t further = further_threads(dev, scratch);
 
 	if (dev->memory > 0 && (total > dev->memory || further > dev->memory - total))
 		return err_set(err, ENOMEM,
@@ -113,4 +121,57 @@ int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t 
 			       plan_megabytes(dev->memory));
 	*ret_bytes = further;
 	return 0;
+}
+
+/* Find the first choice that fits, and set the plan to it. Return 1 if there is one, 0 if not. */
+static int find_choice(const struct plan_choices *c, const struct device *dev, size_t limit, bool host, struct err *err)
+{
+	int none = 0, first = c->n, r = 0; /* those up to `none` do not fit; falling: those from `first` on do */
+
+	for (int i = 0; r == 0 && i < (c->falling ? 1 : c->n); i++)
+		if ((r = c->count(c->ctx, i, err)) == 0 && plan_fits(c->bytes, dev, limit, host, c->host_beside))
+			return 1;
+	while (r == 0 && c->falling && first - none > 1) {
+		int i = first - (first - none) / 2;
+
+		r = c->count(c->ctx, i, err);
+		*(plan_fits(c->bytes, dev, limit, host, c->host_beside) ? &first : &none) = i;
+	}
+	if (r < 0 || !c->falling || first == c->n)
+		return r;
+	r = c->count(c->ctx, first, err);
+	return r < 0 ? r : 1;
+}
+
+/* Neither everything at once fits, nor the smallest parts. */
+static int refuse_choices(const struct plan_choices *c, const struct device *dev, size_t limit, struct err *err)
+{
+	const struct plan_bytes *b = c->bytes;
+	struct plan_bytes all;
+	int r = c->count(c->ctx, 0, err);
+
+	all = *b;
+	if (r == 0)
+		r = c->count(c->ctx, c->n - 1, err);
+	if (r < 0)
+		return r;
+	return err_set(
+		err, ENOMEM,
+		"the plan needs %.1f MB on %s (volumes %.1f, data %.1f, tables %.1f), and with %s at a time %.1f MB (%.1f, "
+		"%.1f, %.1f); the limit is %.1f MB (%s)",
+		plan_megabytes(all.total), dev->ops->kind, plan_megabytes(all.volumes), plan_megabytes(all.data),
+		plan_megabytes(all.tables), c->least, plan_megabytes(b->total), plan_megabytes(b->volumes),
+		plan_megabytes(b->data), plan_megabytes(b->tables), plan_megabytes(limit), plan_limit_name(dev, limit));
+}
+
+int plan_fit(const struct plan_choices *c, const struct device *dev, size_t memory_limit, struct err *err)
+{
+	size_t limit = plan_limit(dev, memory_limit);
+	int r = find_choice(c, dev, limit, true, err);
+
+	if (r == 0 && limits_host(dev))
+		r = find_choice(c, dev, limit, false, err);
+	if (r == 0)
+		return refuse_choices(c, dev, limit, err);
+	return r < 0 ? r : plan_threads(dev, c->bytes->total, c->bytes->scratch, &c->bytes->threads, err);
 }

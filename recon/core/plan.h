@@ -10,8 +10,13 @@
 #include "kernels/device.h"
 #include "recon/core/algorithm.h"
 
+/* Bytes of a plan. */
 struct plan_bytes {
-	size_t total, volumes, data, tables;
+	size_t volumes, data, tables, total; /* on the device, and their sum; tables: of the projector, and working memory */
+	size_t scratch;			     /* part of tables: working memory of one thread */
+	size_t threads; /* in addition: that of the device's further threads. A limit does not count it, so that the plan, and
+			   with it every bit of the image, is the same for any number of threads */
+	size_t host;	/* on the host */
 };
 
 /* Conditions under which a parameter is used; of the algorithm, and from PLAN_OWN on of the kind of data. */
@@ -51,17 +56,30 @@ int plan_check(const void *protocol, const struct plan_range *ranges, unsigned u
 size_t plan_limit(const struct device *dev, size_t asked);
 const char *plan_limit_name(const struct device *dev, size_t limit); /* the key, or the device's memory */
 double plan_megabytes(size_t bytes);
-/* A limit counts the working memory of one thread, so that the plan, and with it every bit of the image, is the same for any
- * number of threads. Set *ret_bytes to the working memory of all further threads, `scratch` bytes each; ENOMEM: `total` and these
- * exceed the device's memory. */
+/* Add the tables of a projection, which exist at the same time as those before, and the working memory of a thread, which all
+ * share. */
+void plan_count(struct plan_bytes *b, struct device *dev, const struct projection_spec *spec);
+/* Complete the bytes: tables get the working memory; total, threads. */
+void plan_sum(struct plan_bytes *b, const struct device *dev);
+/* Return whether a plan may be used: it fits into `limit` (0: any number of bytes) and, if `host`, on the CPU with the working
+ * memory of every thread and `beside` further bytes of the caller into what this process may use (device->host_memory). */
+bool plan_fits(const struct plan_bytes *b, const struct device *dev, size_t limit, bool host, size_t beside);
+/* Set *ret_bytes to the working memory of all further threads, `scratch` bytes each; ENOMEM: `total` and these exceed the device's
+ * memory. */
 int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err);
-size_t plan_further_threads(const struct device *dev, size_t scratch); /* that working memory alone */
-/* Return whether this process may use the memory of a plan on the CPU (device->host_memory): `total` with the working memory of
- * every thread, and `host` bytes beside the device. Always true for another device. */
-bool plan_fits_host(const struct device *dev, size_t total, size_t scratch, size_t host);
-/* Return ENOMEM with a message: neither the whole volume fits into `limit` bytes nor the smallest part that can be computed at a
- * time; `part` is its name, for example "one slice". */
-int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,
-		      struct err *err);
+
+/* The ways in which the work can be divided, the preferred one first: 0 is all at once, the last one has the smallest parts. */
+struct plan_choices {
+	int n;
+	bool falling;					      /* none needs more than the one before it */
+	const char *least;				      /* parts of the last one: "one slice" */
+	size_t host_beside;				      /* bytes that the caller has on the host */
+	int (*count)(void *ctx, int choice, struct err *err); /* set the plan to a choice, and *bytes */
+	void *ctx;
+	struct plan_bytes *bytes; /* of the plan */
+};
+/* Set the plan to the first choice that fits. If none fits into host memory, to the first that fits on the device: the caller
+ * refuses it. ENOMEM: the message says what the first and the last choice need; then bytes->total is above the limit. */
+int plan_fit(const struct plan_choices *c, const struct device *dev, size_t memory_limit, struct err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "kernels/device.h"
 #include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
+#include "recon/core/plan.h"
 #include "recon/core/scan.h"
 
 /* Filter of filtered backprojection, along the path of the source. */
@@ -55,12 +56,9 @@ struct dbt_plan {
 	int bin;	       /* bin * bin detector bins are merged into one before the log */
 	int n_u, n_v, n_views; /* number of merged bins along u and v, and of projections */
 	int subsets;
-	int slab_slices; /* slices on the device at a time, copied from host memory; grid.n[2]: the whole volume */
-	int group_views; /* views of a subset that are processed together; 0: all of the subset */
-	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
-	size_t bytes_scratch;						 /* part of bytes_work: working memory of one thread */
-	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
-	size_t bytes_host;    /* on the host */
+	int slab_slices;	 /* slices on the device at a time, copied from host memory; grid.n[2]: the whole volume */
+	int group_views;	 /* views of a subset that are processed together; 0: all of the subset */
+	struct plan_bytes bytes; /* data: projections; tables: with the memory of the iteration */
 	int tile[2];
 	bool keep_den; /* the device may keep A'd from the first iteration on: projection_spec.keep_den */
 };

@@ -99,13 +99,9 @@ void dbt_resident_release(struct dbt_session *s);
 int dbt_streamed_open(struct dbt_session *s, struct err *err);
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
 void dbt_streamed_release(struct dbt_session *s);
-struct dbt_streamed_size {
-	size_t tables, scratch; /* device: tables and the working memory of one thread; that working memory alone */
-	size_t host;
-};
-/* Return the bytes on the device for a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. If
- * slabs and groups alone exceed `limit`, their tables are not counted. */
-size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
-			  struct device *dev, int slices, int views, size_t limit, struct dbt_streamed_size *ret_size);
+/* Count the bytes of a plan with slabs of `slices` slices and groups of `views` views. If slabs and groups alone exceed `limit` (0:
+ * none), their tables are not counted. */
+int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l, struct device *dev,
+		       int slices, int views, size_t limit, struct plan_bytes *ret_bytes, struct err *err);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_plan.c - determine grid, binning, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. */
+ * bytes.total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. */
 #include "recon/dbt/dbt_internal.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "recon/core/plan.h"
+#include "recon/core/subsets.h"
 
 #define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
@@ -97,123 +98,47 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	return 0;
 }
 
-static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, struct device *dev, struct dbt_plan *plan,
-		     struct err *err)
-{
-	size_t voxels = grid_size(&plan->grid), view = (size_t)plan->n_u * (size_t)plan->n_v, tables = 0, scratch = 0;
-	struct iterate_conf rule = dbt_iterate_conf(p);
+/* The inputs of a plan; borrowed. */
+struct request {
+	const struct dbt_protocol *p;
+	const struct scan *detector;
+	double support, thickness;
+	struct device *dev;
+	size_t limit;
 	struct dbt_layout l;
-	int largest = 0, r = dbt_layout_make(p, plan, detector, &l, err);
-
-	if (r < 0)
-		return r;
-	plan->subsets = l.n_subsets;
-	for (int s = 0; s < l.n_subsets; s++) {
-		struct grid grid;
-		struct projection_spec spec =
-			dbt_layout_spec(&l, p, plan, l.first[s], l.first[s + 1] - l.first[s], 0, plan->grid.n[2], &grid);
-		size_t shared = dev->ops->scratch_bytes(dev, &spec);
-
-		tables += dev->ops->projection_bytes(dev, &spec);
-		scratch = shared > scratch ? shared : scratch;
-		largest = spec.n_views > largest ? spec.n_views : largest;
-	}
-	dbt_layout_release(&l);
-	plan->slab_slices = plan->grid.n[2];
-	plan->group_views = 0;
-	plan->bytes_volume = voxels * sizeof(float);
-	/* line integrals, mask and, if the rule needs them, row lengths (sums of the rows of A) */
-	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
-	plan->bytes_work =
-		iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES, dbt_has_prior(p)) *
-			sizeof(float) +
-		tables + scratch + dbt_stored_floats(&plan->grid) * sizeof(float);
-	plan->bytes_scratch = scratch;
-	plan->bytes_threads = plan_further_threads(dev, scratch);
-	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
-	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_STAGING_BUFFERS ? plan->n_views : DBT_STAGING_BUFFERS) * view +
-			    2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
-			   sizeof(float);
-	return 0;
-}
-
-/* Memory that a plan may use. */
-struct allowed {
-	size_t limit; /* on the device */
-	bool host;    /* also check plan_fits_host() */
+	int largest; /* views of the largest subset */
+	struct dbt_plan *plan;
 };
 
-static bool is_allowed(const struct allowed *a, const struct device *dev, size_t total, size_t scratch, size_t host)
+/* Count the bytes of a plan with the whole volume and all views on the device. */
+static void count_resident(const struct request *q, const struct dbt_layout *l, struct dbt_plan *plan)
 {
-	return total <= a->limit && (!a->host || plan_fits_host(dev, total, scratch, host));
-}
+	const struct dbt_protocol *p = q->p;
+	size_t view = (size_t)plan->n_u * (size_t)plan->n_v, n_views = (size_t)plan->n_views, voxels = grid_size(&plan->grid);
+	size_t staged = n_views < DBT_STAGING_BUFFERS ? n_views : DBT_STAGING_BUFFERS;
+	bool rows = rule_needs_length(dbt_iterate_conf(p).rule.kind);
+	struct plan_bytes b = {
+		.volumes = voxels * sizeof(float),
+		/* line integrals, mask and, if the rule needs them, row lengths (sums of the rows of A) */
+		.data = (rows ? 3 : 2) * view * n_views * sizeof(float),
+		.tables = (iterate_work_size(voxels, (size_t)q->largest * view, p->projector == PROJECTION_SLICES,
+					     dbt_has_prior(p)) +
+			   dbt_stored_floats(&plan->grid)) *
+			  sizeof(float),
+		.host = (2 * staged * view + 2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) * sizeof(float),
+	};
 
-/* Find the smallest number of slabs, of nearly equal size, that fits with groups of `views` views. Return the slices of a slab;
- * 0: no number fits. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are tested. */
-static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
-		     int views, const struct dbt_plan *plan)
-{
-	int n = plan->grid.n[2], before = n + 1;
-	struct dbt_streamed_size size = {0};
+	for (int s = 0; s < l->n_subsets; s++) {
+		struct grid grid;
+		struct projection_spec spec =
+			dbt_layout_spec(l, p, plan, l->first[s], l->first[s + 1] - l->first[s], 0, plan->grid.n[2], &grid);
 
-	for (int slabs = 1; slabs <= n; slabs++) {
-		int slices = (n + slabs - 1) / slabs;
-
-		if (slices < before) {
-			size_t bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, a->limit, &size);
-
-			if (is_allowed(a, dev, bytes, size.scratch, size.host))
-				return slices;
-		}
-		before = slices;
+		plan_count(&b, q->dev, &spec);
 	}
-	return 0;
-}
-
-/* Plan a volume in slabs: with the largest groups of views that fit, then with the fewest slabs. Return false if one view and one
- * slice do not fit. */
-static bool plan_stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
-			struct dbt_plan *plan)
-{
-	struct dbt_streamed_size size = {0};
-	size_t bytes;
-	int views = 0, slices = 0;
-
-	for (int s = 0; s < l->n_subsets; s++)
-		views = l->first[s + 1] - l->first[s] > views ? l->first[s + 1] - l->first[s] : views;
-	for (; views > 0; views--)
-		if ((slices = fit_slabs(p, l, dev, a, views, plan)) > 0)
-			break;
-	if (slices == 0)
-		return false;
-	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, a->limit, &size);
-	plan->slab_slices = slices;
-	plan->group_views = views;
-	plan->bytes_volume = 3 * (size_t)slices * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
-	plan->bytes_work = size.tables;
-	plan->bytes_scratch = size.scratch;
-	plan->bytes_projections = bytes - plan->bytes_volume - size.tables;
-	plan->bytes_total = bytes;
-	plan->bytes_host = size.host;
-	return true;
-}
-
-/* Try plans with voxels 2, 4, ... times as large; return the first size that fits, mm; 0: no size fits. */
-static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
-			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
-{
-	for (double voxel = 2 * plan->grid.h[0]; voxel <= VOXEL_MAX; voxel *= 2) {
-		struct dbt_plan other = {.tile = {plan->tile[0], plan->tile[1]}};
-
-		if (lay_out(p, detector, support, thickness, voxel, &other, NULL) < 0 ||
-		    add_bytes(p, detector, dev, &other, NULL) < 0)
-			return 0;
-		if (other.bytes_total <= limit) {
-			*ret_bytes = other.bytes_total;
-			return voxel;
-		}
-	}
-	return 0;
+	plan_sum(&b, q->dev);
+	plan->slab_slices = plan->grid.n[2];
+	plan->group_views = 0;
+	plan->bytes = b;
 }
 
 /* Return whether A'd is the same in all updates, and there are several. With edge_taper views may weight their bins, and then the
@@ -226,70 +151,105 @@ static bool updates_repeat(const struct dbt_protocol *p)
 	       !dbt_has_prior(p) && p->edge_taper == 0;
 }
 
+/* Return whether a plan fits with its further threads. */
+static bool fits_with_threads(const struct request *q, const struct dbt_plan *plan)
+{
+	return (q->limit == 0 || plan->bytes.total + plan->bytes.threads <= q->limit) &&
+	       plan_fits(&plan->bytes, q->dev, q->limit, true, 0);
+}
+
 /* Use the tiles if they need less memory. Whether the volume stays on the device is decided without the further threads; the
  * image has the same bits with and without tiles, so the choice between these may count them. */
 static void choose_tiles(const struct dbt_plan *tiled, size_t limit, struct dbt_plan *plan)
 {
-	bool either = plan->bytes_total <= limit && tiled->bytes_total <= limit;
-	size_t with = tiled->bytes_total + (either ? tiled->bytes_threads : 0);
-	size_t without = plan->bytes_total + (either ? plan->bytes_threads : 0);
+	bool either = plan->bytes.total <= limit && tiled->bytes.total <= limit;
+	size_t with = tiled->bytes.total + (either ? tiled->bytes.threads : 0);
+	size_t without = plan->bytes.total + (either ? plan->bytes.threads : 0);
 
 	if (with < without)
 		*plan = *tiled;
 }
 
-static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
-			struct device *dev, struct dbt_plan *plan, struct err *err)
+/* Plan with the whole volume on the device: untiled and with A'd kept, if that fits. */
+static void plan_whole(const struct request *q)
 {
-	size_t limit = plan_limit(dev, p->memory_limit), fits = 0;
-	struct allowed a = {limit, true}, without_host = {limit, false};
-	struct dbt_layout l;
-	double voxel;
-	bool fits_device;
-	int r;
+	struct dbt_plan *plan = q->plan, tiled;
 
-	if (limit == 0 || (plan->bytes_total + plan->bytes_threads <= limit &&
-			   is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host)))
-		return 0;
-	if (plan->keep_den) { /* not worth tiles or slabs */
+	plan->keep_den = updates_repeat(q->p);
+	memcpy(plan->tile, q->p->tile, sizeof(plan->tile));
+	count_resident(q, &q->l, plan);
+	if (plan->keep_den && !fits_with_threads(q, plan)) { /* not worth tiles or slabs */
 		plan->keep_den = false;
-		r = add_bytes(p, detector, dev, plan, err);
-		return r < 0 ? r : check_memory(p, detector, support, thickness, dev, plan, err);
+		count_resident(q, &q->l, plan);
 	}
-	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
-		struct dbt_plan tiled = *plan;
+	if (fits_with_threads(q, plan) || plan->tile[0] != 0 || plan->tile[1] != 0)
+		return;
+	tiled = *plan;
+	tiled.tile[0] = TILE_U;
+	tiled.tile[1] = TILE_V;
+	count_resident(q, &q->l, &tiled);
+	choose_tiles(&tiled, q->limit, plan);
+}
 
-		tiled.tile[0] = TILE_U;
-		tiled.tile[1] = TILE_V;
-		r = add_bytes(p, detector, dev, &tiled, err);
-		if (r < 0)
-			return r;
-		choose_tiles(&tiled, limit, plan);
-	}
-	if (is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host))
+/* Choice 0: the whole volume on the device. Then slabs, with the largest groups of views first, and with each the fewest slabs, of
+ * nearly equal size. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are choices. */
+static int count_choice(void *ctx, int choice, struct err *err)
+{
+	struct request *q = ctx;
+	struct dbt_plan *plan = q->plan;
+	int n = plan->grid.n[2], slabs = 1 + (choice ? choice - 1 : 0) % n, slices = (n + slabs - 1) / slabs;
+
+	if (choice == 0) {
+		plan_whole(q);
 		return 0;
-	r = dbt_layout_make(p, plan, detector, &l, err);
+	}
+	plan->slab_slices = slices;
+	plan->group_views = q->largest - (choice - 1) / n;
+	if (choice > 1 && slabs > 1 && slices == (n + slabs - 2) / (slabs - 1)) /* as the choice before, which did not fit */
+		return 0;
+	return dbt_streamed_count(q->p, plan, &q->l, q->dev, slices, plan->group_views, q->limit, &plan->bytes, err);
+}
+
+/* Find voxels 2, 4, ... times as large whose plan fits; say in an error which, or that none fits. */
+static void advise_voxel(const struct request *q, struct err *err)
+{
+	size_t at = err ? strlen(err->msg) : 0, room = err ? sizeof(err->msg) - at : 0;
+	const struct dbt_plan *plan = q->plan;
+
+	for (double voxel = 2 * plan->grid.h[0]; err && voxel <= VOXEL_MAX; voxel *= 2) {
+		struct dbt_plan other = {.tile = {plan->tile[0], plan->tile[1]}};
+		struct dbt_layout l;
+
+		if (lay_out(q->p, q->detector, q->support, q->thickness, voxel, &other, NULL) < 0 ||
+		    dbt_layout_make(q->p, &other, q->detector, &l, NULL) < 0)
+			break;
+		count_resident(q, &l, &other);
+		dbt_layout_release(&l);
+		if (other.bytes.total <= q->limit) {
+			snprintf(err->msg + at, room, "; voxel=%g would need %.1f MB", voxel, plan_megabytes(other.bytes.total));
+			return;
+		}
+	}
+	if (err)
+		snprintf(err->msg + at, room, "; no voxel size up to %g mm fits", VOXEL_MAX);
+}
+
+static int fit_memory(struct request *q, struct err *err)
+{
+	struct dbt_plan *plan = q->plan;
+	struct plan_choices choices = {.least = "one slice of one view", .count = count_choice, .ctx = q, .bytes = &plan->bytes};
+	int r = dbt_layout_make(q->p, plan, q->detector, &q->l, err);
+
 	if (r < 0)
 		return r;
-	fits_device =
-		plan_stream(p, &l, dev, &a, plan) || plan->bytes_total <= limit || plan_stream(p, &l, dev, &without_host, plan);
-	dbt_layout_release(&l);
-	if (fits_device) /* the caller refuses a plan whose memory on the host does not fit */
-		return 0;
-	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
-	if (voxel > 0)
-		return err_set(err, ENOMEM,
-			       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB "
-			       "(%s); voxel=%g would need %.1f MB",
-			       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
-			       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
-			       plan_limit_name(dev, limit), voxel, plan_megabytes(fits));
-	return err_set(err, ENOMEM,
-		       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB (%s); no "
-		       "voxel size up to 5 mm fits",
-		       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
-		       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
-		       plan_limit_name(dev, limit));
+	plan->subsets = q->l.n_subsets;
+	q->largest = subsets_largest(q->l.first, q->l.n_subsets);
+	choices.n = 1 + q->largest * plan->grid.n[2];
+	r = plan_fit(&choices, q->dev, q->p->memory_limit, err);
+	if (r == -ENOMEM && q->limit > 0 && plan->bytes.total > q->limit)
+		advise_voxel(q, err);
+	dbt_layout_release(&q->l);
+	return r;
 }
 
 /* Check that the volume is between detector and source in every view, and that the projector supports the detector's pose. */
@@ -323,7 +283,8 @@ static int check_views(const struct dbt_protocol *p, const struct scan *detector
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
 	     struct dbt_plan *ret_plan, struct err *err)
 {
-	struct dbt_plan plan = {.tile = {p->tile[0], p->tile[1]}};
+	struct dbt_plan plan = {0};
+	struct request q = {p, detector, support, thickness, dev, plan_limit(dev, p->memory_limit), .plan = &plan};
 	int r = check_protocol(p, detector, err);
 
 	if (r < 0)
@@ -338,13 +299,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	r = lay_out(p, detector, support, thickness, p->voxel, &plan, err);
 	if (r == 0)
 		r = check_views(p, detector, &plan.grid, err);
-	plan.keep_den = updates_repeat(p);
 	if (r == 0)
-		r = add_bytes(p, detector, dev, &plan, err);
-	if (r == 0)
-		r = check_memory(p, detector, support, thickness, dev, &plan, err);
-	if (r == 0)
-		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
+		r = fit_memory(&q, err);
 	if (r < 0)
 		return r;
 	*ret_plan = plan;

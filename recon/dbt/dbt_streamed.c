@@ -37,17 +37,18 @@ static int largest_group(const int *first, int n_groups)
 	return n;
 }
 
-size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
-			  struct device *dev, int slices, int views, size_t limit, struct dbt_streamed_size *ret_size)
+int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l, struct device *dev,
+		       int slices, int views, size_t limit, struct plan_bytes *ret_bytes, struct err *err)
 {
 	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first));
 	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
 	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], view = (size_t)plan->n_u * (size_t)plan->n_v;
-	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, bytes;
+	size_t volume = grid_size(&plan->grid), bins, bytes;
 	bool rows = rule_needs_length(dbt_iterate_conf(p).rule.kind), grouped;
+	struct plan_bytes b = {.volumes = 3 * (size_t)slices * slice * sizeof(float)};
 
 	if (!first)
-		return (size_t)-1; /* does not fit */
+		return err_set(err, ENOMEM, "plan: cannot allocate %d views", plan->n_views);
 	n_groups = dbt_layout_groups(l, views, first);
 	grouped = is_grouped(l, n_groups);
 	bins = (size_t)largest_group(first, n_groups) * view;
@@ -55,21 +56,20 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 				     dbt_has_prior(p) ? slice : 0) +
 		 (size_t)mask_colours(n_groups) * bins) *
 		sizeof(float);
-	for (int g = 0; bytes <= limit && g < n_groups; g++)
+	b.data = bytes - b.volumes;
+	for (int g = 0; (limit == 0 || bytes <= limit) && g < n_groups; g++)
 		for (int i = 0; i < n_slabs; i++) {
 			int k = i * slices, n = plan->grid.n[2] - k < slices ? plan->grid.n[2] - k : slices;
 			struct grid grid;
 			struct projection_spec spec = dbt_layout_spec(l, p, plan, first[g], first[g + 1] - first[g], k, n, &grid);
-			size_t shared = dev->ops->scratch_bytes(dev, &spec);
 
-			tables += dev->ops->projection_bytes(dev, &spec);
-			scratch = shared > scratch ? shared : scratch;
+			plan_count(&b, dev, &spec);
 		}
 	free(first);
-	ret_size->tables = tables + scratch;
-	ret_size->scratch = scratch;
-	ret_size->host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
-	return bytes + tables + scratch;
+	b.host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
+	plan_sum(&b, dev);
+	*ret_bytes = b;
+	return 0;
 }
 
 static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool grouped, int colours, struct err *err)

@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
+#include "recon/core/plan.h"
 
 struct parallel_scan {
 	int n_slices, n_angles, n_radial;
@@ -57,11 +58,7 @@ struct parallel_plan {
 	double fov_radius;	 /* the radius in use, mm; larger than the image if the protocol has 0 */
 	int subsets, iterations; /* the numbers in use */
 	int part_slices;	 /* number of slices processed together */
-	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
-	size_t bytes_scratch; /* part of bytes_projection: working memory of one thread */
-	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
-	size_t bytes_caller;  /* on the host: lines and image of parallel_reconstruct() */
-	size_t bytes_host;    /* on the host, with these */
+	struct plan_bytes bytes; /* host: with lines and image of parallel_reconstruct() */
 };
 
 int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL: the message says what is wrong */

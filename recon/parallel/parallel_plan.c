@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_plan.c - determine grid, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of all that is allocated on the device; the CPU device may round vectors up by a page. If that exceeds
+ * bytes.total is the sum of all that is allocated on the device; the CPU device may round vectors up by a page. If that exceeds
  * the limit, slices are processed in parts, with the same result; bisection finds the largest part that fits. ENOMEM if one slice
  * does not fit. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/core/plan.h"
 #include "recon/core/scan.h"
 #include "recon/core/subsets.h"
 #include "recon/parallel/parallel_internal.h"
@@ -188,7 +187,6 @@ static void lay_out(const struct parallel_protocol *p, const struct parallel_sca
 		g->lo[c] = -0.5 * g->n[c] * g->h[c];
 	/* half a pixel more, because linear interpolation extends beyond the outermost centres */
 	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
-	plan->bytes_caller = sizeof(float) * (parallel_size(s) + grid_size(g));
 }
 
 struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, const struct parallel_scan *s,
@@ -205,106 +203,72 @@ struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, con
 	return reach;
 }
 
-/* Compute the plan's bytes for parts of n slices. */
-static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
-		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
+/* What a plan is counted from; borrowed. */
+struct counting {
+	const struct parallel_protocol *p;
+	const struct parallel_scan *s;
+	enum parallel_work work;
+	struct parallel_views views;
+	size_t caller; /* bytes on the host: lines and image of the caller */
+	struct device *dev;
+	struct parallel_plan *plan;
+};
+
+/* Choice i: parts of i slices less than all. */
+static int count_choice(void *ctx, int choice, struct err *err)
 {
-	struct vectors vectors = vectors_of(p, work, dev, s->n_radial, views->n_subsets);
-	struct grid grid = parallel_grid(&plan->grid, n);
-	size_t bins, data, tables = 0, scratch = 0;
+	const struct counting *c = ctx;
+	const struct parallel_views *views = &c->views;
+	struct vectors vectors = vectors_of(c->p, c->work, c->dev, c->s->n_radial, views->n_subsets);
+	struct grid grid = parallel_grid(&c->plan->grid, c->s->n_slices - choice);
+	struct plan_bytes *b = &c->plan->bytes;
+	size_t n_angles = (size_t)c->s->n_angles, bins, most;
 	struct scan *scan = NULL;
-	int r = scan_create_parallel(s, n, plan->fov_radius, views->order, &scan, err);
+	int r = scan_create_parallel(c->s, grid.n[2], c->plan->fov_radius, views->order, &scan, err);
 
 	if (r < 0)
 		return r;
+	bins = scan_view_size(scan);
+	most = bins * n_angles > grid_size(&grid) ? bins * n_angles : grid_size(&grid);
+	*b = (struct plan_bytes){
+		.volumes = (size_t)vectors.volumes * grid_size(&grid) * sizeof(float),
+		.data = sizeof(float) * bins *
+			((size_t)vectors.data * n_angles + (size_t)vectors.subset_data * (size_t)views->largest_subset),
+		.host = c->caller + sizeof(float) * most,
+	};
 	for (int i = 0; i < views->n_subsets; i++) {
 		struct projection_spec spec =
-			parallel_spec(p, work, scan, &grid, views->first[i], views->first[i + 1] - views->first[i]);
-		size_t shared = dev->ops->scratch_bytes(dev, &spec);
+			parallel_spec(c->p, c->work, scan, &grid, views->first[i], views->first[i + 1] - views->first[i]);
 
-		tables += dev->ops->projection_bytes(dev, &spec);
-		scratch = shared > scratch ? shared : scratch;
+		plan_count(b, c->dev, &spec);
 	}
-	bins = scan_view_size(scan);
-	plan->part_slices = n;
-	plan->bytes_volume = (size_t)vectors.volumes * grid_size(&grid) * sizeof(float);
-	plan->bytes_data =
-		sizeof(float) * bins *
-		((size_t)vectors.data * (size_t)s->n_angles + (size_t)vectors.subset_data * (size_t)views->largest_subset);
-	plan->bytes_projection = tables + scratch;
-	plan->bytes_scratch = scratch;
-	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
-	data = bins * (size_t)s->n_angles;
-	plan->bytes_host = plan->bytes_caller + sizeof(float) * (data > grid_size(&grid) ? data : grid_size(&grid));
+	plan_sum(b, c->dev);
+	c->plan->part_slices = grid.n[2];
 	scan_free(scan);
 	return 0;
 }
 
-static struct plan_bytes bytes_of(const struct parallel_plan *p)
+/* Plan the work on a scan; `caller`: that of the data. */
+static int fit_parts(const struct parallel_protocol *p, const struct parallel_scan *s, const struct parallel_scan *caller,
+		     enum parallel_work work, struct device *dev, struct parallel_plan *plan, struct err *err)
 {
-	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
-}
+	struct counting c = {p, s, work, {0}, sizeof(float) * (parallel_size(caller) + grid_size(&plan->grid)), dev, plan};
+	struct plan_choices choices = {
+		.n = s->n_slices, .falling = true, .least = "one slice", .count = count_choice, .ctx = &c, .bytes = &plan->bytes};
+	int r = parallel_views_make(p, s, work, &c.views, err);
 
-/* What a plan may use. */
-struct allowed {
-	size_t limit; /* on the device; 0: any number of bytes */
-	bool host;    /* also check plan_fits_host() */
-};
-
-static bool is_allowed(const struct allowed *a, const struct device *dev, const struct parallel_plan *plan)
-{
-	return (a->limit == 0 || plan->bytes_total <= a->limit) &&
-	       (!a->host || plan_fits_host(dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host));
-}
-
-/* Find the largest part that is allowed. Return 1 if there is one, 0 if not; *plan then has parts of one slice. */
-static int divide(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
-		  const struct parallel_views *views, const struct allowed *a, struct device *dev, struct parallel_plan *plan,
-		  struct err *err)
-{
-	int fits = 0, too_many = s->n_slices, r = 0;
-
-	while (r == 0 && too_many - fits > 1) {
-		int n = fits + (too_many - fits) / 2;
-
-		r = count(p, s, work, views, dev, n, plan, err);
-		*(is_allowed(a, dev, plan) ? &fits : &too_many) = n;
-	}
-	if (r == 0)
-		r = count(p, s, work, views, dev, fits ? fits : 1, plan, err);
-	return r < 0 ? r : fits > 0;
+	if (r < 0)
+		return r;
+	plan->subsets = c.views.n_subsets;
+	r = plan_fit(&choices, dev, p->memory_limit, err);
+	parallel_views_release(&c.views);
+	return r;
 }
 
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err)
 {
-	struct allowed a = {plan_limit(dev, p->memory_limit), true}, without_host = {a.limit, false};
-	struct parallel_views views = {0};
-	struct parallel_plan whole;
-	int r = parallel_views_make(p, s, work, &views, err);
-
-	if (r < 0)
-		return r;
-	plan->subsets = views.n_subsets;
-	r = count(p, s, work, &views, dev, s->n_slices, plan, err);
-	whole = *plan;
-	if (r == 0 && !is_allowed(&a, dev, plan)) {
-		r = divide(p, s, work, &views, &a, dev, plan, err);
-		/* none fits into host memory: one that fits on the device, which the caller refuses */
-		if (r == 0 && is_allowed(&without_host, dev, &whole)) {
-			*plan = whole;
-			r = 1;
-		}
-		if (r == 0)
-			r = divide(p, s, work, &views, &without_host, dev, plan, err);
-		if (r == 0)
-			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, a.limit, err);
-		r = r < 0 ? r : 0;
-	}
-	if (r == 0)
-		r = plan_threads(dev, plan->bytes_total, plan->bytes_scratch, &plan->bytes_threads, err);
-	parallel_views_release(&views);
-	return r;
+	return fit_parts(p, s, s, work, dev, plan, err);
 }
 
 int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
@@ -321,7 +285,7 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 		return r;
 	lay_out(p, s, &plan);
 	reach = parallel_padded_scan(p, s, &plan);
-	r = parallel_fit(p, &reach, work, dev, &plan, err);
+	r = fit_parts(p, &reach, s, work, dev, &plan, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;

@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
+#include "recon/core/plan.h"
 #include "recon/pet/frames.h"
 #include "recon/pet/gates.h"
 #include "recon/pet/michelogram.h"
@@ -66,10 +67,7 @@ struct pet_plan {
 	int subsets, iterations;
 	int group_views;  /* angles processed together, copied from host memory; 0: all are on the device */
 	bool keep_tables; /* the projector's tables of all groups stay on the device; else they are computed for each use */
-	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
-	size_t bytes_scratch; /* part of bytes_projection: working memory of one thread */
-	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
-	size_t bytes_host;    /* on the host */
+	struct plan_bytes bytes;
 };
 
 /* Whether there are factors m, and which. With time of flight, data and background have michelogram_data_planes() planes. */

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "recon/core/iterate.h"
-#include "recon/core/plan.h"
 #include "recon/core/psf.h"
 #include "recon/pet/pet.h"
 

@@ -56,10 +56,9 @@ struct pet_list_plan {
 	struct grid grid;
 	double fov_radius;
 	int subsets, iterations;
-	size_t batch;  /* events that are sorted and computed together */
-	bool resident; /* all events are in the device's memory; else they are read again for every update */
-	size_t bytes_volume, bytes_events, bytes_projection, bytes_total; /* on the device */
-	size_t bytes_host;
+	size_t batch;		 /* events that are sorted and computed together */
+	bool resident;		 /* all events are in the device's memory; else they are read again for every update */
+	struct plan_bytes bytes; /* data: events; tables: with the working memory of every thread */
 };
 
 struct pet_list_report {

@@ -146,57 +146,59 @@ static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l
 	return 0;
 }
 
-/* Compute the plan's bytes; sinograms: those of the sensitivity. */
-static void count_bytes(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms,
-			struct pet_list_plan *plan)
-{
-	struct buf detectors = {dev, NULL, 3 * l->n_detectors};
-	struct events_spec spec = pet_list_spec(p, l, plan, false, &detectors);
-	size_t voxels = grid_size(&plan->grid), matrix = dev->ops->events_bytes(dev, &spec);
-	size_t volumes = 3 + (p->psf > 0 ? 1 + PSF_WORK_VOLUMES : 0);
+/* What a plan is counted from; borrowed. */
+struct counting {
+	const struct pet_protocol *p;
+	const struct pet_list *l;
+	struct device *dev;
+	size_t sinograms, most; /* bytes of the sensitivity by sinograms; events of the largest batch */
+	int resident, streamed; /* numbers of batches, each half of the one before */
+	struct pet_list_plan *plan;
+};
 
-	plan->bytes_volume = volumes * voxels * sizeof(float);
-	plan->bytes_events = 3 * l->n_detectors * sizeof(float) + 2 * plan->batch * sizeof(struct event) +
-			     (l->lors.read ? plan->batch * sizeof(float) : 0) +
-			     (plan->resident ? l->n_events * sizeof(struct event) : 0);
-	plan->bytes_projection = larger_of(matrix, sinograms);
-	plan->bytes_total = plan->bytes_volume + plan->bytes_events + plan->bytes_projection;
-	plan->bytes_host = PET_LIST_CHUNK * sizeof(struct event) + 2 * plan->batch * sizeof(struct event) +
-			   (l->lors.read ? plan->batch * sizeof(float) : 0) + voxels * sizeof(float);
+/* Return how often the largest batch can be halved down to `least`. */
+static int batches_to(size_t most, size_t least)
+{
+	int n = 1;
+
+	while (most >> n >= least)
+		n++;
+	return n;
 }
 
-/* Find the largest batch with which the plan fits, if possible with all events on the device. */
-static int fit_batch(const struct pet_protocol *p, const struct pet_list *l, struct device *dev, size_t sinograms, size_t limit,
-		     struct pet_list_plan *plan, struct err *err)
+/* Smaller and smaller batches: first with all events on the device, then without. */
+static int count_choice(void *ctx, int choice, struct err *err)
 {
-	struct pet_list_plan whole = *plan;
+	const struct counting *c = ctx;
+	const struct pet_list *l = c->l;
+	struct pet_list_plan *plan = c->plan;
+	struct buf detectors = {c->dev, NULL, 3 * l->n_detectors};
+	size_t voxels = grid_size(&plan->grid), weights, batches;
+	struct events_spec spec;
 
-	for (int resident = 1; resident >= 0; resident--) {
-		size_t least = resident ? BATCH_RESIDENT : BATCH_LEAST;
-
-		plan->resident = resident;
-		plan->batch = whole.batch;
-		do {
-			count_bytes(p, l, dev, sinograms, plan);
-			if (limit == 0 || plan->bytes_total <= limit)
-				return 0;
-			plan->batch /= 2;
-		} while (plan->batch >= least);
-	}
-	plan->batch = whole.batch < BATCH_LEAST ? whole.batch : BATCH_LEAST;
-	count_bytes(p, l, dev, sinograms, plan);
-	count_bytes(p, l, dev, sinograms, &whole);
-	return plan_refuse_bytes(
-		(struct plan_bytes){whole.bytes_total, whole.bytes_volume, whole.bytes_events, whole.bytes_projection},
-		(struct plan_bytes){plan->bytes_total, plan->bytes_volume, plan->bytes_events, plan->bytes_projection},
-		"a batch of 4096 events", dev, limit, err);
+	(void)err;
+	plan->resident = choice < c->resident;
+	plan->batch = c->most >> (plan->resident ? choice : choice - c->resident);
+	spec = pet_list_spec(c->p, l, plan, false, &detectors);
+	weights = l->lors.read ? plan->batch * sizeof(float) : 0;
+	batches = 2 * plan->batch * sizeof(struct event);
+	plan->bytes = (struct plan_bytes){
+		.volumes = (3 + (c->p->psf > 0 ? 1 + PSF_WORK_VOLUMES : 0)) * voxels * sizeof(float),
+		.data = 3 * l->n_detectors * sizeof(float) + batches + weights +
+			(plan->resident ? l->n_events * sizeof(struct event) : 0),
+		.tables = larger_of(c->dev->ops->events_bytes(c->dev, &spec), c->sinograms),
+		.host = PET_LIST_CHUNK * sizeof(struct event) + batches + weights + voxels * sizeof(float),
+	};
+	plan_sum(&plan->bytes, c->dev);
+	return 0;
 }
 
 int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, struct pet_list_plan *ret_plan,
 		  struct err *err)
 {
 	struct pet_list_plan plan = {.iterations = p->iterations, .subsets = 1, .resident = true};
-	size_t sinograms = 0, most;
+	struct counting c = {.p = p, .l = list, .dev = dev, .plan = &plan};
+	size_t most;
 	int r = check_list(list, err);
 
 	if (r == 0)
@@ -204,7 +206,7 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 	if (r == 0)
 		r = lay_out(p, list, &plan, err);
 	if (r == 0 && list->michelogram)
-		r = sinogram_bytes(p, list, &plan, dev, &sinograms, err);
+		r = sinogram_bytes(p, list, &plan, dev, &c.sinograms, err);
 	if (r < 0)
 		return r;
 	if (algorithm_info(p->algorithm)->update == UPDATE_SUBSETS)
@@ -212,8 +214,16 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 	most = list->n_events / (size_t)plan.subsets + 1;
 	if (list->lors.read && most < BATCH_LORS)
 		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? larger_of(list->n_lors, most) : BATCH_LORS;
-	plan.batch = most < BATCH_MOST ? most : BATCH_MOST;
-	r = fit_batch(p, list, dev, sinograms, plan_limit(dev, p->memory_limit), &plan, err);
+	c.most = most < BATCH_MOST ? most : BATCH_MOST;
+	c.resident = batches_to(c.most, BATCH_RESIDENT);
+	c.streamed = batches_to(c.most, BATCH_LEAST);
+	r = plan_fit(&(struct plan_choices){.n = c.resident + c.streamed,
+					    .least = "the smallest batch of events",
+					    .host_beside = p->host_beside,
+					    .count = count_choice,
+					    .ctx = &c,
+					    .bytes = &plan.bytes},
+		     dev, p->memory_limit, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pet_plan.c - determine grid, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. If that
+ * bytes.total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. If that
  * exceeds the limit, data stay in host memory and are transferred in groups of angles, two of them on the device: the current one
  * and the next. First choice: the largest groups that fit together with the tables of all groups; if not even single angles fit,
  * tables are computed again for each use. */
@@ -23,6 +23,8 @@ struct plan_request {
 	struct device *dev;
 	enum pet_factors factors;
 	bool background;
+	struct pet_plan *plan;
+	int divisions; /* numbers of groups of a subset */
 };
 
 bool pet_supports(enum algorithm a)
@@ -116,21 +118,19 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 	};
 }
 
-/* Bytes of the tables of operators, working memory of one thread, and views of the largest group. */
-struct table_bytes {
-	size_t tables, scratch;
-	int largest;
-};
-
 static size_t larger_of(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
 
+/* Return the bytes of an operator; *scratch: at least the working memory of one thread. */
 static size_t spec_bytes(struct device *dev, const struct projection_spec *spec, size_t *scratch)
 {
-	*scratch = larger_of(dev->ops->scratch_bytes(dev, spec), *scratch);
-	return dev->ops->projection_bytes(dev, spec);
+	struct plan_bytes b = {.scratch = *scratch};
+
+	plan_count(&b, dev, spec);
+	*scratch = b.scratch;
+	return b.tables;
 }
 
 /* Return the bytes of the largest operator that computes a piece of the sensitivity of a group; see pet_layout_piece(). */
@@ -147,25 +147,26 @@ static size_t sensitivity_bytes(const struct plan_request *q, struct projection_
 	return bytes;
 }
 
-/* Count over n groups. all: the tables of all groups exist at the same time. With time of flight, the operators of the
- * sensitivity exist one at a time in addition; if tables are computed for each use, no other exists then. */
-static struct table_bytes count_tables(const struct plan_request *q, const struct grid *grid, const int *first, int n, bool all)
+/* Count the tables of n groups, and return the views of the largest. keep_tables: those of all groups exist at the same time. With
+ * time of flight, the operators of the sensitivity exist one at a time in addition; if tables are computed for each use, no other
+ * exists then. */
+static int count_tables(const struct plan_request *q, const int *first, int n, struct plan_bytes *b)
 {
-	bool tof = q->l->scan->tof.n > 0 && !algorithm_info(q->p->algorithm)->filtered;
-	struct table_bytes t = {0};
+	bool tof = q->l->scan->tof.n > 0 && !algorithm_info(q->p->algorithm)->filtered, all = q->plan->keep_tables;
 	size_t sensitivity = 0;
+	int largest = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct projection_spec spec = pet_layout_spec(q->l, q->p, grid, first[i], first[i + 1] - first[i]);
-		size_t bytes = spec_bytes(q->dev, &spec, &t.scratch);
+		struct projection_spec spec = pet_layout_spec(q->l, q->p, &q->plan->grid, first[i], first[i + 1] - first[i]);
+		size_t bytes = spec_bytes(q->dev, &spec, &b->scratch);
 
-		t.tables = all ? t.tables + bytes : larger_of(bytes, t.tables);
-		t.largest = spec.n_views > t.largest ? spec.n_views : t.largest;
+		b->tables = all ? b->tables + bytes : larger_of(bytes, b->tables);
+		largest = spec.n_views > largest ? spec.n_views : largest;
 		if (tof)
-			sensitivity = larger_of(sensitivity_bytes(q, spec, &t.scratch), sensitivity);
+			sensitivity = larger_of(sensitivity_bytes(q, spec, &b->scratch), sensitivity);
 	}
-	t.tables = all ? t.tables + sensitivity : larger_of(sensitivity, t.tables);
-	return t;
+	b->tables = all ? b->tables + sensitivity : larger_of(sensitivity, b->tables);
+	return largest;
 }
 
 /* Return the number of bins of a view of all roles: on the host, or on the device. */
@@ -179,91 +180,40 @@ static size_t role_bins(const struct plan_request *q, bool device)
 	return (q->background ? 2 : 1) * view + factors;
 }
 
-/* Compute the plan's bytes for groups of `views` angles; 0: all on the device. */
-static int count_bytes(const struct plan_request *q, int views, bool keep, struct pet_plan *plan, struct err *err)
+/* The numbers of groups of a subset: 1, 2, 3, 4, 6, 8, 12, 16 ... */
+static int groups_of(int division)
 {
+	return division == 0 ? 1 : (division % 2 ? 2 : 3) << (division - 1) / 2;
+}
+
+/* Choice 0: all on the device. Then groups of angles: with the tables of all, and with those of one at a time. */
+static int count_choice(void *ctx, int choice, struct err *err)
+{
+	const struct plan_request *q = ctx;
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
-	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), volumes, n_views = (size_t)scan->n_views, largest;
+	size_t voxels = grid_size(&q->plan->grid), view = scan_view_size(scan), n_views = (size_t)scan->n_views, largest;
 	bool fbp = algorithm_info(q->p->algorithm)->filtered;
-	int *first = malloc((n_views + 1) * sizeof(*first)), n;
+	int groups = groups_of((choice - 1) % q->divisions + (q->l->n_subsets == 1)), n;
+	int *first = malloc((n_views + 1) * sizeof(*first)), views = choice ? (q->l->largest_subset + groups - 1) / groups : 0;
 	struct pet_volumes v = pet_volumes_of(q->p, q->l->n_subsets, views > 0);
-	struct table_bytes t;
+	struct plan_bytes b = {0};
 
 	if (!first)
 		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", scan->n_views);
 	n = pet_layout_groups(q->l, views, first);
-	plan->group_views = views;
-	plan->keep_tables = keep || views == 0;
-	t = count_tables(q, &plan->grid, first, n, plan->keep_tables);
+	q->plan->group_views = views;
+	q->plan->keep_tables = choice <= q->divisions;
+	largest = (size_t)count_tables(q, first, n, &b);
 	free(first);
-	largest = (size_t)t.largest;
-	volumes = 1 + (size_t)(v.em + v.den + v.scale + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
-	plan->bytes_volume = volumes * voxels * sizeof(float);
+	b.volumes = (1 + (size_t)(v.em + v.den + v.scale + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0))) * voxels *
+		    sizeof(float);
 	/* FBP: direct planes; EM: the data on the device, and a group's line integrals */
-	plan->bytes_data = sizeof(float) * view * largest;
-	if (!fbp)
-		plan->bytes_data += sizeof(float) * role_bins(q, true) * (views ? 2 * largest : n_views);
-	plan->bytes_projection = t.tables + t.scratch;
-	plan->bytes_scratch = t.scratch;
-	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
-	plan->bytes_host = sizeof(float) * (role_bins(q, false) * (size_t)rays->n_views + voxels +
-					    (fbp ? view * n_views : voxels * (size_t)q->l->n_subsets));
+	b.data = sizeof(float) * (view * largest + (fbp ? 0 : role_bins(q, true) * (views ? 2 * largest : n_views)));
+	b.host = sizeof(float) * (role_bins(q, false) * (size_t)rays->n_views + voxels +
+				  (fbp ? view * n_views : voxels * (size_t)q->l->n_subsets));
+	plan_sum(&b, q->dev);
+	q->plan->bytes = b;
 	return 0;
-}
-
-static struct plan_bytes bytes_of(const struct pet_plan *p)
-{
-	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
-}
-
-/* What a plan may use. */
-struct allowed {
-	size_t limit; /* on the device; 0: any number of bytes */
-	bool host;    /* also check plan_fits_host() */
-};
-
-static bool is_allowed(const struct allowed *a, const struct plan_request *q, const struct pet_plan *plan)
-{
-	return (a->limit == 0 || plan->bytes_total <= a->limit) &&
-	       (!a->host || plan_fits_host(q->dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host + q->p->host_beside));
-}
-
-/* Divide each subset into 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle, until the plan is allowed. Return 1 if
- * one is, 0 if none is; *plan is then the last one. */
-static int divide_subsets(const struct plan_request *q, const struct allowed *a, struct pet_plan *plan, struct err *err)
-{
-	int largest = q->l->largest_subset, r = 0;
-
-	for (int keep = 1; keep >= 0; keep--)
-		for (int groups = q->l->n_subsets > 1 ? 1 : 2, step = 1, views = 0; r == 0 && views != 1; groups += step) {
-			views = (largest + groups - 1) / groups;
-			r = count_bytes(q, views, keep, plan, err);
-			if (r == 0 && is_allowed(a, q, plan))
-				return 1;
-			step = groups >= 4 * step ? 2 * step : step;
-		}
-	return r;
-}
-
-/* Find a plan that is allowed. If none fits into host memory, one that fits on the device: the caller refuses it. */
-static int fit_groups(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
-{
-	struct allowed a = {limit, true}, without_host = {limit, false};
-	struct pet_plan whole = *plan;
-	int r;
-
-	if (is_allowed(&a, q, plan))
-		return 0;
-	r = divide_subsets(q, &a, plan, err);
-	if (r == 0 && is_allowed(&without_host, q, &whole)) {
-		*plan = whole;
-		return 0;
-	}
-	if (r == 0)
-		r = divide_subsets(q, &without_host, plan, err);
-	if (r == 0)
-		return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
-	return r < 0 ? r : 0;
 }
 
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
@@ -271,7 +221,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 {
 	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
 	struct pet_layout l = {0};
-	struct plan_request q = {p, &l, dev, factors, with_background};
+	struct plan_request q = {p, &l, dev, factors, with_background, &plan, 1};
 	int r = michelogram_check(m, err);
 
 	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
@@ -285,11 +235,15 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	if (r < 0)
 		return r;
 	plan.subsets = l.n_subsets;
-	r = count_bytes(&q, 0, true, &plan, err);
-	if (r == 0)
-		r = fit_groups(&q, plan_limit(dev, p->memory_limit), &plan, err);
-	if (r == 0)
-		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
+	while (groups_of(q.divisions - 1 + (l.n_subsets == 1)) < l.largest_subset) /* down to groups of one angle */
+		q.divisions++;
+	r = plan_fit(&(struct plan_choices){.n = 1 + 2 * q.divisions,
+					    .least = "one angle",
+					    .host_beside = p->host_beside,
+					    .count = count_choice,
+					    .ctx = &q,
+					    .bytes = &plan.bytes},
+		     dev, p->memory_limit, err);
 	pet_layout_release(&l);
 	if (r == 0)
 		*ret_plan = plan;

@@ -107,10 +107,10 @@ int scatter_estimate_plan(const struct michelogram *m, const struct scatter_esti
 	if (r < 0)
 		return r;
 	voxels = grid_size(&p.images.grid);
-	p.bytes_device = larger_of(p.images.bytes_total + p.images.bytes_threads, larger_of(plain.device, tof.device));
+	p.bytes_device = larger_of(p.images.bytes.total + p.images.bytes.threads, larger_of(plain.device, tof.device));
 	p.bytes_kept = (m->tof.n > 0 ? tof.host : plain.host) + michelogram_planes(m) * sizeof(float);
 	p.bytes_packed = scatter_estimate_packed(michelogram_planes(m), m->tof.n > 0 ? tof.values : plain.values);
-	p.bytes_host = sizeof(float) * (ARRAYS * michelogram_size(&without) + VOLUMES * voxels) + p.images.bytes_host +
+	p.bytes_host = sizeof(float) * (ARRAYS * michelogram_size(&without) + VOLUMES * voxels) + p.images.bytes.host +
 		       (m->tof.n > 0 ? plain.host : 0);
 	*ret = p;
 	return 0;

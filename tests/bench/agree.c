@@ -100,7 +100,7 @@ static void print(const struct work *w, const struct outcome o[2], double differ
 	       o[0].device, o[1].device, model_name(w->protocol.projector),
 	       w->protocol.algorithm == ALGORITHM_MLEM ? "mlem" : "osem", w->grid.n[0], w->grid.n[1], w->grid.n[2],
 	       w->scan->n_views, difference, o[0].gap, o[1].gap, o[0].report.seconds_iterate, o[1].report.seconds_iterate,
-	       o[0].plan.bytes_total, o[1].plan.bytes_total, o[1].plan.slab_slices, o[1].plan.group_views,
+	       o[0].plan.bytes.total, o[1].plan.bytes.total, o[1].plan.slab_slices, o[1].plan.group_views,
 	       w->protocol.deterministic ? "true" : "false", good ? "true" : "false");
 }
 

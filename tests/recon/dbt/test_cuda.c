@@ -431,7 +431,7 @@ static size_t streaming_limit(struct device *dev, const struct scan *scan, struc
 
 	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &plan, NULL), 0);
 	do { /* without what the device may keep, then in slabs */
-		p.memory_limit = plan.bytes_total - 1;
+		p.memory_limit = plan.bytes.total - 1;
 		assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &plan, NULL), 0);
 	} while (plan.group_views == 0);
 	return p.memory_limit;
@@ -454,13 +454,13 @@ TEST(kept_den)
 	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &kept, NULL), 0);
 	assert_true(kept.keep_den);
 	a = reconstruct(dev, scan, &p, &n);
-	p.memory_limit = kept.bytes_total - 1;
+	p.memory_limit = kept.bytes.total - 1;
 	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &made, NULL), 0);
 	assert_false(made.keep_den);
 	b = reconstruct(dev, scan, &p, &m);
 	assert_int_equal(n, m);
 	if (made.group_views == 0 && made.tile[0] == 0) { /* a device that can keep it */
-		assert_true(kept.bytes_total == made.bytes_total + grid_size(&kept.grid) * sizeof(float));
+		assert_true(kept.bytes.total == made.bytes.total + grid_size(&kept.grid) * sizeof(float));
 		assert_memory_equal(a, b, n * sizeof(*a));
 	}
 	free(a);

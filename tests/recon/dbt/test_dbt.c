@@ -25,10 +25,10 @@ TEST(plan_of_the_inspiration)
 	assert_int_equal(plan.grid.n[2], 60);
 	assert_near(plan.grid.lo[1], -152.32, 1e-9);
 	assert_near(plan.grid.lo[2], 17, 0);
-	assert_true(plan.bytes_volume == (size_t)4 * 704 * 896 * 60);
-	assert_true(plan.bytes_total == plan.bytes_volume + plan.bytes_projections + plan.bytes_work);
+	assert_true(plan.bytes.volumes == (size_t)4 * 704 * 896 * 60);
+	assert_true(plan.bytes.total == plan.bytes.volumes + plan.bytes.data + plan.bytes.tables);
 	/* the sum contains the volume, the projections with their mask, one ratio, and less than 64 MB of other data */
-	assert_true(plan.bytes_total < plan.bytes_volume + plan.bytes_projections + (size_t)64 * 1000 * 1000);
+	assert_true(plan.bytes.total < plan.bytes.volumes + plan.bytes.data + (size_t)64 * 1000 * 1000);
 	p.voxel = 0;
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 1);
@@ -132,19 +132,19 @@ TEST(plan_limit_is_sharp)
 	p.tile[1] = 16;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &plan, NULL), 0);
 	assert_int_equal(plan.slab_slices, 30);
-	p.memory_limit = plan.bytes_total;
+	p.memory_limit = plan.bytes.total;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
 	assert_int_equal(again.slab_slices, 30);
 	p.memory_limit--;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
 	assert_true(again.slab_slices < 30 && again.slab_slices > 0);
-	assert_true(again.bytes_total <= p.memory_limit);
+	assert_true(again.bytes.total <= p.memory_limit);
 	while (again.slab_slices > 1) { /* down to slabs of one slice */
-		p.memory_limit = again.bytes_total - 1;
+		p.memory_limit = again.bytes.total - 1;
 		assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
-		assert_true(again.bytes_total <= p.memory_limit);
+		assert_true(again.bytes.total <= p.memory_limit);
 	}
-	p.memory_limit = again.bytes_total - 1;
+	p.memory_limit = again.bytes.total - 1;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), -ENOMEM);
 	scan_free(scan);
 	device_close(dev);

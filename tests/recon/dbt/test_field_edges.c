@@ -280,7 +280,7 @@ TEST(every_plan)
 
 				p.tile[0] = tiled ? 8 : 0;
 				p.tile[1] = tiled ? 16 : 0;
-				p.memory_limit = tiled ? 0 : plan.bytes_total - 1;
+				p.memory_limit = tiled ? 0 : plan.bytes.total - 1;
 				other = case_plan(&c, &p, dev);
 				assert_true(tiled || other.slab_slices < CASE_SLICES || other.group_views > 0);
 				found = case_run(&c, &p, &other, dev);

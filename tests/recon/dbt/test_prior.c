@@ -182,7 +182,7 @@ TEST(turning_detector)
 	plan = case_plan(&c, &p, dev);
 	x = case_run(&c, &p, &plan, dev);
 	for (; plan.slab_slices == CASE_SLICES; plan = case_plan(&c, &p, dev))
-		p.memory_limit = plan.bytes_total - 1;
+		p.memory_limit = plan.bytes.total - 1;
 	y = case_run(&c, &p, &plan, dev);
 	assert_true(fixture_difference(x, y, grid_size(&plan.grid)) <= 1e-6);
 	assert_true(roughness(x, &plan.grid) > 0);

@@ -56,12 +56,14 @@ static void compare(const struct test_case *c, const struct dbt_protocol *p, con
 static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev)
 {
 	struct dbt_layout layout;
-	struct dbt_streamed_size size;
+	struct plan_bytes bytes;
 
 	assert_int_equal(dbt_layout_make(p, plan, c->scan, &layout, NULL), 0);
 	for (int slices = 1; slices <= CASE_SLICES; slices++)
-		for (int views = 1; views <= CASE_VIEWS; views++)
-			assert_true(dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &size) > p->memory_limit);
+		for (int views = 1; views <= CASE_VIEWS; views++) {
+			assert_int_equal(dbt_streamed_count(p, plan, &layout, dev, slices, views, 0, &bytes, NULL), 0);
+			assert_true(bytes.total > p->memory_limit);
+		}
 	dbt_layout_release(&layout);
 }
 
@@ -84,14 +86,14 @@ static void descend(const struct test_case *c, const struct case_algorithm *a, e
 		int r;
 
 		assert_true(steps < 200);
-		p.memory_limit = plan.bytes_total - 1;
+		p.memory_limit = plan.bytes.total - 1;
 		r = dbt_plan(&p, c->scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, NULL);
 		if (r < 0) {
 			assert_int_equal(r, -ENOMEM);
 			nothing_fits(c, &p, &plan, dev);
 			break;
 		}
-		assert_true(plan.bytes_total <= p.memory_limit);
+		assert_true(plan.bytes.total <= p.memory_limit);
 		if (plan.group_views > 0)
 			compare(c, &p, &plan, which, whole, a->name, covered);
 	}
@@ -203,11 +205,11 @@ static void check_bytes(const struct test_case *c, const struct dbt_protocol *p,
 	book.floats = book.tables = book.scratch = 0;
 	assert_int_equal(dbt_open(p, plan, c->scan, dev, &s, NULL), 0);
 	opened = book.floats * sizeof(float) + book.tables + book.scratch;
-	if (opened != plan->bytes_total)
+	if (opened != plan->bytes.total)
 		print_error("algorithm %d, model %d, slabs of %d, groups of %d: %zu bytes for %zu planned\n", (int)p->algorithm,
-			    (int)p->projector, plan->slab_slices, plan->group_views, opened, plan->bytes_total);
-	assert_true(opened == plan->bytes_total);
-	assert_true(plan->bytes_total == plan->bytes_volume + plan->bytes_projections + plan->bytes_work);
+			    (int)p->projector, plan->slab_slices, plan->group_views, opened, plan->bytes.total);
+	assert_true(opened == plan->bytes.total);
+	assert_true(plan->bytes.total == plan->bytes.volumes + plan->bytes.data + plan->bytes.tables);
 	for (int i = 0; i < CASE_VIEWS; i++) {
 		float *line, *valid;
 		int r;
@@ -251,7 +253,7 @@ TEST(bytes_are_those_taken)
 		plan = case_plan(&c, &p, dev);
 		check_bytes(&c, &p, &plan, dev);
 		for (;;) {
-			p.memory_limit = plan.bytes_total - 1;
+			p.memory_limit = plan.bytes.total - 1;
 			if (dbt_plan(&p, c.scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, NULL) < 0)
 				break;
 			check_bytes(&c, &p, &plan, dev);
@@ -280,7 +282,7 @@ TEST(threads_do_not_matter)
 
 		p.iterations = 1;
 		plans[0] = case_plan(&c, &p, dev);
-		p.memory_limit = plans[0].bytes_total - plans[0].bytes_total * (i % 6) / 8;
+		p.memory_limit = plans[0].bytes.total - plans[0].bytes.total * (i % 6) / 8;
 		for (int k = 0; k < 4; k++) {
 			device_close(dev);
 			dev = fixture_device(FIXTURE_CPU, threads[k]);
@@ -307,17 +309,16 @@ TEST(threads_do_not_matter)
 static size_t least_memory(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan,
 			   struct device *dev)
 {
-	struct dbt_streamed_size size = {0};
 	struct dbt_layout layout;
 	size_t least = SIZE_MAX;
 
 	assert_int_equal(dbt_layout_make(p, plan, c->scan, &layout, NULL), 0);
 	for (int slices = 1; slices <= CASE_SLICES; slices++)
 		for (int views = 1; views <= CASE_VIEWS; views++) {
-			size_t bytes = dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &size);
+			struct plan_bytes b;
 
-			bytes += size.scratch * (size_t)(dev->threads - 1) + size.host;
-			least = bytes < least ? bytes : least;
+			assert_int_equal(dbt_streamed_count(p, plan, &layout, dev, slices, views, 0, &b, NULL), 0);
+			least = b.total + b.threads + b.host < least ? b.total + b.threads + b.host : least;
 		}
 	dbt_layout_release(&layout);
 	return least;
@@ -325,7 +326,7 @@ static size_t least_memory(const struct test_case *c, const struct dbt_protocol 
 
 static size_t memory_of(const struct dbt_plan *plan)
 {
-	return plan->bytes_total + plan->bytes_threads + plan->bytes_host;
+	return plan->bytes.total + plan->bytes.threads + plan->bytes.host;
 }
 
 /* A limit of the process's memory counts what is on the host, too: the slabs become smaller, until nothing fits. A plan that fits

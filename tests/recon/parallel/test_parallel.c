@@ -194,7 +194,7 @@ TEST(corners_are_air)
 
 			p.route = way & 2 ? PARALLEL_CONVOLUTION : PARALLEL_FOURIER;
 			plan = parallel_plan_made(&p, &s, dev);
-			p.memory_limit = way & 4 ? plan.bytes_total - 1 : 0;
+			p.memory_limit = way & 4 ? plan.bytes.total - 1 : 0;
 			plan = parallel_plan_made(&p, &s, dev);
 			assert_int_equal(plan.part_slices, way & 4 ? 2 : 1);
 			image = parallel_image(&p, &s, dev, lines, NULL);
@@ -333,10 +333,10 @@ TEST(stacks_in_parts)
 	plan = parallel_plan_made(&p, &s, dev);
 	assert_int_equal(plan.part_slices, SLICES);
 	least = p;
-	least.memory_limit = plan.bytes_total * 2 / 3;
+	least.memory_limit = plan.bytes.total * 2 / 3;
 	small = parallel_plan_made(&least, &s, dev);
 	assert_true(small.part_slices > 1 && small.part_slices < SLICES);
-	assert_true(small.bytes_total <= least.memory_limit);
+	assert_true(small.bytes.total <= least.memory_limit);
 	image = parallel_image(&least, &s, dev, lines, NULL);
 	assert_true(farthest(image, whole, N * N * SLICES) <= 1e-6 * largest(whole, N * N * SLICES));
 	least.memory_limit = 2000000;
@@ -377,14 +377,14 @@ TEST(threads_do_not_matter)
 			struct device *dev = fixture_device(FIXTURE_CPU, threads[k]);
 
 			if (k == 0)
-				p.memory_limit = parallel_plan_made(&p, &s, dev).bytes_total * (size_t)(30 - i % 12) / 30;
+				p.memory_limit = parallel_plan_made(&p, &s, dev).bytes.total * (size_t)(30 - i % 12) / 30;
 			plan = (struct parallel_plan){0};
 			r = parallel_plan(&p, &s, dev, &plan, NULL);
 			first = k ? first : plan;
 			r0 = k ? r0 : r;
 			assert_int_equal(r, r0);
 			assert_int_equal(plan.part_slices, first.part_slices);
-			assert_int_equal(plan.bytes_total, first.bytes_total);
+			assert_int_equal(plan.bytes.total, first.bytes.total);
 			device_close(dev);
 		}
 		parts += first.part_slices > 0 && first.part_slices < 7;
@@ -405,7 +405,7 @@ static void expect(int expected, const struct parallel_protocol *p, const struct
 
 static size_t memory_of(const struct parallel_plan *plan)
 {
-	return plan->bytes_total + plan->bytes_threads + plan->bytes_host;
+	return plan->bytes.total + plan->bytes.threads + plan->bytes.host;
 }
 
 /* Under the limit of a control group the plan, its threads, lines, image and all other memory on the host fit together, in parts
@@ -425,14 +425,14 @@ TEST(host_counts)
 		dev->memory = dev->host_memory = 0;
 		whole = parallel_plan_made(&p, &s, dev);
 		caller = sizeof(float) * (parallel_size(&s) + 7 * 30 * 30);
-		assert_true(whole.bytes_host > caller);
-		p.memory_limit = whole.bytes_total - 1;
+		assert_true(whole.bytes.host > caller);
+		p.memory_limit = whole.bytes.total - 1;
 		while (parallel_plan(&p, &s, dev, &plan, NULL) == 0) {
 			one = plan;
-			p.memory_limit = plan.bytes_total - 1;
+			p.memory_limit = plan.bytes.total - 1;
 		}
 		assert_int_equal(one.part_slices, 1);
-		assert_true(one.bytes_host > caller);
+		assert_true(one.bytes.host > caller);
 		p.memory_limit = 0;
 		for (size_t k = 0; k <= 20; k++) {
 			struct parallel_plan larger;
@@ -444,7 +444,7 @@ TEST(host_counts)
 			if (plan.part_slices == 7)
 				continue;
 			dev->memory = dev->host_memory = 0;
-			p.memory_limit = plan.bytes_total + 1;
+			p.memory_limit = plan.bytes.total + 1;
 			for (larger = plan; larger.part_slices <= plan.part_slices; p.memory_limit += 1000)
 				larger = parallel_plan_made(&p, &s, dev);
 			p.memory_limit = 0;
@@ -453,7 +453,7 @@ TEST(host_counts)
 		dev->memory = 0;
 		dev->host_memory = memory_of(&one) - 1;
 		plan = parallel_plan_made(&p, &s, dev);
-		assert_int_equal(plan.bytes_total, whole.bytes_total);
+		assert_int_equal(plan.bytes.total, whole.bytes.total);
 	}
 	assert_true(parts > 20);
 	device_close(dev);

@@ -57,7 +57,7 @@ TEST(streamed)
 	struct pet_list_plan resident, plan;
 	float *kept = image_of(&p, &s->list, dev, &resident), *image;
 
-	p.memory_limit = resident.bytes_total - d.n_events * sizeof(struct event) / 2;
+	p.memory_limit = resident.bytes.total - d.n_events * sizeof(struct event) / 2;
 	image = image_of(&p, &s->list, dev, &plan);
 	assert_true(resident.resident && !plan.resident);
 	assert_true(difference(image, kept, voxels_of(&plan)) < IMAGE_TOL);

@@ -347,7 +347,7 @@ TEST(gaps_do_not_count)
 		p.iterations = i % 2 ? 1 : 4;
 		p.prior_weight = 0.01;
 		if (i % 4 >= 2)
-			p.memory_limit = pet_plan_of(&p, &m, true, true, dev).bytes_total / 2;
+			p.memory_limit = pet_plan_of(&p, &m, true, true, dev).bytes.total / 2;
 		plan = pet_plan_of(&p, &m, true, true, dev);
 		assert_int_equal(plan.group_views > 0, i % 4 >= 2);
 		for (int k = 0; k < 2; k++)

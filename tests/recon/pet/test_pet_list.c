@@ -165,7 +165,7 @@ TEST(subsets)
 	p.iterations = 2;
 	p.subsets = 4;
 	for (int streamed = 0; streamed < 2; streamed++) {
-		p.memory_limit = streamed ? plan.bytes_total - 2 * d.n_events * sizeof(struct event) : 0;
+		p.memory_limit = streamed ? plan.bytes.total - 2 * d.n_events * sizeof(struct event) : 0;
 		image = image_of(&p, &s->list, dev, &plan);
 		assert_int_equal(plan.resident, !streamed);
 		for (size_t i = 0; i < voxels_of(&plan); i++)
@@ -194,9 +194,9 @@ TEST(streamed)
 	p.iterations = 2;
 	p.subsets = 3;
 	kept = image_of(&p, &s->list, dev, &resident);
-	p.memory_limit = resident.bytes_total - d.n_events * sizeof(struct event) / 2;
+	p.memory_limit = resident.bytes.total - d.n_events * sizeof(struct event) / 2;
 	image = image_of(&p, &s->list, dev, &plan);
-	assert_true(resident.resident && !plan.resident && plan.bytes_total <= p.memory_limit);
+	assert_true(resident.resident && !plan.resident && plan.bytes.total <= p.memory_limit);
 	assert_true(difference(image, kept, voxels_of(&plan)) < 1e-5);
 	assert_int_equal(device_poison_check(dev, NULL), 0);
 	p.memory_limit = 1000;
@@ -510,8 +510,8 @@ TEST(planned_bytes)
 		p.iterations = 1;
 		counted.floats = 0;
 		free(image_of(&p, &s->list, dev, &plan));
-		assert_int_equal(counted.floats * sizeof(float), plan.bytes_volume + plan.bytes_events);
-		assert_int_equal(plan.bytes_total, plan.bytes_volume + plan.bytes_events + plan.bytes_projection);
+		assert_int_equal(counted.floats * sizeof(float), plan.bytes.volumes + plan.bytes.data);
+		assert_int_equal(plan.bytes.total, plan.bytes.volumes + plan.bytes.data + plan.bytes.tables);
 	}
 	dev->ops = counted.ops;
 	device_close(dev);
@@ -558,7 +558,7 @@ TEST(faults)
 			if (streams) {
 				p.memory_limit = 0;
 				assert_int_equal(pet_list_plan(&p, &s->list, dev, &plan, NULL), 0);
-				p.memory_limit = plan.bytes_total - 1000;
+				p.memory_limit = plan.bytes.total - 1000;
 			}
 			fault.ops = dev->ops;
 			fault.left = calls++;

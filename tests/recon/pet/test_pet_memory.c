@@ -120,7 +120,7 @@ TEST(limits)
 			metered.projection_free = metered_free;
 			metered.projection_bytes = metered_bytes;
 			w.dev->ops = &metered;
-			all = whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total;
+			all = whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes.total;
 			for (size_t limit = whole;; limit = whole - 1) {
 				struct pet_plan plan;
 				struct pet_report found_report;
@@ -134,9 +134,9 @@ TEST(limits)
 					assert_non_null(strstr(err.msg, "with one angle at a time"));
 					break;
 				}
-				assert_true(plan.bytes_total <= limit);
-				assert_int_equal(plan.bytes_total, plan.bytes_volume + plan.bytes_data + plan.bytes_projection);
-				whole = plan.bytes_total;
+				assert_true(plan.bytes.total <= limit);
+				assert_int_equal(plan.bytes.total, plan.bytes.volumes + plan.bytes.data + plan.bytes.tables);
+				whole = plan.bytes.total;
 				if (limit < all && plan.group_views > 1 && plan.group_views % 3)
 					continue; /* test every third plan, and the last ones */
 				meter.floats = meter.most = meter.host = 0;
@@ -147,11 +147,11 @@ TEST(limits)
 				assert_true(fixture_difference(x, expected, pet_voxels(&plan)) < (w.p.psf > 0 ? 3e-6 : 1e-6));
 				assert_near(found_report.sum_data, report.sum_data, 1e-6 * report.sum_data);
 				assert_near(found_report.sum_model, report.sum_model, 1e-5 * report.sum_model);
-				assert_int_equal(meter.most * sizeof(float), plan.bytes_volume + plan.bytes_data);
-				assert_true(meter.most_table_bytes <= plan.bytes_projection - plan.bytes_scratch);
+				assert_int_equal(meter.most * sizeof(float), plan.bytes.volumes + plan.bytes.data);
+				assert_true(meter.most_table_bytes <= plan.bytes.tables - plan.bytes.scratch);
 				if (w.p.algorithm != ALGORITHM_FBP) /* has no tables; its groups follow each other */
-					assert_int_equal(meter.most_table_bytes, plan.bytes_projection - plan.bytes_scratch);
-				assert_true(meter.host <= plan.bytes_host);
+					assert_int_equal(meter.most_table_bytes, plan.bytes.tables - plan.bytes.scratch);
+				assert_true(meter.host <= plan.bytes.host);
 				assert_int_equal(meter.floats, 0);
 				assert_int_equal(meter.tables, 0);
 				if (!plan.keep_tables)
@@ -184,10 +184,10 @@ TEST(subsets_of_an_angle)
 	w.p.iterations = 1;
 	whole = pet_plan_of(&w.p, &w.m, true, true, w.dev);
 	expected = image(&w, &report);
-	w.p.memory_limit = whole.bytes_total / 2;
+	w.p.memory_limit = whole.bytes.total / 2;
 	plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
 	assert_int_equal(plan.group_views, 1);
-	assert_true(plan.bytes_total <= whole.bytes_total / 2);
+	assert_true(plan.bytes.total <= whole.bytes.total / 2);
 	found = image(&w, &report);
 	assert_true(fixture_difference(found, expected, pet_voxels(&plan)) < 1e-6);
 	free(expected);
@@ -212,7 +212,7 @@ TEST(threads_do_not_matter)
 		work_make(&w, FIXTURE_CPU);
 		w.p.algorithm = algorithms[i / 6];
 		w.p.iterations = 1;
-		whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total;
+		whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes.total;
 		w.p.memory_limit = whole - whole * (size_t)(i % 6) / 10;
 		for (int k = 0; k < 5; k++) {
 			device_close(w.dev);
@@ -220,8 +220,8 @@ TEST(threads_do_not_matter)
 			assert_int_equal(pet_plan(&w.p, &w.m, true, true, w.dev, &plans[k], NULL), 0);
 			assert_int_equal(plans[k].group_views, plans[0].group_views);
 			assert_int_equal(plans[k].keep_tables, plans[0].keep_tables);
-			assert_int_equal(plans[k].bytes_total, plans[0].bytes_total);
-			assert_int_equal(plans[k].bytes_threads, (size_t)(threads[k] - 1) * plans[0].bytes_scratch);
+			assert_int_equal(plans[k].bytes.total, plans[0].bytes.total);
+			assert_int_equal(plans[k].bytes.threads, (size_t)(threads[k] - 1) * plans[0].bytes.scratch);
 			if (threads[k] != 1 && threads[k] != 3)
 				continue;
 			images[k] = image(&w, &report);
@@ -237,7 +237,7 @@ TEST(threads_do_not_matter)
 
 static size_t memory_of(const struct pet_plan *plan, const struct pet_protocol *p)
 {
-	return plan->bytes_total + plan->bytes_threads + plan->bytes_host + p->host_beside;
+	return plan->bytes.total + plan->bytes.threads + plan->bytes.host + p->host_beside;
 }
 
 /* Return the least memory, host memory included, of the plans of all memory limits. */
@@ -248,7 +248,7 @@ static size_t least_memory(const struct work *w)
 	size_t least = memory_of(&plan, &p);
 
 	for (;;) {
-		p.memory_limit = plan.bytes_total - 1;
+		p.memory_limit = plan.bytes.total - 1;
 		if (pet_plan(&p, &w->m, true, true, w->dev, &plan, NULL) < 0)
 			return least;
 		least = memory_of(&plan, &p) < least ? memory_of(&plan, &p) : least;
@@ -292,7 +292,7 @@ TEST(host_counts)
 		w.dev->memory = 0;
 		w.dev->host_memory = least - 1;
 		after = pet_plan_of(&w.p, &w.m, true, true, w.dev);
-		assert_int_equal(after.bytes_total, whole.bytes_total);
+		assert_int_equal(after.bytes.total, whole.bytes.total);
 		work_close(&w);
 	}
 	print_message("%d plans are the same, %d need less memory\n", same, smaller);

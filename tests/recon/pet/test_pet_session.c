@@ -281,8 +281,8 @@ TEST(defaults)
 	for (int c = 0; c < 3; c++)
 		assert_near(plan.grid.lo[c], -0.5 * plan.grid.n[c] * plan.grid.h[c], 1e-9);
 	/* x, num, a sensitivity image; data, line integrals */
-	assert_int_equal(plan.bytes_volume, 3 * sizeof(float) * 256 * 256 * 48);
-	assert_int_equal(plan.bytes_data, 2 * sizeof(float) * 553 * 280 * 329);
+	assert_int_equal(plan.bytes.volumes, 3 * sizeof(float) * 256 * 256 * 48);
+	assert_int_equal(plan.bytes.data, 2 * sizeof(float) * 553 * 280 * 329);
 	free(m.segments);
 	device_close(dev);
 }
@@ -401,7 +401,7 @@ TEST(sensitivity_is_cached)
 			work_make(&w, FIXTURE_POISON);
 			w.p.algorithm = algorithm;
 			plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
-			w.p.memory_limit = streamed ? plan.bytes_total - 1 : 0;
+			w.p.memory_limit = streamed ? plan.bytes.total - 1 : 0;
 			w.cache = cache_of(w.dev, PET_CACHE_BYTES);
 			x[0] = image(&w, &report);
 			assert_false(report.sensitivity_cached);
@@ -444,7 +444,7 @@ TEST(cancel)
 			work_make(&w, FIXTURE_POISON);
 			w.p.algorithm = ALGORITHM_OSEM;
 			if (streamed)
-				w.p.memory_limit = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total - 1;
+				w.p.memory_limit = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes.total - 1;
 			session_open(&w);
 			put_all(&w);
 			r = pet_run(w.s, &monitor, NULL, &err);

@@ -124,7 +124,7 @@ TEST(factors)
 		w.p.psf = i % 2 ? 6 : 0;
 		for (int k = 0; k < 2; k++) {
 			if (k && i % 2)
-				w.p.memory_limit = pet_plan_of(&w.p, &w.m, PET_FACTORS_TOF, i / 2 > 0, w.dev).bytes_total / 2;
+				w.p.memory_limit = pet_plan_of(&w.p, &w.m, PET_FACTORS_TOF, i / 2 > 0, w.dev).bytes.total / 2;
 			plan = pet_plan_of(&w.p, &w.m, k ? PET_FACTORS_TOF : PET_FACTORS_SHARED, i / 2 > 0, w.dev);
 			assert_int_equal(plan.group_views > 0, k && i % 2);
 			x[k] = image_of(&w, k ? PET_FACTORS_TOF : PET_FACTORS_SHARED, i / 2 > 0, &report[k]);
@@ -340,13 +340,13 @@ TEST(long_scanner)
 	assert_int_equal(michelogram_planes(&m), 11559);
 	plan = pet_plan_of(&p, &m, PET_FACTORS_SHARED, true, dev);
 	print_message("%d angles at a time, %.2f GB on the device (%.2f volumes, %.2f data, %.2f tables), %.2f GB on the host\n",
-		      plan.group_views, (double)plan.bytes_total / 1e9, (double)plan.bytes_volume / 1e9,
-		      (double)plan.bytes_data / 1e9, (double)plan.bytes_projection / 1e9, (double)plan.bytes_host / 1e9);
-	assert_true(plan.bytes_total <= p.memory_limit);
+		      plan.group_views, (double)plan.bytes.total / 1e9, (double)plan.bytes.volumes / 1e9,
+		      (double)plan.bytes.data / 1e9, (double)plan.bytes.tables / 1e9, (double)plan.bytes.host / 1e9);
+	assert_true(plan.bytes.total <= p.memory_limit);
 	assert_in_range(plan.group_views, 1, 9);
 	/* y and b of two groups, the line integrals of one */
-	assert_int_equal(plan.bytes_data, 4 * ((size_t)520 * 11559 * 33) * 5 * (size_t)plan.group_views);
+	assert_int_equal(plan.bytes.data, 4 * ((size_t)520 * 11559 * 33) * 5 * (size_t)plan.group_views);
 	/* y and b, shared factors, and volumes: the result and the sensitivity of each subset */
-	assert_near((double)plan.bytes_host, 4 * bins * (2 + 1 / 33.0) + 6 * 4 * 440.0 * 440 * 648, 1e6);
+	assert_near((double)plan.bytes.host, 4 * bins * (2 + 1 / 33.0) + 6 * 4 * 440.0 * 440 * 648, 1e6);
 	device_close(dev);
 }
