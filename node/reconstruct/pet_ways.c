@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_ways.c - how the data of a PET case become an image: by sinograms, whose planes a session gets, or by single events
- * (case_events.h), which are loaded when the case is opened. */
+/* pet_ways.c - how the data of a PET case become an image: by sinograms, whose planes a session gets (recon/pet/pet.h), or by
+ * single events, which are loaded when the case is opened (node/sinogram/sinogram_list.h, recon/pet/pet_list.h). */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
@@ -47,6 +50,11 @@ static int run_planes(struct pet_work *w, int frame, struct pet_report *ret, str
 	return pet_run(w->session, w->base.monitor, ret, err);
 }
 
+static int read_image(struct pet_work *w, int first, int n, float *ret, struct err *err)
+{
+	return pet_read_slices(w->session, first, n, ret, err);
+}
+
 static void describe_planes(const struct pet_work *w, char *ret, size_t size)
 {
 	size_t planes = michelogram_planes(&w->m);
@@ -55,7 +63,7 @@ static void describe_planes(const struct pet_work *w, char *ret, size_t size)
 }
 
 const struct pet_way pet_by_sinograms = {
-	begin_sinograms, pet_work_plan, open_session, read_planes, run_planes, describe_planes, NULL,
+	begin_sinograms, pet_work_plan, open_session, read_planes, run_planes, read_image, describe_planes, NULL,
 };
 
 /* ---- by events ---- */
@@ -70,14 +78,31 @@ static int begin_events(struct pet_work *w, struct err *err)
 	return 0;
 }
 
+static int plan_list(struct pet_work *w, struct pet_plan *ret, struct err *err)
+{
+	return pet_list_plan(&w->base.protocol->pet, case_event_terms_list(&w->terms, w->s), w->base.dev, ret, err);
+}
+
+/* Plan the frame with the most events. */
 static int plan_events(struct pet_work *w, struct err *err)
 {
-	int rc = case_events_plan(&w->events, w->s, &w->base.protocol->pet, w->base.dev, &w->plan, err);
+	size_t most = 0;
+	int largest = 0, rc;
 
+	for (int f = 0; f < w->n_frames; f++) {
+		sinogram_choose_frame(w->s, f);
+		if (sinogram_list_data(w->s)->n_events > most) {
+			most = sinogram_list_data(w->s)->n_events;
+			largest = f;
+		}
+	}
+	sinogram_choose_frame(w->s, largest);
+	rc = plan_list(w, &w->plan, err);
+	sinogram_choose_frame(w->s, 0);
 	if (rc < 0)
 		return rc;
+	w->bytes_data = sinogram_list_report(w->s)->bytes + (w->n_frames > 1 ? grid_size(&w->plan.grid) * sizeof(float) : 0);
 	w->m.tof = sinogram_list_data(w->s)->tof;
-	w->events.own_sensitivity = w->corrections.made & PET_CORRECT_DEAD_TIME;
 	w->corrections.bytes_host += w->corrections.made ? case_event_terms_bytes(w->s) : 0;
 	return 0;
 }
@@ -87,7 +112,7 @@ static int open_events(struct pet_work *w, struct err *err)
 {
 	double prompts = (double)sinogram_list_data(w->s)->n_events;
 
-	return w->corrections.made ? case_event_terms_make(&w->events.terms, w->s, &w->corrections.terms,
+	return w->corrections.made ? case_event_terms_make(&w->terms, w->s, &w->corrections.terms,
 							   case_corrections_background(&w->corrections, prompts), err)
 				   : 0;
 }
@@ -100,35 +125,59 @@ static int read_no_planes(struct pet_work *w, int frame, struct case_planes_repo
 	return 0;
 }
 
+/* Have memory for the sensitivity if further frames have the same. */
+static int keep_sensitivity(struct pet_work *w, struct err *err)
+{
+	if (w->n_frames == 1 || w->corrections.made & PET_CORRECT_DEAD_TIME || w->sensitivity.values)
+		return 0;
+	w->sensitivity.values = malloc(grid_size(&w->plan.grid) * sizeof(float));
+	return w->sensitivity.values ? 0 : err_set(err, ENOMEM, "no memory for the sensitivity");
+}
+
 static int run_events(struct pet_work *w, int frame, struct pet_report *ret, struct err *err)
 {
-	int rc = case_events_run(&w->events, w->base.monitor, err);
+	int rc = plan_list(w, &w->plan_events, err);
 
-	ret->counts = (double)sinogram_list_data(w->s)->n_events;
 	if (rc == 0)
-		rc = case_event_terms_profiles(&w->events.terms, err);
+		rc = keep_sensitivity(w, err);
+	if (rc == 0)
+		rc = pet_list_open(&w->base.protocol->pet, &w->plan_events, case_event_terms_list(&w->terms, w->s), w->base.dev,
+				   &w->events, err);
+	if (rc == 0 && w->sensitivity.values)
+		pet_list_share_sensitivity(w->events, &w->sensitivity);
+	if (rc == 0)
+		rc = pet_list_run(w->events, w->base.monitor, ret, err);
+	if (rc == 0)
+		rc = case_event_terms_profiles(&w->terms, err);
 	if (rc == 0)
 		case_pictures_make(&w->corrections, frame);
 	return rc;
 }
 
+static int read_list_image(struct pet_work *w, int first, int n, float *ret, struct err *err)
+{
+	return pet_list_read_slices(w->events, first, n, ret, err);
+}
+
 static void describe_events(const struct pet_work *w, char *ret, size_t size)
 {
-	snprintf(ret, size, "%zu event%s", w->events.report.events, plural(w->events.report.events));
+	size_t n = (size_t)w->run.counts;
+
+	snprintf(ret, size, "%zu event%s", n, plural(n));
 }
 
 static json_t *event_details(const struct pet_work *w)
 {
-	const struct pet_list_report *run = &w->events.report;
+	const struct pet_report *run = &w->run;
 	const struct sinogram_list_report *r = sinogram_list_report(w->s);
 
 	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
 			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
-			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
+			 r->kept, "on_device", w->plan_events.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
 			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
 			 "seconds_filter", run->seconds_filter);
 }
 
 const struct pet_way pet_by_events = {
-	begin_events, plan_events, open_events, read_no_planes, run_events, describe_events, event_details,
+	begin_events, plan_events, open_events, read_no_planes, run_events, read_list_image, describe_events, event_details,
 };

@@ -6,7 +6,7 @@
 
 #include "node/reconstruct/case_beds.h"
 #include "node/reconstruct/case_corrections.h"
-#include "node/reconstruct/case_events.h"
+#include "node/reconstruct/case_event_terms.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/pet_result.h"
@@ -25,18 +25,21 @@ struct pet_work {
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
-	struct pet_session *session;	    /* by sinograms */
-	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
-	const struct pet_way *way;	    /* NULL: not decided */
-	size_t bytes_data;		    /* of the host's memory: planes that are read */
-	struct case_events events;
+	struct pet_session *session;		       /* by sinograms */
+	struct pet_plan plan_events;		       /* of the last frame; `plan` is that of the frame with the most events */
+	struct pet_list_session *events;	       /* by single events, as the next two */
+	struct case_event_terms terms;		       /* computed corrections of the chosen frame; empty: none */
+	struct pet_list_sensitivity_image sensitivity; /* that of the first frame, for the others */
+	uint8_t *bytes[SINOGRAM_ROLES + 1];	       /* [role]: kept of sinogram objects; NULL: not there */
+	const struct pet_way *way;		       /* NULL: not decided */
+	size_t bytes_data;			       /* of the host's memory: planes that are read */
 	struct case_corrections corrections;
 	enum pet_factors factors;
 	bool background;
 	int n_frames; /* 1 without frames, gates and beds */
 	struct case_beds beds;
 	float *volume;	       /* [frame][slice][row][column]; of beds: of all together */
-	struct pet_report run; /* of the last frame; counts: of all */
+	struct pet_report run; /* of the last frame; seconds and counts: of all */
 	double *counts;	       /* [frame] */
 	struct series_report made;
 };
@@ -50,6 +53,7 @@ struct pet_way {
 	int (*open)(struct pet_work *w, struct err *err);  /* a session for the chosen frame, whose corrections are made */
 	int (*read)(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err);
 	int (*run)(struct pet_work *w, int frame, struct pet_report *ret, struct err *err);
+	int (*slices)(struct pet_work *w, int first, int n, float *ret, struct err *err);
 	void (*describe)(const struct pet_work *w, char *ret, size_t size); /* "128 planes of 64 angles" */
 	json_t *(*details)(const struct pet_work *w);			    /* NULL: none */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconstruct_pet.c - reconstruct one PET acquisition, by its sinograms or by its single events (case_events.h). Sensitivity
+/* reconstruct_pet.c - reconstruct one PET acquisition, by its sinograms or by its single events (pet_ways.c). Sensitivity
  * images of sinograms stay in the cache for later cases.
  *
  * Time frames, gates and beds are reconstructed one after the other with the same plan: each has a session of its own, which
@@ -219,8 +219,7 @@ static int read_volume(struct pet_work *w, int frame, struct err *err)
 		int n = g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME;
 		float *to = volume + (size_t)k * slice;
 
-		rc = w->session ? pet_read_slices(w->session, k, n, to, err)
-				: pet_list_read_slices(w->events.session, k, n, to, err);
+		rc = w->way->slices(w, k, n, to, err);
 	}
 	if (rc == 0 && bed)
 		pet_join_add(&w->beds.join, frame, volume, w->volume);
@@ -242,6 +241,18 @@ static int make_volumes(struct pet_work *w, struct err *err)
 	return err_set(err, ENOMEM, "no memory for %d frames of %d slices of %d x %d", w->n_frames, g->n[2], g->n[0], g->n[1]);
 }
 
+/* Add the seconds and the counts of the frames before. */
+static void add_report(struct pet_report *r, const struct pet_report *before)
+{
+	r->seconds_setup += before->seconds_setup;
+	r->seconds_sensitivity += before->seconds_sensitivity;
+	r->seconds_read += before->seconds_read;
+	r->seconds_iterate += before->seconds_iterate;
+	r->seconds_filter += before->seconds_filter;
+	r->counts += before->counts;
+	r->lors = r->lors > before->lors ? r->lors : before->lors;
+}
+
 /* Reconstruct a frame. EDOM: it has no counts. */
 static int run_frame(struct pet_work *w, int frame, struct err *err)
 {
@@ -254,7 +265,7 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 	if (rc < 0)
 		return rc;
 	w->counts[frame] = run.counts;
-	run.counts += w->run.counts;
+	add_report(&run, &w->run);
 	w->run = run;
 	return w->s->images.n > 0 ? read_volume(w, frame, err) : 0;
 }
@@ -262,7 +273,7 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 static void close_session(struct pet_work *w)
 {
 	w->session = pet_close(w->session);
-	case_events_close_session(&w->events);
+	w->events = pet_list_close(w->events);
 }
 
 /* Begin the next frame in a new session. */
@@ -354,7 +365,8 @@ static void release(struct reconstruct_work *base)
 	free_files(w);
 	series_report_clear(&w->made);
 	close_session(w);
-	case_events_clear(&w->events);
+	case_event_terms_clear(&w->terms);
+	free(w->sensitivity.values);
 	*w = next;
 }
 

@@ -112,19 +112,6 @@ struct pet_session *pet_close(struct pet_session *s)
 	return NULL;
 }
 
-static int filter_image(struct pet_session *s, struct err *err)
-{
-	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
-	bool fbp = algorithm_info(s->p->algorithm)->filtered;
-	struct buf *work = fbp ? &s->spare[0] : &s->work.num, *to = fbp ? &s->spare[1] : &s->den[0];
-	int r;
-
-	if (!(s->p->postfilter > 0))
-		return 0;
-	r = s->dev->ops->blur(&s->x, &s->plan->grid, sigmas, work, to, err);
-	return r < 0 ? r : s->dev->ops->copy(to, &s->x, err);
-}
-
 static int begin_run(struct pet_session *s, struct err *err)
 {
 	static const char *const names[PET_ROLES] = {"", "data", "factors", "background"};
@@ -145,6 +132,7 @@ static int begin_run(struct pet_session *s, struct err *err)
 
 int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err)
 {
+	bool fbp = algorithm_info(s->p->algorithm)->filtered;
 	double begin = clock_seconds(), filtered;
 	struct pet_report report = {.seconds_setup = begin - s->opened};
 	int r = begin_run(s, err);
@@ -162,7 +150,7 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	if (!(report.counts > 0))
 		return err_set(err, EDOM, "sinogram: no counts: all bins%s of all %d planes are 0",
 			       s->has[PET_FACTORS] ? " with factors above 0" : "", s->expected[PET_DATA]);
-	if (algorithm_info(s->p->algorithm)->filtered) {
+	if (fbp) {
 		r = pet_fbp_run(s, monitor, err);
 		report.seconds_iterate = clock_seconds() - begin;
 	} else {
@@ -170,9 +158,8 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	}
 	filtered = clock_seconds();
 	if (r == 0)
-		r = filter_image(s, err);
-	if (r == 0)
-		r = s->dev->ops->download(&s->x, s->out, err);
+		r = pet_filter_image(s->p, &s->plan->grid, &s->x, fbp ? &s->spare[0] : &s->work.num,
+				     fbp ? &s->spare[1] : &s->den[0], s->out, err);
 	if (r < 0)
 		return r;
 	report.seconds_filter = clock_seconds() - filtered;

@@ -67,7 +67,10 @@ struct pet_plan {
 	int subsets, iterations;
 	int group_views;  /* angles processed together, copied from host memory; 0: all are on the device */
 	bool keep_tables; /* the projector's tables of all groups stay on the device; else they are computed for each use */
-	struct plan_bytes bytes;
+	/* by single events (recon/pet/pet_list.h) */
+	size_t batch;		 /* events that are sorted and computed together */
+	bool resident;		 /* all events are in the device's memory; else they are read again for every update */
+	struct plan_bytes bytes; /* events: data: of the events; tables: with the working memory of every thread */
 };
 
 /* Whether there are factors m, and which. With time of flight, data and background have michelogram_data_planes() planes. */
@@ -92,9 +95,11 @@ enum pet_role {
 
 struct pet_report {
 	double seconds_setup, seconds_sensitivity, seconds_iterate, seconds_filter;
+	double seconds_read;	    /* events, up to the first update; else 0 */
+	size_t lors;		    /* that the sensitivity by LORs used; else 0 */
 	double sum_data, sum_model; /* sum of y and of m (A x) over bins that count, after the last iteration of an MLEM without
 				       background (equal in theory); else 0 */
-	double counts;		    /* sum of y over all bins, with factors over those with m > 0 */
+	double counts;		    /* sum of y over all bins, with factors over those with m > 0; number of events */
 	bool sensitivity_cached;    /* the sensitivity images were found in the cache */
 };
 

@@ -66,20 +66,17 @@ static int check_counts(const struct pet_session *s, struct err *err)
 	return 0;
 }
 
-/* Multiply data and background by a power of two (no rounding) if their level is not within 1e-3 .. 1e6: x is compared with an
- * absolute least value (kernels/rules.h), and the range of a float is limited. */
+/* Multiply data and background by the unit. */
 static void choose_unit(struct pet_session *s)
 {
 	double level = s->counts.data * scan_ray_bins(s->layout.scan) / s->counts.factors / s->plan->fov_radius;
 	size_t n = s->view_bins * (size_t)s->m->n_angles;
 
-	if (level > 1e-3 && level < 1e6)
-		return;
-	s->unit = exp2(-round(log2(level)));
+	s->unit = pet_unit_of(level);
 	for (int role = PET_DATA; role < PET_ROLES; role++) {
 		float *bins = s->host[role];
 
-		if (!s->has[role] || role == PET_FACTORS)
+		if (!s->has[role] || role == PET_FACTORS || s->unit == 1)
 			continue;
 #pragma omp parallel for schedule(static)
 		for (size_t i = 0; i < n; i++)
@@ -113,26 +110,6 @@ static int prepare_factors(struct pet_session *s, struct pet_report *report, str
 	return r;
 }
 
-/* Set every voxel with its centre in the field of view to 1. */
-static void draw_circle(const struct grid *g, double radius, float *ret_x)
-{
-	size_t column = grid_column(g);
-
-#pragma omp parallel for schedule(static)
-	for (int j = 0; j < g->n[1]; j++) {
-		double y = g->lo[1] + (j + 0.5) * g->h[1];
-
-		for (int i = 0; i < g->n[0]; i++) {
-			double x = g->lo[0] + (i + 0.5) * g->h[0];
-			bool in = x * x + y * y < radius * radius;
-			float *to = ret_x + ((size_t)j * (size_t)g->n[0] + (size_t)i) * column;
-
-			for (size_t k = 0; k < column; k++)
-				to[k] = in && k < (size_t)g->n[2];
-		}
-	}
-}
-
 /* Set x to the start; work.num holds the sum of all den. */
 static int start_image(struct pet_session *s, double *ret_mean, double *ret_level, struct err *err)
 {
@@ -141,7 +118,7 @@ static int start_image(struct pet_session *s, double *ret_mean, double *ret_leve
 	double voxels, total, counts = s->unit * s->counts.data, background = s->unit * s->counts.background, level;
 	int r;
 
-	draw_circle(&s->plan->grid, s->plan->fov_radius, s->out);
+	pet_draw_start(&s->plan->grid, s->plan->fov_radius, NULL, 0, 1, s->out);
 	r = v->upload(&s->x, s->out, err);
 	if (r < 0 || (r = v->sum(&s->x, &voxels, err)) < 0 || (r = v->dot(&s->x, num, &total, err)) < 0)
 		return r;

@@ -71,6 +71,16 @@ struct pet_result {
 	const char *run; /* the function that makes it ready */
 };
 int pet_result_read(const struct pet_result *s, int first, int n, float *ret_slices, struct err *err);
+/* Apply the post-filter to x, and download it. work, to: volumes, used with a filter. */
+int pet_filter_image(const struct pet_protocol *p, const struct grid *g, struct buf *x, struct buf *work, struct buf *to,
+		     float *out, struct err *err);
+/* Return whether the centre of column i (y n_x + x) is in the field of view. */
+bool pet_column_inside(const struct grid *g, double radius, size_t i);
+/* Set the voxels of the field of view to `level`, others to 0; also those whose sensitivity (NULL: not used) is at most `least`. */
+void pet_draw_start(const struct grid *g, double radius, const float *sensitivity, float least, float level, float *ret_x);
+/* Return a power of two to multiply counts by (no rounding): 1 if the level of the start is within 1e-3 .. 1e6. x is compared with
+ * an absolute least value (kernels/rules.h), and the range of a float is limited. */
+double pet_unit_of(double level);
 
 /* The volumes that a session has on the device, by purpose. */
 struct pet_volumes {

@@ -87,7 +87,7 @@ static int open_events(struct pet_list_session *s, struct err *err)
 	return r;
 }
 
-int pet_list_open(const struct pet_protocol *p, const struct pet_list_plan *plan, const struct pet_list *list, struct device *dev,
+int pet_list_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct pet_list *list, struct device *dev,
 		  struct pet_list_session **ret_session, struct err *err)
 {
 	struct pet_list_session *s = calloc(1, sizeof(*s));
@@ -134,38 +134,6 @@ struct pet_list_session *pet_list_close(struct pet_list_session *s)
 	return NULL;
 }
 
-/* Multiply all counts by a power of two (no rounding) if the level of the start is not within 1e-3 .. 1e6: x is compared with an
- * absolute least value (kernels/rules.h). */
-static double unit_of(double level)
-{
-	return level > 1e-3 && level < 1e6 ? 1 : exp2(-round(log2(level)));
-}
-
-/* Return whether the centre of column i (y n_x + x) is in the field of view. */
-static bool column_inside(const struct pet_list_plan *plan, size_t i)
-{
-	const struct grid *g = &plan->grid;
-	double x = g->lo[0] + ((double)(i % (size_t)g->n[0]) + 0.5) * g->h[0];
-	double y = g->lo[1] + ((double)(i / (size_t)g->n[0]) + 0.5) * g->h[1];
-
-	return x * x + y * y < plan->fov_radius * plan->fov_radius;
-}
-
-/* Set `out` to `level` in the voxels of the field of view whose sensitivity is above `least`, to 0 elsewhere. */
-static void draw_start(struct pet_list_session *s, const float *sensitivity, float least, float level)
-{
-	const struct grid *g = &s->plan->grid;
-	size_t column = grid_column(g), columns = (size_t)g->n[0] * (size_t)g->n[1];
-
-#pragma omp parallel for schedule(static)
-	for (size_t i = 0; i < columns; i++)
-		for (size_t k = 0; k < column; k++) {
-			bool in = k < (size_t)g->n[2] && column_inside(s->plan, i) && sensitivity[i * column + k] > least;
-
-			s->out[i * column + k] = in ? level : 0;
-		}
-}
-
 /* Compute the mean sensitivity of the voxels in the field of view, and its sum. */
 static void sum_sensitivity(const struct pet_list_session *s, const float *sensitivity, double *ret_mean, double *ret_sum)
 {
@@ -174,7 +142,7 @@ static void sum_sensitivity(const struct pet_list_session *s, const float *sensi
 
 	*ret_sum = 0;
 	for (size_t i = 0; i < columns; i++)
-		if (column_inside(s->plan, i)) {
+		if (pet_column_inside(g, s->plan->fov_radius, i)) {
 			for (size_t k = 0; k < (size_t)g->n[2]; k++)
 				*ret_sum += sensitivity[i * column + k];
 			inside += (size_t)g->n[2];
@@ -200,8 +168,8 @@ static int start_image(struct pet_list_session *s, struct rule *ret_rule, struct
 		goto out;
 	}
 	level = fmax(counts - s->list->background, LEVEL_LEAST * counts) / sum;
-	s->unit = unit_of(level);
-	draw_start(s, sensitivity, (float)(FLOOR * mean), (float)(level * s->unit));
+	s->unit = pet_unit_of(level);
+	pet_draw_start(&s->plan->grid, s->plan->fov_radius, sensitivity, (float)(FLOOR * mean), (float)(level * s->unit), s->out);
 	for (size_t i = 0; i < n; i++)
 		sensitivity[i] *= (float)(1 / (s->unit * s->plan->subsets));
 	r = v->upload(&s->x, s->out, err);
@@ -248,22 +216,9 @@ static int iterate_subsets(struct pet_list_session *s, const struct rule *rule, 
 	return r < 0 ? r : s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 }
 
-static int filter_image(struct pet_list_session *s, struct err *err)
+int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err)
 {
-	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
-	int r = 0;
-
-	if (s->p->postfilter > 0) {
-		r = s->dev->ops->blur(&s->x, &s->plan->grid, sigmas, &s->num, &s->den, err);
-		if (r == 0)
-			r = s->dev->ops->copy(&s->den, &s->x, err);
-	}
-	return r < 0 ? r : s->dev->ops->download(&s->x, s->out, err);
-}
-
-int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, struct pet_list_report *ret_report, struct err *err)
-{
-	struct pet_list_report report = {.events = s->list->n_events};
+	struct pet_report report = {.counts = (double)s->list->n_events};
 	struct events_spec spec = pet_list_spec(s->p, s->list, s->plan, false, &s->detectors);
 	double began = clock_seconds(), then = began;
 	struct rule rule = {0};
@@ -287,7 +242,7 @@ int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, stru
 	report.seconds_iterate = clock_seconds() - then;
 	then = clock_seconds();
 	if (r == 0)
-		r = filter_image(s, err);
+		r = pet_filter_image(s->p, &s->plan->grid, &s->x, &s->num, &s->den, s->out, err);
 	report.seconds_filter = clock_seconds() - then;
 	s->result = r == 0;
 	if (r == 0 && ret_report)

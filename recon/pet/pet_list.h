@@ -52,30 +52,16 @@ struct pet_list {
 	double slice; /* default thickness of slices, mm */
 };
 
-struct pet_list_plan {
-	struct grid grid;
-	double fov_radius;
-	int subsets, iterations;
-	size_t batch;		 /* events that are sorted and computed together */
-	bool resident;		 /* all events are in the device's memory; else they are read again for every update */
-	struct plan_bytes bytes; /* data: events; tables: with the working memory of every thread */
-};
-
-struct pet_list_report {
-	double seconds_sensitivity, seconds_read, seconds_iterate, seconds_filter; /* read: events, up to the first update */
-	size_t events, lors;							   /* read: events; LORs, 0 with a michelogram */
-};
-
 /* Plan a reconstruction. The volume is centred on the axis and, along z, between the outermost detectors, which it covers.
  * Default of fov_radius: as pet_plan(), but of all detectors. ENOMEM: the message gives the bytes that do not fit. */
-int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, struct pet_list_plan *ret_plan,
+int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, struct pet_plan *ret_plan,
 		  struct err *err);
 
 struct pet_list_session;
 
 /* Open a session; allocates all memory that it uses, except the tables of the sensitivity, which the plan contains. All pointers
  * are borrowed until pet_list_close(). */
-int pet_list_open(const struct pet_protocol *p, const struct pet_list_plan *plan, const struct pet_list *list, struct device *dev,
+int pet_list_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct pet_list *list, struct device *dev,
 		  struct pet_list_session **ret_session, struct err *err);
 struct pet_list_session *pet_list_close(struct pet_list_session *s); /* accepts NULL; returns NULL */
 
@@ -89,7 +75,7 @@ void pet_list_share_sensitivity(struct pet_list_session *s, struct pet_list_sens
 
 /* Reconstruct. EINVAL: an event that the message names does not exist (detector, TOF bin), or the reader delivers another number
  * of events. EDOM: no events, or no LOR with a factor above 0 meets the volume. ECANCELED: the monitor has cancelled. */
-int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, struct pet_list_report *ret_report, struct err *err);
+int pet_list_run(struct pet_list_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err);
 
 /* Copy slices [first, first + n), n[1] * n[0] floats each; after pet_list_run(), from any thread. */
 int pet_list_read_slices(struct pet_list_session *s, int first, int n, float *ret_slices, struct err *err);

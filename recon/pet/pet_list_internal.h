@@ -11,7 +11,7 @@
 
 struct pet_list_session {
 	const struct pet_protocol *p;
-	const struct pet_list_plan *plan;
+	const struct pet_plan *plan;
 	const struct pet_list *list;
 	struct device *dev;
 	bool done, result;
@@ -50,7 +50,7 @@ static inline struct scan_tof pet_list_wide(const struct scan_tof *tof)
 }
 
 /* pet_list_plan.c: the arguments of the matrix of the events; wide: of the LORs */
-struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_list *list, const struct pet_list_plan *plan,
+struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_list *list, const struct pet_plan *plan,
 				 bool wide, const struct buf *detectors);
 /* Return in how many parts the michelogram's rays are projected: of radial bins first, first + parts ..., first < parts. */
 int pet_list_parts(const struct pet_list *list);

@@ -62,7 +62,7 @@ static double detector_extent(const struct pet_list *l, double *ret_low, double 
 	return least;
 }
 
-static int lay_out(const struct pet_protocol *p, const struct pet_list *l, struct pet_list_plan *plan, struct err *err)
+static int lay_out(const struct pet_protocol *p, const struct pet_list *l, struct pet_plan *plan, struct err *err)
 {
 	struct pet_extent c = {.slice = l->slice};
 	double low, high;
@@ -78,7 +78,7 @@ static int lay_out(const struct pet_protocol *p, const struct pet_list *l, struc
 	return r;
 }
 
-struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_list *list, const struct pet_list_plan *plan,
+struct events_spec pet_list_spec(const struct pet_protocol *p, const struct pet_list *list, const struct pet_plan *plan,
 				 bool wide, const struct buf *detectors)
 {
 	return (struct events_spec){
@@ -123,8 +123,8 @@ struct projection_spec pet_list_projection(const struct pet_protocol *p, const s
 }
 
 /* Return the bytes of the sensitivity by sinograms: the largest tables of a piece, and its bins. */
-static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l, const struct pet_list_plan *plan,
-			  struct device *dev, size_t *ret_bytes, struct err *err)
+static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l, const struct pet_plan *plan, struct device *dev,
+			  size_t *ret_bytes, struct err *err)
 {
 	struct scan *scan = NULL; /* of the first part: it has as many radial bins as the other, or one more */
 	int *plane = NULL, r = pet_list_scan(l, plan->fov_radius, 0, &scan, &plane, err), step;
@@ -153,7 +153,7 @@ struct counting {
 	struct device *dev;
 	size_t sinograms, most; /* bytes of the sensitivity by sinograms; events of the largest batch */
 	int resident, streamed; /* numbers of batches, each half of the one before */
-	struct pet_list_plan *plan;
+	struct pet_plan *plan;
 };
 
 /* Return how often the largest batch can be halved down to `least`. */
@@ -171,7 +171,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 {
 	const struct counting *c = ctx;
 	const struct pet_list *l = c->l;
-	struct pet_list_plan *plan = c->plan;
+	struct pet_plan *plan = c->plan;
 	struct buf detectors = {c->dev, NULL, 3 * l->n_detectors};
 	size_t voxels = grid_size(&plan->grid), weights, batches;
 	struct events_spec spec;
@@ -193,10 +193,10 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	return 0;
 }
 
-int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, struct pet_list_plan *ret_plan,
+int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, struct pet_plan *ret_plan,
 		  struct err *err)
 {
-	struct pet_list_plan plan = {.iterations = p->iterations, .subsets = 1, .resident = true};
+	struct pet_plan plan = {.iterations = p->iterations, .subsets = 1, .resident = true};
 	struct counting c = {.p = p, .l = list, .dev = dev, .plan = &plan};
 	size_t most;
 	int r = check_list(list, err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_slices.c - read slices from a session: transpose from z fastest on the device to x fastest.
+/* pet_slices.c - the start and the end of a session, by sinograms or events. Read slices: transpose from z fastest on the device to x fastest.
  *
  * Outside the field of view the result is 0, even where a filter has spread values. A post-filter assumes 0 above and below the
  * volume, where the activity is unknown, not 0 (recon/core/psf.h): each slice is divided by the fraction of the filter's weight
  * that is inside the volume, so that a volume that is uniform along z stays uniform. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/blur.h"
@@ -24,8 +25,7 @@ static void scale_slices(const struct pet_result *s, int first, int n, float *sc
 int pet_result_read(const struct pet_result *s, int first, int n, float *ret_slices, struct err *err)
 {
 	const struct grid *g = s->grid;
-	size_t n_x = (size_t)g->n[0], n_y = (size_t)g->n[1], column = grid_column(g);
-	double fov2 = s->fov_radius * s->fov_radius;
+	size_t pixels = (size_t)g->n[0] * (size_t)g->n[1], column = grid_column(g);
 	float *scale;
 
 	if (!s->ready || first < 0 || n < 1 || n > g->n[2] - first)
@@ -36,20 +36,56 @@ int pet_result_read(const struct pet_result *s, int first, int n, float *ret_sli
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d slices", n);
 	scale_slices(s, first, n, scale + n, scale);
 #pragma omp parallel for schedule(static)
-	for (size_t j = 0; j < n_y; j++) {
-		double y = g->lo[1] + ((double)j + 0.5) * g->h[1];
+	for (size_t i = 0; i < pixels; i++) {
+		const float *from = s->out + i * column + first;
+		bool in = pet_column_inside(g, s->fov_radius, i);
 
-		for (size_t i = 0; i < n_x; i++) {
-			double x = g->lo[0] + ((double)i + 0.5) * g->h[0];
-			const float *from = s->out + (j * n_x + i) * column + first;
-			bool in = x * x + y * y < fov2;
-
-			for (size_t k = 0; k < (size_t)n; k++)
-				ret_slices[(k * n_y + j) * n_x + i] = in ? from[k] * scale[k] : 0;
-		}
+		for (size_t k = 0; k < (size_t)n; k++)
+			ret_slices[k * pixels + i] = in ? from[k] * scale[k] : 0;
 	}
 	free(scale);
 	return 0;
+}
+
+int pet_filter_image(const struct pet_protocol *p, const struct grid *g, struct buf *x, struct buf *work, struct buf *to,
+		     float *out, struct err *err)
+{
+	double sigma = p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
+	const struct device_ops *v = x->dev->ops;
+	int r = 0;
+
+	if (p->postfilter > 0) {
+		r = v->blur(x, g, sigmas, work, to, err);
+		if (r == 0)
+			r = v->copy(to, x, err);
+	}
+	return r < 0 ? r : v->download(x, out, err);
+}
+
+bool pet_column_inside(const struct grid *g, double radius, size_t i)
+{
+	double x = g->lo[0] + ((double)(i % (size_t)g->n[0]) + 0.5) * g->h[0];
+	double y = g->lo[1] + ((double)(i / (size_t)g->n[0]) + 0.5) * g->h[1];
+
+	return x * x + y * y < radius * radius;
+}
+
+void pet_draw_start(const struct grid *g, double radius, const float *sensitivity, float least, float level, float *ret_x)
+{
+	size_t column = grid_column(g), columns = (size_t)g->n[0] * (size_t)g->n[1], n_z = (size_t)g->n[2];
+
+#pragma omp parallel for schedule(static)
+	for (size_t i = 0; i < columns; i++) {
+		bool in = pet_column_inside(g, radius, i);
+
+		for (size_t k = i * column; k < (i + 1) * column; k++)
+			ret_x[k] = in && k < i * column + n_z && (!sensitivity || sensitivity[k] > least) ? level : 0;
+	}
+}
+
+double pet_unit_of(double level)
+{
+	return level > 1e-3 && level < 1e6 ? 1 : exp2(-round(log2(level)));
 }
 
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)

@@ -257,10 +257,10 @@ static inline void free_source(struct source *s)
 }
 
 static inline int run(const struct pet_protocol *p, const struct pet_list *list, struct device *dev,
-		      const struct monitor *monitor, float **ret_image, struct pet_list_plan *ret_plan, struct err *err)
+		      const struct monitor *monitor, float **ret_image, struct pet_plan *ret_plan, struct err *err)
 {
 	struct pet_list_session *s = NULL;
-	struct pet_list_report report;
+	struct pet_report report;
 	float *image = NULL;
 	int r = pet_list_plan(p, list, dev, ret_plan, err);
 
@@ -273,7 +273,7 @@ static inline int run(const struct pet_protocol *p, const struct pet_list *list,
 
 		image = malloc((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
 		assert_non_null(image);
-		assert_int_equal(report.events, list->n_events);
+		assert_int_equal((size_t)report.counts, list->n_events);
 		r = pet_list_read_slices(s, 0, n[2], image, err);
 	}
 	pet_list_close(s);
@@ -285,7 +285,7 @@ static inline int run(const struct pet_protocol *p, const struct pet_list *list,
 }
 
 static inline float *image_of(const struct pet_protocol *p, const struct pet_list *list, struct device *dev,
-			      struct pet_list_plan *ret_plan)
+			      struct pet_plan *ret_plan)
 {
 	struct err err = {0};
 	float *image = NULL;
@@ -295,7 +295,7 @@ static inline float *image_of(const struct pet_protocol *p, const struct pet_lis
 	return image;
 }
 
-static inline size_t voxels_of(const struct pet_list_plan *plan)
+static inline size_t voxels_of(const struct pet_plan *plan)
 {
 	return (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * (size_t)plan->grid.n[2];
 }

@@ -30,7 +30,7 @@ TEST(images_agree)
 		struct data d = make_data(which & 1, which & 2);
 		struct source *s = make_source(&d, which & 4);
 		struct pet_protocol p = osem();
-		struct pet_list_plan plan;
+		struct pet_plan plan;
 		float *image[2];
 
 		for (int i = 0; i < 2; i++) {
@@ -54,7 +54,7 @@ TEST(streamed)
 	struct source *s = make_source(&d, true);
 	struct device *dev = open_device(1);
 	struct pet_protocol p = osem();
-	struct pet_list_plan resident, plan;
+	struct pet_plan resident, plan;
 	float *kept = image_of(&p, &s->list, dev, &resident), *image;
 
 	p.memory_limit = resident.bytes.total - d.n_events * sizeof(struct event) / 2;
@@ -74,7 +74,7 @@ TEST(repeatable)
 	struct source *s = make_source(&d, true);
 	struct pet_protocol p = osem();
 	struct device *dev = open_device(1);
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	float *first;
 
 	p.deterministic = true;

@@ -11,7 +11,7 @@
 #include "tests/test.h"
 
 /* MLEM of the histogram, with the same matrix: x <- x / S A'(y / (A x + b / m)), over the bins with m > 0. */
-static float *histogram_mlem(const struct data *d, const struct pet_list_plan *plan, int iterations)
+static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, int iterations)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	const struct device_ops *v = dev->ops;
@@ -94,7 +94,7 @@ TEST(equals_histogram)
 		struct data d = make_data(which & 1, which & 2);
 		struct source *s = make_source(&d, true);
 		struct device *dev = fixture_device(which ? FIXTURE_CPU : FIXTURE_POISON, 2);
-		struct pet_list_plan plan;
+		struct pet_plan plan;
 		float *image = image_of(&protocol, &s->list, dev, &plan), *expected;
 
 		assert_true(plan.resident);
@@ -116,7 +116,7 @@ TEST(equals_sinogram)
 		struct data d = make_data(tof, false);
 		struct source *s = make_source(&d, false);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
-		struct pet_list_plan plan;
+		struct pet_plan plan;
 		float *image = image_of(&protocol, &s->list, dev, &plan), *y, *expected;
 		size_t n = d.n_lors * (size_t)data_bins(&d);
 		struct pet_plan bins;
@@ -151,7 +151,7 @@ TEST(subsets)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct event *four = malloc(4 * d.n_events * sizeof(*four));
 	struct pet_protocol p = protocol;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	float *expected, *image;
 
 	assert_non_null(four);
@@ -187,7 +187,7 @@ TEST(streamed)
 	struct source *s = make_source(&d, true);
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct pet_protocol p = protocol;
-	struct pet_list_plan resident, plan;
+	struct pet_plan resident, plan;
 	float *kept, *image;
 
 	p.algorithm = ALGORITHM_OSEM;
@@ -213,7 +213,7 @@ TEST(threads)
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
 	struct pet_protocol p = protocol;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	float *one = NULL;
 
 	p.psf = 6;
@@ -243,7 +243,7 @@ TEST(sampled_pairs)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_list_pairs pairs = {.n = 0, .stride = 1, .seed = 5};
 	struct pet_protocol p = protocol;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	float *few = malloc(3 * 480 * sizeof(*few)), *all, *image;
 	struct event events[500];
 	double sum[2] = {0, 0};
@@ -301,7 +301,7 @@ TEST(resolution_model)
 	struct source *s = make_source(&d, true);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = protocol;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	struct buf work[PSF_WORK_VOLUMES], x, seen, detectors, lors, y;
 	struct linop *volume = calloc(1, sizeof(*volume)), *psf = NULL;
 	struct events *a;
@@ -404,7 +404,7 @@ static float *sensitivity_of(const struct pet_list *list)
 	struct pet_protocol p = protocol;
 	struct pet_list_sensitivity_image s = {0};
 	struct pet_list_session *session = NULL;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	struct err err = {0};
 
 	p.iterations = 1;
@@ -500,7 +500,7 @@ TEST(planned_bytes)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct device_ops ops = *dev->ops;
 	struct pet_protocol p = protocol;
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 
 	counted.ops = dev->ops;
 	ops.alloc = counting_alloc;
@@ -522,7 +522,7 @@ TEST(planned_bytes)
 static void refuse(struct source *s, const struct pet_protocol *p, int code, const char *text)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 1);
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	struct err err = {0};
 	float *image = NULL;
 
@@ -551,7 +551,7 @@ TEST(faults)
 		do {
 			struct device *dev = fixture_device(FIXTURE_POISON, 1);
 			struct device_ops faulty = faulty_ops(dev->ops);
-			struct pet_list_plan plan;
+			struct pet_plan plan;
 			struct err err = {0};
 			float *image = NULL;
 
@@ -592,7 +592,7 @@ TEST(errors)
 	const struct event good = d.events[100];
 	struct monitor cancel = {.cancelled = always};
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
-	struct pet_list_plan plan;
+	struct pet_plan plan;
 	float *image = NULL;
 
 	d.events[100].detector[1] = (int32_t)(2 * d.n_lors);
