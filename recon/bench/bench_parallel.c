@@ -131,7 +131,7 @@ static void close_job(struct bench_job *job)
 
 	if (s->session.dev) {
 		parallel_part_release(&s->session);
-		parallel_views_release(&s->session.views);
+		subsets_release(&s->session.views);
 	}
 	buf_release(&s->weight);
 	buf_release(&s->filtered);

@@ -88,3 +88,39 @@ int subsets_largest(const int *first, int n_subsets)
 		largest = first[s + 1] - first[s] > largest ? first[s + 1] - first[s] : largest;
 	return largest;
 }
+
+int subsets_create(double (*position)(const void *ctx, int view), const void *ctx, int n_views, int n_subsets,
+		   struct subsets *ret_subsets, struct err *err)
+{
+	size_t n = (size_t)n_views;
+	struct subsets s = {
+		.order = malloc(n * sizeof(int)), .place = malloc(n * sizeof(int)), .first = malloc((n + 1) * sizeof(int))};
+	double *positions = malloc(n * sizeof(*positions));
+	int r;
+
+	if (!positions || !s.order || !s.place || !s.first) {
+		r = err_set(err, ENOMEM, "plan: cannot allocate %d views", n_views);
+	} else {
+		for (int i = 0; i < n_views; i++)
+			positions[i] = position(ctx, i);
+		r = subsets_make(positions, n_views, n_subsets, s.order, s.first, err);
+	}
+	free(positions);
+	if (r < 0) {
+		subsets_release(&s);
+		return r;
+	}
+	s.n_subsets = r;
+	s.largest_subset = subsets_largest(s.first, r);
+	subsets_places(s.order, n_views, s.place);
+	*ret_subsets = s;
+	return 0;
+}
+
+void subsets_release(struct subsets *s)
+{
+	free(s->order);
+	free(s->place);
+	free(s->first);
+	*s = (struct subsets){0};
+}

@@ -16,4 +16,17 @@ void subsets_places(const int *order, int n_views, int *ret_place);
 /* Return the number of views of the largest subset. */
 int subsets_largest(const int *first, int n_subsets);
 
+/* Views in processing order. */
+struct subsets {
+	int *order; /* view i is the data's view order[i] */
+	int *place; /* the inverse: the data's view i is view place[i] */
+	int *first; /* subset s: views first[s] .. first[s + 1] - 1 */
+	int n_subsets, largest_subset;
+};
+
+/* The same with memory of its own, which the caller releases. position(): of a view. */
+int subsets_create(double (*position)(const void *ctx, int view), const void *ctx, int n_views, int n_subsets,
+		   struct subsets *ret_subsets, struct err *err);
+void subsets_release(struct subsets *s); /* accepts an empty one */
+
 #endif

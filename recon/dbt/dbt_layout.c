@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/core/subsets.h"
-
 /* Least divisor A x: a line integral this small is below any detector's noise. For a ray's length, and for A'1 of a subset, in
  * mm: far below the length at a voxel's corner. */
 #define BIN_FLOOR 1e-6f
@@ -43,46 +41,34 @@ struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p)
 	return c;
 }
 
+/* The angle at which a view's source is seen. */
+static double position_of(const void *detector, int view)
+{
+	const double *src = ((const struct scan *)detector)->views[view].src;
+
+	return atan2(src[1], src[2]);
+}
+
 int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
 		    struct dbt_layout *ret_layout, struct err *err)
 {
 	struct dbt_layout l = {0};
-	size_t n = (size_t)detector->n_views;
-	double *position = malloc(n * sizeof(*position));
-	int r;
+	int subsets = algorithm_info(p->algorithm)->update == UPDATE_SUBSETS ? p->subsets : 1;
+	int r = subsets_create(position_of, detector, detector->n_views, subsets, &l.views, err);
 
-	l.order = malloc(n * sizeof(*l.order));
-	l.place = malloc(n * sizeof(*l.place));
-	l.first = malloc((n + 1) * sizeof(*l.first));
-	if (!position || !l.order || !l.place || !l.first) {
-		r = err_set(err, ENOMEM, "plan: cannot allocate %zu views", n);
-		goto out;
-	}
-	for (size_t i = 0; i < n; i++)
-		position[i] = atan2(detector->views[i].src[1], detector->views[i].src[2]);
-	r = subsets_make(position, detector->n_views, algorithm_info(p->algorithm)->update == UPDATE_SUBSETS ? p->subsets : 1,
-			 l.order, l.first, err);
-	if (r < 0)
-		goto out;
-	l.n_subsets = r;
-	subsets_places(l.order, detector->n_views, l.place);
-	r = scan_create_binned(detector, plan->bin, l.order, &l.scan, err);
-out:
-	free(position);
+	if (r == 0)
+		r = scan_create_binned(detector, plan->bin, l.views.order, &l.scan, err);
 	if (r < 0)
 		dbt_layout_release(&l);
 	else
 		*ret_layout = l;
-	return r < 0 ? r : 0;
+	return r;
 }
 
 void dbt_layout_release(struct dbt_layout *l)
 {
 	l->scan = scan_free(l->scan);
-	free(l->order);
-	free(l->place);
-	free(l->first);
-	*l = (struct dbt_layout){0};
+	subsets_release(&l->views);
 }
 
 struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
@@ -107,10 +93,10 @@ int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
 {
 	int n = 0;
 
-	for (int s = 0; s < l->n_subsets; s++) {
-		int end = l->first[s + 1], step = views > 0 ? views : end - l->first[s];
+	for (int s = 0; s < l->views.n_subsets; s++) {
+		int end = l->views.first[s + 1], step = views > 0 ? views : end - l->views.first[s];
 
-		for (int at = l->first[s]; at < end; at += step)
+		for (int at = l->views.first[s]; at < end; at += step)
 			ret_first[n++] = at;
 	}
 	ret_first[n] = l->scan->n_views;
@@ -137,7 +123,7 @@ static double middle_sensitivity(const struct dbt_layout *l, const struct grid *
 struct prior dbt_layout_prior(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan, double start)
 {
 	double line = start * plan->grid.n[2] * plan->grid.h[2],
-	       beta = p->prior_weight * middle_sensitivity(l, &plan->grid) / l->n_subsets;
+	       beta = p->prior_weight * middle_sensitivity(l, &plan->grid) / l->views.n_subsets;
 
 	if (algorithm_info(p->algorithm)->rule == RULE_TRANSMISSION) /* d of the rule for the typical line integral */
 		beta *= line * exp(-line);

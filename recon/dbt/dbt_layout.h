@@ -5,6 +5,7 @@
 #define TOMONODE_RECON_DBT_LAYOUT_H
 
 #include "recon/core/iterate.h"
+#include "recon/core/subsets.h"
 #include "recon/dbt/dbt.h"
 
 /* Return the update rule with its floors (least divisors), and the number of iterations. */
@@ -16,11 +17,8 @@ static inline bool dbt_has_prior(const struct dbt_protocol *p)
 }
 
 struct dbt_layout {
-	struct scan *scan; /* binned, views in the order of the subsets */
-	int *order;	   /* scan's view i is the detector scan's view order[i] */
-	int *place;	   /* the inverse: the detector scan's view i is scan's view place[i] */
-	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 of scan */
-	int n_subsets;
+	struct scan *scan;    /* binned, views in the order of the subsets */
+	struct subsets views; /* those of the detector's scan */
 };
 
 int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recon/core/subsets.h"
-
 #define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
 #define VOXEL_MAX 5.0	    /* mm */
@@ -106,7 +104,6 @@ struct request {
 	struct device *dev;
 	size_t limit;
 	struct dbt_layout l;
-	int largest; /* views of the largest subset */
 	struct dbt_plan *plan;
 };
 
@@ -121,17 +118,17 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 		.volumes = voxels * sizeof(float),
 		/* line integrals, mask and, if the rule needs them, row lengths (sums of the rows of A) */
 		.data = (rows ? 3 : 2) * view * n_views * sizeof(float),
-		.tables = (iterate_work_size(voxels, (size_t)q->largest * view, p->projector == PROJECTION_SLICES,
+		.tables = (iterate_work_size(voxels, (size_t)q->l.views.largest_subset * view, p->projector == PROJECTION_SLICES,
 					     dbt_has_prior(p)) +
 			   dbt_stored_floats(&plan->grid)) *
 			  sizeof(float),
 		.host = (2 * staged * view + 2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) * sizeof(float),
 	};
 
-	for (int s = 0; s < l->n_subsets; s++) {
+	for (int s = 0; s < l->views.n_subsets; s++) {
 		struct grid grid;
-		struct projection_spec spec =
-			dbt_layout_spec(l, p, plan, l->first[s], l->first[s + 1] - l->first[s], 0, plan->grid.n[2], &grid);
+		struct projection_spec spec = dbt_layout_spec(
+			l, p, plan, l->views.first[s], l->views.first[s + 1] - l->views.first[s], 0, plan->grid.n[2], &grid);
 
 		plan_count(&b, q->dev, &spec);
 	}
@@ -204,7 +201,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 		return 0;
 	}
 	plan->slab_slices = slices;
-	plan->group_views = q->largest - (choice - 1) / n;
+	plan->group_views = q->l.views.largest_subset - (choice - 1) / n;
 	if (choice > 1 && slabs > 1 && slices == (n + slabs - 2) / (slabs - 1)) /* as the choice before, which did not fit */
 		return 0;
 	return dbt_streamed_count(q->p, plan, &q->l, q->dev, slices, plan->group_views, q->limit, &plan->bytes, err);
@@ -242,9 +239,8 @@ static int fit_memory(struct request *q, struct err *err)
 
 	if (r < 0)
 		return r;
-	plan->subsets = q->l.n_subsets;
-	q->largest = subsets_largest(q->l.first, q->l.n_subsets);
-	choices.n = 1 + q->largest * plan->grid.n[2];
+	plan->subsets = q->l.views.n_subsets;
+	choices.n = 1 + q->l.views.largest_subset * plan->grid.n[2];
 	r = plan_fit(&choices, q->dev, q->p->memory_limit, err);
 	if (r == -ENOMEM && q->limit > 0 && plan->bytes.total > q->limit)
 		advise_voxel(q, err);

@@ -6,26 +6,17 @@
 #include "recon/core/projector.h"
 #include "recon/dbt/dbt_internal.h"
 
-static int largest_subset(const struct dbt_layout *l)
-{
-	int n = 0;
-
-	for (int s = 0; s < l->n_subsets; s++)
-		n = l->first[s + 1] - l->first[s] > n ? l->first[s + 1] - l->first[s] : n;
-	return n;
-}
-
 static int open_subsets(struct dbt_session *s, struct err *err)
 {
-	size_t n = (size_t)s->layout.n_subsets;
+	size_t n = (size_t)s->layout.views.n_subsets;
 
 	s->masks = calloc(n, sizeof(*s->masks));
 	s->ops = calloc(n, sizeof(struct linop *));
 	s->subsets = calloc(n, sizeof(*s->subsets));
 	if (!s->masks || !s->ops || !s->subsets)
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu subsets", n);
-	for (int i = 0; i < s->layout.n_subsets; i++) {
-		int first = s->layout.first[i], n_views = s->layout.first[i + 1] - first, r;
+	for (int i = 0; i < s->layout.views.n_subsets; i++) {
+		int first = s->layout.views.first[i], n_views = s->layout.views.first[i + 1] - first, r;
 		size_t at = (size_t)first * s->view_bins, bins = (size_t)n_views * s->view_bins;
 		struct grid grid;
 		struct projection_spec spec =
@@ -55,7 +46,7 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 		return r;
 	if (rule_needs_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
 		return r;
-	r = iterate_work_alloc(s->dev, voxels, (size_t)largest_subset(&s->layout) * s->view_bins,
+	r = iterate_work_alloc(s->dev, voxels, (size_t)s->layout.views.largest_subset * s->view_bins,
 			       s->p->projector == PROJECTION_SLICES, dbt_has_prior(s->p), &s->work, err);
 	if (r < 0)
 		return r;
@@ -68,7 +59,7 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 
 void dbt_resident_release(struct dbt_session *s)
 {
-	for (int i = 0; s->ops && i < s->layout.n_subsets; i++)
+	for (int i = 0; s->ops && i < s->layout.views.n_subsets; i++)
 		s->ops[i] = linop_free(s->ops[i]);
 	free(s->ops);
 	free(s->masks);
@@ -90,7 +81,7 @@ static int make_support(struct dbt_session *s, float start, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->x, 0, err);
 
-	for (int i = 0; r == 0 && i < s->layout.n_subsets; i++)
+	for (int i = 0; r == 0 && i < s->layout.views.n_subsets; i++)
 		r = s->ops[i]->mark(s->ops[i], &s->x, err);
 	return r < 0 ? r : s->dev->ops->threshold(&s->x, 0, start, err);
 }
@@ -105,7 +96,7 @@ static int make_rows(struct dbt_session *s, float start, struct err *err)
 		return 0;
 	if (dbt_needs_ones(s->p))
 		return v->fill(&s->row, 1, err);
-	for (int i = 0; r == 0 && i < s->layout.n_subsets; i++)
+	for (int i = 0; r == 0 && i < s->layout.views.n_subsets; i++)
 		r = s->ops[i]->apply(s->ops[i], &s->x, &s->subsets[i].row, err);
 	return r < 0 ? r : v->axpy(1 / start - 1, &s->row, &s->row, err); /* row / start */
 }
@@ -133,8 +124,8 @@ int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *m
 	if (r == 0)
 		r = make_rows(s, start, err);
 	if (r == 0)
-		r = iterate_run(&s->conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
-	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.n_subsets == 1 && !s->conf.rule.weighted)
+		r = iterate_run(&s->conf, s->subsets, (size_t)s->layout.views.n_subsets, &s->work, &s->x, monitor, err);
+	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.views.n_subsets == 1 && !s->conf.rule.weighted)
 		r = sum_up(s, report, err);
 	return r < 0 ? r : s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 }

@@ -25,7 +25,7 @@ static int colour_of(int group, int n_groups)
 
 static bool is_grouped(const struct dbt_layout *l, int n_groups)
 {
-	return n_groups > l->n_subsets;
+	return n_groups > l->views.n_subsets;
 }
 
 static int largest_group(const int *first, int n_groups)
@@ -114,8 +114,8 @@ static int open_host(struct dbt_session *s, bool grouped, struct err *err)
 
 static bool begins_subset(const struct dbt_layout *l, int view)
 {
-	for (int s = 0; s <= l->n_subsets; s++)
-		if (l->first[s] == view)
+	for (int s = 0; s <= l->views.n_subsets; s++)
+		if (l->views.first[s] == view)
 			return true;
 	return false;
 }

@@ -36,7 +36,7 @@ static struct dbt_staging *staging_of(struct dbt_session *s, int view)
 /* Return the buffers of a view: its staging buffer or, streamed, its final place in host memory. */
 static void place_of(struct dbt_session *s, int view, const struct dbt_staging *staging, float **ret_line, float **ret_valid)
 {
-	size_t at = (size_t)s->layout.place[view] * s->view_bins;
+	size_t at = (size_t)s->layout.views.place[view] * s->view_bins;
 
 	*ret_line = staging ? staging->line : s->host_y + at;
 	*ret_valid = staging ? staging->valid : s->host_valid + at;
@@ -173,18 +173,19 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 	if (bad < n_v)
 		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
 	if (s->p->edge_taper > 0 && sums->y > 0)
-		sums->cut = field_edges_weigh(s->layout.scan, s->layout.place[view], &s->plan->grid, s->p->edge_taper,
+		sums->cut = field_edges_weigh(s->layout.scan, s->layout.views.place[view], &s->plan->grid, s->p->edge_taper,
 					      sums->y2 / sums->y, !filtered, line, valid, &s->ends[view]);
 	else
 		s->ends[view] = (struct field_ends){.beside = {INFINITY, INFINITY}};
-	return filtered ? fbp_filter_view(s->layout.scan, s->layout.place[view], s->p->filter, s->p->filter_cut, line, valid, err)
+	return filtered ? fbp_filter_view(s->layout.scan, s->layout.views.place[view], s->p->filter, s->p->filter_cut, line,
+					  valid, err)
 			: 0;
 }
 
 static int upload_view(struct dbt_session *s, int view, const float *line, const float *valid, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	size_t at = (size_t)s->layout.place[view] * s->view_bins;
+	size_t at = (size_t)s->layout.views.place[view] * s->view_bins;
 	struct buf y = buf_part(&s->y, at, s->view_bins), mask = buf_part(&s->mask, at, s->view_bins);
 	int r = v->upload_begin(&y, line, err), waited;
 
@@ -251,7 +252,7 @@ int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err)
 static int scale_view(struct dbt_session *s, int view, const float *part, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	size_t n_u = (size_t)s->plan->n_u, at = (size_t)s->layout.place[view] * s->view_bins;
+	size_t n_u = (size_t)s->plan->n_u, at = (size_t)s->layout.views.place[view] * s->view_bins;
 	struct buf y, parts;
 	int r;
 
@@ -277,7 +278,7 @@ int dbt_scale_ends(struct dbt_session *s, struct err *err)
 		return err_set(err, ENOMEM, "reconstruction: out of memory");
 	field_edges_continue(s->ends, s->plan->n_views, continues);
 	for (int i = 0; r == 0 && i < s->plan->n_views; i++)
-		if (field_edges_parts(s->layout.scan, s->layout.place[i], &s->plan->grid, &s->ends[i], continues, part))
+		if (field_edges_parts(s->layout.scan, s->layout.views.place[i], &s->plan->grid, &s->ends[i], continues, part))
 			r = scale_view(s, i, part, err);
 	free(part);
 	return r;

@@ -134,7 +134,7 @@ static int for_parts(struct parallel_session *s, int part_slices, int (*each)(st
 		monitor_progress(s->monitor, s->work == PARALLEL_WORK_RADON ? "project" : "reconstruct", (double)s->done / total);
 	}
 	parallel_part_release(s);
-	parallel_views_release(&s->views);
+	subsets_release(&s->views);
 	return r;
 }
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "recon/core/scan.h"
-#include "recon/core/subsets.h"
 #include "recon/parallel/parallel_internal.h"
 
 #define MATRIX_MAX 16384
@@ -71,61 +70,37 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 	return r;
 }
 
-/* Divide the views into subsets and order them; theta and theta + 180 degrees count as the same direction. */
-static int order_views(const struct parallel_scan *s, int n_subsets, struct parallel_views *v, struct err *err)
+/* The direction of an angle, degrees; theta and theta + 180 degrees are the same direction. */
+static double direction_of(const void *scan, int angle)
 {
-	double *position = malloc((size_t)s->n_angles * sizeof(*position));
-	int r;
+	double at = fmod(parallel_angle(scan, angle), 180);
 
-	if (!position)
-		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", s->n_angles);
-	for (int a = 0; a < s->n_angles; a++) {
-		position[a] = fmod(parallel_angle(s, a), 180);
-		position[a] += position[a] < 0 ? 180 : 0;
-	}
-	r = subsets_make(position, s->n_angles, n_subsets, v->order, v->first, err);
-	free(position);
-	return r;
+	return at + (at < 0 ? 180 : 0);
+}
+
+static double number_of(const void *scan, int angle)
+{
+	(void)scan;
+	return angle;
 }
 
 int parallel_views_make(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
-			struct parallel_views *ret_views, struct err *err)
+			struct subsets *ret_views, struct err *err)
 {
 	bool spread = work == PARALLEL_WORK_ROWS && !p->in_sequence;
 	bool subsets = work == PARALLEL_WORK_RULE && algorithm_info(p->algorithm)->update == UPDATE_SUBSETS && p->subsets > 1;
-	struct parallel_views v = {.n_subsets = 1};
-	int r = 0;
+	int r = subsets_create(spread || subsets ? direction_of : number_of, s, s->n_angles,
+			       spread	 ? s->n_angles
+			       : subsets ? p->subsets
+					 : 1,
+			       ret_views, err);
 
-	v.order = malloc((size_t)s->n_angles * sizeof(*v.order));
-	v.first = malloc(((size_t)s->n_angles + 1) * sizeof(*v.first));
-	if (!v.order || !v.first) {
-		parallel_views_release(&v);
-		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", s->n_angles);
+	if (r == 0 && spread) { /* one subset, in the order of many */
+		ret_views->first[1] = s->n_angles;
+		ret_views->n_subsets = 1;
+		ret_views->largest_subset = s->n_angles;
 	}
-	for (int a = 0; a < s->n_angles; a++)
-		v.order[a] = a;
-	if (spread || subsets)
-		r = order_views(s, spread ? s->n_angles : p->subsets, &v, err);
-	if (subsets) {
-		v.n_subsets = r;
-	} else {
-		v.first[0] = 0;
-		v.first[1] = s->n_angles;
-	}
-	if (r < 0) {
-		parallel_views_release(&v);
-	} else {
-		v.largest_subset = subsets_largest(v.first, v.n_subsets);
-		*ret_views = v;
-	}
-	return r < 0 ? r : 0;
-}
-
-void parallel_views_release(struct parallel_views *v)
-{
-	free(v->order);
-	free(v->first);
-	*v = (struct parallel_views){0};
+	return r;
 }
 
 struct grid parallel_grid(const struct grid *whole, int n)
@@ -208,7 +183,7 @@ struct counting {
 	const struct parallel_protocol *p;
 	const struct parallel_scan *s;
 	enum parallel_work work;
-	struct parallel_views views;
+	struct subsets views;
 	size_t caller; /* bytes on the host: lines and image of the caller */
 	struct device *dev;
 	struct parallel_plan *plan;
@@ -218,7 +193,7 @@ struct counting {
 static int count_choice(void *ctx, int choice, struct err *err)
 {
 	const struct counting *c = ctx;
-	const struct parallel_views *views = &c->views;
+	const struct subsets *views = &c->views;
 	struct vectors vectors = vectors_of(c->p, c->work, c->dev, c->s->n_radial, views->n_subsets);
 	struct grid grid = parallel_grid(&c->plan->grid, c->s->n_slices - choice);
 	struct plan_bytes *b = &c->plan->bytes;
@@ -261,7 +236,7 @@ static int fit_parts(const struct parallel_protocol *p, const struct parallel_sc
 		return r;
 	plan->subsets = c.views.n_subsets;
 	r = plan_fit(&choices, dev, p->memory_limit, err);
-	parallel_views_release(&c.views);
+	subsets_release(&c.views);
 	return r;
 }
 

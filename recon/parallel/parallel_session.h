@@ -3,11 +3,12 @@
  * recon/parallel.
  *
  * Order of calls: parallel_plan(), parallel_views_make(), a session with p, plan, s, dev, work, unit = 1 and views,
- * parallel_part_open(); then load the host's data, and run; parallel_part_release(), parallel_views_release(). */
+ * parallel_part_open(); then load the host's data, and run; parallel_part_release(), subsets_release(). */
 #ifndef TOMONODE_RECON_PARALLEL_SESSION_H
 #define TOMONODE_RECON_PARALLEL_SESSION_H
 
 #include "kernels/device.h"
+#include "recon/core/subsets.h"
 #include "recon/parallel/parallel.h"
 
 /* The operation on a stack; the Radon transform is one of them. */
@@ -18,15 +19,9 @@ enum parallel_work {
 	PARALLEL_WORK_RADON,
 };
 
-/* The views in processing order. */
-struct parallel_views {
-	int *order; /* the scan's view i is angle order[i] */
-	int *first; /* subset s: views first[s] .. first[s + 1] - 1 */
-	int n_subsets, largest_subset;
-};
+/* The angles in processing order; the caller releases them. */
 int parallel_views_make(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
-			struct parallel_views *ret_views, struct err *err);
-void parallel_views_release(struct parallel_views *v); /* accepts an empty one */
+			struct subsets *ret_views, struct err *err);
 
 /* Set the plan's bytes and part_slices, the largest number of slices that fits into the memory. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
@@ -41,7 +36,7 @@ struct parallel_session {
 	struct device *dev;
 	const struct monitor *monitor;
 	enum parallel_work work;
-	struct parallel_views views;
+	struct subsets views;
 	double unit;	  /* power of two: data are multiplied and volumes divided by it (parallel_rule.c) */
 	double data_mean; /* mean of the data times unit; for the rules */
 

@@ -65,9 +65,9 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 	r = pet_cache_check(cache, dev, err);
 	if (r == 0)
 		r = pet_layout_make(p, m, plan->fov_radius, &s->layout, err);
-	if (r == 0 && s->layout.n_subsets != plan->subsets)
+	if (r == 0 && s->layout.views.n_subsets != plan->subsets)
 		r = err_set(err, EINVAL, "reconstruction: the plan is for %d subsets, the protocol has %d", plan->subsets,
-			    s->layout.n_subsets);
+			    s->layout.views.n_subsets);
 	if (r == 0) {
 		s->view_bins = scan_view_size(s->layout.scan);
 		for (int role = PET_DATA; role < PET_ROLES; role++)

@@ -55,7 +55,7 @@ struct pet_key pet_key_of(const struct pet_session *s)
 	const struct pet_plan *plan = s->plan;
 	double numbers[] = {plan->fov_radius, p->psf,		plan->grid.h[0],  plan->grid.h[1],
 			    plan->grid.h[2],  plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2]};
-	int counts[] = {plan->grid.n[0],   plan->grid.n[1],   plan->grid.n[2],	s->layout.n_subsets,
+	int counts[] = {plan->grid.n[0],   plan->grid.n[1],   plan->grid.n[2],	s->layout.views.n_subsets,
 			plan->group_views, (int)p->projector, p->deterministic, (int)s->factors};
 	struct pet_key key = {.geometry = pet_hash_michelogram(1, s->m)};
 

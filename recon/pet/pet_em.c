@@ -21,20 +21,20 @@
 
 static int alloc_volumes(struct pet_session *s, struct err *err)
 {
-	struct pet_volumes v = pet_volumes_of(s->p, s->layout.n_subsets, pet_is_streamed(s));
+	struct pet_volumes v = pet_volumes_of(s->p, s->layout.views.n_subsets, pet_is_streamed(s));
 	size_t n = grid_size(&s->plan->grid);
 	int r = 0;
 
-	s->den = calloc((size_t)s->layout.n_subsets, sizeof(*s->den));
+	s->den = calloc((size_t)s->layout.views.n_subsets, sizeof(*s->den));
 	if (!s->den)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d subsets", s->layout.n_subsets);
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d subsets", s->layout.views.n_subsets);
 	for (int k = 0; r == 0 && k < v.den; k++)
 		r = s->dev->ops->alloc(s->dev, n, &s->den[k], err);
 	if (r == 0 && v.scale)
 		r = s->dev->ops->alloc(s->dev, n, &s->scale, err);
 	if (r == 0 && v.psf)
 		r = psf_work_alloc(s->dev, &s->plan->grid, s->p->psf, s->psf_work, err);
-	for (int k = v.den; r == 0 && k < s->layout.n_subsets; k++)
+	for (int k = v.den; r == 0 && k < s->layout.views.n_subsets; k++)
 		s->den[k] = s->den[0];
 	return r;
 }
@@ -50,7 +50,7 @@ void pet_em_release(struct pet_session *s)
 {
 	pet_parts_release(s);
 	s->sensitivity = pet_sensitivity_release(s->sensitivity, s->cache);
-	for (int k = s->layout.n_subsets - 1; s->den && k >= 0; k--)
+	for (int k = s->layout.views.n_subsets - 1; s->den && k >= 0; k--)
 		if (k == 0 || s->den[k].mem != s->den[0].mem)
 			buf_release(&s->den[k]);
 	free(s->den);
@@ -129,7 +129,7 @@ static int start_image(struct pet_session *s, double *ret_mean, double *ret_leve
 	*ret_level = level;
 	*ret_mean = total / voxels;
 	if (s->scale.mem && (r = v->copy(num, &s->scale, err)) == 0)
-		r = v->axpy((float)(1.0 / s->layout.n_subsets - 1), num, &s->scale, err);
+		r = v->axpy((float)(1.0 / s->layout.views.n_subsets - 1), num, &s->scale, err);
 	if (r == 0)
 		r = v->threshold(num, (float)(FLOOR * *ret_mean), 1, err);
 	if (r == 0)
@@ -201,14 +201,14 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 	conf.rule = (struct rule){
 		.kind = a->rule,
 		.bin_floor = fmaxf((float)floor, FLOAT_LEAST),
-		.voxel_floor = fmaxf((float)(FLOOR * mean / s->layout.n_subsets), FLOAT_LEAST),
+		.voxel_floor = fmaxf((float)(FLOOR * mean / s->layout.views.n_subsets), FLOAT_LEAST),
 		.step = 1,
 	};
 	if (a->rule == RULE_EM_RELAXED) {
 		conf.relaxation = s->p->relaxation;
 		conf.scale = &s->scale;
 		prior = (struct prior){
-			.beta = (float)(s->p->prior_weight * mean / s->layout.n_subsets),
+			.beta = (float)(s->p->prior_weight * mean / s->layout.views.n_subsets),
 			.gamma = (float)s->p->prior_gamma,
 			.epsilon = (float)(EPSILON * level),
 			.across = 1,
@@ -217,7 +217,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 		r = s->dev->ops->axpy((float)(prior.beta * steepest_prior(&s->plan->grid) / level), &s->x, &s->scale, err);
 	}
 	if (r == 0)
-		r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
+		r = iterate_run(&conf, s->subsets, (size_t)s->layout.views.n_subsets, &s->work, &s->x, monitor, err);
 	if (r == 0 && a->rule == RULE_EM && a->update == UPDATE_ALL && !s->has[PET_BACKGROUND])
 		r = sum_up(s, conf.rule.bin_floor, report, err);
 	if (r == 0)

@@ -66,7 +66,7 @@ static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
 
 int pet_parts_open(struct pet_session *s, struct err *err)
 {
-	size_t n_views = (size_t)s->layout.scan->n_views, n_subsets = (size_t)s->layout.n_subsets, largest = 0;
+	size_t n_views = (size_t)s->layout.scan->n_views, n_subsets = (size_t)s->layout.views.n_subsets, largest = 0;
 	int r;
 
 	s->current_part = -1;
@@ -88,9 +88,9 @@ int pet_parts_open(struct pet_session *s, struct err *err)
 		if (!pet_is_streamed(s))
 			set_part_buffers(s, i, 0, (size_t)s->part_first[i] * s->view_bins);
 	}
-	for (int k = 0, i = 0; r == 0 && k < s->layout.n_subsets; k++) {
+	for (int k = 0, i = 0; r == 0 && k < s->layout.views.n_subsets; k++) {
 		s->subsets[k] = (struct iterate_subset){.part = &s->parts[i], .den = s->den[k]};
-		for (; i < s->n_parts && s->part_first[i] < s->layout.first[k + 1]; i++)
+		for (; i < s->n_parts && s->part_first[i] < s->layout.views.first[k + 1]; i++)
 			s->subsets[k].n_parts++;
 	}
 	return r;
@@ -132,8 +132,8 @@ static int begin_transfer(struct pet_session *s, int i, int slot, struct err *er
 /* Load the sensitivity image of the subset whose first part this is. */
 static int load_sensitivity(struct pet_session *s, int i, struct err *err)
 {
-	for (int k = 0; k < s->layout.n_subsets; k++)
-		if (s->layout.first[k] == s->part_first[i])
+	for (int k = 0; k < s->layout.views.n_subsets; k++)
+		if (s->layout.views.first[k] == s->part_first[i])
 			return s->dev->ops->upload(&s->den[k], pet_sensitivity_images(s->sensitivity) + (size_t)k * s->x.n, err);
 	return 0;
 }
@@ -160,7 +160,7 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 			r = make_part_op(s, i, err);
 	}
 	part->op = s->ops[i];
-	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)
+	if (r == 0 && s->den_ready && s->layout.views.n_subsets > 1)
 		r = load_sensitivity(s, i, err);
 	if (r == 0 && next != i)
 		r = begin_transfer(s, next, !s->slot, err); /* its slot is free when the work queued so far is done */
@@ -215,12 +215,12 @@ static int back_views(struct pet_session *s, int first, int end, bool add, struc
 /* As back_subset(), with time of flight. */
 static int back_subset_tof(struct pet_session *s, int k, struct err *err)
 {
-	int begin = s->layout.first[k], r = 0;
+	int begin = s->layout.views.first[k], r = 0;
 
 	for (int i = 0; i < s->n_parts; i++) {
 		int first = s->part_first[i], end = s->part_first[i + 1], piece = pet_layout_piece(end - first);
 
-		if (first < begin || first >= s->layout.first[k + 1])
+		if (first < begin || first >= s->layout.views.first[k + 1])
 			continue;
 		for (; r == 0 && first < end; first += piece)
 			r = back_views(s, first, first + piece < end ? first + piece : end, first > begin, &s->den[k], err);
@@ -230,7 +230,7 @@ static int back_subset_tof(struct pet_session *s, int k, struct err *err)
 
 int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err)
 {
-	size_t voxels = s->x.n, floats = voxels * (size_t)s->layout.n_subsets;
+	size_t voxels = s->x.n, floats = voxels * (size_t)s->layout.views.n_subsets;
 	struct pet_key key = pet_key_of(s);
 	bool cached;
 	int r = 0;
@@ -238,8 +238,8 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 	s->sensitivity = pet_cache_find(s->cache, &key, floats);
 	cached = s->sensitivity;
 	if (!cached && !(s->sensitivity = pet_sensitivity_new(&key, floats)))
-		return err_set(err, ENOMEM, "reconstruction: no memory for %d sensitivity images", s->layout.n_subsets);
-	for (int k = 0; r == 0 && k < s->layout.n_subsets; k++) {
+		return err_set(err, ENOMEM, "reconstruction: no memory for %d sensitivity images", s->layout.views.n_subsets);
+	for (int k = 0; r == 0 && k < s->layout.views.n_subsets; k++) {
 		float *image = pet_sensitivity_images(s->sensitivity) + (size_t)k * voxels;
 
 		if (cached)

@@ -8,17 +8,16 @@
 
 #include "recon/core/iterate.h"
 #include "recon/core/psf.h"
+#include "recon/core/subsets.h"
 #include "recon/pet/pet.h"
 
 #define PET_ROLES (PET_BACKGROUND + 1) /* arrays by role; 0 is none */
 
 /* pet_layout.c: the rays, in the order of subsets and groups; shared by plan and session. */
 struct pet_layout {
-	struct scan *scan; /* views in the order of the subsets */
-	int *plane;	   /* the scan's plane u is the michelogram's plane[u] */
-	int *place;	   /* the michelogram's angle a is the scan's view place[a] */
-	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 */
-	int n_subsets, largest_subset;
+	struct scan *scan;    /* views in the order of the subsets */
+	int *plane;	      /* the scan's plane u is the michelogram's plane[u] */
+	struct subsets views; /* those of the michelogram are its angles */
 	/* `scan` with one TOF bin as wide as all of them; without time of flight a copy. A view of it is a view of shared factors
 	 */
 	struct scan wide;

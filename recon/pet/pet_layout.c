@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "recon/core/scan.h"
-#include "recon/core/subsets.h"
 #include "recon/pet/pet_internal.h"
 
 #define PIECES 8 /* of a part, for the sensitivity with time of flight: small tables beside those of the part */
@@ -51,50 +50,37 @@ static void set_wide(struct pet_layout *l)
 		*tof = (struct scan_tof){1, tof->n * tof->width, tof->sigma};
 }
 
+static double position_of(const void *ctx, int angle)
+{
+	(void)ctx;
+	return angle;
+}
+
 int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
 		    struct err *err)
 {
-	bool one = algorithm_info(p->algorithm)->update == UPDATE_ALL;
-	size_t n = (size_t)m->n_angles;
+	int subsets = algorithm_info(p->algorithm)->update == UPDATE_ALL ? 1 : p->subsets;
 	struct pet_layout l = {0};
-	double *position = malloc(n * sizeof(*position));
-	int *order = malloc(n * sizeof(*order)), r;
+	int r = subsets_create(position_of, NULL, m->n_angles, subsets, &l.views, err);
 
-	l.place = malloc(n * sizeof(*l.place));
-	l.first = malloc((n + 1) * sizeof(*l.first));
-	if (!position || !order || !l.place || !l.first) {
-		r = err_set(err, ENOMEM, "plan: cannot allocate %zu angles", n);
-		goto out;
-	}
-	for (size_t a = 0; a < n; a++)
-		position[a] = (double)a;
-	r = subsets_make(position, m->n_angles, one ? 1 : p->subsets, order, l.first, err);
-	if (r < 0)
-		goto out;
-	l.n_subsets = r;
-	subsets_places(order, m->n_angles, l.place);
-	l.largest_subset = subsets_largest(l.first, l.n_subsets);
-	r = scan_create_michelogram(m, fov_radius, order, &l.scan, &l.plane, err);
+	if (r == 0)
+		r = scan_create_michelogram(m, fov_radius, l.views.order, &l.scan, &l.plane, err);
 	if (r == 0)
 		set_wide(&l);
 	if (r == 0 && algorithm_info(p->algorithm)->filtered)
 		r = make_direct(m, &l, err);
-out:
-	free(position);
-	free(order);
 	if (r < 0)
 		pet_layout_release(&l);
 	else
 		*ret_layout = l;
-	return r < 0 ? r : 0;
+	return r;
 }
 
 void pet_layout_release(struct pet_layout *l)
 {
 	l->scan = scan_free(l->scan);
+	subsets_release(&l->views);
 	free(l->plane);
-	free(l->place);
-	free(l->first);
 	free(l->direct_planes);
 	free(l->direct_radius);
 	*l = (struct pet_layout){0};
@@ -104,11 +90,11 @@ int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first)
 {
 	int n = 0;
 
-	for (int s = 0; s < l->n_subsets; s++) {
-		int size = l->first[s + 1] - l->first[s], groups = views > 0 ? (size + views - 1) / views : 1;
+	for (int s = 0; s < l->views.n_subsets; s++) {
+		int size = l->views.first[s + 1] - l->views.first[s], groups = views > 0 ? (size + views - 1) / views : 1;
 
 		for (int g = 0; g < groups; g++)
-			ret_first[n++] = l->first[s] + (int)((long)size * g / groups);
+			ret_first[n++] = l->views.first[s] + (int)((long)size * g / groups);
 	}
 	ret_first[n] = l->scan->n_views;
 	return n;

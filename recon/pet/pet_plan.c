@@ -193,9 +193,10 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
 	size_t voxels = grid_size(&q->plan->grid), view = scan_view_size(scan), n_views = (size_t)scan->n_views, largest;
 	bool fbp = algorithm_info(q->p->algorithm)->filtered;
-	int groups = groups_of((choice - 1) % q->divisions + (q->l->n_subsets == 1)), n;
-	int *first = malloc((n_views + 1) * sizeof(*first)), views = choice ? (q->l->largest_subset + groups - 1) / groups : 0;
-	struct pet_volumes v = pet_volumes_of(q->p, q->l->n_subsets, views > 0);
+	int groups = groups_of((choice - 1) % q->divisions + (q->l->views.n_subsets == 1)), n;
+	int *first = malloc((n_views + 1) * sizeof(*first)),
+	    views = choice ? (q->l->views.largest_subset + groups - 1) / groups : 0;
+	struct pet_volumes v = pet_volumes_of(q->p, q->l->views.n_subsets, views > 0);
 	struct plan_bytes b = {0};
 
 	if (!first)
@@ -210,7 +211,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	/* FBP: direct planes; EM: the data on the device, and a group's line integrals */
 	b.data = sizeof(float) * (view * largest + (fbp ? 0 : role_bins(q, true) * (views ? 2 * largest : n_views)));
 	b.host = sizeof(float) * (role_bins(q, false) * (size_t)rays->n_views + voxels +
-				  (fbp ? view * n_views : voxels * (size_t)q->l->n_subsets));
+				  (fbp ? view * n_views : voxels * (size_t)q->l->views.n_subsets));
 	plan_sum(&b, q->dev);
 	q->plan->bytes = b;
 	return 0;
@@ -234,8 +235,8 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 		r = pet_layout_make(p, m, plan.fov_radius, &l, err);
 	if (r < 0)
 		return r;
-	plan.subsets = l.n_subsets;
-	while (groups_of(q.divisions - 1 + (l.n_subsets == 1)) < l.largest_subset) /* down to groups of one angle */
+	plan.subsets = l.views.n_subsets;
+	while (groups_of(q.divisions - 1 + (l.views.n_subsets == 1)) < l.views.largest_subset) /* down to groups of one angle */
 		q.divisions++;
 	r = plan_fit(&(struct plan_choices){.n = 1 + 2 * q.divisions,
 					    .least = "one angle",

@@ -178,7 +178,7 @@ static int store_planes(struct pet_session *s, enum pet_role role, int first, in
 					check_row(s, role, row[k], number, &pieces[(size_t)c[k].i * PIECES + (size_t)piece]);
 				}
 				transpose_rows(row_bins, (int)n_t, row, c, m,
-					       s->host[role] + (size_t)s->layout.place[a] * view_bins);
+					       s->host[role] + (size_t)s->layout.views.place[a] * view_bins);
 			}
 		}
 	}

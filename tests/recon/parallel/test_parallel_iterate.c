@@ -463,7 +463,7 @@ TEST(opposite_views)
 	enum { ANGLES = 8 };
 	struct parallel_scan s = parallel_scan_of(16, ANGLES, 1);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_OSEM, 16);
-	struct parallel_views v;
+	struct subsets v;
 
 	s.arc = 360;
 	p.subsets = ANGLES / 2;
@@ -473,5 +473,5 @@ TEST(opposite_views)
 		assert_int_equal(v.first[i + 1] - v.first[i], 2);
 		assert_true((v.order[v.first[i]] - v.order[v.first[i] + 1]) % (ANGLES / 2) != 0);
 	}
-	parallel_views_release(&v);
+	subsets_release(&v);
 }
