@@ -39,6 +39,7 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		.p = p,
 		.plan = plan,
 		.dev = dev,
+		.memory = {dev},
 		.conf = dbt_iterate_conf(p),
 		.view_bins = (size_t)plan->n_u * (size_t)plan->n_v,
 		.opened = clock_seconds(),
@@ -49,15 +50,15 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 	pthread_cond_init(&s->changed, NULL);
 	for (int i = 0; i < DBT_STAGING_BUFFERS; i++)
 		s->staging[i].view = -1;
-	s->view = calloc((size_t)plan->n_views, sizeof(*s->view));
-	s->view_sums = calloc((size_t)plan->n_views, sizeof(*s->view_sums));
-	s->ends = calloc((size_t)plan->n_views, sizeof(*s->ends));
-	r = s->view && s->view_sums && s->ends ? dbt_layout_make(p, plan, detector, &s->layout, err)
-					       : err_set(err, ENOMEM, "reconstruction: out of memory");
+	session_array(&s->memory, (size_t)plan->n_views, sizeof(*s->view), (void **)&s->view, err);
+	session_array(&s->memory, (size_t)plan->n_views, sizeof(*s->view_sums), (void **)&s->view_sums, err);
+	r = session_array(&s->memory, (size_t)plan->n_views, sizeof(*s->ends), (void **)&s->ends, err);
+	if (r == 0)
+		r = dbt_layout_make(p, plan, detector, &s->layout, err);
 	if (r == 0)
 		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
 	for (int i = 0; r == 0 && i < 2; i++)
-		r = dev->ops->host_alloc(dev, slice * sizeof(float), (void **)&s->out[i], err);
+		r = session_host(&s->memory, slice * sizeof(float), (void **)&s->out[i], err);
 	if (r < 0) {
 		dbt_close(s);
 		return r;
@@ -70,19 +71,10 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 {
 	if (!s)
 		return NULL;
-	/* Wait for a slice still in transfer and, after an error, for the work that was queued before it. */
-	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
-		s->dev->ops->wait(s->dev, queue, NULL);
-	if (s->streamed)
-		dbt_streamed_release(s);
-	else
-		dbt_resident_release(s);
-	for (int i = 0; i < 2; i++)
-		s->dev->ops->host_free(s->dev, s->out[i]);
+	session_drain(s->dev);
+	session_release(&s->memory);
+	iterate_work_release(&s->work);
 	dbt_layout_release(&s->layout);
-	free(s->view);
-	free(s->view_sums);
-	free(s->ends);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

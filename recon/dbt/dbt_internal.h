@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "recon/core/iterate_stream.h"
+#include "recon/core/session.h"
 #include "recon/dbt/dbt_layout.h"
 #include "recon/dbt/field_edges.h"
 
@@ -34,6 +35,7 @@ struct dbt_session {
 	const struct dbt_protocol *p;
 	const struct dbt_plan *plan;
 	struct device *dev;
+	struct session_memory memory;
 	struct dbt_layout layout;
 	struct iterate_conf conf;
 	struct prior prior; /* conf.prior, if there is one; set by dbt_run() */
@@ -93,12 +95,10 @@ int dbt_scale_ends(struct dbt_session *s, struct err *err);
 int dbt_resident_open(struct dbt_session *s, struct err *err);
 int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *monitor, struct dbt_report *report,
 		     struct err *err);
-void dbt_resident_release(struct dbt_session *s);
 
 /* dbt_streamed.c */
 int dbt_streamed_open(struct dbt_session *s, struct err *err);
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
-void dbt_streamed_release(struct dbt_session *s);
 /* Count the bytes of a plan with slabs of `slices` slices and groups of `views` views. If slabs and groups alone exceed `limit` (0:
  * none), their tables are not counted. */
 int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l, struct device *dev,

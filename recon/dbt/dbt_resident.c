@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_resident.c - a session with volume and views on the device. */
-#include <errno.h>
-#include <stdlib.h>
-
-#include "recon/core/projector.h"
 #include "recon/dbt/dbt_internal.h"
 
 static int open_subsets(struct dbt_session *s, struct err *err)
 {
+	struct session_memory *m = &s->memory;
 	size_t n = (size_t)s->layout.views.n_subsets;
 
-	s->masks = calloc(n, sizeof(*s->masks));
-	s->ops = calloc(n, sizeof(struct linop *));
-	s->subsets = calloc(n, sizeof(*s->subsets));
-	if (!s->masks || !s->ops || !s->subsets)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu subsets", n);
-	for (int i = 0; i < s->layout.views.n_subsets; i++) {
-		int first = s->layout.views.first[i], n_views = s->layout.views.first[i + 1] - first, r;
+	session_array(m, n, sizeof(*s->masks), (void **)&s->masks, err);
+	session_array(m, n, sizeof(struct linop *), (void **)&s->ops, err);
+	session_array(m, n, sizeof(*s->subsets), (void **)&s->subsets, err);
+	for (int i = 0; m->rc == 0 && i < s->layout.views.n_subsets; i++) {
+		int first = s->layout.views.first[i], n_views = s->layout.views.first[i + 1] - first;
 		size_t at = (size_t)first * s->view_bins, bins = (size_t)n_views * s->view_bins;
 		struct grid grid;
 		struct projection_spec spec =
@@ -24,56 +19,34 @@ static int open_subsets(struct dbt_session *s, struct err *err)
 
 		s->masks[i] = buf_part(&s->mask, at, bins);
 		spec.mask = &s->masks[i];
-		r = projector_create(s->dev, &spec, &s->ops[i], err);
-		if (r < 0)
-			return r;
+		session_projector(m, &spec, &s->ops[i], err);
 		s->subsets[i] = (struct iterate_subset){.op = s->ops[i], .y = buf_part(&s->y, at, bins)};
 		if (s->row.mem)
 			s->subsets[i].row = buf_part(&s->row, at, bins);
 	}
-	return 0;
+	return m->rc;
 }
 
 int dbt_resident_open(struct dbt_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
+	struct session_memory *m = &s->memory;
 	size_t voxels = grid_size(&s->plan->grid), bins = s->view_bins * (size_t)s->plan->n_views;
 	int r;
 
-	if ((r = v->alloc(s->dev, voxels, &s->x, err)) < 0 || (r = v->alloc(s->dev, bins, &s->y, err)) < 0 ||
-	    (r = v->alloc(s->dev, bins, &s->mask, err)) < 0 ||
-	    (r = v->alloc(s->dev, dbt_stored_floats(&s->plan->grid), &s->stored, err)) < 0)
-		return r;
-	if (rule_needs_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
-		return r;
-	r = iterate_work_alloc(s->dev, voxels, (size_t)s->layout.views.largest_subset * s->view_bins,
-			       s->p->projector == PROJECTION_SLICES, dbt_has_prior(s->p), &s->work, err);
-	if (r < 0)
-		return r;
-	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++)
-		if ((r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->staging[i].line, err)) < 0 ||
-		    (r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->staging[i].valid, err)) < 0)
-			return r;
-	return open_subsets(s, err);
-}
-
-void dbt_resident_release(struct dbt_session *s)
-{
-	for (int i = 0; s->ops && i < s->layout.views.n_subsets; i++)
-		s->ops[i] = linop_free(s->ops[i]);
-	free(s->ops);
-	free(s->masks);
-	free(s->subsets);
-	iterate_work_release(&s->work);
-	for (int i = 0; i < DBT_STAGING_BUFFERS; i++) {
-		s->dev->ops->host_free(s->dev, s->staging[i].line);
-		s->dev->ops->host_free(s->dev, s->staging[i].valid);
+	session_alloc(m, voxels, &s->x, err);
+	session_alloc(m, bins, &s->y, err);
+	session_alloc(m, bins, &s->mask, err);
+	session_alloc(m, dbt_stored_floats(&s->plan->grid), &s->stored, err);
+	if (rule_needs_length(s->conf.rule.kind))
+		session_alloc(m, bins, &s->row, err);
+	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++) {
+		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].line, err);
+		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].valid, err);
 	}
-	buf_release(&s->x);
-	buf_release(&s->y);
-	buf_release(&s->mask);
-	buf_release(&s->row);
-	buf_release(&s->stored);
+	r = m->rc < 0 ? m->rc
+		      : iterate_work_alloc(s->dev, voxels, (size_t)s->layout.views.largest_subset * s->view_bins,
+					   s->p->projector == PROJECTION_SLICES, dbt_has_prior(s->p), &s->work, err);
+	return r < 0 ? r : open_subsets(s, err);
 }
 
 /* Set x to `start` in the support: voxels that a ray crosses and no view shows as air; to 0 elsewhere. */

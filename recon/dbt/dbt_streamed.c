@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "recon/core/projector.h"
 #include "recon/dbt/dbt_internal.h"
 
 static int slabs_of(int slices, int slab)
@@ -72,44 +71,44 @@ int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan
 	return 0;
 }
 
-static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool grouped, int colours, struct err *err)
+static void open_device(struct dbt_session *s, size_t slab, size_t bins, bool grouped, int colours, struct err *err)
 {
 	struct iterate_stream *t = &s->stream;
-	const struct device_ops *v = s->dev->ops;
-	bool rows = rule_needs_length(s->conf.rule.kind), fused = s->p->projector == PROJECTION_SLICES;
-	int r = 0;
+	struct session_memory *m = &s->memory;
+	bool fused = s->p->projector == PROJECTION_SLICES;
 
-	for (int i = 0; r == 0 && i < 3; i++) {
-		r = v->alloc(s->dev, slab + 2 * t->halo, &t->slab[i], err);
-		if (r == 0 && (grouped || ((!fused || t->halo > 0) && i == 0)) &&
-		    (r = v->alloc(s->dev, slab, &t->slab_num[i], err)) == 0)
-			r = v->alloc(s->dev, slab, &t->slab_den[i], err);
+	for (int i = 0; i < 3; i++) {
+		session_alloc(m, slab + 2 * t->halo, &t->slab[i], err);
+		if (grouped || ((!fused || t->halo > 0) && i == 0)) {
+			session_alloc(m, slab, &t->slab_num[i], err);
+			session_alloc(m, slab, &t->slab_den[i], err);
+		} else { /* sums that are not transferred use the same buffer for all slabs */
+			t->slab_num[i] = t->slab_num[0];
+			t->slab_den[i] = t->slab_den[0];
+		}
 	}
-	if (r < 0 || (r = v->alloc(s->dev, bins, &t->y, err)) < 0 || (r = v->alloc(s->dev, bins, &t->p, err)) < 0 ||
-	    (r = v->alloc(s->dev, 2 * bins, &t->pair, err)) < 0 ||
-	    (r = v->alloc(s->dev, bins * (size_t)colours, &s->stream_mask, err)) < 0)
-		return r;
-	if (rows && (r = v->alloc(s->dev, bins, &t->row, err)) < 0)
-		return r;
-	return 0;
+	session_alloc(m, bins, &t->y, err);
+	session_alloc(m, bins, &t->p, err);
+	session_alloc(m, 2 * bins, &t->pair, err);
+	session_alloc(m, bins * (size_t)colours, &s->stream_mask, err);
+	if (rule_needs_length(s->conf.rule.kind))
+		session_alloc(m, bins, &t->row, err);
 }
 
-static int open_host(struct dbt_session *s, bool grouped, struct err *err)
+static void open_host(struct dbt_session *s, bool grouped, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
+	struct session_memory *m = &s->memory;
 	size_t volume = grid_size(&s->plan->grid) * sizeof(float), data = s->view_bins * (size_t)s->plan->n_views * sizeof(float);
-	int r;
 
-	if ((r = v->host_alloc(s->dev, volume, (void **)&s->stream.x, err)) < 0 ||
-	    (r = v->host_alloc(s->dev, data, (void **)&s->host_y, err)) < 0 ||
-	    (r = v->host_alloc(s->dev, data, (void **)&s->host_valid, err)) < 0)
-		return r;
-	if (rule_needs_length(s->conf.rule.kind) && (r = v->host_alloc(s->dev, data, (void **)&s->host_row, err)) < 0)
-		return r;
-	if (grouped && ((r = v->host_alloc(s->dev, volume, (void **)&s->stream.num, err)) < 0 ||
-			(r = v->host_alloc(s->dev, volume, (void **)&s->stream.den, err)) < 0))
-		return r;
-	return 0;
+	session_host(m, volume, (void **)&s->stream.x, err);
+	session_host(m, data, (void **)&s->host_y, err);
+	session_host(m, data, (void **)&s->host_valid, err);
+	if (rule_needs_length(s->conf.rule.kind))
+		session_host(m, data, (void **)&s->host_row, err);
+	if (grouped) {
+		session_host(m, volume, (void **)&s->stream.num, err);
+		session_host(m, volume, (void **)&s->stream.den, err);
+	}
 }
 
 static bool begins_subset(const struct dbt_layout *l, int view)
@@ -120,12 +119,12 @@ static bool begins_subset(const struct dbt_layout *l, int view)
 	return false;
 }
 
-static int open_group(struct dbt_session *s, int g, int first, int end, size_t bins_max, struct err *err)
+static void open_group(struct dbt_session *s, int g, int first, int end, size_t bins_max, struct err *err)
 {
 	struct iterate_stream *t = &s->stream;
 	size_t at = (size_t)first * s->view_bins, bins = (size_t)(end - first) * s->view_bins;
 	struct iterate_group *group = &s->groups[g];
-	int slab = s->plan->slab_slices, r = 0;
+	int slab = s->plan->slab_slices;
 
 	*group = (struct iterate_group){
 		.op = s->slab_ops + (size_t)g * (size_t)t->n_slabs,
@@ -137,93 +136,52 @@ static int open_group(struct dbt_session *s, int g, int first, int end, size_t b
 		.first = begins_subset(&s->layout, first),
 		.last = begins_subset(&s->layout, end),
 	};
-	for (int i = 0; r == 0 && i < t->n_slabs; i++) {
+	for (int i = 0; i < t->n_slabs; i++) {
 		int n = s->plan->grid.n[2] - i * slab < slab ? s->plan->grid.n[2] - i * slab : slab;
 		struct grid grid;
 		struct projection_spec spec = dbt_layout_spec(&s->layout, s->p, s->plan, first, end - first, i * slab, n, &grid);
 
 		spec.mask = &group->mask;
-		r = projector_create(s->dev, &spec, &s->slab_ops[(size_t)g * (size_t)t->n_slabs + (size_t)i], err);
+		session_projector(&s->memory, &spec, &s->slab_ops[(size_t)g * (size_t)t->n_slabs + (size_t)i], err);
 	}
-	return r;
 }
 
 int dbt_streamed_open(struct dbt_session *s, struct err *err)
 {
 	struct iterate_stream *t = &s->stream;
+	struct session_memory *m = &s->memory;
 	const struct dbt_plan *plan = s->plan;
 	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], bins;
-	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first)), r;
+	bool grouped;
+	int *first;
 
+	if (session_array(m, (size_t)plan->n_views + 1, sizeof(*first), (void **)&first, err) < 0)
+		return m->rc;
 	t->dev = s->dev;
 	t->halo = dbt_has_prior(s->p) ? slice : 0;
 	t->n_slabs = slabs_of(plan->grid.n[2], plan->slab_slices);
-	if (first)
-		t->n_groups = dbt_layout_groups(&s->layout, plan->group_views, first);
-	s->groups = calloc((size_t)t->n_groups, sizeof(*s->groups));
-	s->slab_ops = calloc((size_t)t->n_groups * (size_t)t->n_slabs, sizeof(struct linop *));
-	s->slab_at = calloc((size_t)t->n_slabs, sizeof(*s->slab_at));
-	s->slab_n = calloc((size_t)t->n_slabs, sizeof(*s->slab_n));
-	if (!first || !s->groups || !s->slab_ops || !s->slab_at || !s->slab_n) {
-		r = err_set(err, ENOMEM, "reconstruction: cannot allocate %d groups of %d slabs", t->n_groups, t->n_slabs);
-		goto out;
-	}
-	for (int i = 0; i < t->n_slabs; i++) {
-		int k = i * plan->slab_slices;
+	t->n_groups = dbt_layout_groups(&s->layout, plan->group_views, first);
+	grouped = is_grouped(&s->layout, t->n_groups);
+	bins = (size_t)largest_group(first, t->n_groups) * s->view_bins;
+	session_array(m, (size_t)t->n_groups, sizeof(*s->groups), (void **)&s->groups, err);
+	session_array(m, (size_t)t->n_groups * (size_t)t->n_slabs, sizeof(struct linop *), (void **)&s->slab_ops, err);
+	session_array(m, (size_t)t->n_slabs, sizeof(*s->slab_at), (void **)&s->slab_at, err);
+	session_array(m, (size_t)t->n_slabs, sizeof(*s->slab_n), (void **)&s->slab_n, err);
+	open_device(s, (size_t)plan->slab_slices * slice, bins, grouped, mask_colours(t->n_groups), err);
+	open_host(s, grouped, err);
+	for (int g = 0; m->rc == 0 && g < t->n_groups; g++)
+		open_group(s, g, first[g], first[g + 1], bins, err);
+	for (int i = 0; m->rc == 0 && i < t->n_slabs; i++) {
+		int k = i * plan->slab_slices,
+		    n = plan->grid.n[2] - k < plan->slab_slices ? plan->grid.n[2] - k : plan->slab_slices;
 
 		s->slab_at[i] = (size_t)k * slice;
-		s->slab_n[i] =
-			(size_t)(plan->grid.n[2] - k < plan->slab_slices ? plan->grid.n[2] - k : plan->slab_slices) * slice;
+		s->slab_n[i] = (size_t)n * slice;
 	}
 	t->group = s->groups;
 	t->slab_at = s->slab_at;
 	t->slab_n = s->slab_n;
-	bins = (size_t)largest_group(first, t->n_groups) * s->view_bins;
-	r = open_device(s, (size_t)plan->slab_slices * slice, bins, is_grouped(&s->layout, t->n_groups),
-			mask_colours(t->n_groups), err);
-	if (r == 0)
-		r = open_host(s, is_grouped(&s->layout, t->n_groups), err);
-	for (int g = 0; r == 0 && g < t->n_groups; g++)
-		r = open_group(s, g, first[g], first[g + 1], bins, err);
-	/* Sums that are not transferred use the same buffer for all slabs. */
-	for (int i = 1; r == 0 && i < 3 && !t->slab_num[i].mem; i++) {
-		t->slab_num[i] = t->slab_num[0];
-		t->slab_den[i] = t->slab_den[0];
-	}
-out:
-	free(first);
-	return r;
-}
-
-void dbt_streamed_release(struct dbt_session *s)
-{
-	struct iterate_stream *t = &s->stream;
-	const struct device_ops *v = s->dev->ops;
-
-	for (int i = 0; s->slab_ops && i < t->n_groups * t->n_slabs; i++)
-		s->slab_ops[i] = linop_free(s->slab_ops[i]);
-	free(s->slab_ops);
-	free(s->groups);
-	free(s->slab_at);
-	free(s->slab_n);
-	for (int i = 2; i >= 0; i--) {
-		buf_release(&t->slab[i]);
-		if (i == 0 || t->slab_num[i].mem != t->slab_num[0].mem) {
-			buf_release(&t->slab_num[i]);
-			buf_release(&t->slab_den[i]);
-		}
-	}
-	buf_release(&t->y);
-	buf_release(&t->p);
-	buf_release(&t->pair);
-	buf_release(&t->row);
-	buf_release(&s->stream_mask);
-	v->host_free(s->dev, t->x);
-	v->host_free(s->dev, t->num);
-	v->host_free(s->dev, t->den);
-	v->host_free(s->dev, s->host_y);
-	v->host_free(s->dev, s->host_valid);
-	v->host_free(s->dev, s->host_row);
+	return m->rc;
 }
 
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err)

@@ -61,17 +61,12 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 /* Free everything whose size depends on the number of slices. */
 void parallel_part_release(struct parallel_session *s)
 {
-	const struct device_ops *v = s->dev->ops;
-
 	parallel_back_release(s);
-	parallel_rows_free(s);
 	parallel_rule_release(s);
-	v->projection_free(s->a);
+	s->dev->ops->projection_free(s->a);
 	s->a = NULL;
-	buf_release(&s->x);
-	buf_release(&s->y);
-	v->host_free(s->dev, s->host);
-	s->host = NULL;
+	session_release(&s->memory);
+	s->rows = NULL;
 	s->scan = scan_free(s->scan);
 	s->n = 0;
 }
@@ -85,12 +80,13 @@ static int open_radon(struct parallel_session *s, struct err *err)
 
 int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
+	struct session_memory *m = &s->memory;
 	size_t bins, voxels;
 	int r;
 
 	if (s->n == n)
 		return 0;
+	m->dev = s->dev;
 	parallel_part_release(s);
 	r = scan_create_parallel(s->s, n, s->plan->fov_radius, s->views.order, &s->scan, err);
 	if (r < 0)
@@ -99,11 +95,9 @@ int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 	s->grid = parallel_grid(&s->plan->grid, n);
 	bins = (size_t)s->s->n_angles * scan_view_size(s->scan);
 	voxels = grid_size(&s->grid);
-	r = v->host_alloc(s->dev, (bins > voxels ? bins : voxels) * sizeof(float), (void **)&s->host, err);
-	if (r == 0)
-		r = v->alloc(s->dev, grid_size(&s->grid), &s->x, err);
-	if (r == 0)
-		r = v->alloc(s->dev, bins, &s->y, err);
+	session_host(m, (bins > voxels ? bins : voxels) * sizeof(float), (void **)&s->host, err);
+	session_alloc(m, voxels, &s->x, err);
+	r = session_alloc(m, bins, &s->y, err);
 	if (r == 0)
 		r = s->work == PARALLEL_WORK_RADON ? open_radon(s, err) : open_work[s->work](s, err);
 	return r;

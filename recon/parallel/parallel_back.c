@@ -46,32 +46,26 @@ bool parallel_back_filters(const struct parallel_protocol *p, const struct devic
 
 int parallel_back_open(struct parallel_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
 	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
 	bool filter = algorithm_info(s->p->algorithm)->filtered;
+	struct session_memory *m = &s->memory;
 	int r;
 
-	s->back = calloc(1, sizeof(*s->back));
-	if (s->back)
-		s->back->weight = malloc((size_t)s->s->n_angles * sizeof(*s->back->weight));
-	if (!s->back || !s->back->weight)
-		return err_set(err, ENOMEM, "fbp: cannot allocate %d angles", s->s->n_angles);
-	r = parallel_weights(s->s, s->back->weight, err);
+	if (session_array(m, 1, sizeof(*s->back), (void **)&s->back, err) < 0)
+		return m->rc;
+	session_array(m, (size_t)s->s->n_angles, sizeof(*s->back->weight), (void **)&s->back->weight, err);
+	if (parallel_back_filters(s->p, s->dev, s->s->n_radial))
+		session_alloc(m, s->y.n, &s->back->filtered, err);
+	r = m->rc < 0 ? m->rc : parallel_weights(s->s, s->back->weight, err);
 	if (r == 0 && filter)
 		r = ramp_create(ramp_of(s->p->filter), s->p->filter_cut, s->s->bin, s->s->n_radial, &s->back->ramp, err);
-	if (r == 0 && parallel_back_filters(s->p, s->dev, s->s->n_radial))
-		r = v->alloc(s->dev, s->y.n, &s->back->filtered, err);
-	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
+	return r < 0 ? r : s->dev->ops->projection_create(s->dev, &spec, &s->a, err);
 }
 
 void parallel_back_release(struct parallel_session *s)
 {
-	if (!s->back)
-		return;
-	ramp_free(s->back->ramp);
-	buf_release(&s->back->filtered);
-	free(s->back->weight);
-	free(s->back);
+	if (s->back)
+		ramp_free(s->back->ramp);
 	s->back = NULL;
 }
 

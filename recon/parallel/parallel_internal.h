@@ -50,7 +50,6 @@ int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_release(struct parallel_session *s);
 int parallel_rows_open(struct parallel_session *s, struct err *err);
 int parallel_rows_run(struct parallel_session *s, struct err *err);
-void parallel_rows_free(struct parallel_session *s);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_release(struct parallel_session *s);

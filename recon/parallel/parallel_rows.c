@@ -15,27 +15,15 @@ struct parallel_rows {
 
 int parallel_rows_open(struct parallel_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
 	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
-	int r;
+	struct session_memory *m = &s->memory;
 
-	s->rows = calloc(1, sizeof(*s->rows));
-	if (!s->rows)
-		return err_set(err, ENOMEM, "art: out of memory");
-	r = v->alloc(s->dev, s->y.n, &s->rows->gap, err);
-	if (r == 0 && s->p->non_negative)
-		r = v->alloc(s->dev, s->x.n, &s->rows->positive, err);
-	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
-}
-
-void parallel_rows_free(struct parallel_session *s)
-{
-	if (!s->rows)
-		return;
-	buf_release(&s->rows->gap);
-	buf_release(&s->rows->positive);
-	free(s->rows);
-	s->rows = NULL;
+	if (session_array(m, 1, sizeof(*s->rows), (void **)&s->rows, err) < 0)
+		return m->rc;
+	session_alloc(m, s->y.n, &s->rows->gap, err);
+	if (s->p->non_negative)
+		session_alloc(m, s->x.n, &s->rows->positive, err);
+	return m->rc < 0 ? m->rc : s->dev->ops->projection_create(s->dev, &spec, &s->a, err);
 }
 
 static int cut_negative(struct parallel_session *s, struct err *err)

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/core/projector.h"
 #include "recon/parallel/parallel_internal.h"
 
 #define FLOOR 1e-6	   /* fraction of the mean */
@@ -64,25 +63,21 @@ void parallel_rule_scale(struct parallel_session *s)
 	s->data_mean = s->unit * sum;
 }
 
-static int make_subset(struct parallel_session *s, int i, struct err *err)
+static void make_subset(struct parallel_session *s, int i, struct err *err)
 {
 	struct parallel_rule *u = s->rule;
 	int first = s->views.first[i], n = s->views.first[i + 1] - first;
 	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, first, n);
 	size_t bins = scan_view_size(s->scan);
-	int r = projector_create(s->dev, &spec, &u->op[i], err);
 
-	if (r == 0)
-		r = s->dev->ops->alloc(s->dev, s->x.n, &u->subset[i].den, err);
-	if (r < 0)
-		return r;
+	session_projector(&s->memory, &spec, &u->op[i], err);
+	session_alloc(&s->memory, s->x.n, &u->subset[i].den, err);
 	u->part[i].op = u->op[i];
 	u->part[i].y = buf_part(&s->y, (size_t)first * bins, (size_t)n * bins);
 	if (is_sart(s))
 		u->part[i].row = buf_part(&u->row, (size_t)first * bins, (size_t)n * bins);
 	u->subset[i].part = &u->part[i];
 	u->subset[i].n_parts = 1;
-	return 0;
 }
 
 /* Write d of the bins of subset i to p: 1; for SART 0 where a ray is too short to be used. Sets the ray lengths too. */
@@ -137,44 +132,27 @@ static int make_den(struct parallel_session *s, struct err *err)
 int parallel_rule_open(struct parallel_session *s, struct err *err)
 {
 	size_t n = (size_t)s->views.n_subsets, largest = (size_t)s->views.largest_subset * scan_view_size(s->scan);
-	struct parallel_rule *u = calloc(1, sizeof(*u));
-	int r = 0;
+	struct session_memory *m = &s->memory;
+	struct parallel_rule *u;
 
-	s->rule = u;
-	if (u) {
-		u->op = calloc(n, sizeof(*u->op));
-		u->part = calloc(n, sizeof(*u->part));
-		u->subset = calloc(n, sizeof(*u->subset));
-		u->level = calloc((size_t)s->n, sizeof(*u->level));
-	}
-	if (!u || !u->op || !u->part || !u->subset || !u->level)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu subsets", n);
+	if (session_array(m, 1, sizeof(*u), (void **)&s->rule, err) < 0)
+		return m->rc;
+	u = s->rule;
+	session_array(m, n, sizeof(struct linop *), (void **)&u->op, err);
+	session_array(m, n, sizeof(*u->part), (void **)&u->part, err);
+	session_array(m, n, sizeof(*u->subset), (void **)&u->subset, err);
+	session_array(m, (size_t)s->n, sizeof(*u->level), (void **)&u->level, err);
 	if (is_sart(s))
-		r = s->dev->ops->alloc(s->dev, s->y.n, &u->row, err);
-	for (int i = 0; r == 0 && i < s->views.n_subsets; i++)
-		r = make_subset(s, i, err);
-	return r < 0 ? r : iterate_work_alloc_kept(s->dev, s->x.n, largest, &u->work, err);
+		session_alloc(m, s->y.n, &u->row, err);
+	for (int i = 0; m->rc == 0 && i < s->views.n_subsets; i++)
+		make_subset(s, i, err);
+	return m->rc < 0 ? m->rc : iterate_work_alloc_kept(s->dev, s->x.n, largest, &u->work, err);
 }
 
 void parallel_rule_release(struct parallel_session *s)
 {
-	struct parallel_rule *u = s->rule;
-
-	if (!u)
-		return;
-	for (int i = 0; i < s->views.n_subsets; i++) {
-		if (u->op)
-			linop_free(u->op[i]);
-		if (u->subset)
-			buf_release(&u->subset[i].den);
-	}
-	iterate_work_release(&u->work);
-	buf_release(&u->row);
-	free(u->op);
-	free(u->part);
-	free(u->subset);
-	free(u->level);
-	free(u);
+	if (s->rule)
+		iterate_work_release(&s->rule->work);
 	s->rule = NULL;
 }
 

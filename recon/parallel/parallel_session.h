@@ -8,6 +8,7 @@
 #define TOMONODE_RECON_PARALLEL_SESSION_H
 
 #include "kernels/device.h"
+#include "recon/core/session.h"
 #include "recon/core/subsets.h"
 #include "recon/parallel/parallel.h"
 
@@ -34,6 +35,7 @@ struct parallel_session {
 	const struct parallel_scan *s; /* result of parallel_padded_scan() */
 	int pad;		       /* zero bins added before and after each row of the caller */
 	struct device *dev;
+	struct session_memory memory; /* of a part */
 	const struct monitor *monitor;
 	enum parallel_work work;
 	struct subsets views;

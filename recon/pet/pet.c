@@ -13,32 +13,27 @@
 #include "kernels/clock.h"
 #include "recon/pet/pet_internal.h"
 
-static int open_planes(struct pet_session *s, struct err *err)
+static void open_planes(struct pet_session *s, struct err *err)
 {
 	const struct scan *scan = s->layout.scan;
+	struct session_memory *m = &s->memory;
 	size_t n_views = (size_t)scan->n_views;
-	int r = 0;
 
 	s->n_planes = scan->n_u;
-	s->u_of = malloc((size_t)scan->n_u * sizeof(*s->u_of));
-	if (!s->u_of)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", scan->n_u);
-	for (int u = 0; u < scan->n_u; u++)
+	session_array(m, (size_t)scan->n_u, sizeof(*s->u_of), (void **)&s->u_of, err);
+	for (int u = 0; m->rc == 0 && u < scan->n_u; u++)
 		s->u_of[s->layout.plane[u]] = u;
 	for (s->v_end = scan->n_v; s->v_end > 0 && scan_reach(scan, s->v_end - 1) == 0; s->v_end--)
 		;
 	for (s->v_first = 0; s->v_first < s->v_end && scan_reach(scan, s->v_first) == 0; s->v_first++)
 		;
-	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++) {
+	for (int role = PET_DATA; role < PET_ROLES; role++) {
 		if (!s->has[role])
 			continue;
 		s->expected[role] = (int)pet_row(s, role);
-		s->plane[role] = calloc((size_t)s->expected[role], sizeof(*s->plane[role]));
-		r = s->plane[role] ? s->dev->ops->host_alloc(s->dev, pet_view(s, role) * n_views * sizeof(float),
-							     (void **)&s->host[role], err)
-				   : err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", s->expected[role]);
+		session_array(m, (size_t)s->expected[role], sizeof(*s->plane[role]), (void **)&s->plane[role], err);
+		session_host(m, pet_view(s, role) * n_views * sizeof(float), (void **)&s->host[role], err);
 	}
-	return r;
 }
 
 int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, enum pet_factors factors,
@@ -55,6 +50,7 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 		.plan = plan,
 		.m = m,
 		.dev = dev,
+		.memory = {dev},
 		.cache = cache,
 		.factors = factors,
 		.has = {[PET_DATA] = true, [PET_FACTORS] = factors != PET_FACTORS_NONE, [PET_BACKGROUND] = with_background},
@@ -72,14 +68,13 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 		s->view_bins = scan_view_size(s->layout.scan);
 		for (int role = PET_DATA; role < PET_ROLES; role++)
 			s->loads[role] = s->has[role] && pet_layout_loads(&s->layout, role);
-		r = open_planes(s, err);
+		open_planes(s, err);
+		r = session_alloc(&s->memory, n, &s->x, err);
 	}
-	if (r == 0)
-		r = dev->ops->alloc(dev, n, &s->x, err);
 	if (r == 0)
 		r = algorithm_info(p->algorithm)->filtered ? pet_fbp_open(s, err) : pet_em_open(s, err);
 	if (r == 0)
-		r = dev->ops->host_alloc(dev, n * sizeof(float), (void **)&s->out, err);
+		r = session_host(&s->memory, n * sizeof(float), (void **)&s->out, err);
 	if (r < 0) {
 		pet_close(s);
 		return r;
@@ -92,20 +87,9 @@ struct pet_session *pet_close(struct pet_session *s)
 {
 	if (!s)
 		return NULL;
-	/* After an error, work and transfers that were queued before it may still use the buffers: wait for them. */
-	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
-		s->dev->ops->wait(s->dev, queue, NULL);
-	if (algorithm_info(s->p->algorithm)->filtered)
-		pet_fbp_release(s);
-	else
-		pet_em_release(s);
-	buf_release(&s->x);
-	for (int role = 0; role < PET_ROLES; role++) {
-		s->dev->ops->host_free(s->dev, s->host[role]);
-		free(s->plane[role]);
-	}
-	s->dev->ops->host_free(s->dev, s->out);
-	free(s->u_of);
+	session_drain(s->dev);
+	pet_em_release(s);
+	session_release(&s->memory);
 	pet_layout_release(&s->layout);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

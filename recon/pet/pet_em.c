@@ -22,21 +22,18 @@
 static int alloc_volumes(struct pet_session *s, struct err *err)
 {
 	struct pet_volumes v = pet_volumes_of(s->p, s->layout.views.n_subsets, pet_is_streamed(s));
+	struct session_memory *m = &s->memory;
 	size_t n = grid_size(&s->plan->grid);
-	int r = 0;
 
-	s->den = calloc((size_t)s->layout.views.n_subsets, sizeof(*s->den));
-	if (!s->den)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d subsets", s->layout.views.n_subsets);
-	for (int k = 0; r == 0 && k < v.den; k++)
-		r = s->dev->ops->alloc(s->dev, n, &s->den[k], err);
-	if (r == 0 && v.scale)
-		r = s->dev->ops->alloc(s->dev, n, &s->scale, err);
-	if (r == 0 && v.psf)
-		r = psf_work_alloc(s->dev, &s->plan->grid, s->p->psf, s->psf_work, err);
-	for (int k = v.den; r == 0 && k < s->layout.views.n_subsets; k++)
+	if (session_array(m, (size_t)s->layout.views.n_subsets, sizeof(*s->den), (void **)&s->den, err) < 0)
+		return m->rc;
+	for (int k = 0; k < v.den; k++)
+		session_alloc(m, n, &s->den[k], err);
+	for (int k = v.den; k < s->layout.views.n_subsets; k++)
 		s->den[k] = s->den[0];
-	return r;
+	if (v.scale)
+		session_alloc(m, n, &s->scale, err);
+	return m->rc == 0 && v.psf ? psf_work_alloc(s->dev, &s->plan->grid, s->p->psf, s->psf_work, err) : m->rc;
 }
 
 int pet_em_open(struct pet_session *s, struct err *err)
@@ -50,11 +47,6 @@ void pet_em_release(struct pet_session *s)
 {
 	pet_parts_release(s);
 	s->sensitivity = pet_sensitivity_release(s->sensitivity, s->cache);
-	for (int k = s->layout.views.n_subsets - 1; s->den && k >= 0; k--)
-		if (k == 0 || s->den[k].mem != s->den[0].mem)
-			buf_release(&s->den[k]);
-	free(s->den);
-	buf_release(&s->scale);
 	psf_work_release(s->psf_work);
 }
 

@@ -55,30 +55,30 @@ static void set_part_buffers(struct pet_session *s, int i, int slot, size_t at)
 static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
 {
 	size_t bins = pet_is_streamed(s) ? largest : s->view_bins * (size_t)s->layout.scan->n_views;
-	int slots = pet_is_streamed(s) ? 2 : 1, r = 0;
+	int slots = pet_is_streamed(s) ? 2 : 1;
 
 	for (int slot = 0; slot < slots; slot++)
-		for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
+		for (int role = PET_DATA; role < PET_ROLES; role++)
 			if (s->loads[role])
-				r = s->dev->ops->alloc(s->dev, bins, &s->data[slot][role], err);
-	return r < 0 ? r : iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest, &s->work, err);
+				session_alloc(&s->memory, bins, &s->data[slot][role], err);
+	return s->memory.rc < 0 ? s->memory.rc
+				: iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest, &s->work, err);
 }
 
 int pet_parts_open(struct pet_session *s, struct err *err)
 {
 	size_t n_views = (size_t)s->layout.scan->n_views, n_subsets = (size_t)s->layout.views.n_subsets, largest = 0;
+	struct session_memory *m = &s->memory;
 	int r;
 
 	s->current_part = -1;
-	s->part_first = malloc((n_views + 1) * sizeof(*s->part_first));
-	if (!s->part_first)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu angles", n_views);
+	if (session_array(m, n_views + 1, sizeof(*s->part_first), (void **)&s->part_first, err) < 0)
+		return m->rc;
 	s->n_parts = pet_layout_groups(&s->layout, s->plan->group_views, s->part_first);
-	s->parts = calloc((size_t)s->n_parts, sizeof(*s->parts));
-	s->ops = calloc((size_t)s->n_parts, sizeof(struct linop *));
-	s->subsets = calloc(n_subsets, sizeof(*s->subsets));
-	if (!s->parts || !s->ops || !s->subsets)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d groups of angles", s->n_parts);
+	session_array(m, (size_t)s->n_parts, sizeof(*s->parts), (void **)&s->parts, err);
+	session_array(m, (size_t)s->n_parts, sizeof(struct linop *), (void **)&s->ops, err);
+	if (session_array(m, n_subsets, sizeof(*s->subsets), (void **)&s->subsets, err) < 0)
+		return m->rc;
 	for (int i = 0; i < s->n_parts; i++)
 		largest = part_bins(s, i) > largest ? part_bins(s, i) : largest;
 	r = alloc_data(s, largest, err);
@@ -100,13 +100,6 @@ void pet_parts_release(struct pet_session *s)
 {
 	for (int i = 0; s->ops && i < s->n_parts; i++)
 		linop_free(s->ops[i]);
-	free(s->ops);
-	free(s->parts);
-	free(s->subsets);
-	free(s->part_first);
-	for (int slot = 0; slot < 2; slot++)
-		for (int role = 0; role < PET_ROLES; role++)
-			buf_release(&s->data[slot][role]);
 	iterate_work_release(&s->work);
 }
 

@@ -222,30 +222,19 @@ out:
 
 int pet_fbp_open(struct pet_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
-	size_t bins = scan_view_size(&s->layout.direct), n = grid_size(&s->plan->grid);
-	int n_views = s->layout.scan->n_views, groups, r;
+	struct session_memory *m = &s->memory;
+	size_t bins = scan_view_size(&s->layout.direct);
+	int n_views = s->layout.scan->n_views;
 
-	s->part_first = malloc(((size_t)n_views + 1) * sizeof(*s->part_first));
-	if (!s->part_first)
-		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d angles", n_views);
+	session_host(m, bins * (size_t)n_views * sizeof(float), (void **)&s->direct, err);
+	if (session_array(m, (size_t)n_views + 1, sizeof(*s->part_first), (void **)&s->part_first, err) < 0)
+		return m->rc;
 	s->n_parts = pet_layout_groups(&s->layout, s->plan->group_views, s->part_first);
-	groups = s->n_parts;
-	r = v->host_alloc(s->dev, bins * (size_t)n_views * sizeof(float), (void **)&s->direct, err);
-	if (r == 0) /* groups have nearly equal size: the largest is the mean, rounded up */
-		r = v->alloc(s->dev, bins * (size_t)((n_views + groups - 1) / groups), &s->data[0][PET_DATA], err);
-	for (int i = 0; r == 0 && s->p->postfilter > 0 && i < 2; i++)
-		r = v->alloc(s->dev, n, &s->spare[i], err);
-	return r;
-}
-
-void pet_fbp_release(struct pet_session *s)
-{
-	s->dev->ops->host_free(s->dev, s->direct);
-	free(s->part_first);
-	buf_release(&s->data[0][PET_DATA]);
-	for (int i = 0; i < 2; i++)
-		buf_release(&s->spare[i]);
+	/* groups have nearly equal size: the largest is the mean, rounded up */
+	session_alloc(m, bins * (size_t)((n_views + s->n_parts - 1) / s->n_parts), &s->data[0][PET_DATA], err);
+	for (int i = 0; s->p->postfilter > 0 && i < 2; i++)
+		session_alloc(m, grid_size(&s->plan->grid), &s->spare[i], err);
+	return m->rc;
 }
 
 static int back_group(struct pet_session *s, int i, struct err *err)

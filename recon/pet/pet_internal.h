@@ -8,6 +8,7 @@
 
 #include "recon/core/iterate.h"
 #include "recon/core/psf.h"
+#include "recon/core/session.h"
 #include "recon/core/subsets.h"
 #include "recon/pet/pet.h"
 
@@ -112,6 +113,7 @@ struct pet_session {
 	const struct pet_plan *plan;
 	const struct michelogram *m;
 	struct device *dev;
+	struct session_memory memory;
 	struct pet_cache *cache; /* may be NULL */
 	struct pet_layout layout;
 	enum pet_factors factors;
@@ -218,6 +220,5 @@ void pet_parts_release(struct pet_session *s);
 /* pet_fbp.c */
 int pet_fbp_open(struct pet_session *s, struct err *err);
 int pet_fbp_run(struct pet_session *s, const struct monitor *monitor, struct err *err);
-void pet_fbp_release(struct pet_session *s);
 
 #endif

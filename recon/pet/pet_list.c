@@ -49,42 +49,33 @@ static int open_psf(struct pet_list_session *s, struct err *err)
 
 static int open_volumes(struct pet_list_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
 	struct buf *volume[] = {&s->x, &s->num, &s->den, &s->seen};
 	size_t n = grid_size(&s->plan->grid);
-	int r = 0;
 
-	for (int i = 0; r == 0 && i < (s->p->psf > 0 ? 4 : 3); i++)
-		r = v->alloc(s->dev, n, volume[i], err);
-	if (r == 0)
-		r = v->host_alloc(s->dev, n * sizeof(float), (void **)&s->out, err);
-	if (r == 0 && s->p->psf > 0)
-		r = open_psf(s, err);
-	return r;
+	for (int i = 0; i < (s->p->psf > 0 ? 4 : 3); i++)
+		session_alloc(&s->memory, n, volume[i], err);
+	session_host(&s->memory, n * sizeof(float), (void **)&s->out, err);
+	return s->memory.rc == 0 && s->p->psf > 0 ? open_psf(s, err) : s->memory.rc;
 }
 
 static int open_events(struct pet_list_session *s, struct err *err)
 {
-	const struct device_ops *v = s->dev->ops;
+	struct session_memory *m = &s->memory;
 	size_t batch = s->plan->batch, room[2] = {batch > PET_LIST_CHUNK ? batch : PET_LIST_CHUNK, batch};
-	int r = v->alloc(s->dev, 3 * s->list->n_detectors, &s->detectors, err);
 
-	if (r == 0)
-		r = v->upload(&s->detectors, s->list->detectors, err);
-	for (int i = 0; r == 0 && i < 2; i++) {
-		r = v->alloc(s->dev, batch * EVENT_FLOATS, &s->slot[i], err);
-		if (r == 0)
-			r = v->host_alloc(s->dev, room[i] * sizeof(struct event), (void **)&s->staging[i], err);
+	session_alloc(m, 3 * s->list->n_detectors, &s->detectors, err);
+	for (int i = 0; i < 2; i++) {
+		session_alloc(m, batch * EVENT_FLOATS, &s->slot[i], err);
+		session_host(m, room[i] * sizeof(struct event), (void **)&s->staging[i], err);
 	}
-	if (r == 0 && s->plan->resident)
-		r = v->alloc(s->dev, s->list->n_events * EVENT_FLOATS, &s->resident, err);
-	if (r == 0 && s->list->lors.read)
-		r = v->alloc(s->dev, batch, &s->weight, err);
-	if (r == 0 && s->list->lors.read)
-		r = v->host_alloc(s->dev, batch * sizeof(float), (void **)&s->staging_weight, err);
-	if (r == 0 && !(s->chunk = malloc(PET_LIST_CHUNK * sizeof(*s->chunk))))
-		r = err_set(err, ENOMEM, "list mode: no memory for %zu events", PET_LIST_CHUNK);
-	return r;
+	if (s->plan->resident)
+		session_alloc(m, s->list->n_events * EVENT_FLOATS, &s->resident, err);
+	if (s->list->lors.read) {
+		session_alloc(m, batch, &s->weight, err);
+		session_host(m, batch * sizeof(float), (void **)&s->staging_weight, err);
+	}
+	session_array(m, PET_LIST_CHUNK, sizeof(*s->chunk), (void **)&s->chunk, err);
+	return m->rc < 0 ? m->rc : s->dev->ops->upload(&s->detectors, s->list->detectors, err);
 }
 
 int pet_list_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct pet_list *list, struct device *dev,
@@ -95,7 +86,7 @@ int pet_list_open(const struct pet_protocol *p, const struct pet_plan *plan, con
 
 	if (!s)
 		return err_set(err, ENOMEM, "list mode: out of memory");
-	*s = (struct pet_list_session){.p = p, .plan = plan, .list = list, .dev = dev, .unit = 1};
+	*s = (struct pet_list_session){.p = p, .plan = plan, .list = list, .dev = dev, .memory = {dev}, .unit = 1};
 	r = open_volumes(s, err);
 	if (r == 0)
 		r = open_events(s, err);
@@ -110,26 +101,11 @@ struct pet_list_session *pet_list_close(struct pet_list_session *s)
 {
 	if (!s)
 		return NULL;
-	/* After an error, work and transfers that were queued before it may still use the buffers: wait for them. */
-	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
-		s->dev->ops->wait(s->dev, queue, NULL);
+	session_drain(s->dev);
 	s->dev->ops->events_free(s->events);
 	linop_free(s->psf);
 	psf_work_release(s->psf_work);
-	buf_release(&s->x);
-	buf_release(&s->num);
-	buf_release(&s->den);
-	buf_release(&s->seen);
-	buf_release(&s->detectors);
-	buf_release(&s->resident);
-	buf_release(&s->weight);
-	for (int i = 0; i < 2; i++) {
-		buf_release(&s->slot[i]);
-		s->dev->ops->host_free(s->dev, s->staging[i]);
-	}
-	s->dev->ops->host_free(s->dev, s->staging_weight);
-	s->dev->ops->host_free(s->dev, s->out);
-	free(s->chunk);
+	session_release(&s->memory);
 	free(s);
 	return NULL;
 }

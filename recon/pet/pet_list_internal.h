@@ -14,6 +14,7 @@ struct pet_list_session {
 	const struct pet_plan *plan;
 	const struct pet_list *list;
 	struct device *dev;
+	struct session_memory memory;
 	bool done, result;
 	struct pet_list_sensitivity_image *shared; /* NULL: none */
 
