@@ -54,21 +54,6 @@ void html_put(struct html *h, const char *text)
 	html_bytes(h, text, strlen(text));
 }
 
-void html_printf(struct html *h, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (n < 0 || n >= (int)sizeof(text))
-		h->failed = true;
-	else
-		html_bytes(h, text, (size_t)n);
-}
-
 /* Return true for control characters and for characters with which a text can look like a different one. */
 static bool is_misleading(uint32_t c)
 {
@@ -77,54 +62,98 @@ static bool is_misleading(uint32_t c)
 	       (c >= 0xe0000 && c <= 0xe0fff);
 }
 
+/* Return how a character is escaped; NULL: it is not. */
+static const char *escape_of(const struct html *h, uint32_t code)
+{
+	if (h->metrics)
+		return code == '\\'	     ? "\\\\"
+		       : code == '"'	     ? "\\\""
+		       : code == '\n'	     ? "\\n"
+		       : is_misleading(code) ? REPLACEMENT
+					     : NULL;
+	switch (code) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	case '\n':
+	case '\t':
+		return " ";
+	default:
+		return is_misleading(code) ? REPLACEMENT : NULL;
+	}
+}
+
 void html_text(struct html *h, const char *text)
 {
-	const char *s = text;
+	const char *s = text, *escape;
 	uint32_t code;
 
 	while (*s) {
 		size_t n = utf8_decode(s, &code);
 
-		if (n == 0)
-			html_put(h, REPLACEMENT);
-		else if (code == '&')
-			html_put(h, "&amp;");
-		else if (code == '<')
-			html_put(h, "&lt;");
-		else if (code == '>')
-			html_put(h, "&gt;");
-		else if (code == '"')
-			html_put(h, "&quot;");
-		else if (code == '\'')
-			html_put(h, "&#39;");
-		else if (code == '\n' || code == '\t')
-			html_put(h, " ");
-		else if (is_misleading(code))
-			html_put(h, REPLACEMENT);
+		escape = n ? escape_of(h, code) : REPLACEMENT;
+		if (escape)
+			html_put(h, escape);
 		else
 			html_bytes(h, s, n);
 		s += n ? n : 1;
 	}
 }
 
-void html_label(struct html *h, const char *text)
+/* Write the argument of a conversion of printf(), of this type: a character or a number, in decimal. */
+static void put_argument(struct html *h, char type, int width, int precision, bool wide, va_list *ap)
 {
-	const char *s = text;
-	uint32_t code;
+	char text[400]; /* the largest double has 309 digits */
+	int n = -1;
 
-	while (*s) {
-		size_t n = utf8_decode(s, &code);
+	if (type == 'd')
+		n = snprintf(text, sizeof(text), "%*lld", width, wide ? va_arg(*ap, long long) : va_arg(*ap, int));
+	else if (type == 'u')
+		n = snprintf(text, sizeof(text), "%*llu", width, wide ? va_arg(*ap, unsigned long long) : va_arg(*ap, unsigned));
+	else if (type == 'c')
+		n = snprintf(text, sizeof(text), "%c", va_arg(*ap, int));
+	else if (type == 'f')
+		n = snprintf(text, sizeof(text), "%*.*f", width, precision, va_arg(*ap, double));
+	else if (type == 'g')
+		n = snprintf(text, sizeof(text), "%*.*g", width, precision, va_arg(*ap, double));
+	if (n < 0 || n >= (int)sizeof(text))
+		h->failed = true;
+	else
+		html_bytes(h, text, (size_t)n);
+}
 
-		if (n == 1 && (*s == '\\' || *s == '"')) {
-			html_put(h, "\\");
-			html_bytes(h, s, 1);
-		} else if (n == 1 && *s == '\n') {
-			html_put(h, "\\n");
-		} else if (n == 0 || is_misleading(code)) {
-			html_put(h, REPLACEMENT);
-		} else {
-			html_bytes(h, s, n);
-		}
-		s += n ? n : 1;
+void html_printf(struct html *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	while (*fmt) {
+		size_t n = strcspn(fmt, "%");
+		int width, precision = -1;
+		char *end;
+
+		html_bytes(h, fmt, n);
+		fmt += n;
+		if (!*fmt)
+			break;
+		width = (int)strtol(fmt + 1, &end, 10);
+		if (*end == '.')
+			precision = (int)strtol(end + 1, &end, 10);
+		fmt = end + strspn(end, "lz"); /* of 64 bits each */
+		if (*fmt == 's')
+			html_text(h, va_arg(ap, const char *));
+		else if (*fmt == '%')
+			html_put(h, "%");
+		else
+			put_argument(h, *fmt, width, precision, fmt > end, &ap);
+		fmt += *fmt != '\0';
 	}
+	va_end(ap);
 }

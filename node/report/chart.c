@@ -93,11 +93,8 @@ static void put_axes(struct html *h, const struct chart *c, const struct scale *
 		put_number(h, c->logarithmic ? pow(10, v) : v, step);
 		html_put(h, "</text>");
 	}
-	html_printf(h, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">", middle, HEIGHT - 8);
-	html_text(h, c->x_label);
-	html_printf(h, "</text><text x=\"4\" y=\"16\">");
-	html_text(h, c->y_label);
-	html_put(h, "</text>\n");
+	html_printf(h, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text><text x=\"4\" y=\"16\">%s</text>\n", middle,
+		    HEIGHT - 8, c->x_label, c->y_label);
 }
 
 static void put_line(struct html *h, const struct chart *c, int k, const struct scale *x, const struct scale *y)
@@ -136,10 +133,10 @@ void chart_put(struct html *h, const struct chart *c)
 	struct scale x, y;
 
 	find_scales(c, &x, &y);
-	html_printf(
-		h,
-		"<figure class=\"chart\"><figcaption>%s</figcaption><svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n",
-		c->title, WIDTH, HEIGHT, c->title);
+	html_printf(h,
+		    "<figure class=\"chart\"><figcaption>%s</figcaption><svg viewBox=\"0 0 %g %g\" role=\"img\" "
+		    "aria-label=\"%s\">\n",
+		    c->title, WIDTH, HEIGHT, c->title);
 	put_axes(h, c, &x, &y);
 	for (int m = 0; m < 2; m++)
 		if (c->marks[m] >= x.lo && c->marks[m] <= x.hi)

@@ -279,15 +279,16 @@ static void put_begin(const struct report *r, struct html *h)
 		    "http-equiv=\"Content-Security-Policy\" "
 		    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src ");
 	put_hash(h, report_script, sizeof(report_script) - 1);
-	html_put(h, "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-		    "<link rel=\"icon\" href=\"data:,\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta "
-		    "name=\"referrer\" content=\"no-referrer\">\n<title>");
-	html_text(h, title);
-	html_put(h, "</title>\n<style>\n");
+	html_printf(h,
+		    "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" "
+		    "href=\"data:,\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
+		    "content=\"no-referrer\">\n<title>%s</title>\n<style>\n",
+		    title);
 	html_put(h, report_style);
-	html_put(h, "</style>\n</head>\n<body>\n<header><h1>");
-	html_text(h, title);
-	html_put(h, "</h1><p><strong>Not for diagnostic use.</strong></p></header>\n<main>\n");
+	html_printf(h,
+		    "</style>\n</head>\n<body>\n<header><h1>%s</h1><p><strong>Not for diagnostic use.</strong></p></header>\n"
+		    "<main>\n",
+		    title);
 }
 
 static void put_end(struct html *h)

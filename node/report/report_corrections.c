@@ -153,9 +153,7 @@ int report_put_corrections(const struct report *r, struct html *h, struct err *e
 		return 0;
 	html_put(h, "<section><h2>Corrections computed for this result</h2>\n");
 	if (!p) {
-		html_put(h, "<p>");
-		html_text(h, missing);
-		html_put(h, "</p></section>\n");
+		html_printf(h, "<p>%s</p></section>\n", missing);
 		return 0;
 	}
 	if (p->n_images > 0)

@@ -26,9 +26,7 @@ void report_put_row(struct html *h, const char *name, const char *value)
 {
 	if (!value[0])
 		return;
-	html_printf(h, "<tr><th scope=\"row\">%s</th><td>", name);
-	html_text(h, value);
-	html_put(h, "</td></tr>\n");
+	html_printf(h, "<tr><th scope=\"row\">%s</th><td>%s</td></tr>\n", name, value);
 }
 
 bool report_is_ours(const struct dicom_item *root)
@@ -165,9 +163,7 @@ static void put_sentence(struct html *h, const char *text)
 {
 	if (!text[0])
 		return;
-	html_put(h, "<li>");
-	html_text(h, text);
-	html_put(h, "</li>\n");
+	html_printf(h, "<li>%s</li>\n", text);
 }
 
 /* Write each sentence of a text as an item of its own: a full stop and a blank before a capital letter end one. */

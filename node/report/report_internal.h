@@ -20,7 +20,7 @@ struct report {
 	const char *no_suv;	   /* why it is unknown; "": it is known, or nobody expects one */
 };
 
-/* report.c: write an 8-bit grey picture within the page. alt: escaped. */
+/* report.c: write an 8-bit grey picture within the page. */
 int report_put_picture(struct html *h, int width, int height, const unsigned char *grey, const char *alt, struct err *err);
 
 /* report_corrections.c: write the section about computed corrections, if the request has them. */

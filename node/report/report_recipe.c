@@ -89,9 +89,7 @@ static void put_zero(struct html *h, const char *kind, const char *key)
 		if (*meaning != '`')
 			plain[n++] = *meaning;
 	plain[n] = '\0';
-	html_put(h, " (");
-	html_text(h, plain);
-	html_put(h, ")");
+	html_printf(h, " (%s)", plain);
 }
 
 /* Return the unit of a key of this part of the recipe, or what its values mean; NULL: neither. */
@@ -151,10 +149,7 @@ static void put_pairs(struct html *h, const char *text, const char *part, const 
 		if (equals)
 			*equals = '\0';
 		if (pair[0] && (!protocol || config_protocol_uses(kind, algorithm, pair))) {
-			html_put(h, "<tr><th scope=\"row\"><code>");
-			html_text(h, pair);
-			html_put(h, "</code></th><td>");
-			html_text(h, equals ? equals + 1 : "");
+			html_printf(h, "<tr><th scope=\"row\"><code>%s</code></th><td>%s", pair, equals ? equals + 1 : "");
 			if (equals && protocol && !strcmp(equals + 1, "0") && config_protocol_zero(kind, pair))
 				put_zero(h, kind, pair);
 			else if (equals)
@@ -204,9 +199,7 @@ static void put_part(const struct report *r, struct html *h, const char *recipe,
 
 	if (!find_part(recipe, kind, name, pairs, sizeof(pairs)))
 		return;
-	html_printf(h, "<h3>%s ", title);
-	html_text(h, name);
-	html_put(h, "</h3><table class=\"pairs\">\n");
+	html_printf(h, "<h3>%s %s</h3><table class=\"pairs\">\n", title, name);
 	put_pairs(h, pairs, kind, of->name);
 	html_put(h, "</table>\n");
 }
@@ -379,9 +372,7 @@ static void put_references(struct html *h, const struct dicom_item *from, uint32
 	for (size_t i = 0; i < n && i < SOURCES_MAX; i++) {
 		uid[0] = '\0';
 		dicom_get_text(dicom_item_at(from, sequence, i), TAG_REFERENCED_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
-		html_put(h, "<li>");
-		html_text(h, uid[0] ? uid : "no UID");
-		html_put(h, "</li>\n");
+		html_printf(h, "<li>%s</li>\n", uid[0] ? uid : "no UID");
 	}
 	if (n > SOURCES_MAX)
 		html_printf(h, "<li>%zu more</li>\n", n - SOURCES_MAX);

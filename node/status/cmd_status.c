@@ -113,15 +113,13 @@ static void reply_json(struct status_reply *a, struct status *s)
 static void reply_health(struct status_reply *a, const struct status *s)
 {
 	bool healthy = status_is_healthy(s);
-	struct html h = {0};
+	struct html h = {.metrics = true};
 	char line[1200];
 
 	html_put(&h, healthy ? "ok\n" : "not ok\n");
 	for (size_t i = 0; i < s->problems.n; i++) {
 		node_problem_line(&s->problems.list[i], line, sizeof(line));
-		html_put(&h, s->problems.list[i].critical ? "critical: " : "warning: ");
-		html_label(&h, line);
-		html_put(&h, "\n");
+		html_printf(&h, "%s: %s\n", s->problems.list[i].critical ? "critical" : "warning", line);
 	}
 	reply_text(a, &h, healthy ? 200 : 503, STATUS_TYPE_TEXT);
 }

@@ -20,9 +20,7 @@ static void put_number(struct html *h, const char *name, const char *type, const
 /* Write name{key="value"} number. */
 static void put_labelled(struct html *h, const char *name, const char *key, const char *value, double number)
 {
-	html_printf(h, "tomonode_%s{%s=\"", name, key);
-	html_label(h, value);
-	html_printf(h, "\"} %.17g\n", number);
+	html_printf(h, "tomonode_%s{%s=\"%s\"} %.17g\n", name, key, value, number);
 }
 
 static void put_times(struct html *h, const char *name, const char *help, const struct metrics_times *t)
@@ -75,9 +73,8 @@ static void put_jobs(struct html *h, const struct status *s)
 
 static void put_delivered(struct html *h, const char *destination, const char *result, uint64_t n)
 {
-	html_put(h, "tomonode_deliveries_total{destination=\"");
-	html_label(h, destination);
-	html_printf(h, "\",result=\"%s\"} %llu\n", result, (unsigned long long)n);
+	html_printf(h, "tomonode_deliveries_total{destination=\"%s\",result=\"%s\"} %llu\n", destination, result,
+		    (unsigned long long)n);
 }
 
 static void put_deliveries(struct html *h, const struct status *s)
@@ -134,11 +131,8 @@ static void put_certificates(struct html *h, const struct status *s)
 
 		if (c->unusable[0])
 			continue;
-		html_put(h, "tomonode_certificate_expiry_timestamp_seconds{of=\"");
-		html_label(h, c->whose);
-		html_put(h, "\",file=\"");
-		html_label(h, c->file);
-		html_printf(h, "\"} %.0f\n", c->until);
+		html_printf(h, "tomonode_certificate_expiry_timestamp_seconds{of=\"%s\",file=\"%s\"} %.0f\n", c->whose, c->file,
+			    c->until);
 	}
 }
 
@@ -166,11 +160,7 @@ static void put_node(struct html *h, const struct status *s)
 	size_t i;
 
 	put_head(h, "build_info", "gauge", "Always 1; version and revision are in the labels.");
-	html_put(h, "tomonode_build_info{version=\"");
-	html_label(h, TOMONODE_VERSION);
-	html_put(h, "\",revision=\"");
-	html_label(h, TOMONODE_REVISION);
-	html_put(h, "\"} 1\n");
+	html_printf(h, "tomonode_build_info{version=\"%s\",revision=\"%s\"} 1\n", TOMONODE_VERSION, TOMONODE_REVISION);
 	put_number(h, "healthy", "gauge", "1 while /health reports that the node is healthy.", status_is_healthy(s));
 	put_number(h, "journal_readable", "gauge",
 		   "1 while the journal can be read; otherwise metrics that come from it are omitted.", s->journal != NULL);
@@ -186,9 +176,8 @@ static void put_node(struct html *h, const struct status *s)
 		{
 			const char *name = json_string_value(json_object_get(device, "name"));
 
-			html_printf(h, "tomonode_device_disabled{slot=\"%zu\",device=\"", i);
-			html_label(h, name ? name : "");
-			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
+			html_printf(h, "tomonode_device_disabled{slot=\"%zu\",device=\"%s\"} %d\n", i, name ? name : "",
+				    json_is_true(json_object_get(device, "disabled")));
 		}
 	}
 	put_cluster(h, &s->facts.from_manager.cluster);
@@ -204,6 +193,7 @@ static void put_node(struct html *h, const struct status *s)
 
 void status_write_metrics(struct html *h, const struct status *s)
 {
+	h->metrics = true;
 	put_node(h, s);
 	if (!s->journal)
 		return; /* write no counters: a value of 0 would look like a reset */

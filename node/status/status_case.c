@@ -85,8 +85,7 @@ static void put_stage(struct html *h, const char *name, double seconds)
 	status_text_duration(seconds, span, sizeof(span));
 	html_put(h, "<tr role=\"row\">");
 	status_page_cell(h, "Stage");
-	html_text(h, name);
-	html_put(h, "</td>");
+	html_printf(h, "%s</td>", name);
 	status_page_cell(h, "Time");
 	html_printf(h, "<span class=\"figure\">%s</span></td></tr>\n", span);
 }
@@ -130,11 +129,9 @@ static void put_facts(struct html *h, const json_t *origins)
 	{
 		html_put(h, "<tr role=\"row\">");
 		status_page_cell(h, columns[0]);
-		html_text(h, name);
-		html_put(h, "</td>");
+		html_printf(h, "%s</td>", name);
 		status_page_cell(h, columns[1]);
-		html_text(h, text_of(origins, name));
-		html_put(h, "</td></tr>\n");
+		html_printf(h, "%s</td></tr>\n", text_of(origins, name));
 	}
 	status_page_table_end(h);
 	html_put(h, "</section>\n");
@@ -150,8 +147,7 @@ static void send_more(struct html *h, const struct status *s, const struct job_s
 		html_printf(h, "not reached since <time>%s</time>: ", when);
 	}
 	if (why->status[0]) {
-		html_put(h, "status ");
-		html_text(h, why->status);
+		html_printf(h, "status %s", why->status);
 		html_put(h, why->reason[0] ? ": " : "");
 	}
 	html_text(h, why->reason);
@@ -191,8 +187,7 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 			sent += d->objects[k] == SEND_DONE || d->objects[k] == SEND_STORED;
 		html_put(h, "<tr role=\"row\">");
 		status_page_cell(h, columns[0]);
-		html_text(h, d->destination);
-		html_put(h, "</td>");
+		html_printf(h, "%s</td>", d->destination);
 		status_page_cell(h, columns[1]);
 		send_badge(h, d);
 		html_put(h, "</td>");
@@ -248,8 +243,7 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 	if (obstacle) {
 		if (v->state == JOB_CLEANED) { /* other states have other buttons */
 			html_put(h, "<p class=\"hint\">The case cannot be reconstructed again: ");
-			html_text(h, obstacle);
-			html_put(h, ".</p>");
+			html_printf(h, "%s.</p>", obstacle);
 		}
 		return;
 	}
@@ -263,11 +257,9 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 
 		if (strcmp(kind_of(p->kind)->name, v->kind) != 0)
 			continue;
-		html_put(h, "<option value=\"");
-		html_text(h, p->name);
+		html_printf(h, "<option value=\"%s", p->name);
 		html_put(h, !strcmp(p->name, v->protocol) ? "\" selected>" : "\">");
-		html_text(h, p->name);
-		html_put(h, "</option>");
+		html_printf(h, "%s</option>", p->name);
 	}
 	html_printf(h, "</select></p><button class=\"plain\" id=\"b-%lld-redo\">Reconstruct again</button></form>", id);
 }
@@ -287,17 +279,13 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 			continue;
 		status_text_time(json_number_value(json_object_get(e, "time")), when, sizeof(when));
 		event_line(job, json_object_get(e, "detail"), line, sizeof(line));
-		html_printf(h, "%s job-", when);
-		html_text(h, text_of(e, "event"));
-		html_put(h, " ");
-		html_text(h, line);
-		html_put(h, "\n");
+		html_printf(h, "%s job-%s %s\n", when, text_of(e, "event"), line);
 	}
-	html_printf(
-		h,
-		"</pre><p class=\"quiet\">From the journal, without the images. Other lines about the case: <code>journalctl -u "
-		"tomonode --grep 'job=%lld '</code></p></details></section>\n",
-		(long long)job);
+	html_printf(h,
+		    "</pre><p class=\"quiet\">From the journal, without the images. Other lines about the case: <code>journalctl "
+		    "-u "
+		    "tomonode --grep 'job=%lld '</code></p></details></section>\n",
+		    (long long)job);
 }
 
 /* Link to the other results of the images. */
@@ -312,10 +300,8 @@ static void put_further(struct html *h, const struct status *s, const struct job
 		if (o->result_of != v->id)
 			continue;
 		result_protocol_text(o, protocol, sizeof(protocol));
-		html_printf(h, "%s<a href=\"/jobs/%lld\">case %lld</a> (",
-			    n++ ? ", " : "<p class=\"quiet\">Further results: ", (long long)o->id, (long long)o->id);
-		html_text(h, protocol);
-		html_put(h, ")");
+		html_put(h, n++ ? ", " : "<p class=\"quiet\">Further results: ");
+		html_printf(h, "<a href=\"/jobs/%lld\">case %lld</a> (%s)", (long long)o->id, (long long)o->id, protocol);
 	}
 	if (n > 0)
 		html_put(h, ".</p>");
@@ -341,33 +327,27 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_begin(h, s, head, true);
 	html_printf(h, "<section class=\"case single %s\" id=\"case\">", status_text_tone(tone));
 	status_page_picture(h, s, v, 256);
-	html_put(h, "<div class=\"what\"><h1>");
-	html_text(h, title);
-	html_printf(h, " <span class=\"number\">case %lld</span> ", (long long)v->id);
+	html_printf(h, "<div class=\"what\"><h1>%s <span class=\"number\">case %lld</span> ", title, (long long)v->id);
 	status_page_badge(h, tone, word);
 	html_put(h, "</h1>");
 	status_page_facts(h, s, v);
 	if (job_report_study(list)[0]) { /* to distinguish cases with the same title */
 		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">");
-		html_text(h, job_report_study(list));
-		html_put(h, "</bdi> <button type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span "
-			    "class=\"hidden\"> the UID</span></button></p>");
+		html_printf(h,
+			    "%s</bdi> <button type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span "
+			    "class=\"hidden\"> the UID</span></button></p>",
+			    job_report_study(list));
 	}
 	if (job_report_route(list)[0]) {
-		html_put(h, "<p class=\"facts\" id=\"route\">Route <bdi>");
-		html_text(h, job_report_route(list));
-		html_put(h, "</bdi></p>");
+		html_printf(h, "<p class=\"facts\" id=\"route\">Route <bdi>%s</bdi></p>", job_report_route(list));
 	}
 	if (v->accession[0]) {
-		html_put(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>");
-		html_text(h, v->accession);
-		html_put(h, "</bdi></p>");
+		html_printf(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>%s</bdi></p>", v->accession);
 	}
 	status_page_state(h, s, v, 0);
 	if (v->companion_text[0]) {
-		html_put(h, "<p class=\"facts\" id=\"companion\">Attenuation correction: <bdi>");
-		html_text(h, v->companion_text);
-		html_put(h, "</bdi>.</p>");
+		html_printf(h, "<p class=\"facts\" id=\"companion\">Attenuation correction: <bdi>%s</bdi>.</p>",
+			    v->companion_text);
 	}
 	if (v->in_place)
 		html_printf(h,

@@ -120,8 +120,7 @@ static void put_form(struct html *h, const struct status *s, const struct status
 		    "for=\"q\">Accession number,%s UID, case number or sender</label><input type=\"search\" id=\"q\" name=\"q\" "
 		    "maxlength=\"%d\" autocomplete=\"off\" value=\"",
 		    s->config->status.show_patient ? " patient," : "", STATUS_FILTER_TEXT - 1);
-	html_text(h, f->text);
-	html_put(h, "\"></p><p><label for=\"state\">State</label><select id=\"state\" name=\"state\">");
+	html_printf(h, "%s\"></p><p><label for=\"state\">State</label><select id=\"state\" name=\"state\">", f->text);
 	for (int i = 0; status_filter_state(i, &value, &label); i++)
 		html_printf(h, "<option value=\"%s\"%s>%s</option>", value, i == f->state ? " selected" : "", label);
 	html_put(h, "</select></p>");
@@ -167,8 +166,7 @@ static void text_cell(struct html *h, enum column column, const char *text)
 	status_page_cell(h, columns[column]);
 	if (text[0]) { /* an empty cell is not shown on a narrow screen */
 		html_put(h, "<bdi>");
-		html_text(h, text);
-		html_put(h, "</bdi>");
+		html_printf(h, "%s</bdi>", text);
 	}
 	html_put(h, "</td>");
 }
@@ -199,11 +197,7 @@ static void put_row(struct html *h, const struct status *s, const struct job_vie
 	if (s->config->status.show_patient) {
 		status_page_cell(h, columns[COLUMN_PATIENT]);
 		if (name && (name->name[0] || name->id[0])) {
-			html_put(h, "<bdi>");
-			html_text(h, name->name);
-			html_put(h, "</bdi> <bdi class=\"quiet\">");
-			html_text(h, name->id);
-			html_put(h, "</bdi>");
+			html_printf(h, "<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>", name->name, name->id);
 		}
 		html_put(h, "</td>");
 	}
@@ -219,9 +213,7 @@ static void page_link(struct html *h, const struct status_filter *f, int page, c
 		return;
 	}
 	status_filter_query(f, page, query, sizeof(query));
-	html_printf(h, "<a id=\"%s\" href=\"/cases", id);
-	html_text(h, query);
-	html_printf(h, "\">%s</a> ", word);
+	html_printf(h, "<a id=\"%s\" href=\"/cases%s\">%s</a> ", id, query, word);
 }
 
 static void put_pager(struct html *h, const struct status_filter *f, int page, int pages)

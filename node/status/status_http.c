@@ -116,8 +116,7 @@ static enum MHD_Result refuse_request(struct MHD_Connection *c, int code, const 
 	html_put(&h,
 		 "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>tomonode</title><link rel=\"stylesheet\" "
 		 "href=\"/status.css\"></head><body><main><section class=\"overall warn\"><h1>Not done</h1><p>");
-	html_text(&h, sentence);
-	html_put(&h, "</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n");
+	html_printf(&h, "%s</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n", sentence);
 	r = h.failed ? NULL : MHD_create_response_from_buffer(h.n, h.text, MHD_RESPMEM_MUST_COPY);
 	html_clear(&h);
 	if (r)
@@ -328,9 +327,9 @@ static enum MHD_Result begin_request(struct http *s, struct MHD_Connection *c, c
 				   sentence);
 	if (code == 0 && !status_request_host_allowed(header_of(c, "Host"), s->conf->status->host)) {
 		code = 421;
-		snprintf(
-			sentence, sizeof(sentence),
-			"The page is not served under this host name: use localhost, an IP address, or the name in status.host.");
+		snprintf(sentence, sizeof(sentence),
+			 "The page is not served under this host name: use localhost, an IP address, or the name in "
+			 "status.host.");
 	}
 	if (code) {
 		log_refusal(s, c, code, path, sentence);

@@ -41,7 +41,8 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 	status_text_title(v, title, sizeof(title));
 	status_text_sentence(v, 0, s->now, sentence, sizeof(sentence));
 	one = json_pack(
-		"{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}",
+		"{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, "
+		"s:o}",
 		"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_json_text(title), "sentence",
 		event_json_text(sentence), "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "hint",
 		status_text_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances, "expected",

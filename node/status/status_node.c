@@ -17,9 +17,7 @@ static void put_destinations(struct html *h, const struct status *s)
 	for (size_t i = 0; i < s->facts.n_destinations; i++) {
 		const struct destination_state *d = &s->facts.destinations[i];
 
-		html_put(h, "<li><h3>");
-		html_text(h, d->name);
-		html_put(h, " ");
+		html_printf(h, "<li><h3>%s ", d->name);
 		if (d->down)
 			status_page_badge(h, TONE_BAD, "Not reached");
 		else if (d->refused > 0)
@@ -32,18 +30,13 @@ static void put_destinations(struct html *h, const struct status *s)
 			status_page_badge(h, TONE_QUIET, "Not used yet");
 		html_put(h, "</h3><p class=\"facts\">");
 		if (d->conf) {
-			html_text(h, d->conf->aet);
-			html_put(h, " at ");
-			html_text(h, d->conf->host);
-			html_printf(h, ":%d", d->conf->port);
+			html_printf(h, "%s at %s:%d", d->conf->aet, d->conf->host, d->conf->port);
 		} else {
 			html_put(h, "no longer in the configuration");
 		}
 		html_put(h, "</p>");
 		if (d->down) {
-			html_put(h, "<p class=\"sentence emphasized\">");
-			html_text(h, d->reason[0] ? d->reason : "No answer");
-			html_put(h, "</p>");
+			html_printf(h, "<p class=\"sentence emphasized\">%s</p>", d->reason[0] ? d->reason : "No answer");
 		}
 		if (d->waiting > 0 || d->refused > 0)
 			html_printf(h, "<p>%zu waiting, %zu refused</p>", d->waiting, d->refused);
@@ -84,9 +77,7 @@ static void put_device(struct html *h, const json_t *one)
 	size_t i = 0;
 	char when[40];
 
-	html_put(h, "<li><h3>");
-	html_text(h, name[0] ? name : text_of(one, "name"));
-	html_put(h, " ");
+	html_printf(h, "<li><h3>%s ", name[0] ? name : text_of(one, "name"));
 	while (i < n && strcmp(words[i].state, state) != 0)
 		i++;
 	if (json_is_true(json_object_get(one, "disabled")))
@@ -95,9 +86,7 @@ static void put_device(struct html *h, const json_t *one)
 		status_page_badge(h, i < n ? words[i].tone : TONE_QUIET, i < n ? words[i].word : "Stopped");
 	html_put(h, "</h3>");
 	if (text_of(one, "reason")[0]) {
-		html_put(h, "<p class=\"sentence emphasized\">");
-		html_text(h, text_of(one, "reason"));
-		html_put(h, "</p>");
+		html_printf(h, "<p class=\"sentence emphasized\">%s</p>", text_of(one, "reason"));
 	}
 	if (again > 0) {
 		status_text_time(again, when, sizeof(when));
@@ -123,9 +112,7 @@ static void put_devices(struct html *h, const struct status *s)
 		char text[300];
 
 		node_cluster_text(c, text, sizeof(text));
-		html_put(h, "<p>");
-		html_text(h, text);
-		html_put(h, "</p>");
+		html_printf(h, "<p>%s</p>", text);
 	}
 	html_put(h, "</section>\n");
 }
@@ -165,13 +152,11 @@ static void put_unassigned(struct html *h, const struct status *s)
 		if (i == STATUS_UNASSIGNED_MAX)
 			break;
 		status_text_time(json_number_value(json_object_get(one, "received")), when, sizeof(when));
-		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
-		html_text(h, text_of(one, "calling"));
-		html_put(h, " <span class=\"number\">");
-		html_text(h, text_of(one, "classification"));
-		html_put(h, "</span></p><p class=\"facts\">");
-		html_text(h, text_of(one, "reason"));
-		html_put(h, "</p><p class=\"hint\">");
+		html_printf(h,
+			    "<li><p>%lld object%s, <time>%s</time> from %s <span class=\"number\">%s</span></p><p "
+			    "class=\"facts\">%s</p><p class=\"hint\">",
+			    count, plural(count), when, text_of(one, "calling"), text_of(one, "classification"),
+			    text_of(one, "reason"));
 		html_put(h, job_report_unassigned_hint(one));
 		html_put(h, "</p></li>\n");
 	}
@@ -194,13 +179,11 @@ static void put_associations(struct html *h, const struct status *s)
 		const struct node_association *a = &s->facts.from_manager.associations[i];
 
 		status_text_time(a->last, when, sizeof(when));
-		html_printf(h, "<li><p>%ld time%s, <time>%s</time> from ", a->count, plural(a->count), when);
-		html_text(h, a->calling[0] ? a->calling : "an unknown AE title");
-		html_put(h, " <span class=\"number\">");
-		html_text(h, a->host);
-		html_put(h, "</span></p><p class=\"facts\">");
-		html_text(h, a->reason);
-		html_put(h, "</p></li>\n");
+		html_printf(h,
+			    "<li><p>%ld time%s, <time>%s</time> from %s <span class=\"number\">%s</span></p><p class=\"facts\">"
+			    "%s</p></li>\n",
+			    a->count, plural(a->count), when, a->calling[0] ? a->calling : "an unknown AE title", a->host,
+			    a->reason);
 	}
 	html_put(h, "</ul></section>\n");
 }
@@ -229,17 +212,14 @@ static void put_senders(struct html *h, const struct status *s)
 		const struct status_sender *one = &s->senders[i];
 
 		status_text_time(one->last, when, sizeof(when));
-		html_put(h, "<li><h3>");
-		html_text(h, one->calling[0] ? one->calling : "without a name");
-		html_put(h, " <span class=\"number\">");
-		html_text(h, one->host);
-		html_printf(h, "</span></h3><p class=\"facts\">Last object <time>%s</time></p></li>\n", when);
+		html_printf(h,
+			    "<li><h3>%s <span class=\"number\">%s</span></h3><p class=\"facts\">Last object <time>%s</time></p>"
+			    "</li>\n",
+			    one->calling[0] ? one->calling : "without a name", one->host, when);
 	}
 	for (size_t i = 0; i < s->config->n_peers; i++)
 		if (s->config->peers[i].aet[0] && !has_sent(s, s->config->peers[i].aet)) {
-			html_put(h, "<li><h3>");
-			html_text(h, s->config->peers[i].aet);
-			html_put(h, "</h3><p class=\"facts\">No object yet</p></li>\n");
+			html_printf(h, "<li><h3>%s</h3><p class=\"facts\">No object yet</p></li>\n", s->config->peers[i].aet);
 		}
 	html_put(h, "</ul></section>\n");
 }

@@ -19,29 +19,30 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 	char when[40];
 
 	status_text_time(s->now, when, sizeof(when));
-	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-		    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
-	html_text(h, title);
-	html_put(h, "</title>\n<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\n"
-		    "<link rel=\"stylesheet\" href=\"/status.css\">\n");
+	html_printf(h,
+		    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+		    "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+		    "<title>%s</title>\n<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" "
+		    "href=\"/status.css\">\n",
+		    title);
 	html_put(h, refresh ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "");
-	html_put(h, "<script src=\"/status.js\" defer></script>\n</head>\n<body>\n"
-		    "<a class=\"skip\" href=\"#main\">Skip to the cases</a>\n<header class=\"top\">\n"
-		    "<p class=\"name\"><a href=\"/\"><img src=\"/icon.svg\" alt=\"\" width=\"28\" height=\"28\"> tomonode</a> "
-		    "<span class=\"aet\">");
-	html_text(h, s->config->node.aet);
+	html_printf(h,
+		    "<script src=\"/status.js\" defer></script>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the "
+		    "cases</a>\n<header class=\"top\">\n<p class=\"name\"><a href=\"/\"><img src=\"/icon.svg\" alt=\"\" "
+		    "width=\"28\" height=\"28\"> tomonode</a> <span class=\"aet\">%s",
+		    s->config->node.aet);
 	html_put(h,
 		 "</span></p>\n<nav aria-label=\"Pages of the node\"><a href=\"/\" id=\"n-now\">Overview</a> <a href=\"/cases\" "
 		 "id=\"n-cases\">All cases, search</a></nav>\n");
 	html_put(h, "<p class=\"clock\">");
 	if (s->person.name[0]) {
-		html_put(h, "<span id=\"person\"><bdi>");
-		html_text(h, s->person.name);
-		html_printf(h, "</bdi> %s</span> · ", status_role_text(s->person.role));
+		html_printf(h, "<span id=\"person\"><bdi>%s</bdi> %s</span> · ", s->person.name,
+			    status_role_text(s->person.role));
 	}
-	html_printf(h, "<span id=\"clock\">As of <time>%s</time></span> ", when);
-	html_put(h, "<button id=\"pause\" type=\"button\" hidden>Pause updates</button></p>\n</header>\n<main id=\"main\">\n");
+	html_printf(h,
+		    "<span id=\"clock\">As of <time>%s</time></span> <button id=\"pause\" type=\"button\" hidden>Pause "
+		    "updates</button></p>\n</header>\n<main id=\"main\">\n",
+		    when);
 }
 
 void status_page_end(struct html *h)
@@ -72,9 +73,7 @@ void status_page_cell(struct html *h, const char *column)
 
 void status_page_badge(struct html *h, enum status_tone tone, const char *word)
 {
-	html_printf(h, "<span class=\"badge %s\">", status_text_tone(tone));
-	html_text(h, word);
-	html_put(h, "</span>");
+	html_printf(h, "<span class=\"badge %s\">%s</span>", status_text_tone(tone), word);
 }
 
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side)
@@ -82,11 +81,11 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 	char path[400];
 
 	if (status_picture_path(s, v, path))
-		html_printf(
-			h,
-			"<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" alt=\"Middle slice of case %lld\" width=\"%d\" "
-			"height=\"%d\">",
-			(long long)v->id, (long long)v->id, side, side);
+		html_printf(h,
+			    "<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" alt=\"Middle slice of case %lld\" "
+			    "width=\"%d\" "
+			    "height=\"%d\">",
+			    (long long)v->id, (long long)v->id, side, side);
 	else
 		html_put(h, "<div class=\"picture none\" aria-hidden=\"true\">no image</div>");
 }
@@ -97,13 +96,9 @@ static void put_patient(struct html *h, const struct status *s, const struct job
 
 	if (!name || (!name->name[0] && !name->id[0]))
 		return;
-	html_put(h, "<p class=\"patient\"><bdi>");
-	html_text(h, name->name[0] ? name->name : "no name");
-	html_put(h, "</bdi>");
+	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : "no name");
 	if (name->id[0]) {
-		html_put(h, " <span class=\"quiet\">ID <bdi>");
-		html_text(h, name->id);
-		html_put(h, "</bdi></span>");
+		html_printf(h, " <span class=\"quiet\">ID <bdi>%s</bdi></span>", name->id);
 	}
 	html_put(h, "</p>");
 }
@@ -113,9 +108,8 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 	char when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
 	put_patient(h, s, v);
-	html_printf(h, "<p class=\"facts\">%ld %s from ", (long)v->members.instances,
-		    v->members.instances == 1 ? "image" : "images");
-	html_text(h, v->calling[0] ? v->calling : "an unnamed sender");
+	html_printf(h, "<p class=\"facts\">%ld %s from %s", (long)v->members.instances,
+		    v->members.instances == 1 ? "image" : "images", v->calling[0] ? v->calling : "an unnamed sender");
 	if (v->members.last > 0) {
 		status_text_time(v->members.last, when, sizeof(when));
 		html_printf(h, ", last at <time>%s</time>", when);
@@ -152,8 +146,7 @@ static void put_progress(struct html *h, const struct status *s, const struct jo
 		100 * fraction, (long long)v->id);
 	if (step > 0)
 		html_printf(h, "Step %d of %d, ", step, STATUS_TEXT_STEPS);
-	html_text(h, words);
-	html_printf(h, ": %.0f %%, for %s so far</span></div>", 100 * fraction, span);
+	html_printf(h, "%s: %.0f %%, for %s so far</span></div>", words, 100 * fraction, span);
 }
 
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)
@@ -171,9 +164,8 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 			    "</progress></div>",
 			    (long)v->members.expected, (long)v->members.instances, (long long)v->id);
 	if (sentence[0]) {
-		html_printf(h, "<p class=\"sentence%s\">", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "");
-		html_text(h, sentence);
-		html_put(h, "</p>");
+		html_printf(h, "<p class=\"sentence%s\">%s</p>", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "",
+			    sentence);
 	}
 	if (hint[0]) {
 		html_put(h, "<p class=\"hint\">");
@@ -201,8 +193,7 @@ static void sweep_button(struct html *h, const struct job_view *v, const struct 
 		    "<input type=\"hidden\" name=\"sweep\" value=\"%d\"><button class=\"plain\" id=\"b-%lld-sweep-%d\">"
 		    "Reconstruct ",
 		    (long long)v->id, token, number, (long long)v->id, number);
-	html_text(h, text);
-	html_printf(h, "<span class=\"hidden\"> case %lld</span></button></form>", (long long)v->id);
+	html_printf(h, "%s<span class=\"hidden\"> case %lld</span></button></form>", text, (long long)v->id);
 }
 
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
@@ -233,11 +224,11 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 	if (retry)
 		put_button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
 	if (cancel) {
-		html_printf(
-			h,
-			"<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span></summary>"
-			"<p>The case is cancelled, its images are kept.</p>",
-			(long long)v->id, (long long)v->id, (long long)v->id);
+		html_printf(h,
+			    "<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span>"
+			    "</summary>"
+			    "<p>The case is cancelled, its images are kept.</p>",
+			    (long long)v->id, (long long)v->id, (long long)v->id);
 		put_button(h, v, "cancel", "Cancel the case", "danger", token);
 		html_put(h, "</details>");
 	}
@@ -253,9 +244,9 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	status_text_title(v, title, sizeof(title));
 	html_printf(h, "<article class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
-	html_printf(h, "<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">", (long long)v->id, (long long)v->id);
-	html_text(h, title);
-	html_printf(h, "</a> <span class=\"number\">case %lld</span> ", (long long)v->id);
+	html_printf(
+		h, "<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> ",
+		(long long)v->id, (long long)v->id, title, (long long)v->id);
 	status_page_badge(h, tone, word);
 	html_put(h, "</h3>");
 	status_page_facts(h, s, v);
@@ -318,12 +309,9 @@ static void put_overall(struct html *h, const struct status *s)
 	for (size_t i = 0; i < s->problems.n; i++) {
 		const struct node_problem *p = &s->problems.list[i];
 
-		html_put(h, "<li>");
-		html_text(h, p->text);
+		html_printf(h, "<li>%s", p->text);
 		if (p->remedy[0]) {
-			html_put(h, " <span class=\"remedy\">");
-			html_text(h, p->remedy);
-			html_put(h, "</span>");
+			html_printf(h, " <span class=\"remedy\">%s</span>", p->remedy);
 		}
 		html_put(h, "</li>");
 	}
@@ -353,18 +341,16 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 
 static void write_sentence(struct html *h, const char *title, const char *sentence, bool waiting)
 {
-	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>");
-	html_text(h, title);
 	html_printf(h,
-		    "</title>%s<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" "
-		    "href=\"/status.css\"></head><body><main id=\"main\"><section "
-		    "class=\"overall %s\"><h1>",
-		    waiting ? "<meta http-equiv=\"refresh\" content=\"1\">" : "", waiting ? "good" : "warn");
-	html_text(h, title);
-	html_put(h, "</h1><p>");
-	html_text(h, sentence);
-	html_put(h, "</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n");
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+		    "content=\"width=device-width, initial-scale=1\"><title>%s</title>",
+		    title);
+	html_put(h, waiting ? "<meta http-equiv=\"refresh\" content=\"1\">" : "");
+	html_printf(h,
+		    "<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/status.css\">"
+		    "</head><body><main id=\"main\"><section class=\"overall %s\"><h1>%s</h1><p>%s</p><p><a href=\"/\">Back to "
+		    "the cases</a></p></section></main></body></html>\n",
+		    waiting ? "good" : "warn", title, sentence);
 }
 
 void status_write_sentence(struct html *h, const char *title, const char *sentence)

@@ -29,9 +29,8 @@ static void put_verdict(struct html *h, const struct exam *exam, const struct pr
 						    : "<p class=\"bad\"><b>Refused:</b> ");
 		html_text(h, reason);
 	} else if (check) {
-		html_put(h, "<p class=\"good\"><b>Passed:</b> the profile <code>");
-		html_text(h, exam->profile->name);
-		html_put(h, "</code> describes the system.");
+		html_printf(h, "<p class=\"good\"><b>Passed:</b> the profile <code>%s</code> describes the system.",
+			    exam->profile->name);
 	} else {
 		html_put(h, "<p class=\"good\"><b>The fit may be used:</b> <code>profile.conf</code>.");
 	}
@@ -43,10 +42,11 @@ static void put_head(struct html *h, const struct exam *exam, const struct profi
 {
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Geometry profile</title><style>");
 	html_put(h, style);
-	html_put(h, "</style></head><body>\n<h1>Geometry of a tomosynthesis system</h1>\n<p>Start: profile <code>");
-	html_text(h, exam->profile->name);
-	html_printf(h, "</code>. %d views, %d beads of the phantom (%d found), %d positions (%d left out).</p>\n",
-		    r->input.views.n_views, r->input.phantom.n_beads, r->n_found, r->input.n_points, r->n_dropped);
+	html_printf(h,
+		    "</style></head><body>\n<h1>Geometry of a tomosynthesis system</h1>\n<p>Start: profile <code>%s</code>. %d "
+		    "views, %d beads of the phantom (%d found), %d positions (%d left out).</p>\n",
+		    exam->profile->name, r->input.views.n_views, r->input.phantom.n_beads, r->n_found, r->input.n_points,
+		    r->n_dropped);
 	put_verdict(h, exam, r, check);
 	html_printf(h,
 		    "<p>Residuals: %.3f bins rms, %.3f with the geometry of the start. Largest mean residual of a view: %.1f "
@@ -57,7 +57,7 @@ static void put_head(struct html *h, const struct exam *exam, const struct profi
 static void put_change(struct html *h, const struct profile_change *c)
 {
 	if (c->compared)
-		html_printf(h, "<td%s>%.4f</td><td>%.2g</td>", c->passed ? "" : " class=\"bad\"", c->change, c->allowed);
+		html_printf(h, "<td class=\"%s\">%.4f</td><td>%.2g</td>", c->passed ? "" : "bad", c->change, c->allowed);
 	else
 		html_put(h, "<td></td><td></td>");
 }
@@ -72,9 +72,9 @@ static void put_parameters(struct html *h, const struct profile_result *r, const
 
 		html_printf(h, "<tr><td>%s</td><td>%.4g</td>", system_parameter_names[i], r->input.start[i]);
 		if (r->fit.sd[i] != 0)
-			html_printf(h, "<td>%.4f%s</td><td%s>%.2g</td><td>%g</td>", r->fit.value[i],
-				    r->fit.at_limit[i] ? " (at its limit)" : "", r->fit.sd[i] <= limit ? "" : " class=\"bad\"",
-				    r->fit.sd[i], limit);
+			html_printf(h, "<td>%.4f%s</td><td class=\"%s\">%.2g</td><td>%g</td>", r->fit.value[i],
+				    r->fit.at_limit[i] ? " (at its limit)" : "", r->fit.sd[i] <= limit ? "" : "bad", r->fit.sd[i],
+				    limit);
 		else
 			html_put(h, "<td>not fitted</td><td></td><td></td>");
 		if (check)

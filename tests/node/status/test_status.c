@@ -180,8 +180,12 @@ TEST(test_escaping)
 		    "b\xe2\x81\xa6\xef\xbb\xbf",
 		    "a" LOST "b" LOST LOST); /* U+202E, U+2066, U+FEFF */
 
-	html_label(&h, "a\"b\\c\nd<");
+	h.metrics = true;
+	html_text(&h, "a\"b\\c\nd<");
 	assert_string_equal(h.text, "a\\\"b\\\\c\\nd<");
+	html_clear(&h);
+	html_printf(&h, "<b>%s %5.1f %% %zu %3d|%lld %c</b>%s", "<&>", 2.25, (size_t)7, 3, -9LL, 'x', "'");
+	assert_string_equal(h.text, "<b>&lt;&amp;&gt;   2.2 % 7   3|-9 x</b>&#39;");
 	html_clear(&h);
 	html_bytes(&h, "", HTML_MAX + 1u); /* refused before a byte is read */
 	assert_true(h.failed && h.n == 0);
