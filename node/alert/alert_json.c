@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "node/base/atomic_file.h"
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/store/event.h"
 
@@ -200,13 +201,7 @@ int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
 	return ret;
 }
 
-static void copy_member(char *to, size_t size, const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	snprintf(to, size, "%s", text ? text : "");
-}
-#define COPY(member, object, key) copy_member((member), sizeof(member), (object), (key))
+#define COPY(member, object, key) json_get_copy((object), (key), (member), sizeof(member))
 
 /* As alert_new_id() and job_state_name() write it: the same in a message and in this file, whatever its size. */
 static bool is_word(const char *text)
@@ -232,14 +227,14 @@ static bool read_item(const json_t *one, double clock, struct alert_item *i)
 	COPY(i->alert, one, "alert");
 	COPY(i->text, one, "text");
 	COPY(i->remedy, one, "remedy");
-	i->job = (int64_t)json_integer_value(json_object_get(one, "job"));
-	i->critical = json_is_true(json_object_get(one, "critical"));
-	i->began = json_number_value(json_object_get(one, "began"));
-	i->ended = json_number_value(json_object_get(one, "ended"));
-	i->begin_told = json_is_true(json_object_get(one, "begin_told"));
-	i->end_told = json_is_true(json_object_get(one, "end_told"));
-	i->in_begin = json_is_true(json_object_get(one, "in_begin"));
-	i->in_end = json_is_true(json_object_get(one, "in_end"));
+	i->job = json_get_integer(one, "job");
+	i->critical = json_get_bool(one, "critical");
+	i->began = json_get_number(one, "began");
+	i->ended = json_get_number(one, "ended");
+	i->begin_told = json_get_bool(one, "begin_told");
+	i->end_told = json_get_bool(one, "end_told");
+	i->in_begin = json_get_bool(one, "in_begin");
+	i->in_end = json_get_bool(one, "in_end");
 	return i->key[0] && is_word(i->id) && is_word(i->alert) && is_time(i->began) && is_time(i->ended) &&
 	       (i->ended > 0 || (!i->in_end && !i->end_told));
 }
@@ -260,11 +255,11 @@ static int read_items(const json_t *list, double clock, struct alerts *a)
 
 static int read_root(const json_t *root, double clock, struct alerts *ret)
 {
-	if (json_integer_value(json_object_get(root, "version")) != VERSION || !json_is_array(json_object_get(root, "items")))
+	if (json_get_integer(root, "version") != VERSION || !json_is_array(json_object_get(root, "items")))
 		return -EBADMSG;
 	COPY(ret->message.id, root, "message");
-	ret->message.active = json_is_true(json_object_get(root, "active"));
-	ret->message.made = json_number_value(json_object_get(root, "made"));
+	ret->message.active = json_get_bool(root, "active");
+	ret->message.made = json_get_number(root, "made");
 	if (!is_time(ret->message.made) || (ret->message.active && !is_word(ret->message.id)))
 		return -EBADMSG;
 	return read_items(json_object_get(root, "items"), clock, ret);

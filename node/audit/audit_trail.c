@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/json_get.h"
 #include "node/base/log.h"
 
 #define QUIET 3.0     /* s without a new row after which a group is reported */
@@ -160,28 +161,21 @@ static struct group *find_group(struct audit_trail *t, bool sent, const char *ke
 	return g;
 }
 
-static const char *text_of(const json_t *detail, const char *key)
-{
-	const char *text = json_string_value(json_object_get(detail, key));
-
-	return text ? text : "";
-}
-
 static int add_instance(void *ctx, const struct instance_row *row, const char *text)
 {
 	struct audit_trail *t = ctx;
 	json_t *detail = json_loads(text, 0, NULL);
-	const char *study = text_of(detail, "study");
+	const char *study = json_get_text(detail, "study");
 	char key[sizeof(((struct group *)0)->key)];
 	struct group *g;
 
-	snprintf(key, sizeof(key), "%.39s %.64s %.64s", row->association, study, text_of(detail, "patient"));
+	snprintf(key, sizeof(key), "%.39s %.64s %.64s", row->association, study, json_get_text(detail, "patient"));
 	g = find_group(t, false, key, row->id, row->received);
 	if (g) {
 		snprintf(g->peer, sizeof(g->peer), "%s", row->calling);
 		snprintf(g->host, sizeof(g->host), "%s", row->host);
 		snprintf(g->uid, sizeof(g->uid), "%s", study);
-		snprintf(g->patient, sizeof(g->patient), "%s", text_of(detail, "patient"));
+		snprintf(g->patient, sizeof(g->patient), "%s", json_get_text(detail, "patient"));
 		audit_study_count(&g->study, row->sop_class, 1);
 		t->instance = row->id;
 	}
@@ -205,7 +199,7 @@ static const char *class_of(const struct job_view *v, const char *sop_instance)
 static void count_objects(struct group *g, const struct job_view *v, const json_t *detail)
 {
 	const json_t *list = json_object_get(detail, "sop_instances"), *one;
-	const char *uid = text_of(detail, "sop_instance");
+	const char *uid = json_get_text(detail, "sop_instance");
 	size_t i;
 
 	json_array_foreach(list, i, one)
@@ -229,10 +223,10 @@ static int add_patient(void *ctx, const struct instance_row *row, const char *te
 {
 	struct patients *all = ctx;
 	json_t *detail = json_loads(text, 0, NULL);
-	const char *id = text_of(detail, "patient");
+	const char *id = json_get_text(detail, "patient");
 	size_t i = 0;
 
-	snprintf(all->study, sizeof(all->study), "%s", text_of(detail, "study"));
+	snprintf(all->study, sizeof(all->study), "%s", json_get_text(detail, "study"));
 	while (i < all->n && strcmp(all->id[i], id) != 0)
 		i++;
 	if (i == all->n && i < PATIENTS_MAX) {
@@ -250,8 +244,8 @@ static int add_patient(void *ctx, const struct instance_row *row, const char *te
 static void report_person(const struct audit_trail *t, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
-	bool same = json_is_true(json_object_get(detail, "same_patient"));
-	const char *by = text_of(detail, "by");
+	bool same = json_get_bool(detail, "same_patient");
+	const char *by = json_get_text(detail, "by");
 	struct patients all = {.n = 0};
 
 	if (same || by[0])
@@ -268,14 +262,14 @@ static void report_person(const struct audit_trail *t, const struct event_row *r
 static void report_redo(const struct audit_trail *t, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
-	int64_t of = json_integer_value(json_object_get(detail, "redo_of"));
+	int64_t of = json_get_integer(detail, "redo_of");
 	struct patients all = {.n = 0};
 
-	if (of == 0 && text_of(detail, "by")[0])
-		of = json_integer_value(json_object_get(detail, "revision_of"));
+	if (of == 0 && json_get_text(detail, "by")[0])
+		of = json_get_integer(detail, "revision_of");
 	if (of > 0) {
 		journal_each_member(t->journal, of, add_patient, &all, NULL);
-		audit_redo(text_of(detail, "by"), row->time, all.studies, all.n);
+		audit_redo(json_get_text(detail, "by"), row->time, all.studies, all.n);
 	}
 	json_decref(detail);
 }
@@ -291,7 +285,7 @@ static int find_pilot(void *ctx, const struct event_row *row)
 	json_t *detail = row->known && row->event == EVENT_STARTED ? json_loads(row->detail, 0, NULL) : NULL;
 
 	if (detail)
-		snprintf(a->pilot, sizeof(a->pilot), "%s", text_of(detail, "pilot"));
+		snprintf(a->pilot, sizeof(a->pilot), "%s", json_get_text(detail, "pilot"));
 	json_decref(detail);
 	return row->seq >= a->before;
 }
@@ -362,12 +356,12 @@ static int add_event(void *ctx, const struct event_row *row)
 		return 0;
 	}
 	detail = json_loads(row->detail, 0, NULL);
-	if (json_is_true(json_object_get(detail, "unconfigured"))) { /* no connection was attempted */
+	if (json_get_bool(detail, "unconfigured")) { /* no connection was attempted */
 		t->event = row->seq;
 		json_decref(detail);
 		return 0;
 	}
-	destination = text_of(detail, "destination");
+	destination = json_get_text(detail, "destination");
 	snprintf(key, sizeof(key), "%lld %d %.63s", (long long)row->job, (int)row->event, destination);
 	g = find_group(t, true, key, row->seq, row->time);
 	if (g) {
@@ -379,8 +373,8 @@ static int add_event(void *ctx, const struct event_row *row)
 		snprintf(g->peer, sizeof(g->peer), "%s", d ? d->aet : "");
 		snprintf(g->host, sizeof(g->host), "%s", d ? d->host : "");
 		if (!sent)
-			snprintf(g->reason, sizeof(g->reason), "%s%s%.280s", text_of(detail, "status"),
-				 text_of(detail, "status")[0] ? " " : "", text_of(detail, "reason"));
+			snprintf(g->reason, sizeof(g->reason), "%s%s%.280s", json_get_text(detail, "status"),
+				 json_get_text(detail, "status")[0] ? " " : "", json_get_text(detail, "reason"));
 		count_objects(g, jobs_find(t->jobs, row->job), detail);
 		t->event = row->seq;
 	}
@@ -402,8 +396,8 @@ static int find_member(void *ctx, const struct instance_row *row, const char *te
 	json_t *detail = wanted || !found->uid[0] ? json_loads(text, 0, NULL) : NULL;
 
 	if (detail) {
-		snprintf(found->uid, AUDIT_ID_SIZE, "%s", text_of(detail, "study"));
-		snprintf(found->patient, AUDIT_ID_SIZE, "%s", text_of(detail, "patient"));
+		snprintf(found->uid, AUDIT_ID_SIZE, "%s", json_get_text(detail, "study"));
+		snprintf(found->patient, AUDIT_ID_SIZE, "%s", json_get_text(detail, "patient"));
 	}
 	json_decref(detail);
 	return wanted;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/folder.h"
+#include "node/base/json_get.h"
 #include "node/cluster/wire.h"
 
 #define TEXT_MAX 8000000 /* bytes of a configuration */
@@ -52,7 +53,7 @@ static bool copy_text(const json_t *from, const char *key, char *to, size_t size
 
 static bool copy_bytes(const json_t *from, uint64_t *to)
 {
-	json_int_t n = json_integer_value(json_object_get(from, "bytes"));
+	json_int_t n = json_get_integer(from, "bytes");
 
 	*to = (uint64_t)n;
 	return json_is_integer(json_object_get(from, "bytes")) && n >= 0 && n < 1ll << 53;
@@ -148,8 +149,8 @@ static bool decode_case(const json_t *body, struct pilot_case *c)
 	    !decode_flatfields(json_object_get(body, "flatfields"), c) ||
 	    !(text ? strlen(text) < TEXT_MAX : json_is_null(config)))
 		return false;
-	c->order.as_is = json_is_true(json_object_get(body, "as_is"));
-	c->order.same_patient = json_is_true(json_object_get(body, "same_patient"));
+	c->order.as_is = json_get_bool(body, "as_is");
+	c->order.same_patient = json_get_bool(body, "same_patient");
 	c->config = text ? strdup(text) : NULL;
 	return !text == !c->config;
 }
@@ -253,7 +254,7 @@ const char *pilot_case_object(const json_t *detail, size_t i, int64_t *ret_bytes
 {
 	const json_t *object = json_array_get(json_object_get(detail, "objects"), i);
 
-	*ret_bytes = json_integer_value(json_object_get(object, "bytes"));
+	*ret_bytes = json_get_integer(object, "bytes");
 	*ret_digest = json_string_value(json_object_get(object, "digest"));
 	return file_name(json_string_value(json_object_get(object, "file")));
 }

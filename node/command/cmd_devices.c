@@ -8,6 +8,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/device.h"
+#include "node/base/json_get.h"
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/jobs/node_facts.h"
@@ -94,13 +95,6 @@ static void show_device(void *ctx, const char *device, const char *name, size_t 
 
 /* ---- the slots of a node ---- */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static void print_slots(const struct config *config, const json_t *slots, const struct node_facts *facts)
 {
 	char text[300];
@@ -110,15 +104,15 @@ static void print_slots(const struct config *config, const json_t *slots, const 
 	printf("\nslots of the node %s (spool %s):\n", config->node.aet, config->node.spool);
 	json_array_foreach(slots, i, one)
 	{
-		const char *device = text_of(one, "device"), *state = text_of(one, "state");
-		bool disabled = json_is_true(json_object_get(one, "disabled"));
+		const char *device = json_get_text(one, "device"), *state = json_get_text(one, "state");
+		bool disabled = json_get_bool(one, "disabled");
 
-		printf("%-10s %s%s%s\n", text_of(one, "name"), device, device[0] ? ": " : "",
+		printf("%-10s %s%s%s\n", json_get_text(one, "name"), device, device[0] ? ": " : "",
 		       disabled			   ? "disabled"
 		       : !strcmp(state, "waiting") ? "waits for a pilot"
 						   : state);
 		if (disabled)
-			printf("%-10s %s\n", "", text_of(one, "reason"));
+			printf("%-10s %s\n", "", json_get_text(one, "reason"));
 	}
 	node_cluster_text(&facts->from_manager.cluster, text, sizeof(text));
 	if (facts->from_manager.cluster.used)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/store/node_file.h"
 #include "node/store/pilot_secret.h"
 
@@ -23,7 +24,7 @@ void list_pilots_count(const char *spool, struct list_pilots *ret)
 	*ret = (struct list_pilots){.blocked = pilot_blocked_count(spool)};
 	json_array_foreach(json_object_get(report, "devices"), i, slot)
 	{
-		if (!json_is_true(json_object_get(slot, "seat")))
+		if (!json_get_bool(slot, "seat"))
 			continue;
 		ret->connected += is_state(slot, "ready") || is_state(slot, "busy");
 		ret->working += is_state(slot, "busy");

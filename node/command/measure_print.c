@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/order.h"
+#include "node/base/json_get.h"
 #include "node/tools/image_series.h"
 
 static double member_of(const json_t *object, const char *key)
@@ -24,13 +25,6 @@ static double component_of(const json_t *object, const char *key, size_t i)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
-}
-
 /* ---- tomosynthesis ---- */
 
 /* Median of a member, or of component i of a member, over the items that have it and whose name begins so. NaN: none has it. */
@@ -44,7 +38,7 @@ static double median_of(const json_t *list, const char *kind, const char *key, i
 	{
 		double v = i < 0 ? member_of(item, key) : component_of(item, key, (size_t)i);
 
-		if (values && isfinite(v) && !strncmp(text_of(item, "name"), kind, strlen(kind)))
+		if (values && isfinite(v) && !strncmp(json_get_text(item, "name"), kind, strlen(kind)))
 			values[n++] = v;
 	}
 	if (n > 0) {
@@ -60,9 +54,9 @@ static size_t count_items(const json_t *list, const char *kind, const char *key)
 	const json_t *item;
 	size_t n = 0, k;
 
-	json_array_foreach(list, k, item) if (!strncmp(text_of(item, "name"), kind, strlen(kind)) &&
-					      (!key || json_is_number(json_object_get(item, key)) ||
-					       json_is_true(json_object_get(item, key)))) n++;
+	json_array_foreach(list, k, item) if (!strncmp(json_get_text(item, "name"), kind, strlen(kind)) &&
+					      (!key || json_is_number(json_object_get(item, key)) || json_get_bool(item, key)))
+		n++;
 	return n;
 }
 
@@ -77,7 +71,7 @@ static const char *common_reason(const json_t *list, const char *kind)
 	{
 		const char *why = json_string_value(json_object_get(item, "left_out"));
 
-		if (!why || strncmp(text_of(item, "name"), kind, strlen(kind)) != 0)
+		if (!why || strncmp(json_get_text(item, "name"), kind, strlen(kind)) != 0)
 			continue;
 		if (found && strcmp(found, why) != 0)
 			return "the table says why";
@@ -143,7 +137,8 @@ static void print_pairs(const json_t *result)
 
 	json_array_foreach(json_object_get(result, "distances"), i, item)
 	{
-		printf("%s to %s: %.3f mm", text_of(item, "from"), text_of(item, "to"), member_of(item, "measured_mm"));
+		printf("%s to %s: %.3f mm", json_get_text(item, "from"), json_get_text(item, "to"),
+		       member_of(item, "measured_mm"));
 		if (json_is_number(json_object_get(item, "truth_mm")))
 			printf(", truth %.3f, %+.3f %%", member_of(item, "truth_mm"), member_of(item, "error_percent"));
 		printf("\n");
@@ -154,7 +149,7 @@ void measure_print_tomo(const json_t *result, bool pairs)
 {
 	const json_t *object = json_object_get(result, "object"), *regions = json_object_get(result, "regions");
 	const json_t *points = json_object_get(result, "points"), *item;
-	const char *units = text_of(object, "units");
+	const char *units = json_get_text(object, "units");
 	double slices = component_of(object, "size", 2),
 	       distance = slices > 1 ? fabs(member_of(object, "depth_mm")) / (slices - 1) : NAN;
 	size_t i, masses = count_items(regions, "mass ", NULL), calcified = count_items(regions, "calcification ", NULL);
@@ -176,9 +171,9 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	json_array_foreach(regions, i, item)
 	{
 		if (json_object_get(item, "left_out"))
-			printf("%-20s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
+			printf("%-20s left out: %s\n", json_get_text(item, "name"), json_get_text(item, "left_out"));
 		else
-			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", text_of(item, "name"),
+			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", json_get_text(item, "name"),
 			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
 			       member_of(item, "mean"), member_of(item, "background"), member_of(item, "contrast"),
 			       member_of(item, "cnr"), member_of(item, "cv"), member_of(item, "asf_fwhm_mm"));
@@ -188,9 +183,9 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	json_array_foreach(points, i, item)
 	{
 		if (json_is_false(json_object_get(item, "found")))
-			printf("%-20s not found\n", text_of(item, "name"));
+			printf("%-20s not found\n", json_get_text(item, "name"));
 		else
-			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", text_of(item, "name"),
+			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", json_get_text(item, "name"),
 			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
 			       component_of(item, "fwhm_mm", 0), component_of(item, "fwhm_mm", 1),
 			       component_of(item, "fwhm_mm", 2), member_of(item, "snr"));
@@ -234,7 +229,7 @@ static void summarise_nema(const json_t *nema)
 		return;
 	printf("contrast recovery:");
 	json_array_foreach(list, i, item)
-		printf("%s %s %.1f %%", i ? "," : "", text_of(item, "name"), member_of(item, "recovery_percent"));
+		printf("%s %s %.1f %%", i ? "," : "", json_get_text(item, "name"), member_of(item, "recovery_percent"));
 	printf("\n");
 	if (json_is_object(lung))
 		printf("lung residual: %.1f %% (%.1f to %.1f in %zu slices)\n", member_of(lung, "residual_percent"),
@@ -250,10 +245,10 @@ static void summarise_uniform(const json_t *result, const char *unit)
 	json_array_foreach(json_object_get(result, "uniformity"), i, item)
 	{
 		if (json_object_get(item, "left_out")) {
-			printf("uniformity of %s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
+			printf("uniformity of %s left out: %s\n", json_get_text(item, "name"), json_get_text(item, "left_out"));
 			continue;
 		}
-		printf("uniformity of %s: middle %.4g %s, largest difference of a side %.4g", text_of(item, "name"),
+		printf("uniformity of %s: middle %.4g %s, largest difference of a side %.4g", json_get_text(item, "name"),
 		       member_of(item, "middle"), unit, member_of(item, "largest_difference"));
 		if (json_is_number(json_object_get(item, "largest_difference_percent")))
 			printf(" (%.2f %%)", member_of(item, "largest_difference_percent"));
@@ -263,10 +258,10 @@ static void summarise_uniform(const json_t *result, const char *unit)
 	json_array_foreach(json_object_get(result, "nps"), i, item)
 	{
 		if (json_object_get(item, "left_out"))
-			printf("noise of %s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
+			printf("noise of %s left out: %s\n", json_get_text(item, "name"), json_get_text(item, "left_out"));
 		else
 			printf("noise of %s: %.4g %s, most at %.3f/mm, mean frequency %.3f/mm (%.0f squares of %.0f pixels)\n",
-			       text_of(item, "name"), member_of(item, "sd"), unit, member_of(item, "peak_per_mm"),
+			       json_get_text(item, "name"), member_of(item, "sd"), unit, member_of(item, "peak_per_mm"),
 			       member_of(item, "mean_per_mm"), member_of(item, "squares"), member_of(item, "side_pixels"));
 	}
 }
@@ -295,10 +290,10 @@ static void print_regions(const json_t *list, bool suv)
 		static const char *const keys[] = {"mean", "sd", "min", "max", "true", "bias"};
 
 		if (json_object_get(item, "left_out")) {
-			printf("%-20s left out: %s\n", text_of(item, "name"), text_of(item, "left_out"));
+			printf("%-20s left out: %s\n", json_get_text(item, "name"), json_get_text(item, "left_out"));
 			continue;
 		}
-		printf("%-20s", text_of(item, "name"));
+		printf("%-20s", json_get_text(item, "name"));
 		print_figure(member_of(item, "volume_ml"), 9);
 		for (size_t k = 0; k < (truth ? 6 : 4); k++)
 			print_figure(member_of(item, keys[k]), 11);
@@ -320,7 +315,7 @@ static void print_nema(const json_t *nema)
 	printf("\n%-20s %9s %11s %11s %11s %14s\n", "sphere", "true", "mean", "background", "recovery %", "variability %");
 	json_array_foreach(list, i, item)
 	{
-		printf("%-20s", text_of(item, "name"));
+		printf("%-20s", json_get_text(item, "name"));
 		print_cell(member_of(item, "true_ratio"), 9, 2);
 		print_figure(member_of(item, "mean"), 11);
 		print_figure(member_of(item, "background"), 11);
@@ -333,19 +328,20 @@ static void print_nema(const json_t *nema)
 void measure_print_series(const json_t *result)
 {
 	const json_t *object = json_object_get(result, "object"), *suv = json_object_get(result, "suv");
-	const char *unit = image_series_unit(text_of(object, "units")), *position = text_of(object, "patient_position");
+	const char *unit = image_series_unit(json_get_text(object, "units")),
+		   *position = json_get_text(object, "patient_position");
 	bool known = json_is_number(json_object_get(suv, "factor"));
 
-	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s, patient %s%s\n", text_of(object, "modality"),
-	       component_of(object, "size", 0), component_of(object, "size", 1), component_of(object, "size", 2),
-	       component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1),
+	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s, patient %s%s\n",
+	       json_get_text(object, "modality"), component_of(object, "size", 0), component_of(object, "size", 1),
+	       component_of(object, "size", 2), component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1),
 	       component_of(object, "spacing_mm", 2), unit[0] ? unit : "no unit",
 	       position[0] ? position : "in an unknown position",
-	       json_is_true(json_object_get(object, "patient_position_assumed")) ? " (assumed)" : "");
+	       json_get_bool(object, "patient_position_assumed") ? " (assumed)" : "");
 	if (known)
 		printf("SUV by body weight = value x %.6g g/ml\n", member_of(suv, "factor"));
 	else if (json_object_get(suv, "left_out"))
-		printf("no SUV: %s\n", text_of(suv, "left_out"));
+		printf("no SUV: %s\n", json_get_text(suv, "left_out"));
 	summarise_nema(json_object_get(result, "nema"));
 	summarise_uniform(result, unit);
 	print_regions(json_object_get(result, "regions"), known);
@@ -431,9 +427,10 @@ void measure_print_csv(const json_t *result)
 				char name[160];
 
 				if (json_object_get(item, "from"))
-					snprintf(name, sizeof(name), "%s to %s", text_of(item, "from"), text_of(item, "to"));
+					snprintf(name, sizeof(name), "%s to %s", json_get_text(item, "from"),
+						 json_get_text(item, "to"));
 				else
-					snprintf(name, sizeof(name), "%s", text_of(item, "name"));
+					snprintf(name, sizeof(name), "%s", json_get_text(item, "name"));
 				print_value(list, name, "", item);
 			}
 		} else if (json_is_object(value)) {

@@ -5,6 +5,7 @@
  * object: vector, array, map, or a generic definition with its arguments. Names of definitions have a namespace
  * ("PETSIRD.Header"), which is ignored. Each use of a definition is compiled anew, so that a parameter has the type of this use;
  * the limits of depth and number end the compilation of a type that contains itself, or that grows exponentially. */
+#include "node/base/json_get.h"
 #include "node/format/yardl_internal.h"
 
 #include <errno.h>
@@ -91,13 +92,6 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return a == 0 || b <= LEAST_MAX / a ? a * b : LEAST_MAX;
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static const char *without_namespace(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -113,7 +107,7 @@ static const json_t *definition(const struct compiler *c, const char *name)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(types, i, one) if (!found && strcmp(text_of(one, "name"), name) == 0) found = one;
+	json_array_foreach(types, i, one) if (!found && strcmp(json_get_text(one, "name"), name) == 0) found = one;
 	return found;
 }
 
@@ -129,7 +123,7 @@ static bool is_repeated(const struct yardl_type *t, size_t i)
 static const struct yardl_type *compile_record(struct compiler *c, const json_t *definition, const struct scope *scope)
 {
 	const json_t *fields = json_object_get(definition, "fields");
-	struct yardl_type *t = add(c, YARDL_RECORD, text_of(definition, "name"), json_array_size(fields));
+	struct yardl_type *t = add(c, YARDL_RECORD, json_get_text(definition, "name"), json_array_size(fields));
 
 	for (size_t i = 0; t && i < t->n; i++) {
 		const json_t *field = json_array_get(fields, i);
@@ -140,7 +134,7 @@ static const struct yardl_type *compile_record(struct compiler *c, const json_t 
 		if (of->kind == YARDL_NULL)
 			return refuse(c, "a field of type null in", t->name);
 		t->of[i] = of;
-		t->names[i] = text_of(field, "name");
+		t->names[i] = json_get_text(field, "name");
 		if (is_repeated(t, i))
 			return refuse(c, "two fields of the same name", t->names[i]);
 		t->least = plus(t->least, of->least);
@@ -155,7 +149,7 @@ static const struct yardl_type *compile_enumeration(struct compiler *c, const js
 
 	if (base)
 		return compile(c, base, scope);
-	t = add(c, YARDL_SIGNED, text_of(definition, "name"), 0);
+	t = add(c, YARDL_SIGNED, json_get_text(definition, "name"), 0);
 	if (t) {
 		t->bits = 32;
 		t->least = 1;
@@ -228,7 +222,7 @@ static const struct yardl_type *compile_union(struct compiler *c, const json_t *
 		t->of[i] = compile(c, tagged ? json_object_get(one, "type") : one, scope);
 		if (!t->of[i])
 			return NULL;
-		t->names[i] = tagged ? text_of(one, "tag") : t->of[i]->name;
+		t->names[i] = tagged ? json_get_text(one, "tag") : t->of[i]->name;
 		if (tagged && is_repeated(t, i))
 			return refuse(c, "two alternatives of the same name", t->names[i]);
 	}
@@ -348,7 +342,7 @@ static const struct yardl_type *compile_object(struct compiler *c, const json_t 
 	if (of)
 		return compile_map(c, of, scope);
 	if (json_object_get(json, "typeArguments"))
-		return compile_use(c, text_of(json, "name"), json_object_get(json, "typeArguments"), scope);
+		return compile_use(c, json_get_text(json, "name"), json_object_get(json, "typeArguments"), scope);
 	err_set(c->err, ENOTSUP, "schema: a kind of type that is not supported");
 	return NULL;
 }
@@ -414,11 +408,12 @@ int yardl_step(struct yardl_schema *s, const char *protocol, size_t index, const
 	const json_t *items = json_object_get(json_object_get(type, "stream"), "items");
 	const struct yardl_type *t;
 
-	if (strcmp(text_of(p, "name"), protocol) != 0)
-		return err_set(err, ENOTSUP, "schema: the protocol is \"%.100s\"; supported: %s", text_of(p, "name"), protocol);
-	if (strcmp(text_of(step, "name"), name) != 0)
+	if (strcmp(json_get_text(p, "name"), protocol) != 0)
+		return err_set(err, ENOTSUP, "schema: the protocol is \"%.100s\"; supported: %s", json_get_text(p, "name"),
+			       protocol);
+	if (strcmp(json_get_text(step, "name"), name) != 0)
 		return err_set(err, ENOTSUP, "schema: step %zu of the protocol is \"%.100s\" instead of \"%s\"", index + 1,
-			       text_of(step, "name"), name);
+			       json_get_text(step, "name"), name);
 	if (stream && !items)
 		return err_set(err, ENOTSUP, "schema: \"%s\" is not a stream", name);
 	t = compile(&c, stream ? items : type, &none);
@@ -443,7 +438,7 @@ const char *yardl_symbol(const struct yardl_schema *s, const struct yardl_type *
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(values, i, one) if (json_integer_value(json_object_get(one, "value")) ==
+	json_array_foreach(values, i, one) if (json_get_integer(one, "value") ==
 					       value) return json_string_value(json_object_get(one, "symbol"));
 	return NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/config/kind.h"
 #include "node/store/event.h"
 
@@ -258,13 +259,6 @@ static int check_protocol(const struct config *config, const struct job_view *v,
 	return err_remap(ret, EINVAL, code, err);
 }
 
-static const char *get_text(const json_t *from, const char *key)
-{
-	const char *text = json_string_value(json_object_get(from, key));
-
-	return text ? text : "";
-}
-
 json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err)
 {
 	json_t *opening = case_results_opening(j, v->id, err), *destinations, *detail = NULL;
@@ -275,15 +269,14 @@ json_t *case_results_complete(struct journal *j, const struct config *config, co
 		return NULL;
 	destinations = json_object_get(opening, "destinations");
 	/* a statement about this job is newer than that about the first one */
-	same_patient = v->same_patient > 0 || json_is_true(json_object_get(opening, "same_patient"));
-	header = v->same_patient > 0 ? (v->header ? v->header : "") : get_text(opening, "header");
-	if (check_protocol(config, v, get_text(opening, "protocol"), v->settings ? v->settings : "", true, err) == 0)
+	same_patient = v->same_patient > 0 || json_get_bool(opening, "same_patient");
+	header = v->same_patient > 0 ? (v->header ? v->header : "") : json_get_text(opening, "header");
+	if (check_protocol(config, v, json_get_text(opening, "protocol"), v->settings ? v->settings : "", true, err) == 0)
 		detail = json_pack("{s:s, s:I, s:s, s:s, s:O, s:b, s:b, s:s}", "why",
 				   v->redo_of > 0 ? "requested again by a person" : "another result of a complete case",
-				   "instances", (json_int_t)v->members.instances, "route", get_text(opening, "route"), "protocol",
-				   get_text(opening, "protocol"), "destinations", destinations, "as_is",
-				   json_is_true(json_object_get(opening, "as_is")), "same_patient", same_patient, "header",
-				   header);
+				   "instances", (json_int_t)v->members.instances, "route", json_get_text(opening, "route"),
+				   "protocol", json_get_text(opening, "protocol"), "destinations", destinations, "as_is",
+				   json_get_bool(opening, "as_is"), "same_patient", same_patient, "header", header);
 	if (!detail && !err->code)
 		err_set(err, EBADMSG, "the `opened` event of job %lld cannot be read", (long long)v->id);
 	json_decref(opening);

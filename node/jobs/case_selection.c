@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dicom/object/attribute.h"
+#include "node/base/json_get.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/jobs/case_results.h"
@@ -66,7 +67,7 @@ static bool is_usable(const struct selection *s, const char *text)
 {
 	json_t *detail = json_loads(text, 0, NULL);
 	const char *key = json_string_value(json_object_get(detail, "key"));
-	bool usable = key && !strcmp(key, s->key) && (!s->repairs || json_is_true(json_object_get(detail, "repairs")));
+	bool usable = key && !strcmp(key, s->key) && (!s->repairs || json_get_bool(detail, "repairs"));
 
 	json_decref(detail);
 	return usable;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/jobs/patients.h"
 
@@ -74,19 +75,12 @@ static int make_room(struct companion_series *s)
 	return 0;
 }
 
-static const char *text_of(const json_t *detail, const char *key)
-{
-	const char *text = json_string_value(json_object_get(detail, key));
-
-	return text ? text : "";
-}
-
 static void add_patient(struct companion_series *s, const json_t *detail, int64_t instance)
 {
 	struct patient_identity identity;
 	uint32_t key;
 
-	if (!patients_parse(text_of(detail, "identity"), &identity, &key) || (s->patients.seen && key != s->patients_key)) {
+	if (!patients_parse(json_get_text(detail, "identity"), &identity, &key) || (s->patients.seen && key != s->patients_key)) {
 		s->other_key = true;
 		return;
 	}
@@ -96,9 +90,10 @@ static void add_patient(struct companion_series *s, const json_t *detail, int64_
 
 static int add_instance(struct companions *c, const struct instance_row *row, const json_t *detail)
 {
-	const char *study = text_of(detail, "study"), *series = text_of(detail, "series"), *frame = text_of(detail, "frame");
-	double acquired = json_number_value(json_object_get(detail, "acquired"));
-	long expected = (long)json_integer_value(json_object_get(detail, "expected"));
+	const char *study = json_get_text(detail, "study"), *series = json_get_text(detail, "series"),
+		   *frame = json_get_text(detail, "frame");
+	double acquired = json_get_number(detail, "acquired");
+	long expected = json_get_integer(detail, "expected");
 	struct companion_series *s;
 
 	if (!study[0] || !series[0] || strlen(study) > 64 || strlen(series) > 64 || strlen(frame) > 64)
@@ -114,7 +109,7 @@ static int add_instance(struct companions *c, const struct instance_row *row, co
 	if (json_is_false(json_object_get(detail, "slice"))) { /* earlier versions wrote slices only, without this member */
 		s->others++;
 		if (!s->values[0])
-			snprintf(s->values, sizeof(s->values), "%s", text_of(detail, "values"));
+			snprintf(s->values, sizeof(s->values), "%s", json_get_text(detail, "values"));
 		return 0;
 	}
 	if (s->images == 0)

@@ -4,25 +4,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/jobs/job_report.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "";
-}
-
-static double number_of(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
-static long long integer_of(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
 
 static const char *clock_text(double when, char ret[24])
 {
@@ -38,17 +22,17 @@ static const char *clock_text(double when, char ret[24])
 /* Return "12/25" (instances, expected number), or "12" if no header gives the expected number. */
 static const char *count_text(const json_t *job, char ret[32])
 {
-	if (integer_of(job, "expected") > 0)
-		snprintf(ret, 32, "%lld/%lld", integer_of(job, "instances"), integer_of(job, "expected"));
+	if (json_get_integer(job, "expected") > 0)
+		snprintf(ret, 32, "%lld/%lld", json_get_integer(job, "instances"), json_get_integer(job, "expected"));
 	else
-		snprintf(ret, 32, "%lld", integer_of(job, "instances"));
+		snprintf(ret, 32, "%lld", json_get_integer(job, "instances"));
 	return ret;
 }
 
 /* Return "cuda:0" of "cuda:0 (NVIDIA H200)". */
 static const char *device_text(const json_t *job, char ret[16])
 {
-	const char *device = text_of(job, "device");
+	const char *device = json_get_text(job, "device");
 
 	snprintf(ret, 16, "%.*s", device[0] ? (int)strcspn(device, " ") : 1, device[0] ? device : "-");
 	return ret;
@@ -63,8 +47,8 @@ static size_t waits_text(const json_t *destination, char *ret, size_t size)
 	if (!waits)
 		return 0;
 	return (size_t)snprintf(ret, size, " (not reached since %s: %s; next attempt %s)",
-				clock_text(number_of(waits, "since"), since), text_of(waits, "reason"),
-				clock_text(number_of(waits, "next"), next));
+				clock_text(json_get_number(waits, "since"), since), json_get_text(waits, "reason"),
+				clock_text(json_get_number(waits, "next"), next));
 }
 
 /* Write the last column of a job: its progress, the reason of its state, or the states of its deliveries. */
@@ -76,37 +60,38 @@ static void write_remark(const json_t *job, char *ret, size_t size)
 
 	ret[0] = '\0';
 	if (json_is_object(progress)) {
-		snprintf(ret, size, "%s %.0f %%", text_of(progress, "stage"), 100 * number_of(progress, "fraction"));
+		snprintf(ret, size, "%s %.0f %%", json_get_text(progress, "stage"), 100 * json_get_number(progress, "fraction"));
 		return;
 	}
-	if (number_of(job, "waits_until") > 0) {
-		snprintf(ret, size, "until %s: %s", clock_text(number_of(job, "waits_until"), when), text_of(job, "reason"));
+	if (json_get_number(job, "waits_until") > 0) {
+		snprintf(ret, size, "until %s: %s", clock_text(json_get_number(job, "waits_until"), when),
+			 json_get_text(job, "reason"));
 		return;
 	}
-	if (text_of(job, "reason")[0]) {
-		snprintf(ret, size, "%s", text_of(job, "reason"));
+	if (json_get_text(job, "reason")[0]) {
+		snprintf(ret, size, "%s", json_get_text(job, "reason"));
 		return;
 	}
-	if (json_is_true(json_object_get(job, "warned")))
+	if (json_get_bool(job, "warned"))
 		n = (size_t)snprintf(ret, size, "with warnings, ");
 	json_array_foreach(json_object_get(job, "destinations"), i, d)
 	{
 		if (n < size)
 			n += (size_t)snprintf(ret + n, size - n, "%s%s%s: %s", i ? ", " : "",
-					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text_of(d, "name"),
-					      text_of(d, "state"));
+					      json_get_bool(d, "alarm") ? "ALARM " : "", json_get_text(d, "name"),
+					      json_get_text(d, "state"));
 		if (n < size)
 			n += waits_text(d, ret + n, size - n);
-		if (n < size && text_of(d, "fallback")[0])
-			n += (size_t)snprintf(ret + n, size - n, " by %s", text_of(d, "fallback"));
-		else if (n < size && json_is_true(json_object_get(d, "unconfigured")))
-			n += (size_t)snprintf(ret + n, size - n, " (%s)", text_of(d, "reason"));
-		else if (n < size && !strcmp(text_of(d, "state"), "due") && integer_of(d, "failures") > 0)
-			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer_of(d, "failures"),
-					      plural(integer_of(d, "failures")), text_of(d, "reason"));
-		else if (n < size && !strcmp(text_of(d, "state"), "stored"))
+		if (n < size && json_get_text(d, "fallback")[0])
+			n += (size_t)snprintf(ret + n, size - n, " by %s", json_get_text(d, "fallback"));
+		else if (n < size && json_get_bool(d, "unconfigured"))
+			n += (size_t)snprintf(ret + n, size - n, " (%s)", json_get_text(d, "reason"));
+		else if (n < size && !strcmp(json_get_text(d, "state"), "due") && json_get_integer(d, "failures") > 0)
+			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", json_get_integer(d, "failures"),
+					      plural(json_get_integer(d, "failures")), json_get_text(d, "reason"));
+		else if (n < size && !strcmp(json_get_text(d, "state"), "stored"))
 			n += (size_t)snprintf(ret + n, size - n, ", storage commitment pending%s%s",
-					      text_of(d, "reason")[0] ? ": " : "", text_of(d, "reason"));
+					      json_get_text(d, "reason")[0] ? ": " : "", json_get_text(d, "reason"));
 	}
 }
 
@@ -145,11 +130,11 @@ static bool same_reason(const char *a, const char *b)
 
 static bool belongs_to_group(const json_t *group, const json_t *one)
 {
-	return !strcmp(text_of(group, "classification"), text_of(one, "classification")) &&
-	       !strcmp(text_of(group, "calling"), text_of(one, "calling")) &&
-	       same_reason(text_of(group, "reason"), text_of(one, "reason")) &&
-	       (!strcmp(text_of(group, "association"), text_of(one, "association")) ||
-		number_of(group, "first_received") - number_of(one, "received") <= PAUSE);
+	return !strcmp(json_get_text(group, "classification"), json_get_text(one, "classification")) &&
+	       !strcmp(json_get_text(group, "calling"), json_get_text(one, "calling")) &&
+	       same_reason(json_get_text(group, "reason"), json_get_text(one, "reason")) &&
+	       (!strcmp(json_get_text(group, "association"), json_get_text(one, "association")) ||
+		json_get_number(group, "first_received") - json_get_number(one, "received") <= PAUSE);
 }
 
 json_t *job_report_unassigned_groups(const json_t *unassigned)
@@ -164,8 +149,7 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 			;
 		group = json_array_get(groups, k);
 		if (group) {
-			json_object_set_new(group, "count",
-					    json_integer(json_integer_value(json_object_get(group, "count")) + 1));
+			json_object_set_new(group, "count", json_integer(json_get_integer(group, "count") + 1));
 			json_object_set(group, "first_received", json_object_get(one, "received"));
 			continue;
 		}
@@ -182,9 +166,9 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 
 const char *job_report_unassigned_hint(const json_t *group)
 {
-	if (!strcmp(text_of(group, "classification"), "refused"))
+	if (!strcmp(json_get_text(group, "classification"), "refused"))
 		return "Correct the cause given above, then let the sender send them again.";
-	if (!strcmp(text_of(group, "classification"), "conflict"))
+	if (!strcmp(json_get_text(group, "classification"), "conflict"))
 		return "One UID has two contents: the node uses the first. If the newer ones are right and the case was not "
 		       "reconstructed: tomonode retry --newer ID; else the sender must give them UIDs of their own.";
 	return "Nothing has to be done, unless you expected a reconstruction.";
@@ -202,9 +186,9 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 			"\nUnassigned objects (they belong to no job; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
 			"OBJECTS", "CLASS", "LAST RECEIVED", "FROM", "REASON");
 	json_array_foreach(groups, i, one)
-		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer_of(one, "count"), text_of(one, "classification"),
-			clock_text(number_of(one, "received"), when), text_of(one, "calling"), text_of(one, "reason"), "",
-			job_report_unassigned_hint(one));
+		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", json_get_integer(one, "count"),
+			json_get_text(one, "classification"), clock_text(json_get_number(one, "received"), when),
+			json_get_text(one, "calling"), json_get_text(one, "reason"), "", job_report_unassigned_hint(one));
 	json_decref(groups);
 }
 
@@ -218,9 +202,10 @@ static void print_associations(FILE *to, const json_t *associations)
 		fprintf(to,
 			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  %s\n",
 			"TIMES", "LAST", "FROM", "ADDRESS", "REASON");
-	json_array_foreach(associations, i, one) fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", integer_of(one, "count"),
-							 clock_text(number_of(one, "last"), when), text_of(one, "calling"),
-							 text_of(one, "host"), text_of(one, "reason"));
+	json_array_foreach(associations, i, one)
+		fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", json_get_integer(one, "count"),
+			clock_text(json_get_number(one, "last"), when), json_get_text(one, "calling"), json_get_text(one, "host"),
+			json_get_text(one, "reason"));
 }
 
 /* ---- list and show ---- */
@@ -234,7 +219,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 
 	json_array_foreach(jobs, i, one)
 	{
-		int length = (int)strnlen(text_of(one, "protocol_text"), 40);
+		int length = (int)strnlen(json_get_text(one, "protocol_text"), 40);
 
 		width = length > width ? length : width;
 	}
@@ -246,9 +231,10 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 	json_array_foreach(jobs, i, one)
 	{
 		write_remark(one, note, sizeof(note));
-		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", integer_of(one, "id"), text_of(one, "state"),
-			text_of(one, "kind"), count_text(one, count), width, text_of(one, "protocol_text"),
-			device_text(one, device), clock_text(number_of(one, "changed"), when), note);
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", json_get_integer(one, "id"),
+			json_get_text(one, "state"), json_get_text(one, "kind"), count_text(one, count), width,
+			json_get_text(one, "protocol_text"), device_text(one, device),
+			clock_text(json_get_number(one, "changed"), when), note);
 	}
 	print_unassigned(to, unassigned);
 	print_associations(to, associations);
@@ -260,15 +246,15 @@ static void print_results(FILE *to, const json_t *objects)
 {
 	const json_t *one = json_array_get(objects, 0);
 	size_t i, n = json_array_size(objects);
-	const char *file = text_of(one, "file"), *end = strrchr(file, '/');
+	const char *file = json_get_text(one, "file"), *end = strrchr(file, '/');
 
 	if (n > RESULTS_LISTED) {
 		fprintf(to, "  result %zu objects in %.*s, Series Instance UID %s\n", n, end ? (int)(end - file) : 0, file,
-			text_of(one, "series"));
+			json_get_text(one, "series"));
 		return;
 	}
 	json_array_foreach(objects, i, one)
-		fprintf(to, "  result %s, SOP Instance UID %s\n", text_of(one, "file"), text_of(one, "sop_instance"));
+		fprintf(to, "  result %s, SOP Instance UID %s\n", json_get_text(one, "file"), json_get_text(one, "sop_instance"));
 }
 
 /* Print how many objects of a result a destination has: "12 of 47 sent". */
@@ -309,18 +295,18 @@ static void print_events(FILE *to, const json_t *events)
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(events, i);
-		const char *next = i + 1 < n ? text_of(json_array_get(events, i + 1), "event") : "";
+		const char *next = i + 1 < n ? json_get_text(json_array_get(events, i + 1), "event") : "";
 
-		if (!strcmp(text_of(e, "event"), "instance") || !strcmp(text_of(e, "event"), "companion")) {
+		if (!strcmp(json_get_text(e, "event"), "instance") || !strcmp(json_get_text(e, "event"), "companion")) {
 			run++;
-			if (strcmp(next, text_of(e, "event")) != 0) {
-				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number_of(e, "time"), when),
-					text_of(e, "event"), run);
+			if (strcmp(next, json_get_text(e, "event")) != 0) {
+				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(json_get_number(e, "time"), when),
+					json_get_text(e, "event"), run);
 				run = 0;
 			}
 			continue;
 		}
-		fprintf(to, "  %-19s  %-13s", clock_text(number_of(e, "time"), when), text_of(e, "event"));
+		fprintf(to, "  %-19s  %-13s", clock_text(json_get_number(e, "time"), when), json_get_text(e, "event"));
 		print_detail(to, json_object_get(e, "detail"));
 	}
 }
@@ -332,7 +318,7 @@ static void print_facts(FILE *to, const json_t *facts)
 
 	if (json_object_size(facts) > 0)
 		fprintf(to, "\nOrigin of facts\n");
-	json_object_foreach((json_t *)facts, name, origin) fprintf(to, "  %-19s  %s\n", name, text_of(facts, name));
+	json_object_foreach((json_t *)facts, name, origin) fprintf(to, "  %-19s  %s\n", name, json_get_text(facts, name));
 }
 
 void job_report_print_show(FILE *to, const json_t *show)
@@ -343,42 +329,43 @@ void job_report_print_show(FILE *to, const json_t *show)
 	size_t i;
 
 	write_remark(job, note, sizeof(note));
-	fprintf(to, "job %lld: %s%s%s\n", integer_of(job, "id"), text_of(job, "state"), note[0] ? ", " : "", note);
-	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text_of(job, "kind"), text_of(job, "calling"),
-		count_text(job, count), integer_of(job, "frames"), integer_of(job, "revision"));
-	if (strcmp(text_of(job, "priority"), "normal"))
-		fprintf(to, ", priority %s", text_of(job, "priority"));
-	if (integer_of(job, "revision_of") > 0)
-		fprintf(to, " of job %lld", integer_of(job, "revision_of"));
-	if (text_of(job, "protocol_text")[0])
-		fprintf(to, "\n  protocol %s", text_of(job, "protocol_text"));
-	if (text_of(job, "route")[0])
-		fprintf(to, ", by route %s", text_of(job, "route"));
-	if (integer_of(job, "result_of") > 0)
-		fprintf(to, "\n  result %lld of the images of job %lld", integer_of(job, "result_number"),
-			integer_of(job, "result_of"));
-	if (integer_of(job, "redo_of") > 0)
-		fprintf(to, ", made again after job %lld", integer_of(job, "redo_of"));
+	fprintf(to, "job %lld: %s%s%s\n", json_get_integer(job, "id"), json_get_text(job, "state"), note[0] ? ", " : "", note);
+	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", json_get_text(job, "kind"),
+		json_get_text(job, "calling"), count_text(job, count), json_get_integer(job, "frames"),
+		json_get_integer(job, "revision"));
+	if (strcmp(json_get_text(job, "priority"), "normal"))
+		fprintf(to, ", priority %s", json_get_text(job, "priority"));
+	if (json_get_integer(job, "revision_of") > 0)
+		fprintf(to, " of job %lld", json_get_integer(job, "revision_of"));
+	if (json_get_text(job, "protocol_text")[0])
+		fprintf(to, "\n  protocol %s", json_get_text(job, "protocol_text"));
+	if (json_get_text(job, "route")[0])
+		fprintf(to, ", by route %s", json_get_text(job, "route"));
+	if (json_get_integer(job, "result_of") > 0)
+		fprintf(to, "\n  result %lld of the images of job %lld", json_get_integer(job, "result_number"),
+			json_get_integer(job, "result_of"));
+	if (json_get_integer(job, "redo_of") > 0)
+		fprintf(to, ", made again after job %lld", json_get_integer(job, "redo_of"));
 	if (json_array_size(json_object_get(show, "further")) > 0)
 		fprintf(to, "\n  further results:");
 	json_array_foreach(json_object_get(show, "further"), i, one)
-		fprintf(to, "%s job %lld (%s, %s)", i ? "," : "", integer_of(one, "id"), text_of(one, "protocol_text"),
-			text_of(one, "state"));
-	fprintf(to, "\n  last instance received %s\n", clock_text(number_of(job, "last_received"), when));
-	if (text_of(job, "study")[0])
-		fprintf(to, "  Study Instance UID %s\n", text_of(job, "study"));
-	if (text_of(job, "companion")[0])
-		fprintf(to, "  %s\n", text_of(job, "companion"));
-	json_array_foreach(json_object_get(show, "sweeps"), i, one)
-		fprintf(to, "  %s: tomonode retry --sweep %zu %lld\n", json_string_value(one), i + 1, integer_of(job, "id"));
-	if (text_of(job, "device")[0])
-		fprintf(to, "  device %s\n", text_of(job, "device"));
+		fprintf(to, "%s job %lld (%s, %s)", i ? "," : "", json_get_integer(one, "id"),
+			json_get_text(one, "protocol_text"), json_get_text(one, "state"));
+	fprintf(to, "\n  last instance received %s\n", clock_text(json_get_number(job, "last_received"), when));
+	if (json_get_text(job, "study")[0])
+		fprintf(to, "  Study Instance UID %s\n", json_get_text(job, "study"));
+	if (json_get_text(job, "companion")[0])
+		fprintf(to, "  %s\n", json_get_text(job, "companion"));
+	json_array_foreach(json_object_get(show, "sweeps"), i, one) fprintf(
+		to, "  %s: tomonode retry --sweep %zu %lld\n", json_string_value(one), i + 1, json_get_integer(job, "id"));
+	if (json_get_text(job, "device")[0])
+		fprintf(to, "  device %s\n", json_get_text(job, "device"));
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
 	{
-		fprintf(to, "  destination %s: %s%s %s %s %s", text_of(one, "name"),
-			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text_of(one, "state"),
-			text_of(one, "fallback"), text_of(one, "status"), text_of(one, "reason"));
+		fprintf(to, "  destination %s: %s%s %s %s %s", json_get_text(one, "name"),
+			json_get_bool(one, "alarm") ? "ALARM " : "", json_get_text(one, "state"), json_get_text(one, "fallback"),
+			json_get_text(one, "status"), json_get_text(one, "reason"));
 		waits[0] = '\0';
 		waits_text(one, waits, sizeof(waits));
 		fputs(waits, to);
@@ -389,16 +376,16 @@ void job_report_print_show(FILE *to, const json_t *show)
 	print_events(to, json_object_get(show, "events"));
 	fprintf(to, "\nInstances\n");
 	json_array_foreach(json_object_get(show, "instances"), i, one)
-		fprintf(to, "  %6lld  %-19s  %s  %lld bytes%s\n", integer_of(one, "instance"),
-			clock_text(number_of(one, "received"), when), text_of(one, "file"), integer_of(one, "bytes"),
-			json_is_true(json_object_get(one, "companion")) ? ", CT" : "");
+		fprintf(to, "  %6lld  %-19s  %s  %lld bytes%s\n", json_get_integer(one, "instance"),
+			clock_text(json_get_number(one, "received"), when), json_get_text(one, "file"),
+			json_get_integer(one, "bytes"), json_get_bool(one, "companion") ? ", CT" : "");
 	print_facts(to, job_report_facts(json_object_get(show, "events")));
 	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
 	{
-		fprintf(to, "  %-12s %9.3f\n", text_of(one, "stage"), number_of(one, "seconds"));
-		if (strcmp(text_of(one, "stage"), "receive"))
-			total += number_of(one, "seconds");
+		fprintf(to, "  %-12s %9.3f\n", json_get_text(one, "stage"), json_get_number(one, "seconds"));
+		if (strcmp(json_get_text(one, "stage"), "receive"))
+			total += json_get_number(one, "seconds");
 	}
 	fprintf(to, "  %-12s %9.3f\n", "from the last C-STORE", total);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/json_get.h"
 #include "node/base/stage_names.h"
 #include "node/jobs/case_results.h"
 #include "node/store/event.h"
@@ -212,11 +213,6 @@ json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 
 /* ---- duration of each stage ---- */
 
-static double number_of(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
 /* Return the last event with this name; NULL: none. */
 static const json_t *last_event(const json_t *events, const char *name)
 {
@@ -257,44 +253,46 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 {
 	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
 		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *stored, *seconds;
-	double last = number_of(view, "last_received"), at, part[STAGES], sum = 0, fit;
+	double last = json_get_number(view, "last_received"), at, part[STAGES], sum = 0, fit;
 	json_t *list = json_array();
 
-	if (number_of(view, "instances") > 0)
-		add_stage(list, "receive", last - number_of(view, "first_received"));
+	if (json_get_number(view, "instances") > 0)
+		add_stage(list, "receive", last - json_get_number(view, "first_received"));
 	if (!complete)
 		return list;
-	at = number_of(complete, "time");
+	at = json_get_number(complete, "time");
 	add_stage(list, "assemble", at - last);
-	if (!started || number_of(started, "time") < at)
+	if (!started || json_get_number(started, "time") < at)
 		return list;
-	add_stage(list, "wait", number_of(started, "time") - at);
-	at = number_of(started, "time");
-	if (!made || number_of(made, "time") < at)
+	add_stage(list, "wait", json_get_number(started, "time") - at);
+	at = json_get_number(started, "time");
+	if (!made || json_get_number(made, "time") < at)
 		return list;
 	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
-	if (number_of(seconds, "check") > 0) { /* comparison of the files with their digests, before they are used */
-		add_stage(list, "check", number_of(seconds, "check"));
-		at += number_of(seconds, "check");
+	if (json_get_number(seconds, "check") > 0) { /* comparison of the files with their digests, before they are used */
+		add_stage(list, "check", json_get_number(seconds, "check"));
+		at += json_get_number(seconds, "check");
 	}
 	for (size_t i = 0; i < STAGES; i++)
-		sum += part[i] = number_of(seconds, stage_names[i]);
-	fit = sum > number_of(seconds, "total") ? number_of(seconds, "total") / sum
-						: 1; /* scale stages that ran in parallel, so that they add up to the total */
+		sum += part[i] = json_get_number(seconds, stage_names[i]);
+	fit = sum > json_get_number(seconds, "total")
+		      ? json_get_number(seconds, "total") / sum
+		      : 1; /* scale stages that ran in parallel, so that they add up to the total */
 	for (size_t i = 0; i < STAGES; i++) {
 		add_stage(list, stage_names[i], fit * part[i]);
 		at += fit * part[i];
 	}
-	add_stage(list, "process", number_of(made, "time") - at); /* the remaining time: start of the worker, clean-up, journal */
+	add_stage(list, "process",
+		  json_get_number(made, "time") - at); /* the remaining time: start of the worker, clean-up, journal */
 	if (!over)
 		over = last_event(events, "dead-letter");
-	at = number_of(made, "time");
+	at = json_get_number(made, "time");
 	stored = last_event(events, "stored");
-	if (stored && number_of(stored, "time") >= at) {
-		add_stage(list, "send", number_of(stored, "time") - at);
-		at = number_of(stored, "time");
+	if (stored && json_get_number(stored, "time") >= at) {
+		add_stage(list, "send", json_get_number(stored, "time") - at);
+		at = json_get_number(stored, "time");
 	}
-	if (over && number_of(over, "time") >= at)
-		add_stage(list, at > number_of(made, "time") ? "commit" : "send", number_of(over, "time") - at);
+	if (over && json_get_number(over, "time") >= at)
+		add_stage(list, at > json_get_number(made, "time") ? "commit" : "send", json_get_number(over, "time") - at);
 	return list;
 }

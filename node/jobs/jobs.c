@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
@@ -21,23 +22,6 @@
 static void set_text(char *ret, size_t size, const char *text)
 {
 	snprintf(ret, size, "%s", text ? text : "");
-}
-
-static const char *get_text(const json_t *detail, const char *key)
-{
-	const char *text = json_string_value(json_object_get(detail, key));
-
-	return text ? text : "";
-}
-
-static double get_number(const json_t *detail, const char *key)
-{
-	return json_number_value(json_object_get(detail, key));
-}
-
-static long get_long(const json_t *detail, const char *key)
-{
-	return (long)json_integer_value(json_object_get(detail, key));
 }
 
 /* ---- the list ---- */
@@ -229,10 +213,10 @@ static int set_json(char **ret_text, const json_t *value)
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	const json_t *routing = json_object_get(detail, "routing");
-	const char *key = get_text(detail, "key");
+	const char *key = json_get_text(detail, "key");
 	char *copy;
 
-	if (!key[0] || (get_long(detail, "result_of") > 0 && !get_text(detail, "protocol")[0]))
+	if (!key[0] || (json_get_integer(detail, "result_of") > 0 && !json_get_text(detail, "protocol")[0]))
 		return -EBADMSG;
 	if (set_json(&v->settings, json_object_get(detail, "settings")) < 0)
 		return -ENOMEM;
@@ -245,24 +229,24 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->routing = json_object_size(routing) > 0 ? json_dumps(routing, JSON_COMPACT) : NULL;
 	if (!v->routing && json_object_size(routing) > 0)
 		return -ENOMEM;
-	v->result_of = get_long(detail, "result_of");
-	v->redo_of = get_long(detail, "redo_of");
-	v->newer_of = get_long(detail, "newer_of");
-	v->in_place = v->newer_of > 0 || get_long(detail, "sweep") > 0;
-	v->corrects = json_is_true(json_object_get(detail, "corrects"));
-	if (get_long(detail, "result") > 0)
-		v->result = (int)get_long(detail, "result");
-	set_text(v->related, sizeof(v->related), get_text(detail, "related_series"));
-	set_text(v->asked_protocol, sizeof(v->asked_protocol), v->result_of > 0 ? get_text(detail, "protocol") : "");
+	v->result_of = json_get_integer(detail, "result_of");
+	v->redo_of = json_get_integer(detail, "redo_of");
+	v->newer_of = json_get_integer(detail, "newer_of");
+	v->in_place = v->newer_of > 0 || json_get_integer(detail, "sweep") > 0;
+	v->corrects = json_get_bool(detail, "corrects");
+	if (json_get_integer(detail, "result") > 0)
+		v->result = (int)json_get_integer(detail, "result");
+	set_text(v->related, sizeof(v->related), json_get_text(detail, "related_series"));
+	set_text(v->asked_protocol, sizeof(v->asked_protocol), v->result_of > 0 ? json_get_text(detail, "protocol") : "");
 	v->opened = row->time;
-	v->revision_of = get_long(detail, "revision_of");
-	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has the priority of its predecessor */
-	if (get_long(detail, "revision") > 0)
-		v->revision = (int)get_long(detail, "revision");
-	set_text(v->kind, sizeof(v->kind), get_text(detail, "kind"));
-	set_text(v->calling, sizeof(v->calling), get_text(detail, "calling"));
-	set_text(v->study, sizeof(v->study), get_text(detail, "study"));
-	set_text(v->accession, sizeof(v->accession), get_text(detail, "accession"));
+	v->revision_of = json_get_integer(detail, "revision_of");
+	v->priority = (int)json_get_integer(detail, "priority"); /* of the case: a revision has the priority of its predecessor */
+	if (json_get_integer(detail, "revision") > 0)
+		v->revision = (int)json_get_integer(detail, "revision");
+	set_text(v->kind, sizeof(v->kind), json_get_text(detail, "kind"));
+	set_text(v->calling, sizeof(v->calling), json_get_text(detail, "calling"));
+	set_text(v->study, sizeof(v->study), json_get_text(detail, "study"));
+	set_text(v->accession, sizeof(v->accession), json_get_text(detail, "accession"));
 	v->members.last = row->time; /* the quiet time starts here if no instance follows */
 	return 0;
 }
@@ -273,27 +257,28 @@ static void add_patient(struct job_view *v, const json_t *detail)
 	struct patient_identity identity;
 	uint32_t key;
 
-	if (!patients_parse(get_text(detail, "identity"), &identity, &key) || (v->patients.seen && key != v->patients_key))
+	if (!patients_parse(json_get_text(detail, "identity"), &identity, &key) || (v->patients.seen && key != v->patients_key))
 		return;
 	v->patients_key = key;
-	patient_set_add(&v->patients, &identity, get_long(detail, "instance"));
+	patient_set_add(&v->patients, &identity, json_get_integer(detail, "instance"));
 }
 
 static int on_instance(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	double acquired = get_number(detail, "acquired");
+	double acquired = json_get_number(detail, "acquired");
 
 	if (!json_is_number(json_object_get(detail, "received")))
 		return -EBADMSG;
-	assemble_add(&v->members, get_long(detail, "expected"), get_long(detail, "frames"), get_number(detail, "received"));
-	assemble_lacks(&v->members, get_text(detail, "lacks"));
-	v->members.usual = get_long(detail, "usual");
+	assemble_add(&v->members, json_get_integer(detail, "expected"), json_get_integer(detail, "frames"),
+		     json_get_number(detail, "received"));
+	assemble_lacks(&v->members, json_get_text(detail, "lacks"));
+	v->members.usual = json_get_integer(detail, "usual");
 	add_patient(v, detail);
 	if (!v->frame[0])
-		set_text(v->frame, sizeof(v->frame), get_text(detail, "frame"));
+		set_text(v->frame, sizeof(v->frame), json_get_text(detail, "frame"));
 	if (acquired > 0 && (v->acquired <= 0 || acquired < v->acquired))
 		v->acquired = acquired;
-	v->attenuated = v->attenuated || json_is_true(json_object_get(detail, "attenuation"));
+	v->attenuated = v->attenuated || json_get_bool(detail, "attenuation");
 	v->waits_until = 0;
 	v->lacks_companion = false;
 	v->last_instance = row->seq;
@@ -309,7 +294,7 @@ static int on_instance(struct job_view *v, const json_t *detail, const struct ev
 /* A statement about the patient holds until another instance arrives, whatever else is retried. */
 static int on_statement(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	const char *header = get_text(detail, "header");
+	const char *header = json_get_text(detail, "header");
 	char *copy = header[0] ? strdup(header) : NULL;
 
 	if (header[0] && !copy)
@@ -327,7 +312,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	size_t i, n = json_array_size(names);
 	int ret;
 
-	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > CONFIG_NAMES_MAX)
+	if (!json_is_array(names) || !json_get_text(detail, "protocol")[0] || n > CONFIG_NAMES_MAX)
 		return -EBADMSG;
 	if (set_json(&v->further, json_object_get(detail, "further")) < 0)
 		return -ENOMEM;
@@ -346,18 +331,18 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	job_sends_free(v->sends, v->n_sends);
 	v->sends = sends;
 	v->n_sends = n;
-	set_text(v->protocol, sizeof(v->protocol), get_text(detail, "protocol"));
+	set_text(v->protocol, sizeof(v->protocol), json_get_text(detail, "protocol"));
 	v->completed = row->time;
 	v->completed_seq = row->seq;
 	v->attempts = v->crashes = v->space_tries = 0;
 	v->not_before = v->waits_until = 0;
 	v->companions = 0;
-	set_text(v->companion_text, sizeof(v->companion_text), get_text(detail, "companion"));
+	set_text(v->companion_text, sizeof(v->companion_text), json_get_text(detail, "companion"));
 	v->reason[0] = '\0';
 	/* What a person decided about the first job holds for its further results. */
-	if (v->result_of > 0 && json_is_true(json_object_get(detail, "as_is")))
+	if (v->result_of > 0 && json_get_bool(detail, "as_is"))
 		v->members.as_is = true;
-	return v->result_of > 0 && json_is_true(json_object_get(detail, "same_patient")) ? on_statement(v, detail, row) : 0;
+	return v->result_of > 0 && json_get_bool(detail, "same_patient") ? on_statement(v, detail, row) : 0;
 }
 
 static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -368,9 +353,9 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 		return ret;
 	v->reconstructed = row->time;
 	v->space_tries = 0;
-	v->warned = get_text(detail, "warnings")[0] != '\0';
-	if (get_text(detail, "device")[0])
-		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
+	v->warned = json_get_text(detail, "warnings")[0] != '\0';
+	if (json_get_text(detail, "device")[0])
+		set_text(v->device, sizeof(v->device), json_get_text(detail, "device"));
 	v->reason[0] = '\0';
 	return 0;
 }
@@ -394,12 +379,12 @@ static int on_retry(struct job_view *v, const json_t *detail, const struct event
 	v->reason[0] = '\0';
 	v->finished = 0;
 	v->damaged = 0;
-	v->waits_until = get_number(detail, "until");
+	v->waits_until = json_get_number(detail, "until");
 	v->lacks_companion = false;
-	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
+	v->members.as_is = json_get_bool(detail, "as_is");
 	v->patients_differ = false;
 	job_sends_retry(v);
-	return json_is_true(json_object_get(detail, "same_patient")) ? on_statement(v, detail, row) : 0;
+	return json_get_bool(detail, "same_patient") ? on_statement(v, detail, row) : 0;
 }
 
 static int fill_in(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -412,8 +397,8 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_COMPLETE:
 		return on_complete(v, detail, row);
 	case EVENT_WAITS:
-		v->waits_until = get_number(detail, "until");
-		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		v->waits_until = json_get_number(detail, "until");
+		set_text(v->reason, sizeof(v->reason), json_get_text(detail, "reason"));
 		return 0;
 	case EVENT_COMPANION:
 		v->companions++;
@@ -421,10 +406,10 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_STARTED:
 		v->started = row->time;
 		v->started_seq = row->seq;
-		set_text(v->pilot, sizeof(v->pilot), get_text(detail, "pilot"));
+		set_text(v->pilot, sizeof(v->pilot), json_get_text(detail, "pilot"));
 		v->attempts++;
 		v->reason[0] = '\0';
-		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
+		set_text(v->device, sizeof(v->device), json_get_text(detail, "device"));
 		return 0;
 	case EVENT_CRASHED:
 	case EVENT_RESULT_LOST: /* counts as a crash: otherwise a disk that damages every result would make the node repeat the
@@ -432,15 +417,15 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		v->crashes++;
 		/* fall through */
 	case EVENT_INTERRUPTED:
-		v->not_before = get_number(detail, "next");
-		v->space_tries += json_is_true(json_object_get(detail, "space"));
+		v->not_before = json_get_number(detail, "next");
+		v->space_tries += json_get_bool(detail, "space");
 		/* fall through */
 	case EVENT_HELD:
-		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;
-		v->patients_differ = row->event == EVENT_HELD && json_is_true(json_object_get(detail, "patients"));
-		v->lacks_companion = row->event == EVENT_HELD && json_is_true(json_object_get(detail, "lacks_companion"));
+		v->damaged = row->event == EVENT_HELD ? json_get_integer(detail, "damaged") : 0;
+		v->patients_differ = row->event == EVENT_HELD && json_get_bool(detail, "patients");
+		v->lacks_companion = row->event == EVENT_HELD && json_get_bool(detail, "lacks_companion");
 		v->waits_until = 0;
-		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		set_text(v->reason, sizeof(v->reason), json_get_text(detail, "reason"));
 		return 0;
 	case EVENT_RECONSTRUCTED:
 		return on_reconstructed(v, detail, row);
@@ -459,21 +444,21 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_PRIORITY:
 		if (!json_is_integer(json_object_get(detail, "priority")))
 			return -EBADMSG;
-		v->priority = (int)get_long(detail, "priority");
+		v->priority = (int)json_get_integer(detail, "priority");
 		return 0;
 	case EVENT_RETRY:
 		return on_retry(v, detail, row);
 	case EVENT_FAILED:
 	case EVENT_DEAD_LETTER:
 	case EVENT_CANCEL:
-		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		set_text(v->reason, sizeof(v->reason), json_get_text(detail, "reason"));
 		/* fall through */
 	case EVENT_DELIVERED:
 		v->finished = row->time;
 		v->seen = 0;
 		return 0;
 	case EVENT_CLEANED:
-		v->never_delivered = !strcmp(get_text(detail, "why"), "cancelled");
+		v->never_delivered = !strcmp(json_get_text(detail, "why"), "cancelled");
 		return 0;
 	case EVENT_STORED:
 		return 0;

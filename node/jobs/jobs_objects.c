@@ -10,12 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *get_text(const json_t *detail, const char *key)
-{
-	const char *text = json_string_value(json_object_get(detail, key));
-
-	return text ? text : "";
-}
+#include "node/base/json_get.h"
 
 struct job_send *job_sends_free(struct job_send *sends, size_t n)
 {
@@ -145,12 +140,12 @@ static const char *keep_text(struct gathering *g, const char *text, const char *
 
 static int check_object(const json_t *detail, size_t *ret_size)
 {
-	const char *uid = get_text(detail, "sop_instance"), *file = get_text(detail, "file");
+	const char *uid = json_get_text(detail, "sop_instance"), *file = json_get_text(detail, "file");
 
 	if (!uid[0] || !file[0] || strstr(file, ".."))
 		return -EBADMSG;
-	*ret_size += strlen(uid) + strlen(file) + strlen(get_text(detail, "sop_class")) + strlen(get_text(detail, "series")) +
-		     strlen(get_text(detail, "digest")) + 5;
+	*ret_size += strlen(uid) + strlen(file) + strlen(json_get_text(detail, "sop_class")) +
+		     strlen(json_get_text(detail, "series")) + strlen(json_get_text(detail, "digest")) + 5;
 	return 0;
 }
 
@@ -173,11 +168,11 @@ static int gather_objects(const json_t *detail, const json_t *list, size_t n, st
 		const json_t *one = list ? json_array_get(list, i) : detail;
 
 		o = &g.objects[i];
-		o->file = keep_text(&g, get_text(one, "file"), NULL);
-		o->sop_instance = keep_text(&g, get_text(one, "sop_instance"), NULL);
-		o->sop_class = keep_text(&g, get_text(one, "sop_class"), i ? o[-1].sop_class : NULL);
-		o->series = keep_text(&g, get_text(one, "series"), i ? o[-1].series : NULL);
-		o->digest = keep_text(&g, get_text(one, "digest"), i ? o[-1].digest : NULL);
+		o->file = keep_text(&g, json_get_text(one, "file"), NULL);
+		o->sop_instance = keep_text(&g, json_get_text(one, "sop_instance"), NULL);
+		o->sop_class = keep_text(&g, json_get_text(one, "sop_class"), i ? o[-1].sop_class : NULL);
+		o->series = keep_text(&g, json_get_text(one, "series"), i ? o[-1].series : NULL);
+		o->digest = keep_text(&g, json_get_text(one, "digest"), i ? o[-1].digest : NULL);
 	}
 	*ret = g;
 	return 0;
@@ -280,7 +275,7 @@ static int mark_objects(const struct job_view *v, struct job_send *s, const json
 			enum send_state (*to)(enum send_state before))
 {
 	const json_t *uids = json_object_get(detail, "sop_instances"), *uid;
-	const char *one = get_text(detail, "sop_instance");
+	const char *one = json_get_text(detail, "sop_instance");
 	size_t i, at = 0;
 
 	if (uids && !json_is_array(uids))
@@ -305,7 +300,7 @@ static int mark_objects(const struct job_view *v, struct job_send *s, const json
 
 int job_objects_apply_response(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
 {
-	bool commit = json_is_true(json_object_get(detail, "commit"));
+	bool commit = json_get_bool(detail, "commit");
 
 	return mark_objects(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
 }

@@ -6,19 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/jobs/jobs_objects.h"
-
-static const char *get_text(const json_t *detail, const char *key)
-{
-	const char *text = json_string_value(json_object_get(detail, key));
-
-	return text ? text : "";
-}
-
-static double get_number(const json_t *detail, const char *key)
-{
-	return json_number_value(json_object_get(detail, key));
-}
 
 /* The last attempt succeeded: clear what earlier failures have set. */
 static void clear_failures(struct job_send *s)
@@ -31,7 +20,7 @@ static void clear_failures(struct job_send *s)
  * is tried as soon as it is configured again. */
 static void apply_failed(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
-	s->unconfigured = json_is_true(json_object_get(detail, "unconfigured"));
+	s->unconfigured = json_get_bool(detail, "unconfigured");
 	if (s->unconfigured) {
 		s->alarm = true;
 		s->down = false;
@@ -39,17 +28,17 @@ static void apply_failed(struct job_send *s, const json_t *detail, const struct 
 		return;
 	}
 	s->failures++;
-	s->next = get_number(detail, "next");
+	s->next = json_get_number(detail, "next");
 	s->since = s->since > 0 ? s->since : row->time;
-	s->alarm = json_is_true(json_object_get(detail, "alarm"));
-	s->down = json_is_true(json_object_get(detail, "down"));
+	s->alarm = json_get_bool(detail, "alarm");
+	s->down = json_get_bool(detail, "down");
 }
 
 /* Apply an event about a storage commitment transaction. Events about another than the open one are ignored, except `committed`.
  */
 static int commit_event(struct job_view *v, struct job_send *s, const json_t *detail, const struct event_row *row)
 {
-	const char *transaction = get_text(detail, "transaction");
+	const char *transaction = json_get_text(detail, "transaction");
 	bool open = s->transaction[0] && !strcmp(transaction, s->transaction);
 	int ret = 0;
 
@@ -65,7 +54,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		if (open) {
 			clear_failures(s);
 			s->accepted = true;
-			s->until = get_number(detail, "until");
+			s->until = json_get_number(detail, "until");
 		}
 		break;
 	case EVENT_COMMIT_REQUEST_FAILED:
@@ -77,7 +66,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		if (ret < 0)
 			break;
 		clear_failures(s);
-		s->committed = !get_text(detail, "reason")[0]; /* with a reason: storage commitment was switched off in the
+		s->committed = !json_get_text(detail, "reason")[0]; /* with a reason: storage commitment was switched off in the
 								  configuration, see waive() of the manager */
 		break;
 	case EVENT_COMMIT_FAILED:
@@ -87,7 +76,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		if (ret < 0)
 			break;
 		s->commit_tries++;
-		s->next = get_number(detail, "next");
+		s->next = json_get_number(detail, "next");
 		s->transaction[0] = '\0';
 		break;
 	default: /* EVENT_COMMIT_REFUSED */
@@ -118,7 +107,7 @@ static int keep_refusal(struct job_send *s, const struct event_row *row)
 
 int job_sends_event(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	struct job_send *s = job_view_find_send(v, get_text(detail, "destination"));
+	struct job_send *s = job_view_find_send(v, json_get_text(detail, "destination"));
 	int ret = 0;
 
 	if (!s)
@@ -139,8 +128,8 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	s->time = row->time;
 	if (row->event != EVENT_COMMITTED ||
 	    strcmp(s->status, "0000") != 0) /* a report has no C-STORE status: keep the last "0000" */
-		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
-	snprintf(s->reason, sizeof(s->reason), "%s", get_text(detail, "reason"));
+		snprintf(s->status, sizeof(s->status), "%s", json_get_text(detail, "status"));
+	snprintf(s->reason, sizeof(s->reason), "%s", json_get_text(detail, "reason"));
 	return keep_refusal(s, row);
 }
 
@@ -165,8 +154,8 @@ static int add_send(struct job_view *v, const char *name)
 
 int job_sends_fallback(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	const char *name = get_text(detail, "fallback");
-	struct job_send *s = job_view_find_send(v, get_text(detail, "destination")), *fallback = job_view_find_send(v, name);
+	const char *name = json_get_text(detail, "fallback");
+	struct job_send *s = job_view_find_send(v, json_get_text(detail, "destination")), *fallback = job_view_find_send(v, name);
 	int ret;
 
 	if (!s || s == fallback || !name[0] || strlen(name) >= sizeof(s->fallback))
@@ -177,7 +166,7 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 		ret = add_send(v, name);
 		if (ret < 0)
 			return ret;
-		s = job_view_find_send(v, get_text(detail, "destination")); /* the list may have been reallocated */
+		s = job_view_find_send(v, json_get_text(detail, "destination")); /* the list may have been reallocated */
 	}
 	snprintf(s->fallback, sizeof(s->fallback), "%s", name);
 	s->replaced = true;

@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 
 #include "kernels/clock.h"
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/base/process_state.h"
 #include "node/store/event.h"
@@ -17,13 +18,7 @@
 
 /* ---- node.json ---- */
 
-static void copy_member(char *to, size_t size, const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	snprintf(to, size, "%s", text ? text : "");
-}
-#define COPY(member, object, key) copy_member((member), sizeof(member), (object), (key))
+#define COPY(member, object, key) json_get_copy((object), (key), (member), sizeof(member))
 
 static json_t *processes_json(const struct manager_facts *m)
 {
@@ -125,8 +120,8 @@ static void read_devices(const json_t *list, struct manager_facts *m)
 			break;
 		COPY(d->name, one, "name");
 		COPY(d->reason, one, "reason");
-		d->disabled = json_is_true(json_object_get(one, "disabled"));
-		d->pilot = json_is_true(json_object_get(one, "seat"));
+		d->disabled = json_get_bool(one, "disabled");
+		d->pilot = json_get_bool(one, "seat");
 		COPY(state, one, "state");
 		d->connected = d->pilot && (!strcmp(state, "ready") || !strcmp(state, "busy"));
 		m->n_devices++;
@@ -145,9 +140,9 @@ static void read_processes(const json_t *list, struct manager_facts *m)
 		if (m->n_processes == NODE_PROCESSES_MAX)
 			break;
 		COPY(p->role, one, "role");
-		p->pid = (long)json_integer_value(json_object_get(one, "pid"));
-		p->stopped = json_is_true(json_object_get(one, "stopped"));
-		p->silent = json_number_value(json_object_get(one, "silent"));
+		p->pid = json_get_integer(one, "pid");
+		p->stopped = json_get_bool(one, "stopped");
+		p->silent = json_get_number(one, "silent");
 		m->n_processes++;
 	}
 }
@@ -166,10 +161,10 @@ static void read_certificates(const json_t *list, struct manager_facts *m)
 		COPY(c->whose, one, "whose");
 		COPY(c->file, one, "file");
 		COPY(c->unusable, one, "unusable");
-		c->listener = json_is_true(json_object_get(one, "listener"));
-		c->crl = json_is_true(json_object_get(one, "crl"));
-		c->from = json_number_value(json_object_get(one, "from"));
-		c->until = json_number_value(json_object_get(one, "until"));
+		c->listener = json_get_bool(one, "listener");
+		c->crl = json_get_bool(one, "crl");
+		c->from = json_get_number(one, "from");
+		c->until = json_get_number(one, "until");
 		m->n_certificates++;
 	}
 }
@@ -203,8 +198,8 @@ static void read_associations(const json_t *list, struct manager_facts *m)
 
 		if (m->n_associations == NODE_ASSOCIATIONS_MAX)
 			break;
-		a->last = json_number_value(json_object_get(one, "last"));
-		a->count = (long)json_integer_value(json_object_get(one, "count"));
+		a->last = json_get_number(one, "last");
+		a->count = json_get_integer(one, "count");
 		COPY(a->calling, one, "calling");
 		COPY(a->host, one, "host");
 		COPY(a->reason, one, "reason");
@@ -212,33 +207,28 @@ static void read_associations(const json_t *list, struct manager_facts *m)
 	}
 }
 
-static int64_t number_of(const json_t *object, const char *key)
-{
-	return (int64_t)json_integer_value(json_object_get(object, key));
-}
-
 static void read_cluster(const json_t *one, struct node_cluster *c)
 {
-	c->local = json_is_true(json_object_get(one, "local"));
-	c->used = json_is_true(json_object_get(one, "used"));
+	c->local = json_get_bool(one, "local");
+	c->used = json_get_bool(one, "used");
 	COPY(c->state, one, "state");
 	COPY(c->text, one, "text");
-	c->pending = (int)number_of(one, "pending");
-	c->running = (int)number_of(one, "running");
-	c->idle = (int)number_of(one, "idle");
-	c->busy = (int)number_of(one, "busy");
-	c->submitted = (uint64_t)number_of(one, "submitted");
-	c->requeued = (uint64_t)number_of(one, "requeued");
-	c->started = (uint64_t)number_of(one, "started");
-	c->queued_seconds = json_number_value(json_object_get(one, "queued_seconds"));
+	c->pending = (int)json_get_integer(one, "pending");
+	c->running = (int)json_get_integer(one, "running");
+	c->idle = (int)json_get_integer(one, "idle");
+	c->busy = (int)json_get_integer(one, "busy");
+	c->submitted = (uint64_t)json_get_integer(one, "submitted");
+	c->requeued = (uint64_t)json_get_integer(one, "requeued");
+	c->started = (uint64_t)json_get_integer(one, "started");
+	c->queued_seconds = json_get_number(one, "queued_seconds");
 }
 
 void manager_facts_read(const json_t *report, struct manager_facts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	ret->receiver = json_is_true(json_object_get(report, "receiver"));
-	ret->journal_replaced = json_is_true(json_object_get(report, "journal_replaced"));
-	ret->file_limit = json_integer_value(json_object_get(report, "file_limit"));
+	ret->receiver = json_get_bool(report, "receiver");
+	ret->journal_replaced = json_get_bool(report, "journal_replaced");
+	ret->file_limit = json_get_integer(report, "file_limit");
 	COPY(ret->receiver_fault, report, "receiver_fault");
 	COPY(ret->receiver_limit, report, "receiver_limit");
 	COPY(ret->receiver_full, report, "receiver_full");

@@ -12,6 +12,7 @@
 #include "node/audit/audit_trail.h"
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
+#include "node/base/json_get.h"
 #include "node/base/log.h"
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
@@ -215,7 +216,7 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 		journal_error(s, &err, now);
 		return false;
 	}
-	if (!json_is_true(json_object_get(detail, "same_patient")) && hold_patients(s, v, now, &changed)) {
+	if (!json_get_bool(detail, "same_patient") && hold_patients(s, v, now, &changed)) {
 		json_decref(detail);
 		return changed;
 	}

@@ -3,6 +3,7 @@
  * units (seconds, bytes), `_total` for counters. */
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/base/version.h"
 #include "node/status/status.h"
 
@@ -166,18 +167,17 @@ static void put_node(struct html *h, const struct status *s)
 		   "1 while the journal can be read; otherwise metrics that come from it are omitted.", s->journal != NULL);
 	if (s->node) {
 		put_number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
-			   json_number_value(json_object_get(s->node, "started")));
+			   json_get_number(s->node, "started"));
 		put_number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
 			   json_string_length(json_object_get(s->node, "journal")) > 0);
-		put_number(h, "receiver_running", "gauge", "1 while the receiver runs.",
-			   json_is_true(json_object_get(s->node, "receiver")));
+		put_number(h, "receiver_running", "gauge", "1 while the receiver runs.", json_get_bool(s->node, "receiver"));
 		put_head(h, "device_disabled", "gauge", "1 while a device is disabled.");
 		json_array_foreach(json_object_get(s->node, "devices"), i, device)
 		{
 			const char *name = json_string_value(json_object_get(device, "name"));
 
 			html_printf(h, "tomonode_device_disabled{slot=\"%zu\",device=\"%s\"} %d\n", i, name ? name : "",
-				    json_is_true(json_object_get(device, "disabled")));
+				    json_get_bool(device, "disabled"));
 		}
 	}
 	put_cluster(h, &s->facts.from_manager.cluster);

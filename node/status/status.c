@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/json_get.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
@@ -239,7 +240,7 @@ bool status_progress(const struct status *s, int64_t job, char ret_stage[64], do
 	stage = json_string_value(json_object_get(status, "stage"));
 	known = stage && json_is_number(json_object_get(status, "fraction"));
 	if (known) {
-		double fraction = json_number_value(json_object_get(status, "fraction"));
+		double fraction = json_get_number(status, "fraction");
 
 		snprintf(ret_stage, 64, "%s", stage);
 		*ret_fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
@@ -13,13 +14,6 @@
 
 #define LOG_LINES 300 /* maximum number of events shown as log lines: the newest */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 /* Write the most important members of an event's detail. */
 static void event_remark(struct html *h, const json_t *detail)
 {
@@ -27,7 +21,7 @@ static void event_remark(struct html *h, const json_t *detail)
 	bool first = true;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const char *text = text_of(detail, keys[i]);
+		const char *text = json_get_text(detail, keys[i]);
 
 		if (!text[0])
 			continue;
@@ -50,14 +44,14 @@ static void put_events(struct html *h, const json_t *list, bool again)
 	status_page_table(h, "t-events", columns, 3);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(list, i);
-		const char *name = text_of(e, "event");
+		const char *name = json_get_text(e, "event");
 		bool images = !strcmp(name, "instance");
 		enum job_event event;
 
 		run = images ? run + 1 : 0;
-		if (images && i + 1 < n && !strcmp(text_of(json_array_get(list, i + 1), "event"), "instance"))
+		if (images && i + 1 < n && !strcmp(json_get_text(json_array_get(list, i + 1), "event"), "instance"))
 			continue; /* consecutive `instance` events share one line */
-		status_text_time(json_number_value(json_object_get(e, "time")), when, sizeof(when));
+		status_text_time(json_get_number(e, "time"), when, sizeof(when));
 		html_put(h, "<tr role=\"row\">");
 		status_page_cell(h, columns[0]);
 		html_printf(h, "<time>%s</time></td>", when);
@@ -103,10 +97,10 @@ static void put_stages(struct html *h, const json_t *list)
 	status_page_table(h, "t-stages", columns, 2);
 	json_array_foreach(list, i, one)
 	{
-		double seconds = json_number_value(json_object_get(one, "seconds"));
+		double seconds = json_get_number(one, "seconds");
 
-		put_stage(h, text_of(one, "stage"), seconds);
-		if (strcmp(text_of(one, "stage"), "receive") != 0)
+		put_stage(h, json_get_text(one, "stage"), seconds);
+		if (strcmp(json_get_text(one, "stage"), "receive") != 0)
 			total += seconds;
 	}
 	put_stage(h, "total since the last image", total);
@@ -131,7 +125,7 @@ static void put_facts(struct html *h, const json_t *origins)
 		status_page_cell(h, columns[0]);
 		html_printf(h, "%s</td>", name);
 		status_page_cell(h, columns[1]);
-		html_printf(h, "%s</td></tr>\n", text_of(origins, name));
+		html_printf(h, "%s</td></tr>\n", json_get_text(origins, name));
 	}
 	status_page_table_end(h);
 	html_put(h, "</section>\n");
@@ -275,11 +269,11 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 	for (size_t i = first; i < n; i++) {
 		const json_t *e = json_array_get(list, i);
 
-		if (!strcmp(text_of(e, "event"), "instance"))
+		if (!strcmp(json_get_text(e, "event"), "instance"))
 			continue;
-		status_text_time(json_number_value(json_object_get(e, "time")), when, sizeof(when));
+		status_text_time(json_get_number(e, "time"), when, sizeof(when));
 		event_line(job, json_object_get(e, "detail"), line, sizeof(line));
-		html_printf(h, "%s job-%s %s\n", when, text_of(e, "event"), line);
+		html_printf(h, "%s job-%s %s\n", when, json_get_text(e, "event"), line);
 	}
 	html_printf(h,
 		    "</pre><p class=\"quiet\">From the journal, without the images. Other lines about the case: <code>journalctl "

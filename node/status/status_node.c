@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/base/bytes_text.h"
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_internal.h"
@@ -55,13 +56,6 @@ static void put_destinations(struct html *h, const struct status *s)
 	html_put(h, "</ul></section>\n");
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static void put_device(struct html *h, const json_t *one)
 {
 	static const struct {
@@ -71,28 +65,28 @@ static void put_device(struct html *h, const json_t *one)
 		     {"busy", "Working", TONE_WORK},
 		     {"starting", "Starting", TONE_QUIET},
 		     {"waiting", "Waits for a pilot", TONE_QUIET}};
-	const char *state = text_of(one, "state"), *name = text_of(one, "device");
-	double again = json_number_value(json_object_get(one, "again"));
+	const char *state = json_get_text(one, "state"), *name = json_get_text(one, "device");
+	double again = json_get_number(one, "again");
 	const size_t n = sizeof(words) / sizeof(words[0]);
 	size_t i = 0;
 	char when[40];
 
-	html_printf(h, "<li><h3>%s ", name[0] ? name : text_of(one, "name"));
+	html_printf(h, "<li><h3>%s ", name[0] ? name : json_get_text(one, "name"));
 	while (i < n && strcmp(words[i].state, state) != 0)
 		i++;
-	if (json_is_true(json_object_get(one, "disabled")))
+	if (json_get_bool(one, "disabled"))
 		status_page_badge(h, TONE_BAD, "Disabled");
 	else
 		status_page_badge(h, i < n ? words[i].tone : TONE_QUIET, i < n ? words[i].word : "Stopped");
 	html_put(h, "</h3>");
-	if (text_of(one, "reason")[0]) {
-		html_printf(h, "<p class=\"sentence emphasized\">%s</p>", text_of(one, "reason"));
+	if (json_get_text(one, "reason")[0]) {
+		html_printf(h, "<p class=\"sentence emphasized\">%s</p>", json_get_text(one, "reason"));
 	}
 	if (again > 0) {
 		status_text_time(again, when, sizeof(when));
 		html_printf(h, "<p>Next attempt at <time>%s</time></p>", when);
 	}
-	if (json_is_true(json_object_get(one, "spare")))
+	if (json_get_bool(one, "spare"))
 		html_put(h, "<p class=\"quiet\">Used while other devices are disabled.</p>");
 	html_put(h, "</li>\n");
 }
@@ -147,16 +141,16 @@ static void put_unassigned(struct html *h, const struct status *s)
 		    "<p class=\"quiet\">Objects that were received and kept, but belong to no case. The newest:</p><ul>\n");
 	json_array_foreach(s->unassigned, i, one)
 	{
-		long long count = json_integer_value(json_object_get(one, "count"));
+		long long count = json_get_integer(one, "count");
 
 		if (i == STATUS_UNASSIGNED_MAX)
 			break;
-		status_text_time(json_number_value(json_object_get(one, "received")), when, sizeof(when));
+		status_text_time(json_get_number(one, "received"), when, sizeof(when));
 		html_printf(h,
 			    "<li><p>%lld object%s, <time>%s</time> from %s <span class=\"number\">%s</span></p><p "
 			    "class=\"facts\">%s</p><p class=\"hint\">",
-			    count, plural(count), when, text_of(one, "calling"), text_of(one, "classification"),
-			    text_of(one, "reason"));
+			    count, plural(count), when, json_get_text(one, "calling"), json_get_text(one, "classification"),
+			    json_get_text(one, "reason"));
 		html_put(h, job_report_unassigned_hint(one));
 		html_put(h, "</p></li>\n");
 	}

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
+
 struct bench_earlier {
 	json_t *results; /* array of objects that have all members */
 };
@@ -130,7 +132,7 @@ double bench_earlier_seconds(const struct bench_earlier *e, const char *work, co
 	{
 		if (!strcmp(text_of(line, "work"), work) && !strcmp(text_of(line, "device"), device) &&
 		    !strcmp(text_of(line, "sizes"), sizes) && same_processor(line, processor))
-			seconds = json_number_value(json_object_get(line, "seconds"));
+			seconds = json_get_number(line, "seconds");
 	}
 	return seconds;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/json_get.h"
 #include "node/tomo/exam.h"
 #include "node/tools/measure.h"
 
@@ -120,7 +121,7 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 			    object->frame_of_reference);
 		goto out;
 	}
-	orientation_axes(side[0], json_number_value(json_object_get(root, "gantry_degrees")), list->axis);
+	orientation_axes(side[0], json_get_number(root, "gantry_degrees"), list->axis);
 	list->truth.shapes = calloc(json_array_size(shapes) + 1, sizeof(*list->truth.shapes));
 	if (!list->truth.shapes)
 		r = err_set(err, ENOMEM, "no memory for %zu shapes", json_array_size(shapes));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/base/log.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/store/event.h"
@@ -82,8 +83,7 @@ static void log_correction(int64_t job, const char *correction, json_t *step)
 		return;
 	json_object_foreach(step, name, value) if (!strncmp(name, "seconds", 7)) seconds += json_number_value(value);
 	log_event(LOG_INFO, "correction-made", "job=%lld correction=%s computed=%lld cached=%lld seconds=%.3f", (long long)job,
-		  correction, (long long)json_integer_value(json_object_get(step, "computed")),
-		  (long long)json_integer_value(cached), seconds);
+		  correction, (long long)json_get_integer(step, "computed"), (long long)json_integer_value(cached), seconds);
 }
 
 static void log_corrections(int64_t job, json_t *details)
