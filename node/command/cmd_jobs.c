@@ -358,24 +358,6 @@ int cmd_list(int argc, char **argv)
 	return code;
 }
 
-/* The other results of the instances of a case's first job. */
-static json_t *further_results(const struct jobs_command *c, const struct job_view *v)
-{
-	json_t *list = json_array();
-	char text[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
-
-	for (size_t i = 0; i < c->jobs.n; i++) {
-		const struct job_view *o = c->jobs.list[i];
-
-		if (o->result_of != v->id)
-			continue;
-		result_protocol_text(o, text, sizeof(text));
-		json_array_append_new(list, json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state",
-						      job_state_name(o->state), "protocol_text", event_json_text(text)));
-	}
-	return list;
-}
-
 /* The sweeps that the images of a case are of, as sentences; an empty list: nothing tells them apart. */
 static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *v)
 {
@@ -405,10 +387,10 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 			err_set(&err, ENOMEM, "no memory");
 		return options_fail_err(&c->o, &err);
 	}
-	json_object_set_new(view, "study", json_string(job_report_study(events)));
-	json_object_set_new(view, "route", json_string(job_report_route(events)));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sweeps", sweeps_json(c, v), "further", further_results(c, v), "job",
-			view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
+	json_object_set_new(view, "study", event_json_text(v->study));
+	json_object_set_new(view, "route", event_json_text(v->route));
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sweeps", sweeps_json(c, v), "further", job_report_further(&c->jobs, v),
+			"job", view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);

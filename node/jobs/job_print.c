@@ -2,22 +2,11 @@
 /* job_print.c - print jobs as tables for `list` and `show`, from the JSON that --json prints, and group unassigned objects. */
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "node/base/json_get.h"
 #include "node/base/plural.h"
+#include "node/base/time_text.h"
 #include "node/jobs/job_report.h"
-
-static const char *clock_text(double when, char ret[24])
-{
-	time_t t = (time_t)when;
-	struct tm tm;
-
-	if (when <= 0 || !localtime_r(&t, &tm))
-		return strcpy(ret, "-");
-	strftime(ret, 24, "%Y-%m-%d %H:%M:%S", &tm);
-	return ret;
-}
 
 /* Return "12/25" (instances, expected number), or "12" if no header gives the expected number. */
 static const char *count_text(const json_t *job, char ret[32])
@@ -42,20 +31,20 @@ static const char *device_text(const json_t *job, char ret[16])
 static size_t waits_text(const json_t *destination, char *ret, size_t size)
 {
 	const json_t *waits = json_object_get(destination, "blocked_by");
-	char since[24], next[24];
+	char since[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE];
 
 	if (!waits)
 		return 0;
 	return (size_t)snprintf(ret, size, " (not reached since %s: %s; next attempt %s)",
-				clock_text(json_get_number(waits, "since"), since), json_get_text(waits, "reason"),
-				clock_text(json_get_number(waits, "next"), next));
+				time_text(json_get_number(waits, "since"), "-", since), json_get_text(waits, "reason"),
+				time_text(json_get_number(waits, "next"), "-", next));
 }
 
 /* Write the last column of a job: its progress, the reason of its state, or the states of its deliveries. */
 static void write_remark(const json_t *job, char *ret, size_t size)
 {
 	const json_t *progress = json_object_get(job, "progress"), *d;
-	char when[24];
+	char when[TIME_TEXT_SIZE];
 	size_t i, n = 0;
 
 	ret[0] = '\0';
@@ -64,7 +53,7 @@ static void write_remark(const json_t *job, char *ret, size_t size)
 		return;
 	}
 	if (json_get_number(job, "waits_until") > 0) {
-		snprintf(ret, size, "until %s: %s", clock_text(json_get_number(job, "waits_until"), when),
+		snprintf(ret, size, "until %s: %s", time_text(json_get_number(job, "waits_until"), "-", when),
 			 json_get_text(job, "reason"));
 		return;
 	}
@@ -178,16 +167,17 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 {
 	json_t *groups = job_report_unassigned_groups(unassigned);
 	const json_t *one;
-	char when[24];
+	char when[TIME_TEXT_SIZE];
 	size_t i;
 
 	if (json_array_size(groups) > 0)
 		fprintf(to,
-			"\nUnassigned objects (they belong to no job; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
+			"\nUnassigned objects (they belong to no job; the newest of each class):\n%8s  %-9s  %-19s  %-16s  "
+			"%s\n",
 			"OBJECTS", "CLASS", "LAST RECEIVED", "FROM", "REASON");
 	json_array_foreach(groups, i, one)
 		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", json_get_integer(one, "count"),
-			json_get_text(one, "classification"), clock_text(json_get_number(one, "received"), when),
+			json_get_text(one, "classification"), time_text(json_get_number(one, "received"), "-", when),
 			json_get_text(one, "calling"), json_get_text(one, "reason"), "", job_report_unassigned_hint(one));
 	json_decref(groups);
 }
@@ -195,24 +185,25 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 static void print_associations(FILE *to, const json_t *associations)
 {
 	const json_t *one;
-	char when[24];
+	char when[TIME_TEXT_SIZE];
 	size_t i;
 
 	if (json_array_size(associations) > 0)
 		fprintf(to,
-			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  %s\n",
+			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  "
+			"%s\n",
 			"TIMES", "LAST", "FROM", "ADDRESS", "REASON");
 	json_array_foreach(associations, i, one)
 		fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", json_get_integer(one, "count"),
-			clock_text(json_get_number(one, "last"), when), json_get_text(one, "calling"), json_get_text(one, "host"),
-			json_get_text(one, "reason"));
+			time_text(json_get_number(one, "last"), "-", when), json_get_text(one, "calling"),
+			json_get_text(one, "host"), json_get_text(one, "reason"));
 }
 
 /* ---- list and show ---- */
 
 void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned, const json_t *associations)
 {
-	char when[24], count[32], device[16], note[400];
+	char when[TIME_TEXT_SIZE], count[32], device[16], note[400];
 	int width = 16; /* of the column PROTOCOL */
 	const json_t *one;
 	size_t i;
@@ -234,7 +225,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", json_get_integer(one, "id"),
 			json_get_text(one, "state"), json_get_text(one, "kind"), count_text(one, count), width,
 			json_get_text(one, "protocol_text"), device_text(one, device),
-			clock_text(json_get_number(one, "changed"), when), note);
+			time_text(json_get_number(one, "changed"), "-", when), note);
 	}
 	print_unassigned(to, unassigned);
 	print_associations(to, associations);
@@ -265,7 +256,12 @@ static void print_sent(FILE *to, const json_t *states)
 
 	if (json_array_size(states) <= RESULTS_LISTED)
 		return;
-	json_array_foreach(states, i, one) n += !strcmp(json_string_value(one) ? json_string_value(one) : "", "sent");
+	json_array_foreach(states, i, one)
+	{
+		const char *state = json_string_value(one);
+
+		n += state && (!strcmp(state, send_state_name(SEND_DONE)) || !strcmp(state, send_state_name(SEND_STORED)));
+	}
 	fprintf(to, " (%zu of %zu objects sent)", n, json_array_size(states));
 }
 
@@ -287,27 +283,22 @@ static void print_detail(FILE *to, const json_t *detail)
 	fputc('\n', to);
 }
 
-/* Print the events; consecutive `instance` or `companion` events share one line, because an exam has dozens. */
 static void print_events(FILE *to, const json_t *events)
 {
-	size_t n = json_array_size(events), run = 0;
-	char when[24];
+	size_t n = json_array_size(events), run;
+	char when[TIME_TEXT_SIZE];
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(events, i);
-		const char *next = i + 1 < n ? json_get_text(json_array_get(events, i + 1), "event") : "";
 
-		if (!strcmp(json_get_text(e, "event"), "instance") || !strcmp(json_get_text(e, "event"), "companion")) {
-			run++;
-			if (strcmp(next, json_get_text(e, "event")) != 0) {
-				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(json_get_number(e, "time"), when),
-					json_get_text(e, "event"), run);
-				run = 0;
-			}
+		run = job_report_run(events, i);
+		if (run == 0)
 			continue;
-		}
-		fprintf(to, "  %-19s  %-13s", clock_text(json_get_number(e, "time"), when), json_get_text(e, "event"));
-		print_detail(to, json_object_get(e, "detail"));
+		fprintf(to, "  %-19s  %-13s", time_text(json_get_number(e, "time"), "-", when), json_get_text(e, "event"));
+		if (job_report_repeats(e))
+			fprintf(to, "  %zu of them\n", run);
+		else
+			print_detail(to, json_object_get(e, "detail"));
 	}
 }
 
@@ -324,8 +315,7 @@ static void print_facts(FILE *to, const json_t *facts)
 void job_report_print_show(FILE *to, const json_t *show)
 {
 	const json_t *job = json_object_get(show, "job"), *one;
-	char when[24], count[32], note[400], waits[400];
-	double total = 0;
+	char when[TIME_TEXT_SIZE], count[32], note[400], waits[400];
 	size_t i;
 
 	write_remark(job, note, sizeof(note));
@@ -351,7 +341,7 @@ void job_report_print_show(FILE *to, const json_t *show)
 	json_array_foreach(json_object_get(show, "further"), i, one)
 		fprintf(to, "%s job %lld (%s, %s)", i ? "," : "", json_get_integer(one, "id"),
 			json_get_text(one, "protocol_text"), json_get_text(one, "state"));
-	fprintf(to, "\n  last instance received %s\n", clock_text(json_get_number(job, "last_received"), when));
+	fprintf(to, "\n  last instance received %s\n", time_text(json_get_number(job, "last_received"), "-", when));
 	if (json_get_text(job, "study")[0])
 		fprintf(to, "  Study Instance UID %s\n", json_get_text(job, "study"));
 	if (json_get_text(job, "companion")[0])
@@ -377,15 +367,11 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "\nInstances\n");
 	json_array_foreach(json_object_get(show, "instances"), i, one)
 		fprintf(to, "  %6lld  %-19s  %s  %lld bytes%s\n", json_get_integer(one, "instance"),
-			clock_text(json_get_number(one, "received"), when), json_get_text(one, "file"),
+			time_text(json_get_number(one, "received"), "-", when), json_get_text(one, "file"),
 			json_get_integer(one, "bytes"), json_get_bool(one, "companion") ? ", CT" : "");
 	print_facts(to, job_report_facts(json_object_get(show, "events")));
 	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
-	{
 		fprintf(to, "  %-12s %9.3f\n", json_get_text(one, "stage"), json_get_number(one, "seconds"));
-		if (strcmp(json_get_text(one, "stage"), "receive"))
-			total += json_get_number(one, "seconds");
-	}
-	fprintf(to, "  %-12s %9.3f\n", "from the last C-STORE", total);
+	fprintf(to, "  %-12s %9.3f\n", "from the last C-STORE", job_report_total(json_object_get(show, "stages")));
 }

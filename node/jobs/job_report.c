@@ -13,17 +13,27 @@
 
 #define PROGRESS_BYTES_MAX 4096 /* a worker writes about 120 */
 
-static json_t *destination_json(const struct job_send *s, json_t *objects)
+json_t *job_report_send(const struct job_send *s)
 {
-	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_json_text(s->destination),
-			      "state", job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason),
-			      "failures", s->failures, "next", s->next, "since", s->since, "alarm", s->alarm, "unconfigured",
-			      s->unconfigured, "objects", objects);
+	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f}", "name", event_json_text(s->destination), "state",
+			      job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
+			      s->failures, "next", s->next);
 
 	if (s->blocked_by)
 		json_object_set_new(d, "blocked_by",
 				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason), "status",
 					      s->blocked_by->status, "since", s->blocked_by->since, "next", s->blocked_by->next));
+	return d;
+}
+
+static json_t *destination_json(const struct job_view *v, const struct job_send *s)
+{
+	json_t *d = job_report_send(s), *objects = json_array();
+
+	for (size_t i = 0; i < v->n_objects; i++)
+		json_array_append_new(objects, json_string(send_state_name(s->objects[i])));
+	json_object_update_new(d, json_pack("{s:f, s:b, s:b, s:o}", "since", s->since, "alarm", s->alarm, "unconfigured",
+					    s->unconfigured, "objects", objects));
 	if (s->replaced)
 		json_object_set_new(d, "fallback", event_json_text(s->fallback));
 	if (s->transaction[0])
@@ -69,39 +79,53 @@ static json_t *result_of(const struct job_view *v)
 	return first;
 }
 
-static json_t *object_states(const struct job_view *v, const struct job_send *s)
+json_t *job_report_common(const struct job_view *v)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < v->n_objects; i++)
-		json_array_append_new(list, json_string(send_state_name(s->objects[i])));
-	return list;
+	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o}", "id",
+			 (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
+			 event_json_text(v->calling), "revision", v->revision, "result_number", v->result, "result_of",
+			 (json_int_t)v->result_of, "redo_of", (json_int_t)v->redo_of, "instances",
+			 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "protocol",
+			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "last_received",
+			 v->members.last, "changed", v->changed, "finished", v->finished, "attempts", v->attempts, "reason",
+			 event_json_text(v->reason));
 }
 
 json_t *job_report_view(const struct job_view *v, const char *spool)
 {
+	json_t *view = job_report_common(v), *destinations = json_array();
 	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
-	json_t *destinations = json_array();
 	char with[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
-	for (size_t i = 0; i < v->n_sends; i++) {
-		json_array_append_new(destinations, destination_json(&v->sends[i], object_states(v, &v->sends[i])));
-	}
+	for (size_t i = 0; i < v->n_sends; i++)
+		json_array_append_new(destinations, destination_json(v, &v->sends[i]));
 	result_protocol_text(v, with, sizeof(with));
-	return json_pack(
-		"{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, "
-		"s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}",
-		"id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority), "kind",
-		event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "revision_of",
-		(json_int_t)v->revision_of, "result_number", v->result, "result_of", (json_int_t)v->result_of, "redo_of",
-		(json_int_t)v->redo_of, "instances", (json_int_t)v->members.instances, "expected",
-		(json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
-		event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "first_received",
-		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
-		v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason), "destinations", destinations, "result",
-		result_of(v), "progress", progress ? progress : json_null(), "protocol_text", event_json_text(with), "companions",
-		(json_int_t)v->companions, "companion", event_json_text(v->companion_text), "waits_until", v->waits_until,
-		"warned", v->warned);
+	json_object_update_new(view,
+			       json_pack("{s:s, s:I, s:I, s:f, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}", "priority",
+					 job_priority_name(v->priority), "revision_of", (json_int_t)v->revision_of, "frames",
+					 (json_int_t)v->members.frames, "first_received", v->members.first, "crashes", v->crashes,
+					 "destinations", destinations, "result", result_of(v), "progress",
+					 progress ? progress : json_null(), "protocol_text", event_json_text(with), "companions",
+					 (json_int_t)v->companions, "companion", event_json_text(v->companion_text),
+					 "waits_until", v->waits_until, "warned", v->warned));
+	return view;
+}
+
+json_t *job_report_further(const struct jobs *jobs, const struct job_view *v)
+{
+	json_t *list = json_array();
+	char text[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *o = jobs->list[i];
+
+		if (o->result_of != v->id)
+			continue;
+		result_protocol_text(o, text, sizeof(text));
+		json_array_append_new(list, json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state",
+						      job_state_name(o->state), "protocol_text", event_json_text(text)));
+	}
+	return list;
 }
 
 /* ---- read from the journal ---- */
@@ -130,19 +154,26 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err)
 	return list;
 }
 
-const char *job_report_study(const json_t *events)
+bool job_report_repeats(const json_t *event)
 {
-	const json_t *one;
-	size_t i;
+	const char *name = json_get_text(event, "event");
 
-	json_array_foreach(events, i, one)
-	{
-		const char *study = json_string_value(json_object_get(json_object_get(one, "detail"), "study"));
+	return !strcmp(name, job_event_name(EVENT_INSTANCE)) || !strcmp(name, job_event_name(EVENT_COMPANION));
+}
 
-		if (study) /* of the `opened` event */
-			return study;
-	}
-	return "";
+size_t job_report_run(const json_t *events, size_t at)
+{
+	const json_t *event = json_array_get(events, at);
+	const char *name = json_get_text(event, "event");
+	size_t n = 1;
+
+	if (!job_report_repeats(event))
+		return 1;
+	if (!strcmp(json_get_text(json_array_get(events, at + 1), "event"), name))
+		return 0;
+	while (n <= at && !strcmp(json_get_text(json_array_get(events, at - n), "event"), name))
+		n++;
+	return n;
 }
 
 static json_t *instance_json(const struct instance_row *row)
@@ -226,14 +257,6 @@ static const json_t *last_event(const json_t *events, const char *name)
 	return NULL;
 }
 
-const char *job_report_route(const json_t *events)
-{
-	const char *route =
-		json_string_value(json_object_get(json_object_get(last_event(events, "complete"), "detail"), "route"));
-
-	return route ? route : "";
-}
-
 const json_t *job_report_facts(const json_t *events)
 {
 	json_t *detail = json_object_get(last_event(events, "reconstructed"), "detail"), *of_kind;
@@ -247,6 +270,17 @@ const json_t *job_report_facts(const json_t *events)
 static void add_stage(json_t *list, const char *name, double seconds)
 {
 	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));
+}
+
+double job_report_total(const json_t *stages)
+{
+	const json_t *one;
+	double total = 0;
+	size_t i;
+
+	json_array_foreach(stages, i, one) if (strcmp(json_get_text(one, "stage"), "receive") != 0) total +=
+		json_get_number(one, "seconds");
+	return total;
 }
 
 json_t *job_report_stages(const json_t *view, const json_t *events)

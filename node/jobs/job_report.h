@@ -8,7 +8,10 @@
 
 #include "node/jobs/jobs.h"
 
-/* Return one job as JSON. After delivery_queue_update(), a destination has "blocked_by" if another job is tried there first.
+/* Return what every list of jobs says of a job, and of its delivery to one destination, as JSON: new references. */
+json_t *job_report_common(const struct job_view *v);
+json_t *job_report_send(const struct job_send *s);
+/* Return one job as JSON, with each object of its result. After delivery_queue_update(), a destination has "blocked_by" if another job is tried there first.
  * The progress of a running worker is read from `spool`. New reference; NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
@@ -18,10 +21,12 @@ json_t *job_report_progress(const char *spool, int64_t job);
 
 /* Return every event of a job: [{"seq", "time", "event", "detail"}]; a detail that does not parse is null. */
 json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
-/* Return the Study Instance UID of a job from job_report_events(), which owns the string; "": unknown. */
-const char *job_report_study(const json_t *events);
-/* Return the route that was chosen last ("complete"), valid as long as the events; "": none was chosen. */
-const char *job_report_route(const json_t *events);
+/* An exam has dozens of `instance` and `companion` events: return true for these, and the number of equal ones in a row that the
+ * event at this index ends; 0: the next one is of the same row, 1: any other event. */
+bool job_report_repeats(const json_t *event);
+size_t job_report_run(const json_t *events, size_t at);
+/* Return the further results of a case's first job: [{"id", "state", "protocol_text"}]. */
+json_t *job_report_further(const struct jobs *jobs, const struct job_view *v);
 /* Return where each fact of the newest result is from, an object of texts, borrowed; NULL: not known of this kind. */
 const json_t *job_report_facts(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
@@ -39,6 +44,8 @@ const char *job_report_unassigned_hint(const json_t *group);
  * "receive" ends with the last C-STORE response; the other stages follow without gaps, so that their sum is the time from that
  * response to the last delivery. Pure. */
 json_t *job_report_stages(const json_t *view, const json_t *events);
+/* The time from the last C-STORE response: the sum of all stages but "receive". */
+double job_report_total(const json_t *stages);
 
 void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned, const json_t *associations);
 void job_report_print_show(FILE *to, const json_t *show);

@@ -332,6 +332,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	v->sends = sends;
 	v->n_sends = n;
 	set_text(v->protocol, sizeof(v->protocol), json_get_text(detail, "protocol"));
+	set_text(v->route, sizeof(v->route), json_get_text(detail, "route"));
 	v->completed = row->time;
 	v->completed_seq = row->seq;
 	v->attempts = v->crashes = v->space_tries = 0;

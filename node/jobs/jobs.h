@@ -105,7 +105,7 @@ struct job_view {
 	long companions;	  /* number of images of the series that was joined */
 	char companion_text[400]; /* which one, and why; "": none */
 	long damaged; /* number of damaged instance files because of which the job is held; 0: not held for that reason */
-	char protocol[CONFIG_NAME_SIZE];
+	char protocol[CONFIG_NAME_SIZE], route[CONFIG_NAME_SIZE]; /* that were chosen last; "": not yet */
 	struct job_send *sends;
 	size_t n_sends;
 	bool never_delivered;	     /* its files were removed without delivery, because a person had cancelled it */
@@ -160,6 +160,7 @@ void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *r
 struct job_send *job_view_find_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_count_sends(const struct job_view *v,
 			    enum send_state state); /* number of sends in this state for which job_send_is_active() */
+size_t job_view_count_stored(const struct job_view *v, const struct job_send *s); /* objects that the destination has */
 /* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */
 const char *job_view_as_is_obstacle(const struct job_view *v);
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */

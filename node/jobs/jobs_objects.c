@@ -30,6 +30,15 @@ bool job_view_is_due(const struct job_view *v, size_t object)
 	return false;
 }
 
+size_t job_view_count_stored(const struct job_view *v, const struct job_send *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_objects; i++)
+		n += s->objects[i] == SEND_DONE || s->objects[i] == SEND_STORED;
+	return n;
+}
+
 bool job_send_is_active(const struct job_send *s)
 {
 	return !s->replaced && !s->standby;

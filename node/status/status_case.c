@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/base/json_get.h"
+#include "node/base/time_text.h"
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
@@ -33,79 +34,73 @@ static void event_remark(struct html *h, const json_t *detail)
 	}
 }
 
+static void begin_table(struct html *h, const char *id, const char *title, const char *const *columns, size_t n)
+{
+	char of_table[32];
+
+	snprintf(of_table, sizeof(of_table), "t-%s", id);
+	status_page_section(h, id, title);
+	status_page_table(h, of_table, columns, n);
+}
+
+static void end_table(struct html *h)
+{
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
+}
+
 /* again: the case was opened by a request, not by an image */
 static void put_events(struct html *h, const json_t *list, bool again)
 {
 	static const char *const columns[] = {"When", "What", "More"};
-	size_t n = json_array_size(list), run = 0;
-	char when[40];
+	size_t n = json_array_size(list), run;
+	char when[TIME_TEXT_SIZE];
 
-	html_put(h, "<section id=\"events\" aria-labelledby=\"h-events\"><h2 id=\"h-events\">What happened</h2>");
-	status_page_table(h, "t-events", columns, 3);
+	begin_table(h, "events", "What happened", columns, 3);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(list, i);
-		const char *name = json_get_text(e, "event");
-		bool images = !strcmp(name, "instance");
+		const char *name = json_get_text(e, "event"), *word = name;
 		enum job_event event;
 
-		run = images ? run + 1 : 0;
-		if (images && i + 1 < n && !strcmp(json_get_text(json_array_get(list, i + 1), "event"), "instance"))
-			continue; /* consecutive `instance` events share one line */
-		status_text_time(json_get_number(e, "time"), when, sizeof(when));
-		html_put(h, "<tr role=\"row\">");
-		status_page_cell(h, columns[0]);
-		html_printf(h, "<time>%s</time></td>", when);
-		status_page_cell(h, columns[1]);
+		run = job_report_run(list, i);
+		if (run == 0)
+			continue;
 		if (again && !strcmp(name, "opened"))
-			html_text(h, "Requested");
-		else
-			html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
-		html_put(h, "</td>");
-		status_page_cell(h, columns[2]);
-		if (images)
+			word = "Requested";
+		else if (job_event_parse(name, &event) == 0)
+			word = status_text_event(event);
+		html_printf(h, "<tr role=\"row\">" STATUS_CELL("<time>%s</time>") STATUS_CELL("%s"), columns[0],
+			    time_text(json_get_number(e, "time"), "never", when), columns[1], word);
+		html_printf(h, "<td role=\"cell\" data-label=\"%s\">", columns[2]);
+		if (job_report_repeats(e))
 			html_printf(h, "%zu", run);
 		else
 			event_remark(h, json_object_get(e, "detail"));
 		html_put(h, "</td></tr>\n");
 	}
-	status_page_table_end(h);
-	html_put(h, "</section>\n");
+	end_table(h);
 }
 
 static void put_stage(struct html *h, const char *name, double seconds)
 {
-	char span[32];
+	char span[TIME_TEXT_SIZE];
 
-	status_text_duration(seconds, span, sizeof(span));
-	html_put(h, "<tr role=\"row\">");
-	status_page_cell(h, "Stage");
-	html_printf(h, "%s</td>", name);
-	status_page_cell(h, "Time");
-	html_printf(h, "<span class=\"figure\">%s</span></td></tr>\n", span);
+	html_printf(h, STATUS_ROW(STATUS_CELL("%s") STATUS_CELL("<span class=\"figure\">%s</span>")), "Stage", name, "Time",
+		    time_text_span(seconds, span));
 }
 
 static void put_stages(struct html *h, const json_t *list)
 {
 	static const char *const columns[] = {"Stage", "Time"};
 	const json_t *one;
-	double total = 0;
 	size_t i;
 
 	if (json_array_size(list) < 2)
 		return;
-	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Time of each stage</h2>");
-	status_page_table(h, "t-stages", columns, 2);
-	json_array_foreach(list, i, one)
-	{
-		double seconds = json_get_number(one, "seconds");
-
-		put_stage(h, json_get_text(one, "stage"), seconds);
-		if (strcmp(json_get_text(one, "stage"), "receive") != 0)
-			total += seconds;
-	}
-	put_stage(h, "total since the last image", total);
-	status_page_table_end(h);
-	html_put(h, "</section>\n");
+	begin_table(h, "stages", "Time of each stage", columns, 2);
+	json_array_foreach(list, i, one) put_stage(h, json_get_text(one, "stage"), json_get_number(one, "seconds"));
+	put_stage(h, "total since the last image", job_report_total(list));
+	end_table(h);
 }
 
 /* Where each fact of the newest result is from. */
@@ -117,52 +112,48 @@ static void put_facts(struct html *h, const json_t *origins)
 
 	if (json_object_size(origins) == 0)
 		return;
-	html_put(h, "<section id=\"facts\" aria-labelledby=\"h-facts\"><h2 id=\"h-facts\">Origin of facts</h2>");
-	status_page_table(h, "t-facts", columns, 2);
-	json_object_foreach((json_t *)origins, name, origin)
-	{
-		html_put(h, "<tr role=\"row\">");
-		status_page_cell(h, columns[0]);
-		html_printf(h, "%s</td>", name);
-		status_page_cell(h, columns[1]);
-		html_printf(h, "%s</td></tr>\n", json_get_text(origins, name));
-	}
-	status_page_table_end(h);
-	html_put(h, "</section>\n");
+	begin_table(h, "facts", "Origin of facts", columns, 2);
+	json_object_foreach((json_t *)origins, name, origin) html_printf(
+		h, STATUS_ROW(STATUS_CELL("%s") STATUS_CELL("%s")), columns[0], name, columns[1], json_get_text(origins, name));
+	end_table(h);
 }
 
 static void send_more(struct html *h, const struct status *s, const struct job_send *d)
 {
 	const struct job_send *why = d->blocked_by ? d->blocked_by : d;
-	char when[40];
+	char when[TIME_TEXT_SIZE];
 
-	if (d->blocked_by) {
-		status_text_time(why->since, when, sizeof(when));
-		html_printf(h, "not reached since <time>%s</time>: ", when);
-	}
-	if (why->status[0]) {
-		html_printf(h, "status %s", why->status);
-		html_put(h, why->reason[0] ? ": " : "");
-	}
+	if (d->blocked_by)
+		html_printf(h, "not reached since <time>%s</time>: ", time_text(why->since, "never", when));
+	if (why->status[0])
+		html_printf(h, "status %s%s", why->status, why->reason[0] ? ": " : "");
 	html_text(h, why->reason);
-	if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
-		status_text_time(why->next, when, sizeof(when));
-		html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
-	}
+	if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now)
+		html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "",
+			    time_text(why->next, "never", when));
 }
 
-static void send_badge(struct html *h, const struct job_send *d)
+/* Return the state of a delivery in a word. */
+static const char *send_word(const struct job_send *d, enum status_tone *ret_tone)
 {
-	if (!job_send_is_active(d))
-		status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
-	else if (d->state == SEND_STORED)
-		status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");
-	else if (d->state == SEND_DONE)
-		status_page_badge(h, TONE_GOOD, "Sent");
-	else if (d->state == SEND_REFUSED)
-		status_page_badge(h, TONE_BAD, "Refused");
-	else
-		status_page_badge(h, d->failures || d->blocked_by ? TONE_WARN : TONE_WORK, d->blocked_by ? "Waits" : "Due");
+	if (!job_send_is_active(d)) {
+		*ret_tone = TONE_QUIET;
+		return d->replaced ? "Replaced" : "Not needed";
+	}
+	switch (d->state) {
+	case SEND_STORED:
+		*ret_tone = d->since > 0 ? TONE_WARN : TONE_WORK;
+		return "Stored";
+	case SEND_DONE:
+		*ret_tone = TONE_GOOD;
+		return "Sent";
+	case SEND_REFUSED:
+		*ret_tone = TONE_BAD;
+		return "Refused";
+	default:
+		*ret_tone = d->failures || d->blocked_by ? TONE_WARN : TONE_WORK;
+		return d->blocked_by ? "Waits" : "Due";
+	}
 }
 
 static void put_sends(struct html *h, const struct status *s, const struct job_view *v)
@@ -171,28 +162,21 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 
 	if (v->n_sends == 0)
 		return;
-	html_put(h, "<section id=\"sends\" aria-labelledby=\"h-sends\"><h2 id=\"h-sends\">Destinations</h2>");
-	status_page_table(h, "t-sends", columns, 4);
+	begin_table(h, "sends", "Destinations", columns, 4);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *d = &v->sends[i];
-		size_t sent = 0;
+		enum status_tone tone;
+		const char *word = send_word(d, &tone);
 
-		for (size_t k = 0; k < v->n_objects; k++)
-			sent += d->objects[k] == SEND_DONE || d->objects[k] == SEND_STORED;
-		html_put(h, "<tr role=\"row\">");
-		status_page_cell(h, columns[0]);
-		html_printf(h, "%s</td>", d->destination);
-		status_page_cell(h, columns[1]);
-		send_badge(h, d);
-		html_put(h, "</td>");
-		status_page_cell(h, columns[2]);
-		html_printf(h, "%zu of %zu</td>", sent, v->n_objects);
-		status_page_cell(h, columns[3]);
+		html_printf(h,
+			    "<tr role=\"row\">" STATUS_CELL("%s") STATUS_CELL(STATUS_BADGE)
+				    STATUS_CELL("%zu of %zu") "<td role=\"cell\" data-label=\"%s\">",
+			    columns[0], d->destination, columns[1], status_text_tone(tone), word, columns[2],
+			    job_view_count_stored(v, d), v->n_objects, columns[3]);
 		send_more(h, s, d);
 		html_put(h, "</td></tr>\n");
 	}
-	status_page_table_end(h);
-	html_put(h, "</section>\n");
+	end_table(h);
 }
 
 /* Slices side by side in a row that can be scrolled. With script, a slider moves it. The section does not change while it has the
@@ -204,7 +188,7 @@ static void put_slices(struct html *h, const struct status *s, const struct job_
 	char path[400];
 
 	if (!status_slices_find(s, v, list, &of) || !status_picture_path(s, v, path)) {
-		html_put(h, "<section id=\"slices\" hidden></section>\n");
+		status_page_section(h, "slices", NULL);
 		return;
 	}
 	html_printf(
@@ -235,10 +219,8 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 	if (!status_may(s, STATUS_REDO))
 		return;
 	if (obstacle) {
-		if (v->state == JOB_CLEANED) { /* other states have other buttons */
-			html_put(h, "<p class=\"hint\">The case cannot be reconstructed again: ");
-			html_printf(h, "%s.</p>", obstacle);
-		}
+		if (v->state == JOB_CLEANED) /* other states have other buttons */
+			html_printf(h, "<p class=\"hint\">The case cannot be reconstructed again: %s.</p>", obstacle);
 		return;
 	}
 	html_printf(h,
@@ -262,7 +244,7 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 static void log_lines(struct html *h, int64_t job, const json_t *list)
 {
 	size_t n = json_array_size(list), first = n > LOG_LINES ? n - LOG_LINES : 0;
-	char when[40], line[1000];
+	char when[TIME_TEXT_SIZE], line[1000];
 
 	html_put(h, "<section id=\"log\" aria-labelledby=\"h-log\"><h2 id=\"h-log\">Log</h2><details id=\"d-log\"><summary "
 		    "id=\"s-log\">Log lines of the case</summary><pre tabindex=\"0\">");
@@ -271,9 +253,9 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 
 		if (!strcmp(json_get_text(e, "event"), "instance"))
 			continue;
-		status_text_time(json_get_number(e, "time"), when, sizeof(when));
 		event_line(job, json_object_get(e, "detail"), line, sizeof(line));
-		html_printf(h, "%s job-%s %s\n", when, json_get_text(e, "event"), line);
+		html_printf(h, "%s job-%s %s\n", time_text(json_get_number(e, "time"), "never", when), json_get_text(e, "event"),
+			    line);
 	}
 	html_printf(h,
 		    "</pre><p class=\"quiet\">From the journal, without the images. Other lines about the case: <code>journalctl "
@@ -285,20 +267,17 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 /* Link to the other results of the images. */
 static void put_further(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
-	int n = 0;
+	json_t *list = job_report_further(&s->jobs, v), *one;
+	size_t i;
 
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *o = s->jobs.list[i];
-
-		if (o->result_of != v->id)
-			continue;
-		result_protocol_text(o, protocol, sizeof(protocol));
-		html_put(h, n++ ? ", " : "<p class=\"quiet\">Further results: ");
-		html_printf(h, "<a href=\"/jobs/%lld\">case %lld</a> (%s)", (long long)o->id, (long long)o->id, protocol);
+	json_array_foreach(list, i, one)
+	{
+		html_put(h, i ? ", " : "<p class=\"quiet\">Further results: ");
+		html_printf(h, "<a href=\"/jobs/%lld\">case %lld</a> (%s)", json_get_integer(one, "id"),
+			    json_get_integer(one, "id"), json_get_text(one, "protocol_text"));
 	}
-	if (n > 0)
-		html_put(h, ".</p>");
+	html_put(h, i ? ".</p>" : "");
+	json_decref(list);
 }
 
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
@@ -321,28 +300,23 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_begin(h, s, head, true);
 	html_printf(h, "<section class=\"case single %s\" id=\"case\">", status_text_tone(tone));
 	status_page_picture(h, s, v, 256);
-	html_printf(h, "<div class=\"what\"><h1>%s <span class=\"number\">case %lld</span> ", title, (long long)v->id);
-	status_page_badge(h, tone, word);
-	html_put(h, "</h1>");
+	html_printf(h, "<div class=\"what\"><h1>%s <span class=\"number\">case %lld</span> " STATUS_BADGE "</h1>", title,
+		    (long long)v->id, status_text_tone(tone), word);
 	status_page_facts(h, s, v);
-	if (job_report_study(list)[0]) { /* to distinguish cases with the same title */
-		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">");
+	if (v->study[0]) /* to distinguish cases with the same title */
 		html_printf(h,
-			    "%s</bdi> <button type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span "
-			    "class=\"hidden\"> the UID</span></button></p>",
-			    job_report_study(list));
-	}
-	if (job_report_route(list)[0]) {
-		html_printf(h, "<p class=\"facts\" id=\"route\">Route <bdi>%s</bdi></p>", job_report_route(list));
-	}
-	if (v->accession[0]) {
+			    "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">%s</bdi> <button "
+			    "type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span class=\"hidden\"> the "
+			    "UID</span></button></p>",
+			    v->study);
+	if (v->route[0])
+		html_printf(h, "<p class=\"facts\" id=\"route\">Route <bdi>%s</bdi></p>", v->route);
+	if (v->accession[0])
 		html_printf(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>%s</bdi></p>", v->accession);
-	}
 	status_page_state(h, s, v, 0);
-	if (v->companion_text[0]) {
+	if (v->companion_text[0])
 		html_printf(h, "<p class=\"facts\" id=\"companion\">Attenuation correction: <bdi>%s</bdi>.</p>",
 			    v->companion_text);
-	}
 	if (v->in_place)
 		html_printf(h,
 			    "<p class=\"quiet\">This case takes the place of <a href=\"/jobs/%lld\">case %lld</a>, which was "

@@ -10,6 +10,7 @@
 
 #include "dicom/object/patient.h"
 #include "node/base/plural.h"
+#include "node/base/time_text.h"
 #include "node/jobs/case_results.h"
 #include "node/status/status_internal.h"
 
@@ -148,59 +149,33 @@ static void put_form(struct html *h, const struct status *s, const struct status
 
 /* ---- the cases ---- */
 
-enum column {
-	COLUMN_CASE,
-	COLUMN_STATE,
-	COLUMN_RECEIVED,
-	COLUMN_WHAT,
-	COLUMN_ACCESSION,
-	COLUMN_FROM,
-	COLUMN_PROTOCOL,
-	COLUMN_PATIENT
-};
+enum column { COLUMN_CASE, COLUMN_STATE, COLUMN_RECEIVED, COLUMN_WHAT, COLUMN_PATIENT = COLUMN_WHAT + 4 };
 
 static const char *const columns[] = {"Case", "State", "Received", "What", "Accession", "From", "Protocol", "Patient"};
-
-static void text_cell(struct html *h, enum column column, const char *text)
-{
-	status_page_cell(h, columns[column]);
-	if (text[0]) { /* an empty cell is not shown on a narrow screen */
-		html_put(h, "<bdi>");
-		html_printf(h, "%s</bdi>", text);
-	}
-	html_put(h, "</td>");
-}
 
 static void put_row(struct html *h, const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = status_names_find(&s->names, v->id);
-	char title[120], when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
-	const char *word;
+	char title[120], when[TIME_TEXT_SIZE], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	const char *word, *texts[] = {title, v->accession, v->calling, protocol};
 	enum status_tone tone = status_text_state(v, &word);
 
 	status_text_title(v, title, sizeof(title));
-	status_text_time(v->members.first > 0 ? v->members.first : v->opened, when, sizeof(when));
-	html_put(h, "<tr role=\"row\">");
-	status_page_cell(h, columns[COLUMN_CASE]);
-	html_printf(h, "<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a></td>", (long long)v->id, (long long)v->id,
-		    (long long)v->id);
-	status_page_cell(h, columns[COLUMN_STATE]);
-	status_page_badge(h, tone, word);
-	html_put(h, "</td>");
-	status_page_cell(h, columns[COLUMN_RECEIVED]);
-	html_printf(h, "<time>%s</time></td>", when);
-	text_cell(h, COLUMN_WHAT, title);
-	text_cell(h, COLUMN_ACCESSION, v->accession);
-	text_cell(h, COLUMN_FROM, v->calling);
 	result_protocol_text(v, protocol, sizeof(protocol));
-	text_cell(h, COLUMN_PROTOCOL, protocol);
-	if (s->config->status.show_patient) {
-		status_page_cell(h, columns[COLUMN_PATIENT]);
-		if (name && (name->name[0] || name->id[0])) {
-			html_printf(h, "<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>", name->name, name->id);
-		}
-		html_put(h, "</td>");
-	}
+	html_printf(h,
+		    "<tr role=\"row\">" STATUS_CELL("<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a>") STATUS_CELL(STATUS_BADGE)
+			    STATUS_CELL("<time>%s</time>"),
+		    columns[COLUMN_CASE], (long long)v->id, (long long)v->id, (long long)v->id, columns[COLUMN_STATE],
+		    status_text_tone(tone), word, columns[COLUMN_RECEIVED],
+		    time_text(v->members.first > 0 ? v->members.first : v->opened, "never", when));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) /* an empty cell is not shown on a narrow screen */
+		html_printf(h, texts[i][0] ? STATUS_CELL("<bdi>%s</bdi>") : STATUS_CELL("%s"), columns[COLUMN_WHAT + i],
+			    texts[i]);
+	if (s->config->status.show_patient && name && (name->name[0] || name->id[0]))
+		html_printf(h, STATUS_CELL("<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>"), columns[COLUMN_PATIENT], name->name,
+			    name->id);
+	else if (s->config->status.show_patient)
+		html_printf(h, STATUS_CELL(""), columns[COLUMN_PATIENT]);
 	html_put(h, "</tr>\n");
 }
 

@@ -11,14 +11,18 @@
  * again by itself; a person may not be typing in it. */
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh);
 void status_page_end(struct html *h);
+/* Write the start of a section up to its heading; without a title a hidden one, whose content may come later. */
+void status_page_section(struct html *h, const char *id, const char *title);
 /* Write a table up to <tbody>; its rows follow, then status_page_table_end(). On a narrow screen a row of
  * three or more columns is a block; the roles
  * keep it a table for those who do not see it. columns: their n headers. */
 void status_page_table(struct html *h, const char *id, const char *const *columns, size_t n);
 void status_page_table_end(struct html *h);
-/* Write the start tag of a cell; column: its header. */
-void status_page_cell(struct html *h, const char *column);
-void status_page_badge(struct html *h, enum status_tone tone, const char *word);
+/* A row and a cell of such a table as part of a format; the first text of a cell is the header of its column. */
+#define STATUS_ROW(cells) "<tr role=\"row\">" cells "</tr>\n"
+#define STATUS_CELL(content) "<td role=\"cell\" data-label=\"%s\">" content "</td>"
+/* A badge as part of a format; its texts are status_text_tone() and a word. */
+#define STATUS_BADGE "<span class=\"badge %s\">%s</span>"
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side);
 /* Write number of images, sender, time and protocol; the patient's name only if the configuration allows it. */
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "node/base/version.h"
+#include "node/jobs/job_report.h"
 #include "node/status/status.h"
 #include "node/status/status_text.h"
 #include "node/store/event.h"
@@ -13,19 +14,9 @@ static json_t *sends_json(const struct job_view *v)
 
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
-		size_t sent = 0;
-		json_t *one;
+		json_t *one = job_report_send(s);
 
-		for (size_t k = 0; k < v->n_objects; k++)
-			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
-		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_json_text(s->destination), "state",
-				job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
-				s->failures, "next", s->next, "sent", (json_int_t)sent);
-		if (s->blocked_by)
-			json_object_set_new(one, "blocked_by",
-					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason),
-						      "status", s->blocked_by->status, "since", s->blocked_by->since, "next",
-						      s->blocked_by->next));
+		json_object_set_new(one, "sent", json_integer((json_int_t)job_view_count_stored(v, s)));
 		json_array_append_new(list, one);
 	}
 	return list;
@@ -40,18 +31,11 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 
 	status_text_title(v, title, sizeof(title));
 	status_text_sentence(v, 0, s->now, sentence, sizeof(sentence));
-	one = json_pack(
-		"{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, "
-		"s:o}",
-		"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_json_text(title), "sentence",
-		event_json_text(sentence), "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "hint",
-		status_text_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances, "expected",
-		(json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device", event_json_text(v->device),
-		"opened", v->opened, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
-		v->attempts, "objects", (int)v->n_objects, "reason", event_json_text(v->reason), "destinations", sends_json(v),
-		"study", event_json_text(v->study), "accession", event_json_text(v->accession));
-	json_object_update_new(one, json_pack("{s:i, s:I, s:I}", "result_number", v->result, "result_of",
-					      (json_int_t)v->result_of, "redo_of", (json_int_t)v->redo_of));
+	one = job_report_common(v);
+	json_object_update_new(one, json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:o}", "title", event_json_text(title), "sentence",
+					      event_json_text(sentence), "hint", status_text_hint(v), "objects",
+					      (int)v->n_objects, "destinations", sends_json(v), "study",
+					      event_json_text(v->study), "accession", event_json_text(v->accession)));
 	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
 		json_object_set_new(one, "progress",
 				    json_pack("{s:o, s:f}", "stage", event_json_text(stage), "fraction", fraction));

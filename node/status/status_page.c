@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/time_text.h"
 #include "node/base/version.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
@@ -16,9 +17,8 @@
 
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh)
 {
-	char when[40];
+	char when[TIME_TEXT_SIZE];
 
-	status_text_time(s->now, when, sizeof(when));
 	html_printf(h,
 		    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
 		    "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
@@ -35,14 +35,13 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 		 "</span></p>\n<nav aria-label=\"Pages of the node\"><a href=\"/\" id=\"n-now\">Overview</a> <a href=\"/cases\" "
 		 "id=\"n-cases\">All cases, search</a></nav>\n");
 	html_put(h, "<p class=\"clock\">");
-	if (s->person.name[0]) {
+	if (s->person.name[0])
 		html_printf(h, "<span id=\"person\"><bdi>%s</bdi> %s</span> · ", s->person.name,
 			    status_role_text(s->person.role));
-	}
 	html_printf(h,
 		    "<span id=\"clock\">As of <time>%s</time></span> <button id=\"pause\" type=\"button\" hidden>Pause "
 		    "updates</button></p>\n</header>\n<main id=\"main\">\n",
-		    when);
+		    time_text(s->now, "never", when));
 }
 
 void status_page_end(struct html *h)
@@ -50,6 +49,14 @@ void status_page_end(struct html *h)
 	html_put(h, "</main>\n<footer><p>tomonode " TOMONODE_VERSION
 		    " · Not for diagnostic use · <a href=\"/status.json\">JSON</a> · "
 		    "<a href=\"/metrics\">Metrics</a> · <a href=\"/health\">Health</a></p></footer>\n</body>\n</html>\n");
+}
+
+void status_page_section(struct html *h, const char *id, const char *title)
+{
+	if (title)
+		html_printf(h, "<section id=\"%s\" aria-labelledby=\"h-%s\"><h2 id=\"h-%s\">%s</h2>", id, id, id, title);
+	else
+		html_printf(h, "<section id=\"%s\" hidden></section>\n", id);
 }
 
 void status_page_table(struct html *h, const char *id, const char *const *columns, size_t n)
@@ -64,16 +71,6 @@ void status_page_table(struct html *h, const char *id, const char *const *column
 void status_page_table_end(struct html *h)
 {
 	html_put(h, "</tbody></table>");
-}
-
-void status_page_cell(struct html *h, const char *column)
-{
-	html_printf(h, "<td role=\"cell\" data-label=\"%s\">", column);
-}
-
-void status_page_badge(struct html *h, enum status_tone tone, const char *word)
-{
-	html_printf(h, "<span class=\"badge %s\">%s</span>", status_text_tone(tone), word);
 }
 
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side)
@@ -97,39 +94,35 @@ static void put_patient(struct html *h, const struct status *s, const struct job
 	if (!name || (!name->name[0] && !name->id[0]))
 		return;
 	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : "no name");
-	if (name->id[0]) {
+	if (name->id[0])
 		html_printf(h, " <span class=\"quiet\">ID <bdi>%s</bdi></span>", name->id);
-	}
 	html_put(h, "</p>");
 }
 
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	char when[TIME_TEXT_SIZE], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
 	put_patient(h, s, v);
 	html_printf(h, "<p class=\"facts\">%ld %s from %s", (long)v->members.instances,
 		    v->members.instances == 1 ? "image" : "images", v->calling[0] ? v->calling : "an unnamed sender");
-	if (v->members.last > 0) {
-		status_text_time(v->members.last, when, sizeof(when));
-		html_printf(h, ", last at <time>%s</time>", when);
-	}
+	if (v->members.last > 0)
+		html_printf(h, ", last at <time>%s</time>", time_text(v->members.last, "never", when));
 	if (v->protocol[0]) {
-		html_put(h, " · ");
 		result_protocol_text(v, protocol, sizeof(protocol));
-		html_text(h, protocol);
+		html_printf(h, " · %s", protocol);
 	}
 	html_put(h, "</p>");
 }
 
 static void put_progress(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char stage[64], span[32];
+	char stage[64], span[TIME_TEXT_SIZE];
 	const char *words;
 	double fraction;
 	int step;
 
-	status_text_duration(s->now - v->started, span, sizeof(span));
+	time_text_span(s->now - v->started, span);
 	if (!status_progress(s, v->id, stage, &fraction)) {
 		html_printf(h,
 			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>starting, "
@@ -141,8 +134,7 @@ static void put_progress(struct html *h, const struct status *s, const struct jo
 	step = status_text_stage(stage, &words);
 	html_printf(
 		h,
-		"<div class=\"progress\"><progress max=\"100\" value=\"%.0f\" aria-label=\"Progress of case %lld\"></progress> "
-		"<span>",
+		"<div class=\"progress\"><progress max=\"100\" value=\"%.0f\" aria-label=\"Progress of case %lld\"></progress> <span>",
 		100 * fraction, (long long)v->id);
 	if (step > 0)
 		html_printf(h, "Step %d of %d, ", step, STATUS_TEXT_STEPS);
@@ -167,72 +159,78 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"sentence%s\">%s</p>", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "",
 			    sentence);
 	}
-	if (hint[0]) {
-		html_put(h, "<p class=\"hint\">");
-		html_put(h, hint);
-		html_put(h, "</p>");
+	if (hint[0])
+		html_printf(h, "<p class=\"hint\">%s</p>", hint);
+}
+
+/* number: of a sweep; 0: the button is of no sweep. */
+static void put_button(struct html *h, const struct job_view *v, const char *what, int number, const char *word,
+		       const char *class, const char *token)
+{
+	char id[32];
+
+	snprintf(id, sizeof(id), number ? "%s-%d" : "%s", what, number);
+	html_printf(h, "<form method=\"post\" action=\"/jobs/%lld/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">",
+		    (long long)v->id, what, token);
+	if (number)
+		html_printf(h, "<input type=\"hidden\" name=\"sweep\" value=\"%d\">", number);
+	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s\">%s<span class=\"hidden\"> case %lld</span></button></form>", class,
+		    (long long)v->id, id, word, (long long)v->id);
+}
+
+static void sweep_buttons(struct html *h, const struct job_view *v, const struct exposures *sweeps, int n, const char *token)
+{
+	char text[160], word[180];
+
+	for (int i = 1; i <= n; i++) {
+		case_sweep_text(sweeps, i, text, sizeof(text));
+		snprintf(word, sizeof(word), "Reconstruct %s", text);
+		put_button(h, v, "sweep", i, word, "plain", token);
 	}
 }
 
-static void put_button(struct html *h, const struct job_view *v, const char *what, const char *word, const char *class,
-		       const char *token)
+static void cancel_button(struct html *h, const struct job_view *v, const char *token)
 {
 	html_printf(h,
-		    "<form method=\"post\" action=\"/jobs/%lld/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
-		    "<button class=\"%s\" id=\"b-%lld-%s\">%s<span class=\"hidden\"> case %lld</span></button></form>",
-		    (long long)v->id, what, token, class, (long long)v->id, what, word, (long long)v->id);
-}
-
-static void sweep_button(struct html *h, const struct job_view *v, const struct exposures *sweeps, int number, const char *token)
-{
-	char text[160];
-
-	case_sweep_text(sweeps, number, text, sizeof(text));
-	html_printf(h,
-		    "<form method=\"post\" action=\"/jobs/%lld/sweep\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
-		    "<input type=\"hidden\" name=\"sweep\" value=\"%d\"><button class=\"plain\" id=\"b-%lld-sweep-%d\">"
-		    "Reconstruct ",
-		    (long long)v->id, token, number, (long long)v->id, number);
-	html_printf(h, "%s<span class=\"hidden\"> case %lld</span></button></form>", text, (long long)v->id);
+		    "<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span></summary>"
+		    "<p>The case is cancelled, its images are kept.</p>",
+		    (long long)v->id, (long long)v->id, (long long)v->id);
+	put_button(h, v, "cancel", 0, "Cancel the case", "danger", token);
+	html_put(h, "</details>");
 }
 
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
-	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *same = status_text_same_patient(v),
-		   *cancel = status_text_cancel(v);
+	struct exposures sweeps;
 	bool newer = status_may(s, STATUS_NEWER) && s->journal && !case_newer_obstacle(&s->jobs, v) &&
 		     case_newer_count(s->journal, v, false, NULL) > 0;
-	struct exposures sweeps;
-	int n;
+	int n = status_may(s, STATUS_SWEEP) && s->journal && v->reason[0] ? case_sweeps_find(s->journal, v, false, &sweeps, NULL)
+									  : 0;
+	const struct {
+		enum status_page page;
+		const char *what, *word; /* word: NULL: the case does not have this button */
+	} buttons[] = {
+		{STATUS_AS_IS, "as-is", status_text_as_is(v)}, {STATUS_SAME, "same-patient", status_text_same_patient(v)},
+		{STATUS_SWEEP, "sweep", n > 0 ? "" : NULL},    {STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
+		{STATUS_RETRY, "retry", status_text_retry(v)}, {STATUS_CANCEL, "cancel", status_text_cancel(v)},
+	};
+	bool any = false;
 
-	retry = status_may(s, STATUS_RETRY) ? retry : NULL;
-	as_is = status_may(s, STATUS_AS_IS) ? as_is : NULL;
-	same = status_may(s, STATUS_SAME) ? same : NULL;
-	cancel = status_may(s, STATUS_CANCEL) ? cancel : NULL;
-	n = status_may(s, STATUS_SWEEP) && s->journal && v->reason[0] ? case_sweeps_find(s->journal, v, false, &sweeps, NULL) : 0;
-	if (!retry && !as_is && !same && !newer && n <= 0 && !cancel)
-		return;
-	html_put(h, "<div class=\"buttons\">");
-	if (as_is)
-		put_button(h, v, "as-is", as_is, "plain", token);
-	if (same)
-		put_button(h, v, "same-patient", same, "plain", token);
-	for (int i = 1; i <= n; i++)
-		sweep_button(h, v, &sweeps, i, token);
-	if (newer)
-		put_button(h, v, "newer", "Use the newer images", "plain", token);
-	if (retry)
-		put_button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
-	if (cancel) {
-		html_printf(h,
-			    "<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span>"
-			    "</summary>"
-			    "<p>The case is cancelled, its images are kept.</p>",
-			    (long long)v->id, (long long)v->id, (long long)v->id);
-		put_button(h, v, "cancel", "Cancel the case", "danger", token);
-		html_put(h, "</details>");
+	for (size_t i = 0; i < sizeof(buttons) / sizeof(buttons[0]); i++) {
+		bool first = buttons[i].page == STATUS_RETRY && v->state != JOB_CANCELLED;
+
+		if (!buttons[i].word || !status_may(s, buttons[i].page))
+			continue;
+		html_put(h, any ? "" : "<div class=\"buttons\">");
+		any = true;
+		if (buttons[i].page == STATUS_SWEEP)
+			sweep_buttons(h, v, &sweeps, n, token);
+		else if (buttons[i].page == STATUS_CANCEL)
+			cancel_button(h, v, token);
+		else
+			put_button(h, v, buttons[i].what, 0, buttons[i].word, first ? "first" : "plain", token);
 	}
-	html_put(h, "</div>");
+	html_put(h, any ? "</div>" : "");
 }
 
 static void one_case(struct html *h, const struct status *s, const struct job_view *v, size_t before, const char *token)
@@ -245,10 +243,10 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	html_printf(h, "<article class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
 	html_printf(
-		h, "<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> ",
-		(long long)v->id, (long long)v->id, title, (long long)v->id);
-	status_page_badge(h, tone, word);
-	html_put(h, "</h3>");
+		h,
+		"<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> " STATUS_BADGE
+		"</h3>",
+		(long long)v->id, (long long)v->id, title, (long long)v->id, status_text_tone(tone), word);
 	status_page_facts(h, s, v);
 	status_page_state(h, s, v, before);
 	html_put(h, "</div>");
@@ -262,7 +260,7 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 	size_t ready = 0;
 
 	if (l->all == 0 && !none) {
-		html_printf(h, "<section id=\"%s\" hidden></section>\n", id);
+		status_page_section(h, id, NULL);
 		return;
 	}
 	html_printf(h, "<section id=\"%s\" aria-labelledby=\"h-%s\"><h2 id=\"h-%s\">%s <span class=\"count\">%zu</span></h2>\n",
@@ -309,11 +307,8 @@ static void put_overall(struct html *h, const struct status *s)
 	for (size_t i = 0; i < s->problems.n; i++) {
 		const struct node_problem *p = &s->problems.list[i];
 
-		html_printf(h, "<li>%s", p->text);
-		if (p->remedy[0]) {
-			html_printf(h, " <span class=\"remedy\">%s</span>", p->remedy);
-		}
-		html_put(h, "</li>");
+		html_printf(h, p->remedy[0] ? "<li>%s <span class=\"remedy\">%s</span></li>" : "<li>%s%s</li>", p->text,
+			    p->remedy);
 	}
 	html_put(h, "</ul></section>\n");
 }

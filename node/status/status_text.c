@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "node/base/time_text.h"
 #include "node/config/kind.h"
 #include "node/jobs/patients.h"
 
@@ -117,11 +117,11 @@ static void add_reason(char *text, size_t size, const char *reason)
 
 static void add_next(char *text, size_t size, double next, double now)
 {
-	char when[40];
+	char when[TIME_TEXT_SIZE];
 
 	if (next <= now)
 		return;
-	status_text_time(next, when, sizeof(when));
+	time_text(next, "never", when);
 	add_text(text, size, " The next attempt is at %s.", when);
 }
 
@@ -135,10 +135,10 @@ static void add_lacks(const struct job_view *v, char *text, size_t size)
 
 static void describe_collecting(const struct job_view *v, char *ret, size_t size)
 {
-	char until[32];
+	char until[TIME_TEXT_SIZE];
 
 	if (v->waits_until > 0) {
-		status_text_time(v->waits_until, until, sizeof(until));
+		time_text(v->waits_until, "never", until);
 		add_text(ret, size, "All images were received. Until %s it ", until);
 		add_reason(ret, size, v->reason);
 		return;
@@ -170,9 +170,9 @@ static void describe_ready(const struct job_view *v, size_t before, double now, 
 /* Write why a send waits for that of another case, which failed to reach the destination. */
 static void add_blocked_by(const struct job_send *s, double now, char *ret, size_t size)
 {
-	char when[40];
+	char when[TIME_TEXT_SIZE];
 
-	status_text_time(s->blocked_by->since, when, sizeof(when));
+	time_text(s->blocked_by->since, "never", when);
 	add_text(ret, size, "%s has not been reached since %s: ", s->destination, when);
 	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no response");
 	add_next(ret, size, s->blocked_by->next, now);
@@ -180,7 +180,7 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 
 static void describe_sends(const struct job_view *v, double now, char *ret, size_t size)
 {
-	char when[40];
+	char when[TIME_TEXT_SIZE];
 
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
@@ -199,7 +199,7 @@ static void describe_sends(const struct job_view *v, double now, char *ret, size
 			if (s->blocked_by)
 				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
-			status_text_time(s->time, when, sizeof(when));
+			time_text(s->time, "never", when);
 			add_text(ret, size, "%s stored it at %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
 			add_text(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
@@ -396,29 +396,4 @@ const char *status_text_event(enum job_event event)
 	if ((unsigned)event < sizeof(words) / sizeof(words[0]) && words[event])
 		return words[event];
 	return job_event_name(event);
-}
-
-void status_text_time(double when, char *ret, size_t size)
-{
-	time_t t = (time_t)when;
-	struct tm at;
-
-	if (when <= 0 || !localtime_r(&t, &at))
-		snprintf(ret, size, "never");
-	else
-		strftime(ret, size, "%Y-%m-%d %H:%M:%S", &at);
-}
-
-void status_text_duration(double s, char *ret, size_t size)
-{
-	if (s < 10)
-		snprintf(ret, size, "%.1f s", s > 0 ? s : 0);
-	else if (s < 120)
-		snprintf(ret, size, "%.0f s", s);
-	else if (s < 7200)
-		snprintf(ret, size, "%.0f min", s / 60);
-	else if (s < 172800)
-		snprintf(ret, size, "%.1f h", s / 3600);
-	else
-		snprintf(ret, size, "%.0f days", s / 86400);
 }

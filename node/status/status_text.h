@@ -32,9 +32,5 @@ const char *status_text_cancel(const struct job_view *v);
 #define STATUS_TEXT_STEPS 3
 int status_text_stage(const char *stage, const char **ret_words);
 const char *status_text_event(enum job_event event);
-/* Write `when` (s since the epoch) as local time, "2026-11-21 14:02:10"; for 0 "never". */
-void status_text_time(double when, char *ret, size_t size);
-/* Write a duration: "12 s", "4 min", "3.2 h", "5 days". */
-void status_text_duration(double seconds, char *ret, size_t size);
 
 #endif

@@ -456,6 +456,41 @@ static double sum_stages(const json_t *stages, size_t *ret_n)
 	return sum;
 }
 
+/* `show` and the page of a case write dozens of equal events as one line, also those of the images of a CT series. */
+TEST(events_that_repeat_are_one_line)
+{
+	static const char *const names[] = {"opened",	 "instance",  "instance", "companion",
+					    "companion", "companion", "started",  "instance"};
+	static const size_t runs[] = {1, 0, 2, 0, 0, 3, 1, 1};
+	json_t *events = json_array();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		json_array_append_new(events, json_pack("{s:s}", "event", names[i]));
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+		assert_int_equal(job_report_run(events, i), runs[i]);
+	json_decref(events);
+}
+
+/* An object that awaits its commitment was sent: as the page counts it. */
+TEST(stored_objects_are_counted_as_sent)
+{
+	json_t *show = json_pack("{s:{s:[{s:s, s:s, s:[s, s, s, s, s, s, s, s, s]}]}}", "job", "destinations", "name", "pacs",
+				 "state", "stored", "objects", "sent", "stored", "stored", "stored", "stored", "stored", "stored",
+				 "stored", "due");
+	char text[2000];
+	FILE *to = tmpfile();
+	size_t n;
+
+	assert_true(show && to);
+	job_report_print_show(to, show);
+	rewind(to);
+	n = fread(text, 1, sizeof(text) - 1, to);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "(8 of 9 objects sent)"));
+	fclose(to);
+	json_decref(show);
+}
+
 /* From the last C-STORE to the destination: the stages leave no gap. */
 TEST(stages_add_up)
 {

@@ -5,6 +5,7 @@
 
 #include "node/base/bytes_text.h"
 #include "node/base/html.h"
+#include "node/base/time_text.h"
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
@@ -263,9 +264,9 @@ TEST(test_words)
 		if (status_text_retry(&v))
 			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
 	}
-	status_text_duration(9.96, text, sizeof(text));
+	time_text_span(9.96, text);
 	assert_string_equal(text, "10.0 s");
-	status_text_duration(7000, text, sizeof(text));
+	time_text_span(7000, text);
 	assert_string_equal(text, "117 min");
 	bytes_text(76068573184.0, text, sizeof(text));
 	assert_string_equal(text, "76 GB");
