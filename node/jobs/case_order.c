@@ -52,11 +52,11 @@ int case_order_read(struct journal *j, const struct job_view *v, struct case_ord
 	snprintf(ret_order->protocol, sizeof(ret_order->protocol), "%s", v->protocol);
 	ret_order->as_is = v->members.as_is;
 	ret_order->same_patient = v->same_patient > 0;
-	snprintf(ret_order->settings, sizeof(ret_order->settings), "%s", v->settings ? v->settings : "");
-	ret_order->place = (struct result_place){.number = v->result, .redo = v->redo_of > 0 ? v->id : 0};
+	snprintf(ret_order->settings, sizeof(ret_order->settings), "%s", v->other.settings ? v->other.settings : "");
+	ret_order->place = (struct result_place){.number = v->other.number, .redo = v->other.redo_of > 0 ? v->id : 0};
 	if (v->newer_of > 0) /* other images under the same UIDs, but the same ones for all results of the case */
-		ret_order->place.newer = v->result_of > 0 ? v->result_of : v->id;
-	snprintf(ret_order->place.related_series, sizeof(ret_order->place.related_series), "%s", v->related);
+		ret_order->place.newer = v->other.of > 0 ? v->other.of : v->id;
+	snprintf(ret_order->place.related_series, sizeof(ret_order->place.related_series), "%s", v->other.related);
 	snprintf(ret_order->header, sizeof(ret_order->header), "%s", v->header ? v->header : "");
 	return 0;
 }

@@ -19,12 +19,12 @@
 struct case_order {
 	int64_t job, attempt; /* attempt: seq of its `started` event */
 	char protocol[CONFIG_NAME_SIZE];
-	bool as_is, same_patient;	   /* what a person decided, see struct case_decision */
-	char header[128];		   /* the file whose header counts then; "": none */
-	char settings[REDO_SETTINGS_SIZE]; /* JSON array of "KEY=VALUE", which replace values of the protocol; "": none */
-	struct result_place place;	   /* among the results of the case */
-	bool keep;			   /* another result of the same images follows on this worker: keep what it can use */
-	struct instance_row *files;	   /* in order of arrival; `file` is relative to a folder that is given separately */
+	bool as_is, same_patient;	    /* what a person decided, see struct case_decision */
+	char header[128];		    /* the file whose header counts then; "": none */
+	char settings[OTHER_SETTINGS_SIZE]; /* JSON array of "KEY=VALUE", which replace values of the protocol; "": none */
+	struct result_place place;	    /* among the results of the case */
+	bool keep;			    /* another result of the same images follows on this worker: keep what it can use */
+	struct instance_row *files;	    /* in order of arrival; `file` is relative to a folder that is given separately */
 	size_t n_files;
 };
 

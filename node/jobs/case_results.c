@@ -13,7 +13,7 @@
 /* The first job of the case: all results of its instances refer to it. */
 static int64_t root_of(const struct job_view *v)
 {
-	return v->result_of > 0 ? v->result_of : v->id;
+	return v->other.of > 0 ? v->other.of : v->id;
 }
 
 bool case_results_same_images(const struct job_view *a, const struct job_view *b)
@@ -28,7 +28,7 @@ bool case_results_same(const struct job_view *a, const struct job_view *b)
 
 static bool waits_for_work(const struct job_view *v)
 {
-	return v->state == JOB_READY || (v->state == JOB_COLLECTING && v->result_of > 0);
+	return v->state == JOB_READY || (v->state == JOB_COLLECTING && v->other.of > 0);
 }
 
 bool case_results_follow(const struct jobs *jobs, const struct job_view *v)
@@ -65,23 +65,22 @@ json_t *case_results_opening(struct journal *j, int64_t job, struct err *err)
 }
 
 /* Make the `opened` event of a further result of v from that of v. Members that are not given remain those of v. */
-static json_t *make_opening(struct journal *j, const struct job_view *v, int number, const json_t *members, struct err *err)
+static json_t *make_opening(struct journal *j, const struct job_view *v, const struct other_result *other, const json_t *members,
+			    struct err *err)
 {
 	json_t *detail = case_results_opening(j, v->id, err);
 
 	if (!detail)
 		return NULL;
 	json_object_del(detail, "revision_of");
-	json_object_del(detail, "redo_of");
 	json_object_del(detail, "reason");
 	json_object_del(detail, "by");
 	json_object_del(detail, "corrects");
-	json_object_del(detail, "settings");
-	json_object_update_new(detail,
-			       json_pack("{s:i, s:I, s:i, s:b, s:b, s:o}", "priority", v->priority, "result_of",
-					 (json_int_t)root_of(v), "result", number, "as_is", v->members.as_is, "same_patient",
-					 v->same_patient > 0, "header", event_json_text(v->header ? v->header : "")));
+	json_object_update_new(detail, json_pack("{s:i, s:b, s:b, s:o}", "priority", v->priority, "as_is", v->members.as_is,
+						 "same_patient", v->same_patient > 0, "header",
+						 event_json_text(v->header ? v->header : "")));
 	json_object_update(detail, (json_t *)members);
+	other_result_write(other, detail);
 	return detail;
 }
 
@@ -123,7 +122,8 @@ static bool has_result(const struct jobs *jobs, const struct job_view *v, const 
 	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->result_of == v->id && o->redo_of == 0 && case_results_same(o, v) && !strcmp(o->asked_protocol, protocol))
+		if (o->other.of == v->id && o->other.redo_of == 0 && case_results_same(o, v) &&
+		    !strcmp(o->other.protocol, protocol))
 			return true;
 	}
 	return false;
@@ -135,7 +135,7 @@ static const struct job_view *find_earlier(const struct jobs *jobs, const struct
 	for (size_t i = jobs->n; i-- > 0;) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->result_of > 0 && o->result_of <= v->id && o->redo_of == 0 && !strcmp(o->asked_protocol, protocol) &&
+		if (o->other.of > 0 && o->other.of <= v->id && o->other.redo_of == 0 && !strcmp(o->other.protocol, protocol) &&
 		    !strcmp(o->key, v->key))
 			return o;
 	}
@@ -151,6 +151,7 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 	json_array_foreach(further, i, one)
 	{
 		const char *protocol = json_string_value(json_object_get(one, "protocol"));
+		struct other_result other = {.of = root_of(v), .number = (int)i + 2};
 		const struct job_view *before;
 		json_t *opening;
 		int64_t job;
@@ -158,7 +159,8 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 		if (!protocol || has_result(jobs, v, protocol))
 			continue;
 		before = find_earlier(jobs, v, protocol);
-		opening = make_opening(j, v, (int)i + 2, one, err);
+		snprintf(other.protocol, sizeof(other.protocol), "%s", protocol);
+		opening = make_opening(j, v, &other, one, err);
 		if (opening && before)
 			json_object_set_new(opening, "revision_of", json_integer((json_int_t)before->id));
 		ret = open_result(j, v, opening, now, &job, err);
@@ -171,53 +173,20 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 
 bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v)
 {
-	if (v->result_of == 0 || v->redo_of > 0 || (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_READY))
+	if (v->other.of == 0 || v->other.redo_of > 0 ||
+	    (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_READY))
 		return false;
 	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++)
-		if (jobs->list[i]->revision_of == v->id && jobs->list[i]->result_of > 0)
+		if (jobs->list[i]->revision_of == v->id && jobs->list[i]->other.of > 0)
 			return true;
 	return false;
 }
 
 /* ---- complete ---- */
 
-/* Write settings as "KEY=VALUE, KEY=VALUE". */
-static void write_settings(const char *settings, char *ret_text, size_t size)
+const char *case_results_protocol(const struct job_view *v, char ret_text[OTHER_RESULT_TEXT])
 {
-	json_t *list = settings && settings[0] ? json_loads(settings, 0, NULL) : NULL;
-	const char *one;
-	size_t n = 0;
-
-	ret_text[0] = '\0';
-	for (size_t i = 0; i < json_array_size(list) && n < size; i++) {
-		one = json_string_value(json_array_get(list, i));
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one ? one : "");
-	}
-	json_decref(list);
-}
-
-void result_protocol_text(const struct job_view *v, char *ret_text, size_t size)
-{
-	char settings[REDO_SETTINGS_SIZE];
-
-	write_settings(v->settings, settings, sizeof(settings));
-	snprintf(ret_text, size, "%s%s%s", v->protocol[0] ? v->protocol : v->asked_protocol, settings[0] ? ", " : "", settings);
-}
-
-int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err)
-{
-	json_t *list = settings[0] ? json_loads(settings, 0, NULL) : json_array();
-	const json_t *one;
-	int ret = json_is_array(list) ? 0 : err_set(err, EINVAL, "the settings of the job cannot be read");
-	size_t i;
-
-	for (i = 0; ret == 0 && i < json_array_size(list); i++) {
-		one = json_array_get(list, i);
-		ret = json_is_string(one) ? config_set(protocol, json_string_value(one), err)
-					  : err_set(err, EINVAL, "setting %zu of the job is not a text", i + 1);
-	}
-	json_decref(list);
-	return ret;
+	return other_result_text(v->protocol[0] ? v->protocol : v->other.protocol, v->other.settings, ret_text);
 }
 
 static void list_protocols(const struct config *config, const char *kind, char *ret_text, size_t size)
@@ -252,7 +221,7 @@ static int check_protocol(const struct config *config, const struct job_view *v,
 	if (!copy)
 		return err_set(err, ENOMEM, "no memory for a protocol");
 	*copy = *found;
-	ret = redo_apply_settings(copy, settings, err);
+	ret = other_result_apply(copy, settings, err);
 	if (ret == 0 && !recorded && config_key_without_effect(found, copy, "", why))
 		ret = err_set(err, EINVAL, "%s", why);
 	free(copy);
@@ -271,11 +240,11 @@ json_t *case_results_complete(struct journal *j, const struct config *config, co
 	/* a statement about this job is newer than that about the first one */
 	same_patient = v->same_patient > 0 || json_get_bool(opening, "same_patient");
 	header = v->same_patient > 0 ? (v->header ? v->header : "") : json_get_text(opening, "header");
-	if (check_protocol(config, v, json_get_text(opening, "protocol"), v->settings ? v->settings : "", true, err) == 0)
+	if (check_protocol(config, v, v->other.protocol, v->other.settings, true, err) == 0)
 		detail = json_pack("{s:s, s:I, s:s, s:s, s:O, s:b, s:b, s:s}", "why",
-				   v->redo_of > 0 ? "requested again by a person" : "another result of a complete case",
+				   v->other.redo_of > 0 ? "requested again by a person" : "another result of a complete case",
 				   "instances", (json_int_t)v->members.instances, "route", json_get_text(opening, "route"),
-				   "protocol", json_get_text(opening, "protocol"), "destinations", destinations, "as_is",
+				   "protocol", v->other.protocol, "destinations", destinations, "as_is",
 				   json_get_bool(opening, "as_is"), "same_patient", same_patient, "header", header);
 	if (!detail && !err->code)
 		err_set(err, EBADMSG, "the `opened` event of job %lld cannot be read", (long long)v->id);
@@ -289,10 +258,10 @@ const char *redo_obstacle(const struct job_view *v)
 {
 	switch (v->state) {
 	case JOB_COLLECTING:
-		return v->result_of > 0 ? "it has not begun: the node must carry out its own request first"
-					: "its images are still arriving";
+		return v->other.of > 0 ? "it has not begun: the node must carry out its own request first"
+				       : "its images are still arriving";
 	case JOB_READY:
-		return v->result_of == 0 && v->started_seq == 0 ? "it has not been started: more images may arrive" : NULL;
+		return v->other.of == 0 && v->started_seq == 0 ? "it has not been started: more images may arrive" : NULL;
 	case JOB_HELD:
 		if (v->patients_differ)
 			return "it is held because its headers name different patients: `tomonode retry` with --same-patient "
@@ -320,14 +289,15 @@ void redo_hint(const struct job_view *v, char *ret_text, size_t size)
 }
 
 /* Return the job that a person has requested for the same instances, protocol and settings and that is not done; NULL: none. */
-static const struct job_view *find_pending(const struct jobs *jobs, const struct job_view *v, const char *protocol,
-					   const char *settings)
+static const struct job_view *find_pending(const struct jobs *jobs, const struct job_view *v, const struct other_result *other)
 {
+	const char *settings = other->settings ? other->settings : "";
+
 	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id > root_of(v);) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->redo_of > 0 && case_results_same(o, v) && (waits_for_work(o) || o->state == JOB_RUNNING) &&
-		    !strcmp(o->asked_protocol, protocol) && !strcmp(o->settings ? o->settings : "[]", settings))
+		if (o->other.redo_of > 0 && case_results_same(o, v) && (waits_for_work(o) || o->state == JOB_RUNNING) &&
+		    !strcmp(o->other.protocol, other->protocol) && !strcmp(o->other.settings ? o->other.settings : "", settings))
 			return o;
 	}
 	return NULL;
@@ -342,18 +312,26 @@ static int next_number(const struct jobs *jobs, const struct job_view *v)
 
 	json_decref(further);
 	for (size_t i = index_after(jobs, root_of(v)); i < jobs->n; i++)
-		if (root_of(jobs->list[i]) == root_of(v) && jobs->list[i]->result > most)
-			most = jobs->list[i]->result;
+		if (root_of(jobs->list[i]) == root_of(v) && jobs->list[i]->other.number > most)
+			most = jobs->list[i]->other.number;
 	return most + 1;
 }
 
-static json_t *settings_of(const struct redo_request *request)
+/* Return the settings as in struct other_result. ENOMEM, EINVAL: they are too long. */
+static int write_settings(const struct redo_request *request, char **ret_settings, struct err *err)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < request->n_settings; i++)
 		json_array_append_new(list, event_json_text(request->settings[i]));
-	return list;
+	*ret_settings = request->n_settings > 0 ? event_json_dump(list) : NULL;
+	if (request->n_settings == 0)
+		json_decref(list);
+	else if (!*ret_settings)
+		return err_set(err, ENOMEM, "no memory for the settings");
+	if (*ret_settings && strlen(*ret_settings) >= OTHER_SETTINGS_SIZE)
+		return err_set(err, EINVAL, "the settings have more than %d characters together", OTHER_SETTINGS_SIZE - 1);
+	return 0;
 }
 
 static bool is_fallback(const struct job_view *v, const char *destination)
@@ -378,42 +356,38 @@ static json_t *destinations_of(const struct job_view *v)
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
 	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err)
 {
-	const char *name = request->protocol ? request->protocol : v->protocol;
+	struct other_result other = {.of = root_of(v), .number = next_number(jobs, v), .redo_of = v->id};
 	const char *why = redo_obstacle(v);
-	const struct job_view *pending;
-	json_t *settings = NULL, *opening = NULL, *members;
-	char *text = NULL, reason[200];
+	const struct job_view *pending = NULL;
+	json_t *opening, *members;
+	char reason[200];
 	int ret;
 
 	if (why)
 		return err_set(err, ESTALE, "job %lld cannot be reconstructed again: %s", (long long)v->id, why);
-	if (next_number(jobs, v) > RESULTS_MAX)
+	if (other.number > RESULTS_MAX)
 		return err_set(err, EINVAL, "job %lld has %d results already", (long long)v->id, RESULTS_MAX);
-	settings = settings_of(request);
-	text = json_dumps(settings, JSON_COMPACT);
-	if (!text || strlen(text) >= REDO_SETTINGS_SIZE)
-		ret = err_set(err, EINVAL, "the settings have more than %d characters together", REDO_SETTINGS_SIZE - 1);
-	else
-		ret = check_protocol(config, v, name, text, false, err);
-	pending = ret == 0 ? find_pending(jobs, v, name, text) : NULL;
+	snprintf(other.protocol, sizeof(other.protocol), "%s", request->protocol ? request->protocol : v->protocol);
+	snprintf(other.related, sizeof(other.related), "%s", v->n_objects > 0 ? v->objects[0].series : "");
+	ret = write_settings(request, &other.settings, err);
+	if (ret == 0)
+		ret = check_protocol(config, v, request->protocol ? request->protocol : v->protocol, other.settings, false, err);
+	if (ret == 0)
+		pending = find_pending(jobs, v, &other);
 	if (pending)
 		ret = err_set(err, ESTALE, "job %lld, which waits or runs, makes the same result again", (long long)pending->id);
-	free(text);
+	else if (ret == 0 && v->n_sends == 0)
+		ret = err_set(err, ESTALE, "job %lld cannot be reconstructed again: it has no destinations", (long long)v->id);
 	if (ret < 0) {
-		json_decref(settings);
+		other_result_clear(&other);
 		return ret;
 	}
 	snprintf(reason, sizeof(reason), "requested %s by %.100s", request->where, request->by);
-	if (v->n_sends == 0) {
-		json_decref(settings);
-		return err_set(err, ESTALE, "job %lld cannot be reconstructed again: it has no destinations", (long long)v->id);
-	}
-	members = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s}", "redo_of", (json_int_t)v->id, "protocol", name, "settings",
-			    settings, "destinations", destinations_of(v), "by", event_json_text(request->by), "reason",
-			    event_json_text(reason), "related_series", v->n_objects > 0 ? v->objects[0].series : "");
-	if (members)
-		opening = make_opening(j, v, next_number(jobs, v), members, err);
+	members = json_pack("{s:o, s:o, s:o}", "destinations", destinations_of(v), "by", event_json_text(request->by), "reason",
+			    event_json_text(reason));
+	opening = make_opening(j, v, &other, members, err);
 	ret = open_result(j, v, opening, now, ret_job, err);
 	json_decref(members);
+	other_result_clear(&other);
 	return ret;
 }

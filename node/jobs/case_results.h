@@ -18,8 +18,7 @@
 #include "node/config/config.h"
 #include "node/jobs/jobs.h"
 
-#define RESULTS_MAX 1000       /* results of the same instances, those that were made again included */
-#define REDO_SETTINGS_SIZE 900 /* bytes of all settings of a redo, as a JSON array */
+#define RESULTS_MAX 1000 /* results of the same instances, those that were made again included */
 
 /* Return true if two jobs are results of the same first job, of all or of fewer of its instances. */
 bool case_results_same_images(const struct job_view *a, const struct job_view *b);
@@ -36,7 +35,7 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 /* Return true if v is a further result that waits, and a newer revision of it exists. */
 bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v);
 
-/* Return the detail of the `complete` event of a job with v->result_of > 0, a new reference; NULL: err has the reason (ENOKEY,
+/* Return the detail of the `complete` event of a job with v->other.of > 0, a new reference; NULL: err has the reason (ENOKEY,
  * EBADMSG: a person must act). */
 json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err);
 
@@ -57,9 +56,7 @@ void redo_hint(const struct job_view *v, char *ret_text, size_t size);
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
 	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err);
 
-/* Write the protocol of a job with its settings: "dbt-osem, voxel=2". */
-void result_protocol_text(const struct job_view *v, char *ret_text, size_t size);
-/* Apply settings (a JSON array of "KEY=VALUE"; "": none) to a protocol. EINVAL. */
-int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err);
+/* Write the protocol of a job with its settings: "dbt-osem, voxel=2". Returns ret_text. */
+const char *case_results_protocol(const struct job_view *v, char ret_text[OTHER_RESULT_TEXT]);
 
 #endif

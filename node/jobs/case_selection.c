@@ -114,7 +114,7 @@ static bool was_reconstructed(const struct jobs *jobs, const struct job_view *v)
 
 const char *case_newer_obstacle(const struct jobs *jobs, const struct job_view *v)
 {
-	if (v->result_of > 0)
+	if (v->other.of > 0)
 		return "it is a further result: the images are those of its first job";
 	if (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_FAILED && v->state != JOB_CANCELLED)
 		return "it is not unfinished, held, failed or cancelled";
@@ -216,7 +216,7 @@ bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, cons
 
 static bool may_be_divided(const struct job_view *v)
 {
-	return v->result_of == 0 &&
+	return v->other.of == 0 &&
 	       (v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED);
 }
 

@@ -83,8 +83,8 @@ json_t *job_report_common(const struct job_view *v)
 {
 	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o}", "id",
 			 (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
-			 event_json_text(v->calling), "revision", v->revision, "result_number", v->result, "result_of",
-			 (json_int_t)v->result_of, "redo_of", (json_int_t)v->redo_of, "instances",
+			 event_json_text(v->calling), "revision", v->revision, "result_number", v->other.number, "result_of",
+			 (json_int_t)v->other.of, "redo_of", (json_int_t)v->other.redo_of, "instances",
 			 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "protocol",
 			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "last_received",
 			 v->members.last, "changed", v->changed, "finished", v->finished, "attempts", v->attempts, "reason",
@@ -95,35 +95,34 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 {
 	json_t *view = job_report_common(v), *destinations = json_array();
 	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
-	char with[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	char with[OTHER_RESULT_TEXT];
 
 	for (size_t i = 0; i < v->n_sends; i++)
 		json_array_append_new(destinations, destination_json(v, &v->sends[i]));
-	result_protocol_text(v, with, sizeof(with));
-	json_object_update_new(view,
-			       json_pack("{s:s, s:I, s:I, s:f, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}", "priority",
-					 job_priority_name(v->priority), "revision_of", (json_int_t)v->revision_of, "frames",
-					 (json_int_t)v->members.frames, "first_received", v->members.first, "crashes", v->crashes,
-					 "destinations", destinations, "result", result_of(v), "progress",
-					 progress ? progress : json_null(), "protocol_text", event_json_text(with), "companions",
-					 (json_int_t)v->companions, "companion", event_json_text(v->companion_text),
-					 "waits_until", v->waits_until, "warned", v->warned));
+	json_object_update_new(view, json_pack("{s:s, s:I, s:I, s:f, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}", "priority",
+					       job_priority_name(v->priority), "revision_of", (json_int_t)v->revision_of,
+					       "frames", (json_int_t)v->members.frames, "first_received", v->members.first,
+					       "crashes", v->crashes, "destinations", destinations, "result", result_of(v),
+					       "progress", progress ? progress : json_null(), "protocol_text",
+					       event_json_text(case_results_protocol(v, with)), "companions",
+					       (json_int_t)v->companions, "companion", event_json_text(v->companion_text),
+					       "waits_until", v->waits_until, "warned", v->warned));
 	return view;
 }
 
 json_t *job_report_further(const struct jobs *jobs, const struct job_view *v)
 {
 	json_t *list = json_array();
-	char text[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	char text[OTHER_RESULT_TEXT];
 
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->result_of != v->id)
+		if (o->other.of != v->id)
 			continue;
-		result_protocol_text(o, text, sizeof(text));
-		json_array_append_new(list, json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state",
-						      job_state_name(o->state), "protocol_text", event_json_text(text)));
+		json_array_append_new(list,
+				      json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state", job_state_name(o->state),
+						"protocol_text", event_json_text(case_results_protocol(o, text))));
 	}
 	return list;
 }

@@ -57,7 +57,7 @@ static void view_free(struct job_view *v)
 	free(v->routing);
 	free(v->header);
 	free(v->further);
-	free(v->settings);
+	other_result_clear(&v->other);
 	job_sends_free(v->sends, v->n_sends);
 	free(v->objects);
 	free(v->object_texts);
@@ -87,7 +87,7 @@ static struct job_view *view_add(struct jobs *jobs, int64_t id)
 		return NULL;
 	}
 	v->id = id;
-	v->revision = v->result = 1;
+	v->revision = v->other.number = 1;
 	memmove(&jobs->list[at + 1], &jobs->list[at], (jobs->n - at) * sizeof(jobs->list[0]));
 	jobs->list[at] = v;
 	jobs->n++;
@@ -137,7 +137,7 @@ void jobs_remove(struct jobs *jobs, int64_t id)
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
 {
 	for (size_t i = jobs->n; i-- > 0;)
-		if (jobs->list[i]->result_of == 0 && !strcmp(jobs->list[i]->key, key))
+		if (jobs->list[i]->other.of == 0 && !strcmp(jobs->list[i]->key, key))
 			return jobs->list[i];
 	return NULL;
 }
@@ -158,7 +158,7 @@ void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *r
 	for (size_t i = 0; lacks_instances(v) && i < jobs->n; i++) {
 		const struct job_view *other = jobs->list[i];
 
-		if (other->result_of == 0 && lacks_instances(other) && kind_keys_differ_in_frame(kind, v->key, other->key)) {
+		if (other->other.of == 0 && lacks_instances(other) && kind_keys_differ_in_frame(kind, v->key, other->key)) {
 			files += other->members.instances;
 			frames++;
 		}
@@ -214,12 +214,11 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 {
 	const json_t *routing = json_object_get(detail, "routing");
 	const char *key = json_get_text(detail, "key");
+	int ret = key[0] ? other_result_read(detail, &v->other) : -EBADMSG;
 	char *copy;
 
-	if (!key[0] || (json_get_integer(detail, "result_of") > 0 && !json_get_text(detail, "protocol")[0]))
-		return -EBADMSG;
-	if (set_json(&v->settings, json_object_get(detail, "settings")) < 0)
-		return -ENOMEM;
+	if (ret < 0)
+		return ret;
 	copy = strdup(key);
 	if (!copy)
 		return -ENOMEM;
@@ -229,15 +228,9 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->routing = json_object_size(routing) > 0 ? json_dumps(routing, JSON_COMPACT) : NULL;
 	if (!v->routing && json_object_size(routing) > 0)
 		return -ENOMEM;
-	v->result_of = json_get_integer(detail, "result_of");
-	v->redo_of = json_get_integer(detail, "redo_of");
 	v->newer_of = json_get_integer(detail, "newer_of");
 	v->in_place = v->newer_of > 0 || json_get_integer(detail, "sweep") > 0;
 	v->corrects = json_get_bool(detail, "corrects");
-	if (json_get_integer(detail, "result") > 0)
-		v->result = (int)json_get_integer(detail, "result");
-	set_text(v->related, sizeof(v->related), json_get_text(detail, "related_series"));
-	set_text(v->asked_protocol, sizeof(v->asked_protocol), v->result_of > 0 ? json_get_text(detail, "protocol") : "");
 	v->opened = row->time;
 	v->revision_of = json_get_integer(detail, "revision_of");
 	v->priority = (int)json_get_integer(detail, "priority"); /* of the case: a revision has the priority of its predecessor */
@@ -341,9 +334,9 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	set_text(v->companion_text, sizeof(v->companion_text), json_get_text(detail, "companion"));
 	v->reason[0] = '\0';
 	/* What a person decided about the first job holds for its further results. */
-	if (v->result_of > 0 && json_get_bool(detail, "as_is"))
+	if (v->other.of > 0 && json_get_bool(detail, "as_is"))
 		v->members.as_is = true;
-	return v->result_of > 0 && json_get_bool(detail, "same_patient") ? on_statement(v, detail, row) : 0;
+	return v->other.of > 0 && json_get_bool(detail, "same_patient") ? on_statement(v, detail, row) : 0;
 }
 
 static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)

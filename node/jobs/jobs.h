@@ -15,6 +15,7 @@
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/jobs/assemble.h"
+#include "node/jobs/other_result.h"
 #include "node/store/job.h"
 #include "node/store/journal.h"
 
@@ -73,18 +74,13 @@ struct job_view {
 	int64_t revision_of; /* id of the job that this one is a revision of; 0: none */
 	int revision;	     /* number within the case: 1, 2, ... */
 	/* Further results of a case, see node/jobs/case_results.h. */
-	int64_t result_of; /* id of the first job of these instances; 0: this is the first */
-	int result;	   /* number among the results of these instances: 1, 2, ... */
-	int64_t newer_of;  /* id of the job that it was opened in place of, with newer objects under the same UIDs;
+	struct other_result other; /* which result of its images it makes */
+	int64_t newer_of;	   /* id of the job that it was opened in place of, with newer objects under the same UIDs;
 			      0: none */
-	bool in_place;	   /* it was opened in place of revision_of, which is cancelled */
-	bool corrects;	   /* a person said so: the newer objects may name another patient */
-	int64_t redo_of;   /* id of the job that a person had reconstructed again as this one; 0: none */
-	char *further;	   /* of the first job: its other results, a JSON array; NULL: none */
-	bool further_open; /* set by the manager: each of them has a job */
-	char *settings;	   /* of a redo: JSON array of "KEY=VALUE" for the protocol; NULL: none */
-	char related[65];  /* of a redo: Series Instance UID of the earlier result; "": none */
-	char asked_protocol[CONFIG_NAME_SIZE]; /* of a further result: the protocol that it is opened for; else "" */
+	bool in_place;		   /* it was opened in place of revision_of, which is cancelled */
+	bool corrects;		   /* a person said so: the newer objects may name another patient */
+	char *further;		   /* of the first job: its other results, a JSON array; NULL: none */
+	bool further_open;	   /* set by the manager: each of them has a job */
 	enum job_state state;
 	char kind[16], calling[17];
 	char study[65], accession[65]; /* Study Instance UID, Accession Number of the first instance; "": not known */

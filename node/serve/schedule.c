@@ -188,14 +188,14 @@ static bool hold_patients(struct schedule *s, const struct job_view *v, double n
 /* Return true if the protocol of a further result, with its settings, needs a CT series. */
 static bool needs_ct(const struct schedule *s, const struct job_view *v)
 {
-	const struct protocol_conf *protocol = config_protocol(s->config, v->asked_protocol);
+	const struct protocol_conf *protocol = config_protocol(s->config, v->other.protocol);
 	struct protocol_conf *copy = protocol ? malloc(sizeof(*copy)) : NULL;
 	bool needs;
 
 	if (!copy)
 		return false; /* not in the configuration: complete_result() holds it */
 	*copy = *protocol;
-	needs = redo_apply_settings(copy, v->settings ? v->settings : "", NULL) == 0 && kind_needs_ct(copy);
+	needs = other_result_apply(copy, v->other.settings, NULL) == 0 && kind_needs_ct(copy);
 	free(copy);
 	return needs;
 }
@@ -255,7 +255,7 @@ static bool collect_job(struct schedule *s, const struct job_view *v, double now
 	char reason[320];
 	bool changed;
 
-	if (v->result_of > 0)
+	if (v->other.of > 0)
 		return complete_result(s, v, now);
 	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
 	if (answer.verdict == ASSEMBLE_WAIT) {

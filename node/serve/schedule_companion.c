@@ -188,7 +188,7 @@ static json_t *lack_detail(const struct job_view *v, const char *text)
 /* A result that is made again says if its series is not that of the earlier one. */
 static void say_if_other(struct schedule *s, const struct job_view *v, struct companion_decision *answer)
 {
-	const struct job_view *earlier = v->redo_of > 0 ? jobs_find(&s->jobs, v->redo_of) : NULL;
+	const struct job_view *earlier = v->other.redo_of > 0 ? jobs_find(&s->jobs, v->other.redo_of) : NULL;
 	size_t n = strlen(answer->text);
 
 	if (earlier && earlier->companions == 0)
@@ -199,7 +199,7 @@ static void say_if_other(struct schedule *s, const struct job_view *v, struct co
 
 bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, bool needed, json_t *detail, double now)
 {
-	const struct job_view *first = v->result_of > 0 && v->redo_of == 0 ? jobs_find(&s->jobs, v->result_of) : NULL;
+	const struct job_view *first = v->other.of > 0 && v->other.redo_of == 0 ? jobs_find(&s->jobs, v->other.of) : NULL;
 	bool as_is = json_is_true(
 		json_object_get(detail, "as_is")); /* of an earlier result of a redo: a series is used if there is one */
 	struct companion_decision answer;
@@ -231,7 +231,7 @@ bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, boo
  * would get the images of its first job again. */
 static bool may_have_more(const struct job_view *v)
 {
-	return v->companions > 0 && (v->result_of == 0 || v->redo_of > 0);
+	return v->companions > 0 && (v->other.of == 0 || v->other.redo_of > 0);
 }
 
 bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double now)

@@ -105,7 +105,7 @@ bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, dou
  * need not read and prepare them again. */
 static bool waits_for_result(struct schedule *s, const struct job_view *v)
 {
-	if (v->result_of == 0 && !v->further)
+	if (v->other.of == 0 && !v->further)
 		return false;
 	for (size_t i = 0; i < s->processes.n; i++) {
 		const struct process *p = &s->processes.list[i];
@@ -138,7 +138,7 @@ int schedule_count_waiting(struct schedule *s, double now)
 /* Return the idle slot whose worker has read the images of this job for another result; NULL: none. */
 static struct slot *slot_with_images(struct schedule *s, const struct job_view *v)
 {
-	return v->result_of > 0 ? slots_find_idle_with(&s->slots, v->result_of) : NULL;
+	return v->other.of > 0 ? slots_find_idle_with(&s->slots, v->other.of) : NULL;
 }
 
 static bool starts_before(struct schedule *s, const struct job_view *a, const struct job_view *b)
@@ -200,7 +200,7 @@ static bool assign_job(struct schedule *s, const struct slot *slot, struct proce
 	}
 	p->job = job;
 	p->cancelled = false;
-	slots_find(&s->slots, id)->images = p->seat ? 0 : v->result_of > 0 ? v->result_of : v->id;
+	slots_find(&s->slots, id)->images = p->seat ? 0 : v->other.of > 0 ? v->other.of : v->id;
 	update_slot(s, id, SLOT_ASSIGNED, 0, NULL);
 	return true;
 }

@@ -329,9 +329,10 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			"case is the same exam with that image.</p>",
 			(long long)v->revision_of, (long long)v->revision_of);
 	put_further(h, s, v);
-	if (v->result_of)
+	if (v->other.of)
 		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
-			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
+			    (long long)v->other.of, (long long)v->other.of,
+			    v->other.redo_of ? ", requested again by a person" : "");
 	if (status_has_report(s, v))
 		html_printf(h, "<p><a id=\"report\" href=\"/jobs/%lld/report\">Report of the result</a></p>", (long long)v->id);
 	status_page_buttons(h, s, v, token);
@@ -339,7 +340,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</div></section>\n");
 	put_slices(h, s, v, list);
 	put_sends(h, s, v);
-	put_events(h, list, v->redo_of > 0);
+	put_events(h, list, v->other.redo_of > 0);
 	put_facts(h, job_report_facts(list));
 	put_stages(h, times);
 	log_lines(h, v->id, list);

@@ -156,12 +156,12 @@ static const char *const columns[] = {"Case", "State", "Received", "What", "Acce
 static void put_row(struct html *h, const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = status_names_find(&s->names, v->id);
-	char title[120], when[TIME_TEXT_SIZE], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	char title[120], when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 	const char *word, *texts[] = {title, v->accession, v->calling, protocol};
 	enum status_tone tone = status_text_state(v, &word);
 
 	status_text_title(v, title, sizeof(title));
-	result_protocol_text(v, protocol, sizeof(protocol));
+	case_results_protocol(v, protocol);
 	html_printf(h,
 		    "<tr role=\"row\">" STATUS_CELL("<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a>") STATUS_CELL(STATUS_BADGE)
 			    STATUS_CELL("<time>%s</time>"),

@@ -101,17 +101,15 @@ static void put_patient(struct html *h, const struct status *s, const struct job
 
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char when[TIME_TEXT_SIZE], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	char when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 
 	put_patient(h, s, v);
 	html_printf(h, "<p class=\"facts\">%ld %s from %s", (long)v->members.instances,
 		    v->members.instances == 1 ? "image" : "images", v->calling[0] ? v->calling : "an unnamed sender");
 	if (v->members.last > 0)
 		html_printf(h, ", last at <time>%s</time>", time_text(v->members.last, "never", when));
-	if (v->protocol[0]) {
-		result_protocol_text(v, protocol, sizeof(protocol));
-		html_printf(h, " · %s", protocol);
-	}
+	if (v->protocol[0])
+		html_printf(h, " · %s", case_results_protocol(v, protocol));
 	html_put(h, "</p>");
 }
 

@@ -96,8 +96,8 @@ void status_text_title(const struct job_view *v, char *ret, size_t size)
 			 side[0] && view[0] ? " " : "", view);
 	if (v->revision > 1)
 		add_text(ret, size, " (revision %d)", v->revision);
-	if (v->result > 1)
-		add_text(ret, size, ", result %d", v->result);
+	if (v->other.number > 1)
+		add_text(ret, size, ", result %d", v->other.number);
 }
 
 static bool is_incomplete(const struct job_view *v)

@@ -213,7 +213,7 @@ static int reconstruct_order(struct case_run *run, struct reconstruct_report *re
 	if (!protocol)
 		return err_set(err, ENOKEY, "protocol '%s' is no longer in the configuration", order->protocol);
 	run->protocol = *protocol;
-	ret = err_remap(redo_apply_settings(&run->protocol, order->settings, err), EINVAL, ENOKEY, err);
+	ret = err_remap(other_result_apply(&run->protocol, order->settings, err), EINVAL, ENOKEY, err);
 	if (ret == 0)
 		ret = make_paths(run, err);
 	if (ret == 0)

@@ -80,7 +80,7 @@ TEST(results_run_after_each_other, .setup = setup, .teardown = teardown)
 	step(t, first, NOW);
 	assert_int_equal(t->s.jobs.n, 2);
 	second = last(t)->id;
-	assert_true(last(t)->state == JOB_READY && last(t)->result == 2 && last(t)->result_of == first);
+	assert_true(last(t)->state == JOB_READY && last(t)->other.number == 2 && last(t)->other.of == first);
 	assert_true(last(t)->members.instances == 2 && last(t)->n_sends == 2);
 	assert_string_equal(last(t)->protocol, "dbt-fbp");
 	assert_string_equal(last(t)->sends[0].destination, "research");
@@ -121,7 +121,7 @@ TEST(opened_once_whatever_stops_the_node, .setup = setup, .teardown = teardown)
 	assert_int_equal(last(t)->state, JOB_HELD);
 	assert_non_null(strstr(last(t)->reason, "protocol 'none' is not in the configuration; allowed for cases of kind dbt: "));
 	assert_int_equal(t->s.jobs.list[1]->state, JOB_READY);
-	assert_true(t->s.jobs.list[1]->result == 2 && last(t)->result == 3);
+	assert_true(t->s.jobs.list[1]->other.number == 2 && last(t)->other.number == 3);
 }
 
 TEST(cancelled_before_it_was_started, .setup = setup, .teardown = teardown)
@@ -159,7 +159,7 @@ TEST(a_revision_has_its_own_results, .setup = setup, .teardown = teardown)
 		append(t, revision, EVENT_STARTED, "{}");
 		step(t, revision, NOW);
 		step(t, revision, NOW);
-		assert_true(last(t)->result_of == revision && last(t)->revision_of == old);
+		assert_true(last(t)->other.of == revision && last(t)->revision_of == old);
 		assert_int_equal(last(t)->members.instances, 1 + round);
 		assert_int_equal(jobs_find(&t->s.jobs, old)->state, round == 1 ? JOB_CANCELLED : JOB_FAILED);
 		assert_int_equal(last(t)->state, JOB_READY);
@@ -224,11 +224,11 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 	made = redo(t, job, "dbt-fbp", "voxel=2", 0);
 	v = step(t, made, NOW);
 	assert_int_equal(v->state, JOB_READY);
-	assert_true(v->redo_of == job && v->result_of == job && v->result == 2);
-	assert_string_equal(v->settings, "[\"voxel=2\"]");
+	assert_true(v->other.redo_of == job && v->other.of == job && v->other.number == 2);
+	assert_string_equal(v->other.settings, "[\"voxel=2\"]");
 	/* One that an earlier version recorded with a key without effect is made again as it was. */
 	recorded = *v;
-	recorded.settings = (char[]){"[\"iterations=7\"]"};
+	recorded.other.settings = (char[]){"[\"iterations=7\"]"};
 	detail = case_results_complete(t->s.journal, t->config, &recorded, &err);
 	assert_non_null(detail);
 	json_decref(detail);
@@ -306,7 +306,7 @@ TEST(a_restart_after_a_revision, .setup = setup, .teardown = teardown)
 		for (int k = 0; k < 3; k++)
 			step(t, revision, NOW);
 		assert_int_equal(t->s.jobs.n, 4);
-		assert_true(last(t)->state == JOB_READY && last(t)->result_of == revision && last(t)->result == 2);
+		assert_true(last(t)->state == JOB_READY && last(t)->other.of == revision && last(t)->other.number == 2);
 		jobs_clear(&t->s.jobs);
 	}
 }
