@@ -32,6 +32,7 @@ enum key {
 	KEY_CHANNELS,
 	KEY_HEADER_SIZE,
 	KEY_MATRIX,
+	KEY_OFFSET,
 	N_KEYS
 };
 
@@ -54,10 +55,15 @@ static const struct {
 	{"TransformMatrix", KEY_MATRIX},
 	{"Orientation", KEY_MATRIX},
 	{"Rotation", KEY_MATRIX},
+	{"Offset", KEY_OFFSET},
+	{"Position", KEY_OFFSET},
+	{"Origin", KEY_OFFSET},
 };
 
 struct header {
 	const char *name;
+	enum mhd_use use;
+	size_t end;			    /* bytes of the header */
 	char value[N_KEYS][LINE_MAX_BYTES]; /* "": missing */
 	struct err *err;
 };
@@ -123,6 +129,9 @@ static int parse_lines(struct header *h, const char *text, size_t size)
 		if (rc < 0)
 			return rc;
 		at += n + 1;
+		h->end = at;
+		if (!strcmp(h->value[KEY_DATA_FILE], "LOCAL"))
+			return 0;
 		if (h->value[KEY_DATA_FILE][0]) {
 			while (at < size && isspace((unsigned char)text[at]))
 				at++;
@@ -167,7 +176,8 @@ static int read_bool(const struct header *h, enum key key, const char *name, boo
 
 static int read_size(const struct header *h, struct mhd *ret)
 {
-	double n[3], spacing[3], dims;
+	enum key key = h->value[KEY_SPACING][0] ? KEY_SPACING : KEY_SIZE;
+	double n[3], spacing[3], dims, least = h->use == MHD_PHANTOM ? 0.001 : 1e-6, most = h->use == MHD_PHANTOM ? 10 : 1e6;
 	size_t size = 1;
 	int rc = read_numbers(h, KEY_NDIMS, "NDims", 1, 1, 10, &dims);
 
@@ -177,8 +187,7 @@ static int read_size(const struct header *h, struct mhd *ret)
 		return err_set(h->err, ENOTSUP, "%s: NDims = %g; a volume has 3", h->name, dims);
 	rc = read_numbers(h, KEY_DIM_SIZE, "DimSize", 3, 1, MHD_SIDE_MAX, n);
 	if (rc == 0)
-		rc = h->value[KEY_SPACING][0] ? read_numbers(h, KEY_SPACING, "ElementSpacing", 3, 0.001, 10, spacing)
-					      : read_numbers(h, KEY_SIZE, "ElementSpacing", 3, 0.001, 10, spacing);
+		rc = read_numbers(h, key, "ElementSpacing", 3, least, most, spacing);
 	if (rc < 0)
 		return rc;
 	for (int c = 0; c < 3; c++) {
@@ -195,7 +204,10 @@ static int read_size(const struct header *h, struct mhd *ret)
 
 static int read_type(const struct header *h, struct mhd *ret)
 {
+	static const char *const types[] = {"MET_UCHAR", "MET_CHAR", "MET_USHORT", "MET_SHORT",
+					    "MET_UINT",	 "MET_INT",  "MET_FLOAT",  "MET_DOUBLE"}; /* as enum volume_element */
 	const char *type = h->value[KEY_TYPE];
+	size_t found = 0;
 	bool binary;
 	int rc = read_bool(h, KEY_BINARY, "BinaryData", true, &binary);
 
@@ -209,17 +221,19 @@ static int read_type(const struct header *h, struct mhd *ret)
 		return err_set(h->err, ENOTSUP, "%s: BinaryData = False: elements as text are not supported", h->name);
 	if (!*type)
 		return err_set(h->err, EBADMSG, "%s: ElementType is missing", h->name);
-	if (strcmp(type, "MET_UCHAR") != 0 && strcmp(type, "MET_USHORT") != 0)
-		return err_set(h->err, ENOTSUP, "%s: ElementType = %.60s; supported: MET_UCHAR, MET_USHORT", h->name, type);
-	ret->element_bytes = strcmp(type, "MET_UCHAR") == 0 ? 1 : 2;
+	while (found < sizeof(types) / sizeof(types[0]) && strcmp(type, types[found]) != 0)
+		found++;
+	if (found == sizeof(types) / sizeof(types[0]) || (h->use == MHD_PHANTOM && found != ELEMENT_U8 && found != ELEMENT_U16))
+		return err_set(h->err, ENOTSUP, "%s: ElementType = %.60s; supported: %s", h->name, type,
+			       h->use == MHD_PHANTOM ? "MET_UCHAR, MET_USHORT" : "integers of 8 to 32 bits, float, double");
+	ret->element = (enum volume_element)found;
 	return 0;
 }
 
 /* Check keys that may be present with one value only. */
 static int read_fixed(const struct header *h)
 {
-	static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-	double value[9];
+	double value[1];
 	int rc;
 
 	if (h->value[KEY_CHANNELS][0]) {
@@ -236,13 +250,23 @@ static int read_fixed(const struct header *h)
 		if (value[0] != 0)
 			return err_set(h->err, ENOTSUP, "%s: HeaderSize = %g; supported: 0", h->name, value[0]);
 	}
-	if (!h->value[KEY_MATRIX][0])
-		return 0;
-	rc = read_numbers(h, KEY_MATRIX, "TransformMatrix", 9, -1e9, 1e9, value);
-	for (int i = 0; rc == 0 && i < 9; i++)
-		if (value[i] != identity[i])
+	return 0;
+}
+
+static int read_place(const struct header *h, struct mhd *ret)
+{
+	static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+	int rc = 0;
+
+	memcpy(ret->axes, identity, sizeof(identity));
+	if (h->value[KEY_MATRIX][0])
+		rc = read_numbers(h, KEY_MATRIX, "TransformMatrix", 9, -1e9, 1e9, ret->axes);
+	for (int i = 0; rc == 0 && h->use == MHD_PHANTOM && i < 9; i++)
+		if (ret->axes[i] != identity[i])
 			rc = err_set(h->err, ENOTSUP, "%s: TransformMatrix = %.60s; supported: volumes without rotated axes",
 				     h->name, h->value[KEY_MATRIX]);
+	if (rc == 0 && h->use == MHD_LABELS)
+		rc = read_numbers(h, KEY_OFFSET, "Offset", 3, -1e9, 1e9, ret->corner);
 	return rc;
 }
 
@@ -250,6 +274,10 @@ static int read_data_name(const struct header *h, struct mhd *ret)
 {
 	const char *data = h->value[KEY_DATA_FILE];
 
+	if (h->use == MHD_LABELS && !strcmp(data, "LOCAL")) {
+		ret->data_at = h->end;
+		return 0;
+	}
 	if (strncmp(data, "LOCAL", 5) == 0 || strncmp(data, "LIST", 4) == 0 || strchr(data, '%') || strchr(data, ' '))
 		return err_set(h->err, ENOTSUP, "%s: ElementDataFile = %.60s; supported: one file in the folder of the header",
 			       h->name, data);
@@ -260,7 +288,7 @@ static int read_data_name(const struct header *h, struct mhd *ret)
 	return 0;
 }
 
-int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_header, struct err *err)
+int mhd_parse(const char *text, size_t size, const char *name, enum mhd_use use, struct mhd *ret_header, struct err *err)
 {
 	struct header *h = calloc(1, sizeof(*h));
 	struct mhd found = {0};
@@ -269,22 +297,32 @@ int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_h
 	if (!h)
 		return err_set(err, ENOMEM, "no memory for a MetaImage header");
 	h->name = name;
+	h->use = use;
 	h->err = err;
 	if ((rc = parse_lines(h, text, size)) == 0 && (rc = read_size(h, &found)) == 0 && (rc = read_type(h, &found)) == 0 &&
-	    (rc = read_fixed(h)) == 0 && (rc = read_data_name(h, &found)) == 0)
+	    (rc = read_fixed(h)) == 0 && (rc = read_place(h, &found)) == 0 && (rc = read_data_name(h, &found)) == 0)
 		*ret_header = found;
 	free(h);
 	return rc;
 }
 
-int mhd_open(const char *path, struct mhd *ret_header, struct err *err)
+int mhd_open(const char *path, enum mhd_use use, struct mhd *ret_header, struct err *err)
 {
-	char *text = NULL;
-	size_t size = 0;
-	int rc = text_file_read(path, MHD_HEADER_MAX, "MetaImage header", &text, &size, err);
+	char *text = malloc(MHD_HEADER_MAX);
+	FILE *f = NULL;
+	size_t n = 0;
+	int rc = err_remap(regular_file_open(path, &f, err), EACCES, EBADMSG, err);
 
+	if (rc == 0 && !text)
+		rc = err_set(err, ENOMEM, "no memory for a MetaImage header");
 	if (rc == 0)
-		rc = mhd_parse(text, size, file_name(path), ret_header, err);
+		n = fread(text, 1, MHD_HEADER_MAX, f); /* elements may follow */
+	if (rc == 0 && ferror(f))
+		rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
+	if (rc == 0)
+		rc = mhd_parse(text, n, file_name(path), use, ret_header, err);
+	if (f)
+		fclose(f);
 	free(text);
 	return rc;
 }
@@ -350,21 +388,26 @@ static int read_bytes(struct source *s, uint8_t *ret, size_t n, size_t *ret_n, s
 
 static int source_open(const char *path, const struct mhd *h, struct source *ret, struct err *err)
 {
+	const char *name = h->data[0] ? h->data : file_name(path);
 	char data[PATH_SIZE];
 	int rc;
 
-	if (snprintf(data, sizeof(data), "%.*s%s", (int)(file_name(path) - path), path, h->data) >= (int)sizeof(data))
-		return err_set(err, ENAMETOOLONG, "the path of %s is too long", h->data);
+	if (snprintf(data, sizeof(data), "%.*s%s", (int)(file_name(path) - path), path, name) >= (int)sizeof(data))
+		return err_set(err, ENAMETOOLONG, "the path of %s is too long", name);
 	memset(ret, 0, sizeof(*ret));
-	ret->name = h->data;
+	ret->name = name;
 	ret->compressed = h->compressed;
 	rc = regular_file_open(data, &ret->f, err);
+	if (rc == 0 && fseek(ret->f, (long)h->data_at, SEEK_SET) < 0) {
+		rc = err_set(err, errno, "cannot read %s: %s", data, strerror(errno));
+		fclose(ret->f);
+	}
 	if (rc < 0)
 		return rc;
 	/* window size plus 32: zlib detects a zlib or gzip header */
 	if (ret->compressed && inflateInit2(&ret->z, 32 + MAX_WBITS) != Z_OK) {
 		fclose(ret->f);
-		return err_set(err, ENOMEM, "no memory to decompress %s", h->data);
+		return err_set(err, ENOMEM, "no memory to decompress %s", name);
 	}
 	return 0;
 }
@@ -376,26 +419,18 @@ static void source_close(struct source *s)
 	fclose(s->f);
 }
 
-/* Convert bytes to elements. */
-static void unpack(const struct mhd *h, const uint8_t *bytes, size_t n, uint16_t *ret)
-{
-	int low = h->most_significant_first ? 1 : 0;
-
-	for (size_t i = 0; i < n; i++)
-		ret[i] = h->element_bytes == 1 ? bytes[i] : (uint16_t)(bytes[2 * i + low] | bytes[2 * i + 1 - low] << 8);
-}
-
 int mhd_read(const char *path, const struct mhd *h,
-	     int (*take)(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err), void *ctx, struct err *err)
+	     int (*take)(void *ctx, size_t at, const double *elements, size_t n, struct err *err), void *ctx, struct err *err)
 {
 	struct source *s = malloc(sizeof(*s));
 	uint8_t *bytes = malloc(BLOCK);
-	uint16_t *elements = malloc(BLOCK * sizeof(*elements));
-	size_t width = (size_t)h->element_bytes, total = (size_t)h->n[0] * (size_t)h->n[1] * (size_t)h->n[2], at = 0, got = 0;
+	double *elements = malloc(BLOCK * sizeof(*elements));
+	size_t width = volume_element_size(h->element), total = (size_t)h->n[0] * (size_t)h->n[1] * (size_t)h->n[2], at = 0,
+	       got = 0;
 	int rc;
 
 	if (!s || !bytes || !elements) {
-		rc = err_set(err, ENOMEM, "no memory to read %s", h->data);
+		rc = err_set(err, ENOMEM, "no memory to read %s", file_name(path));
 		goto out;
 	}
 	rc = source_open(path, h, s, err);
@@ -408,18 +443,19 @@ int mhd_read(const char *path, const struct mhd *h,
 		if (rc < 0)
 			break;
 		if (got < n * width) {
-			rc = err_set(err, EBADMSG, "%s holds %zu bytes; its header requires %zu elements of %zu bytes", h->data,
+			rc = err_set(err, EBADMSG, "%s holds %zu bytes; its header requires %zu elements of %zu bytes", s->name,
 				     at * width + got, total, width);
 			break;
 		}
-		unpack(h, bytes, n, elements);
+		for (size_t i = 0; i < n; i++)
+			elements[i] = volume_element_at(h->element, h->most_significant_first, bytes + i * width);
 		rc = take(ctx, at, elements, n, err);
 		at += n;
 	}
 	if (rc == 0)
 		rc = read_bytes(s, bytes, 1, &got, err);
 	if (rc == 0 && got > 0)
-		rc = err_set(err, EBADMSG, "%s holds more than the %zu elements of %zu bytes in its header", h->data, total,
+		rc = err_set(err, EBADMSG, "%s holds more than the %zu elements of %zu bytes in its header", s->name, total,
 			     width);
 	source_close(s);
 out:

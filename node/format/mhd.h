@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read MetaImage volumes: a text header (.mhd) and a data file. Supported: three axes, one unsigned integer of 8 or 16 bits per
- * element, uncompressed or compressed (zlib or gzip), either byte order, axes not rotated. A volume with any other property is
- * refused with an error that names the property.
+/* Read MetaImage volumes: a text header (.mhd, .mha) and the elements, behind it or in a file beside it. Supported: three axes, one
+ * number per element, uncompressed or compressed (zlib or gzip), either byte order. A volume with any other property is refused
+ * with an error that names the property.
  *
  * The files are untrusted: sizes are checked before memory is allocated, and the data file must be in the folder of the header
  * and contain exactly the number of elements that the header requires.
@@ -14,30 +14,38 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "node/format/volume_element.h"
 
 #define MHD_HEADER_MAX 65536		/* bytes */
 #define MHD_SIDE_MAX 4096		/* maximum number of elements along an axis */
 #define MHD_COUNT_MAX ((size_t)1 << 31) /* maximum number of elements */
 
+/* What a volume is used for. PHANTOM: unsigned integers of 8 or 16 bits in a file of their own, spacing of 0.001 to 10 mm, axes not
+ * rotated. LABELS: any element, with a place in the patient. */
+enum mhd_use { MHD_PHANTOM, MHD_LABELS };
+
 struct mhd {
-	int n[3];	   /* number of elements along x, y, z; x varies fastest in the file */
-	double h[3];	   /* spacing along x, y, z, mm */
-	int element_bytes; /* size of an element: 1 or 2 */
+	int n[3];	  /* number of elements along x, y, z; x varies fastest in the file */
+	double h[3];	  /* spacing along x, y, z, mm */
+	double corner[3]; /* of LABELS: centre of the first element, LPS, mm */
+	double axes[9];	  /* direction of one axis after the other, LPS */
+	enum volume_element element;
 	bool most_significant_first;
 	bool compressed;
-	char data[256]; /* name of the data file, in the folder of the header */
+	char data[256]; /* name of the data file, in the folder of the header; "": behind the header */
+	size_t data_at; /* offset of the elements in their file */
 };
 
-/* Parse a header in memory. name: file name for error messages. Errors: EBADMSG (not a MetaImage header, or contradictory),
- * ENOTSUP (a kind that is not supported). */
-int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_header, struct err *err);
+/* Parse a header in memory, or the beginning of a file whose elements follow it. name: file name for error messages. Errors:
+ * EBADMSG (not a MetaImage header, or contradictory), ENOTSUP (a kind that is not supported). */
+int mhd_parse(const char *text, size_t size, const char *name, enum mhd_use use, struct mhd *ret_header, struct err *err);
 
 /* Read and parse the header file. */
-int mhd_open(const char *path, struct mhd *ret_header, struct err *err);
+int mhd_open(const char *path, enum mhd_use use, struct mhd *ret_header, struct err *err);
 
 /* Read all elements in blocks, in the order of the file. path: of the header. For each block, take() is called with the elements
  * of index `at` to at + n - 1. If take() returns a negative value, reading stops and mhd_read() returns that value. */
 int mhd_read(const char *path, const struct mhd *header,
-	     int (*take)(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err), void *ctx, struct err *err);
+	     int (*take)(void *ctx, size_t at, const double *elements, size_t n, struct err *err), void *ctx, struct err *err);
 
 #endif

@@ -117,18 +117,19 @@ struct filling {
 	struct voxel_phantom *phantom;
 };
 
-static int store_labels(void *ctx, size_t at, const uint16_t *labels, size_t n, struct err *err)
+static int store_labels(void *ctx, size_t at, const double *labels, size_t n, struct err *err)
 {
 	struct filling *f = ctx;
 
 	for (size_t i = 0; i < n; i++) {
-		uint16_t material = f->materials->of[labels[i]];
+		int label = (int)labels[i];
+		uint16_t material = f->materials->of[label];
 
 		if (material == MATERIALS_NONE) {
 			const int *size = f->phantom->grid.n;
 			size_t voxel = at + i, plane = (size_t)size[0] * (size_t)size[1];
 
-			return err_set(err, EBADMSG, "label %d of voxel (%zu, %zu, %zu) is not in the materials file", labels[i],
+			return err_set(err, EBADMSG, "label %d of voxel (%zu, %zu, %zu) is not in the materials file", label,
 				       voxel % (size_t)size[0], voxel % plane / (size_t)size[0], voxel / plane);
 		}
 		f->phantom->voxel[at + i] = (uint8_t)material;
@@ -158,7 +159,7 @@ int simulate_voxels_load(const char *volume, const char *materials, struct voxel
 	int rc = m ? materials_open(materials, m, err) : err_set(err, ENOMEM, "no memory for materials");
 
 	if (rc == 0)
-		rc = mhd_open(volume, &header, err);
+		rc = mhd_open(volume, MHD_PHANTOM, &header, err);
 	if (rc == 0)
 		rc = voxel_phantom_create(header.n, header.h, m->material, m->n, &p, err);
 	if (rc == 0)

@@ -61,10 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rc = materials_parse((const char *)rest.at, rest.n, "materials", &m, &err);
 	if (rc < 0 && !err.msg[0])
 		abort();
-	rc = mhd_parse((const char *)head.at, head.n, "header", &h, &err);
+	rc = mhd_parse((const char *)head.at, head.n, "header", MHD_PHANTOM, &h, &err);
 	if (rc < 0)
 		return 0;
-	if (strchr(h.data, '/') || !h.data[0] || h.element_bytes < 1 || h.element_bytes > 2)
+	if (strchr(h.data, '/') || !h.data[0] || (h.element != ELEMENT_U8 && h.element != ELEMENT_U16))
 		abort();
 	if ((size_t)h.n[0] * (size_t)h.n[1] * (size_t)h.n[2] > SMALL || strcmp(h.data, "d") != 0)
 		return 0;

@@ -16,7 +16,7 @@
 static int parse(const char *text, struct mhd *ret, struct err *err)
 {
 	memset(err, 0, sizeof(*err));
-	return mhd_parse(text, strlen(text), "test.mhd", ret, err);
+	return mhd_parse(text, strlen(text), "test.mhd", MHD_PHANTOM, ret, err);
 }
 
 /* GOOD with `from` replaced by `to`. */
@@ -40,13 +40,13 @@ TEST(test_header)
 	assert_int_equal(h.n[1], 4);
 	assert_int_equal(h.n[2], 5);
 	assert_true(h.h[0] == 0.2 && h.h[1] == 0.25 && h.h[2] == 0.3);
-	assert_int_equal(h.element_bytes, 1);
+	assert_int_equal(h.element, ELEMENT_U8);
 	assert_false(h.most_significant_first);
 	assert_false(h.compressed);
 	assert_string_equal(h.data, "volume.raw");
 
 	assert_int_equal(parse(with("ElementType = MET_UCHAR", "ElementType=MET_USHORT"), &h, &err), 0);
-	assert_int_equal(h.element_bytes, 2);
+	assert_int_equal(h.element, ELEMENT_U16);
 	assert_int_equal(parse(with("MSB = False", "MSB = true"), &h, &err), 0);
 	assert_true(h.most_significant_first);
 	assert_int_equal(parse(with("BinaryDataByteOrderMSB = False\n", ""), &h, &err), 0);
@@ -148,7 +148,7 @@ TEST(test_refusals)
 				 cases[i].says);
 		assert_int_equal(h.n[0], 7); /* written only on success */
 	}
-	assert_int_equal(mhd_parse("NDims\0= 3\n", 10, "test.mhd", &h, &err), -EBADMSG);
+	assert_int_equal(mhd_parse("NDims\0= 3\n", 10, "test.mhd", MHD_PHANTOM, &h, &err), -EBADMSG);
 	assert_int_equal(parse("", &h, &err), -EBADMSG);
 }
 
@@ -216,12 +216,12 @@ static size_t deflated(const uint8_t *bytes, size_t n, int window, uint8_t *ret,
 }
 
 struct taken {
-	uint16_t *element;
+	double *element;
 	size_t n;
 	int answer;
 };
 
-static int take(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err)
+static int take(void *ctx, size_t at, const double *elements, size_t n, struct err *err)
 {
 	struct taken *t = ctx;
 
@@ -243,7 +243,7 @@ static int read_back(struct folder *f, const char *header, const void *data, siz
 	ret->n = 0;
 	write_file(f->header, header, strlen(header));
 	write_file(f->data, data, size);
-	assert_int_equal(mhd_open(f->header, &h, err), 0);
+	assert_int_equal(mhd_open(f->header, MHD_PHANTOM, &h, err), 0);
 	return mhd_read(f->header, &h, take, ret, err);
 }
 
@@ -255,7 +255,7 @@ TEST(test_data, .setup = make_folder, .teardown = remove_folder)
 {
 	struct folder *f = *state;
 	uint8_t *one = malloc(N), *two = malloc(2 * N), *packed = malloc(4 * N);
-	struct taken t = {.element = malloc(N * sizeof(uint16_t))};
+	struct taken t = {.element = malloc(N * sizeof(double))};
 	struct err err;
 	size_t n, m;
 
@@ -301,7 +301,7 @@ TEST(test_wrong_size, .setup = make_folder, .teardown = remove_folder)
 {
 	struct folder *f = *state;
 	uint8_t *bytes = calloc(N + 1, 1), packed[4096];
-	struct taken t = {.element = malloc(N * sizeof(uint16_t))};
+	struct taken t = {.element = malloc(N * sizeof(double))};
 	struct mhd h;
 	struct err err;
 	size_t n;
@@ -316,11 +316,11 @@ TEST(test_wrong_size, .setup = make_folder, .teardown = remove_folder)
 	assert_error(read_back(f, HEAD("MET_UCHAR", "False", "True"), bytes, N, &t, &err), &err, EBADMSG, "damaged");
 	t.answer = -ECANCELED;
 	assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "False"), bytes, N, &t, &err), -ECANCELED);
-	assert_int_equal(mhd_open(f->header, &h, &err), 0);
+	assert_int_equal(mhd_open(f->header, MHD_PHANTOM, &h, &err), 0);
 	unlink(f->data);
 	assert_int_equal(mhd_read(f->header, &h, take, &t, &err), -ENOENT);
-	assert_int_equal(mhd_open(f->path, &h, &err), -EBADMSG); /* a folder */
-	assert_int_equal(mhd_open(f->data, &h, &err), -ENOENT);
+	assert_int_equal(mhd_open(f->path, MHD_PHANTOM, &h, &err), -EBADMSG); /* a folder */
+	assert_int_equal(mhd_open(f->data, MHD_PHANTOM, &h, &err), -ENOENT);
 	free(bytes);
 	free(t.element);
 }

@@ -197,7 +197,7 @@ static int get_metaimage(struct err *err)
 	return get_labels("a.mha", err);
 }
 
-static int take_nothing(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err)
+static int take_nothing(void *ctx, size_t at, const double *elements, size_t n, struct err *err)
 {
 	return 0;
 }
@@ -205,7 +205,7 @@ static int take_nothing(void *ctx, size_t at, const uint16_t *elements, size_t n
 static int get_mhd(struct err *err)
 {
 	struct mhd h;
-	int rc = mhd_open(in_folder("m.mhd"), &h, err);
+	int rc = mhd_open(in_folder("m.mhd"), MHD_PHANTOM, &h, err);
 
 	return rc == 0 ? mhd_read(in_folder("m.mhd"), &h, take_nothing, NULL, err) : rc;
 }

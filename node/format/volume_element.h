@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of the files of volumes: MetaImage and NIfTI-1. */
+#ifndef TOMONODE_NODE_VOLUME_ELEMENT_H
+#define TOMONODE_NODE_VOLUME_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum volume_element { ELEMENT_U8, ELEMENT_S8, ELEMENT_U16, ELEMENT_S16, ELEMENT_U32, ELEMENT_S32, ELEMENT_F32, ELEMENT_F64 };
+
+size_t volume_element_size(enum volume_element type); /* bytes */
+double volume_element_at(enum volume_element type, bool most_significant_first, const unsigned char *bytes);
+
+#endif
