@@ -13,6 +13,7 @@
 
 #include <openssl/evp.h>
 
+#include "dicom/core/element.hh"
 #include "dicom/core/internal.hh"
 #include "dicom/core/new_file.hh"
 #include "dicom/core/part10.hh"
@@ -29,46 +30,17 @@ static const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
 	return at != all.end() && at->tag == tag ? &*at : nullptr;
 }
 
-/* Return the little-endian number of n bytes at offset `at`. */
-static uint32_t read_number(const std::string &bytes, size_t at, size_t n)
-{
-	uint32_t v = 0;
-
-	while (n-- > 0)
-		v = v << 8 | (unsigned char)bytes[at + n];
-	return v;
-}
-
 /* Return the offset at which the element belongs in a Part 10 file written by tomonode: explicit VR little endian, explicit
  * lengths, so that every element can be skipped by its length. */
 static size_t insert_offset(const std::string &bytes, uint32_t tag)
 {
-	size_t at = 132 + 12 + read_number(bytes, 140, 4); /* first byte after the meta header; its group length is at 140 */
+	auto *p = reinterpret_cast<const unsigned char *>(bytes.data());
+	size_t at = 132 + 12 + le32(p + 140); /* first byte after the meta header; its group length is at 140 */
+	ElementHeader e;
 
-	while (at + 8 <= bytes.size()) {
-		uint32_t present = read_number(bytes, at, 2) << 16 | read_number(bytes, at + 2, 2);
-		std::string vr = bytes.substr(at + 4, 2);
-
-		if (present >= tag)
-			break;
-		at += DcmVR(vr.c_str()).usesExtendedLengthEncoding() ? 12 + (size_t)read_number(bytes, at + 8, 4)
-								     : 8 + (size_t)read_number(bytes, at + 6, 2);
-	}
+	while (at < bytes.size() && element_header(p + at, bytes.size() - at, true, false, &e) && e.tag < tag)
+		at += e.size + e.length;
 	return at;
-}
-
-static std::string element_header(uint32_t tag, uint64_t length)
-{
-	std::string out;
-
-	for (uint32_t half : {tag >> 16, tag & 0xffff}) {
-		out.push_back((char)(half & 0xff));
-		out.push_back((char)(half >> 8));
-	}
-	out.append("OB\0\0", 4);
-	for (int shift = 0; shift < 32; shift += 8)
-		out.push_back((char)(length >> shift & 0xff));
-	return out;
 }
 
 bool dicom_bulk_size(const struct dicom_file *file, uint32_t tag, uint64_t *ret_size)
@@ -114,7 +86,8 @@ int dicom_write_bulk(const char *path, struct dicom_file *file, uint32_t tag, ui
 		if (r < 0)
 			return r;
 		size_t place = insert_offset(bytes, tag);
-		std::string head = element_header(tag, size + (size & 1));
+		std::string head;
+		put_element(&head, tag, "OB", (uint32_t)(size + (size & 1)));
 		if ((r = out.create(path, err)) < 0 ||
 		    (r = out.reserve(bytes.size() + head.size() + size + (size & 1), err)) < 0 ||
 		    (r = out.put(bytes.data(), place, err)) < 0 || (r = out.put(head.data(), head.size(), err)) < 0)

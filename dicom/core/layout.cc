@@ -18,15 +18,12 @@
 
 #include <dcmtk/dcmdata/dctag.h>
 
+#include "dicom/core/element.hh"
 #include "dicom/core/inflate.hh"
 #include "dicom/core/number.hh"
 
 namespace tomonode
 {
-
-constexpr uint32_t undefined = 0xffffffff;
-constexpr uint32_t tag_item = 0xfffee000, tag_item_end = 0xfffee00d, tag_sequence_end = 0xfffee0dd;
-constexpr uint32_t tag_pixel_data = 0x7fe00010;
 
 std::string tag_name(uint32_t tag)
 {
@@ -48,29 +45,11 @@ struct Mode {
 };
 constexpr Mode implicit_le = {false, false}, explicit_le = {true, false};
 
-struct Element {
-	uint32_t tag = 0, length = 0;
-	char vr[3] = "";	    /* "" with implicit VR and for item tags */
+struct Element : ElementHeader {
 	uint64_t at = 0, value = 0; /* offsets of the tag and of the value */
 };
 
 } // namespace
-
-/* Does the header of this VR have two reserved bytes and a 32-bit length (PS3.5 table 7.1-1)? Other VRs have 16 bits. */
-static bool vr_is_long(const char *vr)
-{
-	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"};
-
-	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
-}
-
-static bool vr_is_short(const char *vr)
-{
-	static const char *const names[] = {"AE", "AS", "AT", "CS", "DA", "DS", "DT", "FD", "FL", "IS", "LO",
-					    "LT", "PN", "SH", "SL", "SS", "ST", "TM", "UI", "UL", "US"};
-
-	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
-}
 
 namespace
 {
@@ -115,7 +94,7 @@ static bool is_bulk(const Element &e, Mode mode)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
 
-	if (e.length == undefined || e.tag == tag_pixel_data)
+	if (e.length == undefined_length || e.tag == tag_pixel_data)
 		return false;
 	if (!mode.explicit_vr)
 		return e.tag >> 16 & 1;
@@ -125,21 +104,6 @@ static bool is_bulk(const Element &e, Mode mode)
 static bool may_be_sequence(const Element &e, Mode mode)
 {
 	return !mode.explicit_vr || strcmp(e.vr, "SQ") == 0 || strcmp(e.vr, "UN") == 0;
-}
-
-static uint32_t le32(const unsigned char *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static uint16_t get16(const unsigned char *p, bool big)
-{
-	return (uint16_t)(big ? p[0] << 8 | p[1] : p[1] << 8 | p[0]);
-}
-
-static uint32_t get32(const unsigned char *p, bool big)
-{
-	return big ? (uint32_t)get16(p, true) << 16 | get16(p + 2, true) : le32(p);
 }
 
 int Checker::read_bytes(uint64_t at, void *ret_bytes, size_t n)
@@ -163,42 +127,24 @@ int Checker::read_bytes(uint64_t at, void *ret_bytes, size_t n)
 
 int Checker::read_header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 {
+	size_t n = (size_t)std::min<uint64_t>(end - at, 12);
 	unsigned char b[12];
 	Element e;
-	int r;
+	int r = n < 8 ? err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
+				(unsigned long long)at, (unsigned long long)(end - at))
+		      : read_bytes(at, b, n);
 
-	if (end - at < 8)
-		return err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
-			       (unsigned long long)at, (unsigned long long)(end - at));
-	r = read_bytes(at, b, 8);
 	if (r < 0)
 		return r;
+	bool whole = element_header(b, n, mode.explicit_vr, mode.big_endian, &e);
 	e.at = at;
-	e.tag = (uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian);
-	if (!mode.explicit_vr || e.tag >> 16 == 0xfffe) {
-		e.length = get32(b + 4, mode.big_endian);
-		e.value = at + 8;
-	} else {
-		e.vr[0] = (char)b[4];
-		e.vr[1] = (char)b[5];
-		if (vr_is_short(e.vr)) {
-			e.length = get16(b + 6, mode.big_endian);
-			e.value = at + 8;
-		} else if (vr_is_long(e.vr)) {
-			if (end - at < 12)
-				return err_set(err_, EBADMSG, "%s at offset %llu is truncated before its length",
-					       tag_name(e.tag).c_str(), (unsigned long long)at);
-			r = read_bytes(at + 8, b + 8, 4);
-			if (r < 0)
-				return r;
-			e.length = get32(b + 8, mode.big_endian);
-			e.value = at + 12;
-		} else {
-			return err_set(err_, EBADMSG, "%s at offset %llu: \"%s\" is not a value representation",
-				       tag_name(e.tag).c_str(), (unsigned long long)at,
-				       shorten(std::string_view(e.vr, 2)).c_str());
-		}
-	}
+	e.value = at + e.size;
+	if (!whole)
+		return err_set(err_, EBADMSG, "%s at offset %llu is truncated before its length", tag_name(e.tag).c_str(),
+			       (unsigned long long)at);
+	if (!e.vr_known)
+		return err_set(err_, EBADMSG, "%s at offset %llu: \"%s\" is not a value representation", tag_name(e.tag).c_str(),
+			       (unsigned long long)at, shorten(std::string_view(e.vr, 2)).c_str());
 	*ret_e = e;
 	return 0;
 }
@@ -252,7 +198,7 @@ bool Checker::is_sequence(const Element &e, uint64_t end, Mode mode)
 			return vr == EVR_SQ;
 	}
 	return e.length >= 8 && e.length <= end - e.value && read_bytes(e.value, b, 4) == 0 &&
-	       ((uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian)) == tag_item;
+	       (mode.big_endian ? be32(b) : (uint32_t)le16(b) << 16 | le16(b + 2)) == tag_item;
 }
 
 /* Check the element's value and everything in it. *ret_next: offset of the first byte after it. */
@@ -260,7 +206,7 @@ int Checker::check_value(const Element &e, uint64_t end, Mode mode, unsigned dep
 {
 	int r;
 
-	if (e.length != undefined) {
+	if (e.length != undefined_length) {
 		r = check_length(e, end);
 		if (r < 0)
 			return r;
@@ -287,7 +233,7 @@ int Checker::check_value(const Element &e, uint64_t end, Mode mode, unsigned dep
 
 int Checker::check_sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
 {
-	bool delimited = e.length == undefined;
+	bool delimited = e.length == undefined_length;
 	uint64_t at = e.value, stop = delimited ? end : e.value + e.length;
 	size_t n_items = 0;
 	Element item;
@@ -317,7 +263,7 @@ int Checker::check_sequence(const Element &e, uint64_t end, Mode mode, unsigned 
 		r = count_element(e);
 		if (r < 0)
 			return r;
-		if (item.length == undefined) {
+		if (item.length == undefined_length) {
 			r = check_dataset(at, stop, true, mode, depth + 1, &at);
 		} else {
 			r = check_length(item, stop);
@@ -353,7 +299,7 @@ int Checker::check_fragments(const Element &e, uint64_t end, std::vector<Span> *
 		}
 		if (item.tag == tag_sequence_end && item.length == 0)
 			break;
-		if (item.tag != tag_item || item.length == undefined)
+		if (item.tag != tag_item || item.length == undefined_length)
 			return err_set(err_, EBADMSG,
 				       "%s at offset %llu: no fragment but (%04X,%04X) of length %lu at offset %llu",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
@@ -383,14 +329,14 @@ int Checker::check_root_pixels(const Element &e, uint64_t end, uint64_t *ret_nex
 		return err_set(err_, EBADMSG, "%s at offset %llu: VR %s, not OB or OW", tag_name(e.tag).c_str(),
 			       (unsigned long long)e.at, e.vr);
 	if (layout_->encapsulated) {
-		if (e.length != undefined)
+		if (e.length != undefined_length)
 			return err_set(err_, EBADMSG,
 				       "%s at offset %llu: a length of %lu bytes, but transfer syntax %s has fragments",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, (unsigned long)e.length,
 				       layout_->transfer_syntax.c_str());
 		r = check_fragments(e, end, &layout_->fragments, ret_next);
 	} else {
-		if (e.length == undefined)
+		if (e.length == undefined_length)
 			return err_set(err_, EBADMSG,
 				       "%s at offset %llu: an undefined length, but transfer syntax %s has no fragments",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, layout_->transfer_syntax.c_str());
@@ -491,7 +437,7 @@ int Checker::check_meta(uint64_t *ret_end)
 		r = read_bytes(at, b, 2);
 		if (r < 0)
 			return r;
-		if (get16(b, false) != 0x0002)
+		if (le16(b) != 0x0002)
 			break;
 		r = read_header(at, size, explicit_le, &e);
 		if (r < 0)
@@ -499,9 +445,9 @@ int Checker::check_meta(uint64_t *ret_end)
 		if (e.tag <= last)
 			return err_set(err_, EBADMSG, "%s at offset %llu must not follow (%04X,%04X)", tag_name(e.tag).c_str(),
 				       (unsigned long long)at, last >> 16, last & 0xffff);
-		r = e.length == undefined ? err_set(err_, EBADMSG, "%s at offset %llu has an undefined length",
-						    tag_name(e.tag).c_str(), (unsigned long long)at)
-					  : check_length(e, size);
+		r = e.length == undefined_length ? err_set(err_, EBADMSG, "%s at offset %llu has an undefined length",
+							   tag_name(e.tag).c_str(), (unsigned long long)at)
+						 : check_length(e, size);
 		if (r < 0)
 			return r;
 		at = e.value + e.length;

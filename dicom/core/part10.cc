@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "dicom/core/consumer.hh"
+#include "dicom/core/element.hh"
 #include "dicom/core/internal.hh"
 
 #include <dcmtk/dcmdata/dcwcache.h>
@@ -49,27 +50,12 @@ class StringStream : public DcmOutputStream
 
 } // namespace
 
-static void put16(std::string *out, unsigned v)
-{
-	out->push_back((char)(v & 0xff));
-	out->push_back((char)(v >> 8 & 0xff));
-}
-
 /* Append an element of the meta header; text is padded to an even length as its VR requires. */
 static void put_meta(std::string *out, unsigned element, const char *vr, std::string value)
 {
 	if (value.size() & 1)
 		value.push_back(strcmp(vr, "SH") == 0 ? ' ' : '\0');
-	put16(out, 0x0002);
-	put16(out, element);
-	out->append(vr);
-	if (strcmp(vr, "OB") == 0) {
-		put16(out, 0);
-		put16(out, (unsigned)value.size());
-		put16(out, 0);
-	} else {
-		put16(out, (unsigned)value.size());
-	}
+	put_element(out, 0x00020000 | element, vr, (uint32_t)value.size());
 	out->append(value);
 }
 
@@ -109,8 +95,7 @@ int part10_bytes(struct dicom_file *file, const char *transfer_syntax, std::stri
 	put_meta(&meta, 0x0013, "SH", DICOM_IMPLEMENTATION_NAME);
 	out += "DICM";
 	std::string length;
-	put16(&length, (unsigned)(meta.size() & 0xffff));
-	put16(&length, (unsigned)(meta.size() >> 16));
+	put32(&length, (uint32_t)meta.size());
 	put_meta(&out, 0x0000, "UL", length);
 	out += meta;
 

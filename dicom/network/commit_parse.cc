@@ -6,6 +6,7 @@
  * Every length is checked against the number of bytes that remain, sequences may be 8 deep, and only items need memory. A system
  * that forwarded the report without knowing the VR of a sequence has stored VR UN: its items are then in Implicit VR Little
  * Endian, also if the rest is explicit (PS3.5 6.2.2, CP-246). */
+#include "dicom/core/element.hh"
 #include "dicom/network/commit.h"
 
 #include <cerrno>
@@ -17,16 +18,12 @@
 using namespace tomonode;
 
 constexpr int depth_max = 8;
-constexpr uint32_t undefined = 0xffffffff;
 constexpr uint32_t tag_transaction = DICOM_TAG(0x0008, 0x1195);
 constexpr uint32_t tag_referenced = DICOM_TAG(0x0008, 0x1199);
 constexpr uint32_t tag_failed = DICOM_TAG(0x0008, 0x1198);
 constexpr uint32_t tag_class = DICOM_TAG(0x0008, 0x1150);
 constexpr uint32_t tag_instance = DICOM_TAG(0x0008, 0x1155);
 constexpr uint32_t tag_reason = DICOM_TAG(0x0008, 0x1197);
-constexpr uint32_t tag_item = DICOM_TAG(0xfffe, 0xe000);
-constexpr uint32_t tag_item_end = DICOM_TAG(0xfffe, 0xe00d);
-constexpr uint32_t tag_sequence_end = DICOM_TAG(0xfffe, 0xe0dd);
 
 namespace
 {
@@ -36,63 +33,29 @@ struct Reader {
 	bool explicit_vr;
 };
 
-struct Element {
-	uint32_t tag, length; /* undefined: up to a delimiter */
+struct Element : ElementHeader {
 	const uint8_t *value; /* length bytes, unless the length is undefined */
 	bool explicit_inside; /* the elements in its items are in explicit VR */
 };
 
 } // namespace
 
-static uint32_t get16(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return get16(p) | get16(p + 2) << 16;
-}
-
-/* Does the header of this VR have 2 reserved bytes and a 4-byte length (PS3.5 7.1.2)? */
-static bool vr_is_long(const uint8_t *vr)
-{
-	static const char names[] = "OB OD OF OL OV OW SQ SV UC UN UR UT UV";
-
-	for (size_t i = 0; i + 1 < sizeof(names); i += 3)
-		if (vr[0] == (uint8_t)names[i] && vr[1] == (uint8_t)names[i + 1])
-			return true;
-	return false;
-}
-
 /* Read the header of the next element, and skip its value if the length is defined. Return 1, 0: end of the bytes, or
  * -EBADMSG. */
 static int next_element(Reader *r, Element *e, struct err *err)
 {
-	size_t left = (size_t)(r->end - r->p), head = 8;
+	size_t left = (size_t)(r->end - r->p);
 
 	if (left == 0)
 		return 0;
-	if (left < head)
+	if (!element_header(r->p, left, r->explicit_vr, false, e))
 		return err_set(err, EBADMSG, "commitment report: it ends within the header of an element");
-	e->tag = get16(r->p) << 16 | get16(r->p + 2);
-	e->explicit_inside = r->explicit_vr;
-	if (!r->explicit_vr || e->tag >> 16 == 0xfffe) {
-		e->length = get32(r->p + 4);
-	} else if (!vr_is_long(r->p + 4)) {
-		e->length = get16(r->p + 6);
-	} else {
-		head = 12;
-		if (left < head)
-			return err_set(err, EBADMSG, "commitment report: it ends within the header of an element");
-		e->length = get32(r->p + 8);
-		e->explicit_inside = r->p[4] != 'U' || r->p[5] != 'N';
-	}
-	e->value = r->p + head;
-	if (e->length != undefined && e->length > left - head)
+	e->explicit_inside = r->explicit_vr && strcmp(e->vr, "UN") != 0;
+	e->value = r->p + e->size;
+	if (e->length != undefined_length && e->length > left - e->size)
 		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) has length %u, but %zu bytes remain", e->tag >> 16,
-			       e->tag & 0xffff, e->length, left - head);
-	r->p += head + (e->length == undefined ? 0 : e->length);
+			       e->tag & 0xffff, e->length, left - e->size);
+	r->p += e->size + (e->length == undefined_length ? 0 : e->length);
 	return 1;
 }
 
@@ -112,7 +75,7 @@ static int skip_undefined(Reader *r, const Element *what, int depth, struct err 
 			r->p = inner.p;
 			return 0;
 		}
-		if (e.length == undefined)
+		if (e.length == undefined_length)
 			got = skip_undefined(&inner, &e, depth + 1, err);
 		if (got < 0)
 			return got;
@@ -147,14 +110,14 @@ static int read_item(Reader *r, bool delimited, bool failed, struct commit_item 
 	while ((got = next_element(r, &e, err)) > 0) {
 		if (delimited && e.tag == tag_item_end)
 			break;
-		if (e.length == undefined)
+		if (e.length == undefined_length)
 			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == tag_instance)
 			got = get_uid(&e, ret_item->sop_instance, err);
 		else if (e.tag == tag_class && get_uid(&e, ret_item->sop_class, nullptr) < 0)
 			ret_item->sop_class[0] = '\0';
-		else if (failed && e.tag == tag_reason && e.length == 2 && get16(e.value) != 0)
-			ret_item->failure = (uint16_t)get16(e.value);
+		else if (failed && e.tag == tag_reason && e.length == 2 && le16(e.value) != 0)
+			ret_item->failure = (uint16_t)le16(e.value);
 		if (got < 0)
 			return got;
 	}
@@ -185,7 +148,7 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 /* Return a reader of the element's value. If its length is undefined, the reader ends with the enclosing element. */
 static Reader value_reader(const Reader *r, const Element *e)
 {
-	return (Reader){e->value, e->length == undefined ? r->end : e->value + e->length, e->explicit_inside};
+	return (Reader){e->value, e->length == undefined_length ? r->end : e->value + e->length, e->explicit_inside};
 }
 
 static int read_sequence(Reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
@@ -202,7 +165,7 @@ static int read_sequence(Reader *r, bool delimited, bool failed, struct commit_r
 		if (e.tag != tag_item)
 			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) where an item is expected", e.tag >> 16,
 				       e.tag & 0xffff);
-		got = read_item(&inner, e.length == undefined, failed, &item, err);
+		got = read_item(&inner, e.length == undefined_length, failed, &item, err);
 		if (got == 0)
 			got = add_item(report, &item, err);
 		if (got < 0)
@@ -222,8 +185,8 @@ static int read_report(Reader *r, struct commit_report *report, struct err *err)
 		Reader inner = value_reader(r, &e);
 
 		if (sequence)
-			got = read_sequence(&inner, e.length == undefined, e.tag == tag_failed, report, err);
-		else if (e.length == undefined)
+			got = read_sequence(&inner, e.length == undefined_length, e.tag == tag_failed, report, err);
+		else if (e.length == undefined_length)
 			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == tag_transaction)
 			got = get_uid(&e, report->transaction, err);

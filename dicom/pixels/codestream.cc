@@ -9,13 +9,10 @@
 
 #include <cerrno>
 
+#include "dicom/core/element.hh"
+
 namespace tomonode
 {
-
-static unsigned be16(const unsigned char *p)
-{
-	return (unsigned)p[0] << 8 | p[1];
-}
 
 static int frame_header(const unsigned char *p, size_t size, const struct dicom_pixel_info *info, struct err *err)
 {

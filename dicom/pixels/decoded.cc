@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "dicom/core/element.hh"
 #include "dicom/core/internal.hh"
 #include "dicom/core/part10.hh"
 #include "dicom/pixels/pixels.h"
@@ -73,12 +74,6 @@ Stream::~Stream()
 	dicom_close(file_);
 }
 
-static void put32(std::string *bytes, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		bytes->push_back((char)(value >> 8 * i & 0xff));
-}
-
 int Stream::open(const char *path, bool implicit, struct err *err)
 {
 	int r = dicom_open(path, &file_, err);
@@ -101,8 +96,7 @@ int Stream::open(const char *path, bool implicit, struct err *err)
 	r = dataset_bytes(file_, implicit, &head_, err);
 	if (r < 0)
 		return r;
-	head_.append(implicit ? "\xe0\x7f\x10\x00" : "\xe0\x7f\x10\x00OW\0\0", implicit ? 4 : 8);
-	put32(&head_, (uint32_t)(frame_size_ * (uint64_t)info_.frames));
+	put_element(&head_, tag_pixel_data, implicit ? "" : "OW", (uint32_t)(frame_size_ * (uint64_t)info_.frames));
 
 	long n = std::clamp<long>((long)std::thread::hardware_concurrency(), 1, std::min(max_threads, info_.frames));
 	slots_.resize((size_t)n);

@@ -15,6 +15,7 @@
 
 #include <openjpeg.h>
 
+#include "dicom/core/element.hh"
 #include "dicom/pixels/jpeg2000_loss.hh"
 
 namespace tomonode
@@ -89,11 +90,6 @@ static void ignore_message(const char *message, void *data)
 {
 	(void)message;
 	(void)data;
-}
-
-static uint32_t be32(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 static int check_size(const std::vector<unsigned char> &code, const struct dicom_pixel_info *info, struct err *err)

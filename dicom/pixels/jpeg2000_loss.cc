@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "dicom/core/element.hh"
+
 namespace tomonode
 {
 
@@ -211,16 +213,6 @@ struct Loss {
 };
 
 } // namespace
-
-static unsigned be16(const unsigned char *p)
-{
-	return (unsigned)p[0] << 8 | p[1];
-}
-
-static uint32_t be32(const unsigned char *p)
-{
-	return (uint32_t)be16(p) << 16 | be16(p + 2);
-}
 
 static uint64_t shift_up(uint64_t v, unsigned n) /* v / 2^n, rounded up */
 {

@@ -13,13 +13,10 @@
 
 #include <endian.h>
 
+#include "dicom/core/element.hh"
+
 namespace tomonode
 {
-
-static unsigned be16(const unsigned char *p)
-{
-	return (unsigned)p[0] << 8 | p[1];
-}
 
 namespace
 {

@@ -7,15 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "dicom/core/element.hh"
+
 namespace tomonode
 {
 
 constexpr size_t header_size = 64; /* number of segments and 15 offsets, 32 bits each */
-
-static uint32_t le32(const unsigned char *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 /* Decode one byte plane: combine its bytes, shifted by `shift` bits, with the values. Return how many values it contains, at most
  * n. */

@@ -3,6 +3,7 @@
  *
  * Frames are written from the caller's array to the file (dicom/core/new_file.hh) without a copy. In encapsulated pixel data
  * (PS3.5 A.4) the offset table is first written as zeros; its values are written at the end, when they are known. */
+#include "dicom/core/element.hh"
 #include "dicom/pixels/pixels.h"
 
 #include <cerrno>
@@ -78,39 +79,14 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 	return 0;
 }
 
-static void put16(std::string *bytes, unsigned value)
-{
-	bytes->push_back((char)(value & 0xff));
-	bytes->push_back((char)(value >> 8 & 0xff));
-}
-
-static void put32(std::string *bytes, uint32_t value)
-{
-	put16(bytes, value & 0xffff);
-	put16(bytes, value >> 16);
-}
-
-/* Append the header of an item or a delimiter (group FFFE). */
-static void put_item(std::string *bytes, unsigned element, size_t length)
-{
-	put16(bytes, 0xfffe);
-	put16(bytes, element);
-	put32(bytes, (uint32_t)length);
-}
-
 /* Append the bytes before the first frame: the element's header, and for encapsulated frames the offset table, filled with 0. */
 static void put_pixel_header(struct dicom_writer *w, std::string *bytes)
 {
-	put16(bytes, 0x7fe0);
-	put16(bytes, 0x0010);
-	bytes->append(w->encapsulated ? "OB" : "OW");
-	put16(bytes, 0);
-	if (!w->encapsulated) {
-		put32(bytes, (uint32_t)(w->frame_size * (uint64_t)w->frames));
+	put_element(bytes, tag_pixel_data, w->encapsulated ? "OB" : "OW",
+		    w->encapsulated ? undefined_length : (uint32_t)(w->frame_size * (uint64_t)w->frames));
+	if (!w->encapsulated)
 		return;
-	}
-	put32(bytes, 0xffffffff);
-	put_item(bytes, 0xe000, 4 * (size_t)w->frames);
+	put_element(bytes, tag_item, "", (uint32_t)(4 * (size_t)w->frames));
 	bytes->append(4 * (size_t)w->frames, '\0');
 	w->first_item = bytes->size();
 }
@@ -195,7 +171,7 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 			return err_set(err, EFBIG, "%s: frame %ld (%zu bytes at offset %llu) exceeds the limit of 4 GiB",
 				       w->part.c_str(), w->done + 1, n, (unsigned long long)(w->at - w->first_item));
 		w->offsets.push_back((uint32_t)(w->at - w->first_item));
-		put_item(&head, 0xe000, n + (n & 1));
+		put_element(&head, tag_item, "", (uint32_t)(n + (n & 1)));
 		r = w->put(head.data(), head.size(), err);
 		if (r == 0)
 			r = w->put(code, n, err);
@@ -214,7 +190,7 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 	size_t at = 0;
 	int r;
 
-	put_item(&end, 0xe0dd, 0);
+	put_element(&end, tag_sequence_end, "", 0);
 	r = w->put(end.data(), end.size(), err);
 	if (w->frames > 1) /* otherwise the only offset is 0, as it is in the file already */
 		for (uint32_t offset : w->offsets)
