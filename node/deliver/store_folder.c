@@ -122,8 +122,8 @@ static int sync_folders(const char *root, const char *path, struct err *err)
 	return ret;
 }
 
-/* Does a failure concern all objects, not only those of one study? */
-static bool is_of_all(const struct destination_conf *d, int code)
+/* Would every object fail in the same way, not only those of one study? */
+static bool fails_for_every_object(const struct destination_conf *d, int code)
 {
 	return code == ENOSPC || code == EDQUOT || code == EROFS || code == EIO || check_folder(d, NULL) < 0;
 }
@@ -150,7 +150,7 @@ static void copy_object(void *session, const char *path, const char *sop_instanc
 								      : DELIVER_TRANSIENT,
 				     .code = rc < 0 ? err.code : 0};
 	if (ret->outcome == DELIVER_TRANSIENT)
-		ret->failure = (struct destination_failure){.down = is_of_all(d, err.code),
+		ret->failure = (struct destination_failure){.down = fails_for_every_object(d, err.code),
 							    .rejected = deliver_needs_operator(err.code)};
 	snprintf(ret->reason, sizeof(ret->reason), "%s", rc >= 0 ? "stored" : err.msg);
 }

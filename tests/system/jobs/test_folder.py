@@ -10,19 +10,6 @@ from tools.node_harness import check
 h.need("storescu")
 
 
-def start(folder, things, path):
-    n = h.Node(folder, 1)
-    things.append(n)
-    with open(n.conf, "w", encoding="ascii") as f:
-        f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; '
-                f'{h.as_whom()} }};\n'
-                f'destinations = ( {{ name = "research"; kind = "folder"; path = "{path}"; retry_first = 0.2; retry_cap = 0.5; }} );\n'
-                'status = { enabled = false; };\n'
-                'routes = ( { name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ "research" ]; } );\n')
-    n.start()
-    return n
-
-
 def failed(node, reason):
     """The case, when its delivery has failed with this reason."""
     return node.wait_jobs(f"a delivery fails: {reason}", lambda jobs: jobs and jobs[0]["destinations"]
@@ -31,9 +18,8 @@ def failed(node, reason):
 
 def test_obstacles_and_files(folder, things):
     path = os.path.join(folder, "archive")
-    n = start(folder, things, path)
-    at = h.simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", 12, "--counts", 1e6)
-    h.send(n.port, [os.path.join(at, f) for f in os.listdir(at) if f.endswith(".dcm")])
+    n = h.node_of_lines(folder, things, "research", f'kind = "folder"; path = "{path}";')
+    h.send_lines(n, 1, 12)
     job = failed(n, "No such file or directory")
     h.run(h.TOMONODE, "test-peer", "-c", n.conf, "research", code=7)
     check(not os.path.exists(path), "the folder was made: below a mount point it would be on another disk")
@@ -43,8 +29,7 @@ def test_obstacles_and_files(folder, things):
     os.makedirs(places[-1])
     failed(n, places[-1])
     check(all(os.path.isfile(p) for p in places[:-1]), "the objects before the obstacle are not there")
-    other = h.simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", 2, "--counts", 1e6)
-    h.send(n.port, [os.path.join(other, f) for f in os.listdir(other) if f.endswith(".dcm")])
+    h.send_lines(n, 2, 2)
     second = n.wait_state(1, "delivered")["result"]["objects"]
     os.rmdir(places[-1])
     n.wait_state(0, "delivered")

@@ -22,26 +22,8 @@ PLUGIN = "/usr/share/orthanc/plugins/libOrthancDicomWeb.so"
 
 def start(folder, things, url, more="", node="", begin=True):
     """A node with the destination `web`; more: of its keys."""
-    n = h.Node(folder, 1)
-    things.append(n)
-    with open(n.conf, "w") as f:
-        f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; '
-                f'{node} {h.as_whom()} }};\n'
-                f'destinations = ( {{ name = "web"; kind = "stow"; url = "{url}"; retry_first = 0.2; retry_cap = 0.5; '
-                'connect_timeout = 30; '
-                f'answer_timeout = 60; {more} }} );\n'
-                'status = { enabled = false; };\n'
-                'routes = ( { name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ '
-                '"web" ]; } );\n')
-    if begin:
-        n.start()
-    return n
-
-
-def send_lines(node, seed, slices):
-    """A case whose result has so many objects."""
-    at = h.simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", slices, "--counts", 1e6, "--seed", seed)
-    h.send(node.port, [os.path.join(at, f) for f in os.listdir(at) if f.endswith(".dcm")])
+    return h.node_of_lines(folder, things, "web", f'kind = "stow"; url = "{url}"; connect_timeout = 30; answer_timeout = 60; {more}',
+                           node, begin)
 
 
 def uids(job):
@@ -90,7 +72,7 @@ def test_answers(folder, things):
     peer.start()
     trail = os.path.join(folder, "audit")
     node = start(folder, things, peer.url(), "alarm_rejections = 1;", f'audit = "file"; audit_file = "{trail}";')
-    send_lines(node, 1, 12)
+    h.send_lines(node, 1, 12)
     job = node.wait_state(0, "delivered")
     reasons = [e["reason"] for e in node.events(job["id"], "send-failed")]
     check(len(reasons) == len(said) and all(want in got for (_, want), got in zip(said, reasons)), "\n".join(reasons))
@@ -121,7 +103,7 @@ def test_answers(folder, things):
             peer.keep(uid, data)
         return failed(uid, *refuse[at]) if at in refuse else stored(uid)
     peer.say = say_refuse
-    send_lines(node, 2, 12)
+    h.send_lines(node, 2, 12)
     second = node.wait_state(1, "dead-letter")
     got = [(e["status"], e["reason"][:9]) for e in node.events(second["id"], "send-refused")]
     check(got == [("A900", "the data "), ("C122", "the peer "), ("0122", "the peer "), ("", "HTTP 400 "),
@@ -172,7 +154,7 @@ def test_tls(folder, things):
     node = start(folder, things, peer.url("localhost"),
                  f'authorities = "{pki.trusted}"; certificate = "{pki.node}"; key = "{pki.key}"; '
                  f'credentials = "{secret}";')
-    send_lines(node, 1, 3)
+    h.send_lines(node, 1, 3)
     job = node.wait_state(0, "reconstructed")
 
     def refused(context, sentence, server=None):
@@ -223,7 +205,7 @@ def deliver_all(node, seeds, each, trouble, seconds):
     t = threading.Thread(target=trouble, args=(ended,), daemon=True)
     t.start()
     for seed in seeds:
-        send_lines(node, seed, each)
+        h.send_lines(node, seed, each)
     t.join(seconds)
     ended.set()
     t.join()
@@ -276,7 +258,7 @@ def test_hostile(folder, things):
                      or ended.is_set())
             peer.start()
     for seed in range(1, 6):
-        send_lines(node, seed, each)
+        h.send_lines(node, seed, each)
     wait_for("objects come", lambda: len(peer.held) > OBJECTS // 20, 60, 0.005)
     node.kill()
     node.start()
@@ -341,7 +323,7 @@ def test_orthanc_full(folder, things):
             contract_tools.fill(mount, 8192 * 3 * each)  # the first cases have room
             node = start(folder, things, f"http://127.0.0.1:{pacs.http}/dicom-web")
             for seed in range(1, 11):
-                send_lines(node, seed, each)
+                h.send_lines(node, seed, each)
             failures = lambda: [e["reason"] for j in node.jobs() for e in node.events(j["id"], "send-failed")
                                 + node.events(j["id"], "send-refused")]
             wait_for("no room", lambda: len(failures()) >= 5)

@@ -539,6 +539,27 @@ def simulated_once(*words):
                 lambda folder: run(TOMONODE, "simulate", *words, "-o", folder))
 
 
+def node_of_lines(folder, things, name, destination, node="", begin=True):
+    """A node that reconstructs parallel beams for the destination of this name; destination, node: more of their keys."""
+    n = Node(folder, 1)
+    things.append(n)
+    with open(n.conf, "w", encoding="ascii") as f:
+        f.write(f'node = {{ port = {n.port}; spool = "{n.spool}"; quiet_time = 0.5; reserve = "1 MB"; device = "cpu"; '
+                f'{node} {as_whom()} }};\n'
+                f'destinations = ( {{ name = "{name}"; retry_first = 0.2; retry_cap = 0.5; {destination} }} );\n'
+                'status = { enabled = false; };\n'
+                f'routes = ( {{ name = "lines"; kind = "parallel"; protocols = [ "parallel-fbp" ]; destinations = [ "{name}" ]; }} );\n')
+    if begin:
+        n.start()
+    return n
+
+
+def send_lines(node, seed, slices):
+    """A case of node_of_lines() whose result has so many objects."""
+    at = simulated_once("parallel", "--size", 32, "--angles", 24, "--slices", slices, "--counts", 1e6, "--seed", seed)
+    send(node.port, [os.path.join(at, f) for f in os.listdir(at) if f.endswith(".dcm")])
+
+
 LARGE = ("--detector", "2816x3584")  # of the system, for tests of memory and disks
 
 
