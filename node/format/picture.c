@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,26 @@ void picture_clear(struct picture *p)
 {
 	free(p->value);
 	*p = (struct picture){0};
+}
+
+unsigned picture_grey(const struct picture_levels *w, double value, unsigned top)
+{
+	double part = w->hi > w->lo ? (value - w->lo) / (w->hi - w->lo) : value >= w->hi;
+
+	part = part > 0 ? fmin(part, 1) : 0; /* 0 also for NaN */
+	return (unsigned)lround(top * (w->inverse ? 1 - part : part));
+}
+
+int picture_greys(const struct picture_levels *w, const float *values, size_t n, unsigned char **ret_grey, struct err *err)
+{
+	unsigned char *grey = malloc(n);
+
+	if (!grey)
+		return err_set(err, ENOMEM, "no memory for a picture of %zu pixels", n);
+	for (size_t i = 0; i < n; i++)
+		grey[i] = (unsigned char)picture_grey(w, (double)values[i], 255);
+	*ret_grey = grey;
+	return 0;
 }
 
 static png_image grey_image(int width, int height)

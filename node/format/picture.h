@@ -16,6 +16,17 @@ struct picture {
 	float *value; /* width * height values, rows from the top, 0 (black) to 1 (white); owned */
 };
 
+/* Values that are shown black and white; inverse: the other way round. */
+struct picture_levels {
+	double lo, hi;
+	bool inverse;
+};
+
+/* Return the grey of a value: 0 to top, rounded; black for NaN. If hi is not above lo, values from hi on are white. */
+unsigned picture_grey(const struct picture_levels *w, double value, unsigned top);
+/* Convert n values to 8 bits; the caller frees *ret_grey. */
+int picture_greys(const struct picture_levels *w, const float *values, size_t n, unsigned char **ret_grey, struct err *err);
+
 bool picture_has_extension(const char *path); /* true: the name ends in .png or .pgm */
 /* Read a picture. The size is checked before memory is allocated. EBADMSG: not a PNG or PGM file, too large, or damaged.
  */

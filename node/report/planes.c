@@ -140,16 +140,14 @@ static void add_slice(const struct image_series *s, const struct plane_picture *
 			add_value(p, m, j, y, values[(size_t)j * columns + (size_t)p->index]);
 }
 
-static void finish_picture(const struct plane_picture *p, const struct making *m, const struct plane_window *w)
+static void finish_picture(const struct plane_picture *p, const struct making *m, const struct picture_levels *w)
 {
 	size_t n = (size_t)p->width * (size_t)p->height;
 
 	for (size_t i = 0; i < n; i++) {
-		double value = m->n[i] ? (double)m->sum[i] / m->n[i] : w->lo, part;
+		double value = m->n[i] ? (double)m->sum[i] / m->n[i] : w->lo;
 
-		part = w->hi > w->lo ? (value - w->lo) / (w->hi - w->lo) : value >= w->hi;
-		part = fmin(fmax(part, 0), 1);
-		p->grey[i] = (unsigned char)floor(255 * (w->inverse ? 1 - part : part) + 0.5);
+		p->grey[i] = (unsigned char)picture_grey(w, value, 255);
 	}
 }
 
@@ -163,7 +161,7 @@ static int make_room(struct plane_picture *p, struct making *m, struct err *err)
 	return p->grey && m->sum && m->n ? 0 : err_set(err, ENOMEM, "no memory for a picture of %d x %d", p->width, p->height);
 }
 
-int plane_pictures_fill(const struct image_series *s, int image, const struct plane_window *window,
+int plane_pictures_fill(const struct image_series *s, int image, const struct picture_levels *window,
 			struct plane_picture *pictures, size_t n, struct err *err)
 {
 	struct making *m = calloc(n + 1, sizeof(*m));

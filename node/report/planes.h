@@ -5,11 +5,11 @@
  * rows in the section at a fixed column; from top to bottom rows, or slices. The slices of a section go upward, unless that would
  * put the feet or the back of the patient at the top. A picture with more than `side` pixels is reduced: each pixel is the mean
  * of step x step voxels (fewer at the right and lower edge). Its pixels need not be square: a page gives it the size in mm.
- *
- * grey = 255 (value - window[0]) / (window[1] - window[0]), rounded, limited to 0 .. 255; inverse: 255 minus that. */
+ */
 #ifndef TOMONODE_NODE_PLANES_H
 #define TOMONODE_NODE_PLANES_H
 
+#include "node/format/picture.h"
 #include "node/tools/image_series.h"
 
 #define PLANE_LETTERS 4 /* "LPH", terminated */
@@ -25,11 +25,6 @@ struct plane_picture {
 	unsigned char *grey; /* [height][width], owned */
 };
 
-struct plane_window {
-	double lo, hi;
-	bool inverse;
-};
-
 /* Write the letters of the directions into which a vector (LPS) points, the largest component first: those above 0.35 of its
  * length. */
 void plane_letters(const double direction[3], char ret_letters[PLANE_LETTERS]);
@@ -43,7 +38,7 @@ void plane_picture_plan(const struct image_series *s, int axis, int index, int s
 /* Set where a voxel is in the picture. */
 void plane_picture_mark(const struct image_series *s, const int voxel[3], struct plane_picture *p);
 /* Make the pixels of n planned pictures of an image, in one pass over its slices. */
-int plane_pictures_fill(const struct image_series *s, int image, const struct plane_window *window,
+int plane_pictures_fill(const struct image_series *s, int image, const struct picture_levels *window,
 			struct plane_picture *pictures, size_t n, struct err *err);
 void plane_pictures_clear(struct plane_picture *pictures, size_t n);
 

@@ -63,7 +63,7 @@ static void put_hash(struct html *h, const char *text, size_t n)
 /* ---- window ---- */
 
 /* Read the window of the header, in rescaled values (PS3.3 C.11.2.1.2). */
-static bool header_window(const struct dicom_item *root, struct plane_window *ret)
+static bool header_window(const struct dicom_item *root, struct picture_levels *ret)
 {
 	double center, width;
 	char function[17] = "";
@@ -88,16 +88,16 @@ static int choose_window(struct report *r, struct err *err)
 	int rc = 0;
 
 	if (isfinite(s->window[0]) && s->window[1] > s->window[0]) {
-		r->window = (struct plane_window){s->window[0], s->window[1], false};
+		r->window = (struct picture_levels){s->window[0], s->window[1], false};
 		r->window_source = "the window of the object";
 	} else if (!strcmp(report_kind(r), "PET")) {
-		r->window = (struct plane_window){0, 0, true};
+		r->window = (struct picture_levels){0, 0, true};
 		r->window_source = "from 0 to " SERIES_WINDOW_TEXT "; high values are dark";
 		rc = series_window_top(s, v->image, &r->window.hi, err);
 	} else if (header_window(r->root, &r->window)) {
 		r->window_source = "the window of the object";
 	} else {
-		r->window = (struct plane_window){survey_quantile(v, 0.02), survey_quantile(v, 0.998), false};
+		r->window = (struct picture_levels){survey_quantile(v, 0.02), survey_quantile(v, 0.998), false};
 		r->window_source = "without the lowest 2 % and the highest 0.2 % of the voxels";
 	}
 	if (!(r->window.hi > r->window.lo))

@@ -13,7 +13,7 @@ struct report {
 	size_t n_objects;
 	const struct report_request *request;
 	struct survey survey;
-	struct plane_window window;
+	struct picture_levels window;
 	const char *window_source; /* constant text: where the window comes from */
 	char unit[48];		   /* for people: "Bq/ml"; "": none */
 	double suv;		   /* SUV (body weight, g/ml) of a value of 1; NaN: unknown, or the values are SUV */

@@ -67,7 +67,7 @@ static int shrink_picture(const struct dicom_pixel_info *info, const uint16_t *s
 }
 
 /* Compute the values below which the fractions DARKEST and BRIGHTEST of all values are. */
-static void find_window(const struct small *s, float *ret_lo, float *ret_hi)
+static void find_window(const struct small *s, double *ret_lo, double *ret_hi)
 {
 	size_t n = (size_t)s->width * (size_t)s->height, count[BINS] = {0}, below = 0;
 	float lo = s->value[0], hi = s->value[0];
@@ -96,24 +96,14 @@ static void find_window(const struct small *s, float *ret_lo, float *ret_hi)
 	}
 }
 
-/* Convert the values to grey levels, 0 (black) to 255; the caller frees *ret_grey. */
 static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey, struct err *err)
 {
-	size_t n = (size_t)s->width * (size_t)s->height;
-	unsigned char *grey = malloc(n);
-	float lo, hi;
+	struct picture_levels w = {.inverse = inverse};
 
-	if (!grey)
-		return err_set(err, ENOMEM, "no memory for a picture of %d x %d", s->width, s->height);
-	find_window(s, &lo, &hi);
-	for (size_t i = 0; i < n; i++) {
-		float v = hi > lo ? (s->value[i] - lo) / (hi - lo) : 0;
-
-		v = v < 0 ? 0 : v > 1 ? 1 : v;
-		grey[i] = (unsigned char)(255 * (inverse ? 1 - v : v) + 0.5f);
-	}
-	*ret_grey = grey;
-	return 0;
+	find_window(s, &w.lo, &w.hi);
+	if (!(w.hi > w.lo)) /* one value: black */
+		w.hi = w.lo + 1;
+	return picture_greys(&w, s->value, (size_t)s->width * (size_t)s->height, ret_grey, err);
 }
 
 /* Read a frame of a file (-1: the middle one), reduced. *ret_inverse: its small values are shown bright. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/format/picture.h"
 #include "node/format/png_write.h"
 #include "node/tools/series_window.h"
 
@@ -298,18 +299,11 @@ static double mix_values(const float *row, int x, int n, double weight)
 	return weight > 0 && x + 1 < n ? (1 - weight) * (double)row[x] + weight * (double)row[x + 1] : (double)row[x];
 }
 
-static uint16_t grey_of(double v, const double range[2], const struct picture_choice *choice)
-{
-	double part = (v - range[0]) / (range[1] - range[0]), top = choice->bits == 16 ? 65535 : 255;
-
-	part = part > 0 ? fmin(part, 1) : 0; /* 0 also for NaN */
-	return (uint16_t)lround(top * (choice->invert ? 1 - part : part));
-}
-
 static int write_plane(const struct cut *c, const struct picture_choice *choice, const struct picture_report *r, const char *path,
 		       struct err *err)
 {
 	double step_x = r->mm / c->s->spacing[c->view.axis[0]], step_y = r->mm / c->s->spacing[c->view.axis[1]], wx, wy;
+	const struct picture_levels window = {r->range[0], r->range[1], choice->invert};
 	uint16_t *grey = malloc((size_t)r->width * (size_t)r->height * sizeof(*grey));
 	int rc;
 
@@ -325,7 +319,8 @@ static int write_plane(const struct cut *c, const struct picture_choice *choice,
 
 			if (wy > 0 && y + 1 < c->rows)
 				v = (1 - wy) * v + wy * mix_values(row + c->columns, x, c->columns, wx);
-			grey[(size_t)j * (size_t)r->width + (size_t)i] = grey_of(v, r->range, choice);
+			grey[(size_t)j * (size_t)r->width + (size_t)i] =
+				(uint16_t)picture_grey(&window, v, choice->bits == 16 ? 65535 : 255);
 		}
 	}
 	rc = png_write(path, r->width, r->height, choice->bits, r->mm, grey, err);

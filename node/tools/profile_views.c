@@ -121,8 +121,8 @@ static int write_picture(const float *value, size_t used, const int size[2], con
 {
 	size_t n = (size_t)size[0] * (size_t)size[1], k = 0;
 	float *sorted = malloc((used + 1) * sizeof(*sorted)), lo = 0, hi = 1;
-	unsigned char *grey = malloc(n);
-	int rc = sorted && grey ? 0 : err_set(err, ENOMEM, "no memory for a picture of %d x %d", size[0], size[1]);
+	unsigned char *grey = NULL;
+	int rc = sorted ? 0 : err_set(err, ENOMEM, "no memory for a picture of %d x %d", size[0], size[1]);
 
 	if (rc == 0) {
 		for (size_t i = 0; i < n; i++)
@@ -133,12 +133,9 @@ static int write_picture(const float *value, size_t used, const int size[2], con
 			lo = sorted[(size_t)(DARKEST * (double)(k - 1))];
 			hi = fmaxf(sorted[k - 1], lo + 1e-6f);
 		}
-		for (size_t i = 0; i < n; i++) {
-			float v = (value[i] - lo) / (hi - lo);
-
-			grey[i] = (unsigned char)(isnan(v) || v < 0 ? 0 : v > 1 ? 255 : 255 * v + 0.5f);
-		}
-		rc = picture_write(path, size[0], size[1], grey, err);
+		rc = picture_greys(&(struct picture_levels){(double)lo, (double)hi, false}, value, n, &grey, err);
+		if (rc == 0)
+			rc = picture_write(path, size[0], size[1], grey, err);
 	}
 	free(sorted);
 	free(grey);

@@ -5,7 +5,7 @@
 #include "tests/node/report/volume_fixture.h"
 #include "tests/test.h"
 
-static const struct plane_window window = {0, 255, false};
+static const struct picture_levels window = {0, 255, false};
 
 /* Each voxel is i + 10 j + 50 k. */
 static struct image_series *counted(void)
@@ -19,7 +19,7 @@ static struct image_series *counted(void)
 	return s;
 }
 
-static struct plane_picture picture(const struct image_series *s, int axis, int index, int side, const struct plane_window *w)
+static struct plane_picture picture(const struct image_series *s, int axis, int index, int side, const struct picture_levels *w)
 {
 	struct plane_picture p;
 	struct err err = {0};
@@ -80,7 +80,7 @@ TEST(test_reduced)
 
 TEST(test_window)
 {
-	const struct plane_window narrow = {10, 12, false}, inverse = {10, 12, true};
+	const struct picture_levels narrow = {10, 12, false}, inverse = {10, 12, true};
 	struct image_series *s = counted();
 	struct plane_picture p = picture(s, 2, 0, 512, &narrow);
 
