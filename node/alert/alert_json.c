@@ -16,6 +16,7 @@
 #include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/store/event.h"
+#include "node/store/json_fields.h"
 
 #define VERSION 1	      /* of both */
 #define ROOM 16384	      /* bytes: the file is filled with blanks to a multiple of this */
@@ -139,13 +140,13 @@ char *alert_test_text(const struct config *config, double wall)
 
 /* ---- the file ---- */
 
-static json_t *item_json(const struct alert_item *i)
-{
-	return json_pack("{s:o, s:s, s:s, s:I, s:b, s:o, s:o, s:f, s:f, s:b, s:b, s:b, s:b}", "key", event_json_text(i->key),
-			 "id", i->id, "alert", i->alert, "job", (json_int_t)i->job, "critical", i->critical, "text",
-			 event_json_text(i->text), "remedy", event_json_text(i->remedy), "began", i->began, "ended", i->ended,
-			 "begin_told", i->begin_told, "end_told", i->end_told, "in_begin", i->in_begin, "in_end", i->in_end);
-}
+#define FIELD(member) JSON_FIELD_OF(struct alert_item, #member, member)
+static const struct json_field item_fields[] = {FIELD(key),	 FIELD(id),	  FIELD(alert), FIELD(job),   FIELD(critical),
+						FIELD(text),	 FIELD(remedy),	  FIELD(began), FIELD(ended), FIELD(begin_told),
+						FIELD(end_told), FIELD(in_begin), FIELD(in_end)};
+static const struct json_field message_fields[] = {JSON_FIELD_OF(struct alert_message, "message", id),
+						   JSON_FIELD_OF(struct alert_message, "active", active),
+						   JSON_FIELD_OF(struct alert_message, "made", made)};
 
 /* Fill up with blanks. Frees `text`. */
 static char *fill_up(char *text, size_t *ret_size)
@@ -180,17 +181,16 @@ static bool overwrite_file(const char *path, const char *text, size_t size)
 
 int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
 {
-	json_t *items = json_array();
+	json_t *items = json_array(), *root = json_fields_write(JSON_FIELDS(message_fields), &a->message);
 	char path[340], *text;
 	size_t size;
 	int ret;
 
 	for (size_t i = 0; i < a->n; i++)
 		if (a->items[i].begun)
-			json_array_append_new(items, item_json(&a->items[i]));
-	text = fill_up(compose_text(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active,
-					      "message", a->message.id, "made", a->message.made, "items", items)),
-		       &size);
+			json_array_append_new(items, json_fields_write(JSON_FIELDS(item_fields), &a->items[i]));
+	json_object_update_new(root, json_pack("{s:i, s:o}", "version", VERSION, "items", items));
+	text = fill_up(compose_text(root), &size);
 	if (!text)
 		return err_set(err, ENOMEM, "no memory for %s/alerts.json", spool);
 	snprintf(path, sizeof(path), "%s/alerts.json", spool);
@@ -200,8 +200,6 @@ int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
 	free(text);
 	return ret;
 }
-
-#define COPY(member, object, key) json_get_copy((object), (key), (member), sizeof(member))
 
 /* As alert_new_id() and job_state_name() write it: the same in a message and in this file, whatever its size. */
 static bool is_word(const char *text)
@@ -222,19 +220,7 @@ static bool is_time(double wall)
 static bool read_item(const json_t *one, double clock, struct alert_item *i)
 {
 	*i = (struct alert_item){.begun = true, .first = clock};
-	COPY(i->key, one, "key");
-	COPY(i->id, one, "id");
-	COPY(i->alert, one, "alert");
-	COPY(i->text, one, "text");
-	COPY(i->remedy, one, "remedy");
-	i->job = json_get_integer(one, "job");
-	i->critical = json_get_bool(one, "critical");
-	i->began = json_get_number(one, "began");
-	i->ended = json_get_number(one, "ended");
-	i->begin_told = json_get_bool(one, "begin_told");
-	i->end_told = json_get_bool(one, "end_told");
-	i->in_begin = json_get_bool(one, "in_begin");
-	i->in_end = json_get_bool(one, "in_end");
+	json_fields_read(JSON_FIELDS(item_fields), one, i);
 	return i->key[0] && is_word(i->id) && is_word(i->alert) && is_time(i->began) && is_time(i->ended) &&
 	       (i->ended > 0 || (!i->in_end && !i->end_told));
 }
@@ -257,9 +243,7 @@ static int read_root(const json_t *root, double clock, struct alerts *ret)
 {
 	if (json_get_integer(root, "version") != VERSION || !json_is_array(json_object_get(root, "items")))
 		return -EBADMSG;
-	COPY(ret->message.id, root, "message");
-	ret->message.active = json_get_bool(root, "active");
-	ret->message.made = json_get_number(root, "made");
+	json_fields_read(JSON_FIELDS(message_fields), root, &ret->message);
 	if (!is_time(ret->message.made) || (ret->message.active && !is_word(ret->message.id)))
 		return -EBADMSG;
 	return read_items(json_object_get(root, "items"), clock, ret);

@@ -2,7 +2,6 @@
 #include "node/jobs/node_facts.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -11,65 +10,59 @@
 #include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/base/process_state.h"
-#include "node/store/event.h"
+#include "node/store/json_fields.h"
 #include "node/store/node_file.h"
 #include "node/store/orphans.h"
 #include "node/store/spool.h"
 
 /* ---- node.json ---- */
 
-#define COPY(member, object, key) json_get_copy((object), (key), (member), sizeof(member))
+#define FIELD(type, member) JSON_FIELD_OF(struct type, #member, member)
 
-static json_t *processes_json(const struct manager_facts *m)
-{
-	json_t *list = json_array();
+static const struct json_field process_fields[] = {FIELD(node_process, role), FIELD(node_process, pid),
+						   FIELD(node_process, stopped), FIELD(node_process, silent)};
+static const struct json_field certificate_fields[] = {FIELD(node_certificate, whose),	  FIELD(node_certificate, file),
+						       FIELD(node_certificate, listener), FIELD(node_certificate, crl),
+						       FIELD(node_certificate, from),	  FIELD(node_certificate, until),
+						       FIELD(node_certificate, unusable)};
+static const struct json_field unresolved_fields[] = {FIELD(node_unresolved, destination), FIELD(node_unresolved, host),
+						      FIELD(node_unresolved, reason)};
+static const struct json_field association_fields[] = {FIELD(node_association, last), FIELD(node_association, count),
+						       FIELD(node_association, calling), FIELD(node_association, host),
+						       FIELD(node_association, reason)};
+static const struct json_field cluster_fields[] = {
+	FIELD(node_cluster, local),    FIELD(node_cluster, used),    FIELD(node_cluster, state),
+	FIELD(node_cluster, text),     FIELD(node_cluster, pending), FIELD(node_cluster, running),
+	FIELD(node_cluster, idle),     FIELD(node_cluster, busy),    FIELD(node_cluster, submitted),
+	FIELD(node_cluster, requeued), FIELD(node_cluster, started), FIELD(node_cluster, queued_seconds)};
+static const struct json_field device_fields[] = {FIELD(node_device, name), FIELD(node_device, reason),
+						  FIELD(node_device, disabled), JSON_FIELD_OF(struct node_device, "seat", pilot)};
+static const struct json_field manager_fields[] = {FIELD(manager_facts, receiver),
+						   FIELD(manager_facts, file_limit),
+						   FIELD(manager_facts, receiver_fault),
+						   FIELD(manager_facts, receiver_limit),
+						   FIELD(manager_facts, receiver_full),
+						   FIELD(manager_facts, incoming),
+						   FIELD(manager_facts, results),
+						   FIELD(manager_facts, audit),
+						   JSON_FIELD_OF(struct manager_facts, "journal", journal_damage),
+						   FIELD(manager_facts, journal_replaced),
+						   FIELD(manager_facts, journal_error),
+						   FIELD(manager_facts, reload),
+						   FIELD(manager_facts, page),
+						   FIELD(manager_facts, pilots_unheard),
+						   FIELD(manager_facts, pilot_refused),
+						   FIELD(manager_facts, alerts_fault)};
+static const struct json_field problem_fields[] = {FIELD(node_problem, id), FIELD(node_problem, critical),
+						   FIELD(node_problem, text), FIELD(node_problem, remedy)};
 
-	for (size_t i = 0; i < m->n_processes; i++)
-		json_array_append_new(list, json_pack("{s:s, s:I, s:b, s:f}", "role", m->processes[i].role, "pid",
-						      (json_int_t)m->processes[i].pid, "stopped", m->processes[i].stopped,
-						      "silent", m->processes[i].silent));
-	return list;
-}
-
-static json_t *certificates_json(const struct manager_facts *m)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < m->n_certificates; i++) {
-		const struct node_certificate *c = &m->certificates[i];
-
-		json_array_append_new(list,
-				      json_pack("{s:o, s:o, s:b, s:b, s:f, s:f, s:o}", "whose", event_json_text(c->whose), "file",
-						event_json_text(c->file), "listener", c->listener, "crl", c->crl, "from", c->from,
-						"until", c->until, "unusable", event_json_text(c->unusable)));
-	}
-	return list;
-}
-
-static json_t *unresolved_json(const struct manager_facts *m)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < m->n_unresolved; i++)
-		json_array_append_new(list,
-				      json_pack("{s:o, s:o, s:o}", "destination", event_json_text(m->unresolved[i].destination),
-						"host", event_json_text(m->unresolved[i].host), "reason",
-						event_json_text(m->unresolved[i].reason)));
-	return list;
-}
+#define WRITE_LIST(fields, list, n) json_fields_write_list(JSON_FIELDS(fields), (list), sizeof((list)[0]), (n))
+#define READ_LIST(fields, array, list)                                                                                           \
+	json_fields_read_list(JSON_FIELDS(fields), (array), (list), sizeof((list)[0]), sizeof(list) / sizeof((list)[0]))
 
 json_t *node_associations_json(const struct manager_facts *m)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < m->n_associations; i++) {
-		const struct node_association *a = &m->associations[i];
-
-		json_array_append_new(list, json_pack("{s:f, s:I, s:o, s:o, s:o}", "last", floor(a->last), "count",
-						      (json_int_t)a->count, "calling", event_json_text(a->calling), "host",
-						      event_json_text(a->host), "reason", event_json_text(a->reason)));
-	}
-	return list;
+	return WRITE_LIST(association_fields, m->associations, m->n_associations);
 }
 
 void node_cluster_text(const struct node_cluster *c, char *ret, size_t size)
@@ -85,175 +78,43 @@ void node_cluster_text(const struct node_cluster *c, char *ret, size_t size)
 
 json_t *node_cluster_json(const struct node_cluster *c)
 {
-	return json_pack("{s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:f}", "local", c->local, "used", c->used,
-			 "state", event_json_text(c->state), "text", event_json_text(c->text), "pending", c->pending, "running",
-			 c->running, "idle", c->idle, "busy", c->busy, "submitted", (json_int_t)c->submitted, "requeued",
-			 (json_int_t)c->requeued, "started", (json_int_t)c->started, "queued_seconds", c->queued_seconds);
+	return json_fields_write(JSON_FIELDS(cluster_fields), c);
 }
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack(
-		"{s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"receiver", m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
-		event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "receiver_full",
-		event_json_text(m->receiver_full), "incoming", event_json_text(m->incoming), "results",
-		event_json_text(m->results), "audit", event_json_text(m->audit), "journal", event_json_text(m->journal_damage),
-		"journal_replaced", m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes",
-		processes_json(m), "certificates", certificates_json(m), "unresolved", unresolved_json(m), "reload",
-		event_json_text(m->reload), "page", event_json_text(m->page), "associations", node_associations_json(m),
-		"cluster", node_cluster_json(&m->cluster), "pilots_unheard", event_json_text(m->pilots_unheard), "pilot_refused",
-		event_json_text(m->pilot_refused), "alerts_fault", event_json_text(m->alerts_fault));
-}
+	json_t *object = json_fields_write(JSON_FIELDS(manager_fields), m);
 
-static void read_devices(const json_t *list, struct manager_facts *m)
-{
-	const json_t *one;
-	char state[16];
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		struct node_device *d = &m->devices[m->n_devices];
-
-		if (m->n_devices == NODE_DEVICES_MAX)
-			break;
-		COPY(d->name, one, "name");
-		COPY(d->reason, one, "reason");
-		d->disabled = json_get_bool(one, "disabled");
-		d->pilot = json_get_bool(one, "seat");
-		COPY(state, one, "state");
-		d->connected = d->pilot && (!strcmp(state, "ready") || !strcmp(state, "busy"));
-		m->n_devices++;
-	}
-}
-
-static void read_processes(const json_t *list, struct manager_facts *m)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		struct node_process *p = &m->processes[m->n_processes];
-
-		if (m->n_processes == NODE_PROCESSES_MAX)
-			break;
-		COPY(p->role, one, "role");
-		p->pid = json_get_integer(one, "pid");
-		p->stopped = json_get_bool(one, "stopped");
-		p->silent = json_get_number(one, "silent");
-		m->n_processes++;
-	}
-}
-
-static void read_certificates(const json_t *list, struct manager_facts *m)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		struct node_certificate *c = &m->certificates[m->n_certificates];
-
-		if (m->n_certificates == NODE_CERTIFICATES_MAX)
-			break;
-		COPY(c->whose, one, "whose");
-		COPY(c->file, one, "file");
-		COPY(c->unusable, one, "unusable");
-		c->listener = json_get_bool(one, "listener");
-		c->crl = json_get_bool(one, "crl");
-		c->from = json_get_number(one, "from");
-		c->until = json_get_number(one, "until");
-		m->n_certificates++;
-	}
-}
-
-static void read_unresolved(const json_t *list, struct manager_facts *m)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		struct node_unresolved *u = &m->unresolved[m->n_unresolved];
-
-		if (m->n_unresolved == DESTINATION_STATES_MAX)
-			break;
-		COPY(u->destination, one, "destination");
-		COPY(u->host, one, "host");
-		COPY(u->reason, one, "reason");
-		m->n_unresolved++;
-	}
-}
-
-static void read_associations(const json_t *list, struct manager_facts *m)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		struct node_association *a = &m->associations[m->n_associations];
-
-		if (m->n_associations == NODE_ASSOCIATIONS_MAX)
-			break;
-		a->last = json_get_number(one, "last");
-		a->count = json_get_integer(one, "count");
-		COPY(a->calling, one, "calling");
-		COPY(a->host, one, "host");
-		COPY(a->reason, one, "reason");
-		m->n_associations++;
-	}
-}
-
-static void read_cluster(const json_t *one, struct node_cluster *c)
-{
-	c->local = json_get_bool(one, "local");
-	c->used = json_get_bool(one, "used");
-	COPY(c->state, one, "state");
-	COPY(c->text, one, "text");
-	c->pending = (int)json_get_integer(one, "pending");
-	c->running = (int)json_get_integer(one, "running");
-	c->idle = (int)json_get_integer(one, "idle");
-	c->busy = (int)json_get_integer(one, "busy");
-	c->submitted = (uint64_t)json_get_integer(one, "submitted");
-	c->requeued = (uint64_t)json_get_integer(one, "requeued");
-	c->started = (uint64_t)json_get_integer(one, "started");
-	c->queued_seconds = json_get_number(one, "queued_seconds");
+	json_object_update_new(object, json_pack("{s:o, s:o, s:o, s:o, s:o}", "processes",
+						 WRITE_LIST(process_fields, m->processes, m->n_processes), "certificates",
+						 WRITE_LIST(certificate_fields, m->certificates, m->n_certificates), "unresolved",
+						 WRITE_LIST(unresolved_fields, m->unresolved, m->n_unresolved), "associations",
+						 node_associations_json(m), "cluster", node_cluster_json(&m->cluster)));
+	return object;
 }
 
 void manager_facts_read(const json_t *report, struct manager_facts *ret)
 {
+	const json_t *devices = json_object_get(report, "devices");
+
 	memset(ret, 0, sizeof(*ret));
-	ret->receiver = json_get_bool(report, "receiver");
-	ret->journal_replaced = json_get_bool(report, "journal_replaced");
-	ret->file_limit = json_get_integer(report, "file_limit");
-	COPY(ret->receiver_fault, report, "receiver_fault");
-	COPY(ret->receiver_limit, report, "receiver_limit");
-	COPY(ret->receiver_full, report, "receiver_full");
-	COPY(ret->reload, report, "reload");
-	COPY(ret->page, report, "page");
-	COPY(ret->incoming, report, "incoming");
-	COPY(ret->results, report, "results");
-	COPY(ret->audit, report, "audit");
-	COPY(ret->journal_damage, report, "journal");
-	COPY(ret->journal_error, report, "journal_error");
-	COPY(ret->pilots_unheard, report, "pilots_unheard");
-	COPY(ret->pilot_refused, report, "pilot_refused");
-	COPY(ret->alerts_fault, report, "alerts_fault");
-	read_devices(json_object_get(report, "devices"), ret);
-	read_processes(json_object_get(report, "processes"), ret);
-	read_certificates(json_object_get(report, "certificates"), ret);
-	read_unresolved(json_object_get(report, "unresolved"), ret);
-	read_associations(json_object_get(report, "associations"), ret);
-	read_cluster(json_object_get(report, "cluster"), &ret->cluster);
+	json_fields_read(JSON_FIELDS(manager_fields), report, ret);
+	ret->n_devices = READ_LIST(device_fields, devices, ret->devices);
+	for (size_t i = 0; i < ret->n_devices; i++) {
+		const char *state = json_get_text(json_array_get(devices, i), "state");
+
+		ret->devices[i].connected = ret->devices[i].pilot && (!strcmp(state, "ready") || !strcmp(state, "busy"));
+	}
+	ret->n_processes = READ_LIST(process_fields, json_object_get(report, "processes"), ret->processes);
+	ret->n_certificates = READ_LIST(certificate_fields, json_object_get(report, "certificates"), ret->certificates);
+	ret->n_unresolved = READ_LIST(unresolved_fields, json_object_get(report, "unresolved"), ret->unresolved);
+	ret->n_associations = READ_LIST(association_fields, json_object_get(report, "associations"), ret->associations);
+	json_fields_read(JSON_FIELDS(cluster_fields), json_object_get(report, "cluster"), &ret->cluster);
 }
 
 json_t *node_problem_json(const struct node_problem *p)
 {
-	return json_pack("{s:s, s:b, s:o, s:o}", "id", p->id, "critical", p->critical, "text", event_json_text(p->text), "remedy",
-			 event_json_text(p->remedy));
+	return json_fields_write(JSON_FIELDS(problem_fields), p);
 }
 
 /* ---- spool, journal, jobs ---- */

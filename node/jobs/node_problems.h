@@ -47,7 +47,7 @@ struct node_process {
 
 /* Associations of one sender that ended for the same reason without an object, or in which a class was refused. */
 struct node_association {
-	double last; /* time of the newest, s since the epoch */
+	double last; /* time of the newest, whole s since the epoch */
 	long count;
 	char calling[17]; /* AE title; "": none was received */
 	char host[64];

@@ -5,6 +5,7 @@
 #include "node/receive/receiver_state.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,7 +115,7 @@ static bool is_same(const struct node_association *a, const struct node_associat
 
 void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended, double now)
 {
-	struct node_association one = {.last = now};
+	struct node_association one = {.last = floor(now)};
 	size_t i = 0;
 
 	if (!s || !take_lock(s))

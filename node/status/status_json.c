@@ -7,6 +7,7 @@
 #include "node/status/status.h"
 #include "node/status/status_text.h"
 #include "node/store/event.h"
+#include "node/store/json_fields.h"
 
 static json_t *sends_json(const struct job_view *v)
 {
@@ -70,16 +71,8 @@ static json_t *destinations_json(const struct status *s)
 	return list;
 }
 
-static json_t *senders_json(const struct status *s)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < s->n_senders; i++)
-		json_array_append_new(list, json_pack("{s:o, s:o, s:f, s:I}", "calling", event_json_text(s->senders[i].calling),
-						      "host", event_json_text(s->senders[i].host), "last", s->senders[i].last,
-						      "objects", (json_int_t)s->senders[i].objects));
-	return list;
-}
+#define FIELD(member) JSON_FIELD_OF(struct status_sender, #member, member)
+static const struct json_field sender_fields[] = {FIELD(calling), FIELD(host), FIELD(last), FIELD(objects)};
 
 json_t *status_json(const struct status *s)
 {
@@ -112,5 +105,5 @@ json_t *status_json(const struct status *s)
 		"reserve", (json_int_t)s->config->node.reserve, "devices", devices ? json_incref(devices) : json_array(),
 		"unassigned", unassigned, "orphans", (json_int_t)s->facts.orphans, "associations",
 		node_associations_json(&s->facts.from_manager), "cluster", node_cluster_json(&s->facts.from_manager.cluster),
-		"senders", senders_json(s));
+		"senders", json_fields_write_list(JSON_FIELDS(sender_fields), s->senders, sizeof(s->senders[0]), s->n_senders));
 }
