@@ -186,33 +186,52 @@ int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*r
 	return ret;
 }
 
-int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err)
+void journal_bind_values(sqlite3_stmt *s, const struct journal_value *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int at = (int)i + 1;
+
+		if (values[i].type == JOURNAL_NUMBER)
+			sqlite3_bind_int64(s, at, values[i].number);
+		else if (values[i].type == JOURNAL_REAL)
+			sqlite3_bind_double(s, at, values[i].real);
+		else
+			sqlite3_bind_text(s, at, values[i].text ? values[i].text : "", -1, SQLITE_STATIC);
+	}
+}
+
+int journal_read(struct journal *j, enum journal_query q, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s),
+		 void *ctx, struct err *err, const struct journal_value *values, size_t n)
 {
 	sqlite3_stmt *s = journal_stmt(j, q, err);
 
-	return s ? journal_step(j, s, doing, NULL, NULL, err) : -EIO;
+	if (!s)
+		return -EIO;
+	journal_bind_values(s, values, n);
+	return journal_step(j, s, doing, read_row, ctx, err);
+}
+
+int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err,
+		    const struct journal_value *values, size_t n)
+{
+	return journal_read(j, q, doing, NULL, NULL, err, values, n);
 }
 
 /* End a transaction: commit if ret is not negative, else roll back. */
 int journal_end_transaction(struct journal *j, int ret, struct err *err)
 {
 	if (ret >= 0) {
-		int rc = journal_execute(j, JOURNAL_COMMIT, "commit", err);
+		int rc = journal_execute(j, JOURNAL_COMMIT, "commit", err, NO_VALUES);
 
 		if (rc >= 0)
 			return ret;
 		ret = rc;
 	}
 	if (!sqlite3_get_autocommit(j->db))
-		journal_execute(j, JOURNAL_ROLLBACK, "rollback", NULL);
+		journal_execute(j, JOURNAL_ROLLBACK, "rollback", NULL, NO_VALUES);
 	memset(j->state_cache, 0, sizeof(j->state_cache)); /* the cache may include rows that were rolled back and whose numbers
 							      will be used again */
 	return ret;
-}
-
-void journal_bind(sqlite3_stmt *s, int at, const char *text)
-{
-	sqlite3_bind_text(s, at, text ? text : "", -1, SQLITE_STATIC);
 }
 
 static void copy_column(sqlite3_stmt *s, int at, char *ret, size_t size)
@@ -348,7 +367,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 		return err_set(err, EPROTONOSUPPORT,
 			       "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
 			       (long long)version, SCHEMA_VERSION);
-	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err, NO_VALUES);
 	if (ret < 0)
 		return ret;
 	ret = query_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
@@ -434,23 +453,12 @@ struct journal *journal_close(struct journal *j)
 
 int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_INSTANCE, err);
-	int ret;
+	/* outside a transaction a single INSERT is its own transaction */
+	int ret = journal_execute(j, JOURNAL_ADD_INSTANCE, "add instance", err,
+				  VALUES(REAL(row->received), TEXT(row->sop_class), TEXT(row->sop_instance),
+					 TEXT(row->transfer_syntax), TEXT(row->calling), TEXT(row->host), TEXT(row->association),
+					 TEXT(row->file), NUMBER((int64_t)row->bytes), TEXT(row->digest)));
 
-	if (!s)
-		return -EIO;
-	sqlite3_bind_double(s, 1, row->received);
-	journal_bind(s, 2, row->sop_class);
-	journal_bind(s, 3, row->sop_instance);
-	journal_bind(s, 4, row->transfer_syntax);
-	journal_bind(s, 5, row->calling);
-	journal_bind(s, 6, row->host);
-	journal_bind(s, 7, row->association);
-	journal_bind(s, 8, row->file);
-	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->bytes);
-	journal_bind(s, 10, row->digest);
-	ret = journal_step(j, s, "add instance", NULL, NULL,
-			   err); /* outside a transaction a single INSERT is its own transaction */
 	if (ret < 0)
 		return ret;
 	row->id = sqlite3_last_insert_rowid(j->db);
@@ -460,26 +468,16 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_INSTANCE, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, sop_instance);
-	journal_bind(s, 2, digest);
-	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
+	return journal_read(j, JOURNAL_HAS_INSTANCE, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err,
+			    VALUES(TEXT(sop_instance), TEXT(digest)));
 }
 
 int journal_is_ignored(struct journal *j, const char *sop_instance, const char *digest, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_IS_IGNORED, err);
 	int64_t is = 0;
-	int ret;
+	int ret = journal_read(j, JOURNAL_IS_IGNORED, "look for an ignored instance", journal_read_int64, &is, err,
+			       VALUES(TEXT(sop_instance), TEXT(digest)));
 
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, sop_instance);
-	journal_bind(s, 2, digest);
-	ret = journal_step(j, s, "look for an ignored instance", journal_read_int64, &is, err);
 	return ret < 0 ? ret : is != 0;
 }
 
@@ -490,8 +488,7 @@ int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row
 
 	if (!s)
 		return -EIO;
-	sqlite3_bind_int64(s, 1, after);
-	sqlite3_bind_int(s, 2, max);
+	journal_bind_values(s, VALUES(NUMBER(after), NUMBER(max)));
 	while (n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
 		journal_read_instance(&ret_rows[n++], s);
 	if (n < max && rc != SQLITE_DONE)
@@ -502,9 +499,8 @@ int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row
 
 int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_COUNT_UNINDEXED, err);
 	int64_t n = 0;
-	int ret = s ? journal_step(j, s, "count the new instances", journal_read_int64, &n, err) : -EIO;
+	int ret = journal_read(j, JOURNAL_COUNT_UNINDEXED, "count the new instances", journal_read_int64, &n, err, NO_VALUES);
 
 	if (ret < 0)
 		return ret;
@@ -512,38 +508,23 @@ int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 	return 0;
 }
 
-/* Run a query about a UID, ?1, and an instance or a job, ?2. */
-static int find_uid(struct journal *j, enum journal_query query, const char *doing, const char *sop_instance, int64_t id,
-		    void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
-{
-	sqlite3_stmt *s = journal_stmt(j, query, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, sop_instance);
-	sqlite3_bind_int64(s, 2, id);
-	return journal_step(j, s, doing, read_row, ctx, err);
-}
-
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
 			struct err *err)
 {
-	return find_uid(j, JOURNAL_FIND_MEMBER, "look for a member", sop_instance, besides, journal_read_instance, ret_row, err);
+	return journal_read(j, JOURNAL_FIND_MEMBER, "look for a member", journal_read_instance, ret_row, err,
+			    VALUES(TEXT(sop_instance), NUMBER(besides)));
 }
 
 int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *ret_job, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_JOB_OF, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, sop_instance);
-	return journal_step(j, s, "look for the job of an instance", journal_read_int64, ret_job, err);
+	return journal_read(j, JOURNAL_FIND_JOB_OF, "look for the job of an instance", journal_read_int64, ret_job, err,
+			    VALUES(TEXT(sop_instance)));
 }
 
 int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err)
 {
-	return find_uid(j, JOURNAL_FIND_RESULT, "look for a result", sop_instance, job, journal_read_int64, ret_job, err);
+	return journal_read(j, JOURNAL_FIND_RESULT, "look for a result", journal_read_int64, ret_job, err,
+			    VALUES(TEXT(sop_instance), NUMBER(job)));
 }
 
 int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err)
@@ -559,39 +540,22 @@ int journal_is_given_up(struct journal *j, const char *sop_instance, struct err 
 
 int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err)
 {
-	return find_uid(j, JOURNAL_HAS_MEMBER, "look for a member", sop_instance, job, NULL, NULL, err);
+	return journal_read(j, JOURNAL_HAS_MEMBER, "look for a member", NULL, NULL, err, VALUES(TEXT(sop_instance), NUMBER(job)));
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVE, err);
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, instance);
-	sqlite3_bind_double(s, 2, now);
-	return journal_step(j, s, "remove an instance", NULL, NULL, err);
-}
-
-/* Run a query about one file; `action` is part of the error text. Return 1: found, 0: not found. */
-static int find_file(struct journal *j, enum journal_query query, const char *action, const char *file, struct err *err)
-{
-	sqlite3_stmt *s = journal_stmt(j, query, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, file);
-	return journal_step(j, s, action, NULL, NULL, err);
+	return journal_execute(j, JOURNAL_REMOVE, "remove an instance", err, VALUES(NUMBER(instance), REAL(now)));
 }
 
 int journal_has_file(struct journal *j, const char *file, struct err *err)
 {
-	return find_file(j, JOURNAL_NAMES_FILE, "look for a file", file, err);
+	return journal_execute(j, JOURNAL_NAMES_FILE, "look for a file", err, VALUES(TEXT(file)));
 }
 
 int journal_has_removed_file(struct journal *j, const char *file, struct err *err)
 {
-	return find_file(j, JOURNAL_REMOVED_FILE, "look for a removed file", file, err);
+	return journal_execute(j, JOURNAL_REMOVED_FILE, "look for a removed file", err, VALUES(TEXT(file)));
 }
 
 /* ---- the file itself ---- */
@@ -671,10 +635,8 @@ int journal_reserve(struct journal *j, uint64_t bytes, struct err *err)
 
 int64_t journal_data_version(struct journal *j)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_DATA_VERSION, NULL);
 	int64_t version = -1;
 
-	if (s)
-		journal_step(j, s, "data_version", journal_read_int64, &version, NULL);
+	journal_read(j, JOURNAL_DATA_VERSION, "data_version", journal_read_int64, &version, NULL, NO_VALUES);
 	return version;
 }

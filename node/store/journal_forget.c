@@ -64,10 +64,8 @@ static int run_steps(struct journal *j, const char *const *steps, size_t n_steps
 
 int journal_delete_case(struct journal *j, const int64_t *jobs, size_t n, struct err *err)
 {
-	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err, NO_VALUES);
 
-	if (ret < 0)
-		return ret;
 	for (size_t i = 0; ret == 0 && i < n; i++) {
 		enum job_state state;
 
@@ -110,7 +108,7 @@ static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max
 int journal_delete_unassigned(struct journal *j, double before, struct err *err)
 {
 	int64_t ids[JOURNAL_UNASSIGNED_MAX];
-	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err, NO_VALUES);
 
 	if (ret < 0)
 		return ret;

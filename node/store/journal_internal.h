@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the journal's files and private to them: journal.c (database file, statements, instances),
- * journal_events.c (classifications, events, reading of many rows, totals), journal_damage.c and journal_delete_case.c. */
+ * journal_events.c (classifications, events), journal_walk.c (reading of many rows, totals), journal_damage.c and journal_delete_case.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -73,17 +73,35 @@ struct journal {
 
 /* Set err from SQLite's result code rc; return the negative errno value. doing: the failed action, for the text of the error. */
 int journal_fail(struct journal *j, int rc, const char *doing, struct err *err);
-/* Return a cached statement, ready to bind; NULL: it cannot be prepared. */
+/* Return a cached statement, ready to bind; NULL: it cannot be prepared, and err is set. */
 sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err);
 /* Step a bound statement once and reset it. 1: there was a row, and read_row() was called for it; 0: none; negative: error. */
 int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
 		 struct err *err);
-/* Execute a statement that has no parameters. */
-int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err);
+/* The value of a parameter. A text must stay valid until the statement is stepped. */
+struct journal_value {
+	enum { JOURNAL_NUMBER, JOURNAL_REAL, JOURNAL_TEXT } type;
+	int64_t number;
+	double real;
+	const char *text;
+};
+#define NUMBER(value) ((struct journal_value){.type = JOURNAL_NUMBER, .number = (value)})
+#define REAL(value) ((struct journal_value){.type = JOURNAL_REAL, .real = (value)})
+#define TEXT(value) ((struct journal_value){.type = JOURNAL_TEXT, .text = (value)})
+/* The values of ?1, ?2, ... as the last two arguments of the functions below. */
+#define VALUES(...)                                                                                                              \
+	(const struct journal_value[]){__VA_ARGS__},                                                                             \
+		sizeof((const struct journal_value[]){__VA_ARGS__}) / sizeof(struct journal_value)
+#define NO_VALUES NULL, 0
+void journal_bind_values(sqlite3_stmt *s, const struct journal_value *values, size_t n);
+/* Bind the values of a cached statement and step it as journal_step(). */
+int journal_read(struct journal *j, enum journal_query q, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s),
+		 void *ctx, struct err *err, const struct journal_value *values, size_t n);
+/* The same, without reading a row. */
+int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err,
+		    const struct journal_value *values, size_t n);
 /* End a transaction: commit if ret is not negative, else roll back. Returns ret or the error of the commit. */
 int journal_end_transaction(struct journal *j, int ret, struct err *err);
-/* Bind a text to parameter `at`. The text must stay valid until the statement is stepped. */
-void journal_bind(sqlite3_stmt *s, int at, const char *text);
 /* Read the only column of a row into ctx, an int64_t. */
 void journal_read_int64(void *ctx, sqlite3_stmt *s);
 /* Read a row of JOURNAL_COLUMNS into ctx, a struct instance_row. */
