@@ -17,10 +17,11 @@
 #include "node/base/progress.h"
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
-#include "node/command/interfile_cases.h"
+#include "node/command/imported_cases.h"
 #include "node/command/recon_inputs.h"
 #include "node/command/recon_print.h"
 #include "node/command/recon_report.h"
+#include "node/command/source_options.h"
 #include "node/config/route.h"
 #include "node/format/correction_pictures.h"
 #include "node/options/options.h"
@@ -30,24 +31,9 @@
 #include "node/tools/image_series.h"
 
 #define ASSIGNMENTS_MAX 64
-#define ATTRIBUTES_MAX 200
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
-enum {
-	OPTION_PROTOCOL = OPTION_LONG,
-	OPTION_DEVICE,
-	OPTION_SET,
-	OPTION_SAME_PATIENT,
-	OPTION_HEADER,
-	OPTION_FRAMES,
-	OPTION_ATTRIBUTE,
-	OPTION_MULTIPLICATIVE,
-	OPTION_ADDITIVE,
-	OPTION_ATTENUATION,
-	OPTION_NORMALISATION,
-	OPTION_DELAYEDS,
-	OPTION_SINGLES
-};
+enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_FRAMES };
 
 struct recon {
 	struct options o;
@@ -58,9 +44,8 @@ struct recon {
 	struct gate_options gates;
 	struct pet_gates gating;		/* what they mean */
 	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
-	struct petsird_case petsird;
-	char *attributes[ATTRIBUTES_MAX];
-	struct interfile_cases interfile;
+	struct source_options source;
+	struct imported_cases imported;
 	bool same_patient;
 	const char *header;	/* NULL: not given */
 	const char *report_dir; /* the same */
@@ -91,27 +76,7 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct recon, gates.marks)},
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
-	{0, "like", "FILE.dcm",
-	 "of an Interfile or PETSIRD file: copy patient, study, frame of reference and scanner from this file, and if it is of "
-	 "PET\nthe times and the tracer that the data lack",
-	 INTO_TEXT(struct recon, petsird.like)},
-	{OPTION_ATTRIBUTE, "attribute", "KEYWORD=VALUE",
-	 "of an Interfile or PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import\n--set` does; may "
-	 "be "
-	 "repeated"},
-	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b, a fraction"},
-	{OPTION_ADDITIVE, "additive", "F.hs",
-	 "of an Interfile: background b of this model, in counts; b / m (additive sinogram of STIR) if its header "
-	 "lists\nattenuation and normalisation as applied corrections"},
-	{OPTION_ATTENUATION, "attenuation", "F.hs",
-	 "of an Interfile: attenuation correction factors, 1 or more (measured ones with noise)"},
-	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
-	{OPTION_DELAYEDS, "delayeds", "F.hs",
-	 "of an Interfile: delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
-	{OPTION_SINGLES, "singles", "F.hs", "of an Interfile: single events of the detectors, for the same randoms"},
-	{0, "axes", "X,Y,Z", "of a PETSIRD file: its axes that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
-	 INTO_TEXT(struct recon, petsird.axes)},
-	{0, "no-tof", NULL, "of a PETSIRD file: without time of flight", INTO_ON(struct recon, petsird.no_tof)},
+	SOURCE_OPTIONS(struct recon, source),
 	{OPTION_SAME_PATIENT, "same-patient", NULL,
 	 "state that the files of each case are of one patient, although their headers name different ones"},
 	{OPTION_HEADER, "header", "FILE",
@@ -171,8 +136,6 @@ static int read_gates(struct recon *r, const char *table)
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
-	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
-						   SINOGRAM_NORMALISATION,  SINOGRAM_DELAYEDS, SINOGRAM_SINGLES};
 	const char *table = NULL;
 	struct pet_images frames;
 	struct err err = {0};
@@ -180,7 +143,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 
 	options_begin(&r->o, &spec, argc, argv);
 	r->o.into = r;
-	r->petsird.set = r->attributes;
+	source_options_begin(&r->source);
 	while ((id = options_next(&r->o)) >= 0) {
 		if (id == 'c')
 			r->conf_path = r->o.value;
@@ -192,14 +155,9 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->device = r->o.value;
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
-		else if (id == OPTION_ATTRIBUTE && r->petsird.n_set < ATTRIBUTES_MAX)
-			r->attributes[r->petsird.n_set++] = (char *)r->o.value; /* a string of argv */
-		else if (id >= OPTION_MULTIPLICATIVE) {
-			int code = recon_inputs_role(&r->o, roles[id - OPTION_MULTIPLICATIVE], &r->interfile.conf);
-
-			if (code != CODE_OK)
-				return code;
-		} else if (id == OPTION_FRAMES)
+		else if (id >= SOURCE_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
+			return CODE_USAGE;
+		else if (id == OPTION_FRAMES)
 			table = r->o.value;
 		else if (id == OPTION_SAME_PATIENT)
 			r->same_patient = true;
@@ -307,8 +265,8 @@ static int check_protocols(const struct recon *r)
 	return options_fail(&r->o, why->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE, "%s", why->msg);
 }
 
-/* The same for Interfiles alone, before they are read: PET or parallel beams. */
-static int check_interfile_protocols(const struct recon *r)
+/* The same for imports alone, before they are read: PET or parallel beams. */
+static int check_import_protocols(const struct recon *r)
 {
 	int pet = kind_id(&kind_pet);
 
@@ -382,7 +340,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_object_update(o, p->details);
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
-		recon_print(c, p, interfile_cases_of(&r->interfile, c), r->out_dir);
+		recon_print(c, p, imported_cases_of(&r->imported, c), r->out_dir);
 	write_pictures(r, p);
 	write_report(r, p, o);
 }
@@ -444,8 +402,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 {
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
-					 .petsird = r->petsird};
-	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
+					 .file = &r->source.conf};
+	const struct imported_case *of = imported_cases_of(&r->imported, c);
 	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
 	const char **joined = NULL;
@@ -463,10 +421,10 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
 		decision.fit_voxels = has_default_voxels(r, p);
 		if (of->assumed.text[0])
-			fprintf(stderr, "tomonode recon: %s: %s\n", of->header, of->assumed.text);
+			fprintf(stderr, "tomonode recon: %s: %s\n", of->from, of->assumed.text);
 	}
 	if (source && source->taken) {
-		source->taken(&r->petsird, axes, sizeof(axes));
+		source->taken(&r->source.conf, axes, sizeof(axes));
 		fprintf(stderr, "tomonode recon: %s: %s\n", c->paths[0], axes);
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
@@ -559,7 +517,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		const struct case_files *c = &r->list->cases[i];
 		struct reconstruct_report report = {0};
 		struct err err = {0};
-		const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
+		const struct imported_case *of = imported_cases_of(&r->imported, c);
 		char who[96];
 		int rc = reconstruct_one(r, c, dev, cache, &report, &err), code = rc < 0 ? refusal_code(r, c, &err) : 0;
 
@@ -567,7 +525,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		if (rc < 0 && code != CODE_CANCELLED && split && !of && is_split(r, i) && (split[i].reason = strdup(err.msg)))
 			split[i].code = code;
 		else if (rc < 0)
-			note_refusal(r, code, of ? of->header : who, err.msg);
+			note_refusal(r, code, of ? of->from : who, err.msg);
 		else
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);
@@ -602,36 +560,32 @@ static int print_summary(struct recon *r)
 	return r->code;
 }
 
-static void refuse_header(void *ctx, const char *header, const struct err *err)
+static void refuse_import(void *ctx, const char *path, const struct err *err)
 {
 	/* an attribute that is not allowed is an error of the command line */
-	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), header, err->msg);
+	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), path, err->msg);
 }
 
-/* Import the Interfile headers among the paths, and replace them there. Return -1, or an exit code. */
-static int import_interfile(struct recon *r, char ***paths)
+/* Import the paths that become sinogram objects first, and replace them. Return -1, or an exit code. */
+static int import_paths(struct recon *r, char ***paths)
 {
-	struct sinogram_import *conf = &r->interfile.conf;
-	size_t n = interfile_cases_count(*paths);
+	struct sinogram_import *conf = &r->source.conf;
+	size_t n_paths = 0, with_roles, n = imported_cases_count(*paths, &with_roles);
 	struct err err = {0};
-	bool all = true;
 	int code = recon_inputs_check(&r->o, conf, *paths);
 
 	if (code >= 0 || n == 0)
 		return code;
-	for (size_t i = 0; (*paths)[i]; i++)
-		all = all && i < n;
-	if (all && check_interfile_protocols(r) >= 0)
+	while ((*paths)[n_paths])
+		n_paths++;
+	if (n == n_paths && check_import_protocols(r) >= 0)
 		return CODE_USAGE;
-	conf->like = r->petsird.like;
-	conf->set = r->attributes;
-	conf->n_set = r->petsird.n_set;
 	conf->now = clock_wall();
 	conf->config = r->config;
 	options_note_folder(&r->o, r->out_dir);
-	if (interfile_cases_import(&r->interfile, *paths, r->out_dir, refuse_header, r, &err) < 0)
+	if (imported_cases_create(&r->imported, conf, *paths, r->out_dir, refuse_import, r, &err) < 0)
 		return options_fail_err(&r->o, &err);
-	*paths = r->interfile.paths;
+	*paths = r->imported.paths;
 	return -1;
 }
 
@@ -648,7 +602,7 @@ static int run_recon(struct recon *r, char **paths)
 		return code;
 	r->cases = json_array();
 	r->refused = json_array();
-	code = import_interfile(r, &paths);
+	code = import_paths(r, &paths);
 	if (code >= 0)
 		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
@@ -662,7 +616,7 @@ static int run_recon(struct recon *r, char **paths)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
 		return recon_inputs_none(&r->o, r->list, paths);
-	if (r->interfile.n == 0)
+	if (r->imported.n == 0)
 		options_note_folder(&r->o, r->out_dir);
 	if (r->report_dir && folder_create(r->report_dir, &err) < 0)
 		return options_fail_err(&r->o, &err);
@@ -680,7 +634,7 @@ int cmd_recon(int argc, char **argv)
 
 	if (code < 0)
 		code = run_recon(&r, argv + r.o.first);
-	interfile_cases_clear(&r.interfile, r.out_dir);
+	imported_cases_clear(&r.imported, r.out_dir);
 	pet_marks_clear(&r.gating.marks);
 	json_decref(r.cases);
 	json_decref(r.refused);

@@ -14,7 +14,7 @@
 #include "node/base/dicom_mark.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
-#include "node/command/interfile_cases.h"
+#include "node/command/imported_cases.h"
 
 #define ANALYZE_HEADER 348u /* bytes; NIfTI-1 has the same */
 
@@ -138,25 +138,9 @@ static int refuse_scan(const struct options *o, char *const *paths)
 	return -1;
 }
 
-int recon_inputs_role(const struct options *o, enum sinogram_role role, struct sinogram_import *conf)
-{
-	static const char *const names[SINOGRAM_ROLES + 1] = {[SINOGRAM_MULTIPLICATIVE] = "multiplicative",
-							      [SINOGRAM_ADDITIVE] = "additive",
-							      [SINOGRAM_ATTENUATION] = "attenuation",
-							      [SINOGRAM_NORMALISATION] = "normalisation",
-							      [SINOGRAM_DELAYEDS] = "delayeds",
-							      [SINOGRAM_SINGLES] = "singles"};
-	const char **to = &conf->header[role];
-
-	if (*to)
-		return options_fail(o, CODE_USAGE, "--%s is given twice, %s and %s: name one file", names[role], *to, o->value);
-	*to = o->value;
-	return CODE_OK;
-}
-
 int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
 {
-	size_t n = interfile_cases_count(paths);
+	size_t n, with_others = imported_cases_count(paths, &n);
 	const char *other, *option;
 	bool roles = false;
 
@@ -168,7 +152,7 @@ int recon_inputs_check(const struct options *o, const struct sinogram_import *co
 					     "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and "
 					     "--singles are of one FILE.hs, and %zu are given",
 					     n);
-	if (n > 1 && (other = interfile_cases_not_emission(paths, &option)))
+	if (with_others > 1 && (other = imported_cases_not_emission(paths, &option)))
 		return options_fail(
 			o, CODE_USAGE,
 			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
@@ -179,7 +163,7 @@ int recon_inputs_check(const struct options *o, const struct sinogram_import *co
 
 int recon_inputs_none(const struct options *o, const struct case_list *list, char *const *paths)
 {
-	size_t n = interfile_cases_beneath(paths), n_other = list->n_other + list->n_own;
+	size_t n = imported_cases_beneath(paths), n_other = list->n_other + list->n_own;
 	char hint[800] = "", other[60] = "";
 
 	if (n > 0)

@@ -8,9 +8,6 @@
 #include "node/reconstruct/case_files.h"
 #include "node/sinogram/sinogram.h"
 
-/* Store the value of the option of a role, which may be given once. Returns CODE_OK or the exit code. */
-int recon_inputs_role(const struct options *o, enum sinogram_role role, struct sinogram_import *conf);
-
 /* Check the Interfile headers among the paths, which NULL ends: those in conf->header belong to exactly one, and of several none
  * is named like factors or randoms. -1: they are fine. */
 int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths);

@@ -49,7 +49,7 @@ static void print_factors(const struct case_files *c, const struct reconstruct_r
 	json_array_foreach((json_t *)all, i, one) printf("  %s\n", json_string_value(one));
 }
 
-void recon_print(const struct case_files *c, const struct reconstruct_report *p, const struct interfile_case *of,
+void recon_print(const struct case_files *c, const struct reconstruct_report *p, const struct imported_case *of,
 		 const char *out_dir)
 {
 	const char *warnings = p->warnings, *assumed = of ? of->assumed.text : "";

@@ -99,7 +99,7 @@ static int open_files(struct pet_work *w, struct err *err)
 	const struct reconstruct_work *base = &w->base;
 	struct pet_opening o = {.patient = &base->decision->patient,
 				.config = base->config,
-				.file = &base->decision->petsird,
+				.file = base->decision->file,
 				.protocol = &base->protocol->pet,
 				.lors_most = strcmp(base->dev->ops->kind, "cpu") ? LORS_GPU : LORS_CPU};
 	int rc;

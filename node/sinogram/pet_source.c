@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_source.c - the rows. To add one: a file with its operations, and its line here and in the header. */
+/* pet_source.c - choose a row. */
 #include "node/sinogram/pet_source.h"
 
 #include <errno.h>
@@ -9,13 +9,23 @@
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"
 
-static const struct pet_source *const sources[] = {&pet_source_mmr, &pet_source_petsird, &pet_source_objects};
+#define X(name) &pet_source_##name,
+static const struct pet_source *const sources[] = {PET_SOURCES(X)};
+#undef X
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
 
 const struct pet_source *pet_source_of_file(const char *path)
 {
 	for (size_t i = 0; i < SOURCES; i++)
-		if (sources[i]->is_file && sources[i]->is_file(path))
+		if (sources[i]->open && sources[i]->is_file && sources[i]->is_file(path))
+			return sources[i];
+	return NULL;
+}
+
+const struct pet_source *pet_source_to_import(const char *path)
+{
+	for (size_t i = 0; i < SOURCES; i++)
+		if (sources[i]->import && sources[i]->is_file(path))
 			return sources[i];
 	return NULL;
 }

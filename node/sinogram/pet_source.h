@@ -7,8 +7,6 @@
 #include "node/sinogram/sinogram.h"
 #include "recon/pet/michelogram_pairs.h"
 
-struct petsird_case;
-
 /* How an acquisition is opened. All is borrowed, and may be NULL or 0. */
 struct pet_opening {
 	const struct patient_statement *patient;
@@ -18,9 +16,9 @@ struct pet_opening {
 	 * to read bytes and header texts, and the scanner may be unknown; raw data of a scanner need its configuration, and have
 	 * header texts made by this program */
 	bool anonymous, raw;
-	/* Of a file of events: what it does not say; frames, tof_mashing, fov_radius of the protocol; about so many LORs may be read
-	 * one by one for the sensitivity, of more a sample */
-	const struct petsird_case *file;
+	/* Of a file of events: what it does not say (like, set, petsird); frames, tof_mashing, fov_radius of the protocol; about so
+	 * many LORs may be read one by one for the sensitivity, of more a sample */
+	const struct sinogram_import *file;
 	const struct pet_protocol *protocol;
 	size_t lors_most;
 };
@@ -44,17 +42,29 @@ struct pet_recording {
 		    struct err *err);
 };
 
+/* What an import made. */
+struct import_report {
+	size_t objects;
+	char text[1000];	/* lines about what was read; "": none */
+	struct json_t *details; /* the same as numbers; the caller releases them; NULL: none */
+};
+
 struct pet_source {
+	const char *name;    /* of its report */
 	const char *objects; /* what its DICOM objects are, as in "3 sinogram objects"; NULL: it is a file that is not DICOM */
 	const char *sop_class;
 	bool (*is_object)(const struct dicom_item *root); /* NULL: it is where no other row is */
-	bool (*is_file)(const char *path);
+	bool (*is_file)(const char *path);		  /* is a file or folder that is not DICOM its data? */
 	/* Read what an object says. 1; 0: it is of no acquisition; EBADMSG, ENOTSUP: invalid. */
 	int (*describe)(const struct dicom_file *file, struct pet_object *ret, struct err *err);
-	/* Describe the acquisition in s, whose files are open. path: of the first. Errors as sinogram_open(). */
+	/* Describe the acquisition in s, whose files are open. path: of the first. Errors as sinogram_open(). NULL: its files
+	 * become sinogram objects first. */
 	int (*open)(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err);
+	/* Write the sinogram objects of a file or folder, as sinogram_import(). NULL: it is DICOM. */
+	int (*import)(const char *path, const struct sinogram_import *conf, struct import_report *ret, struct err *err);
+	bool roles; /* headers of further roles, and beds, can be given with its file */
 	/* Say how a file is taken that does not say it. NULL: nothing. */
-	void (*taken)(const struct petsird_case *file, char *ret, size_t size);
+	void (*taken)(const struct sinogram_import *file, char *ret, size_t size);
 
 	bool list_mode;	   /* the counts are those of single events: statements of headers about counts are not about them */
 	bool efficiencies; /* MULTIPLICATIVE is the efficiency of the detectors alone; its gaps are whole detectors */
@@ -78,9 +88,14 @@ struct pet_source {
 	void (*close)(struct sinogram *s);     /* free s->own */
 };
 
-extern const struct pet_source pet_source_objects, pet_source_mmr, pet_source_petsird;
+/* The rows. To add one: a file with its operations, and its name here. */
+#define PET_SOURCES(X) X(mmr) X(petsird) X(e7) X(interfile) X(objects)
+#define X(name) extern const struct pet_source pet_source_##name;
+PET_SOURCES(X)
+#undef X
 
-const struct pet_source *pet_source_of_file(const char *path); /* NULL: no file that is not DICOM */
+const struct pet_source *pet_source_of_file(const char *path);	 /* that opens a file that is not DICOM; NULL: none */
+const struct pet_source *pet_source_to_import(const char *path); /* that imports a file or folder; NULL: none */
 const struct pet_source *pet_source_of_object(const struct dicom_item *root);
 bool pet_source_has_class(const char *sop_class); /* whether objects of a row have it */
 

@@ -14,7 +14,6 @@
 #include "kernels/tof.h"
 #include "node/base/nuclides.h"
 #include "node/base/sentence.h"
-#include "node/sinogram/petsird_import.h"
 
 #define UTC "+0000"
 #define FEW_RINGS 24
@@ -44,8 +43,16 @@ static bool parse_axes(const char *text, int ret_axis[3], float ret_sign[3])
 	return (float)parity * ret_sign[0] * ret_sign[1] * ret_sign[2] > 0; /* not a mirror image */
 }
 
-void petsird_axes_text(const char *axes, char *ret, size_t size)
+const struct petsird_import *petsird_options(const struct sinogram_import *conf)
 {
+	static const struct petsird_import none = PETSIRD_IMPORT;
+
+	return conf && conf->petsird ? conf->petsird : &none;
+}
+
+void petsird_axes_text(const struct sinogram_import *conf, char *ret, size_t size)
+{
+	const char *axes = petsird_options(conf)->axes;
 	bool given = axes && strcmp(axes, "x,y,z") != 0;
 
 	snprintf(ret, size,
@@ -59,6 +66,7 @@ int petsird_positions(const struct petsird_header *h, const char *axes, float (*
 	float sign[3], (*position)[3];
 	int axis[3];
 
+	axes = axes ? axes : "x,y,z";
 	if (!parse_axes(axes, axis, sign))
 		return err_set(err, EINVAL,
 			       "axes %.20s; allowed: x, y and z in an order and with signs that make a rotation, such as x,y,z",

@@ -14,6 +14,11 @@
 #define PETSIRD_SET_SIZE 64
 #define PETSIRD_SET_MAX 3
 
+/* Return what was said about the file, or PETSIRD_IMPORT. */
+const struct petsird_import *petsird_options(const struct sinogram_import *conf);
+/* Say how the axes of a file are taken. */
+void petsird_axes_text(const struct sinogram_import *conf, char *ret, size_t size);
+
 /* Copy the positions of the detectors in the axes of the scanner. axes: see struct petsird_import. The caller frees *ret. EINVAL:
  * the axes are not a rotation. */
 int petsird_positions(const struct petsird_header *h, const char *axes, float (**ret)[3], struct err *err);
@@ -34,6 +39,11 @@ double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder
  * block. *block: start of the last block that was checked; -1: none. ENOTSUP. */
 int petsird_check_frames(const struct petsird *p, const struct pet_images *frames, const struct petsird_event *events, size_t n,
 			 int64_t *block, struct err *err);
+
+/* petsird_import.c: struct pet_source.import. Errors: EBADMSG, ENOTSUP (no regular cylinder, TOF bins that are not equidistant, a
+ * bed or gantry that moves, gates shorter than the time blocks), EINVAL (an option), ENOMEM. */
+struct import_report;
+int petsird_import(const char *path, const struct sinogram_import *conf, struct import_report *ret, struct err *err);
 
 /* Return the span of the segments: every ring pair of a few rings has its own plane. */
 int petsird_span(int rings);

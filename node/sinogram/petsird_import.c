@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* petsird_import.c - from list mode data to sinograms. The sinograms are in memory, one float per bin; events are read in pieces.
- */
-#include "node/sinogram/petsird_import.h"
-
+/* petsird_import.c - sinogram objects of a PETSIRD file (node/format/petsird.h), for scanners whose detectors are those of a regular
+ * cylinder (recon/pet/cylinder.h). The sinograms are in memory, one float per bin; events are read in pieces.
+ *
+ * - EMISSION: the prompts of each bin, with TOF bins if the file has equidistant ones. A bin of a segment of several ring
+ *   differences has the sum of its detector pairs.
+ * - With e the sum of the efficiencies of a bin's pairs of detection bins, without the calibration factor (1 for each pair of
+ *   detectors if the file has no efficiencies): NORMALISATION 1/e, and MULTIPLICATIVE 0 where e is 0, 1 elsewhere. These roles
+ *   are omitted if their values are 1 everywhere.
+ * - Every event is in a bin, or counted as outside (ring difference or radial position that the sinograms do not have). */
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +17,9 @@
 
 #include "node/base/device_names.h"
 #include "node/base/folder.h"
+#include "node/base/plural.h"
 #include "node/base/sentence.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -28,12 +36,15 @@ struct import {
 	size_t bins;		  /* of one TOF bin */
 	struct pet_images images; /* o->images, of gates with the marks */
 	struct pet_images_near near;
-	int image;	    /* time frame or gate of the last event; 0 without */
-	uint32_t *counts;   /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
-	uint32_t *delayeds; /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
-	float *inverse;	    /* NORMALISATION */
-	float *live;	    /* MULTIPLICATIVE */
-	struct petsird_import_report *report;
+	int image;		  /* time frame or gate of the last event; 0 without */
+	uint32_t *counts;	  /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	uint32_t *delayeds;	  /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
+	float *inverse;		  /* NORMALISATION */
+	float *live;		  /* MULTIPLICATIVE */
+	uint64_t stored, outside; /* prompts in a bin, and others */
+	uint64_t between;	  /* prompts in no time frame or gate */
+	struct pet_cycles cycles; /* with gates: those used and left out */
+	uint64_t marks_outside;	  /* time marks of the file before its events or behind them, which are left out */
 };
 
 /* ---- geometry ---- */
@@ -133,7 +144,7 @@ static int add_delayed(struct import *s, size_t bin, struct err *err)
 }
 
 /* Add an event to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
- * end of the bin. The report counts prompts. */
+ * end of the bin. */
 static int add_event(struct import *s, const struct petsird_event *e, struct err *err)
 {
 	const uint16_t *a = s->cylinder.place[e->detector[0]], *b = s->cylinder.place[e->detector[1]];
@@ -142,11 +153,11 @@ static int add_event(struct import *s, const struct petsird_event *e, struct err
 	int k = 0;
 
 	if (!michelogram_bin_of(&s->index, &ends, &bin)) {
-		s->report->outside += !e->delayed;
+		s->outside += !e->delayed;
 		return 0;
 	}
 	if (!find_image(s, e)) {
-		s->report->between += !e->delayed;
+		s->between += !e->delayed;
 		return 0;
 	}
 	if (e->delayed)
@@ -154,7 +165,7 @@ static int add_event(struct import *s, const struct petsird_event *e, struct err
 	if (s->m.tof.n > 0)
 		k = bin.exchanged ? e->tof : s->m.tof.n - 1 - e->tof;
 	s->counts[(size_t)s->image * image_bins(s) + (size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
-	s->report->stored++;
+	s->stored++;
 	return 0;
 }
 
@@ -180,7 +191,7 @@ static int find_marks(struct import *s, struct err *err)
 	if (g->signal == PET_SIGNAL_TABLE)
 		rc = pet_marks_copy(&g->marks, marks, err);
 	else
-		rc = petsird_marks(s->file, g->signal, marks, &s->report->marks_outside, err);
+		rc = petsird_marks(s->file, g->signal, marks, &s->marks_outside, err);
 	return rc < 0 ? rc : pet_gates_check(&s->images.gates, PET_MARKS_END, err); /* the end is known when all is read */
 }
 
@@ -189,7 +200,7 @@ static int find_marks(struct import *s, struct err *err)
 static int check_gates(struct import *s, struct err *err)
 {
 	const struct petsird_counts *n = petsird_counts(s->file);
-	struct pet_cycles *c = &s->report->cycles;
+	struct pet_cycles *c = &s->cycles;
 	int rc;
 
 	if (s->images.of != PET_GATES)
@@ -208,6 +219,7 @@ static int check_gates(struct import *s, struct err *err)
 
 static int read_events(struct import *s, struct err *err)
 {
+	const struct petsird_counts *counts = petsird_counts(s->file);
 	struct petsird_event *events = malloc(PIECE * sizeof(*events));
 	size_t n = 1, bins = histogram_bins(s);
 	int64_t block = -1;
@@ -230,15 +242,14 @@ static int read_events(struct import *s, struct err *err)
 	to_floats(s->counts, bins);
 	if (s->delayeds)
 		to_floats(s->delayeds, bins / image_bins(s) * s->bins);
-	s->report->counts = *petsird_counts(s->file);
 	rc = petsird_check_still(s->file, err);
 	if (rc == 0)
-		rc = pet_frames_check(&s->images, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
+		rc = pet_frames_check(&s->images, (double)(counts->stop - counts->start) / 1000, err);
 	if (rc == 0)
 		rc = check_gates(s, err);
-	if (rc == 0 && s->report->stored == 0)
+	if (rc == 0 && s->stored == 0)
 		rc = err_set(err, EBADMSG, "%llu prompts, none of which is in a bin of the sinograms",
-			     (unsigned long long)s->report->counts.prompts);
+			     (unsigned long long)counts->prompts);
 	return rc;
 }
 
@@ -283,12 +294,12 @@ static int make_factors(struct import *s, struct err *err)
  * start, up to its end. */
 static uint64_t duration_of(const struct import *s)
 {
-	const struct petsird_counts *n = &s->report->counts;
+	const struct petsird_counts *n = petsird_counts(s->file);
 
 	return s->images.n > 0 ? (uint64_t)(n->stop - n->start) : n->covered;
 }
 
-static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
+static int write_objects(struct import *s, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_arrays a = {.m = &s->m,
 				    .images = &s->images,
@@ -306,33 +317,69 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	snprintf(duration, sizeof(duration), "ActualFrameDuration=%llu", (unsigned long long)duration_of(s));
 	rc = petsird_say(s->file, duration, &said, &with, err);
 	if (rc == 0)
-		rc = sinogram_write(&a, &with, &s->report->objects, err);
+		rc = sinogram_write(&a, &with, ret_n_objects, err);
 	free(said.set);
 	return rc;
 }
 
-static void make_report(struct import *s)
+/* Write what was read in lines. */
+static void write_text(const struct import *s, const struct sinogram_import *conf, char *ret, size_t size)
 {
-	struct petsird_import_report *r = s->report;
+	const struct petsird_counts *n = petsird_counts(s->file);
+	const struct pet_scanner *c = &s->m.scanner;
+	char tof[32] = "no time of flight", axes[400];
+	int at;
 
-	snprintf(r->model, sizeof(r->model), "%s", s->h->model);
-	r->m = s->m;
-	r->m.segments = NULL;
-	r->planes = michelogram_planes(&s->m);
-	r->missing = (size_t)s->m.scanner.rings * (size_t)s->m.scanner.detectors - s->cylinder.n;
-	r->deviation = s->cylinder.deviation;
-	r->calibration = s->h->calibration;
-	r->normalisation = s->inverse != NULL;
-	r->counts.gap = NULL; /* the file's */
-	r->counts.n_gaps = 0;
+	if (s->m.tof.n > 0)
+		snprintf(tof, sizeof(tof), "%d TOF bin%s", s->m.tof.n, plural(s->m.tof.n));
+	petsird_axes_text(conf, axes, sizeof(axes));
+	at = snprintf(
+		ret, size,
+		"%llu prompts: %llu in bins, %llu outside; %llu delayeds; %g s\n"
+		"%d rings of %d detectors, %g mm apart, radius %g mm, %zu positions empty; %zu planes, %d angles, %d radial "
+		"bins, %s\n%s\n",
+		(unsigned long long)n->prompts, (unsigned long long)s->stored, (unsigned long long)s->outside,
+		(unsigned long long)n->delayeds, (double)n->covered / 1000, c->rings, c->detectors, c->ring_spacing, c->radius,
+		(size_t)c->rings * (size_t)c->detectors - s->cylinder.n, michelogram_planes(&s->m), s->m.n_angles, s->m.n_radial,
+		tof, axes);
+	if (s->cycles.used > 0)
+		snprintf(ret + at, size - (size_t)at,
+			 "%ld cycles of %.4g ms on average divided into gates, %ld left out; %llu prompts in no gate\n",
+			 s->cycles.used, s->cycles.mean, s->cycles.left_out, (unsigned long long)s->between);
 }
 
-int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
-		   struct err *err)
+static json_t *make_details(const struct import *s)
 {
-	struct petsird_import_report report = {0};
-	struct import s = {.o = o, .images = o->images, .report = &report};
-	int rc = petsird_open(o->path, &s.file, err);
+	const struct petsird_counts *n = petsird_counts(s->file);
+	const struct pet_scanner *c = &s->m.scanner;
+
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b, "
+			 "s:I, s:I, s:I}",
+			 "scanner", s->h->model, "prompts", (json_int_t)n->prompts, "delayeds", (json_int_t)n->delayeds,
+			 "in_bins", (json_int_t)s->stored, "outside", (json_int_t)s->outside, "surplus", (json_int_t)n->surplus,
+			 "duration", (double)n->covered / 1000, "calibration", s->h->calibration, "rings", c->rings,
+			 "ring_spacing", c->ring_spacing, "detectors", c->detectors, "radius", c->radius, "angle_offset",
+			 s->m.angle_offset, "missing", (json_int_t)c->rings * c->detectors - (json_int_t)s->cylinder.n,
+			 "deviation", s->cylinder.deviation, "radial", s->m.n_radial, "angles", s->m.n_angles, "planes",
+			 (json_int_t)michelogram_planes(&s->m), "tof_bins", s->m.tof.n, "normalisation", s->inverse != NULL,
+			 "in_no_frame", (json_int_t)s->between, "cycles_used", (json_int_t)s->cycles.used, "cycles_left_out",
+			 (json_int_t)s->cycles.left_out);
+}
+
+/* Add what is not used to the warnings of the attributes. */
+static void warn(const struct import *s, char *warnings, size_t size)
+{
+	petsird_warn(s->file, s->delayeds != NULL, warnings, size);
+	if (warnings && s->marks_outside > 0)
+		sentence_add(warnings, size, "%llu time marks before the first time block or behind the last one are not used.",
+			     (unsigned long long)s->marks_outside);
+	petsird_warn_gaps(s->file, &s->images, warnings, size);
+}
+
+int petsird_import(const char *path, const struct sinogram_import *conf, struct import_report *ret, struct err *err)
+{
+	struct import s = {.o = petsird_options(conf), .images = petsird_options(conf)->images};
+	int rc = petsird_open(path, &s.file, err);
 
 	s.images.gates.marks = (struct pet_marks){0}; /* find_marks() */
 	if (rc == 0) {
@@ -344,20 +391,15 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 	if (rc == 0)
 		rc = read_events(&s, err);
 	if (rc < 0)
-		err_prefix(err, "%s", file_name(o->path));
+		err_prefix(err, "%s", file_name(path));
 	if (rc == 0)
 		rc = make_factors(&s, err);
 	if (rc == 0)
-		rc = write_objects(&s, conf, err);
+		rc = write_objects(&s, conf, &ret->objects, err);
 	if (rc == 0) {
-		make_report(&s);
-		petsird_warn(s.file, s.delayeds != NULL, conf->warnings, conf->warnings_size);
-		if (conf->warnings && report.marks_outside > 0)
-			sentence_add(conf->warnings, conf->warnings_size,
-				     "%llu time marks before the first time block or behind the last one are not used.",
-				     (unsigned long long)report.marks_outside);
-		petsird_warn_gaps(s.file, &s.images, conf->warnings, conf->warnings_size);
-		*ret = report;
+		write_text(&s, conf, ret->text, sizeof(ret->text));
+		ret->details = make_details(&s);
+		warn(&s, conf->warnings, conf->warnings_size);
 	}
 	free(s.counts);
 	free(s.delayeds);

@@ -19,7 +19,6 @@
 #include "node/base/sentence.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
-#include "node/sinogram/petsird_import.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
@@ -303,10 +302,10 @@ static int mash(struct petsird_source *s, struct pet_list *data, struct err *err
 
 static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struct err *err)
 {
-	const struct petsird_case *file = s->o->file;
+	const struct petsird_import *file = petsird_options(s->o->file);
 	struct err irregular = {0};
 	double half;
-	int rc = petsird_positions(s->h, file->axes ? file->axes : "x,y,z", &s->position, err);
+	int rc = petsird_positions(s->h, file->axes, &s->position, err);
 
 	if (rc == 0)
 		rc = petsird_find_tof(s->h, file->no_tof, &s->tof, err);
@@ -410,11 +409,11 @@ static int check_counts(const struct petsird *p, const struct sinogram_list *l, 
 
 static int make_header(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
 {
-	const struct petsird_case *file = p->o->file;
-	struct sinogram_import conf = {.like = file->like, .set = file->set, .n_set = file->n_set, .now = (double)time(NULL)};
+	struct sinogram_import conf = p->o->file ? *p->o->file : (struct sinogram_import){.n_set = 0};
 	struct petsird_said said;
 	int rc = petsird_say(p->file, NULL, &said, &conf, err);
 
+	conf.now = (double)time(NULL);
 	if (rc == 0)
 		rc = sinogram_new_header(&conf, &s->part[SINOGRAM_EMISSION].header, h->hex, &s->files[0], s->centre, err);
 	free(said.set);
@@ -492,11 +491,6 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	return 0;
 }
 
-static void say_axes(const struct petsird_case *file, char *ret, size_t size)
-{
-	petsird_axes_text(file->axes, ret, size);
-}
-
 static void note(const struct sinogram *s, char *ret, size_t size)
 {
 	char missing[80];
@@ -532,9 +526,11 @@ static int open_events(struct sinogram *s, const char *path, const struct pet_op
 }
 
 const struct pet_source pet_source_petsird = {
+	.name = "petsird",
 	.is_file = is_petsird,
 	.open = open_events,
-	.taken = say_axes,
+	.import = petsird_import,
+	.taken = petsird_axes_text,
 	.list_mode = true,
 	.no_gates = "gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`",
 	.note = note,

@@ -295,13 +295,32 @@ struct sinogram_said {
 	char study[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
-/* Options of sinogram_import(). */
+/* Options of a PETSIRD file. */
+struct petsird_import {
+	const char *axes; /* of the file that are x, y, z of the scanner: "-y,x,z" ..., a rotation; NULL: "x,y,z" */
+	bool no_tof;	  /* add all TOF bins */
+	/* Of its sinograms alone. */
+	int span;	    /* of the segments; 0: 1 up to 24 rings, else 11 */
+	int max_difference; /* largest ring difference; -1: as many as the span fills */
+	int n_radial;	    /* radial bins; 0: two thirds of the detectors of a ring */
+	double tolerance;   /* of the detectors' positions, mm */
+	/* Time frames or gates; an event has the time of the start of its time block, minus that of the first. Marks of a signal
+	 * other than PET_SIGNAL_TABLE are read from the file. */
+	struct pet_images images;
+};
+#define PETSIRD_IMPORT                                                                                                           \
+	{                                                                                                                        \
+		.max_difference = -1, .tolerance = 1                                                                             \
+	} /* nothing was said */
+
+/* How files that are not DICOM are taken: what they do not say themselves, and what is made of them. */
 struct sinogram_import {
 	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then its role is
 	 * LINES, and all other paths must be NULL */
 	const char *header[SINOGRAM_ROLES + 1];
 	const struct sinogram_import_bed *beds; /* in the order of time; then `header` has only factors of all beds */
 	int n_beds;				/* 0: no beds */
+	const struct petsird_import *petsird;	/* NULL: PETSIRD_IMPORT */
 	/* path of a DICOM file from which patient, study, frame of reference and scanner are copied, and what the data lack of
 	 * times and tracer (sinogram_like.c); NULL: use anonymous values */
 	const char *like;
@@ -327,11 +346,6 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 /* ENOTSUP if the file is raw data in a form that is not read, or not with Interfile headers; the text says what it is and what to
  * do. */
 int sinogram_vendor_check(const char *path, struct err *err);
-
-/* Write the objects of an acquisition that the e7tools of Siemens exported to a folder: prompts, normalisation, attenuation,
- * randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/sinogram-object.md). Missing files are named
- * in conf->warnings. conf->header[SINOGRAM_EMISSION]: the header of the prompts, NULL: the only one in the folder. */
-int sinogram_import_e7(const struct sinogram_import *conf, const char *folder, size_t *ret_n_objects, struct err *err);
 
 /* Data in memory, to be written as sinogram objects: of PET, or line integrals of parallel beams (only the role LINES). */
 struct sinogram_arrays {

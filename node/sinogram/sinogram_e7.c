@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_e7.c - import what the e7tools of Siemens export (`-d ./Debug`, `--os scatter_520_2D.mhdr`), after the scripts of STIR
- * (Vision_files_preprocess.py, Quadra_files_preprocess.py); no data of a scanner were available.
+ * (Vision_files_preprocess.py, Quadra_files_preprocess.py); no data of a scanner were available. Prompts, normalisation,
+ * attenuation, randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/sinogram-object.md). Missing
+ * files are named in conf->warnings. conf->header[SINOGRAM_EMISSION]: the header of the prompts, NULL: the only one in the folder.
  *
  * Only the header of the prompts is complete. Every other file must have exactly the size that the prompts require for it; if it
  * has a header of its own, this must agree. The randoms begin with a block without TOF bins, the smoothed delayed coincidences,
@@ -9,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +21,7 @@
 #include "node/base/folder.h"
 #include "node/base/sentence.h"
 #include "node/base/text_file.h"
+#include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_e7_internal.h"
 
 #define CANDIDATES_MAX 64
@@ -360,7 +364,7 @@ static int import(struct e7 *e, const char *folder, size_t *ret_n_objects, struc
 	return rc < 0 ? rc : sinogram_import_source(&e->source, ret_n_objects, err);
 }
 
-int sinogram_import_e7(const struct sinogram_import *conf, const char *folder, size_t *ret_n_objects, struct err *err)
+static int import_folder(const char *folder, const struct sinogram_import *conf, struct import_report *ret, struct err *err)
 {
 	struct e7 *e = calloc(1, sizeof(*e));
 	int rc;
@@ -370,7 +374,7 @@ int sinogram_import_e7(const struct sinogram_import *conf, const char *folder, s
 	e->source = (struct sinogram_source){.conf = conf, .centre = {NAN, NAN, NAN}};
 	for (int i = 0; i < E7_FILES; i++)
 		e->data[i].fd = -1;
-	rc = import(e, folder, ret_n_objects, err);
+	rc = import(e, folder, &ret->objects, err);
 	for (int i = 0; i < E7_FILES; i++)
 		if (e->data[i].fd >= 0)
 			close(e->data[i].fd);
@@ -382,3 +386,24 @@ int sinogram_import_e7(const struct sinogram_import *conf, const char *folder, s
 	free(e);
 	return rc;
 }
+
+/* Has a folder a header and one of the data files? If it has objects, too, they are meant. */
+static bool is_folder(const char *path)
+{
+	bool header = false, objects = false, data = false;
+	char found[E7_PATH_SIZE] = "";
+	struct dirent *entry;
+	DIR *d = opendir(path);
+
+	while (d && (entry = readdir(d))) {
+		header = header || is_candidate(entry->d_name);
+		objects = objects || !fnmatch("*.dcm", entry->d_name, 0);
+	}
+	if (d)
+		closedir(d);
+	for (int i = 0; i < E7_FILES && header && !objects && !data; i++)
+		data = find_file(path, (enum e7_file)i, found, NULL) < 0 || found[0];
+	return data;
+}
+
+const struct pet_source pet_source_e7 = {.is_file = is_folder, .import = import_folder};

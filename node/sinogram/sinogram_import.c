@@ -1,157 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
- * must be in the folder of its header, or below it, and have exactly the number of bytes that the header requires, because values
- * at wrong offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text
- * is stored unchanged, but for a path of the data file.
- */
+/* sinogram_import.c - convert arrays, and streams with their headers, to sinogram objects. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
-#include "kernels/utf8.h"
-#include "node/base/folder.h"
 #include "node/base/sentence.h"
-#include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
-
-/* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
- * it must not make this program read, and send on, a file that nobody named. */
-static bool is_below(const char *name)
-{
-	if (!name[0] || strchr(name, '\\'))
-		return false;
-	for (;; name++) {
-		size_t n = strcspn(name, "/");
-
-		if (n == 0 || (name[0] == '.' && n > 1) || (n == 1 && name[0] == '.' && !name[1]))
-			return false;
-		name += n;
-		if (!*name)
-			return true;
-	}
-}
-
-/* Make the path of the data file. e7tools run on Windows: their headers may have a path of that system, or the name that the file
- * had before it was renamed together with its header, FILE.hdr. */
-static int name_data(const char *header, struct sinogram_stream *s, struct err *err)
-{
-	const char *name = s->header.data_file, *last = strrchr(name, '\\');
-	size_t length = strlen(header);
-	struct stat st;
-
-	if (s->header.siemens && last)
-		name = last + 1;
-	if (!is_below(name))
-		return err_set(
-			err, ENOTSUP,
-			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "
-			"without \"..\", hidden parts, \\ and absolute paths, because a header must not name files elsewhere: "
-			"put the data beside the header",
-			s->header.data_file);
-	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
-		s->path = NULL;
-		return err_set(err, ENOMEM, "no memory for a path");
-	}
-	if (s->header.siemens && length > 4 && !strcmp(header + length - 4, ".hdr") && stat(s->path, &st) < 0) {
-		free(s->path);
-		s->path = strndup(header, length - 4);
-	}
-	return s->path ? 0 : err_set(err, ENOMEM, "no memory for a path");
-}
-
-/* Find the data file and its size. */
-static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
-{
-	char extent[100];
-	struct stat st;
-	int rc = name_data(header, s, err);
-
-	if (rc < 0)
-		return rc;
-	if (stat(s->path, &st) < 0)
-		return err_set(err, errno == ENOENT ? EBADMSG : folder_input_code(errno), "cannot open %s: %s", s->path,
-			       strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EBADMSG, "%s is not a regular file", s->path);
-	s->bytes = s->header.offset + interfile_bytes(&s->header);
-	if ((uint64_t)st.st_size == s->bytes || (s->header.more_data && (uint64_t)st.st_size > s->bytes))
-		return 0;
-	interfile_extent(&s->header, extent, sizeof(extent));
-	return err_set(err, EBADMSG, "%s has %llu bytes; its header requires %llu (%s) after an offset of %llu",
-		       file_name(s->path), (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header),
-		       extent, (unsigned long long)s->header.offset);
-}
-
-/* An object stores the header as text of its character set. Check that it is UTF-8, up to the first byte 0. */
-static int check_encoding(const char *text, struct err *err)
-{
-	int line = 1;
-	uint32_t code;
-
-	for (size_t n; *text; text += n) {
-		n = utf8_decode(text, &code);
-		if (n == 0)
-			return err_set(err, EBADMSG, "line %d: byte 0x%02X is not UTF-8; objects store headers in UTF-8", line,
-				       (unsigned)(unsigned char)*text);
-		line += *text == '\n';
-	}
-	return 0;
-}
-
-/* A path of the data file can contain the name of the patient: objects store only its last part. */
-static int remove_path(struct sinogram_stream *s, struct err *err)
-{
-	const char *name = strpbrk(s->header.data_file, "/\\");
-	char *text = NULL;
-	int rc;
-
-	for (const char *next = name; next; next = strpbrk(next + 1, "/\\"))
-		name = next;
-	rc = name ? interfile_rename_data(s->text, name + 1, &text, err) : 0;
-
-	if (text) {
-		free(s->text);
-		s->text = text;
-	}
-	return rc;
-}
-
-int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err)
-{
-	size_t size;
-	int rc = sinogram_vendor_check(header, err);
-
-	if (rc < 0) {
-		err_prefix(err, "%s", header);
-		return rc;
-	}
-	rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
-	if (rc < 0)
-		return rc;
-	rc = check_encoding(s->text, err);
-	if (rc == 0)
-		rc = interfile_parse(s->text, size, &s->header, err);
-	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
-		rc = err_set(err, EBADMSG,
-			     "PET data type := Image: the header of an image, not of sinograms: name that of the sinograms "
-			     "(.hs); attenuation correction factors are computed from an attenuation map by STIR "
-			     "(calculate_attenuation_coefficients)");
-	if (rc == 0)
-		rc = find_data(header, s, err);
-	if (rc == 0)
-		rc = remove_path(s, err);
-	if (rc == 0)
-		rc = sinogram_stream_hash(s, err);
-	s->present = rc == 0;
-	if (rc < 0)
-		err_prefix(err, "%s", header);
-	return rc;
-}
 
 int sinogram_stream_describe(struct interfile *f, enum sinogram_role role, struct sinogram_stream *s, struct err *err)
 {
@@ -538,31 +395,6 @@ int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, str
 	if (rc == 0)
 		rc = sinogram_agree(s, err);
 	return rc < 0 ? rc : write_source(s, ret_n_objects, err);
-}
-
-int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
-{
-	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
-	int rc = 0;
-
-	if (!conf->header[SINOGRAM_EMISSION] && conf->n_beds == 0)
-		return err_set(err, EINVAL, "no header of emission data to import");
-	rc = sinogram_check_roles(conf->header, err);
-	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		if (conf->header[role])
-			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
-	if (rc == 0)
-		rc = sinogram_check_data(&s, err);
-	if (rc == 0 && conf->header[SINOGRAM_EMISSION])
-		rc = sinogram_check_emission(conf->header[SINOGRAM_EMISSION], &s.stream[SINOGRAM_EMISSION], err);
-	if (rc == 0 && conf->n_beds > 0)
-		rc = sinogram_open_beds(&s, err);
-	if (rc == 0)
-		rc = sinogram_import_source(&s, ret_n_objects, err);
-	if (rc == 0)
-		rc = sinogram_say_factors(&s, err);
-	sinogram_source_clear(&s);
-	return rc;
 }
 
 /* Divide a role into its frames or gates, which are one after the other in memory. */

@@ -116,8 +116,10 @@ int sinogram_check_emission(const char *header, const struct sinogram_stream *s,
  * interfile_plane(). Looks at the direct segment; h is complete. */
 int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct err *err);
 
-/* sinogram_import.c: read a header and find its data; then write what the streams of s contain. */
+/* sinogram_interfile.c: read a header and find its data. */
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
+
+/* sinogram_import.c: write what the streams of s contain. */
 void sinogram_stream_clear(struct sinogram_stream *s);
 /* Make the DICOM header of an acquisition that is not in sinogram objects, in memory. header: duration and scanner of its data;
  * sha256: of its data. ret_centre: unchanged if conf does not set it. */

@@ -15,15 +15,6 @@
 #include "recon/pet/michelogram_pairs.h"
 #include "recon/pet/pet_list.h"
 
-/* What a PETSIRD file does not say. */
-struct petsird_case {
-	const char *like; /* DICOM file from which patient, study and times are copied; NULL: none */
-	char *const *set; /* [n_set]: attributes, see struct sinogram_import */
-	size_t n_set;
-	const char *axes; /* see struct petsird_import; NULL: "x,y,z" */
-	bool no_tof;
-};
-
 /* Make and load the list of an opened acquisition, whose frames are set. ENOTSUP: it has no list mode, or gates. */
 int sinogram_list_open(struct sinogram *s, struct err *err);
 

@@ -5,6 +5,7 @@ export.
 tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the
 objects, and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
 import contextlib
+import glob
 import hashlib
 import os
 import re
@@ -227,6 +228,33 @@ def test_e7tools_come_back(folder, failures):
                         failures)
 
 
+def test_a_folder_of_e7tools_is_reconstructed(folder, failures):
+    """`recon DIR` is `import --e7 DIR` and `recon`; a folder that has the objects, too, is that of the objects."""
+    e7 = tof.E7(os.path.join(folder, "e7"), 3, 3)
+    e7.write("Debug")
+    settings = ("--device", "cpu", "--protocol", "pet-osem", "--set", "iterations=1", "--set", "subsets=1", "--set",
+                "matrix=8")
+    values = [x for value in BASICS for x in ("--attribute", value)]
+    images, objects = os.path.join(folder, "images"), os.path.join(folder, "objects")
+    run_import(objects, "--e7", e7.folder)
+    tools.run("recon", *settings, "-o", os.path.join(folder, "both"), objects)
+    done = tools.run("recon", *settings, *values, "-o", images, e7.folder)
+    tools.check("19 planes of 4 angles in 5 TOF bins" in done.stdout and not glob.glob(os.path.join(images, ".*")),
+                done.stdout + done.stderr, failures)
+    same_objects(images, os.path.join(folder, "both"), failures)
+    for path in paths_of(objects):
+        shutil.copy(path, e7.folder)
+    tools.run("recon", *settings, "-o", os.path.join(folder, "beside"), e7.folder)
+    same_objects(images, os.path.join(folder, "beside"), failures)
+
+
+def same_objects(a, b, failures):
+    def read(place):
+        return [(ds.SOPInstanceUID, ds.PixelData) for ds in map(pydicom.dcmread, paths_of(place))]
+
+    tools.check(len(read(a)) > 0 and read(a) == read(b), f"{b}: other objects", failures)
+
+
 def check_sources(e7, found, name, failures):
     files = {"EMISSION": ["prompts_00.s.hdr", "prompts_00.s"], "NORMALISATION": ["norm3d_00.a"],
              "ATTENUATION": ["acf_00.a"],
@@ -379,8 +407,6 @@ def test_usage(folder, failures):
                               "the header of list mode data of Siemens (PETLINK)"),
                              ("a.cdh", b"Scanner name: X\nData filename: a.cdf\nData mode: list-mode\n",
                               "a header of CASToR"),
-                             ("a.petsird", b"yardl\1\0\0\0" + bytes(70000),
-                              "a PETSIRD file: import it with --petsird FILE"),
                              ("c", bytes(128) + b"DICM" + bytes(600),
                               "a DICOM file: reconstruct it with `tomonode recon`")):
         path = os.path.join(folder, name)

@@ -57,7 +57,7 @@ def bare(header):
 def recon(folder, *args, ok=(0,)):
     """The report of a reconstruction, its objects, and stderr."""
     done = tools.run("recon", "--json", *SETTINGS, "-o", folder, *args, ok=ok)
-    check(not glob.glob(os.path.join(folder, ".interfile*")), "the folder of the import is left")
+    check(not glob.glob(os.path.join(folder, ".import*")), "the folder of the import is left")
     return json.loads(done.stdout), [pydicom.dcmread(p)
                                      for p in sorted(glob.glob(os.path.join(folder, "*.dcm")))], done.stderr
 
@@ -854,7 +854,7 @@ def test_a_signal_leaves_nothing(folder, header, number):
     for existed in (False, True):
         p = subprocess.Popen([tools.TOMONODE, "recon", *long, "-o", out, header], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, preexec_fn=heed)
-        wait_for("its import", lambda: p.poll() is not None or glob.glob(os.path.join(out, ".interfile*", "*")),
+        wait_for("its import", lambda: p.poll() is not None or glob.glob(os.path.join(out, ".import*", "*")),
                  step=0.005)
         check(p.poll() is None, "it ended before the signal")
         p.send_signal(number)

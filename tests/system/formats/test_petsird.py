@@ -448,6 +448,10 @@ def test_bad_files_are_refused(folder, failures):
     for says in ("1 events of pairs of module types that do not exist", "1 blocks of alive time",
                  "1 blocks of histograms of singles", "2 radiopharmaceuticals", "alignment of the gantry"):
         tools.check(says in answer["warnings"], f"{says}: {answer['warnings']}", failures)
+    first, named = (pydicom.dcmread(os.path.join(out + name, "emission.dcm")).SOPInstanceUID for name, words in
+                    (("-option", ("--petsird", path)), ("-argument", (path,)))
+                    if tools.run("import", *words, *BASICS, "-o", out + name))
+    tools.check(first == named, "the file alone makes other objects", failures)
     for options, says in (((path, "--petsird", path), "both FILE.hs and --petsird"),
                           ((), "FILE.hs or --petsird FILE is missing"),
                           (("--petsird", path, "--additive", path), "of the role ADDITIVE")):

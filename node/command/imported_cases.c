@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/command/interfile_cases.h"
+#include "node/command/imported_cases.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,49 +19,28 @@
 #include "node/base/folder.h"
 #include "node/sinogram/pet_source.h"
 
-#define HEAD 256 /* bytes in which the first line of a header begins */
-
-static bool has_ending(const char *path, const char *ending)
+/* Return how a path becomes sinogram objects first; NULL: it does not. */
+static const struct pet_source *source_of(const char *path)
 {
-	size_t n = strlen(path), m = strlen(ending);
+	const struct pet_source *source = pet_source_to_import(path);
 
-	return n > m && !strcasecmp(path + n - m, ending);
+	return source && !source->open ? source : NULL;
 }
 
-/* Return true for a regular file with an ending of projection data, or that begins with the keyword of Interfile. */
-static bool is_header(const char *path)
-{
-	char head[HEAD + 1];
-	const char *at = head;
-	struct stat st;
-	FILE *f;
-	size_t n;
-
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	if (has_ending(path, ".hs") || has_ending(path, ".s.hdr"))
-		return true;
-	f = fopen(path, "rb");
-	n = f ? fread(head, 1, HEAD, f) : 0;
-	if (f)
-		fclose(f);
-	head[n] = '\0';
-	while (isspace((unsigned char)*at))
-		at++;
-	at += *at == '!';
-	return !strncasecmp(at, "interfile", strlen("interfile"));
-}
-
-size_t interfile_cases_count(char *const *paths)
+size_t imported_cases_count(char *const *paths, size_t *ret_roles)
 {
 	size_t n = 0;
 
-	for (; *paths; paths++)
-		n += is_header(*paths);
+	for (*ret_roles = 0; *paths; paths++) {
+		const struct pet_source *source = source_of(*paths);
+
+		n += source != NULL;
+		*ret_roles += source && source->roles;
+	}
 	return n;
 }
 
-size_t interfile_cases_beneath(char *const *paths)
+size_t imported_cases_beneath(char *const *paths)
 {
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 	FTSENT *entry;
@@ -71,12 +49,12 @@ size_t interfile_cases_beneath(char *const *paths)
 	if (!fts)
 		return 0;
 	while ((entry = fts_read(fts)))
-		n += entry->fts_info == FTS_F && is_header(entry->fts_path);
+		n += entry->fts_info == FTS_F && source_of(entry->fts_path);
 	fts_close(fts);
 	return n;
 }
 
-const char *interfile_cases_not_emission(char *const *paths, const char **ret_option)
+const char *imported_cases_not_emission(char *const *paths, const char **ret_option)
 {
 	static const struct {
 		const char *word, *option;
@@ -86,14 +64,14 @@ const char *interfile_cases_not_emission(char *const *paths, const char **ret_op
 
 	for (; *paths; paths++)
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			if (strcasestr(file_name(*paths), words[i].word) && is_header(*paths)) {
+			if (strcasestr(file_name(*paths), words[i].word) && source_of(*paths)) {
 				*ret_option = words[i].option;
 				return *paths;
 			}
 	return NULL;
 }
 
-static void remove_folders(const struct interfile_cases *c, const char *out_dir)
+static void remove_folders(const struct imported_cases *c, const char *out_dir)
 {
 	struct err ignored = {0};
 
@@ -106,7 +84,7 @@ static void remove_folders(const struct interfile_cases *c, const char *out_dir)
 
 /* Start the process that removes the folders when this one ends, however it does. It has no open file of this process, so that
  * nobody waits for it, and gets no signal of this process's terminal or group. */
-static int start_guard(struct interfile_cases *c, const char *out_dir, struct err *err)
+static int start_guard(struct imported_cases *c, const char *out_dir, struct err *err)
 {
 	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP};
 	int fd[2];
@@ -135,30 +113,29 @@ static int start_guard(struct interfile_cases *c, const char *out_dir, struct er
 	return err_set(err, errno, "cannot start a process: %s", strerror(errno));
 }
 
-static int make_folder(struct interfile_case *c, const char *out_dir, struct err *err)
+static int make_folder(struct imported_case *c, const char *out_dir, struct err *err)
 {
-	if (snprintf(c->folder, sizeof(c->folder), "%s/.interfile-XXXXXX", out_dir) >= (int)sizeof(c->folder)) {
+	if (snprintf(c->folder, sizeof(c->folder), "%s/.import-XXXXXX", out_dir) >= (int)sizeof(c->folder)) {
 		c->folder[0] = '\0';
 		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... is too long", out_dir);
 	}
 	if (mkdtemp(c->folder))
 		return 0;
 	c->folder[0] = '\0';
-	return err_set(err, folder_output_code(errno), "cannot make a folder for the objects of an Interfile in %s: %s", out_dir,
+	return err_set(err, folder_output_code(errno), "cannot make a folder for the objects of an import in %s: %s", out_dir,
 		       strerror(errno));
 }
 
-static int import_one(struct interfile_cases *c, struct interfile_case *to, const char *header, const char *out_dir,
+static int import_one(struct imported_case *to, const struct sinogram_import *conf, const char *path, const char *out_dir,
 		      struct err *err)
 {
-	struct sinogram_import conf = c->conf;
-	size_t n;
+	struct sinogram_import own = *conf;
+	struct import_report report = {0};
 	int rc = make_folder(to, out_dir, err);
 
-	conf.header[SINOGRAM_EMISSION] = header;
-	conf.folder = to->folder;
-	conf.assumed = &to->assumed;
-	return rc < 0 ? rc : sinogram_import(&conf, &n, err);
+	own.folder = to->folder;
+	own.assumed = &to->assumed;
+	return rc < 0 ? rc : source_of(path)->import(path, &own, &report, err);
 }
 
 static int is_object(const struct dirent *entry)
@@ -187,7 +164,7 @@ static int list_objects(const char *folder, char ***ret_paths)
 }
 
 /* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
-static void identify_case(const struct config *config, struct interfile_case *c)
+static void identify_case(const struct config *config, struct imported_case *c)
 {
 	char **paths = NULL, *text = NULL;
 	int n = list_objects(c->folder, &paths);
@@ -212,25 +189,25 @@ static void identify_case(const struct config *config, struct interfile_case *c)
 }
 
 /* Check that no earlier case would make the same image as the last one. */
-static int check_same(const struct interfile_cases *c, struct err *err)
+static int check_same(const struct imported_cases *c, const struct config *config, struct err *err)
 {
-	struct interfile_case *last = &c->cases[c->n - 1];
+	struct imported_case *last = &c->cases[c->n - 1];
 
 	if (c->most == 1)
 		return 0;
-	identify_case(c->conf.config, last);
+	identify_case(config, last);
 	for (size_t i = 0; i + 1 < c->n; i++)
 		if (last->identity[0] && !strcmp(c->cases[i].identity, last->identity))
 			return err_set(err, EBADMSG,
 				       "%s: the same data with the same geometry as %s: two headers of one scan; name only one",
-				       last->header, c->cases[i].header);
+				       last->from, c->cases[i].from);
 	return 0;
 }
 
-int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
-			   void (*refuse)(void *ctx, const char *header, const struct err *err), void *ctx, struct err *err)
+int imported_cases_create(struct imported_cases *c, const struct sinogram_import *conf, char *const *paths, const char *out_dir,
+			  void (*refuse)(void *ctx, const char *path, const struct err *err), void *ctx, struct err *err)
 {
-	size_t n_paths = 0, n = 0, most = interfile_cases_count(paths);
+	size_t n_paths = 0, n = 0, ignored, most = imported_cases_count(paths, &ignored);
 	void *cases = mmap(NULL, most * sizeof(*c->cases), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	while (paths[n_paths])
@@ -246,27 +223,27 @@ int interfile_cases_import(struct interfile_cases *c, char *const *paths, const 
 	if (start_guard(c, out_dir, err) < 0 || folder_create(out_dir, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < n_paths; i++) {
-		struct interfile_case *to = &c->cases[c->n];
+		struct imported_case *to = &c->cases[c->n];
 		struct err why = {0};
 
-		if (c->n == most || !is_header(paths[i])) {
+		if (c->n == most || !source_of(paths[i])) {
 			c->paths[n++] = paths[i];
 			continue;
 		}
 		c->n++; /* its folder is removed in any case */
-		to->header = paths[i];
-		if (import_one(c, to, paths[i], out_dir, &why) < 0) {
+		to->from = paths[i];
+		if (import_one(to, conf, paths[i], out_dir, &why) < 0) {
 			refuse(ctx, paths[i], &why);
 			continue;
 		}
-		if (check_same(c, err) < 0)
+		if (check_same(c, conf->config, err) < 0)
 			return -err->code;
 		c->paths[n++] = to->folder;
 	}
 	return 0;
 }
 
-const struct interfile_case *interfile_cases_of(const struct interfile_cases *c, const struct case_files *files)
+const struct imported_case *imported_cases_of(const struct imported_cases *c, const struct case_files *files)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		size_t n = strlen(c->cases[i].folder);
@@ -277,7 +254,7 @@ const struct interfile_case *interfile_cases_of(const struct interfile_cases *c,
 	return NULL;
 }
 
-void interfile_cases_clear(struct interfile_cases *c, const char *out_dir)
+void imported_cases_clear(struct imported_cases *c, const char *out_dir)
 {
 	if (c->cases) {
 		remove_folders(c, out_dir);
@@ -289,5 +266,5 @@ void interfile_cases_clear(struct interfile_cases *c, const char *out_dir)
 			;
 	}
 	free(c->paths);
-	*c = (struct interfile_cases){0};
+	*c = (struct imported_cases){0};
 }
