@@ -5,30 +5,13 @@
 #include "node/sinogram/fact_origins.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram_internal.h"
-
-enum fact {
-	PATIENT,
-	STUDY,
-	FRAME_OF_REFERENCE,
-	POSITION,
-	WEIGHT,
-	START,
-	DURATION,
-	NUCLIDE,
-	HALF_LIFE,
-	FRACTION,
-	DOSE,
-	INJECTION,
-	CALIBRATION,
-	DECAY,
-	FACTS
-};
 
 #define VALUE_SIZE 400
 #define MARK_SIZE 8 /* of mark_value() */
@@ -37,26 +20,27 @@ enum fact {
 static const struct {
 	const char *name;
 	const char *key[PARTS]; /* of Interfile headers; NULL: none */
-	const char *field;	/* of a PETSIRD file; NULL: none */
+	size_t at;		/* value in struct interfile; 0: none */
+	bool number;		/* the value is a number above 0; else a text */
 	const char *part[PARTS];
 } facts[FACTS] = {
-	[PATIENT] = {"patient", .part = {"ID", "name"}},
-	[STUDY] = {"study", .field = "studyInstanceUID"},
-	[FRAME_OF_REFERENCE] = {"frame of reference", .field = "frameOfReferenceUID"},
-	[POSITION] = {"position", {"patient orientation"}, "patientOrientation"},
-	[WEIGHT] = {"weight", .field = "patientsWeight"},
-	[START] = {"start", {"study date", "study time"}, "startOfAcquisition", {"date", "time"}},
-	[DURATION] = {"duration", {"image duration (sec)"}, "time blocks of its events"},
-	[NUCLIDE] = {"nuclide", {"isotope name"}, "radionuclideCodeSequence"},
-	[HALF_LIFE] = {"half-life", {"isotope name or half-life"}, "radionuclideCodeSequence"},
-	[FRACTION] = {"positron fraction", {"branching factor"}},
-	[DOSE] = {"dose", {"tracer activity at time of injection"}, "radionuclideTotalDose"},
-	[INJECTION] = {"injection", {"tracer injection time"}, "radiopharmaceuticalStartDateTime"},
-	[CALIBRATION] = {"calibration factor"},
-	[DECAY] = {"decay correction"},
+	[FACT_PATIENT] = {"patient", .part = {"ID", "name"}},
+	[FACT_STUDY] = {"study"},
+	[FACT_FRAME_OF_REFERENCE] = {"frame of reference"},
+	[FACT_POSITION] = {"position", {"patient orientation"}, offsetof(struct interfile, position)},
+	[FACT_WEIGHT] = {"weight", .number = true},
+	[FACT_START] = {"start", {"study date", "study time"}, .part = {"date", "time"}},
+	[FACT_DURATION] = {"duration", {"image duration (sec)"}, offsetof(struct interfile, duration), true},
+	[FACT_NUCLIDE] = {"nuclide", {"isotope name"}},
+	[FACT_HALF_LIFE] = {"half-life", {"isotope name or half-life"}, offsetof(struct interfile, tracer.half_life), true},
+	[FACT_FRACTION] = {"positron fraction", {"branching factor"}, offsetof(struct interfile, tracer.branching), true},
+	[FACT_DOSE] = {"dose", {"tracer activity at time of injection"}, offsetof(struct interfile, tracer.dose), true},
+	[FACT_INJECTION] = {"injection", {"tracer injection time"}, offsetof(struct interfile, tracer.injected)},
+	[FACT_CALIBRATION] = {"calibration factor", .number = true},
+	[FACT_DECAY] = {"decay correction"},
 };
 
-/* Attributes that state a part of a fact, the one that counts first; from NUCLIDE to INJECTION in the item of (0054,0016). */
+/* Attributes that state a part of a fact, the one that counts first. */
 static const struct place {
 	enum fact fact;
 	int part;
@@ -64,37 +48,44 @@ static const struct place {
 	const char *name;
 	const char *keyword[2]; /* of `set`, which write it; NULL: none */
 } places[] = {
-	{PATIENT, 0, TAG_PATIENT_ID, "Patient ID", {"PatientID"}},
-	{PATIENT, 1, TAG_PATIENT_NAME, "Patient's Name", {"PatientName"}},
-	{STUDY, 0, TAG_STUDY_INSTANCE_UID, "Study Instance UID", {"StudyInstanceUID"}},
-	{FRAME_OF_REFERENCE, 0, TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", {"FrameOfReferenceUID"}},
-	{POSITION, 0, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "Patient Gantry Relationship Code", {"PatientPosition"}},
-	{POSITION, 0, TAG_PATIENT_POSITION, "Patient Position", {"PatientPosition"}},
-	{WEIGHT, 0, TAG_PATIENT_WEIGHT, "Patient's Weight", {"PatientWeight"}},
-	{START, 0, TAG_ACQUISITION_DATE, "Acquisition Date", {"AcquisitionDate", "AcquisitionDateTime"}},
-	{START, 1, TAG_ACQUISITION_TIME, "Acquisition Time", {"AcquisitionTime", "AcquisitionDateTime"}},
-	{START, 0, TAG_SERIES_DATE, "Series Date", {"SeriesDate"}},
-	{START, 1, TAG_SERIES_TIME, "Series Time", {"SeriesTime"}},
-	{DURATION, 0, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", {"ActualFrameDuration"}},
-	{NUCLIDE, 0, TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", {"Radionuclide"}},
-	{HALF_LIFE, 0, TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", {"RadionuclideHalfLife", "Radionuclide"}},
-	{FRACTION, 0, TAG_RADIONUCLIDE_POSITRON_FRACTION, "Radionuclide Positron Fraction", {"RadionuclidePositronFraction"}},
-	{DOSE, 0, TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", {"RadionuclideTotalDose"}},
-	{INJECTION,
+	{FACT_PATIENT, 0, TAG_PATIENT_ID, "Patient ID", {"PatientID"}},
+	{FACT_PATIENT, 1, TAG_PATIENT_NAME, "Patient's Name", {"PatientName"}},
+	{FACT_STUDY, 0, TAG_STUDY_INSTANCE_UID, "Study Instance UID", {"StudyInstanceUID"}},
+	{FACT_FRAME_OF_REFERENCE, 0, TAG_FRAME_OF_REFERENCE_UID, "Frame of Reference UID", {"FrameOfReferenceUID"}},
+	{FACT_POSITION,
+	 0,
+	 TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE,
+	 "Patient Gantry Relationship Code",
+	 {"PatientPosition"}},
+	{FACT_POSITION, 0, TAG_PATIENT_POSITION, "Patient Position", {"PatientPosition"}},
+	{FACT_WEIGHT, 0, TAG_PATIENT_WEIGHT, "Patient's Weight", {"PatientWeight"}},
+	{FACT_START, 0, TAG_ACQUISITION_DATE, "Acquisition Date", {"AcquisitionDate", "AcquisitionDateTime"}},
+	{FACT_START, 1, TAG_ACQUISITION_TIME, "Acquisition Time", {"AcquisitionTime", "AcquisitionDateTime"}},
+	{FACT_START, 0, TAG_SERIES_DATE, "Series Date", {"SeriesDate"}},
+	{FACT_START, 1, TAG_SERIES_TIME, "Series Time", {"SeriesTime"}},
+	{FACT_DURATION, 0, TAG_ACTUAL_FRAME_DURATION, "Actual Frame Duration", {"ActualFrameDuration"}},
+	{FACT_NUCLIDE, 0, TAG_RADIONUCLIDE_CODE, "Radionuclide Code Sequence", {"Radionuclide"}},
+	{FACT_HALF_LIFE, 0, TAG_RADIONUCLIDE_HALF_LIFE, "Radionuclide Half Life", {"RadionuclideHalfLife", "Radionuclide"}},
+	{FACT_FRACTION,
+	 0,
+	 TAG_RADIONUCLIDE_POSITRON_FRACTION,
+	 "Radionuclide Positron Fraction",
+	 {"RadionuclidePositronFraction"}},
+	{FACT_DOSE, 0, TAG_RADIONUCLIDE_TOTAL_DOSE, "Radionuclide Total Dose", {"RadionuclideTotalDose"}},
+	{FACT_INJECTION,
 	 0,
 	 TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
 	 "Radiopharmaceutical Start DateTime",
 	 {"RadiopharmaceuticalStartDateTime", "RadiopharmaceuticalStartTime"}},
-	{INJECTION, 0, TAG_RADIOPHARMACEUTICAL_START_TIME, "Radiopharmaceutical Start Time", {"RadiopharmaceuticalStartTime"}},
-	{CALIBRATION, 0, TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", {"DoseCalibrationFactor"}},
-	{DECAY, 0, TAG_DECAY_CORRECTION, "Decay Correction", {"DecayCorrection"}},
+	{FACT_INJECTION,
+	 0,
+	 TAG_RADIOPHARMACEUTICAL_START_TIME,
+	 "Radiopharmaceutical Start Time",
+	 {"RadiopharmaceuticalStartTime"}},
+	{FACT_CALIBRATION, 0, TAG_DOSE_CALIBRATION_FACTOR, "Dose Calibration Factor", {"DoseCalibrationFactor"}},
+	{FACT_DECAY, 0, TAG_DECAY_CORRECTION, "Decay Correction", {"DecayCorrection"}},
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
-
-static bool is_number(enum fact f)
-{
-	return f == WEIGHT || f == DURATION || (f >= HALF_LIFE && f <= DOSE) || f == CALIBRATION;
-}
 
 /* The start is that of the acquisition only if both its date and its time can be used (pet_facts_read()). */
 static bool is_start(const struct dicom_item *root, uint32_t tag)
@@ -119,20 +110,21 @@ static const char *read_value(const struct dicom_item *item, const struct place 
 	if (dicom_item_count(item, at->tag) > 0) {
 		snprintf(ret, VALUE_SIZE, "code");
 		dicom_get_text(dicom_item_at(item, at->tag, 0), TAG_CODE_VALUE, ret, VALUE_SIZE, NULL);
-	} else if (is_number(at->fact)) {
+	} else if (facts[at->fact].number) {
 		if (dicom_get_double(item, at->tag, 0, &number, NULL) == 1 && number > 0)
 			snprintf(ret, VALUE_SIZE, "%.9g", number);
 	} else if (dicom_get_text(item, at->tag, ret, VALUE_SIZE, NULL) < 0) {
 		snprintf(ret, VALUE_SIZE, "damaged");
 	}
-	if (at->fact == INJECTION && !pet_facts_says_injection(ret))
+	if (at->fact == FACT_INJECTION && !pet_facts_says_injection(ret))
 		ret[0] = '\0';
 	return ret;
 }
 
 static const struct dicom_item *item_of(const struct dicom_item *root, enum fact f)
 {
-	return f >= NUCLIDE && f <= INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : root;
+	return f >= FACT_NUCLIDE && f <= FACT_INJECTION ? dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0)
+							: root;
 }
 
 /* Find the attribute of an object that states a part of a fact; NULL: none. */
@@ -142,7 +134,7 @@ static const struct place *stated(const struct dicom_item *root, enum fact f, in
 
 	for (const struct place *at = places; at < places + PLACES; at++)
 		if (at->fact == f && at->part == part && read_value(item_of(root, f), at, value)[0] &&
-		    (f != START || is_start(root, at->tag)))
+		    (f != FACT_START || is_start(root, at->tag)))
 			return at;
 	return NULL;
 }
@@ -162,7 +154,7 @@ static void mark_value(const struct dicom_item *root, enum fact f, char ret_mark
 		if (!at)
 			continue;
 		snprintf(text, sizeof(text), "%s=%s", at->name,
-			 f == POSITION ? read.patient_position : read_value(item_of(root, f), at, value));
+			 f == FACT_POSITION ? read.patient_position : read_value(item_of(root, f), at, value));
 		for (const char *c = text; *c; c++)
 			hash = (hash ^ (unsigned char)*c) * 16777619U;
 	}
@@ -179,32 +171,19 @@ static void add_line(enum fact f, const char *origin, char ret_text[FACT_ORIGINS
 /* Does an Interfile header, or what stands for it, state a fact? */
 static bool header_states(const struct interfile *h, const struct sinogram_said *said, enum fact f)
 {
-	double begin;
+	const char *at = (const char *)h + facts[f].at;
+	double value;
 
-	switch (f) {
-	case STUDY:
-		return said && said->study[0];
-	case FRAME_OF_REFERENCE:
-		return said && said->frame_of_reference[0];
-	case POSITION:
-		return h->position[0];
-	case START:
-		return sinogram_begin(h, &begin);
-	case DURATION:
-		return h->duration > 0;
-	case NUCLIDE:
+	if (f == FACT_STUDY || f == FACT_FRAME_OF_REFERENCE)
+		return said && (f == FACT_STUDY ? said->study : said->frame_of_reference)[0];
+	if (f == FACT_START)
+		return sinogram_begin(h, &value);
+	if (f == FACT_NUCLIDE)
 		return h->tracer.nuclide;
-	case HALF_LIFE:
-		return h->tracer.half_life > 0;
-	case FRACTION:
-		return h->tracer.branching > 0;
-	case DOSE:
-		return h->tracer.dose > 0;
-	case INJECTION:
-		return h->tracer.injected[0];
-	default:
-		return false;
-	}
+	if (facts[f].at == 0 || !facts[f].number)
+		return facts[f].at > 0 && at[0];
+	memcpy(&value, at, sizeof(value));
+	return value > 0;
 }
 
 /* Find where the value of an attribute is from. The values that the data have as `set` come first in it: they are the person's only
@@ -227,7 +206,7 @@ static void find_origin(const struct sinogram_source *s, const struct place *at,
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "set: %s", keyword);
 	else if (k >= 0 || header_states(sinogram_said(s), said, at->fact))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", said ? said->name : "header",
-			 said ? facts[at->fact].field : facts[at->fact].key[at->part]);
+			 said ? said->field[at->fact] : facts[at->fact].key[at->part]);
 	else if (like && (read_value(item_of(like, at->fact), at, value)[0] || (at = stated(like, at->fact, at->part))))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--like: %s %s", at->name, tag_text(at->tag));
 	else
@@ -241,10 +220,10 @@ static void add_beds(const struct sinogram_import *conf, enum fact f, char ret_o
 	int given = 0;
 
 	for (int b = 0; b < conf->n_beds; b++)
-		given += f == START ? !isnan(conf->beds[b].start) : conf->beds[b].duration > 0;
+		given += f == FACT_START ? !isnan(conf->beds[b].start) : conf->beds[b].duration > 0;
 	if (given == 0)
 		return;
-	if (f == DURATION && given == conf->n_beds)
+	if (f == FACT_DURATION && given == conf->n_beds)
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--bed: duration");
 	else
 		snprintf(ret_origin + n, FACT_ORIGIN_SIZE - n, ", of %d of %d beds --bed: %s", given, conf->n_beds,
@@ -269,7 +248,7 @@ static void join_parts(const struct sinogram_source *s, const struct dicom_item 
 	else
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s %.40s, %s %.40s", facts[f].part[0], origin[0], facts[f].part[1],
 			 origin[1]);
-	if ((f == START || f == DURATION) && !s->conf->simulated)
+	if ((f == FACT_START || f == FACT_DURATION) && !s->conf->simulated)
 		add_beds(s->conf, f, ret_origin);
 }
 
@@ -309,11 +288,11 @@ static bool find_line(const char *text, enum fact f, const char *mark, char ret_
 /* What was decided after the objects were made. */
 static const char *decided(const struct sinogram *s, bool configured, enum fact f)
 {
-	if (s->patient && (f == PATIENT || f == STUDY))
+	if (s->patient && (f == FACT_PATIENT || f == FACT_STUDY))
 		return "a person's statement";
-	if ((s->no_position && f == POSITION) || (s->no_start && f == START) || (s->no_duration && f == DURATION))
+	if ((s->no_position && f == FACT_POSITION) || (s->no_start && f == FACT_START) || (s->no_duration && f == FACT_DURATION))
 		return "assumed";
-	return configured && f == CALIBRATION ? "configuration: calibration of the scanner" : NULL;
+	return configured && f == FACT_CALIBRATION ? "configuration: calibration of the scanner" : NULL;
 }
 
 void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[FACT_ORIGINS_SIZE])

@@ -343,7 +343,15 @@ static void say_exam(const struct petsird *p, struct sinogram_said *said)
 	double begin = e->start + petsird_counts(p)->start / 1000.0;
 	char date[9], time[17];
 
+	static const char *const field[FACTS] = {
+		[FACT_STUDY] = "studyInstanceUID",	     [FACT_FRAME_OF_REFERENCE] = "frameOfReferenceUID",
+		[FACT_POSITION] = "patientOrientation",	     [FACT_WEIGHT] = "patientsWeight",
+		[FACT_START] = "startOfAcquisition",	     [FACT_DURATION] = "time blocks of its events",
+		[FACT_NUCLIDE] = "radionuclideCodeSequence", [FACT_HALF_LIFE] = "radionuclideCodeSequence",
+		[FACT_DOSE] = "radionuclideTotalDose",	     [FACT_INJECTION] = "radiopharmaceuticalStartDateTime"};
+
 	said->name = "PETSIRD file";
+	memcpy(said->field, field, sizeof(field));
 	*ret = (struct interfile){.kind = INTERFILE_PROJECTIONS,
 				  .duration = NAN,
 				  .start = NAN,

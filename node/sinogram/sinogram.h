@@ -288,10 +288,30 @@ struct sinogram_import_bed {
 	double start, duration; /* s after the start of the acquisition; NaN: from the header, relative to that of bed 1 */
 };
 
+/* Facts of an acquisition whose origins are known (node/sinogram/fact_origins.h). */
+enum fact {
+	FACT_PATIENT,
+	FACT_STUDY,
+	FACT_FRAME_OF_REFERENCE,
+	FACT_POSITION,
+	FACT_WEIGHT,
+	FACT_START,
+	FACT_DURATION,
+	FACT_NUCLIDE, /* from here to INJECTION in the item of (0054,0016) */
+	FACT_HALF_LIFE,
+	FACT_FRACTION,
+	FACT_DOSE,
+	FACT_INJECTION,
+	FACT_CALIBRATION,
+	FACT_DECAY,
+	FACTS
+};
+
 /* What data that have no Interfile header say about scanner, times, patient's position, tracer and exam; "" or NaN: nothing. */
 struct sinogram_said {
-	const char *name;	 /* of the kind of data: "PETSIRD file" */
-	struct interfile header; /* owns nothing */
+	const char *name;	  /* of the kind of data: "PETSIRD file" */
+	const char *field[FACTS]; /* what names each fact in it; NULL: it cannot say it */
+	struct interfile header;  /* owns nothing */
 	char study[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 

@@ -207,9 +207,9 @@ int sinogram_check_position(const struct sinogram_source *s, const struct interf
 		return 0;
 	if (s->conf->said && s->conf->said->header.position[0])
 		return err_set(err, EBADMSG,
-			       "the file's position is %s (patientOrientation), that of --like %s: they are not of one "
-			       "acquisition, or one is wrong; set PatientPosition",
-			       s->conf->said->header.position, f.patient_position);
+			       "the file's position is %s (%s), that of --like %s: they are not of one acquisition, or one is "
+			       "wrong; set PatientPosition",
+			       s->conf->said->header.position, s->conf->said->field[FACT_POSITION], f.patient_position);
 	return err_set(
 		err, EBADMSG,
 		"the header's position is %s%s%s (patient orientation, patient rotation), that of --like %s: they are not of "

@@ -521,11 +521,10 @@ static void fill_exam(const struct sinogram_source *s, struct item_writer *root)
 	fill_uid(s, said->study, TAG_STUDY_INSTANCE_UID, "StudyInstanceUID", root);
 	fill_uid(s, said->frame_of_reference, TAG_FRAME_OF_REFERENCE_UID, "FrameOfReferenceUID", root);
 	if (root->rc >= 0 && position && said->header.position[0] && strcmp(position, said->header.position) != 0)
-		root->rc = err_set(
-			root->err, EBADMSG,
-			"PatientPosition=%.16s, but the patient's position in the file (patientOrientation) is %s: one of "
-			"them is wrong",
-			position, said->header.position);
+		root->rc =
+			err_set(root->err, EBADMSG,
+				"PatientPosition=%.16s, but the patient's position in the file (%s) is %s: one of them is wrong",
+				position, said->field[FACT_POSITION], said->header.position);
 }
 
 /* Write both times of the injection. They must not contradict each other. */
