@@ -376,9 +376,12 @@ static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *
 static int show_job(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
-	json_t *view = job_report_view(v, c->config->node.spool), *events = job_report_events(c->journal, v->id, &err),
-	       *instances = events ? job_report_instances(c->journal, v->id, &err) : NULL, *all;
+	json_t *view, *events, *instances, *all;
 
+	delivery_queue_update(&c->jobs);
+	view = job_report_view(v, c->config->node.spool);
+	events = job_report_events(c->journal, v->id, &err);
+	instances = events ? job_report_instances(c->journal, v->id, &err) : NULL;
 	if (!view || !events || !instances) {
 		json_decref(view);
 		json_decref(events);
@@ -398,20 +401,26 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 	return CODE_OK;
 }
 
-int cmd_show(int argc, char **argv)
+/* Run a command about one job. */
+static int run_for_job(const struct command_spec *spec, int (*act)(struct jobs_command *c, const struct job_view *v), int argc,
+		       char **argv)
 {
 	struct jobs_command c = {0};
 	const struct job_view *v;
 	bool stop;
-	int code = begin_jobs(&c, &show_spec, argc, argv, &stop);
+	int code = begin_jobs(&c, spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
-	delivery_queue_update(&c.jobs);
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? show_job(&c, v) : no_job(&c);
+	code = v ? act(&c, v) : no_job(&c);
 	end_jobs(&c);
 	return code;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	return run_for_job(&show_spec, show_job, argc, argv);
 }
 
 static const char *takes_effect(bool runs)
@@ -420,20 +429,15 @@ static const char *takes_effect(bool runs)
 }
 
 /* Append the requested event and print what will follow from it. */
-static int append_request(struct jobs_command *c, enum job_event event, json_t *detail)
+static int append_request(struct jobs_command *c, const struct job_view *v, enum job_event event, json_t *detail)
 {
 	const char *name = job_event_name(event);
 	struct err err = {0};
-	const struct job_view *v = jobs_find(&c->jobs, c->id);
 	struct spool_holder holder;
 	bool runs = spool_holder(c->config->node.spool, &holder);
 	char hint[100] = "";
 	int ret;
 
-	if (!v) {
-		json_decref(detail);
-		return no_job(c);
-	}
 	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
 	if (ret == -ESTALE) {
 		if (event == EVENT_RETRY || event == EVENT_CANCEL)
@@ -475,16 +479,20 @@ static int retry_job(struct jobs_command *c, const struct job_view *v)
 		detail = json_pack("{s:s, s:b}", "reason", "requested on the command line", "as_is", c->as_is);
 	else if (patients_statement(c->journal, v, c->header, c->as_is, "on the command line", user, &detail, &err) < 0)
 		return err.code == ENOENT ? options_fail(&c->o, CODE_NOT_FOUND, "%s", err.msg) : options_fail_err(&c->o, &err);
-	return append_request(c, EVENT_RETRY, detail);
+	return append_request(c, v, EVENT_RETRY, detail);
 }
 
-/* Print the job that was opened. member: its relation to the job of the command, in JSON; words: in a sentence. */
-static int print_new_job(const struct jobs_command *c, int64_t job, bool runs, const char *member, const char *words)
+/* Print the job that was opened. member: its relation to the job of the command, in JSON; words: in a sentence, around that job's
+ * number. */
+static int print_new_job(const struct jobs_command *c, int64_t job, const char *member, const char *words, const char *behind)
 {
+	struct spool_holder holder;
+	bool runs = spool_holder(c->config->node.spool, &holder);
+
 	if (c->o.json)
 		return options_json(json_pack("{s:b, s:I, s:I, s:b}", "ok", 1, "job", (json_int_t)job, member, (json_int_t)c->id,
 					      "node", runs));
-	printf("job %lld %s job %lld%s\n", (long long)job, words, (long long)c->id, takes_effect(runs));
+	printf("job %lld %s job %lld%s%s\n", (long long)job, words, (long long)c->id, behind, takes_effect(runs));
 	return CODE_OK;
 }
 
@@ -492,8 +500,6 @@ static int print_new_job(const struct jobs_command *c, int64_t job, bool runs, c
 static int retry_others(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
-	struct spool_holder holder;
-	bool runs = spool_holder(c->config->node.spool, &holder);
 	int64_t job = 0;
 	char user[100];
 	int ret;
@@ -506,22 +512,17 @@ static int retry_others(struct jobs_command *c, const struct job_view *v)
 		return options_fail(&c->o, CODE_INPUT, "%s", err.msg);
 	if (ret < 0)
 		return options_fail_err(&c->o, &err);
-	return print_new_job(c, job, runs, "in_place_of", "takes the place of");
+	return print_new_job(c, job, "in_place_of", "takes the place of", "");
+}
+
+static int retry_case(struct jobs_command *c, const struct job_view *v)
+{
+	return c->newer || c->sweep ? retry_others(c, v) : retry_job(c, v);
 }
 
 int cmd_retry(int argc, char **argv)
 {
-	struct jobs_command c = {0};
-	const struct job_view *v;
-	bool stop;
-	int code = begin_jobs(&c, &retry_spec, argc, argv, &stop);
-
-	if (stop)
-		return code;
-	v = jobs_find(&c.jobs, c.id);
-	code = !v ? no_job(&c) : c.newer || c.sweep ? retry_others(&c, v) : retry_job(&c, v);
-	end_jobs(&c);
-	return code;
+	return run_for_job(&retry_spec, retry_case, argc, argv);
 }
 
 static int redo_job(struct jobs_command *c, const struct job_view *v)
@@ -532,9 +533,8 @@ static int redo_job(struct jobs_command *c, const struct job_view *v)
 					     .n_settings = c->n_settings,
 					     .where = "on the command line",
 					     .by = user};
+	char with[REDO_SETTINGS_SIZE + CONFIG_NAME_SIZE + 40];
 	struct err err = {0};
-	struct spool_holder holder;
-	bool runs = spool_holder(c->config->node.spool, &holder);
 	int64_t job = 0;
 	int ret;
 
@@ -544,58 +544,39 @@ static int redo_job(struct jobs_command *c, const struct job_view *v)
 		return options_fail(&c->o, ret == -ESTALE ? CODE_INPUT : CODE_USAGE, "%s", err.msg);
 	if (ret < 0)
 		return options_fail_err(&c->o, &err);
-	if (c->o.json)
-		return options_json(json_pack("{s:b, s:I, s:I, s:b}", "ok", 1, "job", (json_int_t)job, "redo_of",
-					      (json_int_t)c->id, "node", runs));
-	printf("job %lld reconstructs the images of job %lld again, with protocol %s", (long long)job, (long long)c->id,
-	       c->protocol ? c->protocol : v->protocol);
+	snprintf(with, sizeof(with), " again, with protocol %s", c->protocol ? c->protocol : v->protocol);
 	for (size_t i = 0; i < c->n_settings; i++)
-		printf(", %s", c->settings[i]);
-	printf("%s\n", takes_effect(runs));
-	return CODE_OK;
+		snprintf(with + strlen(with), sizeof(with) - strlen(with), ", %s", c->settings[i]);
+	return print_new_job(c, job, "redo_of", "reconstructs the images of", with);
 }
 
 int cmd_redo(int argc, char **argv)
 {
-	struct jobs_command c = {0};
-	const struct job_view *v;
-	bool stop;
-	int code = begin_jobs(&c, &redo_spec, argc, argv, &stop);
+	return run_for_job(&redo_spec, redo_job, argc, argv);
+}
 
-	if (stop)
-		return code;
-	v = jobs_find(&c.jobs, c.id);
-	code = v ? redo_job(&c, v) : no_job(&c);
-	end_jobs(&c);
-	return code;
+static int cancel_job(struct jobs_command *c, const struct job_view *v)
+{
+	return append_request(c, v, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
 }
 
 int cmd_cancel(int argc, char **argv)
 {
-	struct jobs_command c = {0};
-	bool stop;
-	int code = begin_jobs(&c, &cancel_spec, argc, argv, &stop);
+	return run_for_job(&cancel_spec, cancel_job, argc, argv);
+}
 
-	if (stop)
-		return code;
-	code = append_request(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
-	end_jobs(&c);
-	return code;
+static int set_priority(struct jobs_command *c, const struct job_view *v)
+{
+	const char *word = c->o.argv[c->o.first + 1];
+	int level;
+
+	if (job_priority_parse(word, &level) < 0)
+		return options_fail(&c->o, CODE_USAGE, "'%s' is not a priority; allowed: low, normal, high", word);
+	return append_request(c, v, EVENT_PRIORITY,
+			      json_pack("{s:s, s:i}", "reason", "requested on the command line", "priority", level));
 }
 
 int cmd_priority(int argc, char **argv)
 {
-	struct jobs_command c = {0};
-	bool stop;
-	int code = begin_jobs(&c, &priority_spec, argc, argv, &stop), level;
-
-	if (stop)
-		return code;
-	if (job_priority_parse(argv[c.o.first + 1], &level) < 0)
-		code = options_fail(&c.o, CODE_USAGE, "'%s' is not a priority; allowed: low, normal, high", argv[c.o.first + 1]);
-	else
-		code = append_request(&c, EVENT_PRIORITY,
-				      json_pack("{s:s, s:i}", "reason", "requested on the command line", "priority", level));
-	end_jobs(&c);
-	return code;
+	return run_for_job(&priority_spec, set_priority, argc, argv);
 }
