@@ -55,3 +55,16 @@ void audit_files_clear(struct audit_files *a)
 	free(a->list);
 	memset(a, 0, sizeof(*a));
 }
+
+void audit_files_exported(const struct series_files *from, const char *to, int code)
+{
+	struct audit_files files = {0};
+
+	if (!audit_is_on())
+		return;
+	for (size_t v = 0; v < from->n; v++)
+		for (size_t i = 0; i < from->list[v].n; i++)
+			audit_files_add(&files, from->list[v].paths[i]);
+	audit_exported(to, files.list, files.n, code);
+	audit_files_clear(&files);
+}

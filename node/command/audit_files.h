@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_AUDIT_FILES_H
 
 #include "node/audit/audit.h"
+#include "node/tools/series_files.h"
 
 struct audit_files { /* starts as {0} */
 	struct audit_study *list;
@@ -13,5 +14,7 @@ struct audit_files { /* starts as {0} */
 /* Add a file to the count of its study. A file that cannot be read is ignored: the command itself reports the error. */
 void audit_files_add(struct audit_files *a, const char *path);
 void audit_files_clear(struct audit_files *a);
+/* Write that these images were exported to a file or folder; code: exit code of the command. */
+void audit_files_exported(const struct series_files *from, const char *to, int code);
 
 #endif

@@ -186,19 +186,6 @@ out:
 	return code;
 }
 
-static void audit_export(const struct series_files *l, const char *out, int code)
-{
-	struct audit_files files = {0};
-
-	if (!audit_is_on())
-		return;
-	for (size_t v = 0; v < l->n; v++)
-		for (size_t i = 0; i < l->list[v].n; i++)
-			audit_files_add(&files, l->list[v].paths[i]);
-	audit_exported(out, files.list, files.n, code);
-	audit_files_clear(&files);
-}
-
 /* ---- the command line ---- */
 
 static bool parse_slice(const char *text, int *ret)
@@ -334,7 +321,7 @@ int cmd_export(int argc, char **argv)
 		code = export_list(&o, &files, &r);
 	else
 		code = export_images(&o, &r, &files);
-	audit_export(&files, r.out, code);
+	audit_files_exported(&files, r.out, code);
 	series_files_clear(&files);
 	config_free(config);
 	return code;

@@ -44,19 +44,6 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-static void audit_report(const struct series_files *g, const char *folder, int code)
-{
-	struct audit_files files = {0};
-
-	if (!audit_is_on())
-		return;
-	for (size_t i = 0; i < g->n; i++)
-		for (size_t k = 0; k < g->list[i].n; k++)
-			audit_files_add(&files, g->list[i].paths[k]);
-	audit_exported(folder, files.list, files.n, code);
-	audit_files_clear(&files);
-}
-
 static int write_all(struct options *o, const struct series_files *g, const struct report_conf *conf, const char *folder)
 {
 	json_t *written = json_array(), *refused = json_array();
@@ -130,7 +117,7 @@ int cmd_report(int argc, char **argv)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else
 		code = write_all(&o, &groups, &conf, folder);
-	audit_report(&groups, folder, code);
+	audit_files_exported(&groups, folder, code);
 	series_files_clear(&groups);
 	config_free(config);
 	return code;
