@@ -16,7 +16,6 @@
 #include "node/base/plural.h"
 #include "node/base/progress.h"
 #include "node/command/commands.h"
-#include "node/command/gate_options.h"
 #include "node/command/imported_cases.h"
 #include "node/command/recon_inputs.h"
 #include "node/command/recon_print.h"

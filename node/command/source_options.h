@@ -6,6 +6,7 @@
 
 #include "node/options/options.h"
 #include "node/sinogram/sinogram.h"
+#include "recon/pet/gates.h"
 
 #define SOURCE_SET_MAX 200
 
@@ -51,5 +52,29 @@ enum { SOURCE_SET = OPTION_LONG + 100, SOURCE_ROLE /* + enum sinogram_role */ };
 void source_options_begin(struct source_options *s);
 /* Store the value of an option with an id of this file. Returns CODE_OK, or an exit code after a message. */
 int source_options_take(const struct options *o, int id, struct source_options *s);
+
+/* ---- --bed of `tomonode import`: HEADER.hs,z=MM[,start=S][,duration=S][,ROLE=F.hs]... ---- */
+
+struct bed_options {
+	int n; /* 0: not given */
+	struct sinogram_import_bed bed[PET_BEDS_MAX];
+	char *text[PET_BEDS_MAX]; /* what the headers point into; owned */
+};
+
+/* Add the bed that the value of the option describes. Returns CODE_OK, or an exit code after a message. */
+int bed_options_add(const struct options *o, struct bed_options *b);
+void bed_options_clear(struct bed_options *b);
+
+/* ---- --gates, --marks, --gate-cycle ---- */
+
+struct gate_options {
+	int gates;	   /* 0: not given */
+	const char *marks; /* name of a signal, or of a file with a table; NULL: not given */
+	const char *cycle; /* NULL: not given */
+};
+
+/* Check the options together, and read the table if there is one. without: option that cannot be given with gates, NULL: it is
+ * not. Returns CODE_OK or an exit code after a message; then *ret has nothing to free. Else pet_marks_clear(&ret->marks). */
+int gate_options_read(const struct options *o, const struct gate_options *given, const char *without, struct pet_gates *ret);
 
 #endif
