@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/command/imported_cases.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,66 +136,13 @@ static int import_one(struct imported_case *to, const struct sinogram_import *co
 	return rc < 0 ? rc : source_of(path)->import(path, &own, &report, err);
 }
 
-static int is_object(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-/* List the objects in a folder; the caller frees the names and the list. -1: they cannot be read. */
-static int list_objects(const char *folder, char ***ret_paths)
-{
-	struct dirent **entries = NULL;
-	int n = scandir(folder, &entries, is_object, alphasort);
-	char **paths = n > 0 ? calloc((size_t)n, sizeof(*paths)) : NULL;
-	bool ok = paths != NULL;
-
-	for (int i = 0; i < n; i++) {
-		if (ok && asprintf(&paths[i], "%s/%s", folder, entries[i]->d_name) < 0) {
-			paths[i] = NULL;
-			ok = false;
-		}
-		free(entries[i]);
-	}
-	free(entries);
-	*ret_paths = paths;
-	return ok ? n : -1;
-}
-
-/* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
-static void identify_case(const struct config *config, struct imported_case *c)
-{
-	char **paths = NULL, *text = NULL;
-	int n = list_objects(c->folder, &paths);
-	const struct pet_opening how = {.config = config, .anonymous = true};
-	struct sinogram *s = NULL;
-
-	if (n > 0 && pet_source_open((const char *const *)paths, (size_t)n, &how, &s, NULL) == 0) {
-		const struct sinogram_part *part = &s->part[s->format->first];
-		struct interfile h = part->header; /* its arrays are borrowed */
-
-		h.data_file[0] = h.date[0] = h.time[0] = h.position[0] = h.scanner[0] = '\0';
-		h.duration = h.start = NAN;
-		snprintf(h.data_file, sizeof(h.data_file), "%s", part->sha256);
-		if (interfile_write(&h, &text, NULL) == 0)
-			dicom_sha256(text, strlen(text), c->identity);
-	}
-	for (int i = 0; paths && i < n; i++)
-		free(paths[i]);
-	free(paths);
-	free(text);
-	sinogram_close(s);
-}
-
 /* Check that no earlier case would make the same image as the last one. */
-static int check_same(const struct imported_cases *c, const struct config *config, struct err *err)
+static int check_same(const struct imported_cases *c, struct err *err)
 {
-	struct imported_case *last = &c->cases[c->n - 1];
+	const struct imported_case *last = &c->cases[c->n - 1];
 
-	if (c->most == 1)
-		return 0;
-	identify_case(config, last);
 	for (size_t i = 0; i + 1 < c->n; i++)
-		if (last->identity[0] && !strcmp(c->cases[i].identity, last->identity))
+		if (last->assumed.identity[0] && !strcmp(c->cases[i].assumed.identity, last->assumed.identity))
 			return err_set(err, EBADMSG,
 				       "%s: the same data with the same geometry as %s: two headers of one scan; name only one",
 				       last->from, c->cases[i].from);
@@ -236,7 +181,7 @@ int imported_cases_create(struct imported_cases *c, const struct sinogram_import
 			refuse(ctx, paths[i], &why);
 			continue;
 		}
-		if (check_same(c, conf->config, err) < 0)
+		if (check_same(c, err) < 0)
 			return -err->code;
 		c->paths[n++] = to->folder;
 	}

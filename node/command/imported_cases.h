@@ -15,7 +15,6 @@ struct imported_case {
 	const char *from; /* the argument */
 	char folder[1100];
 	struct sinogram_assumed assumed;
-	char identity[65]; /* digest of its data, their number format and their geometry; "": not known */
 };
 
 struct imported_cases {

@@ -251,12 +251,12 @@ void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, cons
  * frees *ret_bytes; decode them with interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 
-/* sinogram_dead_time.c: read the factor by which all counts of a time frame, gate or bed (from 0; without any of them 0) are to
+/* sinogram_frames.c: read the factor by which all counts of a time frame, gate or bed (from 0; without any of them 0) are to
  * be multiplied to restore those that were lost to dead time: Dead Time Factor (0054,1324) of its first EMISSION object. 1:
  * found; 0: there is none; EBADMSG: it is not from 1 to 100. */
 int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, struct err *err);
 
-/* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
+/* Divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */
 int sinogram_set_frames(struct sinogram *s, const struct pet_images *frames, struct err *err);
 /* The same for gates; g->marks: a table, copied, or, if g->signal is not PET_SIGNAL_TABLE, none: the marks are those of this
@@ -278,7 +278,8 @@ void sinogram_choose_frame(struct sinogram *s, int frame);
 /* What was assumed because nobody gave it, although a reconstruction requires it. */
 struct sinogram_assumed {
 	bool position, start, duration;
-	char text[600]; /* sentences; "": nothing was assumed */
+	char text[600];	   /* sentences; "": nothing was assumed */
+	char identity[65]; /* digest of the data, their number format and their geometry; "": not known */
 };
 
 /* A bed to import: the headers of its data, and where and when it was measured. */

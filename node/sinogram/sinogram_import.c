@@ -291,6 +291,20 @@ int sinogram_new_header(const struct sinogram_import *conf, const struct interfi
 	return rc;
 }
 
+/* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
+static void identify(const struct sinogram_stream *s, char ret[65])
+{
+	struct interfile h = s->header; /* its arrays are borrowed */
+	char *text = NULL;
+
+	h.date[0] = h.time[0] = h.position[0] = h.scanner[0] = '\0';
+	h.duration = h.start = NAN;
+	snprintf(h.data_file, sizeof(h.data_file), "%s", s->sha256);
+	if (interfile_write(&h, &text, NULL) == 0)
+		dicom_sha256(text, strlen(text), ret);
+	free(text);
+}
+
 static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
 {
 	const struct sinogram_import *conf = s->conf;
@@ -311,6 +325,8 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 		rc = try_attributes(s, &known, attributes, sizeof(attributes), err);
 	if (rc == 0)
 		rc = check_geometry(s, known, geometry, sizeof(geometry), err);
+	if (rc == 0 && conf->assumed)
+		identify(&s->stream[s->format->first], conf->assumed->identity);
 	if (rc == 0)
 		rc = sinogram_write_objects(s, ret_n_objects, err);
 	note_headers(s); /* completed, as far as they were */
