@@ -65,12 +65,8 @@ static void copy_place(const struct sinogram_source *s, const struct dicom_item 
 }
 
 /* Attributes of the sinograms themselves, copied only from a sinogram object. */
-static const uint32_t copied_from_sinogram[] = {
-	TAG_DOSE_CALIBRATION_FACTOR,
-	TAG_RANDOMS_CORRECTION_METHOD,
-	TAG_ATTENUATION_CORRECTION_METHOD,
-	TAG_SCATTER_CORRECTION_METHOD,
-};
+static const uint32_t copied_from_sinogram[] = {TAG_DOSE_CALIBRATION_FACTOR, TAG_RANDOMS_CORRECTION_METHOD,
+						TAG_ATTENUATION_CORRECTION_METHOD, TAG_SCATTER_CORRECTION_METHOD};
 
 /* What the values of EMISSION were corrected for. A decay that a person does not list is not corrected. */
 static void copy_corrected(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *w)
@@ -121,7 +117,7 @@ static int set_radionuclide(const struct sinogram_source *s, struct item_writer 
 			       "Radionuclide=%.20s; known: %s; for another radionuclide set RadionuclideHalfLife", value, known);
 	}
 	f = sinogram_tracer_item(root);
-	sinogram_drop_nuclide(s, found->half_life, &f);
+	sinogram_drop_nuclide(s, found->half_life, false, &f);
 	sinogram_put_nuclide(&f, found, found->half_life);
 	item_end(root, &f);
 	return root->rc;
@@ -141,17 +137,15 @@ static int set_centre(struct sinogram_source *s, const char *value, struct err *
 /* Check the values that a reconstruction will read, so that errors are reported at import. */
 static int check_value(uint32_t tag, const char *assignment, const char *value, struct err *err)
 {
-	static const uint32_t positive[] = {
-		TAG_PATIENT_WEIGHT,
-		DICOM_TAG(0x0010, 0x1020),
-		TAG_ACTUAL_FRAME_DURATION,
-		DICOM_TAG(0x0018, 0x1071),
-		TAG_RADIONUCLIDE_TOTAL_DOSE,
-		TAG_RADIONUCLIDE_HALF_LIFE,
-		TAG_RADIONUCLIDE_POSITRON_FRACTION,
-		TAG_DOSE_CALIBRATION_FACTOR,
-		TAG_DECAY_FACTOR,
-	};
+	static const uint32_t positive[] = {TAG_PATIENT_WEIGHT,
+					    DICOM_TAG(0x0010, 0x1020),
+					    TAG_ACTUAL_FRAME_DURATION,
+					    DICOM_TAG(0x0018, 0x1071),
+					    TAG_RADIONUCLIDE_TOTAL_DOSE,
+					    TAG_RADIONUCLIDE_HALF_LIFE,
+					    TAG_RADIONUCLIDE_POSITRON_FRACTION,
+					    TAG_DOSE_CALIBRATION_FACTOR,
+					    TAG_DECAY_FACTOR};
 	double axis[3][3], v, seconds;
 	const char *allowed;
 	char *end;
@@ -415,69 +409,14 @@ static void fill_series(const struct sinogram_source *s, struct item_writer *w)
  * unpaired body part (PS3.16 annex L). */
 static void fill_laterality(const struct dicom_item *like, struct item_writer *w)
 {
-	static const char *const single[] = {
-		"ABDOMEN",
-		"ABDOMENPELVIS",
-		"AORTA",
-		"BACK",
-		"BLADDER",
-		"BRAIN",
-		"CEREBELLUM",
-		"CERVIX",
-		"CHEST",
-		"CHESTABDOMEN",
-		"CHESTABDPELVIS",
-		"COCCYX",
-		"COLON",
-		"CSPINE",
-		"CTSPINE",
-		"DUODENUM",
-		"ESOPHAGUS",
-		"FACE",
-		"GALLBLADDER",
-		"HEAD",
-		"HEADNECK",
-		"HEART",
-		"ILEUM",
-		"JAW",
-		"JEJUNUM",
-		"LARYNX",
-		"LIVER",
-		"LSPINE",
-		"LSSPINE",
-		"MEDIASTINUM",
-		"MOUTH",
-		"NECK",
-		"NECKCHEST",
-		"NECKCHESTABDOMEN",
-		"NECKCHESTABDPELV",
-		"NOSE",
-		"PANCREAS",
-		"PELVIS",
-		"PENIS",
-		"PHARYNX",
-		"PROSTATE",
-		"RECTUM",
-		"SKULL",
-		"SPINE",
-		"SPLEEN",
-		"SSPINE",
-		"STERNUM",
-		"STOMACH",
-		"THYMUS",
-		"THYROID",
-		"TLSPINE",
-		"TONGUE",
-		"TRACHEA",
-		"TSPINE",
-		"URETER",
-		"URETHRA",
-		"UTERUS",
-		"VAGINA",
-		"VULVA",
-		"WHOLEBODY",
-	};
-	char part[17] = "", side[17];
+	static const char single[] =
+		" ABDOMEN ABDOMENPELVIS AORTA BACK BLADDER BRAIN CEREBELLUM CERVIX CHEST CHESTABDOMEN "
+		"CHESTABDPELVIS COCCYX COLON CSPINE CTSPINE DUODENUM ESOPHAGUS FACE GALLBLADDER HEAD HEADNECK "
+		"HEART ILEUM JAW JEJUNUM LARYNX LIVER LSPINE LSSPINE MEDIASTINUM MOUTH NECK NECKCHEST "
+		"NECKCHESTABDOMEN NECKCHESTABDPELV NOSE PANCREAS PELVIS PENIS PHARYNX PROSTATE RECTUM SKULL "
+		"SPINE SPLEEN SSPINE STERNUM STOMACH THYMUS THYROID TLSPINE TONGUE TRACHEA TSPINE URETER "
+		"URETHRA UTERUS VAGINA VULVA WHOLEBODY ";
+	char part[19] = " ", side[17];
 
 	if (dicom_has(w->item, TAG_LATERALITY))
 		return;
@@ -485,10 +424,8 @@ static void fill_laterality(const struct dicom_item *like, struct item_writer *w
 		item_put_text(w, TAG_LATERALITY, side);
 		return;
 	}
-	dicom_get_text(w->item, TAG_BODY_PART_EXAMINED, part, sizeof(part), NULL);
-	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
-		if (!strcmp(part, single[i]))
-			return;
+	if (dicom_get_text(w->item, TAG_BODY_PART_EXAMINED, part + 1, 17, NULL) == 1 && strstr(single, strcat(part, " ")))
+		return;
 	item_put_empty(w, TAG_LATERALITY);
 }
 

@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
 #define SAME_PLACE 1e-3 /* mm */
+#define DEAD_TIME_MOST 100.0
 
 static int read_bed(const struct sinogram *s, size_t file, const struct sinogram_facts *f, double ret_centre[3], struct err *err)
 {
@@ -258,4 +261,19 @@ void sinogram_choose_frame(struct sinogram *s, int frame)
 		}
 	if (s->images.of == PET_BEDS)
 		memcpy(s->centre, s->images.image[frame].centre, sizeof(s->centre));
+}
+
+int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, struct err *err)
+{
+	const struct sinogram_part *part = &s->part[SINOGRAM_EMISSION];
+	int rc;
+
+	if (s->source->list_mode)
+		return 0;
+	if (s->frame_part)
+		part = &s->frame_part[image][SINOGRAM_EMISSION];
+	rc = dicom_get_double(dicom_root(s->files[part->file[0]]), TAG_DEAD_TIME_FACTOR, 0, ret, err);
+	if (rc < 0 || (rc > 0 && !(*ret >= 1 && *ret <= DEAD_TIME_MOST)))
+		return err_set(err, EBADMSG, "Dead Time Factor (0054,1324) is not a number from 1 to %g", DEAD_TIME_MOST);
+	return rc;
 }

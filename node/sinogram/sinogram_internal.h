@@ -157,9 +157,9 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 
 /* sinogram_tracer.c: return the item of (0054,0016), which item_end() closes; a new one if there is none. */
 struct item_writer sinogram_tracer_item(struct item_writer *root);
-/* Remove what a tracer says about a nuclide of another half-life, s: code, positron fraction, name and code of the drug; what
- * `set` has stays. Return true if it was of such a nuclide. */
-bool sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, struct item_writer *f);
+/* Remove what a tracer says about a nuclide of another half-life, s: code, positron fraction, name and code of the drug;
+ * injected: dose and injection, too. What `set` has stays. */
+void sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, bool injected, struct item_writer *f);
 void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life); /* s; code and half-life */
 /* Does `set` have this keyword, or its gggg,eeee? */
 long sinogram_set_index(const struct sinogram_source *s, const char *keyword);	     /* of the last one; -1: no */

@@ -54,12 +54,6 @@ static double set_half_life(const struct sinogram_source *s)
 /* Copy the tracer. Of another one than a person set, neither code, drug, dose nor injection are facts of these data. */
 static void copy_tracer(const struct sinogram_source *s, const struct dicom_item *like, struct item_writer *root)
 {
-	static const struct {
-		uint32_t tag;
-		const char *keyword;
-	} given[] = {{TAG_RADIONUCLIDE_TOTAL_DOSE, "RadionuclideTotalDose"},
-		     {TAG_RADIOPHARMACEUTICAL_START_TIME, "RadiopharmaceuticalStartTime"},
-		     {TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "RadiopharmaceuticalStartDateTime"}};
 	double half_life = set_half_life(s);
 	struct item_writer f;
 
@@ -67,10 +61,7 @@ static void copy_tracer(const struct sinogram_source *s, const struct dicom_item
 	if (!(half_life > 0) || dicom_item_count(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE) == 0)
 		return;
 	f = sinogram_tracer_item(root);
-	if (sinogram_drop_nuclide(s, half_life, &f))
-		for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
-			if (!sinogram_is_set(s, given[i].keyword))
-				item_put_empty(&f, given[i].tag);
+	sinogram_drop_nuclide(s, half_life, true, &f);
 	item_end(root, &f);
 }
 

@@ -69,24 +69,27 @@ static double half_life_of(const struct dicom_item *item)
 	return nuclide ? nuclide->half_life : 0;
 }
 
-bool sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, struct item_writer *f)
+void sinogram_drop_nuclide(const struct sinogram_source *s, double half_life, bool injected, struct item_writer *f)
 {
 	static const struct {
 		uint32_t tag;
 		const char *keyword;
-	} dropped[] = {{TAG_RADIONUCLIDE_CODE, "RadionuclideCodeSequence"},
-		       {TAG_RADIONUCLIDE_POSITRON_FRACTION, "RadionuclidePositronFraction"},
-		       {TAG_RADIOPHARMACEUTICAL, "Radiopharmaceutical"},
-		       {TAG_RADIOPHARMACEUTICAL_CODE, "RadiopharmaceuticalCodeSequence"}};
+		bool injected; /* says what was injected, and when; else what the nuclide is */
+	} said[] = {{TAG_RADIONUCLIDE_CODE, "RadionuclideCodeSequence"},
+		    {TAG_RADIONUCLIDE_POSITRON_FRACTION, "RadionuclidePositronFraction"},
+		    {TAG_RADIOPHARMACEUTICAL, "Radiopharmaceutical"},
+		    {TAG_RADIOPHARMACEUTICAL_CODE, "RadiopharmaceuticalCodeSequence"},
+		    {TAG_RADIONUCLIDE_TOTAL_DOSE, "RadionuclideTotalDose", true},
+		    {TAG_RADIOPHARMACEUTICAL_START_TIME, "RadiopharmaceuticalStartTime", true},
+		    {TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "RadiopharmaceuticalStartDateTime", true}};
 	const struct nuclide *nuclide = f->item ? pet_facts_nuclide(f->item) : NULL;
 	double known = nuclide ? nuclide->half_life : f->item ? half_life_of(f->item) : 0;
 
 	if (!(known > 0) || nuclide_same_half_life(known, half_life))
-		return false;
-	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
-		if (!sinogram_is_set(s, dropped[i].keyword))
-			item_put_empty(f, dropped[i].tag);
-	return true;
+		return;
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		if (said[i].injected <= injected && !sinogram_is_set(s, said[i].keyword))
+			item_put_empty(f, said[i].tag);
 }
 
 int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err)
