@@ -90,14 +90,12 @@ static void check_spool(const struct checked *c, bool kept)
 /* A daemon of syslog may start later. */
 static void check_socket(const struct checked *c, const char *key, const char *path)
 {
-	char line[900];
 	int code = log_socket_check(path);
 
-	if (code == 0)
-		return;
-	snprintf(line, sizeof(line), "%s is \"syslog\", but nothing receives at %s, so that lines would be lost: %s", key, path,
-		 strerror(code));
-	c->report.warning(c->report.ctx, line);
+	if (code != 0)
+		check_say(&c->report, FINDING_WARNING,
+			  "%s is \"syslog\", but nothing receives at %s, so that lines would be lost: %s", key, path,
+			  strerror(code));
 }
 
 static void check_logs(const struct checked *c)
@@ -117,12 +115,9 @@ static void check_destinations(const struct checked *c)
 	for (size_t i = 0; i < c->config->n_destinations; i++) {
 		const struct destination_conf *d = &c->config->destinations[i];
 		struct err err = {0};
-		char line[sizeof(err.msg) + 100];
 
-		if (!destination_actions(d)->check || destination_actions(d)->check(d, &err) == 0)
-			continue;
-		snprintf(line, sizeof(line), "destination '%s': results would wait: %s", d->name, err.msg);
-		c->report.problem(c->report.ctx, line);
+		if (destination_actions(d)->check && destination_actions(d)->check(d, &err) != 0)
+			check_say(&c->report, FINDING_PROBLEM, "destination '%s': results would wait: %s", d->name, err.msg);
 	}
 }
 
@@ -130,14 +125,12 @@ static void check_device(const struct checked *c)
 {
 	struct device *dev = NULL;
 	struct err err = {0};
-	char line[sizeof(err.msg) + 400];
 
 	if (!(c->config->node.executor & EXECUTOR_LOCAL))
 		return;
-	if (device_names_open(c->config->node.device, &dev, &err) < 0) {
-		snprintf(line, sizeof(line), "node.device is '%s', but cases would wait: %s", c->config->node.device, err.msg);
-		c->report.problem(c->report.ctx, line);
-	}
+	if (device_names_open(c->config->node.device, &dev, &err) < 0)
+		check_say(&c->report, FINDING_PROBLEM, "node.device is '%s', but cases would wait: %s", c->config->node.device,
+			  err.msg);
 	device_close(dev);
 }
 
@@ -145,14 +138,11 @@ static void check_flatfields(const struct checked *c)
 {
 	for (size_t i = 0; i < c->config->n_profiles; i++) {
 		const struct profile_conf *p = &c->config->profiles[i];
-		char line[1300];
 		struct err err = {0};
 
-		if (!p->flatfield[0] || exam_flatfield_readable(p->flatfield, &err) == 0)
-			continue;
-		snprintf(line, sizeof(line), "key 'flatfield' of profile '%s': user %ld cannot read %s: %s", p->name,
-			 (long)geteuid(), p->flatfield, err.msg);
-		c->report.problem(c->report.ctx, line);
+		if (p->flatfield[0] && exam_flatfield_readable(p->flatfield, &err) != 0)
+			check_say(&c->report, FINDING_PROBLEM, "key 'flatfield' of profile '%s': user %ld cannot read %s: %s",
+				  p->name, (long)geteuid(), p->flatfield, err.msg);
 	}
 }
 
@@ -162,12 +152,9 @@ static void check_authorities(const struct checked *c)
 	const struct tls_conf conf = {.authorities = c->config->alerts.authorities};
 	struct tls_context *context = NULL;
 	struct err err = {0};
-	char line[sizeof(err.msg) + 16];
 
-	if (conf.authorities[0] && tls_create(&conf, &context, &err) < 0) {
-		snprintf(line, sizeof(line), "alerts: %s", err.msg);
-		c->report.problem(c->report.ctx, line);
-	}
+	if (conf.authorities[0] && tls_create(&conf, &context, &err) < 0)
+		check_say(&c->report, FINDING_PROBLEM, "alerts: %s", err.msg);
 	tls_free(context);
 }
 
@@ -176,14 +163,11 @@ static void check_named(const struct checked *c)
 {
 	const struct tls_files_report files = {c->report.ctx, c->report.problem, NULL, NULL};
 	struct err err = {0};
-	char line[sizeof(err.msg) + 16];
 
 	tls_files_check(c->config, &files, NULL);
 	check_authorities(c);
-	if (c->config->alerts.url[0] && alert_check(c->config, &err) < 0) {
-		snprintf(line, sizeof(line), "alerts: %s", err.msg);
-		c->report.problem(c->report.ctx, line);
-	}
+	if (c->config->alerts.url[0] && alert_check(c->config, &err) < 0)
+		check_say(&c->report, FINDING_PROBLEM, "alerts: %s", err.msg);
 	check_flatfields(c);
 }
 
@@ -191,7 +175,6 @@ static void check_all(const struct checked *c, bool runs)
 {
 	struct err err = {0};
 	struct user user;
-	char line[sizeof(err.msg) + 100];
 	int ret = user_look_up(c->config->node.user, geteuid(), &user, &err);
 	bool kept = check_place(&c->report, "node.spool", c->config->node.spool), made;
 
@@ -209,10 +192,9 @@ static void check_all(const struct checked *c, bool runs)
 		check_destinations(c);
 		check_device(c);
 	} else {
-		snprintf(line, sizeof(line),
-			 "Tested as user %ld, not as node.user, and without the spool, the logs and the device: %s",
-			 (long)geteuid(), err.msg);
-		c->report.warning(c->report.ctx, line);
+		check_say(&c->report, FINDING_WARNING,
+			  "Tested as user %ld, not as node.user, and without the spool, the logs and the device: %s",
+			  (long)geteuid(), err.msg);
 	}
 	check_named(c);
 	if (c->config->cluster.port != 0)

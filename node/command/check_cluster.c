@@ -10,7 +10,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,26 +18,13 @@
 #include "kernels/clock.h"
 #include "node/base/version.h"
 #include "node/cluster/link.h"
+#include "node/command/check_paths.h"
 #include "node/fleet/fleet_conf.h"
 #include "node/receive/listen.h"
 
 #define SLURM_MAJOR 22 /* the oldest version that is tested: 22.05 */
 #define SLURM_MINOR 5
 #define DIAL_SECONDS 5.0
-
-static void say_finding(const struct check_report *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-/* kind: 'P' or 'W', a problem or a warning */
-static void say_finding(const struct check_report *to, char kind, const char *fmt, ...)
-{
-	char text[1200];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	(kind == 'P' ? to->problem : to->warning)(to->ctx, text);
-}
 
 /* ---- Slurm ---- */
 
@@ -51,8 +37,8 @@ static void say_state(const struct check_report *to, const struct config *config
 	const char *hint = slurm_hint(text);
 
 	if (state != FLEET_UP)
-		say_finding(to, state == FLEET_REFUSES ? 'P' : 'W', "%s%s%s (tested as user %s)", text, hint[0] ? ". " : "", hint,
-			    user ? user->pw_name : "without a name");
+		check_say(to, state == FLEET_REFUSES ? FINDING_PROBLEM : FINDING_WARNING, "%s%s%s (tested as user %s)", text,
+			  hint[0] ? ". " : "", hint, user ? user->pw_name : "without a name");
 }
 
 static void say_version(const struct check_report *to)
@@ -62,11 +48,12 @@ static void say_version(const struct check_report *to)
 	int major = 0, minor = 0;
 
 	if (r.state != FLEET_UP && r.unknown)
-		say_finding(to, 'W', "The version of Slurm is not known: %s", r.text);
+		check_say(to, FINDING_WARNING, "The version of Slurm is not known: %s", r.text);
 	else if (r.state == FLEET_UP && sscanf(version, "%d.%d", &major, &minor) == 2 &&
 		 (major < SLURM_MAJOR || (major == SLURM_MAJOR && minor < SLURM_MINOR)))
-		say_finding(to, 'W', "Slurm %s is older than %d.%02d, the oldest version that this program is tested with",
-			    version, SLURM_MAJOR, SLURM_MINOR);
+		check_say(to, FINDING_WARNING,
+			  "Slurm %s is older than %d.%02d, the oldest version that this program is tested with", version,
+			  SLURM_MAJOR, SLURM_MINOR);
 }
 
 static void say_program(const struct check_report *to, const char *program)
@@ -76,18 +63,18 @@ static void say_program(const struct check_report *to, const char *program)
 
 	snprintf(own, sizeof(own), "tomonode %s (revision %s,", TOMONODE_VERSION, TOMONODE_REVISION);
 	if (ret == 0)
-		say_finding(
-			to, 'W',
+		check_say(
+			to, FINDING_WARNING,
 			"The version of slurm.program cannot be tested: '%s' does not exist on this machine. Where the jobs run it "
 			"must be %s %s",
 			program, TOMONODE_VERSION, TOMONODE_REVISION);
 	else if (ret < 0)
-		say_finding(to, 'W', "slurm.program '%s --version' prints no version on this machine within %g s", program,
-			    SLURM_PROGRAM_SECONDS);
+		check_say(to, FINDING_WARNING, "slurm.program '%s --version' prints no version on this machine within %g s",
+			  program, SLURM_PROGRAM_SECONDS);
 	else if (strncmp(version, own, strlen(own)) != 0)
-		say_finding(to, 'P',
-			    "slurm.program is '%s' on this machine, the node is version %s %s: its pilots would be refused",
-			    version, TOMONODE_VERSION, TOMONODE_REVISION);
+		check_say(to, FINDING_PROBLEM,
+			  "slurm.program is '%s' on this machine, the node is version %s %s: its pilots would be refused",
+			  version, TOMONODE_VERSION, TOMONODE_REVISION);
 }
 
 /* ---- the listener ---- */
@@ -99,7 +86,7 @@ static void say_bind(const struct check_report *to, const struct cluster_conf *c
 	int fd = listen_on(c->bind, c->port, NULL, &err);
 
 	if (fd < 0)
-		say_finding(to, 'P', "The node could not listen for pilots (bind and port of cluster): %s", err.msg);
+		check_say(to, FINDING_PROBLEM, "The node could not listen for pilots (bind and port of cluster): %s", err.msg);
 	else
 		close(fd);
 }
@@ -120,9 +107,9 @@ static bool resolves_host(const struct check_report *to, const char *address)
 	if (code == 0)
 		freeaddrinfo(found);
 	else
-		say_finding(to, 'P',
-			    "Pilots would connect to %s, but the name '%s' cannot be resolved here: %s. Set advertise of cluster",
-			    address, host, gai_strerror(code));
+		check_say(to, FINDING_PROBLEM,
+			  "Pilots would connect to %s, but the name '%s' cannot be resolved here: %s. Set advertise of cluster",
+			  address, host, gai_strerror(code));
 	return code == 0;
 }
 
@@ -139,7 +126,7 @@ static bool read_certificate(const struct check_report *to, const struct config 
 		err_set(&err, ENOENT, "pilots need a certificate, and slurm has none");
 	else if (tls_create(&conf, ret_tls, &err) == 0)
 		return true;
-	say_finding(to, 'W', "Whether pilots reach this node cannot be tested: %s", err.msg);
+	check_say(to, FINDING_WARNING, "Whether pilots reach this node cannot be tested: %s", err.msg);
 	return false;
 }
 
@@ -174,17 +161,16 @@ static void say_dial(const struct check_report *to, const char *address, const s
 		wait_for_end(link);
 	link_close(link);
 	if (ret == -ECONNRESET)
-		say_finding(
-			to, 'P',
+		check_say(
+			to, FINDING_PROBLEM,
 			"Pilots would connect to %s, where another program listens, or another node: %s. Correct advertise or port "
 			"of cluster",
 			address, err.msg);
 	else if (ret < 0)
-		say_finding(
-			to, 'P',
-			"Pilots would connect to %s, where they do not reach this node: %s. Correct advertise, bind or port of "
-			"cluster, or a firewall",
-			address, err.msg);
+		check_say(to, FINDING_PROBLEM,
+			  "Pilots would connect to %s, where they do not reach this node: %s. Correct advertise, bind or port of "
+			  "cluster, or a firewall",
+			  address, err.msg);
 }
 
 /* The node runs: is it what pilots reach? */
@@ -198,7 +184,7 @@ static void say_reached(const struct check_report *to, const struct config *conf
 		return;
 	snprintf(id, sizeof(id), LINK_TEST_ID "%ld-%lld", (long)getpid(), (long long)time(NULL));
 	if (pilot_secret_create(config->node.spool, id, secret, &err) < 0) {
-		say_finding(to, 'W', "Whether pilots reach this node at %s cannot be tested: %s", address, err.msg);
+		check_say(to, FINDING_WARNING, "Whether pilots reach this node at %s cannot be tested: %s", address, err.msg);
 	} else {
 		say_dial(to, address, &(struct link_pilot){id, secret, tls});
 		explicit_bzero(secret, sizeof(secret));
@@ -214,7 +200,7 @@ static void say_listener(const struct check_report *to, const struct config *con
 	bool known = fleet_conf_address(config, address, sizeof(address), &err) == 0;
 
 	if (!known)
-		say_finding(to, 'P', "%s", err.msg);
+		check_say(to, FINDING_PROBLEM, "%s", err.msg);
 	if (!runs)
 		say_bind(to, &config->cluster);
 	if (known && resolves_host(to, address) && runs)

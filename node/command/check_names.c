@@ -8,6 +8,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/network.h"
+#include "node/command/check_paths.h"
 
 #define RESOLVE_SECONDS 5.0 /* for all names: a person waits */
 
@@ -35,11 +36,9 @@ static void add_destination(struct manager_facts *facts, const struct destinatio
 
 static void say_peer(const struct peer_conf *p, const char *reason, const struct check_report *to)
 {
-	char line[600];
-
-	snprintf(line, sizeof(line), "key 'host' of peer '%s': %.253s cannot be resolved (%s): no sender is taken for this peer",
-		 p->name, p->host, reason);
-	to->warning(to->ctx, line);
+	check_say(to, FINDING_WARNING,
+		  "key 'host' of peer '%s': %.253s cannot be resolved (%s): no sender is taken for this peer", p->name, p->host,
+		  reason);
 }
 
 /* Write what is to be resolved to `ret`, the peers behind the destinations; "": no name. */

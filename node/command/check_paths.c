@@ -45,18 +45,15 @@ static void go_up_to_existing(char *path)
 	while (stat(path, &st) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0);
 }
 
-static bool say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static bool say_problem(const struct check_report *to, const char *key, const char *path, const char *fmt, ...)
+bool check_say(const struct check_report *to, enum finding what, const char *fmt, ...)
 {
-	char line[1300];
-	int n = snprintf(line, sizeof(line), "%s is %.399s, ", key, path);
+	char text[1400];
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	to->problem(to->ctx, line);
+	(what == FINDING_PROBLEM ? to->problem : to->warning)(to->ctx, text);
 	return false;
 }
 
@@ -67,7 +64,7 @@ bool check_path(const struct check_report *to, const char *key, const char *path
 	char tested[400];
 
 	if (!found && errno == ENOENT && lstat(path, &st) == 0)
-		return say_problem(to, key, path, "a link to what does not exist");
+		return check_say(to, FINDING_PROBLEM, "%s is %.399s, a link to what does not exist", key, path);
 	if (!found && (errno == ENOENT || use != PATH_NOTHING))
 		use = errno == ENOENT ? missing : PATH_ENTER;
 	if (use == PATH_NOTHING)
@@ -78,11 +75,11 @@ bool check_path(const struct check_report *to, const char *key, const char *path
 	else if (!found)
 		go_up(tested);
 	if (stat(tested, &st) == 0 && S_ISDIR(st.st_mode) == (use == PATH_WRITE))
-		return say_problem(to, key, path, "but %.399s is %s", tested,
-				   use == PATH_WRITE ? "a folder, not a file" : "a file, not a folder");
+		return check_say(to, FINDING_PROBLEM, "%s is %.399s, but %.399s is %s", key, path, tested,
+				 use == PATH_WRITE ? "a folder, not a file" : "a file, not a folder");
 	if (faccessat(AT_FDCWD, tested, uses[use].mode, AT_EACCESS) < 0)
-		return say_problem(to, key, path, "but user %ld cannot %s %.399s: %s", (long)geteuid(), uses[use].cannot, tested,
-				   strerror(errno));
+		return check_say(to, FINDING_PROBLEM, "%s is %.399s, but user %ld cannot %s %.399s: %s", key, path,
+				 (long)geteuid(), uses[use].cannot, tested, strerror(errno));
 	return true;
 }
 
@@ -108,14 +105,14 @@ bool check_place(const struct check_report *to, const char *key, const char *pat
 		return true;
 	for (size_t i = 0; i < sizeof(bad_systems) / sizeof(bad_systems[0]); i++)
 		if (fs.f_type == bad_systems[i].magic)
-			return say_problem(to, key, path, "but this is %s", bad_systems[i].what);
+			return check_say(to, FINDING_PROBLEM, "%s is %.399s, but this is %s", key, path, bad_systems[i].what);
 	return true;
 }
 
 void check_emptied(const struct check_report *to, const char *key, const char *path)
 {
 	static const char *const emptied[] = {"/tmp/", "/var/tmp/"};
-	char tested[400], real[PATH_MAX] = "", line[900];
+	char tested[400], real[PATH_MAX] = "";
 
 	snprintf(tested, sizeof(tested), "%.399s", path);
 	if (access(tested, F_OK) < 0)
@@ -124,10 +121,8 @@ void check_emptied(const struct check_report *to, const char *key, const char *p
 		return;
 	strncat(real, "/", sizeof(real) - strlen(real) - 1);
 	for (size_t i = 0; i < sizeof(emptied) / sizeof(emptied[0]); i++)
-		if (!strncmp(real, emptied[i], strlen(emptied[i]))) {
-			snprintf(line, sizeof(line),
-				 "%s is %.399s, but systemd removes old files in %s: acknowledged images would be lost", key,
-				 path, emptied[i]);
-			to->warning(to->ctx, line);
-		}
+		if (!strncmp(real, emptied[i], strlen(emptied[i])))
+			check_say(to, FINDING_WARNING,
+				  "%s is %.399s, but systemd removes old files in %s: acknowledged images would be lost", key,
+				  path, emptied[i]);
 }

@@ -15,6 +15,10 @@ enum path_use {
 	PATH_ENTER,  /* the nearest one above that exists */
 };
 
+/* Report a finding. Returns false. */
+enum finding { FINDING_PROBLEM, FINDING_WARNING };
+bool check_say(const struct check_report *to, enum finding what, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 /* Report a problem if this process cannot use the path, and return false. missing: what is needed if it does not exist. */
 bool check_path(const struct check_report *to, const char *key, const char *path, enum path_use use, enum path_use missing);
 /* Report a path for what must not be lost on a file system that loses it, and return false. */
