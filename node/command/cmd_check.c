@@ -23,15 +23,21 @@
 #include "node/result/result.h"
 #include "node/sandbox/user.h"
 
-enum { OPTION_DESCRIBE = OPTION_LONG, OPTION_DEFAULTS, OPTION_ROUTE, OPTION_CALLING };
+struct request {
+	const char *path, *routed, *calling; /* NULL: not given */
+	bool verbose, describe, defaults;
+};
 
 static const struct option_spec options[] = {
-	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
-	{'v', "verbose", NULL, "also list protocols, profiles and scanners"},
-	{OPTION_ROUTE, "route", "PATH", "only print which routes the DICOM file, or those in the folder, would take, and why"},
-	{OPTION_CALLING, "calling", "AET", "with --route: AE title of the sender; default: one that no route names"},
-	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and exit"},
-	{OPTION_DEFAULTS, "defaults", NULL, "print a configuration file with every key, its default and its meaning, and exit"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", INTO_TEXT(struct request, path)},
+	{'v', "verbose", NULL, "also list protocols, profiles and scanners", INTO_ON(struct request, verbose)},
+	{0, "route", "PATH", "only print which routes the DICOM file, or those in the folder, would take, and why",
+	 INTO_TEXT(struct request, routed)},
+	{0, "calling", "AET", "with --route: AE title of the sender; default: one that no route names",
+	 INTO_TEXT(struct request, calling)},
+	{0, "describe", NULL, "print the reference of all keys (Markdown) and exit", INTO_ON(struct request, describe)},
+	{0, "defaults", NULL, "print a configuration file with every key, its default and its meaning, and exit",
+	 INTO_ON(struct request, defaults)},
 	{0},
 };
 
@@ -278,47 +284,32 @@ int cmd_check(int argc, char **argv)
 {
 	struct config *config = NULL;
 	struct messages m = {0};
-	const char *path = NULL, *routed = NULL, *calling = "";
+	struct request r = {.calling = ""};
 	struct err err = {0};
 	char buffer[CONFIG_PATH_BUFFER];
 	struct options o;
-	void (*document)(FILE * to) = NULL;
-	bool verbose = false;
-	int id, rc, code = CODE_OK;
+	int rc, code = CODE_OK;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0) {
-		if (id == 'c')
-			path = o.value;
-		else if (id == 'v')
-			verbose = true;
-		else if (id == OPTION_DESCRIBE)
-			document = config_reference;
-		else if (id == OPTION_DEFAULTS)
-			document = config_defaults;
-		else if (id == OPTION_ROUTE)
-			routed = o.value;
-		else if (id == OPTION_CALLING)
-			calling = o.value;
-	}
-	if (id == OPTION_STOP)
+	o.into = &r;
+	if (options_next(&o) == OPTION_STOP)
 		return o.code;
-	if (document) {
-		document(stdout);
+	if (r.describe || r.defaults) {
+		(r.describe ? config_reference : config_defaults)(stdout);
 		return CODE_OK;
 	}
-	if (!path)
-		path = config_path_default(buffer);
+	if (!r.path)
+		r.path = config_path_default(buffer);
 	m.problems = json_array();
 	m.warnings = json_array();
-	rc = config_load(path, add_problem, &m, &config, &err);
+	rc = config_load(r.path, add_problem, &m, &config, &err);
 	if (rc < 0) {
 		code = CODE_CONFIG;
 		if (json_array_size(m.problems) ==
 		    0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 			add_problem(&m, err.msg);
-	} else if (routed) {
-		code = check_route(&o, config, routed, calling);
+	} else if (r.routed) {
+		code = check_route(&o, config, r.routed, r.calling);
 	} else {
 		check_node(&m, config);
 		config_warn(config, add_warning, &m);
@@ -328,10 +319,10 @@ int cmd_check(int argc, char **argv)
 		if (o.json)
 			fill_config(&m, config);
 		else
-			print_config(config, &m, verbose);
+			print_config(config, &m, r.verbose);
 	}
-	if (o.json && (!routed || rc < 0))
-		code = report_json(&m, path, code);
+	if (o.json && (!r.routed || rc < 0))
+		code = report_json(&m, r.path, code);
 	json_decref(m.problems);
 	json_decref(m.warnings);
 	json_decref(m.config);

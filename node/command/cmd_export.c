@@ -26,13 +26,14 @@ static const char *const bits_names[] = {"8", "16", NULL};
 static const char *const format_names[] = {"nifti", "metaimage", "interfile", "png", NULL};
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE",
-	 "configuration file: scanners of raw data, profiles of SCO objects, and keys for the audit trail"},
+	{'c', "config", "FILE", "configuration file: scanners of raw data, profiles of SCO objects, and keys for the audit trail",
+	 INTO_TEXT(struct export_request, config_path)},
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{'o', "output", "FILE",
 	 "file to write, created with its parents; its extension selects the format: .nii, .nii.gz, .mha, .mhd, .hv, .png\n"
-	 "(an image), .hs (sinograms), .petsird (list mode). With --format a folder"},
+	 "(an image), .hs (sinograms), .petsird (list mode). With --format a folder",
+	 INTO_TEXT(struct export_request, out)},
 	{OPTION_FORMAT, "format", "FORMAT",
 	 "write one file of each series and tomosynthesis to the folder of -o: nifti (.nii.gz), metaimage (.mha), interfile, png",
 	 .words = format_names},
@@ -269,7 +270,6 @@ static int check_request(const struct options *o, struct export_request *r, int 
 int cmd_export(int argc, char **argv)
 {
 	struct export_request r = {.picture = {.image = 1}};
-	const char *config_path = NULL;
 	struct config *config = NULL;
 	struct series_files files = {0};
 	struct err err = {0};
@@ -283,10 +283,6 @@ int cmd_export(int argc, char **argv)
 	while ((id = options_next(&o)) >= 0) {
 		bool allowed = true;
 
-		if (id == 'o')
-			r.out = o.value;
-		if (id == 'c')
-			config_path = o.value;
 		if (id == OPTION_VOXEL && (allowed = tomo_slices_voxel(o.value, voxel)))
 			r.voxel = voxel;
 		if (id == OPTION_SLICE)
@@ -302,7 +298,7 @@ int cmd_export(int argc, char **argv)
 		return o.code;
 	code = check_request(&o, &r, format, &raw);
 	if (code == CODE_OK)
-		code = options_config(&o, config_path, &config);
+		code = options_config(&o, r.config_path, &config);
 	if (code != CODE_OK)
 		return code;
 	r.config = config;

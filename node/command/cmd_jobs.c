@@ -25,44 +25,63 @@
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
 #define SETTINGS_MAX 64
-enum {
-	OPTION_AS_IS = OPTION_LONG,
-	OPTION_SAME_PATIENT,
-	OPTION_HEADER,
-	OPTION_NEWER,
-	OPTION_SWEEP,
-	OPTION_PROTOCOL,
-	OPTION_SET,
+enum { OPTION_SWEEP = OPTION_LONG, OPTION_SET };
+
+struct jobs_command {
+	struct options o;
+	const char *path; /* of the configuration; NULL: not given */
+	struct config *config;
+	struct journal *journal;  /* NULL: there is none yet, or it cannot be opened (only `list` continues then) */
+	struct err journal_error; /* why it cannot be opened; code 0: it can, or there is none */
+	struct jobs jobs;
+	int64_t id; /* job number in the arguments; 0: none */
+	bool as_is, same_patient, newer;
+	long long sweep;      /* 0: not given */
+	const char *header;   /* NULL: not given */
+	const char *protocol; /* NULL: not given */
+	const char *settings[SETTINGS_MAX];
+	size_t n_settings;
 };
 
 static const char *const priority_words[] = {"low", "normal", "high", NULL};
 
+#define CONFIG_OPTION                                                                                                            \
+	{                                                                                                                        \
+		'c', "config", "FILE", "configuration of the node, which contains the path of the spool",                        \
+			INTO_TEXT(struct jobs_command, path)                                                                     \
+	}
+
 static const struct option_spec config_option[] = {
-	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
+	CONFIG_OPTION,
 	{0},
 };
 
 static const struct option_spec retry_options[] = {
-	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
-	{OPTION_AS_IS, "as-is", NULL,
+	CONFIG_OPTION,
+	{0, "as-is", NULL,
 	 "reconstruct the received instances, even if the headers expect another number, or without the CT series of the "
-	 "attenuation correction"},
-	{OPTION_SAME_PATIENT, "same-patient", NULL, "state that it is one patient, although the headers name different ones"},
-	{OPTION_HEADER, "header", "FILE",
+	 "attenuation correction",
+	 INTO_ON(struct jobs_command, as_is)},
+	{0, "same-patient", NULL, "state that it is one patient, although the headers name different ones",
+	 INTO_ON(struct jobs_command, same_patient)},
+	{0, "header", "FILE",
 	 "with --same-patient: the instance (file name or SOP Instance UID) whose patient and study the result has; default: the "
-	 "last received"},
-	{OPTION_NEWER, "newer", NULL,
+	 "last received",
+	 INTO_TEXT(struct jobs_command, header)},
+	{0, "newer", NULL,
 	 "reconstruct the newest object under each UID of the images, as a new case in place of this one, which was not "
-	 "reconstructed"},
+	 "reconstructed",
+	 INTO_ON(struct jobs_command, newer)},
 	{OPTION_SWEEP, "sweep", "N",
 	 "reconstruct one sweep of several, as a new case in place of this one; `tomonode show` numbers them"},
 	{0},
 };
 
 static const struct option_spec redo_options[] = {
-	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
-	{OPTION_PROTOCOL, "protocol", "NAME",
-	 "protocol of the configuration; default: that of the job, as it is configured: without the job's own settings"},
+	CONFIG_OPTION,
+	{0, "protocol", "NAME",
+	 "protocol of the configuration; default: that of the job, as it is configured: without the job's own settings",
+	 INTO_TEXT(struct jobs_command, protocol)},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{0},
 };
@@ -136,21 +155,6 @@ static const struct command_spec priority_spec = {
 	.examples = "tomonode priority 17 high\n",
 };
 
-struct jobs_command {
-	struct options o;
-	struct config *config;
-	struct journal *journal;  /* NULL: there is none yet, or it cannot be opened (only `list` continues then) */
-	struct err journal_error; /* why it cannot be opened; code 0: it can, or there is none */
-	struct jobs jobs;
-	int64_t id; /* job number in the arguments; 0: none */
-	bool as_is, same_patient, newer;
-	long long sweep;      /* 0: not given */
-	const char *header;   /* NULL: not given */
-	const char *protocol; /* NULL: not given */
-	const char *settings[SETTINGS_MAX];
-	size_t n_settings;
-};
-
 static void end_jobs(struct jobs_command *c)
 {
 	jobs_clear(&c->jobs);
@@ -188,7 +192,6 @@ static int no_job(const struct jobs_command *c)
  * error. */
 static int begin_jobs(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
 {
-	const char *path = NULL;
 	struct err err = {0};
 	char file[300];
 	long long number = 0;
@@ -196,22 +199,11 @@ static int begin_jobs(struct jobs_command *c, const struct command_spec *spec, i
 
 	*ret_stop = true;
 	options_begin(&c->o, spec, argc, argv);
+	c->o.into = c;
 	while ((id = options_next(&c->o)) >= 0) {
-		if (id == 'c')
-			path = c->o.value;
-		if (id == OPTION_AS_IS)
-			c->as_is = true;
-		if (id == OPTION_SAME_PATIENT)
-			c->same_patient = true;
-		if (id == OPTION_NEWER)
-			c->newer = true;
 		if (id == OPTION_SWEEP && options_integer(c->o.value, 1, EXPOSURES_MAX, &c->sweep) < 0)
 			return options_fail(&c->o, CODE_USAGE, "--sweep '%s' is no number from 1 to %d", c->o.value,
 					    EXPOSURES_MAX);
-		if (id == OPTION_HEADER)
-			c->header = c->o.value;
-		if (id == OPTION_PROTOCOL)
-			c->protocol = c->o.value;
 		if (id == OPTION_SET && c->n_settings == SETTINGS_MAX)
 			return options_fail(&c->o, CODE_USAGE, "more than %d options --set", SETTINGS_MAX);
 		if (id == OPTION_SET)
@@ -228,7 +220,7 @@ static int begin_jobs(struct jobs_command *c, const struct command_spec *spec, i
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
 		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
 	c->id = number;
-	code = options_config(&c->o, path, &c->config);
+	code = options_config(&c->o, c->path, &c->config);
 	if (code != CODE_OK)
 		return code;
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, spec->name);

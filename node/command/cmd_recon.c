@@ -32,11 +32,11 @@
 #define ASSIGNMENTS_MAX 64
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
-enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_FRAMES };
+enum { OPTION_SET = OPTION_LONG };
 
 struct recon {
 	struct options o;
-	const char *conf_path, *out_dir, *protocol_name, *device;
+	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
 	const char *assignments[ASSIGNMENTS_MAX];
 	int n_assignments;
 	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
@@ -58,16 +58,18 @@ struct recon {
 };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
-	{'o', "output", "DIR", "folder for the results; created with its parents if missing"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", INTO_TEXT(struct recon, conf_path)},
+	{'o', "output", "DIR", "folder for the results; created with its parents if missing", INTO_TEXT(struct recon, out_dir)},
 	{0, "report", "DIR", "also write a report of each result, an HTML file without the patient's name (tomonode report)",
 	 INTO_TEXT(struct recon, report_dir)},
-	{OPTION_PROTOCOL, "protocol", "NAME",
-	 "protocol of the configuration, for cases of its kind; default: for each kind the first one of its first route"},
-	{OPTION_DEVICE, "device", "SPEC",
-	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
+	{0, "protocol", "NAME",
+	 "protocol of the configuration, for cases of its kind; default: for each kind the first one of its first route",
+	 INTO_TEXT(struct recon, protocol_name)},
+	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
+	 INTO_TEXT(struct recon, device)},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
-	{OPTION_FRAMES, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE"},
+	{0, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE",
+	 INTO_TEXT(struct recon, table)},
 	{0, "gates", "N", "gates of PET list mode, of equal length in each cycle between two time marks",
 	 INTO_INT(struct recon, gates.gates, 1, PET_GATES_MAX)},
 	{0, "marks", "SIGNAL|FILE",
@@ -76,10 +78,12 @@ static const struct option_spec option_specs[] = {
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
 	SOURCE_OPTIONS(struct recon, source),
-	{OPTION_SAME_PATIENT, "same-patient", NULL,
-	 "state that the files of each case are of one patient, although their headers name different ones"},
-	{OPTION_HEADER, "header", "FILE",
-	 "with --same-patient: the file whose patient and study the result of its case has; default: the last by name"},
+	{0, "same-patient", NULL,
+	 "state that the files of each case are of one patient, although their headers name different ones",
+	 INTO_ON(struct recon, same_patient)},
+	{0, "header", "FILE",
+	 "with --same-patient: the file whose patient and study the result of its case has; default: the last by name",
+	 INTO_TEXT(struct recon, header)},
 	{0},
 };
 
@@ -118,10 +122,10 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-/* Turn the options of gates into keys of the protocol; a table of marks belongs to the cases. table: of --frames, or NULL. */
-static int read_gates(struct recon *r, const char *table)
+/* Turn the options of gates into keys of the protocol; a table of marks belongs to the cases. */
+static int read_gates(struct recon *r)
 {
-	int code = gate_options_read(&r->o, &r->gates, table ? "--frames" : NULL, &r->gating);
+	int code = gate_options_read(&r->o, &r->gates, r->table ? "--frames" : NULL, &r->gating);
 
 	if (code != CODE_OK || r->gating.n == 0)
 		return code == CODE_OK ? -1 : code;
@@ -135,7 +139,6 @@ static int read_gates(struct recon *r, const char *table)
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
-	const char *table = NULL;
 	struct pet_images frames;
 	struct err err = {0};
 	int id;
@@ -143,39 +146,25 @@ static int read_options(struct recon *r, int argc, char **argv)
 	options_begin(&r->o, &spec, argc, argv);
 	r->o.into = r;
 	source_options_begin(&r->source);
-	while ((id = options_next(&r->o)) >= 0) {
-		if (id == 'c')
-			r->conf_path = r->o.value;
-		else if (id == 'o')
-			r->out_dir = r->o.value;
-		else if (id == OPTION_PROTOCOL)
-			r->protocol_name = r->o.value;
-		else if (id == OPTION_DEVICE)
-			r->device = r->o.value;
+	while ((id = options_next(&r->o)) >= 0)
+		if (id != OPTION_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
+			return CODE_USAGE;
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
-		else if (id >= SOURCE_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
-			return CODE_USAGE;
-		else if (id == OPTION_FRAMES)
-			table = r->o.value;
-		else if (id == OPTION_SAME_PATIENT)
-			r->same_patient = true;
-		else if (id == OPTION_HEADER)
-			r->header = r->o.value;
-	}
 	if (id == OPTION_STOP)
 		return r->o.code;
 	if (!r->out_dir)
 		return options_fail(&r->o, CODE_USAGE, "-o DIR is missing");
-	if (table && strlen(table) > PET_FRAMES_TEXT)
-		return options_fail(&r->o, CODE_USAGE, "--frames: %zu characters; allowed: %d", strlen(table), PET_FRAMES_TEXT);
-	if (table && pet_frames_parse(table, &frames, &err) < 0)
+	if (r->table && strlen(r->table) > PET_FRAMES_TEXT)
+		return options_fail(&r->o, CODE_USAGE, "--frames: %zu characters; allowed: %d", strlen(r->table),
+				    PET_FRAMES_TEXT);
+	if (r->table && pet_frames_parse(r->table, &frames, &err) < 0)
 		return options_fail(&r->o, CODE_USAGE, "--frames: %s", err.msg);
-	if (table)
-		snprintf(r->frames, sizeof(r->frames), "frames=%s", table);
+	if (r->table)
+		snprintf(r->frames, sizeof(r->frames), "frames=%s", r->table);
 	if (r->header && !r->same_patient)
 		return options_fail(&r->o, CODE_USAGE, "--header FILE needs --same-patient");
-	return read_gates(r, table);
+	return read_gates(r);
 }
 
 /* Return the protocol that a kind of case has without --protocol: the first one of config_route_default(), otherwise the first

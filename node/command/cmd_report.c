@@ -12,15 +12,23 @@
 #include "node/report/report_files.h"
 #include "node/tomo/tomo_slices.h"
 
-enum { OPTION_PATIENT = OPTION_LONG, OPTION_SERIES, OPTION_VOXEL };
+enum { OPTION_VOXEL = OPTION_LONG };
+
+struct request {
+	const char *folder, *config_path, *series; /* NULL: not given */
+	struct report_conf conf;
+};
 
 static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR",
-	 "folder for the reports; created with its parents if missing. Reports of the same name are replaced"},
-	{OPTION_PATIENT, "patient", NULL, "show the patient's name, ID, birth date, sex and age, and the accession number"},
-	{OPTION_SERIES, "series", "NAME",
-	 "of several series: those whose name (as `tomonode export` writes it) contains NAME, or with this UID"},
-	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects"},
+	 "folder for the reports; created with its parents if missing. Reports of the same name are replaced",
+	 INTO_TEXT(struct request, folder)},
+	{0, "patient", NULL, "show the patient's name, ID, birth date, sex and age, and the accession number",
+	 INTO_ON(struct request, conf.patient)},
+	{0, "series", "NAME",
+	 "of several series: those whose name (as `tomonode export` writes it) contains NAME, or with this UID",
+	 INTO_TEXT(struct request, series)},
+	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects", INTO_TEXT(struct request, config_path)},
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{0},
@@ -75,9 +83,8 @@ static int write_all(struct options *o, const struct series_files *g, const stru
 
 int cmd_report(int argc, char **argv)
 {
-	const char *folder = NULL, *config_path = NULL, *series = NULL;
+	struct request r = {.folder = NULL};
 	struct series_files groups = {0};
-	struct report_conf conf = {0};
 	struct config *config = NULL;
 	struct err err = {0};
 	struct options o;
@@ -85,39 +92,31 @@ int cmd_report(int argc, char **argv)
 	int id, code;
 
 	options_begin(&o, &spec, argc, argv);
+	o.into = &r;
 	while ((id = options_next(&o)) >= 0) {
-		if (id == 'o')
-			folder = o.value;
-		if (id == 'c')
-			config_path = o.value;
-		if (id == OPTION_SERIES)
-			series = o.value;
-		if (id == OPTION_PATIENT)
-			conf.patient = true;
-		if (id == OPTION_VOXEL && !tomo_slices_voxel(o.value, voxel))
+		if (!tomo_slices_voxel(o.value, voxel))
 			return options_refuse(&o, id);
-		if (id == OPTION_VOXEL)
-			conf.voxel = voxel;
+		r.conf.voxel = voxel;
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!folder)
+	if (!r.folder)
 		return options_fail(&o, CODE_USAGE, "-o DIR is missing");
-	code = options_config(&o, config_path, &config);
+	code = options_config(&o, r.config_path, &config);
 	if (code != CODE_OK)
 		return code;
-	conf.config = config;
+	r.conf.config = config;
 	audit_start(&config->node, AUDIT_DIRECT, "report");
 	if (series_files_find(argv + o.first, false, &groups, &err) < 0)
 		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
 	else if (groups.n == 0)
 		code = options_fail(&o, CODE_INPUT, "no tomosynthesis, PET or CT image among %zu file%s", groups.n_passed,
 				    plural(groups.n_passed));
-	else if (series && series_files_choose(&groups, series, &err) < 0)
+	else if (r.series && series_files_choose(&groups, r.series, &err) < 0)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else
-		code = write_all(&o, &groups, &conf, folder);
-	audit_files_exported(&groups, folder, code);
+		code = write_all(&o, &groups, &r.conf, r.folder);
+	audit_files_exported(&groups, r.folder, code);
 	series_files_clear(&groups);
 	config_free(config);
 	return code;

@@ -12,7 +12,7 @@
 #include "node/options/options.h"
 
 static const struct option_spec option_table[] = {
-	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", .type = OPTION_INTO_TEXT},
 	{0},
 };
 static const struct command_spec spec = {
@@ -54,14 +54,11 @@ int cmd_test_alert(int argc, char **argv)
 	char *text = NULL;
 	struct options o;
 	double began;
-	int id, code, status;
+	int code, status;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0) {
-		if (id == 'c')
-			path = o.value;
-	}
-	if (id == OPTION_STOP)
+	o.into = &path;
+	if (options_next(&o) == OPTION_STOP)
 		return o.code;
 	code = options_config(&o, path, &config);
 	if (code != CODE_OK)

@@ -35,7 +35,7 @@
 #define CONTEXTS_MAX 9 /* the classes of results, each also compressed, and that of the test object */
 
 static const struct option_spec option_table[] = {
-	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", .type = OPTION_INTO_TEXT},
 	{0},
 };
 static const struct command_spec spec = {
@@ -389,14 +389,11 @@ int cmd_test_peer(int argc, char **argv)
 	struct test t = {.o = &o};
 	const char *path = NULL;
 	char why[500];
-	int id, code, rc;
+	int code, rc;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0) {
-		if (id == 'c')
-			path = o.value;
-	}
-	if (id == OPTION_STOP)
+	o.into = &path;
+	if (options_next(&o) == OPTION_STOP)
 		return o.code;
 	code = options_config(&o, path, &config);
 	if (code != CODE_OK)

@@ -11,13 +11,14 @@ enum export_format { EXPORT_NONE, EXPORT_NIFTI, EXPORT_METAIMAGE, EXPORT_IMAGE, 
 
 struct export_request {
 	enum export_format format;
-	const char *out;    /* the file, or the folder */
-	const char *series; /* the series to export (series_files_choose()); NULL: all */
-	bool folder;	    /* one file of each series */
-	bool force;	    /* replace files that exist */
-	bool compress;	    /* the values of MetaImage */
-	bool suv;	    /* PET as SUV */
-	int bits;	    /* of PNG: index of { "8", "16" } */
+	const char *out;	 /* the file, or the folder */
+	const char *series;	 /* the series to export (series_files_choose()); NULL: all */
+	bool folder;		 /* one file of each series */
+	bool force;		 /* replace files that exist */
+	bool compress;		 /* the values of MetaImage */
+	bool suv;		 /* PET as SUV */
+	int bits;		 /* of PNG: index of { "8", "16" } */
+	const char *config_path; /* NULL: not given */
 	const struct config *config;
 	const double *voxel; /* of a Hologic SCO object, mm; NULL: not stated */
 	struct picture_choice picture;
