@@ -8,12 +8,10 @@
 static int read_keys(struct interfile_parser *p)
 {
 	struct interfile *f = p->f;
-	int dims, rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, &dims, p->err);
+	int dims, rc = interfile_dimensions(p, 3, 3, "an image has 3", &dims);
 
-	if (rc <= 0)
-		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
-	if (dims != 3)
-		return err_set(p->err, ENOTSUP, "number of dimensions := %d; an image has 3", dims);
+	if (rc < 0)
+		return rc;
 	for (int c = 0; c < 3; c++) {
 		rc = interfile_side(p, c + 1, INTERFILE_SIDE_MAX, &f->n[c]);
 		if (rc < 0)

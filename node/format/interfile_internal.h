@@ -25,6 +25,8 @@ int interfile_word(const struct interfile_parser *p, const char *key, int index,
 		   const struct interfile_line **ret_line);
 /* Read "matrix size [k]", which must be present. EBADMSG: it is missing, or not an integer from 1 to `most`. */
 int interfile_side(struct interfile_parser *p, int k, int most, int *ret);
+/* Read the number of dimensions, which must be present. ENOTSUP: it is not from lo to hi; have: "an image has 3". */
+int interfile_dimensions(const struct interfile_parser *p, int lo, int hi, const char *have, int *ret);
 /* Append the label of axis k to the message of an error in its matrix size, because the labels may be exchanged. Return rc. */
 int interfile_add_label(const struct interfile_parser *p, int k, int rc);
 /* Read the unit of line integrals: a word that is valid in DICOM (LO) and in a header. */

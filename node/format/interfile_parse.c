@@ -73,6 +73,15 @@ int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
 	return interfile_missing(p, name);
 }
 
+int interfile_dimensions(const struct interfile_parser *p, int lo, int hi, const char *have, int *ret)
+{
+	int rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, ret, p->err);
+
+	if (rc <= 0)
+		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
+	return *ret >= lo && *ret <= hi ? 0 : err_set(p->err, ENOTSUP, "number of dimensions := %d; %s", *ret, have);
+}
+
 int interfile_unit(struct interfile_parser *p)
 {
 	const struct interfile_line *line;

@@ -117,12 +117,10 @@ static int check_dimensions(const struct interfile_parser *p, int dims)
 /* Read the order of axes: the position of each in *ret_place, 0: missing. */
 static int read_axes(struct interfile_parser *p, int ret_place[AXIS_TIMING + 1])
 {
-	int dims, rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, &dims, p->err);
+	int dims, rc = interfile_dimensions(p, 3, 5, "sinograms have 3, 4 or 5", &dims);
 
-	if (rc <= 0)
-		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
-	if (dims < 3 || dims > 5)
-		return err_set(p->err, ENOTSUP, "number of dimensions := %d; sinograms have 3, 4 or 5", dims);
+	if (rc < 0)
+		return rc;
 	rc = check_dimensions(p, dims);
 	if (rc < 0)
 		return rc;

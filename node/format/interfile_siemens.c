@@ -269,12 +269,10 @@ static int read_types(struct interfile_parser *p)
 int interfile_siemens_read(struct interfile_parser *p)
 {
 	struct layout l = {.compression = 0};
-	int dims = 0, tof = 1, rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, &dims, p->err);
+	int dims = 0, tof = 1, rc = interfile_dimensions(p, 3, 4, "sinograms of Siemens have 3 or 4", &dims);
 
-	if (rc <= 0)
-		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
-	if (dims != 3 && dims != 4)
-		return err_set(p->err, ENOTSUP, "number of dimensions := %d; sinograms of Siemens have 3 or 4", dims);
+	if (rc < 0)
+		return rc;
 	p->f->siemens = true;
 	p->f->order = INTERFILE_BY_PLANE;
 	if ((rc = read_labels(p, dims)) < 0 || (rc = interfile_side(p, 1, INTERFILE_SIDE_MAX, &p->f->m.n_radial)) < 0 ||

@@ -24,12 +24,10 @@ static int read_axes(struct interfile_parser *p)
 	struct interfile_singles *s = &p->f->singles;
 	const struct interfile_line *line;
 	char text[40];
-	int dims, rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, &dims, p->err);
+	int dims, rc = interfile_dimensions(p, 2, 2, "singles have 2", &dims);
 
-	if (rc <= 0)
-		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
-	if (dims != 2)
-		return err_set(p->err, ENOTSUP, "number of dimensions := %d; singles have 2", dims);
+	if (rc < 0)
+		return rc;
 	for (int c = 0; c < 2; c++) {
 		rc = interfile_word(p, "matrixaxislabel", c + 1, text, sizeof(text), &line);
 		if (rc < 0)
