@@ -212,48 +212,34 @@ int petsird_check_still(const struct petsird *p, struct err *err)
 
 /* ---- sentences ---- */
 
-struct text {
-	char *at; /* NULL: nothing is written */
-	size_t size;
-};
-
-static void warn(const struct text *to, const char *sentence)
-{
-	if (to->at)
-		sentence_add(to->at, to->size, "%s", sentence);
-}
-
-/* Warn of n things if there are any; what: the rest of the sentence. */
-static void warn_count(const struct text *to, uint64_t n, const char *what)
-{
-	char sentence[200];
-
-	snprintf(sentence, sizeof(sentence), "%llu %s", (unsigned long long)n, what);
-	if (n > 0)
-		warn(to, sentence);
-}
-
 void petsird_warn(const struct petsird *p, bool delayeds, char *warnings, size_t size)
 {
 	const struct petsird_header *h = petsird_header(p);
 	const struct petsird_counts *n = petsird_counts(p);
-	const struct text to = {warnings, size};
-	char sentence[200];
+	const struct {
+		uint64_t n;
+		const char *what;
+	} counts[] = {
+		{n->surplus, "events of pairs of module types that do not exist are not used."},
+		{delayeds ? 0 : n->delayeds, "delayed coincidences are not used: randoms are not corrected."},
+		{n->singles, "blocks of histograms of singles are not used: the file has no coincidence window."},
+		{n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected."},
+		{h->exam.n_radiopharmaceuticals > 1 ? h->exam.n_radiopharmaceuticals : 0,
+		 "radiopharmaceuticals: the first one is used."},
+	};
 
-	warn_count(&to, n->surplus, "events of pairs of module types that do not exist are not used.");
-	warn_count(&to, delayeds ? 0 : n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
-	warn_count(&to, n->singles, "blocks of histograms of singles are not used: the file has no coincidence window.");
-	warn_count(&to, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
-	if (h->exam.n_radiopharmaceuticals > 1)
-		warn_count(&to, h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");
-	if (h->calibration != 1) {
-		snprintf(sentence, sizeof(sentence),
-			 "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
-			 h->calibration);
-		warn(&to, sentence);
-	}
+	if (!warnings)
+		return;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].n > 0)
+			sentence_add(warnings, size, "%llu %s", (unsigned long long)counts[i].n, counts[i].what);
+	if (h->calibration != 1)
+		sentence_add(warnings, size,
+			     "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
+			     h->calibration);
 	if (h->aligned)
-		warn(&to, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
+		sentence_add(warnings, size,
+			     "The alignment of the gantry is not used: positions are relative to the PET gantry.");
 }
 
 /* Add to sum how much of the times from a to b is in each image. */
@@ -273,22 +259,19 @@ void petsird_warn_gaps(const struct petsird *p, const struct pet_images *images,
 {
 	const struct petsird_counts *c = petsird_counts(p);
 	int64_t missing[PET_FRAMES_MAX] = {0};
-	const struct text to = {warnings, size};
-	char sentence[250];
 
 	for (size_t i = 0; i < c->n_gaps; i++)
 		add_to_images(images, (int64_t)c->gap[i][0] - c->start, (int64_t)c->gap[i][1] - c->start, missing);
 	for (int i = 0; i < images->n; i++) {
 		int64_t all = pet_images_duration(images, i);
 
-		if ((double)missing[i] <= GAPS * (double)all)
+		if (!warnings || (double)missing[i] <= GAPS * (double)all)
 			continue;
-		snprintf(
-			sentence, sizeof(sentence),
+		sentence_add(
+			warnings, size,
 			"The event blocks cover %.6g of %.6g s of %s %d: the durations of frames and gates contain the gaps, and "
 			"values in Bq/ml are too low.",
 			(double)(all - missing[i]) / 1000, (double)all / 1000, pet_division_name(images->of), i + 1);
-		warn(&to, sentence);
 		return; /* the first one is named */
 	}
 }

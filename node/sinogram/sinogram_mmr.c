@@ -20,6 +20,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/format/mmr.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -670,32 +671,27 @@ static void note(const struct sinogram *s, char *ret, size_t size)
 	double said = isfinite(s->facts.duration) ? s->facts.duration : mmr(s)->list.duration;
 	double frames = s->images.of == PET_FRAMES ? (double)s->images.image[s->images.n - 1].time.stop / 1000 : 0;
 	bool randoms = s->made & PET_CORRECT_RANDOMS;
-	char files[400] = "", missing[80];
-	size_t n;
+	char files[400] = "", missing[80], delayeds[60] = "";
 
 	name_files(s, files, sizeof(files));
 	list_missing(s->made, missing, sizeof(missing));
-	n = (size_t)snprintf(ret, size, "%s%s%s%s%s%s", s->list ? "Reconstructed event by event" : "Histogram of list mode",
-			     files[0] ? " (data in " : "", files, files[0] ? ")" : "", missing[0] ? ": not corrected for " : "",
-			     missing);
-	if (n < size)
-		n += randoms ? (size_t)snprintf(ret + n, size - n, ".")
-			     : (size_t)snprintf(ret + n, size - n, "; %llu delayed event%s not used.",
-						(unsigned long long)r->delayeds, plural(r->delayeds));
-	if (r->outside && n < size)
-		n += (size_t)snprintf(ret + n, size - n,
-				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",
-				      (unsigned long long)r->outside);
-	if (r->between && n < size)
-		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no %s.", (unsigned long long)r->between,
-				      pet_division_name(s->images.of));
-	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds && n < size)
-		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds, said);
-	if (frames > seconds + 1 + 0.01 * seconds && n < size)
-		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the last time frame ends at %.4g s.",
-				      seconds, frames);
-	if (n < size)
-		snprintf(ret + n, size - n, " %s", INTERFILE_SIEMENS_RINGS);
+	if (!randoms)
+		snprintf(delayeds, sizeof(delayeds), "; %llu delayed event%s not used", (unsigned long long)r->delayeds,
+			 plural(r->delayeds));
+	snprintf(ret, size, "%s%s%s%s%s%s%s.", s->list ? "Reconstructed event by event" : "Histogram of list mode",
+		 files[0] ? " (data in " : "", files, files[0] ? ")" : "", missing[0] ? ": not corrected for " : "", missing,
+		 delayeds);
+	if (r->outside)
+		sentence_add(ret, size, "Prompts beyond the largest ring difference of the scanner's configuration: %llu.",
+			     (unsigned long long)r->outside);
+	if (r->between)
+		sentence_add(ret, size, "%llu prompts are in no %s.", (unsigned long long)r->between,
+			     pet_division_name(s->images.of));
+	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds)
+		sentence_add(ret, size, "The time marks cover %.4g s, the header says %.4g s.", seconds, said);
+	if (frames > seconds + 1 + 0.01 * seconds)
+		sentence_add(ret, size, "The time marks cover %.4g s, the last time frame ends at %.4g s.", seconds, frames);
+	sentence_add(ret, size, "%s", INTERFILE_SIEMENS_RINGS);
 }
 
 const struct pet_source pet_source_mmr = {

@@ -293,9 +293,8 @@ static uint64_t chunk_size(const struct sinogram_source *s)
 static size_t chunk_count(const struct object *o)
 {
 	uint64_t size = chunk_size(o->s);
-	const struct sinogram_stream *stream = stream_of(o);
 
-	return stream->present ? (size_t)((stream->bytes + size - 1) / size) : 0;
+	return (size_t)((stream_of(o)->bytes + size - 1) / size);
 }
 
 /* Return the number of frames, gates or beds of a role; 0: none. */
@@ -312,7 +311,6 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 	struct reader r;
 	int rc = reader_open(&r, stream, err);
 
-	o->n_chunks = chunk_count(o);
 	for (o->chunk = 0; rc == 0 && o->chunk < o->n_chunks; o->chunk++, o->number++) {
 		struct dicom_file *file = NULL;
 		uint64_t left = stream->bytes - r.at;
@@ -339,27 +337,39 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 	return rc;
 }
 
+/* Go to the next role, time frame, gate or bed that has data; at first role is 0. False: there is none. */
+static bool next_stream(struct object *o)
+{
+	do {
+		if (o->role > 0 && o->frame < frames_of(o->s, o->role)) {
+			o->frame++;
+		} else if ((int)o->role < SINOGRAM_ROLES) {
+			o->role = (enum sinogram_role)((int)o->role + 1);
+			o->frame = frames_of(o->s, o->role) > 0;
+		} else {
+			return false;
+		}
+	} while (!stream_of(o)->present);
+	o->n_chunks = chunk_count(o);
+	return true;
+}
+
 /* Remove objects 0 to n - 1. */
 static void remove_objects(struct sinogram_source *s, size_t n)
 {
 	struct object o = {.s = s};
 	char path[PATH_SIZE];
 
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		o.role = (enum sinogram_role)role;
-		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++) {
-			o.n_chunks = chunk_count(&o);
-			for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
-				object_path(&o, path, sizeof(path));
-				unlink(path);
-			}
+	while (next_stream(&o))
+		for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
+			object_path(&o, path, sizeof(path));
+			unlink(path);
 		}
-	}
 }
 
 int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
 {
-	struct object o = {.s = s};
+	struct object o = {.s = s}, counted = o;
 	int rc = 0;
 
 	if (chunk_size(s) < 2 || chunk_size(s) > SINOGRAM_CHUNK_MAX)
@@ -367,20 +377,13 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 			       (unsigned long long)SINOGRAM_CHUNK_MAX);
 	if (strlen(s->conf->folder) + 40 > PATH_SIZE)
 		return err_set(err, ENAMETOOLONG, "the name of the folder is too long");
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		o.role = (enum sinogram_role)role;
-		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++)
-			o.n_objects += chunk_count(&o);
-	}
+	while (next_stream(&counted))
+		o.n_objects += counted.n_chunks;
 	if (o.n_objects > SINOGRAM_FILES_MAX)
 		return err_set(err, EINVAL, "%zu objects; allowed: at most %d; use larger chunks", o.n_objects,
 			       SINOGRAM_FILES_MAX);
-	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++) {
-		o.role = (enum sinogram_role)role;
-		o.frame = frames_of(s, role) > 0;
-		for (; rc == 0 && s->stream[role].present && o.frame <= frames_of(s, role); o.frame++)
-			rc = write_role(s, &o, err);
-	}
+	while (rc == 0 && next_stream(&o))
+		rc = write_role(s, &o, err);
 	if (rc < 0) {
 		remove_objects(s, o.number);
 		return rc;
