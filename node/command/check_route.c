@@ -9,44 +9,6 @@
 #include "node/reconstruct/case_files.h"
 #include "node/store/event.h"
 
-static void print_facts(const struct route_facts *f)
-{
-	for (int i = 0; i < ROUTE_FACTS; i++)
-		if (f->value[i][0])
-			printf("  %s \"%s\"\n", route_fact_names[i], f->value[i]);
-}
-
-static void print_routes(const struct config *c, const struct route_facts *f)
-{
-	bool ended = false;
-
-	for (size_t i = 0; i < c->n_routes; i++) {
-		const struct route_conf *r = &c->routes[i];
-		const char *key = config_route_mismatch(r, f);
-
-		if (key)
-			printf("  route %s: not for this case, its %s is another\n", r->name, key);
-		else
-			printf("  route %s: %s\n", r->name, ended ? "not used, a route before it has no continue" : "used");
-		ended = ended || (!key && !r->continues);
-	}
-}
-
-static void print_results(const struct config *c, const struct route_facts *f)
-{
-	struct route_result list[ROUTE_RESULTS_MAX];
-	size_t n = config_route_results(c, f, list);
-
-	for (size_t i = 0; i < n; i++) {
-		printf("  result: %s to", list[i].protocol);
-		for (size_t k = 0; k < list[i].destinations.n; k++)
-			printf("%s %s", k ? "," : "", list[i].destinations.name[k]);
-		putchar('\n');
-	}
-	if (n == 0)
-		printf("  no result: the case would be held\n");
-}
-
 static json_t *facts_json(const struct route_facts *f)
 {
 	json_t *o = json_object();
@@ -57,7 +19,7 @@ static json_t *facts_json(const struct route_facts *f)
 	return o;
 }
 
-/* The same as print_routes(): of a route that is not used the key that does not match, "": a route before it has no continue. */
+/* Of a route that is not used the key that does not match, "": a route before it has no continue. */
 static json_t *routes_json(const struct config *c, const struct route_facts *f)
 {
 	json_t *list = json_array();
@@ -97,13 +59,42 @@ static json_t *case_json(const struct config *c, const struct route_facts *f, co
 			 results_json(c, f));
 }
 
-static void print_case(const struct config *c, const struct route_facts *f, const struct case_files *files, const char *calling)
+static const char *text_of(const json_t *object, const char *key)
 {
-	printf("case of kind %s from %s, %zu file%s, the first is %s\n", f->kind, calling[0] ? calling : "no named sender",
-	       files->n, files->n == 1 ? "" : "s", files->paths[0]);
-	print_facts(f);
-	print_routes(c, f);
-	print_results(c, f);
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static void print_case(const json_t *all, const char *calling)
+{
+	json_t *results = json_object_get(all, "results"), *one, *name;
+	json_int_t n = json_integer_value(json_object_get(all, "files"));
+	const char *fact;
+	size_t i, k;
+
+	printf("case of kind %s from %s, %lld file%s, the first is %s\n", text_of(all, "kind"),
+	       calling[0] ? calling : "no named sender", (long long)n, n == 1 ? "" : "s", text_of(all, "first"));
+	json_object_foreach(json_object_get(all, "values"), fact, one) printf("  %s \"%s\"\n", fact, json_string_value(one));
+	json_array_foreach(json_object_get(all, "routes"), i, one)
+	{
+		if (text_of(one, "mismatch")[0])
+			printf("  route %s: not for this case, its %s is another\n", text_of(one, "route"),
+			       text_of(one, "mismatch"));
+		else
+			printf("  route %s: %s\n", text_of(one, "route"),
+			       json_is_true(json_object_get(one, "used")) ? "used"
+									  : "not used, a route before it has no continue");
+	}
+	json_array_foreach(results, i, one)
+	{
+		printf("  result: %s to", text_of(one, "protocol"));
+		json_array_foreach(json_object_get(one, "destinations"), k, name)
+			printf("%s %s", k ? "," : "", json_string_value(name));
+		putchar('\n');
+	}
+	if (json_array_size(results) == 0)
+		printf("  no result: the case would be held\n");
 }
 
 static int refuse_file(const char *path, const char *reason, json_t *list)
@@ -134,6 +125,7 @@ int check_route(const struct options *o, const struct config *c, const char *pat
 		code = refuse_file(list->refused[i].path, list->refused[i].reason, refused);
 	for (size_t i = 0; i < list->n; i++) {
 		struct route_result results[ROUTE_RESULTS_MAX];
+		json_t *one;
 
 		if (!list->cases[i].kind)
 			continue;
@@ -144,10 +136,10 @@ int check_route(const struct options *o, const struct config *c, const char *pat
 		snprintf(facts.route.calling, sizeof(facts.route.calling), "%s", calling);
 		if (config_route_results(c, &facts.route, results) == 0 && code == CODE_OK)
 			code = CODE_CONFIG;
-		if (o->json)
-			json_array_append_new(cases, case_json(c, &facts.route, &list->cases[i]));
-		else
-			print_case(c, &facts.route, &list->cases[i], calling);
+		one = case_json(c, &facts.route, &list->cases[i]);
+		if (!o->json)
+			print_case(one, calling);
+		json_array_append_new(cases, one);
 	}
 	if (o->json && options_json(json_pack("{s:b, s:i, s:o, s:O, s:O}", "ok", code == CODE_OK, "code", code, "calling",
 					      event_json_text(calling), "cases", cases, "refused", refused)) != CODE_OK)

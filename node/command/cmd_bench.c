@@ -24,30 +24,43 @@
 #define THREADS_MAX 1024
 #define THRESHOLD 10.0 /* percent by which a work may be slower than in the earlier run */
 
-enum {
-	OPTION_DEVICE = OPTION_LONG,
-	OPTION_WORK,
-	OPTION_THREADS,
-	OPTION_SIZE,
-	OPTION_QUICK,
-	OPTION_REPEAT,
-	OPTION_LIST,
-	OPTION_COMPARE,
-	OPTION_THRESHOLD
+struct run {
+	struct options *o;
+	char device[DEVICES_MAX][16];
+	size_t n_devices;
+	const struct bench_work *work[WORKS_MAX];
+	size_t n_works;
+	int threads, repeat;
+	int size; /* enum bench_size */
+	double threshold;
+	const char *compared; /* file of the earlier run; NULL: none */
+	bool list;
+	char processor[128];
+	struct bench_earlier *earlier; /* results to compare with; NULL: none */
+	size_t n_compared, n_slower;
+	json_t *results;     /* with --json; else NULL */
+	enum exit_code code; /* exit code: the first one that is not CODE_OK */
 };
+
+enum { OPTION_DEVICE = OPTION_LONG, OPTION_WORK, OPTION_QUICK };
+
+static const char *const size_names[] = {"tiny", "quick", "normal", "full", NULL}; /* [enum bench_size] */
 
 static const struct option_spec option_specs[] = {
 	{OPTION_DEVICE, "device", "NAME", "device to measure: cpu, cpu:THREADS, cuda:N; may be repeated; default: all devices"},
 	{OPTION_WORK, "work", "NAME", "benchmark to run (see --list); may be repeated; default: all"},
-	{OPTION_THREADS, "threads", "N", "number of CPU threads, 1 to 1024; default: all of the machine"},
-	{OPTION_SIZE, "size", "SIZE", "size of the data: tiny, quick, normal or full; default: normal"},
+	{0, "threads", "N", "number of CPU threads, 1 to 1024; default: all of the machine",
+	 INTO_INT(struct run, threads, 1, THREADS_MAX)},
+	{0, "size", "SIZE", "size of the data: tiny, quick, normal or full; default: normal",
+	 INTO_WORD(struct run, size, size_names)},
 	{OPTION_QUICK, "quick", NULL, "the same as --size quick"},
-	{OPTION_REPEAT, "repeat", "N", "number of measured runs, 1 to 1000; default: 3 to 100, as many as fit into one second"},
-	{OPTION_COMPARE, "compare", "FILE",
-	 "compare with the output of an earlier run: print `earlier_seconds` and `ratio` (now / earlier)"},
-	{OPTION_THRESHOLD, "threshold", "PERCENT",
-	 "with --compare: exit code 1 if a benchmark is slower by more than this; default: 10"},
-	{OPTION_LIST, "list", NULL, "list the benchmarks and exit"},
+	{0, "repeat", "N", "number of measured runs, 1 to 1000; default: 3 to 100, as many as fit into one second",
+	 INTO_INT(struct run, repeat, 1, BENCH_REPEAT_MAX)},
+	{0, "compare", "FILE", "compare with the output of an earlier run: print `earlier_seconds` and `ratio` (now / earlier)",
+	 INTO_TEXT(struct run, compared)},
+	{0, "threshold", "PERCENT", "with --compare: exit code 1 if a benchmark is slower by more than this; default: 10",
+	 INTO_REAL(struct run, threshold, 0, 1e6)},
+	{0, "list", NULL, "list the benchmarks and exit", INTO_ON(struct run, list)},
 	{0},
 };
 
@@ -64,22 +77,6 @@ static const struct command_spec spec = {
 	.json = true,
 	.examples = "tomonode bench --quick --device cpu\n"
 		    "tomonode bench --work dbt-osem --json\n",
-};
-
-struct run {
-	struct options *o;
-	char device[DEVICES_MAX][16];
-	size_t n_devices;
-	const struct bench_work *work[WORKS_MAX];
-	size_t n_works;
-	int threads, repeat;
-	enum bench_size size;
-	double threshold;
-	char processor[128];
-	struct bench_earlier *earlier; /* results to compare with; NULL: none */
-	size_t n_compared, n_slower;
-	json_t *results;     /* with --json; else NULL */
-	enum exit_code code; /* exit code: the first one that is not CODE_OK */
 };
 
 static void add_device(struct run *b, const char *name)
@@ -152,7 +149,7 @@ static void run_work(struct run *b, const struct bench_work *work, struct device
 {
 	json_t *line = json_object();
 	const struct bench_writer writer = {line, write_text, write_number};
-	const struct bench_setup setup = {.size = b->size};
+	const struct bench_setup setup = {.size = (enum bench_size)b->size};
 	struct bench_result result;
 
 	if (bench_run(work, dev, &setup, b->repeat, ceiling, &result, err) < 0) {
@@ -160,7 +157,7 @@ static void run_work(struct run *b, const struct bench_work *work, struct device
 		b->code = b->code ? b->code : options_code(err);
 		write_text(line, "work", work->name);
 		write_text(line, "device", dev->name);
-		write_text(line, "size", bench_size_name(b->size));
+		write_text(line, "size", bench_size_name((enum bench_size)b->size));
 		write_text(line, "error", err->msg);
 	} else {
 		bench_write(&result, &writer);
@@ -193,7 +190,7 @@ static int run_device(struct run *b, const char *name)
 		threads_limit(threads); /* number of threads for the parts that run on the host */
 	r = device_open(name, &dev, &err);
 	if (r == 0)
-		r = bench_ceiling(dev, b->size, &ceiling, &err);
+		r = bench_ceiling(dev, (enum bench_size)b->size, &ceiling, &err);
 	for (size_t i = 0; r == 0 && i < b->n_works && err.code != EHWPOISON; i++) {
 		err = (struct err){0};
 		run_work(b, b->work[i], dev, &ceiling, &err);
@@ -250,45 +247,22 @@ static int fail_work(const struct options *o, const char *name)
 /* Apply one option. Returns CODE_OK, or the exit code after printing the error. */
 static int parse_option(struct run *b, int id, const char *value)
 {
-	enum bench_size size;
-	long long number;
-
-	switch (id) {
-	case OPTION_DEVICE:
+	if (id == OPTION_QUICK) {
+		b->size = BENCH_QUICK;
+	} else if (id == OPTION_DEVICE) {
 		if (b->n_devices == DEVICES_MAX || strlen(value) >= sizeof(b->device[0]))
 			return options_fail(b->o, CODE_USAGE,
 					    "--device %s: at most %d of cpu, cpu:THREADS, cuda:N (tomonode devices lists them)",
 					    value, DEVICES_MAX);
 		add_device(b, value);
-		return CODE_OK;
-	case OPTION_WORK:
+	} else {
 		if (!bench_work_find(value))
 			return fail_work(b->o, value);
 		if (b->n_works == WORKS_MAX)
 			return options_fail(b->o, CODE_USAGE, "--work more than %d times", WORKS_MAX);
 		b->work[b->n_works++] = bench_work_find(value);
-		return CODE_OK;
-	case OPTION_SIZE:
-		size = bench_size_find(value);
-		if (size == BENCH_SIZES)
-			return options_fail(b->o, CODE_USAGE, "--size %s; allowed: tiny, quick, normal, full", value);
-		b->size = size;
-		return CODE_OK;
-	case OPTION_QUICK:
-		b->size = BENCH_QUICK;
-		return CODE_OK;
-	case OPTION_THRESHOLD:
-		if (options_real(value, 0, 1e6, &b->threshold) < 0)
-			return options_fail(b->o, CODE_USAGE, "--threshold %s; allowed: 0 to 1000000 percent", value);
-		return CODE_OK;
-	default:
-		if (options_integer(value, 1, id == OPTION_THREADS ? THREADS_MAX : BENCH_REPEAT_MAX, &number) < 0)
-			return options_fail(b->o, CODE_USAGE, "--%s %s; allowed: 1 to %d",
-					    id == OPTION_THREADS ? "threads" : "repeat", value,
-					    id == OPTION_THREADS ? THREADS_MAX : BENCH_REPEAT_MAX);
-		*(id == OPTION_THREADS ? &b->threads : &b->repeat) = (int)number;
-		return CODE_OK;
 	}
+	return CODE_OK;
 }
 
 /* Print the number of regressions after the last measurement. */
@@ -337,28 +311,21 @@ int cmd_bench(int argc, char **argv)
 {
 	struct options o;
 	struct run b = {.o = &o, .size = BENCH_NORMAL, .threshold = THRESHOLD};
-	const char *earlier = NULL;
 	struct err err = {0};
-	bool list = false;
 	int id, code = CODE_OK;
 
 	options_begin(&o, &spec, argc, argv);
-	while (code == CODE_OK && (id = options_next(&o)) >= 0) {
-		if (id == OPTION_LIST)
-			list = true;
-		else if (id == OPTION_COMPARE)
-			earlier = o.value;
-		else
-			code = parse_option(&b, id, o.value);
-	}
+	o.into = &b;
+	while (code == CODE_OK && (id = options_next(&o)) >= 0)
+		code = parse_option(&b, id, o.value);
 	if (code != CODE_OK)
 		return code;
 	if (id == OPTION_STOP)
 		return o.code;
-	if (list)
+	if (b.list)
 		return list_works(&o);
-	if (earlier && bench_earlier_read(earlier, &b.earlier, &err) < 0)
-		return options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
+	if (b.compared && bench_earlier_read(b.compared, &b.earlier, &err) < 0)
+		return options_fail_err(&o, &err);
 	bench_processor("/proc/cpuinfo", b.processor, sizeof(b.processor));
 	code = run_all(&b);
 	bench_earlier_free(b.earlier);

@@ -17,12 +17,19 @@
 #include "node/store/node_file.h"
 #include "recon/core/self_test.h"
 
-enum { OPTION_CHECK = OPTION_LONG };
+struct listing {
+	const char *path; /* of the configuration; NULL: not given */
+	json_t *array;	  /* NULL: print text */
+	bool check;
+	int failed;
+};
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration file of a node, whose slots are listed, too, if it runs"},
-	{OPTION_CHECK, "check", NULL,
-	 "test each device as each worker does at its start: compare projections and backprojections with the CPU"},
+	{'c', "config", "FILE", "configuration file of a node, whose slots are listed, too, if it runs",
+	 INTO_TEXT(struct listing, path)},
+	{0, "check", NULL,
+	 "test each device as each worker does at its start: compare projections and backprojections with the CPU",
+	 INTO_ON(struct listing, check)},
 	{0},
 };
 
@@ -38,12 +45,6 @@ static const struct command_spec spec = {
 	.json = true,
 	.examples = "tomonode devices\n"
 		    "tomonode devices --check\n",
-};
-
-struct listing {
-	json_t *array; /* NULL: print text */
-	bool check;
-	int failed;
 };
 
 static int check_device(const char *name, struct self_test_report *ret_report, struct err *err)
@@ -162,23 +163,18 @@ static json_t *json_of(const struct listing *listing, const char *no_cuda, int c
 int cmd_devices(int argc, char **argv)
 {
 	struct config *config = NULL;
-	const char *path = NULL;
 	json_t *slots;
 	struct listing listing = {0};
 	struct device *cuda = NULL;
 	struct options o;
 	struct err why = {0};
-	int n, id, code;
+	int n, code;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0) {
-		listing.check = listing.check || id == OPTION_CHECK;
-		if (id == 'c')
-			path = o.value;
-	}
-	if (id == OPTION_STOP)
+	o.into = &listing;
+	if (options_next(&o) == OPTION_STOP)
 		return o.code;
-	code = read_config(&o, path, &config);
+	code = read_config(&o, listing.path, &config);
 	if (code != CODE_OK)
 		return code;
 	if (o.json)

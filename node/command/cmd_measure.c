@@ -15,9 +15,17 @@
 #include "node/tools/measure_series.h"
 #include "node/tools/series_files.h"
 
+/* What the command line says besides regions and points. */
+struct input {
+	const char *path, *truth, *config_path, *mask, *series;
+	const double *voxel;
+	int nps_side, image; /* image: from 1; 0: not given */
+	bool pairs, csv;
+	const char *of_tomo, *of_series; /* an option for one kind of images only; NULL: none */
+};
+
 enum {
-	OPTION_TRUTH = OPTION_LONG,
-	OPTION_REGION,
+	OPTION_REGION = OPTION_LONG,
 	OPTION_POINT,
 	OPTION_BACKGROUND,
 	OPTION_VOXEL,
@@ -28,15 +36,14 @@ enum {
 	OPTION_MASK,
 	OPTION_NPS_SIZE,
 	OPTION_IMAGE,
-	OPTION_CSV,
-	OPTION_SERIES,
 };
 
 static const struct option_spec option_specs[] = {
-	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate`: measure what is in it"},
-	{OPTION_SERIES, "series", "NAME",
-	 "of several series: the one whose name (as `tomonode export` writes it) contains NAME, or with this UID"},
-	{OPTION_CSV, "csv", NULL, "print the members of --json as lines: list,name,figure,value"},
+	{0, "truth", "FILE", "truth.json of `tomonode simulate`: measure what is in it", INTO_TEXT(struct input, truth)},
+	{0, "series", "NAME",
+	 "of several series: the one whose name (as `tomonode export` writes it) contains NAME, or with this UID",
+	 INTO_TEXT(struct input, series)},
+	{0, "csv", NULL, "print the members of --json as lines: list,name,figure,value", INTO_ON(struct input, csv)},
 	{OPTION_REGION, "region", "NAME=COLUMN,ROW,FRAME,RADIUS",
 	 "tomosynthesis: measure a circular region; column, row and frame count from 1, radius in mm; may be repeated"},
 	{OPTION_BACKGROUND, "background", "COLUMN,ROW,RADIUS",
@@ -140,15 +147,6 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 	return measure_add(list, &item, err) < 0 ? options_fail_err(o, err) : 0;
 }
 
-/* What the command line says besides regions and points. */
-struct input {
-	const char *path, *truth, *config_path, *mask, *series;
-	const double *voxel;
-	int nps_side, image; /* image: from 1; 0: not given */
-	bool pairs, csv;
-	const char *of_tomo, *of_series; /* an option for one kind of images only; NULL: none */
-};
-
 /* Print the result as requested; takes over the reference. Return an exit code. */
 static int print_result(const struct options *o, const struct input *in, json_t *result)
 {
@@ -174,7 +172,7 @@ static int open_object(struct options *o, const struct input *in, struct tomo_ob
 	if (code != CODE_OK)
 		return code;
 	if (tomo_slices_open(in->path, config, in->voxel, ret_object, ret_notes, &err) < 0)
-		code = options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s: %s", in->path, err.msg);
+		code = options_fail(o, options_code(&err), "%s: %s", in->path, err.msg);
 	config_free(config);
 	if (code == CODE_OK && in->truth && (*ret_object)->sco)
 		return options_fail(o, CODE_INPUT,
@@ -302,7 +300,7 @@ static int measure_paths(struct options *o, struct input *in, const struct reque
 
 	if (series_files_find(paths, false, &files, &err) < 0 ||
 	    (in->series && series_files_choose(&files, in->series, &err) < 0)) {
-		code = options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
+		code = options_fail(o, options_code(&err), "%s", err.msg);
 	} else if (files.n > 1) {
 		series_files_list(&files, names, sizeof(names));
 		code = options_fail(o, CODE_INPUT, "%zu volumes among %zu files: %s; choose one with --series NAME", files.n,
@@ -327,15 +325,6 @@ static int take_option(struct options *o, int id, struct input *in, double voxel
 	long long number = 0;
 
 	switch (id) {
-	case OPTION_TRUTH:
-		in->truth = o->value;
-		return CODE_OK;
-	case OPTION_CSV:
-		in->csv = true;
-		return CODE_OK;
-	case OPTION_SERIES:
-		in->series = o->value;
-		return CODE_OK;
 	case 'c':
 		in->config_path = o->value;
 		in->of_tomo = "config";
@@ -377,6 +366,7 @@ int cmd_measure(int argc, char **argv)
 	int id, code;
 
 	options_begin(&o, &spec, argc, argv);
+	o.into = &in;
 	while ((id = options_next(&o)) >= 0) {
 		bool of_tomo = id == OPTION_REGION || id == OPTION_POINT || id == OPTION_BACKGROUND;
 		bool of_series = id == OPTION_CIRCLE || id == OPTION_SPHERE || id == OPTION_UNIFORM;
