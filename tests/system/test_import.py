@@ -312,21 +312,7 @@ def test_bad_headers_and_options_are_refused(folder, failures):
     made_header(header, "float", 4, "LITTLEENDIAN", True)
     with open(header, encoding="ascii") as f:
         text = f.read()
-    other = os.path.join(folder, "other.hs")
-    made_header(other, "float", 4, "LITTLEENDIAN", True)
-    (np.fromfile(other[:-3] + ".s", "<f4") + 1).tofile(other[:-3] + ".s") # equal data of two roles are refused
-    with open(other, encoding="ascii") as f:
-        turned = f.read()
-    with open(other, "w", encoding="ascii") as f:
-        f.write(turned.replace("Number of rings", "View offset (degrees) := 3\nNumber of rings"))
     cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
-             ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
-             ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
-             ("Number of rings := 3", "Number of rings := 2", 4,
-              "EMISSION: segment 0 has 5 planes (matrix size), but ring differences -1 to 1 of 2 rings (Number of "
-              "rings) make 3"),
-             ("bad.s", "gone.s", 4, "gone.s: No such file"),
-             ("bad.s", "../bad.s", 4, "a file in the header's folder or below it"),
              ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))
     for before, after, code, says in cases:
@@ -336,10 +322,7 @@ def test_bad_headers_and_options_are_refused(folder, failures):
         tools.check(says in done.stderr, f"{after}: {done.stderr}", failures)
     with open(header, "w", encoding="ascii") as f:
         f.write(text)
-    for options, code, says in ((("--additive", other), 4,
-                                 "EMISSION and ADDITIVE: different geometry: first angle, degrees: 0 and 3"),
-                                (("--set", "PatientWeigth=70"), 2, "neither a keyword"),
-                                (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
+    for options, code, says in ((("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
                                 (("--like", header), 4, f"--like {header}: no \"DICM\" at offset 128: not a DICOM"),
                                 (("--chunk", "0"), 2, "--chunk 0"),
                                 (("--additive", os.path.join(folder, "nothing.hs")), 8, "cannot open")):
