@@ -288,7 +288,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
 	const struct config_section *other;
 	const char *equals = strchr(assignment, '=');
-	const struct config_key *key;
+	const struct key *key;
 	char name[64], allowed[400], hint[NEAREST_HINT]; /* allowed: all keys of a kind */
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
@@ -305,10 +305,10 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 		return err_set(err, EINVAL, "'%s' is no key of kind %s%s; allowed: %s", name, kind_with(section)->name, hint,
 			       allowed);
 	if (config_value_store_text(key, equals + 1, p) < 0) {
-		const struct config_value v = {.kind = VALUE_TEXT, .text = equals + 1};
+		const struct key_value v = {.kind = VALUE_TEXT, .text = equals + 1};
 		char shown[128];
 
-		config_value_show(&v, shown, sizeof(shown));
+		key_show(&v, shown, sizeof(shown));
 		config_value_allowed(key, allowed, sizeof(allowed));
 		return err_set(err, EINVAL, "key '%s': %s%s; allowed: %s", name, shown,
 			       nearest_hint(config_value_nearest(key, equals + 1), hint), allowed);
@@ -316,70 +316,12 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-/* Does a value, such as "attenuation+scatter", have this word of n characters? n = 0: is it not 0, false or empty? */
-static bool has_word(const char *value, const char *word, size_t n)
-{
-	if (n == 0)
-		return value[0] && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
-	for (const char *at = value; *at; at += strcspn(at, "+"), at += *at == '+')
-		if (strcspn(at, "+") == n && !strncmp(at, word, n))
-			return true;
-	return false;
-}
-
-/* Find the first condition of a key that the protocol does not meet, and write it for a sentence. False: it meets all. */
-static bool lacks_condition(const struct config_section *section, const struct config_key *key, const struct protocol_conf *p,
-			    char *ret_text, size_t size)
-{
-	const char *at = key->needs ? key->needs : "";
-
-	for (size_t n; (n = strcspn(at, " ")) > 0; at += n + strspn(at + n, " ")) {
-		size_t name = strcspn(at, " ="), word = name < n ? n - name - 1 : 0;
-		char needed[40], value[300];
-
-		snprintf(needed, sizeof(needed), "%.*s", (int)name, at);
-		config_value_format(config_key_find(section, needed), p, value, sizeof(value));
-		if (has_word(value, at + n - word, word))
-			continue;
-		snprintf(ret_text, size, "'%s'%s%.*s", needed, word ? " = " : "", (int)word, at + n - word);
-		return true;
-	}
-	return false;
-}
-
-/* An algorithm without subsets uses all views at once: one subset. */
-static bool is_what_is_done(const char *key, const char *value)
-{
-	return !strcmp(key, "subsets") && !strcmp(value, "1");
-}
-
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
-				      char ret_why[CONFIG_EFFECT_SIZE])
+				      char ret_why[KEY_EFFECT_SIZE])
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
-	const char *kind = kind_of(p->kind)->name;
-	char value[300], other[300], algorithm[16], without[80];
 
-	config_value_format(config_key_find(section, "algorithm"), p, algorithm, sizeof(algorithm));
-	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
-		bool used = config_protocol_uses(kind, algorithm, key->name);
-
-		if (used && !lacks_condition(section, key, p, without, sizeof(without)))
-			continue;
-		config_value_format(key, p, value, sizeof(value));
-		config_value_format(key, before, other, sizeof(other));
-		if (!strcmp(value, other) || is_what_is_done(key->name, value))
-			continue;
-		if (used)
-			snprintf(ret_why, CONFIG_EFFECT_SIZE, "key '%s'%s has no effect without %s", key->name, of, without);
-		else
-			snprintf(ret_why, CONFIG_EFFECT_SIZE,
-				 "key '%s'%s has no effect with the algorithm '%s'; only these use it: %s", key->name, of,
-				 algorithm, key->only);
-		return key->name;
-	}
-	return NULL;
+	return keys_without_effect(section->keys, section->n_keys, before, p, of, ret_why);
 }
 
 /* Write "key=value key=value" for all keys that affect the image. Paths and texts may contain blanks: they are quoted. */
@@ -391,7 +333,7 @@ static size_t describe_section(const struct config_section *section, const void 
 	if (size)
 		ret_text[0] = '\0';
 	for (size_t i = 0; i < section->n_keys && n < size; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 		const char *quote = key->type == KEY_PATH || key->type == KEY_WORD || key->type == KEY_TEXT ? "\"" : "";
 
 		if (key->flags & KEY_UNDESCRIBED)
@@ -417,7 +359,7 @@ void config_describe_changes(const struct protocol_conf *of, const struct protoc
 
 	ret_text[0] = '\0';
 	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 
 		if (key->flags & KEY_UNDESCRIBED)
 			continue;
@@ -431,15 +373,15 @@ void config_describe_changes(const struct protocol_conf *of, const struct protoc
 bool config_protocol_uses(const char *kind, const char *algorithm, const char *key)
 {
 	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);
-	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+	const struct key *row = section ? config_key_find(section, key) : NULL;
 
-	return !row || !algorithm[0] || config_key_is_of(row, algorithm);
+	return !row || !algorithm[0] || key_is_of(row, algorithm);
 }
 
 const char *config_protocol_zero(const char *kind, const char *key)
 {
 	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);
-	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+	const struct key *row = section ? config_key_find(section, key) : NULL;
 
 	return row ? row->zero : NULL;
 }
@@ -448,7 +390,7 @@ const char *config_key_unit(const char *kind, const char *key)
 {
 	const struct config_section *section =
 		kind ? config_section_kind(&config_sections[SECTION_PROTOCOLS], kind) : &config_sections[SECTION_PROFILES];
-	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+	const struct key *row = section ? config_key_find(section, key) : NULL;
 
 	return row ? row->unit : NULL;
 }
@@ -459,7 +401,7 @@ size_t config_describe_profile(const struct profile_conf *p, char *ret_text, siz
 }
 
 /* Return true if the file's syntax needs quotes around the value of a key. */
-static bool is_quoted(const struct config_key *key, const char *value)
+static bool is_quoted(const struct key *key, const char *value)
 {
 	if (key->type == KEY_CHOICE) /* angle_sign = -1 needs none */
 		return strspn(value, "-0123456789") != strlen(value);
@@ -472,7 +414,7 @@ void config_write_profile(const struct profile_conf *p, char *ret_text, size_t s
 	size_t n = (size_t)snprintf(ret_text, size, "profiles = (\n\t{\n");
 
 	for (size_t i = 0; i < section->n_keys && n < size; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 		const char *quote;
 		char value[300];
 

@@ -18,6 +18,7 @@
 #include "node/base/url.h"
 #include "node/config/kinds.h"
 #include "node/config/pattern.h"
+#include "recon/core/keys.h"
 
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
@@ -364,9 +365,8 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 /* Return the name of the first key whose value differs in `p` and `before`, a protocol of the same kind, and which the algorithm
  * of `p` does not use, or which has no effect without another key; NULL: none. of: behind its name in the sentence, such as " of
  * protocol 'p'"; ret_why: the sentence. */
-#define CONFIG_EFFECT_SIZE 400
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
-				      char ret_why[CONFIG_EFFECT_SIZE]);
+				      char ret_why[KEY_EFFECT_SIZE]);
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
  * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
  * characters. */

@@ -4,7 +4,7 @@
 #include "node/config/config_internal.h"
 #include "node/config/config_read.h"
 
-const struct config_key config_alerts_keys[CONFIG_ALERTS_KEYS] = {
+const struct key config_alerts_keys[CONFIG_ALERTS_KEYS] = {
 	{"url", AS_TEXT(alerts_conf, url, URL_SIZE - 1), .fallback = "",
 	 .meaning = "web service that gets the messages, as `https://HOST[:PORT]/PATH`, by POST of JSON; empty: none"},
 	{"authorities", AS_PATH(alerts_conf, authorities), .fallback = "",

@@ -6,28 +6,18 @@
 #include "node/config/config.h"
 #include "node/config/config_table.h"
 
-/* A row is {name, AS_...(structure, field, ...), .unit = ..., .zero = ..., .fallback = ..., .flags = ..., .meaning = ...};
- * members that a row does not set are zero. The compiler rejects FIELD_OF() if the field has another type. */
+/* Rows as in recon/core/keys.h, of the types that the node adds. */
 #define REQUIRED NULL /* .fallback of a key without a default */
-#define FIELD(s, f) .offset = offsetof(struct s, f), .size = sizeof(((struct s *)NULL)->f)
-#define FIELD_OF(s, f, kind)                                                                                                     \
-	.offset = offsetof(struct s, f) + 0 * sizeof((kind *)NULL == &((struct s *)NULL)->f), .size = sizeof(kind)
-#define AS_NAME(s, f) .type = KEY_NAME, FIELD(s, f)
-#define AS_NAMES(s, f, least, most) .type = KEY_NAMES, FIELD_OF(s, f, struct config_names), .lo = (least), .hi = (most)
-#define AS_AET(s, f) .type = KEY_AET, FIELD(s, f)
-#define AS_HOST(s, f) .type = KEY_HOST, FIELD(s, f)
-#define AS_NETWORK(s, f) .type = KEY_NETWORK, FIELD(s, f)
-#define AS_ADDRESS(s, f) .type = KEY_ADDRESS, FIELD(s, f)
-#define AS_TEXT(s, f, longest) .type = KEY_TEXT, FIELD(s, f), .hi = (longest)
-#define AS_PATH(s, f) .type = KEY_PATH, FIELD(s, f)
-#define AS_DEVICE(s, f) .type = KEY_DEVICE, FIELD(s, f)
-#define AS_WORD(s, f, list) .type = KEY_WORD, FIELD(s, f), .choices = (list)
-#define AS_CHOICE(s, f, list) .type = KEY_CHOICE, FIELD(s, f), .choices = (list)
-#define AS_INT(s, f, least, most) .type = KEY_INT, FIELD_OF(s, f, int), .lo = (least), .hi = (most)
-#define AS_REAL(s, f, least, most) .type = KEY_REAL, FIELD_OF(s, f, double), .lo = (least), .hi = (most)
-#define AS_BOOL(s, f) .type = KEY_BOOL, FIELD_OF(s, f, bool)
-#define AS_BYTES(s, f, least, most) .type = KEY_BYTES, FIELD_OF(s, f, size_t), .lo = (least), .hi = (most)
-#define AS_TILE(s, f, least, most) .type = KEY_TILE, FIELD(s, f), .lo = (least), .hi = (most)
+#define AS_NAME(s, f) .type = KEY_NAME, KEY_FIELD(s, f)
+#define AS_NAMES(s, f, each, least, most)                                                                                        \
+	.type = KEY_NAMES, KEY_FIELD_OF(s, f, struct config_names), .element = (each), .lo = (least), .hi = (most)
+#define AS_AET(s, f) .type = KEY_AET, KEY_FIELD(s, f)
+#define AS_HOST(s, f) .type = KEY_HOST, KEY_FIELD(s, f)
+#define AS_NETWORK(s, f) .type = KEY_NETWORK, KEY_FIELD(s, f)
+#define AS_ADDRESS(s, f) .type = KEY_ADDRESS, KEY_FIELD(s, f)
+#define AS_TEXT(s, f, longest) .type = KEY_TEXT, KEY_FIELD(s, f), .hi = (longest)
+#define AS_PATH(s, f) .type = KEY_PATH, KEY_FIELD(s, f)
+#define AS_DEVICE(s, f) .type = KEY_DEVICE, KEY_FIELD(s, f)
 
 /* Members of a section: KEYS, its keys; LIST, its array of entries in struct config; GROUP, its structure if it is a single
  * group. */
@@ -55,12 +45,12 @@
 /* clang-format on */
 
 #define CONFIG_STATUS_KEYS 13
-extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
+extern const struct key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
 #define CONFIG_ALERTS_KEYS 8
-extern const struct config_key config_alerts_keys[CONFIG_ALERTS_KEYS];
+extern const struct key config_alerts_keys[CONFIG_ALERTS_KEYS];
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];
 #define CONFIG_DESTINATION_KEYS 34
-extern const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS]; /* destination_keys.c */
+extern const struct key config_destination_keys[CONFIG_DESTINATION_KEYS]; /* destination_keys.c */
 
 #endif

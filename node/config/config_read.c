@@ -61,9 +61,9 @@ static void set_entries(struct config *c, const struct config_section *section, 
 
 /* ---- one value ---- */
 
-static struct config_value value_of(const config_setting_t *setting)
+static struct key_value value_of(const config_setting_t *setting)
 {
-	struct config_value v = {.kind = VALUE_OTHER, .text = "nothing"};
+	struct key_value v = {.kind = VALUE_OTHER, .text = "nothing"};
 
 	switch (config_setting_type(setting)) {
 	case CONFIG_TYPE_INT:
@@ -99,24 +99,24 @@ static struct config_value value_of(const config_setting_t *setting)
 	return v;
 }
 
-static void problem_value(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
-			  const struct config_value *v)
+static void problem_value(struct config_reader *r, const config_setting_t *setting, const char *of, const struct key *key,
+			  const struct key_value *v)
 {
 	struct config_place place = place_of(r, setting);
 	char shown[128], allowed[256], hint[NEAREST_HINT];
 
-	config_value_show(v, shown, sizeof(shown));
+	key_show(v, shown, sizeof(shown));
 	config_value_allowed(key, allowed, sizeof(allowed));
 	nearest_hint(v->kind == VALUE_TEXT ? config_value_nearest(key, v->text) : NULL, hint);
 	config_problem(r, place.file, place.line, "key '%s' of %s: %s%s; allowed: %s", key->name, of, shown, hint, allowed);
 }
 
 /* Read an array of names. */
-static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
+static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct key *key,
 		       void *base)
 {
 	struct config_names fresh = {0};
-	struct config_value v = value_of(setting);
+	struct key_value v = value_of(setting);
 	bool list = config_setting_is_array(setting) || config_setting_is_list(setting);
 	int n = list ? config_setting_length(setting) : 0;
 	char many[32];
@@ -130,7 +130,7 @@ static void read_names(struct config_reader *r, const config_setting_t *setting,
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		const struct config_key one = {
+		const struct key one = {
 			.name = key->name, .type = key->element, .size = CONFIG_NAME_SIZE, .hi = CONFIG_NAME_SIZE - 1};
 		config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
 		char *to = fresh.name[i];
@@ -174,34 +174,34 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
-/* Of ["a", "b"] return the text that config_words_join() makes; of anything else v. */
-static struct config_value join_words(const config_setting_t *setting, const struct config_key *key, struct config_value v,
-				      char *text, size_t size)
+/* Of ["a", "b"] return the text that key_words_join() makes; of anything else v. */
+static struct key_value join_words(const config_setting_t *setting, const struct key *key, struct key_value v, char *text,
+				   size_t size)
 {
-	const char *words[CONFIG_WORDS_MAX];
+	const char *words[KEY_WORDS_MAX];
 	int n = config_setting_length(setting);
 
-	if (!config_setting_is_array(setting) || n == 0 || n > CONFIG_WORDS_MAX)
+	if (!config_setting_is_array(setting) || n == 0 || n > KEY_WORDS_MAX)
 		return v;
 	for (int i = 0; i < n; i++) {
 		words[i] = config_setting_get_string_elem(setting, (unsigned)i);
 		words[i] = words[i] ? words[i] : "?";
 	}
-	config_words_join(key, words, n, text, size);
-	return (struct config_value){.kind = VALUE_TEXT, .text = text};
+	key_words_join(key, words, n, text, size);
+	return (struct key_value){.kind = VALUE_TEXT, .text = text};
 }
 
 /* Read every key of one group into its structure. known: bit i is set if key i was given or comes from an embedded entry. */
 static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
 		       const struct config_section *section, void *base, unsigned long *ret_given)
 {
-	char joined[CONFIG_JOINED_SIZE];
+	char joined[KEY_JOINED_SIZE];
 
 	*ret_given = 0;
 	for (int i = 0; i < config_setting_length(group); i++) {
 		config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
-		const struct config_key *key = config_key_find(section, config_setting_name(setting));
-		struct config_value v = value_of(setting);
+		const struct key *key = config_key_find(section, config_setting_name(setting));
+		struct key_value v = value_of(setting);
 
 		if (!key) {
 			const struct config_section *other = config_section_with(section, config_setting_name(setting));
@@ -227,13 +227,13 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 static void read_single(struct config_reader *r, const config_setting_t *group, const struct config_section *section)
 {
 	struct config_place place = place_of(r, group);
-	struct config_value v;
+	struct key_value v;
 	char shown[128];
 	unsigned long given;
 
 	if (!config_setting_is_group(group)) {
 		v = value_of(group);
-		config_value_show(&v, shown, sizeof(shown));
+		key_show(&v, shown, sizeof(shown));
 		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a group in { }", section->name, shown);
 		return;
 	}
@@ -278,10 +278,10 @@ static void check_kind(struct config_reader *r, const config_setting_t *group, c
 {
 	for (int i = 0; kind && i < config_setting_length(group); i++) {
 		const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
-		const struct config_key *key = config_key_find(section, config_setting_name(setting));
+		const struct key *key = config_key_find(section, config_setting_name(setting));
 		struct config_place place = place_of(r, setting);
 
-		if (key && !config_key_is_of(key, kind))
+		if (key && !key_is_of(key, kind))
 			config_problem(r, place.file, place.line,
 				       "key '%s' of %s: only destinations of kind %s have it, and this one is of kind %s",
 				       key->name, of, key->only, kind);
@@ -292,7 +292,7 @@ static void check_kind(struct config_reader *r, const config_setting_t *group, c
 static void check_effect(struct config_reader *r, const config_setting_t *group, const char *of, const void *before,
 			 const void *entry)
 {
-	char why[CONFIG_EFFECT_SIZE], of_it[104];
+	char why[KEY_EFFECT_SIZE], of_it[104];
 	config_setting_t *setting;
 	struct config_place place;
 	const char *name;
@@ -312,9 +312,9 @@ static void check_required(struct config_reader *r, struct config_place place, c
 	char allowed[256];
 
 	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 
-		if (key->fallback || (given & (1ul << i)) || (kind && !config_key_is_of(key, kind)))
+		if (key->fallback || (given & (1ul << i)) || (kind && !key_is_of(key, kind)))
 			continue;
 		config_value_allowed(key, allowed, sizeof(allowed));
 		config_problem(r, place.file, place.line, "key '%s' of %s is missing; allowed: %s", key->name, of, allowed);
@@ -326,12 +326,12 @@ static int read_name(struct config_reader *r, const config_setting_t *group, con
 {
 	struct config_place place = place_of(r, group);
 	const config_setting_t *setting;
-	struct config_value v;
+	struct key_value v;
 	char of[64];
 
 	if (!config_setting_is_group(group)) {
 		v = value_of(group);
-		config_value_show(&v, of, sizeof(of));
+		key_show(&v, of, sizeof(of));
 		config_problem(r, place.file, place.line, "section '%s': %s as an entry; allowed: a group in { }", section->name,
 			       of);
 		return -1;
@@ -357,7 +357,7 @@ static const struct config_section *read_kind(struct config_reader *r, const con
 {
 	const config_setting_t *setting = section->of_kinds ? config_setting_get_member(group, "kind") : NULL;
 	const struct config_section *before = old ? config_section_of(section, old) : NULL, *wanted;
-	struct config_value v;
+	struct key_value v;
 	struct config_place place;
 
 	if (!setting && section->of_kinds && !before)
@@ -404,12 +404,12 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 	size_t n_old, n = 0, length;
 	char *old = config_entries(r->config, section, &n_old);
 	char *entries;
-	struct config_value v = value_of(list);
+	struct key_value v = value_of(list);
 
 	if (!config_setting_is_list(list) && !(config_setting_is_aggregate(list) && config_setting_length(list) == 0)) {
 		char shown[128];
 
-		config_value_show(&v, shown, sizeof(shown));
+		key_show(&v, shown, sizeof(shown));
 		r->incomplete[index] = true;
 		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a list ( { name = \"...\"; ... }, ... )",
 			       section->name, shown);

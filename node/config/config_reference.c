@@ -9,7 +9,7 @@
 #include "node/config/config_value.h"
 #include "node/config/kind.h"
 
-static void print_default(FILE *to, const struct config_key *key)
+static void print_default(FILE *to, const struct key *key)
 {
 	if (!key->fallback)
 		fputs("required", to);
@@ -37,7 +37,7 @@ static void print_keys(FILE *to, const struct config_section *section)
 	fprintf(to, "%s\n\n", section->meaning);
 	fputs("| key | unit | default | allowed | meaning |\n|---|---|---|---|---|\n", to);
 	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 
 		config_value_allowed(key, allowed, sizeof(allowed));
 		fprintf(to, "| `%s` | %s | ", key->name, key->unit);
@@ -84,14 +84,14 @@ static void print_comment(FILE *to, const char *indent, const char *text)
 	}
 }
 
-static bool is_quoted(const struct config_key *key)
+static bool is_quoted(const struct key *key)
 {
 	return key->type != KEY_INT && key->type != KEY_REAL && key->type != KEY_BOOL && key->type != KEY_NAMES &&
 	       !(key->type == KEY_BYTES && key->fallback[strspn(key->fallback, "0123456789")] == '\0');
 }
 
 /* Write `key = default`; what an entry must have, and what is computed, has none. */
-static void print_assignment(FILE *to, const struct config_key *key)
+static void print_assignment(FILE *to, const struct key *key)
 {
 	const char *quote = key->fallback && is_quoted(key) ? "\"" : "";
 
@@ -103,7 +103,7 @@ static void print_assignment(FILE *to, const struct config_key *key)
 		fprintf(to, "%s = %s%s%s;", key->name, quote, key->fallback, quote);
 }
 
-static void print_described(FILE *to, const struct config_key *key, const char *indent)
+static void print_described(FILE *to, const struct key *key, const char *indent)
 {
 	char allowed[256], text[2000];
 
@@ -120,7 +120,7 @@ static void print_section(FILE *to, const struct config_section *section)
 	if (!section->list)
 		fprintf(to, "%s = {\n", section->name);
 	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 
 		print_described(to, key, section->list ? "#   " : "\t");
 		fputs(section->list ? "#       " : key->flags & KEY_COMPUTED ? "\t# " : "\t", to);
@@ -155,7 +155,7 @@ static void visit_entry(const struct config_section *section, const void *base, 
 
 	v->entry(v->ctx, section->name);
 	for (size_t i = 0; i < section->n_keys; i++) {
-		const struct config_key *key = &section->keys[i];
+		const struct key *key = &section->keys[i];
 		const struct config_names *list = (const struct config_names *)((const char *)base + key->offset);
 		const char *names[CONFIG_NAMES_MAX];
 

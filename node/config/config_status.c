@@ -12,7 +12,7 @@
 static const struct key_choice status_actions[] = {
 	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
-const struct config_key config_status_keys[CONFIG_STATUS_KEYS] = {
+const struct key config_status_keys[CONFIG_STATUS_KEYS] = {
 	{"enabled", AS_BOOL(status_conf, enabled), .fallback = "true", .meaning = "serve the status page"},
 	{"bind", AS_ADDRESS(status_conf, bind), .fallback = "127.0.0.1",
 	 .meaning = "address to listen on; any other than a loopback address makes the page visible to the network"},
@@ -34,13 +34,13 @@ const struct config_key config_status_keys[CONFIG_STATUS_KEYS] = {
 		    "accounts, such as `X-Remote-User`; empty: there are no persons"},
 	{"trusted_groups", AS_NAME(status_conf, trusted_groups), .fallback = "X-Remote-Groups",
 	 .meaning = "header with the groups of this person, separated by commas"},
-	{"trusted_from", AS_NAMES(status_conf, trusted_from, 0, CONFIG_NAMES_MAX), .element = KEY_NETWORK, .fallback = "",
+	{"trusted_from", AS_NAMES(status_conf, trusted_from, KEY_NETWORK, 0, CONFIG_NAMES_MAX), .fallback = "",
 	 .meaning = "with `trusted_header`: addresses or networks of these web servers; requests from others are refused"},
-	{"may_look", AS_NAMES(status_conf, may_look, 0, CONFIG_NAMES_MAX), .element = KEY_TEXT, .fallback = "",
+	{"may_look", AS_NAMES(status_conf, may_look, KEY_TEXT, 0, CONFIG_NAMES_MAX), .fallback = "",
 	 .meaning = "groups whose persons may see the pages, pictures and reports"},
-	{"may_act", AS_NAMES(status_conf, may_act, 0, CONFIG_NAMES_MAX), .element = KEY_TEXT, .fallback = "",
+	{"may_act", AS_NAMES(status_conf, may_act, KEY_TEXT, 0, CONFIG_NAMES_MAX), .fallback = "",
 	 .meaning = "groups whose persons may also retry, reconstruct again and cancel cases"},
-	{"may_administer", AS_NAMES(status_conf, may_administer, 0, CONFIG_NAMES_MAX), .element = KEY_TEXT, .fallback = "",
+	{"may_administer", AS_NAMES(status_conf, may_administer, KEY_TEXT, 0, CONFIG_NAMES_MAX), .fallback = "",
 	 .meaning = "groups whose persons may also state that images with different names are of one patient"},
 };
 

@@ -80,7 +80,7 @@ static const struct key_choice filter_materials[] = {{"ALUMINUM", 0},	{"SILVER",
 						     {"MOLYBDENUM", 0}, {"COPPER", 0}, {NULL, 0}};
 static const struct key_choice exposure_controls[] = {{"AUTOMATIC", 0}, {"MANUAL", 0}, {NULL, 0}};
 
-static const struct config_key node_keys[] = {
+static const struct key node_keys[] = {
 	{"aet", AS_AET(node_conf, aet), .fallback = "TOMONODE",
 	 .meaning = "AE title of the node, which modalities use as called AE title"},
 	{"bind", AS_ADDRESS(node_conf, bind), .fallback = "127.0.0.1",
@@ -195,7 +195,7 @@ static const struct config_key node_keys[] = {
 		    "node started as root exits with an error"},
 };
 
-static const struct config_key listener_keys[] = {
+static const struct key listener_keys[] = {
 	{"name", AS_NAME(listener_conf, name), .fallback = REQUIRED, .meaning = "name of the listener in log lines"},
 	{"bind", AS_ADDRESS(listener_conf, bind), .fallback = "", .meaning = "address to listen on; empty: `node.bind`"},
 	{"port", AS_INT(listener_conf, port, 1, 65535), .zero = "any free port (printed in the log)", .fallback = "2762",
@@ -215,7 +215,7 @@ static const struct config_key listener_keys[] = {
 		    "from peers"},
 };
 
-static const struct config_key peer_keys[] = {
+static const struct key peer_keys[] = {
 	{"name", AS_NAME(peer_conf, name), .fallback = REQUIRED, .meaning = "name of the peer in log lines and reports"},
 	{"aet", AS_AET(peer_conf, aet), .fallback = "", .meaning = "calling AE title of the peer; empty: any"},
 	{"host", AS_NETWORK(peer_conf, host), .fallback = "",
@@ -230,7 +230,7 @@ static const struct config_key peer_keys[] = {
 	 .meaning = "bytes that this peer may send within `node.peer_window`"},
 };
 
-static const struct config_key route_keys[] = {
+static const struct key route_keys[] = {
 	{"name", AS_NAME(route_conf, name), .fallback = REQUIRED, .meaning = "name of the route in log lines"},
 	{"kind", AS_WORD(route_conf, kind, config_kinds), .fallback = KIND_DEFAULT, .flags = KEY_KINDS,
 	 .meaning = "kind of case that the route is for"},
@@ -249,18 +249,18 @@ static const struct config_key route_keys[] = {
 	 .meaning = "pattern for the Station Name (0008,1010); empty: any"},
 	{"institution", AS_TEXT(route_conf, pattern[ROUTE_INSTITUTION], PATTERN_SIZE - 1), .fallback = "",
 	 .meaning = "pattern for the Institution Name (0008,0080); empty: any"},
-	{"protocols", AS_NAMES(route_conf, protocols, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
+	{"protocols", AS_NAMES(route_conf, protocols, KEY_NAME, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
 	 .meaning = "names of the protocols to reconstruct with; each gives a result of its own"},
-	{"destinations", AS_NAMES(route_conf, destinations, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
+	{"destinations", AS_NAMES(route_conf, destinations, KEY_NAME, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
 	 .meaning = "names of the destinations that get each result"},
 	{"continue", AS_BOOL(route_conf, continues), .fallback = "false",
 	 .meaning = "use the following routes that match, too, up to the first without `continue`"},
 };
 
 /* Keys that protocols of every kind have. */
-static const struct config_key protocol_keys[] = {CONFIG_PROTOCOL_FIRST(KIND_DEFAULT)};
+static const struct key protocol_keys[] = {CONFIG_PROTOCOL_FIRST(KIND_DEFAULT)};
 
-static const struct config_key profile_keys[] = {
+static const struct key profile_keys[] = {
 	{"name", AS_NAME(profile_conf, name), .fallback = REQUIRED, .meaning = "name of the profile in log lines and provenance"},
 	{"manufacturer", AS_TEXT(profile_conf, manufacturer, 63), .fallback = "", .flags = KEY_UNDESCRIBED,
 	 .meaning = "pattern for (0008,0070): case-insensitive, `*` and `?`; empty: any"},
@@ -395,7 +395,7 @@ static const struct config_key profile_keys[] = {
 	 .flags = KEY_SPARSE | KEY_UNDESCRIBED, .meaning = "with `calibrated`: residuals of the fit, for provenance"},
 };
 
-static const struct config_key scanner_keys[] = {
+static const struct key scanner_keys[] = {
 	{"name", AS_NAME(scanner_conf, name), .fallback = REQUIRED,
 	 .meaning = "name of the scanner in log lines, provenance and `--scanner`"},
 	{"manufacturer", AS_TEXT(scanner_conf, manufacturer, 63), .fallback = "", .flags = KEY_UNDESCRIBED,
@@ -446,7 +446,7 @@ static const struct config_key scanner_keys[] = {
 	 .fallback = "0", .meaning = "full width at half maximum of the measured energy at 511 keV"},
 };
 
-static const struct config_key cluster_keys[] = {
+static const struct key cluster_keys[] = {
 	{"bind", AS_ADDRESS(cluster_conf, bind), .fallback = "0.0.0.0", .meaning = "address to listen on for pilots"},
 	{"port", AS_INT(cluster_conf, port, 1, 65535), .zero = "no pilots", .fallback = "0",
 	 .meaning = "port that pilots connect to"},
@@ -466,7 +466,7 @@ static const struct config_key cluster_keys[] = {
 	 .meaning = "trusted certificates for checking those of pilots; required with `certificate`"},
 };
 
-static const struct config_key slurm_keys[] = {
+static const struct key slurm_keys[] = {
 	{"min", AS_INT(slurm_conf, min, 0, 32), .fallback = "0", .meaning = "number of pilots that run also while no case waits"},
 	{"max", AS_INT(slurm_conf, max, 1, 32), .fallback = "4", .meaning = "maximum number of pilots"},
 	{"idle", AS_REAL(slurm_conf, idle, 1, 86400), .unit = "s", .fallback = "300",
@@ -547,24 +547,9 @@ const struct config_section *config_section_of(const struct config_section *sect
 	return section->of_kinds ? kind_of(protocol->kind)->protocols : section;
 }
 
-bool config_key_is_of(const struct config_key *key, const char *word)
+const struct key *config_key_find(const struct config_section *section, const char *name)
 {
-	size_t n = strlen(word), length;
-
-	for (const char *at = key->only; at && *at; at += length + strspn(at + length, " ")) {
-		length = strcspn(at, " ");
-		if (length == n && !memcmp(at, word, n))
-			return true;
-	}
-	return !key->only;
-}
-
-const struct config_key *config_key_find(const struct config_section *section, const char *name)
-{
-	for (size_t i = 0; i < section->n_keys; i++)
-		if (!strcmp(section->keys[i].name, name))
-			return &section->keys[i];
-	return NULL;
+	return key_find(section->keys, section->n_keys, name);
 }
 
 const struct config_section *config_section_with(const struct config_section *section, const char *key)

@@ -9,7 +9,7 @@ static const struct key_choice destination_kinds[] = {
 		{NULL, 0}};
 static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 
-const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
+const struct key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 	{"name", AS_NAME(destination_conf, name), .fallback = REQUIRED, .meaning = "name of the destination in `routes`"},
 	{"kind", AS_CHOICE(destination_conf, kind, destination_kinds), .fallback = "dicom",
 	 .meaning =

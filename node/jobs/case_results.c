@@ -205,7 +205,7 @@ static int check_protocol(const struct config *config, const struct job_view *v,
 			  bool recorded, struct err *err)
 {
 	const struct protocol_conf *found = config_protocol(config, name);
-	char allowed[600], why[CONFIG_EFFECT_SIZE];
+	char allowed[600], why[KEY_EFFECT_SIZE];
 	int ret, code = recorded ? ENOKEY : EINVAL;
 	struct protocol_conf *copy;
 

@@ -508,7 +508,7 @@ TEST(test_set_round_trip)
 
 TEST(test_reals_read_back)
 {
-	const struct config_key *key = config_key_find(kind_dbt.protocols, "voxel");
+	const struct key *key = config_key_find(kind_dbt.protocols, "voxel");
 	static const double values[] = {0.1, 1.0 / 3, 0.34, 0.02, 5, 4.9999999999999991, 0.085};
 	struct protocol_conf p, q;
 	char text[64];

@@ -12,7 +12,7 @@
 #include "tests/node/config/config_fixture.h"
 
 /* Call the function for each key, with an entry of its section that has its defaults. */
-static void each_key(void (*check)(const struct config_key *key, void *base, size_t size))
+static void each_key(void (*check)(const struct key *key, void *base, size_t size))
 {
 	static const char *const kinds[] = {"dbt", "pet", "parallel", NULL};
 
@@ -37,7 +37,7 @@ static void each_key(void (*check)(const struct config_key *key, void *base, siz
 }
 
 /* Store a number; it is what is read back. A refused one changes no byte. */
-static bool store(const struct config_key *key, void *base, size_t size, const struct config_value *v)
+static bool store(const struct key *key, void *base, size_t size, const struct key_value *v)
 {
 	char *before = malloc(size), text[600];
 	int rc;
@@ -60,7 +60,7 @@ static bool store(const struct config_key *key, void *base, size_t size, const s
 	return rc == 0;
 }
 
-static void check_integer(const struct config_key *key, void *base, size_t size)
+static void check_integer(const struct key *key, void *base, size_t size)
 {
 	const struct {
 		double value;
@@ -75,7 +75,7 @@ static void check_integer(const struct config_key *key, void *base, size_t size)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct config_value v = {.kind = VALUE_INTEGER, .integer = (long long)rows[i].value};
+		struct key_value v = {.kind = VALUE_INTEGER, .integer = (long long)rows[i].value};
 
 		if (fabs(rows[i].value) > 1e18 || rows[i].value != floor(rows[i].value))
 			continue;
@@ -83,10 +83,10 @@ static void check_integer(const struct config_key *key, void *base, size_t size)
 			fail_msg("%s: %g", key->name, rows[i].value);
 	}
 	if (key->type == KEY_INT)
-		assert_false(store(key, base, size, &(struct config_value){.kind = VALUE_REAL, .real = key->lo}));
+		assert_false(store(key, base, size, &(struct key_value){.kind = VALUE_REAL, .real = key->lo}));
 }
 
-static void check_real(const struct config_key *key, void *base, size_t size)
+static void check_real(const struct key *key, void *base, size_t size)
 {
 	const struct {
 		double value;
@@ -103,23 +103,23 @@ static void check_real(const struct config_key *key, void *base, size_t size)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (store(key, base, size, &(struct config_value){.kind = VALUE_REAL, .real = rows[i].value}) != rows[i].allowed)
+		if (store(key, base, size, &(struct key_value){.kind = VALUE_REAL, .real = rows[i].value}) != rows[i].allowed)
 			fail_msg("%s: %.17g", key->name, rows[i].value);
 	for (int i = 0; i < 20; i++) {
 		double part = rand() / (double)RAND_MAX, value = key->lo * (1 - part) + key->hi * part;
 
-		if (!store(key, base, size, &(struct config_value){.kind = VALUE_REAL, .real = value}))
+		if (!store(key, base, size, &(struct key_value){.kind = VALUE_REAL, .real = value}))
 			fail_msg("%s: %.17g", key->name, value);
 	}
 }
 
-static bool store_words(const struct config_key *key, void *base, size_t size, const char *text)
+static bool store_words(const struct key *key, void *base, size_t size, const char *text)
 {
-	return store(key, base, size, &(struct config_value){.kind = VALUE_TEXT, .text = text});
+	return store(key, base, size, &(struct key_value){.kind = VALUE_TEXT, .text = text});
 }
 
 /* The longest text that fits, and one letter more. */
-static void check_text(const struct config_key *key, void *base, size_t size)
+static void check_text(const struct key *key, void *base, size_t size)
 {
 	size_t most = key->type == KEY_TEXT && key->hi < (double)key->size - 1 ? (size_t)key->hi : key->size - 1;
 	char *text = malloc(most + 3);
@@ -138,23 +138,23 @@ static void check_text(const struct config_key *key, void *base, size_t size)
 		fail_msg("%s: an empty text", key->name);
 	if (store_words(key, base, size, key->type == KEY_PATH ? "/a\x7f" : "a\nb"))
 		fail_msg("%s: a control character", key->name);
-	if (store(key, base, size, &(struct config_value){.kind = VALUE_INTEGER, .integer = 1}))
+	if (store(key, base, size, &(struct key_value){.kind = VALUE_INTEGER, .integer = 1}))
 		fail_msg("%s: a number", key->name);
 	free(text);
 }
 
-static void check_choices(const struct config_key *key, void *base, size_t size)
+static void check_choices(const struct key *key, void *base, size_t size)
 {
 	for (const struct key_choice *c = key->choices; c->word; c++)
 		if (!store_words(key, base, size, c->word))
 			fail_msg("%s: %s", key->name, c->word);
 	if (store_words(key, base, size, "no-such-word"))
 		fail_msg("%s: another word", key->name);
-	if (store(key, base, size, &(struct config_value){.kind = VALUE_REAL, .real = 1}))
+	if (store(key, base, size, &(struct key_value){.kind = VALUE_REAL, .real = 1}))
 		fail_msg("%s: a number", key->name);
 }
 
-static void check_key(const struct config_key *key, void *base, size_t size)
+static void check_key(const struct key *key, void *base, size_t size)
 {
 	switch (key->type) {
 	case KEY_INT:
@@ -166,10 +166,10 @@ static void check_key(const struct config_key *key, void *base, size_t size)
 		break;
 	case KEY_BOOL:
 		for (int i = 0; i < 2; i++)
-			assert_true(store(key, base, size, &(struct config_value){.kind = VALUE_BOOL, .integer = i}));
+			assert_true(store(key, base, size, &(struct key_value){.kind = VALUE_BOOL, .integer = i}));
 		assert_int_equal(config_value_store_text(key, "yes", base), -1);
 		assert_int_equal(config_value_store_text(key, "", base), -1);
-		assert_false(store(key, base, size, &(struct config_value){.kind = VALUE_INTEGER, .integer = 1}));
+		assert_false(store(key, base, size, &(struct key_value){.kind = VALUE_INTEGER, .integer = 1}));
 		break;
 	case KEY_CHOICE:
 		check_choices(key, base, size);
@@ -193,9 +193,9 @@ TEST(every_key)
 }
 
 /* The default is allowed, and is written as the text that gives it. */
-static void check_default(const struct config_key *key, void *base, size_t size)
+static void check_default(const struct key *key, void *base, size_t size)
 {
-	struct config_value v = {.kind = VALUE_OTHER, .text = "a list"};
+	struct key_value v = {.kind = VALUE_OTHER, .text = "a list"};
 	char text[600];
 
 	if (key->type == KEY_NAMES)
@@ -260,7 +260,7 @@ TEST(tiles_and_bytes)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct config_key key = {.name = "k", .type = rows[i].type, .size = 8, .lo = 0, .hi = 1e16};
+		const struct key key = {.name = "k", .type = rows[i].type, .size = 8, .lo = 0, .hi = 1e16};
 		long long stored = -7;
 		int tile[2];
 

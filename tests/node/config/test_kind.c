@@ -90,7 +90,7 @@ TEST(conditions)
 			snprintf(text, sizeof(text), "%s", protocols->keys[k].needs);
 			for (char *at = strtok_r(text, " ", &rest); at; at = strtok_r(NULL, " ", &rest), n++) {
 				char *equals = strchr(at, '=');
-				const struct config_key *key;
+				const struct key *key;
 				const struct key_choice *c;
 
 				if (equals)
