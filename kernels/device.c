@@ -31,6 +31,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(wait);
 	SLOT(fill);
 	SLOT(copy);
+	SLOT(permute);
 	SLOT(multiply);
 	SLOT(axpy);
 	SLOT(threshold);

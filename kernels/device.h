@@ -24,6 +24,7 @@
 #include "kernels/rules.h"
 #include "kernels/scatter.h"
 #include "kernels/stored.h"
+#include "kernels/strides.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -113,6 +114,9 @@ struct device_ops {
 	/* Vectors of equal length; ret may be one of the inputs. */
 	int (*fill)(struct buf *x, float value, struct err *err);
 	int (*copy)(const struct buf *x, struct buf *ret, struct err *err);
+	/* Copy an array from one order to another. from, to: addresses in the device's memory, also of memory that is not its own;
+	 * the parts that are read and written do not overlap. */
+	int (*permute)(struct device *dev, const struct strides *s, const float *from, float *to, struct err *err);
 	int (*multiply)(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 	int (*axpy)(float a, const struct buf *x, struct buf *y, struct err *err); /* y += a x */
 	int (*threshold)(struct buf *x, float at, float value, struct err *err);   /* x > at ? value : 0 */
@@ -273,6 +277,11 @@ int device_check_scatter(const struct scatter_spec *spec, const struct buf *acti
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
+/* For callers that use CUDA themselves, too: the current device of the calling thread, -1: none; make it that again; the stream
+ * of QUEUE_WORK, NULL on another device. */
+int device_cuda_current(void);
+void device_cuda_make_current(int index);
+void *device_cuda_stream(const struct device *dev);
 size_t device_cuda_memory(int index); /* bytes of its memory in total, also used ones; 0: unknown. Does not open the device. */
 
 /* A CPU device for tests that finds memory errors. New and freed memory holds NaN. An operation on a freed buffer, or one that

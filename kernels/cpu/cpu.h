@@ -181,6 +181,7 @@ int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
 /* cpu_vector.c */
 int cpu_fill(struct buf *x, float value, struct err *err);
 int cpu_copy(const struct buf *x, struct buf *ret, struct err *err);
+int cpu_permute(struct device *dev, const struct strides *s, const float *from, float *to, struct err *err);
 int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
 int cpu_threshold(struct buf *x, float at, float value, struct err *err);

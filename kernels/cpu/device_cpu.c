@@ -180,6 +180,7 @@ const struct device_ops device_cpu_ops = {
 	.wait = cpu_wait,
 	.fill = cpu_fill,
 	.copy = cpu_copy,
+	.permute = cpu_permute,
 	.multiply = cpu_multiply,
 	.axpy = cpu_axpy,
 	.threshold = cpu_threshold,

@@ -468,6 +468,7 @@ static const struct device_ops poison_ops = {
 	.wait = poison_wait,
 	.fill = poison_fill,
 	.copy = poison_copy,
+	.permute = cpu_permute,
 	.multiply = poison_multiply,
 	.axpy = poison_axpy,
 	.threshold = poison_threshold,

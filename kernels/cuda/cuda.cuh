@@ -153,6 +153,7 @@ static inline __device__ size_t cuda_index(void)
 /* cuda_vector.cu */
 int cuda_fill(struct buf *x, float value, struct err *err);
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err);
+int cuda_permute(struct device *dev, const struct strides *s, const float *from, float *to, struct err *err);
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cuda_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
 int cuda_threshold(struct buf *x, float at, float value, struct err *err);

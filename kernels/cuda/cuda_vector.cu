@@ -77,6 +77,19 @@ int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
 		x->dev, "copy", err);
 }
 
+int cuda_permute(struct device *dev, const struct strides *s, const float *from, float *to, struct err *err)
+{
+	const struct strides r = strides_simple(s);
+	struct buf all = {dev, to, strides_count(&r)};
+
+	return launch_each(&all, "permute", err, [=] __device__(size_t i) {
+		int64_t at_from, at_to;
+
+		strides_place(&r, i, &at_from, &at_to);
+		to[at_to] = from[at_from];
+	});
+}
+
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)
 {
 	const float *a = x->mem, *b = y->mem;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int cuda_check(cudaError_t code, const struct device *dev, const char *what, struct err *err)
 {
@@ -247,6 +248,7 @@ static struct device_ops cuda_table(void)
 	ops.wait = cuda_wait;
 	ops.fill = cuda_fill;
 	ops.copy = cuda_copy;
+	ops.permute = cuda_permute;
 	ops.multiply = cuda_multiply;
 	ops.axpy = cuda_axpy;
 	ops.threshold = cuda_threshold;
@@ -293,6 +295,24 @@ extern "C" int device_cuda_count(void)
 	int n = 0;
 
 	return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+}
+
+extern "C" int device_cuda_current(void)
+{
+	int index = 0;
+
+	return cudaGetDevice(&index) == cudaSuccess ? index : -1;
+}
+
+extern "C" void device_cuda_make_current(int index)
+{
+	if (index >= 0)
+		cudaSetDevice(index);
+}
+
+extern "C" void *device_cuda_stream(const struct device *dev)
+{
+	return strcmp(dev->ops->kind, "cuda") == 0 ? (void *)cuda_state(dev)->stream : NULL;
 }
 
 extern "C" size_t device_cuda_memory(int index)

@@ -17,6 +17,22 @@ size_t device_cuda_memory(int index)
 	return 0;
 }
 
+int device_cuda_current(void)
+{
+	return -1;
+}
+
+void device_cuda_make_current(int index)
+{
+	(void)index;
+}
+
+void *device_cuda_stream(const struct device *dev)
+{
+	(void)dev;
+	return NULL;
+}
+
 int device_cuda_count(void)
 {
 	return 0;

@@ -102,6 +102,62 @@ static struct buf vector(struct device *dev, size_t n, const float *values)
 	return b;
 }
 
+/* Axes of 3, 4, 1 and 40000 elements in any order before and after, some reversed, with and without an index. */
+ON_DEVICES(permutations, dev)
+{
+	enum { N = 3 * 4 * 40000 };
+	const int64_t shape[4] = {3, 4, 1, 40000};
+	const int32_t places[4] = {2, 0, 3, 1};
+	float *host = malloc(2 * N * sizeof(*host)), *got = host + N;
+	struct buf x, y, index = vector(dev, 4, NULL);
+	unsigned state = test_seed();
+
+	for (int i = 0; i < N; i++)
+		host[i] = (float)i;
+	x = vector(dev, N, host);
+	y = vector(dev, N, host);
+	memcpy(got, places, sizeof(places));
+	assert_int_equal(dev->ops->upload(&index, got, NULL), 0);
+	for (int k = 0; k < 40; k++) {
+		struct strides s = {
+			.n = 4, .axis = 1, .scatter = k & 1, .index = k & 2 ? (const int32_t *)(const void *)index.mem : NULL};
+		int64_t *const to[2] = {s.from, s.to};
+		int64_t first[2] = {0, 0}, wrong = 0;
+
+		memcpy(s.shape, shape, sizeof(shape));
+		for (int side = 0; side < 2; side++) {
+			int axis[4] = {0, 1, 2, 3};
+			int64_t step = 1;
+
+			for (int i = 3; i >= 0; i--) {
+				int j = (int)(rand_r(&state) % (unsigned)(i + 1)), a = axis[j];
+				bool reversed = rand_r(&state) % 3 == 0;
+
+				axis[j] = axis[i];
+				to[side][a] = reversed ? -step : step;
+				first[side] += reversed ? (shape[a] - 1) * step : 0;
+				step *= shape[a];
+			}
+		}
+		assert_int_equal(dev->ops->permute(dev, &s, x.mem + first[0], y.mem + first[1], NULL), 0);
+		assert_int_equal(dev->ops->download(&y, got, NULL), 0);
+		for (int64_t a = 0; a < 3; a++)
+			for (int64_t b = 0; b < 4; b++)
+				for (int64_t d = 0; d < 40000; d++) {
+					int64_t other = s.index ? places[b] : b, f = s.scatter ? b : other,
+						t = s.scatter ? other : b;
+
+					wrong += got[first[1] + a * s.to[0] + t * s.to[1] + d * s.to[3]] !=
+						 host[first[0] + a * s.from[0] + f * s.from[1] + d * s.from[3]];
+				}
+		assert_int_equal(wrong, 0);
+	}
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&index);
+	free(host);
+}
+
 ON_DEVICES(vectors, dev)
 {
 	const struct device_ops *v = dev->ops;

@@ -29,6 +29,8 @@ FAULTY(order, (struct device * dev, enum device_queue a, enum device_queue b, st
 FAULTY(wait, (struct device * dev, enum device_queue queue, struct err *err), dev, queue, err)
 FAULTY(fill, (struct buf * x, float value, struct err *err), x, value, err)
 FAULTY(copy, (const struct buf *x, struct buf *ret, struct err *err), x, ret, err)
+FAULTY(permute, (struct device * dev, const struct strides *s, const float *from, float *to, struct err *err), dev, s, from, to,
+       err)
 FAULTY(multiply, (const struct buf *x, const struct buf *y, struct buf *ret, struct err *err), x, y, ret, err)
 FAULTY(axpy, (float a, const struct buf *x, struct buf *y, struct err *err), a, x, y, err)
 FAULTY(threshold, (struct buf * x, float at, float value, struct err *err), x, at, value, err)
@@ -96,6 +98,7 @@ static inline struct device_ops faulty_ops(const struct device_ops *ops)
 	FAULTY_SET(wait);
 	FAULTY_SET(fill);
 	FAULTY_SET(copy);
+	FAULTY_SET(permute);
 	FAULTY_SET(multiply);
 	FAULTY_SET(axpy);
 	FAULTY_SET(threshold);
