@@ -362,7 +362,8 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 				fetch_row(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
 			if (job->add) {
 				memcpy(w->num + t->x0, job->num + row, row_bytes);
-				memcpy(w->den + t->x0, job->den + row, row_bytes);
+				if (job->d)
+					memcpy(w->den + t->x0, job->den + row, row_bytes);
 			}
 			for (int view = 0; view < a->n_views; view++)
 				fresh = back_row(a, view, t, j, job->d != NULL, fresh, w);

@@ -187,6 +187,9 @@ static struct results compute(const struct random_scan *r, enum projection_model
 		fail_msg("%s", err.msg);
 	assert_int_equal(dev->ops->forward(a, &bx, false, &to_y, NULL), 0);
 	assert_int_equal(dev->ops->adjoint(a, &by, false, &to_x, NULL), 0);
+	assert_int_equal(dev->ops->fill(&num, 0, NULL), 0);
+	assert_int_equal(dev->ops->adjoint(a, &by, true, &num, NULL), 0);
+	assert_memory_equal(num.mem, to_x.mem, r->n_in * sizeof(float));
 	assert_int_equal(dev->ops->back_sums(a, &pair, false, &num, &den, NULL), 0);
 	dev->ops->projection_free(a);
 	ret = (struct results){download(&to_y), download(&to_x), download(&num), download(&den)};
