@@ -19,7 +19,7 @@ struct owned_scan {
 	struct scan_view views[];
 };
 
-static struct scan *scan_new(const struct scan *like, int n_views, struct scan_view **ret_views, struct err *err)
+struct scan *scan_new_views(const struct scan *like, int n_views, struct scan_view **ret_views, struct err *err)
 {
 	struct owned_scan *s = malloc(sizeof(*s) + (size_t)n_views * sizeof(s->views[0]));
 
@@ -168,7 +168,7 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
 	like.h[0] = like.h[1] = g->pitch;
 	like.lo[0] = g->window_x;
 	like.lo[1] = g->window_y - 0.5 * g->n_v * g->pitch;
-	scan = scan_new(&like, g->n_views, &views, err);
+	scan = scan_new_views(&like, g->n_views, &views, err);
 	if (!scan)
 		return -ENOMEM;
 	for (int i = 0; r == 0 && i < g->n_views; i++)
@@ -223,7 +223,7 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	like.n_v /= bin;
 	like.h[0] *= bin;
 	like.h[1] *= bin;
-	binned = scan_new(&like, scan->n_views, &views, err);
+	binned = scan_new_views(&like, scan->n_views, &views, err);
 	if (!binned)
 		return -ENOMEM;
 	for (int i = 0; i < scan->n_views; i++)

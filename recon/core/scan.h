@@ -77,6 +77,10 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 /* Compute the cosine and the sine of an angle in degrees; they are exact at multiples of 90 degrees. */
 void scan_turn(double degrees, double ret_turn[2]);
 
+/* Create a scan of SCAN_DBT with room for n_views views, which the caller writes; `like` has the other members. NULL: no memory.
+ */
+struct scan *scan_new_views(const struct scan *like, int n_views, struct scan_view **ret_views, struct err *err);
+
 /* Create a scan of parallel rays with room for n_views views, n_u planes and n_v radii, which the caller writes; `like` has the
  * other members. NULL: no memory. */
 struct scan *scan_new_parallel(const struct scan *like, struct scan_view **ret_views, struct scan_plane **ret_planes,

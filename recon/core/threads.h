@@ -7,5 +7,6 @@
  * own threads each process a view sets the limit, because otherwise every one of them would start as many threads as there are
  * processors. The limit does not apply to devices, which have their own. */
 void threads_limit(int n);
+int threads_now(void); /* the limit of the calling thread */
 
 #endif
