@@ -525,7 +525,7 @@ static int redo_job(struct jobs_command *c, const struct job_view *v)
 					     .n_settings = c->n_settings,
 					     .where = "on the command line",
 					     .by = user};
-	char with[REDO_SETTINGS_SIZE + CONFIG_NAME_SIZE + 40];
+	char with[OTHER_RESULT_TEXT + 40];
 	struct err err = {0};
 	int64_t job = 0;
 	int ret;
