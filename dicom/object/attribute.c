@@ -5,6 +5,8 @@
  * object is that of the whole acquisition (Exposure in mAs, for example, is the sum there).
  *
  * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a value of geometry, intensity or time. */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +96,19 @@ int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_
 	const struct dicom_item *item = header_find(h, tag);
 
 	return item ? dicom_get_int(item, tag, index, ret_value, err) : 0;
+}
+
+int attribute_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int rc = dicom_get_double(root, tag, i, &ret[i], err);
+
+		if (rc < 0)
+			return rc;
+		if (rc == 0 || !isfinite(ret[i]))
+			return err_set(err, EBADMSG, "no %s", tag_text(tag));
+	}
+	return 0;
 }
 
 unsigned private_block(const struct dicom_item *item, uint16_t group, const char *creator)

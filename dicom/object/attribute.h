@@ -18,6 +18,9 @@ int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t siz
 int header_double(const struct header *h, uint32_t tag, unsigned index, double *ret_value, struct err *err);
 int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_value, struct err *err);
 
+/* Get n values of the root. EBADMSG: they are not there, or not numbers; the text names the tag. */
+int attribute_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err);
+
 /* Return the block of a private creator in a group of an item: the elements (group,BLOCKee) are its own. 0: there is none. */
 unsigned private_block(const struct dicom_item *item, uint16_t group, const char *creator);
 

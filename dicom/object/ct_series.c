@@ -11,31 +11,19 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
+#include "dicom/object/slice_plane.h"
 #include "dicom/pixels/pixels.h"
 
-#define UNIT_TOLERANCE 1e-3  /* of the length of a direction vector, and between directions */
 #define PLACE_TOLERANCE 0.05 /* mm: positions are decimal strings, often rounded */
 #define KVP_TOLERANCE 1.0    /* kV: measured values differ a little */
-
-struct slice {
-	char sop_instance[DICOM_UID_SIZE];
-	double at[3], depth; /* position, and its component along the normal, mm */
-	size_t file;
-};
-
-/* What all slices share. */
-struct shape {
-	double cosines[6], spacing[2]; /* spacing: between rows, between columns */
-	long columns, rows;
-};
 
 struct ct_headers {
 	struct ct_series *s; /* NULL: it was opened */
 	const char **paths;  /* [n_paths], names borrowed */
 	size_t n_paths;
-	struct shape shape;
+	struct slice_plane plane; /* of all slices */
 	double normal[3];
-	struct slice *slice;
+	struct slice_place *slice;
 	size_t n;
 	int rc; /* of the first file that is wrong; err has the reason */
 	struct err err;
@@ -46,11 +34,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static double dot(const double a[3], const double b[3])
-{
-	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
 /* A term of Image Type for values that are no Hounsfield units, or those of one photon energy. */
@@ -101,89 +84,26 @@ enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values)
 	return has_other_values(root, values) ? CT_OTHER : CT_SLICE;
 }
 
-static int read_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
-{
-	for (unsigned i = 0; i < n; i++) {
-		int rc = dicom_get_double(root, tag, i, &ret[i], err);
-
-		if (rc < 0)
-			return rc;
-		if (rc == 0 || !isfinite(ret[i]))
-			return err_set(err, EBADMSG, "no %s", tag_text(tag));
-	}
-	return 0;
-}
-
 /* ---- headers ---- */
 
-static int read_shape(const struct dicom_item *root, struct shape *ret, struct err *err)
-{
-	int rc = read_numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, ret->cosines, 6, err);
-
-	if (rc == 0)
-		rc = read_numbers(root, TAG_PIXEL_SPACING, ret->spacing, 2, err);
-	if (rc == 0 && (dicom_get_int(root, TAG_ROWS, 0, &ret->rows, NULL) != 1 ||
-			dicom_get_int(root, TAG_COLUMNS, 0, &ret->columns, NULL) != 1))
-		rc = err_set(err, EBADMSG, "no %s or %s", tag_text(TAG_ROWS), tag_text(TAG_COLUMNS));
-	if (rc < 0)
-		return rc;
-	if (!(ret->spacing[0] > 0 && ret->spacing[1] > 0) || ret->rows < 1 || ret->columns < 1)
-		return err_set(err, EBADMSG, "%ld x %ld pixels of %g x %g mm", ret->columns, ret->rows, ret->spacing[1],
-			       ret->spacing[0]);
-	if (fabs(dot(ret->cosines, ret->cosines) - 1) > UNIT_TOLERANCE ||
-	    fabs(dot(ret->cosines + 3, ret->cosines + 3) - 1) > UNIT_TOLERANCE ||
-	    fabs(dot(ret->cosines, ret->cosines + 3)) > UNIT_TOLERANCE)
-		return err_set(err, EBADMSG, "%s: %g\\%g\\%g and %g\\%g\\%g are not orthogonal unit vectors",
-			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), ret->cosines[0], ret->cosines[1], ret->cosines[2],
-			       ret->cosines[3], ret->cosines[4], ret->cosines[5]);
-	return 0;
-}
-
 /* Take what all slices share from the first one. */
-static void begin_series(struct ct_headers *r, const struct dicom_item *root, const struct shape *shape)
+static void begin_series(struct ct_headers *r, const struct dicom_item *root)
 {
+	const struct slice_plane *p = &r->plane;
 	struct ct_series *s = r->s;
 
-	r->shape = *shape;
+	slice_plane_normal(p, r->normal);
 	for (int c = 0; c < 3; c++) {
-		int a = (c + 1) % 3, b = (c + 2) % 3;
-
-		r->normal[c] = shape->cosines[a] * shape->cosines[3 + b] - shape->cosines[b] * shape->cosines[3 + a];
-		s->step[0][c] = shape->cosines[c] * shape->spacing[1];
-		s->step[1][c] = shape->cosines[3 + c] * shape->spacing[0];
+		s->step[0][c] = p->cosines[c] * p->spacing[1];
+		s->step[1][c] = p->cosines[3 + c] * p->spacing[0];
 	}
-	s->n[0] = (int)shape->columns;
-	s->n[1] = (int)shape->rows;
+	s->n[0] = (int)p->columns;
+	s->n[1] = (int)p->rows;
 	if (dicom_get_utf8(root, TAG_CONTRAST_BOLUS_AGENT, s->contrast, sizeof(s->contrast), NULL) < 0)
 		s->contrast[0] = '\0';
 	dicom_get_text(root, TAG_STUDY_INSTANCE_UID, s->study, sizeof(s->study), NULL);
-	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, s->series, sizeof(s->series), NULL);
-	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference, sizeof(s->frame_of_reference), NULL);
-}
-
-static int compare_slice(const struct ct_headers *r, const struct dicom_item *root, const struct shape *shape, struct err *err)
-{
-	char series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "";
-
-	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
-	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
-	if (strcmp(series, r->s->series) != 0)
-		return err_set(err, EBADMSG, "two CT series, %s and %s: give one", r->s->series, series);
-	if (strcmp(frame, r->s->frame_of_reference) != 0)
-		return err_set(err, EBADMSG, "its frame of reference is %s, that of the slices before it %s", frame,
-			       r->s->frame_of_reference);
-	if (shape->columns != r->shape.columns || shape->rows != r->shape.rows)
-		return err_set(err, EBADMSG, "%ld x %ld pixels, %ld x %ld in the slices before it", shape->columns, shape->rows,
-			       r->shape.columns, r->shape.rows);
-	for (int c = 0; c < 2; c++)
-		if (fabs(shape->spacing[c] - r->shape.spacing[c]) > 1e-4)
-			return err_set(err, EBADMSG, "%g\\%g mm between pixels, %g\\%g in the slices before it",
-				       shape->spacing[0], shape->spacing[1], r->shape.spacing[0], r->shape.spacing[1]);
-	for (int c = 0; c < 6; c++)
-		if (fabs(shape->cosines[c] - r->shape.cosines[c]) > UNIT_TOLERANCE)
-			return err_set(err, EBADMSG, "%s differs from that of the slices before it",
-				       tag_text(TAG_IMAGE_ORIENTATION_PATIENT));
-	return 0;
+	memcpy(s->series, p->series, sizeof(s->series));
+	memcpy(s->frame_of_reference, p->frame_of_reference, sizeof(s->frame_of_reference));
 }
 
 /* Take the tube voltage, or compare it with that of the slices before. */
@@ -205,26 +125,23 @@ static int add_voltage(struct ct_series *s, const struct dicom_item *root, struc
 
 static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t file, struct err *err)
 {
-	struct slice *slice = &r->slice[r->n];
 	struct patient_identity patient;
-	struct shape shape = {0};
-	int rc = read_shape(root, &shape, err);
+	struct slice_plane plane;
+	int rc = slice_plane_read(root, &plane, err);
 
+	if (rc == 0 && r->n == 0) {
+		r->plane = plane;
+		begin_series(r, root);
+	}
 	if (rc == 0)
-		rc = read_numbers(root, TAG_IMAGE_POSITION_PATIENT, slice->at, 3, err);
+		rc = slice_place_read(root, r->normal, file, &r->slice[r->n], err);
 	if (rc < 0)
 		return rc;
-	if (r->n == 0)
-		begin_series(r, root, &shape);
-	else
-		rc = compare_slice(r, root, &shape, err);
+	rc = slice_plane_compare(&r->plane, &plane, err);
 	if (rc == 0)
 		rc = add_voltage(r->s, root, err);
-	dicom_get_text(root, TAG_SOP_INSTANCE_UID, slice->sop_instance, sizeof(slice->sop_instance), NULL);
 	patient_read(root, NULL, &patient);
 	patient_set_add(&r->s->patients, &patient, (int64_t)file);
-	slice->depth = dot(slice->at, r->normal);
-	slice->file = file;
 	r->n++;
 	return rc;
 }
@@ -285,31 +202,11 @@ struct ct_headers *ct_headers_new(size_t n)
 
 /* ---- order ---- */
 
-static int by_name(const void *a, const void *b)
-{
-	const struct slice *x = a, *y = b;
-	int difference = strcmp(x->sop_instance, y->sop_instance);
-
-	return difference ? difference : (x->file > y->file) - (x->file < y->file);
-}
-
 static int by_depth(const void *a, const void *b)
 {
-	const struct slice *x = a, *y = b;
+	const struct slice_place *x = a, *y = b;
 
 	return (x->depth > y->depth) - (x->depth < y->depth);
-}
-
-/* Keep the first of the files that repeat an object. */
-static void drop_repeated(struct ct_headers *r)
-{
-	size_t kept = 0;
-
-	qsort(r->slice, r->n, sizeof(*r->slice), by_name);
-	for (size_t i = 0; i < r->n; i++)
-		if (kept == 0 || strcmp(r->slice[kept - 1].sop_instance, r->slice[i].sop_instance) != 0)
-			r->slice[kept++] = r->slice[i];
-	r->n = kept;
 }
 
 static int median_order(const void *a, const void *b)
@@ -358,7 +255,7 @@ static int order_slices(struct ct_headers *r, struct err *err)
 	if (r->n == 0)
 		return err_set(err, EBADMSG, "CT: none of the objects is a slice: %zu localizers, %zu secondary images",
 			       s->localizers, s->secondaries);
-	drop_repeated(r);
+	r->n = slice_places_unique(r->slice, r->n, sizeof(*r->slice));
 	if (r->n < 2)
 		return err_set(err, EBADMSG, "CT: only one slice, %.80s", base_name(r->paths[r->slice[0].file]));
 	qsort(r->slice, r->n, sizeof(*r->slice), by_depth);
@@ -412,14 +309,14 @@ static int convert_slice(const struct dicom_item *root, const struct dicom_pixel
 			 struct err *err)
 {
 	size_t n = (size_t)info->rows * (size_t)info->columns;
-	int sign = info->is_signed ? 1 << (info->bits_stored - 1) : 0;
 	double slope, intercept;
-	int rc = read_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, err);
+	int rc = attribute_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, err);
 
 	if (rc == 0)
-		rc = read_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, err);
-	for (size_t i = 0; rc == 0 && i < n; i++) /* the bits above those stored are 0: extend the sign of negative values */
-		ret[i] = (int16_t)lrint(fmin(fmax(((stored[i] ^ sign) - sign) * slope + intercept, INT16_MIN), INT16_MAX));
+		rc = attribute_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		ret[i] =
+			(int16_t)lrint(fmin(fmax(slice_stored_value(info, stored[i]) * slope + intercept, INT16_MIN), INT16_MAX));
 	return rc;
 }
 
@@ -430,8 +327,8 @@ static int padding_of(const struct dicom_item *root, const struct dicom_pixel_in
 	long stored;
 
 	if (dicom_get_int(root, TAG_PIXEL_PADDING_VALUE, 0, &stored, NULL) != 1 ||
-	    read_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
-	    read_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
+	    attribute_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
+	    attribute_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
 		return INT_MIN;
 	if (info->is_signed && stored > INT16_MAX) /* written as unsigned */
 		stored -= 65536;

@@ -62,25 +62,6 @@ static void put_hash(struct html *h, const char *text, size_t n)
 
 /* ---- window ---- */
 
-/* Read the window of the header, in rescaled values (PS3.3 C.11.2.1.2). */
-static bool header_window(const struct dicom_item *root, struct picture_levels *ret)
-{
-	double center, width;
-	char function[17] = "";
-	bool exact;
-
-	if (dicom_get_double(root, TAG_WINDOW_CENTER, 0, &center, NULL) != 1 ||
-	    dicom_get_double(root, TAG_WINDOW_WIDTH, 0, &width, NULL) != 1)
-		return false;
-	dicom_get_text(root, TAG_VOI_LUT_FUNCTION, function, sizeof(function), NULL);
-	exact = !strcmp(function, "LINEAR_EXACT");
-	if (!(exact ? width > 0 : width > 1))
-		return false;
-	ret->lo = exact ? center - width / 2 : center - 0.5 - (width - 1) / 2;
-	ret->hi = exact ? center + width / 2 : center - 0.5 + (width - 1) / 2;
-	return true;
-}
-
 static int choose_window(struct report *r, struct err *err)
 {
 	const struct image_series *s = r->s;
@@ -94,8 +75,6 @@ static int choose_window(struct report *r, struct err *err)
 		r->window = (struct picture_levels){0, 0, true};
 		r->window_source = "from 0 to " SERIES_WINDOW_TEXT "; high values are dark";
 		rc = series_window_top(s, v->image, &r->window.hi, err);
-	} else if (header_window(r->root, &r->window)) {
-		r->window_source = "the window of the object";
 	} else {
 		r->window = (struct picture_levels){survey_quantile(v, 0.02), survey_quantile(v, 0.998), false};
 		r->window_source = "without the lowest 2 % and the highest 0.2 % of the voxels";

@@ -12,17 +12,15 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/patient.h"
+#include "dicom/object/slice_plane.h"
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram.h"
 
-#define UNIT_TOLERANCE 1e-3 /* tolerance of the length of a direction vector */
 #define IMAGES_MAX 10000
 #define PLACE_TOLERANCE 0.02 /* tolerance in mm: DS values of slice positions are often rounded */
 
 struct placed {
-	char sop_instance[DICOM_UID_SIZE];
-	double position[3], depth;
-	size_t file;
+	struct slice_place place;
 	int image;
 	struct image_time time;
 };
@@ -30,6 +28,7 @@ struct placed {
 struct reading {
 	struct image_series *s;
 	struct placed *placed;
+	struct slice_plane first;
 	size_t n, room;
 	long announced;	    /* number of slices of an image in the header; 0: none */
 	bool counted;	    /* true: the number of slices must be `announced` */
@@ -38,24 +37,6 @@ struct reading {
 	uint16_t *stored;
 	struct patient_set patients; /* a header is known by the index of its file */
 };
-
-static double dot(const double a[3], const double b[3])
-{
-	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static int read_numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
-{
-	for (unsigned i = 0; i < n; i++) {
-		int r = dicom_get_double(root, tag, i, &ret[i], err);
-
-		if (r < 0)
-			return r;
-		if (r == 0)
-			return err_set(err, EBADMSG, "no %s", tag_text(tag));
-	}
-	return 0;
-}
 
 /* ---- one object ---- */
 
@@ -73,8 +54,9 @@ static bool is_pet(const struct dicom_item *root)
 }
 
 struct plane {
-	double cosines[6], spacing[2], slope, intercept;
-	char series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE], units[17];
+	struct slice_plane place;
+	double slope, intercept;
+	char units[17];
 	struct dicom_pixel_info info;
 };
 
@@ -86,28 +68,14 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	if (r == 0 && p->info.frames != 1)
 		r = err_set(err, EBADMSG, "%ld frames in one image", p->info.frames);
 	if (r == 0)
-		r = read_numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, p->cosines, 6, err);
+		r = slice_plane_read(root, &p->place, err);
 	if (r == 0)
-		r = read_numbers(root, TAG_PIXEL_SPACING, p->spacing, 2, err);
+		r = attribute_numbers(root, TAG_RESCALE_SLOPE, &p->slope, 1, err);
 	if (r == 0)
-		r = read_numbers(root, TAG_RESCALE_SLOPE, &p->slope, 1, err);
+		r = attribute_numbers(root, TAG_RESCALE_INTERCEPT, &p->intercept, 1, err);
 	if (r == 0)
-		r = read_numbers(root, TAG_RESCALE_INTERCEPT, &p->intercept, 1, err);
-	if (r < 0)
-		return r;
-	if (!(p->spacing[0] > 0 && p->spacing[1] > 0))
-		return err_set(err, EBADMSG, "%s: %g\\%g mm between pixels", tag_text(TAG_PIXEL_SPACING), p->spacing[0],
-			       p->spacing[1]);
-	if (fabs(dot(p->cosines, p->cosines) - 1) > UNIT_TOLERANCE ||
-	    fabs(dot(p->cosines + 3, p->cosines + 3) - 1) > UNIT_TOLERANCE ||
-	    fabs(dot(p->cosines, p->cosines + 3)) > UNIT_TOLERANCE)
-		return err_set(err, EBADMSG, "%s: %g\\%g\\%g and %g\\%g\\%g are not orthogonal unit vectors",
-			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), p->cosines[0], p->cosines[1], p->cosines[2],
-			       p->cosines[3], p->cosines[4], p->cosines[5]);
-	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, p->series, sizeof(p->series), NULL);
-	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, p->frame_of_reference, sizeof(p->frame_of_reference), NULL);
-	dicom_get_text(root, is_pet(root) ? TAG_UNITS : TAG_RESCALE_TYPE, p->units, sizeof(p->units), NULL);
-	return 0;
+		dicom_get_text(root, is_pet(root) ? TAG_UNITS : TAG_RESCALE_TYPE, p->units, sizeof(p->units), NULL);
+	return r;
 }
 
 /* Read a number that must be there and positive. */
@@ -182,16 +150,16 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	size_t slice = (size_t)p->info.rows * (size_t)p->info.columns;
 	double ms;
 
+	r->first = p->place;
 	s->n[0] = (int)p->info.columns;
 	s->n[1] = (int)p->info.rows;
-	s->spacing[0] = p->spacing[1];
-	s->spacing[1] = p->spacing[0];
-	memcpy(s->across, p->cosines, sizeof(s->across));
-	memcpy(s->down, p->cosines + 3, sizeof(s->down));
-	for (int c = 0; c < 3; c++)
-		s->normal[c] = s->across[(c + 1) % 3] * s->down[(c + 2) % 3] - s->across[(c + 2) % 3] * s->down[(c + 1) % 3];
-	memcpy(s->series, p->series, sizeof(s->series));
-	memcpy(s->frame_of_reference, p->frame_of_reference, sizeof(s->frame_of_reference));
+	s->spacing[0] = p->place.spacing[1];
+	s->spacing[1] = p->place.spacing[0];
+	memcpy(s->across, p->place.cosines, sizeof(s->across));
+	memcpy(s->down, p->place.cosines + 3, sizeof(s->down));
+	slice_plane_normal(&p->place, s->normal);
+	memcpy(s->series, p->place.series, sizeof(s->series));
+	memcpy(s->frame_of_reference, p->place.frame_of_reference, sizeof(s->frame_of_reference));
 	s->ct = !is_pet(root);
 	memcpy(s->units, p->units, sizeof(s->units));
 	read_window(s, root);
@@ -209,27 +177,6 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	if (!r->stored || !s->values)
 		return err_set(err, ENOMEM, "no memory for %zu slices of %ld x %ld", r->room, p->info.columns, p->info.rows);
 	return count_images(r, root, err);
-}
-
-static int compare_with_first(const struct image_series *s, const struct plane *p, struct err *err)
-{
-	if (strcmp(p->series, s->series))
-		return err_set(err, EBADMSG, "its series is %s, but that of the objects before it is %s", p->series, s->series);
-	if (strcmp(p->frame_of_reference, s->frame_of_reference))
-		return err_set(err, EBADMSG, "its frame of reference is \"%s\", that of the objects before it \"%s\"",
-			       p->frame_of_reference, s->frame_of_reference);
-	if (p->info.columns != s->n[0] || p->info.rows != s->n[1])
-		return err_set(err, EBADMSG, "%ld x %ld pixels, %d x %d in the objects before it", p->info.columns, p->info.rows,
-			       s->n[0], s->n[1]);
-	if (fabs(p->spacing[1] - s->spacing[0]) > 1e-4 || fabs(p->spacing[0] - s->spacing[1]) > 1e-4)
-		return err_set(err, EBADMSG, "%g\\%g mm between pixels, %g\\%g in the objects before it", p->spacing[0],
-			       p->spacing[1], s->spacing[1], s->spacing[0]);
-	if (fabs(dot(p->cosines, s->across) - 1) > UNIT_TOLERANCE || fabs(dot(p->cosines + 3, s->down) - 1) > UNIT_TOLERANCE)
-		return err_set(err, EBADMSG, "%s differs from that of the objects before it",
-			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT));
-	if (strcmp(p->units, s->units))
-		return err_set(err, EBADMSG, "units are \"%s\", \"%s\" in the objects before it", p->units, s->units);
-	return 0;
 }
 
 /* Read a time in ms as s. */
@@ -284,10 +231,9 @@ static int place_image(const struct reading *r, const struct dicom_item *root, s
 static void convert_values(const struct plane *p, const uint16_t *stored, float *ret_values)
 {
 	size_t n = (size_t)p->info.rows * (size_t)p->info.columns;
-	int sign = p->info.is_signed ? 1 << (p->info.bits_stored - 1) : 0;
 
-	for (size_t i = 0; i < n; i++) /* the bits above those stored are read as 0: extend the sign of negative values */
-		ret_values[i] = (float)(((stored[i] ^ sign) - sign) * p->slope + p->intercept);
+	for (size_t i = 0; i < n; i++)
+		ret_values[i] = (float)(slice_stored_value(&p->info, stored[i]) * p->slope + p->intercept);
 }
 
 static int add_object(struct reading *r, struct dicom_file *file, struct err *err)
@@ -302,12 +248,13 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	if (!is_pet(root) && !is_class(root, CLASS_CT))
 		return err_set(err, EBADMSG, "%s is neither a PET nor a CT image", dicom_uid_name(sop_class));
-	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
 	rc = read_plane(file, &p, err);
 	if (rc == 0)
-		rc = read_numbers(root, TAG_IMAGE_POSITION_PATIENT, placed->position, 3, err);
+		rc = r->n == 0 ? begin_series(r, root, &p, err) : slice_plane_compare(&r->first, &p.place, err);
+	if (rc == 0 && strcmp(p.units, r->s->units) != 0)
+		rc = err_set(err, EBADMSG, "units are \"%s\", \"%s\" in the slices before it", p.units, r->s->units);
 	if (rc == 0)
-		rc = r->n == 0 ? begin_series(r, root, &p, err) : compare_with_first(r->s, &p, err);
+		rc = slice_place_read(root, r->s->normal, r->n, &placed->place, err);
 	if (rc == 0)
 		rc = place_image(r, root, placed, err);
 	if (rc == 0)
@@ -317,38 +264,17 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	patient_read(root, NULL, &patient);
 	patient_set_add(&r->patients, &patient, (int64_t)r->n);
 	convert_values(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
-	placed->depth = dot(placed->position, r->s->normal);
-	placed->file = r->n++;
+	r->n++;
 	return 0;
 }
 
 /* ---- the series ---- */
 
-static int by_name(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-	int difference = strcmp(x->sop_instance, y->sop_instance);
-
-	return difference ? difference : (x->file > y->file) - (x->file < y->file);
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
 
-	return x->image != y->image ? x->image - y->image : (x->depth > y->depth) - (x->depth < y->depth);
-}
-
-/* Keep the first of the files that repeat an object. */
-static void drop_repeated(struct reading *r)
-{
-	size_t kept = 0;
-
-	qsort(r->placed, r->n, sizeof(*r->placed), by_name);
-	for (size_t i = 0; i < r->n; i++)
-		if (kept == 0 || strcmp(r->placed[kept - 1].sop_instance, r->placed[i].sop_instance) != 0)
-			r->placed[kept++] = r->placed[i];
-	r->n = kept;
+	return x->image != y->image ? x->image - y->image : (x->place.depth > y->place.depth) - (x->place.depth < y->place.depth);
 }
 
 /* Check that every image has the same number of slices, and store the times. The slices are in order. */
@@ -392,7 +318,7 @@ static int place_slices(struct reading *r, struct err *err)
 
 	if (r->n == 0)
 		return err_set(err, EBADMSG, "none of the files is a PET or CT image");
-	drop_repeated(r);
+	r->n = slice_places_unique(r->placed, r->n, sizeof(*r->placed));
 	if (r->counted && r->announced > 0 && (size_t)(r->announced * s->n_images) != r->n)
 		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced * s->n_images,
 			       tag_text(TAG_NUMBER_OF_SLICES));
@@ -401,21 +327,21 @@ static int place_slices(struct reading *r, struct err *err)
 	rc = place_images(r, slices, err);
 	if (rc < 0)
 		return rc;
-	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
-	step = slices > 1 ? (r->placed[slices - 1].depth - r->placed[0].depth) / (double)(slices - 1) : r->thickness;
+	memcpy(s->corner, r->placed[0].place.at, sizeof(s->corner));
+	step = slices > 1 ? (r->placed[slices - 1].place.depth - r->placed[0].place.depth) / (double)(slices - 1) : r->thickness;
 	if (slices == 1 && (r->announced != 1 || !(step > 0)))
 		return err_set(err, EBADMSG,
 			       "the only slice does not have both the number of slices of its series and its thickness (%s, %s)",
 			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
 	for (size_t k = 0; k < r->n; k++) {
 		for (int c = 0; c < 3; c++)
-			last[c] = r->placed[k].position[c] - s->corner[c] - (double)(k % slices) * step * s->normal[c];
-		if (!(step > PLACE_TOLERANCE) || sqrt(dot(last, last)) > PLACE_TOLERANCE)
+			last[c] = r->placed[k].place.at[c] - s->corner[c] - (double)(k % slices) * step * s->normal[c];
+		if (!(step > PLACE_TOLERANCE) || hypot(hypot(last[0], last[1]), last[2]) > PLACE_TOLERANCE)
 			return err_set(err, EBADMSG,
 				       "slice %zu of %zu is %g mm away from its position at an equal spacing of %g mm: slices "
 				       "are missing or belong to several volumes",
-				       k + 1, r->n, sqrt(dot(last, last)), step);
-		s->order[k] = r->placed[k].file;
+				       k + 1, r->n, hypot(hypot(last[0], last[1]), last[2]), step);
+		s->order[k] = r->placed[k].place.file;
 	}
 	s->n[2] = (int)slices;
 	s->spacing[2] = step;

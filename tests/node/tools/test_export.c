@@ -320,7 +320,7 @@ TEST(test_refused)
 	in.protocol.pet.iterations++; /* another series, in the same folder */
 	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &other, NULL), 0);
 	mixed[1] = strdup(path_of(other.file[1]));
-	expect_refused(mixed, 2, "but that of the objects before it");
+	expect_refused(mixed, 2, "give one");
 	paths_free(mixed, 2);
 	paths_free(paths, n);
 	series_report_clear(&report);
