@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LOCK_TRIES 100
-#define LOCK_WAIT_US 1000
+#define LOCK_WAIT_US 1000 /* between two tries */
 
 static int give_to_owner(const char *path, int fd)
 {
@@ -56,9 +56,9 @@ int audit_file_open(const char *path, int flags)
 	return fd;
 }
 
-static int lock_file(int fd)
+int audit_file_lock(int fd, int tries)
 {
-	for (int i = 0; i < LOCK_TRIES; i++) {
+	for (int i = 0; i < tries; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
@@ -92,7 +92,7 @@ static int append_text(int fd, const char *path, const char *text, size_t n)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	regular = S_ISREG(st.st_mode);
-	rc = regular ? lock_file(fd) : 0;
+	rc = regular ? audit_file_lock(fd, LOCK_TRIES) : 0;
 	if (rc == 0 && regular && fstat(fd, &st) < 0)
 		rc = -errno;
 	if (rc < 0)

@@ -13,4 +13,8 @@ int audit_file_append(const char *path, const char *line, size_t n);
  * write to it later. Returns as open(2). flags: without O_CREAT. */
 int audit_file_open(const char *path, int flags);
 
+/* Lock a file, but wait only a short time, 1 ms for each try: a process that was stopped while it holds the lock must not stop the
+ * others. Returns 0 or a negative errno; -EBUSY: another one has it. */
+int audit_file_lock(int fd, int tries);
+
 #endif

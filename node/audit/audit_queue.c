@@ -25,8 +25,7 @@
 #define HEAD_BYTES 20 /* "%019lld\n" */
 #define QUEUE_LINE_MAX (64 << 10)
 #define DRAIN_LINES 500 /* maximum number of lines sent while the lock is held */
-#define LOCK_TRIES 1000
-#define LOCK_WAIT_US 2000
+#define LOCK_TRIES 2000 /* 2 s */
 
 static int queue_path(const char *spool, char *ret, size_t size, struct err *err)
 {
@@ -53,20 +52,6 @@ static off_t read_head(int fd, off_t size)
 		return HEAD_BYTES;
 	at = strtoll(head, &end, 10);
 	return end == head || *end != '\n' || at < HEAD_BYTES || at > size ? HEAD_BYTES : (off_t)at;
-}
-
-/* Lock the queue, but wait only a short time: a process that was stopped while it holds the lock must not stop the others. */
-static int lock_queue(int fd)
-{
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -1;
-		usleep(LOCK_WAIT_US);
-	}
-	errno = EBUSY;
-	return -1;
 }
 
 static int cannot_open(const char *path, int code, struct err *err)
@@ -96,9 +81,11 @@ static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct er
 		close(fd);
 		return err_set(err, ENOTSUP, "audit queue %s: it is not a regular file: remove it", path);
 	}
-	rc = lock_queue(fd);
-	if (rc < 0 || fstat(fd, &st) < 0)
-		rc = err_set(err, errno, "audit queue %s: %s", path, strerror(errno));
+	rc = audit_file_lock(fd, LOCK_TRIES);
+	if (rc == 0 && fstat(fd, &st) < 0)
+		rc = -errno;
+	if (rc < 0)
+		rc = err_set(err, -rc, "audit queue %s: %s", path, strerror(-rc));
 	if (rc == 0 && st.st_size < HEAD_BYTES) {
 		rc = write_head(fd, HEAD_BYTES);
 		if (rc < 0)

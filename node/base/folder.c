@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -189,4 +190,12 @@ const char *file_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+bool file_name_ends(const char *path, const char *ending)
+{
+	const char *name = file_name(path);
+	size_t n = strlen(name), m = strlen(ending);
+
+	return n > m && !strcasecmp(name + n - m, ending);
 }

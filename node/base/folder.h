@@ -3,6 +3,7 @@
 #ifndef TOMONODE_NODE_FOLDER_H
 #define TOMONODE_NODE_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,5 +40,7 @@ uint64_t folder_fingerprint(const char *path);
 
 /* Return the last component of a path, for messages. Do not log a full path: folders may be named after patients. */
 const char *file_name(const char *path);
+/* Return true if there is a name before this ending, in upper or lower case. */
+bool file_name_ends(const char *path, const char *ending);
 
 #endif

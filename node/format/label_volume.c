@@ -280,22 +280,17 @@ static int open_meta(const struct reader *r, const char *path, struct label_volu
 	return rc == 0 ? mhd_read(path, &h, take_block, &(struct taking){r, v}, r->err) : rc;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	return strlen(text) > strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
-}
-
 int label_volume_open(const char *path, struct label_volume *ret, struct err *err)
 {
 	struct reader r = {.name = file_name(path), .slope = 1, .err = err};
 	struct label_volume v = {0};
 	int rc;
 
-	if (ends_with(path, ".nii") || ends_with(path, ".nii.gz")) {
+	if (file_name_ends(path, ".nii") || file_name_ends(path, ".nii.gz")) {
 		errno = 0;
 		r.file = gzopen(path, "rb"); /* reads uncompressed files, too */
 		rc = r.file ? open_nifti(&r, &v) : err_set(err, errno ? errno : ENOMEM, "%s: %s", r.name, strerror(errno));
-	} else if (ends_with(path, ".mha") || ends_with(path, ".mhd")) {
+	} else if (file_name_ends(path, ".mha") || file_name_ends(path, ".mhd")) {
 		rc = open_meta(&r, path, &v);
 	} else {
 		rc = err_set(err, ENOTSUP, "%s: labels are read from .nii, .nii.gz, .mha and .mhd", r.name);

@@ -10,21 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "node/base/atomic_file.h"
+#include "node/base/folder.h"
 #include "node/base/text_file.h"
-
-static bool ends_in(const char *path, const char *ending)
-{
-	size_t n = strlen(path), e = strlen(ending);
-
-	return n > e && !strcasecmp(path + n - e, ending);
-}
 
 bool picture_has_extension(const char *path)
 {
-	return ends_in(path, ".png") || ends_in(path, ".pgm");
+	return file_name_ends(path, ".png") || file_name_ends(path, ".pgm");
 }
 
 static int make(struct picture *p, const char *path, unsigned long width, unsigned long height, struct err *err)

@@ -100,26 +100,10 @@ static int open_result(struct journal *j, const struct job_view *v, json_t *open
 
 /* ---- the other protocols of the routes ---- */
 
-/* Return the index of the first job with an id above `id`. */
-static size_t index_after(const struct jobs *jobs, int64_t id)
-{
-	size_t lo = 0, hi = jobs->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (jobs->list[mid]->id <= id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* Return true if a first job has a job for this further protocol. Such jobs are opened soon after it. */
 static bool has_result(const struct jobs *jobs, const struct job_view *v, const char *protocol)
 {
-	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++) {
+	for (size_t i = jobs_first(jobs, v->id + 1); i < jobs->n; i++) {
 		const struct job_view *o = jobs->list[i];
 
 		if (o->other.of == v->id && o->other.redo_of == 0 && case_results_same(o, v) &&
@@ -176,7 +160,7 @@ bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v)
 	if (v->other.of == 0 || v->other.redo_of > 0 ||
 	    (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_READY))
 		return false;
-	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++)
+	for (size_t i = jobs_first(jobs, v->id + 1); i < jobs->n; i++)
 		if (jobs->list[i]->revision_of == v->id && jobs->list[i]->other.of > 0)
 			return true;
 	return false;
@@ -311,7 +295,7 @@ static int next_number(const struct jobs *jobs, const struct job_view *v)
 	int most = 1 + (int)json_array_size(further);
 
 	json_decref(further);
-	for (size_t i = index_after(jobs, root_of(v)); i < jobs->n; i++)
+	for (size_t i = jobs_first(jobs, root_of(v) + 1); i < jobs->n; i++)
 		if (root_of(jobs->list[i]) == root_of(v) && jobs->list[i]->other.number > most)
 			most = jobs->list[i]->other.number;
 	return most + 1;

@@ -26,8 +26,7 @@ static void set_text(char *ret, size_t size, const char *text)
 
 /* ---- the list ---- */
 
-/* Return the index of the job in the list, or that at which it would be inserted. */
-static size_t find_position(const struct jobs *jobs, int64_t id)
+size_t jobs_first(const struct jobs *jobs, int64_t id)
 {
 	size_t lo = 0, hi = jobs->n;
 
@@ -44,7 +43,7 @@ static size_t find_position(const struct jobs *jobs, int64_t id)
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
 {
-	size_t at = find_position(jobs, id);
+	size_t at = jobs_first(jobs, id);
 
 	return at < jobs->n && jobs->list[at]->id == id ? jobs->list[at] : NULL;
 }
@@ -66,7 +65,7 @@ static void view_free(struct job_view *v)
 
 static struct job_view *view_add(struct jobs *jobs, int64_t id)
 {
-	size_t at = find_position(jobs, id);
+	size_t at = jobs_first(jobs, id);
 	struct job_view *v;
 
 	if (jobs->n == jobs->capacity) {
@@ -125,7 +124,7 @@ size_t jobs_free_lists(struct jobs *jobs, double before)
 
 void jobs_remove(struct jobs *jobs, int64_t id)
 {
-	size_t at = find_position(jobs, id);
+	size_t at = jobs_first(jobs, id);
 
 	if (at >= jobs->n || jobs->list[at]->id != id)
 		return;

@@ -147,6 +147,7 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row);
  * Long-running processes call it each time they read the journal. */
 void jobs_observe_clock(struct jobs *jobs, double now);
 
+size_t jobs_first(const struct jobs *jobs, int64_t id); /* index of the first job with this id or a higher one; n: none */
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id); /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs,
 			     const char *key); /* newest first job of a case, which gets its instances; NULL: none */

@@ -74,16 +74,9 @@ static int close_all(struct atomic_file **files, size_t n, int rc, struct err *e
 
 /* ---- names ---- */
 
-static bool ends_in(const char *path, const char *ending)
-{
-	size_t n = strlen(path), e = strlen(ending);
-
-	return n > e && !strcmp(path + n - e, ending);
-}
-
 int export_beside(const char *path, const char *ending, char **ret_name, struct err *err)
 {
-	size_t cut = ends_in(path, ".nii.gz") ? 7 : strlen(strrchr(path, '.') ? strrchr(path, '.') : "");
+	size_t cut = file_name_ends(path, ".nii.gz") ? 7 : strlen(strrchr(path, '.') ? strrchr(path, '.') : "");
 
 	if (asprintf(ret_name, "%.*s%s", (int)(strlen(path) - cut), path, ending) >= 0)
 		return 0;
@@ -256,7 +249,7 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 	uint8_t header[NIFTI_HEADER + 4];
 	struct atomic_file *f[2] = {NULL}; /* times, image */
 	struct packed_file *p = NULL;
-	enum packing packing = ends_in(path, ".gz") ? PACKING_GZIP : PACKING_NONE;
+	enum packing packing = file_name_ends(path, ".gz") ? PACKING_GZIP : PACKING_NONE;
 	int rc;
 
 	if (s->n_images > INT16_MAX)
@@ -335,7 +328,7 @@ static int describe_metaimage(const struct image_series *s, const char *data, ui
 int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err)
 {
 	*ret_name = NULL;
-	return ends_in(path, ".mha") ? 0 : export_beside(path, compress ? ".zraw" : ".raw", ret_name, err);
+	return file_name_ends(path, ".mha") ? 0 : export_beside(path, compress ? ".zraw" : ".raw", ret_name, err);
 }
 
 int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err)
