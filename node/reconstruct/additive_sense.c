@@ -31,14 +31,9 @@ struct additive_sense {
 	float *factors, *normalisation, *background; /* [planes.n][angle][radial]; 0: not given */
 };
 
-static size_t bins_of(const struct michelogram *m)
-{
-	return (size_t)m->n_angles * (size_t)m->n_radial;
-}
-
 size_t additive_sense_bytes(const struct michelogram *m)
 {
-	return sizeof(struct additive_sense) + 3 * PLANES_MOST * bins_of(m) * sizeof(float);
+	return sizeof(struct additive_sense) + 3 * PLANES_MOST * michelogram_plane_bins(m) * sizeof(float);
 }
 
 int additive_sense_create(const struct michelogram *m, struct additive_sense **ret, struct err *err)
@@ -50,13 +45,13 @@ int additive_sense_create(const struct michelogram *m, struct additive_sense **r
 		return err_set(err, ENOMEM, "no memory to compare ADDITIVE with the factors");
 	s->m = m;
 	s->planes = direct_sample_of(m, PLANES_MOST);
-	s->factors = calloc(3 * s->planes.n * bins_of(m), sizeof(float));
+	s->factors = calloc(3 * s->planes.n * michelogram_plane_bins(m), sizeof(float));
 	if (!s->factors) {
 		free(s);
 		return err_set(err, ENOMEM, "no memory to compare the planes of ADDITIVE with the factors");
 	}
-	s->normalisation = s->factors + s->planes.n * bins_of(m);
-	s->background = s->normalisation + s->planes.n * bins_of(m);
+	s->normalisation = s->factors + s->planes.n * michelogram_plane_bins(m);
+	s->background = s->normalisation + s->planes.n * michelogram_plane_bins(m);
 	*ret = s;
 	return 0;
 }
@@ -70,7 +65,7 @@ void additive_sense_free(struct additive_sense *s)
 
 static void add(const struct additive_sense *s, float *to, size_t plane, const float *values)
 {
-	size_t k = direct_sample_find(&s->planes, plane), bins = bins_of(s->m);
+	size_t k = direct_sample_find(&s->planes, plane), bins = michelogram_plane_bins(s->m);
 
 	for (size_t i = 0; k < s->planes.n && i < bins; i++)
 		to[k * bins + i] += values[i];

@@ -312,7 +312,7 @@ static int make_here(struct case_corrections *c, struct err *err)
 static void multiply(const void *ctx, size_t plane, float *m)
 {
 	const struct case_corrections *c = ctx;
-	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+	size_t bins = michelogram_plane_bins(c->m);
 	const float *factors = attenuation_factors(c->attenuation.made) + plane * bins;
 
 	for (size_t i = 0; i < bins; i++)

@@ -10,14 +10,9 @@
 #include "node/reconstruct/case_corrections.h"
 #include "recon/pet/attenuation_in_factors.h"
 
-static size_t bins_of(const struct case_corrections *c)
-{
-	return michelogram_planes(c->m) * (size_t)c->m->n_angles * (size_t)c->m->n_radial;
-}
-
 size_t case_attenuation_once_bytes(const struct case_corrections *c)
 {
-	return c->s->part[SINOGRAM_NORMALISATION].present ? bins_of(c) * sizeof(float) + case_planes_bytes(c->s) : 0;
+	return c->s->part[SINOGRAM_NORMALISATION].present ? michelogram_bins(c->m) * sizeof(float) + case_planes_bytes(c->s) : 0;
 }
 
 int case_check_attenuation_once(const struct case_corrections *c, struct err *err)
@@ -28,9 +23,9 @@ int case_check_attenuation_once(const struct case_corrections *c, struct err *er
 
 	if (!c->s->part[SINOGRAM_NORMALISATION].present)
 		return 0;
-	factors = malloc(bins_of(c) * sizeof(*factors));
+	factors = malloc(michelogram_bins(c->m) * sizeof(*factors));
 	if (!factors)
-		return err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c));
+		return err_set(err, ENOMEM, "no memory for factors of %zu bins", michelogram_bins(c->m));
 	rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, factors, err);
 	if (rc == 0) {
 		in = attenuation_in_factors(c->m, factors, attenuation_factors(c->attenuation.made));

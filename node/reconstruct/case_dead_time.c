@@ -14,11 +14,6 @@
 #include "node/sinogram/pet_source.h"
 #include "recon/pet/michelogram_pairs.h"
 
-static size_t plane_bins(const struct case_corrections *c)
-{
-	return (size_t)c->m->n_angles * (size_t)c->m->n_radial;
-}
-
 static bool is_done(const struct sinogram *s)
 {
 	return strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "dead") || strstr(s->facts.corrected, "DTIM");
@@ -133,7 +128,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 		say_factors(c);
 	c->made |= PET_CORRECT_DEAD_TIME;
 	c->factors = true;
-	c->bytes_host += c->s->source->alive ? michelogram_planes(c->m) * plane_bins(c) * sizeof(float) : 0;
+	c->bytes_host += c->s->source->alive ? michelogram_bins(c->m) * sizeof(float) : 0;
 	c->bytes_read += c->s->source->alive ? randoms_bytes(c->m) : 0;
 	return 0;
 }
@@ -150,8 +145,8 @@ static int average(struct case_corrections *c, const double *alive, struct err *
 	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++) {
 		float pairs = (float)(michelogram_plane_rings(&x, plane).n * x.mash);
 
-		for (size_t i = 0; i < plane_bins(c); i++)
-			to[(size_t)plane * plane_bins(c) + i] /= pairs;
+		for (size_t i = 0; i < michelogram_plane_bins(c->m); i++)
+			to[(size_t)plane * michelogram_plane_bins(c->m) + i] /= pairs;
 	}
 	return rc;
 }
@@ -164,7 +159,7 @@ static int make_alive(struct case_corrections *c, struct err *err)
 	int rc;
 
 	if (!d->alive)
-		d->alive = malloc(michelogram_planes(c->m) * plane_bins(c) * sizeof(float));
+		d->alive = malloc(michelogram_bins(c->m) * sizeof(float));
 	rc = alive && d->alive ? c->s->source->alive(c->s, c->s->chosen, alive, err)
 			       : err_set(err, ENOMEM, "no memory for dead time");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -180,7 +175,7 @@ static int make_alive(struct case_corrections *c, struct err *err)
 void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m)
 {
 	const struct case_dead_time *d = &c->dead_time;
-	size_t n = plane_bins(c);
+	size_t n = michelogram_plane_bins(c->m);
 
 	for (size_t i = 0; i < n && d->alive; i++)
 		m[i] *= d->alive[plane * n + i];

@@ -9,16 +9,11 @@
 #define SHARE ((size_t)1 << 12) /* events of a piece that a thread takes at a time */
 #define NOTHING 1e20f		/* background of an event whose bin has the factor 0: no activity explains it */
 
-static size_t plane_bins(const struct michelogram *m)
-{
-	return (size_t)m->n_angles * (size_t)m->n_radial;
-}
-
 size_t case_event_terms_bytes(const struct sinogram *s)
 {
 	const struct michelogram *m = sinogram_list_bins(s);
 
-	return michelogram_planes(m) * plane_bins(m) * sizeof(float);
+	return michelogram_bins(m) * sizeof(float);
 }
 
 /* Return b / m of an event. In no bin, it does not meet the field of view. */
@@ -32,7 +27,7 @@ static float background_of(const struct case_event_terms *t, const struct michel
 	if (!sinogram_list_bin(t->s, e, &at, &k))
 		return 0;
 	bin = (size_t)at.angle * (size_t)m->n_radial + (size_t)at.radial;
-	factor = t->factors[(size_t)at.plane * plane_bins(m) + bin];
+	factor = t->factors[(size_t)at.plane * michelogram_plane_bins(m) + bin];
 	for (int i = 0; i < t->terms->n_backgrounds; i++)
 		b += t->terms->background[i].at(t->terms->background[i].ctx, (size_t)k, (size_t)at.plane, bin);
 	return factor > 0 && b < NOTHING * factor ? b / factor : NOTHING;
@@ -74,7 +69,7 @@ static int read_events(void *ctx, struct event *ret, size_t most, size_t *ret_n,
 static void make_factors(void *ctx, size_t plane)
 {
 	struct case_event_terms *t = ctx;
-	float *to = t->factors + plane * plane_bins(sinogram_list_bins(t->s));
+	float *to = t->factors + plane * michelogram_plane_bins(sinogram_list_bins(t->s));
 
 	sinogram_list_factors(t->s, plane, to);
 	for (int i = 0; i < t->terms->n_factors; i++)

@@ -113,7 +113,7 @@ static void make_mu(const struct case_corrections *c, int normal, struct correct
 static void make_acf(const struct case_corrections *c, size_t first, struct correction_pictures *p)
 {
 	const struct michelogram *m = c->m;
-	size_t bins = (size_t)m->n_angles * (size_t)m->n_radial;
+	size_t bins = michelogram_plane_bins(m);
 	struct plane of = {.step = {1, m->n_radial}, .n = {m->n_radial, m->n_angles}, .convert = inverse};
 
 	p->acf_plane = p->n_planes / 2;
@@ -167,7 +167,7 @@ static double *sum_of(const float *plane, int n_angles, int n_radial)
 /* Sum what the steps add to the background of a plane, less its randoms. NULL: no scatter, or no memory. */
 static double *scatter_of(const struct case_corrections *c, size_t plane, const double *randoms)
 {
-	size_t n = (size_t)c->m->n_angles * (size_t)c->m->n_radial, n_tof = c->m->tof.n > 0 ? (size_t)c->m->tof.n : 1;
+	size_t n = michelogram_plane_bins(c->m), n_tof = c->m->tof.n > 0 ? (size_t)c->m->tof.n : 1;
 	float *all = c->scatter.made.simulated ? calloc(n, sizeof(*all)) : NULL;
 	double *sum;
 

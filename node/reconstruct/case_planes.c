@@ -178,9 +178,7 @@ static void read_source(void *ctx, size_t part)
 
 static size_t plane_bins(const struct planes *p)
 {
-	const struct michelogram *m = &p->s->part[SINOGRAM_EMISSION].header.m;
-
-	return (size_t)m->n_angles * (size_t)m->n_radial;
+	return michelogram_plane_bins(&p->s->part[SINOGRAM_EMISSION].header.m);
 }
 
 /* Convert plane `plane` of TOF bin k of a source; a source without TOF bins has the same values in all of them. Return its number
@@ -643,7 +641,7 @@ static void list_plane(void *ctx, size_t plane)
 	const struct list_factors *f = ctx;
 	const struct michelogram *m = sinogram_list_bins(f->s);
 
-	sinogram_list_factors(f->s, plane, f->values + plane * (size_t)m->n_angles * (size_t)m->n_radial);
+	sinogram_list_factors(f->s, plane, f->values + plane * michelogram_plane_bins(m));
 }
 
 static int sum_list_factors(const struct sinogram *s, int threads, float *ret, struct err *err)
@@ -667,7 +665,7 @@ int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, c
 	struct planes like = {.s = s, .terms = &none, .kept = kept, .sum = ret};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
-	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	size_t bins = michelogram_bins(m);
 	struct michelogram one;
 	int rc;
 

@@ -45,11 +45,6 @@ static const char *ready_made(const struct sinogram *s)
 	return NULL;
 }
 
-static size_t bins_of(const struct case_corrections *c)
-{
-	return michelogram_planes(c->m) * (size_t)c->m->n_angles * (size_t)c->m->n_radial;
-}
-
 static size_t detectors_of(const struct case_corrections *c)
 {
 	return (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
@@ -101,7 +96,7 @@ static int prepare_singles(struct case_corrections *c, struct err *err)
 				     1e9 * width);
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
-	c->bytes_host += bins_of(c) * sizeof(float) + case_cache_bytes(c, rates_bytes(c));
+	c->bytes_host += michelogram_bins(c->m) * sizeof(float) + case_cache_bytes(c, rates_bytes(c));
 	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(c->m) + case_units_bytes(c);
 	return 0;
 }
@@ -141,7 +136,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 		return prepare_singles(c, err);
 	c->randoms.of_neighbours = michelogram_index_init(c->m, &x, &why) < 0;
 	if (needs_factors(c))
-		c->bytes_read += bins_of(c) * sizeof(float) + (c->s->list ? 0 : case_planes_bytes(c->s));
+		c->bytes_read += michelogram_bins(c->m) * sizeof(float) + (c->s->list ? 0 : case_planes_bytes(c->s));
 	if (c->randoms.of_neighbours)
 		case_corrections_say(
 			c,
@@ -150,7 +145,8 @@ static int prepare(struct case_corrections *c, struct err *err)
 			why.msg);
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
-	c->bytes_host += bins_of(c) * sizeof(float) + (c->randoms.of_neighbours ? 0 : case_cache_bytes(c, rates_bytes(c)));
+	c->bytes_host +=
+		michelogram_bins(c->m) * sizeof(float) + (c->randoms.of_neighbours ? 0 : case_cache_bytes(c, rates_bytes(c)));
 	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(c->m) + case_units_bytes(c);
 	return 0;
 }
@@ -158,15 +154,15 @@ static int prepare(struct case_corrections *c, struct err *err)
 static int allocate(struct case_corrections *c, struct err *err)
 {
 	if (!c->randoms.expected)
-		c->randoms.expected = malloc(bins_of(c) * sizeof(float));
-	return c->randoms.expected ? 0 : err_set(err, ENOMEM, "no memory for randoms of %zu bins", bins_of(c));
+		c->randoms.expected = malloc(michelogram_bins(c->m) * sizeof(float));
+	return c->randoms.expected ? 0 : err_set(err, ENOMEM, "no memory for randoms of %zu bins", michelogram_bins(c->m));
 }
 
 /* Read the delayed coincidences. */
 static int read_delayeds(struct case_corrections *c, struct err *err)
 {
 	const struct interfile *h = &c->s->part[SINOGRAM_DELAYEDS].header;
-	size_t planes = michelogram_planes(c->m), bins = bins_of(c) / planes;
+	size_t planes = michelogram_planes(c->m), bins = michelogram_plane_bins(c->m);
 	uint8_t *bytes = NULL;
 	int rc;
 
@@ -184,9 +180,9 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 /* Read the factors of all bins; *ret is NULL if they are not needed. The caller frees it. */
 static int read_factors(struct case_corrections *c, float **ret, struct err *err)
 {
-	*ret = needs_factors(c) ? malloc(bins_of(c) * sizeof(**ret)) : NULL;
+	*ret = needs_factors(c) ? malloc(michelogram_bins(c->m) * sizeof(**ret)) : NULL;
 	if (!*ret)
-		return needs_factors(c) ? err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c)) : 0;
+		return needs_factors(c) ? err_set(err, ENOMEM, "no memory for factors of %zu bins", michelogram_bins(c->m)) : 0;
 	return case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, *ret, err);
 }
 
@@ -195,7 +191,7 @@ static double drop_dead(struct case_corrections *c, const float *factors)
 {
 	double total = 0;
 
-	for (size_t i = 0; i < bins_of(c); i++) {
+	for (size_t i = 0; i < michelogram_bins(c->m); i++) {
 		if (factors && !(factors[i] > 0))
 			c->randoms.expected[i] = 0;
 		total += (double)c->randoms.expected[i];
@@ -286,7 +282,7 @@ static int compute(struct case_corrections *c, struct rates *rates, struct err *
 		rates->factor = randoms_singles_factor(c->randoms.covered * window, time, f, f2);
 		rc = randoms_from_singles(c->m, singles, rates->factor, c->randoms.expected, err);
 	}
-	for (size_t i = 0; rc == 0 && i < bins_of(c); i++)
+	for (size_t i = 0; rc == 0 && i < michelogram_bins(c->m); i++)
 		total += (double)c->randoms.expected[i];
 	if (rc == 0 && total > c->randoms.singles_of_frame / 2)
 		rc = err_set(
@@ -354,7 +350,7 @@ static float share_of(const struct case_corrections *c)
 static void add(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
-	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+	size_t bins = michelogram_plane_bins(c->m);
 	const float *expected = c->randoms.expected + plane * bins;
 	float share = share_of(c);
 
@@ -366,7 +362,7 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 static float at(const void *ctx, size_t k, size_t plane, size_t bin)
 {
 	const struct case_corrections *c = ctx;
-	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+	size_t bins = michelogram_plane_bins(c->m);
 
 	(void)k;
 	return share_of(c) * c->randoms.expected[plane * bins + bin];

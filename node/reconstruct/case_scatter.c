@@ -39,16 +39,6 @@ static bool without_randoms(const struct sinogram *s)
 	return strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "random") || strstr(s->facts.corrected, "RAN");
 }
 
-static size_t plane_bins(const struct case_corrections *c)
-{
-	return (size_t)c->m->n_angles * (size_t)c->m->n_radial;
-}
-
-static size_t all_bins(const struct case_corrections *c)
-{
-	return michelogram_planes(c->m) * plane_bins(c);
-}
-
 static bool differs(double header, double known)
 {
 	return header > 0 && known > 0 && fabs(header / known - 1) > 1e-3;
@@ -114,10 +104,10 @@ static int plan(struct case_corrections *c, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept + case_cache_bytes(c, plan.bytes_packed);
+	c->bytes_host += michelogram_bins(c->m) * sizeof(float) + plan.bytes_kept + case_cache_bytes(c, plan.bytes_packed);
 	if (!c->s->list) /* all roles stay until the session has them */
 		c->bytes_host += case_planes_bytes_kept(c->s) - case_planes_bytes(c->s);
-	c->bytes_read += 2 * all_bins(c) * sizeof(float) + plan.bytes_host;
+	c->bytes_read += 2 * michelogram_bins(c->m) * sizeof(float) + plan.bytes_host;
 	if (case_cache_bytes(c, plan.bytes_packed) > 0) /* a copy, while it is stored */
 		c->bytes_read += plan.bytes_packed;
 	if (plan.bytes_device > c->bytes_device)
@@ -156,7 +146,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 /* Add the backgrounds of the steps before, summed over the TOF bins. */
 static void add_backgrounds(const struct case_corrections *c, float *background)
 {
-	size_t planes = michelogram_planes(c->m), n = plane_bins(c);
+	size_t planes = michelogram_planes(c->m), n = michelogram_plane_bins(c->m);
 	size_t n_tof = c->m->tof.n > 0 ? (size_t)c->m->tof.n : 1;
 
 	for (size_t p = 0; p < planes; p++)
@@ -365,7 +355,7 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
 	const struct case_scatter *s = &c->scatter;
-	size_t n = plane_bins(c), planes = michelogram_planes(c->m);
+	size_t n = michelogram_plane_bins(c->m), planes = michelogram_planes(c->m);
 	const float *norm = s->norm + plane * n;
 	float *scatter = s->made.simulated ? malloc(n * sizeof(*scatter)) : NULL;
 
@@ -388,7 +378,7 @@ static float at(const void *ctx, size_t k, size_t plane, size_t bin)
 
 	if (!s->made.simulated)
 		return 0;
-	return s->norm[plane * plane_bins(c) + bin] * s->made.scale[plane] *
+	return s->norm[plane * michelogram_plane_bins(c->m) + bin] * s->made.scale[plane] *
 	       single_scatter_value(s->made.simulated, (int)k, (int)plane, bin);
 }
 
@@ -406,7 +396,7 @@ static void identify(struct case_corrections *c)
 /* Read the factors of all bins, which the estimate is multiplied by. */
 static int read_norm(struct case_corrections *c, struct err *err)
 {
-	size_t n = all_bins(c);
+	size_t n = michelogram_bins(c->m);
 	int rc;
 
 	if (!c->scatter.norm)
@@ -415,14 +405,14 @@ static int read_norm(struct case_corrections *c, struct err *err)
 		return err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);
 	rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, c->scatter.norm, err);
 	for (size_t p = 0; rc == 0 && p < michelogram_planes(c->m); p++)
-		case_dead_time_multiply(c, p, c->scatter.norm + p * plane_bins(c));
+		case_dead_time_multiply(c, p, c->scatter.norm + p * michelogram_plane_bins(c->m));
 	return rc;
 }
 
 /* Compute the estimate of the chosen frame, and keep it. */
 static int compute(struct case_corrections *c, const struct case_cache_key *key, struct err *err)
 {
-	size_t n = all_bins(c);
+	size_t n = michelogram_bins(c->m);
 	float *prompts = malloc(n * sizeof(float)), *background = calloc(n, sizeof(float));
 	double begun = clock_seconds();
 	int rc = prompts && background ? 0 : err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);

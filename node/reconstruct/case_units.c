@@ -65,9 +65,7 @@ size_t case_units_bytes(const struct case_corrections *c)
 	char names[100];
 
 	stated(c->s, names, sizeof(names));
-	return names[0] && may_have_fractions(&c->s->part[SINOGRAM_EMISSION].header)
-		       ? michelogram_planes(c->m) * (size_t)c->m->n_angles * (size_t)c->m->n_radial * sizeof(float)
-		       : 0;
+	return names[0] && may_have_fractions(&c->s->part[SINOGRAM_EMISSION].header) ? michelogram_bins(c->m) * sizeof(float) : 0;
 }
 
 int case_check_units(const struct case_corrections *c, const char *role, const float *delayeds, struct err *err)

@@ -47,15 +47,11 @@ struct normalisation_sense {
 	struct sums sums[PLANES_MOST][PARTS];
 };
 
-static size_t bins_of(const struct michelogram *m)
-{
-	return (size_t)m->n_angles * (size_t)m->n_radial;
-}
-
 size_t normalisation_sense_bytes(const struct michelogram *m)
 {
-	return m->n_angles < VIEWS_LEAST ? 0
-					 : sizeof(struct normalisation_sense) + (PLANES_MOST + 1) * bins_of(m) * sizeof(float);
+	return m->n_angles < VIEWS_LEAST
+		       ? 0
+		       : sizeof(struct normalisation_sense) + (PLANES_MOST + 1) * michelogram_plane_bins(m) * sizeof(float);
 }
 
 int normalisation_sense_create(const struct michelogram *m, struct normalisation_sense **ret, struct err *err)
@@ -70,12 +66,12 @@ int normalisation_sense_create(const struct michelogram *m, struct normalisation
 		return err_set(err, ENOMEM, "no memory to compare counts and normalisation");
 	s->m = m;
 	s->planes = direct_sample_of(m, PLANES_MOST);
-	s->counts = calloc((s->planes.n + 1) * bins_of(m), sizeof(*s->counts));
+	s->counts = calloc((s->planes.n + 1) * michelogram_plane_bins(m), sizeof(*s->counts));
 	if (!s->counts) {
 		free(s);
 		return err_set(err, ENOMEM, "no memory to compare the counts of direct planes with the normalisation");
 	}
-	s->total = s->counts + s->planes.n * bins_of(m);
+	s->total = s->counts + s->planes.n * michelogram_plane_bins(m);
 	*ret = s;
 	return 0;
 }
@@ -89,7 +85,7 @@ void normalisation_sense_free(struct normalisation_sense *s)
 
 void normalisation_sense_counts(struct normalisation_sense *s, size_t plane, const float *counts)
 {
-	size_t k = s ? direct_sample_find(&s->planes, plane) : 0, bins = s ? bins_of(s->m) : 0;
+	size_t k = s ? direct_sample_find(&s->planes, plane) : 0, bins = s ? michelogram_plane_bins(s->m) : 0;
 
 	if (!s || k == s->planes.n)
 		return;

@@ -208,7 +208,7 @@ size_t michelogram_data_planes(const struct michelogram *m)
 
 size_t michelogram_size(const struct michelogram *m)
 {
-	return michelogram_data_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	return michelogram_data_planes(m) * michelogram_plane_bins(m);
 }
 
 int michelogram_mash(const struct michelogram *m, int factor, struct michelogram *ret, struct err *err)

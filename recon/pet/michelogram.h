@@ -106,4 +106,14 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 int scan_create_pairs(const struct michelogram *m, double fov_radius, int first, struct scan **ret_scan, int **ret_plane,
 		      struct err *err);
 
+/* Number of bins of a plane, and of all planes of a TOF bin. */
+static inline size_t michelogram_plane_bins(const struct michelogram *m)
+{
+	return (size_t)m->n_angles * (size_t)m->n_radial;
+}
+static inline size_t michelogram_bins(const struct michelogram *m)
+{
+	return michelogram_planes(m) * michelogram_plane_bins(m);
+}
+
 #endif

@@ -42,7 +42,7 @@ static void copy_factors(const struct pet_list *l, const struct part *part, cons
 
 static int check_factors(const struct pet_list *l, struct err *err)
 {
-	size_t n = (size_t)l->michelogram->n_angles * (size_t)l->michelogram->n_radial * michelogram_planes(l->michelogram);
+	size_t n = michelogram_bins(l->michelogram);
 
 	for (size_t i = 0; l->factors && i < n; i++)
 		if (!(l->factors[i] >= 0 && l->factors[i] < INFINITY))

@@ -372,7 +372,7 @@ static int solve_fans(struct estimate *e, int n, struct randoms_report *report, 
 
 int randoms_check_counts(const struct michelogram *m, const float *data, double *ret_sum, struct err *err)
 {
-	size_t n = michelogram_planes(m), bins = (size_t)m->n_angles * (size_t)m->n_radial;
+	size_t n = michelogram_planes(m), bins = michelogram_plane_bins(m);
 
 	*ret_sum = 0;
 	for (size_t p = 0; p < n; p++)
@@ -462,7 +462,7 @@ static int estimate_rates(struct estimate *e, double sum, struct randoms_report 
 
 double randoms_total(const struct michelogram *m, const float *values)
 {
-	size_t n = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	size_t n = michelogram_bins(m);
 	double sum = 0;
 
 	for (size_t i = 0; i < n; i++)

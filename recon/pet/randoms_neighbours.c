@@ -30,7 +30,7 @@ static void sum_of_plane(const struct michelogram *m, float *plane, double *sums
 /* Replace the counts of a plane by means of live bins, with the same total. live: 1 or 0; becomes the number of neighbours. */
 static void mean_of_plane(const struct michelogram *m, float *plane, const float *factors, float *live, double *sums)
 {
-	size_t n = (size_t)m->n_angles * (size_t)m->n_radial;
+	size_t n = michelogram_plane_bins(m);
 	double counts = 0, mean = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static void mean_of_plane(const struct michelogram *m, float *plane, const float
 int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, const float *factors, float *ret,
 			    double *ret_total, struct err *err)
 {
-	size_t bins = (size_t)m->n_angles * (size_t)m->n_radial, planes = michelogram_planes(m);
+	size_t bins = michelogram_plane_bins(m), planes = michelogram_planes(m);
 	double sum, *sums;
 	float *live;
 	int rc = michelogram_check(m, err);

@@ -174,7 +174,7 @@ static void coarse_mu(struct work *w, const struct grid *from, const float *mu)
 static int make_image(struct work *w, const float *scale, struct err *err)
 {
 	const struct scatter_data *d = w->data;
-	size_t plane = (size_t)w->m.n_angles * (size_t)w->m.n_radial;
+	size_t plane = michelogram_plane_bins(&w->m);
 	int n = (int)michelogram_planes(&w->m), r;
 	struct pet_session *session = NULL;
 	struct pet_report report;

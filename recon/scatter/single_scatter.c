@@ -94,9 +94,8 @@ int single_scatter_count(const struct michelogram *m, const struct single_scatte
 		points = single_scatter_cells(&s->conf, grid);
 		ret->host = (size_t)model.n_detectors * sizeof(*s->detectors) + s->n_pairs * sizeof(*s->pairs) +
 			    n * sizeof(*s->ring_pair) + s->n_links * (sizeof(*s->links) + sizeof(*s->reverse)) +
-			    (size_t)m->n_angles * (size_t)m->n_radial * sizeof(*s->bins) +
-			    (size_t)s->n_planes * sizeof(*s->planes) + results * sizeof(*s->values) +
-			    points * (4 * sizeof(float) + 2 * sizeof(double));
+			    michelogram_plane_bins(m) * sizeof(*s->bins) + (size_t)s->n_planes * sizeof(*s->planes) +
+			    results * sizeof(*s->values) + points * (4 * sizeof(float) + 2 * sizeof(double));
 		ret->values = results * sizeof(*s->values);
 		ret->device = (2 * grid_size(grid) + results) * sizeof(float) + scatter_tables_bytes(&model, points, s->n_pairs);
 	}
@@ -253,7 +252,7 @@ float single_scatter_value(const struct single_scatter *s, int k, int plane, siz
 
 int single_scatter_planes(const struct single_scatter *s, int first, int n, int threads, float *ret, struct err *err)
 {
-	size_t size = (size_t)s->m->n_angles * (size_t)s->m->n_radial;
+	size_t size = michelogram_plane_bins(s->m);
 	bool failed = false;
 
 	if (!s->simulated || first < 0 || n < 0 || n > s->n_planes * s->n_tof - first || threads < 1)

@@ -104,7 +104,7 @@ static int number_links(struct single_scatter *s, int *number, struct err *err)
 
 static int make_bins(struct single_scatter *s, struct err *err)
 {
-	size_t n_bins = (size_t)s->m->n_angles * (size_t)s->m->n_radial;
+	size_t n_bins = michelogram_plane_bins(s->m);
 	int n = s->conf.detectors, r, *number = calloc((size_t)n * (size_t)n, sizeof(*number));
 	struct scatter_tap end[2];
 
