@@ -5,6 +5,10 @@
 #include <math.h>
 
 #include "recon/core/plan.h"
+#include "recon/dbt/dbt.h"
+#include "recon/pet/pet_list.h"
+#include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/recon/pet/pet_fixture.h"
 #include "tests/test.h"
 
 static const struct device_ops ops = {.kind = "cpu"};
@@ -179,4 +183,187 @@ TEST(refusal)
 			    "MB (0.0, 0.0, 0.0); the limit is 0.0 MB (the device's memory)");
 	assert_int_equal(p.counted, 12);
 	assert_int_equal(p.units, 1);
+}
+
+/* ---- the plans of all kinds ---- */
+
+struct made {
+	struct plan_bytes bytes;
+	size_t parts[3]; /* how the work is divided */
+};
+
+static int plan_slabs(int variant, size_t limit, struct device *dev, struct made *ret)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_OSEM, ALGORITHM_MLEM, ALGORITHM_SART, ALGORITHM_FBP};
+	struct dbt_protocol p = {.algorithm = algorithms[variant],
+				 .iterations = 2,
+				 .relaxation = 0.5,
+				 .filter = DBT_FILTER_HANN,
+				 .filter_cut = 1,
+				 .slice_spacing = 2,
+				 .tile = {variant == 1 ? 16 : 0, 16},
+				 .projector = PROJECTION_SLICES,
+				 .memory_limit = limit};
+	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
+	struct dbt_plan plan;
+	int r = dbt_plan(&p, scan, 17, 22, dev, &plan, NULL);
+
+	*ret = (struct made){plan.bytes, {(size_t)plan.slab_slices, (size_t)plan.group_views, (size_t)plan.tile[0]}};
+	scan_free(scan);
+	return r;
+}
+
+static int plan_groups(int variant, size_t limit, struct device *dev, struct made *ret)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
+	struct pet_protocol p = pet_protocol_small;
+	struct michelogram m = pet_scanner_small(true);
+	struct pet_plan plan;
+	int r;
+
+	p.algorithm = algorithms[variant];
+	p.memory_limit = limit;
+	r = pet_plan(&p, &m, PET_FACTORS_SHARED, true, dev, &plan, NULL);
+	*ret = (struct made){plan.bytes, {(size_t)plan.group_views, plan.keep_tables}};
+	free(m.segments);
+	return r;
+}
+
+static int no_rewind(void *ctx, struct err *err)
+{
+	(void)ctx;
+	return err_set(err, EIO, "a plan reads nothing");
+}
+
+static int no_read(void *ctx, struct event *ret, size_t most, size_t *ret_n, struct err *err)
+{
+	(void)ret;
+	(void)most;
+	(void)ret_n;
+	return no_rewind(ctx, err);
+}
+
+static int plan_batches(int variant, size_t limit, struct device *dev, struct made *ret)
+{
+	struct pet_protocol p = pet_protocol_small;
+	struct michelogram m = pet_scanner_small(false);
+	float at[3 * PET_RINGS * 96];
+	struct pet_list list = {
+		.detectors = at, .n_detectors = PET_RINGS * 96, .n_events = 300000, .slice = 3, .michelogram = &m};
+	struct pet_plan plan;
+	int r;
+
+	m.n_angles = 48; /* half of the detectors of a ring */
+	assert_int_equal(pet_list_detectors(&m, at, NULL), 0);
+	list.events = (struct pet_list_reader){NULL, no_rewind, no_read};
+	if (variant % 2) {
+		list.michelogram = NULL;
+		list.lors = list.events;
+	}
+	p.subsets = 1 + variant;
+	p.algorithm = ALGORITHM_OSEM;
+	p.memory_limit = limit;
+	r = pet_list_plan(&p, &list, dev, &plan, NULL);
+	*ret = (struct made){plan.bytes, {plan.batch, plan.resident}};
+	free(m.segments);
+	return r;
+}
+
+static int plan_slices(int variant, size_t limit, struct device *dev, struct made *ret)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
+	struct parallel_scan s = parallel_scan_of(30, 21, 7);
+	struct parallel_protocol p = parallel_protocol_of(algorithms[variant], 30);
+	struct parallel_plan plan;
+	int r;
+
+	p.memory_limit = limit;
+	r = parallel_plan(&p, &s, dev, &plan, NULL);
+	*ret = (struct made){plan.bytes, {(size_t)plan.part_slices}};
+	return r;
+}
+
+static const struct {
+	int (*plan)(int variant, size_t limit, struct device *dev, struct made *ret);
+	bool any_threads; /* the working memory of threads is not in the tables */
+} kinds[] = {{plan_slabs, true}, {plan_groups, true}, {plan_batches, false}, {plan_slices, true}};
+#define VARIANTS 4
+
+static size_t memory_of(const struct made *m)
+{
+	return m->bytes.total + m->bytes.threads + m->bytes.host;
+}
+
+/* A plan fits into exactly the bytes that it states; with one byte less it is another one, until none fits. All are the same for
+ * any number of threads. */
+TEST(limits_are_sharp)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		for (int variant = 0; variant < VARIANTS; variant++) {
+			struct device *dev = fixture_device(FIXTURE_CPU, 1), *others = fixture_device(FIXTURE_CPU, 8);
+			size_t limit = 0, plans = 0;
+			struct made one, again;
+
+			for (; kinds[i].plan(variant, limit, dev, &one) == 0; plans++) {
+				assert_true(limit == 0 || one.bytes.total <= limit);
+				assert_int_equal(one.bytes.total, one.bytes.volumes + one.bytes.data + one.bytes.tables);
+				assert_int_equal(kinds[i].plan(variant, one.bytes.total, dev, &again), 0);
+				assert_memory_equal(&again, &one, sizeof(one));
+				if (kinds[i].any_threads) {
+					assert_int_equal(kinds[i].plan(variant, limit, others, &again), 0);
+					assert_memory_equal(again.parts, one.parts, sizeof(one.parts));
+					assert_int_equal(again.bytes.total, one.bytes.total);
+					assert_int_equal(again.bytes.threads, 7 * one.bytes.scratch);
+				}
+				limit = one.bytes.total - 1;
+			}
+			assert_int_equal(kinds[i].plan(variant, limit, dev, &again), -ENOMEM);
+			assert_true(plans > 2);
+			device_close(dev);
+			device_close(others);
+		}
+}
+
+/* Under the limit of a control group the plan, its threads and all memory on the host fit together; a plan that did fit is the
+ * same as without it. If none fits, the plan is that without the limit, which the caller refuses. */
+TEST(host_counts)
+{
+	int same = 0, smaller = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		for (int variant = 0; variant < VARIANTS; variant++) {
+			struct device *dev = fixture_device(FIXTURE_CPU, 2);
+			struct made whole, one, before;
+			size_t least, most;
+
+			assert_int_equal(kinds[i].plan(variant, 0, dev, &whole), 0);
+			least = most = memory_of(&whole);
+			for (size_t limit = whole.bytes.total; kinds[i].plan(variant, limit, dev, &one) == 0;
+			     limit = one.bytes.total - 1)
+				least = memory_of(&one) < least ? memory_of(&one) : least;
+			most = most * 5 / 4;
+			for (size_t k = 0; k <= 20; k++) {
+				int r;
+
+				dev->memory = least + (most - least) * k / 20;
+				dev->host_memory = 0;
+				r = kinds[i].plan(variant, 0, dev, &before);
+				dev->host_memory = dev->memory;
+				assert_int_equal(kinds[i].plan(variant, 0, dev, &one), 0);
+				assert_true(memory_of(&one) <= dev->host_memory);
+				if (r == 0 && memory_of(&before) <= dev->host_memory) {
+					assert_memory_equal(&one, &before, sizeof(one));
+					same++;
+				} else {
+					smaller++;
+				}
+			}
+			dev->memory = 0;
+			dev->host_memory = 1;
+			assert_int_equal(kinds[i].plan(variant, 0, dev, &one), 0);
+			assert_int_equal(one.bytes.total, whole.bytes.total);
+			device_close(dev);
+		}
+	print_message("%d plans are the same, %d need less memory\n", same, smaller);
+	assert_true(same > 0 && smaller > 0);
 }

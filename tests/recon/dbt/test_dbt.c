@@ -120,36 +120,6 @@ TEST(plan_refusals)
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
 }
 
-/* A plan fits into exactly the bytes that it states; with one byte less it streams. */
-TEST(plan_limit_is_sharp)
-{
-	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct dbt_protocol p = osem;
-	struct dbt_plan plan, again;
-
-	p.tile[0] = 16;
-	p.tile[1] = 16;
-	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &plan, NULL), 0);
-	assert_int_equal(plan.slab_slices, 30);
-	p.memory_limit = plan.bytes.total;
-	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
-	assert_int_equal(again.slab_slices, 30);
-	p.memory_limit--;
-	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
-	assert_true(again.slab_slices < 30 && again.slab_slices > 0);
-	assert_true(again.bytes.total <= p.memory_limit);
-	while (again.slab_slices > 1) { /* down to slabs of one slice */
-		p.memory_limit = again.bytes.total - 1;
-		assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
-		assert_true(again.bytes.total <= p.memory_limit);
-	}
-	p.memory_limit = again.bytes.total - 1;
-	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), -ENOMEM);
-	scan_free(scan);
-	device_close(dev);
-}
-
 /* With true lengths the slab has its attenuation and is uniform over depth. Data and model agree exactly, so the remaining error
  * is caused by truncation at the sides: less than the tolerance of 1 %. */
 TEST(uniform_slab)

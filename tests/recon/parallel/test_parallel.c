@@ -361,37 +361,6 @@ TEST(stacks_in_parts)
 	device_close(dev);
 }
 
-/* The plan is the same for any number of threads, whatever the limit. */
-TEST(threads_do_not_matter)
-{
-	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
-	static const int threads[] = {1, 2, 3, 8, 64};
-	struct parallel_scan s = parallel_scan_of(30, 21, 7);
-	int parts = 0, r, r0 = 0;
-
-	for (int i = 0; i < 4 * 12; i++) {
-		struct parallel_protocol p = parallel_protocol_of(algorithms[i / 12], 30);
-		struct parallel_plan first = {0}, plan;
-
-		for (int k = 0; k < 5; k++) {
-			struct device *dev = fixture_device(FIXTURE_CPU, threads[k]);
-
-			if (k == 0)
-				p.memory_limit = parallel_plan_made(&p, &s, dev).bytes.total * (size_t)(30 - i % 12) / 30;
-			plan = (struct parallel_plan){0};
-			r = parallel_plan(&p, &s, dev, &plan, NULL);
-			first = k ? first : plan;
-			r0 = k ? r0 : r;
-			assert_int_equal(r, r0);
-			assert_int_equal(plan.part_slices, first.part_slices);
-			assert_int_equal(plan.bytes.total, first.bytes.total);
-			device_close(dev);
-		}
-		parts += first.part_slices > 0 && first.part_slices < 7;
-	}
-	assert_true(parts > 20);
-}
-
 static void expect(int expected, const struct parallel_protocol *p, const struct parallel_scan *s, const char *word)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -400,62 +369,6 @@ static void expect(int expected, const struct parallel_protocol *p, const struct
 
 	assert_int_equal(parallel_plan(p, s, dev, &plan, &err), expected);
 	assert_non_null(strstr(err.msg, word));
-	device_close(dev);
-}
-
-static size_t memory_of(const struct parallel_plan *plan)
-{
-	return plan->bytes.total + plan->bytes.threads + plan->bytes.host;
-}
-
-/* Under the limit of a control group the plan, its threads, lines, image and all other memory on the host fit together, in parts
- * as large as possible. If none fits, the plan is that without the limit, which the caller refuses. */
-TEST(host_counts)
-{
-	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
-	struct parallel_scan s = parallel_scan_of(30, 21, 7);
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	int parts = 0;
-
-	for (int i = 0; i < 4; i++) {
-		struct parallel_protocol p = parallel_protocol_of(algorithms[i], 30);
-		struct parallel_plan whole, one = {0}, plan;
-		size_t caller;
-
-		dev->memory = dev->host_memory = 0;
-		whole = parallel_plan_made(&p, &s, dev);
-		caller = sizeof(float) * (parallel_size(&s) + 7 * 30 * 30);
-		assert_true(whole.bytes.host > caller);
-		p.memory_limit = whole.bytes.total - 1;
-		while (parallel_plan(&p, &s, dev, &plan, NULL) == 0) {
-			one = plan;
-			p.memory_limit = plan.bytes.total - 1;
-		}
-		assert_int_equal(one.part_slices, 1);
-		assert_true(one.bytes.host > caller);
-		p.memory_limit = 0;
-		for (size_t k = 0; k <= 20; k++) {
-			struct parallel_plan larger;
-
-			dev->memory = dev->host_memory = memory_of(&one) + (memory_of(&whole) - memory_of(&one)) * k / 20;
-			plan = parallel_plan_made(&p, &s, dev);
-			assert_true(memory_of(&plan) <= dev->host_memory);
-			parts += plan.part_slices > 1 && plan.part_slices < 7;
-			if (plan.part_slices == 7)
-				continue;
-			dev->memory = dev->host_memory = 0;
-			p.memory_limit = plan.bytes.total + 1;
-			for (larger = plan; larger.part_slices <= plan.part_slices; p.memory_limit += 1000)
-				larger = parallel_plan_made(&p, &s, dev);
-			p.memory_limit = 0;
-			assert_true(memory_of(&larger) > memory_of(&one) + (memory_of(&whole) - memory_of(&one)) * k / 20);
-		}
-		dev->memory = 0;
-		dev->host_memory = memory_of(&one) - 1;
-		plan = parallel_plan_made(&p, &s, dev);
-		assert_int_equal(plan.bytes.total, whole.bytes.total);
-	}
-	assert_true(parts > 20);
 	device_close(dev);
 }
 
