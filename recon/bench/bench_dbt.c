@@ -12,6 +12,7 @@
 #include "recon/bench/bench_data.h"
 #include "recon/bench/bench_internal.h"
 #include "recon/core/iterate.h"
+#include "recon/core/plan.h"
 #include "recon/core/projector.h"
 
 #define FLOOR 1e-6f
@@ -94,16 +95,15 @@ static size_t count_bytes(const struct state *s, struct device *dev)
 	bool fused = s->setup.model != PROJECTION_EXACT;
 	size_t floats = grid_size(&s->grid) + bins + iterate_work_size(grid_size(&s->grid), of_subset, fused, false) + of_subset +
 			(rule_needs_length(s->conf.rule.kind) ? bins : 0);
-	size_t tables = 0, scratch = 0;
+	struct plan_bytes b = {.data = floats * sizeof(float)};
 
 	for (int i = 0; i < s->n_subsets; i++) {
 		struct projection_spec spec = spec_of(s, i * s->views / s->n_subsets);
-		size_t shared = dev->ops->scratch_bytes(dev, &spec);
 
-		tables += dev->ops->projection_bytes(dev, &spec);
-		scratch = shared > scratch ? shared : scratch;
+		plan_count(&b, dev, &spec);
 	}
-	return floats * sizeof(float) + tables + scratch * (size_t)dev->threads;
+	plan_sum(&b, dev);
+	return b.total + b.threads;
 }
 
 static int make_subsets(struct state *s, struct device *dev, struct err *err)
