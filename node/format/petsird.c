@@ -7,32 +7,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n)
+int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields)
 {
 	if (t->kind != YARDL_RECORD)
 		return err_set(p->in.err, ENOTSUP, "PETSIRD schema: \"%.60s\" is not a record, which \"%s\" is a field of",
 			       t->name, fields[0].name);
-	for (size_t i = 0; i < n; i++)
-		if (fields[i].needed && yardl_find(t, fields[i].name) < 0)
-			return err_set(p->in.err, ENOTSUP, "PETSIRD schema: %.60s has no field \"%s\"", t->name, fields[i].name);
+	for (; fields->name; fields++)
+		if (fields->needed && yardl_find(t, fields->name) < 0)
+			return err_set(p->in.err, ENOTSUP, "PETSIRD schema: %.60s has no field \"%s\"", t->name, fields->name);
 	return 0;
 }
 
-int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n)
+static int read_field(struct petsird *p, const struct yardl_type *t, const struct petsird_field *f, void *to)
 {
-	int rc = petsird_check_fields(p, t, fields, n);
+	int rc = 0;
+
+	if (f->read)
+		return f->read(p, t);
+	if (!f->store && !f->of)
+		return yardl_skip(&p->in, t);
+	if (!f->needed)
+		rc = yardl_read_choice(&p->in, t, &t);
+	if (rc < 0 || !t)
+		return rc;
+	to = to ? (char *)to + f->at : NULL;
+	return f->store ? f->store(p, t, to) : petsird_read_record(p, t, f->of, to);
+}
+
+int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, void *to)
+{
+	int rc = petsird_check_fields(p, t, fields);
 
 	for (size_t i = 0; rc == 0 && i < t->n; i++) {
-		petsird_reader *read = NULL;
+		const struct petsird_field *f = fields;
 
-		for (size_t f = 0; f < n; f++)
-			if (strcmp(fields[f].name, t->names[i]) == 0)
-				read = fields[f].read;
-		rc = read ? read(p, t->of[i]) : yardl_skip(&p->in, t->of[i]);
+		while (f->name && strcmp(f->name, t->names[i]) != 0)
+			f++;
+		rc = f->name ? read_field(p, t->of[i], f, to) : yardl_skip(&p->in, t->of[i]);
 	}
 	return rc;
+}
+
+int petsird_store_float(struct petsird *p, const struct yardl_type *t, void *to)
+{
+	return yardl_read_float(&p->in, t, to);
 }
 
 int petsird_read_pairs(struct petsird *p, const struct yardl_type *t,
@@ -99,15 +117,22 @@ static int check_ascending(struct petsird *p, const struct edges *e, const char 
 	return 0;
 }
 
+static int store_edges(struct petsird *p, const struct yardl_type *t, void *to)
+{
+	struct edges *e = to;
+
+	free(e->values);
+	e->values = NULL;
+	return petsird_read_floats(p, t, &e->values, &e->n);
+}
+
 /* BinEdges: a record with the list `edges`. */
 static int read_edges(struct petsird *p, const struct yardl_type *t, struct edges *ret)
 {
-	static const struct petsird_field fields[] = {{"edges", NULL, true}};
+	static const struct petsird_field fields[] = {{"edges", .store = store_edges, .needed = true}, {0}};
 	struct edges e = {0};
-	int rc = petsird_check_fields(p, t, fields, COUNT(fields)), at = rc == 0 ? yardl_find(t, "edges") : 0;
+	int rc = petsird_read_record(p, t, fields, &e);
 
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		rc = (int)i == at ? petsird_read_floats(p, t->of[i], &e.values, &e.n) : yardl_skip(&p->in, t->of[i]);
 	if (rc < 0)
 		free(e.values);
 	else
@@ -195,20 +220,20 @@ static int read_energy_resolution(struct petsird *p, const struct yardl_type *t)
 
 /* ---- the scanner ---- */
 
-static int read_model(struct petsird *p, const struct yardl_type *t)
+static int store_model(struct petsird *p, const struct yardl_type *t, void *to)
 {
-	return yardl_read_text(&p->in, t, p->header.model, sizeof(p->header.model));
+	return yardl_read_text(&p->in, t, to, sizeof(p->header.model));
 }
 
 static int read_alignment(struct petsird *p, const struct yardl_type *t)
 {
-	static const struct petsird_field fields[] = {{"matrix", NULL, true}};
+	static const struct petsird_field fields[] = {{"matrix", NULL, true}, {0}};
 	uint64_t size[YARDL_RANK_MAX] = {0};
 	int rank = 0, rc = yardl_read_choice(&p->in, t, &t);
 
 	if (rc < 0 || !t)
 		return rc;
-	rc = petsird_check_fields(p, t, fields, COUNT(fields));
+	rc = petsird_check_fields(p, t, fields);
 	if (rc == 0 && t->n != 1)
 		return yardl_skip(&p->in, t);
 	if (rc == 0)
@@ -221,28 +246,30 @@ static int read_alignment(struct petsird *p, const struct yardl_type *t)
 	return rc;
 }
 
-static int read_scanner(struct petsird *p, const struct yardl_type *t)
+/* The field must be there, but may be null. */
+static int read_efficiencies(struct petsird *p, const struct yardl_type *t)
 {
-	static const struct petsird_field fields[] = {
-		{"modelName", read_model, false},
-		{"scannerGeometry", petsird_read_geometry, true},
-		{"gantryAlignment", read_alignment, false},
-		{"tofBinEdges", read_tof, true},
-		{"tofResolution", read_resolution, true},
-		{"eventEnergyBinEdges", read_energies, true},
-		{"energyResolutionAt511", read_energy_resolution, false},
-		{"detectionEfficiencies", petsird_read_efficiencies, true},
-	};
+	int rc = yardl_read_choice(&p->in, t, &t);
 
-	return petsird_read_record(p, t, fields, COUNT(fields));
+	return rc == 0 && t ? petsird_read_record(p, t, petsird_efficiencies, NULL) : rc;
 }
 
-static int read_header(struct petsird *p, const struct yardl_type *t)
-{
-	static const struct petsird_field fields[] = {{"scanner", read_scanner, true}, {"exam", petsird_read_exam, false}};
-
-	return petsird_read_record(p, t, fields, COUNT(fields));
-}
+static const struct petsird_field scanner[] = {
+	{"modelName", .store = store_model, .at = offsetof(struct petsird_header, model)},
+	{"scannerGeometry", .of = petsird_geometry, .needed = true},
+	{"gantryAlignment", read_alignment},
+	{"tofBinEdges", read_tof, true},
+	{"tofResolution", read_resolution, true},
+	{"eventEnergyBinEdges", read_energies, true},
+	{"energyResolutionAt511", read_energy_resolution},
+	{"detectionEfficiencies", read_efficiencies, true},
+	{0},
+};
+static const struct petsird_field header[] = {
+	{"scanner", .of = scanner, .needed = true},
+	{"exam", .of = petsird_exam, .at = offsetof(struct petsird_header, exam)},
+	{0},
+};
 
 /* Check that the parts of the header agree about the number of types, and number the detectors. */
 static int check_header(struct petsird *p, struct err *err)
@@ -286,7 +313,7 @@ static int open_types(struct petsird *p, const struct yardl_type **ret_header, s
 int petsird_open(const char *path, struct petsird **ret, struct err *err)
 {
 	struct petsird *p = calloc(1, sizeof(*p));
-	const struct yardl_type *header = NULL;
+	const struct yardl_type *type = NULL;
 	int rc;
 
 	if (!p)
@@ -298,9 +325,9 @@ int petsird_open(const char *path, struct petsird **ret, struct err *err)
 	rc = yardl_open(path, &p->in, err);
 	p->in.err = err;
 	if (rc == 0)
-		rc = open_types(p, &header, err);
+		rc = open_types(p, &type, err);
 	if (rc == 0)
-		rc = read_header(p, header);
+		rc = petsird_read_record(p, type, header, &p->header);
 	if (rc == 0)
 		rc = check_header(p, err);
 	if (rc < 0) {

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define GROUPS_MAX ((int64_t)1 << 24) /* a group is stored as a float */
 
 static void rows_free(struct petsird_rows *r)
@@ -98,24 +97,36 @@ static int read_group_pair(struct petsird *p, const struct yardl_type *t, size_t
 	return read_rows(p, t, true, r);
 }
 
+struct group { /* of ModulePairEfficiencies */
+	struct petsird_rows rows;
+	int64_t number;
+};
+
+static int store_rows(struct petsird *p, const struct yardl_type *t, void *to)
+{
+	rows_free(to);
+	return read_rows(p, t, false, to);
+}
+
+static int store_number(struct petsird *p, const struct yardl_type *t, void *to)
+{
+	return yardl_read_integer(&p->in, t, to);
+}
+
 /* ModulePairEfficiencies: values and the group that they belong to, which must be their index. */
 static int read_group_values(struct petsird *p, const struct yardl_type *t, size_t index, struct petsird_rows *ret)
 {
-	static const struct petsird_field fields[] = {{"values", NULL, true}, {"sgid", NULL, true}};
-	int rc = petsird_check_fields(p, t, fields, COUNT(fields));
-	int values = rc == 0 ? yardl_find(t, "values") : 0, id = rc == 0 ? yardl_find(t, "sgid") : 0;
-	int64_t number = (int64_t)index;
+	static const struct petsird_field fields[] = {
+		{"values", .store = store_rows, .needed = true, .at = offsetof(struct group, rows)},
+		{"sgid", .store = store_number, .needed = true, .at = offsetof(struct group, number)},
+		{0}};
+	struct group g = {.number = (int64_t)index};
+	int rc = petsird_read_record(p, t, fields, &g);
 
-	for (size_t i = 0; rc == 0 && i < t->n; i++) {
-		if ((int)i == values) {
-			rows_free(ret);
-			rc = read_rows(p, t->of[i], false, ret);
-		} else {
-			rc = (int)i == id ? yardl_read_integer(&p->in, t->of[i], &number) : yardl_skip(&p->in, t->of[i]);
-		}
-	}
-	if (rc == 0 && number != (int64_t)index)
-		rc = yardl_fail(&p->in, EBADMSG, "efficiencies number %zu are of symmetry group %lld", index, (long long)number);
+	*ret = g.rows;
+	if (rc == 0 && g.number != (int64_t)index)
+		rc = yardl_fail(&p->in, EBADMSG, "efficiencies number %zu are of symmetry group %lld", index,
+				(long long)g.number);
 	return rc;
 }
 
@@ -179,18 +190,13 @@ static int read_bins(struct petsird *p, const struct yardl_type *t)
 	return rc;
 }
 
-int petsird_read_efficiencies(struct petsird *p, const struct yardl_type *t)
-{
-	static const struct petsird_field fields[] = {
-		{"calibrationFactor", read_calibration, false},
-		{"detectionBinEfficiencies", read_bins, true},
-		{"modulePairSGIDLUT", read_groups, true},
-		{"modulePairEfficienciesVectors", read_values, true},
-	};
-	int rc = yardl_read_choice(&p->in, t, &t);
-
-	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;
-}
+const struct petsird_field petsird_efficiencies[] = {
+	{"calibrationFactor", read_calibration},
+	{"detectionBinEfficiencies", read_bins, true},
+	{"modulePairSGIDLUT", read_groups, true},
+	{"modulePairEfficienciesVectors", read_values, true},
+	{0},
+};
 
 /* ---- checks ---- */
 

@@ -18,10 +18,11 @@ static const struct petsird_field event_block[] = {
 	{"timeInterval", NULL, true},
 	{"promptEvents", NULL, true},
 	{"delayedEvents", NULL, true},
+	{0},
 };
-static const struct petsird_field event[] = {{"detectionBins", NULL, true}, {"tofIdx", NULL, true}};
-static const struct petsird_field interval[] = {{"start", NULL, true}, {"stop", NULL, true}};
-static const struct petsird_field signal_block[] = {{"timeInterval", NULL, true}, {"signalID", NULL, true}};
+static const struct petsird_field event[] = {{"detectionBins", NULL, true}, {"tofIdx", NULL, true}, {0}};
+static const struct petsird_field interval[] = {{"start", NULL, true}, {"stop", NULL, true}, {0}};
+static const struct petsird_field signal_block[] = {{"timeInterval", NULL, true}, {"signalID", NULL, true}, {0}};
 
 /* Check that t is a list of lists of lists of events, and return the type of these. */
 static int check_pairs(struct petsird *p, const struct yardl_type *t, const struct yardl_type **ret)
@@ -33,7 +34,7 @@ static int check_pairs(struct petsird *p, const struct yardl_type *t, const stru
 		t = t->of[0];
 	}
 	*ret = t;
-	return petsird_check_fields(p, t, event, COUNT(event));
+	return petsird_check_fields(p, t, event);
 }
 
 int petsird_check_blocks(struct petsird *p)
@@ -44,9 +45,9 @@ int petsird_check_blocks(struct petsird *p)
 	if (at < 0)
 		return err_set(p->in.err, ENOTSUP, "PETSIRD schema: the time blocks have no alternative \"%s\"", EVENT_BLOCK);
 	t = t->of[at];
-	rc = petsird_check_fields(p, t, event_block, COUNT(event_block));
+	rc = petsird_check_fields(p, t, event_block);
 	if (rc == 0)
-		rc = petsird_check_fields(p, t->of[yardl_find(t, "timeInterval")], interval, COUNT(interval));
+		rc = petsird_check_fields(p, t->of[yardl_find(t, "timeInterval")], interval);
 	if (rc == 0)
 		rc = check_pairs(p, t->of[yardl_find(t, "promptEvents")], &of);
 	if (rc == 0)
@@ -454,10 +455,9 @@ static int choose_signal(struct petsird *p, enum pet_signal signal)
 	if (n != 1 || at < 0)
 		return err_set(p->in.err, ENOTSUP, "time marks: the file has %d signals of type \"%s\"; it must have one", n,
 			       type);
-	rc = petsird_check_fields(p, p->block->of[at], signal_block, COUNT(signal_block));
+	rc = petsird_check_fields(p, p->block->of[at], signal_block);
 	if (rc == 0)
-		rc = petsird_check_fields(p, p->block->of[at]->of[yardl_find(p->block->of[at], "timeInterval")], interval,
-					  COUNT(interval));
+		rc = petsird_check_fields(p, p->block->of[at]->of[yardl_find(p->block->of[at], "timeInterval")], interval);
 	return rc;
 }
 

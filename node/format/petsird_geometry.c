@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define CORNERS 8
 #define LENGTH_MAX 1e5 /* mm: a coordinate */
 
@@ -21,25 +21,6 @@ struct modules {
 	double centre[3]; /* of an element, in its own coordinates */
 	bool has_centre;
 };
-
-/* The reading of a field of a type's modules: the records below have fields of the same names, so each is read by hand. */
-static int read_field(struct petsird *p, const struct yardl_type *t, const char *first, const char *second,
-		      int (*read_first)(struct petsird *, const struct yardl_type *, struct modules *),
-		      int (*read_second)(struct petsird *, const struct yardl_type *, struct modules *), struct modules *ret)
-{
-	const struct petsird_field fields[] = {{first, NULL, true}, {second, NULL, true}};
-	int rc = petsird_check_fields(p, t, fields, second ? 2 : 1), at[2];
-
-	if (rc < 0)
-		return rc;
-	at[0] = yardl_find(t, first);
-	at[1] = second ? yardl_find(t, second) : -1;
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		rc = (int)i == at[0]   ? read_first(p, t->of[i], ret)
-		     : (int)i == at[1] ? read_second(p, t->of[i], ret)
-				       : yardl_skip(&p->in, t->of[i]);
-	return rc;
-}
 
 static int read_numbers(struct petsird *p, const struct yardl_type *t, double *ret, uint64_t rows, uint64_t columns)
 {
@@ -60,20 +41,20 @@ static int read_numbers(struct petsird *p, const struct yardl_type *t, double *r
 	return rc;
 }
 
-/* Read the only needed field of a record: a matrix of numbers. */
-static int read_matrix_of(struct petsird *p, const struct yardl_type *t, const char *field, double *ret, uint64_t rows,
-			  uint64_t columns)
+static int store_transform(struct petsird *p, const struct yardl_type *t, void *to)
 {
-	const struct petsird_field fields[] = {{field, NULL, true}};
-	int rc = petsird_check_fields(p, t, fields, 1), at = rc == 0 ? yardl_find(t, field) : 0;
-
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		rc = (int)i == at ? read_numbers(p, t->of[i], ret, rows, columns) : yardl_skip(&p->in, t->of[i]);
-	return rc;
+	return read_numbers(p, t, to, 3, 4);
 }
 
-static int read_transforms(struct petsird *p, const struct yardl_type *t, struct transforms *ret)
+static int store_place(struct petsird *p, const struct yardl_type *t, void *to)
 {
+	return read_numbers(p, t, to, 1, 3);
+}
+
+static int store_transforms(struct petsird *p, const struct yardl_type *t, void *to)
+{
+	static const struct petsird_field matrix[] = {{"matrix", .store = store_transform, .needed = true}, {0}};
+	struct transforms *ret = to;
 	uint64_t n = 0;
 	int rc = yardl_read_list(&p->in, t, &n);
 
@@ -88,24 +69,16 @@ static int read_transforms(struct petsird *p, const struct yardl_type *t, struct
 	if (!ret->matrix)
 		return err_set(p->in.err, ENOMEM, "no memory for %zu transforms", ret->n);
 	for (size_t i = 0; rc == 0 && i < ret->n; i++)
-		rc = read_matrix_of(p, t->of[0], "matrix", ret->matrix[i][0], 3, 4);
+		rc = petsird_read_record(p, t->of[0], matrix, ret->matrix[i]);
 	return rc;
-}
-
-static int read_element_transforms(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_transforms(p, t, &ret->elements);
-}
-
-static int read_module_transforms(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_transforms(p, t, &ret->modules);
 }
 
 /* ---- ReplicatedDetectorModule { object { detectingElements { object { shape { corners } } transforms } } transforms } ---- */
 
-static int read_corners(struct petsird *p, const struct yardl_type *t, struct modules *ret)
+static int store_corners(struct petsird *p, const struct yardl_type *t, void *to)
 {
+	static const struct petsird_field place[] = {{"c", .store = store_place, .needed = true}, {0}};
+	struct modules *ret = to;
 	uint64_t n = 0;
 	int rc = yardl_read_list(&p->in, t, &n);
 
@@ -116,7 +89,7 @@ static int read_corners(struct petsird *p, const struct yardl_type *t, struct mo
 	for (uint64_t i = 0; rc == 0 && i < n; i++) {
 		double c[3];
 
-		rc = read_matrix_of(p, t->of[0], "c", c, 1, 3);
+		rc = petsird_read_record(p, t->of[0], place, c);
 		for (int k = 0; rc == 0 && k < 3; k++)
 			ret->centre[k] += c[k] / CORNERS;
 	}
@@ -124,25 +97,17 @@ static int read_corners(struct petsird *p, const struct yardl_type *t, struct mo
 	return rc;
 }
 
-static int read_shape(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_field(p, t, "corners", NULL, read_corners, NULL, ret);
-}
-
-static int read_element(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_field(p, t, "shape", NULL, read_shape, NULL, ret);
-}
-
-static int read_elements(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_field(p, t, "object", "transforms", read_element, read_element_transforms, ret);
-}
-
-static int read_module(struct petsird *p, const struct yardl_type *t, struct modules *ret)
-{
-	return read_field(p, t, "detectingElements", NULL, read_elements, NULL, ret);
-}
+static const struct petsird_field shape[] = {{"corners", .store = store_corners, .needed = true}, {0}};
+static const struct petsird_field element[] = {{"shape", .of = shape, .needed = true}, {0}};
+static const struct petsird_field all_elements[] = {
+	{"object", .of = element, .needed = true},
+	{"transforms", .store = store_transforms, .needed = true, .at = offsetof(struct modules, elements)},
+	{0}};
+static const struct petsird_field module[] = {{"detectingElements", .of = all_elements, .needed = true}, {0}};
+static const struct petsird_field replicated[] = {
+	{"object", .of = module, .needed = true},
+	{"transforms", .store = store_transforms, .needed = true, .at = offsetof(struct modules, modules)},
+	{0}};
 
 /* ---- positions ---- */
 
@@ -191,7 +156,7 @@ static int read_modules(struct petsird *p, const struct yardl_type *t)
 	for (uint64_t i = 0; rc == 0 && i < n; i++) {
 		struct modules m = {0};
 
-		rc = read_field(p, t->of[0], "object", "transforms", read_module, read_module_transforms, &m);
+		rc = petsird_read_record(p, t->of[0], replicated, &m);
 		if (rc == 0)
 			rc = add_modules(p, &m);
 		free(m.elements.matrix);
@@ -200,9 +165,4 @@ static int read_modules(struct petsird *p, const struct yardl_type *t)
 	return rc;
 }
 
-int petsird_read_geometry(struct petsird *p, const struct yardl_type *t)
-{
-	static const struct petsird_field fields[] = {{"replicatedModules", read_modules, true}};
-
-	return petsird_read_record(p, t, fields, COUNT(fields));
-}
+const struct petsird_field petsird_geometry[] = {{"replicatedModules", read_modules, true}, {0}};

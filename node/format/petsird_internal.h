@@ -56,25 +56,32 @@ struct petsird {
 
 typedef int petsird_reader(struct petsird *p, const struct yardl_type *t);
 
+/* A field of a record; one without a name ends the list. Without read, store and of it is skipped, but must be there. */
 struct petsird_field {
 	const char *name;
-	petsird_reader *read; /* NULL: skip it, but it must be there */
-	bool needed;
+	petsird_reader *read;
+	bool needed; /* else it may be missing or, if it is stored, null */
+	/* Store its value at offset `at` of the structure that is filled; of: it is a record with these fields, whose structure is
+	 * there. */
+	int (*store)(struct petsird *p, const struct yardl_type *t, void *to);
+	const struct petsird_field *of;
+	size_t at;
 };
 
 /* Check that t is a record with all needed fields. */
-int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n);
-/* Read a record: the named fields by their functions; all others are skipped. */
-int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n);
+int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields);
+/* Read a record: the named fields; all others are skipped. to: the structure that is filled; NULL: none. */
+int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, void *to);
+int petsird_store_float(struct petsird *p, const struct yardl_type *t, void *to); /* a double */
 /* Read a list of lists over pairs of types: `read` is called for [i][j] with j <= i, the others are skipped. */
 int petsird_read_pairs(struct petsird *p, const struct yardl_type *t,
 		       int (*read)(struct petsird *p, const struct yardl_type *t, size_t i, size_t j));
 /* Read a list of floats; the caller frees *ret. */
 int petsird_read_floats(struct petsird *p, const struct yardl_type *t, float **ret, size_t *ret_n);
 
-petsird_reader petsird_read_geometry;	  /* petsird_geometry.c: ScannerGeometry */
-petsird_reader petsird_read_exam;	  /* petsird_exam.c: ExamInformation */
-petsird_reader petsird_read_efficiencies; /* petsird_efficiency.c: DetectionEfficiencies */
+extern const struct petsird_field petsird_geometry[];	  /* petsird_geometry.c: ScannerGeometry */
+extern const struct petsird_field petsird_exam[];	  /* petsird_exam.c: ExamInformation, of struct petsird_exam */
+extern const struct petsird_field petsird_efficiencies[]; /* petsird_efficiency.c: DetectionEfficiencies */
 int petsird_check_efficiencies(struct petsird *p, struct err *err);
 void petsird_free_efficiencies(struct petsird *p);
 /* petsird_events.c: check the types of the time blocks. */
