@@ -97,19 +97,17 @@ static const struct command_spec spec = {
 		 "F.hs]\n"
 		 "                      [--delayeds F.hs] [--singles F.hs] [OPTION]... -o DIR",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
-		   "(recursive),\nInterfile headers (STIR) or PETSIRD files.",
+		   "(recursive),\nInterfile headers (STIR), folders of the e7tools or PETSIRD files.",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
 		"the\n"
 		"result is one object. Sinograms with the same study, series and frame of reference are one case; the result is "
 		"a\n"
 		"series with one object per slice (docs/sinogram-object.md describes sinograms). A PETSIRD file is a case of "
 		"its\n"
-		"own, reconstructed event by event (docs/petsird.md), and so is an Interfile header that is named on the "
-		"command\n"
-		"line (docs/sinogram-object.md), whose position, nuclide and dose are used. Other files that are not DICOM are\n"
-		"ignored. If a case is refused, the reason "
-		"is\n"
-		"printed and the others are still reconstructed.",
+		"own, reconstructed event by event (docs/petsird.md), and so is an Interfile header or a folder of the e7tools\n"
+		"that is named on the command line (docs/sinogram-object.md), whose position, nuclide and dose are used. Other\n"
+		"files that are not DICOM are ignored. If a case is refused, the reason is printed and the others are still\n"
+		"reconstructed.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

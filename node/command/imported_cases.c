@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,10 @@ static int import_one(struct imported_case *to, const struct sinogram_import *co
 
 	own.folder = to->folder;
 	own.assumed = &to->assumed;
-	return rc < 0 ? rc : source_of(path)->import(path, &own, &report, err);
+	if (rc == 0)
+		rc = source_of(path)->import(path, &own, &report, err);
+	json_decref(report.details);
+	return rc;
 }
 
 /* Check that no earlier case would make the same image as the last one. */

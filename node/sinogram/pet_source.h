@@ -60,7 +60,7 @@ struct pet_source {
 	/* Describe the acquisition in s, whose files are open. path: of the first. Errors as sinogram_open(). NULL: its files
 	 * become sinogram objects first. */
 	int (*open)(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err);
-	/* Write the sinogram objects of a file or folder, as sinogram_import(). NULL: it is DICOM. */
+	/* Write the sinogram objects of a file or folder that is_file() takes, as sinogram_import(). NULL: it is DICOM. */
 	int (*import)(const char *path, const struct sinogram_import *conf, struct import_report *ret, struct err *err);
 	bool roles; /* headers of further roles, and beds, can be given with its file */
 	/* Say how a file is taken that does not say it. NULL: nothing. */

@@ -29,6 +29,11 @@
 
 enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM };
 
+static const struct {
+	const char *name, *title; /* third value of Image Type; in sentences */
+} types[SINOGRAM_MMR_NORM + 1] = {[SINOGRAM_MMR_LIST] = {"PET_LISTMODE", "list mode (PET_LISTMODE)"},
+				  [SINOGRAM_MMR_NORM] = {"PET_NORM", "normalisation (PET_NORM)"}};
+
 #define BIG_ENDIAN_SYNTAX "1.2.840.10008.1.2.2"
 #define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
@@ -66,7 +71,6 @@ void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t siz
 /* Return what an object contains, from class, model and Image Type. */
 static enum sinogram_mmr_type type_of(const struct dicom_item *root)
 {
-	static const char *const names[] = {[SINOGRAM_MMR_LIST] = "PET_LISTMODE", [SINOGRAM_MMR_NORM] = "PET_NORM"};
 	char sop_class[DICOM_UID_SIZE] = "", model[65] = "", type[65];
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
@@ -75,7 +79,7 @@ static enum sinogram_mmr_type type_of(const struct dicom_item *root)
 	if (strcmp(sop_class, SINOGRAM_SIEMENS_CLASS) != 0 || !strstr(model, "mMR"))
 		return SINOGRAM_MMR_NONE;
 	for (int i = SINOGRAM_MMR_LIST; i <= SINOGRAM_MMR_NORM; i++)
-		if (!strcmp(type, names[i]))
+		if (!strcmp(type, types[i].name))
 			return (enum sinogram_mmr_type)i;
 	return SINOGRAM_MMR_NONE;
 }
@@ -92,7 +96,7 @@ static int describe_object(const struct dicom_file *file, struct pet_object *ret
 
 	(void)err;
 	*ret = (struct pet_object){.header = INTERFILE_PROJECTIONS, .expected = 2, .whole_study = true};
-	snprintf(ret->lacks, sizeof(ret->lacks), "%s", list ? "the normalisation (PET_NORM)" : "the list mode (PET_LISTMODE)");
+	snprintf(ret->lacks, sizeof(ret->lacks), "the %s", types[list ? SINOGRAM_MMR_NORM : SINOGRAM_MMR_LIST].title);
 	return 1;
 }
 
@@ -392,9 +396,8 @@ int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, stru
 	uint64_t bytes = s->part[SINOGRAM_MULTIPLICATIVE].bytes;
 
 	*ret_values = malloc(bytes);
-	if (!*ret_values)
-		return err_set(err, ENOMEM, "no memory for %llu bytes of efficiencies", (unsigned long long)bytes);
-	return compute_efficiencies(s, false, *ret_values, err);
+	return *ret_values ? compute_efficiencies(s, false, *ret_values, err)
+			   : err_set(err, ENOMEM, "no memory for %llu bytes of efficiencies", (unsigned long long)bytes);
 }
 
 static int read_role(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
@@ -476,7 +479,6 @@ static int find_alive(const struct sinogram *s, int image, double *ret, struct e
 /* Find the list mode and the normalisation among the files. */
 static int find_types(struct sinogram *s, struct err *err)
 {
-	static const char *const titles[] = {"", "list mode (PET_LISTMODE)", "normalisation (PET_NORM)"};
 	size_t count[SINOGRAM_MMR_NORM + 1] = {0};
 
 	for (size_t i = 0; i < s->n_files; i++) {
@@ -490,12 +492,12 @@ static int find_types(struct sinogram *s, struct err *err)
 				       "%s and %s both contain a %s: one study with several acquisitions is not supported; "
 				       "reconstruct each list mode with its normalisation in a folder of its own with `tomonode "
 				       "recon`",
-				       file_name(s->paths[mmr(s)->file[t]]), file_name(s->paths[i]), titles[t]);
+				       file_name(s->paths[mmr(s)->file[t]]), file_name(s->paths[i]), types[t].title);
 		mmr(s)->file[t] = i;
 	}
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
 		if (!count[t])
-			return err_set(err, EBADMSG, "the %s of the acquisition is missing: send it", titles[t]);
+			return err_set(err, EBADMSG, "the %s of the acquisition is missing: send it", types[t].title);
 	return 0;
 }
 
@@ -538,20 +540,18 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 
 static int read_headers(struct sinogram *s, struct err *err)
 {
-	struct mmr_header norm;
-	size_t list = mmr(s)->file[SINOGRAM_MMR_LIST], other = mmr(s)->file[SINOGRAM_MMR_NORM];
-	int rc = read_header(s->files[list], SINOGRAM_MMR_LIST, &mmr(s)->list, err);
+	struct mmr_header header[SINOGRAM_MMR_NORM + 1];
+	int rc = 0;
 
-	if (rc < 0) {
-		err_prefix(err, "%s", file_name(s->paths[list]));
-		return rc;
+	for (int t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++) {
+		rc = read_header(s->files[mmr(s)->file[t]], (enum sinogram_mmr_type)t, &header[t], err);
+		if (rc < 0)
+			err_prefix(err, "%s", file_name(s->paths[mmr(s)->file[t]]));
 	}
-	rc = read_header(s->files[other], SINOGRAM_MMR_NORM, &norm, err);
-	if (rc < 0) {
-		err_prefix(err, "%s", file_name(s->paths[other]));
+	if (rc < 0)
 		return rc;
-	}
-	rc = check_same_scanner(s, &mmr(s)->list, &norm, err);
+	mmr(s)->list = header[SINOGRAM_MMR_LIST];
+	rc = check_same_scanner(s, &mmr(s)->list, &header[SINOGRAM_MMR_NORM], err);
 	if (rc == 0)
 		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * mmr(s)->list.words, err);
 	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
