@@ -21,6 +21,7 @@
 #include "node/base/sentence.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PIECE 65536	/* events */
@@ -36,11 +37,11 @@ struct import {
 	size_t bins;		  /* of one TOF bin */
 	struct pet_images images; /* o->images, of gates with the marks */
 	struct pet_images_near near;
-	int image;		  /* time frame or gate of the last event; 0 without */
-	uint32_t *counts;	  /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
-	uint32_t *delayeds;	  /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
-	float *inverse;		  /* NORMALISATION */
-	float *live;		  /* MULTIPLICATIVE */
+	int image;	    /* time frame or gate of the last event; 0 without */
+	uint32_t *counts;   /* [image][TOF bin][plane][angle][radial]; floats once all events are read, see list_to_floats() */
+	uint32_t *delayeds; /* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
+	float *inverse;	    /* NORMALISATION */
+	float *live;	    /* MULTIPLICATIVE */
 	uint64_t stored, outside; /* prompts in a bin, and others */
 	uint64_t between;	  /* prompts in no time frame or gate */
 	struct pet_cycles cycles; /* with gates: those used and left out */
@@ -169,16 +170,6 @@ static int add_event(struct import *s, const struct petsird_event *e, struct err
 	return 0;
 }
 
-/* A float cannot count beyond 16777216: convert at the end, in place. */
-static void to_floats(uint32_t *counts, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		float value = (float)counts[i];
-
-		memcpy(&counts[i], &value, sizeof(value));
-	}
-}
-
 /* Take the time marks that are given, or those of the file. */
 static int find_marks(struct import *s, struct err *err)
 {
@@ -239,9 +230,9 @@ static int read_events(struct import *s, struct err *err)
 	free(events);
 	if (rc < 0)
 		return rc;
-	to_floats(s->counts, bins);
+	list_to_floats(s->counts, bins);
 	if (s->delayeds)
-		to_floats(s->delayeds, bins / image_bins(s) * s->bins);
+		list_to_floats(s->delayeds, bins / image_bins(s) * s->bins);
 	rc = petsird_check_still(s->file, err);
 	if (rc == 0)
 		rc = pet_frames_check(&s->images, (double)(counts->stop - counts->start) / 1000, err);

@@ -9,6 +9,7 @@
 #include "kernels/clock.h"
 #include "node/base/device_names.h"
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
@@ -231,16 +232,13 @@ int sinogram_list_open(struct sinogram *s, struct err *err)
 void pet_source_note(const struct sinogram *s, char *ret, size_t size)
 {
 	const struct sinogram_list_report *r = s->list ? &s->list->report : NULL;
-	size_t n;
 
 	*ret = '\0';
 	if (s->source->note)
 		s->source->note(s, ret, size);
-	n = strlen(ret);
 	if (r && r->dead)
-		n += (size_t)snprintf(ret + n, size - n,
-				      " %llu prompt%s of detectors that are not in coincidence (efficiency 0) %s not used.",
-				      (unsigned long long)r->dead, plural(r->dead), r->dead == 1 ? "is" : "are");
-	if (r && r->between && n < size)
-		snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
+		sentence_add(ret, size, "%llu prompt%s of detectors that are not in coincidence (efficiency 0) %s not used.",
+			     (unsigned long long)r->dead, plural(r->dead), r->dead == 1 ? "is" : "are");
+	if (r && r->between)
+		sentence_add(ret, size, "%llu prompts are in no time frame.", (unsigned long long)r->between);
 }

@@ -59,8 +59,7 @@ static void add_events(struct sinogram_list *l, const struct event *events, cons
 			       (size_t)bin.radial]++;
 }
 
-/* A float cannot count beyond 16777216: counts are converted at the end, in place. */
-static void to_floats(uint32_t *counts, size_t n)
+void list_to_floats(uint32_t *counts, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		float value = (float)counts[i];
@@ -84,7 +83,7 @@ int sinogram_list_count(const struct sinogram *s, float *ret, struct err *err)
 			add_events(s->list, piece, NULL, n, counts);
 	}
 	free(piece);
-	to_floats(counts, bin_count(s->list));
+	list_to_floats(counts, bin_count(s->list));
 	return rc;
 }
 
@@ -112,7 +111,7 @@ int sinogram_list_delayeds(const struct sinogram *s, float *ret, struct err *err
 	}
 	l->source.choose(l->source.ctx, false);
 	free(piece);
-	to_floats(counts, bin_count(l));
+	list_to_floats(counts, bin_count(l));
 	return rc;
 }
 

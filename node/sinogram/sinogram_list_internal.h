@@ -53,4 +53,7 @@ int list_set_bins(struct sinogram_list *l, const uint16_t (*place)[2], struct er
 /* Name the corrections that were not made: "randoms, scatter and dead time"; "": none. made: of struct sinogram. */
 void list_missing(int made, char *ret, size_t size);
 
+/* sinogram_list_bins.c: convert counts in place, once all are counted: a float cannot count beyond 16777216. */
+void list_to_floats(uint32_t *counts, size_t n);
+
 #endif
