@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_array.c - arrays of the caller: check them, use them in place, or bring them into the order of the device. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/api/api_internal.h"
+
+#define CUDA_ALIGNMENT 16 /* bytes: kernels read float4 */
+
+void api_order_c(int ndim, const int64_t *shape, struct api_order *ret)
+{
+	*ret = (struct api_order){.ndim = ndim, .floats = 1};
+	for (int i = ndim - 1; i >= 0; i--) {
+		ret->shape[i] = shape[i];
+		ret->strides[i] = (int64_t)ret->floats;
+		ret->floats *= (size_t)shape[i];
+	}
+}
+
+static const char *shape_text(int ndim, const int64_t *shape, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < ndim && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%lld", i ? ", " : "", (long long)shape[i]);
+	return ret;
+}
+
+static int check_memory(const struct tn_device *d, const struct tn_array *a, const char *name, bool *ret_device, struct err *err)
+{
+	bool cuda = device_cuda_stream(d->dev) != NULL;
+
+	if (a->device.type == TN_HOST || a->device.type == TN_CUDA_HOST || (a->device.type == TN_CUDA_MANAGED && !cuda)) {
+		*ret_device = !cuda;
+		return 0;
+	}
+	if (a->device.type != TN_CUDA && a->device.type != TN_CUDA_MANAGED)
+		return err_set(err, EINVAL, "%s: memory of type %d; allowed: host, CUDA", name, a->device.type);
+	if (!cuda || (a->device.type == TN_CUDA && a->device.index != d->dev->index))
+		return err_set(err, EINVAL, "%s: its memory is that of GPU %d, but the device is %s", name, a->device.index,
+			       d->dev->name);
+	*ret_device = true;
+	return 0;
+}
+
+int api_array(const struct tn_device *d, const struct tn_array *a, const struct api_order *o, const char *name, bool written,
+	      struct api_array *ret, struct err *err)
+{
+	struct api_order c;
+	char has[100], needs[100];
+	int more, r;
+
+	if (!a || !a->data || a->ndim < 0 || a->ndim > STRIDES_MAX || (a->ndim > 0 && !a->shape))
+		return err_set(err, EINVAL, "%s: no array, or one without shape", name);
+	if (a->type.code != 2 || a->type.bits != 32 || a->type.lanes != 1)
+		return err_set(err, EINVAL, "%s: values of type code %d with %d bits; allowed: float32", name, a->type.code,
+			       a->type.bits);
+	more = o->ndim - a->ndim;
+	for (int i = more < 0 ? more : 0; i < o->ndim; i++)
+		if ((i < more ? 1 : a->shape[i - more]) != (i < 0 ? 1 : o->shape[i]))
+			return err_set(err, EINVAL, "%s: an array of shape (%s); needed: (%s)", name,
+				       shape_text(a->ndim, a->shape, has, sizeof(has)),
+				       shape_text(o->ndim, o->shape, needs, sizeof(needs)));
+	r = check_memory(d, a, name, &ret->on_device, err);
+	if (r < 0)
+		return r;
+	ret->data = (float *)(void *)((char *)a->data + a->byte_offset);
+	if ((uintptr_t)ret->data % sizeof(float))
+		return err_set(err, EINVAL, "%s: its address is no multiple of 4", name);
+	api_order_c(o->ndim, o->shape, &c);
+	for (int i = 0; i < o->ndim; i++) {
+		ret->strides[i] = i < more ? 0 : a->strides ? a->strides[i - more] : c.strides[i];
+		if (written && o->shape[i] > 1 && ret->strides[i] == 0)
+			return err_set(err, EINVAL, "%s: it is written, but its elements share memory (axis %d has stride 0)",
+				       name, i);
+	}
+	return 0;
+}
+
+static bool same_strides(const struct api_order *o, const int64_t *strides)
+{
+	for (int i = 0; i < o->ndim; i++)
+		if (o->shape[i] > 1 && strides[i] != o->strides[i])
+			return false;
+	return true;
+}
+
+static bool is_native(const struct tn_device *d, const struct api_array *a, const struct api_order *o)
+{
+	size_t alignment = device_cuda_stream(d->dev) ? CUDA_ALIGNMENT : sizeof(float);
+
+	return a->on_device && !o->index.mem && same_strides(o, a->strides) && (uintptr_t)a->data % alignment == 0;
+}
+
+static struct strides order_strides(const struct api_order *o, const int64_t *from, const int64_t *to)
+{
+	struct strides s = {.n = o->ndim, .axis = o->axis, .index = (const int32_t *)(const void *)o->index.mem};
+
+	memcpy(s.shape, o->shape, sizeof(s.shape));
+	memcpy(s.from, from, sizeof(s.from));
+	memcpy(s.to, to, sizeof(s.to));
+	return s;
+}
+
+/* Copy an array in host memory in C order to or from the memory of another device: *ret_stage, which the caller releases, has it
+ * on the device. */
+static int stage_host(struct tn_device *d, const struct api_array *a, const struct api_order *c, bool load, bool store,
+		      struct buf *stage, struct err *err)
+{
+	const struct device_ops *v = d->dev->ops;
+	struct strides s = order_strides(c, load ? a->strides : c->strides, load ? c->strides : a->strides);
+	bool direct = same_strides(c, a->strides);
+	float *host = direct ? a->data : malloc(c->floats * sizeof(*host));
+	int r = 0;
+
+	if (!host)
+		return err_set(err, ENOMEM, "array: no memory for a copy of %zu floats", c->floats);
+	s.index = NULL;
+	if (load && !direct)
+		strides_copy(&s, 1, a->data, host);
+	if (load)
+		r = v->upload(stage, host, err);
+	if (store)
+		r = v->download(stage, host, err);
+	if (store && !direct && r == 0)
+		strides_copy(&s, 1, host, a->data);
+	if (!direct)
+		free(host);
+	return r;
+}
+
+/* Copy an array into memory of the device with these strides, or back (`store`). */
+static int move_array(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides,
+		      float *mem, bool store, struct err *err)
+{
+	const struct device_ops *v = d->dev->ops;
+	struct api_array on = *a;
+	struct buf stage = {0};
+	struct api_order c;
+	struct strides s;
+	int r = 0;
+
+	api_order_c(o->ndim, o->shape, &c);
+	if (!a->on_device) {
+		r = v->alloc(d->dev, c.floats, &stage, err);
+		if (r == 0 && !store)
+			r = stage_host(d, a, &c, true, false, &stage, err);
+		on.data = stage.mem;
+		memcpy(on.strides, c.strides, sizeof(on.strides));
+	}
+	s = store ? order_strides(o, strides, on.strides) : order_strides(o, on.strides, strides);
+	s.scatter = store;
+	if (r == 0)
+		r = v->permute(d->dev, &s, store ? mem : on.data, store ? on.data : mem, err);
+	if (r == 0 && store && !a->on_device)
+		r = stage_host(d, a, &c, false, true, &stage, err);
+	if (r == 0)
+		r = v->wait(d->dev, QUEUE_WORK, err);
+	buf_release(&stage);
+	return r;
+}
+
+int api_array_begin(struct tn_device *d, const struct api_array *a, const struct api_order *o, bool load, struct buf *work,
+		    struct buf *ret, struct err *err)
+{
+	const struct device_ops *v = d->dev->ops;
+	int r = 0;
+
+	if (is_native(d, a, o)) {
+		*ret = (struct buf){d->dev, a->data, o->floats};
+		return 0;
+	}
+	if (!work->mem) {
+		r = v->alloc(d->dev, o->floats, work, err);
+		if (r == 0)
+			r = v->fill(work, 0, err); /* the padding */
+	}
+	if (r == 0 && load)
+		r = move_array(d, a, o, o->strides, work->mem, false, err);
+	*ret = *work;
+	return r;
+}
+
+int api_array_end(struct tn_device *d, const struct api_array *a, const struct api_order *o, const struct buf *work,
+		  const struct buf *used, struct err *err)
+{
+	if (used->mem == work->mem)
+		return move_array(d, a, o, o->strides, work->mem, true, err);
+	return d->dev->ops->wait(d->dev, QUEUE_WORK, err);
+}
+
+int api_array_read(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides, float *to,
+		   struct err *err)
+{
+	struct api_array host = {.data = to};
+	struct api_order c;
+	struct strides s;
+	struct buf stage = {0};
+	int r;
+
+	api_order_c(o->ndim, o->shape, &c);
+	memcpy(host.strides, strides ? strides : c.strides, sizeof(host.strides));
+	s = order_strides(&c, a->strides, host.strides);
+	if (!a->on_device || !device_cuda_stream(d->dev)) {
+		strides_copy(&s, d->dev->threads, a->data, to);
+		return 0;
+	}
+	r = d->dev->ops->alloc(d->dev, c.floats, &stage, err);
+	if (r == 0)
+		r = move_array(d, a, &c, c.strides, stage.mem, false, err);
+	if (r == 0)
+		r = stage_host(d, &host, &c, false, true, &stage, err);
+	buf_release(&stage);
+	return r;
+}
+
+int api_array_write(struct tn_device *d, const float *from, const struct api_order *o, const struct api_array *a, struct err *err)
+{
+	struct api_order c;
+	struct strides s;
+	struct buf stage = {0};
+	int r;
+
+	api_order_c(o->ndim, o->shape, &c);
+	s = order_strides(&c, c.strides, a->strides);
+	if (!a->on_device || !device_cuda_stream(d->dev)) {
+		strides_copy(&s, d->dev->threads, from, a->data);
+		return 0;
+	}
+	r = d->dev->ops->alloc(d->dev, c.floats, &stage, err);
+	if (r == 0)
+		r = d->dev->ops->upload(&stage, from, err);
+	if (r == 0)
+		r = move_array(d, a, &c, c.strides, stage.mem, true, err);
+	buf_release(&stage);
+	return r;
+}
