@@ -55,10 +55,14 @@ static int view_axis(const struct tn_scan *s) /* the axis of the data that subse
 
 static int check_model(const struct tn_scan *s, struct tn_model *m, struct err *err)
 {
+	static const char *const names[] = {"default", "siddon", "joseph", "slices", "sampled", "exact"};
+	static const char *const kinds[] = {"", "PET sinograms", "lines", "views", "parallel beams"};
 	int64_t n = s->shape[view_axis(s)];
 
-	if (m->kind < 0 || m->kind > TN_EXACT || models[s->kind][m->kind] == 0)
-		return err_set(err, EINVAL, "model: kind %d is not possible for this kind of scan (%d)", m->kind, s->kind);
+	if (m->kind < 0 || m->kind > TN_EXACT)
+		return err_set(err, EINVAL, "model: kind %d; allowed: 0 to %d", m->kind, TN_EXACT);
+	if (models[s->kind][m->kind] == 0)
+		return err_set(err, EINVAL, "model: '%s' is not possible for %s", names[m->kind], kinds[s->kind]);
 	if (m->step == 0 && m->first == 0)
 		m->step = 1;
 	if (m->step < 1 || m->first < 0 || m->first >= n)

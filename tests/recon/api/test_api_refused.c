@@ -181,9 +181,9 @@ static const struct {
 	struct tn_grid g;
 } bad_projectors[] = {
 	{{"no scan", EINVAL, "scan"}, 0, {0}, {{0}, {0}, {0}}},
-	{{"model", EINVAL, "kind 3"}, 1, {.kind = TN_SLICES}, {{0}, {0}, {0}}},
+	{{"model", EINVAL, "'slices'"}, 1, {.kind = TN_SLICES}, {{0}, {0}, {0}}},
 	{{"model", EINVAL, "kind -1"}, 1, {.kind = -1}, {{0}, {0}, {0}}},
-	{{"lines, exact", EINVAL, "kind 5"}, 2, {.kind = TN_EXACT}, {{0}, {0}, {0}}},
+	{{"lines, exact", EINVAL, "'exact' is not possible for lines"}, 2, {.kind = TN_EXACT}, {{0}, {0}, {0}}},
 	{{"first", EINVAL, "views from 20"}, 1, {.first = 20, .step = 1}, {{0}, {0}, {0}}},
 	{{"step", EINVAL, "steps of -1"}, 1, {.step = -1}, {{0}, {0}, {0}}},
 	{{"psf", EINVAL, "psf"}, 1, {.psf = NAN}, {{0}, {0}, {0}}},
