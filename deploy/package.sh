@@ -5,10 +5,11 @@
 # usage: deploy/package.sh deb [--source TREE] [--build DIR] [--cuda-build DIR] [--no-cuda] OUT
 #        deploy/package.sh image [--cuda] [--demo] OUT
 #
-# deb    writes tomonode_VERSION_ARCH.deb and, where nvcc is found, tomonode-cuda_VERSION_ARCH.deb to the folder OUT.
+# deb    writes tomonode_VERSION_ARCH.deb, libtomonode0 and libtomonode-dev, and, where nvcc is found, tomonode-cuda_VERSION_ARCH.deb to
+#        the folder OUT.
 #        --source TREE     package this checkout instead of the one that contains the script (an older one, too)
 #        --build DIR       take the program of this finished build, so that nothing is compiled; --cuda-build: the same for
-#                          tomonode-cuda. With --build alone only tomonode is made
+#                          tomonode-cuda. With --build alone tomonode-cuda is not made
 #        --no-cuda         do not make tomonode-cuda
 # image  writes tomonode-VERSION-ARCH.oci.tar, an OCI archive (image tomonode:latest), to the folder OUT, of the packages in OUT. No
 #        image registry is used: the root file system is made of the distribution's packages (TOMONODE_MIRROR: from another mirror).
@@ -25,7 +26,7 @@ source=$root cpu="" cuda="" with_cuda="" demo="" out="" what=${1:-}
 case "$what" in
 deb | image) shift ;;
 -h | --help)
-    sed -n '3,18s/^# \{0,1\}//p' "$0"
+    sed -n '3,19s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
 *) usage "the first word is deb or image" ;;

@@ -46,6 +46,17 @@ dpkg-deb --raw-extract "$deb" "$work/tomonode"
 grep -q '^ExecStart=/usr/bin/tomonode serve -c /etc/tomonode/tomonode.conf$' "$work/tomonode/lib/systemd/system/tomonode.service" || fail "the unit starts another program"
 "$work/tomonode/usr/bin/tomonode" --version >/dev/null || fail "the program does not run"
 
+# The library: nothing but the shared object in one package; with the other a sample can be built, which runs.
+for package in libtomonode0 libtomonode-dev; do
+    dpkg-deb --extract "$(echo "$work/out/${package}"_*.deb)" "$work/$package"
+done
+[ "$(find "$work/libtomonode0/usr" -path '*/doc' -prune -o ! -type d -printf '%f\n' | sort | tr '\n' ' ')" = "$(cd "$TOMONODE_BUILD" && printf '%s ' libtomonode.so.[0-9]*)" ] ||
+    fail "libtomonode0: $(find "$work/libtomonode0" ! -type d)"
+cp -r "$work/libtomonode0/." "$work/libtomonode-dev/"
+library=$(find "$work/libtomonode-dev" -name libtomonode.so -printf '%h\n')
+cc -o "$work/beams" docs/samples/library/beams.c -I"$work/libtomonode-dev/usr/include" -L"$library" -ltomonode -lm
+LD_LIBRARY_PATH=$library "$work/beams" >/dev/null || fail "a sample does not run with libtomonode0"
+
 # lintian: no error and no warning.
 lintian --allow-root --fail-on error,warning "$work"/out/*.deb >"$work/lintian.log" 2>&1 || fail "lintian: $(cat "$work/lintian.log")"
 
