@@ -92,7 +92,7 @@ json_t *correction_pictures_encode(const struct correction_pictures *p)
 
 /* ---- decode ---- */
 
-static int bad(const char *what, struct err *err)
+static int refuse_member(const char *what, struct err *err)
 {
 	return err_set(err, EBADMSG, "'%s' is missing or has another form", what);
 }
@@ -137,7 +137,7 @@ static bool decode_list(const json_t *from, int n, double **ret)
 	return *ret && decode_numbers(from, (size_t)n, *ret);
 }
 
-static int digit(char c)
+static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -149,7 +149,7 @@ static bool decode_bytes(const json_t *from, size_t n, unsigned char *ret)
 	if (!text || json_string_length(from) != 2 * n)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;
@@ -215,7 +215,7 @@ static bool decode_profiles(const json_t *from, struct correction_pictures *ret)
 	return true;
 }
 
-static int decode(const json_t *from, struct correction_pictures *p, struct err *err)
+static int decode_pictures(const json_t *from, struct correction_pictures *p, struct err *err)
 {
 	const json_t *mu = json_object_get(from, "mu"), *radius = json_object_get(from, "radius_mm");
 	const char *kind = json_string_value(json_object_get(from, "tomonode"));
@@ -223,35 +223,35 @@ static int decode(const json_t *from, struct correction_pictures *p, struct err 
 	int version;
 
 	if (!kind || strcmp(kind, KIND) != 0)
-		return bad("tomonode", err);
+		return refuse_member("tomonode", err);
 	if (!decode_int(json_object_get(from, "version"), VERSION, VERSION, &version))
-		return bad("version", err);
+		return refuse_member("version", err);
 	if (!is_series(series))
-		return bad("series", err);
+		return refuse_member("series", err);
 	strcpy(p->series, series);
 	if (!decode_image(json_object_get(from, "image"), p))
-		return bad("image", err);
+		return refuse_member("image", err);
 	if (json_array_size(mu) != CORRECTION_PLANES)
-		return bad("mu", err);
+		return refuse_member("mu", err);
 	for (int i = 0; i < CORRECTION_PLANES; i++)
 		if (!decode_map(json_array_get(mu, (size_t)i), &p->mu[i]))
-			return bad("mu", err);
+			return refuse_member("mu", err);
 	if (!decode_map(json_object_get(from, "acf"), &p->acf))
-		return bad("acf", err);
+		return refuse_member("acf", err);
 	if (!decode_int(json_object_get(from, "planes"), 0, 1 << 20, &p->n_planes))
-		return bad("planes", err);
+		return refuse_member("planes", err);
 	if (!decode_int(json_object_get(from, "acf_plane"), 0, p->n_planes > 0 ? p->n_planes - 1 : 0, &p->acf_plane))
-		return bad("acf_plane", err);
+		return refuse_member("acf_plane", err);
 	p->n_radial = (int)json_array_size(radius);
 	if (p->n_radial > CORRECTION_BINS || !decode_list(radius, p->n_radial, &p->radius))
-		return bad("radius_mm", err);
-	return decode_profiles(json_object_get(from, "profiles"), p) ? 0 : bad("profiles", err);
+		return refuse_member("radius_mm", err);
+	return decode_profiles(json_object_get(from, "profiles"), p) ? 0 : refuse_member("profiles", err);
 }
 
 int correction_pictures_decode(const json_t *from, struct correction_pictures *ret_pictures, struct err *err)
 {
 	struct correction_pictures p = {0};
-	int rc = decode(from, &p, err);
+	int rc = decode_pictures(from, &p, err);
 
 	if (rc < 0)
 		correction_pictures_clear(&p);

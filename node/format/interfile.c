@@ -49,7 +49,7 @@ void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t pla
 
 /* ---- values ---- */
 
-static uint64_t load(const uint8_t *p, int bytes, bool big_endian)
+static uint64_t load_integer(const uint8_t *p, int bytes, bool big_endian)
 {
 	uint64_t v = 0;
 
@@ -92,7 +92,7 @@ void interfile_convert(const struct interfile *f, const uint8_t *p, size_t n, fl
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (float)(as_number(load(p + i * (size_t)f->bytes, f->bytes, f->big_endian), f->number, f->bytes) *
+		ret[i] = (float)(as_number(load_integer(p + i * (size_t)f->bytes, f->bytes, f->big_endian), f->number, f->bytes) *
 				 f->scale);
 }
 
@@ -137,13 +137,13 @@ struct reading {
 
 static void read_value(const struct interfile *f, const uint8_t *p, struct reading *r)
 {
-	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1, value = load(p, f->bytes, f->big_endian);
+	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1, value = load_integer(p, f->bytes, f->big_endian);
 
 	if (value == 0 || (f->number == INTERFILE_FLOAT && as_number(value, f->number, f->bytes) == 0)) /* -0 */
 		return;
 	r->there++;
 	for (int other = 0; other < 2; other++) {
-		uint64_t bits = load(p, f->bytes, f->big_endian != (bool)other);
+		uint64_t bits = load_integer(p, f->bytes, f->big_endian != (bool)other);
 		double v, integer;
 
 		if (is_strange(f, bits) && r->strange[other]++ == 0 && !other)
@@ -154,7 +154,7 @@ static void read_value(const struct interfile *f, const uint8_t *p, struct readi
 		r->usual[other] += v >= FLOAT_USUAL_LEAST && v <= FLOAT_USUAL_MOST;
 		r->mantissa[other] += (bits & first) != 0;
 		r->plain += !other && v * FLOAT_PLAIN >= 1 && v <= FLOAT_PLAIN;
-		integer = fabs(as_number(load(p, f->bytes, f->big_endian == (bool)other), INTERFILE_SIGNED, f->bytes));
+		integer = fabs(as_number(load_integer(p, f->bytes, f->big_endian == (bool)other), INTERFILE_SIGNED, f->bytes));
 		r->small[!other] += integer < SMALL_INTEGER && isfinite(v); /* not NaN in the other order */
 	}
 }

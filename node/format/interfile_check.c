@@ -38,7 +38,7 @@
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
 
-static const char *unit(const struct interfile *f, enum interfile_length length)
+static const char *length_unit(const struct interfile *f, enum interfile_length length)
 {
 	return f->in_mm & length ? "mm" : "cm";
 }
@@ -59,9 +59,9 @@ static int refuse_bin(const struct interfile *f, const char *key, enum interfile
 		"%s (%s) := %g contradicts the distance of neighbouring rays in the middle, %.6g cm, of Number of detectors per "
 		"ring := %d, Inner ring diameter (%s) := %g and Average depth of interaction (%s) := %g: one of them is wrong "
 		"(cm and mm?), and the image would have another size",
-		key, unit(f, length), in_unit(f, length, stated), computed / 10, s->detectors, unit(f, INTERFILE_DIAMETER),
-		in_unit(f, INTERFILE_DIAMETER, 2 * s->radius), unit(f, INTERFILE_DEPTH),
-		in_unit(f, INTERFILE_DEPTH, s->interaction_depth));
+		key, length_unit(f, length), in_unit(f, length, stated), computed / 10, s->detectors,
+		length_unit(f, INTERFILE_DIAMETER), in_unit(f, INTERFILE_DIAMETER, 2 * s->radius),
+		length_unit(f, INTERFILE_DEPTH), in_unit(f, INTERFILE_DEPTH, s->interaction_depth));
 }
 
 /* Arc-corrected bins have a size of their own, near that of neighbouring rays. They lie within the rings. */
@@ -74,8 +74,8 @@ static int check_arc(const struct interfile *f, const struct michelogram *m, dou
 		return err_set(err, EBADMSG,
 			       "effective central bin size (%s) := %g contradicts Default bin size (%s) := %g: one of them is "
 			       "wrong (cm and mm?), and the image would have another size",
-			       unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, stated),
-			       unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, usual));
+			       length_unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, stated),
+			       length_unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, usual));
 	if (stated > 0 && stated < computed / BIN_FINEST && 2 * computed <= DETECTOR_LONGEST)
 		return refuse_bin(f, "effective central bin size", INTERFILE_CENTRAL_BIN, stated, computed, m, err);
 	if (!(reach > 1.5 * ring))
@@ -108,8 +108,8 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 				f,
 				"effective central bin size (%s) := %g differs by %.2g %% from the distance of neighbouring "
 				"rays in the middle, %.6g cm, of the detectors and the radius, which is used.",
-				unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, f->central_bin), 100 * off,
-				computed / 10);
+				length_unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, f->central_bin),
+				100 * off, computed / 10);
 	} else if (f->default_bin > BIN_OTHER_UNIT * computed ||
 		   (f->default_bin > 0 && f->default_bin < computed / BIN_OTHER_UNIT)) {
 		return refuse_bin(f, "Default bin size", INTERFILE_DEFAULT_BIN, f->default_bin, computed, m, err);
@@ -118,7 +118,7 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 			       "Default bin size (%s) := %g differs by %.2g %% from the distance of neighbouring rays in the "
 			       "middle, %.6g cm, of the detectors and the radius, which is used: one of them may be wrong, and "
 			       "the size of the image.",
-			       unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, f->default_bin),
+			       length_unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, f->default_bin),
 			       100 * fabs(f->default_bin / computed - 1), computed / 10);
 	}
 	return 0;
@@ -147,7 +147,8 @@ int interfile_check_rings(const struct interfile *f, const struct michelogram *m
 		err, EBADMSG,
 		"Distance between rings is %g mm, and detectors of a ring are %.3g mm apart (Number of detectors per ring := "
 		"%d, Inner ring diameter (%s) := %g): %s (cm and mm?)",
-		s->ring_spacing, beside, s->detectors, unit(f, INTERFILE_DIAMETER), in_unit(f, INTERFILE_DIAMETER, 2 * s->radius),
+		s->ring_spacing, beside, s->detectors, length_unit(f, INTERFILE_DIAMETER),
+		in_unit(f, INTERFILE_DIAMETER, 2 * s->radius),
 		ratio < 1 ? "ten times as much is meant" : "a larger diameter or a smaller distance is meant");
 }
 

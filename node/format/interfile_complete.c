@@ -182,7 +182,7 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 /* ---- compare ---- */
 
 /* Compare with a tolerance, because headers have numbers with few digits. */
-static bool near(double a, double b)
+static bool nearly_equal(double a, double b)
 {
 	return fabs(a - b) <= 1e-4 * (1e-3 + fmax(fabs(a), fabs(b)));
 }
@@ -218,7 +218,7 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 			return err_set(err, EBADMSG, "different geometry: %s: %d and %d", counts[i].name, counts[i].one,
 				       counts[i].other);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (!near(numbers[i].one, numbers[i].other))
+		if (!nearly_equal(numbers[i].one, numbers[i].other))
 			return err_set(err, EBADMSG, "different geometry: %s: %g and %g", numbers[i].name, numbers[i].one,
 				       numbers[i].other);
 	for (int i = 0; i < m->n_segments; i++)
@@ -237,7 +237,7 @@ int interfile_same_tof(const struct interfile *a, const struct interfile *b, str
 
 	if (s->n != t->n)
 		return err_set(err, EBADMSG, "different TOF bins: number: %d and %d (0: no time of flight)", s->n, t->n);
-	if (!near(s->width, t->width) || !near(s->sigma, t->sigma))
+	if (!nearly_equal(s->width, t->width) || !nearly_equal(s->sigma, t->sigma))
 		return err_set(err, EBADMSG, "different TOF bins: width, mm: %g and %g; standard deviation, mm: %g and %g",
 			       s->width, t->width, s->sigma, t->sigma);
 	return 0;

@@ -32,7 +32,7 @@ static bool is_blank(char c)
 	return c && strchr(BLANKS, c);
 }
 
-static char *trim(char *text)
+static char *trim_blanks(char *text)
 {
 	char *end;
 
@@ -132,7 +132,7 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	int rc;
 
 	if (!value)
-		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim(text));
+		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim_blanks(text));
 	*value = '\0';
 	interfile_normalise(text + strspn(text, "!% \t"), key, *room_size);
 	rc = split_index(key, number, &line->index, err);
@@ -142,9 +142,9 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	*room += strlen(key) + 1;
 	line->number = number;
 	line->looked_for = false;
-	line->name = trim(text);
+	line->name = trim_blanks(text);
 	line->key = key;
-	line->value = trim(without_comment(value + 2));
+	line->value = trim_blanks(without_comment(value + 2));
 	l->n++;
 	return 0;
 }
@@ -179,7 +179,7 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 	at = l.memory;
 	room = l.memory + size + 1;
 	while (rc == 0 && (line = next_line(&at, &number, &this_one))) {
-		line = trim(line);
+		line = trim_blanks(line);
 		if (!*line || *line == ';')
 			continue;
 		rc = parse_line(&l, line, this_one, &room, &room_size, err);
@@ -374,7 +374,7 @@ int interfile_line_find(const struct interfile_lines *l, const char *key, int in
 	return found != NULL;
 }
 
-static int refuse(const struct interfile_line *line, double lo, double hi, int n_max, struct err *err)
+static int refuse_value(const struct interfile_line *line, double lo, double hi, int n_max, struct err *err)
 {
 	if (n_max == 1)
 		return err_set(err, EBADMSG, "line %d: %.60s := %.60s; allowed: a number from %g to %g", line->number, line->name,
@@ -401,7 +401,7 @@ int interfile_line_numbers(const struct interfile_lines *l, const char *key, int
 		double v = strtod(at, &end);
 
 		if (end == at || n == n_max || !(v >= lo && v <= hi)) /* also refuses NaN */
-			return refuse(line, lo, hi, n_max, err);
+			return refuse_value(line, lo, hi, n_max, err);
 		ret[n++] = v;
 		at = end + strspn(end, BLANKS);
 		if (!list || *at != ',')
@@ -409,9 +409,9 @@ int interfile_line_numbers(const struct interfile_lines *l, const char *key, int
 		at++;
 	}
 	if (list && *at++ != '}')
-		return refuse(line, lo, hi, n_max, err);
+		return refuse_value(line, lo, hi, n_max, err);
 	if (at[strspn(at, BLANKS)])
-		return refuse(line, lo, hi, n_max, err);
+		return refuse_value(line, lo, hi, n_max, err);
 	*ret_n = n;
 	return 1;
 }

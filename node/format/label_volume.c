@@ -147,7 +147,7 @@ struct nifti {
 	bool big;
 };
 
-static double field(const struct nifti *h, size_t at, enum volume_element element)
+static double header_field(const struct nifti *h, size_t at, enum volume_element element)
 {
 	return volume_element_at(element, h->big, h->bytes + at);
 }
@@ -169,16 +169,17 @@ static int nifti_element(double code)
 /* Rotation and spacing of the qform (nifti1.h, method 2). */
 static void from_quaternion(const struct nifti *h, double m[3][4])
 {
-	double b = field(h, 256, ELEMENT_F32), c = field(h, 260, ELEMENT_F32), d = field(h, 264, ELEMENT_F32);
-	double a = sqrt(fmax(0, 1 - b * b - c * c - d * d)), third = field(h, 76, ELEMENT_F32) < 0 ? -1 : 1;
+	double b = header_field(h, 256, ELEMENT_F32), c = header_field(h, 260, ELEMENT_F32),
+	       d = header_field(h, 264, ELEMENT_F32);
+	double a = sqrt(fmax(0, 1 - b * b - c * c - d * d)), third = header_field(h, 76, ELEMENT_F32) < 0 ? -1 : 1;
 	const double r[3][3] = {{a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)},
 				{2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)},
 				{2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c}};
 
 	for (size_t i = 0; i < 3; i++) {
 		for (size_t j = 0; j < 3; j++)
-			m[i][j] = r[i][j] * field(h, 80 + 4 * j, ELEMENT_F32) * (j == 2 ? third : 1);
-		m[i][3] = field(h, 268 + 4 * i, ELEMENT_F32);
+			m[i][j] = r[i][j] * header_field(h, 80 + 4 * j, ELEMENT_F32) * (j == 2 ? third : 1);
+		m[i][3] = header_field(h, 268 + 4 * i, ELEMENT_F32);
 	}
 }
 
@@ -186,11 +187,11 @@ static int nifti_place(const struct reader *r, const struct nifti *h, struct lab
 {
 	double m[3][4];
 
-	if (field(h, 254, ELEMENT_S16) > 0) {
+	if (header_field(h, 254, ELEMENT_S16) > 0) {
 		for (size_t i = 0; i < 3; i++)
 			for (size_t j = 0; j < 4; j++)
-				m[i][j] = field(h, 280 + 16 * i + 4 * j, ELEMENT_F32);
-	} else if (field(h, 252, ELEMENT_S16) > 0) {
+				m[i][j] = header_field(h, 280 + 16 * i + 4 * j, ELEMENT_F32);
+	} else if (header_field(h, 252, ELEMENT_S16) > 0) {
 		from_quaternion(h, m);
 	} else {
 		return err_set(r->err, EBADMSG, "%s: neither sform_code nor qform_code is above 0: no position in the patient",
@@ -214,23 +215,23 @@ static int open_nifti(struct reader *r, struct label_volume *v)
 
 	if (rc < 0)
 		return rc;
-	h.big = field(&h, 0, ELEMENT_S32) != NIFTI_HEADER;
-	if (field(&h, 0, ELEMENT_S32) != NIFTI_HEADER || memcmp(h.bytes + 344, "n+1", 4) != 0)
+	h.big = header_field(&h, 0, ELEMENT_S32) != NIFTI_HEADER;
+	if (header_field(&h, 0, ELEMENT_S32) != NIFTI_HEADER || memcmp(h.bytes + 344, "n+1", 4) != 0)
 		return err_set(r->err, EBADMSG, "%s: not a NIfTI-1 file with header and data in one", r->name);
 	r->big = h.big;
 	for (size_t i = 4; i <= 7; i++)
-		if (field(&h, 40, ELEMENT_S16) >= (double)i && field(&h, 40 + 2 * i, ELEMENT_S16) > 1)
+		if (header_field(&h, 40, ELEMENT_S16) >= (double)i && header_field(&h, 40 + 2 * i, ELEMENT_S16) > 1)
 			return err_set(r->err, ENOTSUP, "%s: %g values along dimension %zu; labels have three dimensions",
-				       r->name, field(&h, 40 + 2 * i, ELEMENT_S16), i);
+				       r->name, header_field(&h, 40 + 2 * i, ELEMENT_S16), i);
 	for (size_t a = 0; a < 3; a++)
-		v->n[a] = field(&h, 40, ELEMENT_S16) > (double)a ? (int)field(&h, 42 + 2 * a, ELEMENT_S16) : 1;
-	element = nifti_element(field(&h, 70, ELEMENT_S16));
+		v->n[a] = header_field(&h, 40, ELEMENT_S16) > (double)a ? (int)header_field(&h, 42 + 2 * a, ELEMENT_S16) : 1;
+	element = nifti_element(header_field(&h, 70, ELEMENT_S16));
 	if (element < 0)
 		return err_set(r->err, ENOTSUP, "%s: datatype %g; supported: integers of 8 to 32 bits, float, double", r->name,
-			       field(&h, 70, ELEMENT_S16));
+			       header_field(&h, 70, ELEMENT_S16));
 	r->element = (enum volume_element)element;
-	r->slope = field(&h, 112, ELEMENT_F32);
-	r->shift = field(&h, 116, ELEMENT_F32);
+	r->slope = header_field(&h, 112, ELEMENT_F32);
+	r->shift = header_field(&h, 116, ELEMENT_F32);
 	if (r->slope == 0 || !isfinite(r->slope) || !isfinite(r->shift)) { /* 0: not scaled */
 		r->slope = 1;
 		r->shift = 0;
@@ -238,7 +239,7 @@ static int open_nifti(struct reader *r, struct label_volume *v)
 	rc = nifti_place(r, &h, v);
 	if (rc == 0)
 		rc = finish_geometry(r, v);
-	offset = field(&h, 108, ELEMENT_F32);
+	offset = header_field(&h, 108, ELEMENT_F32);
 	if (rc == 0 && !(offset >= NIFTI_HEADER && offset <= 1e6))
 		rc = err_set(r->err, EBADMSG, "%s: vox_offset is %g", r->name, offset);
 	if (rc == 0 && gzseek(r->file, (z_off_t)offset, SEEK_SET) < 0)

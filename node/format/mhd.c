@@ -70,7 +70,7 @@ struct header {
 
 /* ---- the header ---- */
 
-static char *trim(char *text)
+static char *trim_space(char *text)
 {
 	char *end;
 
@@ -88,13 +88,13 @@ static int parse_line(struct header *h, char *line, int number)
 {
 	char *equals = strchr(line, '='), *key = line, *value;
 
-	if (!*trim(line))
+	if (!*trim_space(line))
 		return 0;
 	if (!equals)
-		return err_set(h->err, EBADMSG, "%s:%d: no '=' in \"%.60s\"", h->name, number, trim(line));
+		return err_set(h->err, EBADMSG, "%s:%d: no '=' in \"%.60s\"", h->name, number, trim_space(line));
 	*equals = '\0';
-	key = trim(key);
-	value = trim(equals + 1);
+	key = trim_space(key);
+	value = trim_space(equals + 1);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcmp(key, keys[i].name) != 0)
 			continue;

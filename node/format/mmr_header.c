@@ -71,7 +71,7 @@ static const char *short_key(const char *key, char ret[KEY])
 	return ret;
 }
 
-static int missing(const char *key, struct err *err)
+static int refuse_missing_key(const char *key, struct err *err)
 {
 	return err_set(err, EBADMSG, "the header has no key \"%s\"", key);
 }
@@ -99,7 +99,7 @@ static int check_keys(const struct interfile_lines *l, const struct fixed *keys,
 		if (rc < 0)
 			return rc;
 		if (rc == 0 && k->needed)
-			return missing(k->key, err);
+			return refuse_missing_key(k->key, err);
 		if (rc > 0 && (n != k->n || v[0] != k->value[0] || (n == 2 && v[1] != k->value[1])))
 			return refuse_value(l, k, err);
 	}
@@ -146,7 +146,7 @@ static int read_words(const struct interfile_lines *l, struct mmr_header *h, str
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return missing("%total listmode word counts", err);
+		return refuse_missing_key("%total listmode word counts", err);
 	if (words != floor(words))
 		return err_set(err, EBADMSG, "%%total listmode word counts := %g is not an integer", words);
 	h->words = (uint64_t)words;

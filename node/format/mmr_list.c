@@ -196,7 +196,7 @@ struct requested {
 	size_t n; /* number of all so far */
 };
 
-static void request(struct requested *q, uint32_t *count)
+static void request_count(struct requested *q, uint32_t *count)
 {
 	uint32_t **slot = &q->count[q->n % AHEAD];
 
@@ -206,7 +206,7 @@ static void request(struct requested *q, uint32_t *count)
 	*slot = count;
 }
 
-static void finish(const struct requested *q)
+static void finish_counts(const struct requested *q)
 {
 	for (size_t i = 0; i < (q->n < AHEAD ? q->n : AHEAD); i++)
 		++*q->count[i];
@@ -240,7 +240,7 @@ static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct
 	if (rc <= 0)
 		return rc;
 	if (is_chosen(l))
-		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + rest]);
+		request_count(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + rest]);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 			rc = add_other(l, word, err);
 		l->report.words++;
 	}
-	finish(&q);
+	finish_counts(&q);
 	return rc;
 }
 

@@ -32,14 +32,14 @@ int packed_file_open(struct atomic_file *file, enum packing packing, struct pack
 	return 0;
 }
 
-static int store(struct packed_file *p, const void *bytes, size_t n, struct err *err)
+static int store_bytes(struct packed_file *p, const void *bytes, size_t n, struct err *err)
 {
 	p->stored += n;
 	return p->file && n > 0 ? atomic_file_write(p->file, bytes, n, err) : 0;
 }
 
 /* Compress what zlib's input has. */
-static int pack(struct packed_file *p, int flush, struct err *err)
+static int compress_input(struct packed_file *p, int flush, struct err *err)
 {
 	int rc = 0;
 
@@ -48,7 +48,7 @@ static int pack(struct packed_file *p, int flush, struct err *err)
 		p->z.avail_out = sizeof(p->out);
 		if (deflate(&p->z, flush) == Z_STREAM_ERROR)
 			return err_set(err, EIO, "zlib cannot compress the values");
-		rc = store(p, p->out, sizeof(p->out) - p->z.avail_out, err);
+		rc = store_bytes(p, p->out, sizeof(p->out) - p->z.avail_out, err);
 	} while (rc == 0 && p->z.avail_out == 0);
 	return rc;
 }
@@ -59,13 +59,13 @@ int packed_file_write(struct packed_file *p, const void *bytes, size_t n, struct
 	int rc = 0;
 
 	if (p->packing == PACKING_NONE)
-		return store(p, bytes, n, err);
+		return store_bytes(p, bytes, n, err);
 	while (rc == 0 && n > 0) {
 		size_t part = n < BLOCK ? n : BLOCK;
 
 		p->z.next_in = (unsigned char *)at; /* zlib only reads it */
 		p->z.avail_in = (uInt)part;
-		rc = pack(p, Z_NO_FLUSH, err);
+		rc = compress_input(p, Z_NO_FLUSH, err);
 		at += part;
 		n -= part;
 	}
@@ -74,7 +74,7 @@ int packed_file_write(struct packed_file *p, const void *bytes, size_t n, struct
 
 int packed_file_finish(struct packed_file *p, uint64_t *ret_bytes, struct err *err)
 {
-	int rc = p->packing == PACKING_NONE ? 0 : pack(p, Z_FINISH, err);
+	int rc = p->packing == PACKING_NONE ? 0 : compress_input(p, Z_FINISH, err);
 
 	if (rc == 0 && ret_bytes)
 		*ret_bytes = p->stored;

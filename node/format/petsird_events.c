@@ -142,7 +142,7 @@ static bool is_plain(const struct yardl_type *t)
 }
 
 /* Decode LEB128 of up to 28 bits and move *at on; UINT32_MAX: more bits. */
-static inline uint32_t take(const uint8_t **at)
+static inline uint32_t take_leb128(const uint8_t **at)
 {
 	uint32_t value = 0;
 
@@ -172,7 +172,7 @@ static size_t read_plain(struct petsird *p, struct petsird_event *ret_events, si
 	max = max < c->events ? max : (size_t)c->events;
 	while (n < max && p->in.end - p->in.at >= PLAIN_VALUES * PLAIN_VALUE_BYTES) {
 		const uint8_t *at = p->in.buffer + p->in.at;
-		uint32_t a = take(&at), b = take(&at), k = take(&at);
+		uint32_t a = take_leb128(&at), b = take_leb128(&at), k = take_leb128(&at);
 
 		if (a >= bins[0] || b >= bins[1] || k >= tof)
 			break;
@@ -398,7 +398,7 @@ static int next_block(struct petsird *p)
 }
 
 /* Move the cursor on, towards the next event. */
-static int advance(struct petsird *p)
+static int advance_cursor(struct petsird *p)
 {
 	struct petsird_cursor *c = &p->cursor;
 
@@ -420,7 +420,7 @@ int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max
 	while (rc == 0 && n < max && !c->ended) {
 		size_t got = 0;
 
-		rc = c->events > 0 ? read_some(p, ret_events + n, max - n, &got) : advance(p);
+		rc = c->events > 0 ? read_some(p, ret_events + n, max - n, &got) : advance_cursor(p);
 		n += got;
 	}
 	if (rc == 0)

@@ -111,7 +111,7 @@ static const struct petsird_field replicated[] = {
 
 /* ---- positions ---- */
 
-static void transform(const double m[3][4], const double c[3], double ret[3])
+static void transform_point(const double m[3][4], const double c[3], double ret[3])
 {
 	for (int i = 0; i < 3; i++)
 		ret[i] = m[i][0] * c[0] + m[i][1] * c[1] + m[i][2] * c[2] + m[i][3];
@@ -136,8 +136,8 @@ static int add_modules(struct petsird *p, const struct modules *m)
 	for (size_t i = 0; i < modules * elements; i++) {
 		double at[3], moved[3];
 
-		transform(m->elements.matrix[i % elements], m->centre, at);
-		transform(m->modules.matrix[i / elements], at, moved);
+		transform_point(m->elements.matrix[i % elements], m->centre, at);
+		transform_point(m->modules.matrix[i / elements], at, moved);
 		for (int k = 0; k < 3; k++)
 			position[h->n_detectors + i][k] = (float)moved[k];
 	}

@@ -33,7 +33,7 @@ struct petsird_writer {
 
 /* ---- values ---- */
 
-static void flush(struct petsird_writer *w)
+static void flush_buffer(struct petsird_writer *w)
 {
 	if (w->rc == 0 && w->n > 0)
 		w->rc = atomic_file_write(w->file, w->buffer, w->n, w->err);
@@ -43,7 +43,7 @@ static void flush(struct petsird_writer *w)
 static void put_bytes(struct petsird_writer *w, const void *bytes, size_t n)
 {
 	if (w->n + n > BUFFER)
-		flush(w);
+		flush_buffer(w);
 	if (n > BUFFER) {
 		if (w->rc == 0)
 			w->rc = atomic_file_write(w->file, bytes, n, w->err);
@@ -61,7 +61,7 @@ static void put_byte(struct petsird_writer *w, uint8_t byte)
 static void put_unsigned(struct petsird_writer *w, uint64_t value)
 {
 	if (w->n + VALUE_MAX > BUFFER)
-		flush(w);
+		flush_buffer(w);
 	for (; value >= 0x80; value >>= 7)
 		w->buffer[w->n++] = (uint8_t)(value | 0x80);
 	w->buffer[w->n++] = (uint8_t)value;
@@ -227,7 +227,7 @@ static void put_exam(struct petsird_writer *w, const struct petsird_scan *scan)
 	put_empty(w, 2);  /* radiopharmaceuticals, signals */
 }
 
-static int check(const struct petsird_scan *scan, struct err *err)
+static int check_scan(const struct petsird_scan *scan, struct err *err)
 {
 	const struct michelogram *m = scan->m;
 	int rc = michelogram_check(m, err);
@@ -259,7 +259,7 @@ int petsird_create(const char *path, const struct petsird_scan *scan, struct pet
 {
 	size_t schema = strlen(petsird_schema);
 	struct petsird_writer *w;
-	int rc = check(scan, err);
+	int rc = check_scan(scan, err);
 
 	if (rc < 0)
 		return rc;
@@ -388,7 +388,7 @@ int petsird_finish(struct petsird_writer *w, struct err *err)
 
 	w->err = err;
 	put_byte(w, 0);
-	flush(w);
+	flush_buffer(w);
 	rc = w->rc;
 	if (rc < 0)
 		atomic_file_abort(w->file);

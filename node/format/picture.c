@@ -20,7 +20,7 @@ bool picture_has_extension(const char *path)
 	return file_name_ends(path, ".png") || file_name_ends(path, ".pgm");
 }
 
-static int make(struct picture *p, const char *path, unsigned long width, unsigned long height, struct err *err)
+static int init_picture(struct picture *p, const char *path, unsigned long width, unsigned long height, struct err *err)
 {
 	if (width < 1 || height < 1 || width > PICTURE_SIDE_MAX || height > PICTURE_SIDE_MAX)
 		return err_set(err, EBADMSG, "%s: %lu x %lu pixels; allowed: sides of 1 to %d", path, width, height,
@@ -43,7 +43,7 @@ static int read_png(const char *path, FILE *f, struct picture *p, struct err *er
 
 	if (!png_image_begin_read_from_stdio(&image, f))
 		return err_set(err, EBADMSG, "%s: %s", path, image.message);
-	rc = make(p, path, image.width, image.height, err);
+	rc = init_picture(p, path, image.width, image.height, err);
 	if (rc < 0)
 		goto out;
 	image.format = PNG_FORMAT_GRAY;
@@ -106,7 +106,7 @@ static int read_pgm(const char *path, FILE *f, struct picture *p, struct err *er
 	if (!next_number(f, &width) || !next_number(f, &height) || !next_number(f, &most) || most < 1 || most > 65535)
 		return err_set(err, EBADMSG, "%s: the header of a PGM is P2 or P5, width, height, largest value (1 to 65535)",
 			       path);
-	rc = make(p, path, width, height, err);
+	rc = init_picture(p, path, width, height, err);
 	for (size_t i = 0; rc == 0 && i < width * height; i++) {
 		if (!next_value(f, plain, most, &v))
 			return err_set(err, EBADMSG, "%s: value %zu of %lu is missing or above %lu", path, i + 1, width * height,

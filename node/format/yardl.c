@@ -76,7 +76,7 @@ int yardl_seek(struct yardl_in *in, uint64_t position)
 }
 
 /* Have at least n bytes in the buffer, n <= YARDL_BUFFER, or as many as the file has. */
-static int fill(struct yardl_in *in, size_t n)
+static int fill_buffer(struct yardl_in *in, size_t n)
 {
 	memmove(in->buffer, in->buffer + in->at, in->end - in->at);
 	in->base += in->at;
@@ -104,7 +104,7 @@ int yardl_read_bytes(struct yardl_in *in, void *ret, size_t n)
 
 	while (n > 0) {
 		size_t part = n < YARDL_BUFFER ? n : YARDL_BUFFER;
-		int rc = in->end - in->at < part ? fill(in, part) : 0;
+		int rc = in->end - in->at < part ? fill_buffer(in, part) : 0;
 
 		if (rc < 0)
 			return rc;
@@ -133,7 +133,7 @@ static int read_varint(struct yardl_in *in, uint64_t *ret)
 	uint64_t value = 0;
 
 	for (int i = 0; i < VARINT_MAX; i++) {
-		int rc = in->at == in->end ? fill(in, 1) : 0;
+		int rc = in->at == in->end ? fill_buffer(in, 1) : 0;
 		uint8_t byte;
 
 		if (rc < 0)

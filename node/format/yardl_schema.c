@@ -52,9 +52,9 @@ static const struct primitive {
 	{"datetime", YARDL_SIGNED, 64, 1},
 };
 
-static const struct yardl_type *compile(struct compiler *c, const json_t *json, const struct scope *scope);
+static const struct yardl_type *compile_type(struct compiler *c, const json_t *json, const struct scope *scope);
 
-static struct yardl_type *add(struct compiler *c, enum yardl_kind kind, const char *name, size_t n)
+static struct yardl_type *add_type(struct compiler *c, enum yardl_kind kind, const char *name, size_t n)
 {
 	struct yardl_type *t;
 
@@ -76,18 +76,18 @@ static struct yardl_type *add(struct compiler *c, enum yardl_kind kind, const ch
 	return t;
 }
 
-static void *refuse(struct compiler *c, const char *what, const char *name)
+static void *refuse_schema(struct compiler *c, const char *what, const char *name)
 {
 	err_set(c->err, EBADMSG, "schema: %s%s%.100s", what, name[0] ? ": " : "", name);
 	return NULL;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
+static uint64_t saturated_sum(uint64_t a, uint64_t b)
 {
 	return a + b < LEAST_MAX ? a + b : LEAST_MAX;
 }
 
-static uint64_t times(uint64_t a, uint64_t b)
+static uint64_t saturated_product(uint64_t a, uint64_t b)
 {
 	return a == 0 || b <= LEAST_MAX / a ? a * b : LEAST_MAX;
 }
@@ -101,7 +101,7 @@ static const char *without_namespace(const char *name)
 
 /* ---- definitions ---- */
 
-static const json_t *definition(const struct compiler *c, const char *name)
+static const json_t *find_definition(const struct compiler *c, const char *name)
 {
 	const json_t *types = json_object_get(c->s->root, "types"), *found = NULL;
 	size_t i;
@@ -123,21 +123,21 @@ static bool is_repeated(const struct yardl_type *t, size_t i)
 static const struct yardl_type *compile_record(struct compiler *c, const json_t *definition, const struct scope *scope)
 {
 	const json_t *fields = json_object_get(definition, "fields");
-	struct yardl_type *t = add(c, YARDL_RECORD, json_get_text(definition, "name"), json_array_size(fields));
+	struct yardl_type *t = add_type(c, YARDL_RECORD, json_get_text(definition, "name"), json_array_size(fields));
 
 	for (size_t i = 0; t && i < t->n; i++) {
 		const json_t *field = json_array_get(fields, i);
-		const struct yardl_type *of = compile(c, json_object_get(field, "type"), scope);
+		const struct yardl_type *of = compile_type(c, json_object_get(field, "type"), scope);
 
 		if (!of)
 			return NULL;
 		if (of->kind == YARDL_NULL)
-			return refuse(c, "a field of type null in", t->name);
+			return refuse_schema(c, "a field of type null in", t->name);
 		t->of[i] = of;
 		t->names[i] = json_get_text(field, "name");
 		if (is_repeated(t, i))
-			return refuse(c, "two fields of the same name", t->names[i]);
-		t->least = plus(t->least, of->least);
+			return refuse_schema(c, "two fields of the same name", t->names[i]);
+		t->least = saturated_sum(t->least, of->least);
 	}
 	return t;
 }
@@ -148,8 +148,8 @@ static const struct yardl_type *compile_enumeration(struct compiler *c, const js
 	struct yardl_type *t;
 
 	if (base)
-		return compile(c, base, scope);
-	t = add(c, YARDL_SIGNED, json_get_text(definition, "name"), 0);
+		return compile_type(c, base, scope);
+	t = add_type(c, YARDL_SIGNED, json_get_text(definition, "name"), 0);
 	if (t) {
 		t->bits = 32;
 		t->least = 1;
@@ -163,23 +163,23 @@ static const struct yardl_type *compile_definition(struct compiler *c, const jso
 		return compile_record(c, d, scope);
 	if (json_object_get(d, "values"))
 		return compile_enumeration(c, d, scope);
-	return compile(c, json_object_get(d, "type"), scope);
+	return compile_type(c, json_object_get(d, "type"), scope);
 }
 
 /* Compile a use of a definition with its arguments, which belong to the scope of the use. */
 static const struct yardl_type *compile_use(struct compiler *c, const char *full, const json_t *arguments,
 					    const struct scope *scope)
 {
-	const json_t *d = definition(c, without_namespace(full)), *names = json_object_get(d, "typeParameters");
+	const json_t *d = find_definition(c, without_namespace(full)), *names = json_object_get(d, "typeParameters");
 	const struct yardl_type *types[YARDL_RANK_MAX], *found;
 	struct scope inner = {names, types, json_array_size(names)};
 
 	if (!d)
-		return refuse(c, "a type is not defined", full);
+		return refuse_schema(c, "a type is not defined", full);
 	if (json_array_size(arguments) != inner.n || inner.n > YARDL_RANK_MAX)
-		return refuse(c, "a wrong number of arguments for the type", full);
+		return refuse_schema(c, "a wrong number of arguments for the type", full);
 	for (size_t i = 0; i < inner.n; i++) {
-		types[i] = compile(c, json_array_get(arguments, i), scope);
+		types[i] = compile_type(c, json_array_get(arguments, i), scope);
 		if (!types[i])
 			return NULL;
 	}
@@ -199,7 +199,7 @@ static const struct yardl_type *compile_name(struct compiler *c, const char *nam
 	}
 	for (size_t i = 0; i < sizeof(primitives) / sizeof(primitives[0]); i++)
 		if (strcmp(primitives[i].name, name) == 0) {
-			struct yardl_type *t = add(c, primitives[i].kind, primitives[i].name, 0);
+			struct yardl_type *t = add_type(c, primitives[i].kind, primitives[i].name, 0);
 
 			if (t) {
 				t->bits = primitives[i].bits;
@@ -212,19 +212,19 @@ static const struct yardl_type *compile_name(struct compiler *c, const char *nam
 
 static const struct yardl_type *compile_union(struct compiler *c, const json_t *list, const struct scope *scope)
 {
-	struct yardl_type *t = add(c, YARDL_UNION, "", json_array_size(list));
+	struct yardl_type *t = add_type(c, YARDL_UNION, "", json_array_size(list));
 
 	if (t && (t->n < 1 || t->n > UINT8_MAX))
-		return refuse(c, "a union of no or too many alternatives", "");
+		return refuse_schema(c, "a union of no or too many alternatives", "");
 	for (size_t i = 0; t && i < t->n; i++) {
 		const json_t *one = json_array_get(list, i), *tagged = json_object_get(one, "tag");
 
-		t->of[i] = compile(c, tagged ? json_object_get(one, "type") : one, scope);
+		t->of[i] = compile_type(c, tagged ? json_object_get(one, "type") : one, scope);
 		if (!t->of[i])
 			return NULL;
 		t->names[i] = tagged ? json_get_text(one, "tag") : t->of[i]->name;
 		if (tagged && is_repeated(t, i))
-			return refuse(c, "two alternatives of the same name", t->names[i]);
+			return refuse_schema(c, "two alternatives of the same name", t->names[i]);
 	}
 	if (t)
 		t->least = 1;
@@ -240,16 +240,16 @@ static bool size_of(const json_t *json, int64_t *ret)
 
 static struct yardl_type *add_list(struct compiler *c, enum yardl_kind kind, const json_t *of, const struct scope *scope)
 {
-	struct yardl_type *t = add(c, kind, "", 1);
+	struct yardl_type *t = add_type(c, kind, "", 1);
 
 	if (!t)
 		return NULL;
-	t->of[0] = compile(c, json_object_get(of, "items"), scope);
+	t->of[0] = compile_type(c, json_object_get(of, "items"), scope);
 	t->names[0] = "";
 	if (!t->of[0])
 		return NULL;
 	if (t->of[0]->least == 0)
-		return refuse(c, "a list of items that have no bytes", t->of[0]->name);
+		return refuse_schema(c, "a list of items that have no bytes", t->of[0]->name);
 	return t;
 }
 
@@ -259,9 +259,9 @@ static const struct yardl_type *compile_vector(struct compiler *c, const json_t 
 	struct yardl_type *t = add_list(c, YARDL_VECTOR, of, scope);
 
 	if (t && length && !size_of(length, &t->length))
-		return refuse(c, "a vector of an invalid length", "");
+		return refuse_schema(c, "a vector of an invalid length", "");
 	if (t)
-		t->least = t->length == YARDL_OPEN ? 1 : times((uint64_t)t->length, t->of[0]->least);
+		t->least = t->length == YARDL_OPEN ? 1 : saturated_product((uint64_t)t->length, t->of[0]->least);
 	return t;
 }
 
@@ -278,7 +278,7 @@ static bool set_dimensions(struct yardl_type *t, const json_t *dimensions)
 		if (length && !size_of(length, &size))
 			return false;
 		fixed += length != NULL;
-		elements = times(elements, (uint64_t)size);
+		elements = saturated_product(elements, (uint64_t)size);
 		if (i < 2)
 			t->size[i] = (uint64_t)size;
 	}
@@ -302,29 +302,31 @@ static const struct yardl_type *compile_array(struct compiler *c, const json_t *
 	t->rank = YARDL_OPEN;
 	if (json_is_array(dimensions)) {
 		if (!set_dimensions(t, dimensions))
-			return refuse(c, "an array of unsupported dimensions", "");
+			return refuse_schema(c, "an array of unsupported dimensions", "");
 	} else if (dimensions) {
 		if (!size_of(dimensions, &rank) || rank < 1 || rank > YARDL_RANK_MAX)
-			return refuse(c, "an array of unsupported dimensions", "");
+			return refuse_schema(c, "an array of unsupported dimensions", "");
 		t->rank = (int)rank;
 	}
-	t->least = t->rank == 0 ? times((uint64_t)t->length, t->of[0]->least) : t->rank == YARDL_OPEN ? 1 : (uint64_t)t->rank;
+	t->least = t->rank == 0		   ? saturated_product((uint64_t)t->length, t->of[0]->least)
+		   : t->rank == YARDL_OPEN ? 1
+					   : (uint64_t)t->rank;
 	return t;
 }
 
 static const struct yardl_type *compile_map(struct compiler *c, const json_t *of, const struct scope *scope)
 {
-	struct yardl_type *t = add(c, YARDL_MAP, "", 2);
+	struct yardl_type *t = add_type(c, YARDL_MAP, "", 2);
 
 	if (!t)
 		return NULL;
 	t->names[0] = t->names[1] = "";
-	t->of[0] = compile(c, json_object_get(of, "keys"), scope);
-	t->of[1] = t->of[0] ? compile(c, json_object_get(of, "values"), scope) : NULL;
+	t->of[0] = compile_type(c, json_object_get(of, "keys"), scope);
+	t->of[1] = t->of[0] ? compile_type(c, json_object_get(of, "values"), scope) : NULL;
 	if (!t->of[1])
 		return NULL;
 	if (t->of[0]->least == 0)
-		return refuse(c, "a map of keys that have no bytes", "");
+		return refuse_schema(c, "a map of keys that have no bytes", "");
 	t->least = 1;
 	return t;
 }
@@ -347,15 +349,15 @@ static const struct yardl_type *compile_object(struct compiler *c, const json_t 
 	return NULL;
 }
 
-static const struct yardl_type *compile(struct compiler *c, const json_t *json, const struct scope *scope)
+static const struct yardl_type *compile_type(struct compiler *c, const json_t *json, const struct scope *scope)
 {
 	const struct yardl_type *t = NULL;
 
 	if (c->depth == YARDL_DEPTH_MAX)
-		return refuse(c, "types are nested too deeply, or contain themselves", "");
+		return refuse_schema(c, "types are nested too deeply, or contain themselves", "");
 	c->depth++;
 	if (json_is_null(json))
-		t = add(c, YARDL_NULL, "null", 0);
+		t = add_type(c, YARDL_NULL, "null", 0);
 	else if (json_is_string(json))
 		t = compile_name(c, json_string_value(json), scope);
 	else if (json_is_array(json))
@@ -363,7 +365,7 @@ static const struct yardl_type *compile(struct compiler *c, const json_t *json, 
 	else if (json_is_object(json))
 		t = compile_object(c, json, scope);
 	else
-		refuse(c, "a type is missing", "");
+		refuse_schema(c, "a type is missing", "");
 	c->depth--;
 	return t;
 }
@@ -416,7 +418,7 @@ int yardl_step(struct yardl_schema *s, const char *protocol, size_t index, const
 			       json_get_text(step, "name"), name);
 	if (stream && !items)
 		return err_set(err, ENOTSUP, "schema: \"%s\" is not a stream", name);
-	t = compile(&c, stream ? items : type, &none);
+	t = compile_type(&c, stream ? items : type, &none);
 	if (!t)
 		return err && err->code ? -err->code : -EBADMSG;
 	*ret = t;
@@ -434,7 +436,7 @@ int yardl_find(const struct yardl_type *t, const char *name)
 const char *yardl_symbol(const struct yardl_schema *s, const struct yardl_type *t, int64_t value)
 {
 	const struct compiler c = {.s = (struct yardl_schema *)s};
-	const json_t *values = json_object_get(definition(&c, t->name), "values");
+	const json_t *values = json_object_get(find_definition(&c, t->name), "values");
 	size_t i;
 	json_t *one;
 

@@ -63,7 +63,7 @@ void additive_sense_free(struct additive_sense *s)
 	free(s);
 }
 
-static void add(const struct additive_sense *s, float *to, size_t plane, const float *values)
+static void add_plane(const struct additive_sense *s, float *to, size_t plane, const float *values)
 {
 	size_t k = direct_sample_find(&s->planes, plane), bins = michelogram_plane_bins(s->m);
 
@@ -74,19 +74,19 @@ static void add(const struct additive_sense *s, float *to, size_t plane, const f
 void additive_sense_normalisation(struct additive_sense *s, size_t plane, const float *values)
 {
 	if (s)
-		add(s, s->normalisation, plane, values);
+		add_plane(s, s->normalisation, plane, values);
 }
 
 void additive_sense_factors(struct additive_sense *s, size_t plane, const float *m)
 {
 	if (s)
-		add(s, s->factors, plane, m);
+		add_plane(s, s->factors, plane, m);
 }
 
 void additive_sense_background(struct additive_sense *s, size_t plane, const float *b)
 {
 	if (s)
-		add(s, s->background, plane, b);
+		add_plane(s, s->background, plane, b);
 }
 
 /* Compute D of three values; NAN: one of them has no logarithm. */

@@ -147,7 +147,7 @@ static size_t bytes_of_other_beds(const struct case_corrections *c)
 	return n > 0 && one > PET_CACHE_BYTES / n ? PET_CACHE_BYTES : n * one;
 }
 
-static int prepare(struct case_corrections *c, struct err *err)
+static int prepare_attenuation(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
 	const char *ready = ready_made(c->s);
@@ -191,7 +191,7 @@ static struct mu_source source_of(const struct case_corrections *c)
 }
 
 /* Compute the key of everything that the map is made from, and its text. */
-static int identify(struct case_corrections *c, const struct mu_source *source, uint64_t *ret_key, struct err *err)
+static int identify_map(struct case_corrections *c, const struct mu_source *source, uint64_t *ret_key, struct err *err)
 {
 	struct digest *d = digest_create();
 	unsigned char hash[DIGEST_BYTES];
@@ -214,7 +214,7 @@ static int identify(struct case_corrections *c, const struct mu_source *source, 
 	return 0;
 }
 
-static int compute(struct case_corrections *c, const struct mu_source *source, uint64_t key, struct err *err)
+static int compute_attenuation(struct case_corrections *c, const struct mu_source *source, uint64_t key, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
 	double begun = clock_seconds(), made;
@@ -289,14 +289,14 @@ static int make_here(struct case_corrections *c, struct err *err)
 		return rc;
 	a->made = attenuation_release(a->made, c->work->cache);
 	source = source_of(c);
-	rc = identify(c, &source, &key, err);
+	rc = identify_map(c, &source, &key, err);
 	if (rc == 0)
 		rc = say_pixels(c, &source, first, err);
 	if (rc == 0)
 		a->made = attenuation_find(c->work->cache, &a->plan, c->m, key);
 	a->n_cached += a->made != NULL;
 	if (rc == 0 && !a->made) {
-		rc = compute(c, &source, key, err);
+		rc = compute_attenuation(c, &source, key, err);
 		a->n_computed++;
 	}
 	if (rc == 0 && (first || c->s->part[SINOGRAM_NORMALISATION].of_frame))
@@ -309,7 +309,7 @@ static int make_here(struct case_corrections *c, struct err *err)
 	return rc;
 }
 
-static void multiply(const void *ctx, size_t plane, float *m)
+static void multiply_attenuation(const void *ctx, size_t plane, float *m)
 {
 	const struct case_corrections *c = ctx;
 	size_t bins = michelogram_plane_bins(c->m);
@@ -319,18 +319,18 @@ static void multiply(const void *ctx, size_t plane, float *m)
 		m[i] *= factors[i];
 }
 
-static int make(struct case_corrections *c, struct err *err)
+static int make_attenuation(struct case_corrections *c, struct err *err)
 {
 	const double *was = c->attenuation.centre, *is = c->s->centre;
 	bool same = c->attenuation.made && was[0] == is[0] && was[1] == is[1] && was[2] == is[2];
 	int rc = same ? 0 : make_here(c, err);
 
 	if (rc == 0)
-		case_corrections_add_factor(c, (struct case_factor){multiply, c});
+		case_corrections_add_factor(c, (struct case_factor){multiply_attenuation, c});
 	return rc;
 }
 
-static json_t *details(const struct case_corrections *c)
+static json_t *attenuation_details(const struct case_corrections *c)
 {
 	const struct case_attenuation *a = &c->attenuation;
 	const struct grid *g = &a->plan.grid;
@@ -344,7 +344,7 @@ static json_t *details(const struct case_corrections *c)
 			 "seconds_read", a->seconds_read, "seconds_map", a->seconds_map, "seconds_factors", a->seconds_factors);
 }
 
-static void clear(struct case_corrections *c)
+static void clear_attenuation(struct case_corrections *c)
 {
 	struct case_attenuation *a = &c->attenuation;
 
@@ -352,4 +352,5 @@ static void clear(struct case_corrections *c)
 	a->ct = ct_series_close(a->ct);
 }
 
-const struct case_step case_step_attenuation = {PET_CORRECT_ATTENUATION, prepare, make, details, clear};
+const struct case_step case_step_attenuation = {PET_CORRECT_ATTENUATION, prepare_attenuation, make_attenuation,
+						attenuation_details, clear_attenuation};

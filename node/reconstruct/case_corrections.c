@@ -27,7 +27,7 @@ static const struct {
 	     {PET_CORRECT_DEAD_TIME, "dead_time"}};
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-static int wanted(const struct case_corrections *c)
+static int wanted_corrections(const struct case_corrections *c)
 {
 	return c->work->protocol->pet.corrections;
 }
@@ -68,24 +68,24 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < NAMES; i++)
-		if ((wanted(c) & names[i].correction) &&
+		if ((wanted_corrections(c) & names[i].correction) &&
 		    ((c->s->list && !sinogram_list_bins(c->s)) || !step_of(names[i].correction)))
 			rc = err_set(err, ENOTSUP, "protocol '%s': the correction \"%s\" is not made for %s",
 				     c->work->protocol->name, names[i].name,
 				     c->s->list ? "events of detectors that are not a regular cylinder" : "these data");
-	if (c->n_ct > 0 && !(wanted(c) & PET_CORRECT_ATTENUATION))
+	if (c->n_ct > 0 && !(wanted_corrections(c) & PET_CORRECT_ATTENUATION))
 		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
 	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->source->list_mode &&
-	    !(wanted(c) & PET_CORRECT_RANDOMS)) /* pet_source_note() says it */
+	    !(wanted_corrections(c) & PET_CORRECT_RANDOMS)) /* pet_source_note() says it */
 		case_corrections_say(
 			c, "The delayed coincidences were not used: \"randoms\" is not among the corrections of the protocol.");
-	if (c->s->part[SINOGRAM_SINGLES].present && !(wanted(c) & PET_CORRECT_RANDOMS))
+	if (c->s->part[SINOGRAM_SINGLES].present && !(wanted_corrections(c) & PET_CORRECT_RANDOMS))
 		case_corrections_say(c, "The singles were not used: \"randoms\" is not among the corrections of the protocol.");
-	if (!(wanted(c) & PET_CORRECT_DEAD_TIME) && case_dead_time_is_known(c->s))
+	if (!(wanted_corrections(c) & PET_CORRECT_DEAD_TIME) && case_dead_time_is_known(c->s))
 		case_corrections_say(c, "The dead time factor of the data was not used: \"dead_time\" is not among the "
 					"corrections of the protocol.");
 	for (size_t i = 0; rc == 0 && i < STEPS; i++)
-		if (wanted(c) & steps[i]->correction)
+		if (wanted_corrections(c) & steps[i]->correction)
 			rc = steps[i]->prepare(c, err);
 	c->s->made = c->made;
 	c->s->made_in_part = false;
@@ -121,12 +121,12 @@ double case_corrections_background(const struct case_corrections *c, double prom
 
 json_t *case_corrections_details(const struct case_corrections *c)
 {
-	json_t *all = wanted(c) ? json_object() : json_null();
+	json_t *all = wanted_corrections(c) ? json_object() : json_null();
 
 	for (size_t i = 0; i < NAMES; i++) {
 		const struct case_step *step = step_of(names[i].correction);
 
-		if (step && (wanted(c) & names[i].correction))
+		if (step && (wanted_corrections(c) & names[i].correction))
 			json_object_set_new(all, names[i].name, step->details(c));
 	}
 	return all;

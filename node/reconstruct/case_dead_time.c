@@ -57,7 +57,7 @@ static void say_factors(struct case_corrections *c)
 		case_corrections_say(c, "Corrected for dead time by the factor of the data, %g.", c->dead_time.most);
 }
 
-static size_t detectors(const struct case_corrections *c)
+static size_t count_detectors(const struct case_corrections *c)
 {
 	return (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
 }
@@ -79,7 +79,7 @@ static void say_unknown(struct case_corrections *c, int n, int without, int firs
 static int find_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
-	double begun = clock_seconds(), *alive = malloc(detectors(c) * sizeof(*alive));
+	double begun = clock_seconds(), *alive = malloc(count_detectors(c) * sizeof(*alive));
 	int n = c->s->images.of == PET_FRAMES ? c->s->images.n : 1, without = 0, first = 0;
 	int rc = alive ? 0 : err_set(err, ENOMEM, "no memory for dead time");
 	struct err reason = {0};
@@ -110,7 +110,7 @@ static int find_alive(struct case_corrections *c, struct err *err)
 	return without == 0;
 }
 
-static int prepare(struct case_corrections *c, struct err *err)
+static int prepare_dead_time(struct case_corrections *c, struct err *err)
 {
 	int rc;
 
@@ -134,7 +134,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 }
 
 /* Compute the mean live fraction of the pairs of each bin. */
-static int average(struct case_corrections *c, const double *alive, struct err *err)
+static int average_live_fractions(struct case_corrections *c, const double *alive, struct err *err)
 {
 	float *to = c->dead_time.alive;
 	struct michelogram_index x;
@@ -154,7 +154,7 @@ static int average(struct case_corrections *c, const double *alive, struct err *
 static int make_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
-	size_t n = detectors(c);
+	size_t n = count_detectors(c);
 	double *alive = malloc(n * sizeof(*alive));
 	int rc;
 
@@ -167,7 +167,7 @@ static int make_alive(struct case_corrections *c, struct err *err)
 		d->least = i == 0 && d->n_computed == 0 ? 1 / alive[i] : fmin(d->least, 1 / alive[i]);
 	}
 	if (rc == 0)
-		rc = average(c, alive, err);
+		rc = average_live_fractions(c, alive, err);
 	free(alive);
 	return rc;
 }
@@ -183,12 +183,12 @@ void case_dead_time_multiply(const struct case_corrections *c, size_t plane, flo
 		m[i] /= (float)d->factor;
 }
 
-static void multiply(const void *ctx, size_t plane, float *m)
+static void multiply_dead_time(const void *ctx, size_t plane, float *m)
 {
 	case_dead_time_multiply(ctx, plane, m);
 }
 
-static int make(struct case_corrections *c, struct err *err)
+static int make_dead_time(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	double begun = clock_seconds();
@@ -197,11 +197,11 @@ static int make(struct case_corrections *c, struct err *err)
 	d->seconds += clock_seconds() - begun;
 	d->n_computed++;
 	if (rc >= 0)
-		case_corrections_add_factor(c, (struct case_factor){multiply, c});
+		case_corrections_add_factor(c, (struct case_factor){multiply_dead_time, c});
 	return rc < 0 ? rc : 0;
 }
 
-static json_t *details(const struct case_corrections *c)
+static json_t *dead_time_details(const struct case_corrections *c)
 {
 	const struct case_dead_time *d = &c->dead_time;
 
@@ -211,9 +211,10 @@ static json_t *details(const struct case_corrections *c)
 			 d->n_computed, "cached", 0, "least", d->least, "most", d->most, "seconds", d->seconds);
 }
 
-static void clear(struct case_corrections *c)
+static void clear_dead_time(struct case_corrections *c)
 {
 	free(c->dead_time.alive);
 }
 
-const struct case_step case_step_dead_time = {PET_CORRECT_DEAD_TIME, prepare, make, details, clear};
+const struct case_step case_step_dead_time = {PET_CORRECT_DEAD_TIME, prepare_dead_time, make_dead_time, dead_time_details,
+					      clear_dead_time};

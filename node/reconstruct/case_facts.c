@@ -105,7 +105,7 @@ static void unknown_class(struct case_facts *f)
 			 f->sop_class);
 }
 
-static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+static int recognise_kind(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
 	int rc = 0;
 
@@ -175,7 +175,7 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 			       NULL); /* an invalid Patient ID counts as missing */
 		dicom_get_text(dicom_root(file), TAG_ACCESSION_NUMBER, f.accession, sizeof(f.accession), NULL);
 		patient_read(dicom_root(file), NULL, &f.identity);
-		rc = recognise(file, &f, err);
+		rc = recognise_kind(file, &f, err);
 		f.acquired = read_acquired(dicom_root(file));
 		f.ct = rc == 0 && !f.kind && !f.refused ? ct_object_of(dicom_root(file), f.ct_values) : CT_NO_SLICE;
 		if (f.ct != CT_NO_SLICE)

@@ -17,7 +17,7 @@
 #define FILES_MAX 100000
 
 /* Enlarge an array of n elements by doubling if it has no space for one more. */
-static int grow(void **array, size_t n, size_t size, struct err *err)
+static int grow_array(void **array, size_t n, size_t size, struct err *err)
 {
 	void *bigger;
 
@@ -30,10 +30,10 @@ static int grow(void **array, size_t n, size_t size, struct err *err)
 	return 0;
 }
 
-static int refuse(struct case_list *list, const char *path, const char *reason, struct err *err)
+static int refuse_file(struct case_list *list, const char *path, const char *reason, struct err *err)
 {
 	struct case_refusal *r;
-	int rc = grow((void **)&list->refused, list->n_refused, sizeof(*list->refused), err);
+	int rc = grow_array((void **)&list->refused, list->n_refused, sizeof(*list->refused), err);
 
 	if (rc < 0)
 		return rc;
@@ -55,7 +55,7 @@ static struct case_files *find_case(struct case_list *list, const struct case_fa
 	for (size_t i = 0; i < list->n; i++)
 		if (!strcmp(list->cases[i].key, key))
 			return &list->cases[i];
-	if (grow((void **)&list->cases, list->n, sizeof(*list->cases), err) < 0)
+	if (grow_array((void **)&list->cases, list->n, sizeof(*list->cases), err) < 0)
 		return NULL;
 	c = &list->cases[list->n++];
 	memset(c, 0, sizeof(*c));
@@ -80,8 +80,8 @@ static int add_file(struct case_list *list, const struct case_facts *facts, cons
 			list->n_duplicates++;
 			return 0;
 		}
-	if (grow((void **)&c->paths, c->n, sizeof(*c->paths), err) < 0 ||
-	    grow((void **)&c->instances, c->n, sizeof(*c->instances), err) < 0)
+	if (grow_array((void **)&c->paths, c->n, sizeof(*c->paths), err) < 0 ||
+	    grow_array((void **)&c->instances, c->n, sizeof(*c->instances), err) < 0)
 		return -ENOMEM;
 	memcpy(c->instances[c->n], facts->sop_instance, DICOM_UID_SIZE);
 	c->paths[c->n] = strdup(path);
@@ -109,7 +109,7 @@ static int add_ct(struct case_list *list, const struct case_facts *facts, const 
 {
 	struct case_ct *ct;
 
-	if (grow((void **)&list->ct, list->n_ct, sizeof(*list->ct), err) < 0)
+	if (grow_array((void **)&list->ct, list->n_ct, sizeof(*list->ct), err) < 0)
 		return -ENOMEM;
 	ct = &list->ct[list->n_ct];
 	memcpy(ct->study, facts->study, sizeof(ct->study));
@@ -121,7 +121,7 @@ static int add_ct(struct case_list *list, const struct case_facts *facts, const 
 	return 0;
 }
 
-static int inspect(struct case_list *list, const char *path, struct err *err)
+static int inspect_file(struct case_list *list, const char *path, struct err *err)
 {
 	const struct kind *kind;
 	struct case_facts facts;
@@ -134,7 +134,7 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	if (kind)
 		return add_alone(list, kind, path, err);
 	if (dicom_mark_find(path, &mark, &why) < 0)
-		return refuse(list, path, why.msg, err);
+		return refuse_file(list, path, why.msg, err);
 	if (mark == DICOM_MARK_DIRECTORY) { /* its images are beside it */
 		list->n_ignored++;
 		return 0;
@@ -144,9 +144,9 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 		return 0;
 	}
 	if (case_read_facts(path, &facts, &why) < 0)
-		return refuse(list, path, why.msg, err);
+		return refuse_file(list, path, why.msg, err);
 	if (facts.refused)
-		return refuse(list, path, facts.reason, err);
+		return refuse_file(list, path, facts.reason, err);
 	if (!facts.kind && facts.ct != CT_NO_SLICE)
 		return add_ct(list, &facts, path, err);
 	if (!facts.kind) {
@@ -181,7 +181,7 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 	}
 	while (!rc && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_F)
-			rc = inspect(list, entry->fts_path, err);
+			rc = inspect_file(list, entry->fts_path, err);
 		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
 			rc = err_set(err, entry->fts_errno == EACCES ? EPERM : ENOENT, "%s: %s", entry->fts_path,
 				     strerror(entry->fts_errno));

@@ -29,7 +29,7 @@ static double per_cm(double mu)
 	return PER_CM * mu;
 }
 
-static double inverse(double factor)
+static double inverse_factor(double factor)
 {
 	return 1 / fmax(factor, 1e-6);
 }
@@ -114,7 +114,7 @@ static void make_acf(const struct case_corrections *c, size_t first, struct corr
 {
 	const struct michelogram *m = c->m;
 	size_t bins = michelogram_plane_bins(m);
-	struct plane of = {.step = {1, m->n_radial}, .n = {m->n_radial, m->n_angles}, .convert = inverse};
+	struct plane of = {.step = {1, m->n_radial}, .n = {m->n_radial, m->n_angles}, .convert = inverse_factor};
 
 	p->acf_plane = p->n_planes / 2;
 	of.first = attenuation_factors(c->attenuation.made) + (first + (size_t)p->acf_plane) * bins;

@@ -247,7 +247,7 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 }
 
 /* Return the number of TOF bins of the objects that are added into one. */
-static int mashing(const struct planes *p)
+static int mashing_factor(const struct planes *p)
 {
 	int measured = p->s->part[SINOGRAM_EMISSION].header.m.tof.n;
 
@@ -277,7 +277,7 @@ static void make_plane(void *ctx, size_t part)
 {
 	struct planes *p = ctx;
 	size_t n = plane_bins(p), n_planes = michelogram_planes(p->mashed), number = (size_t)p->first + part;
-	size_t add = (size_t)mashing(p), first = number / n_planes * add;
+	size_t add = (size_t)mashing_factor(p), first = number / n_planes * add;
 	float *to = p->group + part * n, *other = p->scratch + part * n, share = 1 / (float)add;
 
 	p->bad[part].there = false;
@@ -572,12 +572,12 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	p.mean = role == PET_FACTORS;
 	p.group = malloc(n * sizeof(float));
 	p.scratch = malloc(n * sizeof(float));
-	p.addend = mashing(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
+	p.addend = mashing_factor(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
 	p.counts = (role == PET_DATA || (role == PET_BACKGROUND && p.n_sources > 0)) && session
 			   ? malloc((size_t)p.n_planes * sizeof(double))
 			   : NULL;
 	rc = session ? begin_ranges(&p, err) : 0;
-	if (rc == 0 && !(p.group && p.scratch && (p.addend || mashing(&p) == 1)))
+	if (rc == 0 && !(p.group && p.scratch && (p.addend || mashing_factor(&p) == 1)))
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
 	if (rc == 0)
 		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);

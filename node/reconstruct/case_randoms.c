@@ -115,7 +115,7 @@ static bool needs_factors(const struct case_corrections *c)
 	return c->s->list || c->s->part[SINOGRAM_MULTIPLICATIVE].present || (c->randoms.of_neighbours && has_factors(c->s));
 }
 
-static int prepare(struct case_corrections *c, struct err *err)
+static int prepare_randoms(struct case_corrections *c, struct err *err)
 {
 	const struct sinogram_part *part = &c->s->part[SINOGRAM_DELAYEDS];
 	bool singles = c->s->part[SINOGRAM_SINGLES].present;
@@ -151,7 +151,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
-static int allocate(struct case_corrections *c, struct err *err)
+static int allocate_expected(struct case_corrections *c, struct err *err)
 {
 	if (!c->randoms.expected)
 		c->randoms.expected = malloc(michelogram_bins(c->m) * sizeof(float));
@@ -200,7 +200,7 @@ static double drop_dead(struct case_corrections *c, const float *factors)
 }
 
 /* Replace the delayed coincidences by expected randoms. A frame or gate may have none; then there are no randoms. */
-static int estimate(struct case_corrections *c, const float *factors, struct rates *rates, struct err *err)
+static int estimate_from_delayeds(struct case_corrections *c, const float *factors, struct rates *rates, struct err *err)
 {
 	const struct michelogram *m = c->m; /* all roles have its rays */
 	struct case_randoms *r = &c->randoms;
@@ -265,7 +265,7 @@ static bool are_measured(const struct case_corrections *c, const double *singles
 }
 
 /* Compute the expected randoms from the singles. Each single is in one coincidence at most. */
-static int compute(struct case_corrections *c, struct rates *rates, struct err *err)
+static int compute_from_singles(struct case_corrections *c, struct rates *rates, struct err *err)
 {
 	const struct sinogram *s = c->s;
 	double window = s->part[SINOGRAM_SINGLES].header.singles.window;
@@ -304,11 +304,11 @@ static int make_here(struct case_corrections *c, const struct case_cache_key *ke
 	int rc = rates ? 0 : err_set(err, ENOMEM, "no memory for rates of %zu detectors", detectors_of(c));
 
 	if (rc == 0)
-		rc = c->randoms.of_singles ? compute(c, rates, err) : read_delayeds(c, err);
+		rc = c->randoms.of_singles ? compute_from_singles(c, rates, err) : read_delayeds(c, err);
 	if (rc == 0 && !c->randoms.of_singles)
 		rc = case_check_units(c, "DELAYEDS", c->randoms.expected, err);
 	if (rc == 0 && !c->randoms.of_singles)
-		rc = estimate(c, factors, rates, err);
+		rc = estimate_from_delayeds(c, factors, rates, err);
 	if (rc == 0 && !c->randoms.of_neighbours && rates->report.total > 0)
 		case_cache_keep(c, key, rates, bytes);
 	c->randoms.n_computed++;
@@ -347,7 +347,7 @@ static float share_of(const struct case_corrections *c)
 	return c->m->tof.n > 0 ? 1.0f / (float)c->m->tof.n : 1;
 }
 
-static void add(const void *ctx, size_t k, size_t plane, float *b)
+static void add_randoms(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
 	size_t bins = michelogram_plane_bins(c->m);
@@ -359,7 +359,7 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 		b[i] += share * expected[i];
 }
 
-static float at(const void *ctx, size_t k, size_t plane, size_t bin)
+static float randoms_at(const void *ctx, size_t k, size_t plane, size_t bin)
 {
 	const struct case_corrections *c = ctx;
 	size_t bins = michelogram_plane_bins(c->m);
@@ -368,7 +368,7 @@ static float at(const void *ctx, size_t k, size_t plane, size_t bin)
 	return share_of(c) * c->randoms.expected[plane * bins + bin];
 }
 
-static int make(struct case_corrections *c, struct err *err)
+static int make_randoms(struct case_corrections *c, struct err *err)
 {
 	struct case_cache_key key = key_of(c);
 	double begun = clock_seconds();
@@ -376,7 +376,7 @@ static int make(struct case_corrections *c, struct err *err)
 	float *factors = NULL;
 	const void *kept;
 	size_t bytes;
-	int rc = allocate(c, err);
+	int rc = allocate_expected(c, err);
 
 	if (rc == 0)
 		rc = read_factors(c, &factors, err);
@@ -397,11 +397,11 @@ static int make(struct case_corrections *c, struct err *err)
 	free(rates);
 	c->randoms.seconds += clock_seconds() - begun;
 	if (rc == 0)
-		case_corrections_add_background(c, (struct case_background){add, at, c});
+		case_corrections_add_background(c, (struct case_background){add_randoms, randoms_at, c});
 	return rc;
 }
 
-static json_t *details(const struct case_corrections *c)
+static json_t *randoms_details(const struct case_corrections *c)
 {
 	const struct case_randoms *r = &c->randoms;
 	const struct randoms_report *report = &r->report;
@@ -421,10 +421,10 @@ static json_t *details(const struct case_corrections *c)
 			 report->iterations, "fan_error", report->fan_error, "seconds", r->seconds);
 }
 
-static void clear(struct case_corrections *c)
+static void clear_randoms(struct case_corrections *c)
 {
 	free(c->randoms.expected);
 	c->randoms.expected = NULL;
 }
 
-const struct case_step case_step_randoms = {PET_CORRECT_RANDOMS, prepare, make, details, clear};
+const struct case_step case_step_randoms = {PET_CORRECT_RANDOMS, prepare_randoms, make_randoms, randoms_details, clear_randoms};

@@ -39,7 +39,7 @@ static bool without_randoms(const struct sinogram *s)
 	return strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "random") || strstr(s->facts.corrected, "RAN");
 }
 
-static bool differs(double header, double known)
+static bool header_differs(double header, double known)
 {
 	return header > 0 && known > 0 && fabs(header / known - 1) > 1e-3;
 }
@@ -47,8 +47,8 @@ static bool differs(double header, double known)
 /* Say that the header has another energy window or resolution than the scanner in the configuration. */
 static void say_window(struct case_corrections *c, const struct interfile *h, const struct scanner_conf *known)
 {
-	if (differs(h->energy_low, known->energy_low) || differs(h->energy_high, known->energy_high) ||
-	    differs(h->energy_resolution, known->energy_resolution))
+	if (header_differs(h->energy_low, known->energy_low) || header_differs(h->energy_high, known->energy_high) ||
+	    header_differs(h->energy_resolution, known->energy_resolution))
 		case_corrections_say(
 			c,
 			"The header of the data has the energy window %g to %g keV and the energy resolution %g %% (0: it "
@@ -96,7 +96,7 @@ static struct scatter_estimate_conf conf_of(const struct case_corrections *c)
 }
 
 /* Count the memory: of the estimate and its data while it is made, of the estimate and the factors while the session is open. */
-static int plan(struct case_corrections *c, struct err *err)
+static int plan_memory(struct case_corrections *c, struct err *err)
 {
 	const struct scatter_estimate_conf conf = conf_of(c);
 	struct scatter_estimate_plan plan;
@@ -115,7 +115,7 @@ static int plan(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
-static int prepare(struct case_corrections *c, struct err *err)
+static int prepare_scatter(struct case_corrections *c, struct err *err)
 {
 	const char *ready = ready_made(c->s);
 	int rc;
@@ -140,7 +140,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 	}
 	c->made |= PET_CORRECT_SCATTER;
 	c->background = true;
-	return plan(c, err);
+	return plan_memory(c, err);
 }
 
 /* Add the backgrounds of the steps before, summed over the TOF bins. */
@@ -188,7 +188,7 @@ static struct case_cache_key key_of(const struct case_corrections *c)
 }
 
 /* Take the estimate of the chosen frame from the cache. false: it is not there. */
-static bool find(struct case_corrections *c, const struct case_cache_key *key)
+static bool find_estimate(struct case_corrections *c, const struct case_cache_key *key)
 {
 	const struct scatter_estimate_conf conf = conf_of(c);
 	size_t n;
@@ -200,7 +200,7 @@ static bool find(struct case_corrections *c, const struct case_cache_key *key)
 }
 
 /* Keep it; without memory it is computed again for the next result. */
-static void keep(const struct case_corrections *c, const struct case_cache_key *key)
+static void keep_estimate(const struct case_corrections *c, const struct case_cache_key *key)
 {
 	void *bytes;
 	size_t n;
@@ -220,7 +220,7 @@ static int scale_limits(const struct scatter_scale_report *r)
 }
 
 /* Add what was found for the chosen frame to what the result says. */
-static void take(struct case_corrections *c)
+static void report_estimate(struct case_corrections *c)
 {
 	struct case_scatter *s = &c->scatter;
 
@@ -233,7 +233,7 @@ static void take(struct case_corrections *c)
 }
 
 /* Estimate the scatter of the chosen frame. */
-static int estimate(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
+static int estimate_scatter(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
 {
 	const struct scatter_estimate_conf conf = conf_of(c);
 	const struct case_attenuation *a = &c->attenuation;
@@ -257,7 +257,7 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 			*err = why;
 		return err_remap(rc, EINVAL, EBADMSG, err); /* negative counts and the like: the case is to be held */
 	}
-	take(c);
+	report_estimate(c);
 	return 0;
 }
 
@@ -351,7 +351,7 @@ static void say_scale(struct case_corrections *c)
 		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
 }
 
-static void add(const void *ctx, size_t k, size_t plane, float *b)
+static void add_scatter(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
 	const struct case_scatter *s = &c->scatter;
@@ -371,7 +371,7 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 	free(scatter);
 }
 
-static float at(const void *ctx, size_t k, size_t plane, size_t bin)
+static float scatter_at(const void *ctx, size_t k, size_t plane, size_t bin)
 {
 	const struct case_corrections *c = ctx;
 	const struct case_scatter *s = &c->scatter;
@@ -383,7 +383,7 @@ static float at(const void *ctx, size_t k, size_t plane, size_t bin)
 }
 
 /* The window is in the configuration, not in the data: with another one it is another result. */
-static void identify(struct case_corrections *c)
+static void identify_window(struct case_corrections *c)
 {
 	const struct single_scatter_conf *w = &c->scatter.simulation;
 	size_t at = strlen(c->from);
@@ -410,7 +410,7 @@ static int read_norm(struct case_corrections *c, struct err *err)
 }
 
 /* Compute the estimate of the chosen frame, and keep it. */
-static int compute(struct case_corrections *c, const struct case_cache_key *key, struct err *err)
+static int compute_estimate(struct case_corrections *c, const struct case_cache_key *key, struct err *err)
 {
 	size_t n = michelogram_bins(c->m);
 	float *prompts = malloc(n * sizeof(float)), *background = calloc(n, sizeof(float));
@@ -423,40 +423,40 @@ static int compute(struct case_corrections *c, const struct case_cache_key *key,
 		add_backgrounds(c, background);
 	c->scatter.seconds_read += clock_seconds() - begun;
 	if (rc == 0)
-		rc = estimate(c, prompts, background, err);
+		rc = estimate_scatter(c, prompts, background, err);
 	free(prompts);
 	free(background);
 	c->scatter.n_computed++;
 	if (rc == 0 && c->scatter.made.simulated)
-		keep(c, key);
+		keep_estimate(c, key);
 	return rc;
 }
 
-static int make(struct case_corrections *c, struct err *err)
+static int make_scatter(struct case_corrections *c, struct err *err)
 {
 	struct case_cache_key key = key_of(c);
 	double begun = clock_seconds();
 	int rc = read_norm(c, err);
-	bool found = rc == 0 && find(c, &key);
+	bool found = rc == 0 && find_estimate(c, &key);
 
 	c->scatter.seconds_read += clock_seconds() - begun;
 	if (rc < 0)
 		return rc;
 	if (found) {
 		c->scatter.n_cached++;
-		take(c);
+		report_estimate(c);
 	} else {
-		rc = compute(c, &key, err);
+		rc = compute_estimate(c, &key, err);
 	}
 	if (rc == 0) {
-		identify(c);
+		identify_window(c);
 		say_scale(c);
-		case_corrections_add_background(c, (struct case_background){add, at, c});
+		case_corrections_add_background(c, (struct case_background){add_scatter, scatter_at, c});
 	}
 	return rc;
 }
 
-static json_t *details(const struct case_corrections *c)
+static json_t *scatter_details(const struct case_corrections *c)
 {
 	const struct case_scatter *s = &c->scatter;
 	const struct scatter_estimate_report *r = &s->report;
@@ -475,10 +475,10 @@ static json_t *details(const struct case_corrections *c)
 		s->seconds_scale);
 }
 
-static void clear(struct case_corrections *c)
+static void clear_scatter(struct case_corrections *c)
 {
 	scatter_estimate_clear(&c->scatter.made);
 	free(c->scatter.norm);
 }
 
-const struct case_step case_step_scatter = {PET_CORRECT_SCATTER, prepare, make, details, clear};
+const struct case_step case_step_scatter = {PET_CORRECT_SCATTER, prepare_scatter, make_scatter, scatter_details, clear_scatter};

@@ -33,7 +33,7 @@ static bool is_present(const struct sinogram *s, enum sinogram_role role)
 }
 
 /* Write what the prompts are stated to be corrected for by factors; "": nothing. */
-static void stated(const struct sinogram *s, char *ret, size_t size)
+static void write_stated(const struct sinogram *s, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -64,7 +64,7 @@ size_t case_units_bytes(const struct case_corrections *c)
 {
 	char names[100];
 
-	stated(c->s, names, sizeof(names));
+	write_stated(c->s, names, sizeof(names));
 	return names[0] && may_have_fractions(&c->s->part[SINOGRAM_EMISSION].header) ? michelogram_bins(c->m) * sizeof(float) : 0;
 }
 
@@ -82,7 +82,7 @@ int case_check_units(const struct case_corrections *c, const char *role, const f
 		return err_set(err, ENOMEM, "no memory for prompts of %zu bins", n);
 	rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, c->kept, prompts, err);
 	at = rc == 0 ? first_fraction(prompts, n) : n;
-	stated(c->s, names, sizeof(names));
+	write_stated(c->s, names, sizeof(names));
 	if (at < n)
 		rc = err_set(err, EBADMSG,
 			     "%s are counts, but EMISSION (plane %zu, angle %zu, radial bin %zu: %g) was corrected beforehand "

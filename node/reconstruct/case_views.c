@@ -101,8 +101,8 @@ static int correct_scatter(const struct reading *r, int view, bool of_air, float
 }
 
 /* Compute line integrals and mask of one view in the session's buffer. */
-static int prepare(const struct reading *r, int view, const struct exam_i0 *i0, const struct prep *prep, const uint16_t *raw,
-		   float *line, float *valid, struct err *err)
+static int prepare_view(const struct reading *r, int view, const struct exam_i0 *i0, const struct prep *prep, const uint16_t *raw,
+			float *line, float *valid, struct err *err)
 {
 	struct view_state *state = &r->views[view];
 	int rc = prep_view(prep, raw, line, valid, &state->stats, err);
@@ -160,7 +160,7 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 		return rc;
 	at[1] = clock_seconds();
 	prep.bin = r->plan->bin;
-	rc = prepare(r, view, i0, &prep, raw, line, valid, err);
+	rc = prepare_view(r, view, i0, &prep, raw, line, valid, err);
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
@@ -224,7 +224,7 @@ static int next_view(struct reading *r, int finished)
 	return view;
 }
 
-static void leave(struct reading *r, const struct times *times, int rc, const struct err *err)
+static void end_reader(struct reading *r, const struct times *times, int rc, const struct err *err)
 {
 	pthread_mutex_lock(&r->lock);
 	r->times.read += times->read;
@@ -256,7 +256,7 @@ static uint16_t *stored_values(size_t n)
 	return raw;
 }
 
-static void *reader(void *arg)
+static void *run_reader(void *arg)
 {
 	struct reading *r = arg;
 	size_t n = scan_view_size(r->exam->scan);
@@ -276,12 +276,12 @@ static void *reader(void *arg)
 	}
 	free(flat);
 	free(raw);
-	leave(r, &times, rc, &err);
+	end_reader(r, &times, rc, &err);
 	return NULL;
 }
 
 /* Wait until all readers have ended. Returns true if the caller cancelled. */
-static bool watch(struct reading *r, const struct monitor *monitor)
+static bool watch_readers(struct reading *r, const struct monitor *monitor)
 {
 	bool cancelled = false;
 
@@ -326,14 +326,14 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 
 	r->threads_each = wanted < PREPARING ? threads / wanted : threads / PREPARING;
 	r->running = wanted;
-	while (started < wanted && (rc = pthread_create(&readers[started], NULL, reader, r)) == 0)
+	while (started < wanted && (rc = pthread_create(&readers[started], NULL, run_reader, r)) == 0)
 		started++;
 	pthread_mutex_lock(&r->lock);
 	r->running -= wanted - started; /* the started readers read all views */
 	pthread_mutex_unlock(&r->lock);
 	if (started == 0)
 		return err_set(err, rc, "cannot start a thread to read projections");
-	cancelled = watch(r, monitor);
+	cancelled = watch_readers(r, monitor);
 	for (int i = 0; i < started; i++)
 		pthread_join(readers[i], NULL);
 	report->seconds_read += r->times.read / started;
@@ -370,7 +370,7 @@ static int make_pass(struct reading *r, int threads, const struct monitor *monit
 }
 
 /* Decide I0 of all views from what the first pass measured. */
-static int decide(struct reading *r, struct exam *exam, struct err *err)
+static int decide_i0(struct reading *r, struct exam *exam, struct err *err)
 {
 	size_t n = (size_t)exam->n_views;
 	struct view_air *air = malloc(n * sizeof(*air));
@@ -446,7 +446,7 @@ static int read_passes(struct reading *r, struct exam *exam, int threads, const 
 		rc = check_twice(r, err);
 	if (rc < 0 || r->decided)
 		return rc;
-	rc = decide(r, exam, err);
+	rc = decide_i0(r, exam, err);
 	if (rc == 0)
 		rc = withdraw_changed(r, err);
 	return rc == 0 && r->n_order > 0 ? make_pass(r, threads, monitor, report, err) : rc;
@@ -471,7 +471,7 @@ static void add_up(const struct reading *r, struct case_views_report *report)
 	}
 }
 
-static void finish(const struct reading *r, struct case_views_report *report)
+static void finish_report(const struct reading *r, struct case_views_report *report)
 {
 	struct case_views_kept *kept = r->kept;
 
@@ -529,7 +529,7 @@ int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, cons
 				: err_set(err, ENOMEM, "no memory for %zu views", n);
 	if (rc == 0) {
 		monitor_progress(monitor, "read", 1);
-		finish(&r, &report);
+		finish_report(&r, &report);
 		*ret_report = report;
 	}
 	free(r.views);

@@ -96,7 +96,7 @@ void normalisation_sense_counts(struct normalisation_sense *s, size_t plane, con
 }
 
 /* Do the counts of all planes step as at the edge of a gap or of a hot object? Their noise alone does not count as a step. */
-static bool steps(const float *total, size_t n_radial)
+static bool has_steps(const float *total, size_t n_radial)
 {
 	float a = total[0], b = total[n_radial], c = total[2 * n_radial], least = fminf(a, fminf(b, c)),
 	      most = fmaxf(a, fmaxf(b, c));
@@ -120,7 +120,8 @@ void normalisation_sense_values(struct normalisation_sense *s, size_t plane, con
 			double up = log((double)u[r + n_radial] / (double)u[r]),
 			       down = log((double)u[r + n_radial] / (double)u[r + 2 * n_radial]), beside, d, n, t;
 
-			if (!(fabs(up) <= STEP_MOST && fabs(down) <= STEP_MOST) || steps(s->total + v * n_radial + r, n_radial))
+			if (!(fabs(up) <= STEP_MOST && fabs(down) <= STEP_MOST) ||
+			    has_steps(s->total + v * n_radial + r, n_radial))
 				continue;
 			beside = 0.5 * ((double)y[r] + (double)y[r + 2 * n_radial]);
 			d = (double)y[r + n_radial] - beside;

@@ -208,7 +208,7 @@ static json_t *fact_details(const struct pet_work *w)
 	return all;
 }
 
-static json_t *details(const struct pet_work *w, size_t planes)
+static json_t *pet_details(const struct pet_work *w, size_t planes)
 {
 	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
 			 "s:s, s:s, s:o, s:o, s:o, s:o}}",
@@ -250,7 +250,7 @@ const struct grid *pet_work_fill_report(struct reconstruct_work *base)
 	report->n_views = w->m.n_angles;
 	report->bytes_device = pet_work_bytes_device(w);
 	w->corrections.prompts = w->run.counts;
-	report->details = details(w, planes);
+	report->details = pet_details(w, planes);
 	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
 	return w->s->images.of == PET_BEDS ? &w->beds.plan.grid : &w->plan.grid;
 }

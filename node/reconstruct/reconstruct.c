@@ -311,7 +311,7 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 }
 
 /* Wait until other workers leave the memory. */
-static int reserve(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
+static int wait_for_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
 {
 	double begun = clock_seconds();
 	int rc = monitor_reserve(w->monitor, bytes_device, bytes_host);
@@ -341,7 +341,7 @@ int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, 
 	w->bytes_kept = bytes_keep;
 	w->keep = w->keep && bytes_keep > 0;
 	if (allowed == 0 || bytes <= allowed || w->again) {
-		int rc = w->again ? 0 : reserve(w, bytes_device, bytes_host, err);
+		int rc = w->again ? 0 : wait_for_memory(w, bytes_device, bytes_host, err);
 
 		return rc == 0 && (w->again || w->keep) ? reserve_kept(w, bytes_device, bytes_host, fits, err) : rc;
 	}

@@ -26,7 +26,7 @@ struct dbt_work {
 	struct result_report made; /* after write_case() */
 };
 
-static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+static int recognise_dbt(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
 	struct exam_facts e;
 
@@ -45,7 +45,7 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return 1;
 }
 
-static int reserve(struct dbt_work *w, struct err *err)
+static int reserve_dbt(struct dbt_work *w, struct err *err)
 {
 	size_t bytes_kept;
 
@@ -72,7 +72,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->dbt.voxel > 0 ? NULL : "voxel", err);
 	if (rc == 0)
-		rc = reserve(w, err);
+		rc = reserve_dbt(w, err);
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;
@@ -219,7 +219,7 @@ static json_t *i0_sources(const struct exam *exam)
 }
 
 /* Describe what of the header the geometry is from. */
-static json_t *geometry(const struct exam *exam)
+static json_t *geometry_details(const struct exam *exam)
 {
 	static const char *const sources[] = {
 		[GEOMETRY_LITERATURE] = "literature", [GEOMETRY_CALIBRATED] = "calibrated", [GEOMETRY_SIMULATED] = "simulated"};
@@ -231,14 +231,14 @@ static json_t *geometry(const struct exam *exam)
 }
 
 /* The scale of the stored values, and the number of voxels beyond its ends. */
-static json_t *stored(const struct result_report *made)
+static json_t *stored_details(const struct result_report *made)
 {
 	return json_pack("{s:i, s:f, s:I, s:I}", "bits", made->bits, "step", made->step, "below", (json_int_t)made->below,
 			 "above", (json_int_t)made->above);
 }
 
 /* Return the ratios of scattered to primary intensity; NULL: scatter was not subtracted. */
-static json_t *scatter(const struct dbt_work *w)
+static json_t *scatter_ratios(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
@@ -257,16 +257,17 @@ static json_t *open_field(const struct exam *exam)
 			 "variation", f->variation, "spread", f->spread);
 }
 
-static json_t *details(const struct dbt_work *w)
+static json_t *dbt_details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
 	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:s, s:s}", "bins", "padded",
 			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
 			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
-			 "views_without_mask", v->unmasked, "geometry", geometry(w->exam), "unattenuated", i0_sources(w->exam),
-			 "open_field", open_field(w->exam), "stored", stored(&w->made), "quantitative", !w->exam->relative[0],
-			 "scatter", scatter(w), "warnings", w->base.report.warnings, "omitted", w->base.report.omitted);
+			 "views_without_mask", v->unmasked, "geometry", geometry_details(w->exam), "unattenuated",
+			 i0_sources(w->exam), "open_field", open_field(w->exam), "stored", stored_details(&w->made),
+			 "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w), "warnings", w->base.report.warnings,
+			 "omitted", w->base.report.omitted);
 }
 
 /* Add a sentence about the voxels that are stored as another value. */
@@ -277,7 +278,7 @@ static void warn_limit(size_t voxels, const char *side, double limit, char *ret,
 }
 
 /* Write sentences about the values. */
-static void warn(const struct dbt_work *w, char *ret, size_t size)
+static void write_warnings(const struct dbt_work *w, char *ret, size_t size)
 {
 	double low = w->base.protocol->stored_offset;
 
@@ -295,15 +296,15 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
-	warn(w, report->warnings, sizeof(report->warnings));
+	write_warnings(w, report->warnings, sizeof(report->warnings));
 	add_scatter_warnings(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
-	report->details = details(w);
+	report->details = dbt_details(w);
 	return &w->plan.grid;
 }
 
-static void release(struct reconstruct_work *base)
+static void release_dbt(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
@@ -315,12 +316,12 @@ static void close_case(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
-	release(base);
+	release_dbt(base);
 	case_views_kept_clear(&w->kept);
 	exam_close(w->exam);
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	recognise,  sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release,
-	close_case, CLASS_TOMOSYNTHESIS,
+	recognise_dbt, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release_dbt,
+	close_case,    CLASS_TOMOSYNTHESIS,
 };

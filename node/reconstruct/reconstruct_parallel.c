@@ -22,7 +22,7 @@ struct parallel_work {
 	struct series_report made;
 };
 
-static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+static int recognise_parallel(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
 	return case_recognise_sinogram(file, INTERFILE_PARALLEL, f, err);
 }
@@ -154,7 +154,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
-static json_t *details(const struct parallel_work *w)
+static json_t *parallel_details(const struct parallel_work *w)
 {
 	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s}}", kind_parallel.name, "radial",
 			 w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
@@ -174,11 +174,11 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 		 plural(w->plan.grid.n[2]), beams->n_angles, plural(beams->n_angles));
 	report->n_views = beams->n_angles;
 	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
-	report->details = details(w);
+	report->details = parallel_details(w);
 	return &w->plan.grid;
 }
 
-static void release(struct reconstruct_work *base)
+static void release_parallel(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
@@ -191,12 +191,15 @@ static void close_case(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
-	release(base);
+	release_parallel(base);
 	free(w->lines);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_parallel = {
-	recognise, sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
-	CLASS_CT,
+	recognise_parallel, sizeof(struct parallel_work),
+	open_case,	    read_case,
+	run_case,	    write_case,
+	fill_report,	    release_parallel,
+	close_case,	    CLASS_CT,
 };

@@ -20,7 +20,7 @@
 #define LORS_CPU ((size_t)1 << 27) /* LORs that are read one by one for a sensitivity; of more, a sample */
 #define LORS_GPU ((size_t)1 << 32)
 
-static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+static int recognise_pet(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
 	return case_recognise_sinogram(file, INTERFILE_PROJECTIONS, f, err);
 }
@@ -347,7 +347,7 @@ static void free_files(struct pet_work *w)
 	ct_headers_free(w->headers);
 }
 
-static void release(struct reconstruct_work *base)
+static void release_pet(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct pet_work next = {.s = w->s, .n_ct = w->n_ct};
@@ -375,7 +375,7 @@ static void close_case(struct reconstruct_work *base)
 	struct pet_work *w = (struct pet_work *)base;
 
 	base->keep = false;
-	release(base);
+	release_pet(base);
 	ct_series_close(w->ct);
 	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
 		free(w->bytes[role]);
@@ -383,6 +383,6 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise,  sizeof(struct pet_work), open_case, read_case,  run_case,
-	write_case, pet_work_fill_report,    release,	close_case, CLASS_PET,
+	recognise_pet, sizeof(struct pet_work), open_case,   read_case,	 run_case,
+	write_case,    pet_work_fill_report,	release_pet, close_case, CLASS_PET,
 };

@@ -22,7 +22,7 @@ json_t *reconstruct_seconds(const struct reconstruct_report *r)
 	return o;
 }
 
-static json_t *describe(const struct reconstruct_object *o, const char *folder)
+static json_t *describe_object(const struct reconstruct_object *o, const char *folder)
 {
 	char file[400];
 
@@ -33,10 +33,10 @@ static json_t *describe(const struct reconstruct_object *o, const char *folder)
 
 json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder)
 {
-	json_t *all = describe(&r->objects[0], folder), *list = json_array();
+	json_t *all = describe_object(&r->objects[0], folder), *list = json_array();
 
 	for (size_t i = 0; i < r->n_objects; i++) {
-		json_t *one = describe(&r->objects[i], folder);
+		json_t *one = describe_object(&r->objects[i], folder);
 
 		json_object_set_new(one, "kind", json_string(r->objects[i].kind));
 		if (r->objects[i].bytes >= 0)

@@ -128,7 +128,7 @@ static const struct dicom_item *item_of(const struct dicom_item *root, enum fact
 }
 
 /* Find the attribute of an object that states a part of a fact; NULL: none. */
-static const struct place *stated(const struct dicom_item *root, enum fact f, int part)
+static const struct place *stated_place(const struct dicom_item *root, enum fact f, int part)
 {
 	char value[VALUE_SIZE];
 
@@ -149,7 +149,7 @@ static void mark_value(const struct dicom_item *root, enum fact f, char ret_mark
 
 	pet_facts_read(root, &read);
 	for (int part = 0; part < PARTS; part++) {
-		const struct place *at = stated(root, f, part);
+		const struct place *at = stated_place(root, f, part);
 
 		if (!at)
 			continue;
@@ -207,7 +207,7 @@ static void find_origin(const struct sinogram_source *s, const struct place *at,
 	else if (k >= 0 || header_states(sinogram_said(s), said, at->fact))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "%s: %s", said ? said->name : "header",
 			 said ? said->field[at->fact] : facts[at->fact].key[at->part]);
-	else if (like && (read_value(item_of(like, at->fact), at, value)[0] || (at = stated(like, at->fact, at->part))))
+	else if (like && (read_value(item_of(like, at->fact), at, value)[0] || (at = stated_place(like, at->fact, at->part))))
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "--like: %s %s", at->name, tag_text(at->tag));
 	else
 		snprintf(ret_origin, FACT_ORIGIN_SIZE, "none");
@@ -237,7 +237,7 @@ static void join_parts(const struct sinogram_source *s, const struct dicom_item 
 	char origin[PARTS][FACT_ORIGIN_SIZE];
 
 	for (int part = 0; part < PARTS; part++) {
-		const struct place *at = stated(root, f, part);
+		const struct place *at = stated_place(root, f, part);
 
 		snprintf(origin[part], FACT_ORIGIN_SIZE, "none");
 		if (at)
@@ -286,7 +286,7 @@ static bool find_line(const char *text, enum fact f, const char *mark, char ret_
 }
 
 /* What was decided after the objects were made. */
-static const char *decided(const struct sinogram *s, bool configured, enum fact f)
+static const char *decided_origin(const struct sinogram *s, bool configured, enum fact f)
 {
 	if (s->patient && (f == FACT_PATIENT || f == FACT_STUDY))
 		return "a person's statement";
@@ -306,8 +306,8 @@ void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[
 		text[0] = '\0';
 	ret_text[0] = '\0';
 	for (enum fact f = 0; f < FACTS; f++) {
-		const char *decision = decided(s, configured, f);
-		const struct place *at = stated(root, f, stated(root, f, 0) ? 0 : 1);
+		const char *decision = decided_origin(s, configured, f);
+		const struct place *at = stated_place(root, f, stated_place(root, f, 0) ? 0 : 1);
 
 		mark_value(root, f, mark);
 		if (decision)

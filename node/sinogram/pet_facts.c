@@ -13,14 +13,14 @@
 #include "node/sinogram/sinogram.h"
 
 /* Read a number > 0; otherwise return NaN. */
-static double number(const struct dicom_item *item, uint32_t tag)
+static double read_number(const struct dicom_item *item, uint32_t tag)
 {
 	double v;
 
 	return item && dicom_get_double(item, tag, 0, &v, NULL) == 1 && v > 0 ? v : NAN;
 }
 
-static void text(const struct dicom_item *item, uint32_t tag, char *ret, size_t size)
+static void read_text(const struct dicom_item *item, uint32_t tag, char *ret, size_t size)
 {
 	if (!item || dicom_get_text(item, tag, ret, size, NULL) != 1)
 		ret[0] = '\0';
@@ -31,8 +31,8 @@ static void read_moment(const struct dicom_item *item, uint32_t date_tag, uint32
 {
 	double seconds;
 
-	text(item, date_tag, ret_date, 9);
-	text(item, time_tag, ret_time, 17);
+	read_text(item, date_tag, ret_date, 9);
+	read_text(item, time_tag, ret_time, 17);
 	if (!pet_facts_moment(ret_date, "00", &seconds))
 		ret_date[0] = '\0';
 	if (!pet_facts_moment("20000101", ret_time, &seconds))
@@ -40,28 +40,28 @@ static void read_moment(const struct dicom_item *item, uint32_t date_tag, uint32
 }
 
 /* Read the meaning of a code, or its value if it has no meaning. */
-static void code(const struct dicom_item *item, uint32_t sequence, char *ret, size_t size)
+static void read_code(const struct dicom_item *item, uint32_t sequence, char *ret, size_t size)
 {
 	const struct dicom_item *c = dicom_item_at(item, sequence, 0);
 
-	text(c, TAG_CODE_MEANING, ret, size);
+	read_text(c, TAG_CODE_MEANING, ret, size);
 	if (!ret[0])
-		text(c, TAG_CODE_VALUE, ret, size);
+		read_text(c, TAG_CODE_VALUE, ret, size);
 }
 
 static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_facts *f)
 {
 	char moment[27];
 
-	text(item, TAG_RADIOPHARMACEUTICAL, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+	read_text(item, TAG_RADIOPHARMACEUTICAL, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
 	if (!f->radiopharmaceutical[0])
-		code(item, TAG_RADIOPHARMACEUTICAL_CODE, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
-	code(item, TAG_RADIONUCLIDE_CODE, f->radionuclide, sizeof(f->radionuclide));
-	f->half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
-	f->dose = number(item, TAG_RADIONUCLIDE_TOTAL_DOSE);
-	f->volume = number(item, DICOM_TAG(0x0018, 0x1071));
-	text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, f->injected, sizeof(f->injected));
-	text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment));
+		read_code(item, TAG_RADIOPHARMACEUTICAL_CODE, f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+	read_code(item, TAG_RADIONUCLIDE_CODE, f->radionuclide, sizeof(f->radionuclide));
+	f->half_life = read_number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+	f->dose = read_number(item, TAG_RADIONUCLIDE_TOTAL_DOSE);
+	f->volume = read_number(item, DICOM_TAG(0x0018, 0x1071));
+	read_text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, f->injected, sizeof(f->injected));
+	read_text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment));
 	if (!moment[0] || (!pet_facts_says_injection(moment) && pet_facts_says_injection(f->injected)))
 		return;
 	snprintf(f->injected_time, sizeof(f->injected_time), "%.16s", f->injected);
@@ -149,7 +149,7 @@ static const char *word_of(const struct dicom_item *item, uint32_t sequence, con
 	for (size_t k = 0; k < dicom_item_count(item, sequence); k++) {
 		char value[17];
 
-		text(dicom_item_at(item, sequence, k), TAG_CODE_VALUE, value, sizeof(value));
+		read_text(dicom_item_at(item, sequence, k), TAG_CODE_VALUE, value, sizeof(value));
 		if (word(value)[0])
 			return word(value);
 	}
@@ -171,7 +171,7 @@ static void read_position(const struct dicom_item *root, char *ret, size_t size)
 {
 	read_coded_position(root, ret, size);
 	if (!ret[0])
-		text(root, TAG_PATIENT_POSITION, ret, size);
+		read_text(root, TAG_PATIENT_POSITION, ret, size);
 }
 
 /* ---- contradictions within one object ---- */
@@ -182,8 +182,8 @@ const struct nuclide *pet_facts_nuclide(const struct dicom_item *item)
 	const struct nuclide *nuclide;
 	char value[65], meaning[65];
 
-	text(coded, TAG_CODE_VALUE, value, sizeof(value));
-	text(coded, TAG_CODE_MEANING, meaning, sizeof(meaning));
+	read_text(coded, TAG_CODE_VALUE, value, sizeof(value));
+	read_text(coded, TAG_CODE_MEANING, meaning, sizeof(meaning));
 	nuclide = nuclide_of_code(value);
 	return nuclide ? nuclide : nuclide_find(meaning);
 }
@@ -191,7 +191,7 @@ const struct nuclide *pet_facts_nuclide(const struct dicom_item *item)
 static int check_half_life(const struct dicom_item *item, struct err *err)
 {
 	const struct nuclide *nuclide = item ? pet_facts_nuclide(item) : NULL;
-	double half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+	double half_life = read_number(item, TAG_RADIONUCLIDE_HALF_LIFE);
 
 	if (!nuclide || isnan(half_life) || nuclide_same_half_life(half_life, nuclide->half_life))
 		return 0;
@@ -211,7 +211,7 @@ static int check_drug(const struct dicom_item *item, struct err *err)
 {
 	const struct dicom_item *drug = item ? dicom_item_at(item, TAG_RADIOPHARMACEUTICAL_CODE, 0) : NULL;
 	const struct nuclide *coded = item ? pet_facts_nuclide(item) : NULL, *named, *other = NULL;
-	double half_life = coded ? coded->half_life : number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+	double half_life = coded ? coded->half_life : read_number(item, TAG_RADIONUCLIDE_HALF_LIFE);
 	struct {
 		const char *place;
 		char text[65];
@@ -220,10 +220,10 @@ static int check_drug(const struct dicom_item *item, struct err *err)
 		    {"Code Meaning of Radionuclide Code Sequence (0054,0300)", ""},
 		    {"Code Value of Radiopharmaceutical Code Sequence (0054,0304)", ""}};
 
-	text(item, TAG_RADIOPHARMACEUTICAL, said[0].text, sizeof(said[0].text));
-	code(item, TAG_RADIOPHARMACEUTICAL_CODE, said[1].text, sizeof(said[1].text));
-	code(item, TAG_RADIONUCLIDE_CODE, said[2].text, sizeof(said[2].text));
-	text(drug, TAG_CODE_VALUE, said[3].text, sizeof(said[3].text));
+	read_text(item, TAG_RADIOPHARMACEUTICAL, said[0].text, sizeof(said[0].text));
+	read_code(item, TAG_RADIOPHARMACEUTICAL_CODE, said[1].text, sizeof(said[1].text));
+	read_code(item, TAG_RADIONUCLIDE_CODE, said[2].text, sizeof(said[2].text));
+	read_text(drug, TAG_CODE_VALUE, said[3].text, sizeof(said[3].text));
 	for (int i = 0; i < 4 && half_life > 0; i++) {
 		const char *at = said[i].text;
 
@@ -244,7 +244,7 @@ static int check_position(const struct dicom_item *root, struct err *err)
 {
 	char stated[17], coded[17];
 
-	text(root, TAG_PATIENT_POSITION, stated, sizeof(stated));
+	read_text(root, TAG_PATIENT_POSITION, stated, sizeof(stated));
 	read_coded_position(root, coded, sizeof(coded));
 	if (!stated[0] || !coded[0] || !strcmp(stated, coded))
 		return 0;
@@ -259,7 +259,7 @@ static int check_start(const struct dicom_item *root, struct err *err)
 	double apart, start;
 
 	read_moment(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME, date, time);
-	text(root, TAG_ACQUISITION_DATE_TIME, moment, sizeof(moment));
+	read_text(root, TAG_ACQUISITION_DATE_TIME, moment, sizeof(moment));
 	if (!date[0] || !time[0] || strlen(moment) < 14 || strpbrk(moment + 8, "+-"))
 		return 0;
 	snprintf(first, sizeof(first), "%.16s", moment + 8);
@@ -291,11 +291,11 @@ static int check_factor(const struct dicom_item *root, const char *to, double fa
 /* Decay that is corrected has a factor, and DECY in Corrected Image: without it, it would be corrected again. */
 static int check_decay(const struct dicom_item *root, struct err *err)
 {
-	double factor = number(root, TAG_DECAY_FACTOR);
+	double factor = read_number(root, TAG_DECAY_FACTOR);
 	char to[17], corrected[200];
 
-	text(root, TAG_DECAY_CORRECTION, to, sizeof(to));
-	text(root, TAG_CORRECTED_IMAGE, corrected, sizeof(corrected));
+	read_text(root, TAG_DECAY_CORRECTION, to, sizeof(to));
+	read_text(root, TAG_CORRECTED_IMAGE, corrected, sizeof(corrected));
 	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) || !corrected[0])
 		return 0;
 	if (strstr(corrected, "DECY"))
@@ -322,18 +322,19 @@ int pet_facts_check(const struct dicom_item *root, struct err *err)
 
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts)
 {
-	struct pet_facts f = {.weight = number(root, TAG_PATIENT_WEIGHT), .size = number(root, DICOM_TAG(0x0010, 0x1020))};
+	struct pet_facts f = {.weight = read_number(root, TAG_PATIENT_WEIGHT),
+			      .size = read_number(root, DICOM_TAG(0x0010, 0x1020))};
 	double offset;
 
 	read_radiopharmaceutical(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), &f);
 	read_moment(root, TAG_SERIES_DATE, TAG_SERIES_TIME, f.series_date, f.series_time);
 	read_moment(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME, f.acquisition_date, f.acquisition_time);
-	text(root, TAG_TIMEZONE_OFFSET_FROM_UTC, f.zone, sizeof(f.zone));
+	read_text(root, TAG_TIMEZONE_OFFSET_FROM_UTC, f.zone, sizeof(f.zone));
 	if (!pet_facts_offset(f.zone, &offset))
 		f.zone[0] = '\0';
-	f.duration = number(root, TAG_ACTUAL_FRAME_DURATION) / 1000; /* ms */
-	f.calibration = number(root, TAG_DOSE_CALIBRATION_FACTOR);
-	text(root, TAG_CORRECTED_IMAGE, f.corrected, sizeof(f.corrected));
+	f.duration = read_number(root, TAG_ACTUAL_FRAME_DURATION) / 1000; /* ms */
+	f.calibration = read_number(root, TAG_DOSE_CALIBRATION_FACTOR);
+	read_text(root, TAG_CORRECTED_IMAGE, f.corrected, sizeof(f.corrected));
 	read_position(root, f.patient_position, sizeof(f.patient_position));
 	*ret_facts = f;
 }

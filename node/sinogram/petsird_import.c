@@ -358,7 +358,7 @@ static json_t *make_details(const struct import *s)
 }
 
 /* Add what is not used to the warnings of the attributes. */
-static void warn(const struct import *s, char *warnings, size_t size)
+static void warn_unused(const struct import *s, char *warnings, size_t size)
 {
 	petsird_warn(s->file, s->delayeds != NULL, warnings, size);
 	if (warnings && s->marks_outside > 0)
@@ -390,7 +390,7 @@ int petsird_import(const char *path, const struct sinogram_import *conf, struct 
 	if (rc == 0) {
 		write_text(&s, conf, ret->text, sizeof(ret->text));
 		ret->details = make_details(&s);
-		warn(&s, conf->warnings, conf->warnings_size);
+		warn_unused(&s, conf->warnings, conf->warnings_size);
 	}
 	free(s.counts);
 	free(s.delayeds);

@@ -89,7 +89,7 @@ static bool is_alive(const struct petsird_source *s, const struct petsird_event 
 
 /* Convert the events that are used. TOF bins of the file ascend towards the second detector, those of a list towards the first.
  */
-static size_t convert(struct petsird_source *s, size_t n, uint32_t start, struct event *ret, uint32_t *ret_ms)
+static size_t convert_events(struct petsird_source *s, size_t n, uint32_t start, struct event *ret, uint32_t *ret_ms)
 {
 	size_t used = 0;
 
@@ -121,7 +121,7 @@ static int read_file(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most
 		if (rc == 0)
 			rc = petsird_check_frames(s->file, s->frames, s->piece, n, &s->block, err);
 		if (rc == 0)
-			*ret_n = convert(s, n, petsird_counts(s->file)->start, ret, ret_ms);
+			*ret_n = convert_events(s, n, petsird_counts(s->file)->start, ret, ret_ms);
 	}
 	return rc;
 }
@@ -256,7 +256,7 @@ static void use_pairs(struct petsird_source *s, struct pet_list *data)
 /* ---- the scanner ---- */
 
 /* Make the middle between the outermost detectors z = 0. */
-static double centre(struct petsird_source *s)
+static double centre_detectors(struct petsird_source *s)
 {
 	float low = INFINITY, high = -INFINITY;
 	double middle;
@@ -271,7 +271,7 @@ static double centre(struct petsird_source *s)
 	return 0.5 * ((double)high - (double)low);
 }
 
-static void describe(const struct petsird_source *s, const struct sinogram_list *l, double half, char *ret, size_t size)
+static void describe_scanner(const struct petsird_source *s, const struct sinogram_list *l, double half, char *ret, size_t size)
 {
 	double least = INFINITY, most = 0;
 	size_t n = s->h->n_detectors;
@@ -290,7 +290,7 @@ static void describe(const struct petsird_source *s, const struct sinogram_list 
 			 l->data.tof.sigma);
 }
 
-static int mash(struct petsird_source *s, struct pet_list *data, struct err *err)
+static int mash_tof(struct petsird_source *s, struct pet_list *data, struct err *err)
 {
 	struct michelogram m = {.tof = s->tof};
 	int rc = michelogram_mash(&m, s->o->protocol->tof_mashing, &m, err);
@@ -310,10 +310,10 @@ static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struc
 	if (rc == 0)
 		rc = petsird_find_tof(s->h, file->no_tof, &s->tof, err);
 	if (rc == 0)
-		rc = mash(s, &l->data, err);
+		rc = mash_tof(s, &l->data, err);
 	if (rc < 0)
 		return rc;
-	half = centre(s);
+	half = centre_detectors(s);
 	l->data.detectors = &s->position[0][0];
 	l->data.n_detectors = s->h->n_detectors;
 	rc = pet_cylinder_find((const float(*)[3])s->position, s->h->n_detectors, TOLERANCE, &s->cylinder, &irregular);
@@ -327,7 +327,7 @@ static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struc
 		use_pairs(s, &l->data);
 	if (rc == 0 && s->regular)
 		rc = list_set_bins(l, (const uint16_t(*)[2])s->cylinder.place, err);
-	describe(s, l, half, l->geometry, sizeof(l->geometry));
+	describe_scanner(s, l, half, l->geometry, sizeof(l->geometry));
 	return rc;
 }
 
@@ -362,7 +362,7 @@ static void *hash_file(void *ctx)
 }
 
 /* Read all events, and the digest of the file. */
-static int load(struct sinogram_list *l, struct hashing *h, struct err *err)
+static int load_events(struct sinogram_list *l, struct hashing *h, struct err *err)
 {
 	bool apart = pthread_create(&h->thread, NULL, hash_file, h) == 0;
 	int rc = list_load(l, list_memory(), err);
@@ -475,7 +475,7 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	p->h = petsird_header(p->file);
 	rc = find_scanner(p, l, err);
 	if (rc == 0)
-		rc = load(l, h, err);
+		rc = load_events(l, h, err);
 	if (rc == 0)
 		rc = check_counts(p->file, l, err);
 	if (rc == 0)
@@ -491,7 +491,7 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 	return 0;
 }
 
-static void note(const struct sinogram *s, char *ret, size_t size)
+static void write_petsird_note(const struct sinogram *s, char *ret, size_t size)
 {
 	char missing[80];
 
@@ -533,5 +533,5 @@ const struct pet_source pet_source_petsird = {
 	.taken = petsird_axes_text,
 	.list_mode = true,
 	.no_gates = "gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`",
-	.note = note,
+	.note = write_petsird_note,
 };

@@ -79,7 +79,7 @@ static struct sinogram_part *part_of(struct sinogram *s, int role, int frame)
 }
 
 /* Two objects say something else about one role, or are the same chunk of it. */
-static int contradict(const struct opening *o, const struct sinogram_part *part, size_t second, size_t first)
+static int refuse_contradiction(const struct opening *o, const struct sinogram_part *part, size_t second, size_t first)
 {
 	const struct sinogram_facts *f = &o->facts[second];
 	const char *name = file_name(o->s->paths[second]), *role = sinogram_role_name(f->role);
@@ -121,9 +121,9 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 			snprintf(part->sha256, sizeof(part->sha256), "%s", f->sha256);
 		}
 		if (f->n_chunks != first->n_chunks || f->bytes != first->bytes || strcmp(f->sha256, first->sha256) != 0)
-			return contradict(o, part, i, none);
+			return refuse_contradiction(o, part, i, none);
 		if (part->file[f->chunk] != none)
-			return contradict(o, part, i, part->file[f->chunk]);
+			return refuse_contradiction(o, part, i, part->file[f->chunk]);
 		part->file[f->chunk] = i;
 		part->block[f->chunk] = f->block;
 		sum += f->chunk_bytes;

@@ -103,7 +103,7 @@ static bool is_decided(const struct sinogram_source *s, int k)
 	return sinogram_is_set(s, keys[k].keyword[0]) || (keys[k].keyword[1] && sinogram_is_set(s, keys[k].keyword[1]));
 }
 
-static bool differ(const struct said *a, const struct said *b)
+static bool values_differ(const struct said *a, const struct said *b)
 {
 	if (!a->text[0] || !b->text[0])
 		return false;
@@ -111,12 +111,12 @@ static bool differ(const struct said *a, const struct said *b)
 }
 
 /* Compare the first n keys with what the headers before said. */
-static int compare(const struct said first[KEYS], const struct said here[KEYS], int n, struct err *err)
+static int compare_keys(const struct said first[KEYS], const struct said here[KEYS], int n, struct err *err)
 {
 	for (int k = 0; k < n; k++) {
 		char at[2][320];
 
-		if (!differ(&first[k], &here[k]) || is_decided(here[k].place.s, k))
+		if (!values_differ(&first[k], &here[k]) || is_decided(here[k].place.s, k))
 			continue;
 		name_place(first[k].place, at[0], sizeof(at[0]));
 		name_place(here[k].place, at[1], sizeof(at[1]));
@@ -129,7 +129,7 @@ static int compare(const struct said first[KEYS], const struct said here[KEYS], 
 }
 
 /* Take from the header of a further bed what those before lack. */
-static void complete(struct interfile *to, const struct interfile *from)
+static void complete_header(struct interfile *to, const struct interfile *from)
 {
 	struct interfile_tracer *t = &to->tracer;
 	const struct interfile_tracer *f = &from->tracer;
@@ -165,11 +165,11 @@ static int agree_beds(struct sinogram_source *s, struct said first[KEYS], struct
 		struct said here[KEYS];
 
 		read_said(h, (struct place){s, b, role}, here);
-		rc = compare(first, here, KEYS, err);
+		rc = compare_keys(first, here, KEYS, err);
 		for (int k = 0; k < KEYS; k++)
 			first[k] = first[k].text[0] ? first[k] : here[k];
-		complete(&s->own[0][role].header, h);
-		complete(&s->stream[role].header, h);
+		complete_header(&s->own[0][role].header, h);
+		complete_header(&s->stream[role].header, h);
 	}
 	return rc;
 }
@@ -184,11 +184,11 @@ static int agree_role(const struct sinogram_source *s, int bed, int role, const 
 	if (!stream->present || role == SINOGRAM_NORMALISATION || role == SINOGRAM_MULTIPLICATIVE)
 		return 0;
 	read_said(&stream->header, (struct place){s, bed, role}, here);
-	return compare(first, here, role == SINOGRAM_ATTENUATION ? POSITIONS : KEYS, err);
+	return compare_keys(first, here, role == SINOGRAM_ATTENUATION ? POSITIONS : KEYS, err);
 }
 
 /* Whether a header agrees with a position of DICOM, as far as it says anything. STIR writes "other" for a patient on a side. */
-static bool agrees(const struct interfile *h, const char *position)
+static bool position_agrees(const struct interfile *h, const char *position)
 {
 	const char *lies = strlen(position) > 2 ? position + 2 : "";
 
@@ -203,7 +203,7 @@ int sinogram_check_position(const struct sinogram_source *s, const struct interf
 
 	if (s->like)
 		pet_facts_read(dicom_root(s->like), &f);
-	if (!f.patient_position[0] || sinogram_is_set(s, "PatientPosition") || agrees(h, f.patient_position))
+	if (!f.patient_position[0] || sinogram_is_set(s, "PatientPosition") || position_agrees(h, f.patient_position))
 		return 0;
 	if (s->conf->said && s->conf->said->header.position[0])
 		return err_set(err, EBADMSG,

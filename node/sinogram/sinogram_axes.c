@@ -49,7 +49,7 @@ static size_t plane_of(const struct table *t, size_t row)
 }
 
 /* Compute the sum of squares of what a product does not describe, and over how many rows it is spread; the sum of the rows. */
-static double residual(const struct table *t, double *ret_spread, double *ret_sum)
+static double product_residual(const struct table *t, double *ret_spread, double *ret_sum)
 {
 	size_t n = t->n_views * t->n_planes;
 	double sum = 0, squares = 0, fourth = 0;
@@ -73,7 +73,7 @@ static double residual(const struct table *t, double *ret_spread, double *ret_su
 }
 
 /* Compute the sum of squares of the differences of neighbouring views of all planes. */
-static double roughness(const struct table *t)
+static double view_roughness(const struct table *t)
 {
 	size_t view = t->by_view ? t->n_planes : 1, plane = t->by_view ? 1 : t->n_views;
 	double sum = 0;
@@ -99,11 +99,11 @@ static bool is_other_order(const double *rows, int n_parts, struct table *t)
 
 		t->row = rows + (size_t)k * n;
 		t->by_view = by_view;
-		stated += residual(t, &own_spread, &sum);
-		rough += roughness(t);
+		stated += product_residual(t, &own_spread, &sum);
+		rough += view_roughness(t);
 		t->by_view = !by_view;
-		other += residual(t, &ignored, &sum);
-		other_rough += roughness(t);
+		other += product_residual(t, &ignored, &sum);
+		other_rough += view_roughness(t);
 		spread += own_spread;
 		level += sum > 0 ? sum / (double)n * sum : 0;
 	}

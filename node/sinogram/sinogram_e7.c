@@ -330,7 +330,7 @@ static int check_beds(const char *folder, struct err *err)
 	return 0;
 }
 
-static int import(struct e7 *e, const char *folder, size_t *ret_n_objects, struct err *err)
+static int import_e7(struct e7 *e, const char *folder, size_t *ret_n_objects, struct err *err)
 {
 	const struct sinogram_import *conf = e->source.conf;
 	const struct michelogram *m = &e->source.stream[SINOGRAM_EMISSION].header.m;
@@ -374,7 +374,7 @@ static int import_folder(const char *folder, const struct sinogram_import *conf,
 	e->source = (struct sinogram_source){.conf = conf, .centre = {NAN, NAN, NAN}};
 	for (int i = 0; i < E7_FILES; i++)
 		e->data[i].fd = -1;
-	rc = import(e, folder, &ret->objects, err);
+	rc = import_e7(e, folder, &ret->objects, err);
 	for (int i = 0; i < E7_FILES; i++)
 		if (e->data[i].fd >= 0)
 			close(e->data[i].fd);

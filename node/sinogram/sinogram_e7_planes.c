@@ -20,7 +20,7 @@
 #include "node/sinogram/sinogram_e7_internal.h"
 
 /* Return the distance of a segment's planes in half rings. */
-static int spacing(const struct michelogram_segment *s)
+static int plane_spacing(const struct michelogram_segment *s)
 {
 	return s->first == s->last ? 2 : 1;
 }
@@ -37,8 +37,9 @@ int e7_find_direct(struct e7 *e, const struct michelogram *m, struct err *err)
 		const struct michelogram_segment *s = &m->segments[i];
 
 		for (int a = 0; a < s->n_planes; a++, at++) {
-			double middle = (a - 0.5 * (s->n_planes - 1)) * spacing(s); /* half rings from the scanner's middle */
-			double plane = middle / spacing(zero) + 0.5 * (zero->n_planes - 1);
+			double middle =
+				(a - 0.5 * (s->n_planes - 1)) * plane_spacing(s); /* half rings from the scanner's middle */
+			double plane = middle / plane_spacing(zero) + 0.5 * (zero->n_planes - 1);
 
 			if (plane < 0 || plane > zero->n_planes - 1)
 				return err_set(err, EBADMSG, "plane %d of segment %d is beyond the direct planes", a, i);
@@ -83,8 +84,8 @@ static int read_plane(const struct e7 *e, enum e7_file file, size_t tof, size_t 
 	return 0;
 }
 
-static int refuse(const struct e7 *e, enum e7_file file, size_t tof, size_t plane, size_t bin, float value, const char *allowed,
-		  struct err *err)
+static int refuse_bin(const struct e7 *e, enum e7_file file, size_t tof, size_t plane, size_t bin, float value,
+		      const char *allowed, struct err *err)
 {
 	return err_set(err, EBADMSG, "%s: stored TOF bin %zu, plane %zu, angle %zu, radial bin %zu: %g; allowed: %s",
 		       file_name(e->data[file].path), tof, plane, bin / e->radial, bin % e->radial, (double)value, allowed);
@@ -98,7 +99,7 @@ int e7_make_norm(void *ctx, size_t plane, float *ret_values, struct err *err)
 
 	for (size_t i = 0; rc == 0 && i < e->angles * e->radial; i++) {
 		if (isnan(ret_values[i]))
-			return refuse(e, E7_NORM, tof, plane % e->planes, i, ret_values[i], "numbers", err);
+			return refuse_bin(e, E7_NORM, tof, plane % e->planes, i, ret_values[i], "numbers", err);
 		if (ret_values[i] <= 0)
 			ret_values[i] = INFINITY;
 	}
@@ -131,7 +132,7 @@ int e7_make_attenuation(void *ctx, size_t plane, float *ret_values, struct err *
 
 	for (size_t i = 0; rc == 0 && i < e->angles * e->radial; i++)
 		if (!(ret_values[i] > 0) || isinf(ret_values[i]))
-			return refuse(e, E7_ATTENUATION, 0, plane, i, ret_values[i], "finite and above 0", err);
+			return refuse_bin(e, E7_ATTENUATION, 0, plane, i, ret_values[i], "finite and above 0", err);
 	return rc;
 }
 
@@ -151,7 +152,7 @@ static int add_scatter(struct e7 *e, size_t tof, size_t plane, float *b, struct 
 		rc = e7_make_norm(e, tof * e->planes + plane, e->norm, err);
 	for (size_t i = 0; rc == 0 && i < e->angles * e->radial; i++) {
 		if (!(mean[i] >= 0) || isinf(mean[i]))
-			return refuse(e, E7_SCATTER, tof, direct[0], i, mean[i], "finite, not negative", err);
+			return refuse_bin(e, E7_SCATTER, tof, direct[0], i, mean[i], "finite, not negative", err);
 		b[i] += mean[i] / e->norm[i];
 	}
 	return rc;
@@ -165,6 +166,6 @@ int e7_make_additive(void *ctx, size_t plane, float *ret_values, struct err *err
 
 	for (size_t i = 0; rc == 0 && i < e->angles * e->radial; i++)
 		if (!(ret_values[i] >= 0) || isinf(ret_values[i]))
-			return refuse(e, E7_RANDOMS, tof, plane % e->planes, i, ret_values[i], "finite, not negative", err);
+			return refuse_bin(e, E7_RANDOMS, tof, plane % e->planes, i, ret_values[i], "finite, not negative", err);
 	return rc == 0 && e->data[E7_SCATTER].fd >= 0 ? add_scatter(e, tof, plane % e->planes, ret_values, err) : rc;
 }

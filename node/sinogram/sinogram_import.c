@@ -292,7 +292,7 @@ int sinogram_new_header(const struct sinogram_import *conf, const struct interfi
 }
 
 /* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
-static void identify(const struct sinogram_stream *s, char ret[65])
+static void identify_stream(const struct sinogram_stream *s, char ret[65])
 {
 	struct interfile h = s->header; /* its arrays are borrowed */
 	char *text = NULL;
@@ -326,7 +326,7 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	if (rc == 0)
 		rc = check_geometry(s, known, geometry, sizeof(geometry), err);
 	if (rc == 0 && conf->assumed)
-		identify(&s->stream[s->format->first], conf->assumed->identity);
+		identify_stream(&s->stream[s->format->first], conf->assumed->identity);
 	if (rc == 0)
 		rc = sinogram_write_objects(s, ret_n_objects, err);
 	note_headers(s); /* completed, as far as they were */

@@ -65,7 +65,7 @@ static int open_bed(struct sinogram_source *s, int b, struct err *err)
 }
 
 /* Roles of the first bed stand for those of all in s->stream. */
-static int borrow(struct sinogram_source *s, struct err *err)
+static int share_roles(struct sinogram_source *s, struct err *err)
 {
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const char *name = sinogram_role_name((enum sinogram_role)role);
@@ -101,7 +101,7 @@ int sinogram_open_beds(struct sinogram_source *s, struct err *err)
 		rc = open_bed(s, b, err);
 	if (rc == 0)
 		rc = pet_images_check_order(&s->images, err);
-	return rc < 0 ? rc : borrow(s, err);
+	return rc < 0 ? rc : share_roles(s, err);
 }
 
 void sinogram_clear_images(struct sinogram_source *s)

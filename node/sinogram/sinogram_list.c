@@ -119,7 +119,7 @@ static void make_room(struct sinogram_list *l, size_t n, size_t most)
 }
 
 /* Count the events of a piece, and keep those of the frames. */
-static void take(struct sinogram_list *l, struct event *piece, size_t n, size_t most)
+static void take_events(struct sinogram_list *l, struct event *piece, size_t n, size_t most)
 {
 	size_t used = 0;
 
@@ -153,7 +153,7 @@ int list_load(struct sinogram_list *l, size_t most, struct err *err)
 	while (rc == 0 && n > 0) {
 		rc = l->source.read(l->source.ctx, piece, l->ms, PIECE, &n, err);
 		if (rc == 0)
-			take(l, piece, n, most);
+			take_events(l, piece, n, most);
 	}
 	free(piece);
 	l->report.dead = *l->dead;

@@ -55,7 +55,7 @@ struct sinogram_mmr {
 	struct mmr_singles *singles; /* [time frame]: their rates, without frames of all of the list; NULL: not read */
 };
 
-static struct sinogram_mmr *mmr(const struct sinogram *s)
+static struct sinogram_mmr *mmr_of(const struct sinogram *s)
 {
 	return s->own;
 }
@@ -168,13 +168,13 @@ static char *bf_path(const char *path)
 /* Find where the data are, and check their size. */
 static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t needed, struct err *err)
 {
-	const char *path = s->paths[mmr(s)->file[type]];
+	const char *path = s->paths[mmr_of(s)->file[type]];
 	uint64_t inside = 0;
 	struct stat st;
 	char *bf;
 	int fd;
 
-	dicom_bulk_size(s->files[mmr(s)->file[type]], TAG_DATA, &inside);
+	dicom_bulk_size(s->files[mmr_of(s)->file[type]], TAG_DATA, &inside);
 	if (inside == needed)
 		return 0;
 	bf = bf_path(path);
@@ -182,9 +182,9 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 		return err_set(err, ENOMEM, "no memory for a path");
 	fd = open(bf, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not stop it */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
-		mmr(s)->bf[type] = bf;
-		mmr(s)->fd[type] = fd;
-		return sinogram_describe_file(bf, &mmr(s)->source[type], err);
+		mmr_of(s)->bf[type] = bf;
+		mmr_of(s)->fd[type] = fd;
+		return sinogram_describe_file(bf, &mmr_of(s)->source[type], err);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -200,16 +200,16 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t offset, uint8_t *ret, size_t n,
 		      struct err *err)
 {
-	int fd = mmr(s)->fd[type];
+	int fd = mmr_of(s)->fd[type];
 	size_t done = 0;
 
-	if (!mmr(s)->bf[type])
-		return dicom_bulk_read(s->files[mmr(s)->file[type]], TAG_DATA, offset, ret, n, err);
+	if (!mmr_of(s)->bf[type])
+		return dicom_bulk_read(s->files[mmr_of(s)->file[type]], TAG_DATA, offset, ret, n, err);
 	while (done < n) {
 		ssize_t got = pread(fd, ret + done, n - done, (off_t)(offset + done));
 
 		if (got <= 0)
-			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(mmr(s)->bf[type]),
+			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(mmr_of(s)->bf[type]),
 				       got < 0 ? strerror(errno) : "the file ends early");
 		done += (size_t)got;
 	}
@@ -223,12 +223,12 @@ int sinogram_mmr_piece(const struct sinogram *s, uint64_t at, uint8_t *ret, size
 
 uint64_t sinogram_mmr_word_count(const struct sinogram *s)
 {
-	return mmr(s)->list.words;
+	return mmr_of(s)->list.words;
 }
 
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s)
 {
-	return &mmr(s)->prompts.list;
+	return &mmr_of(s)->prompts.list;
 }
 
 /* Prepare to count the events of a list into the planes of a file. */
@@ -252,7 +252,7 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 		rc = begin_list(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
 		c->at = 0;
 	}
-	c->list.delayed = c == &mmr(s)->delayeds;
+	c->list.delayed = c == &mmr_of(s)->delayeds;
 	if (rc == 0 && s->images.of == PET_GATES)
 		mmr_list_choose_gate(&c->list, &s->images.gates, frame);
 	if (s->images.of == PET_FRAMES)
@@ -264,7 +264,7 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 /* Count the events up to the end of the frame; with the last frame read the rest of the list, too. */
 static int count_events(const struct sinogram *s, struct counting *c, uint8_t *buffer, uint32_t *counts, struct err *err)
 {
-	uint64_t n = 4 * mmr(s)->list.words, *at = &c->at;
+	uint64_t n = 4 * mmr_of(s)->list.words, *at = &c->at;
 	bool to_end = s->images.of != PET_FRAMES || s->chosen + 1 >= s->images.n, stop = false;
 	struct mmr_list *list = &c->list;
 	int rc = begin_frame(s, c, err);
@@ -289,7 +289,7 @@ static int count_events(const struct sinogram *s, struct counting *c, uint8_t *b
 static int read_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err), void *ctx,
 		      struct err *err)
 {
-	uint64_t n = 4 * mmr(s)->list.words;
+	uint64_t n = 4 * mmr_of(s)->list.words;
 	uint8_t *buffer = malloc(PIECE);
 	int rc = buffer ? 0 : err_set(err, ENOMEM, "no memory to read a list");
 
@@ -409,9 +409,9 @@ static int read_role(const struct sinogram *s, enum sinogram_role role, uint8_t 
 		rc = err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)s->part[role].bytes,
 			     sinogram_role_name(role));
 	else if (role == SINOGRAM_EMISSION)
-		rc = count_events(s, &mmr(s)->prompts, buffer, (uint32_t *)(void *)bytes, err);
+		rc = count_events(s, &mmr_of(s)->prompts, buffer, (uint32_t *)(void *)bytes, err);
 	else if (role == SINOGRAM_DELAYEDS)
-		rc = count_events(s, &mmr(s)->delayeds, buffer, (uint32_t *)(void *)bytes, err);
+		rc = count_events(s, &mmr_of(s)->delayeds, buffer, (uint32_t *)(void *)bytes, err);
 	else
 		rc = compute_efficiencies(s, true, (float *)(void *)bytes, err);
 	free(buffer);
@@ -446,7 +446,7 @@ static int read_singles(const struct sinogram *s, struct err *err)
 	struct feed feed = {.n = frames ? s->images.n : 1};
 	int rc;
 
-	if (mmr(s)->singles)
+	if (mmr_of(s)->singles)
 		return 0;
 	feed.singles = calloc((size_t)feed.n, sizeof(*feed.singles));
 	if (!feed.singles)
@@ -455,7 +455,7 @@ static int read_singles(const struct sinogram *s, struct err *err)
 		mmr_singles_begin(&feed.singles[i], frames ? &s->images.image[i].time : NULL);
 	rc = read_words(s, add_singles, &feed, err);
 	if (rc == 0)
-		mmr(s)->singles = feed.singles;
+		mmr_of(s)->singles = feed.singles;
 	else
 		free(feed.singles);
 	return rc;
@@ -469,7 +469,7 @@ static int find_alive(const struct sinogram *s, int image, double *ret, struct e
 	if (rc == 0)
 		rc = read_norm(s, &norm, err);
 	if (rc == 0)
-		rc = mmr_norm_alive(norm, &mmr(s)->singles[s->images.of == PET_FRAMES ? image : 0], ret, err);
+		rc = mmr_norm_alive(norm, &mmr_of(s)->singles[s->images.of == PET_FRAMES ? image : 0], ret, err);
 	mmr_norm_free(norm);
 	return rc;
 }
@@ -492,8 +492,8 @@ static int find_types(struct sinogram *s, struct err *err)
 				       "%s and %s both contain a %s: one study with several acquisitions is not supported; "
 				       "reconstruct each list mode with its normalisation in a folder of its own with `tomonode "
 				       "recon`",
-				       file_name(s->paths[mmr(s)->file[t]]), file_name(s->paths[i]), types[t].title);
-		mmr(s)->file[t] = i;
+				       file_name(s->paths[mmr_of(s)->file[t]]), file_name(s->paths[i]), types[t].title);
+		mmr_of(s)->file[t] = i;
 	}
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
 		if (!count[t])
@@ -522,7 +522,7 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 	char serial[2][65] = {"", ""};
 
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
-		dicom_get_text(dicom_root(s->files[mmr(s)->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
+		dicom_get_text(dicom_root(s->files[mmr_of(s)->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
 			       sizeof(serial[0]), NULL);
 	if (serial[0][0] && serial[1][0] && strcmp(serial[0], serial[1]) != 0)
 		return err_set(
@@ -544,16 +544,16 @@ static int read_headers(struct sinogram *s, struct err *err)
 	int rc = 0;
 
 	for (int t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++) {
-		rc = read_header(s->files[mmr(s)->file[t]], (enum sinogram_mmr_type)t, &header[t], err);
+		rc = read_header(s->files[mmr_of(s)->file[t]], (enum sinogram_mmr_type)t, &header[t], err);
 		if (rc < 0)
-			err_prefix(err, "%s", file_name(s->paths[mmr(s)->file[t]]));
+			err_prefix(err, "%s", file_name(s->paths[mmr_of(s)->file[t]]));
 	}
 	if (rc < 0)
 		return rc;
-	mmr(s)->list = header[SINOGRAM_MMR_LIST];
-	rc = check_same_scanner(s, &mmr(s)->list, &header[SINOGRAM_MMR_NORM], err);
+	mmr_of(s)->list = header[SINOGRAM_MMR_LIST];
+	rc = check_same_scanner(s, &mmr_of(s)->list, &header[SINOGRAM_MMR_NORM], err);
 	if (rc == 0)
-		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * mmr(s)->list.words, err);
+		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * mmr_of(s)->list.words, err);
 	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
 }
 
@@ -570,7 +570,7 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 				.bytes = 4,
 				.scale = 1,
 				.order = INTERFILE_BY_PLANE,
-				.duration = mmr(s)->list.duration,
+				.duration = mmr_of(s)->list.duration,
 				.start = NAN};
 	h->m = (struct michelogram){.scanner = c->scanner,
 				    .n_radial = c->n_radial,
@@ -595,7 +595,7 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	part->present = true;
 	part->n_chunks = 1;
-	part->file[0] = mmr(s)->file[type];
+	part->file[0] = mmr_of(s)->file[type];
 	part->bytes = interfile_bytes(h);
 	return 0;
 }
@@ -603,11 +603,11 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 /* Read the standard attributes of the list mode; what it says about corrections is about images. */
 static void read_facts(struct sinogram *s)
 {
-	pet_facts_read(dicom_root(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]]), &s->facts);
+	pet_facts_read(dicom_root(s->files[mmr_of(s)->file[SINOGRAM_MMR_LIST]]), &s->facts);
 	s->facts.corrected[0] = '\0';
 	s->facts.calibration = NAN;
 	if (!s->facts.patient_position[0])
-		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr(s)->list.position);
+		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr_of(s)->list.position);
 }
 
 static int open_mmr(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
@@ -626,7 +626,7 @@ static int open_mmr(struct sinogram *s, const char *path, const struct pet_openi
 		rc = read_headers(s, err);
 	if (rc < 0)
 		return rc;
-	s->scanner = sinogram_find_scanner(s->files[mmr(s)->file[SINOGRAM_MMR_LIST]], o->config);
+	s->scanner = sinogram_find_scanner(s->files[mmr_of(s)->file[SINOGRAM_MMR_LIST]], o->config);
 	if (!s->scanner)
 		return err_set(err, ENOKEY, "no scanner of the configuration matches the list mode: add it to `scanners`");
 	rc = describe_role(s, SINOGRAM_EMISSION, SINOGRAM_MMR_LIST, err);
@@ -660,15 +660,15 @@ static void close_mmr(struct sinogram *s)
 static void name_files(const struct sinogram *s, char *ret, size_t size)
 {
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
-		if (mmr(s)->source[t])
-			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", mmr(s)->source[t]);
+		if (mmr_of(s)->source[t])
+			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", mmr_of(s)->source[t]);
 }
 
-static void note(const struct sinogram *s, char *ret, size_t size)
+static void write_mmr_note(const struct sinogram *s, char *ret, size_t size)
 {
-	const struct mmr_list_report *r = &mmr(s)->prompts.list.report;
+	const struct mmr_list_report *r = &mmr_of(s)->prompts.list.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
-	double said = isfinite(s->facts.duration) ? s->facts.duration : mmr(s)->list.duration;
+	double said = isfinite(s->facts.duration) ? s->facts.duration : mmr_of(s)->list.duration;
 	double frames = s->images.of == PET_FRAMES ? (double)s->images.image[s->images.n - 1].time.stop / 1000 : 0;
 	bool randoms = s->made & PET_CORRECT_RANDOMS;
 	char files[400] = "", missing[80], delayeds[60] = "";
@@ -707,7 +707,7 @@ const struct pet_source pet_source_mmr = {
 	.marks = find_marks,
 	.open_events = sinogram_mmr_open_events,
 	.alive = find_alive,
-	.note = note,
+	.note = write_mmr_note,
 	.files = name_files,
 	.recording = &recording,
 	.close = close_mmr,

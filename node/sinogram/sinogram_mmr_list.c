@@ -77,7 +77,7 @@ static void free_source(void *ctx)
 	free(x);
 }
 
-static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
+static int prepare_source(struct mmr_source *x, struct pet_list *data, struct err *err)
 {
 	size_t n = (size_t)MMR_RINGS * MMR_DETECTORS;
 	int rc;
@@ -112,7 +112,7 @@ int sinogram_mmr_open_events(struct sinogram *s, struct err *err)
 	*x = (struct mmr_source){.s = s, .m = &s->part[SINOGRAM_EMISSION].header.m};
 	s->list->source = (struct list_source){x, rewind_words, read_words, NULL, free_source};
 	s->list->dead = &x->dead;
-	rc = prepare(x, &s->list->data, err);
+	rc = prepare_source(x, &s->list->data, err);
 	if (rc == 0)
 		rc = list_set_bins(s->list, NULL, err);
 	if (rc == 0)

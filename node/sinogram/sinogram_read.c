@@ -23,7 +23,7 @@ struct follower {
 	struct dicom_digest *digest;
 };
 
-static void *follow(void *ctx)
+static void *hash_chunks(void *ctx)
 {
 	struct follower *f = ctx;
 	uint64_t done = 0, ready;
@@ -94,11 +94,11 @@ static int read_hashed(const struct sinogram *s, const struct sinogram_part *par
 
 	if (!f.digest)
 		return err_set(err, ENOMEM, "no memory for a digest");
-	alone = pthread_create(&f.thread, NULL, follow, &f) != 0; /* no second thread: hash after reading */
+	alone = pthread_create(&f.thread, NULL, hash_chunks, &f) != 0; /* no second thread: hash after reading */
 	rc = read_chunks(s, part, bytes, &f, &n, err);
 	signal_ready(&f, rc == 0 ? n : f.ready, true);
 	if (alone)
-		follow(&f);
+		hash_chunks(&f);
 	else
 		pthread_join(f.thread, NULL);
 	dicom_digest_hex(f.digest, ret_hash);

@@ -34,7 +34,7 @@ static bool has_line(const char *text, const char *key, const char *value)
 }
 
 /* Return the sentence about the file with this beginning and end; NULL: none. */
-static const char *sentence(const char *path, const char *head, size_t n_head, const char *tail, size_t n_tail)
+static const char *vendor_sentence(const char *path, const char *head, size_t n_head, const char *tail, size_t n_tail)
 {
 	const char *ending = strrchr(path, '.');
 
@@ -77,6 +77,6 @@ int sinogram_vendor_check(const char *path, struct err *err)
 	if (st.st_size > 0)
 		n_tail = pread(fd, tail, sizeof(tail), st.st_size > TAIL ? st.st_size - TAIL : 0);
 	close(fd);
-	text = sentence(path, head, n_head > 0 ? (size_t)n_head : 0, tail, n_tail > 0 ? (size_t)n_tail : 0);
+	text = vendor_sentence(path, head, n_head > 0 ? (size_t)n_head : 0, tail, n_tail > 0 ? (size_t)n_tail : 0);
 	return text ? err_set(err, ENOTSUP, "%s", text) : 0;
 }

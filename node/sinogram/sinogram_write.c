@@ -154,7 +154,7 @@ static const char *image_name(const struct sinogram_source *s)
 	return s->images.of == PET_FRAMES ? "frame" : pet_division_name(s->images.of);
 }
 
-static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
+static void put_private(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
 {
 	if (w->rc >= 0)
 		w->rc = dicom_put_private(w->item, SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)element, vr, text, w->err);
@@ -165,7 +165,7 @@ static void put_count(struct item_writer *w, enum sinogram_element element, cons
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	put(w, element, vr, text);
+	put_private(w, element, vr, text);
 }
 
 static void fill_gate(const struct object *o, struct item_writer *w)
@@ -176,12 +176,12 @@ static void fill_gate(const struct object *o, struct item_writer *w)
 	snprintf(signal, sizeof(signal), "%s", pet_signal_name(g->signal));
 	for (char *c = signal; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
-	put(w, SINOGRAM_GATE_MARKS, "UT", o->s->marks);
+	put_private(w, SINOGRAM_GATE_MARKS, "UT", o->s->marks);
 	if (g->longest > 0) {
 		put_count(w, SINOGRAM_GATE_SHORTEST, "UL", (uint64_t)g->shortest);
 		put_count(w, SINOGRAM_GATE_LONGEST, "UL", (uint64_t)g->longest);
 	}
-	put(w, SINOGRAM_GATE_SIGNAL, "CS", signal);
+	put_private(w, SINOGRAM_GATE_SIGNAL, "CS", signal);
 }
 
 static void fill_image(const struct object *o, struct item_writer *w)
@@ -211,24 +211,24 @@ static void fill_centre(const struct object *o, struct item_writer *w)
 	if (!known && !bed)
 		return;
 	snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", x, y, z);
-	put(w, SINOGRAM_CENTRE, "FD", centre);
+	put_private(w, SINOGRAM_CENTRE, "FD", centre);
 }
 
 static void fill_block(const struct object *o, struct item_writer *w)
 {
 	const struct sinogram_stream *stream = stream_of(o);
 
-	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->type->id);
-	put(w, SINOGRAM_HEADER, "UT", stream->text);
-	put(w, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
+	put_private(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->type->id);
+	put_private(w, SINOGRAM_HEADER, "UT", stream->text);
+	put_private(w, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
 	put_count(w, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);
 	put_count(w, SINOGRAM_CHUNK_COUNT, "UL", o->n_chunks);
 	put_count(w, SINOGRAM_LENGTH, "UL", stream->bytes <= UINT32_MAX ? stream->bytes : 0);
-	put(w, SINOGRAM_SHA256, "LO", stream->sha256);
+	put_private(w, SINOGRAM_SHA256, "LO", stream->sha256);
 	put_count(w, SINOGRAM_INSTANCES, "UL", o->n_objects);
 	fill_centre(o, w);
 	if (stream->sources)
-		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
+		put_private(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
 	if (o->frame > 0)

@@ -45,7 +45,7 @@ static bool is_between(double x, double least, double most)
 }
 
 /* Return what makes a range one of least to most degrees. */
-static const char *guess(double span, double least, double most)
+static const char *guess_mistake(double span, double least, double most)
 {
 	return is_between(span * 180 / M_PI, least, most) ? "are they in radians?"
 	       : is_between(span * 10, least, most)	  ? "are they ten times too small?"
@@ -67,10 +67,11 @@ static void warn_range(struct exam *exam)
 		exam_warn(exam,
 			  "The angles of the source are from %.3g to %.3g degrees; complete exams of this system have a range of "
 			  "%g (arc of the profile '%s'): %s",
-			  first, last, p->arc, p->name, guess(span, p->arc * (1 - ARC_TOLERANCE), p->arc * (1 + ARC_TOLERANCE)));
+			  first, last, p->arc, p->name,
+			  guess_mistake(span, p->arc * (1 - ARC_TOLERANCE), p->arc * (1 + ARC_TOLERANCE)));
 	else if (!(p->arc > 0) && span < ARC_LEAST)
 		exam_warn(exam, "The angles of the source span %.2g degrees, less than any tomosynthesis has: %s", span,
-			  guess(span, ARC_LEAST, ARC_MOST));
+			  guess_mistake(span, ARC_LEAST, ARC_MOST));
 	else if (!(p->arc > 0) && fabs(middle) > span / 2)
 		exam_warn(exam,
 			  "The angles of the source are from %.3g to %.3g degrees, all on one side of the vertical: are they "

@@ -44,8 +44,8 @@ static const struct agreement agreements[] = {
 	{TAG_PIXEL_PADDING_RANGE_LIMIT, "pixel padding range limit", 0.5, 0},
 };
 
-static int differ(const struct exam *exam, size_t file, const char *name, uint32_t tag, const char *here, const char *there,
-		  struct err *err)
+static int refuse_difference(const struct exam *exam, size_t file, const char *name, uint32_t tag, const char *here,
+			     const char *there, struct err *err)
 {
 	return err_set(err, EBADMSG, "%s %s is '%s' in %s and '%s' in %s: a projection from another exam", name, tag_text(tag),
 		       here, file_name(exam->paths[file]), there, file_name(exam->paths[0]));
@@ -67,7 +67,7 @@ static int value_of(const struct header *h, const struct agreement *a, char *ret
 	return found;
 }
 
-static bool alike(const struct agreement *a, const char *here, double x, const char *there, double y)
+static bool values_agree(const struct agreement *a, const char *here, double x, const char *there, double y)
 {
 	return a->tolerance > 0 && here[0] && there[0] ? fabs(x - y) <= a->tolerance : !strcmp(here, there);
 }
@@ -86,9 +86,9 @@ static int agree_on(const struct exam *exam, size_t file, const struct agreement
 	found = value_of(&other, a, here, sizeof(here), &x, err);
 	if (found < 0)
 		return err_prefix(err, "%s", file_name(exam->paths[file]));
-	if (alike(a, here, x, there, y))
+	if (values_agree(a, here, x, there, y))
 		return 0;
-	return differ(exam, file, a->name, a->tag, here, there, err);
+	return refuse_difference(exam, file, a->name, a->tag, here, there, err);
 }
 
 /* Compare laterality and view by meaning, because they may be coded in several ways. */
@@ -99,11 +99,11 @@ static int agree_on_view(const struct exam *exam, size_t file, struct err *err)
 	char here[64] = {header_laterality(&other), '\0'}, there[64] = {header_laterality(&first), '\0'};
 
 	if (strcmp(here, there))
-		return differ(exam, file, "laterality", TAG_IMAGE_LATERALITY, here, there, err);
+		return refuse_difference(exam, file, "laterality", TAG_IMAGE_LATERALITY, here, there, err);
 	header_view(&other, here, sizeof(here));
 	header_view(&first, there, sizeof(there));
 	if (strcmp(here, there))
-		return differ(exam, file, "view", TAG_VIEW_CODE_SEQUENCE, here, there, err);
+		return refuse_difference(exam, file, "view", TAG_VIEW_CODE_SEQUENCE, here, there, err);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ int exam_check_frames(const struct exam *exam, struct err *err)
 
 			if (value_of(&h, a, here, sizeof(here), &x, err) < 0)
 				return err_prefix(err, "frame %ld", h.frame + 1);
-			if (!alike(a, here, x, there, y))
+			if (!values_agree(a, here, x, there, y))
 				return err_set(err, EBADMSG, "%s %s is '%s' in frame %ld and '%s' in frame %ld", a->name,
 					       tag_text(a->tag), here, h.frame + 1, there, first.frame + 1);
 		}

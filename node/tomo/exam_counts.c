@@ -59,7 +59,8 @@ static double integral_of(const struct view_air *air, double i0, bool bright)
 }
 
 /* Return what the median of a view and its neighbours lets expect. */
-static double expected(const struct exam *exam, const struct view_air *air, const struct exam_i0 *i0, int view, bool bright)
+static double expected_median(const struct exam *exam, const struct view_air *air, const struct exam_i0 *i0, int view,
+			      bool bright)
 {
 	int first = view - NEIGHBOURS / 2, last = exam->n_views - NEIGHBOURS;
 	double values[NEIGHBOURS];
@@ -95,7 +96,7 @@ static void use_own_air(struct exam *exam, const struct view_air *air, struct ex
 	for (int i = 0; i < exam->n_views; i++) {
 		double was = i0[i].i0;
 
-		if (use_own(exam, &air[i], expected(exam, air, i0, i, false), &i0[i]) && n++ == 0) {
+		if (use_own(exam, &air[i], expected_median(exam, air, i0, i, false), &i0[i]) && n++ == 0) {
 			part = i0[i].i0 / was;
 			exam_view_name(exam, &exam->views[i], name, sizeof(name));
 		}
@@ -151,8 +152,8 @@ void exam_check_counts(struct exam *exam, const struct view_air *air, struct exa
 		return;
 	use_own_air(exam, air, i0);
 	for (int i = 0; i < exam->n_views; i++) {
-		off[i] = integral_of(&air[i], i0[i].i0, false) - expected(exam, air, i0, i, false);
-		one[i] = is_one_factor(off[i], integral_of(&air[i], i0[i].i0, true) - expected(exam, air, i0, i, true));
+		off[i] = integral_of(&air[i], i0[i].i0, false) - expected_median(exam, air, i0, i, false);
+		one[i] = is_one_factor(off[i], integral_of(&air[i], i0[i].i0, true) - expected_median(exam, air, i0, i, true));
 	}
 	explain_counts(exam, off, one);
 }

@@ -45,7 +45,7 @@ static int read_pair(const struct header *h, uint32_t tag, const char *name, dou
 	return 1;
 }
 
-static bool near(double a, double b)
+static bool pitches_agree(double a, double b)
 {
 	return fabs(a - b) <= PITCH_TOLERANCE * b;
 }
@@ -71,8 +71,8 @@ static int decide_pitch(struct exam *exam, double element, double binning, doubl
 		*ret = spacing;
 		return 0;
 	}
-	*ret = own * (binning > 0 ? binning : times >= 1 && near(spacing, own * times) ? times : 1);
-	if (!(spacing > 0) || near(spacing, *ret))
+	*ret = own * (binning > 0 ? binning : times >= 1 && pitches_agree(spacing, own * times) ? times : 1);
+	if (!(spacing > 0) || pitches_agree(spacing, *ret))
 		return 0;
 	if (!is_scaled(exam, spacing, *ret))
 		return err_set(err, EBADMSG,

@@ -82,7 +82,7 @@ static void other_mammogram(const struct dicom_item *root, char *ret_reason, siz
 }
 
 /* Describe mammograms of classes that are not raw projections; "": another class. */
-static const char *processed(const char *sop_class)
+static const char *describe_processed(const char *sop_class)
 {
 	if (!strcmp(sop_class, CLASS_MG_PRESENTATION))
 		return "Digital Mammography X-Ray Image For Presentation: processed for display, intensities cannot be recovered";
@@ -115,7 +115,7 @@ bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, boo
 	}
 	hidden = disguised_format(root, sop_class);
 	*ret_refused = hidden != NULL;
-	snprintf(reason, size, "%s", hidden ? hidden : processed(sop_class));
+	snprintf(reason, size, "%s", hidden ? hidden : describe_processed(sop_class));
 	return false;
 }
 

@@ -207,7 +207,7 @@ static int read_angles(const struct exam *exam, struct exam_flatfield *set, stru
 	return rc;
 }
 
-static int nearest(const struct exam_flatfield *set, double angle)
+static int nearest_frame(const struct exam_flatfield *set, double angle)
 {
 	int best = 0;
 
@@ -218,15 +218,15 @@ static int nearest(const struct exam_flatfield *set, double angle)
 }
 
 /* Find the frame of each view. */
-static int match(const struct exam *exam, struct exam_flatfield *set, struct err *err)
+static int match_frames(const struct exam *exam, struct exam_flatfield *set, struct err *err)
 {
 	int rc = set->n > 1 ? read_angles(exam, set, err) : 0;
 
-	set->reference = nearest(set, 0);
+	set->reference = nearest_frame(set, 0);
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
 		double angle = exam->views[i].angle, found;
 
-		set->of_view[i] = nearest(set, angle);
+		set->of_view[i] = nearest_frame(set, angle);
 		found = set->frames[set->of_view[i]].angle;
 		if (set->n > 1 && !(fabs(found - angle) <= ANGLE_MOST))
 			rc = err_set(
@@ -253,7 +253,7 @@ static int read_frame(const struct exam *exam, const struct flat_frame *f, uint1
 	return rc;
 }
 
-static void divide(const struct exam *exam, const uint16_t *values, double by, float *ret)
+static void divide_frame(const struct exam *exam, const uint16_t *values, double by, float *ret)
 {
 	for (size_t i = 0; i < (size_t)exam->pixels.columns * (size_t)exam->pixels.rows; i++)
 		ret[i] = (float)(fmax(exam_value_intensity(&exam->prep, values[i]), 0) / by);
@@ -298,7 +298,7 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 	if (rc == 0 && set->n == 1) {
 		exam->flatfield = malloc(n * sizeof(*exam->flatfield));
 		if (exam->flatfield)
-			divide(exam, values, exam->flatfield_level, exam->flatfield);
+			divide_frame(exam, values, exam->flatfield_level, exam->flatfield);
 		else
 			rc = err_set(err, ENOMEM, "no memory for %zu pixels", n);
 	}
@@ -319,7 +319,7 @@ int exam_open_flatfield(struct exam *exam, struct err *err)
 			err_prefix(err, "%s", file_name(exam->flatfields->paths[i]));
 	}
 	if (rc == 0)
-		rc = match(exam, exam->flatfields, err);
+		rc = match_frames(exam, exam->flatfields, err);
 	if (rc == 0)
 		rc = read_reference(exam, exam->flatfields, err);
 	if (rc == 0)
@@ -371,7 +371,7 @@ int exam_load_flatfield(const struct exam *exam, int view, float **buffer, struc
 		*buffer = malloc(n * sizeof(**buffer));
 	rc = values && *buffer ? read_frame(exam, f, values, err) : err_set(err, ENOMEM, "no memory for %zu pixels", n);
 	if (rc == 0) {
-		divide(exam, values, by, *buffer);
+		divide_frame(exam, values, by, *buffer);
 		prep->flatfield = *buffer;
 	}
 	free(values);

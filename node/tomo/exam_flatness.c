@@ -75,7 +75,7 @@ static bool is_within(const struct blocks *b, int u, int v)
 }
 
 /* Solve the normal equations m x = y of the fit by elimination; false: they have no single solution. */
-static bool solve(double m[TERMS][TERMS], double y[TERMS])
+static bool solve_equations(double m[TERMS][TERMS], double y[TERMS])
 {
 	for (int k = 0; k < TERMS; k++) {
 		if (!(m[k][k] > 1e-9))
@@ -123,7 +123,7 @@ static double find_rough(const struct blocks *b)
 			}
 			rest += pass == 1 ? value * value / n : 0;
 		}
-		if (pass == 0 && !solve(m, y))
+		if (pass == 0 && !solve_equations(m, y))
 			return 0;
 	}
 	return sqrt(rest);

@@ -95,7 +95,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 	return rc;
 }
 
-static int measure(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
+static int measure_air(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
 {
 	uint32_t *hist = malloc(PREP_VALUES * sizeof(*hist));
 	int rc = hist ? measure_values(exam, view, raw, hist, ret, err) : err_set(err, ENOMEM, "no memory for a histogram");
@@ -176,7 +176,7 @@ static double middle_i0(const struct decision *d, int view)
 
 /* Return the median of own I0 over the nearest views that have one, `view` included, or over all if an open field makes them
  * alike; 0: none. charge: divided by the exposure. */
-static double nearby(const struct decision *d, const double *own, int view, bool charge)
+static double nearby_i0(const struct decision *d, const double *own, int view, bool charge)
 {
 	double values[EXAM_VIEWS_MAX];
 	int n = 0, most = is_uniform(d->exam) ? NEIGHBOURS : d->exam->n_views;
@@ -192,11 +192,11 @@ static double nearby(const struct decision *d, const double *own, int view, bool
 	return n > 0 ? values[n / 2] : 0;
 }
 
-static bool agrees(const struct decision *d, const double *own, int view, bool charge)
+static bool agrees_nearby(const struct decision *d, const double *own, int view, bool charge)
 {
 	double value = own[view] / (charge ? d->exam->views[view].charge : 1);
 
-	return fabs(log(value / nearby(d, own, view, charge))) <= (is_uniform(d->exam) ? AGREE : AGREE_MODEL);
+	return fabs(log(value / nearby_i0(d, own, view, charge))) <= (is_uniform(d->exam) ? AGREE : AGREE_MODEL);
 }
 
 /* Return the median variance / intensity of the air over the views that show I0; 0: none, or too small to be compared. */
@@ -243,7 +243,7 @@ static int compare_views(struct decision *d, struct err *err)
 	for (int i = 0; i < n; i++) {
 		if (!(all[i] > 0))
 			continue;
-		if (agrees(d, all, i, false) || (charges && agrees(d, all, i, true))) {
+		if (agrees_nearby(d, all, i, false) || (charges && agrees_nearby(d, all, i, true))) {
 			d->n_own++;
 		} else {
 			d->own[i] = 0;
@@ -290,11 +290,11 @@ static struct prep_shadow shadow_of(const struct decision *d, int view, double i
 }
 
 /* Decide a view of i0_mode `percentile`. */
-static struct exam_i0 choose(const struct decision *d, int view)
+static struct exam_i0 choose_percentile(const struct decision *d, int view)
 {
 	const struct exam *exam = d->exam;
 	bool charge = exam->views[view].charge > 0;
-	double others = nearby(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
+	double others = nearby_i0(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
 	double own = d->own[view] > 0 ? d->own[view] : confirmed_percentile(d, view, others);
 	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code, .shadow = shadow_of(d, view, others)};
 
@@ -326,7 +326,7 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 	struct exam_i0 i0 = {.i0 = exam_profile_i0(d->exam, view, &value), .source = I0_OF_PROFILE, .over_code = air->over_code};
 
 	if (d->exam->profile->i0_mode == I0_HEADER_MAX && i0.over_code >= 0 && value == i0.over_code)
-		return choose(d, view);
+		return choose_percentile(d, view);
 	i0.use_flatfield = d->exam->profile->i0_mode == I0_FLATFIELD;
 	i0.shadow = shadow_of(d, view, i0.i0);
 	return i0;
@@ -334,7 +334,7 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 
 static struct exam_i0 decide_view(const struct decision *d, int view)
 {
-	struct exam_i0 i0 = d->exam->profile->i0_mode == I0_PERCENTILE ? choose(d, view) : of_profile(d, view);
+	struct exam_i0 i0 = d->exam->profile->i0_mode == I0_PERCENTILE ? choose_percentile(d, view) : of_profile(d, view);
 	double slope[2] = {0, 0};
 
 	if (!i0.use_flatfield) /* the flat field includes the slope */
@@ -343,7 +343,7 @@ static struct exam_i0 decide_view(const struct decision *d, int view)
 	return i0;
 }
 
-static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
+static int decide_views(struct decision *d, struct exam_i0 *ret, struct err *err)
 {
 	const struct exam *exam = d->exam;
 	int rc;
@@ -468,7 +468,7 @@ static void explain_field(const struct decision *d, const struct exam_open_field
 }
 
 /* Write why I0 is unknown: the reason of the first view without air. */
-static void explain(const struct decision *d, const struct exam_i0 *i0, char *ret, size_t size)
+static void explain_unknown(const struct decision *d, const struct exam_i0 *i0, char *ret, size_t size)
 {
 	int first = 0, n = 0;
 
@@ -496,7 +496,7 @@ static int distrust_air(struct decision *d, struct exam *exam, struct exam_i0 *i
 	exam_warn(exam, "The flat field of the profile is used instead of the air: %s.", exam->relative);
 	exam->relative[0] = '\0';
 	d->flat_only = true;
-	return decide(d, i0, err);
+	return decide_views(d, i0, err);
 }
 
 /* Warn if a shadow is left out. */
@@ -525,7 +525,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 	size_t n = (size_t)exam->n_views;
 	struct decision d = {.exam = exam, .air = air, .own = calloc(n, sizeof(*d.own))};
 	struct exam_i0 *i0 = calloc(n, sizeof(*i0));
-	int rc = d.own && i0 ? decide(&d, i0, err) : err_set(err, ENOMEM, "no memory for the intensities of %zu views", n);
+	int rc = d.own && i0 ? decide_views(&d, i0, err) : err_set(err, ENOMEM, "no memory for the intensities of %zu views", n);
 
 	if (rc == 0) {
 		if (exam->profile->i0_mode == I0_PERCENTILE && i0[0].use_flatfield && d.n_disagree > 0)
@@ -536,7 +536,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 		exam_warn_edges(exam, air);
 		exam_warn_rows(exam, air);
 		exam->open_field = measure_field(&d, i0);
-		explain(&d, i0, exam->relative, sizeof(exam->relative));
+		explain_unknown(&d, i0, exam->relative, sizeof(exam->relative));
 		rc = distrust_air(&d, exam, i0, err);
 	}
 	if (rc == 0)
@@ -557,7 +557,7 @@ int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, st
 	struct exam alone = *exam;
 	double own;
 	struct decision d = {.exam = &alone, .air = ret_air, .first = view, .own = &own};
-	int rc = measure(exam, view, raw, ret_air, err);
+	int rc = measure_air(exam, view, raw, ret_air, err);
 
 	if (rc < 0)
 		return rc;

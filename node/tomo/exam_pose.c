@@ -79,8 +79,8 @@ static void merge_bins(double matrix[12], int n)
 }
 
 /* Convert the matrix at an angle to the bins and axes of the scan, and compute the position of the source. */
-static int convert(const struct exam *exam, double theta, double pitch, double ret_matrix[12], double ret_source[3],
-		   struct err *err)
+static int convert_matrix(const struct exam *exam, double theta, double pitch, double ret_matrix[12], double ret_source[3],
+			  struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
 	const struct scan_matrix_bins bins = {.edge_u = p->pose_edge / exam->merged,
@@ -109,7 +109,7 @@ static int check_distance(const struct exam *exam, double pitch, double ret_sour
 {
 	const struct profile_conf *p = exam->profile;
 	double matrix[12], want = p->axis_height + p->source_axis;
-	int rc = convert(exam, 0, pitch, matrix, ret_source, err);
+	int rc = convert_matrix(exam, 0, pitch, matrix, ret_source, err);
 
 	if (rc < 0 || fabs(ret_source[2] - want) <= p->sid_tolerance)
 		return rc;
@@ -143,7 +143,7 @@ int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matr
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
 		const struct exam_view *v = &exam->views[i];
 
-		rc = convert(exam, exam->poses->theta[v->frame], pitch, matrix[i], source, err);
+		rc = convert_matrix(exam, exam->poses->theta[v->frame], pitch, matrix[i], source, err);
 		if (rc < 0)
 			rc = err_prefix(err, "frame %ld", v->frame + 1);
 		else

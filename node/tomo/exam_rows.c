@@ -35,7 +35,7 @@ struct lines {
 	int n, length;
 };
 
-static uint16_t pixel(const struct lines *l, int line, int k)
+static uint16_t line_pixel(const struct lines *l, int line, int k)
 {
 	return l->raw[(size_t)line * l->across + (size_t)k * l->along];
 }
@@ -44,11 +44,11 @@ static uint16_t pixel(const struct lines *l, int line, int k)
 static int count_around(const struct lines *l, int line, int k)
 {
 	int first = k, last = k;
-	uint16_t value = pixel(l, line, k);
+	uint16_t value = line_pixel(l, line, k);
 
-	while (first > 0 && pixel(l, line, first - 1) == value)
+	while (first > 0 && line_pixel(l, line, first - 1) == value)
 		first--;
-	while (last < l->length - 1 && pixel(l, line, last + 1) == value)
+	while (last < l->length - 1 && line_pixel(l, line, last + 1) == value)
 		last++;
 	return last - first + 1;
 }
@@ -63,7 +63,7 @@ static int find_stretch(const struct lines *l, int line, uint16_t *ret_value)
 
 		if (n > longest) {
 			longest = n;
-			*ret_value = pixel(l, line, k);
+			*ret_value = line_pixel(l, line, k);
 		}
 	}
 	return longest;
@@ -74,10 +74,10 @@ static bool is_half(const struct lines *l, int n)
 	return n >= l->length / 2;
 }
 
-static bool repeats(const struct lines *l, int line)
+static bool line_repeats(const struct lines *l, int line)
 {
 	for (int k = 0; k < l->length; k++)
-		if (line == 0 || pixel(l, line, k) != pixel(l, line - 1, k))
+		if (line == 0 || line_pixel(l, line, k) != line_pixel(l, line - 1, k))
 			return false;
 	return true;
 }
@@ -94,7 +94,7 @@ static enum exam_loss loss_of(const struct prep *p, const struct lines *l, int l
 	int n = find_stretch(l, line, ret_value);
 
 	if (!is_half(l, n))
-		return repeats(l, line) ? EXAM_REPEATED : EXAM_NOT_LOST;
+		return line_repeats(l, line) ? EXAM_REPEATED : EXAM_NOT_LOST;
 	if (is_padding(p, *ret_value) || exam_value_intensity(p, *ret_value) >= bright) /* saturated air */
 		return EXAM_NOT_LOST;
 	return n == l->length ? EXAM_ONE_VALUE : EXAM_HALF;
@@ -186,7 +186,7 @@ static void warn_lost(struct exam *exam, const struct view_air *air, int axis)
 
 /* Return true if the shadow moves against the source (sign 1), or with it (-1), from view to view as that of an object does whose
  * height is above HEIGHT_LEAST. from: the view whose pixels each view is to have; NULL: its own. */
-static bool moves(const struct exam *exam, const struct view_air *air, const int *from, int sign)
+static bool shadow_moves(const struct exam *exam, const struct view_air *air, const int *from, int sign)
 {
 	const struct exam_view *v = exam->views;
 	int n = exam->n_views;
@@ -247,7 +247,7 @@ static void warn_order(struct exam *exam, const struct view_air *air)
 	char here[128], there[128];
 
 	sort_views(exam, air, from);
-	if (!moves(exam, air, from, 1))
+	if (!shadow_moves(exam, air, from, 1))
 		return;
 	shift = find_shift(from, n);
 	m = find_exchanges(from, n, pair);
@@ -282,9 +282,9 @@ void exam_warn_rows(struct exam *exam, const struct view_air *air)
 
 	for (int axis = 0; axis < 2; axis++)
 		warn_lost(exam, air, axis);
-	if (n < VIEWS_LEAST || moves(exam, air, NULL, 1))
+	if (n < VIEWS_LEAST || shadow_moves(exam, air, NULL, 1))
 		return;
-	if (moves(exam, air, NULL, -1))
+	if (shadow_moves(exam, air, NULL, -1))
 		exam_warn(exam,
 			  "The shadow of the object moves with the source, by %.1f mm from %g to %g degrees, and must move "
 			  "against it: are the angles of the wrong sign (angle_sign of the profile '%s'), or the rows turned?",

@@ -23,7 +23,7 @@ struct reader {
 	struct err *err;
 };
 
-static int bad(struct reader *r, const char *what)
+static int refuse_line(struct reader *r, const char *what)
 {
 	return err_set(r->err, EBADMSG, "line %d of the projection matrices: %s", r->line, what);
 }
@@ -40,7 +40,7 @@ static int next_line(struct reader *r)
 	if (n > 0 && r->at[n - 1] == '\r')
 		n--;
 	if (n >= LINE_SIZE || memchr(r->at, '\0', n))
-		return bad(r, "it is too long, or has a byte 0");
+		return refuse_line(r, "it is too long, or has a byte 0");
 	memcpy(r->text, r->at, n);
 	r->text[n] = '\0';
 	r->at = stop ? stop + 1 : r->end;
@@ -53,24 +53,24 @@ static bool is_number(const char *word)
 }
 
 /* Read n numbers, and nothing else, from the next line. */
-static int numbers(struct reader *r, double *ret, int n)
+static int read_numbers(struct reader *r, double *ret, int n)
 {
 	char *word, *more = r->text, *end;
 	int found = 0, rc = next_line(r);
 
 	if (rc <= 0)
-		return rc < 0 ? rc : bad(r, "the text ends after it");
+		return rc < 0 ? rc : refuse_line(r, "the text ends after it");
 	while ((word = strsep(&more, " \t"))) {
 		if (!word[0])
 			continue;
 		if (found == n || !is_number(word))
-			return bad(r, "another number of words than expected, or a word that is not a number");
+			return refuse_line(r, "another number of words than expected, or a word that is not a number");
 		ret[found] = strtod(word, &end);
 		if (*end || !(fabs(ret[found]) <= VALUE_MAX))
-			return bad(r, "a word that is not a finite number below 1e12");
+			return refuse_line(r, "a word that is not a finite number below 1e12");
 		found++;
 	}
-	return found == n ? 0 : bad(r, "fewer numbers than expected");
+	return found == n ? 0 : refuse_line(r, "fewer numbers than expected");
 }
 
 /* Skip the lines before the numbers. */
@@ -86,7 +86,7 @@ static int skip_titles(struct reader *r)
 		if (!strncmp(r->text, "Fit", 3))
 			return 0;
 	}
-	return bad(r, "no line that begins with \"Fit\" before the numbers");
+	return refuse_line(r, "no line that begins with \"Fit\" before the numbers");
 }
 
 /* Does the next line belong to a view: has it four words? */
@@ -107,21 +107,21 @@ static bool view_follows(const struct reader *r)
 static int read_view(struct reader *r, struct pose_text *p, int view, int element, double *ret_value)
 {
 	double row[4];
-	int rc = numbers(r, row, 4);
+	int rc = read_numbers(r, row, 4);
 
 	if (rc < 0)
 		return rc;
 	if (row[0] != view || row[1] != element)
-		return bad(r, "views and elements do not follow each other");
+		return refuse_line(r, "views and elements do not follow each other");
 	if (element == 0)
 		p->theta[view] = row[2];
 	if (p->theta[view] != row[2])
-		return bad(r, "the angle of the view is another one than in the first element");
+		return refuse_line(r, "the angle of the view is another one than in the first element");
 	*ret_value = row[3];
 	return 0;
 }
 
-static double polynomial(const double c[4], double theta)
+static double cubic_at(const double c[4], double theta)
 {
 	return c[0] + theta * (c[1] + theta * (c[2] + theta * c[3]));
 }
@@ -132,7 +132,7 @@ static int check_fit(struct reader *r, const struct pose_text *p, const double c
 	double sum = 0, largest = 0;
 
 	for (int i = 0; i < p->n_views; i++) {
-		double off = value[i] - polynomial(c, p->theta[i]);
+		double off = value[i] - cubic_at(c, p->theta[i]);
 
 		sum += off * off;
 		largest = fmax(largest, fabs(value[i]));
@@ -149,13 +149,13 @@ static int check_angles(struct reader *r, const struct pose_text *p)
 	double lo = HUGE_VAL, hi = -HUGE_VAL;
 
 	if (p->n_views < 2)
-		return bad(r, "fewer than two views before it");
+		return refuse_line(r, "fewer than two views before it");
 	for (int i = 0; i < p->n_views; i++) {
 		lo = fmin(lo, p->theta[i]);
 		hi = fmax(hi, p->theta[i]);
 		for (int j = 0; j < i; j++)
 			if (p->theta[i] == p->theta[j])
-				return bad(r, "two views before it have the same angle");
+				return refuse_line(r, "two views before it have the same angle");
 	}
 	if (!(lo >= -THETA_MAX && lo <= 0 && hi >= 0 && hi <= THETA_MAX))
 		return err_set(r->err, EBADMSG,
@@ -171,7 +171,7 @@ static int read_element(struct reader *r, struct pose_text *p, int element)
 
 	while (rc == 0 && (element == 0 ? view_follows(r) : n < p->n_views)) {
 		if (n == POSE_VIEWS_MAX)
-			return bad(r, "more than 255 views");
+			return refuse_line(r, "more than 255 views");
 		rc = read_view(r, p, n, element, &value[n]);
 		n++;
 	}
@@ -179,11 +179,11 @@ static int read_element(struct reader *r, struct pose_text *p, int element)
 	if (rc == 0 && element == 0)
 		rc = check_angles(r, p);
 	if (rc == 0)
-		rc = numbers(r, row, 6);
+		rc = read_numbers(r, row, 6);
 	if (rc < 0)
 		return rc;
 	if (row[0] != element)
-		return bad(r, "elements do not follow each other");
+		return refuse_line(r, "elements do not follow each other");
 	memcpy(p->fit[element], row + 1, sizeof(p->fit[element]));
 	return check_fit(r, p, p->fit[element], value, row[5]);
 }
@@ -222,7 +222,7 @@ int pose_text_read(const char *text, size_t size, struct pose_text *ret_pose, st
 	for (int j = 0; rc == 0 && j < 12; j++)
 		rc = read_element(&r, &p, j);
 	if (rc == 0 && r.at < r.end)
-		rc = bad(&r, "text follows after the last element");
+		rc = refuse_line(&r, "text follows after the last element");
 	if (rc == 0)
 		rc = check_matrices(&r, &p);
 	if (rc == 0)
@@ -233,5 +233,5 @@ int pose_text_read(const char *text, size_t size, struct pose_text *ret_pose, st
 void pose_text_matrix(const struct pose_text *pose, double theta, double ret_matrix[12])
 {
 	for (int j = 0; j < 12; j++)
-		ret_matrix[j] = polynomial(pose->fit[j], theta);
+		ret_matrix[j] = cubic_at(pose->fit[j], theta);
 }

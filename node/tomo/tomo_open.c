@@ -215,7 +215,7 @@ static int check_image(const struct exam *exam, const struct exam_view *v, const
 		       file_name(exam->paths[v->file]), v->frame + 1, (unsigned)raw[0]);
 }
 
-static void turn(const struct exam *exam, uint16_t *values, long rows)
+static void turn_values(const struct exam *exam, uint16_t *values, long rows)
 {
 	orientation_turn(values, (size_t)exam->pixels.columns, (size_t)rows, exam->columns_toward_chest,
 			 exam->rows_toward_minus_y);
@@ -233,7 +233,7 @@ static int read_bands(const struct exam *exam, const struct exam_view *v, uint16
 
 		rc = dicom_read_rows(exam->files[v->file], v->frame, row, n, to, err);
 		if (rc == 0)
-			turn(exam, to, n);
+			turn_values(exam, to, n);
 	}
 	return rc;
 }
@@ -244,7 +244,7 @@ static int read_whole(const struct exam *exam, const struct exam_view *v, uint16
 			   : dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
 
 	if (rc == 0)
-		turn(exam, ret_raw, exam->pixels.rows);
+		turn_values(exam, ret_raw, exam->pixels.rows);
 	return rc;
 }
 

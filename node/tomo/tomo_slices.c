@@ -48,7 +48,7 @@ static int check_voxel(const struct tomo_object *t, const double *voxel, struct 
 }
 
 /* Set the geometry from the orientation of the image in the exam. */
-static void place(struct tomo_object *t, const struct exam *exam, const double voxel[3])
+static void set_slice_axes(struct tomo_object *t, const struct exam *exam, const double voxel[3])
 {
 	double across[3], down[3], middle = 0.5 * (double)(t->info.rows - 1) * voxel[1],
 				   edge = (exam->columns_toward_chest ? (double)t->info.columns - 0.5 : -0.5) * voxel[0];
@@ -62,7 +62,7 @@ static void place(struct tomo_object *t, const struct exam *exam, const double v
 }
 
 /* Write what is assumed about the slices, and sizes that a person can compare. */
-static void describe(const struct tomo_object *t, const struct exam *exam, const double voxel[3], char *ret_notes)
+static void describe_slices(const struct tomo_object *t, const struct exam *exam, const double voxel[3], char *ret_notes)
 {
 	struct header h = {.root = dicom_root(t->file), .frame = -1};
 	char orientation[64] = "", height[64] = "", gantry[100] = "";
@@ -101,8 +101,8 @@ static int place_sco(struct tomo_object *t, const char *path, const struct confi
 		rc = exam_orient(&exam, err);
 	if (rc < 0)
 		return rc;
-	place(t, &exam, voxel);
-	describe(t, &exam, voxel, ret_notes);
+	set_slice_axes(t, &exam, voxel);
+	describe_slices(t, &exam, voxel, ret_notes);
 	return 0;
 }
 

@@ -70,7 +70,7 @@ void parallel_back_release(struct parallel_session *s)
 }
 
 /* Copy a row times the weight of its view, with zeros before and after it. */
-static void fetch(const struct parallel_session *s, int view, int slice, float *ret_row)
+static void fetch_row(const struct parallel_session *s, int view, int slice, float *ret_row)
 {
 	size_t pad = (size_t)s->pad, n_v = (size_t)s->s->n_radial - 2 * pad;
 	const float *from = parallel_row(s, s->lines, slice, view);
@@ -88,9 +88,9 @@ static void filter_views(const struct parallel_session *s, int view, void *work)
 	size_t n_v = (size_t)s->s->n_radial;
 	float *a = s->host + (size_t)view * n_v, *b = view + 1 < s->s->n_angles ? a + n_v : NULL;
 
-	fetch(s, view, 0, a);
+	fetch_row(s, view, 0, a);
 	if (b)
-		fetch(s, view + 1, 0, b);
+		fetch_row(s, view + 1, 0, b);
 	ramp_rows(s->back->ramp, a, b, work);
 }
 
@@ -102,7 +102,7 @@ static void filter_slices(const struct parallel_session *s, int view, int first,
 	float *to = s->host + (size_t)view * n_v * n_u + first;
 
 	for (int k = 0; k < n; k++)
-		fetch(s, view, first + k, rows + (size_t)k * n_v);
+		fetch_row(s, view, first + k, rows + (size_t)k * n_v);
 	for (int k = 0; k < n; k += 2)
 		ramp_rows(s->back->ramp, rows + (size_t)k * n_v, k + 1 < n ? rows + (size_t)(k + 1) * n_v : NULL, work);
 	for (size_t i = 0; i < n_v; i++)
@@ -110,7 +110,7 @@ static void filter_slices(const struct parallel_session *s, int view, int first,
 			to[i * n_u + (size_t)k] = rows[(size_t)k * n_v + i];
 }
 
-static int filter(const struct parallel_session *s, struct err *err)
+static int filter_rows(const struct parallel_session *s, struct err *err)
 {
 	size_t room = s->n > 1 ? BLOCK * (size_t)s->s->n_radial : 0;
 	bool failed = false;
@@ -150,7 +150,7 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 	int r = 0;
 
 	if (s->back->ramp && !convolve)
-		r = filter(s, err);
+		r = filter_rows(s, err);
 	else
 		parallel_bins_in(s, s->back->weight, s->host);
 	if (r == 0)

@@ -320,7 +320,7 @@ struct fit {
 
 /* Fit value = p cos(angle) + q sin(angle) + constant by least squares to n points [value, cos, sin]. False: the angles are too
  * near each other. */
-static bool fit(const double (*point)[3], int n, struct fit *ret)
+static bool fit_sinusoid(const double (*point)[3], int n, struct fit *ret)
 {
 	double m[3] = {0}, s[3] = {0}, b[2] = {0}, p, q, det, rest = 0;
 
@@ -365,7 +365,7 @@ static bool fit_views(const struct parallel_scan *s, const struct view *v, int o
 		point[n][2] = sin(angle);
 		n++;
 	}
-	return fit(point, n, ret);
+	return fit_sinusoid(point, n, ret);
 }
 
 /* Means of the views that are no exceptions. */
@@ -416,8 +416,8 @@ static void find_limits(const struct parallel_scan *s, const struct all *m, stru
 }
 
 /* Find what the views say, if the angles are those of the header; or which others agree with them. */
-static void judge(const struct parallel_scan *s, const struct view *v, double width, double (*point)[3],
-		  struct parallel_consistency *ret)
+static void judge_angles(const struct parallel_scan *s, const struct view *v, double width, double (*point)[3],
+			 struct parallel_consistency *ret)
 {
 	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
 		struct fit centre = {0}, variance = {0};
@@ -452,7 +452,7 @@ static void judge_views(const struct parallel_scan *s, struct view *v, double *w
 	if (!is_inside(s, &m))
 		return;
 	find_limits(s, &m, ret);
-	judge(s, v, sqrt(m.variance), (double(*)[3])work, ret);
+	judge_angles(s, v, sqrt(m.variance), (double(*)[3])work, ret);
 }
 
 struct work {

@@ -24,7 +24,7 @@ static bool is_same(const struct parallel_scan *s, const float *lines, int k)
 	return !memcmp(lines + (size_t)k * n, lines + (size_t)(k - 1) * n, n * sizeof(*lines));
 }
 
-static void mark(unsigned char *fault, int k, enum parallel_fault what)
+static void mark_fault(unsigned char *fault, int k, enum parallel_fault what)
 {
 	if (fault[k] == PARALLEL_GOOD)
 		fault[k] = (unsigned char)what;
@@ -41,9 +41,9 @@ static void mark_alone(int n, const struct parallel_consistency *each, unsigned 
 	}
 	for (int k = 0; k < n && n > 2 && 2 * bad <= known; k++) {
 		if (each[k].n_odd > 0)
-			mark(fault, k, PARALLEL_ODD_VIEW);
+			mark_fault(fault, k, PARALLEL_ODD_VIEW);
 		else if (!each[k].agree)
-			mark(fault, k, PARALLEL_ANGLES);
+			mark_fault(fault, k, PARALLEL_ANGLES);
 	}
 }
 
@@ -60,7 +60,7 @@ static void mark_copies(const struct parallel_scan *s, const float *lines, const
 	}
 	for (int k = 1; k < n && 2 * copies <= n - 1; k++)
 		if (work[k] != 0)
-			mark(fault, k, PARALLEL_COPY);
+			mark_fault(fault, k, PARALLEL_COPY);
 }
 
 /* Return how far the axis of a slice may be from another one: a bin, and what noise and fit of the slice explain. */
@@ -104,7 +104,7 @@ static void mark_axis(const struct parallel_scan *s, const struct parallel_consi
 		if (fault[k] || !each[k].known || !each[k].agree ||
 		    fabs(apart) <= fmax(axis_limit(s, &each[k]), AXIS_SPREADS * spread))
 			continue;
-		mark(fault, k, PARALLEL_AXIS);
+		mark_fault(fault, k, PARALLEL_AXIS);
 		ret_value[k] = apart;
 		m++;
 	}

@@ -157,7 +157,7 @@ void parallel_rule_release(struct parallel_session *s)
 }
 
 /* Set x to the start. */
-static int start(struct parallel_session *s, struct err *err)
+static int set_start(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct parallel_rule *u = s->rule;
@@ -226,7 +226,7 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	parallel_bins_in(s, NULL, s->host);
 	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
-		r = start(s, err);
+		r = set_start(s, err);
 	if (r < 0)
 		return r;
 	conf.rule = (struct rule){

@@ -68,7 +68,7 @@ double parallel_radius(const struct parallel_scan *s, int t)
 	return (t - 0.5 * (s->n_radial - 1)) * s->bin + s->offset;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_directions(const void *a, const void *b)
 {
 	const struct direction *x = a, *y = b;
 
@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Give each direction half of the gaps on either side; gap[i]: from direction i to the next one, around the half circle. */
-static void spread(const struct direction *d, const double *gap, int n, double *ret_weight)
+static void spread_weights(const struct direction *d, const double *gap, int n, double *ret_weight)
 {
 	double largest = 0, second = 0;
 	int open = -1;
@@ -125,10 +125,10 @@ int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct e
 		d[a].at = d[a].at > 180 - ANGLE_TOL ? 0 : d[a].at;
 		d[a].view = a;
 	}
-	qsort(d, n, sizeof(*d), compare);
+	qsort(d, n, sizeof(*d), compare_directions);
 	for (size_t i = 0; i < n; i++)
 		gap[i] = i + 1 < n ? d[i + 1].at - d[i].at : d[0].at + 180 - d[i].at;
-	spread(d, gap, s->n_angles, ret_weight);
+	spread_weights(d, gap, s->n_angles, ret_weight);
 out:
 	free(d);
 	free(gap);

@@ -67,7 +67,7 @@ void parallel_bins_out(const struct parallel_session *s, const float *bins, floa
 	}
 }
 
-static bool inside(const struct parallel_session *s, int i, int j)
+static bool is_in_fov(const struct parallel_session *s, int i, int j)
 {
 	const struct grid *g = &s->grid;
 	double x = g->lo[0] + (i + 0.5) * g->h[0], y = g->lo[1] + (j + 0.5) * g->h[1];
@@ -101,7 +101,7 @@ void parallel_volume_out(const struct parallel_session *s, const float *out, flo
 	for (size_t j = 0; j < n_y; j++)
 		for (size_t i = 0; i < n_x; i++) {
 			const float *from = out + (j * n_x + i) * column;
-			bool in = inside(s, (int)i, (int)j);
+			bool in = is_in_fov(s, (int)i, (int)j);
 
 			for (size_t k = 0; k < n; k++)
 				to[(k * n_y + j) * n_x + i] = in && fabsf(from[k]) > least ? from[k] * scale : 0;
@@ -116,7 +116,7 @@ void parallel_volume_level(const struct parallel_session *s, const double *level
 #pragma omp parallel for schedule(static)
 	for (size_t j = 0; j < n_y; j++)
 		for (size_t i = 0; i < n_x; i++) {
-			bool in = inside(s, (int)i, (int)j);
+			bool in = is_in_fov(s, (int)i, (int)j);
 			float *to = ret_out + (j * n_x + i) * column;
 
 			for (size_t k = 0; k < column; k++)
