@@ -267,11 +267,14 @@ int key_store_text(const struct key *key, const char *text, void *base)
 
 static void format_real(double value, char *ret_text, size_t size)
 {
+	char text[32];
+
 	for (int digits = 6; digits <= 17; digits++) {
-		snprintf(ret_text, size, "%.*g", digits, value);
-		if (strtod(ret_text, NULL) == value)
-			return;
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
 	}
+	snprintf(ret_text, size, "%s", text);
 }
 
 void key_format(const struct key *key, const void *base, char *ret_text, size_t size)
