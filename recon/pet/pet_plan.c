@@ -193,7 +193,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
 	size_t voxels = grid_size(&q->plan->grid), view = scan_view_size(scan), n_views = (size_t)scan->n_views, largest;
 	bool fbp = algorithm_info(q->p->algorithm)->filtered;
-	int groups = groups_of((choice - 1) % q->divisions + (q->l->views.n_subsets == 1)), n;
+	int groups = choice ? groups_of((choice - 1) % q->divisions + (q->l->views.n_subsets == 1)) : 1, n;
 	int *first = malloc((n_views + 1) * sizeof(*first)),
 	    views = choice ? (q->l->views.largest_subset + groups - 1) / groups : 0;
 	struct pet_volumes v = pet_volumes_of(q->p, q->l->views.n_subsets, views > 0);
