@@ -191,49 +191,29 @@ int api_array_end(struct tn_device *d, const struct api_array *a, const struct a
 	return d->dev->ops->wait(d->dev, QUEUE_WORK, err);
 }
 
-int api_array_read(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides, float *to,
-		   struct err *err)
+int api_array_copy(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides, float *host,
+		   bool store, struct err *err)
 {
-	struct api_array host = {.data = to};
+	struct api_array at = {.data = host};
+	struct buf stage = {0};
 	struct api_order c;
 	struct strides s;
-	struct buf stage = {0};
 	int r;
 
 	api_order_c(o->ndim, o->shape, &c);
-	memcpy(host.strides, strides ? strides : c.strides, sizeof(host.strides));
-	s = order_strides(&c, a->strides, host.strides);
+	memcpy(at.strides, strides ? strides : c.strides, sizeof(at.strides));
+	s = store ? order_strides(&c, at.strides, a->strides) : order_strides(&c, a->strides, at.strides);
 	if (!a->on_device || !device_cuda_stream(d->dev)) {
-		strides_copy(&s, d->dev->threads, a->data, to);
+		strides_copy(&s, d->dev->threads, store ? host : a->data, store ? a->data : host);
 		return 0;
 	}
 	r = d->dev->ops->alloc(d->dev, c.floats, &stage, err);
+	if (r == 0 && store)
+		r = stage_host(d, &at, &c, true, false, &stage, err);
 	if (r == 0)
-		r = move_array(d, a, &c, c.strides, stage.mem, false, err);
-	if (r == 0)
-		r = stage_host(d, &host, &c, false, true, &stage, err);
-	buf_release(&stage);
-	return r;
-}
-
-int api_array_write(struct tn_device *d, const float *from, const struct api_order *o, const struct api_array *a, struct err *err)
-{
-	struct api_order c;
-	struct strides s;
-	struct buf stage = {0};
-	int r;
-
-	api_order_c(o->ndim, o->shape, &c);
-	s = order_strides(&c, c.strides, a->strides);
-	if (!a->on_device || !device_cuda_stream(d->dev)) {
-		strides_copy(&s, d->dev->threads, from, a->data);
-		return 0;
-	}
-	r = d->dev->ops->alloc(d->dev, c.floats, &stage, err);
-	if (r == 0)
-		r = d->dev->ops->upload(&stage, from, err);
-	if (r == 0)
-		r = move_array(d, a, &c, c.strides, stage.mem, true, err);
+		r = move_array(d, a, &c, c.strides, stage.mem, store, err);
+	if (r == 0 && !store)
+		r = stage_host(d, &at, &c, false, true, &stage, err);
 	buf_release(&stage);
 	return r;
 }

@@ -100,11 +100,9 @@ int api_array_begin(struct tn_device *d, const struct api_array *a, const struct
 /* Write *work to the array, if api_array_begin() has returned it; wait for the device. */
 int api_array_end(struct tn_device *d, const struct api_array *a, const struct api_order *o, const struct buf *work,
 		  const struct buf *used, struct err *err);
-/* Copy all of an array from or to host memory with these strides (NULL: C order). */
-int api_array_read(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides, float *to,
-		   struct err *err);
-int api_array_write(struct tn_device *d, const float *from, const struct api_order *o, const struct api_array *a,
-		    struct err *err);
+/* Copy all of an array to host memory with these strides (NULL: C order), or with `store` from it. */
+int api_array_copy(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides, float *host,
+		   bool store, struct err *err);
 
 /* ---- operators ---- */
 

@@ -234,7 +234,7 @@ static int read_volume(struct tn_recon *r, const struct api_array *a, struct err
 		part.data = a->data + k * a->strides[0];
 		rc = r->ops->read(r, k, (int)o.shape[0], host, err);
 		if (rc == 0)
-			rc = api_array_write(r->d, host, &o, &part, err);
+			rc = api_array_copy(r->d, &part, &o, NULL, host, true, err);
 	}
 	free(host);
 	return rc;

@@ -15,17 +15,20 @@
 #define FOV_OF_RING 0.98
 #define LEVEL 1e-9 /* mm: rounding errors of a detector's position */
 
-static struct tn_scan *new_scan(enum api_kind kind, struct err *err)
+/* Copy the caller's struct to `own` and create a scan of the kind, whose place is `ret`. */
+static int begin_scan(enum api_kind kind, const void *from, void *own, size_t size, const char *name, struct tn_scan **ret,
+		      struct tn_scan **ret_scan, struct err *err)
 {
-	struct tn_scan *s = calloc(1, sizeof(*s));
+	int r = api_take(from, own, size, name, err);
 
-	if (!s) {
-		err_set(err, ENOMEM, "scan: out of memory");
-		return NULL;
-	}
-	s->kind = kind;
-	atomic_init(&s->users, 1);
-	return s;
+	if (r < 0 || !ret)
+		return r < 0 ? r : err_set(err, EINVAL, "scan: no place for the result");
+	*ret_scan = calloc(1, sizeof(**ret_scan));
+	if (!*ret_scan)
+		return err_set(err, ENOMEM, "scan: out of memory");
+	(*ret_scan)->kind = kind;
+	atomic_init(&(*ret_scan)->users, 1);
+	return 0;
 }
 
 void tn_scan_free(struct tn_scan *s)
@@ -96,13 +99,10 @@ int tn_scan_pet(const struct tn_pet *from, struct tn_scan **ret, struct tn_err *
 	struct err *err = api_err(e);
 	struct tn_pet p;
 	struct tn_scan *s;
-	int r = api_take(from, &p, sizeof(p), "tn_pet", err);
+	int r = begin_scan(API_PET, from, &p, sizeof(p), "tn_pet", ret, &s, err);
 
-	if (r < 0 || !ret)
-		return r < 0 ? r : err_set(err, EINVAL, "scan: no place for the result");
-	s = new_scan(API_PET, err);
-	if (!s)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	s->m = (struct michelogram){
 		.scanner = {p.rings, p.detectors, p.ring_spacing, p.radius, p.depth, p.bin},
 		.n_radial = p.radial,
@@ -174,17 +174,13 @@ int tn_scan_lines(const struct tn_lines *from, struct tn_scan **ret, struct tn_e
 	struct err *err = api_err(e);
 	struct tn_lines p;
 	struct tn_scan *s;
-	int r = api_take(from, &p, sizeof(p), "tn_lines", err);
+	int r = begin_scan(API_LINES, from, &p, sizeof(p), "tn_lines", ret, &s, err);
 
-	if (r < 0 || !ret)
-		return r < 0 ? r : err_set(err, EINVAL, "scan: no place for the result");
-	r = check_lines(&p, err);
 	if (r < 0)
 		return r;
-	s = new_scan(API_LINES, err);
-	if (!s)
-		return -ENOMEM;
-	r = copy_lines(&p, s, err);
+	r = check_lines(&p, err);
+	if (r == 0)
+		r = copy_lines(&p, s, err);
 	s->ndim = 1;
 	s->shape[0] = (int64_t)p.n;
 	return finish_scan(r, s, ret);
@@ -253,20 +249,16 @@ int tn_scan_views(const struct tn_views *from, struct tn_scan **ret, struct tn_e
 	struct scan_view *views;
 	struct tn_views p;
 	struct tn_scan *s;
-	int r = api_take(from, &p, sizeof(p), "tn_views", err);
+	int r = begin_scan(API_VIEWS, from, &p, sizeof(p), "tn_views", ret, &s, err);
 
-	if (r < 0 || !ret)
-		return r < 0 ? r : err_set(err, EINVAL, "scan: no place for the result");
-	if (p.n < 1 || p.n > VIEWS_MOST || !p.views || p.n_u < 1 || p.n_u > BINS_MOST || p.n_v < 1 || p.n_v > BINS_MOST)
-		return err_set(err, EINVAL, "views: %d of %d x %d bins%s; allowed: 1 to %d of 1 to %d", p.n, p.n_u, p.n_v,
-			       p.views ? "" : ", without their positions", VIEWS_MOST, BINS_MOST);
-	s = new_scan(API_VIEWS, err);
-	if (!s)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	like.n_u = p.n_u;
 	like.n_v = p.n_v;
-	s->views = scan_new_views(&like, p.n, &views, err);
-	if (!s->views)
+	if (p.n < 1 || p.n > VIEWS_MOST || !p.views || p.n_u < 1 || p.n_u > BINS_MOST || p.n_v < 1 || p.n_v > BINS_MOST)
+		r = err_set(err, EINVAL, "views: %d of %d x %d bins%s; allowed: 1 to %d of 1 to %d", p.n, p.n_u, p.n_v,
+			    p.views ? "" : ", without their positions", VIEWS_MOST, BINS_MOST);
+	if (r == 0 && !(s->views = scan_new_views(&like, p.n, &views, err)))
 		r = -ENOMEM;
 	for (int i = 0; r == 0 && i < p.n; i++)
 		r = make_view(&p, i, s->views, &views[i], err);
@@ -281,13 +273,10 @@ int tn_scan_parallel(const struct tn_parallel *from, struct tn_scan **ret, struc
 	struct err *err = api_err(e);
 	struct tn_parallel p;
 	struct tn_scan *s;
-	int r = api_take(from, &p, sizeof(p), "tn_parallel", err);
+	int r = begin_scan(API_PARALLEL, from, &p, sizeof(p), "tn_parallel", ret, &s, err);
 
-	if (r < 0 || !ret)
-		return r < 0 ? r : err_set(err, EINVAL, "scan: no place for the result");
-	s = new_scan(API_PARALLEL, err);
-	if (!s)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	s->parallel = (struct parallel_scan){
 		p.slices, p.angles, p.radial, p.bin, p.offset, p.slice, p.first_angle, p.arc != 0 ? p.arc : 180, p.angle};
 	r = parallel_check(&s->parallel, err);

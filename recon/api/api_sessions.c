@@ -70,7 +70,7 @@ static int put_planes(struct tn_recon *r, enum pet_role role, const struct api_a
 
 	api_order_c(3, shape, &planes);
 	memcpy(part.strides, a->strides + last, 3 * sizeof(part.strides[0]));
-	rc = api_array_read(r->d, &part, &planes, NULL, work, err);
+	rc = api_array_copy(r->d, &part, &planes, NULL, work, false, err);
 	return rc < 0 ? rc : pet_put(r->pet, role, k * (int)o->shape[last] + first, n, work, err);
 }
 
@@ -180,7 +180,7 @@ static int put_lines(struct tn_recon *r, enum tn_role role, const struct api_arr
 	(void)role; /* the sensitivity */
 	for (int c = 0; c < 3; c++)
 		strides[c] = (int64_t)grid_step(&r->grid, 2 - c);
-	rc = api_array_read(r->d, a, o, strides, r->sensitivity.values, err);
+	rc = api_array_copy(r->d, a, o, strides, r->sensitivity.values, false, err);
 	for (size_t i = 0; rc == 0 && i < grid_size(&r->grid); i++)
 		if (!(r->sensitivity.values[i] >= 0 && r->sensitivity.values[i] < INFINITY))
 			return err_set(err, EINVAL, "sensitivity: a voxel is %g", (double)r->sensitivity.values[i]);
@@ -266,7 +266,7 @@ static int put_views(struct tn_recon *r, enum tn_role role, const struct api_arr
 	int rc = alloc_floats(o->floats, to, err);
 
 	if (rc == 0)
-		rc = api_array_read(r->d, a, o, NULL, *to, err);
+		rc = api_array_copy(r->d, a, o, NULL, *to, false, err);
 	return rc < 0 || (r->put | 1u << role) != r->roles ? rc : pass_views(r, err);
 }
 
@@ -319,7 +319,7 @@ static int put_parallel(struct tn_recon *r, enum tn_role role, const struct api_
 	int rc = alloc_floats(o->floats, &r->data, err);
 
 	(void)role; /* the data */
-	return rc < 0 ? rc : api_array_read(r->d, a, o, NULL, r->data, err);
+	return rc < 0 ? rc : api_array_copy(r->d, a, o, NULL, r->data, false, err);
 }
 
 static int run_parallel(struct tn_recon *r, const struct monitor *monitor, struct tn_report *ret, struct err *err)
