@@ -244,6 +244,27 @@ def test_fork(tn):
     assert r.stdout.strip() == "[True, True, True, True]", r.stderr
 
 
+def test_image_of_the_program(tn, folder):
+    """`tomonode recon` of the sample scan, and the same data and protocol here: equal to half a step of the stored values, 0 to 32767."""
+    sample, result = os.path.join(ROOT, "docs", "samples", "pet"), os.path.join(folder, "result")
+    protocol = {"algorithm": "osem", "iterations": 2, "subsets": 4, "matrix": 64, "psf": 4, "deterministic": True}
+    words = [w for key, value in protocol.items() for w in ("--set", f"{key}={str(value).lower()}")]
+    program, planes = os.environ["TOMONODE"], (15, 11, 11, 5, 5)
+    subprocess.run([program, "recon", os.path.join(sample, "emission.hs"), "--attenuation", os.path.join(sample, "attenuation.hs"), *words, "-o", result],
+                   check=True, capture_output=True)
+    subprocess.run([program, "export", "-o", result + ".nii", result], check=True, capture_output=True)
+    with open(result + ".nii", "rb") as f:
+        header = f.read(352)
+        stored = np.fromfile(f, "<f4").reshape(15, 64, 64)[::-1]  # NIfTI's slices begin at the feet
+    assert np.frombuffer(header, "<f4", 3, 108).tolist() == [352, 1, 0]
+    scan = tn.Pet(rings=8, detectors=96, ring_spacing=6.5, radius=100, depth=5, bin=2.5, radial=65, angles=48, arc_corrected=True,
+                  segments=[(-1, 1), (-4, -2), (2, 4), (-7, -5), (5, 7)])
+    assert scan.shape == (sum(planes), 48, 65)
+    counts, attenuation = (np.fromfile(os.path.join(sample, name), "<f4").reshape(scan.shape) for name in ("emission.s", "attenuation.s"))
+    image = tn.reconstruct(scan, counts, factors=1 / attenuation, **protocol)
+    assert np.abs(image - stored).max() <= 0.51 / 32767 * image.max()
+
+
 def test_types_and_documentation(tn):
     """Everything public has a docstring; the package says that it has type hints."""
     assert os.path.exists(os.path.join(os.path.dirname(tn.__file__), "py.typed"))
