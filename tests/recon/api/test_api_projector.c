@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Projectors of the public library: exact transposes for every kind of scan, the same bits in every order of an array, subsets,
  * rays. */
-#include <omp.h>
-
+#include "recon/core/threads.h"
 #include "recon/pet/pet.h"
 #include "tests/recon/api/api_fixture.h"
 
@@ -264,6 +263,7 @@ TEST(defaults)
 	struct device *device = NULL;
 	struct pet_plan plan;
 	double ends[6];
+	int limit;
 
 	assert_int_equal(michelogram_segments(p.rings, 3, 4, &m.segments, &m.n_segments, NULL), 0);
 	assert_int_equal(device_cpu_open(1, &device, NULL), 0);
@@ -272,12 +272,13 @@ TEST(defaults)
 	assert_near(hypot(ends[0], ends[1]), plan.fov_radius, 1e-9);
 	device_close(device);
 	free(m.segments);
-	omp_set_num_threads(7);
+	threads_limit(7);
+	limit = threads_now();
 	WORKS(tn_device_open("cpu:1", &other, &last));
 	WORKS(tn_projector_new(other, s, &small_grid, NULL, &a, &last));
 	tn_device_close(other);
 	tn_scan_free(s);
 	assert_true(gap_of(a) < 1e-6);
 	tn_projector_free(a);
-	assert_int_equal(omp_get_max_threads(), 7);
+	assert_int_equal(threads_now(), limit);
 }
