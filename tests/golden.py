@@ -29,7 +29,7 @@ import pydicom
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "system"))
 from tools import ct_writer, mmr_tools, tiny_inputs, tof_tools  # noqa: E402
 
-DBT = "simulate dbt --binning 8 --views 9 --arc 24 --detector 1024x768"
+DBT = "simulate dbt --phantom ellipsoids --binning 8 --views 9 --arc 24 --detector 1024x768"
 PET = "simulate pet -c tiny.conf --scanner tiny --phantom f-shape --counts 1e5"
 LINES = "simulate parallel --size 48 --angles 40 --slices 3"
 PAIRS = PET.replace("tiny --", "pairs --") + " --tof off"  # of detectors, without arc correction

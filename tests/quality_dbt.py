@@ -92,7 +92,7 @@ def run(args):
     results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": [], "beads": []}
     with tempfile.TemporaryDirectory() as folder:
         breast, flat, beads = (os.path.join(folder, name) for name in ("breast", "slab", "beads"))
-        program("simulate", "dbt", "--phantom", "breast", "-o", breast)
+        program("simulate", "dbt", "--phantom", "ellipsoids", "-o", breast)
         program("simulate", "dbt", "--phantom", "beads", "-o", beads)
         program("simulate", "dbt", "--phantom", "slab", "--binning", "4", "--noise-free", "-o", flat)
         with open(os.path.join(breast, "truth.json"), encoding="ascii") as f:

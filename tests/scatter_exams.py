@@ -53,7 +53,7 @@ def measure(phantom, thickness):
     errors, places = area_errors(on, clean, inside)
     mean = [100 * (x[inside].mean() / clean[inside].mean() - 1) for x in (off, on)]
     low, high = np.percentile(errors, (5, 95))
-    print(f"{phantom:6s} {thickness} mm: without {mean[0]:+.1f} %, with {mean[1]:+.1f} %; {len(errors)} areas: 5 to 95 % {low:+.1f} to {high:+.1f} %, "
+    print(f"{phantom:10s} {thickness} mm: without {mean[0]:+.1f} %, with {mean[1]:+.1f} %; {len(errors)} areas: 5 to 95 % {low:+.1f} to {high:+.1f} %, "
           f"all {errors.min():+.1f} to {errors.max():+.1f} %; S/P {report['scatter']['mean']:.3f}, air {report['scatter']['air']:.4f}", flush=True)
     if "SCATTER_MAP" in os.environ:
         shown = np.full(places.max(axis=0) + 1, np.nan)
@@ -62,7 +62,7 @@ def measure(phantom, thickness):
 
 
 def main():
-    wanted = list(zip(sys.argv[1::2], map(int, sys.argv[2::2]))) or [(p, t) for p in ("slab", "breast") for t in (20, 40, 60, 80)]
+    wanted = list(zip(sys.argv[1::2], map(int, sys.argv[2::2]))) or [(p, t) for p in ("slab", "ellipsoids") for t in (20, 40, 60, 80)]
     for phantom, thickness in wanted:
         measure(phantom, thickness)
 

@@ -17,10 +17,10 @@
 
 #define THICKNESS 50 /* mm */
 
-static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", "calibration", "air", NULL};
+static const char *const phantoms[] = {"slab", "beads", "ellipsoids", "voxels", "calibration", "air", NULL};
 static const char *const open_fields[] = {"uniform", "distance", NULL};
 static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
-enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
+enum { PHANTOM_WORD_ELLIPSOIDS = 2, PHANTOM_WORD_VOXELS };
 
 struct simulate {
 	struct simulate_command base;
@@ -39,8 +39,8 @@ static const struct option_spec option_specs[] = {
 	 "name of a geometry profile (tomonode check --verbose lists them), also of --config; default siemens-inspiration",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND",
-	 "breast (default), slab, beads, voxels (needs --from, --materials), calibration (with phantom.json), air (for "
-	 "flat fields)",
+	 "ellipsoids (default: breast of simple shapes), slab, beads, voxels (needs --from, --materials), "
+	 "calibration (with phantom.json), air (for flat fields)",
 	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of a volume of labels; its data file is in the same folder",
 	 INTO_TEXT(struct simulate, what.volume)},
@@ -149,8 +149,8 @@ static bool read_detector(struct simulate_command *c)
 /* Convert the words, and set the default thickness. */
 static void apply_words(struct simulate *s)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB,	  PHANTOM_BEADS,       PHANTOM_BREAST,
-						  PHANTOM_BREAST, PHANTOM_CALIBRATION, PHANTOM_AIR};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB,	      PHANTOM_BEADS,	   PHANTOM_ELLIPSOIDS,
+						  PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION, PHANTOM_AIR};
 
 	s->what.phantom = kinds[s->base.phantom];
 	s->what.multi = s->format == 1;
@@ -261,7 +261,7 @@ static int simulate_dbt(int argc, char **argv)
 	static const struct simulator simulator = {&spec,    read_detector, check_dbt, choose_profile,
 						   plan_dbt, run_dbt,	    print_dbt, clear_dbt};
 	struct simulate s = {
-		.base = {.phantom = PHANTOM_WORD_BREAST},
+		.base = {.phantom = PHANTOM_WORD_ELLIPSOIDS},
 		.system = "siemens-inspiration",
 		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true, .exposure_swing = -1, .air = -1},
 	};

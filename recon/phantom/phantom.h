@@ -42,7 +42,7 @@ struct phantom {
 enum phantom_kind {
 	PHANTOM_SLAB = 1,
 	PHANTOM_BEADS,
-	PHANTOM_BREAST,
+	PHANTOM_ELLIPSOIDS,
 	PHANTOM_CALIBRATION, /* beads of 1 mm in two layers, 5 mm above the bottom and below the top of a plate */
 	PHANTOM_AIR,	     /* no shapes: an exposure without object, for flat fields */
 };

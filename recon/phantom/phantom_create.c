@@ -151,7 +151,7 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 {
 	static const char *const names[] = {[PHANTOM_SLAB] = "slab",
 					    [PHANTOM_BEADS] = "beads",
-					    [PHANTOM_BREAST] = "breast",
+					    [PHANTOM_ELLIPSOIDS] = "ellipsoids",
 					    [PHANTOM_CALIBRATION] = "calibration",
 					    [PHANTOM_AIR] = "air"};
 	struct builder b;
@@ -174,7 +174,7 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 		return err_set(err, ENOMEM, "phantom: no memory for %d shapes", SHAPES_MAX);
 	}
 	snprintf(b.p->name, sizeof b.p->name, "%s", names[kind]);
-	if (kind == PHANTOM_BREAST) {
+	if (kind == PHANTOM_ELLIPSOIDS) {
 		add_breast(&b, size, support, thickness);
 	} else if (kind != PHANTOM_AIR) {
 		add_plate(&b, size, support, thickness, kind == PHANTOM_SLAB ? MU_SLAB : MU_HOLDER);

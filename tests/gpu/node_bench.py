@@ -153,7 +153,8 @@ class Exam:
 
     def __init__(self, folder, *options, kind="dbt"):
         if not os.path.isdir(folder):  # otherwise those of an earlier measurement
-            done = subprocess.run([program(), "simulate", kind, "--json", *options, "-o", folder], capture_output=True, text=True, check=False)
+            phantom = ("--phantom", "ellipsoids") if kind == "dbt" and "--phantom" not in options else ()  # as in earlier measurements
+            done = subprocess.run([program(), "simulate", kind, "--json", *phantom, *options, "-o", folder], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise Trouble(f"simulate {' '.join(options)}: {done.stderr.strip()}")

@@ -90,10 +90,10 @@ REFUSED = [
     (2, "recon --iteration 3", "option '--iteration', did you mean '--set iterations=...'?"),
     (2, "redo 1 --iteration 3", "option '--iteration', did you mean '--set iterations=...'?"),
     (2, "recon --g 3", "option '--g' may be one of --gates, --gate-cycle"),
-    (2, "simulate dbt --phantom brest", "not allowed, did you mean 'breast'?"),
+    (2, "simulate dbt --phantom elipsoids", "not allowed, did you mean 'ellipsoids'?"),
     (2, "simulate pett -o none", "'pett' cannot be simulated, did you mean 'pet'?"),
     (2, "simulate spect -o none", "allowed: dbt, pet, parallel"),
-    (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: breast"),
+    (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: ellipsoids"),
     (2, "bench --work dbt-osm", "not known, did you mean 'dbt-osem'?"),
     (2, "recon --protocol pet-osem --set algorithm=ossem -o none .",
      "\"ossem\", did you mean 'osem'?; allowed: mlem, osem,"),
@@ -294,7 +294,7 @@ def test_the_environment_names_the_configuration(monkeypatch):
 
 
 def test_which_routes_a_folder_would_take():
-    said(0, "simulate dbt --binning 8 --views 3 -o exam")
+    said(0, "simulate dbt --phantom ellipsoids --binning 8 --views 3 -o exam")
     write("routes.conf", """
 routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinations = [ "pacs" ]; },
            { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ];
@@ -365,7 +365,7 @@ def test_devices():
 def test_parents_of_an_output_are_made():
     for words, made in (("simulate parallel --size 16 --angles 12 -o deep/er/lines", "lines/truth.json"),
                         ("simulate pet --scanner small --size 0.3 -o deep/er/pet", "pet/truth.json"),
-                        ("simulate dbt --binning 8 --views 3 -o deep/er/exam", "exam/truth.json"),
+                        ("simulate dbt --phantom ellipsoids --binning 8 --views 3 -o deep/er/exam", "exam/truth.json"),
                         ("recon --device cpu -o deep/er/series/ct deep/er/lines", "series/ct"),
                         ("export -o deep/er/nifti/image.nii deep/er/series", "nifti/image.nii"),
                         ("export -o deep/er/interfile/lines.hs deep/er/lines", "interfile/lines.hs"),

@@ -189,7 +189,7 @@ def test_results_conform(folder, failures, image_format, side, view, size):
         tools.check(ok, text, failures)
 
     exam, out, again = (os.path.join(folder, n) for n in ("exam", "out", "again"))
-    truth = tools.simulate(exam, system="siemens-inspiration", phantom="breast", binning=8, i0=10000, seed=2,
+    truth = tools.simulate(exam, system="siemens-inspiration", phantom="ellipsoids", binning=8, i0=10000, seed=2,
                            format=image_format, side=side,
                            view=view, **size)
     sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]

@@ -168,7 +168,7 @@ def test_masses_and_calcifications(folder, made):
     """Details with their names."""
     _, path, _ = made
     breast, out = os.path.join(folder, "breast"), os.path.join(folder, "breast-out")
-    simulate(breast, phantom="breast", binning=8, views=9, detector="1600x2400")
+    simulate(breast, phantom="ellipsoids", binning=8, views=9, detector="1600x2400")
     _, result = reconstruct(out, breast)
     truth = os.path.join(breast, "truth.json")
     measured = figures(result, "--truth", truth)

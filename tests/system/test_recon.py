@@ -146,7 +146,7 @@ def test_views_of_the_breast(folder, failures):
 def test_angles_of_the_wrong_sign(folder, failures):
     """A black picture with streaks: the result says that no breast has these values."""
     exam, config = os.path.join(folder, "exam"), os.path.join(folder, "conf")
-    tools.run("simulate", "dbt", "--binning", 8, "-o", exam)
+    tools.run("simulate", "dbt", "--phantom", "ellipsoids", "--binning", 8, "-o", exam)
     for sign, words in ((1, ()), (-1, ("of the tissue is above 0.2 / mm", "angles of the wrong sign"))):
         with open(config, "w", encoding="ascii") as f:
             f.write(f'profiles = ( {{ name = "siemens-inspiration"; angle_sign = {sign}; }} );\n')

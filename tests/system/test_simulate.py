@@ -162,8 +162,8 @@ def test_exam_is_what_it_says(folder, failures, image_format, side, view):
 
 def small(folder, *options):
     """A few views of a small detector; everything that was written, by name."""
-    tools.run("simulate", "dbt", "--detector", "320x480", "--binning", 4, "--views", 5, "--thickness", 20, *options,
-              "-o", folder)
+    tools.run("simulate", "dbt", "--phantom", "ellipsoids", "--detector", "320x480", "--binning", 4, "--views", 5,
+              "--thickness", 20, *options, "-o", folder)
     content = {}
     for path in glob.glob(os.path.join(folder, "*")):
         with open(path, "rb") as f:
@@ -279,5 +279,5 @@ def test_refusals(folder, failures):
     with open(file, "w", encoding="ascii"):
         pass
     for path in (file, os.path.join(file, "exam"), os.path.join(folder, "n" * 5000)):
-        done = tools.run("simulate", "dbt", "--binning", 8, "-o", path, ok=(1,))
+        done = tools.run("simulate", "dbt", "--phantom", "ellipsoids", "--binning", 8, "-o", path, ok=(1,))
         check("folder" in done.stderr, f"-o {path[:80]}: {done.stderr}")

@@ -351,7 +351,7 @@ TEST(phantom_lines)
 	float *line = malloc(scan_view_size(scan) * sizeof(*line));
 
 	assert_non_null(line);
-	assert_int_equal(phantom_create(PHANTOM_BREAST, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
+	assert_int_equal(phantom_create(PHANTOM_ELLIPSOIDS, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
 	memcpy(views, scan->views, sizeof(views));
 	tilted.views = views;
 	views[1].pose.step_u[1] = 0.05; /* not level */

@@ -15,7 +15,7 @@ static struct phantom *breast(const struct scan *scan)
 {
 	struct phantom *p = NULL;
 
-	assert_int_equal(phantom_create(PHANTOM_BREAST, (double[]){scan->n_u * scan->h[0], scan->n_v * scan->h[1]}, SUPPORT,
+	assert_int_equal(phantom_create(PHANTOM_ELLIPSOIDS, (double[]){scan->n_u * scan->h[0], scan->n_v * scan->h[1]}, SUPPORT,
 					THICKNESS, 4, &p, NULL),
 			 0);
 	return p;

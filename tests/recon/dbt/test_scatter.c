@@ -39,7 +39,7 @@ static struct phantom *phantom_of(const struct object *o)
 				   .r = {o->kind == SHAPE_BREAST ? 100 : 65, 80, o->thickness / 2},
 				   .mu = o->mu};
 
-	assert_int_equal(phantom_create(PHANTOM_BREAST, (double[]){N_U * PITCH, 190}, o->gap, o->thickness, 1, &p, NULL), 0);
+	assert_int_equal(phantom_create(PHANTOM_ELLIPSOIDS, (double[]){N_U * PITCH, 190}, o->gap, o->thickness, 1, &p, NULL), 0);
 	if (o->kind) {
 		p->n = 1;
 		p->shapes[0] = body;

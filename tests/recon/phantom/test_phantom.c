@@ -104,7 +104,7 @@ static void check_lines(const struct phantom *p, double support, double thicknes
 
 TEST(test_lines)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct phantom *p = make(kinds[i], 17, 50, 3);
@@ -125,7 +125,7 @@ TEST(test_project)
 		{{60, 40, 60}, {0, 0}}, /* below the paddle */
 	};
 	const struct scan scan = {SCAN_DBT, 281, 179, 4, {0.85, 1.7}, {0, -152.15}, views};
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
 	float *line = malloc(scan_view_size(&scan) * sizeof *line);
 	struct err err = {0};
 
@@ -156,7 +156,7 @@ TEST(test_project)
 /* Nothing is its own mirror image, in x or in y, about the middle of the detector or of the body. */
 TEST(test_no_symmetry)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 50, 1);
@@ -180,7 +180,7 @@ TEST(test_no_symmetry)
 /* Beads project onto the detector in all views between -25 and 25 degrees, and do not touch each other. */
 TEST(test_coverage)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 60, 9);
@@ -214,7 +214,7 @@ TEST(test_coverage)
 /* Every view shows air in at least 5.5 % of its bins, so that the intensity without an object can be read off the view. */
 TEST(test_air)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
 	struct scan_view view = {{0, 0, 0}, {0, 0}};
 	const struct scan scan = {SCAN_DBT, 88, 112, 1, {2.72, 2.72}, {0, -152.32}, &view};
 	float line[88 * 112];
@@ -240,8 +240,8 @@ TEST(test_air)
 
 TEST(test_same_seed)
 {
-	struct phantom *p = make(PHANTOM_BREAST, 17, 50, 4), *q = make(PHANTOM_BREAST, 17, 50, 4),
-		       *r = make(PHANTOM_BREAST, 17, 50, 5);
+	struct phantom *p = make(PHANTOM_ELLIPSOIDS, 17, 50, 4), *q = make(PHANTOM_ELLIPSOIDS, 17, 50, 4),
+		       *r = make(PHANTOM_ELLIPSOIDS, 17, 50, 5);
 
 	assert_int_equal(p->n, q->n);
 	assert_memory_equal(p->shapes, q->shapes, p->n * sizeof *p->shapes);

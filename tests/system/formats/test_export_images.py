@@ -23,7 +23,7 @@ SOURCES = {  # what is simulated, how it is reconstructed, and how it is turned
     "ct": (("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3",
             "--position", "FFP"), (),
            (-10, 25, 160)),
-    "dbt": (("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), (), None)}
+    "dbt": (("dbt", "--phantom", "ellipsoids", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), (), None)}
 
 
 def make_results(folder):

@@ -26,7 +26,7 @@ def of_image(image):
 
 PET = ("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation")
 CT = ("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--position", "FFP")
-DBT = ("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000")
+DBT = ("dbt", "--phantom", "ellipsoids", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000")
 
 
 @pytest.mark.parametrize("name, simulate, recon, angles", [

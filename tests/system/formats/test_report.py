@@ -183,7 +183,8 @@ def only_report(folder):
 def make(folder, kind):
     """Simulate and reconstruct with --report."""
     exam, out, reports = (os.path.join(folder, name) for name in ("exam", "objects", "reports"))
-    options = {"dbt": ("--binning", "8", "--views", "9"), "pet": ("--scanner", "small", "--attenuation"),
+    options = {"dbt": ("--phantom", "ellipsoids", "--binning", "8", "--views", "9"),
+               "pet": ("--scanner", "small", "--attenuation"),
                "parallel": ("--phantom", "head", "--slices", "6", "--size", "128")}[kind]
     settings = {"dbt": ("voxel=0.68", "iterations=1"), "pet": ("iterations=2", "matrix=96"),
                 "parallel": ("mu_water=0.02",)}[kind]

@@ -17,9 +17,9 @@ from tools import node_harness as h
 # system, phantom, detector, binning, thickness, arc, projections. The scatter of a simulated exam costs the square of
 # its bins.
 SMALL = (("siemens-inspiration", "slab", "880x1120", 8, 60, 50, 3),
-         ("hologic-dimensions", "breast", "896x1280", 5, 40, 15, 3))
+         ("hologic-dimensions", "ellipsoids", "896x1280", 5, 40, 15, 3))
 EXAMS = (("siemens-inspiration", "slab", "1408x1792", 8, 60, 50, 5),
-         ("hologic-dimensions", "breast", "896x1280", 5, 40, 15, 5))
+         ("hologic-dimensions", "ellipsoids", "896x1280", 5, 40, 15, 5))
 ON = "scatter_correction=true"
 
 

@@ -30,7 +30,9 @@ def run(*args, ok=(0,)):
 
 
 def simulate(folder, **options):
-    """`tomonode simulate dbt`; the truth it wrote. An option that is True has no value."""
+    """`tomonode simulate dbt`, of simple shapes if no phantom is named; the truth it wrote. An option that is True has no
+    value."""
+    options = {"phantom": "ellipsoids"} | options
     args = [x for key, value in options.items()
             for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
     run("simulate", "dbt", *args, "-o", folder)
