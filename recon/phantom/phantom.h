@@ -23,6 +23,7 @@ enum shape_role {
 	ROLE_BODY = 1, /* bulk tissue */
 	ROLE_BEAD,     /* small, high contrast; tests search for its position in the image */
 	ROLE_LESION,   /* larger, low contrast */
+	ROLE_METAL,    /* a clip: in no list of what is measured */
 };
 
 struct shape {
