@@ -16,11 +16,12 @@
 #include "node/simulate/simulate_pet.h"
 
 #define THICKNESS 50 /* mm */
+#define GLANDULAR 20 /* percent */
 
-static const char *const phantoms[] = {"slab", "beads", "ellipsoids", "voxels", "calibration", "air", NULL};
+static const char *const phantoms[] = {"slab", "beads", "ellipsoids", "voxels", "calibration", "air", "breast", NULL};
 static const char *const open_fields[] = {"uniform", "distance", NULL};
 static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
-enum { PHANTOM_WORD_ELLIPSOIDS = 2, PHANTOM_WORD_VOXELS };
+enum { PHANTOM_WORD_ELLIPSOIDS = 2, PHANTOM_WORD_VOXELS, PHANTOM_WORD_BREAST = 6 };
 
 struct simulate {
 	struct simulate_command base;
@@ -39,7 +40,7 @@ static const struct option_spec option_specs[] = {
 	 "name of a geometry profile (tomonode check --verbose lists them), also of --config; default siemens-inspiration",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND",
-	 "ellipsoids (default: breast of simple shapes), slab, beads, voxels (needs --from, --materials), "
+	 "breast: tissue from a seed, ellipsoids (default): breast of simple shapes, slab, beads, voxels (needs --from, --materials), "
 	 "calibration (with phantom.json), air (for flat fields)",
 	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of a volume of labels; its data file is in the same folder",
@@ -57,8 +58,11 @@ static const struct option_spec option_specs[] = {
 	{0, "gantry", "DEGREES", "tilt of the MLO view, 20 to 80; default 45", INTO_REAL(struct simulate, what.gantry, 20, 80)},
 	{0, "seed", "N", "seed of the random numbers for phantom, noise and angles; default 1",
 	 INTO_SEED(struct simulate, what.seed)},
-	{0, "thickness", "MM", "thickness of the compressed breast; default 50; voxels have their own",
+	{0, "thickness", "MM", "thickness of the compressed breast; default 50; breast: 20 to 100, voxels have their own",
 	 INTO_REAL(struct simulate, what.thickness, 5, 300)},
+	{0, "glandular", "PERCENT", "breast only: share of glandular tissue, 5 to 60; default 20",
+	 INTO_REAL(struct simulate, what.glandular, BREAST_GLANDULAR_LEAST, BREAST_GLANDULAR_MOST)},
+	{0, "clip", NULL, "breast only: add a clip of titanium, 3 mm long", INTO_ON(struct simulate, what.clip)},
 	{0, "noise-free", NULL, "write expected values, without Poisson noise", INTO_OFF(struct simulate, what.noise)},
 	{0, "inverted", NULL, "stored values decrease where the intensity increases", INTO_ON(struct simulate, what.inverted)},
 	{0, "scatter", "FACTOR",
@@ -149,11 +153,14 @@ static bool read_detector(struct simulate_command *c)
 /* Convert the words, and set the default thickness. */
 static void apply_words(struct simulate *s)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB,	      PHANTOM_BEADS,	   PHANTOM_ELLIPSOIDS,
-						  PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION, PHANTOM_AIR};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB,	       PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_ELLIPSOIDS,
+						  PHANTOM_CALIBRATION, PHANTOM_AIR,   PHANTOM_ELLIPSOIDS};
 
 	s->what.phantom = kinds[s->base.phantom];
+	s->what.breast = s->base.phantom == PHANTOM_WORD_BREAST;
 	s->what.multi = s->format == 1;
+	if (s->what.glandular == 0)
+		s->what.glandular = GLANDULAR;
 	s->what.open_distance = s->open_field == 1;
 	s->what.side = sides[s->side][0];
 	snprintf(s->what.view, sizeof(s->what.view), "%s", views[s->view]);
@@ -181,7 +188,7 @@ static int check_dbt(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
 	const char *word = c->o.argv[c->o.first];
-	bool voxels = c->phantom == PHANTOM_WORD_VOXELS;
+	bool voxels = c->phantom == PHANTOM_WORD_VOXELS, breast = c->phantom == PHANTOM_WORD_BREAST;
 
 	if (strcmp(word, kind_dbt.name) != 0)
 		return not_simulated(&c->o, word);
@@ -191,6 +198,8 @@ static int check_dbt(struct simulate_command *c)
 		return options_fail(&c->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
 	if (!voxels && (s->what.volume || s->what.materials))
 		return options_fail(&c->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
+	if (!breast && (s->what.glandular > 0 || s->what.clip))
+		return options_fail(&c->o, CODE_USAGE, "--glandular and --clip are for --phantom breast");
 	apply_words(s);
 	return CODE_OK;
 }

@@ -3,8 +3,8 @@
  *
  * Projects a phantom (recon/phantom/phantom.h) with a system of the configuration, and writes objects in the form that a modality
  * writes; docs/geometry.md defines the orientations, the signs of the angles and the tags. Line integrals are analytic and use no
- * projector of the reconstruction. The only exception is a phantom of labelled voxels (recon/phantom/voxel_phantom.h): it is
- * projected by the exact walk through its own, finer grid.
+ * projector of the reconstruction. The only exceptions are a phantom of labelled voxels (recon/phantom/voxel_phantom.h) and the
+ * breast (recon/phantom/breast_phantom.h): they are projected by the exact walk through their own, finer grid.
  *
  * simulate_plan()          compute from the options what is simulated: angles, scan, phantom, intensities
  * simulate_run()           write the objects, one view at a time, and truth.json
@@ -21,6 +21,7 @@
 #include "node/config/config.h"
 #include "recon/core/monitor.h"
 #include "recon/core/scan.h"
+#include "recon/phantom/breast_phantom.h"
 #include "recon/phantom/phantom.h"
 #include "recon/phantom/voxel_phantom.h"
 
@@ -42,7 +43,9 @@ struct simulate_system {
 struct simulate_options {
 	struct simulate_system system;
 	const struct profile_conf *profile; /* borrowed */
-	enum phantom_kind phantom;	    /* if `volume` is NULL */
+	enum phantom_kind phantom;	    /* if `volume` is NULL and `breast` is false */
+	bool breast, clip;		    /* the breast of recon/phantom/breast_phantom.h; with a clip */
+	double glandular;		    /* its glandular share, percent */
 	const char *volume,
 		*materials; /* files of a voxel phantom (node/simulate/simulate_voxels.h); NULL: use an analytic phantom */
 	double i0;	    /* mean counts of an unattenuated bin at binning 1, > 0 */
@@ -80,6 +83,9 @@ struct simulation {
 	struct scan *scan;
 	struct scan *rest;	      /* with its first view at 0 degrees */
 	struct phantom *phantom;      /* with `voxels`: the description of the voxel phantom for truth.json */
+	struct phantom *details;      /* NULL, or shapes that are added to the voxels */
+	struct scan *fine;	      /* for `details`: the scan with `rays` bins in one, along each axis */
+	struct breast_truth truth;    /* of the breast */
 	struct voxel_phantom *voxels; /* NULL: the phantom is analytic */
 	int rays;		      /* rays per bin and axis, for a voxel phantom */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];

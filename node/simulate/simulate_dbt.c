@@ -47,12 +47,37 @@ static void store_image(const struct simulation *s, const uint16_t *counts, uint
 	}
 }
 
+/* Add the line integrals of the details beside the voxels. The intensity of a bin is the mean over its rays. */
+static int add_details(const struct simulation *s, int view, float *line, struct err *err)
+{
+	size_t n_fine = scan_view_size(s->fine);
+	float *fine = malloc(n_fine * sizeof(*fine));
+	int rc = fine ? phantom_project(s->details, s->fine, view, fine, err) : err_set(err, ENOMEM, "no memory for a view");
+
+	for (int v = 0; v < (rc == 0 ? s->n_v : 0); v++)
+		for (int u = 0; u < s->n_u; u++) {
+			double mean = 0;
+
+			for (int i = 0; i < s->rays * s->rays; i++) {
+				size_t row = (size_t)(v * s->rays + i / s->rays), column = (size_t)(u * s->rays + i % s->rays);
+
+				mean += exp(-(double)fine[row * (size_t)s->fine->n_u + column]);
+			}
+			if (mean < s->rays * s->rays)
+				line[(size_t)v * (size_t)s->n_u + (size_t)u] -= (float)log(mean / (s->rays * s->rays));
+		}
+	free(fine);
+	return rc;
+}
+
 static int make_view(const struct simulation *s, int view, struct pictures *p, struct err *err)
 {
 	size_t n = (size_t)s->n_u * (size_t)s->n_v;
 	int rc = s->voxels ? voxel_phantom_project(s->voxels, s->scan, view, s->rays, p->line, err)
 			   : phantom_project(s->phantom, s->scan, view, p->line, err);
 
+	if (rc == 0 && s->details)
+		rc = add_details(s, view, p->line, err);
 	if (rc == 0 && s->o.scatter > 0 && s->phantom->n > 0)
 		rc = simulate_scatter(s, view, p->line, err);
 	if (rc < 0)

@@ -12,6 +12,7 @@
 #define JITTER 0.06	 /* fraction of the step between two angles: angles of real systems are not even */
 #define EXPOSURE_SWING 5 /* percent: variation of exposure if the profile scales by it, so that the scaling has an effect */
 #define BEAD_BINS 1.5	 /* smallest radius of a bead, in bins: smaller ones could be between the rays */
+#define DETAIL_RAYS 0.75 /* smallest radius of a detail of the breast, in distances of rays: each detail meets a ray */
 #define MAX_VALUE 65535
 
 /* The systems that can be simulated: their header values. Positions of their parts are in the geometry profiles. Serial numbers
@@ -112,9 +113,9 @@ static int check_options(const struct simulate_options *o, struct err *err)
 	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
 		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
 			       0.9 * room - o->profile->support);
-	if (o->volume && o->air >= 0)
-		return err_set(err, EINVAL, "a share of air of %g percent; not allowed for a volume, which is not stretched",
-			       o->air);
+	if ((o->volume || o->breast) && o->air >= 0)
+		return err_set(err, EINVAL, "a share of air of %g percent; not allowed for %s, which is not stretched", o->air,
+			       o->volume ? "a volume" : "a breast of tissue");
 	if (o->collimate < 0 || 2 * ceil(o->collimate / (o->profile->pitch * o->binning)) >= o->rows / o->binning)
 		return err_set(err, EINVAL,
 			       "padding of %d mm at both ends of a detector of %g mm; allowed: less than half of it at each end",
@@ -176,6 +177,9 @@ static void plan_uids(struct simulation *s, const char *digest)
 	if (o->scatter > 0)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " scatter %.17g",
 			 o->scatter);
+	if (o->breast)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " breast %.17g %d",
+			 o->glandular, o->clip);
 	if (s->voxels)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)
@@ -203,6 +207,12 @@ static int plan_intensity(struct simulation *s, struct err *err)
 	return 0;
 }
 
+/* Return the number of rays per bin and axis for a phantom of such voxels. */
+static int rays_of(const struct simulation *s, double voxel)
+{
+	return (int)fmin(fmax(ceil(s->pitch / voxel), 1), VOXEL_RAYS_MAX);
+}
+
 static int plan_scan(struct simulation *s, struct err *err)
 {
 	const struct profile_conf *p = s->o.profile;
@@ -224,6 +234,16 @@ static int plan_scan(struct simulation *s, struct err *err)
 	const double rest[2] = {0, 1};
 	int rc = scan_create_dbt(&g, &s->scan, err);
 
+	if (rc == 0 && s->o.breast) {
+		s->rays = rays_of(s, BREAST_VOXEL);
+		g.n_u *= s->rays;
+		g.n_v *= s->rays;
+		g.pitch /= s->rays;
+		rc = scan_create_dbt(&g, &s->fine, err);
+		g.n_u = s->n_u;
+		g.n_v = s->n_v;
+		g.pitch = s->pitch;
+	}
 	g.n_views = 2;
 	g.angle = rest;
 	return rc < 0 ? rc : scan_create_dbt(&g, &s->rest, err);
@@ -243,15 +263,59 @@ static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *er
 	return 0;
 }
 
+/* Make the breast, and the list of its masses and details for the truth. A detail that rays could miss becomes larger, with the
+ * same integral. */
+static int plan_breast(struct simulation *s, const double size[2], struct err *err)
+{
+	struct breast_options o = {.room = {size[0], size[1]},
+				   .thickness = s->o.thickness,
+				   .glandular = s->o.glandular,
+				   .muscle = strcmp(s->o.view, "MLO") == 0,
+				   .mirrored = s->o.side == 'R',
+				   .clip = s->o.clip,
+				   .seed = s->o.seed};
+	const double at[3] = {s->o.window[0], s->o.window[1], s->o.profile->support};
+	double least = DETAIL_RAYS * s->pitch / s->rays;
+	struct shape *shapes;
+	int rc = breast_phantom_create(&o, &s->voxels, &s->details, &s->truth, err);
+
+	if (rc < 0)
+		return rc;
+	for (int c = 0; c < 3; c++)
+		s->voxels->grid.lo[c] += at[c];
+	rc = voxel_phantom_shapes(s->voxels, &s->phantom, err);
+	if (rc < 0)
+		return rc;
+	shapes = realloc(s->phantom->shapes, (s->phantom->n + s->details->n) * sizeof(*shapes));
+	if (!shapes)
+		return err_set(err, ENOMEM, "no memory for %zu shapes", s->phantom->n + s->details->n);
+	s->phantom->shapes = shapes;
+	snprintf(s->phantom->name, sizeof(s->phantom->name), "breast");
+	for (size_t i = 0; i < s->details->n; i++) {
+		struct shape *d = &s->details->shapes[i];
+
+		for (int c = 0; c < 3; c++)
+			d->c[c] += at[c];
+		shapes[s->phantom->n++] = *d;
+		for (int c = 0; c < 3; c++) {
+			d->mu *= fmin(d->r[c] / least, 1);
+			d->r[c] = fmax(d->r[c], least);
+		}
+	}
+	return 0;
+}
+
 /* Make the phantom in the beam, on the breast support. */
 static int plan_phantom(struct simulation *s, struct err *err)
 {
-	double size[2] = {s->n_u * s->pitch, s->n_v * s->pitch}, finest;
+	double size[2] = {s->n_u * s->pitch, s->n_v * s->pitch};
 	int rc;
 
+	if (s->o.breast)
+		return plan_breast(s, size, err);
+
 	if (s->voxels) {
-		finest = fmin(s->voxels->grid.h[0], s->voxels->grid.h[1]);
-		s->rays = (int)fmin(fmax(ceil(s->pitch / finest), 1), VOXEL_RAYS_MAX);
+		s->rays = rays_of(s, fmin(s->voxels->grid.h[0], s->voxels->grid.h[1]));
 		return voxel_phantom_shapes(s->voxels, &s->phantom, err);
 	}
 	rc = phantom_create(s->o.phantom, size, s->o.profile->support, s->o.thickness, s->o.seed, &s->phantom, err);
@@ -306,6 +370,8 @@ struct simulation *simulate_free(struct simulation *s)
 	scan_free(s->scan);
 	scan_free(s->rest);
 	phantom_free(s->phantom);
+	phantom_free(s->details);
+	scan_free(s->fine);
 	voxel_phantom_free(s->voxels);
 	free(s);
 	return NULL;

@@ -17,7 +17,10 @@
 
 static const char *role_name(enum shape_role role)
 {
-	return role == ROLE_BEAD ? "bead" : role == ROLE_LESION ? "lesion" : "body";
+	static const char *const names[] = {
+		[ROLE_BODY] = "body", [ROLE_BEAD] = "bead", [ROLE_LESION] = "lesion", [ROLE_METAL] = "metal"};
+
+	return names[role];
 }
 
 static const char *kind_name(enum shape_kind kind)
@@ -71,6 +74,10 @@ static json_t *truth_json(const struct simulation *s)
 				    json_pack("{s:b, s:f}", "distance", o->open_distance, "heel_percent", o->heel));
 	for (size_t i = 0; i < s->phantom->n; i++)
 		json_array_append_new(shapes, shape_json(s, &s->phantom->shapes[i]));
+	if (o->breast)
+		json_object_set_new(root, "breast",
+				    json_pack("{s:f, s:f, s:f, s:f}", "glandular_percent", s->truth.glandular, "rim_mm",
+					      s->truth.rim_width, "rim_cut", s->truth.rim_cut, "mean_line", s->truth.line));
 	if (o->scatter > 0)
 		json_object_set_new(root, "scatter", json_real(o->scatter));
 	json_object_set_new(root, "angles_degrees", angles);

@@ -160,6 +160,26 @@ def test_exam_is_what_it_says(folder, failures, image_format, side, view):
     check(known == (0 if image_format == "bp" else 3), "dciodvfy knows TOMO_PROJ now; the exception can go")
 
 
+def test_breast_of_tissue(folder, failures):
+    """The truth has the breast's masses, calcifications and clip, mirrored on the other side, and the result has the beads."""
+    what = {"phantom": "breast", "binning": 4, "views": 9, "detector": "640x1100", "thickness": 30, "glandular": 25,
+            "clip": True, "view": "MLO"}
+    left, right = (tools.simulate(os.path.join(folder, side), side=side, **what) for side in "LR")
+    _, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "R"))
+    found = json.loads(tools.run("measure", "--json", "--truth", os.path.join(folder, "R", "truth.json"), path).stdout)
+    far = max(np.linalg.norm(p["error_mm"]) for p in found["points"])
+    roles = [s["role"] for s in left["shapes"]]
+    mirror = [np.allclose(np.array(a["center_mm"]) * (1, -1, 1), b["center_mm"], atol=1e-9)
+              for a, b in zip(left["shapes"], right["shapes"])]
+    for ok, text in ((left["phantom"] == "breast", left["phantom"]),
+                     (abs(left["breast"]["glandular_percent"] - 25) < 2, left["breast"]),
+                     ([roles.count(r) for r in ("body", "lesion", "bead", "metal")] == [1, 4 + 18, 6, 1], roles),
+                     (left["breast"] == right["breast"] and all(mirror), mirror),
+                     (len(found["points"]) == 6 and far < 0.5, f"{far} mm"),
+                     (sum("mass" in r["name"] for r in found["regions"]) == 4, [r["name"] for r in found["regions"]])):
+        tools.check(ok, text, failures)
+
+
 def small(folder, *options):
     """A few views of a small detector; everything that was written, by name."""
     tools.run("simulate", "dbt", "--phantom", "ellipsoids", "--detector", "320x480", "--binning", 4, "--views", 5,
@@ -266,6 +286,12 @@ def test_refusals(folder, failures):
                           (("--detector", "100"), "detector"),
                           (("--study", "a.b"), "study"), (("--study", "1." * 40), "study"),
                           (("--collimate", "-1"), "collimate"),
+                          (("--phantom", "breast", "--glandular", "4.9"), "glandular"),
+                          (("--phantom", "breast", "--glandular", "60.1"), "glandular"),
+                          (("--phantom", "slab", "--glandular", "20"), "--glandular and --clip"),
+                          (("--phantom", "slab", "--clip"), "--glandular and --clip"),
+                          (("--phantom", "breast", "--thickness", "19.9"), "19.9 mm"),
+                          (("--phantom", "breast", "--air", "20"), "air"),
                           (("--collimate", "500"), "padding of 500 mm"),
                           (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
                           (("--thickness", "300", "--arc", "120"), "300 mm")):

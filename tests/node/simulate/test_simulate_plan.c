@@ -98,6 +98,14 @@ CHANGE(lifted_most, (p->elements_y = 100, o->window[1] = -2))
 CHANGE(lowered, (p->elements_y = 100, o->window[1] = -2.01))
 CHANGE(far_offset, p->offset = 65530)
 
+CHANGE(thin_breast, (o->breast = true, o->glandular = 20, o->thickness = 19.9))
+CHANGE(thinnest_breast, (o->breast = true, o->glandular = 5, o->thickness = 20))
+CHANGE(fat_breast, (o->breast = true, o->glandular = 4.9))
+CHANGE(dense_breast, (o->breast = true, o->glandular = 60.1))
+CHANGE(densest_breast, (o->breast = true, o->glandular = 60, o->thickness = 20, o->clip = true))
+CHANGE(stretched_breast, (o->breast = true, o->glandular = 20, o->air = 30))
+CHANGE(breast_on_strip, (o->breast = true, o->glandular = 20, o->columns = 39))
+
 static const struct dbt refused_dbt[] = {
 	{{"no pitch", EINVAL, "no detector pitch"}, no_pitch},
 	{{"a pitch that is no number", EINVAL, "no detector pitch"}, no_number_pitch},
@@ -121,6 +129,11 @@ static const struct dbt refused_dbt[] = {
 	{{"before the chest wall", EINVAL, "x = -0.01 mm"}, shifted_back},
 	{{"above the detector", EINVAL, "y = 2.01 mm"}, lifted},
 	{{"below the detector", EINVAL, "y = -2.01 mm"}, lowered},
+	{{"a thin breast", EINVAL, "19.9 mm thick"}, thin_breast},
+	{{"a breast of fat", EINVAL, "4.9 percent"}, fat_breast},
+	{{"a dense breast", EINVAL, "60.1 percent"}, dense_breast},
+	{{"a breast that is stretched", EINVAL, "not allowed for a breast"}, stretched_breast},
+	{{"a breast on a strip", EINVAL, "39 x 96 mm"}, breast_on_strip},
 	{{"an offset at the largest value", EINVAL, "offset 65530"}, far_offset},
 };
 
@@ -134,8 +147,9 @@ REFUSES(tomosynthesis, refused_dbt, try_dbt)
 TEST(tomosynthesis_at_the_limits)
 {
 	void (*const allowed[])(struct simulate_options *, struct profile_conf *) = {
-		NULL,	  two_views, most_views,  shortest_arc, longest_arc, darkest,	   fewest_columns, merged,
-		thinnest, thickest,  padded_most, widest,	highest,     shifted_most, lifted_most};
+		NULL,		two_views, most_views, shortest_arc, longest_arc, darkest,
+		fewest_columns, merged,	   thinnest,   thickest,     padded_most, thinnest_breast,
+		densest_breast, widest,	   highest,    shifted_most, lifted_most};
 
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
 		struct err err = {0};
