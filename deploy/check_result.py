@@ -137,7 +137,10 @@ def check_phantom(volume, truth, check):
     low = min(c for _, c in found)
     check(len(found) > 0 and off[:, 1:].max() <= BEAD_PLANE_MM and off[:, 0].max() <= BEAD_SLICES * volume.slice_mm and low > 0,
           f"{len(found)} beads are at their true positions: largest error {off[:, 1:].max():.3f} mm in the slice, {off[:, 0].max():.2f} mm across")
-    for s in (s for s in truth["shapes"] if s["role"] == "lesion"):
+    lesions = [s for s in truth["shapes"] if s["role"] == "lesion"]
+    seen = [s for s in lesions if min(s["half_axes_mm"]) >= max(volume.spacing)]
+    print(f"  --      {len(lesions) - len(seen)} of {len(lesions)} lesions have no room for a pixel of {max(volume.spacing):g} mm and are left out")
+    for s in seen:
         at, half = volume.index(s["patient_mm"]), np.array(s["half_axes_mm"])
         inner, _ = volume.box(at, (0.5, 0.5 * half[1], 0.5 * half[0]))
         around, _ = volume.box(at, (0.5, 2.5 * half[1], 2.5 * half[0]))
@@ -162,7 +165,7 @@ def check_body(volume, truth, check):
     if body["kind"] == "breast":  # half of it: it starts at the chest wall
         cx, rx = cx + rx / 2, rx / 2
     x, y = np.meshgrid(np.linspace(cx - 0.6 * rx, cx + 0.6 * rx, 301), np.linspace(cy - 0.6 * ry, cy + 0.6 * ry, 301))
-    want = sum(np.mean(s["mu_per_mm"] * height(s, x, y)) for s in truth["shapes"])
+    want = truth["breast"]["mean_line"] if "breast" in truth else sum(np.mean(s["mu_per_mm"] * height(s, x, y)) for s in truth["shapes"])
     origin = np.array(body["patient_mm"])
     middle = volume.index(origin + (cx - body["center_mm"][0]) * np.array([0, -1, 0]))  # x of the scan is anterior
     part, _ = volume.box(middle, (rz, 0.6 * ry, 0.6 * rx))

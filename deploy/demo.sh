@@ -173,7 +173,7 @@ echoscu -aet MODALITY -aec TOMONODE 127.0.0.1 "$node_port" >"$work/echo.log" 2>&
 # --- the exam ----------------------------------------------------------------------------------------------------------------
 step "Simulating an exam: 25 projections of 2816 x 3584, left breast, CC"
 t=$(now)
-"$program" simulate dbt --system siemens-inspiration --phantom ellipsoids --side L --view CC -o "$work/exam" >"$work/simulate.log" 2>&1 ||
+"$program" simulate dbt --system siemens-inspiration --phantom breast --side L --view CC -o "$work/exam" >"$work/simulate.log" 2>&1 ||
     fail "the simulation failed" "$work/simulate.log"
 echo "$(find "$work/exam" -name '*.dcm' | wc -l) files, $(du -sm "$work/exam" | cut -f1) MiB, in $(since "$t") s"
 

@@ -21,7 +21,7 @@
 static const char *const phantoms[] = {"slab", "beads", "ellipsoids", "voxels", "calibration", "air", "breast", NULL};
 static const char *const open_fields[] = {"uniform", "distance", NULL};
 static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
-enum { PHANTOM_WORD_ELLIPSOIDS = 2, PHANTOM_WORD_VOXELS, PHANTOM_WORD_BREAST = 6 };
+enum { PHANTOM_WORD_VOXELS = 3, PHANTOM_WORD_BREAST = 6 };
 
 struct simulate {
 	struct simulate_command base;
@@ -40,8 +40,8 @@ static const struct option_spec option_specs[] = {
 	 "name of a geometry profile (tomonode check --verbose lists them), also of --config; default siemens-inspiration",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND",
-	 "breast: tissue from a seed, ellipsoids (default): breast of simple shapes, slab, beads, voxels (needs --from, --materials), "
-	 "calibration (with phantom.json), air (for flat fields)",
+	 "breast (default): tissue from a seed; ellipsoids: breast of simple shapes; slab, beads, voxels (needs --from, "
+	 "--materials), calibration (with phantom.json), air (for flat fields)",
 	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of a volume of labels; its data file is in the same folder",
 	 INTO_TEXT(struct simulate, what.volume)},
@@ -125,7 +125,7 @@ static const struct command_spec spec = {
 	.name = "simulate",
 	.usage = "dbt [OPTION]... -o DIR",
 	.summary = "Write a simulated tomosynthesis exam of a phantom as DICOM objects, with its true values in truth.json.",
-	.text = "Line integrals are computed from formulas (for voxels: exact path lengths), the noise is Poisson noise. The "
+	.text = "Line integrals are computed from formulas (for breast and voxels: exact path lengths), the noise is Poisson noise. The "
 		"same\n"
 		"options give the same exam, including its UIDs. docs/geometry.md describes the axes, the orientations of "
 		"stored\n"
@@ -270,7 +270,7 @@ static int simulate_dbt(int argc, char **argv)
 	static const struct simulator simulator = {&spec,    read_detector, check_dbt, choose_profile,
 						   plan_dbt, run_dbt,	    print_dbt, clear_dbt};
 	struct simulate s = {
-		.base = {.phantom = PHANTOM_WORD_ELLIPSOIDS},
+		.base = {.phantom = PHANTOM_WORD_BREAST},
 		.system = "siemens-inspiration",
 		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true, .exposure_swing = -1, .air = -1},
 	};

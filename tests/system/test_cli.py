@@ -93,7 +93,7 @@ REFUSED = [
     (2, "simulate dbt --phantom elipsoids", "not allowed, did you mean 'ellipsoids'?"),
     (2, "simulate pett -o none", "'pett' cannot be simulated, did you mean 'pet'?"),
     (2, "simulate spect -o none", "allowed: dbt, pet, parallel"),
-    (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: ellipsoids"),
+    (2, "simulate dbt --phantom none -o none --json", "--phantom KIND: breast"),
     (2, "bench --work dbt-osm", "not known, did you mean 'dbt-osem'?"),
     (2, "recon --protocol pet-osem --set algorithm=ossem -o none .",
      "\"ossem\", did you mean 'osem'?; allowed: mlem, osem,"),
