@@ -108,7 +108,7 @@ static int plan_events(struct pet_work *w, struct err *err)
 }
 
 /* Let each event of the frame have its own corrections. */
-static int open_events(struct pet_work *w, struct err *err)
+static int make_event_terms(struct pet_work *w, struct err *err)
 {
 	double prompts = (double)sinogram_list_data(w->s)->n_events;
 
@@ -179,5 +179,5 @@ static json_t *event_details(const struct pet_work *w)
 }
 
 const struct pet_way pet_by_events = {
-	begin_events, plan_events, open_events, read_no_planes, run_events, read_list_image, describe_events, event_details,
+	begin_events, plan_events, make_event_terms, read_no_planes, run_events, read_list_image, describe_events, event_details,
 };

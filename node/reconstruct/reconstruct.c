@@ -88,7 +88,7 @@ static int check_kind(const struct protocol_conf *protocol, const struct reconst
 		       wanted->name, is->name);
 }
 
-static int write_case(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+static int write_result_objects(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
 {
 	int rc;
 
@@ -142,10 +142,10 @@ static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_wor
 		rc = kind->read(w, err);
 	if (rc == 0)
 		rc = run_in_turn(kind, w, err);
-	return rc < 0 ? rc : write_case(kind, w, err);
+	return rc < 0 ? rc : write_result_objects(kind, w, err);
 }
 
-static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_work *w)
+static void complete_report(const struct reconstruct_kind *kind, struct reconstruct_work *w)
 {
 	struct reconstruct_report *report = &w->report;
 	const struct grid *grid = kind->fill(w);
@@ -190,7 +190,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 		*kept = (struct reconstruct_kept){.keep = kept->keep};
 	rc = do_stages(kind, w, err);
 	if (rc == 0) {
-		fill_report(kind, w);
+		complete_report(kind, w);
 		w->report.seconds_total = clock_seconds() - begun - w->report.seconds_wait;
 		*ret_report = w->report;
 	} else {

@@ -23,7 +23,7 @@ struct dbt_work {
 	struct dbt_session *session;
 	struct case_views_report views;
 	struct case_views_kept kept;
-	struct result_report made; /* after write_case() */
+	struct result_report made; /* after write_dbt_case() */
 };
 
 static int recognise_dbt(const struct dicom_file *file, struct case_facts *f, struct err *err)
@@ -55,7 +55,7 @@ static int reserve_dbt(struct dbt_work *w, struct err *err)
 					  err);
 }
 
-static int open_case(struct reconstruct_work *base, struct err *err)
+static int open_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	int rc = w->exam ? 0
@@ -90,7 +90,7 @@ static int check_quantity(const struct dbt_work *w, struct err *err)
 		w->exam->relative, w->base.protocol->name, w->exam->profile->name);
 }
 
-static int read_case(struct reconstruct_work *base, struct err *err)
+static int read_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	int rc;
@@ -107,7 +107,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
-static int run_case(struct reconstruct_work *base, struct err *err)
+static int run_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
@@ -187,7 +187,7 @@ static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 	add_scatter_warnings(w, ret_text, size);
 }
 
-static int write_case(struct reconstruct_work *base, struct err *err)
+static int write_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	struct result_info info = {
@@ -289,7 +289,7 @@ static void write_warnings(const struct dbt_work *w, char *ret, size_t size)
 	warn_limit(w->made.above, "above", low + ((1 << w->made.bits) - 1) * w->made.step, ret, size);
 }
 
-static const struct grid *fill_report(struct reconstruct_work *base)
+static const struct grid *fill_dbt_report(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	struct reconstruct_report *report = &base->report;
@@ -304,7 +304,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	return &w->plan.grid;
 }
 
-static void release_dbt(struct reconstruct_work *base)
+static void release_dbt_case(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
@@ -312,16 +312,16 @@ static void release_dbt(struct reconstruct_work *base)
 	*w = (struct dbt_work){.exam = w->exam, .kept = w->kept};
 }
 
-static void close_case(struct reconstruct_work *base)
+static void close_dbt_case(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
-	release_dbt(base);
+	release_dbt_case(base);
 	case_views_kept_clear(&w->kept);
 	exam_close(w->exam);
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	recognise_dbt, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release_dbt,
-	close_case,    CLASS_TOMOSYNTHESIS,
+	recognise_dbt,	sizeof(struct dbt_work), open_dbt_case,	   read_dbt_case,  run_dbt_case,
+	write_dbt_case, fill_dbt_report,	 release_dbt_case, close_dbt_case, CLASS_TOMOSYNTHESIS,
 };

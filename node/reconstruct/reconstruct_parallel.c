@@ -32,7 +32,7 @@ static size_t bytes_of_lines(const struct parallel_work *w)
 	return parallel_size(&w->header->parallel) * sizeof(*w->lines);
 }
 
-static int open_case(struct reconstruct_work *base, struct err *err)
+static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	int rc = w->s ? 0 : sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
@@ -56,7 +56,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 
 /* Read the bytes and convert them to floats, unless they are kept. parallel_reconstruct() refuses values that are not line
  * integrals. */
-static int read_case(struct reconstruct_work *base, struct err *err)
+static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	const struct parallel_scan *beams = &w->header->parallel;
@@ -83,7 +83,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
-static int run_case(struct reconstruct_work *base, struct err *err)
+static int run_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	int rc;
@@ -126,7 +126,7 @@ static void describe_scan(const struct interfile *h, char *ret_text, size_t size
 		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
 }
 
-static int write_case(struct reconstruct_work *base, struct err *err)
+static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	const struct parallel_protocol *p = &base->protocol->parallel;
@@ -164,7 +164,7 @@ static json_t *parallel_details(const struct parallel_work *w)
 			 w->made.warnings, "patient_position", w->s->facts.patient_position);
 }
 
-static const struct grid *fill_report(struct reconstruct_work *base)
+static const struct grid *fill_parallel_report(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	const struct parallel_scan *beams = &w->header->parallel;
@@ -178,7 +178,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	return &w->plan.grid;
 }
 
-static void release_parallel(struct reconstruct_work *base)
+static void release_parallel_case(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
@@ -187,19 +187,16 @@ static void release_parallel(struct reconstruct_work *base)
 	*w = (struct parallel_work){.s = w->s, .lines = w->lines};
 }
 
-static void close_case(struct reconstruct_work *base)
+static void close_parallel_case(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
-	release_parallel(base);
+	release_parallel_case(base);
 	free(w->lines);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_parallel = {
-	recognise_parallel, sizeof(struct parallel_work),
-	open_case,	    read_case,
-	run_case,	    write_case,
-	fill_report,	    release_parallel,
-	close_case,	    CLASS_CT,
+	recognise_parallel,  sizeof(struct parallel_work), open_parallel_case,	  read_parallel_case,  run_parallel_case,
+	write_parallel_case, fill_parallel_report,	   release_parallel_case, close_parallel_case, CLASS_CT,
 };

@@ -94,7 +94,7 @@ static int divide_files(struct pet_work *w, struct err *err)
 }
 
 /* Open the files of the case: DICOM objects, or one file that is not DICOM and the CT for it. */
-static int open_files(struct pet_work *w, struct err *err)
+static int open_pet_files(struct pet_work *w, struct err *err)
 {
 	const struct reconstruct_work *base = &w->base;
 	struct pet_opening o = {.patient = &base->decision->patient,
@@ -173,10 +173,10 @@ static int plan_case(struct pet_work *w, struct err *err)
 	return rc < 0 ? rc : w->way->open(w, err);
 }
 
-static int open_case(struct reconstruct_work *base, struct err *err)
+static int open_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	int rc = open_files(w, err);
+	int rc = open_pet_files(w, err);
 
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);
@@ -191,7 +191,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
-static int read_case(struct reconstruct_work *base, struct err *err)
+static int read_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct case_planes_report planes = {0};
@@ -295,7 +295,7 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 }
 
 /* Reconstruct all frames; the first is in the session. EDOM: none has counts. */
-static int run_case(struct reconstruct_work *base, struct err *err)
+static int run_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	int rc = make_volumes(w, err), n_empty = 0;
@@ -310,7 +310,7 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
 }
 
-static int write_case(struct reconstruct_work *base, struct err *err)
+static int write_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	bool beds = w->s->images.of == PET_BEDS;
@@ -347,7 +347,7 @@ static void free_files(struct pet_work *w)
 	ct_headers_free(w->headers);
 }
 
-static void release_pet(struct reconstruct_work *base)
+static void release_pet_case(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct pet_work next = {.s = w->s, .n_ct = w->n_ct};
@@ -370,12 +370,12 @@ static void release_pet(struct reconstruct_work *base)
 	*w = next;
 }
 
-static void close_case(struct reconstruct_work *base)
+static void close_pet_case(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 
 	base->keep = false;
-	release_pet(base);
+	release_pet_case(base);
 	ct_series_close(w->ct);
 	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
 		free(w->bytes[role]);
@@ -383,6 +383,6 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise_pet, sizeof(struct pet_work), open_case,   read_case,	 run_case,
-	write_case,    pet_work_fill_report,	release_pet, close_case, CLASS_PET,
+	recognise_pet,	sizeof(struct pet_work), open_pet_case,	   read_pet_case,  run_pet_case,
+	write_pet_case, pet_work_fill_report,	 release_pet_case, close_pet_case, CLASS_PET,
 };

@@ -462,7 +462,7 @@ static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, 
 	return sinogram_find_axes(s, err);
 }
 
-static int open_file(struct petsird_source *p, struct sinogram *s, struct hashing *h, struct err *err)
+static int open_petsird_file(struct petsird_source *p, struct sinogram *s, struct hashing *h, struct err *err)
 {
 	struct sinogram_list *l = s->list;
 	int rc = petsird_open(h->path, &p->file, err);
@@ -500,7 +500,7 @@ static void write_petsird_note(const struct sinogram *s, char *ret, size_t size)
 		 s->list->note[0] ? " " : "", s->list->note);
 }
 
-static int open_events(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
+static int open_petsird_source(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
 {
 	struct hashing h = {.path = path};
 	struct petsird_source *p;
@@ -518,7 +518,7 @@ static int open_events(struct sinogram *s, const char *path, const struct pet_op
 	p->frames = &s->images;
 	s->list->dead = &p->dead;
 	s->list->source = (struct list_source){p, rewind_file, read_file, choose_kind, free_source};
-	rc = open_file(p, s, &h, err);
+	rc = open_petsird_file(p, s, &h, err);
 	p->o = NULL;
 	if (rc < 0)
 		err_prefix(err, "%s", file_name(path));
@@ -528,7 +528,7 @@ static int open_events(struct sinogram *s, const char *path, const struct pet_op
 const struct pet_source pet_source_petsird = {
 	.name = "petsird",
 	.is_file = is_petsird,
-	.open = open_events,
+	.open = open_petsird_source,
 	.import = petsird_import,
 	.taken = petsird_axes_text,
 	.list_mode = true,
