@@ -352,5 +352,10 @@ static void clear_attenuation(struct case_corrections *c)
 	a->ct = ct_series_close(a->ct);
 }
 
-const struct case_step case_step_attenuation = {PET_CORRECT_ATTENUATION, prepare_attenuation, make_attenuation,
-						attenuation_details, clear_attenuation};
+const struct case_step case_step_attenuation = {
+	.correction = PET_CORRECT_ATTENUATION,
+	.prepare = prepare_attenuation,
+	.make = make_attenuation,
+	.details = attenuation_details,
+	.clear = clear_attenuation,
+};

@@ -216,5 +216,10 @@ static void clear_dead_time(struct case_corrections *c)
 	free(c->dead_time.alive);
 }
 
-const struct case_step case_step_dead_time = {PET_CORRECT_DEAD_TIME, prepare_dead_time, make_dead_time, dead_time_details,
-					      clear_dead_time};
+const struct case_step case_step_dead_time = {
+	.correction = PET_CORRECT_DEAD_TIME,
+	.prepare = prepare_dead_time,
+	.make = make_dead_time,
+	.details = dead_time_details,
+	.clear = clear_dead_time,
+};

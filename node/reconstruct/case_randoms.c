@@ -427,4 +427,10 @@ static void clear_randoms(struct case_corrections *c)
 	c->randoms.expected = NULL;
 }
 
-const struct case_step case_step_randoms = {PET_CORRECT_RANDOMS, prepare_randoms, make_randoms, randoms_details, clear_randoms};
+const struct case_step case_step_randoms = {
+	.correction = PET_CORRECT_RANDOMS,
+	.prepare = prepare_randoms,
+	.make = make_randoms,
+	.details = randoms_details,
+	.clear = clear_randoms,
+};

@@ -481,4 +481,10 @@ static void clear_scatter(struct case_corrections *c)
 	free(c->scatter.norm);
 }
 
-const struct case_step case_step_scatter = {PET_CORRECT_SCATTER, prepare_scatter, make_scatter, scatter_details, clear_scatter};
+const struct case_step case_step_scatter = {
+	.correction = PET_CORRECT_SCATTER,
+	.prepare = prepare_scatter,
+	.make = make_scatter,
+	.details = scatter_details,
+	.clear = clear_scatter,
+};

@@ -63,7 +63,13 @@ static void describe_planes(const struct pet_work *w, char *ret, size_t size)
 }
 
 const struct pet_way pet_by_sinograms = {
-	begin_sinograms, pet_work_plan, open_session, read_planes, run_planes, read_image, describe_planes, NULL,
+	.begin = begin_sinograms,
+	.plan = pet_work_plan,
+	.open = open_session,
+	.read = read_planes,
+	.run = run_planes,
+	.slices = read_image,
+	.describe = describe_planes,
 };
 
 /* ---- by events ---- */
@@ -179,5 +185,12 @@ static json_t *event_details(const struct pet_work *w)
 }
 
 const struct pet_way pet_by_events = {
-	begin_events, plan_events, make_event_terms, read_no_planes, run_events, read_list_image, describe_events, event_details,
+	.begin = begin_events,
+	.plan = plan_events,
+	.open = make_event_terms,
+	.read = read_no_planes,
+	.run = run_events,
+	.slices = read_list_image,
+	.describe = describe_events,
+	.details = event_details,
 };

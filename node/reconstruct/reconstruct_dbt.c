@@ -322,6 +322,14 @@ static void close_dbt_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	recognise_dbt,	sizeof(struct dbt_work), open_dbt_case,	   read_dbt_case,  run_dbt_case,
-	write_dbt_case, fill_dbt_report,	 release_dbt_case, close_dbt_case, CLASS_TOMOSYNTHESIS,
+	.recognise = recognise_dbt,
+	.size = sizeof(struct dbt_work),
+	.open = open_dbt_case,
+	.read = read_dbt_case,
+	.run = run_dbt_case,
+	.write = write_dbt_case,
+	.fill = fill_dbt_report,
+	.release = release_dbt_case,
+	.close = close_dbt_case,
+	.slices_class = CLASS_TOMOSYNTHESIS,
 };

@@ -197,6 +197,14 @@ static void close_parallel_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_parallel = {
-	recognise_parallel,  sizeof(struct parallel_work), open_parallel_case,	  read_parallel_case,  run_parallel_case,
-	write_parallel_case, fill_parallel_report,	   release_parallel_case, close_parallel_case, CLASS_CT,
+	.recognise = recognise_parallel,
+	.size = sizeof(struct parallel_work),
+	.open = open_parallel_case,
+	.read = read_parallel_case,
+	.run = run_parallel_case,
+	.write = write_parallel_case,
+	.fill = fill_parallel_report,
+	.release = release_parallel_case,
+	.close = close_parallel_case,
+	.slices_class = CLASS_CT,
 };

@@ -383,6 +383,14 @@ static void close_pet_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise_pet,	sizeof(struct pet_work), open_pet_case,	   read_pet_case,  run_pet_case,
-	write_pet_case, pet_work_fill_report,	 release_pet_case, close_pet_case, CLASS_PET,
+	.recognise = recognise_pet,
+	.size = sizeof(struct pet_work),
+	.open = open_pet_case,
+	.read = read_pet_case,
+	.run = run_pet_case,
+	.write = write_pet_case,
+	.fill = pet_work_fill_report,
+	.release = release_pet_case,
+	.close = close_pet_case,
+	.slices_class = CLASS_PET,
 };
