@@ -21,14 +21,14 @@ struct destination_kind_actions {
 	void (*describe)(const struct destination_conf *d, char *ret, size_t size);
 	/* Longest time in which nothing arrives although all is in order, after the connection was opened, s. */
 	double (*longest_wait)(const struct destination_conf *d);
-	/* What can be found out without sending anything, as the node's user; may be NULL. */
+	/* What can be found out without sending anything, as the node's user. NULL: nothing. */
 	int (*check)(const struct destination_conf *d, struct err *err);
 	/* contexts: [n], of the objects that will be sent. All arguments must outlive the session. */
 	int (*open)(const struct config *config, const struct destination_conf *d, const struct scu_context *contexts, size_t n,
 		    void **ret_session, struct err *err);
 	/* path: a Part 10 file. */
 	void (*store)(void *session, const char *path, const char *sop_instance, struct store_result *ret);
-	void (*close)(void *session); /* may be NULL */
+	void (*close)(void *session); /* session: may be NULL */
 	bool association;	      /* a session is a struct scu */
 	enum sandbox_role role;	      /* of the process that delivers */
 };

@@ -23,8 +23,8 @@ struct case_order {
 	char header[128];		    /* the file whose header counts then; "": none */
 	char settings[OTHER_SETTINGS_SIZE]; /* JSON array of "KEY=VALUE", which replace values of the protocol; "": none */
 	struct result_place place;	    /* among the results of the case */
-	bool keep;			    /* another result of the same images follows on this worker: keep what it can use */
-	struct instance_row *files;	    /* in order of arrival; `file` is relative to a folder that is given separately */
+	bool keep; /* another result of the same images follows on this worker: keep what it can use. Set by the worker */
+	struct instance_row *files; /* in order of arrival; `file` is relative to a folder that is given separately */
 	size_t n_files;
 };
 
@@ -40,7 +40,7 @@ struct case_outcome {
 	json_t *detail; /* of the event `reconstructed`, but for the member CASE_PICTURES; NULL after an error */
 };
 
-/* Read the order for a running job. EAGAIN: no memory. Negative: *ret_order is empty. */
+/* Read the order for a running job, all but `keep`. EAGAIN: no memory. Negative: *ret_order is empty. */
 int case_order_read(struct journal *j, const struct job_view *v, struct case_order *ret_order, struct err *err);
 /* Read only `job` and the files. */
 int case_order_read_files(struct journal *j, int64_t job, struct case_order *ret_order, struct err *err);

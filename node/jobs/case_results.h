@@ -51,8 +51,9 @@ const char *redo_obstacle(const struct job_view *v);
 /* Write what a person can do instead of a request that the state of the job does not allow: "; to reconstruct its images again:
  * `tomonode redo 17`", or "" where that is not possible either. */
 void redo_hint(const struct job_view *v, char *ret_text, size_t size);
-/* Open a job that reconstructs the instances of v again, into a new series, for the destinations of v. EINVAL: the protocol or a
- * setting is not allowed; ESTALE: redo_obstacle(). */
+/* Open a job that reconstructs the instances of v again, into a new series, for the destinations of v. It has an `opened` event
+ * only; the manager completes it in its next step (schedule.c: complete_result()), and runs and delivers it like any other.
+ * EINVAL: the protocol or a setting is not allowed; ESTALE: redo_obstacle(). */
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
 	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err);
 

@@ -115,7 +115,7 @@ struct case_step {
 	json_t *(*details)(const struct case_corrections *c); /* for the report; NULL: null */
 	void (*clear)(struct case_corrections *c);
 };
-extern const struct case_step case_step_dead_time, case_step_attenuation, case_step_randoms, case_step_scatter;
+extern const struct case_step case_step_dead_time, case_step_attenuation, case_step_randoms, case_step_scatter; /* case_NAME.c */
 
 /* Prepare all corrections of the protocol; c->work, s, m, n_ct and attenuation.headers are set, the rest is zero. Sets made,
  * made_note, made_from and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */

@@ -46,11 +46,16 @@ struct pet_work {
 
 /* ---- pet_ways.c ---- */
 
-/* How the data become an image. */
+/* How the data become an image: reconstruct_pet.c calls begin() and plan() once, open(), read(), run() and slices() for each
+ * frame, whose corrections are made before open(). */
 struct pet_way {
-	int (*begin)(struct pet_work *w, struct err *err); /* set w->m, w->factors, w->background, w->bytes_data */
-	int (*plan)(struct pet_work *w, struct err *err);  /* set w->plan, once the corrections are decided */
-	int (*open)(struct pet_work *w, struct err *err);  /* a session for the chosen frame, whose corrections are made */
+	/* Set w->m, by sinograms also w->factors, w->background and w->bytes_data. */
+	int (*begin)(struct pet_work *w, struct err *err);
+	/* Set w->plan, once the corrections are decided; by events also w->bytes_data. */
+	int (*plan)(struct pet_work *w, struct err *err);
+	/* By sinograms, open the session of the chosen frame; by events, whose session run() opens, make the terms of its
+	 * events. */
+	int (*open)(struct pet_work *w, struct err *err);
 	int (*read)(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err);
 	int (*run)(struct pet_work *w, int frame, struct pet_report *ret, struct err *err);
 	int (*slices)(struct pet_work *w, int first, int n, float *ret, struct err *err);

@@ -50,7 +50,7 @@ struct reconstruct_kind {
 	const char *slices_class; /* SOP class of the slices */
 };
 
-#define X(constant, name) extern const struct reconstruct_kind reconstruct_##name;
+#define X(constant, name) extern const struct reconstruct_kind reconstruct_##name; /* reconstruct_NAME.c */
 KINDS(X)
 #undef X
 

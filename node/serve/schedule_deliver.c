@@ -215,17 +215,19 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 	return schedule_decide(s, v, event, detail, now);
 }
 
+/* Give the result to the fallback of a destination that refused it, or that has failed for too long. true: the job changed. */
 static bool fall_back(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	const struct destination_conf *d = config_destination(s->config, send->destination);
+	const struct job_send *there;
 	double failing;
 	char reason[160];
 
 	if (!d || !d->fallback[0] || v->n_sends >= JOB_SENDS_MAX || (send->state != SEND_DUE && send->state != SEND_REFUSED))
 		return false;
-	for (const struct job_send *there = job_view_find_send(v, d->fallback); there; there = NULL)
-		if (job_send_is_active(there) || there->replaced)
-			return false;
+	there = job_view_find_send(v, d->fallback);
+	if (there && (job_send_is_active(there) || there->replaced))
+		return false;
 	snprintf(reason, sizeof(reason), "%s refused the result permanently", send->destination);
 	if (send->state == SEND_DUE) {
 		failing = failing_for(s, v, send, now);

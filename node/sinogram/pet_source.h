@@ -16,8 +16,8 @@ struct pet_opening {
 	 * to read bytes and header texts, and the scanner may be unknown; raw data of a scanner need its configuration, and have
 	 * header texts made by this program */
 	bool anonymous, raw;
-	/* Of a file of events: what it does not say (like, set, petsird); frames, tof_mashing, fov_radius of the protocol; about so
-	 * many LORs may be read one by one for the sensitivity, of more a sample */
+	/* Of a file of events: what it does not say (like, set, petsird); frames, tof_mashing, fov_radius of the protocol, without
+	 * which such a file is not opened; about so many LORs may be read one by one for the sensitivity, of more a sample */
 	const struct sinogram_import *file;
 	const struct pet_protocol *protocol;
 	size_t lors_most;
@@ -63,7 +63,8 @@ struct pet_source {
 	/* Write the sinogram objects of a file or folder that is_file() takes, as sinogram_import(). NULL: it is DICOM. */
 	int (*import)(const char *path, const struct sinogram_import *conf, struct import_report *ret, struct err *err);
 	bool roles; /* headers of further roles, and beds, can be given with its file */
-	/* Say how a file is taken that does not say it. NULL: nothing. */
+	/* Write what is assumed about a file that does not say it (PETSIRD: the axes of the gantry), a sentence for the user.
+	 * NULL: nothing. */
 	void (*taken)(const struct sinogram_import *file, char *ret, size_t size);
 
 	bool list_mode;	   /* the counts are those of single events: statements of headers about counts are not about them */
@@ -75,7 +76,7 @@ struct pet_source {
 	const char *no_gates; /* why it cannot be divided into gates; NULL: it can */
 	/* Find the time marks of gates, those of g->marks or of a signal; the caller clears them. ENOTSUP: it has no such signal. */
 	int (*marks)(const struct sinogram *s, const struct pet_gates *g, struct pet_marks *ret, struct err *err);
-	/* Make and load s->list. NULL: it has no events, or they are loaded. */
+	/* Make and load s->list, if the protocol wants it (sinogram_list_open()). NULL: it has no events, or open() loads them. */
 	int (*open_events)(struct sinogram *s, struct err *err);
 	/* Compute the fraction of the time of an image, from 0, that each detector was able to count: ret[ring][detector]. EDOM: the
 	 * data do not say it; the text has the reason. NULL: only the headers say what was lost (sinogram_dead_time_factor()). */
@@ -88,7 +89,8 @@ struct pet_source {
 	void (*close)(struct sinogram *s);     /* free s->own */
 };
 
-/* The rows. To add one: a file with its operations, and its name here. */
+/* The rows: sinogram_mmr.c, petsird_list.c (open) with petsird_import.c (import), sinogram_e7.c, sinogram_interfile.c, and
+ * sinogram.c for sinogram objects. To add one: a file with its operations, and its name here. */
 #define PET_SOURCES(X) X(mmr) X(petsird) X(e7) X(interfile) X(objects)
 #define X(name) extern const struct pet_source pet_source_##name;
 PET_SOURCES(X)

@@ -201,7 +201,7 @@ struct sinogram {
 	struct sinogram_part part[SINOGRAM_ROLES + 1]; /* [role] */
 	size_t n_files;
 	char **paths;
-	struct dicom_file **files;
+	struct dicom_file **files; /* [n_files]: objects; of a file that is not DICOM one header, made in memory */
 	struct dicom_file *
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct result_place place; /* of the result, set by its writer's caller */
@@ -230,13 +230,12 @@ struct sinogram {
 								   its own; NULL: none */
 	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
 	const struct pet_source *source;
-	void *own; /* of the source */
+	void *own; /* of the source, whose close() frees it */
 };
 
 /* Open all objects of one acquisition, given in any order: sinogram objects, or raw data of a Siemens mMR. The data are not read.
- * All roles must have the rays of EMISSION. A
- * caller that accepts only one format must check s->format. patient: what a person said about headers that name different
- * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
+ * All roles must have the rays of EMISSION. A caller that accepts only one format must check s->format. patient: what a person
+ * said about headers that name different patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */

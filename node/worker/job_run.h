@@ -27,7 +27,8 @@ struct job_run_conf {
 	int64_t job;
 	bool adopted; /* a pilot continues this attempt: keep what the outbox has of it */
 	void *ctx;
-	/* Reconstruct the case into out_dir; see case_run(). */
+	/* Reconstruct the case into out_dir as case_run() does: of a worker compute_case() (cmd_worker.c), which calls it; of a
+	 * seat seat_compute() (seat_case.c), which lets the pilot do it. */
 	void (*compute)(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
 			struct case_outcome *ret_outcome);
 	void (*alive)(void *ctx);   /* called on progress, at most a few times a second */
