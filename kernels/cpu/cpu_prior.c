@@ -41,7 +41,7 @@ struct piece {
 typedef void sums_fn(const struct prior *prior, const struct piece *piece, bool ratio, int n, float *num, float *den);
 
 /* Return the function for the instruction set of the device. */
-static sums_fn *sums_of(const struct device *dev)
+static sums_fn *choose_sums(const struct device *dev)
 {
 #ifdef __x86_64__
 	if (cpu_state(dev)->rows == cpu_rows_at(2))
@@ -68,7 +68,7 @@ struct job {
 static struct job job_of(const struct prior *prior, const struct device *dev, const struct grid *g, const int halo[2], bool ratio)
 {
 	const int order[2][3] = {{0, 1, 2}, {2, 0, 1}};
-	struct job job = {.prior = prior, .sums = sums_of(dev), .ratio = ratio};
+	struct job job = {.prior = prior, .sums = choose_sums(dev), .ratio = ratio};
 
 	for (int i = 0; i < 3; i++) {
 		job.axis[i] = order[g->z_fastest][i];

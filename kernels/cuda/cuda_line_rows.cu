@@ -98,7 +98,8 @@ static __global__ void __launch_bounds__(32 * ROW_VIEWS) forward_rows_kernel(con
 	}
 }
 
-static size_t image_floats(const struct grid *g)
+/* Return the floats of both copies of a slice, by rows and by columns, with a voxel at either end of each. */
+static size_t count_copied_floats(const struct grid *g)
 {
 	return (size_t)g->n[1] * (size_t)(g->n[0] + 2) + (size_t)g->n[0] * (size_t)(g->n[1] + 2);
 }
@@ -106,7 +107,7 @@ static size_t image_floats(const struct grid *g)
 /* The copies of a single slice. */
 size_t cuda_line_rows_scratch(const struct projection_spec *spec)
 {
-	return spec->scan->n_u == 1 ? image_floats(spec->grid) * sizeof(float) : 0;
+	return spec->scan->n_u == 1 ? count_copied_floats(spec->grid) * sizeof(float) : 0;
 }
 
 size_t cuda_line_rows_bytes(const struct projection_spec *spec)

@@ -396,7 +396,7 @@ static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, co
 }
 
 /* Return the first line of a warp in a pass. */
-static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
+static __device__ __forceinline__ struct line line_of_pass(const struct sweep_job &job, int pass, int warp)
 {
 	const int v = pass % job.stride + warp * job.stride;
 	struct line none = {};
@@ -412,7 +412,7 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 	const int warp = (int)blockIdx.x * in_block + threadIdx.x / 32, passes = job.n_views * job.stride;
 	const int slice = STACK ? job.first_slice + (int)blockIdx.y * 32 + lane : 0, u = min(slice, job.n_u - 1);
 	const bool here = slice < job.n_u;
-	struct line line = line_of(job, 0, warp), next = line_of(job, 1, warp);
+	struct line line = line_of_pass(job, 0, warp), next = line_of_pass(job, 1, warp);
 	struct loaded_entries held = {};
 	float y = 0;
 
@@ -435,7 +435,7 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 			sweep_ray<STACK>(job, line, job.y[at * job.n_u + u], u, lane, &held);
 		}
 		line = next;
-		next = line_of(job, pass + 2, warp);
+		next = line_of_pass(job, pass + 2, warp);
 		if (line.n) {
 			load_entries<STACK>(job, line, 0, lane, &held);
 			y = job.y[then * job.n_u + u];

@@ -17,7 +17,7 @@ struct pet_protocol *pet_work_own_protocol(struct pet_work *w)
 }
 
 /* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
-static size_t bytes_beside(const struct pet_work *w)
+static size_t bytes_beside_session(const struct pet_work *w)
 {
 	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
 
@@ -57,7 +57,7 @@ int pet_work_plan(struct pet_work *w, struct err *err)
 	if (rc == 0)
 		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
 	if (rc == 0) {
-		p.host_beside = bytes_beside(w);
+		p.host_beside = bytes_beside_session(w);
 		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 	}
 	return rc;
@@ -88,7 +88,7 @@ int pet_work_reserve(struct pet_work *w, struct err *err)
 	all.n[2] = w->s->images.of == PET_BEDS ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes.host + bytes_beside(w),
+		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes.host + bytes_beside_session(w),
 						bytes_kept(w), err);
 	return rc;
 }

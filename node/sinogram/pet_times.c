@@ -35,7 +35,7 @@ static bool is_date(const char *text, struct tm *ret_day)
 }
 
 /* Return the value of a point and decimals; 0: the text is empty. */
-static double fraction_of(const char *text)
+static double parse_fraction(const char *text)
 {
 	double value = 0, digit = 0.1;
 
@@ -55,7 +55,7 @@ static bool is_time(const char *text, double *ret_seconds)
 	h = two_digits(text);
 	m = n > 2 ? two_digits(text + 2) : 0;
 	s = n > 4 ? two_digits(text + 4) : 0;
-	*ret_seconds = 3600.0 * h + 60.0 * m + s + fraction_of(text + n);
+	*ret_seconds = 3600.0 * h + 60.0 * m + s + parse_fraction(text + n);
 	return h < 24 && m < 60 && s <= 60;
 }
 

@@ -23,7 +23,7 @@
 
 /* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
  * it must not make this program read, and send on, a file that nobody named. */
-static bool is_below(const char *name)
+static bool stays_in_folder(const char *name)
 {
 	if (!name[0] || strchr(name, '\\'))
 		return false;
@@ -48,7 +48,7 @@ static int name_data(const char *header, struct sinogram_stream *s, struct err *
 
 	if (s->header.siemens && last)
 		name = last + 1;
-	if (!is_below(name))
+	if (!stays_in_folder(name))
 		return err_set(
 			err, ENOTSUP,
 			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "

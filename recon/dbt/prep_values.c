@@ -211,8 +211,8 @@ static void estimate_percentile(const struct prep *p, const uint16_t *raw, const
 	*ret_hi = v;
 }
 
-/* Divide the range of a percentile by LIMITS limits from `from` on, `step` apart. Return false if it does not become smaller. */
-static bool divide_range(const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int step, struct counts *c,
+/* Narrow the range of a percentile, by LIMITS limits from `from` on, `step` apart. Return false if it does not become smaller. */
+static bool narrow_range(const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int step, struct counts *c,
 			 struct range *r)
 {
 	const struct range before = *r;
@@ -249,10 +249,10 @@ static bool search_percentile(const struct prep *p, const uint16_t *raw, size_t 
 	*r = (struct range){.hi = VALUES - 1};
 	if (to - from < LIMITS - 2)
 		from -= (LIMITS - 2 - (to - from)) / 2;
-	found = divide_range(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
+	found = narrow_range(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
 	while (found && r->lo < r->hi)
 		found = passes++ < PASSES &&
-			divide_range(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
+			narrow_range(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
 	return found && c->padded < n && !(p->inverted ? c->least == 0 : c->most >= p->max_value);
 }
 
