@@ -188,6 +188,19 @@ int key_store(const struct key *key, const struct key_value *v, void *base)
 	}
 }
 
+bool key_holds(const struct key *key, const void *base)
+{
+	const struct key_choice *c = key->choices;
+
+	if (key->type == KEY_REAL)
+		return in_range(key, *(const double *)field_const(key, base));
+	if (key->type == KEY_INT)
+		return in_range(key, (double)load_number(key, base));
+	while (key->type == KEY_CHOICE && c->word && c->value != load_number(key, base))
+		c++;
+	return key->type != KEY_CHOICE || c->word;
+}
+
 /* Return where a word is in the list of choices; words that are not there come last. */
 static int rank_of(const struct key *key, const char *word)
 {
@@ -436,6 +449,14 @@ static bool lacks_condition(const struct key *keys, size_t n_keys, const struct 
 		return true;
 	}
 	return false;
+}
+
+bool key_is_used(const struct key *keys, size_t n, const struct key *key, const void *base)
+{
+	char algorithm[16], without[80];
+
+	key_format(key_find(keys, n, "algorithm"), base, algorithm, sizeof(algorithm));
+	return key_is_of(key, algorithm) && !lacks_condition(keys, n, key, base, without, sizeof(without));
 }
 
 /* An algorithm without subsets uses all views at once: one subset. */

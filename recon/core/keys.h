@@ -97,9 +97,14 @@ void key_allowed(const struct key *key, char *ret_text, size_t size);
 /* Format a value for a message: text in quotes, shortened, without control characters. */
 void key_show(const struct key_value *v, char *ret_text, size_t size);
 
+/* Return whether the field has an allowed value, of KEY_INT, KEY_REAL and KEY_CHOICE; true for the other types. */
+bool key_holds(const struct key *key, const void *base);
+
 const struct key *key_find(const struct key *keys, size_t n, const char *name); /* NULL: none */
 /* Return true if all have the key, or its `only` has the word. */
 bool key_is_of(const struct key *key, const char *word);
+/* Return whether the key has an effect: the algorithm of `base` uses it, and what it needs is there. */
+bool key_is_used(const struct key *keys, size_t n, const struct key *key, const void *base);
 /* Return the name of the first key whose value differs in `base` and `before`, structures of this table, and which the algorithm
  * of `base` does not use, or which has no effect without another key; NULL: none. of: behind its name in the sentence, such as "
  * of protocol 'p'"; ret_why: the sentence. */

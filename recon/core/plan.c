@@ -6,59 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
-unsigned plan_conditions(enum algorithm a)
+int plan_check(const void *protocol, const struct key *keys, size_t n, const struct plan_range *wider, size_t count,
+	       const char *of, struct err *err)
 {
-	const struct algorithm_info *i = algorithm_info(a);
+	for (size_t i = 0; i < n; i++) {
+		struct key key = keys[i];
+		char found[40], allowed[300];
 
-	return (algorithm_iterates(a) ? PLAN_ITERATES : 0U) | (i->update == UPDATE_SUBSETS ? PLAN_SUBSETS : 0U) |
-	       (i->update == UPDATE_RAYS ? PLAN_RAYS : 0U) | (i->filtered ? PLAN_FILTERED : 0U) |
-	       (i->rule == RULE_SART ? PLAN_SART : 0U) | (i->rule == RULE_EM_RELAXED ? PLAN_RELAXED : 0U);
-}
-
-static double value_of(const void *protocol, const struct plan_range *r)
-{
-	const char *at = (const char *)protocol + r->at;
-	double real;
-	int whole;
-
-	memcpy(&whole, at, sizeof(whole));
-	if (r->real)
-		memcpy(&real, at, sizeof(real));
-	return r->real ? real : whole;
-}
-
-/* Return whether a value is allowed; false for NaN. */
-static bool is_allowed(const struct plan_range *r, double highest, double x)
-{
-	if (r->words)
-		return x >= 0 && x < 32 && r->choices >> (unsigned)x & 1;
-	return (r->zero && x == 0) || ((r->above ? x > r->lowest : x >= r->lowest) && (r->below ? x < highest : x <= highest));
-}
-
-/* Write for example "0 (none), 0.1 to 50 mm". */
-static void describe_range(const struct plan_range *r, double highest, char *ret, size_t size)
-{
-	int n = r->zero ? snprintf(ret, size, "0 (%s)%s", r->zero, r->lowest == 0 ? " to " : ", ") : 0;
-
-	if (!r->zero || r->lowest != 0)
-		n += snprintf(ret + n, size - (size_t)n, "%s%g%s", r->above ? "more than " : "", r->lowest,
-			      r->below	 ? ", less than "
-			      : r->above ? ", up to "
-					 : " to ");
-	snprintf(ret + n, size - (size_t)n, "%.9g%s%s%s", highest, r->unit ? r->unit : "", r->of ? ", the number of " : "",
-		 r->of ? r->of : "");
-}
-
-int plan_check(const void *protocol, const struct plan_range *ranges, unsigned used, size_t count, struct err *err)
-{
-	for (const struct plan_range *r = ranges; r->name; r++) {
-		double highest = r->of ? (double)count : r->highest, x = value_of(protocol, r);
-		char allowed[200];
-
-		if ((r->when & ~used) || is_allowed(r, highest, x))
+		for (const struct plan_range *r = wider; r && r->key; r++)
+			if (!strcmp(r->key, key.name)) {
+				key.lo = r->lowest;
+				key.hi = r->highest;
+				key.zero = r->zero ? r->zero : key.zero;
+			}
+		if (!strcmp(key.name, "subsets")) {
+			key.hi = (double)count;
+			snprintf(key.unit, sizeof(key.unit), "(all %s)", of);
+		}
+		if (!key_is_used(keys, n, &key, protocol) || key_holds(&key, protocol))
 			continue;
-		describe_range(r, highest, allowed, sizeof(allowed));
-		return err_set(err, EINVAL, "%s=%g; allowed: %s", r->name, x, r->words ? r->words : allowed);
+		key_allowed(&key, allowed, sizeof(allowed));
+		key.type = key.type == KEY_CHOICE ? KEY_INT : key.type; /* a value without a word */
+		key_format(&key, protocol, found, sizeof(found));
+		return err_set(err, EINVAL, "%s=%s; allowed: %s", key.name, found, allowed);
 	}
 	return 0;
 }

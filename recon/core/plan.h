@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plans of tomosynthesis, PET and parallel beams share: the ranges of a protocol's parameters, the memory limit, the
+/* What the plans of tomosynthesis, PET and parallel beams share: the check of a protocol's parameters, the memory limit, the
  * report of memory that is too small. */
 #ifndef TOMONODE_RECON_PLAN_H
 #define TOMONODE_RECON_PLAN_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "kernels/device.h"
-#include "recon/core/algorithm.h"
+#include "recon/core/keys.h"
 
 /* Bytes of a plan. */
 struct plan_bytes {
@@ -19,38 +19,18 @@ struct plan_bytes {
 	size_t host;	/* on the host */
 };
 
-/* Conditions under which a parameter is used; of the algorithm, and from PLAN_OWN on of the kind of data. */
-enum plan_condition {
-	PLAN_ITERATES = 1 << 0,
-	PLAN_SUBSETS = 1 << 1, /* UPDATE_SUBSETS */
-	PLAN_RAYS = 1 << 2,    /* UPDATE_RAYS */
-	PLAN_FILTERED = 1 << 3,
-	PLAN_SART = 1 << 4,    /* RULE_SART */
-	PLAN_RELAXED = 1 << 5, /* RULE_EM_RELAXED */
-	PLAN_OWN = 1 << 6,
-};
-unsigned plan_conditions(enum algorithm a);
-
-/* The range of a parameter: `lowest` to `highest`, or some values of an enum. */
+/* The range of a parameter that is wider than that of its key, for values of the program itself. */
 struct plan_range {
-	const char *name;
-	size_t at;     /* of the member of the protocol */
-	bool real;     /* it is a double; else an int or an enum */
-	unsigned when; /* the conditions under which it is used, all of them; 0: always */
+	const char *key;
 	double lowest, highest;
-	bool above, below; /* lowest and highest themselves are not allowed */
-	const char *zero;  /* 0 is allowed, too; what it means */
-	const char *unit;  /* " mm" */
-	const char *of;	   /* `highest` is the number of these in the data: "angles" */
-	unsigned choices;  /* enum: bits 1 << value */
-	const char *words; /* their words in protocols */
+	const char *zero; /* meaning of 0, if only the program may use it */
 };
-#define PLAN_PARAMETER(type, member)                                                                                             \
-#member, offsetof(struct type, member), _Generic(((struct type *)0)->member, double : true, default : false)
 
-/* Check a protocol. ranges: ends with an empty row. used: the conditions that are true. count: of `of`. EINVAL: the message is
+/* Check the keys of a protocol that have an effect, in the ranges of their table (recon/NAME/NAME_keys.h) or of `wider`, which
+ * ends with an empty row (NULL: none); "subsets" is at most `count`, the number of `of` ("angles") in the data. EINVAL: the message is
  * "KEY=FOUND; allowed: ALLOWED". */
-int plan_check(const void *protocol, const struct plan_range *ranges, unsigned used, size_t count, struct err *err);
+int plan_check(const void *protocol, const struct key *keys, size_t n, const struct plan_range *wider, size_t count,
+	       const char *of, struct err *err);
 /* Return the number of bytes that a plan may use on the device: `asked` (0: no limit requested), but not more than the device
  * has. Return 0 if no limit is requested and the device's memory is unknown. */
 size_t plan_limit(const struct device *dev, size_t asked);

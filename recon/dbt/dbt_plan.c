@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "recon/dbt/dbt_keys.h"
+
 #define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
 #define VOXEL_MAX 5.0	    /* mm */
@@ -16,25 +18,8 @@
 #define TILE_U 88	    /* tile size of the seed thesis, used if a plan without tiles does not fit */
 #define TILE_V 56
 
-#define PRIOR (PLAN_OWN << 0)
-
-#define KEY(member) PLAN_PARAMETER(dbt_protocol, member)
-static const struct plan_range ranges[] = {
-	{KEY(relaxation), PLAN_SART, .highest = 2, .above = true, .below = true},
-	{KEY(prior_weight), .highest = 1e6},
-	{KEY(prior), PRIOR, .choices = 1 << PRIOR_RELATIVE | 1 << PRIOR_QUADRATIC, .words = "relative, quadratic"},
-	{KEY(prior_gamma), PRIOR, .highest = 1e6},
-	{KEY(prior_across), PRIOR, .highest = 1},
-	{KEY(filter), PLAN_FILTERED, .choices = 1 << DBT_FILTER_RAMP | 1 << DBT_FILTER_HANN, .words = "ramp, hann"},
-	{KEY(filter_cut), PLAN_FILTERED, .highest = 1, .above = true},
-	{KEY(projector), .choices = 1 << PROJECTION_SLICES | 1 << PROJECTION_EXACT, .words = "slices, exact"},
-	{KEY(iterations), PLAN_ITERATES, 1, 1000},
-	{KEY(subsets), PLAN_SUBSETS, .zero = "one per projection", .of = "projections"},
-	{KEY(edge_taper), .highest = 100, .unit = " mm"},
-	{KEY(voxel), 0, 0.02, VOXEL_MAX, .zero = "the detector's pitch", .unit = " mm"},
-	{KEY(slice_spacing), 0, 0.1, 20, .unit = " mm"},
-	{NULL},
-};
+static const struct key keys[] = {DBT_KEYS(dbt_protocol, )};
+static const struct plan_range wider[] = {{"edge_taper", 0, 100}, {NULL}};
 
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
 {
@@ -43,7 +28,7 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 
 	if (!dbt_supports(p->algorithm))
 		return algorithm_refuse(p->algorithm, dbt_supports, err);
-	r = plan_check(p, ranges, plan_conditions(p->algorithm) | (dbt_has_prior(p) ? PRIOR : 0), (size_t)detector->n_views, err);
+	r = plan_check(p, keys, sizeof(keys) / sizeof(keys[0]), wider, (size_t)detector->n_views, "projections", err);
 	if (r < 0)
 		return r;
 	if (p->normalise_rows && algorithm_info(p->algorithm)->rule != RULE_EM)

@@ -10,6 +10,7 @@
 
 #include "recon/core/scan.h"
 #include "recon/parallel/parallel_internal.h"
+#include "recon/parallel/parallel_keys.h"
 
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear interpolation needs neighbours */
@@ -29,42 +30,24 @@ enum parallel_work parallel_work_of(const struct parallel_protocol *p)
 	return algorithm_info(p->algorithm)->update == UPDATE_RAYS ? PARALLEL_WORK_ROWS : PARALLEL_WORK_RULE;
 }
 
-#define PROJECTS (PLAN_OWN << 0)
-#define SAMPLED (PLAN_OWN << 1)
-#define HANN (PLAN_OWN << 2)
-#define LINES (1 << PROJECTION_PATHS | 1 << PROJECTION_JOSEPH | 1 << PROJECTION_SAMPLED)
-#define FILTERS (1 << PARALLEL_RAM_LAK | 1 << PARALLEL_SHEPP_LOGAN | 1 << PARALLEL_COSINE | 1 << PARALLEL_HANN)
-
-#define KEY(member) PLAN_PARAMETER(parallel_protocol, member)
-static const struct plan_range ranges[] = {
-	{KEY(filter), PLAN_FILTERED, .choices = FILTERS, .words = "ram-lak, shepp-logan, cosine, hann"},
-	{KEY(filter_cut), PLAN_FILTERED | HANN, .highest = 1, .above = true},
-	{KEY(route), PLAN_FILTERED, .choices = 1 << PARALLEL_FOURIER | 1 << PARALLEL_CONVOLUTION,
-	 .words = "fourier, convolution"},
-	{KEY(iterations), PLAN_ITERATES, 1, 100000},
-	{KEY(subsets), PLAN_SUBSETS, 1, .of = "angles"},
-	{KEY(relaxation), PLAN_SART, .highest = 2, .above = true, .below = true},
-	{KEY(projector), PLAN_RAYS, .choices = LINES, .words = "paths, joseph, sampled"},
-	{KEY(projector), PROJECTS, .choices = LINES | 1 << PROJECTION_EXACT, .words = "paths, joseph, sampled, exact"},
-	{KEY(sampling), SAMPLED, 1e-3, 100, .zero = "a tenth of a pixel", .unit = " mm"},
-	{KEY(matrix), 0, MATRIX_LEAST, MATRIX_MAX, .zero = "as many as radial bins"},
-	{KEY(pixel), 0, 1e-3, 1000, .zero = "distance of rays", .unit = " mm"},
-	{KEY(fov_radius), 0, 1e-3, 1e5, .zero = "the whole image", .unit = " mm"},
-	{NULL},
-};
+static const struct key keys[] = {PARALLEL_KEYS(parallel_protocol, )};
 
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			    struct err *err)
 {
-	unsigned used = work == PARALLEL_WORK_RADON ? 0 : plan_conditions(p->algorithm);
+	struct parallel_protocol q = *p;
 	int r;
 
 	if (!parallel_supports(p->algorithm))
 		return algorithm_refuse(p->algorithm, parallel_supports, err);
-	used |= p->filter == PARALLEL_HANN ? HANN : 0;
-	if (work != PARALLEL_WORK_BACK)
-		used |= PROJECTS | (p->projector == PROJECTION_SAMPLED ? SAMPLED : 0);
-	r = plan_check(p, ranges, used, (size_t)s->n_angles, err);
+	if (work == PARALLEL_WORK_RADON) { /* the projector of an iteration */
+		q.algorithm = ALGORITHM_MLEM;
+		q.iterations = 1;
+	}
+	r = plan_check(&q, keys, sizeof(keys) / sizeof(keys[0]), NULL, (size_t)s->n_angles, "angles", err);
+	if (r == 0 && work == PARALLEL_WORK_ROWS && p->projector == PROJECTION_EXACT)
+		return err_set(err, EINVAL, "projector=exact; allowed with %s: siddon, joseph, sampled",
+			       algorithm_info(p->algorithm)->word);
 	if (r == 0 && p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
 		return err_set(err, EINVAL, "matrix=0, radial bins=%d; allowed: %d to %d", s->n_radial, MATRIX_LEAST, MATRIX_MAX);
 	return r;

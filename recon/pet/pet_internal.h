@@ -46,17 +46,15 @@ int pet_layout_piece(int n_views);
 /* Return whether the device has the data of this role. With time of flight it has no factors: y and b are divided by m. */
 bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
-/* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_protocol(): `by` sinograms or events, of which
- * there are as many angles or events; EINVAL: a key is out of range. plan_grid(): the volume of a scanner, centred on 0. */
-#define PET_BY_BINS (PLAN_OWN << 0)
-#define PET_BY_EVENTS (PLAN_OWN << 1)
+/* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_protocol(): `of`: what subsets divide, "angles" or
+ * "events", and how many there are; EINVAL: a key is out of range. plan_grid(): the volume of a scanner, centred on 0. */
 struct pet_extent {
 	double ring;   /* radius of the ring where rays end, mm */
 	double radius; /* largest distance of a ray from the axis, mm */
 	double length; /* along the axis, mm */
 	double slice;  /* default thickness of a slice, mm */
 };
-int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), unsigned by, size_t count,
+int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), const char *of, size_t count,
 		       struct err *err);
 int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
 		  struct err *err);

@@ -198,11 +198,13 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 {
 	struct pet_plan plan = {.iterations = p->iterations, .subsets = 1, .resident = true};
 	struct counting c = {.p = p, .l = list, .dev = dev, .plan = &plan};
+	struct pet_protocol own = *p;
 	size_t most;
 	int r = check_list(list, err);
 
+	own.projector = PROJECTION_PATHS; /* events have no other */
 	if (r == 0)
-		r = pet_check_protocol(p, supports_algorithm, PET_BY_EVENTS, list->n_events, err);
+		r = pet_check_protocol(&own, supports_algorithm, "events", list->n_events, err);
 	if (r == 0)
 		r = lay_out(p, list, &plan, err);
 	if (r == 0 && list->michelogram)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "recon/pet/pet_internal.h"
+#include "recon/pet/pet_keys.h"
 
 #define MATRIX_DEFAULT 256
 #define SLICES_MAX 4096
@@ -34,31 +35,16 @@ bool pet_supports(enum algorithm a)
 	return i->filtered || (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_EM_RELAXED));
 }
 
-#define KEY(member) PLAN_PARAMETER(pet_protocol, member)
-static const struct plan_range ranges[] = {
-	{KEY(iterations), PLAN_ITERATES, 1, 1000},
-	{KEY(projector), PLAN_ITERATES | PET_BY_BINS,
-	 .choices = 1 << PROJECTION_PATHS | 1 << PROJECTION_JOSEPH | 1 << PROJECTION_EXACT, .words = "paths, joseph, exact"},
-	{KEY(subsets), PLAN_SUBSETS | PET_BY_BINS, 1, .of = "angles"},
-	{KEY(subsets), PLAN_SUBSETS | PET_BY_EVENTS, 1, .of = "events"},
-	{KEY(prior_weight), PLAN_RELAXED, .highest = 1e6},
-	{KEY(prior_gamma), PLAN_RELAXED, .highest = 1e6},
-	{KEY(relaxation), PLAN_RELAXED, .highest = 1e6},
-	{KEY(psf), PLAN_ITERATES, .highest = 50, .zero = "none", .unit = " mm"},
-	{KEY(filter_cut), PLAN_FILTERED, .highest = 1, .above = true},
-	{KEY(matrix), 0, 2, 4096, .zero = "256"},
-	{KEY(voxel), 0, 0.1, 100, .zero = "field of view / matrix", .unit = " mm"},
-	{KEY(slice), 0, 0.1, 100, .zero = "half of the ring spacing", .unit = " mm"},
-	{KEY(postfilter), .highest = 50, .zero = "none", .unit = " mm"},
-	{NULL},
-};
+static const struct key keys[] = {PET_KEYS(pet_protocol, )};
+static const struct plan_range wider[] = {
+	{"matrix", 2, 4096, "256"}, {"voxel", 0.1, 100}, {"slice_spacing", 0.1, 100}, {"fov_radius", 0, 1e6}, {NULL}};
 
-int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), unsigned by, size_t count,
+int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algorithm a), const char *of, size_t count,
 		       struct err *err)
 {
 	if (!supports(p->algorithm))
 		return algorithm_refuse(p->algorithm, supports, err);
-	return plan_check(p, ranges, plan_conditions(p->algorithm) | by, count, err);
+	return plan_check(p, keys, sizeof(keys) / sizeof(keys[0]), wider, count, of, err);
 }
 
 int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
@@ -228,7 +214,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
 		r = err_set(err, EINVAL, "sinogram: factors for each TOF bin, but data without time of flight");
 	if (r == 0)
-		r = pet_check_protocol(p, pet_supports, PET_BY_BINS, (size_t)m->n_angles, err);
+		r = pet_check_protocol(p, pet_supports, "angles", (size_t)m->n_angles, err);
 	if (r == 0)
 		r = lay_out(p, m, &plan, err);
 	if (r == 0)

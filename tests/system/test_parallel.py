@@ -367,7 +367,7 @@ def test_bad_requests(folder):
         check(words in p.stderr, p.stderr)
     p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", "subsets=11", "-o", out,
               *files, code=4)
-    check("subsets=11; allowed: 1 to 10, the number of angles" in p.stderr, p.stderr)
+    check("subsets=11; allowed: a whole number from 1 to 10 (all angles)" in p.stderr, p.stderr)
     p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", out, *files, code=4)
     check("protocol 'pet-mlem' is for cases of kind pet, but this case is of kind parallel" in p.stderr, p.stderr)
 

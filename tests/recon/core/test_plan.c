@@ -13,57 +13,53 @@
 
 static const struct device_ops ops = {.kind = "cpu"};
 
-struct keys {
-	int number, choice;
-	double real;
+struct own {
+	int algorithm, number, subsets, choice;
+	double real, unused, needy;
 };
-#define KEY(member) PLAN_PARAMETER(keys, member)
 
-/* Every form of a range, at its ends and beyond. */
+/* Each type at its ends and beyond; a key without effect, one with a wider range, the number of subsets. */
 TEST(ranges)
 {
+	const struct key keys[] = {
+		{"algorithm", AS_CHOICE(own, algorithm, KEY_CHOICES({"osem", 1}, {"fbp", 2}))},
+		{"number", AS_INT(own, number, 2, 16), .zero = "all"},
+		{"subsets", AS_INT(own, subsets, 1, 1000), .only = "osem"},
+		{"choice", AS_CHOICE(own, choice, KEY_CHOICES({"two", 2}, {"five", 5}))},
+		{"real", AS_REAL(own, real, 0.02, 5), .unit = "mm"},
+		{"unused", AS_REAL(own, unused, 1, 2), .only = "fbp"},
+		{"needy", AS_REAL(own, needy, 1, 2), .needs = "choice=five"},
+	};
+	static const struct plan_range wider[] = {{"real", 0.01, 50, "none"}, {NULL}};
 	static const struct {
-		struct plan_range range;
-		double good[3], bad[3];
-		const char *allowed;
+		struct own protocol;
+		const char *refused, *wider; /* NULL: accepted */
 	} rows[] = {
-		{{KEY(number), 0, 1, 1000}, {1, 500, 1000}, {0, 1001, -1}, "number=0; allowed: 1 to 1000"},
-		{{KEY(number), 0, 2, 16, .zero = "all"}, {0, 2, 16}, {1, 17, -1}, "number=1; allowed: 0 (all), 2 to 16"},
-		{{KEY(number), .zero = "each", .of = "views"},
-		 {0, 1, 7},
-		 {8, 9, -1},
-		 "=8; allowed: 0 (each) to 7, the number of views"},
-		{{KEY(real), 0, 0.02, 5, .unit = " mm"}, {0.02, 1, 5}, {0.019, 5.01, NAN}, "real=0.019; allowed: 0.02 to 5 mm"},
-		{{KEY(real), .highest = 1e6}, {0, 1, 1e6}, {-1e-9, 1.1e6, INFINITY}, "real=-1e-09; allowed: 0 to 1000000"},
-		{{KEY(real), .highest = 1, .above = true}, {1e-9, 0.5, 1}, {0, 1.01, NAN}, "allowed: more than 0, up to 1"},
-		{{KEY(real), .highest = 2, .above = true, .below = true},
-		 {1e-9, 1, 1.99},
-		 {0, 2, NAN},
-		 "more than 0, less than 2"},
-		{{KEY(choice), .choices = 1 << 2 | 1 << 5, .words = "two, five"},
-		 {2, 5, 2},
-		 {0, 3, 37},
-		 "choice=0; allowed: two, five"},
-		{{KEY(choice), .choices = 1 << 2, .words = "two"}, {2, 2, 2}, {-1, 34, 1}, "choice=-1; allowed: two"},
+		{{1, 2, 1, 2, 0.02}, NULL, NULL},
+		{{1, 0, 7, 5, 5, 0, 1}, NULL, NULL},
+		{{2, 16, 8, 2, 5, 1}, NULL, NULL},
+		{{1, 1, 1, 2, 1}, "number=1; allowed: a whole number from 2 to 16; 0: all", "number=1"},
+		{{1, 17, 1, 2, 1}, "number=17", "number=17"},
+		{{1, 2, 8, 2, 1}, "subsets=8; allowed: a whole number from 1 to 7 (all views)", "subsets=8"},
+		{{1, 2, 0, 2, 1}, "subsets=0", "subsets=0"},
+		{{1, 2, 1, 3, 1}, "choice=3; allowed: two, five", "choice=3"},
+		{{1, 2, 1, -1, 1}, "choice=-1", "choice=-1"},
+		{{1, 2, 1, 2, 0.019}, "real=0.019; allowed: a number from 0.02 to 5 mm", NULL},
+		{{1, 2, 1, 2, 0}, "real=0", NULL},
+		{{1, 2, 1, 2, 50.1}, "real=50.1", "real=50.1; allowed: a number from 0.01 to 50 mm; 0: none"},
+		{{1, 2, 1, 2, NAN}, "real=nan", "real=nan"},
+		{{2, 2, 0, 2, 1, 3}, "unused=3", "unused=3"},
+		{{1, 2, 1, 5, 1, 0, 3}, "needy=3", "needy=3"},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct plan_range range[2] = {rows[i].range, {0}};
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *refused = i % 2 ? rows[i / 2].wider : rows[i / 2].refused;
 		struct err err = {0};
 
-		for (int k = 2; k >= 0; k--) {
-			struct keys good = {(int)rows[i].good[k], (int)rows[i].good[k], rows[i].good[k]},
-				    bad = {isfinite(rows[i].bad[k]) ? (int)rows[i].bad[k] : 0,
-					   isfinite(rows[i].bad[k]) ? (int)rows[i].bad[k] : 0, rows[i].bad[k]};
-
-			assert_int_equal(plan_check(&good, range, 0, 7, NULL), 0);
-			assert_int_equal(plan_check(&bad, range, 0, 7, &err), -EINVAL);
-			range[0].when = PLAN_SUBSETS | PLAN_OWN; /* not both: the parameter is not used */
-			assert_int_equal(plan_check(&bad, range, PLAN_OWN, 7, NULL), 0);
-			assert_int_equal(plan_check(&bad, range, PLAN_OWN | PLAN_SUBSETS | PLAN_RAYS, 7, NULL), -EINVAL);
-			range[0].when = 0;
-		}
-		assert_non_null(strstr(err.msg, rows[i].allowed));
+		assert_int_equal(plan_check(&rows[i / 2].protocol, keys, sizeof(keys) / sizeof(keys[0]), i % 2 ? wider : NULL, 7,
+					    "views", &err),
+				 refused ? -EINVAL : 0);
+		assert_non_null(strstr(err.msg, refused ? refused : ""));
 	}
 }
 

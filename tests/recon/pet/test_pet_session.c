@@ -214,14 +214,14 @@ TEST(plan_refusals)
 		double value;
 		const char *words;
 	} bad[] = {
-		{offsetof(struct pet_protocol, voxel), -1, "voxel=-1; allowed: 0"},
+		{offsetof(struct pet_protocol, voxel), -1, "voxel=-1; allowed: a number from 0.1 to 100 mm; 0: "},
 		{offsetof(struct pet_protocol, voxel), NAN, "voxel=nan"},
-		{offsetof(struct pet_protocol, slice), 0.001, "slice=0.001; allowed: 0"},
+		{offsetof(struct pet_protocol, slice), 0.001, "slice_spacing=0.001; allowed"},
 		{offsetof(struct pet_protocol, fov_radius), 124, "fov_radius=124 mm; allowed: more than 0, up to 122.5"},
 		{offsetof(struct pet_protocol, fov_radius), NAN, "fov_radius=nan"},
-		{offsetof(struct pet_protocol, postfilter), 51, "postfilter=51; allowed: 0 (none) to 50 mm"},
+		{offsetof(struct pet_protocol, postfilter), 51, "postfilter=51; allowed"},
 		{offsetof(struct pet_protocol, psf), -3, "psf=-3; allowed"},
-		{offsetof(struct pet_protocol, prior_weight), -1, "prior_weight=-1; allowed: 0 to 1000000"},
+		{offsetof(struct pet_protocol, prior_weight), -1, "prior_weight=-1; allowed"},
 		{offsetof(struct pet_protocol, prior_gamma), NAN, "prior_gamma=nan"},
 		{offsetof(struct pet_protocol, relaxation), -1, "relaxation=-1"},
 	};
@@ -234,6 +234,7 @@ TEST(plan_refusals)
 		struct pet_protocol p = w.p;
 
 		p.algorithm = ALGORITHM_BSREM;
+		p.prior_weight = 1;
 		memcpy((char *)&p + bad[i].at, &bad[i].value, sizeof(double));
 		refused(pet_plan(&p, &w.m, false, false, w.dev, &plan, &err), &err, bad[i].words);
 	}
@@ -241,16 +242,17 @@ TEST(plan_refusals)
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "; allowed: fbp, mlem, osem, bsrem");
 	w.p.algorithm = ALGORITHM_OSEM;
 	w.p.subsets = 41;
-	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "subsets=41; allowed: 1 to 40");
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err,
+		"subsets=41; allowed: a whole number from 1 to 40 (all angles)");
 	w.p.subsets = 5;
 	w.p.iterations = 0;
-	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "iterations=0; allowed: 1 to 1000");
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "iterations=0; allowed");
 	w.p.iterations = 1;
 	w.p.matrix = 1;
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "matrix=1; allowed");
 	w.p.matrix = 0;
 	w.p.projector = PROJECTION_SLICES;
-	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "projector=2; allowed: paths, joseph, exact");
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "projector=2; allowed: siddon, joseph, exact");
 	w.p.algorithm = ALGORITHM_FBP;
 	w.p.filter_cut = 0;
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "filter_cut=0; allowed");
