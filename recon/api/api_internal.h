@@ -63,6 +63,7 @@ struct tn_scan {
 	size_t n_points, n_lines;
 	struct event *lines; /* `tof` and `add` set */
 	bool with_add;
+	double background; /* number of its lines */
 	struct scan_tof tof;
 	struct scan *views;
 	struct parallel_scan parallel;

@@ -129,6 +129,9 @@ static int check_lines(const struct tn_lines *p, struct err *err)
 		return err_set(err, EINVAL, "lines: %zu pairs of points; allowed: 1 to 2^31 - 1", p->pairs ? p->n : 0);
 	if (!(p->fov_radius >= 0 && p->fov_radius < 1e5))
 		return err_set(err, EINVAL, "fov_radius: %g mm; allowed: 0 (all of the volume), or above", p->fov_radius);
+	if (!(p->background >= 0 && p->background <= (double)p->n))
+		return err_set(err, EINVAL, "background: %g events; allowed: 0 (unknown) to %zu, all of them", p->background,
+			       p->n);
 	if (p->tof.n != 0 && (p->tof.n < 0 || p->tof.n > TOF_MOST || !(p->tof.width > 0 && p->tof.width < 1e5) ||
 			      !(p->tof.sigma > 0 && p->tof.sigma < 1e5) || !p->tof_bin))
 		return err_set(err, EINVAL, "time of flight: %d bins of %g mm, sigma %g mm%s", p->tof.n, p->tof.width,
@@ -164,6 +167,7 @@ static int copy_lines(const struct tn_lines *p, struct tn_scan *s, struct err *e
 	s->n_points = p->n_points;
 	s->n_lines = p->n;
 	s->with_add = p->add != NULL;
+	s->background = p->background;
 	s->tof = (struct scan_tof){p->tof.n, p->tof.width, p->tof.sigma};
 	s->fov_radius = p->fov_radius;
 	return 0;

@@ -157,6 +157,7 @@ static int open_lines(struct tn_recon *r, const struct grid *g, struct err *err)
 		.events = {r, rewind_lines, read_lines},
 		.n_events = r->s->n_lines,
 		.with_background = r->s->with_add,
+		.background = r->s->background,
 		.lors = {r, rewind_lines, read_none},
 		.n_lors = 1,
 		.slice = r->p.pet.slice,

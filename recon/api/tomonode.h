@@ -154,6 +154,7 @@ struct tn_lines {
 	const float *add;  /* [n]: expected background over the factor of each event's bin; NULL: none. Used by tn_recon_run() */
 	double fov_radius; /* of a cylinder around z; 0: all of the volume */
 	struct tn_tof tof;
+	double background; /* expected number of the events that are background, for the start of tn_recon_run(); 0: unknown */
 };
 TN_API int tn_scan_lines(const struct tn_lines *from, struct tn_scan **ret, struct tn_err *err);
 

@@ -53,7 +53,8 @@ class Pet(Sized):
 
 
 class Lines(Sized):
-    _fields_ = [("size", S), ("points", P), ("n_points", S), ("pairs", P), ("n", S), ("tof_bin", P), ("add", P), ("fov_radius", D), ("tof", Tof)]
+    _fields_ = [("size", S), ("points", P), ("n_points", S), ("pairs", P), ("n", S), ("tof_bin", P), ("add", P), ("fov_radius", D), ("tof", Tof),
+                ("background", D)]
 
 
 class Views(Sized):

@@ -161,12 +161,13 @@ class Lines(Scan):
 
     points: (n, 3), mm; pairs: (lines, 2), numbers of points: first and second end; tof_bin: (lines,), with time of flight, ascending towards
     the first end; add: (lines,), expected background over the factor of each event, for reconstructions; fov_radius: mm, of a cylinder
-    around z, 0: all of the volume. Arrays are copied.
+    around z, 0: all of the volume; background: expected number of the events that are background, for the start of a reconstruction, 0:
+    unknown. Arrays are copied.
     """
     kind = "lines"
 
     def __init__(self, points: Any, pairs: Any, *, tof_bin: Any = None, add: Any = None, fov_radius: float = 0,
-                 tof: tuple[int, float, float] | None = None):
+                 tof: tuple[int, float, float] | None = None, background: float = 0):
         at, n_points = table(points, c.c_float, 3, "points")
         ends, n = table(pairs, _c.I32, 2, "pairs")
         bins, n_bins = table(tof_bin, _c.I32, 1, "tof_bin")
@@ -174,7 +175,7 @@ class Lines(Scan):
         if (tof_bin is not None and n_bins != n) or (add is not None and n_add != n):
             raise ValueError(f"lines: {n} pairs of points, {n_bins} TOF bins, {n_add} values of add")
         self._make("tn_scan_lines", _c.Lines(points=c.cast(at, _c.P), n_points=n_points, pairs=c.cast(ends, _c.P), n=n, tof_bin=c.cast(bins, _c.P),
-                                             add=c.cast(more, _c.P), fov_radius=fov_radius, tof=_tof(tof)))
+                                             add=c.cast(more, _c.P), fov_radius=fov_radius, tof=_tof(tof), background=background))
 
 
 class Views(Scan):
