@@ -72,6 +72,8 @@ struct pet_list_sensitivity_image {
 	bool computed;
 };
 void pet_list_share_sensitivity(struct pet_list_session *s, struct pet_list_sensitivity_image *image);
+/* Compute the sensitivity, and the shared image if there is one; pet_list_run() does so itself. ret_lors: LORs that were read. */
+int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err);
 
 /* Reconstruct. EINVAL: an event that the message names does not exist (detector, TOF bin), or the reader delivers another number
  * of events. EDOM: no events, or no LOR with a factor above 0 meets the volume. ECANCELED: the monitor has cancelled. */

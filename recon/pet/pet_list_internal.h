@@ -62,9 +62,6 @@ int pet_list_scan(const struct pet_list *list, double fov_radius, int first, str
 struct projection_spec pet_list_projection(const struct pet_protocol *p, const struct scan *scan, const struct grid *grid,
 					   int first);
 
-/* pet_list_sensitivity.c: compute S into den */
-int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err);
-
 /* pet_list_events.c. load(): read all events into the device's memory. pass(): add the ratios of a subset's events to num, seen
  * through x (or through `seen`, with a resolution model). */
 int pet_list_load(struct pet_list_session *s, const struct monitor *monitor, struct err *err);
