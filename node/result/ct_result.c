@@ -25,15 +25,20 @@ static double hounsfield_of(double x, double mu_water)
 	return 1000 * (x / mu_water - 1);
 }
 
+bool ct_result_is_hounsfield(const struct protocol_conf *p, const char *unit)
+{
+	return p->mu_water > 0 && !strcmp(unit, INTERFILE_ATTENUATION) && p->parallel.algorithm != ALGORITHM_BP;
+}
+
 /* Choose the unit and the slope of the stored values. */
 static void choose_unit(struct ct_result *r)
 {
 	const struct interfile *h = &r->series.s->part[SINOGRAM_LINES].header;
 	const struct protocol_conf *p = r->info->protocol;
-	bool back = r->info->algorithm == ALGORITHM_BP, attenuation = !strcmp(h->unit, INTERFILE_ATTENUATION);
+	bool back = r->info->algorithm == ALGORITHM_BP;
 	double top = fmax(r->hi, -r->lo);
 
-	r->hounsfield = p->mu_water > 0 && attenuation && !back;
+	r->hounsfield = ct_result_is_hounsfield(p, h->unit);
 	if (r->hounsfield) {
 		r->is_signed = true;
 		r->slope = 1;
@@ -45,7 +50,7 @@ static void choose_unit(struct ct_result *r)
 	}
 	r->is_signed = r->lo < 0;
 	r->slope = top > 0 ? top / SLICE_STORED_MAX : 1;
-	if (back && attenuation)
+	if (back && !strcmp(h->unit, INTERFILE_ATTENUATION))
 		snprintf(r->unit, sizeof(r->unit), "1"); /* 1/mm times mm */
 	else
 		snprintf(r->unit, sizeof(r->unit), "%s%s", h->unit, back ? " mm" : "");

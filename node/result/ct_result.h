@@ -28,6 +28,9 @@ struct ct_result_info {
 	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
 };
 
+/* Are the values of a result Hounsfield units, 1000 (x / protocol->mu_water - 1)? unit: of the data. */
+bool ct_result_is_hounsfield(const struct protocol_conf *protocol, const char *unit);
+
 /* Write all objects or none (.part, fsync, rename). volume: values at the points of the grid. EIO: a voxel is not a number. */
 int ct_result_write(const struct sinogram *s, const struct ct_result_info *info, const float *volume, const char *folder,
 		    struct series_report *ret_report, struct err *err);

@@ -30,6 +30,10 @@ struct pet_result_info {
  * acquisition is missing, or the data contradict themselves. */
 int pet_result_check(const struct sinogram *s, struct err *err);
 
+/* Compute the factor between counts per mm and the values of a result, and whether these are Bq/ml or counts. Errors of
+ * pet_result_check(). */
+int pet_result_scale(const struct sinogram *s, double *ret_factor, bool *ret_bqml, struct err *err);
+
 /* Return the distance of radial bins in mm; of bins that follow the crystals the largest, in the middle of the scanner. */
 double pet_result_bin(const struct michelogram *m);
 /* Are voxels of this size much smaller than what was measured? The rays of an iteration then miss some of them, and the image

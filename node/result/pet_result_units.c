@@ -437,3 +437,15 @@ int pet_result_check(const struct sinogram *s, struct err *err)
 
 	return pet_result_quantify(s, &q, err);
 }
+
+int pet_result_scale(const struct sinogram *s, double *ret_factor, bool *ret_bqml, struct err *err)
+{
+	struct pet_quantity q;
+	int rc = pet_result_quantify(s, &q, err);
+
+	if (rc < 0)
+		return rc;
+	*ret_factor = s->images.n > 0 ? pet_result_frame(s, &q, 0).factor : q.factor;
+	*ret_bqml = q.calibrated;
+	return 0;
+}
