@@ -43,6 +43,7 @@ static const struct command commands[] = {
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export,
 	 "write images as NIfTI, MetaImage, PNG or Interfile, sinograms as Interfile, PET counts as list mode", true},
+	{"arrays", cmd_arrays, "write the arrays that a case is reconstructed from, for other programs", true},
 	{"report", cmd_report, "write a report of a reconstructed object: one HTML file with pictures and figures", true},
 	{"profile", cmd_profile, "fit or check the geometry of a tomosynthesis system with a bead phantom", true},
 	{"list", cmd_list, "list the jobs of a node", false},

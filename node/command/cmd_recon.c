@@ -15,12 +15,12 @@
 #include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/base/progress.h"
+#include "node/command/audit_files.h"
 #include "node/command/commands.h"
-#include "node/command/imported_cases.h"
+#include "node/command/recon_command.h"
 #include "node/command/recon_inputs.h"
 #include "node/command/recon_print.h"
 #include "node/command/recon_report.h"
-#include "node/command/source_options.h"
 #include "node/config/route.h"
 #include "node/format/correction_pictures.h"
 #include "node/options/options.h"
@@ -29,33 +29,7 @@
 #include "node/sinogram/pet_source.h"
 #include "node/tools/image_series.h"
 
-#define ASSIGNMENTS_MAX 64
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
-
-enum { OPTION_SET = OPTION_LONG };
-
-struct recon {
-	struct options o;
-	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
-	const char *assignments[ASSIGNMENTS_MAX];
-	int n_assignments;
-	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
-	struct gate_options gates;
-	struct pet_gates gating;		/* what they mean */
-	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
-	struct source_options source;
-	struct imported_cases imported;
-	bool same_patient;
-	const char *header;	/* NULL: not given */
-	const char *report_dir; /* the same */
-	struct config *config;
-	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
-	bool chosen[KIND_COUNT];
-	struct err why[KIND_COUNT]; /* why a kind has no protocol */
-	struct case_list *list;
-	json_t *cases, *refused;
-	int code; /* exit code of the first refused case */
-};
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", INTO_TEXT(struct recon, conf_path)},
@@ -67,7 +41,8 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct recon, protocol_name)},
 	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
 	 INTO_TEXT(struct recon, device)},
-	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
+	{OPTION_RECON_SET, "set", "KEY=VALUE",
+	 "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{0, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE",
 	 INTO_TEXT(struct recon, table)},
 	{0, "gates", "N", "gates of PET list mode, of equal length in each cycle between two time marks",
@@ -135,19 +110,19 @@ static int read_gates(struct recon *r)
 	return -1;
 }
 
-static int read_options(struct recon *r, int argc, char **argv)
+int recon_read_options(struct recon *r, const struct command_spec *of, int argc, char **argv)
 {
 	struct pet_images frames;
 	struct err err = {0};
 	int id;
 
-	options_begin(&r->o, &spec, argc, argv);
+	options_begin(&r->o, of, argc, argv);
 	r->o.into = r;
 	source_options_begin(&r->source);
 	while ((id = options_next(&r->o)) >= 0)
-		if (id != OPTION_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
+		if (id != OPTION_RECON_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
 			return CODE_USAGE;
-		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
+		else if (id == OPTION_RECON_SET && r->n_assignments < RECON_SET_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
 	if (id == OPTION_STOP)
 		return r->o.code;
@@ -276,7 +251,7 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 	}
 	snprintf(what, sizeof(what), "%s", who);
 	err_clean(what);
-	fprintf(stderr, "tomonode recon: %s: %s\n", what, reason);
+	fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, what, reason);
 	json_array_append_new(r->refused, json_pack("{s:s, s:s, s:i}", "what", what, "reason", reason, "code", code));
 	if (!r->code)
 		r->code = code;
@@ -310,6 +285,43 @@ static void write_pictures(const struct recon *r, const struct reconstruct_repor
 
 	if (p->pictures && correction_pictures_write(p->pictures, r->out_dir, p->objects[0].series, &err) < 0)
 		fprintf(stderr, "tomonode recon: no pictures of the corrections: %s\n", err.msg);
+}
+
+/* Note the arrays of a case, and print their shapes. */
+static void note_arrays(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
+{
+	json_t *arrays = json_object_get(p->details, "arrays"), *array, *n;
+	const char *role;
+	size_t i;
+
+	json_array_append_new(r->cases,
+			      json_pack("{s:s, s:s, s:O}", "kind", c->kind->name, "folder", r->out_dir, "case", p->details));
+	if (r->o.json)
+		return;
+	printf("%s/case.json: %s\n", r->out_dir, c->kind->name);
+	json_object_foreach(arrays, role, array)
+	{
+		printf("  %s:", json_string_value(json_object_get(array, "file")));
+		json_array_foreach(json_object_get(array, "shape"), i, n)
+			printf("%s%lld", i ? " x " : " ", (long long)json_integer_value(n));
+		printf("\n");
+	}
+	if (p->warnings[0])
+		printf("  warning: %s\n", p->warnings);
+}
+
+/* Write to the audit trail that the measured data of these cases were given to other programs. */
+static void audit_arrays(const struct recon *r)
+{
+	struct audit_files files = {0};
+
+	if (!r->arrays || !audit_is_on())
+		return;
+	for (size_t k = 0; k < r->list->n; k++)
+		for (size_t i = 0; i < r->list->cases[k].n; i++)
+			audit_files_add(&files, r->list->cases[k].paths[i]);
+	audit_exported(r->out_dir, files.list, files.n, r->code);
+	audit_files_clear(&files);
 }
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
@@ -388,7 +400,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 {
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
-					 .file = &r->source.conf};
+					 .file = &r->source.conf,
+					 .arrays = r->arrays};
 	const struct imported_case *of = imported_cases_of(&r->imported, c);
 	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
@@ -407,19 +420,19 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
 		decision.fit_voxels = has_default_voxels(r, p);
 		if (of->assumed.text[0])
-			fprintf(stderr, "tomonode recon: %s: %s\n", of->from, of->assumed.text);
+			fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, of->from, of->assumed.text);
 	}
 	if (source && source->taken) {
 		source->taken(&r->source.conf, axes, sizeof(axes));
-		fprintf(stderr, "tomonode recon: %s: %s\n", c->paths[0], axes);
+		fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, c->paths[0], axes);
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");
 	if (joined && n == c->n && r->list->n_ct > 0)
 		fprintf(stderr,
-			"tomonode recon: %s: none of the %zu CT objects has its frame of reference or its study; with several "
+			"tomonode %s: %s: none of the %zu CT objects has its frame of reference or its study; with several "
 			"scans each needs a CT that does, or a command of its own\n",
-			c->paths[0], r->list->n_ct);
+			r->o.spec->name, c->paths[0], r->list->n_ct);
 	progress_start(&progress, !r->o.json);
 	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
 			      r->out_dir, &progress.monitor, ret_report, err);
@@ -512,6 +525,8 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 			split[i].code = code;
 		else if (rc < 0)
 			note_refusal(r, code, of ? of->from : who, err.msg);
+		else if (r->arrays)
+			note_arrays(r, c, &report);
 		else
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);
@@ -575,7 +590,7 @@ static int import_paths(struct recon *r, char ***paths)
 	return -1;
 }
 
-static int run_recon(struct recon *r, char **paths)
+int recon_run(struct recon *r, char **paths)
 {
 	struct device *dev = NULL;
 	struct err err = {0};
@@ -586,6 +601,8 @@ static int run_recon(struct recon *r, char **paths)
 	code = choose_protocols(r);
 	if (code >= 0)
 		return code;
+	if (r->arrays)
+		audit_start(&r->config->node, AUDIT_DIRECT, r->o.spec->name);
 	r->cases = json_array();
 	r->refused = json_array();
 	code = import_paths(r, &paths);
@@ -602,6 +619,9 @@ static int run_recon(struct recon *r, char **paths)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
 		return recon_inputs_none(&r->o, r->list, paths);
+	if (r->arrays && r->list->n > 1)
+		return options_fail(&r->o, CODE_INPUT, "the files are %zu cases, and arrays are those of one: name its files",
+				    r->list->n);
 	if (r->imported.n == 0)
 		options_note_folder(&r->o, r->out_dir);
 	if (r->report_dir && folder_create(r->report_dir, &err) < 0)
@@ -610,21 +630,27 @@ static int run_recon(struct recon *r, char **paths)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);
 	device_close(dev);
+	audit_arrays(r);
 	return print_summary(r);
+}
+
+void recon_clear(struct recon *r)
+{
+	imported_cases_clear(&r->imported, r->out_dir);
+	pet_marks_clear(&r->gating.marks);
+	json_decref(r->cases);
+	json_decref(r->refused);
+	case_list_free(r->list);
+	config_free(r->config);
 }
 
 int cmd_recon(int argc, char **argv)
 {
 	struct recon r = {0};
-	int code = read_options(&r, argc, argv);
+	int code = recon_read_options(&r, &spec, argc, argv);
 
 	if (code < 0)
-		code = run_recon(&r, argv + r.o.first);
-	imported_cases_clear(&r.imported, r.out_dir);
-	pet_marks_clear(&r.gating.marks);
-	json_decref(r.cases);
-	json_decref(r.refused);
-	case_list_free(r.list);
-	config_free(r.config);
+		code = recon_run(&r, argv + r.o.first);
+	recon_clear(&r);
 	return code;
 }

@@ -421,6 +421,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			memcpy(p->sum + (size_t)p->first * plane_bins(p), p->group, (size_t)n * plane_bins(p) * sizeof(float));
 		else if (rc == 0)
 			rc = pet_put(session, role, p->first, n, p->group, err);
+		if (rc == 0 && session && p->terms->tap.take)
+			rc = p->terms->tap.take(p->terms->tap.ctx, role, p->first, n, p->group, err);
 		report->seconds_upload += clock_seconds() - made;
 	}
 	if (rc == 0)

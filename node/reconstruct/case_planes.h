@@ -46,8 +46,14 @@ struct case_profiles {
 	size_t plane[CASE_PROFILES_MAX]; /* ascending */
 	double *counts;			 /* [n][n_radial], 0 before */
 };
+/* A copy of all planes of a role of the model, in their order, as the session gets them. */
+struct case_tap {
+	int (*take)(void *ctx, enum pet_role role, int first, int n, const float *values, struct err *err);
+	void *ctx;
+};
 #define CASE_TERMS_MAX 4
 struct case_terms {
+	struct case_tap tap;		/* take NULL: none */
 	struct case_profiles *profiles; /* NULL: none; borrowed */
 	int n_factors, n_backgrounds;
 	struct case_factor factor[CASE_TERMS_MAX];

@@ -187,8 +187,7 @@ static json_t *sum_or_null(const struct pet_work *w, double sum)
 	return sum > 0 && w->s->images.n == 0 ? json_real(sum) : json_null();
 }
 
-/* Say how the factors were taken: those of the first time frame, gate or bed. */
-static json_t *factor_details(const struct pet_work *w)
+json_t *pet_work_factors(const struct pet_work *w)
 {
 	json_t *all = json_array();
 
@@ -220,7 +219,7 @@ static json_t *pet_details(const struct pet_work *w, size_t planes)
 			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
 			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
 			 w->made.corrected, "patient_position", w->s->facts.patient_position, "warnings", w->made.warnings,
-			 "list_mode", w->way->details ? w->way->details(w) : json_null(), "factors", factor_details(w), "facts",
+			 "list_mode", w->way->details ? w->way->details(w) : json_null(), "factors", pet_work_factors(w), "facts",
 			 fact_details(w), "corrections", case_corrections_details(&w->corrections));
 }
 

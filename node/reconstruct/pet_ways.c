@@ -35,8 +35,11 @@ static int open_session(struct pet_work *w, struct err *err)
 /* Read the planes of a frame into its session. */
 static int read_planes(struct pet_work *w, int frame, struct case_planes_report *ret, struct err *err)
 {
-	int rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
-				  pet_work_kept(w), ret, err);
+	int rc;
+
+	w->corrections.terms.tap = pet_work_tap(w);
+	rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
+			      pet_work_kept(w), ret, err);
 
 	case_corrections_forget_data(&w->corrections);
 	if (rc == 0)

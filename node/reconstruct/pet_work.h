@@ -81,11 +81,20 @@ int pet_work_reserve(struct pet_work *w, struct err *err);
 /* Return the bytes on the device: of the session, or of the corrections, which are made while there is none. */
 size_t pet_work_bytes_device(const struct pet_work *w);
 
+/* ---- pet_arrays.c ---- */
+
+/* Return what copies the planes to the arrays of the case; nothing if it has none. */
+struct case_tap pet_work_tap(struct pet_work *w);
+/* arrays() of struct reconstruct_kind. */
+int pet_work_arrays(struct reconstruct_work *base, struct err *err);
+
 /* ---- pet_describe.c ---- */
 
 /* Write what the result says about this case, once all frames are reconstructed: frames without counts, beds, uneven slices, a
  * matrix that was fitted. "": nothing. */
 void pet_work_note(const struct pet_work *w, char *ret, size_t size);
+/* Say how the factors were taken: those of the first time frame, gate or bed. */
+json_t *pet_work_factors(const struct pet_work *w);
 /* fill() of struct reconstruct_kind. */
 const struct grid *pet_work_fill_report(struct reconstruct_work *base);
 

@@ -15,6 +15,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/folder.h"
+#include "node/base/version.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/result.h"
 
@@ -46,6 +47,7 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 		     {"read", k->read},
 		     {"run", k->run},
 		     {"write", k->write},
+		     {"arrays", k->arrays},
 		     {"fill", k->fill},
 		     {"release", k->release},
 		     {"close", k->close},
@@ -129,6 +131,20 @@ static int run_in_turn(const struct reconstruct_kind *kind, struct reconstruct_w
 	return rc;
 }
 
+/* Write the arrays that a reconstruction would use. */
+static int write_arrays(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	struct case_arrays *a = w->arrays;
+	int rc = kind->arrays(w, err);
+
+	if (rc < 0)
+		return rc;
+	json_object_update_new(a->json, json_pack("{s:s, s:s, s:s}", "tomonode", TOMONODE_VERSION, "protocol", w->protocol->name,
+						  "warnings", w->report.warnings));
+	w->report.details = json_incref(a->json);
+	return case_arrays_end(a, err);
+}
+
 static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
 {
 	double begun = clock_seconds();
@@ -140,6 +156,8 @@ static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_wor
 		clock_seconds() - begun - w->report.seconds_read - w->report.seconds_wait; /* open() may read, too */
 	if (rc == 0)
 		rc = kind->read(w, err);
+	if (rc == 0 && w->arrays)
+		return write_arrays(kind, w, err);
 	if (rc == 0)
 		rc = run_in_turn(kind, w, err);
 	return rc < 0 ? rc : write_result_objects(kind, w, err);
@@ -163,6 +181,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 		     struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct reconstruct_kind *kind = kinds[protocol->kind];
+	struct case_arrays arrays = {.folder = out_dir};
 	double begun = clock_seconds();
 	struct reconstruct_work *w;
 	int rc = reconstruct_kind_check(kind, err);
@@ -182,6 +201,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 				       .n_paths = n_paths,
 				       .decision = decision,
 				       .out_dir = out_dir,
+				       .arrays = decision->arrays ? &arrays : NULL,
 				       .keep_free = reserve_of(&config->node, out_dir),
 				       .monitor = monitor,
 				       .again = is_kept(kept),
@@ -189,8 +209,10 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	if (kept)
 		*kept = (struct reconstruct_kept){.keep = kept->keep};
 	rc = do_stages(kind, w, err);
+	case_arrays_clear(&arrays);
 	if (rc == 0) {
-		complete_report(kind, w);
+		if (!w->arrays)
+			complete_report(kind, w);
 		w->report.seconds_total = clock_seconds() - begun - w->report.seconds_wait;
 		*ret_report = w->report;
 	} else {

@@ -56,6 +56,7 @@ struct case_decision {
 	const struct pet_marks *marks;	    /* of gates of PET list mode; NULL: those of the protocol's signal */
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */
 	bool fit_voxels; /* of PET sinograms: voxels that are much smaller than radial bins are made as large as these */
+	bool arrays;	 /* write the arrays of the case for other programs (case_arrays.h), instead of a result */
 	const struct sinogram_assumed *assumed; /* of an Interfile that was imported; NULL: nothing was assumed */
 };
 
@@ -71,7 +72,7 @@ struct reconstruct_kept {
 };
 void reconstruct_kept_clear(struct reconstruct_kept *kept);
 
-/* Reconstruct one case. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG,
+/* Reconstruct one case; of arrays the report has only the size, the warnings, and case.json as details. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG,
  * ENOTSUP, ENOKEY, ENOTUNIQ (data: hold the case), ENOTSUP (also: the protocol is for another kind of case), ENOMEM (plan),
  * EHWPOISON (the device is broken), ECANCELED. The device is borrowed and can be used for several cases in turn; data of a case
  * are freed at its end, except what is kept. kept: NULL: nothing is kept. If it has something, no file of the case is read: the

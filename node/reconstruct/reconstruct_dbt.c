@@ -49,7 +49,7 @@ static int reserve_dbt(struct dbt_work *w, struct err *err)
 {
 	size_t bytes_kept;
 
-	w->kept.keep = w->base.keep;
+	w->kept.keep = w->base.keep || w->base.arrays;
 	bytes_kept = case_views_kept_bytes(&w->kept, w->exam, &w->base.protocol->dbt, &w->plan);
 	return reconstruct_reserve_memory(&w->base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host, bytes_kept,
 					  err);
@@ -95,7 +95,7 @@ static int read_dbt_case(struct reconstruct_work *base, struct err *err)
 	struct dbt_work *w = (struct dbt_work *)base;
 	int rc;
 
-	w->kept.keep = base->keep;
+	w->kept.keep = base->keep || base->arrays;
 	rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor, &w->kept,
 			     &w->views, err);
 	base->keep = base->keep && w->kept.keep;
@@ -289,6 +289,35 @@ static void write_warnings(const struct dbt_work *w, char *ret, size_t size)
 	warn_limit(w->made.above, "above", low + ((1 << w->made.bits) - 1) * w->made.step, ret, size);
 }
 
+/* Write what was kept of the views. */
+static int write_dbt_arrays(struct reconstruct_work *base, struct err *err)
+{
+	struct dbt_work *w = (struct dbt_work *)base;
+	static const struct case_scale scale = {1, 0, "1/mm"};
+	json_t *json;
+	char keys[100];
+	int rc = w->kept.complete ? case_arrays_views(base->arrays, w->exam->scan, &w->plan, w->kept.made, err)
+				  : err_set(err, ENOMEM, "no memory for the line integrals of %d projections", w->plan.n_views);
+
+	if (rc < 0)
+		return rc;
+	json = base->arrays->json;
+	snprintf(keys, sizeof(keys), "support=%.17g thickness=%.17g", w->exam->support, w->exam->thickness);
+	case_arrays_describe(base->arrays, base->protocol, keys, &w->plan.grid, &scale);
+	json_object_update_new(json, json_pack("{s:o, s:o, s:o, s:b, s:o*}", "geometry", geometry_details(w->exam), "unattenuated",
+					       i0_sources(w->exam), "open_field", open_field(w->exam), "quantitative",
+					       !w->exam->relative[0], "scatter", scatter_ratios(w)));
+	exam_warnings(w->exam, base->report.warnings, sizeof(base->report.warnings));
+	add_scatter_warnings(w, base->report.warnings, sizeof(base->report.warnings));
+	if (w->exam->scan->n_u % w->plan.bin || w->exam->scan->n_v % w->plan.bin)
+		sentence_add(
+			base->report.warnings, sizeof(base->report.warnings),
+			"%d x %d bins of the detector are merged, and those that remain at its edge are not in the arrays: a "
+			"volume of these is smaller than the grid.",
+			w->plan.bin, w->plan.bin);
+	return 0;
+}
+
 static const struct grid *fill_dbt_report(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
@@ -328,6 +357,7 @@ const struct reconstruct_kind reconstruct_dbt = {
 	.read = read_dbt_case,
 	.run = run_dbt_case,
 	.write = write_dbt_case,
+	.arrays = write_dbt_arrays,
 	.fill = fill_dbt_report,
 	.release = release_dbt_case,
 	.close = close_dbt_case,

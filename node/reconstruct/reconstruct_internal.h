@@ -3,6 +3,7 @@
 #ifndef TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 #define TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 
+#include "node/reconstruct/case_arrays.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/result/result_series.h"
@@ -18,7 +19,8 @@ struct reconstruct_work {
 	size_t n_paths;
 	const struct case_decision *decision;
 	const char *out_dir;
-	uint64_t keep_free; /* bytes of out_dir's file system: node.reserve if it is in the spool, else 0 */
+	struct case_arrays *arrays; /* that are written instead of a result; NULL: a result */
+	uint64_t keep_free;	    /* bytes of out_dir's file system: node.reserve if it is in the spool, else 0 */
 	const struct monitor *monitor;
 	bool again;	   /* the work has what it kept of another result of the same images */
 	bool keep;	   /* keep what another result can use; false where it cannot be kept */
@@ -41,6 +43,9 @@ struct reconstruct_kind {
 	int (*run)(struct reconstruct_work *, struct err *);
 	int (*write)(struct reconstruct_work *,
 		     struct err *); /* out_dir exists; write all objects or none, and add them to the report */
+	/* Instead of run() and write(), after read(): add the arrays of the case, and describe them; sentences about the values
+	 * are warnings of the report. */
+	int (*arrays)(struct reconstruct_work *, struct err *);
 	/* Fill in the report's members of this kind; return the result's grid. NULL: no memory. */
 	const struct grid *(*fill)(struct reconstruct_work *);
 	/* Free all that belongs to one result only, and set the rest of the structure to what open() expects; it then uses what

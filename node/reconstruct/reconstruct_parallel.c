@@ -154,6 +154,27 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
+static int write_parallel_arrays(struct reconstruct_work *base, struct err *err)
+{
+	struct parallel_work *w = (struct parallel_work *)base;
+	const struct interfile *h = w->header;
+	double water = base->protocol->mu_water;
+	bool hounsfield = ct_result_is_hounsfield(base->protocol, h->unit);
+	struct case_scale scale =
+		hounsfield ? (struct case_scale){1000 / water, -1000, "HU"} : (struct case_scale){1, 0, h->unit};
+	char unit[sizeof(h->unit) + 4] = "1"; /* 1/mm times mm */
+	int rc;
+
+	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
+		snprintf(unit, sizeof(unit), "%s mm", h->unit);
+	rc = case_arrays_parallel(base->arrays, &h->parallel, unit, w->lines, err);
+	if (rc < 0)
+		return rc;
+	parallel_note(h, w->lines, base->report.warnings, sizeof(base->report.warnings));
+	case_arrays_describe(base->arrays, base->protocol, "", &w->plan.grid, &scale);
+	return 0;
+}
+
 static json_t *parallel_details(const struct parallel_work *w)
 {
 	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s}}", kind_parallel.name, "radial",
@@ -203,6 +224,7 @@ const struct reconstruct_kind reconstruct_parallel = {
 	.read = read_parallel_case,
 	.run = run_parallel_case,
 	.write = write_parallel_case,
+	.arrays = write_parallel_arrays,
 	.fill = fill_parallel_report,
 	.release = release_parallel_case,
 	.close = close_parallel_case,

@@ -12,6 +12,7 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
+#include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
 #include "node/sinogram/pet_source.h"
@@ -62,6 +63,9 @@ static int set_frames(struct pet_work *w, struct err *err)
 		rc = set_gates(w, err);
 	if (rc == 0)
 		w->n_frames = pet_images_count(&w->s->images);
+	if (rc == 0 && w->base.arrays && (w->n_frames > 1 || w->s->images.of == PET_BEDS))
+		rc = err_set(err, ENOTSUP, "the case has %d %s%s; arrays are those of one image", w->n_frames,
+			     pet_division_name(w->s->images.of), plural(w->n_frames));
 	reconstruct_name_protocol(&w->base, rc, err);
 	return rc;
 }
@@ -389,6 +393,7 @@ const struct reconstruct_kind reconstruct_pet = {
 	.read = read_pet_case,
 	.run = run_pet_case,
 	.write = write_pet_case,
+	.arrays = pet_work_arrays,
 	.fill = pet_work_fill_report,
 	.release = release_pet_case,
 	.close = close_pet_case,

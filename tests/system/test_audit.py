@@ -233,6 +233,10 @@ def test_every_message(folder, things):
     exported, = syslog.wait("Export")
     check(exported.parties()["Destination Media"]["UserID"].endswith("/out%20%3C%26%3E.hs"), exported.xml)
     check(exported.ids("Patient Number") == [HOSTILE_AE] and exported.outcome == "0", exported.xml)
+    run(h.TOMONODE, "arrays", "read", "-c", n.conf, "--device", "cpu", "-o", os.path.join(folder, "case"), objects)
+    exported = syslog.wait("Export", count=2)[-1]
+    check(exported.parties()["Destination Media"]["UserID"].endswith("/case"), exported.xml)
+    check(exported.ids("Patient Number") == [HOSTILE_AE] and exported.outcome == "0", exported.xml)
     run(h.TOMONODE, "import", "-c", n.conf, os.path.join(folder, "nothing.hs"), "-o", objects, code=None)
     check([m.outcome for m in syslog.wait("Import", count=2)] == ["0", "8"], "an import that failed")
 

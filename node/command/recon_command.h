@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tomonode recon` and `tomonode arrays read` share: cases, protocols, and what is decided about them. cmd_recon.c */
+#ifndef TOMONODE_NODE_RECON_COMMAND_H
+#define TOMONODE_NODE_RECON_COMMAND_H
+
+#include <jansson.h>
+
+#include "node/command/imported_cases.h"
+#include "node/command/source_options.h"
+#include "node/reconstruct/case_files.h"
+
+#define RECON_SET_MAX 64
+
+enum { OPTION_RECON_SET = OPTION_LONG };
+
+struct recon { /* starts as {0} */
+	struct options o;
+	bool arrays;							  /* write the arrays of one case, not results */
+	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
+	const char *assignments[RECON_SET_MAX];
+	int n_assignments;
+	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
+	struct gate_options gates;
+	struct pet_gates gating;		/* what they mean */
+	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
+	struct source_options source;
+	struct imported_cases imported;
+	bool same_patient;
+	const char *header;	/* NULL: not given */
+	const char *report_dir; /* the same */
+	struct config *config;
+	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
+	bool chosen[KIND_COUNT];
+	struct err why[KIND_COUNT]; /* why a kind has no protocol */
+	struct case_list *list;
+	json_t *cases, *refused;
+	int code; /* exit code of the first refused case */
+};
+
+/* Read the options of a command whose table stores them in struct recon. Return -1, or the exit code to return. */
+int recon_read_options(struct recon *r, const struct command_spec *of, int argc, char **argv);
+/* Do it for these paths, which NULL ends. Return the exit code. */
+int recon_run(struct recon *r, char **paths);
+void recon_clear(struct recon *r);
+
+#endif
