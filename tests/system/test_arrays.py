@@ -1,11 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode arrays read`: all files or none; what is refused."""
+"""`tomonode arrays read` and tn.open(): the library makes the image of `tomonode recon` from what they give, to half a step of the stored
+values; nothing of the patient is in case.json; what is refused."""
+import glob
+import importlib
 import json
 import os
+import sys
 
+import numpy as np
+import pydicom
+import pytest
+
+from tools import node_harness as h
+from tools import volume_tools
 from tools.pet_tools import run
 
+ROOT, LIBRARY = os.environ["TOMONODE_SOURCE"], os.path.join(os.environ["TOMONODE_BUILD"], "libtomonode.so.0")
+pytestmark = pytest.mark.skipif(not os.path.exists(LIBRARY) or bool(h.sanitizer()), reason="needs libtomonode without sanitizers")
 PET = ("simulate", "pet", "--scanner", "small", "--attenuation", "--counts")
+PAIRS = """scanners = ( { name = "pairs"; manufacturer = "tomonode"; model = "pairs"; rings = 8; ring_spacing = 6.5; radius = 100.0;
+  interaction_depth = 5.0; detectors = 96; bin = 3.43; radial = 65; angles = 48; span = 3; max_difference = 7; arc_corrected = false; } );
+"""
+OSEM = "iterations=2 subsets=4 matrix=40"
+# Name: what simulates it, what is read, options of both commands, protocol, keys. Keys without effect, and steps of streams, are among them.
+KINDS = {
+    "dbt": (("simulate", "dbt", "--binning", "8", "--views", "9", "--air", "20"), "", (), "dbt-osem", "iterations=2 voxel=1.4 slice_spacing=2"),
+    "dbt-fbp": (("simulate", "dbt", "--binning", "8", "--views", "9", "--format", "bp", "--scatter", "1"), "", (), "dbt-fbp",
+                "voxel=1.4 slice_spacing=5 scatter_correction=true"),
+    "pet": ((*PET, "1e6", "--randoms", "0.2"), "", (), "pet-osem", OSEM + " psf=5"),
+    "pet-tof": ((*PET, "1e6", "--randoms", "0.2", "--tof", "6,300,500"), "", (), "pet-osem", OSEM + " tof_mashing=2"),
+    "pet-randoms": (("simulate", "pet", "--scanner", "pairs", "--attenuation", "--counts", "1e6", "--randoms", "0.5", "--delayeds"), "", (),
+                    "pet-osem", OSEM + " corrections=randoms"),
+    "pet-fbp": ((*PET, "1e6"), "", (), "pet-fbp-preview", "matrix=40"),
+    "list": ((*PET, "2e5", "--petsird"), "scan.petsird", ("--attribute", "PatientPosition=HFS"), "pet-osem", OSEM),
+    "list-tof": ((*PET, "2e5", "--petsird", "--tof", "5,400,500"), "scan.petsird", ("--attribute", "PatientPosition=HFS"), "pet-osem", OSEM + " psf=5"),
+    "list-randoms": ((*PET, "2e5", "--petsird", "--randoms", "0.5"), "scan.petsird", ("--attribute", "PatientPosition=HFS"), "pet-osem",
+                     OSEM + " corrections=randoms"),
+    "interfile": ((*PET, "1e5", "--interfile"), "emission.hs", (), "pet-osem", "iterations=2 subsets=4"),
+    "parallel": (("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "3"), "", (), "parallel-fbp", "filter=hann filter_cut=0.7"),
+    "parallel-hu": (("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "2"), "", (), "parallel-sart",
+                    "iterations=2 mu_water=0.02"),
+}
+
+
+@pytest.fixture(name="tn", scope="module")
+def import_package():
+    os.environ["TOMONODE_LIBRARY"] = LIBRARY
+    sys.path.insert(0, os.path.join(ROOT, "recon", "python"))
+    return importlib.import_module("tomonode")
+
+
+def result_of(folder):
+    """The values of a result [z][y][x], each axis in one of its directions, and the step of the stored values."""
+    files = [pydicom.dcmread(f) for f in glob.glob(os.path.join(folder, "*.dcm"))]
+    slices = [d for d in files if "NumberOfFrames" not in d]
+    if slices:
+        return np.array(volume_tools.of_slices(slices).values), max(float(d.RescaleSlope) for d in slices)
+    return np.array(volume_tools.of_tomosynthesis(files[0].filename).values), 2e-5
+
+
+def difference(image, values):
+    """The largest difference in the one order of the axes' directions that fits."""
+    assert image.shape == values.shape, (image.shape, values.shape)
+    return min(np.abs(np.flip(image, [k for k in range(3) if flips >> k & 1]) - values).max() for flips in range(8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, kind):
+    simulate, name, options, protocol, keys = KINDS[kind]
+    exam, out = os.path.join(folder, "exam"), os.path.join(folder, "result")
+    monkeypatch.setenv("TOMONODE_CONF", os.path.join(folder, "tomonode.conf"))
+    with open(os.environ["TOMONODE_CONF"], "w", encoding="ascii") as f:
+        f.write(PAIRS)
+    run(*simulate, "-o", exam)
+    path = os.path.join(exam, name) if name else exam
+    settings = [word for key in keys.split() for word in ("--set", key)]
+    run("recon", "--device", "cpu", "--protocol", protocol, *settings, *options, "-o", out, path)
+    case = tn.open(path, protocol=protocol, set=keys, options=[*options, "--device", "cpu"])
+    with tn.Device("cpu") as device:
+        image = case.reconstruct(device=device)
+    values, step = result_of(out)
+    found = difference(case.scale * image.astype("d") + case.offset, values)
+    assert found <= 0.5 * step + 1e-5 * np.abs(values).max(), f"{found / step} steps of {step}, keys {case.keys}"
+    assert case.grid.shape == image.shape and case.unit in ("1/mm", "counts/mm", "Bq/ml", "HU")
+    if case.data is not None:
+        assert case.data.shape == case.scan.shape and not case.data.flags.writeable
+    text = json.dumps(case.about)
+    for d in (pydicom.dcmread(f) for f in glob.glob(os.path.join(exam, "*.dcm"))):
+        for keyword in ("PatientName", "PatientID", "PatientBirthDate", "StudyDate", "StudyInstanceUID", "SOPInstanceUID", "SeriesInstanceUID"):
+            value = str(d.get(keyword, ""))
+            assert not value or value not in text, f"{keyword} {value} is in case.json"
 
 
 def test_of_the_arrays_there_are_all_or_none(folder):
@@ -23,3 +107,16 @@ def test_of_the_arrays_there_are_all_or_none(folder):
     before = {f: os.stat(os.path.join(out, f)).st_ino for f in os.listdir(out)}
     run("arrays", "read", "-o", out, beds, ok=(4,))
     assert before == {f: os.stat(os.path.join(out, f)).st_ino for f in os.listdir(out)}
+
+
+def test_the_program_must_be_there_and_of_this_version(folder, tn):
+    with pytest.raises(FileNotFoundError, match="found: none named 'no-such-tomonode'"):
+        tn.open(folder, program="no-such-tomonode")
+    other = os.path.join(folder, "tomonode")
+    with open(other, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\necho tomonode 99.1.0 '(revision x, y build)'\n")
+    os.chmod(other, 0o755)
+    with pytest.raises(tn.TomonodeError, match="found: 99.1.0"):
+        tn.open(folder, program=other)
+    with pytest.raises(tn.TomonodeError, match="nothing to reconstruct"):
+        tn.open(folder)

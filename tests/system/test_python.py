@@ -19,7 +19,7 @@ np = pytest.importorskip("numpy")
 ROOT, BUILD = os.environ["TOMONODE_SOURCE"], os.environ["TOMONODE_BUILD"]
 LIBRARY = os.path.join(BUILD, "libtomonode.so.0")
 pytestmark = pytest.mark.skipif(not os.path.exists(LIBRARY) or bool(h.sanitizer()), reason="needs libtomonode without sanitizers")
-ENVIRONMENT = {**os.environ, "TOMONODE_LIBRARY": LIBRARY, "PYTHONPATH": os.path.join(ROOT, "recon", "python")}
+ENVIRONMENT = {**os.environ, "TOMONODE": h.TOMONODE, "TOMONODE_LIBRARY": LIBRARY, "PYTHONPATH": os.path.join(ROOT, "recon", "python")}
 
 
 @pytest.fixture(name="tn", scope="module")
@@ -298,13 +298,13 @@ def test_documents(tn):
     """Each block of docs/library.md runs as it is."""
     with open(os.path.join(ROOT, "docs", "library.md"), encoding="utf-8") as f:
         blocks = re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         for needed in re.findall(r"^(?:import|from) (torch|scipy)", block, re.M):
             if importlib.util.find_spec(needed) is None:
                 print(f"skipped: {needed} is missing")
                 break
         else:
-            r = run_python(block)
+            r = run_python(block, cwd=ROOT)
             assert r.returncode == 0, block + r.stderr
             print(r.stdout)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured data, read by the program tomonode."""
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from typing import Any, Sequence
+
+from . import _c
+from ._objects import Grid, Lines, Parallel, Pet, Scan, Views
+from ._recon import reconstruct
+
+
+class Case:
+    """What one case is reconstructed from, made by open().
+
+    scan: Pet, Lines, Views or Parallel, ready to use; data (None for Lines), factors, background, valid, sensitivity: numpy arrays as
+    reconstruct() takes them, or None; keys: of the protocol; grid: of its volume; scale, offset, unit: a DICOM result has the values scale * x +
+    offset; warnings: sentences about the values, "": none; about: all of case.json.
+    """
+
+    def __init__(self, folder: str):
+        import numpy
+
+        with io.open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
+            self.about: dict[str, Any] = json.load(f)
+        arrays = {role: numpy.memmap(os.path.join(folder, a["file"]), a["type"], "r", shape=tuple(a["shape"])) if 0 not in a["shape"]
+                  else numpy.empty(a["shape"], a["type"]) for role, a in self.about["arrays"].items()}
+        self.scan = _scan(self.about["kind"], dict(self.about["scan"]), arrays)
+        self.data, self.factors, self.background, self.valid, self.sensitivity = (
+            arrays.get(role) for role in ("data", "factors", "background", "valid", "sensitivity"))
+        self.keys: str = self.about["keys"]
+        self.grid = Grid(**self.about["grid"])
+        self.scale: float = self.about["result"]["scale"]
+        self.offset: float = self.about["result"]["offset"]
+        self.unit: str = self.about["result"]["unit"]
+        self.warnings: str = self.about["warnings"]
+
+    def reconstruct(self, keys: str | None = None, **more: Any) -> Any:
+        """reconstruct() with all arrays; keys: default: those of the protocol."""
+        arrays = {role: getattr(self, role) for role in ("factors", "background", "valid", "sensitivity")}
+        return reconstruct(self.scan, self.data, self.keys if keys is None else keys, **{**arrays, **more})
+
+    def __repr__(self) -> str:
+        return f"<tomonode.Case {self.scan!r} {self.keys}>"
+
+
+def _scan(kind: str, members: dict[str, Any], arrays: dict[str, Any]) -> Scan:
+    """The scan by the members of its struct."""
+    if members.get("tof"):
+        members["tof"] = tuple(members["tof"][key] for key in ("n", "width", "sigma"))
+    if kind == "pet":
+        return Pet(**members)
+    if kind == "lines":
+        return Lines(arrays["points"], arrays["events"], tof_bin=arrays.get("tof_bin"), add=arrays.get("add"), **members)
+    if kind == "views":
+        return Views(members["views"], n_u=members["n_u"], n_v=members["n_v"])
+    angles = members.pop("angle", None)
+    return Parallel(**{**members, "angles": angles or members["angles"]})
+
+
+def _program(name: str) -> str:
+    """The path of the program, which must have the minor version of this package."""
+    ours: str = _c.lib.tn_version(None).decode()
+    needs = f"needs the program tomonode {ours} (Debian: tomonode)"
+    path = shutil.which(name)
+    if not path:
+        raise FileNotFoundError(f"{needs}, found: none named {name!r}")
+    words = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
+    theirs = words[1] if len(words) > 1 and words[0] == "tomonode" else "something else"
+    if theirs.split(".")[:2] != ours.split(".")[:2]:
+        raise _c.TomonodeError(f"{needs}, found: {theirs} ({path})", 0)
+    return path
+
+
+def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
+         options: Sequence[str] = (), program: str | None = None) -> Case:
+    """Read one case with the program tomonode: DICOM files or folders, Interfile, PETSIRD, folders of the e7tools, all that `tomonode recon` reads.
+
+    path: one, or several; protocol: of the configuration, with its corrections; set: keys of the protocol, "KEY=VALUE KEY=VALUE"; options:
+    further ones of `tomonode arrays read`, such as ["--attenuation", "acf.hs"]; program: default: that of the environment variable TOMONODE, else
+    `tomonode`. The arrays are in a private folder that is deleted when they are mapped. Needs numpy.
+    """
+    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    command = [_program(program or os.environ.get("TOMONODE") or "tomonode"), "arrays", *options]
+    command += ["--protocol", protocol] if protocol else []
+    for assignment in set.split():
+        command += ["--set", assignment]
+    with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
+        done = subprocess.run([*command, "-o", folder, "--", "read", *map(os.fspath, paths)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise _c.TomonodeError(done.stderr.strip() or f"tomonode arrays read: exit code {done.returncode}", 0)
+        return Case(folder)
