@@ -304,9 +304,9 @@ static int write_dbt_arrays(struct reconstruct_work *base, struct err *err)
 	json = base->arrays->json;
 	snprintf(keys, sizeof(keys), "support=%.17g thickness=%.17g", w->exam->support, w->exam->thickness);
 	case_arrays_describe(base->arrays, base->protocol, keys, &w->plan.grid, &scale);
-	json_object_update_new(json, json_pack("{s:o, s:o, s:o, s:b, s:o*}", "geometry", geometry_details(w->exam), "unattenuated",
-					       i0_sources(w->exam), "open_field", open_field(w->exam), "quantitative",
-					       !w->exam->relative[0], "scatter", scatter_ratios(w)));
+	json_object_update_new(json, json_pack("{s:o, s:o, s:o, s:b, s:o*}", "geometry", geometry_details(w->exam),
+					       "unattenuated", i0_sources(w->exam), "open_field", open_field(w->exam),
+					       "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w)));
 	exam_warnings(w->exam, base->report.warnings, sizeof(base->report.warnings));
 	add_scatter_warnings(w, base->report.warnings, sizeof(base->report.warnings));
 	if (w->exam->scan->n_u % w->plan.bin || w->exam->scan->n_v % w->plan.bin)
