@@ -294,6 +294,8 @@ static __device__ __forceinline__ unsigned do_beam(const struct list_job &job, c
 	struct beam_line lines[BEAM_EVENTS];
 	unsigned direct = make_lines<TOF>(job, beam, block_at, mine, lines);
 
+	if (!__syncthreads_or((mine & ~direct) != 0))
+		return direct; /* without a line that fits there are no planes */
 	w.n_u = beam.axis == 0 ? g.n[1] : g.n[0];
 	w.last = (float)(w.n_u - 1);
 	w.u = (int)grid_column(&g) * (beam.axis == 0 ? g.n[0] : 1);
