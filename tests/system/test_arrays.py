@@ -24,7 +24,7 @@ PAIRS = """scanners = ( { name = "pairs"; manufacturer = "tomonode"; model = "pa
 OSEM = "iterations=2 subsets=4 matrix=40"
 # Name: what simulates it, what is read, options of both commands, protocol, keys. Keys without effect, and steps of streams, are among them.
 KINDS = {
-    "dbt": (("simulate", "dbt", "--binning", "8", "--views", "9", "--air", "20"), "", (), "dbt-osem", "iterations=2 voxel=1.4 slice_spacing=2"),
+    "dbt": (("simulate", "dbt", "--binning", "8", "--views", "9", "--phantom", "ellipsoids", "--air", "20"), "", (), "dbt-osem", "iterations=2 voxel=1.4 slice_spacing=2"),
     "dbt-fbp": (("simulate", "dbt", "--binning", "8", "--views", "9", "--format", "bp", "--scatter", "1"), "", (), "dbt-fbp",
                 "voxel=1.4 slice_spacing=5 scatter_correction=true"),
     "pet": ((*PET, "1e6", "--randoms", "0.2"), "", (), "pet-osem", OSEM + " psf=5"),

@@ -188,7 +188,8 @@ def test_an_exception_of_progress_ends_the_run(tn):
 
 def test_interrupt(tn):
     code = """
-        import numpy as np, sys, tomonode as tn
+        import numpy as np, signal, sys, tomonode as tn
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         scan = tn.Pet(rings=9, detectors=160, ring_spacing=6, radius=200, radial=79, angles=80, span=3)
         y = np.ones(scan.shape, "f")
         try:
