@@ -3,13 +3,25 @@
 #ifndef TOMONODE_DICOM_RESULT_PLACE_H
 #define TOMONODE_DICOM_RESULT_PLACE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "dicom/core/dataset.h"
 
+/* A volume that another program has computed. */
+struct result_outside {
+	char software[65], version[33], note[201]; /* as its user states; note "": none */
+	bool corrected;	     /* its user states that all corrections of the protocol and the objects were used */
+	char sha256[65];     /* of its values as float32, little endian */
+	const float *values; /* [z][y][x]; borrowed */
+	size_t n;
+};
+
 struct result_place {
-	int number;	   /* 1, 2, ...; 0: 1 */
-	int64_t redo;	   /* not 0: made again, as a series of its own; this number identifies it */
+	const struct result_outside *outside; /* the volume is not computed here; NULL: it is */
+	int number;			      /* 1, 2, ...; 0: 1 */
+	int64_t redo;			      /* not 0: made again, as a series of its own; this number identifies it */
 	int64_t newer;	   /* not 0: of newer objects under UIDs that were received before; identifies their case */
 	char changed[840]; /* "KEY=VALUE, ...": the settings by which it differs from its protocol; "": none */
 	char related_series[DICOM_UID_SIZE]; /* Series Instance UID of the result that it was made again after; "": none */

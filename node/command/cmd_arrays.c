@@ -1,62 +1,158 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_arrays.c - `tomonode arrays read`: the arrays that a case is reconstructed from, for other programs. */
+/* cmd_arrays.c - `tomonode arrays read`: the arrays that a case is reconstructed from, for other programs; `arrays write`: a volume
+ * that one of these has computed as a result. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "dicom/core/dataset.h"
 #include "node/command/commands.h"
 #include "node/command/recon_command.h"
 
+struct arrays {
+	struct recon r; /* first: the options of recon are stored in it */
+	const char *software, *version, *note;
+	struct result_outside outside;
+};
+
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults; its keys of the audit trail count, too",
-	 INTO_TEXT(struct recon, conf_path)},
+	 INTO_TEXT(struct arrays, r.conf_path)},
 	{'o', "output", "DIR", "folder for case.json and the arrays; created with its parents if missing",
-	 INTO_TEXT(struct recon, out_dir)},
+	 INTO_TEXT(struct arrays, r.out_dir)},
 	{0, "protocol", "NAME",
 	 "protocol of the configuration, which has the corrections; default: for each kind the first one of its first route",
-	 INTO_TEXT(struct recon, protocol_name)},
+	 INTO_TEXT(struct arrays, r.protocol_name)},
 	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
-	 INTO_TEXT(struct recon, device)},
+	 INTO_TEXT(struct arrays, r.device)},
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
 	 "set one key of the protocol, with the syntax of the configuration; may be repeated"},
-	SOURCE_OPTIONS(struct recon, source),
+	SOURCE_OPTIONS(struct arrays, r.source),
 	{0, "same-patient", NULL,
 	 "state that the files of the case are of one patient, although their headers name different ones",
-	 INTO_ON(struct recon, same_patient)},
+	 INTO_ON(struct arrays, r.same_patient)},
+	{0, "software", "NAME", "write: the program that computed the volume", INTO_TEXT(struct arrays, software)},
+	{0, "version", "V", "write: its version", INTO_TEXT(struct arrays, version)},
+	{0, "note", "TEXT", "write: how, for the description of the result, up to 200 characters",
+	 INTO_TEXT(struct arrays, note)},
+	{0, "corrected", NULL,
+	 "write: state that the program used all factors and the background of arrays read: a PET result then has the\nunit and the "
+	 "corrections that one of recon has, otherwise only those that the data had before",
+	 INTO_ON(struct arrays, outside.corrected)},
 	{0},
 };
 
 static const char *action_name(size_t i)
 {
-	return i == 0 ? "read" : NULL;
+	return i == 0 ? "read" : i == 1 ? "write" : NULL;
 }
 
 static const struct command_spec spec = {
 	.name = "arrays",
-	.usage = "read [-c FILE] [--protocol NAME] [--set KEY=VALUE]... [OPTION]... -o DIR PATH...",
-	.summary = "Write what a case is reconstructed from as JSON and float32, for programs (tn.open() of the Python package).",
+	.usage =
+		"read [-c FILE] [--protocol NAME] [--set KEY=VALUE]... [OPTION]... -o DIR PATH...\n"
+		"       tomonode arrays write --software NAME --version V [--note TEXT] [--corrected] [OPTION]... -o DIR VOLUME.f32 PATH...",
+	.summary =
+		"Write what a case is reconstructed from as JSON and float32, for programs (tn.open() of the Python package),\nand a "
+		"volume that a program has computed from it as a DICOM result (tn.write()).",
 	.text = "PATH: the files of one case, as for recon: DICOM files or folders, Interfile headers, folders of the e7tools or\n"
 		"PETSIRD files. DIR/case.json has the geometry, the shapes and units of the arrays, and warnings; data.f32,\n"
 		"factors.f32, background.f32, valid.f32, for single events points.f32, events.i32, tof_bin.i32, add.f32 and\n"
 		"sensitivity.f32 have the values that a reconstruction with the protocol uses, with its corrections, in C order\n"
-		"(docs/library.md). No attribute of the patient is written.",
+		"(docs/library.md). No attribute of the patient is written.\n"
+		"VOLUME.f32: float32, little endian, [z][y][x], on the grid of case.json with the same protocol and PATHs, in the\n"
+		"unit of a reconstruction. The result has the header of the sources, names the program, and has the SHA-256 of the\n"
+		"values. Of PET and parallel beams.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 2,
 	.max_arguments = -1,
 	.examples = "tomonode arrays read -o case exam\n"
-		    "tomonode arrays read --protocol pet-osem --set corrections=attenuation -o case pet/*.dcm ct/*.dcm\n",
+		    "tomonode arrays read --protocol pet-osem --set corrections=attenuation -o case pet/*.dcm ct/*.dcm\n"
+		    "tomonode arrays write --protocol pet-osem --software mine --version 1.0 -o result mlem.f32 pet/*.dcm\n",
 	.files = true,
 	.word = action_name,
 };
 
+/* Copy a text for an attribute, without what its value cannot have. */
+static int take_text(const struct options *o, const char *name, const char *text, size_t least, char *ret, size_t size)
+{
+	if (!text || strlen(text) < least || strlen(text) >= size)
+		return options_fail(o, CODE_USAGE, "--%s: %s; needed: %zu to %zu characters", name, text ? text : "missing",
+				    least, size - 1);
+	for (size_t i = 0; text[i]; i++)
+		if (!isprint((unsigned char)text[i]) || text[i] == '\\')
+			return options_fail(o, CODE_USAGE, "--%s %s: allowed are printable characters of ASCII but the backslash",
+					    name, text);
+	snprintf(ret, size, "%s", text);
+	return CODE_OK;
+}
+
+/* Read the values of the volume; *ret is allocated. */
+static int read_volume(const char *path, float **ret, size_t *ret_n, struct err *err)
+{
+	FILE *f = fopen(path, "rb");
+	struct stat st;
+	int rc = 0;
+
+	if (!f || fstat(fileno(f), &st) < 0)
+		rc = err_set(err, f ? EIO : errno, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size % (off_t)sizeof(float) != 0)
+		rc = err_set(err, EBADMSG, "%s: %lld bytes; needed: a file of float32", path, (long long)st.st_size);
+	else if (!(*ret = malloc((size_t)st.st_size)))
+		rc = err_set(err, ENOMEM, "%s: no memory for %lld bytes", path, (long long)st.st_size);
+	else if (fread(*ret, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
+		rc = err_set(err, EIO, "%s: cannot be read", path);
+	else
+		*ret_n = (size_t)st.st_size / sizeof(float);
+	if (f)
+		fclose(f);
+	return rc;
+}
+
+static int write_volume(struct arrays *a, char **paths)
+{
+	const struct options *o = &a->r.o;
+	struct result_outside *of = &a->outside;
+	float *values = NULL;
+	struct err err = {0};
+	int code = take_text(o, "software", a->software, 1, of->software, sizeof(of->software));
+
+	if (code == CODE_OK)
+		code = take_text(o, "version", a->version, 1, of->version, sizeof(of->version));
+	if (code == CODE_OK)
+		code = take_text(o, "note", a->note ? a->note : "", 0, of->note, sizeof(of->note));
+	if (code == CODE_OK && (!paths[0] || !paths[1]))
+		code = options_fail(o, CODE_USAGE, "needed: the volume, and the files that it was computed from");
+	if (code == CODE_OK && read_volume(paths[0], &values, &of->n, &err) < 0)
+		code = options_fail_err(o, &err);
+	if (code == CODE_OK) {
+		dicom_sha256(values, of->n * sizeof(float), of->sha256);
+		of->values = values;
+		a->r.outside = of;
+		code = recon_run(&a->r, paths + 1);
+	}
+	free(values);
+	return code;
+}
+
 int cmd_arrays(int argc, char **argv)
 {
-	struct recon r = {.arrays = true};
-	int code = recon_read_options(&r, &spec, argc, argv);
+	struct arrays a = {.r = {.arrays = true}};
+	int code = recon_read_options(&a.r, &spec, argc, argv);
+	char **words = argv + a.r.o.first;
 
-	if (code < 0 && strcmp(argv[r.o.first], "read") != 0)
-		code = options_fail(&r.o, CODE_USAGE, "'%s' is not an action; allowed: read", argv[r.o.first]);
-	if (code < 0)
-		code = recon_run(&r, argv + r.o.first + 1);
-	recon_clear(&r);
+	if (code < 0 && !strcmp(words[0], "write")) {
+		a.r.arrays = false;
+		code = write_volume(&a, words + 1);
+	} else if (code < 0) {
+		code = strcmp(words[0], "read")
+			       ? options_fail(&a.r.o, CODE_USAGE, "'%s' is not an action; allowed: read, write", words[0])
+			       : recon_run(&a.r, words + 1);
+	}
+	recon_clear(&a.r);
 	return code;
 }

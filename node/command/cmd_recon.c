@@ -415,6 +415,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
+	decision.place.outside = r->outside;
 	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
@@ -619,7 +620,7 @@ int recon_run(struct recon *r, char **paths)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
 		return recon_inputs_none(&r->o, r->list, paths);
-	if (r->arrays && r->list->n > 1)
+	if ((r->arrays || r->outside) && r->list->n > 1)
 		return options_fail(&r->o, CODE_INPUT, "the files are %zu cases, and arrays are those of one: name its files",
 				    r->list->n);
 	if (r->imported.n == 0)

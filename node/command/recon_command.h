@@ -15,7 +15,8 @@ enum { OPTION_RECON_SET = OPTION_LONG };
 
 struct recon { /* starts as {0} */
 	struct options o;
-	bool arrays;							  /* write the arrays of one case, not results */
+	bool arrays;			      /* write the arrays of one case, not results */
+	const struct result_outside *outside; /* the volume of one case that is written; NULL: it is reconstructed */
 	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
 	const char *assignments[RECON_SET_MAX];
 	int n_assignments;

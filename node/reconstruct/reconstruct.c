@@ -46,6 +46,7 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 		     {"open", k->open},
 		     {"read", k->read},
 		     {"run", k->run},
+		     {"take", k->take},
 		     {"write", k->write},
 		     {"arrays", k->arrays},
 		     {"fill", k->fill},
@@ -125,7 +126,7 @@ static int run_in_turn(const struct reconstruct_kind *kind, struct reconstruct_w
 	if (rc < 0)
 		return err_set(err, ECANCELED, "cancelled while it waited for the device");
 	begun = clock_seconds();
-	rc = kind->run(w, err);
+	rc = w->decision->place.outside ? kind->take(w, err) : kind->run(w, err);
 	w->report.seconds_reconstruct = clock_seconds() - begun;
 	monitor_take_turn(w->monitor, false);
 	return rc;
@@ -236,6 +237,24 @@ void reconstruct_kept_clear(struct reconstruct_kept *kept)
 		free(kept->work);
 	}
 	*kept = (struct reconstruct_kept){0};
+}
+
+int reconstruct_outside(const struct reconstruct_work *w, const struct grid *g, float *ret, struct err *err)
+{
+	const struct result_outside *o = w->decision->place.outside;
+	size_t n = (size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2];
+
+	if (o->n != n)
+		return err_set(
+			err, ENOTSUP,
+			"the volume has %zu values, and with the protocol '%s' it must have %zu: z %d, y %d, x %d, voxels of "
+			"%g x %g x %g mm",
+			o->n, w->protocol->name, n, g->n[2], g->n[1], g->n[0], g->h[0], g->h[1], g->h[2]);
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(o->values[i]))
+			return err_set(err, ENOTSUP, "the volume: voxel %zu is %g", i, (double)o->values[i]);
+	memcpy(ret, o->values, n * sizeof(*ret));
+	return 0;
 }
 
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err)

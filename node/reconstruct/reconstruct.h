@@ -51,7 +51,7 @@ struct case_decision {
 				      and scatter are not kept for further results */
 	bool as_is; /* for kinds that allow it, accept a number of instances other than that in the headers; the result states
 		       this */
-	struct result_place place;	    /* among the results of these instances */
+	struct result_place place;	    /* among the results of these instances; outside: the volume that is written */
 	struct patient_statement patient;   /* about headers that name different patients; the result states this, too */
 	const struct pet_marks *marks;	    /* of gates of PET list mode; NULL: those of the protocol's signal */
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */

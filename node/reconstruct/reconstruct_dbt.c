@@ -114,6 +114,12 @@ static int run_dbt_case(struct reconstruct_work *base, struct err *err)
 	return dbt_run(w->session, base->monitor, NULL, err);
 }
 
+static int take_dbt_volume(struct reconstruct_work *base, struct err *err)
+{
+	(void)base;
+	return err_set(err, ENOTSUP, "a tomosynthesis: volumes of other programs are written for PET and parallel beams");
+}
+
 static int name_objects(const struct result_report *made, struct reconstruct_report *report, struct err *err)
 {
 	int rc = reconstruct_report_make_room(report, made->n_objects, err);
@@ -356,6 +362,7 @@ const struct reconstruct_kind reconstruct_dbt = {
 	.open = open_dbt_case,
 	.read = read_dbt_case,
 	.run = run_dbt_case,
+	.take = take_dbt_volume,
 	.write = write_dbt_case,
 	.arrays = write_dbt_arrays,
 	.fill = fill_dbt_report,

@@ -41,6 +41,8 @@ struct reconstruct_kind {
 		struct err *); /* open the objects and make the plan; before that, memory does not depend on the amount of data */
 	int (*read)(struct reconstruct_work *, struct err *);
 	int (*run)(struct reconstruct_work *, struct err *);
+	/* Instead of run(): take a volume that another program has computed, by reconstruct_outside(). */
+	int (*take)(struct reconstruct_work *, struct err *);
 	int (*write)(struct reconstruct_work *,
 		     struct err *); /* out_dir exists; write all objects or none, and add them to the report */
 	/* Instead of run() and write(), after read(): add the arrays of the case, and describe them; sentences about the values
@@ -76,6 +78,9 @@ int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct 
 
 /* List the objects of a series. EAGAIN: no memory. */
 int reconstruct_report_series(struct reconstruct_report *r, const struct series_report *s, struct err *err);
+
+/* Copy the volume of another program. ENOTSUP: it is not of this grid, or has a value that is not finite. */
+int reconstruct_outside(const struct reconstruct_work *w, const struct grid *g, float *ret, struct err *err);
 
 /* If rc is -ENOMEM (a plan that does not fit), begin the sentence with the name of the protocol, which has `memory_limit`. */
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err);

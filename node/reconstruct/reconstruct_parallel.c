@@ -83,19 +83,33 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
+static int make_volume(struct parallel_work *w, struct err *err)
+{
+	const struct grid *g = &w->plan.grid;
+
+	w->volume = malloc(grid_size(g) * sizeof(*w->volume));
+	return w->volume ? 0 : err_set(err, ENOMEM, "no memory for %d slices of %d x %d", g->n[2], g->n[0], g->n[1]);
+}
+
 static int run_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	int rc;
+	int rc = make_volume(w, err);
 
-	w->volume = malloc(grid_size(&w->plan.grid) * sizeof(*w->volume));
-	if (!w->volume)
-		return err_set(err, ENOMEM, "no memory for %d slices of %d x %d", w->plan.grid.n[2], w->plan.grid.n[0],
-			       w->plan.grid.n[1]);
+	if (rc < 0)
+		return rc;
 	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->parallel, base->dev, w->lines, base->monitor,
 				  w->volume, &w->run, err);
 	rc = err_remap(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
 	return err_remap(rc, EDOM, EBADMSG, err);
+}
+
+static int take_parallel_volume(struct reconstruct_work *base, struct err *err)
+{
+	struct parallel_work *w = (struct parallel_work *)base;
+	int rc = make_volume(w, err);
+
+	return rc < 0 ? rc : reconstruct_outside(base, &w->plan.grid, w->volume, err);
 }
 
 static const char *filter_name(const struct parallel_protocol *p)
@@ -223,6 +237,7 @@ const struct reconstruct_kind reconstruct_parallel = {
 	.open = open_parallel_case,
 	.read = read_parallel_case,
 	.run = run_parallel_case,
+	.take = take_parallel_volume,
 	.write = write_parallel_case,
 	.arrays = write_parallel_arrays,
 	.fill = fill_parallel_report,

@@ -63,8 +63,8 @@ static int set_frames(struct pet_work *w, struct err *err)
 		rc = set_gates(w, err);
 	if (rc == 0)
 		w->n_frames = pet_images_count(&w->s->images);
-	if (rc == 0 && w->base.arrays && (w->n_frames > 1 || w->s->images.of == PET_BEDS))
-		rc = err_set(err, ENOTSUP, "the case has %d %s%s; arrays are those of one image", w->n_frames,
+	if (rc == 0 && (w->base.arrays || w->base.decision->place.outside) && (w->n_frames > 1 || w->s->images.of == PET_BEDS))
+		rc = err_set(err, ENOTSUP, "the case has %d %s%s; arrays and volumes are those of one image", w->n_frames,
 			     pet_division_name(w->s->images.of), plural(w->n_frames));
 	reconstruct_name_protocol(&w->base, rc, err);
 	return rc;
@@ -314,6 +314,19 @@ static int run_pet_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
 }
 
+static int take_pet_volume(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	int rc = make_volumes(w, err);
+
+	if (rc == 0)
+		rc = reconstruct_outside(base, &w->plan.grid, w->volume, err);
+	if (rc < 0)
+		return rc;
+	w->run.counts = w->counts[0] = w->s->list ? (double)sinogram_list_data(w->s)->n_events : w->planes.counts;
+	return 0;
+}
+
 static int write_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
@@ -324,7 +337,7 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 				       .now = clock_wall(),
 				       .counts = w->run.counts,
 				       .keep_free = base->keep_free};
-	int rc = w->s->images.n > 0 ? 0 : read_volume(w, 0, err);
+	int rc = w->s->images.n > 0 || base->decision->place.outside ? 0 : read_volume(w, 0, err);
 	double begun;
 
 	if (rc < 0)
@@ -392,6 +405,7 @@ const struct reconstruct_kind reconstruct_pet = {
 	.open = open_pet_case,
 	.read = read_pet_case,
 	.run = run_pet_case,
+	.take = take_pet_volume,
 	.write = write_pet_case,
 	.arrays = pet_work_arrays,
 	.fill = pet_work_fill_report,

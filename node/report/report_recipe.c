@@ -438,6 +438,14 @@ static void put_origins(const struct dicom_item *root, struct html *h)
 	}
 }
 
+static bool is_processing(const struct dicom_item *equipment)
+{
+	const struct dicom_item *purpose = dicom_item_at(equipment, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, 0);
+	char code[17] = "";
+
+	return purpose && dicom_get_text(purpose, TAG_CODE_VALUE, code, sizeof(code), NULL) == 1 && !strcmp(code, "109102");
+}
+
 void report_put_provenance(const struct report *r, struct html *h)
 {
 	const struct dicom_item *images = derivation_image(r->root);
@@ -457,7 +465,7 @@ void report_put_provenance(const struct report *r, struct html *h)
 		const struct dicom_item *item = dicom_item_at(r->root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i);
 
 		if (!report_is_ours(item))
-			put_equipment(h, "Acquired by", item);
+			put_equipment(h, is_processing(item) ? "Volume computed by" : "Acquired by", item);
 	}
 	put_origins(r->root, h);
 	report_derivation(r->root, text, sizeof(text));

@@ -66,7 +66,7 @@ static void fill_image(const struct ct_result *r, struct item_writer *w)
 	fill_values(r, w);
 	if (info->diameter > 0)
 		item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, info->diameter);
-	if (algorithm_info(info->algorithm)->filtered)
+	if (algorithm_info(info->algorithm)->filtered && !r->series.s->place.outside)
 		item_put_text(w, TAG_CONVOLUTION_KERNEL, info->filter);
 }
 
@@ -78,7 +78,7 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	const struct ct_result_info *info = r->info;
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = info->grid;
-	char how[96] = "", patient[560];
+	char how[96] = "", patient[560], outside[PROVENANCE_OUTSIDE_SIZE];
 	size_t n;
 
 	provenance_patient_text(s->patient, patient, sizeof(patient));
@@ -94,6 +94,13 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 			     kind_of(info->protocol->kind)->title, s->n_files, plural(s->n_files), info->n_angles,
 			     info->protocol->name, algorithm_info(info->algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0],
 			     g->h[1], g->h[2], r->unit, info->device);
+	provenance_outside_text(&s->place, outside);
+	if (outside[0])
+		n = (size_t)snprintf(
+			ret_text, size,
+			"%sOf %zu sinogram object%s (%d angles); %d x %d x %d voxels of %.6g x %.6g x %.6g mm, unit %s.", outside,
+			s->n_files, plural(s->n_files), info->n_angles, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2],
+			r->unit);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.400s%s Research use only.", r->warnings[0] ? " " : "", r->warnings,
 			 patient);
@@ -106,7 +113,8 @@ static void fill_provenance(const struct ct_result *r, struct item_writer *root)
 
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	if (algorithm_iterates(a) || algorithm_info(a)->filtered) /* there is no code for unfiltered backprojection */
+	if (!r->series.s->place.outside &&
+	    (algorithm_iterates(a) || algorithm_info(a)->filtered)) /* there is no code for unfiltered backprojection */
 		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, algorithm_terms(a).code, "DCM", algorithm_terms(a).meaning);
 	snprintf(text, sizeof(text), "units=%s", r->unit);
 	result_series_fill_recipe(&r->series, text, r->unit, root);

@@ -49,6 +49,10 @@ static void fill_method(const struct pet_result *r, struct item_writer *w)
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	char text[65], kernel[32] = "", psf[24] = "";
 
+	if (r->series.s->place.outside) {
+		item_put_text(w, TAG_RECONSTRUCTION_METHOD, "outside tomonode");
+		return;
+	}
 	if (p->pet.psf > 0 && iterates)
 		snprintf(psf, sizeof(psf), ", PSF %.4g mm", p->pet.psf);
 	if (iterates)
@@ -196,6 +200,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
 	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330], ct[220] = "";
+	char outside[PROVENANCE_OUTSIDE_SIZE];
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
@@ -223,6 +228,12 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			     data, p->name, name, passes, tof, frames, model, filter, ct, g->n[0], g->n[1], g->n[2], g->h[0],
 			     g->h[1], g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
 			     r->info->device);
+	provenance_outside_text(&s->place, outside);
+	if (outside[0])
+		n = (size_t)snprintf(ret_text, size,
+				     "%sOf %s%s%s%s; %d x %d x %d voxels of %.6g x %.6g x %.6g mm, scanner %.63s.", outside, data,
+				     tof, frames, ct, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2],
+				     s->scanner ? s->scanner->name : "as the data say");
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	provenance_place_text(&s->place, patient + strlen(patient), sizeof(patient) - strlen(patient));
 	if (n < size)
@@ -254,7 +265,8 @@ void pet_result_fill_sources(const struct pet_result *r, struct item_writer *roo
 
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
+	if (!r->series.s->place.outside)
+		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 	fill_method(r, root);
 	fill_corrections(r, root);
 	fill_recipe(r, root);

@@ -68,6 +68,8 @@ static void add_warning(struct pet_quantity *q, const char *fmt, ...)
 /* List the corrections of the data and of the model. False: one of them occurs twice. */
 static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 {
+	const struct result_outside *outside = s->place.outside;
+	bool model = !outside || outside->corrected;
 	const struct {
 		enum sinogram_role role;
 		const char *terms[2];
@@ -90,7 +92,9 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		if (term[0] && strcmp(term, "DECY")) /* added below */
 			add_term(q, term);
 	}
-	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+	if (!model)
+		add_warning(q, "It is not stated that the other program used the corrections.");
+	for (size_t i = 0; model && i < sizeof(models) / sizeof(models[0]); i++) {
 		if (!s->part[models[i].role].present)
 			continue;
 		if (models[i].role == SINOGRAM_ADDITIVE && has_term(before, "RAN") && has_term(before, "SCAT")) {
@@ -107,13 +111,13 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 			add_term(q, models[i].terms[k]);
 		}
 	}
-	if ((s->made & PET_CORRECT_ATTENUATION) && !s->made_in_part)
+	if (model && (s->made & PET_CORRECT_ATTENUATION) && !s->made_in_part)
 		add_term(q, "ATTN");
-	if (s->made & PET_CORRECT_RANDOMS)
+	if (model && (s->made & PET_CORRECT_RANDOMS))
 		add_term(q, "RAN");
-	if ((s->made & PET_CORRECT_SCATTER) && !s->made_in_part) /* it needs the map of the attenuation */
+	if (model && (s->made & PET_CORRECT_SCATTER) && !s->made_in_part) /* it needs the map of the attenuation */
 		add_term(q, "SCAT");
-	if (s->made & PET_CORRECT_DEAD_TIME)
+	if (model && (s->made & PET_CORRECT_DEAD_TIME))
 		add_term(q, "DTIM");
 	if (attn_twice || norm_twice) {
 		add_warning(q,
@@ -121,7 +125,8 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 			    attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
 		once = false;
 	}
-	add_term(q, "RADL"); /* each bin's ray is at its true radius, or the data are arc-corrected */
+	if (model)
+		add_term(q, "RADL"); /* each bin's ray is at its true radius, or the data are arc-corrected */
 	q->has_attn = has_term(q->corrected, "ATTN");
 	q->has_ran = has_term(q->corrected, "RAN");
 	q->has_scat = has_term(q->corrected, "SCAT");

@@ -142,6 +142,7 @@ void result_series_fill_recipe(const struct result_series *r, const char *values
 		.geometry_kind = r->kind->geometry,
 		.geometry = r->geometry,
 		.further = further,
+		.place = &r->s->place,
 		.origins = r->origins,
 	};
 

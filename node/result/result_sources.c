@@ -115,6 +115,7 @@ static void fill_recipe(const struct result *r, struct item_writer *root)
 		.geometry_name = r->exam->profile->name,
 		.geometry = r->profile,
 		.further = digest[0] ? flatfield : NULL,
+		.place = &r->exam->place,
 	};
 
 	if (digest[0])

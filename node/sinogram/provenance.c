@@ -133,7 +133,10 @@ void provenance_place_seed(const struct result_place *place, char *ret_text, siz
 	if (place->newer)
 		n = snprintf(ret_text, size, "|newer %lld", (long long)place->newer);
 	if (place->redo)
-		snprintf(ret_text + n, size - (size_t)n, "|redo %lld", (long long)place->redo);
+		n += snprintf(ret_text + n, size - (size_t)n, "|redo %lld", (long long)place->redo);
+	if (place->outside)
+		snprintf(ret_text + n, size - (size_t)n, "|outside %s|%s|%s|%d|%s", place->outside->software,
+			 place->outside->version, place->outside->note, place->outside->corrected, place->outside->sha256);
 }
 
 /* Write what stands for the settings in `left`, which have no room among all of `changed`: ", +3 more #5d1c". */
@@ -190,11 +193,26 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 		 place->related_series);
 }
 
+void provenance_outside_text(const struct result_place *place, char ret_text[PROVENANCE_OUTSIDE_SIZE])
+{
+	const struct result_outside *o = place->outside;
+
+	ret_text[0] = '\0';
+	if (o)
+		snprintf(ret_text, PROVENANCE_OUTSIDE_SIZE, "Volume computed outside tomonode by %s %s (SHA-256 %s)%s%s. ",
+			 o->software, o->version, o->sha256, o->note[0] ? ": " : "", o->note);
+}
+
 void provenance_place_title(const struct result_place *place, char *title)
 {
 	char settings[LONGEST_TITLE + 1];
 	size_t n = strlen(title), kept = n < SHORTEST_TITLE ? n : SHORTEST_TITLE;
 
+	if (place->outside) {
+		snprintf(title, LONGEST_TITLE + 1, "%.32s %.12s, outside tomonode", place->outside->software,
+			 place->outside->version);
+		return;
+	}
 	name_settings(place->changed, LONGEST_TITLE - kept, settings, sizeof(settings));
 	kept = LONGEST_TITLE - strlen(settings);
 	snprintf(title + (n < kept ? n : kept), LONGEST_TITLE + 1 - (n < kept ? n : kept), "%s", settings);
@@ -283,11 +301,31 @@ static void describe_recipe(const struct provenance_recipe *r, char *ret_text, s
 			 r->further ? "\n" : "", r->further ? r->further : "");
 
 	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
-	n = snprintf(ret_text, size, "sha256=%s %s device=\"%s\" protocol=\"%s: %s\" %s=\"%s%s%s\"", digest, r->values, r->device,
-		     r->protocol_name, r->protocol, r->geometry_kind, r->geometry_name ? r->geometry_name : "",
+	n = snprintf(ret_text, size, "sha256=%s %s device=\"%s\" protocol=\"%s%s: %s\" %s=\"%s%s%s\"", digest, r->values,
+		     r->device, r->protocol_name, r->place->outside ? ", grid and corrections only" : "",
+		     r->place->outside ? "" : r->protocol, r->geometry_kind, r->geometry_name ? r->geometry_name : "",
 		     r->geometry_name ? ": " : "", r->geometry);
 	if ((size_t)n >= size)
 		memcpy(ret_text + size - 4, "...", 4);
+}
+
+/* Write the program that computed the volume, if it is another one. Its maker is not known. */
+static void fill_outside(const struct result_place *place, struct item_writer *root)
+{
+	const struct result_outside *o = place->outside;
+	struct item_writer item;
+	char text[300];
+
+	if (!o)
+		return;
+	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	snprintf(text, sizeof(text), "computed the volume, SHA-256 %s%s%s", o->sha256, o->note[0] ? ": " : "", o->note);
+	item_put_text(&item, TAG_MANUFACTURER, "unknown");
+	item_put_text(&item, TAG_MANUFACTURER_MODEL_NAME, o->software);
+	item_put_text(&item, TAG_SOFTWARE_VERSIONS, o->version);
+	item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, text);
+	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
+	item_end(root, &item);
 }
 
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
@@ -320,6 +358,7 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
 	item_end(root, &item);
 
+	fill_outside(recipe->place, root);
 	describe_recipe(recipe, text, sizeof(text));
 	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 	item_put_text(&item, TAG_MANUFACTURER, "tomonode");

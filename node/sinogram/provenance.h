@@ -27,11 +27,16 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
  * derivation description has; "": it was not made again. */
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size);
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size);
+/* Write who computed a volume outside of this program, with a space behind it: the beginning of its derivation description; "": it
+ * was computed here. */
+#define PROVENANCE_OUTSIDE_SIZE 480
+void provenance_outside_text(const struct result_place *place, char ret_text[PROVENANCE_OUTSIDE_SIZE]);
 #define PROVENANCE_TITLE_SIZE 128
 /* Append to a Series Description, a text of PROVENANCE_TITLE_SIZE bytes, the settings by which the result differs from its
  * protocol: ", iterations=4, matrix=96". It becomes at most 64 characters long (LO): what is before the settings is cut off, but
  * not to less than 40 characters; settings that have no room are left out as a whole, with ", +3 more #5d1c" instead: their
- * number, and four digits of a digest of all settings, which tell two results apart that differ only in these. */
+ * number, and four digits of a digest of all settings, which tell two results apart that differ only in these. The description of a
+ * volume from outside names its program instead. */
 void provenance_place_title(const struct result_place *place, char *title);
 /* Write Related Series Sequence with the series that the result was made again after, if there is one (PS3.3 C.7.3.1). */
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root);
@@ -51,7 +56,8 @@ struct provenance_recipe {
 	const char *geometry_kind, *geometry_name; /* "scanner"; NULL: the geometry has no name */
 	const char *geometry;			   /* "key=value ..." */
 	const char *further;			   /* included only in the digest; NULL: nothing */
-	const char *origins;			   /* of the facts of the source (node/sinogram/fact_origins.h); NULL: none */
+	const struct result_place *place; /* a volume from outside has an item of its own, and no parameters of the protocol */
+	const char *origins;		  /* of the facts of the source (node/sinogram/fact_origins.h); NULL: none */
 };
 /* Write Contributing Equipment: the modality as given in the source, and this program with the recipe in its Contribution
  * Description (0018,A003), as one text of at most 1024 characters: sha256=HEX VALUES device="..." protocol="NAME: key=value ..."

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode arrays read` and tn.open(): the library makes the image of `tomonode recon` from what they give, to half a step of the stored
-values; nothing of the patient is in case.json; what is refused."""
+"""`tomonode arrays` with tn.open() and tn.write(): the library makes the image of `tomonode recon` from what they give, to half a step of the stored
+values; nothing of the patient is in case.json; the header of a volume from elsewhere is honest; what is refused."""
 import glob
+import hashlib
 import importlib
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from tools import node_harness as h
 from tools import volume_tools
-from tools.pet_tools import run
+from tools.pet_tools import run, validator
 
 ROOT, LIBRARY = os.environ["TOMONODE_SOURCE"], os.path.join(os.environ["TOMONODE_BUILD"], "libtomonode.so.0")
 pytestmark = pytest.mark.skipif(not os.path.exists(LIBRARY) or bool(h.sanitizer()), reason="needs libtomonode without sanitizers")
@@ -90,6 +91,57 @@ def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, kin
         for keyword in ("PatientName", "PatientID", "PatientBirthDate", "StudyDate", "StudyInstanceUID", "SOPInstanceUID", "SeriesInstanceUID"):
             value = str(d.get(keyword, ""))
             assert not value or value not in text, f"{keyword} {value} is in case.json"
+
+
+def test_a_volume_of_another_program_says_so(folder, tn):
+    """Its header: who computed it, its digest, no algorithm, no parameter and no correction that is not stated; its own UIDs."""
+    exam, lines = os.path.join(folder, "exam"), os.path.join(folder, "lines")
+    run(*PET, "1e6", "--randoms", "0.2", "-o", exam)
+    run("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "2", "-o", lines)
+    how = {"protocol": "pet-osem", "set": OSEM + " psf=5 postfilter=3", "options": ["--device", "cpu"]}
+    case = tn.open(exam, **how)
+    image = np.random.default_rng(1).random(case.grid.shape, np.float32)
+    states = {"software": "My MLEM", "version": "1.2", "note": "40 iterations with a median filter"}
+    digest = hashlib.sha256(image.tobytes()).hexdigest()
+
+    def written(name, volume=image, like=exam, **more):
+        files = [pydicom.dcmread(f) for f in tn.write(volume, like, os.path.join(folder, name), **{**how, **states, **more})]
+        assert len(files) == volume.shape[0] and not [text for d in files for text in validator(d.filename)]
+        return sorted(files, key=lambda d: d.InstanceNumber)
+
+    run("recon", "--device", "cpu", "--protocol", "pet-osem", *[w for k in how["set"].split() for w in ("--set", k)], "-o", os.path.join(folder, "own"), exam)
+    own = pydicom.dcmread(glob.glob(os.path.join(folder, "own", "*.dcm"))[0])
+    plain, stated = written("plain"), written("stated", corrected=True)
+    for d in (plain[0], stated[0]):
+        assert d.DerivationDescription.startswith(f"Volume computed outside tomonode by My MLEM 1.2 (SHA-256 {digest}): {states['note']}. ")
+        assert d.ReconstructionMethod == "outside tomonode" and "ConvolutionKernel" not in d and "DerivationCodeSequence" not in d
+        assert d.SeriesDescription == "My MLEM 1.2, outside tomonode"
+        item = d.ContributingEquipmentSequence[1]
+        assert (item.ManufacturerModelName, item.SoftwareVersions, item.PurposeOfReferenceCodeSequence[0].CodeValue) == ("My MLEM", "1.2", "109102")
+        assert digest in item.ContributionDescription and d.ContributingEquipmentSequence[2].ManufacturerModelName == "tomonode"
+        assert not any(word in str(d) for word in ("OSEM", "osem 2", "iterations=", "psf=", "postfilter="))
+        for keyword in ("PatientID", "StudyInstanceUID", "FrameOfReferenceUID", "SourceInstanceSequence", "ImageOrientationPatient", "PixelSpacing"):
+            assert d.get(keyword) == own.get(keyword), keyword
+    assert (own.Units, stated[0].Units, plain[0].Units) == ("BQML", "BQML", "CNTS")
+    assert list(stated[0].CorrectedImage) == list(own.CorrectedImage) and not {"ATTN", "RADL", "RAN"} & set(plain[0].CorrectedImage)
+    assert "not stated that the other program used the corrections" in plain[0].DerivationDescription
+    for files, scale in ((stated, case.scale), (plain, 1)):
+        values = np.array(volume_tools.of_slices(files).values)
+        assert difference(scale * image, values) <= max(float(d.RescaleSlope) for d in files) * 0.51
+    series = {own.SeriesInstanceUID, *(d.SeriesInstanceUID for d in (plain[0], stated[0], written("other", version="1.3")[0], written("new", 2 * image)[0]))}
+    assert len(series) == 5 and written("again")[0].SOPInstanceUID == plain[0].SOPInstanceUID
+    how = {"protocol": "parallel-sart", "options": ["--device", "cpu"], "set": "mu_water=0.02"}
+    ct = written("ct", np.full(tn.open(lines, **how).grid.shape, 0.02, np.float32), lines, **how)
+    assert ct[0].DerivationDescription.startswith("Volume computed outside tomonode by My MLEM 1.2") and not ct[0].pixel_array.any()
+    assert "parallel-sart" not in str(ct[0]).replace("parallel-sart, grid and corrections only", "")
+
+    for volume, more, words in ((image[1:], {}, "must have"), (np.full_like(image, np.nan), {}, "voxel 0 is"), (image, {"software": ""}, "--software"),
+                                (image, {"version": "1\\2"}, "--version"), (image, {"note": "x" * 201}, "--note")):
+        with pytest.raises(tn.TomonodeError, match=words):
+            written("refused", volume, **{**how, "protocol": "pet-osem", "set": OSEM, **more})
+    assert not os.path.exists(os.path.join(folder, "refused"))
+    with pytest.raises(ValueError, match="float64"):
+        written("refused", image.astype("d"))
 
 
 def test_of_the_arrays_there_are_all_or_none(folder):

@@ -299,7 +299,7 @@ def test_documents(tn):
     """Each block of docs/library.md runs as it is."""
     with open(os.path.join(ROOT, "docs", "library.md"), encoding="utf-8") as f:
         blocks = re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for block in blocks:
         for needed in re.findall(r"^(?:import|from) (torch|scipy)", block, re.M):
             if importlib.util.find_spec(needed) is None:

@@ -14,10 +14,10 @@ radial), lines (line,), views (view, v, u), parallel beams (slice, angle, radial
 devices. Not for diagnostic use.
 """
 from ._c import TomonodeError, lib as _lib
-from ._case import Case, open
+from ._case import Case, open, write
 from ._objects import Adjoint, Device, Grid, Lines, Parallel, Pet, Projector, Scan, Views, default_device, tof_ps
 from ._recon import Reconstruction, help, keys, osem, reconstruct
 
 __version__: str = _lib.tn_version(None).decode()
 __all__ = ["Adjoint", "Case", "Device", "Grid", "Lines", "Parallel", "Pet", "Projector", "Reconstruction", "Scan", "TomonodeError",
-           "Views", "default_device", "help", "keys", "open", "osem", "reconstruct", "tof_ps"]
+           "Views", "default_device", "help", "keys", "open", "osem", "reconstruct", "tof_ps", "write"]

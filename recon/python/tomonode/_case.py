@@ -77,6 +77,21 @@ def _program(name: str) -> str:
     return path
 
 
+def _run(action: str, options: Sequence[str], folder: str, words: Sequence[str], protocol: str | None, set: str,  # pylint: disable=redefined-builtin
+         program: str | None) -> str:
+    command = [_program(program or os.environ.get("TOMONODE") or "tomonode"), "arrays", *options, *(["--protocol", protocol] if protocol else [])]
+    for assignment in set.split():
+        command += ["--set", assignment]
+    done = subprocess.run([*command, "-o", folder, "--", action, *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _c.TomonodeError(done.stderr.strip() or f"tomonode arrays {action}: exit code {done.returncode}", 0)
+    return done.stdout
+
+
+def _paths(path: str | Sequence[str]) -> list[str]:
+    return [os.fspath(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+
+
 def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
          options: Sequence[str] = (), program: str | None = None) -> Case:
     """Read one case with the program tomonode: DICOM files or folders, Interfile, PETSIRD, folders of the e7tools, all that `tomonode recon` reads.
@@ -85,13 +100,29 @@ def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "
     further ones of `tomonode arrays read`, such as ["--attenuation", "acf.hs"]; program: default: that of the environment variable TOMONODE, else
     `tomonode`. The arrays are in a private folder that is deleted when they are mapped. Needs numpy.
     """
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    command = [_program(program or os.environ.get("TOMONODE") or "tomonode"), "arrays", *options]
-    command += ["--protocol", protocol] if protocol else []
-    for assignment in set.split():
-        command += ["--set", assignment]
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
-        done = subprocess.run([*command, "-o", folder, "--", "read", *map(os.fspath, paths)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise _c.TomonodeError(done.stderr.strip() or f"tomonode arrays read: exit code {done.returncode}", 0)
+        _run("read", options, folder, _paths(path), protocol, set, program)
         return Case(folder)
+
+
+def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "", corrected: bool = False,
+          protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
+          options: Sequence[str] = (), program: str | None = None) -> list[str]:
+    """Write a volume that was computed from a case as a DICOM result in the folder `out`, with the program tomonode. Returns its files.
+
+    volume: (z, y, x), float32 on the grid of open(like, protocol=, set=, options=), in the unit of reconstruct(); like: the paths of the case;
+    software, version, note: what computed it: the header says so, and that it was not tomonode; corrected: you state that all factors and
+    the background of the case were used: the result of PET then has the unit (Bq/ml) and the corrections that one of the program would have.
+    Of PET and parallel beams. Needs numpy.
+    """
+    import numpy
+
+    a = numpy.ascontiguousarray(volume if hasattr(volume, "__array_interface__") else numpy.from_dlpack(volume))
+    if a.dtype != numpy.float32:
+        raise ValueError(f"volume: values of type {a.dtype}; needed: float32")
+    states = ["--software", software, "--version", version, "--note", note, *(["--corrected"] if corrected else []), "--json"]
+    with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
+        path = os.path.join(folder, "volume.f32")
+        a.tofile(path)
+        said = json.loads(_run("write", [*states, *options], out, [path, *_paths(like)], protocol, set, program))
+    return [os.path.join(out, o["file"]) for o in said["cases"][0]["objects"]]
