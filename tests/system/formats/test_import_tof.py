@@ -3,14 +3,14 @@
 export.
 
 tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the
-objects, and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
+objects, and the planes in the order in which the node uses them (`tomonode arrays read`)."""
 import contextlib
 import glob
 import hashlib
+import json
 import os
 import re
 import shutil
-import subprocess
 
 import numpy as np
 import pydicom
@@ -18,7 +18,6 @@ import pydicom
 from tools import dbt_tools as tools
 from tools import tof_tools as tof
 
-BUILD = os.environ.get("TOMONODE_BUILD", os.path.dirname(os.environ.get("TOMONODE", "build/dev/tomonode")))
 BASICS = ("AcquisitionDate=20240506", "AcquisitionTime=121112", "Radionuclide=F18", "PatientPosition=HFS",
           "BodyPartExamined=BRAIN")
 C2 = 299.792458 / 2000  # mm along the ray per ps
@@ -49,14 +48,17 @@ def streams(folder):
     return found
 
 
-def read_planes(folder, objects, role, views=tof.VIEWS):
-    """The planes of a role in the order in memory, and what is printed about the geometry."""
-    out = os.path.join(folder, "planes")
-    done = subprocess.run([os.path.join(BUILD, "tests", "read_planes"), role, out, *paths_of(objects)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False, env={**os.environ, "TOMONODE_CONF": ""})
-    assert done.returncode == 0, f"{role}: {done.stderr}"
-    return np.fromfile(out, "<f4").reshape(-1, views, tof.BINS), [float(v) for v in done.stdout.split()]
+def read_arrays(folder, objects):
+    """The arrays of `tomonode arrays read`, and the geometry: TOF bins, first angle, where rays end, segments."""
+    out = os.path.join(folder, "arrays")
+    shutil.rmtree(out, ignore_errors=True)
+    tools.run("arrays", "read", "--device", "cpu", "--protocol", "pet-fbp-preview", "--set", "matrix=8", "-o", out, *paths_of(objects))
+    with open(os.path.join(out, "case.json"), encoding="utf-8") as f:
+        case = json.load(f)
+    tof_bins, scan = case["scan"]["tof"], case["scan"]
+    return ({role: np.fromfile(os.path.join(out, a["file"]), a["type"]).reshape(-1, *a["shape"][-2:]) for role, a in case["arrays"].items()},
+            [tof_bins["n"], tof_bins["width"], tof_bins["sigma"], scan["first_angle"], scan["radius"] + scan["depth"]],
+            [tuple(segment) for segment in scan["segments"]])
 
 
 def same(found, expected, label, failures):
@@ -126,17 +128,17 @@ def test_stir_comes_back(folder, failures):
         with open(path + ".s", "rb") as f, open(path + "-additive.s", "wb") as to:
             data = f.read()
             to.write(turned := data[4:] + data[:4])
-        done = run_import(out, path + ".hs", "--additive", additive, "--chunk", 3000)
+        done = run_import(out, path + ".hs", "--additive", additive, "--chunk", 3000, "--set", "ActualFrameDuration=60000")
         tools.check(("-2, -1 ... 2 is assumed" in done.stderr) != ("order" in options), f"STIR {name}: {done.stderr}",
                     failures)
         for role, (found, _) in streams(out).items():
             tools.check(found == (turned if role == "ADDITIVE" else data), f"STIR {name}: {role}: not the same bytes",
                         failures)
-        planes, geometry = read_planes(folder, out, "EMISSION")
-        same(planes, tof.in_memory(counts, STIR_SEGMENTS), f"STIR {name}", failures)
+        arrays, geometry, segments = read_arrays(folder, out)
+        same(arrays["data"], tof.in_memory(counts, STIR_SEGMENTS), f"STIR {name}", failures)
         expected = [tof.TOF, tof.WIDTH_PS * C2, tof.FWHM_PS * C2 / (2 * np.sqrt(2 * np.log(2))), 0, 107]
-        expected += [x for s in STIR_SEGMENTS for x in (-s[1], -s[0], tof.planes_of(tof.RINGS, *s))]
-        tools.check(np.allclose(geometry, expected, rtol=1e-8), f"STIR {name}: {geometry}", failures)
+        tools.check(np.allclose(geometry, expected, rtol=1e-8) and segments == [(-s[1], -s[0]) for s in STIR_SEGMENTS],
+                    f"STIR {name}: {geometry} {segments}", failures)
         tools.run("export", "--force", "-o", os.path.join(folder, "back.hs"), out)
         with open(os.path.join(folder, "back.s"), "rb") as f:
             tools.check(f.read() == data, f"STIR {name}: not exported as it was", failures)
@@ -201,20 +203,16 @@ def test_e7tools_come_back(folder, failures):
         with open(os.path.join(e7.folder, "prompts_00.s"), "rb") as f:
             tools.check(f.read()[:-len(e7.second_type)] == found["EMISSION"][0],
                         f"{name}: EMISSION: not the same bytes", failures)
-        emission, geometry = read_planes(folder, out, "EMISSION")
-        same(emission, tof.in_memory(e7.prompts, e7.segments), f"{name} EMISSION", failures)
+        arrays, geometry, segments = read_arrays(folder, out)
+        same(arrays["data"], tof.in_memory(e7.prompts, e7.segments), f"{name} EMISSION", failures)
         norm = tof.in_memory(e7.efficiency_correction(), e7.segments)
-        same(read_planes(folder, out, "NORMALISATION")[0], norm[0] if name == "span" else norm, f"{name} NORMALISATION",
-             failures)
-        same(read_planes(folder, out, "ATTENUATION")[0], tof.turned(e7.acf, e7.segments), f"{name} ATTENUATION",
-             failures)
-        same(read_planes(folder, out, "ADDITIVE")[0], tof.in_memory(e7.additive(), e7.segments), f"{name} ADDITIVE",
-             failures)
+        acf = np.asarray(tof.turned(e7.acf, e7.segments), np.float32)
+        same(arrays["factors"], np.float32(1) / acf / np.asarray(norm[0] if name == "span" else norm, np.float32), f"{name} factors", failures)
+        same(arrays["background"], tof.in_memory(e7.additive(), e7.segments), f"{name} ADDITIVE", failures)
         # what the headers lack is that of the scanner with this originating system
         expected = [tof.TOF, tof.WIDTH_PS * C2, 214 * C2 / (2 * np.sqrt(2 * np.log(2))), 1.8564, 417]
-        tools.check(np.allclose(geometry[:5], expected, rtol=1e-8), f"{name}: {geometry}", failures)
-        tools.check(geometry[5:] == [x for s, n in zip(e7.segments, e7.table) for x in (-s[1], -s[0], n)],
-                    f"{name}: {geometry}", failures)
+        tools.check(np.allclose(geometry, expected, rtol=1e-8), f"{name}: {geometry}", failures)
+        tools.check(segments == [(-s[1], -s[0]) for s in e7.segments], f"{name}: {segments}", failures)
         check_sources(e7, found, name, failures)
         for path in paths_of(out):
             with open(path, "rb") as f:
@@ -287,8 +285,7 @@ def test_missing_files_of_e7tools_are_named(folder, failures):
         done = run_import(out, "--e7", e7.folder)
         tools.check(says in done.stderr and sorted(streams(out)) == roles,
                     f"without {name}: {done.stderr} {sorted(streams(out))}", failures)
-    planes = read_planes(folder, out, "ADDITIVE")[0]
-    same(planes, tof.in_memory(e7.randoms, e7.segments), "without scatter: ADDITIVE", failures)
+    same(read_arrays(folder, out)[0]["background"], tof.in_memory(e7.randoms, e7.segments), "without scatter: ADDITIVE", failures)
 
 
 def put_float(path, index, value):
