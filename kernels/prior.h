@@ -28,6 +28,7 @@ enum prior_kind {
 	PRIOR_RELATIVE = 0,
 	PRIOR_QUADRATIC,
 };
+#define PRIORS(X) X(PRIOR_RELATIVE) X(PRIOR_QUADRATIC) /* for loops over one kind each */
 
 struct prior {
 	float beta;    /* weight; the gradient is beta dR/dx */

@@ -30,6 +30,14 @@ enum rule_kind {
 			      subtracted from num it is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
 	RULE_BACKPROJECT,  /* A'(y / l) / A'1, independent of x: shift and add, and the last step of filtered backprojection */
 };
+/* X(rule, a rule with the same formula for bins, one with the same formula for voxels), for loops over one rule each. */
+#define RULES(X)                                                                                                                 \
+	X(RULE_EM, RULE_EM, RULE_EM)                                                                                             \
+	X(RULE_EM_ROWS, RULE_EM_ROWS, RULE_EM)                                                                                   \
+	X(RULE_TRANSMISSION, RULE_TRANSMISSION, RULE_TRANSMISSION)                                                               \
+	X(RULE_SART, RULE_SART, RULE_SART)                                                                                       \
+	X(RULE_EM_RELAXED, RULE_EM, RULE_EM_RELAXED)                                                                             \
+	X(RULE_BACKPROJECT, RULE_BACKPROJECT, RULE_BACKPROJECT)
 
 struct rule {
 	enum rule_kind kind;
@@ -52,6 +60,19 @@ static inline TOMONODE_HD float rule_divide(float a, float b)
 #else
 	return a / b;
 #endif
+}
+
+/* Return whether it is one of RULES. */
+static inline bool rule_is_known(enum rule_kind kind)
+{
+#define X(rule, bins, voxels) || kind == (rule)
+	return false RULES(X);
+#undef X
+}
+
+static inline TOMONODE_HD bool rule_has_step(enum rule_kind kind)
+{
+	return kind == RULE_SART || kind == RULE_EM_RELAXED;
 }
 
 /* Smallest value of a voxel in the support, 1/mm; far below the attenuation of air. With `negative`, it only replaces 0. */

@@ -36,10 +36,11 @@ PRIOR_TARGET static inline __attribute__((always_inline)) void PRIOR(sums_of)(en
 PRIOR_TARGET static void PRIOR(sums)(const struct prior *prior, const struct piece *piece, bool ratio, int n, float *num,
 				     float *den)
 {
-	if (prior->kind == PRIOR_QUADRATIC)
-		PRIOR(sums_of)(PRIOR_QUADRATIC, prior, piece, ratio, n, num, den);
-	else
-		PRIOR(sums_of)(PRIOR_RELATIVE, prior, piece, ratio, n, num, den);
+#define X(kind_of)                                                                                                               \
+	if (prior->kind == (kind_of))                                                                                            \
+		PRIOR(sums_of)(kind_of, prior, piece, ratio, n, num, den);
+	PRIORS(X)
+#undef X
 }
 
 #undef PRIOR

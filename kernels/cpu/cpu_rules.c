@@ -8,12 +8,12 @@
 
 int cpu_rule_check(const struct rule *rule, struct err *err)
 {
-	if (rule->kind < RULE_EM || rule->kind > RULE_BACKPROJECT)
+	if (!rule_is_known(rule->kind))
 		return err_set(err, EINVAL, "unknown update rule %d", (int)rule->kind);
 	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
 		return err_set(err, EINVAL, "update rule %d: bin_floor=%g, voxel_floor=%g; both must be above 0", (int)rule->kind,
 			       (double)rule->bin_floor, (double)rule->voxel_floor);
-	if ((rule->kind == RULE_SART || rule->kind == RULE_EM_RELAXED) && !(rule->step > 0 && rule->step < 2))
+	if (rule_has_step(rule->kind) && !(rule->step > 0 && rule->step < 2))
 		return err_set(err, EINVAL, "update rule %d: relaxation %g; allowed: between 0 and 2", (int)rule->kind,
 			       (double)rule->step);
 	return 0;

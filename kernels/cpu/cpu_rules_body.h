@@ -23,24 +23,11 @@ ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restri
 ROWS_TARGET static void ROWS(pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask,
 				    float *q, float *d, int n)
 {
-	switch (rule->kind) {
-	case RULE_EM:
-	case RULE_EM_RELAXED:
-		ROWS(pairs_of)(RULE_EM, rule, y, p, row, mask, q, d, n);
-		break;
-	case RULE_EM_ROWS:
-		ROWS(pairs_of)(RULE_EM_ROWS, rule, y, p, row, mask, q, d, n);
-		break;
-	case RULE_TRANSMISSION:
-		ROWS(pairs_of)(RULE_TRANSMISSION, rule, y, p, row, mask, q, d, n);
-		break;
-	case RULE_SART:
-		ROWS(pairs_of)(RULE_SART, rule, y, p, row, mask, q, d, n);
-		break;
-	case RULE_BACKPROJECT:
-		ROWS(pairs_of)(RULE_BACKPROJECT, rule, y, p, row, mask, q, d, n);
-		break;
-	}
+#define X(kind_of, bins, voxels)                                                                                                 \
+	if (rule->kind == (kind_of))                                                                                             \
+		ROWS(pairs_of)(bins, rule, y, p, row, mask, q, d, n);
+	RULES(X)
+#undef X
 }
 
 ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(voxels_of)(enum rule_kind kind, const struct rule *rule,
@@ -56,24 +43,11 @@ ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(voxels_of)(en
 
 ROWS_TARGET static void ROWS(voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n)
 {
-	switch (rule->kind) {
-	case RULE_EM:
-	case RULE_EM_ROWS: /* the same formula */
-		ROWS(voxels_of)(RULE_EM, rule, num, den, x, n);
-		break;
-	case RULE_EM_RELAXED:
-		ROWS(voxels_of)(RULE_EM_RELAXED, rule, num, den, x, n);
-		break;
-	case RULE_TRANSMISSION:
-		ROWS(voxels_of)(RULE_TRANSMISSION, rule, num, den, x, n);
-		break;
-	case RULE_SART:
-		ROWS(voxels_of)(RULE_SART, rule, num, den, x, n);
-		break;
-	case RULE_BACKPROJECT:
-		ROWS(voxels_of)(RULE_BACKPROJECT, rule, num, den, x, n);
-		break;
-	}
+#define X(kind_of, bins, voxels)                                                                                                 \
+	if (rule->kind == (kind_of))                                                                                             \
+		ROWS(voxels_of)(voxels, rule, num, den, x, n);
+	RULES(X)
+#undef X
 }
 
 ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(bins_of)(enum rule_kind kind, const struct rule *rule,
@@ -88,30 +62,26 @@ ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(bins_of)(enum
 		q[i] = rule_data_bin(&r, y[i], p[i], rule_needs_length(kind) ? row[i] : 0, mult ? mult[i] : 1, add ? add[i] : 0);
 }
 
+/* The same with the pointers that are NULL as constants. */
+ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(bins_with)(enum rule_kind kind, const struct rule *rule,
+									      const float *y, const float *p, const float *row,
+									      const float *mult, const float *add, float *q,
+									      int n)
+{
+	if (mult && add)
+		ROWS(bins_of)(kind, rule, y, p, row, mult, add, q, n);
+	else if (mult)
+		ROWS(bins_of)(kind, rule, y, p, row, mult, NULL, q, n);
+	else
+		ROWS(bins_of)(kind, rule, y, p, row, NULL, add, q, n);
+}
+
 ROWS_TARGET static void ROWS(bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
 				   const float *add, float *q, int n)
 {
-	switch (rule->kind) {
-	case RULE_EM:
-	case RULE_EM_RELAXED:
-		if (mult && add)
-			ROWS(bins_of)(RULE_EM, rule, y, p, row, mult, add, q, n);
-		else if (mult)
-			ROWS(bins_of)(RULE_EM, rule, y, p, row, mult, NULL, q, n);
-		else
-			ROWS(bins_of)(RULE_EM, rule, y, p, row, NULL, add, q, n);
-		break;
-	case RULE_EM_ROWS:
-		ROWS(bins_of)(RULE_EM_ROWS, rule, y, p, row, mult, add, q, n);
-		break;
-	case RULE_TRANSMISSION:
-		ROWS(bins_of)(RULE_TRANSMISSION, rule, y, p, row, mult, add, q, n);
-		break;
-	case RULE_SART:
-		ROWS(bins_of)(RULE_SART, rule, y, p, row, mult, add, q, n);
-		break;
-	case RULE_BACKPROJECT:
-		ROWS(bins_of)(RULE_BACKPROJECT, rule, y, p, row, mult, add, q, n);
-		break;
-	}
+#define X(kind_of, same, voxels)                                                                                                 \
+	if (rule->kind == (kind_of))                                                                                             \
+		ROWS(bins_with)(same, rule, y, p, row, mult, add, q, n);
+	RULES(X)
+#undef X
 }

@@ -57,11 +57,10 @@ int iterate_check(const struct iterate_conf *conf, struct err *err)
 {
 	const struct rule *r = &conf->rule;
 
-	if (conf->iterations < 1 || r->kind < RULE_EM || r->kind > RULE_BACKPROJECT || !(r->bin_floor > 0) ||
-	    !(r->voxel_floor > 0))
+	if (conf->iterations < 1 || !rule_is_known(r->kind) || !(r->bin_floor > 0) || !(r->voxel_floor > 0))
 		return err_set(err, EINVAL, "iteration: iterations=%d, rule=%d, bin_floor=%g or voxel_floor=%g is invalid",
 			       conf->iterations, (int)r->kind, (double)r->bin_floor, (double)r->voxel_floor);
-	if ((r->kind == RULE_SART || r->kind == RULE_EM_RELAXED) && !(r->step > 0 && r->step < 2))
+	if (rule_has_step(r->kind) && !(r->step > 0 && r->step < 2))
 		return err_set(err, EINVAL, "iteration: relaxation %g; allowed: between 0 and 2", (double)r->step);
 	if (!(conf->relaxation >= 0))
 		return err_set(err, EINVAL, "iteration: relaxation of %g per pass; allowed: 0 or more", conf->relaxation);
