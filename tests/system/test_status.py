@@ -136,6 +136,10 @@ def metrics(n):
         if kind == "histogram":
             buckets = [v for k, v in values.items() if k.startswith(name + "_bucket")]
             check(buckets == sorted(buckets) and buckets[-1] == values[name + "_count"], f"{name}: {buckets}")
+    with open(os.path.join(os.environ["TOMONODE_SOURCE"], "docs", "status-page.md")) as page:
+        listed = {name for line in page if line.startswith("| `tomonode_") for name in re.findall("`(tomonode_[a-z_]+)", line)}
+    other = {name for name in listed ^ types.keys() if not name.startswith("tomonode_cluster_")}
+    check(not other, f"metrics that only /metrics or only docs/status-page.md has: {other}")
     return values
 
 
