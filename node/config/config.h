@@ -109,6 +109,7 @@ enum destination_kind {
 #define X(constant, name) DESTINATION_##constant,
 	DESTINATION_KINDS(X)
 #undef X
+		DESTINATION_KIND_COUNT
 };
 
 struct destination_conf {

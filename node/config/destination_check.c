@@ -112,7 +112,8 @@ static void finish_address(struct config_reader *r, const struct destination_con
 
 void config_finish_destinations(struct config_reader *r)
 {
-	static void (*const of_kind[])(struct config_reader * r, struct destination_conf * d, struct config_place place) = {
+	static void (*const of_kind[DESTINATION_KIND_COUNT])(struct config_reader * r, struct destination_conf * d,
+							     struct config_place place) = {
 		[DESTINATION_STOW] = finish_stow,
 		[DESTINATION_FOLDER] = finish_folder,
 	};
