@@ -338,7 +338,8 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	t->ours = rc < 0 && !actions->association && !actions->check; /* nothing was sent; a folder is the peer itself */
 	if (rc >= 0)
 		rc = actions->association ? run_association(t, config, session, err) : store_object(t, session, err);
-	actions->close(session);
+	if (actions->close)
+		actions->close(session);
 	return rc;
 }
 

@@ -229,7 +229,8 @@ static int send_due(struct delivery *d)
 out:
 	json_decref(d->stored);
 	d->stored = NULL;
-	actions->close(session);
+	if (actions->close)
+		actions->close(session);
 	free(contexts);
 	free(list);
 	return code;

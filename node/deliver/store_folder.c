@@ -155,11 +155,6 @@ static void copy_object(void *session, const char *path, const char *sop_instanc
 	snprintf(ret->reason, sizeof(ret->reason), "%s", rc >= 0 ? "stored" : err.msg);
 }
 
-static void close_folder(void *session)
-{
-	(void)session;
-}
-
 const struct destination_kind_actions destination_folder = {
 	.verb = "copy",
 	.describe = describe_folder,
@@ -167,6 +162,5 @@ const struct destination_kind_actions destination_folder = {
 	.check = check_folder,
 	.open = open_folder,
 	.store = copy_object,
-	.close = close_folder,
 	.role = SANDBOX_FOLDER,
 };
