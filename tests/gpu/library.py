@@ -12,6 +12,7 @@ import numpy as np
 import tomonode as tn
 
 GAP, AGREE = 1e-5, 2e-4  # the project's limit for transposes; of float32 sums in another order, relative to the largest value
+TOF_AGREE = 1e-3  # the kernel ends at 4 sigma, where it is 3.4e-4 of its largest value: rounding decides about a sample there
 failed = 0
 
 
@@ -99,14 +100,15 @@ def main():
         check(gap <= GAP, f"{what}: gap {gap:.1e}")
         for word, found, expected in (("A x", a(x), b(x)), ("A'y", a.T(y), b.T(y))):
             difference = np.abs(found - expected).max() / np.abs(expected).max()
-            check(difference <= AGREE, f"{what}: {word} differs from the processor's by {difference:.1e} of its largest value")
+            limit = TOF_AGREE if "TOF" in what else AGREE
+            check(difference <= limit, f"{what}: {word} differs from the processor's by {difference:.1e} of its largest value")
         for name in libraries:
             check_in_place(name, what, a, x, y)
     scan = tn.Pet(rings=12, detectors=256, ring_spacing=6, radius=200, radial=127, angles=128, span=3)
     grid = tn.Grid((96, 96, 23), 3)
     x = np.zeros(grid.shape, np.float32)
     x[5:18, 30:60, 30:60] = 1
-    y = tn.Projector(scan, grid, device)(x)
+    y = np.maximum(tn.Projector(scan, grid, device)(x), 0)  # float32: a bin beside the object can be -1e-6
     images = [tn.osem(scan, y, device=d, grid=grid, iterations=2, subsets=8, projector="joseph") for d in (device, processor)]
     check(np.abs(images[0] - images[1]).max() <= 1e-3 * images[1].max(), "OSEM: the image of the processor")
     if "torch" in libraries:
