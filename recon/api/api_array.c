@@ -87,11 +87,25 @@ static bool same_strides(const struct api_order *o, const int64_t *strides)
 	return true;
 }
 
+/* Return whether the strides tell that the array has the padding of the order: in a volume of one column along z they do not, and
+ * an array without padding has the same. */
+static bool shows_padding(const struct api_order *o)
+{
+	struct api_order c;
+	bool shown = false;
+
+	api_order_c(o->ndim, o->shape, &c);
+	for (int i = 0; i < o->ndim; i++)
+		shown = shown || (o->shape[i] > 1 && o->strides[i] > 1);
+	return shown || c.floats == o->floats;
+}
+
 static bool is_native(const struct tn_device *d, const struct api_array *a, const struct api_order *o)
 {
 	size_t alignment = device_cuda_stream(d->dev) ? CUDA_ALIGNMENT : sizeof(float);
 
-	return a->on_device && !o->index.mem && same_strides(o, a->strides) && (uintptr_t)a->data % alignment == 0;
+	return a->on_device && !o->index.mem && same_strides(o, a->strides) && shows_padding(o) &&
+	       (uintptr_t)a->data % alignment == 0;
 }
 
 static struct strides order_strides(const struct api_order *o, const int64_t *from, const int64_t *to)

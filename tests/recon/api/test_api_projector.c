@@ -152,6 +152,30 @@ TEST(many_lines)
 	tn_scan_free(s);
 }
 
+/* A volume of one column along z: its strides are those of the device, but there is no padding behind the caller's array. */
+TEST(one_column)
+{
+	struct tn_grid column = {{1, 1, 3}, {200, 200, 60}, {-100, -100, -90}};
+	struct tn_scan *s = line_scan(50, 0, 7);
+	struct tn_projector *a = NULL;
+	struct tn_projector_info i = {TN_SIZE(i)};
+	float mem[4] = {1, 1, 1, 7};
+	struct field *y;
+
+	WORKS(tn_projector_new(dev, s, &column, NULL, &a, &last));
+	WORKS(tn_projector_info(a, &i, &last));
+	y = field_new(&i.y, false);
+	for (int add = 0; add < 2; add++) {
+		WORKS(tn_forward(a, TN_FLOATS(mem, 3, 1, 1), &y->a, add, &last));
+		WORKS(tn_adjoint(a, &y->a, TN_FLOATS(mem, 3, 1, 1), add, &last));
+		assert_true(mem[0] > 1 && mem[1] > 1 && mem[2] > 1);
+		assert_float_equal(mem[3], 7, 0);
+	}
+	field_free(y);
+	tn_projector_free(a);
+	tn_scan_free(s);
+}
+
 /* A subset is a strided array of the data of all angles: read and written there. */
 TEST(subsets_in_place)
 {
