@@ -113,6 +113,10 @@ def test_dlpack(tn):
     y = np.zeros(a.out_shape, np.float32)
     a(Foreign(x), out=Foreign(y))
     assert np.array_equal(y, a(x)) and np.array_equal(a(Foreign(x)), y)
+    of_jax = type("ArrayImpl", (Foreign,), {"__module__": "jaxlib._jax"})  # read, but never written, although its pointer is handed out
+    assert np.array_equal(a(of_jax(x)), y)
+    with pytest.raises(ValueError, match="never change"):
+        a(x, out=of_jax(y))
     image = np.zeros((9, 20, 20), np.float32)
     keys = {"iterations": 1, "subsets": 2, "matrix": 20, "deterministic": True}
     tn.osem(a.scan, Foreign(y), out=Foreign(image), **keys)

@@ -9,6 +9,7 @@ from typing import Any, Sequence
 
 from . import _c
 
+_IMMUTABLE = ("jax", "jaxlib")  # modules whose arrays may only be read, although DLPack hands them out
 _get_pointer = c.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
 
@@ -38,6 +39,8 @@ class Passed:
         if hasattr(a, "__array_interface__"):
             self.array = _from_interface(a, writes, name)
             self._as_parameter_: Any = c.byref(self.array)
+        elif writes and type(a).__module__.partition(".")[0] in _IMMUTABLE:
+            raise ValueError(f"{name}: it is written, but arrays of jax never change; pass one of numpy, or no `out`")
         elif hasattr(a, "__dlpack__"):
             on_gpu = hasattr(a, "__dlpack_device__") and int(a.__dlpack_device__()[0]) in (2, 13)
             self.capsule = a.__dlpack__(stream=stream) if on_gpu and stream else a.__dlpack__()
@@ -55,7 +58,7 @@ def empty_like(a: Any, shape: Sequence[int]) -> Any:
     if module == "cupy":
         with a.device:
             return sys.modules["cupy"].empty(shape, dtype="float32")
-    if module not in ("numpy", "jax", "jaxlib") and hasattr(a, "__array_namespace__"):
+    if module not in ("numpy", *_IMMUTABLE) and hasattr(a, "__array_namespace__"):
         library = a.__array_namespace__()
         return library.empty(shape, dtype=library.float32, device=a.device)
     import numpy
