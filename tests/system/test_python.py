@@ -278,6 +278,7 @@ def test_types_and_documentation(tn):
     assert re.fullmatch(r"\d+\.\d+\.\d+", tn.__version__)
 
 
+@pytest.mark.tier2("two new environments of Python")
 def test_wheel(folder):
     """Installed in an empty environment, without numpy: it loads, and computes with numpy of the system."""
     subprocess.run([os.path.join(ROOT, "deploy", "wheel.sh"), "--build", BUILD, folder], check=True)
