@@ -446,6 +446,7 @@ def test_reports(folder, things):
     n.wait_states("delivered")
     job = n.jobs()[0]["id"]
     path = f"/jobs/{job}/report"
+    wait_for("the page has the case", lambda: ask(n, f"/jobs/{job}")[0] == 200)
     check(f'href="{path}"' in page(n, f"/jobs/{job}"), "no link to the report")
     status, headers, first = ask(n, path)
     check(status == 200 and b'http-equiv="refresh"' in first and "unsafe" not in headers["Content-Security-Policy"],

@@ -469,8 +469,9 @@ def test_objects_of_others(folder):
     report = Report(only_report(os.path.join(folder, "a", "b")))
     check([t for t, _ in report.tags].count("script") == 1 and [t for t, _ in report.tags].count("img") == 11,
           "text of the objects became tags")
+    text = re.sub(r"base64,[\w+/=]+|[\d.]{20,}", "", report.source)  # pictures and UIDs have any digits by chance
     for word in ("O'HARA", "O&#39;HARA", "17</b>", "1970", "A&amp;B"):
-        check(word not in report.source, f"{word} is in a report without --patient")
+        check(word not in text, f"{word} is in a report without --patient")
     check("Sch\u00e4del </title><script>" in report.text and "x" * 400 in report.text, "text of the objects")
     check("The objects do not have a unit of the values." in report.text, "the missing unit")
     check(not re.search(r"\d (,|:|  )", report.text) and re.search(r"at least [\d.e+-]+ (more|less) than", report.text),
