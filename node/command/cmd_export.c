@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,30 +14,24 @@
 #include "node/command/export_images.h"
 #include "node/sinogram/pet_source.h"
 #include "node/tomo/tomo_slices.h"
-#include "node/tools/export_image.h"
-#include "node/tools/export_petsird.h"
-#include "node/tools/export_sinogram.h"
 
 enum { OPTION_VOXEL = OPTION_LONG, OPTION_SLICE, OPTION_WINDOW, OPTION_FORMAT };
 
 static const char *const plane_names[] = {"stored", "axial", "coronal", "sagittal", NULL};
 static const char *const bits_names[] = {"8", "16", NULL};
 
-/* The formats, in the order of enum export_format. */
-static const char *const format_names[] = {"nifti", "metaimage", "interfile", "png", NULL};
+/* What the rows of the formats say; filled by collect_formats(). */
+static const char *format_names[EXPORT_FORMAT_COUNT + 1];
+static char format_help[100 + 40 * EXPORT_FORMAT_COUNT], output_help[200 + 40 * EXPORT_FORMAT_COUNT];
+static char endings[40 * EXPORT_FORMAT_COUNT], help[300 + 800 * EXPORT_FORMAT_COUNT];
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file: scanners of raw data, profiles of SCO objects, and keys for the audit trail",
 	 INTO_TEXT(struct export_request, config_path)},
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
-	{'o', "output", "FILE",
-	 "file to write, created with its parents; its extension selects the format: .nii, .nii.gz, .mha, .mhd, .hv, .png\n"
-	 "(an image), .hs (sinograms), .petsird (list mode). With --format a folder",
-	 INTO_TEXT(struct export_request, out)},
-	{OPTION_FORMAT, "format", "FORMAT",
-	 "write one file of each series and tomosynthesis to the folder of -o: nifti (.nii.gz), metaimage (.mha), interfile, png",
-	 .words = format_names},
+	{'o', "output", "FILE", output_help, INTO_TEXT(struct export_request, out)},
+	{OPTION_FORMAT, "format", "FORMAT", format_help, .words = format_names},
 	{0, "series", "NAME", "of several series: those whose name (as --format writes it) contains NAME, or with this UID",
 	 INTO_TEXT(struct export_request, series)},
 	{0, "force", NULL, "replace files that exist; without it they are an error", INTO_ON(struct export_request, force)},
@@ -64,27 +59,7 @@ static const struct command_spec spec = {
 		 "PATH...",
 	.summary = "Convert a PET or CT series or a tomosynthesis to NIfTI, MetaImage, Interfile or pictures, sinogram objects "
 		   "back to the Interfile files that were imported, or the counts of PET to list mode.",
-	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
-		".nii, .nii.gz  NIfTI-1, float32, in real units, with the position in the patient (RAS). A dynamic or gated "
-		"series\n"
-		"      has four dimensions; its times are in a .json file beside it. A tomosynthesis is one Breast "
-		"Tomosynthesis\n"
-		"      Image, or a Hologic SCO object with slices, if the profile has sco = true.\n"
-		".mha, .mhd  MetaImage, float32, with the position in the patient (LPS), else the same. The values of .mhd are "
-		"in a\n"
-		"      .raw file beside it, compressed in a .zraw file.\n"
-		".png  a picture as it is viewed, with square pixels: axial from the feet, coronal from the front, sagittal from "
-		"the\n"
-		"      patient's left. Planes follow the axes of the voxels; slices count to the head, the back and the left.\n"
-		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
-		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in "
-		"NAME-role.hs.\n"
-		"      Of raw data of a scanner the prompts, the delayed coincidences in NAME-delayeds.hs, and the detector\n"
-		"      efficiencies in NAME-multiplicative.hs.\n"
-		".petsird  list mode (docs/petsird.md): the events of a Siemens mMR, or one for each count of sinograms of span "
-		"1\n"
-		"      whose bins are pairs of detectors. Factors and background are not written.\n"
-		"Files in a folder are named MODALITY_NUMBER_DESCRIPTION of the series, with the UID where these are the same.",
+	.text = help,
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -97,93 +72,81 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-static enum export_format format_of(const char *path)
+/* ---- what the rows say ---- */
+
+/* Append to a text in `size` bytes. */
+__attribute__((format(printf, 3, 4))) static void append_text(char *to, size_t size, const char *fmt, ...)
 {
-	static const struct {
-		const char *ending;
-		enum export_format format;
-	} endings[] = {{".nii", EXPORT_NIFTI},	   {".nii.gz", EXPORT_NIFTI},	{".mha", EXPORT_METAIMAGE},
-		       {".mhd", EXPORT_METAIMAGE}, {".hv", EXPORT_IMAGE},	{".png", EXPORT_PNG},
-		       {".hs", EXPORT_SINOGRAM},   {".petsird", EXPORT_PETSIRD}};
-	size_t n = strlen(file_name(path));
+	size_t n = strlen(to);
+	va_list ap;
 
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		size_t e = strlen(endings[i].ending);
-
-		if (n > e && !strcmp(path + strlen(path) - e, endings[i].ending))
-			return endings[i].format;
-	}
-	return EXPORT_NONE;
+	va_start(ap, fmt);
+	vsnprintf(to + n, size - n, fmt, ap);
+	va_end(ap);
 }
 
-static int export_projections(struct options *o, const struct series_files *l, const struct export_request *r)
+static void collect_endings(const struct export_format *f, bool last)
 {
-	const struct pet_opening how = {.config = r->config, .anonymous = true, .raw = true};
-	struct export_file files[SINOGRAM_ROLES];
-	struct sinogram *s = NULL;
-	json_t *names = json_array();
-	struct err err = {0};
+	for (const char *const *e = f->endings; *e; e++) {
+		append_text(endings, sizeof(endings), "%s%s", !endings[0] ? "" : last && !e[1] ? " or " : ", ", *e);
+		append_text(output_help, sizeof(output_help), "%s%s", e == export_formats[0]->endings ? "" : ", ", *e);
+	}
+}
+
+static void collect_formats(void)
+{
+	static const char *const inputs[EXPORT_INPUTS] = {"\n(an image)", " (sinograms)", " (list mode)"};
+	const struct export_format *const *f = export_formats;
 	size_t n = 0;
-	int code = CODE_OK;
 
-	if (pet_source_open((const char *const *)l->list[0].paths, l->list[0].n, &how, &s, &err) < 0 ||
-	    (!r->force && export_sinogram_must_be_new(s, r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
-	    export_sinogram(s, r->out, files, &n, &err) < 0) {
-		code = options_fail_err(o, &err);
-		goto out;
+	append_text(output_help, sizeof(output_help),
+		    "file to write, created with its parents; its extension selects the format: ");
+	append_text(format_help, sizeof(format_help), "write one file of each series and tomosynthesis to the folder of -o: ");
+	append_text(help, sizeof(help), "PATH: files or folders; DICOM objects of other kinds are ignored.\n");
+	for (; *f; f++) {
+		collect_endings(*f, !f[1]);
+		if (!f[1] || f[1]->input != (*f)->input)
+			append_text(output_help, sizeof(output_help), "%s", inputs[(*f)->input]);
+		append_text(help, sizeof(help), "%s", (*f)->help);
+		if (!(*f)->name)
+			continue;
+		append_text(format_help, sizeof(format_help), "%s%s", n ? ", " : "", (*f)->name);
+		if ((*f)->endings[1])
+			append_text(format_help, sizeof(format_help), " (%s)", (*f)->ending);
+		format_names[n++] = (*f)->name;
 	}
-	for (size_t i = 0; i < n; i++) {
-		json_array_append_new(names, json_string(files[i].path));
-		if (!o->json)
-			printf("%s: %s, %llu bytes\n", files[i].path, sinogram_role_name(files[i].role),
-			       (unsigned long long)files[i].bytes);
-	}
-	if (o->json)
-		code = options_json(json_pack("{s:b, s:i, s:O, s:I}", "ok", 1, "code", 0, "files", names, "passed_over",
-					      (json_int_t)l->n_passed));
-out:
-	json_decref(names);
-	sinogram_close(s);
-	return code;
+	append_text(output_help, sizeof(output_help), ". With --format a folder");
+	append_text(
+		help, sizeof(help),
+		"Files in a folder are named MODALITY_NUMBER_DESCRIPTION of the series, with the UID where these are the same.");
 }
 
-/* Write the names of the roles other than EMISSION, separated by commas. */
-static void list_factors(const struct sinogram *s, char *ret, size_t size)
-{
-	*ret = '\0';
-	for (int role = SINOGRAM_EMISSION + 1; role <= SINOGRAM_ROLES; role++)
-		if (s->part[role].present && !(s->source->list_mode && role == SINOGRAM_DELAYEDS)) /* those are in the list */
-			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "",
-				 sinogram_role_name((enum sinogram_role)role));
-}
+/* ---- raw data ---- */
 
-static int export_list(struct options *o, const struct series_files *l, const struct export_request *r)
+static int export_raw(struct options *o, const struct series_files *l, const struct export_request *r)
 {
-	const struct pet_opening how = {.config = r->config, .anonymous = true};
-	struct export_petsird report;
-	struct sinogram *s = NULL;
+	const struct pet_opening how = {.config = r->config, .anonymous = true, .raw = r->format->input == EXPORT_BYTES};
+	struct export_job job = {.out = r->out};
 	struct err err = {0};
-	char factors[100];
 	int code = CODE_OK;
+	json_t *root;
 
-	if (pet_source_open((const char *const *)l->list[0].paths, l->list[0].n, &how, &s, &err) < 0 ||
-	    (!r->force && export_must_be_new(r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
-	    export_petsird(s, r->out, &report, &err) < 0) {
+	if (pet_source_open((const char *const *)l->list[0].paths, l->list[0].n, &how, &job.sinogram, &err) < 0 ||
+	    export_job_write(&job, r->format, r->force, &err) < 0) {
 		code = options_fail_err(o, &err);
-		goto out;
+	} else if (o->json) {
+		root = json_pack("{s:b, s:i, s:o}", "ok", 1, "code", 0, "files", export_job_list(&job));
+		if (root && job.details)
+			json_object_update(root, job.details);
+		json_object_set_new(root, "passed_over", json_integer((json_int_t)l->n_passed));
+		code = options_json(root);
+	} else {
+		if (job.text[0])
+			printf("%s: %s\n", job.out, job.text);
+		export_job_print(&job);
 	}
-	list_factors(s, factors, sizeof(factors));
-	if (o->json)
-		code = options_json(json_pack("{s:b, s:i, s:[s], s:I, s:I, s:I, s:s, s:I}", "ok", 1, "code", 0, "files", r->out,
-					      "prompts", (json_int_t)report.prompts, "delayeds", (json_int_t)report.delayeds,
-					      "blocks", (json_int_t)report.blocks, "not_written", factors, "passed_over",
-					      (json_int_t)l->n_passed));
-	else
-		printf("%s: %llu prompts, %llu delayed events, %zu time block%s%s%s\n", r->out,
-		       (unsigned long long)report.prompts, (unsigned long long)report.delayeds, report.blocks,
-		       plural(report.blocks), factors[0] ? "; not written: " : "", factors);
-out:
-	sinogram_close(s);
+	sinogram_close(job.sinogram);
+	export_job_clear(&job);
 	return code;
 }
 
@@ -220,44 +183,33 @@ static bool parse_window(const char *text, struct picture_choice *c)
 	return true;
 }
 
-static int word_of(const char *text, const char *const *words)
-{
-	for (int i = 0; words[i]; i++)
-		if (!strcmp(text, words[i]))
-			return i;
-	return -1;
-}
-
-/* Check that the options fit the format and each other; *ret_raw: the input is raw data. */
-static int check_request(const struct options *o, struct export_request *r, int format, bool *ret_raw)
+/* Check that the options fit the format and each other. */
+static int check_request(const struct options *o, struct export_request *r)
 {
 	const struct picture_choice *c = &r->picture;
-	enum export_format by_name;
+	const struct export_format *by_name;
 
 	if (!r->out)
 		return options_fail(o, CODE_USAGE, "-o FILE is missing");
-	by_name = format_of(r->out);
-	r->folder = format >= 0;
-	if (r->folder && by_name != EXPORT_NONE)
+	by_name = export_format_of_file(r->out);
+	r->folder = r->format != NULL;
+	if (r->folder && by_name)
 		return options_fail(
 			o, CODE_USAGE,
 			"-o %s is the name of a file, which selects the format itself; with --format it must be a folder",
 			r->out);
-	r->format = r->folder ? (enum export_format)(EXPORT_NIFTI + format) : by_name;
-	if (r->format == EXPORT_NONE)
-		return options_fail(o, CODE_USAGE,
-				    "-o %s: the name must end in .nii, .nii.gz, .mha, .mhd, .png, .hv, .hs or .petsird; for a "
-				    "folder state --format",
-				    r->out);
-	*ret_raw = r->format == EXPORT_SINOGRAM || r->format == EXPORT_PETSIRD;
-	if (*ret_raw && (r->voxel || r->suv || r->series))
+	r->format = r->folder ? r->format : by_name;
+	if (!r->format)
+		return options_fail(o, CODE_USAGE, "-o %s: the name must end in %s; for a folder state --format", r->out,
+				    endings);
+	if (r->format->input != EXPORT_IMAGES && (r->voxel || r->suv || r->series))
 		return options_fail(o, CODE_USAGE, "--%s is for images, not for raw data",
 				    r->voxel ? "voxel"
 				    : r->suv ? "suv"
 					     : "series");
-	if (r->compress && r->format != EXPORT_METAIMAGE)
+	if (r->compress && !r->format->compressible)
 		return options_fail(o, CODE_USAGE, "--compress is for .mha and .mhd; .nii.gz and .png are always compressed");
-	if (r->format != EXPORT_PNG &&
+	if (!r->format->planes &&
 	    (c->plane || c->slice || c->mip || c->window != WINDOW_AUTO || c->image != 1 || c->invert || r->bits))
 		return options_fail(o, CODE_USAGE,
 				    "--plane, --slice, --image, --mip, --window, --bits and --invert are for .png");
@@ -275,9 +227,10 @@ int cmd_export(int argc, char **argv)
 	struct err err = {0};
 	struct options o;
 	double voxel[3];
-	bool raw = false;
-	int id, code, format = -1;
+	bool raw;
+	int id, code;
 
+	collect_formats();
 	options_begin(&o, &spec, argc, argv);
 	o.into = &r;
 	while ((id = options_next(&o)) >= 0) {
@@ -290,18 +243,19 @@ int cmd_export(int argc, char **argv)
 		if (id == OPTION_WINDOW)
 			allowed = parse_window(o.value, &r.picture);
 		if (id == OPTION_FORMAT)
-			allowed = (format = word_of(o.value, format_names)) >= 0;
+			allowed = (r.format = export_format_named(o.value)) != NULL;
 		if (!allowed)
 			return options_refuse(&o, id);
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	code = check_request(&o, &r, format, &raw);
+	code = check_request(&o, &r);
 	if (code == CODE_OK)
 		code = options_config(&o, r.config_path, &config);
 	if (code != CODE_OK)
 		return code;
 	r.config = config;
+	raw = r.format->input != EXPORT_IMAGES;
 	audit_start(&config->node, AUDIT_DIRECT, "export");
 	if (series_files_find(argv + o.first, raw, &files, &err) < 0)
 		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
@@ -311,10 +265,8 @@ int cmd_export(int argc, char **argv)
 				    plural(files.n_passed));
 	else if (r.series && series_files_choose(&files, r.series, &err) < 0)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
-	else if (r.format == EXPORT_SINOGRAM)
-		code = export_projections(&o, &files, &r);
-	else if (r.format == EXPORT_PETSIRD)
-		code = export_list(&o, &files, &r);
+	else if (raw)
+		code = export_raw(&o, &files, &r);
 	else
 		code = export_images(&o, &r, &files);
 	audit_files_exported(&files, r.out, code);

@@ -10,7 +10,6 @@
 
 #include "node/base/folder.h"
 #include "node/tomo/tomo_slices.h"
-#include "node/tools/export_image.h"
 #include "node/tools/image_series.h"
 #include "node/tools/series_suv.h"
 
@@ -18,18 +17,23 @@
 struct work {
 	const struct export_request *r;
 	const struct series_volume *volume;
-	const char *out; /* the file */
-	struct image_series *s;
-	struct picture_report picture;
-	char *beside[2];	       /* the files beside `out`: of the values, of the times; NULL: none */
+	struct export_job job;
 	char notes[SLICES_NOTES_SIZE]; /* what the object does not prove, or "" */
 };
 
+static struct work work_of(const struct export_request *r, const struct series_volume *volume, const char *out)
+{
+	return (struct work){
+		.r = r,
+		.volume = volume,
+		.job = {.out = out, .compress = r->compress, .choice = r->picture},
+	};
+}
+
 static void work_clear(struct work *w)
 {
-	free(w->beside[0]);
-	free(w->beside[1]);
-	image_series_close(w->s);
+	image_series_close(w->job.series);
+	export_job_clear(&w->job);
 }
 
 /* ---- input ---- */
@@ -41,7 +45,7 @@ static int open_tomo(struct work *w, struct err *err)
 	int rc = tomo_slices_open(path, w->r->config, w->r->voxel, &t, w->notes, err);
 
 	if (rc == 0)
-		rc = image_series_of_tomo(&t, path, &w->s, err);
+		rc = image_series_of_tomo(&t, path, &w->job.series, err);
 	if (rc < 0)
 		err_prefix(err, "%s", file_name(path));
 	tomo_object_close(t);
@@ -54,13 +58,13 @@ static int convert_suv(struct work *w, struct err *err)
 	struct series_suv suv;
 	int rc;
 
-	if (w->volume->tomo || w->s->ct)
+	if (w->volume->tomo || w->job.series->ct)
 		return err_set(err, EBADMSG, "--suv: %s is not PET", file_name(w->volume->paths[0]));
 	rc = series_suv_read(w->volume->paths, w->volume->n, &suv, err);
 	if (rc == 0 && suv.reason[0])
 		rc = err_set(err, EBADMSG, "--suv: %s", suv.reason);
 	if (rc == 0)
-		image_series_scale(w->s, suv.factor, "GML");
+		image_series_scale(w->job.series, suv.factor, "GML");
 	return rc;
 }
 
@@ -73,78 +77,20 @@ static int open_volume(struct work *w, struct err *err)
 	else if (w->r->voxel)
 		rc = err_set(err, EBADMSG, "--voxel is for slices in Hologic SCO objects: PET and CT images have their own");
 	else
-		rc = image_series_open(w->volume->paths, w->volume->n, &w->s, err);
+		rc = image_series_open(w->volume->paths, w->volume->n, &w->job.series, err);
 	return rc == 0 && w->r->suv ? convert_suv(w, err) : rc;
 }
 
 /* ---- output ---- */
 
-/* Name the files beside the image. */
-static int name_beside(struct work *w, struct err *err)
-{
-	int rc = 0;
-
-	if (w->r->format == EXPORT_METAIMAGE)
-		rc = export_metaimage_data(w->out, w->r->compress, &w->beside[0], err);
-	if (w->r->format == EXPORT_IMAGE)
-		rc = export_beside(w->out, ".v", &w->beside[0], err);
-	if (rc == 0 && (w->r->format == EXPORT_METAIMAGE || w->r->format == EXPORT_NIFTI))
-		rc = export_times(w->s, w->out, &w->beside[1], err);
-	return rc;
-}
-
-/* Check that no file is overwritten, unless a person has allowed it. */
-static int check_new(const struct work *w, struct err *err)
-{
-	const struct picture_choice *c = &w->r->picture;
-	int rc = 0, n = w->r->format == EXPORT_PNG && !c->mip && c->slice == SLICE_ALL ? export_picture_slices(w->s, c) : 1;
-
-	if (w->r->force)
-		return 0;
-	for (int i = 1; i <= n && rc == 0; i++) {
-		char *name = NULL;
-
-		rc = n > 1 ? export_picture_name(c, w->out, i, &name, err) : 0;
-		if (rc == 0)
-			rc = export_must_be_new(name ? name : w->out, err);
-		free(name);
-	}
-	for (int i = 0; i < 2 && rc == 0; i++)
-		rc = w->beside[i] ? export_must_be_new(w->beside[i], err) : 0;
-	return rc;
-}
-
-static int write_volume(struct work *w, struct err *err)
-{
-	int rc = folder_create_parent(w->out, err);
-
-	if (rc < 0)
-		return rc;
-	switch (w->r->format) {
-	case EXPORT_NIFTI:
-		return export_nifti(w->s, w->out, err);
-	case EXPORT_METAIMAGE:
-		return export_metaimage(w->s, w->out, w->r->compress, err);
-	case EXPORT_PNG:
-		return export_pictures(w->s, &w->r->picture, w->out, &w->picture, err);
-	default:
-		return export_interfile_image(w->s, w->out, err);
-	}
-}
-
 static int export_volume(struct work *w, struct err *err)
 {
-	int rc = w->r->force || w->r->format == EXPORT_PNG ? 0 : export_must_be_new(w->out, err); /* before all is read */
+	const struct export_format *format = w->r->format;
+	int rc = w->r->force || format->planes ? 0 : export_must_be_new(w->job.out, err); /* before all is read */
 
 	if (rc == 0)
 		rc = open_volume(w, err);
-	if (rc == 0 && w->r->format == EXPORT_PNG)
-		rc = export_picture_check(w->s, &w->r->picture, err);
-	if (rc == 0)
-		rc = name_beside(w, err);
-	if (rc == 0)
-		rc = check_new(w, err);
-	return rc == 0 ? write_volume(w, err) : rc;
+	return rc == 0 ? export_job_write(&w->job, format, w->r->force, err) : rc;
 }
 
 /* ---- report ---- */
@@ -156,77 +102,32 @@ static const char *unit_of(const struct image_series *s)
 	return unit[0] ? unit : "no unit";
 }
 
-static void print_pictures(const struct work *w)
-{
-	static const char *const planes[] = {"stored", "axial", "coronal", "sagittal"};
-	const struct picture_report *p = &w->picture;
-	const struct picture_choice *c = &w->r->picture;
-	char what[80], image[48] = "";
-
-	if (c->mip)
-		snprintf(what, sizeof(what), "%s projection of the largest values", planes[c->plane]);
-	else if (c->slice == SLICE_ALL)
-		snprintf(what, sizeof(what), "%s slices 1 to %d, one file of each", planes[c->plane], p->n);
-	else
-		snprintf(what, sizeof(what), "%s slice %d of %d", planes[c->plane], p->first, export_picture_slices(w->s, c));
-	if (w->s->n_images > 1)
-		snprintf(image, sizeof(image), ", image %d of %d", c->image, w->s->n_images);
-	printf("%s: %s%s, %d x %d pixels of %.4g mm, grey from %.6g to %.6g, %s\n", w->out, what, image, p->width, p->height,
-	       p->mm, p->range[0], p->range[1], unit_of(w->s));
-}
-
 static void print_volume(const struct work *w)
 {
-	const struct image_series *s = w->s;
+	const struct image_series *s = w->job.series;
 	char images[48] = "";
 
-	if (w->r->format == EXPORT_PNG) {
-		print_pictures(w);
-	} else {
-		if (s->n_images > 1)
-			snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
-		printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", w->out, s->n[0], s->n[1], s->n[2],
+	if (s->n_images > 1)
+		snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
+	if (w->job.text[0])
+		printf("%s: %s, %s\n", w->job.out, w->job.text, unit_of(s));
+	else
+		printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", w->job.out, s->n[0], s->n[1], s->n[2],
 		       s->spacing[0], s->spacing[1], s->spacing[2], images, unit_of(s));
-	}
-	if (w->beside[1])
-		printf("%s: the times of the images\n", w->beside[1]);
+	export_job_print(&w->job);
 	if (w->notes[0])
 		printf("  %s\n", w->notes);
 }
 
-/* List the files that were written. */
-static json_t *files_of(const struct work *w)
-{
-	const struct picture_choice *c = &w->r->picture;
-	json_t *files = json_array();
-
-	if (w->r->format != EXPORT_PNG)
-		json_array_append_new(files, json_string(w->out));
-	for (int i = 0; w->r->format == EXPORT_PNG && i < w->picture.n; i++) {
-		char *name = NULL;
-
-		if (export_picture_name(c, w->out, w->picture.first + i, &name, NULL) == 0)
-			json_array_append_new(files, json_string(name));
-		free(name);
-	}
-	if (w->beside[0] && w->r->format == EXPORT_METAIMAGE) /* of Interfile only the header is listed */
-		json_array_append_new(files, json_string(w->beside[0]));
-	if (w->beside[1])
-		json_array_append_new(files, json_string(w->beside[1]));
-	return files;
-}
-
 static json_t *describe_volume(const struct work *w)
 {
-	const struct image_series *s = w->s;
-	json_t *root = json_pack("{s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:s}", "files", files_of(w), "series", s->series,
-				 "size", s->n[0], s->n[1], s->n[2], "images", s->n_images, "voxel_mm", s->spacing[0],
+	const struct image_series *s = w->job.series;
+	json_t *root = json_pack("{s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:s}", "files", export_job_list(&w->job), "series",
+				 s->series, "size", s->n[0], s->n[1], s->n[2], "images", s->n_images, "voxel_mm", s->spacing[0],
 				 s->spacing[1], s->spacing[2], "units", s->units, "warnings", w->notes);
 
-	if (root && w->r->format == EXPORT_PNG)
-		json_object_set_new(root, "picture",
-				    json_pack("{s:[i,i], s:f, s:[f,f]}", "pixels", w->picture.width, w->picture.height,
-					      "pixel_mm", w->picture.mm, "grey", w->picture.range[0], w->picture.range[1]));
+	if (root && w->job.details)
+		json_object_update(root, w->job.details);
 	return root;
 }
 
@@ -234,7 +135,7 @@ static json_t *describe_volume(const struct work *w)
 
 static int export_file(struct options *o, const struct export_request *r, const struct series_files *files)
 {
-	struct work w = {.r = r, .volume = &files->list[0], .out = r->out};
+	struct work w = work_of(r, &files->list[0], r->out);
 	char names[SERIES_LIST_SIZE];
 	struct err err = {0};
 	json_t *root;
@@ -261,23 +162,18 @@ static int export_file(struct options *o, const struct export_request *r, const 
 	return code;
 }
 
-static const char *ending_of(enum export_format format)
-{
-	return format == EXPORT_NIFTI ? "nii.gz" : format == EXPORT_METAIMAGE ? "mha" : format == EXPORT_PNG ? "png" : "hv";
-}
-
 /* Export one volume into the folder. Returns an exit code; appends to the list of results or of failures. */
 static int export_into(struct options *o, const struct export_request *r, const struct series_volume *v, json_t *results,
 		       json_t *failures)
 {
-	struct work w = {.r = r, .volume = v};
 	struct err err = {0};
 	int code = CODE_OK;
 	char *out = NULL;
+	struct work w;
 
-	if (asprintf(&out, "%s/%s.%s", r->out, v->name, ending_of(r->format)) < 0)
+	if (asprintf(&out, "%s/%s%s", r->out, v->name, r->format->ending) < 0)
 		return options_fail(o, CODE_MEMORY, "no memory for the name of a file");
-	w.out = out;
+	w = work_of(r, v, out);
 	if (export_volume(&w, &err) < 0) {
 		code = (int)options_code(&err);
 		fprintf(stderr, "tomonode export: %s: %s\n", v->name, err.msg);

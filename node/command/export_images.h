@@ -4,20 +4,18 @@
 #define TOMONODE_NODE_COMMAND_EXPORT_IMAGES_H
 
 #include "node/options/options.h"
-#include "node/tools/export_picture.h"
+#include "node/tools/export_format.h"
 #include "node/tools/series_files.h"
 
-enum export_format { EXPORT_NONE, EXPORT_NIFTI, EXPORT_METAIMAGE, EXPORT_IMAGE, EXPORT_PNG, EXPORT_SINOGRAM, EXPORT_PETSIRD };
-
 struct export_request {
-	enum export_format format;
+	const struct export_format *format;
 	const char *out;	 /* the file, or the folder */
 	const char *series;	 /* the series to export (series_files_choose()); NULL: all */
 	bool folder;		 /* one file of each series */
 	bool force;		 /* replace files that exist */
-	bool compress;		 /* the values of MetaImage */
+	bool compress;		 /* the values */
 	bool suv;		 /* PET as SUV */
-	int bits;		 /* of PNG: index of { "8", "16" } */
+	int bits;		 /* of pictures: index of { "8", "16" } */
 	const char *config_path; /* NULL: not given */
 	const struct config *config;
 	const double *voxel; /* of a Hologic SCO object, mm; NULL: not stated */

@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
 #include "node/format/packed_file.h"
+#include "node/tools/export_format.h"
 
 static int write_values(const struct image_series *s, struct packed_file *p, struct err *err)
 {
@@ -70,18 +70,6 @@ static int close_all(struct atomic_file **files, size_t n, int rc, struct err *e
 	for (size_t i = 0; i < used; i++)
 		atomic_file_abort(files[i]);
 	return rc;
-}
-
-/* ---- names ---- */
-
-int export_beside(const char *path, const char *ending, char **ret_name, struct err *err)
-{
-	size_t cut = file_name_ends(path, ".nii.gz") ? 7 : strlen(strrchr(path, '.') ? strrchr(path, '.') : "");
-
-	if (asprintf(ret_name, "%.*s%s", (int)(strlen(path) - cut), path, ending) >= 0)
-		return 0;
-	*ret_name = NULL;
-	return err_set(err, ENOMEM, "no memory for the name of a file");
 }
 
 /* ---- NIfTI ---- */
@@ -221,26 +209,31 @@ static json_t *describe_times(const struct image_series *s)
 			 duration, "GateDuration", times_of(s, offsetof(struct image_time, live)));
 }
 
-int export_times(const struct image_series *s, const char *path, char **ret_name, struct err *err)
-{
-	*ret_name = NULL;
-	return is_multiple(s) ? export_beside(path, ".json", ret_name, err) : 0;
-}
-
 /* Open the file of the times beside the image, and write them; of one image there is none: *ret_file stays NULL. */
 static int write_times(const struct image_series *s, const char *path, struct atomic_file **ret_file, struct err *err)
 {
 	json_t *root = is_multiple(s) ? describe_times(s) : NULL;
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
-	int rc = export_times(s, path, &name, err);
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = root ? export_beside(path, ".json") : NULL;
+	int rc = 0;
 
-	if (rc == 0 && name && !text)
-		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
-	if (rc == 0 && name)
-		rc = open_with(name, text, strlen(text), ret_file, err);
+	if (is_multiple(s))
+		rc = text && name ? open_with(name, text, strlen(text), ret_file, err)
+				  : err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
 	json_decref(root);
 	free(text);
 	free(name);
+	return rc;
+}
+
+/* Name the file of the image, with the ending `values` that of the values, and that of the times; NULL: no such file. */
+static int name_image(struct export_job *j, const char *values, struct err *err)
+{
+	int rc = export_job_add(j, strdup(j->out), false, "", err);
+
+	if (rc == 0 && values)
+		rc = export_job_add(j, export_beside(j->out, values), false, "", err);
+	if (rc == 0 && is_multiple(j->series))
+		rc = export_job_add(j, export_beside(j->out, ".json"), false, "the times of the images", err);
 	return rc;
 }
 
@@ -272,6 +265,28 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 		rc = write_times(s, path, &f[0], err);
 	return close_all(f, 2, rc, err);
 }
+
+static int name_nifti(struct export_job *j, struct err *err)
+{
+	return name_image(j, NULL, err);
+}
+
+static int write_nifti(struct export_job *j, struct err *err)
+{
+	return export_nifti(j->series, j->out, err);
+}
+
+const struct export_format export_format_nifti = {
+	.name = "nifti",
+	.ending = ".nii.gz",
+	.endings = {".nii", ".nii.gz"},
+	.help = ".nii, .nii.gz  NIfTI-1, float32, in real units, with the position in the patient (RAS). A dynamic or gated series\n"
+		"      has four dimensions; its times are in a .json file beside it. A tomosynthesis is one Breast Tomosynthesis\n"
+		"      Image, or a Hologic SCO object with slices, if the profile has sco = true.\n",
+	.input = EXPORT_IMAGES,
+	.name_files = name_nifti,
+	.write = write_nifti,
+};
 
 /* ---- MetaImage ---- */
 
@@ -325,20 +340,21 @@ static int describe_metaimage(const struct image_series *s, const char *data, ui
 	return err_set(err, ENOMEM, "no memory for a MetaImage header");
 }
 
-int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err)
+/* Return the ending of the file of the values; NULL: they are behind the header. */
+static const char *values_ending(const char *path, bool compress)
 {
-	*ret_name = NULL;
-	return file_name_ends(path, ".mha") ? 0 : export_beside(path, compress ? ".zraw" : ".raw", ret_name, err);
+	return file_name_ends(path, ".mha") ? NULL : compress ? ".zraw" : ".raw";
 }
 
 int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err)
 {
 	enum packing packing = compress ? PACKING_ZLIB : PACKING_NONE;
 	struct atomic_file *f[3] = {NULL}; /* values, times, header */
-	char *data = NULL, *text = NULL;
+	const char *ending = values_ending(path, compress);
+	char *data = ending ? export_beside(path, ending) : NULL, *text = NULL;
+	int rc = ending && !data ? err_set(err, ENOMEM, "no memory for the name of a file") : 0;
 	uint64_t bytes = 0;
 	size_t n = 0;
-	int rc = export_metaimage_data(path, compress, &data, err);
 
 	if (rc == 0 && data) {
 		rc = atomic_file_open(data, &f[0], err);
@@ -361,9 +377,24 @@ int export_metaimage(const struct image_series *s, const char *path, bool compre
 	return close_all(f, 3, rc, err);
 }
 
-int export_must_be_new(const char *path, struct err *err)
+static int name_metaimage(struct export_job *j, struct err *err)
 {
-	struct stat st;
-
-	return lstat(path, &st) == 0 ? err_set(err, EEXIST, "%s exists; --force replaces it", path) : 0;
+	return name_image(j, values_ending(j->out, j->compress), err);
 }
+
+static int write_metaimage(struct export_job *j, struct err *err)
+{
+	return export_metaimage(j->series, j->out, j->compress, err);
+}
+
+const struct export_format export_format_metaimage = {
+	.name = "metaimage",
+	.ending = ".mha",
+	.endings = {".mha", ".mhd"},
+	.help = ".mha, .mhd  MetaImage, float32, with the position in the patient (LPS), else the same. The values of .mhd are in a\n"
+		"      .raw file beside it, compressed in a .zraw file.\n",
+	.input = EXPORT_IMAGES,
+	.compressible = true,
+	.name_files = name_metaimage,
+	.write = write_metaimage,
+};

@@ -25,13 +25,4 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
  * frames or gates the fourth dimension is as in NIfTI, with the spacing 1 where NIfTI has 0, and the times in a .json file. */
 int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err);
 
-/* Name the file of the times; NULL: the series has none. The caller frees *ret_name. */
-int export_times(const struct image_series *s, const char *path, char **ret_name, struct err *err);
-/* Name the file of a MetaImage's values; NULL: they are behind the header. */
-int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err);
-/* Name the file beside `path` with another ending (.nii.gz is one ending). */
-int export_beside(const char *path, const char *ending, char **ret_name, struct err *err);
-/* EEXIST: the file exists. */
-int export_must_be_new(const char *path, struct err *err);
-
 #endif

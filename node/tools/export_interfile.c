@@ -12,6 +12,7 @@
 #include "node/base/folder.h"
 #include "node/format/interfile.h"
 #include "node/sinogram/sinogram.h"
+#include "node/tools/export_format.h"
 #include "node/tools/export_image.h"
 
 #define PARALLEL_TOLERANCE 1e-4 /* of a product of unit vectors */
@@ -156,3 +157,25 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 			atomic_file_abort(f[i]);
 	return rc;
 }
+
+static int name_interfile(struct export_job *j, struct err *err)
+{
+	int rc = export_job_add(j, strdup(j->out), false, "", err);
+
+	return rc == 0 ? export_job_add(j, export_beside(j->out, ".v"), true, "", err) : rc;
+}
+
+static int write_interfile(struct export_job *j, struct err *err)
+{
+	return export_interfile_image(j->series, j->out, err);
+}
+
+const struct export_format export_format_interfile = {
+	.name = "interfile",
+	.ending = ".hv",
+	.endings = {".hv"},
+	.help = ".hv   Interfile image, float32; the values are in a .v file beside it.\n",
+	.input = EXPORT_IMAGES,
+	.name_files = name_interfile,
+	.write = write_interfile,
+};

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_petsird.c - see node/tools/export_petsird.h. The bytes of EMISSION are in memory; bins are visited twice, to count and
- * check them, and to write their events. */
-#include "node/tools/export_petsird.h"
-#include "node/sinogram/pet_source.h"
+/* export_petsird.c - write the prompts of a PET acquisition as list mode in a PETSIRD file (docs/petsird.md).
+ *
+ * - Sinogram objects: each count is an event of the two detectors of its bin. A bin of several pairs of detectors (a span above
+ *   1, added views, arc correction) is refused: which pair was hit is not known. The counts must be whole numbers. The events of a
+ *   time frame, or of the whole acquisition, are one time block. The bytes of EMISSION are in memory; bins are visited twice, to
+ *   count and check them, and to write their events.
+ * - List mode of a Siemens mMR: the events as they are, prompts and delayed, a time block for each time mark (several for very
+ *   many events). Gaps between blocks of detectors have the efficiency 0.
+ *
+ * Factors and background (attenuation, normalisation, ...) are not written. */
+#include "node/tools/export_format.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
+#include "node/base/plural.h"
 #include "node/format/petsird_write.h"
+#include "node/sinogram/pet_source.h"
 
 #define PIECE 65536	      /* events */
 #define COUNT_MAX 16777216.0f /* a float has all whole numbers up to here */
+
+struct written {
+	uint64_t prompts, delayeds;
+	size_t blocks;
+};
 
 struct list {
 	const struct sinogram *s;
@@ -23,7 +39,7 @@ struct list {
 	struct michelogram_segment *segments; /* of m if they are not those of the header; else NULL */
 	struct michelogram_index index;
 	struct petsird_writer *w;
-	struct export_petsird *report;
+	struct written *report;
 	float *plane; /* [angle][radial] */
 	struct petsird_event events[PIECE];
 	size_t n;
@@ -244,9 +260,10 @@ static int write_file(struct list *x, struct sinogram *s, const char *path, stru
 	return rc;
 }
 
-int export_petsird(struct sinogram *s, const char *path, struct export_petsird *ret, struct err *err)
+/* Write the file, or nothing, and add to *ret. The chosen time frame of s changes. Errors: ENOTSUP (no list mode can be made of these data),
+ * EBADMSG (counts that are not whole numbers, an unknown duration), ENOMEM. */
+static int write_list(struct sinogram *s, const char *path, struct written *ret, struct err *err)
 {
-	struct export_petsird report = {0};
 	struct list *x;
 	int rc;
 
@@ -263,12 +280,53 @@ int export_petsird(struct sinogram *s, const char *path, struct export_petsird *
 	x->s = s;
 	x->header = &s->part[SINOGRAM_EMISSION].header;
 	x->m = x->header->m;
-	x->report = &report;
+	x->report = ret;
 	rc = write_file(x, s, path, err);
 	free(x->plane);
 	free(x->segments);
 	free(x);
-	if (rc == 0)
-		*ret = report;
 	return rc;
 }
+
+/* ---- the format ---- */
+
+/* Write the names of the roles other than EMISSION, separated by commas. */
+static void list_factors(const struct sinogram *s, char *ret, size_t size)
+{
+	*ret = '\0';
+	for (int role = SINOGRAM_EMISSION + 1; role <= SINOGRAM_ROLES; role++)
+		if (s->part[role].present && !(s->source->list_mode && role == SINOGRAM_DELAYEDS)) /* those are in the list */
+			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "",
+				 sinogram_role_name((enum sinogram_role)role));
+}
+
+static int name_petsird(struct export_job *j, struct err *err)
+{
+	return export_job_add(j, strdup(j->out), false, "", err);
+}
+
+static int write_petsird(struct export_job *j, struct err *err)
+{
+	struct written w = {0};
+	char factors[100];
+	int rc = write_list(j->sinogram, j->out, &w, err);
+
+	if (rc < 0)
+		return rc;
+	list_factors(j->sinogram, factors, sizeof(factors));
+	snprintf(j->text, sizeof(j->text), "%llu prompts, %llu delayed events, %zu time block%s%s%s",
+		 (unsigned long long)w.prompts, (unsigned long long)w.delayeds, w.blocks, plural(w.blocks),
+		 factors[0] ? "; not written: " : "", factors);
+	j->details = json_pack("{s:I, s:I, s:I, s:s}", "prompts", (json_int_t)w.prompts, "delayeds", (json_int_t)w.delayeds,
+			       "blocks", (json_int_t)w.blocks, "not_written", factors);
+	return 0;
+}
+
+const struct export_format export_format_petsird = {
+	.endings = {".petsird"},
+	.help = ".petsird  list mode (docs/petsird.md): the events of a Siemens mMR, or one for each count of sinograms of span 1\n"
+		"      whose bins are pairs of detectors. Factors and background are not written.\n",
+	.input = EXPORT_EVENTS,
+	.name_files = name_petsird,
+	.write = write_petsird,
+};

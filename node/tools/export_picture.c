@@ -3,6 +3,7 @@
 #include "node/tools/export_picture.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "node/format/picture.h"
 #include "node/format/png_write.h"
+#include "node/tools/export_format.h"
 #include "node/tools/series_window.h"
 
 #define DARKEST 0.02	/* fraction of the values that become black, as in node/result/thumbnail.c */
@@ -64,16 +66,17 @@ static struct view view_of(const struct image_series *s, enum picture_plane plan
 	return v;
 }
 
-int export_picture_slices(const struct image_series *s, const struct picture_choice *c)
+static int count_slices(const struct image_series *s, const struct picture_choice *c)
 {
 	struct view v = view_of(s, (enum picture_plane)c->plane);
 
 	return s->n[v.axis[2]];
 }
 
-int export_picture_check(const struct image_series *s, const struct picture_choice *c, struct err *err)
+/* Check that the series has what is chosen. EBADMSG: it does not; the text names option, value and range. */
+static int check_choice(const struct image_series *s, const struct picture_choice *c, struct err *err)
 {
-	int n = export_picture_slices(s, c);
+	int n = count_slices(s, c);
 
 	if (c->image > s->n_images)
 		return err_set(err, EBADMSG, "--image %d: the series has %d image%s", c->image, s->n_images,
@@ -83,16 +86,21 @@ int export_picture_check(const struct image_series *s, const struct picture_choi
 	return 0;
 }
 
-int export_picture_name(const struct picture_choice *c, const char *path, int slice, char **ret_name, struct err *err)
+static bool is_numbered(const struct picture_choice *c)
+{
+	return !c->mip && c->slice == SLICE_ALL;
+}
+
+/* Return the name of the picture of a slice, which the caller frees: `path`, or of all slices NAME-NUMBER.png with four digits or
+ * more. NULL: no memory. */
+static char *name_picture(const struct picture_choice *c, const char *path, int slice)
 {
 	size_t base = strlen(path) - strlen(strrchr(path, '.'));
-	int rc = c->mip || c->slice != SLICE_ALL ? asprintf(ret_name, "%s", path)
-						 : asprintf(ret_name, "%.*s-%04d.png", (int)base, path, slice);
+	char *name;
 
-	if (rc >= 0)
-		return 0;
-	*ret_name = NULL;
-	return err_set(err, ENOMEM, "no memory for the name of a file");
+	if (!is_numbered(c))
+		return strdup(path);
+	return asprintf(&name, "%.*s-%04d.png", (int)base, path, slice) >= 0 ? name : NULL;
 }
 
 /* ---- values ---- */
@@ -347,12 +355,12 @@ static int size_picture(const struct cut *c, struct picture_report *r, struct er
 static int write_slices(struct cut *c, const struct picture_choice *choice, const char *path, struct picture_report *r,
 			struct err *err)
 {
-	bool all = choice->slice == SLICE_ALL;
+	bool all = is_numbered(choice);
 	int rc = 0;
 
 	r->first = choice->mip ? 0 : all ? 1 : choice->slice ? choice->slice : c->slices / 2 + 1;
-	r->n = !choice->mip && all ? c->slices : 1;
-	if (all && !choice->mip && c->view.axis[2] != 2) /* else every slice would be read for every plane */
+	r->n = all ? c->slices : 1;
+	if (all && c->view.axis[2] != 2) /* else every slice would be read for every plane */
 		rc = load_volume(c, err);
 	if (rc == 0 && choice->mip)
 		rc = cut_plane(c, -1, err);
@@ -363,8 +371,9 @@ static int write_slices(struct cut *c, const struct picture_choice *choice, cons
 
 		if (!choice->mip)
 			rc = cut_plane(c, r->first - 1 + i, err);
-		if (rc == 0)
-			rc = export_picture_name(choice, path, r->first + i, &name, err);
+		name = rc == 0 ? name_picture(choice, path, r->first + i) : NULL;
+		if (rc == 0 && !name)
+			rc = err_set(err, ENOMEM, "no memory for the name of a file");
 		if (rc == 0)
 			rc = write_plane(c, choice, r, name, err);
 		free(name);
@@ -382,7 +391,7 @@ int export_pictures(const struct image_series *s, const struct picture_choice *c
 			.columns = s->n[v.axis[0]],
 			.rows = s->n[v.axis[1]],
 			.slices = s->n[v.axis[2]]};
-	int rc = export_picture_check(s, choice, err);
+	int rc = check_choice(s, choice, err);
 
 	*ret_report = (struct picture_report){0};
 	if (rc == 0)
@@ -396,3 +405,54 @@ int export_pictures(const struct image_series *s, const struct picture_choice *c
 	free(c.volume);
 	return rc;
 }
+
+static int name_pictures(struct export_job *j, struct err *err)
+{
+	int n = is_numbered(&j->choice) ? count_slices(j->series, &j->choice) : 1, rc = check_choice(j->series, &j->choice, err);
+
+	for (int i = 1; i <= n && rc == 0; i++)
+		rc = export_job_add(j, name_picture(&j->choice, j->out, i), false, "", err);
+	return rc;
+}
+
+static void describe_pictures(struct export_job *j, const struct picture_report *p)
+{
+	static const char *const planes[] = {"stored", "axial", "coronal", "sagittal"};
+	const struct picture_choice *c = &j->choice;
+	char what[80], image[48] = "";
+
+	if (c->mip)
+		snprintf(what, sizeof(what), "%s projection of the largest values", planes[c->plane]);
+	else if (c->slice == SLICE_ALL)
+		snprintf(what, sizeof(what), "%s slices 1 to %d, one file of each", planes[c->plane], p->n);
+	else
+		snprintf(what, sizeof(what), "%s slice %d of %d", planes[c->plane], p->first, count_slices(j->series, c));
+	if (j->series->n_images > 1)
+		snprintf(image, sizeof(image), ", image %d of %d", c->image, j->series->n_images);
+	snprintf(j->text, sizeof(j->text), "%s%s, %d x %d pixels of %.4g mm, grey from %.6g to %.6g", what, image, p->width,
+		 p->height, p->mm, p->range[0], p->range[1]);
+	j->details = json_pack("{s:{s:[i,i], s:f, s:[f,f]}}", "picture", "pixels", p->width, p->height, "pixel_mm", p->mm, "grey",
+			       p->range[0], p->range[1]);
+}
+
+static int write_pictures(struct export_job *j, struct err *err)
+{
+	struct picture_report report;
+	int rc = export_pictures(j->series, &j->choice, j->out, &report, err);
+
+	if (rc == 0)
+		describe_pictures(j, &report);
+	return rc;
+}
+
+const struct export_format export_format_picture = {
+	.name = "png",
+	.ending = ".png",
+	.endings = {".png"},
+	.help = ".png  a picture as it is viewed, with square pixels: axial from the feet, coronal from the front, sagittal from the\n"
+		"      patient's left. Planes follow the axes of the voxels; slices count to the head, the back and the left.\n",
+	.input = EXPORT_IMAGES,
+	.planes = true,
+	.name_files = name_pictures,
+	.write = write_pictures,
+};

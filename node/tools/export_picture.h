@@ -38,12 +38,6 @@ struct picture_report {
 	double range[2];   /* values of black and white */
 };
 
-/* Check that the series has what is chosen. EBADMSG: it does not; the text names option, value and range. */
-int export_picture_check(const struct image_series *s, const struct picture_choice *c, struct err *err);
-/* Name the picture of a slice: `path`, or of all slices NAME-NUMBER.png with four digits or more. The caller frees *ret_name. */
-int export_picture_name(const struct picture_choice *c, const char *path, int slice, char **ret_name, struct err *err);
-/* Return how many planes the series has in this direction. */
-int export_picture_slices(const struct image_series *s, const struct picture_choice *c);
 /* Write the pictures. Files that exist are replaced. */
 int export_pictures(const struct image_series *s, const struct picture_choice *c, const char *path,
 		    struct picture_report *ret_report, struct err *err);

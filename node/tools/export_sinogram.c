@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_sinogram.c - see node/tools/export_sinogram.h. */
-#include "node/tools/export_sinogram.h"
+/* export_sinogram.c - write the Interfile files that sinogram objects were made from: EMISSION in the file that the user names (.hs)
+ * and a .s file in the same folder, other roles in NAME-multiplicative.hs and so on. Data and header texts are unchanged, except for
+ * the name of the data file. */
+#include "node/tools/export_format.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +14,6 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
-#include "node/tools/export_image.h"
 
 /* ---- files ---- */
 
@@ -33,16 +34,33 @@ static int name_files(const struct sinogram *s, const char *path, enum sinogram_
 	return 0;
 }
 
-static int export_role(const struct sinogram *s, enum sinogram_role role, const char *path, struct export_file *ret_file,
-		       struct err *err)
+static int name_roles(struct export_job *j, struct err *err)
 {
-	char header[4096], data[4096], *renamed = NULL;
+	const struct sinogram *s = j->sinogram;
+	char header[4096], data[4096], note[80];
+	int rc = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++) {
+		if (!s->part[role].present)
+			continue;
+		rc = name_files(s, j->out, (enum sinogram_role)role, header, data, err);
+		snprintf(note, sizeof(note), "%s, %llu bytes", sinogram_role_name((enum sinogram_role)role),
+			 (unsigned long long)s->part[role].bytes);
+		if (rc == 0)
+			rc = export_job_add(j, strdup(header), false, note, err);
+		if (rc == 0)
+			rc = export_job_add(j, strdup(data), true, "", err);
+	}
+	return rc;
+}
+
+static int write_role(const struct sinogram *s, enum sinogram_role role, const char *header, const char *data, struct err *err)
+{
 	struct atomic_file *f[2] = {NULL}; /* data, header */
 	uint8_t *bytes = NULL;
-	int rc = name_files(s, path, role, header, data, err);
+	char *renamed = NULL;
+	int rc = interfile_rename_data(s->part[role].text, file_name(data), &renamed, err);
 
-	if (rc == 0)
-		rc = interfile_rename_data(s->part[role].text, file_name(data), &renamed, err);
 	if (rc == 0)
 		rc = sinogram_read(s, role, &bytes, err);
 	if (rc == 0)
@@ -59,36 +77,14 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 		atomic_file_abort(f[0]);
 		atomic_file_abort(f[1]);
 	}
-	if (rc == 0) {
-		memcpy(ret_file->path, header, sizeof(ret_file->path));
-		ret_file->role = role;
-		ret_file->bytes = s->part[role].bytes;
-	}
 	free(bytes);
 	free(renamed);
 	return rc;
 }
 
-int export_sinogram_must_be_new(const struct sinogram *s, const char *path, struct err *err)
+static int write_roles(struct export_job *j, struct err *err)
 {
-	char header[4096], data[4096];
-	int rc = 0;
-
-	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++) {
-		if (!s->part[role].present)
-			continue;
-		rc = name_files(s, path, (enum sinogram_role)role, header, data, err);
-		if (rc == 0)
-			rc = export_must_be_new(header, err);
-		if (rc == 0)
-			rc = export_must_be_new(data, err);
-	}
-	return rc;
-}
-
-int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
-		    struct err *err)
-{
+	const struct sinogram *s = j->sinogram;
 	size_t n = 0;
 	int rc = 0;
 
@@ -97,20 +93,20 @@ int export_sinogram(const struct sinogram *s, const char *path, struct export_fi
 			       pet_division_name(s->images.of));
 	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++)
 		if (s->part[role].present) {
-			rc = export_role(s, (enum sinogram_role)role, path, &ret_file[n], err);
-			n += rc == 0;
+			rc = write_role(s, (enum sinogram_role)role, j->files[n].path, j->files[n + 1].path, err);
+			n += rc == 0 ? 2 : 0;
 		}
-	if (rc == 0) {
-		*ret_n = n;
-		return 0;
-	}
-	while (n-- > 0) {
-		char header[4096], data[4096];
-
-		if (name_files(s, path, ret_file[n].role, header, data, NULL) == 0) {
-			remove(header);
-			remove(data);
-		}
-	}
+	while (rc < 0 && n-- > 0)
+		remove(j->files[n].path);
 	return rc;
 }
+
+const struct export_format export_format_sinogram = {
+	.endings = {".hs"},
+	.help = ".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs.\n"
+		"      Of raw data of a scanner the prompts, the delayed coincidences in NAME-delayeds.hs, and the detector\n"
+		"      efficiencies in NAME-multiplicative.hs.\n",
+	.input = EXPORT_BYTES,
+	.name_files = name_roles,
+	.write = write_roles,
+};

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
+#include "node/tools/export_format.h"
 #include "node/tools/export_image.h"
-#include "node/tools/export_sinogram.h"
 #include "node/tools/image_series.h"
 
 /* Return the paths of the objects in reverse order, each twice. */
@@ -109,6 +109,32 @@ static void compare_nifti(const struct input *in, const char *path, double facto
 			}
 	assert_int_equal(fread(&v, 1, 1, f), 0);
 	fclose(f);
+}
+
+/* Each row is whole, and is found by its endings and its name alone. */
+TEST(formats)
+{
+	char path[100];
+
+	for (size_t i = 0; i < EXPORT_FORMAT_COUNT; i++) {
+		const struct export_format *f = export_formats[i];
+		bool has_own = false;
+
+		assert_true(f->endings[0] && f->help && f->name_files && f->write);
+		assert_int_equal(f->help[strlen(f->help) - 1], '\n');
+		for (size_t e = 0; f->endings[e]; e++) {
+			snprintf(path, sizeof(path), "a.folder/a%s", f->endings[e]);
+			assert_ptr_equal(export_format_of_file(path), f);
+			assert_null(export_format_of_file(path + strlen("a.folder/a"))); /* without a name */
+			has_own = has_own || (f->ending && !strcmp(f->ending, f->endings[e]));
+		}
+		assert_int_equal(f->name != NULL, has_own);
+		if (f->name)
+			assert_ptr_equal(export_format_named(f->name), f);
+	}
+	assert_null(export_formats[EXPORT_FORMAT_COUNT]);
+	assert_null(export_format_of_file("a.nii/a.tif"));
+	assert_null(export_format_named("nii"));
 }
 
 TEST(test_series)
