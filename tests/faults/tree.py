@@ -136,15 +136,16 @@ class Tree:
         return code == 0
 
     def unit_tests(self):
-        """Yield (name, (command, environment, target)) of each."""
+        """Yield (name, (command, environment, target)) of each that is a program of the build; `library` is a script."""
         text = self.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"])[1]
         for test in json.loads(text[text.index("{") :])["tests"]:
             properties = {p["name"]: p["value"] for p in test["properties"]}
             if "unit" in properties.get("LABELS", []):
                 command, folder = test["command"], os.path.join(self.build, "tests")
-                target = next(os.path.basename(word) for word in command if os.path.dirname(word) == folder)
+                target = next((os.path.basename(word) for word in command if os.path.dirname(word) == folder), None)
                 environment = dict(one.split("=", 1) for one in properties.get("ENVIRONMENT", []))
-                yield test["name"], (command, environment, target)
+                if target:
+                    yield test["name"], (command, environment, target)
 
     def objects_of_files(self):
         """{a source or header: the objects that contain it}"""
