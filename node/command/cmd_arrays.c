@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "dicom/core/dataset.h"
+#include "node/base/text_file.h"
 #include "node/command/commands.h"
 #include "node/command/recon_command.h"
 
@@ -94,13 +95,15 @@ static int take_text(const struct options *o, const char *name, const char *text
 /* Read the values of the volume; *ret is allocated. */
 static int read_volume(const char *path, float **ret, size_t *ret_n, struct err *err)
 {
-	FILE *f = fopen(path, "rb");
+	FILE *f = NULL;
 	struct stat st;
-	int rc = 0;
+	int rc = regular_file_open(path, &f, err);
 
-	if (!f || fstat(fileno(f), &st) < 0)
-		rc = err_set(err, f ? EIO : errno, "%s: %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size % (off_t)sizeof(float) != 0)
+	if (rc < 0)
+		return rc;
+	if (fstat(fileno(f), &st) < 0)
+		rc = err_set(err, EIO, "%s: %s", path, strerror(errno));
+	else if (st.st_size <= 0 || st.st_size % (off_t)sizeof(float) != 0)
 		rc = err_set(err, EBADMSG, "%s: %lld bytes; needed: a file of float32", path, (long long)st.st_size);
 	else if (!(*ret = malloc((size_t)st.st_size)))
 		rc = err_set(err, ENOMEM, "%s: no memory for %lld bytes", path, (long long)st.st_size);
@@ -108,8 +111,7 @@ static int read_volume(const char *path, float **ret, size_t *ret_n, struct err 
 		rc = err_set(err, EIO, "%s: cannot be read", path);
 	else
 		*ret_n = (size_t)st.st_size / sizeof(float);
-	if (f)
-		fclose(f);
+	fclose(f);
 	return rc;
 }
 

@@ -260,8 +260,8 @@ static int write_file(struct list *x, struct sinogram *s, const char *path, stru
 	return rc;
 }
 
-/* Write the file, or nothing, and add to *ret. The chosen time frame of s changes. Errors: ENOTSUP (no list mode can be made of these data),
- * EBADMSG (counts that are not whole numbers, an unknown duration), ENOMEM. */
+/* Write the file, or nothing, and add to *ret. The chosen time frame of s changes. Errors: ENOTSUP (no list mode can be made of
+ * these data), EBADMSG (counts that are not whole numbers, an unknown duration), ENOMEM. */
 static int write_list(struct sinogram *s, const char *path, struct written *ret, struct err *err)
 {
 	struct list *x;

@@ -154,6 +154,10 @@ def test_of_the_arrays_there_are_all_or_none(folder):
         run("arrays", "read", "-o", out, *refused, ok=(code,))
         assert not os.path.exists(out), refused
     run("arrays", "reed", "-o", out, exam, ok=(2,))
+    pipe = os.path.join(folder, "volume.f32")
+    os.mkfifo(pipe)
+    said = run("arrays", "write", "--software", "mine", "--version", "1", "-o", out, pipe, exam, ok=(4,)).stderr
+    assert f"{pipe} is not a regular file" in said  # nor waits for one that writes into it
     found = json.loads(run("arrays", "read", "--json", "-o", out, exam).stdout)["cases"][0]
     with open(os.path.join(out, "case.json"), encoding="utf-8") as f:
         assert json.load(f).keys() == found["case"].keys()
