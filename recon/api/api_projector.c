@@ -18,7 +18,8 @@ struct tn_projector {
 	struct grid grid;
 	struct scan *rays; /* NULL: lines */
 	struct linop *op;
-	struct buf psf[PSF_WORK_VOLUMES];
+	struct session_memory memory;
+	struct buf psf[PSF_WORK_VOLUMES]; /* in it */
 	struct api_order x, y;
 	struct buf work_x, work_y; /* of arrays with other strides; allocated when they are needed */
 };
@@ -157,7 +158,7 @@ static int create_operator(struct tn_projector *a, const struct tn_model *m, str
 		r = create_rays(a, m, err);
 	if (r < 0 || !(m->psf > 0))
 		return r;
-	r = psf_work_alloc(a->d->dev, &a->grid, m->psf, a->psf, err);
+	r = psf_work_alloc(&a->memory, &a->grid, m->psf, a->psf, err);
 	if (r == 0)
 		r = psf_create(a->op, &a->grid, m->psf, a->psf, &op, err);
 	if (r == 0)
@@ -168,7 +169,7 @@ static int create_operator(struct tn_projector *a, const struct tn_model *m, str
 static void release_projector(struct tn_projector *a)
 {
 	linop_free(a->op);
-	psf_work_release(a->psf);
+	session_release(&a->memory);
 	scan_free(a->rays);
 	buf_release(&a->y.index);
 	buf_release(&a->work_x);
@@ -200,6 +201,7 @@ int tn_projector_new(struct tn_device *d, struct tn_scan *s, const struct tn_gri
 		a->d = d;
 		a->s = s;
 		a->grid = grid;
+		a->memory.dev = d->dev;
 	}
 	r = a ? create_operator(a, &m, err) : err_set(err, ENOMEM, "projector: out of memory");
 	if (r == 0) {

@@ -27,6 +27,7 @@ struct state {
 	int views, n_subsets;
 	struct linop **op;
 	struct iterate_subset *subset; /* in the order of the updates */
+	struct session_memory memory;  /* of work */
 	struct iterate_work work;
 	struct iterate_conf conf;
 	struct buf x, y, row;
@@ -68,7 +69,7 @@ static void close_job(struct bench_job *job)
 		linop_free(s->op[i]);
 	free(s->op);
 	free(s->subset);
-	iterate_work_release(&s->work);
+	session_release(&s->memory);
 	buf_release(&s->x);
 	buf_release(&s->y);
 	buf_release(&s->row);
@@ -169,8 +170,10 @@ static int open_state(struct state *s, struct bench_job *job, struct err *err)
 		r = make_subsets(s, dev, err);
 	if (r == 0 && rule_needs_length(s->conf.rule.kind))
 		r = make_lengths(s, dev, err);
+	s->memory.dev = dev;
 	if (r == 0)
-		r = iterate_work_alloc(dev, s->x.n, bins / (size_t)s->n_subsets, linop_fused(s->op[0]), false, &s->work, err);
+		r = iterate_work_alloc(&s->memory, s->x.n, bins / (size_t)s->n_subsets, linop_fused(s->op[0]), false, &s->work,
+				       err);
 	return r < 0 ? r : dev->ops->fill(&s->x, START, err);
 }
 

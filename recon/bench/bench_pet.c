@@ -26,6 +26,7 @@ struct state {
 	struct linop *op;
 	struct iterate_part part;
 	struct iterate_subset subset;
+	struct session_memory memory; /* of work */
 	struct iterate_work work;
 	struct iterate_conf conf;
 	struct buf x;
@@ -74,7 +75,7 @@ static void close_job(struct bench_job *job)
 	struct state *s = job->state;
 
 	linop_free(s->op);
-	iterate_work_release(&s->work);
+	session_release(&s->memory);
 	buf_release(&s->subset.den);
 	buf_release(&s->part.y);
 	buf_release(&s->x);
@@ -119,8 +120,9 @@ static int open_state(struct state *s, const struct bench_setup *setup, struct d
 		r = s->op->apply(s->op, &s->x, &s->part.y, err);
 	if (r == 0)
 		r = linop_sensitivity(s->op, &s->subset.den, err);
+	s->memory.dev = dev;
 	if (r == 0)
-		r = iterate_work_alloc_kept(dev, voxels, bins, &s->work, err);
+		r = iterate_work_alloc_kept(&s->memory, voxels, bins, &s->work, err);
 	return r < 0 ? r : dev->ops->fill(&s->x, 1, err);
 }
 

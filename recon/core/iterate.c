@@ -12,45 +12,26 @@ size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused, bool pri
 	return 2 * largest_n_out + (fused ? 0 : largest_n_out) + (fused && !prior ? 0 : 2 * n_in);
 }
 
-int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, bool prior,
+int iterate_work_alloc(struct session_memory *m, size_t n_in, size_t largest_n_out, bool fused, bool prior,
 		       struct iterate_work *ret_work, struct err *err)
 {
-	const struct device_ops *v = dev->ops;
-	struct iterate_work w = {0};
-	int r = v->alloc(dev, 2 * largest_n_out, &w.pair, err);
-
-	if (r == 0 && !fused)
-		r = v->alloc(dev, largest_n_out, &w.p, err);
-	if (r == 0 && (!fused || prior) && (r = v->alloc(dev, n_in, &w.num, err)) == 0)
-		r = v->alloc(dev, n_in, &w.den, err);
-	if (r < 0)
-		iterate_work_release(&w);
-	else
-		*ret_work = w;
-	return r;
+	*ret_work = (struct iterate_work){0};
+	session_alloc(m, 2 * largest_n_out, &ret_work->pair, err);
+	if (!fused)
+		session_alloc(m, largest_n_out, &ret_work->p, err);
+	if (!fused || prior) {
+		session_alloc(m, n_in, &ret_work->num, err);
+		session_alloc(m, n_in, &ret_work->den, err);
+	}
+	return m->rc;
 }
 
-int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work, struct err *err)
+int iterate_work_alloc_kept(struct session_memory *m, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work,
+			    struct err *err)
 {
-	const struct device_ops *v = dev->ops;
-	struct iterate_work w = {0};
-	int r = v->alloc(dev, largest_n_out, &w.p, err);
-
-	if (r == 0)
-		r = v->alloc(dev, n_in, &w.num, err);
-	if (r < 0)
-		iterate_work_release(&w);
-	else
-		*ret_work = w;
-	return r;
-}
-
-void iterate_work_release(struct iterate_work *w)
-{
-	buf_release(&w->pair);
-	buf_release(&w->p);
-	buf_release(&w->num);
-	buf_release(&w->den);
+	*ret_work = (struct iterate_work){0};
+	session_alloc(m, largest_n_out, &ret_work->p, err);
+	return session_alloc(m, n_in, &ret_work->num, err);
 }
 
 int iterate_check(const struct iterate_conf *conf, struct err *err)

@@ -14,6 +14,7 @@
 
 #include "recon/core/linop.h"
 #include "recon/core/monitor.h"
+#include "recon/core/session.h"
 
 /* A part of the bins of a subset whose den is kept. Buffers whose mem is NULL: row: the rule does not use it; mult: all factors m
  * are 1; add: all b are 0. */
@@ -54,12 +55,12 @@ struct iterate_work {
 /* Return the number of floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out if an operator has no
  * fused passes, plus 2 n_in if an operator has no fused passes or with a prior. */
 size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused, bool prior);
-int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, bool prior,
+/* Allocate it in the memory of a session, with which it is freed. */
+int iterate_work_alloc(struct session_memory *m, size_t n_in, size_t largest_n_out, bool fused, bool prior,
 		       struct iterate_work *ret_work, struct err *err);
 /* For subsets with kept den: allocate largest_n_out + n_in floats. */
-int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work,
+int iterate_work_alloc_kept(struct session_memory *m, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work,
 			    struct err *err);
-void iterate_work_release(struct iterate_work *w); /* accepts an empty one */
 
 /* Run all iterations. x: the start image, then the result. Allocates nothing. ECANCELED: the monitor has cancelled; x is then the
  * result of the last complete update. */

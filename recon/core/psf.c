@@ -112,28 +112,12 @@ static int make_weights(const struct grid *grid, double fwhm, struct buf *ret_d,
 	return r;
 }
 
-int psf_work_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
+int psf_work_alloc(struct session_memory *m, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
 		   struct err *err)
 {
-	struct buf work[PSF_WORK_VOLUMES] = {{0}};
-	int r = 0;
-
-	for (int i = 0; r == 0 && i < PSF_WORK_VOLUMES; i++)
-		r = dev->ops->alloc(dev, grid_size(grid), &work[i], err);
-	if (r == 0)
-		r = make_weights(grid, fwhm, &work[D], err);
-	if (r < 0)
-		psf_work_release(work);
-	else
-		for (int i = 0; i < PSF_WORK_VOLUMES; i++)
-			ret_work[i] = work[i];
-	return r;
-}
-
-void psf_work_release(struct buf work[PSF_WORK_VOLUMES])
-{
 	for (int i = 0; i < PSF_WORK_VOLUMES; i++)
-		buf_release(&work[i]);
+		session_alloc(m, grid_size(grid), &ret_work[i], err);
+	return m->rc < 0 ? m->rc : make_weights(grid, fwhm, &ret_work[D], err);
 }
 
 int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf work[PSF_WORK_VOLUMES],

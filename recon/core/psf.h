@@ -7,7 +7,7 @@
 #ifndef TOMONODE_RECON_PSF_H
 #define TOMONODE_RECON_PSF_H
 
-#include "recon/core/linop.h"
+#include "recon/core/session.h"
 
 #define PSF_WORK_VOLUMES 4		      /* three work volumes, and D */
 #define PSF_FWHM_PER_SIGMA 2.3548200450309493 /* 2 sqrt(2 ln 2) */
@@ -23,10 +23,9 @@ static inline double psf_inside(const float *weight, int reach, int n, int k)
 	return inside;
 }
 
-/* Allocate the volumes and compute D. */
-int psf_work_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
+/* Allocate the volumes in the memory of a session, and compute D. */
+int psf_work_alloc(struct session_memory *m, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
 		   struct err *err);
-void psf_work_release(struct buf work[PSF_WORK_VOLUMES]); /* accepts empty ones */
 
 /* Create the operator. On success it owns `a`; a->n_in must be the size of the grid, which is copied. fwhm: mm. work: from
  * psf_work_alloc() with the same device, grid and fwhm; borrowed; operators whose calls do not overlap may share it. The operator

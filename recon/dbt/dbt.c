@@ -73,7 +73,6 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 		return NULL;
 	session_drain(s->dev);
 	session_release(&s->memory);
-	iterate_work_release(&s->work);
 	dbt_layout_release(&s->layout);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);

@@ -31,7 +31,6 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 {
 	struct session_memory *m = &s->memory;
 	size_t voxels = grid_size(&s->plan->grid), bins = s->view_bins * (size_t)s->plan->n_views;
-	int r;
 
 	session_alloc(m, voxels, &s->x, err);
 	session_alloc(m, bins, &s->y, err);
@@ -43,10 +42,9 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].line, err);
 		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].valid, err);
 	}
-	r = m->rc < 0 ? m->rc
-		      : iterate_work_alloc(s->dev, voxels, (size_t)s->layout.views.largest_subset * s->view_bins,
-					   s->p->projector == PROJECTION_SLICES, dbt_has_prior(s->p), &s->work, err);
-	return r < 0 ? r : open_subsets(s, err);
+	iterate_work_alloc(m, voxels, (size_t)s->layout.views.largest_subset * s->view_bins, s->p->projector == PROJECTION_SLICES,
+			   dbt_has_prior(s->p), &s->work, err);
+	return m->rc < 0 ? m->rc : open_subsets(s, err);
 }
 
 /* Set x to `start` in the support: voxels that a ray crosses and no view shows as air; to 0 elsewhere. */

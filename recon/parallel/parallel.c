@@ -62,11 +62,11 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 void parallel_part_release(struct parallel_session *s)
 {
 	parallel_back_release(s);
-	parallel_rule_release(s);
 	s->dev->ops->projection_free(s->a);
 	s->a = NULL;
 	session_release(&s->memory);
 	s->rows = NULL;
+	s->rule = NULL;
 	s->scan = scan_free(s->scan);
 	s->n = 0;
 }

@@ -52,7 +52,6 @@ int parallel_rows_open(struct parallel_session *s, struct err *err);
 int parallel_rows_run(struct parallel_session *s, struct err *err);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
-void parallel_rule_release(struct parallel_session *s);
 void parallel_rule_scale(struct parallel_session *s); /* set s->unit and s->data_mean; call it before the first part */
 
 #endif

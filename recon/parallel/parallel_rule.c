@@ -146,14 +146,7 @@ int parallel_rule_open(struct parallel_session *s, struct err *err)
 		session_alloc(m, s->y.n, &u->row, err);
 	for (int i = 0; m->rc == 0 && i < s->views.n_subsets; i++)
 		make_subset(s, i, err);
-	return m->rc < 0 ? m->rc : iterate_work_alloc_kept(s->dev, s->x.n, largest, &u->work, err);
-}
-
-void parallel_rule_release(struct parallel_session *s)
-{
-	if (s->rule)
-		iterate_work_release(&s->rule->work);
-	s->rule = NULL;
+	return iterate_work_alloc_kept(m, s->x.n, largest, &u->work, err);
 }
 
 /* Set x to the start. */

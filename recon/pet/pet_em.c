@@ -33,7 +33,7 @@ static int alloc_volumes(struct pet_session *s, struct err *err)
 		s->den[k] = s->den[0];
 	if (v.scale)
 		session_alloc(m, n, &s->scale, err);
-	return m->rc == 0 && v.psf ? psf_work_alloc(s->dev, &s->plan->grid, s->p->psf, s->psf_work, err) : m->rc;
+	return m->rc == 0 && v.psf ? psf_work_alloc(m, &s->plan->grid, s->p->psf, s->psf_work, err) : m->rc;
 }
 
 int pet_em_open(struct pet_session *s, struct err *err)
@@ -47,7 +47,6 @@ void pet_em_release(struct pet_session *s)
 {
 	pet_parts_release(s);
 	s->sensitivity = pet_sensitivity_release(s->sensitivity, s->cache);
-	psf_work_release(s->psf_work);
 }
 
 static int check_counts(const struct pet_session *s, struct err *err)

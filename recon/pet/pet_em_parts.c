@@ -61,8 +61,7 @@ static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
 		for (int role = PET_DATA; role < PET_ROLES; role++)
 			if (s->loads[role])
 				session_alloc(&s->memory, bins, &s->data[slot][role], err);
-	return s->memory.rc < 0 ? s->memory.rc
-				: iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest, &s->work, err);
+	return iterate_work_alloc_kept(&s->memory, grid_size(&s->plan->grid), largest, &s->work, err);
 }
 
 int pet_parts_open(struct pet_session *s, struct err *err)
@@ -100,7 +99,6 @@ void pet_parts_release(struct pet_session *s)
 {
 	for (int i = 0; s->ops && i < s->n_parts; i++)
 		linop_free(s->ops[i]);
-	iterate_work_release(&s->work);
 }
 
 /* Start the transfer of a part's data into a slot, after the work queued so far, which may still use the slot. */

@@ -39,7 +39,7 @@ static int open_psf(struct pet_list_session *s, struct err *err)
 				 .apply = copy_volume,
 				 .adjoint = copy_volume,
 				 .destroy = free_op};
-	r = psf_work_alloc(s->dev, g, s->p->psf, s->psf_work, err);
+	r = psf_work_alloc(&s->memory, g, s->p->psf, s->psf_work, err);
 	if (r == 0)
 		r = psf_create(volume, g, s->p->psf, s->psf_work, &s->psf, err);
 	if (r < 0)
@@ -104,7 +104,6 @@ struct pet_list_session *pet_list_close(struct pet_list_session *s)
 	session_drain(s->dev);
 	s->dev->ops->events_free(s->events);
 	linop_free(s->psf);
-	psf_work_release(s->psf_work);
 	session_release(&s->memory);
 	free(s);
 	return NULL;

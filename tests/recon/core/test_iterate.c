@@ -74,10 +74,12 @@ TEST(mlem_identities)
 			struct projection_spec spec = {.model = model, .scan = scan, .n_views = 5, .grid = &grid, .mask = &mask};
 			struct linop *op = fixture_projector(dev, &spec);
 			struct iterate_subset all = {.op = op, .y = y};
+			struct session_memory memory = {.dev = dev};
 			struct iterate_work work;
 			double before = -INFINITY;
 
-			assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, linop_fused(op), false, &work, NULL), 0);
+			assert_int_equal(iterate_work_alloc(&memory, op->n_in, op->n_out, linop_fused(op), false, &work, NULL),
+					 0);
 			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
 			for (int k = 0; k < 15; k++) {
 				double data, sum, likelihood;
@@ -93,7 +95,7 @@ TEST(mlem_identities)
 					assert_true(xs[i] >= 0 && isfinite(xs[i]));
 				free(xs);
 			}
-			iterate_work_release(&work);
+			session_release(&memory);
 			linop_free(op);
 		}
 		buf_release(&x);
@@ -120,12 +122,13 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 	struct linop *op[5], kept[5];
 	struct iterate_subset subset[5] = {0};
 	size_t n = scan_view_size(scan);
+	struct session_memory memory = {.dev = dev};
 	struct iterate_work work;
 	struct err err = {0};
 	float *result;
 
 	assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
-	assert_int_equal(iterate_work_alloc(dev, x.n, n, !plain, false, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(&memory, x.n, n, !plain, false, &work, NULL), 0);
 	for (int i = 0; i < 5; i++) {
 		struct projection_spec spec = {.model = PROJECTION_SLICES, .scan = scan, .first = i, .n_views = 1, .grid = &grid};
 
@@ -149,7 +152,7 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 			*op[i] = kept[i];
 		linop_free(op[i]);
 	}
-	iterate_work_release(&work);
+	session_release(&memory);
 	buf_release(&row);
 	buf_release(&x);
 	return result;
@@ -194,6 +197,7 @@ TEST(support_stays)
 		float *xs = fixture_floats(op->n_in, 3, 0.01f, 0.09f);
 		struct buf y, mask, x, row = fixture_upload(dev, NULL, op->n_out);
 		struct iterate_subset all = {.op = op};
+		struct session_memory memory = {.dev = dev};
 		struct iterate_work work;
 
 		for (size_t i = 0; i < op->n_in; i += 3)
@@ -205,13 +209,13 @@ TEST(support_stays)
 		assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
 		if (rule_needs_length(rules[k].kind))
 			all.row = row;
-		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, false, false, &work, NULL), 0);
+		assert_int_equal(iterate_work_alloc(&memory, op->n_in, op->n_out, false, false, &work, NULL), 0);
 		assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, NULL), 0);
 		xs = fixture_download(&x);
 		for (size_t i = 0; i < op->n_in; i++)
 			assert_true(i % 3 == 0 ? xs[i] == 0 : xs[i] != 0 && isfinite(xs[i]));
 		free(xs);
-		iterate_work_release(&work);
+		session_release(&memory);
 		buf_release(&x);
 		buf_release(&row);
 		buf_release(&y);
@@ -231,10 +235,11 @@ TEST(refusals)
 	struct buf x = fixture_upload(dev, NULL, op->n_in), y = fixture_upload(dev, NULL, op->n_out);
 	struct iterate_subset all = {.op = op, .y = y};
 	struct iterate_conf conf = {{RULE_EM, FLOOR, FLOOR, 1}, 0};
+	struct session_memory memory = {.dev = dev};
 	struct iterate_work work;
 	struct err err = {0};
 
-	assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, false, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(&memory, op->n_in, op->n_out, true, false, &work, NULL), 0);
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	conf.iterations = 1;
 	assert_int_equal(iterate_run(&conf, &all, 0, &work, &x, NULL, &err), -EINVAL);
@@ -246,7 +251,7 @@ TEST(refusals)
 	conf.rule.step = 2;
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "relaxation 2"));
-	iterate_work_release(&work);
+	session_release(&memory);
 	buf_release(&x);
 	buf_release(&y);
 	linop_free(op);
@@ -284,6 +289,7 @@ TEST(kept_is_plain)
 		struct iterate_subset plain = {0}, kept = {.part = part, .den = den};
 		struct iterate_conf conf = {{RULE_EM, FLOOR, FLOOR, 1}, 4};
 		struct bringer bringer = {.late = &part[1]};
+		struct session_memory memory = {.dev = dev};
 		struct iterate_work work, work_kept;
 		float *expected, *found;
 		struct err err = {0};
@@ -309,8 +315,8 @@ TEST(kept_is_plain)
 			bringer.op = op[1];
 			bringer.calls = 0;
 			plain = (struct iterate_subset){.op = all, .y = y};
-			assert_int_equal(iterate_work_alloc(dev, n, y.n, false, false, &work, NULL), 0);
-			assert_int_equal(iterate_work_alloc_kept(dev, n, part[1].y.n, &work_kept, NULL), 0);
+			assert_int_equal(iterate_work_alloc(&memory, n, y.n, false, false, &work, NULL), 0);
+			assert_int_equal(iterate_work_alloc_kept(&memory, n, part[1].y.n, &work_kept, NULL), 0);
 			assert_int_equal(linop_sensitivity(all, &den, NULL), 0);
 			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
 			assert_int_equal(iterate_run(&conf, &plain, 1, &work, &x, NULL, NULL), 0);
@@ -337,8 +343,7 @@ TEST(kept_is_plain)
 			conf.load = NULL;
 			free(expected);
 			free(found);
-			iterate_work_release(&work);
-			iterate_work_release(&work_kept);
+			session_release(&memory);
 			for (int i = 0; i < 2; i++)
 				linop_free(op[i]);
 			linop_free(all);

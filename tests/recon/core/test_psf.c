@@ -12,7 +12,8 @@ struct bench {
 	struct scan *scan;
 	int *plane;
 	struct grid grid;
-	struct buf room[PSF_WORK_VOLUMES];
+	struct session_memory memory;
+	struct buf room[PSF_WORK_VOLUMES]; /* in it */
 };
 
 static struct bench bench_open(int device, double fwhm)
@@ -21,13 +22,14 @@ static struct bench bench_open(int device, double fwhm)
 
 	b.grid = (struct grid){{23, 29, 11}, {6, 5, 3}, {-69, -72.5, -16.5}, true};
 	assert_int_equal(scan_create_michelogram(&b.m, PET_FOV, NULL, &b.scan, &b.plane, NULL), 0);
-	assert_int_equal(psf_work_alloc(b.dev, &b.grid, fwhm, b.room, NULL), 0);
+	b.memory.dev = b.dev;
+	assert_int_equal(psf_work_alloc(&b.memory, &b.grid, fwhm, b.room, NULL), 0);
 	return b;
 }
 
 static void bench_close(struct bench *b)
 {
-	psf_work_release(b->room);
+	session_release(&b->memory);
 	device_close(b->dev);
 	scan_free(b->scan);
 	free(b->plane);

@@ -132,9 +132,10 @@ TEST(likelihood_never_falls)
 		struct linop *op = fixture_projector(dev, &spec);
 		struct iterate_subset all = {.op = op, .y = y};
 		double first = 0, before = -INFINITY, now = 0;
+		struct session_memory memory = {.dev = dev};
 		struct iterate_work work;
 
-		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, false, &work, NULL), 0);
+		assert_int_equal(iterate_work_alloc(&memory, op->n_in, op->n_out, true, false, &work, NULL), 0);
 		assert_int_equal(dev->ops->fill(&x, 0, NULL), 0);
 		assert_int_equal(op->mark(op, &x, NULL), 0);
 		assert_int_equal(dev->ops->threshold(&x, 0, starts[run / 2], NULL), 0);
@@ -156,7 +157,7 @@ TEST(likelihood_never_falls)
 		print_message("start %g, rule %d: from %.6g to %.6g\n", (double)starts[run / 2], (int)rules[run % 2].kind, first,
 			      now);
 		assert_true(now > first);
-		iterate_work_release(&work);
+		session_release(&memory);
 		linop_free(op);
 		buf_release(&x);
 		buf_release(&y);
@@ -484,6 +485,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 	struct buf x = fixture_upload(f->dev, NULL, FIT_VOXELS);
 	struct linop *op[FIT_VIEWS];
 	struct iterate_subset subset[FIT_VIEWS] = {0};
+	struct session_memory memory = {.dev = f->dev};
 	struct iterate_work work;
 	int n = FIT_VIEWS / views;
 
@@ -495,7 +497,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 		op[s] = fixture_projector(f->dev, &spec);
 		subset[s] = (struct iterate_subset){.op = op[s], .y = buf_part(&y, at, bins), .row = buf_part(&row, at, bins)};
 	}
-	assert_int_equal(iterate_work_alloc(f->dev, FIT_VOXELS, subset[0].y.n, linop_fused(op[0]), false, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(&memory, FIT_VOXELS, subset[0].y.n, linop_fused(op[0]), false, &work, NULL), 0);
 	assert_int_equal(f->dev->ops->fill(&x, 0.05f, NULL), 0);
 	for (int k = 0; k < rounds; k++) {
 		double now[FIT_VOXELS];
@@ -510,7 +512,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 	}
 	for (int s = 0; s < n; s++)
 		linop_free(op[s]);
-	iterate_work_release(&work);
+	session_release(&memory);
 	buf_release(&x);
 	buf_release(&y);
 	buf_release(&row);

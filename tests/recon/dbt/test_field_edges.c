@@ -314,9 +314,10 @@ TEST(solution_stays)
 		.model = PROJECTION_SLICES, .scan = scan, .n_views = CASE_VIEWS, .grid = &grid, .mask = &mask};
 	struct linop *op = fixture_projector(dev, &spec);
 	struct iterate_subset all = {.op = op, .y = y, .row = row};
+	struct session_memory memory = {.dev = dev};
 	struct iterate_work work;
 
-	assert_int_equal(iterate_work_alloc(dev, voxels, bins, true, false, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(&memory, voxels, bins, true, false, &work, NULL), 0);
 	assert_int_equal(dev->ops->fill(&x, 1, NULL) | op->apply(op, &x, &row, NULL), 0);
 	assert_int_equal(dev->ops->upload(&x, truth, NULL) | op->apply(op, &x, &y, NULL), 0);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -329,7 +330,7 @@ TEST(solution_stays)
 		free(found);
 	}
 	linop_free(op);
-	iterate_work_release(&work);
+	session_release(&memory);
 	buf_release(&x);
 	buf_release(&y);
 	buf_release(&row);

@@ -60,9 +60,10 @@ static void descend(const struct test_case *c, enum rule_kind kind, const struct
 	struct linop *op = fixture_projector(dev, &spec);
 	struct iterate_subset all = {.op = op, .y = y};
 	double before = INFINITY, first = 0;
+	struct session_memory memory = {.dev = dev};
 	struct iterate_work work;
 
-	assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, true, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(&memory, op->n_in, op->n_out, true, true, &work, NULL), 0);
 	assert_int_equal(dev->ops->fill(&x, 0, NULL), 0);
 	assert_int_equal(op->mark(op, &x, NULL), 0);
 	assert_int_equal(dev->ops->threshold(&x, 0, start, NULL), 0);
@@ -84,7 +85,7 @@ static void descend(const struct test_case *c, enum rule_kind kind, const struct
 		assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, NULL), 0);
 	}
 	assert_true(before < first);
-	iterate_work_release(&work);
+	session_release(&memory);
 	linop_free(op);
 	buf_release(&x);
 	buf_release(&y);

@@ -300,6 +300,7 @@ TEST(resolution_model)
 	struct data d = make_data(false, false);
 	struct source *s = make_source(&d, true);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct session_memory memory = {.dev = dev};
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
 	struct buf work[PSF_WORK_VOLUMES], x, seen, detectors, lors, y;
@@ -318,7 +319,7 @@ TEST(resolution_model)
 		host[i % (MATRIX * MATRIX) * grid_column(&plan.grid) + i / (MATRIX * MATRIX)] = image[i];
 	*volume = (struct linop){
 		.n_in = n, .n_out = n, .dev = dev, .apply = copy_volume, .adjoint = copy_volume, .destroy = free_op};
-	assert_int_equal(psf_work_alloc(dev, &plan.grid, p.psf, work, NULL), 0);
+	assert_int_equal(psf_work_alloc(&memory, &plan.grid, p.psf, work, NULL), 0);
 	assert_int_equal(psf_create(volume, &plan.grid, p.psf, work, &psf, NULL), 0);
 	x = fixture_upload(dev, host, n);
 	seen = fixture_upload(dev, NULL, n);
@@ -335,7 +336,7 @@ TEST(resolution_model)
 	assert_near(counts / (double)d.n_events, 1, 1e-4);
 	dev->ops->events_free(a);
 	linop_free(psf);
-	psf_work_release(work);
+	session_release(&memory);
 	buf_release(&x);
 	buf_release(&seen);
 	buf_release(&detectors);
