@@ -259,7 +259,7 @@ static int make_data(struct state *s, struct err *err)
 		goto out;
 	s->expected = expected_sum(s, picture);
 	t->lines = s->lines;
-	parallel_bins_in(t, convolve ? weight : NULL, t->host);
+	parallel_bins_in(t, convolve ? weight : NULL, NULL, t->host);
 	r = v->upload(&t->y, t->host, err);
 	parallel_volume_in(t, picture, t->host);
 	if (r == 0)

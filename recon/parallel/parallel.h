@@ -25,6 +25,7 @@ struct parallel_scan {
 	double slice;		 /* mm: distance of slices */
 	double first_angle, arc; /* degrees; arc: > 0, at most 360, 180 for a full set */
 	const double *angle; /* degrees, n_angles elements, used in place of first_angle and arc; borrowed; NULL: equal steps */
+	bool offset_unknown; /* the header has none; `offset` is 0 until it is found */
 };
 
 enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSINE, PARALLEL_HANN };
@@ -113,11 +114,48 @@ struct parallel_faults {
 bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,
 			     struct parallel_faults *ret_faults);
 
+/* How the axis of rotation was found. */
+enum parallel_axis_by {
+	PARALLEL_AXIS_PAIRS, /* views of opposite sides are mirror images */
+	PARALLEL_AXIS_SEAM,  /* half a turn and its mirror image make a whole one without a seam */
+	PARALLEL_AXIS_MASS,  /* the centres of mass of the views turn about it */
+};
+
+/* Why it is not known. */
+enum parallel_axis_reason {
+	PARALLEL_AXIS_KNOWN,
+	PARALLEL_AXIS_FEW,	 /* views or bins */
+	PARALLEL_AXIS_ARC,	 /* less than half a turn */
+	PARALLEL_AXIS_NOISE,	 /* no place is better than others */
+	PARALLEL_AXIS_AMBIGUOUS, /* several places are about as good */
+	PARALLEL_AXIS_UNCERTAIN, /* offset and sigma are set, but sigma is too large */
+};
+
+struct parallel_axis {
+	enum parallel_axis_reason reason;
+	enum parallel_axis_by by;
+	double offset; /* mm: the scan's offset that the data have */
+	double sigma;  /* mm: its standard deviation */
+	double lean; /* degrees: of the axis in the plane of the detector, 0: none that can be seen. The offset is that of the middle
+			* of all slices, and falls by tan(lean) mm for each mm along z */
+};
+
+/* Find the axis of rotation from the data, without the offset of the header. lines: [slice][angle][radial bin]; c: what the views
+ * say (parallel_consistency_of()). It is known if three standard deviations are at most half a bin. The object may leave the field,
+ * and the axis be near its edge if the views are of a whole turn. Parallel; the same bits with any number of threads. ENOMEM. */
+int parallel_find_axis(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *c,
+		       struct parallel_axis *ret, struct err *err);
+
 /* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or
  * pi / n_angles if the arc is a multiple of 180 degrees. Else half the distance to the neighbours on either side, where theta and
  * theta + 180 degrees are the same direction. A gap more than three times as wide as all others counts as a sector that was not
  * measured: the views at its ends then extend as far outward as inward. */
 int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct err *err);
+
+/* Compute the share of each radial bin in its ray, n_radial elements. A whole turn (arc 360) measures rays from both sides, but not
+ * those farther from the axis than the nearer edge of the field: their share is 2. Up to that edge the shares of opposite bins add
+ * up to 2 and change smoothly (half acquisition; Wang 2002, 10.1118/1.1489043, for parallel beams). Return false if all are 1. */
+bool parallel_shares(const struct parallel_scan *s, double *ret_share);
 
 /* Plan a reconstruction. EINVAL, ENOMEM: the message gives the key or the bytes. */
 int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,

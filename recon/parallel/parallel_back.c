@@ -3,7 +3,8 @@
  *
  *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()
  *
- * w is applied before the filter, which has the same result. A filtered row has negative ends that continue beyond the data. The
+ * w is applied before the filter, which has the same result; so are the shares of bins whose rays one side alone measured
+ * (parallel_shares()). A filtered row has negative ends that continue beyond the data. The
  * image beyond the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
  * (parallel_padded_scan()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded
  * rows, two rows per transform, O(N log N), on the device or, if it has none, on the host with a thread for each pair; or a sum
@@ -22,6 +23,7 @@ struct parallel_back {
 	struct ramp *ramp; /* NULL: BP */
 	struct buf filtered;
 	double *weight; /* one per angle */
+	double *share;	/* one per bin of the caller; NULL: all are 1 */
 };
 
 static enum ramp_filter ramp_of(enum parallel_filter filter)
@@ -49,14 +51,19 @@ int parallel_back_open(struct parallel_session *s, struct err *err)
 	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
 	bool filter = algorithm_info(s->p->algorithm)->filtered;
 	struct session_memory *m = &s->memory;
+	struct parallel_scan caller = *s->s;
 	int r;
 
+	caller.n_radial -= 2 * s->pad;
 	if (session_array(m, 1, sizeof(*s->back), (void **)&s->back, err) < 0)
 		return m->rc;
 	session_array(m, (size_t)s->s->n_angles, sizeof(*s->back->weight), (void **)&s->back->weight, err);
 	if (parallel_back_filters(s->p, s->dev, s->s->n_radial))
 		session_alloc(m, s->y.n, &s->back->filtered, err);
+	session_array(m, (size_t)caller.n_radial, sizeof(*s->back->share), (void **)&s->back->share, err);
 	r = m->rc < 0 ? m->rc : parallel_weights(s->s, s->back->weight, err);
+	if (r == 0 && !parallel_shares(&caller, s->back->share))
+		s->back->share = NULL;
 	if (r == 0 && filter)
 		r = ramp_create(ramp_of(s->p->filter), s->p->filter_cut, s->s->bin, s->s->n_radial, &s->back->ramp, err);
 	return r < 0 ? r : s->dev->ops->projection_create(s->dev, &spec, &s->a, err);
@@ -80,6 +87,8 @@ static void fetch_row(const struct parallel_session *s, int view, int slice, flo
 		ret_row[i] = ret_row[pad + n_v + i] = 0;
 	for (size_t i = 0; i < n_v; i++)
 		ret_row[pad + i] = w * from[i];
+	for (size_t i = 0; s->back->share && i < n_v; i++)
+		ret_row[pad + i] *= (float)s->back->share[i];
 }
 
 /* Filter a single slice: rows of bins are rows of data; two views per transform. */
@@ -152,7 +161,7 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 	if (s->back->ramp && !convolve)
 		r = filter_rows(s, err);
 	else
-		parallel_bins_in(s, s->back->weight, s->host);
+		parallel_bins_in(s, s->back->weight, s->back->share, s->host);
 	if (r == 0)
 		r = v->upload(&s->y, s->host, err);
 	if (r == 0 && convolve) {

@@ -61,7 +61,7 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 	double begin = clock_seconds();
 	int r;
 
-	parallel_bins_in(s, NULL, s->host);
+	parallel_bins_in(s, NULL, NULL, s->host);
 	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
 		r = v->fill(&s->x, 0, err);

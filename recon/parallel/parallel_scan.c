@@ -135,6 +135,23 @@ out:
 	return r;
 }
 
+#define SHARE_BINS 8 /* over which shares change at least */
+
+bool parallel_shares(const struct parallel_scan *s, double *ret_share)
+{
+	double reach = 0.5 * (s->n_radial - 1) * s->bin, shift = fabs(s->offset), near = reach - shift;
+	double over = fmin(near, fmax(2 * shift, SHARE_BINS * s->bin));
+	bool shared = !s->angle && s->arc == 360 && shift >= 0.5 * s->bin && over > 0;
+
+	for (int t = 0; t < s->n_radial; t++) {
+		double r = parallel_radius(s, t) * (s->offset < 0 ? -1 : 1); /* the far edge is at a positive r */
+		double to = fmin(fmax((near - fabs(r)) / over, 0), 1);
+
+		ret_share[t] = shared ? 1 + copysign(pow(cos(M_PI / 2 * to), 2), r) : 1;
+	}
+	return shared;
+}
+
 /* Check that the order has each angle once. */
 static int check_order(const int *order, int n, struct err *err)
 {

@@ -62,8 +62,9 @@ struct parallel_session {
 int parallel_part_open(struct parallel_session *s, int n, struct err *err);
 void parallel_part_release(struct parallel_session *s);
 
-/* Copy from the caller's order to the device's. scale: a factor for each angle; NULL: s->unit for all. */
-void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);
+/* Copy from the caller's order to the device's. scale: a factor for each angle; NULL: s->unit for all. share: one for each bin of
+ * the caller; NULL: 1 for all. */
+void parallel_bins_in(const struct parallel_session *s, const double *scale, const double *share, float *ret_bins);
 void parallel_volume_in(const struct parallel_session *s, const float *volume, float *ret_out);
 
 /* Filter s->lines (not for BP), upload them, and backproject them into s->x. */

@@ -25,7 +25,7 @@ const float *parallel_row(const struct parallel_session *s, const float *lines, 
 			       (size_t)(s->s->n_radial - 2 * s->pad);
 }
 
-void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins)
+void parallel_bins_in(const struct parallel_session *s, const double *scale, const double *share, float *ret_bins)
 {
 	size_t n = (size_t)s->n, n_v = (size_t)s->s->n_radial, pad = (size_t)s->pad;
 
@@ -42,6 +42,8 @@ void parallel_bins_in(const struct parallel_session *s, const double *scale, flo
 					to[v * n + (size_t)k] = to[(n_v - 1 - v) * n + (size_t)k] = 0;
 				for (size_t v = pad; v < n_v - pad; v++)
 					to[v * n + (size_t)k] = f * from[v - pad];
+				for (size_t v = pad; share && v < n_v - pad; v++)
+					to[v * n + (size_t)k] *= (float)share[v - pad];
 			}
 		}
 	}
