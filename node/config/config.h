@@ -212,6 +212,9 @@ enum synthetic_class { SYNTHETIC_MAMMOGRAM = 1, SYNTHETIC_TOMOSYNTHESIS };
 enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
 enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* lossless JPEG-LS */
 
+/* Whose axis of rotation parallel beams are reconstructed about. */
+enum parallel_axis_rule { PARALLEL_AXIS_HEADER = 1, PARALLEL_AXIS_FOUND, PARALLEL_AXIS_AGREE };
+
 /* A protocol is for one kind of case and accepts only the keys of this kind. */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
@@ -219,6 +222,7 @@ struct protocol_conf {
 #define X(constant, name) struct name##_protocol name; /* only the member for `kind` is used */
 	KINDS(X)
 #undef X
+	enum parallel_axis_rule axis; /* parallel beams */
 	double mu_water; /* parallel beams: attenuation of water for Hounsfield units, 1/mm; 0: no Hounsfield units */
 	/* Only for tomosynthesis, up to `synthetic`: */
 	double stored_step, stored_offset; /* attenuation = offset + stored value * step, 1/mm; the same for every exam */

@@ -11,6 +11,13 @@
 static const struct key protocol_keys[] = {
 	CONFIG_PROTOCOL_FIRST(NAME),
 	PARALLEL_KEYS(protocol_conf, parallel.),
+	{"axis",
+	 AS_CHOICE(protocol_conf, axis,
+		   KEY_CHOICES({"header", PARALLEL_AXIS_HEADER}, {"found", PARALLEL_AXIS_FOUND}, {"agree", PARALLEL_AXIS_AGREE})),
+	 .fallback = "header",
+	 .meaning =
+		 "axis of rotation: `header` (that of the header; found from the data if it has none), `found` (from the data, if "
+		 "they determine it), `agree` (that of the header; the case is held if the data contradict it)"},
 	{"mu_water", AS_REAL(protocol_conf, mu_water, 1e-6, 100), .unit = "1/mm", .zero = "no Hounsfield units", .fallback = "0",
 	 .meaning = "attenuation of water at the energy of the scan, for values in Hounsfield units: 1000 (value / mu_water - "
 		    "1); without it, values keep the unit of the data"},

@@ -48,6 +48,7 @@ static int read_lengths(const struct interfile_lines *l, struct parallel_scan *s
 		return interfile_line_missing(l, "slice spacing (mm)", err);
 	if (rc >= 0)
 		rc = interfile_line_length(l, "axisoffset", 0, -LENGTH_MAX, LENGTH_MAX, &s->offset, err);
+	s->offset_unknown = rc == 0;
 	return rc < 0 ? rc : 0;
 }
 
@@ -115,7 +116,8 @@ static void write_keys(struct interfile_writer *w, const struct interfile *f)
 		      s->n_angles, s->n_radial);
 	interfile_put_number(w, "!bin size (mm)", s->bin);
 	interfile_put_number(w, "slice spacing (mm)", s->slice);
-	interfile_put_number(w, "axis offset (mm)", s->offset);
+	if (!s->offset_unknown)
+		interfile_put_number(w, "axis offset (mm)", s->offset);
 	if (s->angle) {
 		interfile_put(w, "angles (degrees) := {");
 		for (int a = 0; a < s->n_angles; a++) {

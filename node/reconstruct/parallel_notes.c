@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_notes.c - sentences of the result about data of parallel beams that are probably not what their header says. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,24 +77,97 @@ static bool note_radians(const struct parallel_scan *s, char *ret, size_t size)
 	return false;
 }
 
-#define AXIS_BINS 1.0 /* smallest error of the axis that is said: it doubles edges */
-#define AXIS_SIGMAS 5
+/* ---- the axis of rotation ---- */
 
-/* Say that the axis of rotation is elsewhere than the header says. */
-static void note_axis(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
+#define AXIS_BINS 0.75 /* least error of the axis that is said: it doubles edges */
+#define AXIS_SIGMAS 4
+#define AXIS_SAME 0.1 /* bins: a nearer axis is that of the header */
+#define LEAN_BINS 0.5 /* of the outermost slices */
+
+const char *parallel_axis_word(const struct parallel_axis *a)
 {
-	char advice[100];
+	static const char *const by[] = {"pairs", "seam", "mass"};
+	static const char *const reason[] = {
+		[PARALLEL_AXIS_FEW] = "few views or bins",
+		[PARALLEL_AXIS_ARC] = "less than half a turn",
+		[PARALLEL_AXIS_NOISE] = "no place fits better than others",
+		[PARALLEL_AXIS_AMBIGUOUS] = "several places fit about as well",
+		[PARALLEL_AXIS_UNCERTAIN] = "noise",
+	};
 
-	if (fabs(c->axis_error) <= fmax(AXIS_BINS * beams->bin, AXIS_SIGMAS * c->axis_sigma))
-		return;
-	if (c->axes_differ)
-		snprintf(advice, sizeof(advice), "the slices differ, so that no axis offset would agree with all");
-	else
-		snprintf(advice, sizeof(advice), "axis offset (mm) := %.6g would agree with them", beams->offset - c->axis_error);
-	sentence_add(ret, size,
-		     "The centres of mass of the views turn about a point %.3g mm (%.1f bins) from the axis of rotation in the "
-		     "header, so that edges are doubled; %s.",
-		     c->axis_error, c->axis_error / beams->bin, advice);
+	return a->reason == PARALLEL_AXIS_KNOWN ? by[a->by] : reason[a->reason];
+}
+
+int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err)
+{
+	*ret = (struct parallel_look){.given = h->parallel.offset};
+	parallel_consistency_of(&h->parallel, lines, &ret->views, &ret->faults);
+	return parallel_find_axis(&h->parallel, lines, &ret->views, &ret->axis, err);
+}
+
+/* Return how far the axis of the data is from that of the header, mm; 0: not known, or not more than `bins` and noise explain. */
+static double axis_apart(const struct parallel_scan *s, const struct parallel_look *look, double bins)
+{
+	double apart = look->axis.offset - look->given;
+
+	return look->axis.reason != PARALLEL_AXIS_KNOWN || fabs(apart) <= fmax(bins * s->bin, AXIS_SIGMAS * look->axis.sigma)
+		       ? 0
+		       : apart;
+}
+
+/* Write "FROM mm of the header, FOUND +- SIGMA mm of the data". */
+static void describe_axis(const struct parallel_scan *s, const struct parallel_look *look, char *ret, size_t size)
+{
+	static const char *const by[] = {"views of opposite sides", "first and last view", "the centres of mass"};
+
+	snprintf(ret, size, "%.6g mm in the header, %.6g +- %.2g mm in the data (by %s), which is %.1f bins away", look->given,
+		 look->axis.offset, look->axis.sigma, by[look->axis.by], fabs(look->axis.offset - look->given) / s->bin);
+}
+
+int parallel_settle_axis(enum parallel_axis_rule rule, struct parallel_scan *s, struct parallel_look *look, struct err *err)
+{
+	char text[200];
+
+	s->offset = look->given;
+	look->is_found = (s->offset_unknown || rule == PARALLEL_AXIS_FOUND) && axis_apart(s, look, AXIS_SAME) != 0;
+	if (look->is_found)
+		s->offset = round(look->axis.offset / s->bin * 1000) / 1000 * s->bin;
+	if (look->is_found || rule != PARALLEL_AXIS_AGREE || axis_apart(s, look, AXIS_BINS) == 0)
+		return 0;
+	describe_axis(s, look, text, sizeof(text));
+	return err_set(err, EBADMSG, "axis offset: %s; axis = \"agree\" of the protocol asks that they agree", text);
+}
+
+/* Say that the axis of rotation is elsewhere than the header says, or that nothing says where it is. */
+static void note_axis(const struct parallel_scan *s, const struct parallel_look *look, char *ret, size_t size)
+{
+	double lean = tan(look->axis.lean * M_PI / 180) * 0.5 * s->n_slices * s->slice / s->bin;
+	char text[200];
+
+	if (look->views.axes_differ)
+		sentence_add(
+			ret, size,
+			"The slices have different axes of rotation, so that no axis offset agrees with all: edges are doubled.");
+	else if (s->offset_unknown && look->axis.reason != PARALLEL_AXIS_KNOWN)
+		sentence_add(
+			ret, size,
+			"The header has no axis offset, and the data do not show it (%s): the axis of rotation is taken in the "
+			"middle of the bins, and edges are doubled if it is elsewhere.",
+			parallel_axis_word(&look->axis));
+	else if (!look->is_found && axis_apart(s, look, AXIS_BINS) != 0) {
+		describe_axis(s, look, text, sizeof(text));
+		sentence_add(
+			ret, size,
+			"The axis of rotation is elsewhere than the header says, which doubles edges: axis offset is %s; axis = "
+			"\"found\" in the protocol would use it.",
+			text);
+	}
+	if (look->axis.reason == PARALLEL_AXIS_KNOWN && fabs(lean) > LEAN_BINS)
+		sentence_add(
+			ret, size,
+			"The axis of rotation leans by %.2g degrees: in the first and the last slice it is %.1f bins away from "
+			"the place in the middle, which doubles edges there.",
+			look->axis.lean, fabs(lean));
 }
 
 /* Say that the views do not agree with their angles. */
@@ -235,25 +309,23 @@ static bool note_sum(const struct interfile *h, const float *lines, char *ret, s
 	return ret[0] != '\0';
 }
 
-void parallel_note(const struct interfile *h, const float *lines, char *ret, size_t size)
+void parallel_note(const struct interfile *h, const float *lines, const struct parallel_look *look, char *ret, size_t size)
 {
 	const struct parallel_scan *beams = &h->parallel;
-	struct parallel_consistency c;
-	struct parallel_faults faults;
+	const struct parallel_consistency *c = &look->views;
 
 	note_lines(h, lines, ret, size);
 	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
-	parallel_consistency_of(beams, lines, &c, &faults);
 	note_few(beams, ret, size);
-	note_slices(beams, &faults, ret, size);
-	note_mass(beams, &c, ret, size);
-	note_rough(&c, ret, size);
-	note_air(&c, ret, size);
-	if (note_radians(beams, ret, size) || !c.known)
+	note_slices(beams, &look->faults, ret, size);
+	note_mass(beams, c, ret, size);
+	note_rough(c, ret, size);
+	note_air(c, ret, size);
+	if (note_radians(beams, ret, size))
 		return;
-	if (c.agree)
-		note_axis(beams, &c, ret, size);
+	if (c->known && !c->agree)
+		note_angles(beams, c, ret, size);
 	else
-		note_angles(beams, &c, ret, size);
+		note_axis(beams, look, ret, size);
 }

@@ -18,6 +18,8 @@ struct parallel_work {
 	const struct interfile *header; /* header of s */
 	struct parallel_plan plan;
 	float *lines, *volume;
+	bool is_looked_at;
+	struct parallel_look look;
 	struct parallel_report run;
 	struct series_report made;
 };
@@ -32,6 +34,20 @@ static size_t bytes_of_lines(const struct parallel_work *w)
 	return parallel_size(&w->header->parallel) * sizeof(*w->lines);
 }
 
+static int plan_parallel_case(struct parallel_work *w, struct err *err)
+{
+	struct reconstruct_work *base = &w->base;
+	int rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
+
+	reconstruct_name_protocol(base, rc, err);
+	if (rc == 0)
+		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
+	if (rc == 0)
+		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host,
+						base->keep || base->again ? bytes_of_lines(w) : 0, err);
+	return err_remap(rc, EINVAL, ENOTSUP, err);
+}
+
 static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
@@ -44,14 +60,21 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (base->decision->assumed)
 		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
-	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
-	reconstruct_name_protocol(base, rc, err);
+	return plan_parallel_case(w, err);
+}
+/* Find the axis of rotation that the protocol asks for; with another one than the header's, the plan is another. */
+static int settle_axis(struct parallel_work *w, struct err *err)
+{
+	struct interfile *header = &w->s->part[SINOGRAM_LINES].header;
+	double planned = header->parallel.offset;
+	int rc = w->is_looked_at ? 0 : parallel_look_at(header, w->lines, &w->look, err);
+
 	if (rc == 0)
-		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
-	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host,
-						base->keep || base->again ? bytes_of_lines(w) : 0, err);
-	return err_remap(rc, EINVAL, ENOTSUP, err);
+		rc = parallel_settle_axis(w->base.protocol->axis, &header->parallel, &w->look, err);
+	if (rc < 0)
+		return rc;
+	w->is_looked_at = true;
+	return header->parallel.offset != planned ? plan_parallel_case(w, err) : 0;
 }
 
 /* Read the bytes and convert them to floats, unless they are kept. parallel_reconstruct() refuses values that are not line
@@ -67,7 +90,7 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 
 	monitor_progress(base->monitor, "read", 0);
 	if (w->lines)
-		return 0;
+		return settle_axis(w, err);
 	rc = sinogram_read(w->s, SINOGRAM_LINES, &bytes, err);
 	if (rc < 0)
 		return rc;
@@ -79,6 +102,8 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	for (int k = 0; rc == 0 && k < beams->n_slices; k++)
 		interfile_plane(w->header, bytes, (size_t)k, w->lines + (size_t)k * slice);
 	free(bytes);
+	if (rc == 0)
+		rc = settle_axis(w, err);
 	base->report.seconds_prepare = clock_seconds() - begun;
 	return rc;
 }
@@ -158,7 +183,10 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	describe_scan(w->header, info.scan, sizeof(info.scan));
-	parallel_note(w->header, w->lines, info.note, sizeof(info.note));
+	if (w->look.is_found)
+		snprintf(info.axis, sizeof(info.axis), "axis offset %.6g mm found by %s, +- %.2g mm", w->header->parallel.offset,
+			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
+	parallel_note(w->header, w->lines, &w->look, info.note, sizeof(info.note));
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	w->s->place = base->decision->place;
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
@@ -184,19 +212,32 @@ static int write_parallel_arrays(struct reconstruct_work *base, struct err *err)
 	rc = case_arrays_parallel(base->arrays, &h->parallel, unit, w->lines, err);
 	if (rc < 0)
 		return rc;
-	parallel_note(h, w->lines, base->report.warnings, sizeof(base->report.warnings));
+	parallel_note(h, w->lines, &w->look, base->report.warnings, sizeof(base->report.warnings));
 	case_arrays_describe(base->arrays, base->protocol, "", &w->plan.grid, &scale);
 	return 0;
 }
 
+static json_t *axis_details(const struct parallel_scan *s, const struct parallel_look *look)
+{
+	const struct parallel_axis *a = &look->axis;
+	json_t *found = a->reason == PARALLEL_AXIS_KNOWN ? json_pack("{s:f, s:f, s:f}", "offset_mm", a->offset, "sigma_mm",
+								     a->sigma, "lean_degrees", a->lean)
+							 : json_null();
+
+	return json_pack("{s:f, s:o, s:o, s:s}", "offset_mm", s->offset, "header_mm",
+			 s->offset_unknown ? json_null() : json_real(look->given), "found", found,
+			 a->reason == PARALLEL_AXIS_KNOWN ? "by" : "unknown", parallel_axis_word(a));
+}
+
 static json_t *parallel_details(const struct parallel_work *w)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s}}", kind_parallel.name, "radial",
-			 w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
+	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:o}}", kind_parallel.name,
+			 "radial", w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
 			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
 			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
 			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
-			 w->made.warnings, "patient_position", w->s->facts.patient_position);
+			 w->made.warnings, "patient_position", w->s->facts.patient_position, "axis",
+			 axis_details(&w->header->parallel, &w->look));
 }
 
 static const struct grid *fill_parallel_report(struct reconstruct_work *base)
@@ -219,7 +260,7 @@ static void release_parallel_case(struct reconstruct_work *base)
 
 	free(w->volume);
 	series_report_clear(&w->made);
-	*w = (struct parallel_work){.s = w->s, .lines = w->lines};
+	*w = (struct parallel_work){.s = w->s, .lines = w->lines, .is_looked_at = w->is_looked_at, .look = w->look};
 }
 
 static void close_parallel_case(struct reconstruct_work *base)

@@ -89,11 +89,11 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	else if (algorithm_info(info->algorithm)->filtered)
 		snprintf(how, sizeof(how), ", filter %s", info->filter);
 	n = (size_t)snprintf(ret_text, size,
-			     "Reconstruction of %s in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
+			     "Reconstruction of %s in %zu sinogram object%s (%d angles%s%s), protocol %.63s: %s%s, %d x "
 			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
 			     kind_of(info->protocol->kind)->title, s->n_files, plural(s->n_files), info->n_angles,
-			     info->protocol->name, algorithm_info(info->algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0],
-			     g->h[1], g->h[2], r->unit, info->device);
+			     info->axis[0] ? ", " : "", info->axis, info->protocol->name, algorithm_info(info->algorithm)->name,
+			     how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], r->unit, info->device);
 	provenance_outside_text(&s->place, outside);
 	if (outside[0])
 		n = (size_t)snprintf(

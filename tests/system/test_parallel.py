@@ -267,10 +267,7 @@ def test_files_in_and_out(folder):
     with open(hs, encoding="utf-8") as f:
         text = f.read()
     with open(hs, "w", encoding="utf-8") as f:
-        f.write(re.sub(r"axis offset \(mm\) := .*", "axis offset (mm) := 5", text))
-    _, case = recon(os.path.join(folder, "axis"), hs)
-    found = re.search(r"turn about a point .* mm \((.*) bins\) .* axis offset \(mm\) := (\S+) would", case["parallel"]["warnings"])
-    check(found and abs(float(found[1]) - 5) < 0.2 and abs(float(found[2])) < 0.2, case["parallel"]["warnings"])
+        f.write(text)
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
@@ -282,6 +279,31 @@ def test_files_in_and_out(folder):
     with open(files[0], "rb") as a, open(same[0], "rb") as b, open(other[0], "rb") as c:
         check((a := a.read()) == b.read() and a != c.read(),
               "the same options give the same object, another seed another one")
+
+
+def test_the_axis_is_found(folder):
+    """A header without an axis offset, or with a wrong one: it is found, said or held, as the protocol asks."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--offset", 4.3)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    with open(hs, encoding="utf-8") as f:
+        text = f.read()
+    plain, _ = recon(os.path.join(folder, "plain"), hs)
+    for name, line, axis, used, says in (
+            ("none", "", "header", 4.3, ""), ("wrong", "axis offset (mm) := 1.3\n", "header", 1.3, "axis offset is 1.3 mm in the header, 4."),
+            ("found", "axis offset (mm) := 1.3\n", "found", 4.3, "")):
+        with open(hs, "w", encoding="utf-8") as f:
+            f.write(re.sub(r"axis offset \(mm\) := .*\n", line, text))
+        images, case = recon(os.path.join(folder, name), hs, axis=axis)
+        axis = case["parallel"]["axis"]
+        check(abs(axis["offset_mm"] - used) < 0.2 and abs(axis["found"]["offset_mm"] - 4.3) < 0.2, axis)
+        check((says in case["parallel"]["warnings"]) if says else "axis" not in case["parallel"]["warnings"], case["parallel"]["warnings"])
+        derivation = pydicom.dcmread(images.paths[0]).DerivationDescription
+        check(("mm found by seam, +- " in derivation) == (used == 4.3), derivation)
+        error = (images.values - plain.values).std() / plain.values.std()
+        check(error < 0.1 if used == 4.3 else error > 0.2, f"{name}: {error}")
+    refused = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=agree", "-o", os.path.join(folder, "held"), hs, code=None).stderr
+    check("1.3 mm in the header, 4." in refused and not os.path.exists(os.path.join(folder, "held")), refused)
 
 
 def test_views_that_contradict_their_angles(folder):

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parallel beams: the axis of rotation from the data, and the shares of bins of a half acquisition. Scans of random ellipses,
+ * integrated over bins. */
+#include "recon/parallel/parallel.h"
+#include "tests/recon/parallel/parallel_fixture.h"
+
+enum { N = 128, ELLIPSES = 14 };
+
+struct ellipse {
+	double x, y, a, b, turn, value;
+};
+
+static double random_uniform(uint64_t *random)
+{
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	return (double)(*random >> 11) / 9007199254740992.0;
+}
+
+/* A large body and smaller parts; size: of the body, in half fields. */
+static void make_body(double size, uint64_t *random, struct ellipse *e)
+{
+	double reach = size * N / 2;
+
+	e[0] = (struct ellipse){0, 0, 0.8 * reach, 0.6 * reach, 0.4, 2.0 / N};
+	for (int i = 1; i < ELLIPSES; i++) {
+		double r = 0.5 * reach * sqrt(random_uniform(random)), at = 2 * M_PI * random_uniform(random);
+
+		e[i] = (struct ellipse){r * cos(at),
+					r * sin(at),
+					reach * (0.03 + 0.2 * random_uniform(random)),
+					reach * (0.03 + 0.2 * random_uniform(random)),
+					M_PI * random_uniform(random),
+					2 * random_uniform(random) / N};
+	}
+}
+
+static double integrate(const struct ellipse *e, double angle, double r)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ELLIPSES; i++, e++) {
+		double c = e->a * cos(angle - e->turn), s = e->b * sin(angle - e->turn), w = c * c + s * s;
+		double d = r - e->x * cos(angle) - e->y * sin(angle);
+
+		sum += w > d * d ? 2 * e->value * e->a * e->b * sqrt(w - d * d) / w : 0;
+	}
+	return sum;
+}
+
+/* Compute the scan, whose offset is the true one; noise: standard deviation of a line integral. */
+static float *make_scan(const struct parallel_scan *s, const struct ellipse *e, double noise, uint64_t *random)
+{
+	float *lines = malloc(parallel_size(s) * sizeof(*lines));
+
+	assert_non_null(lines);
+
+	for (size_t i = 0; i < parallel_size(s); i++) {
+		int t = (int)(i % (size_t)s->n_radial), a = (int)(i / (size_t)s->n_radial) % s->n_angles;
+		double angle = parallel_angle(s, a) * M_PI / 180, sum = 0;
+
+		for (int k = -1; k <= 1; k++)
+			sum += integrate(e, angle, parallel_radius(s, t) + k * s->bin / 3) / 3;
+		for (int k = 0; k < 12; k++)
+			sum += noise * (random_uniform(random) - 0.5);
+		lines[i] = (float)sum;
+	}
+	return lines;
+}
+
+static struct parallel_axis find(struct parallel_scan s, const float *lines)
+{
+	struct parallel_consistency c;
+	struct parallel_axis axis;
+
+	s.offset = 0; /* the search may not know it */
+	parallel_consistency_of(&s, lines, &c, NULL);
+	assert_int_equal(parallel_find_axis(&s, lines, &c, &axis, NULL), 0);
+	return axis;
+}
+
+/* The axis is found to a quarter of a bin, or said to be unknown: inside the field and not, with noise, over half a turn and a
+ * whole one, near the edge (half acquisition), in any order of angles. */
+TEST(axis_is_found_or_unknown)
+{
+	static const struct {
+		double size, arc, offset, noise;
+		int angles;
+		bool exchanged, known;
+		enum parallel_axis_by by;
+	} cases[] = {
+		{0.9, 180, -3.3, 0, 120, false, true, PARALLEL_AXIS_SEAM},
+		{1.6, 180, 7.2, 0.002, 120, false, true, PARALLEL_AXIS_SEAM},
+		{1.6, 180, -14.7, 0.002, 120, true, true, PARALLEL_AXIS_SEAM},
+		{1.6, 360, 51.3, 0.02, 180, false, true, PARALLEL_AXIS_PAIRS},
+		{1.6, 360, -20.6, 0.02, 181, false, true, PARALLEL_AXIS_PAIRS},
+		{0.9, 150, 2.4, 0.02, 100, false, true, PARALLEL_AXIS_MASS},
+		{1.6, 150, 2.4, 0, 100, false, false, 0},
+		{1.6, 180, 5.1, 2, 120, false, false, 0},
+		{1.6, 180, 5.1, 0, 20, false, false, 0},
+	};
+	uint64_t random = test_seed();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct parallel_scan s = {1, cases[i].angles, N, 0.5, 0.5 * cases[i].offset, 1, 10, cases[i].arc, NULL};
+		struct ellipse body[ELLIPSES];
+		struct parallel_axis axis;
+		double angle[200];
+		float *lines;
+
+		make_body(0.5 * cases[i].size, &random, body);
+		for (int a = 0; a < s.n_angles; a++)
+			angle[a] = (a * 37 + 5) % s.n_angles * s.arc / s.n_angles;
+		s.angle = cases[i].exchanged ? angle : NULL;
+		lines = make_scan(&s, body, cases[i].noise, &random);
+		axis = find(s, lines);
+		if (cases[i].known != (axis.reason == PARALLEL_AXIS_KNOWN) || (cases[i].known && axis.by != cases[i].by))
+			fail_msg("case %zu: reason %d, by %d, offset %g +- %g mm", i, axis.reason, axis.by, axis.offset,
+				 axis.sigma);
+		if (cases[i].known && !(fabs(axis.offset - s.offset) <= 0.25 * s.bin))
+			fail_msg("case %zu: %g for %g mm", i, axis.offset, s.offset);
+		free(lines);
+	}
+}
+
+/* An axis that leans by 2 degrees is a line through the slices. */
+TEST(leaning_axis)
+{
+	enum { SLICES = 20 };
+	struct parallel_scan one = {1, 120, N, 0.5, 0, 1, 0, 180, NULL}, all = one;
+	uint64_t random = test_seed();
+	struct ellipse body[ELLIPSES];
+	struct parallel_axis axis;
+	float *lines;
+
+	all.n_slices = SLICES;
+	lines = malloc(parallel_size(&all) * sizeof(*lines));
+	assert_non_null(lines);
+	make_body(0.7, &random, body);
+	for (int k = 0; k < SLICES; k++) {
+		float *slice;
+
+		one.offset = 1.1 - tan(2 * M_PI / 180) * (k - 0.5 * (SLICES - 1)) * all.slice;
+		slice = make_scan(&one, body, 0.002, &random);
+		memcpy(lines + (size_t)k * parallel_size(&one), slice, parallel_size(&one) * sizeof(*slice));
+		free(slice);
+	}
+	axis = find(all, lines);
+	assert_int_equal(axis.reason, PARALLEL_AXIS_KNOWN);
+	assert_near(axis.offset, 1.1, 0.25 * all.bin);
+	assert_near(axis.lean, 2, 0.4);
+	free(lines);
+}
+
+/* Half acquisition: filtered backprojection of a whole turn with the axis near one edge is the body, where one side alone measured
+ * it, too, by both ways of filtering; opposite bins have shares that add up to 2. */
+TEST(half_acquisition)
+{
+	enum { BINS = 96, ANGLES = 360, PIXELS = 128 };
+	static float lines[ANGLES * BINS];
+	struct parallel_scan s = {1, ANGLES, BINS, 1, 30, 1, 0, 360, NULL};
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, PIXELS);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	const double radius = 50, mu = 0.02;
+	double share[BINS];
+
+	for (int i = 0; i < ANGLES * BINS; i++)
+		lines[i] = (float)(2 * mu * sqrt(fmax(0, radius * radius - pow(parallel_radius(&s, i % BINS), 2))));
+	for (p.route = PARALLEL_FOURIER; p.route <= PARALLEL_CONVOLUTION; p.route++) {
+		float *image = parallel_image(&p, &s, dev, lines, NULL);
+
+		for (int j = -45; j <= 45; j++) /* both sides measured up to 17.5 mm from the axis */
+			assert_near(image[PIXELS / 2 * PIXELS + PIXELS / 2 + j], mu, 0.02 * mu);
+		free(image);
+	}
+	assert_true(parallel_shares(&s, share));
+	for (int t = 0; t < BINS; t++) {
+		double opposite = -parallel_radius(&s, t) - s.offset + 0.5 * (BINS - 1);
+
+		if (opposite > -0.5 && opposite < BINS - 0.5)
+			assert_near(share[t] + share[lrint(opposite)], 2, 1e-9);
+		else
+			assert_near(share[t], 2, 0);
+	}
+	s.arc = 180;
+	assert_false(parallel_shares(&s, share));
+	s.arc = 360;
+	s.offset = 0;
+	assert_false(parallel_shares(&s, share));
+	device_close(dev);
+}
