@@ -48,6 +48,18 @@ int folder_make(const char *path, struct err *err)
 	return folder_sync(slash ? parent : ".", err);
 }
 
+/* Remove a folder in another one, with all that is in it; a folder without rights for its owner, too. */
+static int remove_below(int dir_fd, const char *path, const char *name, struct err *err)
+{
+	char below[PATH_MAX];
+
+	if (snprintf(below, sizeof(below), "%s/%s", path, name) >= (int)sizeof(below))
+		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", path, sizeof(below) - 1);
+	return fchmodat(dir_fd, name, 0700, 0) == 0 || errno == EPERM
+		       ? folder_remove(below, err)
+		       : err_set(err, errno, "cannot remove %s/%.100s: %s", path, name, strerror(errno));
+}
+
 int folder_empty(const char *path, struct err *err)
 {
 	DIR *dir = opendir(path);
@@ -58,7 +70,11 @@ int folder_empty(const char *path, struct err *err)
 	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
-		if (unlinkat(dirfd(dir), e->d_name, 0) < 0 && errno != ENOENT)
+		if (unlinkat(dirfd(dir), e->d_name, 0) == 0 || errno == ENOENT)
+			continue;
+		if (errno == EISDIR)
+			ret = remove_below(dirfd(dir), path, e->d_name, err);
+		else
 			ret = err_set(err, errno, "cannot remove %s/%.100s: %s", path, e->d_name, strerror(errno));
 	}
 	closedir(dir);

@@ -15,9 +15,9 @@ int folder_path(const char *spool, const char *what, int64_t job, char *ret_path
 int folder_make(const char *path, struct err *err);
 /* Write its entries to disk. */
 int folder_sync(const char *path, struct err *err);
-/* Remove the files in the folder, but not the folder. Succeeds if the folder does not exist. */
+/* Remove the files and folders in the folder, but not the folder. Succeeds if the folder does not exist. */
 int folder_empty(const char *path, struct err *err);
-/* Remove the folder and the files in it. Succeeds if the folder does not exist. */
+/* Remove the folder and all that is in it. Succeeds if the folder does not exist. */
 int folder_remove(const char *path, struct err *err);
 /* Return the error code for output that cannot be made because of `os`, a value of errno: EPERM for values that mean something
  * else where they come from elsewhere (EACCES: a peer refused; ENOENT: an input is missing), so that all such failures have one
