@@ -28,6 +28,7 @@ struct config *config_free(struct config *c)
 	free(c->protocols);
 	free(c->profiles);
 	free(c->scanners);
+	free(c->steps);
 	free(c);
 	return NULL;
 }
@@ -290,6 +291,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	const char *equals = strchr(assignment, '=');
 	const struct key *key;
 	char name[64], allowed[400], hint[NEAREST_HINT]; /* allowed: all keys of a kind */
+	char kinds[CONFIG_KINDS_TEXT];
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
@@ -298,9 +300,10 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	other = key ? NULL : config_section_with(section, name);
 	nearest_hint(key ? NULL : config_key_nearest(section, name), hint);
 	config_keys_list(section, 2, allowed, sizeof(allowed)); /* after name and kind */
+	config_kinds_with(name, kinds);
 	if (other)
 		return err_set(err, EINVAL, "key '%s': only protocols of kind %s have it, and '%s' is of kind %s%s; allowed: %s",
-			       name, kind_with(other)->name, p->name, kind_with(section)->name, hint, allowed);
+			       name, kinds, p->name, kind_with(section)->name, hint, allowed);
 	if (!key || !strcmp(name, "name") || !strcmp(name, "kind"))
 		return err_set(err, EINVAL, "'%s' is no key of kind %s%s; allowed: %s", name, kind_with(section)->name, hint,
 			       allowed);
@@ -346,9 +349,28 @@ static size_t describe_section(const struct config_section *section, const void 
 	return n;
 }
 
+/* A step is what identifies its program: another one makes another volume. */
+static size_t describe_steps(const struct protocol_conf *p, char *ret_text, size_t size, size_t n)
+{
+	for (size_t i = 0; i < p->steps.n && n < size; i++) {
+		const struct step_conf *s = p->step[i];
+
+		if (!s) /* an unknown name, which refuses the configuration */
+			continue;
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s %s sha256=%s%s%s",
+				      i	  ? "; "
+				      : n ? " steps=\""
+					  : "steps=\"",
+				      s->name, s->version, s->sha256, s->parameters[0] ? " " : "", s->parameters);
+	}
+	return p->steps.n > 0 && n < size ? n + (size_t)snprintf(ret_text + n, size - n, "\"") : n;
+}
+
 size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
 {
-	return describe_section(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
+	size_t n = describe_section(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
+
+	return describe_steps(p, ret_text, size, n);
 }
 
 void config_describe_changes(const struct protocol_conf *of, const struct protocol_conf *p, char *ret_text, size_t size)

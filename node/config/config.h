@@ -215,6 +215,23 @@ enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* lossless JPEG-LS *
 /* Whose axis of rotation parallel beams are reconstructed about. */
 enum parallel_axis_rule { PARALLEL_AXIS_HEADER = 1, PARALLEL_AXIS_FOUND, PARALLEL_AXIS_AGREE };
 
+/* What happens to a case when a step fails: held for a person; delivered without the step, with a warning; failed. */
+enum step_failure { STEP_HOLD, STEP_FALLBACK, STEP_FAIL };
+
+struct step_conf { /* a program of the site that changes a volume before it is written, see docs/steps.md */
+	char name[CONFIG_NAME_SIZE];
+	char program[CONFIG_PATH_SIZE];
+	struct config_names files; /* files and folders that it reads */
+	char sha256[65];	   /* of program and files (node/step/step_files.h) */
+	char version[32], parameters[201];
+	double time;   /* s */
+	size_t memory; /* bytes of addresses */
+	int threads;
+	bool deterministic;    /* the same volume gives the same bits */
+	double preserves_mean; /* largest change of the mean of a constant volume, as a fraction; 0: not checked */
+	enum step_failure on_failure;
+};
+
 /* A protocol is for one kind of case and accepts only the keys of this kind. */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
@@ -234,7 +251,9 @@ struct protocol_conf {
 	enum synthetic_class synthetic_class;
 	bool require_quantitative; /* tomosynthesis: hold cases whose attenuation is relative */
 	enum compression compression;
-	char description[128]; /* written to SeriesDescription */
+	char description[128];				/* written to SeriesDescription */
+	struct config_names steps;			/* in this order */
+	const struct step_conf *step[CONFIG_NAMES_MAX]; /* of these names; borrowed from the configuration */
 };
 
 /* Source of I0, the stored value of the unattenuated beam; see docs/configuration.md. */
@@ -327,6 +346,8 @@ struct config {
 	size_t n_profiles;
 	struct scanner_conf *scanners;
 	size_t n_scanners;
+	struct step_conf *steps;
+	size_t n_steps;
 	struct status_conf status;
 	struct alerts_conf alerts;
 	struct slurm_conf slurm;
@@ -373,8 +394,9 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 const char *config_key_without_effect(const struct protocol_conf *before, const struct protocol_conf *p, const char *of,
 				      char ret_why[KEY_EFFECT_SIZE]);
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
- * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
- * characters. */
+ * config_set() accepts each word but `steps`, which are last: steps="NAME VERSION sha256=HEX PARAMETERS; ...". Values that do not
+ * affect pixels are omitted: name, description and compression. */
+#define CONFIG_PROTOCOL_TEXT 4096
 size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 /* Write the values of `p` that differ from those of `of`, a protocol of the same kind, as "key=value, key=value", in the same
  * order and with the same keys; "": none. Those that do not fit as a whole are left out. */

@@ -136,9 +136,28 @@ void config_unknown_name(struct config_reader *r, struct config_place place, con
 		       wanted, nearest_hint(nearest_word(wanted, entry_name, &e), hint), names);
 }
 
+/* Find the steps that protocols name. */
+static void finish_step_names(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_protocols; i++) {
+		struct protocol_conf *p = &r->config->protocols[i];
+
+		for (size_t k = 0; k < p->steps.n; k++) {
+			p->step[k] = NULL;
+			for (size_t s = 0; s < r->config->n_steps; s++)
+				if (!strcmp(r->config->steps[s].name, p->steps.name[k]))
+					p->step[k] = &r->config->steps[s];
+			if (!p->step[k])
+				config_unknown_name(r, r->places[SECTION_PROTOCOLS][i], "protocol", p->name, "steps",
+						    p->steps.name[k], SECTION_STEPS);
+		}
+	}
+}
+
 void config_finish_names(struct config_reader *r)
 {
 	r->names_only = true;
+	finish_step_names(r);
 	config_finish_routes(r);
 	config_finish_fallbacks(r);
 }
@@ -239,6 +258,27 @@ static void finish_protocols(struct config_reader *r)
 				       "each slice is in a slab",
 				       p->name, p->slab_step, p->slab_thickness);
 	}
+}
+
+static void finish_steps(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	for (size_t i = 0; i < c->n_steps; i++) {
+		const struct step_conf *s = &c->steps[i];
+		struct config_place place = r->places[SECTION_STEPS][i];
+
+		if (strspn(s->sha256, "0123456789abcdef") != 64)
+			config_problem(r, place.file, place.line,
+				       "key 'sha256' of step '%s': \"%s\"; allowed: 64 hexadecimal digits in lower case, as "
+				       "sha256sum prints them",
+				       s->name, s->sha256);
+	}
+	for (size_t i = 0; c->cluster.port > 0 && i < c->n_protocols; i++)
+		if (c->protocols[i].steps.n > 0)
+			config_problem(r, r->places[SECTION_PROTOCOLS][i].file, r->places[SECTION_PROTOCOLS][i].line,
+				       "key 'steps' of protocol '%s': pilots do not run steps; allowed: with port = 0 of cluster",
+				       c->protocols[i].name);
 }
 
 static void finish_profiles(struct config_reader *r)
@@ -363,6 +403,7 @@ static void finish_slurm(struct config_reader *r)
 
 void config_finish(struct config_reader *r)
 {
+	finish_step_names(r);
 	finish_node(r);
 	finish_listeners(r);
 	finish_peers(r);
@@ -371,6 +412,7 @@ void config_finish(struct config_reader *r)
 	finish_protocols(r);
 	finish_profiles(r);
 	finish_scanners(r);
+	finish_steps(r);
 	config_finish_status(r);
 	config_finish_alerts(r);
 	finish_cluster(r);

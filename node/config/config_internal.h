@@ -39,6 +39,10 @@
 	 .meaning = "compression of the results' pixels; `jpeg-ls` is lossless"}, \
 	{"description", AS_TEXT(protocol_conf, description, 64), .fallback = "", .flags = KEY_UNDESCRIBED, \
 	 .meaning = "SeriesDescription of the result; empty: made from the protocol's name"}
+/* The row of the kinds whose volume is in host memory before it is written. */
+#define CONFIG_PROTOCOL_STEPS \
+	{"steps", AS_NAMES(protocol_conf, steps, KEY_NAME, 0, CONFIG_NAMES_MAX), .fallback = "", .flags = KEY_UNDESCRIBED, \
+	 .meaning = "names of own programs that change the volume before it is written, in this order"}
 /* The section of one kind's protocols. */
 #define CONFIG_PROTOCOLS(rows, text) \
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}

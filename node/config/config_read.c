@@ -166,12 +166,14 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 
 /* Report a key that only entries of another kind have. */
 static void problem_kind(struct config_reader *r, const config_setting_t *setting, const char *of,
-			 const struct config_section *section, const struct config_section *other)
+			 const struct config_section *section)
 {
 	struct config_place place = place_of(r, setting);
+	char kinds[CONFIG_KINDS_TEXT];
 
+	config_kinds_with(config_setting_name(setting), kinds);
 	config_problem(r, place.file, place.line, "key '%s' of %s: only %ss of kind %s have it, and this one is of kind %s",
-		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
+		       config_setting_name(setting), of, section->one, kinds, kind_with(section)->name);
 }
 
 /* Of ["a", "b"] return the text that key_words_join() makes; of anything else v. */
@@ -204,10 +206,8 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 		struct key_value v = value_of(setting);
 
 		if (!key) {
-			const struct config_section *other = config_section_with(section, config_setting_name(setting));
-
-			if (other)
-				problem_kind(r, setting, of, section, other);
+			if (config_section_with(section, config_setting_name(setting)))
+				problem_kind(r, setting, of, section);
 			else
 				problem_unknown(r, setting, of, section);
 			continue;

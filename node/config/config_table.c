@@ -446,6 +446,40 @@ static const struct key scanner_keys[] = {
 	 .fallback = "0", .meaning = "full width at half maximum of the measured energy at 511 keV"},
 };
 
+static const struct key_choice step_failures[] = {
+	{"hold", STEP_HOLD}, {"fallback", STEP_FALLBACK}, {"fail", STEP_FAIL}, {NULL, 0}};
+
+static const struct key step_keys[] = {
+	{"name", AS_NAME(step_conf, name), .fallback = REQUIRED,
+	 .meaning = "name of the step in `steps` of protocols, in results and log lines"},
+	{"program", AS_PATH(step_conf, program), .fallback = REQUIRED,
+	 .meaning = "program, called with two folders: `PROGRAM IN OUT`; a script begins with `#!` and its interpreter. It "
+		    "belongs to root or the user of the node, and nobody else may write to it"},
+	{"files", AS_NAMES(step_conf, files, KEY_PATH, 0, CONFIG_NAMES_MAX), .fallback = "",
+	 .meaning = "files and folders that it reads or executes beside those of the system below `/usr`; they belong to the "
+		    "same users"},
+	{"sha256", AS_TEXT(step_conf, sha256, 64), .fallback = REQUIRED,
+	 .meaning = "SHA-256 of the program and of `files`; without `files` that of `sha256sum PROGRAM`. `tomonode check` says "
+		    "what it is if it differs. A program that differs is not run"},
+	{"version", AS_TEXT(step_conf, version, 31), .fallback = REQUIRED, .meaning = "its version, for the header of results"},
+	{"parameters", AS_TEXT(step_conf, parameters, 200), .fallback = "",
+	 .meaning = "text for the program, in `case.json`; part of what results are identified by"},
+	{"time", AS_REAL(step_conf, time, 0.1, 86400), .unit = "s", .fallback = "600",
+	 .meaning = "longest time of one run; then all its processes are killed, and the step has failed"},
+	{"memory", AS_BYTES(step_conf, memory, 1e7, 1e15), .unit = "bytes", .fallback = "4 GiB",
+	 .meaning = "limit of its addresses"},
+	{"threads", AS_INT(step_conf, threads, 1, 1024), .fallback = "1",
+	 .meaning = "number of threads, told by `OMP_NUM_THREADS` and `case.json`; its processor time is limited to `time` times "
+		    "`threads`"},
+	{"deterministic", AS_BOOL(step_conf, deterministic), .fallback = "true",
+	 .meaning = "the same volume gives the same bits, which `tomonode check --steps` tests; false: not tested"},
+	{"preserves_mean", AS_REAL(step_conf, preserves_mean, 1e-9, 1), .zero = "not tested", .fallback = "0.01",
+	 .meaning = "largest change of the mean of a constant volume, as a fraction, which `tomonode check --steps` tests"},
+	{"on_failure", AS_CHOICE(step_conf, on_failure, step_failures), .fallback = "hold",
+	 .meaning = "if the step fails: `hold`: the case is held; `fallback`: the volume without the step is delivered, with a "
+		    "warning; `fail`: the case fails"},
+};
+
 static const struct key cluster_keys[] = {
 	{"bind", AS_ADDRESS(cluster_conf, bind), .fallback = "0.0.0.0", .meaning = "address to listen on for pilots"},
 	{"port", AS_INT(cluster_conf, port, 1, 65535), .zero = "no pilots", .fallback = "0",
@@ -511,7 +545,7 @@ const struct config_section config_sections[SECTION_COUNT] = {
 		 "Assigns cases to protocols and to destinations; the first route that matches is used, and with `continue` the "
 		 "following ones, too (see docs/operations.md, \"Several results of one exam\")."},
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(protocol_keys), .of_kinds = true,
-	 .meaning = "Parameters of the reconstruction. All keys except name and kind can also be given with `--set`."},
+	 .meaning = "Parameters of the reconstruction. All keys except name, kind and steps can also be given with `--set`."},
 	{"profiles", "profile", LIST(profile_conf, profiles), .merged = true, KEYS(profile_keys),
 	 .meaning = "The geometry of a tomosynthesis system, selected by manufacturer, model and serial number in the images. "
 		    "Without a matching profile the case is held; a geometry is never guessed."},
@@ -519,6 +553,9 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	 .meaning = "The geometry of PET scanners and of their sinograms, selected by manufacturer, model and serial number in "
 		    "the objects. Values in the sinograms' own header take precedence; if a value is in neither, the case is "
 		    "held; a geometry is never guessed."},
+	{"steps", "step", LIST(step_conf, steps), KEYS(step_keys),
+	 .meaning = "Own programs that change a volume of PET or parallel beams before it is written, named by `steps` of "
+		    "protocols; see docs/steps.md."},
 	{"status", "status page", GROUP(status_conf, status), KEYS(config_status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "
 		    "read it, unless a web server in front of it names the persons (`trusted_header`)."},
@@ -561,6 +598,19 @@ const struct config_section *config_section_with(const struct config_section *se
 			return other;
 	}
 	return NULL;
+}
+
+void config_kinds_with(const char *key, char ret_text[CONFIG_KINDS_TEXT])
+{
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	for (int i = 0; i < KIND_COUNT && n < CONFIG_KINDS_TEXT; i++) {
+		const struct kind *kind = kind_of((enum case_kind)i);
+
+		if (config_key_find(kind->protocols, key))
+			n += (size_t)snprintf(ret_text + n, CONFIG_KINDS_TEXT - n, "%s%s", n ? " or " : "", kind->name);
+	}
 }
 
 static const char *key_name(const void *ctx, size_t i)

@@ -43,6 +43,7 @@ enum {
 	SECTION_PROTOCOLS,
 	SECTION_PROFILES,
 	SECTION_SCANNERS,
+	SECTION_STEPS,
 	SECTION_STATUS,
 	SECTION_ALERTS,
 	SECTION_CLUSTER,
@@ -58,6 +59,10 @@ const struct config_section *config_section_kind(const struct config_section *se
 const struct config_section *config_section_of(const struct config_section *section, const void *entry);
 /* Return the section of a kind other than that of `section` that has this key; NULL: none. */
 const struct config_section *config_section_with(const struct config_section *section, const char *key);
+
+/* Write the kinds whose protocols have this key: "pet or parallel". */
+#define CONFIG_KINDS_TEXT 64
+void config_kinds_with(const char *key, char ret_text[CONFIG_KINDS_TEXT]);
 
 const struct key *config_key_find(const struct config_section *section, const char *name); /* NULL: none */
 /* Return the name of the key of the section most similar to `word`, or NULL. */

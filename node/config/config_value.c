@@ -180,6 +180,7 @@ void config_value_allowed(const struct key *key, char *ret_text, size_t size)
 	case KEY_NAMES:
 		snprintf(ret_text, size, "%g to %g %s in [ ], each once", key->lo, key->hi,
 			 key->element == KEY_NETWORK ? "addresses or networks"
+			 : key->element == KEY_PATH  ? "absolute paths of at most 63 bytes"
 			 : key->element == KEY_TEXT  ? "texts"
 						     : "names");
 		break;

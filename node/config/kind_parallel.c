@@ -21,6 +21,7 @@ static const struct key protocol_keys[] = {
 	{"mu_water", AS_REAL(protocol_conf, mu_water, 1e-6, 100), .unit = "1/mm", .zero = "no Hounsfield units", .fallback = "0",
 	 .meaning = "attenuation of water at the energy of the scan, for values in Hounsfield units: 1000 (value / mu_water - "
 		    "1); without it, values keep the unit of the data"},
+	CONFIG_PROTOCOL_STEPS,
 	CONFIG_PROTOCOL_LAST,
 };
 

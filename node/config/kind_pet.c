@@ -72,6 +72,7 @@ static const struct key protocol_keys[] = {
 	 .meaning = "with `gates`: `SHORTEST,LONGEST`, the lengths in ms of the cycles that are used, such as `600,1200`; others "
 		    "are left out. Empty: all are used"},
 	PET_KEYS_DEVICE(protocol_conf, pet.),
+	CONFIG_PROTOCOL_STEPS,
 	CONFIG_PROTOCOL_LAST,
 };
 

@@ -69,7 +69,7 @@ static void check_destinations(struct config_reader *r, const struct route_conf 
 static void check_protocols_differ(struct config_reader *r, const struct route_result *a, const struct route_result *b,
 				   struct config_place place)
 {
-	char one[1000], other[1000];
+	char one[CONFIG_PROTOCOL_TEXT], other[CONFIG_PROTOCOL_TEXT];
 
 	config_describe_protocol(config_protocol(r->config, a->protocol), one, sizeof(one));
 	config_describe_protocol(config_protocol(r->config, b->protocol), other, sizeof(other));

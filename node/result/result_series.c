@@ -26,7 +26,7 @@ void series_report_clear(struct series_report *r)
 /* Compute a UID. what: "series", or "instance N" with N the slice of the volume. */
 static void seed_uid(const struct result_series *r, const char *what, char ret_uid[DICOM_UID_SIZE])
 {
-	char text[4096], uid[DICOM_UID_SIZE] = "";
+	char text[CONFIG_PROTOCOL_TEXT + 4096], uid[DICOM_UID_SIZE] = "";
 	size_t n = (size_t)snprintf(text, sizeof(text), "%s %s|%s|%s|%s%s", r->kind->seed, what, TOMONODE_VERSION,
 				    r->protocol->name, r->recipe, r->identity);
 

@@ -37,8 +37,8 @@ struct result_series {
 	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */
 	struct slice_view view;
 	struct provenance_time now;
-	char recipe[1024];   /* the protocol as text */
-	char geometry[512];  /* the scanner or the beams as text */
+	char recipe[CONFIG_PROTOCOL_TEXT]; /* the protocol as text */
+	char geometry[512];		   /* the scanner or the beams as text */
 	char identity[1000]; /* what UIDs depend on in addition to sources, protocol and version, as text; "": nothing */
 	char uid[DICOM_UID_SIZE];
 };

@@ -67,10 +67,11 @@ static void check(struct config *c)
 	struct err err;
 
 	for (size_t i = 0; i < c->n_protocols; i++) {
-		struct protocol_conf p = *first_of(c, c->protocols[i].kind);
+		struct protocol_conf p = *first_of(c, c->protocols[i].kind), of = c->protocols[i];
 		char *rest = NULL;
 
-		config_describe_protocol(&c->protocols[i], text, sizeof(text));
+		p.steps.n = of.steps.n = 0; /* which config_set() does not take */
+		config_describe_protocol(&of, text, sizeof(text));
 		memcpy(again, text, sizeof(again));
 		for (char *word = strtok_r(again, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 			if (config_set(&p, word, &err) < 0)

@@ -247,7 +247,7 @@ TEST(test_pet)
 		     "only protocols of kind dbt have it, and 'own' is of kind pet");
 	q = *config_protocol(c, "dbt-osem");
 	assert_error(config_set(&q, "matrix=128", &err), &err, EINVAL,
-		     "only protocols of kind pet have it, and 'dbt-osem' is of kind dbt");
+		     "only protocols of kind pet or parallel have it, and 'dbt-osem' is of kind dbt");
 	assert_int_equal(config_set(&q, "kind=pet", &err), -EINVAL);
 	config_free(c);
 }

@@ -200,7 +200,8 @@ TEST(test_bad_values)
 		{"protocols = ( { name = \"pet-osem\"; tile = \"auto\"; } );",
 		 "t.conf:1: key 'tile' of protocol 'pet-osem': only protocols of kind dbt have it", ""},
 		{"protocols = ( { name = \"p\"; matrix = 128; } );",
-		 "t.conf:1: key 'matrix' of protocol 'p': only protocols of kind pet have it", "this one is of kind dbt"},
+		 "t.conf:1: key 'matrix' of protocol 'p': only protocols of kind pet or parallel have it",
+		 "this one is of kind dbt"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; matirx = 128; } );",
 		 "t.conf:1: key 'matirx' of protocol 'p' is not known, did you mean 'matrix'?", "fov_radius"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"sart\"; } );",
@@ -549,6 +550,31 @@ TEST(test_files)
 static int set_spool(void **state)
 {
 	return setenv("TOMONODE_SPOOL", "/spool", 1);
+}
+
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define STEP(more) "steps = ( { name = \"a\"; program = \"/opt/a\"; version = \"1\"; sha256 = \"" HEX "\";" more "} );\n"
+#define STEPS(kind) "protocols = ( { name = \"p\"; kind = \"" kind "\"; steps = [ \"a\" ]; } );"
+
+TEST(test_steps)
+{
+	bad(STEPS("pet"), "t.conf:1: key 'steps' of protocol 'p': \"a\" does not exist", "allowed: none is there");
+	bad(STEP("") STEPS("dbt"), "t.conf:2: key 'steps' of protocol 'p': only protocols of kind pet or parallel have it",
+	    "kind dbt");
+	bad(STEP("time = 0.0;"), "t.conf:1: key 'time' of step 'a': 0; allowed: a number from 0.1 to 86400", "");
+	bad(STEP("threads = 0;"), "t.conf:1: key 'threads' of step 'a': 0", "");
+	bad(STEP("memory = \"1 kB\";"), "t.conf:1: key 'memory' of step 'a'", "");
+	bad(STEP("on_failure = \"ignore\";"), "t.conf:1: key 'on_failure' of step 'a'", "hold, fallback, fail");
+	bad(STEP("files = [ \"opt/a\" ];"), "t.conf:1: key 'files' of step 'a': \"opt/a\"", "absolute path");
+	bad("steps = ( { name = \"a\"; program = \"opt/a\"; version = \"1\"; sha256 = \"" HEX "\"; } );",
+	    "t.conf:1: key 'program' of step 'a': \"opt/a\"", "absolute path");
+	bad("steps = ( { name = \"a\"; program = \"/opt/a\"; version = \"1\"; sha256 = \"ABC\"; } );",
+	    "t.conf:1: key 'sha256' of step 'a': \"ABC\"; allowed: 64 hexadecimal digits in lower case", "");
+	bad("steps = ( { name = \"a\"; program = \"/opt/a\"; version = \"1\"; } );",
+	    "t.conf:1: key 'sha256' of step 'a' is missing", "");
+	bad(STEP("") STEPS("pet") "cluster = { port = 4711; };", "t.conf:2: key 'steps' of protocol 'p': pilots do not run steps",
+	    "port = 0");
 }
 
 TESTS_SETUP(set_spool, NULL);
