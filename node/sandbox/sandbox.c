@@ -43,12 +43,14 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_CASE] = {4096, 0},
 	[SANDBOX_FOLDER] = {256, 0},
 	[SANDBOX_ALERT] = {128, (rlim_t)16 << 30},
+	[SANDBOX_STEPS] = {1024, 0}, /* the programs have limits of their own (node/step/step_run.c) */
 };
 
 const char *sandbox_role_name(enum sandbox_role role)
 {
-	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index",  "worker", "deliver", "names",
-							 "http",     "seat",	    "report", "case",	"folder",  "alert"};
+	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker", "deliver",
+							 "names",    "http",	    "seat",  "report", "case",
+							 "folder",   "alert",	    "steps", "step"};
 
 	return names[role];
 }
@@ -137,7 +139,8 @@ static int give_up_privileges(enum sandbox_role role, const struct config *confi
 	return ret;
 }
 
-int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err)
+static int enter_role(enum sandbox_role role, const struct config *config, const char *detail, const struct sandbox_step *step,
+		      struct err *err)
 {
 	bool gpu = (role == SANDBOX_WORKER || role == SANDBOX_CASE) && detail && strncmp(detail, "cpu", 3) != 0;
 	struct sandbox_support s;
@@ -150,12 +153,23 @@ int sandbox_enter(enum sandbox_role role, const struct config *config, const cha
 	sandbox_probe(&s);
 	if (s.sanitizer)
 		return 0;
-	ret = role == SANDBOX_ASSOCIATION ? 0 : give_up_privileges(role, config, err);
+	/* the process that forked them has given them up */
+	ret = role == SANDBOX_ASSOCIATION || role == SANDBOX_STEP ? 0 : give_up_privileges(role, config, err);
 	/* A CUDA driver may open further files later, depending on its version: under `auto` its files are not restricted, so
 	 * that no case fails. */
 	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER && !(gpu && config->node.sandbox == SANDBOX_AUTO))
-		ret = sandbox_files_restrict(role, config, gpu, s.files, err);
+		ret = sandbox_files_restrict(role, config, gpu, detail, step, s.files, err);
 	if (ret == 0 && s.calls)
 		ret = sandbox_calls_limit(role, config, gpu, err);
 	return ret;
+}
+
+int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err)
+{
+	return enter_role(role, config, detail, NULL, err);
+}
+
+int sandbox_enter_step(const struct config *config, const struct sandbox_step *step, struct err *err)
+{
+	return enter_role(SANDBOX_STEP, config, NULL, step, err);
 }

@@ -40,8 +40,10 @@ enum sandbox_role {
 	SANDBOX_CASE,	     /* of a pilot: reads instances, writes results, without a journal; detail: its device */
 	SANDBOX_FOLDER,	     /* reads results, writes them to the folders of destinations; no network */
 	SANDBOX_ALERT,	     /* connects to the web service of `alerts`; opens no file of the spool */
+	SANDBOX_STEPS,	     /* starts the programs of `steps`, in folders of its caller; detail: the folder that these are in */
+	SANDBOX_STEP,	     /* of sandbox_enter_step(): such a program */
 };
-#define SANDBOX_ROLES 12
+#define SANDBOX_ROLES 14
 
 /* What this machine supports. */
 struct sandbox_support {
@@ -56,8 +58,16 @@ void sandbox_probe(struct sandbox_support *ret_support);
  * missing. Negative: `on`, and a layer is missing. */
 int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err);
 
-/* Restrict this process. detail: for SANDBOX_WORKER and SANDBOX_CASE the device's name ("cuda:0"), otherwise NULL. On failure
- * some layers may already be in force: end the process. */
+/* Restrict this process. detail: for SANDBOX_WORKER and SANDBOX_CASE the device's name ("cuda:0"), for SANDBOX_STEPS a folder,
+ * otherwise NULL. On failure some layers may already be in force: end the process. */
 int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err);
+
+/* Restrict a process that was forked by one of role SANDBOX_STEPS, and then executes the program of a step: it reads the system,
+ * the step's files and `in`, and writes to `out` and `scratch`; it has no sockets, and makes threads, but no processes. */
+struct sandbox_step {
+	const struct step_conf *step;
+	const char *in, *out, *scratch; /* folders */
+};
+int sandbox_enter_step(const struct config *config, const struct sandbox_step *step, struct err *err);
 
 #endif

@@ -189,6 +189,13 @@ static const char *const forking[] = {"fork",
 				      "landlock_restrict_self",
 				      NULL};
 static const char *const older_way[] = {"clone3", "openat2", NULL};
+static const char *const executing[] = {"execve", "execveat", NULL};
+/* What a program does at its start, and interpreters do. */
+static const char *const starting[] = {"execve", "execveat",  "arch_prctl", "getpgrp", "getpgid",
+				       "getsid", "getgroups", "chdir",	    "fchdir",  NULL};
+/* What starts it does before. */
+static const char *const limiting[] = {"fchmodat", "pidfd_open",  "setpgid",	 "setsid", "clone",
+				       "tgkill",   "getpriority", "setpriority", NULL};
 
 static const char *const hostile[] = {
 	"ptrace",
@@ -197,7 +204,6 @@ static const char *const hostile[] = {
 	"process_madvise",
 	"pidfd_getfd",
 	"kcmp",
-	"execveat",
 	"kexec_load",
 	"kexec_file_load",
 	"init_module",
@@ -370,6 +376,16 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		allow_if(c, "socketpair",
 			 SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* libcurl: the end of its thread that resolves a name */
 		break;
+	case SANDBOX_STEPS: /* a forked process cannot have more rights, so these include the calls of a step */
+		add_rules(c, SCMP_ACT_ALLOW, forking);
+		add_rules(c, SCMP_ACT_ALLOW, limiting);
+		add_rules(c, SCMP_ACT_ALLOW, talk);
+		/* fall through */
+	case SANDBOX_STEP:
+		add_rules(c, SCMP_ACT_ALLOW, starting);
+		allow_if(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0)); /* of this process: no limit can be raised */
+		add_rules(c, SCMP_ACT_ALLOW, change);
+		break;
 	case SANDBOX_SEAT:
 		add_rules(c, SCMP_ACT_ALLOW, change);
 		/* fall through */
@@ -388,8 +404,8 @@ static void forbid_for_gpu(struct calls *c)
 	const struct scmp_arg_cmp typing = SCMP_A1(SCMP_CMP_EQ, TIOCSTI), pasting = SCMP_A1(SCMP_CMP_EQ, TIOCLINUX);
 
 	add_rules(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
-	add_rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0,
-		 NULL); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
+	add_rules(c, SCMP_ACT_ERRNO(EPERM),
+		  executing); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
@@ -421,11 +437,13 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 	if (gpu) {
 		forbid_for_gpu(&c);
 	} else {
-		add_rule(&c, SCMP_ACT_KILL_PROCESS, "execve", 0, NULL);
+		if (!sandbox_is_of_steps(role)) {
+			add_rules(&c, SCMP_ACT_KILL_PROCESS, executing);
+			allow_log(&c, config);
+		}
 		add_rules(&c, SCMP_ACT_ALLOW, common);
 		allow_by_argument(&c);
 		allow_role(&c, role);
-		allow_log(&c, config);
 	}
 	if (c.rc == 0)
 		c.rc = seccomp_load(c.filter);

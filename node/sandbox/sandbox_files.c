@@ -35,6 +35,7 @@ struct ruleset_attr {
 };
 
 #define FS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define FS_RUN (FS_READ | LANDLOCK_ACCESS_FS_EXECUTE)
 #define FS_USE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 /* Rights in a working folder: create, write, rename and remove files. */
 #define FS_WORK                                                                                                                  \
@@ -233,6 +234,46 @@ static int allow_deliver(struct fence *f, const struct config *config)
 	return ret < 0 ? ret : allow_in_spool(f, config, "outbox", FS_READ);
 }
 
+/* Allow the program of a step and its files. */
+static int allow_program(struct fence *f, const struct step_conf *s)
+{
+	int ret = allow_path(f, s->program, FS_RUN);
+
+	for (size_t i = 0; ret == 0 && i < s->files.n; i++)
+		ret = allow_path(f, s->files.name[i], FS_RUN);
+	return ret;
+}
+
+/* Allow programs of the system, such as the interpreter of a script. */
+static int allow_running(struct fence *f)
+{
+	static const char *const run[] = {"/usr", "/lib", "/lib64", "/bin", NULL};
+
+	return allow_list(f, run, FS_RUN);
+}
+
+static int allow_steps(struct fence *f, const struct config *config, const char *folder)
+{
+	int ret = allow_running(f);
+
+	for (size_t i = 0; ret == 0 && i < config->n_steps; i++)
+		ret = allow_program(f, &config->steps[i]);
+	return ret < 0 ? ret : allow_path(f, folder, FS_WORK_FOLDERS);
+}
+
+static int allow_step(struct fence *f, const struct sandbox_step *s)
+{
+	int ret = allow_running(f);
+
+	if (ret == 0)
+		ret = allow_program(f, s->step);
+	if (ret == 0)
+		ret = allow_path(f, s->in, FS_READ);
+	if (ret == 0)
+		ret = allow_path(f, s->out, FS_WORK);
+	return ret < 0 ? ret : allow_path(f, s->scratch, FS_WORK_FOLDERS);
+}
+
 static int allow_role(struct fence *f, enum sandbox_role role, const struct config *config, bool gpu)
 {
 	int ret;
@@ -269,13 +310,16 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_case(f, config, gpu);
 	case SANDBOX_HTTP:
 		return 0;
+	case SANDBOX_STEPS: /* in sandbox_files_restrict() */
+	case SANDBOX_STEP:
 	case SANDBOX_LISTENER:
 		break;
 	}
 	return err_set(f->err, EINVAL, "sandbox: no files for role %d", (int)role);
 }
 
-int sandbox_files_restrict(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err)
+int sandbox_files_restrict(enum sandbox_role role, const struct config *config, bool gpu, const char *folder,
+			   const struct sandbox_step *step, int abi, struct err *err)
 {
 	struct ruleset_attr attr = {.fs = LANDLOCK_ACCESS_FS_EXECUTE | FS_WORK_FOLDERS | LANDLOCK_ACCESS_FS_MAKE_CHAR |
 					  LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
@@ -301,10 +345,12 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
 	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_REPORT && role != SANDBOX_CASE &&
-	    role != SANDBOX_ALERT)
+	    role != SANDBOX_ALERT && !sandbox_is_of_steps(role))
 		ret = allow_journal(&f, config);
 	if (ret == 0)
-		ret = allow_role(&f, role, config, gpu);
+		ret = role == SANDBOX_STEPS  ? allow_steps(&f, config, folder)
+		      : role == SANDBOX_STEP ? allow_step(&f, step)
+					     : allow_role(&f, role, config, gpu);
 	if (ret == 0 && syscall(SYS_landlock_restrict_self, f.fd, 0) < 0)
 		ret = err_set(err, errno, "sandbox: cannot restrict files: %s", strerror(errno));
 	close(f.fd);
