@@ -18,10 +18,19 @@ struct result_outside {
 	size_t n;
 };
 
+/* A program of the site that changed the volume of a reconstruction. */
+struct result_step {
+	char name[65], version[33], sha256[65], parameters[201];
+	char said[700];	  /* what it told */
+	char change[100]; /* what it changed, measured by this program */
+};
+
 struct result_place {
 	const struct result_outside *outside; /* the volume is not computed here; NULL: it is */
-	int number;			      /* 1, 2, ...; 0: 1 */
-	int64_t redo;			      /* not 0: made again, as a series of its own; this number identifies it */
+	const struct result_step *step;	      /* [n_steps]; borrowed */
+	size_t n_steps;
+	int number;	   /* 1, 2, ...; 0: 1 */
+	int64_t redo;	   /* not 0: made again, as a series of its own; this number identifies it */
 	int64_t newer;	   /* not 0: of newer objects under UIDs that were received before; identifies their case */
 	char changed[840]; /* "KEY=VALUE, ...": the settings by which it differs from its protocol; "": none */
 	char related_series[DICOM_UID_SIZE]; /* Series Instance UID of the result that it was made again after; "": none */

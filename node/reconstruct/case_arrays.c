@@ -104,6 +104,13 @@ static void write_keys(const struct protocol_conf *protocol, char *ret, size_t s
 	}
 }
 
+void case_arrays_grid(struct case_arrays *a, const struct grid *g)
+{
+	json_object_set_new(a->json, "grid",
+			    json_pack("{s:[i,i,i], s:[f,f,f], s:[f,f,f]}", "n", g->n[0], g->n[1], g->n[2], "h", g->h[0], g->h[1],
+				      g->h[2], "lo", g->lo[0], g->lo[1], g->lo[2]));
+}
+
 void case_arrays_describe(struct case_arrays *a, const struct protocol_conf *protocol, const char *more, const struct grid *g,
 			  const struct case_scale *scale)
 {
@@ -112,9 +119,7 @@ void case_arrays_describe(struct case_arrays *a, const struct protocol_conf *pro
 	snprintf(keys, sizeof(keys), "%s", more);
 	write_keys(protocol, keys, sizeof(keys));
 	json_object_set_new(a->json, "keys", json_string(keys));
-	json_object_set_new(a->json, "grid",
-			    json_pack("{s:[i,i,i], s:[f,f,f], s:[f,f,f]}", "n", g->n[0], g->n[1], g->n[2], "h", g->h[0], g->h[1],
-				      g->h[2], "lo", g->lo[0], g->lo[1], g->lo[2]));
+	case_arrays_grid(a, g);
 	json_object_set_new(a->json, "result",
 			    json_pack("{s:f, s:f, s:s}", "scale", scale->scale, "offset", scale->offset, "unit", scale->unit));
 }

@@ -41,7 +41,8 @@ struct case_scale {
  * (with `more` in front), the grid, and the values of a result. */
 void case_arrays_describe(struct case_arrays *a, const struct protocol_conf *protocol, const char *more, const struct grid *g,
 			  const struct case_scale *scale);
-json_t *case_arrays_tof(const struct scan_tof *tof); /* struct tn_tof; null: none */
+void case_arrays_grid(struct case_arrays *a, const struct grid *g); /* the grid alone */
+json_t *case_arrays_tof(const struct scan_tof *tof);		    /* struct tn_tof; null: none */
 
 /* Add a tomosynthesis: line integrals and validity of each view, as passed to dbt_view_end(), one behind the other. detector: as of
  * dbt_plan(). */

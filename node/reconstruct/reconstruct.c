@@ -170,6 +170,8 @@ static void complete_report(const struct reconstruct_kind *kind, struct reconstr
 	const struct grid *grid = kind->fill(w);
 
 	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
+	if (w->steps)
+		json_object_set(report->details, "steps", w->steps);
 	for (int c = 0; c < 3; c++) {
 		report->n[c] = grid->n[c];
 		report->voxel[c] = grid->h[c];
@@ -219,6 +221,8 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	} else {
 		reconstruct_report_clear(&w->report);
 	}
+	json_decref(w->steps);
+	w->steps = NULL;
 	if (rc == 0 && w->keep) {
 		*kept = (struct reconstruct_kept){
 			.keep = true, .work = w, .kind = kind_of(protocol->kind), .bytes = w->bytes_kept};

@@ -56,10 +56,12 @@ struct case_decision {
 	const struct pet_marks *marks;	    /* of gates of PET list mode; NULL: those of the protocol's signal */
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */
 	bool fit_voxels; /* of PET sinograms: voxels that are much smaller than radial bins are made as large as these */
-	bool arrays;	 /* write the arrays of the case for other programs (case_arrays.h), instead of a result */
+	const struct step_runner *steps; /* of the protocol (case_steps.h); NULL: a protocol that has some is refused */
+	bool arrays; /* write the arrays of the case for other programs (case_arrays.h), instead of a result */
 	const struct sinogram_assumed *assumed; /* of an Interfile that was imported; NULL: nothing was assumed */
 };
 
+struct step_runner;
 struct reconstruct_work;
 
 /* What a process keeps from one case to the next, which is another result of the same images: their headers, values, and what

@@ -5,6 +5,7 @@
 
 #include "node/reconstruct/case_arrays.h"
 #include "node/reconstruct/case_facts.h"
+#include "node/reconstruct/case_steps.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/result/result_series.h"
 #include "node/sinogram/sinogram.h"
@@ -26,6 +27,11 @@ struct reconstruct_work {
 	bool keep;	   /* keep what another result can use; false where it cannot be kept */
 	size_t bytes_kept; /* that are reserved for this */
 	struct reconstruct_report report;
+	struct result_step step[CONFIG_NAMES_MAX]; /* that changed the volume */
+	size_t n_steps;
+	char step_notes[1200];		   /* sentences about steps; "": none */
+	struct protocol_conf without_step; /* `protocol` after a step failed that may */
+	json_t *steps;			   /* of the report; NULL: none; owned */
 };
 
 /* Functions that recognise and reconstruct the cases of a kind (node/config/kind.h). reconstruct_case() calls the stages in this

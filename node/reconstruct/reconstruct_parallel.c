@@ -9,6 +9,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/ct_result.h"
 
@@ -137,6 +138,29 @@ static int take_parallel_volume(struct reconstruct_work *base, struct err *err)
 	return rc < 0 ? rc : reconstruct_outside(base, &w->plan.grid, w->volume, err);
 }
 
+/* Return the unit of the values, and how those of a result are computed from them. */
+static struct case_scale scale_of(const struct parallel_work *w)
+{
+	const struct protocol_conf *p = w->base.protocol;
+	const char *unit = w->header->unit;
+
+	return ct_result_is_hounsfield(p, unit) ? (struct case_scale){1000 / p->mu_water, -1000, "HU"}
+						: (struct case_scale){1, 0, unit};
+}
+
+static int apply_steps(struct parallel_work *w, struct err *err)
+{
+	struct case_scale scale = scale_of(w);
+	struct case_volumes v = {.values = w->volume, .n = 1, .grid = &w->plan.grid, .unit = w->header->unit};
+	json_t *about = case_steps_about(&w->base, w->s, v.grid, &scale);
+	int rc;
+
+	v.about = about;
+	rc = case_steps_apply(&w->base, &v, err);
+	json_decref(about);
+	return rc;
+}
+
 static const char *filter_name(const struct parallel_protocol *p)
 {
 	switch (p->filter) {
@@ -179,16 +203,25 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 				      .n_angles = w->header->parallel.n_angles,
 				      .now = clock_wall(),
 				      .keep_free = base->keep_free};
-	double begun = clock_seconds();
+	double begun;
 	int rc;
 
+	rc = apply_steps(w, err);
+	if (rc < 0)
+		return rc;
+	info.protocol = base->protocol; /* a step may have failed */
 	describe_scan(w->header, info.scan, sizeof(info.scan));
 	if (w->look.is_found)
 		snprintf(info.axis, sizeof(info.axis), "axis offset %.6g mm found by %s, +- %.2g mm", w->header->parallel.offset,
 			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
 	parallel_note(w->header, w->lines, &w->look, info.note, sizeof(info.note));
+	if (base->step_notes[0])
+		sentence_add(info.note, sizeof(info.note), "%s", base->step_notes);
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	w->s->place = base->decision->place;
+	w->s->place.step = base->step;
+	w->s->place.n_steps = base->n_steps;
+	begun = clock_seconds();
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
@@ -200,10 +233,7 @@ static int write_parallel_arrays(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	const struct interfile *h = w->header;
-	double water = base->protocol->mu_water;
-	bool hounsfield = ct_result_is_hounsfield(base->protocol, h->unit);
-	struct case_scale scale =
-		hounsfield ? (struct case_scale){1000 / water, -1000, "HU"} : (struct case_scale){1, 0, h->unit};
+	struct case_scale scale = scale_of(w);
 	char unit[sizeof(h->unit) + 4] = "1"; /* 1/mm times mm */
 	int rc;
 

@@ -13,6 +13,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
 #include "node/sinogram/pet_source.h"
@@ -327,6 +328,42 @@ static int take_pet_volume(struct reconstruct_work *base, struct err *err)
 	return 0;
 }
 
+/* Describe the frames or gates, one by one; NULL: there is one image. */
+static json_t *describe_frames(const struct pet_work *w)
+{
+	const struct pet_images *m = &w->s->images;
+	json_t *all = json_array();
+
+	for (int f = 0; f < w->n_frames; f++) {
+		json_t *one = json_pack("{s:s, s:i, s:i}", "of", pet_division_name(m->of), "number", f + 1, "count", w->n_frames);
+
+		json_object_set_new(one, "duration_ms", json_integer(pet_images_duration(m, f)));
+		if (m->of == PET_FRAMES)
+			json_object_set_new(one, "start_ms", json_integer(m->image[f].time.start));
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
+static int apply_steps(struct pet_work *w, const struct grid *g, struct err *err)
+{
+	bool several = w->s->images.n > 0 && w->s->images.of != PET_BEDS, bqml = false;
+	struct case_scale scale = {.scale = 1, .unit = "counts/mm"};
+	struct case_volumes v = {.values = w->volume, .n = several ? w->n_frames : 1, .grid = g, .unit = "counts/mm"};
+	json_t *images = several ? describe_frames(w) : NULL, *about;
+	int rc = several ? 0 : pet_result_scale(w->s, &scale.scale, &bqml, err); /* each frame has a scale of its own */
+
+	if (bqml)
+		scale.unit = "Bq/ml";
+	v.about = about = case_steps_about(&w->base, w->s, g, &scale);
+	v.images = images;
+	if (rc == 0)
+		rc = case_steps_apply(&w->base, &v, err);
+	json_decref(about);
+	json_decref(images);
+	return rc;
+}
+
 static int write_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
@@ -345,8 +382,16 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 	close_session(w);		/* free the session's memory on the device for the next case */
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
+	rc = apply_steps(w, &info.plan->grid, err);
+	if (rc < 0)
+		return rc;
+	info.protocol = base->protocol; /* a step may have failed */
 	pet_work_note(w, info.note, sizeof(info.note));
+	if (base->step_notes[0])
+		sentence_add(info.note, sizeof(info.note), "%s", base->step_notes);
 	w->s->place = base->decision->place;
+	w->s->place.step = base->step;
+	w->s->place.n_steps = base->n_steps;
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)

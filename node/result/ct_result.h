@@ -23,7 +23,7 @@ struct ct_result_info {
 	int n_angles;
 	char scan[256];	    /* description of the scan, for provenance: "slices=1 ..." */
 	char axis[96];	    /* how the axis of rotation was found; "": it is that of the header */
-	char note[700];	    /* what is probably wrong with the data, sentences; "": nothing */
+	char note[1900];    /* what is probably wrong with the data, sentences; "": nothing */
 	char device[96];    /* name of the device that reconstructed the volume */
 	double now;	    /* s since the epoch */
 	uint64_t keep_free; /* bytes, see struct dicom_writer_options */

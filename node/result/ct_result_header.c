@@ -78,7 +78,7 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	const struct ct_result_info *info = r->info;
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = info->grid;
-	char how[96] = "", patient[560], outside[PROVENANCE_OUTSIDE_SIZE];
+	char how[96] = "", patient[900], outside[PROVENANCE_OUTSIDE_SIZE];
 	size_t n;
 
 	provenance_patient_text(s->patient, patient, sizeof(patient));

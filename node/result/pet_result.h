@@ -23,7 +23,7 @@ struct pet_result_info {
 	double now;		     /* s since the epoch */
 	uint64_t keep_free;	     /* bytes, see struct dicom_writer_options */
 	double counts;		     /* total of the measured counts; 0: not known */
-	char note[600];		     /* further sentences for the description and the report */
+	char note[1800];	     /* further sentences for the description and the report */
 };
 
 /* Check, before the reconstruction, that objects can be made from these sources. EBADMSG: the start or the duration of the

@@ -199,7 +199,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330], ct[220] = "";
+	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[900], data[330], ct[220] = "";
 	char outside[PROVENANCE_OUTSIDE_SIZE];
 	size_t n;
 

@@ -17,6 +17,7 @@
 
 #define LONGEST_TITLE 64     /* characters of a Series Description (LO) */
 #define SHORTEST_TITLE 40    /* to which it is cut off for settings */
+#define PARAMETERS_MOST 60   /* characters of the parameters of a step in a derivation */
 #define LONGEST_SETTINGS 200 /* characters of the settings in a derivation */
 
 static int by_text(const void *a, const void *b)
@@ -183,8 +184,18 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 	int n = 0;
 
 	ret_text[0] = '\0';
+	for (size_t i = 0; i < place->n_steps && n < (int)size; i++) {
+		const struct result_step *s = &place->step[i];
+
+		n += snprintf(ret_text + n, size - (size_t)n, "%s %s %s (sha256 %.12s%s%.*s)%s", i ? "," : " Then", s->name,
+			      s->version, s->sha256, s->parameters[0] ? "; " : "", PARAMETERS_MOST, s->parameters,
+			      i + 1 == place->n_steps ? " changed the volume." : "");
+	}
+	if (n >= (int)size)
+		return;
 	if (place->newer)
-		n = snprintf(ret_text, size, " The sources are newer objects under UIDs that were received before.");
+		n += snprintf(ret_text + n, size - (size_t)n,
+			      " The sources are newer objects under UIDs that were received before.");
 	if (!place->redo)
 		return;
 	name_settings(place->changed, LONGEST_SETTINGS, settings, sizeof(settings));
@@ -296,7 +307,7 @@ void provenance_fill_equipment(struct item_writer *root)
 
 static void describe_recipe(const struct provenance_recipe *r, char *ret_text, size_t size)
 {
-	char all[9216], digest[65];
+	char all[12288], digest[65];
 	int n = snprintf(all, sizeof(all), "tomonode " TOMONODE_VERSION "\n%s\n%s\n%s%s%s", r->device, r->protocol, r->geometry,
 			 r->further ? "\n" : "", r->further ? r->further : "");
 
@@ -309,23 +320,36 @@ static void describe_recipe(const struct provenance_recipe *r, char *ret_text, s
 		memcpy(ret_text + size - 4, "...", 4);
 }
 
-/* Write the program that computed the volume, if it is another one. Its maker is not known. */
-static void fill_outside(const struct result_place *place, struct item_writer *root)
+/* Write another program. Its maker is not known. */
+static void fill_program(const char *software, const char *version, const char *text, struct item_writer *root)
 {
-	const struct result_outside *o = place->outside;
-	struct item_writer item;
-	char text[300];
+	struct item_writer item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 
-	if (!o)
-		return;
-	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	snprintf(text, sizeof(text), "computed the volume, SHA-256 %s%s%s", o->sha256, o->note[0] ? ": " : "", o->note);
 	item_put_text(&item, TAG_MANUFACTURER, "unknown");
-	item_put_text(&item, TAG_MANUFACTURER_MODEL_NAME, o->software);
-	item_put_text(&item, TAG_SOFTWARE_VERSIONS, o->version);
+	item_put_text(&item, TAG_MANUFACTURER_MODEL_NAME, software);
+	item_put_text(&item, TAG_SOFTWARE_VERSIONS, version);
 	item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, text);
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
 	item_end(root, &item);
+}
+
+/* Write the program that computed the volume, and those that changed it. */
+static void fill_programs(const struct result_place *place, struct item_writer *root)
+{
+	const struct result_outside *o = place->outside;
+	char text[1025];
+
+	if (o) {
+		snprintf(text, sizeof(text), "computed the volume, SHA-256 %s%s%s", o->sha256, o->note[0] ? ": " : "", o->note);
+		fill_program(o->software, o->version, text, root);
+	}
+	for (size_t i = 0; i < place->n_steps; i++) {
+		const struct result_step *s = &place->step[i];
+
+		snprintf(text, sizeof(text), "changed the volume: %s; program SHA-256 %s%s%s; %.*s", s->change, s->sha256,
+			 s->parameters[0] ? "; parameters " : "", s->parameters, (int)sizeof(text) / 2, s->said);
+		fill_program(s->name, s->version, text, root);
+	}
 }
 
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
@@ -358,7 +382,7 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
 	item_end(root, &item);
 
-	fill_outside(recipe->place, root);
+	fill_programs(recipe->place, root);
 	describe_recipe(recipe, text, sizeof(text));
 	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 	item_put_text(&item, TAG_MANUFACTURER, "tomonode");

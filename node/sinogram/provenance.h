@@ -23,8 +23,8 @@ void provenance_format_time(const struct dicom_item *source, double now, struct 
 void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root);
 /* Write a sentence, with a space before it, about the file whose patient and study a person chose for the result; NULL: "". */
 void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t size);
-/* Write what the UIDs of a result that was made again depend on in addition, and the sentence with a space before it that its
- * derivation description has; "": it was not made again. */
+/* Write what the UIDs of a result that was made again depend on in addition, and the sentences with a space before each that its
+ * derivation description has, those about steps among them; "": there is nothing to say. */
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size);
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size);
 /* Write who computed a volume outside of this program, with a space behind it: the beginning of its derivation description; "": it
