@@ -143,7 +143,7 @@ static int write_volume(struct arrays *a, char **paths)
 
 int cmd_arrays(int argc, char **argv)
 {
-	struct arrays a = {.r = {.arrays = true}};
+	struct arrays a = {.r = {.arrays = true, .steps = {.fd = -1}}};
 	int code = recon_read_options(&a.r, &spec, argc, argv);
 	char **words = argv + a.r.o.first;
 

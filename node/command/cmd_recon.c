@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -416,6 +417,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return -err->code;
 	}
 	decision.place.outside = r->outside;
+	decision.steps = r->steps.fd >= 0 ? &r->steps.runner : NULL;
 	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
@@ -568,6 +570,39 @@ static void refuse_import(void *ctx, const char *path, const struct err *err)
 	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), path, err->msg);
 }
 
+/* Start the process for the steps of the protocols, while this one has one thread. */
+static int start_steps(struct recon *r, struct err *err)
+{
+	char folder[PATH_MAX];
+	bool needed = false;
+	int rc;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		needed = needed || (r->chosen[kind] && r->protocols[kind].steps.n > 0);
+	if (!needed || r->arrays || r->outside)
+		return 0;
+	options_note_folder(&r->o, r->out_dir);
+	r->made_folder = access(r->out_dir, F_OK) < 0;
+	rc = folder_create(r->out_dir, err);
+	if (rc < 0)
+		return rc;
+	if (snprintf(folder, sizeof(folder), "%s/.steps-XXXXXX", r->out_dir) >= (int)sizeof(folder) || !mkdtemp(folder) ||
+	    !realpath(folder, r->steps_folder))
+		return err_set(err, EPERM, "cannot make a folder for steps in %s: %s", r->out_dir, strerror(errno));
+	if (snprintf(r->steps.runner.folder, sizeof(r->steps.runner.folder), "%s/case", r->steps_folder) >=
+	    (int)sizeof(r->steps.runner.folder))
+		return err_set(err, ENAMETOOLONG, "the path of the folder for steps in %s is too long", r->out_dir);
+	r->steps.command = r->o.spec->name;
+	return step_helper_start(&r->steps, r->config, r->steps_folder, err);
+}
+
+/* Say what is in the folder already; with steps that was said before. */
+static void note_folder(const struct recon *r)
+{
+	if (!r->steps_folder[0])
+		options_note_folder(&r->o, r->out_dir);
+}
+
 /* Import the paths that become sinogram objects first, and replace them. Return -1, or an exit code. */
 static int import_paths(struct recon *r, char ***paths)
 {
@@ -584,7 +619,7 @@ static int import_paths(struct recon *r, char ***paths)
 		return CODE_USAGE;
 	conf->now = clock_wall();
 	conf->config = r->config;
-	options_note_folder(&r->o, r->out_dir);
+	note_folder(r);
 	if (imported_cases_create(&r->imported, conf, *paths, r->out_dir, refuse_import, r, &err) < 0)
 		return options_fail_err(&r->o, &err);
 	*paths = r->imported.paths;
@@ -606,6 +641,8 @@ int recon_run(struct recon *r, char **paths)
 		audit_start(&r->config->node, AUDIT_DIRECT, r->o.spec->name);
 	r->cases = json_array();
 	r->refused = json_array();
+	if (start_steps(r, &err) < 0)
+		return options_fail_err(&r->o, &err);
 	code = import_paths(r, &paths);
 	if (code >= 0)
 		return code;
@@ -624,7 +661,7 @@ int recon_run(struct recon *r, char **paths)
 		return options_fail(&r->o, CODE_INPUT, "the files are %zu cases, and arrays are those of one: name its files",
 				    r->list->n);
 	if (r->imported.n == 0)
-		options_note_folder(&r->o, r->out_dir);
+		note_folder(r);
 	if (r->report_dir && folder_create(r->report_dir, &err) < 0)
 		return options_fail_err(&r->o, &err);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
@@ -637,6 +674,13 @@ int recon_run(struct recon *r, char **paths)
 
 void recon_clear(struct recon *r)
 {
+	struct err ignored = {0};
+
+	step_helper_stop(&r->steps);
+	if (r->steps_folder[0])
+		folder_remove(r->steps_folder, &ignored);
+	if (r->steps_folder[0] && r->made_folder)
+		rmdir(r->out_dir); /* if it has no result */
 	imported_cases_clear(&r->imported, r->out_dir);
 	pet_marks_clear(&r->gating.marks);
 	json_decref(r->cases);
@@ -647,7 +691,7 @@ void recon_clear(struct recon *r)
 
 int cmd_recon(int argc, char **argv)
 {
-	struct recon r = {0};
+	struct recon r = {.steps = {.fd = -1}};
 	int code = recon_read_options(&r, &spec, argc, argv);
 
 	if (code < 0)

@@ -4,16 +4,18 @@
 #define TOMONODE_NODE_RECON_COMMAND_H
 
 #include <jansson.h>
+#include <limits.h>
 
 #include "node/command/imported_cases.h"
 #include "node/command/source_options.h"
 #include "node/reconstruct/case_files.h"
+#include "node/step/step_helper.h"
 
 #define RECON_SET_MAX 64
 
 enum { OPTION_RECON_SET = OPTION_LONG };
 
-struct recon { /* starts as {0} */
+struct recon { /* starts as {.steps = {.fd = -1}} */
 	struct options o;
 	bool arrays;			      /* write the arrays of one case, not results */
 	const struct result_outside *outside; /* the volume of one case that is written; NULL: it is reconstructed */
@@ -34,6 +36,9 @@ struct recon { /* starts as {0} */
 	bool chosen[KIND_COUNT];
 	struct err why[KIND_COUNT]; /* why a kind has no protocol */
 	struct case_list *list;
+	struct step_helper steps;
+	char steps_folder[PATH_MAX]; /* that of the steps, within out_dir; "": none */
+	bool made_folder;	     /* out_dir was made for it */
 	json_t *cases, *refused;
 	int code; /* exit code of the first refused case */
 };

@@ -182,6 +182,7 @@ static int check_and_reconstruct(struct case_run *run, struct reconstruct_report
 	const struct case_run_conf *conf = run->conf;
 	const struct case_order *order = run->order;
 	struct case_decision decision = {.as_is = order->as_is,
+					 .steps = conf->steps,
 					 .place = order->place,
 					 .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
 	struct reconstruct_kept *kept = conf->kept ? &conf->kept->data : NULL;

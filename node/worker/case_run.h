@@ -27,6 +27,7 @@ struct case_run_conf {
 	const char *folder;	 /* that the names of the files are relative to */
 	const char *out_dir;	 /* exists and is empty */
 	const struct monitor *monitor;
+	const struct step_runner *steps; /* NULL: it cannot run steps */
 };
 
 /* outcome->why.code: 0: the result is in out_dir, and the detail names its objects as files of outbox/JOB. EBADMSG with

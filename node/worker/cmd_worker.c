@@ -26,6 +26,7 @@
 #include "node/base/thread_pool.h"
 #include "node/process/work_process.h"
 #include "node/process/worker_ipc.h"
+#include "node/step/step_helper.h"
 #include "node/worker/case_run.h"
 #include "node/worker/cmd_worker.h"
 #include "node/worker/detached_case.h"
@@ -44,8 +45,9 @@ struct worker {
 	struct case_kept kept;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
 	struct shared_device shared;
-	bool detached; /* `case`: it has no journal */
-	size_t memory; /* allowed by the control groups, read before the sandbox; 0: no limit */
+	struct step_helper steps; /* the process that starts their programs */
+	bool detached;		  /* `case`: it has no journal */
+	size_t memory;		  /* allowed by the control groups, read before the sandbox; 0: no limit */
 	int64_t job, attempt;
 	double progress_at; /* on clock_seconds() */
 };
@@ -123,6 +125,19 @@ static int memory_mib(const struct worker *w)
 	return (int)(bytes >> 20);
 }
 
+/* Start the process for steps, which this one may not start once it is in the sandbox. */
+static int begin_steps(struct worker *w)
+{
+	char folder[300];
+	struct err err = {0};
+
+	snprintf(folder, sizeof(folder), "%s/work", w->process.config->node.spool);
+	if (w->detached || step_helper_start(&w->steps, w->process.config, folder, &err) == 0)
+		return CODE_OK;
+	log_event(LOG_ERR, "steps-not-started", "reason=%s", log_quote(err.msg));
+	return CODE_FAILED;
+}
+
 /* Open the device and enter the sandbox: for a CPU before the device is opened, so that the sandbox includes its threads; for
  * CUDA afterwards, because the driver opens many files and starts threads while the device is opened and tested. In both cases no
  * data from outside have been read. */
@@ -133,6 +148,8 @@ static int begin_device(struct worker *w, const char *name)
 	struct err err = {0};
 	int code;
 
+	if (begin_steps(w) != CODE_OK)
+		return CODE_FAILED;
 	w->memory = device_names_allowed();
 	if (shared_device_open(&w->shared, w->process.ledger_fd, name, w->memory, &err) < 0) {
 		log_event(LOG_ERR, "ledger-not-opened", "device=%s reason=%s", log_quote(name), log_quote(err.msg));
@@ -156,11 +173,15 @@ static void compute_case(void *ctx, const struct case_order *order, const char *
 		.dev = w->dev,
 		.cache = w->cache,
 		.kept = &w->kept,
+		.steps = w->steps.fd >= 0 ? &w->steps.runner : NULL,
 		.folder = w->process.config->node.spool,
 		.out_dir = out_dir,
 		.monitor = shared_device_begin(&w->shared, monitor, w->process.config->node.compute_in_turn)};
 
 	with.keep = w->keep;
+	w->steps.job = order->job;
+	snprintf(w->steps.runner.folder, sizeof(w->steps.runner.folder), "%s/work/%lld/steps", w->process.config->node.spool,
+		 (long long)order->job);
 	case_run(&conf, &with, ret_outcome);
 	shared_device_end(&w->shared, w->kept.data.bytes);
 }
@@ -275,6 +296,8 @@ static int work_cases(struct worker *w)
 		w->progress_at = 0;
 		code = w->detached ? do_case(w) : do_job(w);
 		w->job = 0;
+		if (w->steps.lost) /* the next worker has a new one */
+			break;
 	}
 	return code;
 }
@@ -299,6 +322,7 @@ static int run_worker(struct worker *w, const char *device)
 	free_kept(w);
 	pet_cache_free(w->cache);
 	shared_device_close(&w->shared);
+	step_helper_stop(&w->steps);
 	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */
 		w->dev = device_close(w->dev);
 	work_process_end(&w->process);
@@ -307,7 +331,7 @@ static int run_worker(struct worker *w, const char *device)
 
 int cmd_worker(int argc, char **argv)
 {
-	struct worker w = {0};
+	struct worker w = {.steps = {.fd = -1}};
 	int code = CODE_OK;
 
 	if (!work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv, &code))
@@ -317,7 +341,7 @@ int cmd_worker(int argc, char **argv)
 
 int cmd_case(int argc, char **argv)
 {
-	struct worker w = {.detached = true};
+	struct worker w = {.detached = true, .steps = {.fd = -1}};
 	int code = CODE_OK;
 
 	if (!work_process_options(&w.process, "case", "--ipc FD ROOT DEVICE", 2, argc, argv, &code))

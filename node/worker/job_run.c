@@ -106,6 +106,7 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 		if (run->outcome.damaged > 0)
 			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)run->outcome.damaged));
 		return EVENT_HELD;
+	case ECHILD: /* a step whose failure is that of the case */
 	case ENOMEM:
 		*ret_detail = json_pack("{s:o}", "reason", event_json_text(why->msg));
 		return EVENT_FAILED;

@@ -6,7 +6,7 @@
  * appends it.
  * - Running twice does no harm: file names and UIDs of the result follow from the sources and the protocol.
  * - Outcome by error: contradictory data, an encoding that cannot be read, no geometry profile: held for a person. The plan does
- * not fit into memory: failed. No disk space: try again, not counted as an attempt. The device failed: no event is written, the
+ * not fit into memory, or a step failed whose `on_failure` is fail: failed. No disk space: try again, not counted as an attempt. The device failed: no event is written, the
  * node gives the job to another device. Any other error: a failed attempt.
  * - If the bytes of a file differ from those received (node/worker/case_check.h), the case is held and the instance is marked as
  * damaged.
