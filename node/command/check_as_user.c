@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_as_user.c - the tests run in a process of their own, which becomes node.user as `serve` does: after it has listened. It
- * reports by lines: a letter, P or W, and the sentence.
+ * reports by lines: a letter, P, W or T, and the sentence.
  */
 #include "node/command/check_as_user.h"
 
@@ -16,6 +16,7 @@
 #include "node/base/log.h"
 #include "node/command/check_cluster.h"
 #include "node/command/check_paths.h"
+#include "node/command/check_steps.h"
 #include "node/deliver/destination.h"
 #include "node/receive/listen.h"
 #include "node/receive/tls_files.h"
@@ -166,6 +167,7 @@ static void check_named(const struct checked *c)
 
 	tls_files_check(c->config, &files, NULL);
 	check_authorities(c);
+	check_step_files(c->config, &c->report);
 	if (c->config->alerts.url[0] && alert_check(c->config, &err) < 0)
 		check_say(&c->report, FINDING_PROBLEM, "alerts: %s", err.msg);
 	check_flatfields(c);
@@ -185,6 +187,8 @@ static void check_all(const struct checked *c, bool runs)
 	made = check_path(&c->report, "node.spool", c->config->node.spool, PATH_NOTHING, PATH_MAKE);
 	if (ret == 0 && user.change)
 		ret = user_become(&user, &err);
+	if (c->report.told) /* first, while this process has one thread */
+		check_steps(c->config, &c->report);
 	if (ret == 0) {
 		if (made)
 			check_spool(c, kept);
@@ -221,10 +225,15 @@ static void write_warning(void *ctx, const char *text)
 	write_line(ctx, 'W', text);
 }
 
-static int test_config(FILE *to, const struct config *config, bool runs)
+static void write_told(void *ctx, const char *text)
+{
+	write_line(ctx, 'T', text);
+}
+
+static int test_config(FILE *to, const struct config *config, bool runs, bool steps)
 {
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "check");
-	check_all(&(struct checked){config, {to, write_problem, write_warning}}, runs);
+	check_all(&(struct checked){config, {to, write_problem, write_warning, steps ? write_told : NULL}}, runs);
 	return fclose(to);
 }
 
@@ -235,7 +244,7 @@ static void read_lines(int fd, const struct check_report *report)
 
 	while (from && fgets(line, sizeof(line), from)) {
 		line[strcspn(line, "\n")] = '\0';
-		(line[0] == 'P' ? report->problem : report->warning)(report->ctx, line + 1);
+		(line[0] == 'P' ? report->problem : line[0] == 'T' ? report->told : report->warning)(report->ctx, line + 1);
 	}
 	if (from)
 		fclose(from);
@@ -251,7 +260,7 @@ void check_as_user(const struct config *config, bool runs, const struct check_re
 		pid = fork();
 	if (pid == 0) {
 		close(fd[0]);
-		_exit(test_config(fdopen(fd[1], "w"), config, runs) == 0 ? 0 : 1);
+		_exit(test_config(fdopen(fd[1], "w"), config, runs, report->told) == 0 ? 0 : 1);
 	}
 	if (pid < 0) {
 		report->warning(report->ctx, "What the node's user may do cannot be tested: no process can be started");

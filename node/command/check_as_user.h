@@ -9,6 +9,7 @@ struct check_report {
 	void *ctx;
 	void (*problem)(void *ctx, const char *text); /* the node, or its pilots, cannot work until a person corrects it */
 	void (*warning)(void *ctx, const char *text); /* it may pass by itself, or could not be tested */
+	void (*told)(void *ctx, const char *text);    /* what a step did; NULL: steps are not run */
 };
 
 /* Test them in a process that becomes node.user, if this one is root's. runs: a node runs with this spool. */

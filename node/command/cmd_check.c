@@ -25,7 +25,7 @@
 
 struct request {
 	const char *path, *routed, *calling; /* NULL: not given */
-	bool verbose, describe, defaults;
+	bool verbose, steps, describe, defaults;
 };
 
 static const struct option_spec options[] = {
@@ -35,6 +35,9 @@ static const struct option_spec options[] = {
 	 INTO_TEXT(struct request, routed)},
 	{0, "calling", "AET", "with --route: AE title of the sender; default: one that no route names",
 	 INTO_TEXT(struct request, calling)},
+	{0, "steps", NULL,
+	 "also run each step twice with a phantom and once with a constant volume, and say what it does (docs/steps.md)",
+	 INTO_ON(struct request, steps)},
 	{0, "describe", NULL, "print the reference of all keys (Markdown) and exit", INTO_ON(struct request, describe)},
 	{0, "defaults", NULL, "print a configuration file with every key, its default and its meaning, and exit",
 	 INTO_ON(struct request, defaults)},
@@ -43,7 +46,7 @@ static const struct option_spec options[] = {
 
 static const struct command_spec spec = {
 	.name = "check",
-	.usage = "[-c FILE] [--verbose] [--describe | --defaults] [--route PATH [--calling AET]] [--json]",
+	.usage = "[-c FILE] [--verbose] [--steps] [--describe | --defaults] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
 	.text = "It tests, too, whether the node could listen, use its spool, journal, logs and device, read its certificates,\n"
 		"keys and flat fields, be reached by pilots, and with Slurm whether a job would be accepted: as node.user, if\n"
@@ -52,12 +55,13 @@ static const struct command_spec spec = {
 	.json = true,
 	.examples = "tomonode check\n"
 		    "tomonode check -c new.conf --verbose\n"
+		    "tomonode check --steps\n"
 		    "tomonode check --route exam --calling MAMMO1\n"
 		    "tomonode check --describe\n",
 };
 
 struct messages {
-	json_t *problems, *warnings, *config;
+	json_t *problems, *warnings, *told, *config;
 	json_t *entry; /* the section that is being read; borrowed from config */
 	struct node_facts *facts;
 };
@@ -76,6 +80,13 @@ static void add_warning(void *ctx, const char *text)
 
 	fprintf(stderr, "warning: %s\n", text);
 	json_array_append_new(m->warnings, json_string(text));
+}
+
+static void add_told(void *ctx, const char *text)
+{
+	struct messages *m = ctx;
+
+	json_array_append_new(m->told, json_string(text));
 }
 
 static void add_certificate(void *ctx, const struct node_certificate *certificate)
@@ -107,7 +118,7 @@ static void warn_user(struct messages *m, const struct config *config)
 static void check_node(struct messages *m, const struct config *config)
 {
 	const struct tls_files_report files = {m, NULL, add_certificate, add_warning}; /* check_as_user() tells the problems */
-	const struct check_report report = {m, add_problem, add_warning};
+	const struct check_report report = {m, add_problem, add_warning, m->told ? add_told : NULL};
 	static struct node_facts facts;
 	static struct node_problems all;
 	char line[1200];
@@ -162,7 +173,8 @@ static void json_names(void *ctx, const char *key, const char *const *names, siz
 
 static void fill_config(struct messages *m, const struct config *c)
 {
-	static const char *const lists[] = {"listeners", "peers", "destinations", "routes", "protocols", "profiles", "scanners"};
+	static const char *const lists[] = {"listeners", "peers",    "destinations", "routes",
+					    "protocols", "profiles", "scanners",     "steps"};
 	const struct config_visitor visitor = {m, json_entry, json_value, json_names};
 
 	m->config = json_object();
@@ -174,7 +186,7 @@ static void fill_config(struct messages *m, const struct config *c)
 /* Print the numbers of entries that most configurations take from the defaults. */
 static void print_entries(const struct config *c)
 {
-	char text[1000];
+	char text[CONFIG_PROTOCOL_TEXT];
 
 	for (size_t i = 0; i < c->n_protocols; i++) {
 		config_describe_protocol(&c->protocols[i], text, sizeof(text));
@@ -248,6 +260,8 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
 	if (c->alerts.url[0])
 		printf("alerts        to %s\n", c->alerts.url);
+	for (size_t i = 0; i < json_array_size(m->told); i++)
+		printf("step          %s\n", json_string_value(json_array_get(m->told, i)));
 	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
 		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
@@ -275,6 +289,8 @@ static int report_json(struct messages *m, const char *path, int code)
 	json_t *root = json_pack("{s:b, s:i, s:s, s:O, s:O}", "ok", code == CODE_OK, "code", code, "file", path ? path : "",
 				 "problems", m->problems, "warnings", m->warnings);
 
+	if (root && m->told)
+		json_object_set(root, "steps", m->told);
 	if (root && m->config)
 		json_object_set(root, "config", m->config);
 	return options_json(root) == CODE_OK ? code : CODE_FAILED;
@@ -302,6 +318,7 @@ int cmd_check(int argc, char **argv)
 		r.path = config_path_default(buffer);
 	m.problems = json_array();
 	m.warnings = json_array();
+	m.told = r.steps ? json_array() : NULL;
 	rc = config_load(r.path, add_problem, &m, &config, &err);
 	if (rc < 0) {
 		code = CODE_CONFIG;
@@ -325,6 +342,7 @@ int cmd_check(int argc, char **argv)
 		code = report_json(&m, r.path, code);
 	json_decref(m.problems);
 	json_decref(m.warnings);
+	json_decref(m.told);
 	json_decref(m.config);
 	config_free(config);
 	return code;
