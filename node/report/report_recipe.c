@@ -334,6 +334,28 @@ static void put_nuclide(const struct report *r, struct html *h)
 	report_put_row(h, "Nuclide", f.radionuclide);
 }
 
+/* Write the other programs that computed or changed the volume (node/sinogram/provenance.c): each is a row. */
+static void put_programs(const struct dicom_item *root, struct html *h)
+{
+	size_t n = dicom_item_count(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	char name[TEXT], version[TEXT], what[RECIPE], text[2 * TEXT + RECIPE], code[32];
+
+	for (size_t i = 0; i < n && i < 16; i++) {
+		const struct dicom_item *item = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i),
+					*purpose = dicom_item_at(item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, 0);
+
+		code[0] = '\0';
+		if (!purpose || dicom_get_text(purpose, TAG_CODE_VALUE, code, sizeof(code), NULL) != 1 ||
+		    strcmp(code, "109102") != 0 || report_is_ours(item))
+			continue;
+		report_text(item, TAG_MANUFACTURER_MODEL_NAME, name, sizeof(name));
+		report_text(item, TAG_SOFTWARE_VERSIONS, version, sizeof(version));
+		report_text(item, TAG_CONTRIBUTION_DESCRIPTION, what, sizeof(what));
+		snprintf(text, sizeof(text), "%s %s %s", name, version, what);
+		report_put_row(h, "Another program", text);
+	}
+}
+
 void report_put_parameters(const struct report *r, struct html *h)
 {
 	const struct dicom_item *drug = dicom_item_at(r->root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
@@ -349,6 +371,7 @@ void report_put_parameters(const struct report *r, struct html *h)
 	}
 	if (exposure)
 		put_list(r, exposure, acquisition, sizeof(acquisition) / sizeof(acquisition[0]), h);
+	put_programs(r->root, h);
 	html_put(h, "</table>\n<div class=\"parts\"><div>");
 	put_part(r, h, recipe, "protocol", "Protocol");
 	html_put(h, "</div><div>");
