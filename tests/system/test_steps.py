@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps: programs of the site that change the volume before it is written (docs/steps.md). The sample through a running node to the archive, what its
+header says, what `check` refuses and sees; hostile programs, of which none is delivered and each is said; kills while a step runs."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import signal
+import textwrap
+import threading
+
+import numpy as np
+import pydicom
+import pytest
+from scipy.ndimage import median_filter
+
+from tools import contract_tools as c
+from tools import exam_kinds
+from tools import kill_tools
+from tools import node_harness as h
+from tools import pet_tools as t
+from tools import volume_tools
+from tools.node_harness import check, wait_for
+
+h.need(h.TOMONODE)
+SAMPLE = os.path.join(os.environ["TOMONODE_SOURCE"], "docs", "samples", "steps", "median.py")
+QUICK = 'algorithm = "mlem"; iterations = 4; matrix = 32;'
+fenced = pytest.mark.skipif(bool(h.sanitizer()), reason="a build with a sanitizer has no sandbox (its run time reserves terabytes and traces itself)")
+# Copies the volume, and says something: what an honest program does.
+HONEST = """\
+#!/usr/bin/python3
+import json, os, sys
+folder, out = sys.argv[1:]
+source, target = os.path.join(folder, "volume.f32"), os.path.join(out, "volume.f32")
+with open(source, "rb") as f:
+    volume = f.read()
+def finish(values=volume, told='{"summary": "nothing"}'):
+    with open(target, "wb") as f:
+        f.write(values)
+    with open(os.path.join(out, "step.json"), "w") as f:
+        f.write(told)
+"""
+
+
+def write_program(path, text):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def step(program, name="one", **keys):
+    """An entry of `steps`."""
+    with open(program, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    keys = {"sha256": f'"{digest}"', "version": '"1.0"', **keys}
+    return f'{{ name = "{name}"; program = "{program}";' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
+
+
+def write_conf(path, *steps, names=("one",), node="", protocol=QUICK):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f'node = {{ user = "root"; spool = "{path}.spool"; {node} }};\nsteps = ( {", ".join(steps)} );\n'
+                f'protocols = ( {{ name = "stepped"; kind = "pet"; {protocol} steps = {json.dumps(names)}; }},\n'
+                f' {{ name = "plain"; kind = "pet"; {protocol} }} );\n')
+    return path
+
+
+def scan(folder):
+    t.run("simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e6", "--attenuation", "-o", folder)
+
+
+def data():
+    return sorted(glob.glob(os.path.join(h.kept("steps", scan), "*.dcm")))
+
+
+def recon(conf, out, protocol="stepped", ok=(0,), files=None):
+    """The report of the one case, or the reason of its refusal; what the program wrote to stderr."""
+    done = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", protocol, "--json", "-o", out, *(files or data()), ok=ok)
+    answer = json.loads(done.stdout)
+    return (answer["cases"][0] if answer["cases"] else answer["refused"][0]["reason"]), done.stderr
+
+
+def headers(folder):
+    return sorted((pydicom.dcmread(f) for f in glob.glob(os.path.join(folder, "*.dcm"))), key=lambda d: d.InstanceNumber)
+
+
+def values_of(folder):
+    return np.array(volume_tools.of_slices(headers(folder)).values)
+
+
+def programs_of(d):
+    """Contributing Equipment: name -> (version, description) of processing equipment."""
+    return {i.ManufacturerModelName: (i.SoftwareVersions, i.ContributionDescription) for i in d.ContributingEquipmentSequence
+            if i.PurposeOfReferenceCodeSequence[0].CodeValue == "109102"}
+
+
+def test_the_sample_in_a_running_node(folder, things):
+    """Two steps, one after the other: a program that shows what it gets, and the sample. Its median is in the pixels that arrive."""
+    look = write_program(os.path.join(folder, "look.py"), HONEST + 'print(open(os.path.join(folder, "case.json")).read())\nfinish()\n')
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [n, pacs]
+    steps = step(look, "look"), step(SAMPLE, "median", version='"1.2"', parameters='"strength=0.5"')
+    n.more_protocols = f', {{ name = "stepped"; kind = "pet"; {QUICK} steps = ["look", "median"]; }}'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "stepped" ]; destinations = [ "pacs" ]; }'
+    n.more = f'steps = ( {", ".join(steps)} );\n'
+    n.write_conf()
+    pacs.start()
+    n.start()
+    h.send(n.port, data())
+    job, = n.wait_states("delivered")
+    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
+    conf = write_conf(os.path.join(folder, "own.conf"), *steps, names=("look", "median"))
+    recon(conf, os.path.join(folder, "own"))
+    recon(conf, os.path.join(folder, "plain"), "plain")
+    t.check_same(received, {d.SOPInstanceUID: d for d in headers(os.path.join(folder, "own"))})
+    plain, own = values_of(os.path.join(folder, "plain")), values_of(os.path.join(folder, "own"))
+    wanted = plain + 0.5 * (median_filter(plain, 3, mode="nearest") - plain)
+    assert np.abs(own - wanted).max() < 1e-4 * plain.max() and np.abs(own - plain).max() > 0.01 * plain.max()
+    d = next(iter(received.values()))
+    digest = hashlib.sha256(open(SAMPLE, "rb").read()).hexdigest()
+    assert f", median 1.2 (sha256 {digest[:12]}; strength=0.5) changed the volume." in d.DerivationDescription
+    version, description = programs_of(d)["median"]
+    assert version == "1.2" and digest in description and "strength=0.5" in description and "median of 3 x 3 x 3 voxels" in description
+    assert not {i.SOPInstanceUID for i in headers(os.path.join(folder, "plain"))} & set(received)
+    first, second = next(e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "reconstructed")["steps"]
+    assert (second["name"], second["sha256"], second["exit"]) == ("median", digest, 0) and second["seconds"] > 0 and first["largest_change"] == 0
+    log = n.log_text()
+    assert "step-ended" in log and '\\"seed\\"' in log
+    source = pydicom.dcmread(data()[0])
+    said = "\n".join(line for line in log.splitlines() if "step-output" in line)
+    for keyword in ("PatientName", "PatientID", "PatientBirthDate", "StudyDate", "StudyInstanceUID", "SOPInstanceUID", "SeriesInstanceUID"):
+        value = str(source.get(keyword, ""))
+        assert not value or value not in said, f"{keyword} {value} is in case.json"
+
+
+def refused(folder, code, ok=(0, 4), mode="", **keys):
+    """Why recon refuses a case whose step is the honest program with this code at its end; nothing is written."""
+    text = HONEST.replace("/usr/bin/python3", "/nowhere/python3") if "BAD" in code else HONEST
+    program = write_program(os.path.join(folder, "program.py"), text + textwrap.dedent(code))
+    conf = write_conf(os.path.join(folder, "a.conf"), step(program, **keys), node=mode)
+    if "CHANGED" in code:
+        write_program(program, HONEST + "finish()\n")
+    if "GONE" in code:
+        os.remove(program)
+    shutil.rmtree(os.path.join(folder, "out"), ignore_errors=True)
+    reason, _ = recon(conf, os.path.join(folder, "out"), ok=ok)
+    if not isinstance(reason, str):
+        return "it was delivered"
+    assert not os.path.exists(os.path.join(folder, "out")), "something was written"
+    return reason
+
+
+def test_without_output_nothing_is_delivered(folder):
+    assert refused(folder, "pass") == "step 'one' 1.0: it made no step.json"
+
+
+def test_check_names_a_program_that_others_may_change(folder):
+    """Missing, writable by others, another than its digest: each is a problem, with the digest that it has."""
+    programs = [write_program(os.path.join(folder, name), HONEST + "finish()\n") for name in ("gone.py", "open.py", "other.py")]
+    conf = write_conf(os.path.join(folder, "a.conf"), *[step(p, os.path.basename(p)) for p in programs], names=("other.py",))
+    os.remove(programs[0])
+    os.chmod(programs[1], 0o775)
+    write_program(programs[2], HONEST)
+    problems = json.loads(t.run("check", "-c", conf, "--json", ok=(3,)).stdout)["problems"]
+    said = {words[1]: words[2] for words in (p.split("'", 2) for p in problems if p.startswith("step "))}
+    assert "cannot be opened" in said["gone.py"] and "may be written by others" in said["open.py"], problems
+    assert hashlib.sha256(HONEST.encode()).hexdigest() in said["other.py"]
+
+
+# Name: (code, part of the reason, keys of the step). Each would be delivered if the attempt succeeded.
+HOSTILE = {
+    "network": ("import socket\nsocket.create_connection(('127.0.0.1', 1))\nfinish()", "PermissionError", {}),
+    "files of others": ("open('/etc/hostname').read()\nfinish()", "PermissionError", {}),
+    "a folder of others": ("assert os.listdir('/root') is None\nfinish()", "PermissionError", {}),
+    "endless": ("while True: pass", "longer than its time, 1 s", {"time": 1.0}),
+    "huge output": ("with open(target, 'wb') as f:\n    while True: f.write(bytes(1 << 20))", ("File too large", "wrote more than"), {}),
+    "many files": ("for i in range(9): open(os.path.join(os.environ['TMPDIR'], str(i)), 'wb').write(os.urandom(1 << 25))\nimport time\ntime.sleep(60)",
+                   "wrote more than", {}),
+    "wrong shape": ("finish(volume[:len(volume) // 2])", "bytes; needed: ", {}),
+    "NaN": ("import struct\nfinish(volume[:-4] + struct.pack('<f', float('nan')))", " is nan", {}),
+    "infinite": ("import struct\nfinish(struct.pack('<f', float('-inf')) + volume[4:])", "voxel 0 of its volume.f32 is -inf", {}),
+    "exit 0 without volume": ("finish()\nos.remove(target)", "it made no volume.f32", {}),
+    "changed binary": ("finish()  # CHANGED", "the SHA-256 of its program and files is ", {}),
+    "fork bomb": ("while True: os.fork()", "PermissionError", {}),
+    "threads": ("import threading\nwhile True: threading.Thread(target=lambda: __import__('time').sleep(60), daemon=True).start()", "can't start new thread", {"memory": '"500 MB"'}),
+    "memory": ("x = bytearray(1 << 30)\nfinish()", "MemoryError", {"memory": '"500 MB"'}),
+    "writes elsewhere": ("open('ELSEWHERE', 'w').write('x')\nfinish()", "PermissionError", {}),
+    "invalid JSON": ("finish(told='{')", "its step.json is not valid JSON", {}),
+    "JSON of other types": ("finish(told='{\"summary\": \"x\", \"figures\": {\"a\": \"1\"}}')", "'figures' of its step.json", {}),
+    "long JSON": ("finish(told='{\"summary\": \"' + 'x' * 70000 + '\"}')", "allowed: 65536", {}),
+    "crash": ("import ctypes\nctypes.string_at(0)", "signal 11", {}),
+    "killed": ("import signal\nsignal.raise_signal(9)", "signal 9", {}),
+    "ptrace": ("import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)\nfinish()", "signal 31", {}),
+    "keys": ("import ctypes\nctypes.CDLL(None).syscall(250, 0, 0)\nfinish()", "signal 31", {}),
+    "symlink as output": ("finish()\nos.remove(target)\nos.symlink(source, target)", "PermissionError", {}),
+    "sparse 100 GB": ("with open(target, 'wb') as f: f.truncate(100 << 30)\nfinish()", "File too large", {}),
+    "fifo as output": ("finish()\nos.remove(target)\nos.mkfifo(target)", "PermissionError", {}),
+    "folder as output": ("finish()\nos.remove(target)\nos.mkdir(target)", "PermissionError", {}),
+    "sleeps": ("import time\nprint('so tired')\nsys.stdout.flush()\ntime.sleep(60)", "longer than its time, 1 s: so tired", {"time": 1.0}),
+    "changes IN": ("open(source, 'r+b').write(b'1234')\nfinish()", "PermissionError", {}),
+    "leaves a child behind": ("import subprocess\nsubprocess.Popen(['/bin/sleep', '60'])\nfinish()", "PermissionError", {}),
+    "exit code": ("finish()\nsys.exit(7)", "exit code 7", {}),
+    "no program": ("finish()  # GONE", "cannot be opened", {}),
+    "no interpreter": ("finish()  # BAD", "could not be started", {}),
+}
+# The same without a sandbox, where the attempt succeeds: what it made is refused.
+BARE = {"symlink as output": "its volume.f32 cannot be opened: it is a link", "fifo as output": "is not a regular file", "folder as output": "is not a regular file",
+        "leaves a child behind": "it left a process behind", "sleeps": "longer than its time", "huge output": "it "}
+
+
+@fenced
+@pytest.mark.tier2("thirty programs, some of which run for a second")
+def test_hostile_programs(folder, failures):
+    elsewhere = os.path.join(folder, "elsewhere")
+    for name, (code, wanted, keys) in HOSTILE.items():
+        reason = refused(folder, code.replace("ELSEWHERE", elsewhere), **keys)
+        print(f"{name}: {reason}")
+        if not any(w in reason for w in ([wanted] if isinstance(wanted, str) else wanted)) or not reason.startswith("step 'one' 1.0: "):
+            failures.append(f"{name}: {reason}")
+    assert not os.path.exists(elsewhere)
+    for name, wanted in BARE.items():
+        reason = refused(folder, HOSTILE[name][0], mode='sandbox = "off";', **HOSTILE[name][2])
+        print(f"{name}, without a sandbox: {reason}")
+        if wanted not in reason:
+            failures.append(f"{name}, without a sandbox: {reason}")
+    left = [words for words in map(command_of, filter(str.isdigit, os.listdir("/proc"))) if folder in words]
+    assert not left, left
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            return f.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+@pytest.mark.tier2("three cases of a node, and one beside it")
+def test_a_failure_is_said_or_stops(folder, things):
+    """hold: the case waits, and a person's retry runs the program that was mended; fail: it has failed; fallback: what the protocol without the
+    step makes is delivered, and header and status say so."""
+    program = write_program(os.path.join(folder, "program.py"), HONEST + "print('no', file=sys.stderr)\nsys.exit(3)\n")
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [n, pacs]
+    names = ("hold", "fail", "fallback")
+    n.more_protocols = "".join(f', {{ name = "{name}"; kind = "pet"; {QUICK} steps = ["{name}"]; postfilter = {i + 1}.0; }}' for i, name in enumerate(names))
+    n.more_routes = f', {{ name = "pet"; kind = "pet"; protocols = {json.dumps(names)}; destinations = [ "pacs" ]; }}'
+    n.more = f'steps = ( {", ".join(step(program, name, on_failure=json.dumps(name)) for name in names)} );\n'
+    n.write_conf()
+    pacs.start()
+    n.start()
+    h.send(n.port, data())
+    jobs = n.wait_states("held", "failed", "delivered")
+    for job, name in zip(jobs, names):
+        text = json.dumps(n.show(job["id"]))
+        assert f"step '{name}' 1.0: exit code 3: no" in text, text[-2000:]
+    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
+    plain = write_conf(os.path.join(folder, "plain.conf"), step(program), protocol=QUICK + " postfilter = 3.0;")
+    with open(plain, encoding="ascii") as f:
+        text = f.read().replace('"plain"', '"fallback"')
+    with open(plain, "w", encoding="ascii") as f:
+        f.write(text)
+    recon(plain, os.path.join(folder, "own"), "fallback")
+    own = {d.SOPInstanceUID: d for d in headers(os.path.join(folder, "own"))}
+    assert set(received) == set(own) and all((received[uid].pixel_array == own[uid].pixel_array).all() for uid in own)
+    assert "Without step 'fallback' 1.0: exit code 3: no: it failed." in next(iter(received.values())).DerivationDescription
+    write_program(program, HONEST + "finish()\n")
+    with open(n.conf, encoding="ascii") as f:
+        old = f.read()
+    n.more = f'steps = ( {", ".join(step(program, name, on_failure=json.dumps(name)) for name in names)} );\n'
+    n.reload()
+    assert old != open(n.conf, encoding="ascii").read()
+    n.command("retry", str(jobs[0]["id"]))
+    n.wait_states("delivered", "failed", "delivered")
+    check(sum("hold 1.0" in d.DerivationDescription for d in map(pydicom.dcmread, pacs.files())) == len(received), "the step changed the volume")
+
+
+@pytest.mark.tier2("three runs of each program")
+def test_check_runs_steps(folder):
+    """What it sees of the sample; a program that guesses, and one that doubles, are problems, unless their keys say so."""
+    dice = write_program(os.path.join(folder, "dice.py"), HONEST + "finish(os.urandom(1)[:1] * 2 + bytes(2) + volume[4:])\n")
+    double = write_program(os.path.join(folder, "double.py"), HONEST + "import numpy\nfinish((2 * numpy.frombuffer(volume, '<f4')).tobytes())\n")
+    steps = [step(SAMPLE, "median"), step(dice, "dice"), step(double, "double"), step(dice, "dice-said", deterministic="false"),
+             step(double, "double-said", preserves_mean="0.0")]
+    conf = write_conf(os.path.join(folder, "a.conf"), *steps, names=("median",))
+    answer = json.loads(t.run("check", "-c", conf, "--steps", "--json", ok=(3,)).stdout)
+    problems = [p for p in answer["problems"] if p.startswith("step ")]
+    assert len(problems) == 2 and "'dice': two runs" in problems[0] and "'double': the mean of a constant volume changes by 1;" in problems[1], problems
+    told = {words.split()[0]: words for words in answer["steps"]}
+    assert set(told) == {"median", "dice", "double", "dice-said", "double-said"}
+    assert "the same bits twice" in told["median"] and "it says: median of 3 x 3 x 3 voxels, strength 1" in told["median"]
+    assert "different bits" in told["dice-said"] and "mean +100 %" in told["double-said"]
+
+
+@pytest.mark.tier2("gates, and parallel beams")
+def test_each_image_and_other_kinds(folder):
+    """Two time frames are two runs, each told which it is; a scan of parallel beams has one, in its own unit."""
+    look = write_program(os.path.join(folder, "look.py"), HONEST + "case = json.load(open(os.path.join(folder, 'case.json')))\n"
+                         "print(case['kind'], case.get('image'), case['arrays']['volume']['unit'], case['result']['unit'], len(case['matrix']))\nfinish()\n")
+    lists, lines = os.path.join(folder, "list"), os.path.join(folder, "lines")
+    t.run("simulate", "pet", "--scanner", "small", "--counts", "2e5", "--petsird", "-o", lists)
+    t.run("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "2", "-o", lines)
+    conf = os.path.join(folder, "a.conf")
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(f'steps = ( {step(look)} );\nprotocols = ( {{ name = "p"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 4; matrix = 32; '
+                'steps = ["one"]; }, { name = "c"; kind = "parallel"; algorithm = "fbp"; mu_water = 0.02; steps = ["one"]; } );\n')
+    path = os.path.join(lists, "scan.petsird")
+    with_frames = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", "p", "--frames", "2x300", "--attribute", "PatientPosition=HFS", "-o",
+                        os.path.join(folder, "a"), path).stderr
+    for number in (1, 2):
+        assert f"step one: pet {{'count': 2, 'duration_ms': 300000, 'number': {number}, 'of': 'time frame', 'start_ms': {300000 * (number - 1)}}} counts/mm" in with_frames
+    _, said = recon(conf, os.path.join(folder, "b"), "c", files=[lines])
+    assert "step one: parallel None 1/mm HU 12" in said
+    assert "one" in programs_of(headers(os.path.join(folder, "b"))[0])
+
+
+class Stepped(exam_kinds.TofChunks):
+    """With a step that takes some time."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.program = write_program(os.path.join(folder, "slow.py"), HONEST + "import time\ntime.sleep(0.4)\nfinish()\n")
+
+    def configure(self, node):
+        self.protocol = exam_kinds.TofChunks.protocol + ' steps = ["one"];'
+        super().configure(node)
+        node.more += f"steps = ( {step(self.program)} );\n"
+        node.write_conf()
+
+
+def running(node):
+    """Process numbers of the program of a step, and of the process that started it."""
+    for pid in node.processes():
+        if "/steps/1/in" in command_of(pid):
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                return pid, int(f.read().rpartition(")")[2].split()[1])
+    return None
+
+
+@pytest.mark.tier2("a kill of each process while a step runs; TOMONODE_KILLS=100: so many")
+def test_kills_while_a_step_runs(folder, things):
+    """Of the worker, of the process that starts programs, of all, of the manager: each exam is delivered once, with the same pixels."""
+    options, rng = c.arguments(kills=0)
+    archive = kill_tools.Partner()
+    archive.how = "same"
+    node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1"')
+    archive.node_port = node.port
+    node.destination.update(kill_tools.COMMITMENT)
+    things += [node, archive]
+    os.makedirs(os.path.join(folder, "exam"))
+    run = kill_tools.Run(node, archive, Stepped(os.path.join(folder, "exam")), rng)
+    run.exams.configure(node)
+    c.start(node)
+    run.finish(*run.next_exam())
+    for i in range(max(options.kills, 8)):
+        role = ("worker", "starter", "all", "manager")[i % 4]
+        study, objects = run.next_exam()
+
+        def kill():
+            pids = wait_for("a step runs", lambda: running(node), 60, 0.002)
+            if role == "starter":
+                os.kill(pids[1], signal.SIGKILL)
+                run.kills += 1
+                run.killed.update([role, "at a step"])
+            else:
+                run.hit(role, "a step")
+        killer = threading.Thread(target=kill)
+        killer.start()
+        run.ledger.send(node.port, objects)
+        killer.join()
+        run.finish(study, objects)
+    assert run.kills >= 8 and not glob.glob(os.path.join(node.spool, "work", "*", "steps"))
+    run.conclude("kills while a step runs")
