@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/json_get.h"
 #include "node/base/plural.h"
 #include "node/tools/image_series.h"
 
@@ -49,6 +50,17 @@ static void print_factors(const struct case_files *c, const struct reconstruct_r
 	json_array_foreach((json_t *)all, i, one) printf("  %s\n", json_string_value(one));
 }
 
+/* Say what steps did. */
+static void print_steps(const struct reconstruct_report *p)
+{
+	const json_t *all = json_object_get(p->details, "steps"), *one;
+	size_t i;
+
+	json_array_foreach((json_t *)all, i, one) if (!json_object_get(one, "failed")) /* that is a warning */
+		printf("  step %s %s, %.2f s: %s\n", json_get_text(one, "name"), json_get_text(one, "version"),
+		       json_get_number(one, "seconds"), json_get_text(json_object_get(one, "told"), "summary"));
+}
+
 void recon_print(const struct case_files *c, const struct reconstruct_report *p, const struct imported_case *of,
 		 const char *out_dir)
 {
@@ -72,6 +84,7 @@ void recon_print(const struct case_files *c, const struct reconstruct_report *p,
 		printf("\n");
 	}
 	print_factors(c, p);
+	print_steps(p);
 	if (assumed[0] && !strncmp(warnings, assumed, strlen(assumed))) { /* it was printed before */
 		warnings += strlen(assumed);
 		warnings += *warnings == ' ';

@@ -307,6 +307,9 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	if (!key || !strcmp(name, "name") || !strcmp(name, "kind"))
 		return err_set(err, EINVAL, "'%s' is no key of kind %s%s; allowed: %s", name, kind_with(section)->name, hint,
 			       allowed);
+	if (key->type == KEY_NAMES)
+		return err_set(err, EINVAL, "key '%s': it cannot be set for one run; allowed: a protocol with other %s", name,
+			       name);
 	if (config_value_store_text(key, equals + 1, p) < 0) {
 		const struct key_value v = {.kind = VALUE_TEXT, .text = equals + 1};
 		char shown[128];

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/base/folder.h"
 #include "node/base/json_get.h"
 #include "node/base/sentence.h"
@@ -395,6 +396,7 @@ static int apply_step(struct reconstruct_work *w, const struct case_volumes *v, 
 
 int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, struct err *err)
 {
+	double begun = clock_seconds();
 	size_t at = 0;
 	int rc = 0;
 
@@ -405,6 +407,7 @@ int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, s
 	w->steps = json_array();
 	while (rc == 0 && at < w->protocol->steps.n)
 		rc = apply_step(w, v, &at, err);
+	w->report.seconds_reconstruct += clock_seconds() - begun;
 	return rc;
 }
 

@@ -39,7 +39,7 @@ struct reconstruct_report {
 	double voxel[3];			    /* size of a voxel, mm */
 	size_t bytes_device;
 	/* The time of stages that run at the same time (read, prepare, upload; download, write) is divided among them, so that
-	 * all add up to the total. */
+	 * all add up to the total. Steps are part of `reconstruct`. */
 	double seconds_open, seconds_read, seconds_prepare, seconds_upload, seconds_reconstruct, seconds_download, seconds_write,
 		seconds_total;
 	double seconds_wait; /* time that it waited for other workers, for memory or for the device; not in the total */

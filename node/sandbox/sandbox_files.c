@@ -244,6 +244,16 @@ static int allow_program(struct fence *f, const struct step_conf *s)
 	return ret;
 }
 
+/* Allow the folder that a path is in: what is there may be replaced while the process runs. */
+static int allow_above(struct fence *f, const char *path)
+{
+	char folder[CONFIG_PATH_SIZE];
+	size_t n = (size_t)(strrchr(path, '/') - path);
+
+	snprintf(folder, sizeof(folder), "%.*s", n > 0 ? (int)n : 1, path);
+	return allow_path(f, folder, FS_RUN);
+}
+
 /* Allow programs of the system, such as the interpreter of a script. */
 static int allow_running(struct fence *f)
 {
@@ -256,8 +266,13 @@ static int allow_steps(struct fence *f, const struct config *config, const char 
 {
 	int ret = allow_running(f);
 
-	for (size_t i = 0; ret == 0 && i < config->n_steps; i++)
-		ret = allow_program(f, &config->steps[i]);
+	for (size_t i = 0; ret == 0 && i < config->n_steps; i++) {
+		const struct step_conf *s = &config->steps[i];
+
+		ret = allow_above(f, s->program);
+		for (size_t k = 0; ret == 0 && k < s->files.n; k++)
+			ret = allow_above(f, s->files.name[k]);
+	}
 	return ret < 0 ? ret : allow_path(f, folder, FS_WORK_FOLDERS);
 }
 

@@ -347,7 +347,8 @@ int status_text_stage(const char *stage, const char **ret_words)
 		int step;
 	} stages[] = {
 		{"open", "opening the images", 1},    {"read", "reading the images", 1}, {"upload", "reading the images", 1},
-		{"reconstruct", "reconstructing", 2}, {"project", "projecting", 2},	 {"write", "writing the result", 3},
+		{"reconstruct", "reconstructing", 2}, {"project", "projecting", 2},	 {"step", "changing the volume", 3},
+		{"write", "writing the result", 3},
 	};
 
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)

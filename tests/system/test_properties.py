@@ -60,6 +60,7 @@ LISTS = {  # the name of an entry, which inherits the keys of one of the program
     "protocols": ("drawn", ""),
     "profiles": ("siemens-inspiration", ""),
     "scanners": ("small", ""),
+    "steps": ("drawn", f'program = "/opt/drawn"; version = "1"; sha256 = "{"0" * 64}";'),
 }
 
 

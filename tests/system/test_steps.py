@@ -158,15 +158,18 @@ def test_without_output_nothing_is_delivered(folder):
 
 def test_check_names_a_program_that_others_may_change(folder):
     """Missing, writable by others, another than its digest: each is a problem, with the digest that it has."""
-    programs = [write_program(os.path.join(folder, name), HONEST + "finish()\n") for name in ("gone.py", "open.py", "other.py")]
+    programs = [write_program(os.path.join(folder, name), HONEST + "finish()\n") for name in ("gone.py", "open.py", "other.py", "of-nobody.py")]
     conf = write_conf(os.path.join(folder, "a.conf"), *[step(p, os.path.basename(p)) for p in programs], names=("other.py",))
     os.remove(programs[0])
     os.chmod(programs[1], 0o775)
     write_program(programs[2], HONEST)
+    if os.geteuid() == 0:
+        os.chown(programs[3], 65534, 65534)
     problems = json.loads(t.run("check", "-c", conf, "--json", ok=(3,)).stdout)["problems"]
     said = {words[1]: words[2] for words in (p.split("'", 2) for p in problems if p.startswith("step "))}
     assert "cannot be opened" in said["gone.py"] and "may be written by others" in said["open.py"], problems
     assert hashlib.sha256(HONEST.encode()).hexdigest() in said["other.py"]
+    assert os.geteuid() != 0 or "belongs to user 65534" in said["of-nobody.py"]
 
 
 # Name: (code, part of the reason, keys of the step). Each would be delivered if the attempt succeeded.

@@ -552,7 +552,6 @@ static int set_spool(void **state)
 	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
 
-
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define STEP(more) "steps = ( { name = \"a\"; program = \"/opt/a\"; version = \"1\"; sha256 = \"" HEX "\";" more "} );\n"
 #define STEPS(kind) "protocols = ( { name = \"p\"; kind = \"" kind "\"; steps = [ \"a\" ]; } );"
