@@ -111,11 +111,8 @@ def test_the_sample_in_a_running_node(folder, things):
     h.send(n.port, data())
     job, = n.wait_states("delivered")
     received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
-    conf = write_conf(os.path.join(folder, "own.conf"), *steps, names=("look", "median"))
-    recon(conf, os.path.join(folder, "own"))
-    recon(conf, os.path.join(folder, "plain"), "plain")
-    t.check_same(received, {d.SOPInstanceUID: d for d in headers(os.path.join(folder, "own"))})
-    plain, own = values_of(os.path.join(folder, "plain")), values_of(os.path.join(folder, "own"))
+    recon(write_conf(os.path.join(folder, "own.conf"), *steps, names=("look", "median")), os.path.join(folder, "plain"), "plain")
+    plain, own = values_of(os.path.join(folder, "plain")), np.array(volume_tools.of_slices(list(received.values())).values)
     wanted = plain + 0.5 * (median_filter(plain, 3, mode="nearest") - plain)
     assert np.abs(own - wanted).max() < 1e-4 * plain.max() and np.abs(own - plain).max() > 0.01 * plain.max()
     d = next(iter(received.values()))
@@ -152,8 +149,26 @@ def refused(folder, code, ok=(0, 4), mode="", **keys):
     return reason
 
 
-def test_without_output_nothing_is_delivered(folder):
-    assert refused(folder, "pass") == "step 'one' 1.0: it made no step.json"
+@fenced
+def test_what_a_hostile_program_can_do(folder):
+    """Nothing: it tries all in turn, says what succeeded, and makes no output; nothing is delivered."""
+    program = write_program(os.path.join(folder, "program.py"), HONEST + textwrap.dedent("""\
+        import socket
+        tries = {"network": lambda: socket.socket(), "files": lambda: open("/etc/hostname").read(), "input": lambda: open(source, "r+b"),
+                 "elsewhere": lambda: open(sys.argv[0] + ".new", "w"), "fork": os.fork, "exec": lambda: os.stat("/bin/sh"), "memory": lambda: bytearray(8 << 30),
+                 "sparse": lambda: os.ftruncate(os.open(target + ".100", os.O_CREAT | os.O_WRONLY), 100 << 30), "fifo": lambda: os.mkfifo(target),
+                 "link": lambda: os.symlink(source, target)}
+        for name, attempt in tries.items():
+            try:
+                attempt()
+                print("succeeded:", name)
+            except (OSError, MemoryError):
+                pass
+        """))
+    conf = write_conf(os.path.join(folder, "a.conf"), step(program))
+    reason, said = recon(conf, os.path.join(folder, "out"), ok=(4,))
+    assert reason == "step 'one' 1.0: it made no step.json" and not os.path.exists(os.path.join(folder, "out"))
+    assert [line.rpartition(" ")[2] for line in said.splitlines() if "succeeded" in line] == ["exec"], said
 
 
 def test_check_names_a_program_that_others_may_change(folder):

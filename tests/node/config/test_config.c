@@ -172,6 +172,27 @@ TEST(one_subset)
 }
 
 /* Protocols of PET; a protocol accepts only the keys of its kind. */
+/* What identifies a step is part of the protocol's text, so of UIDs: protocols that differ only in it make different results. */
+TEST(steps_are_described)
+{
+	static const char text[] =
+		"steps = ( { name = \"a\"; program = \"/opt/a\"; version = \"1.2\"; parameters = \"x=1\"; sha256 = "
+		"\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"; } );\n"
+		"protocols = ( { name = \"p\"; kind = \"pet\"; steps = [ \"a\" ]; }, { name = \"q\"; kind = \"pet\"; } );\n"
+		"routes = ( { name = \"r\"; kind = \"pet\"; protocols = [ \"p\", \"q\" ]; destinations = [ \"pacs\" ]; } );\n";
+	char with[CONFIG_PROTOCOL_TEXT], without[CONFIG_PROTOCOL_TEXT];
+	struct config *c = NULL;
+	struct err err = {0};
+
+	assert_int_equal(config_parse(text, "t.conf", NULL, NULL, &c, &err), 0);
+	config_describe_protocol(config_protocol(c, "p"), with, sizeof(with));
+	config_describe_protocol(config_protocol(c, "q"), without, sizeof(without));
+	assert_int_equal(strncmp(with, without, strlen(without)), 0);
+	assert_string_equal(with + strlen(without),
+			    " steps=\"a 1.2 sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef x=1\"");
+	config_free(c);
+}
+
 TEST(test_pet)
 {
 	static const char *const sets[] = {
