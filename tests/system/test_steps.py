@@ -301,6 +301,28 @@ def test_a_failure_is_said_or_stops(folder, things):
     check(sum("hold 1.0" in d.DerivationDescription for d in map(pydicom.dcmread, pacs.files())) == len(received), "the step changed the volume")
 
 
+@pytest.mark.tier2("four cases")
+def test_files_of_a_step(folder):
+    """A module beside the program is read if `files` has its folder; then its bytes, its name and its links count, as documented."""
+    home = os.path.join(folder, "home")
+    os.makedirs(os.path.join(home, "more"))
+    program = write_program(os.path.join(home, "run.py"), HONEST + "import half\nhalf.check()\nfinish()\n")
+    module = write_program(os.path.join(home, "half.py"), "def check():\n    pass\n")
+    os.symlink("../half.py", os.path.join(home, "more", "link.py"))
+
+    def digest(*more):
+        lines = [f"{hashlib.sha256(open(path, 'rb').read()).hexdigest()}  {path}\n" for path in (program, module, *more, program)]
+        return hashlib.sha256("".join([*lines[:2 + len(more)], f"-> ../half.py  {home}/more/link.py\n", lines[-1]]).encode()).hexdigest()
+    conf, out = os.path.join(folder, "a.conf"), os.path.join(folder, "out")
+    with_files = {"files": f'["{home}"]', "sha256": f'"{digest()}"'}
+    assert isinstance(recon(write_conf(conf, step(program, **with_files)), out)[0], dict)
+    assert "ModuleNotFoundError" in recon(write_conf(conf, step(program)), out, ok=(4,))[0]
+    write_program(module, "def check():\n    pass\n\n")
+    assert digest() in recon(write_conf(conf, step(program, **with_files)), out, ok=(4,))[0]
+    os.remove(os.path.join(home, "more", "link.py"))
+    assert "the SHA-256 of its program and files is" in recon(write_conf(conf, step(program, files=f'["{home}"]', sha256=f'"{digest()}"')), out, ok=(4,))[0]
+
+
 @pytest.mark.tier2("three runs of each program")
 def test_check_runs_steps(folder):
     """What it sees of the sample; a program that guesses, and one that doubles, are problems, unless their keys say so."""
