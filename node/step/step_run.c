@@ -38,7 +38,7 @@ struct running {
 	int caller;    /* socket */
 	int output;    /* what it writes, -1: closed */
 	int trouble;   /* why it could not be started; closed by exec */
-	pid_t pid;
+	pid_t helper, pid;
 	size_t n_output;
 	bool cancelled, over_time, over_room, left;
 	int status;
@@ -94,6 +94,8 @@ static void execute_program(const struct running *r, int fd)
 	for (size_t i = 0; i < 4; i++)
 		snprintf(threads[i], sizeof(threads[i]), "%s_NUM_THREADS=%d", libraries[i], s->threads);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != r->helper) /* it died before the call above */
+		_exit(1);
 	signal(SIGINT, SIG_DFL);
 	setpgid(0, 0);
 	umask(0077);
@@ -171,16 +173,9 @@ static void watch_program(struct running *r)
 	kill_group(r);
 	while (waitpid(-r->pid, NULL, 0) > 0 || errno == EINTR) /* this process is the parent of orphans */
 		;
-	if (r->output >= 0) {
-		fcntl(r->output, F_SETFL, O_NONBLOCK);
-		while (r->output >= 0 && r->n_output < STEP_OUTPUT) {
-			size_t before = r->n_output;
-
-			read_output(r);
-			if (r->n_output == before)
-				break;
-		}
-	}
+	for (struct pollfd p = {.fd = r->output, .events = POLLIN};
+	     r->output >= 0 && r->n_output < STEP_OUTPUT && poll(&p, 1, 0) > 0;)
+		read_output(r);
 }
 
 /* ---- the answer ---- */
@@ -206,7 +201,14 @@ static const char *last_line(const struct running *r, char ret[LAST_LINE + 3])
 	return ret;
 }
 
-static void judge_end(const struct running *r)
+static void set_answer(struct step_answer *a, const struct err *err)
+{
+	a->code = err->code;
+	snprintf(a->why, sizeof(a->why), "%.*s", (int)sizeof(a->why) - 1, err->msg);
+}
+
+/* trouble: why it could not be started; "": it was. */
+static void judge_end(const struct running *r, const char *trouble)
 {
 	struct step_answer *a = r->answer;
 	char of_output[LAST_LINE + 3];
@@ -215,7 +217,9 @@ static void judge_end(const struct running *r)
 
 	a->end.signal = WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
 	a->end.exit_code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : 0;
-	if (r->cancelled)
+	if (trouble[0])
+		err_set(&err, EBADMSG, "it could not be started: %s", trouble);
+	else if (r->cancelled)
 		err_set(&err, ECANCELED, "cancelled while step '%s' ran", r->step->name);
 	else if (r->over_time)
 		err_set(&err, EBADMSG, "it was killed, because it ran longer than its time, %g s%s", r->step->time, line);
@@ -227,47 +231,52 @@ static void judge_end(const struct running *r)
 		err_set(&err, EBADMSG, "exit code %d%s", a->end.exit_code, line);
 	else if (r->left)
 		err_set(&err, EBADMSG, "it left a process behind, which was killed");
-	a->code = err.code;
-	snprintf(a->why, sizeof(a->why), "%.*s", (int)sizeof(a->why) - 1, err.msg);
+	set_answer(a, &err);
+}
+
+/* In the helper: watch the program until its end. */
+static void attend_program(struct running *r, int output, int trouble)
+{
+	char text[300] = "";
+
+	setpgid(r->pid, r->pid); /* also here: whoever is first */
+	r->output = output;
+	if (read(trouble, text, sizeof(text) - 1) < 0) /* ends with the exec */
+		text[0] = '\0';
+	watch_program(r);
+	if (r->output >= 0)
+		close(r->output);
+	clean_output(r->answer->output);
+	judge_end(r, text);
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 static void run_program(struct running *r, int program)
 {
-	struct step_answer *a = r->answer;
 	int output[2] = {-1, -1}, trouble[2] = {-1, -1};
-	ssize_t n = 0;
+	struct err err = {0};
 
-	if (pipe2(output, O_CLOEXEC) < 0 || pipe2(trouble, O_CLOEXEC) < 0 || (r->pid = fork()) < 0) {
-		a->code = EAGAIN;
-		snprintf(a->why, sizeof(a->why), "no process for step '%s': %s", r->step->name, strerror(errno));
-	} else if (r->pid == 0) {
-		r->output = output[1];
-		r->trouble = trouble[1];
+	r->helper = getpid();
+	if (pipe2(output, O_CLOEXEC) < 0 || pipe2(trouble, O_CLOEXEC) < 0 || (r->pid = fork()) < 0)
+		err_set(&err, EAGAIN, "no process for step '%s': %s", r->step->name, strerror(errno));
+	r->output = output[1];
+	r->trouble = trouble[1];
+	if (!err.code && r->pid == 0)
 		execute_program(r, program);
+	close_if_open(output[1]);
+	close_if_open(trouble[1]);
+	if (err.code) {
+		set_answer(r->answer, &err);
+		close_if_open(output[0]);
 	} else {
-		setpgid(r->pid, r->pid); /* also here: whoever is first */
-		close(output[1]);
-		close(trouble[1]);
-		output[1] = trouble[1] = -1;
-		r->output = output[0];
-		n = read(trouble[0], a->why, sizeof(a->why) - 1); /* ends with the exec */
-		watch_program(r);
-		output[0] = r->output;
-		clean_output(a->output);
-		if (n > 0) {
-			a->code = EBADMSG;
-			memmove(a->why + 25, a->why, sizeof(a->why) - 26);
-			memcpy(a->why, "it could not be started: ", 25);
-		} else {
-			judge_end(r);
-		}
+		attend_program(r, output[0], trouble[0]);
 	}
-	for (int i = 0; i < 2; i++) {
-		if (output[i] >= 0)
-			close(output[i]);
-		if (trouble[i] >= 0)
-			close(trouble[i]);
-	}
+	close_if_open(trouble[0]);
 }
 
 /* ---- requests ---- */
@@ -311,8 +320,7 @@ static void answer_request(const struct config *config, struct step_files *files
 		folder_empty(r.scratch, &err); /* as long as it may change modes; what stays is removed later */
 		return;
 	}
-	ret->code = err.code;
-	snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err.msg);
+	set_answer(ret, &err);
 }
 
 void step_serve(const struct config *config, const char *folder, int fd)
