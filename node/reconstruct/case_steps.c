@@ -394,14 +394,17 @@ static int apply_step(struct reconstruct_work *w, const struct case_volumes *v, 
 	return rc;
 }
 
+bool case_steps_wanted(const struct reconstruct_work *w)
+{
+	return w->protocol->steps.n > 0 && !w->decision->place.outside;
+}
+
 int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, struct err *err)
 {
 	double begun = clock_seconds();
 	size_t at = 0;
 	int rc = 0;
 
-	if (w->protocol->steps.n == 0 || w->decision->place.outside)
-		return 0;
 	if (!w->decision->steps)
 		return err_set(err, ENOTSUP, "protocol '%s' has steps, which cannot be run here", w->protocol->name);
 	w->steps = json_array();

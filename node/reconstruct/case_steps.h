@@ -57,6 +57,8 @@ struct sinogram;
 /* Describe the volumes of a case for case.json: no name, ID, date or UID. scale: of the values of the result. */
 json_t *case_steps_about(const struct reconstruct_work *w, const struct sinogram *s, const struct grid *g,
 			 const struct case_scale *scale);
+/* Has the protocol steps, and is the volume computed here? Otherwise the next one is not called. */
+bool case_steps_wanted(const struct reconstruct_work *w);
 /* Run all steps of the protocol. A step that failed and whose `on_failure` is fallback is no longer in w->protocol afterwards.
  * Adds to w->steps and w->step_notes what the result says of them. ENOTSUP: one failed, hold the case; ECHILD: the case fails. */
 int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, struct err *err);

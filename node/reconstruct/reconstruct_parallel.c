@@ -206,7 +206,7 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	double begun;
 	int rc;
 
-	rc = apply_steps(w, err);
+	rc = case_steps_wanted(base) ? apply_steps(w, err) : 0;
 	if (rc < 0)
 		return rc;
 	info.protocol = base->protocol; /* a step may have failed */

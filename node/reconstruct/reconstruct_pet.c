@@ -382,7 +382,7 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 	close_session(w);		/* free the session's memory on the device for the next case */
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
-	rc = apply_steps(w, &info.plan->grid, err);
+	rc = case_steps_wanted(base) ? apply_steps(w, &info.plan->grid, err) : 0;
 	if (rc < 0)
 		return rc;
 	info.protocol = base->protocol; /* a step may have failed */

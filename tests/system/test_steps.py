@@ -359,7 +359,11 @@ def test_each_image_and_other_kinds(folder):
         assert f"step one: pet {{'count': 2, 'duration_ms': 300000, 'number': {number}, 'of': 'time frame', 'start_ms': {300000 * (number - 1)}}} counts/mm" in with_frames
     _, said = recon(conf, os.path.join(folder, "b"), "c", files=[lines])
     assert "step one: parallel None 1/mm HU 12" in said
-    assert "one" in programs_of(headers(os.path.join(folder, "b"))[0])
+    first = headers(os.path.join(folder, "b"))[0]
+    assert "one" in programs_of(first) and not t.validator(first.filename)
+    t.run("report", "-o", os.path.join(folder, "report"), os.path.join(folder, "b"))
+    with open(glob.glob(os.path.join(folder, "report", "*.html"))[0], encoding="utf-8") as f:
+        assert "one 1.0 changed the volume: mean +0 %, largest change 0 % of the largest value" in f.read()
 
 
 class Stepped(exam_kinds.TofChunks):
