@@ -340,28 +340,47 @@ def test_check_runs_steps(folder):
     assert "different bits" in told["dice-said"] and "mean +100 %" in told["double-said"]
 
 
-@pytest.mark.tier2("gates, and parallel beams")
+def cases_of(said):
+    """What a program got that writes its case.json as a line."""
+    return [json.loads(line.split("step one: ", 1)[1]) for line in said.splitlines() if "step one: {" in line]
+
+
+def positions(case):
+    """Of the first voxel of each slice, mm in the patient."""
+    matrix, shape = np.array(case["matrix"]).reshape(3, 4), case["arrays"]["volume"]["shape"]
+    return [matrix @ (0, 0, k, 1) for k in range(shape[0])]
+
+
+@pytest.mark.tier2("time frames, beds, and parallel beams")
 def test_each_image_and_other_kinds(folder):
-    """Two time frames are two runs, each told which it is; a scan of parallel beams has one, in its own unit."""
-    look = write_program(os.path.join(folder, "look.py"), HONEST + "case = json.load(open(os.path.join(folder, 'case.json')))\n"
-                         "print(case['kind'], case.get('image'), case['arrays']['volume']['unit'], case['result']['unit'], len(case['matrix']))\nfinish()\n")
-    lists, lines = os.path.join(folder, "list"), os.path.join(folder, "lines")
-    t.run("simulate", "pet", "--scanner", "small", "--counts", "2e5", "--petsird", "-o", lists)
-    t.run("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "2", "-o", lines)
+    """Two time frames are two runs, each told which it is; joined beds are one volume, at its place in the patient; a scan of parallel beams has its
+    own unit. The report of the result names the program."""
+    look = write_program(os.path.join(folder, "look.py"), HONEST + "print(json.dumps(json.load(open(os.path.join(folder, 'case.json')))))\nfinish()\n")
     conf = os.path.join(folder, "a.conf")
     with open(conf, "w", encoding="ascii") as f:
         f.write(f'steps = ( {step(look)} );\nprotocols = ( {{ name = "p"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 4; matrix = 32; '
                 'steps = ["one"]; }, { name = "c"; kind = "parallel"; algorithm = "fbp"; mu_water = 0.02; steps = ["one"]; } );\n')
-    path = os.path.join(lists, "scan.petsird")
-    with_frames = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", "p", "--frames", "2x300", "--attribute", "PatientPosition=HFS", "-o",
-                        os.path.join(folder, "a"), path).stderr
-    for number in (1, 2):
-        assert f"step one: pet {{'count': 2, 'duration_ms': 300000, 'number': {number}, 'of': 'time frame', 'start_ms': {300000 * (number - 1)}}} counts/mm" in with_frames
-    _, said = recon(conf, os.path.join(folder, "b"), "c", files=[lines])
-    assert "step one: parallel None 1/mm HU 12" in said
-    first = headers(os.path.join(folder, "b"))[0]
-    assert "one" in programs_of(first) and not t.validator(first.filename)
-    t.run("report", "-o", os.path.join(folder, "report"), os.path.join(folder, "b"))
+
+    def made(name, protocol, simulate, *options):
+        exam, out = os.path.join(folder, name), os.path.join(folder, name + "-out")
+        t.run("simulate", *simulate, "-o", exam)
+        path = os.path.join(exam, "scan.petsird") if "--petsird" in simulate else exam
+        said = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", protocol, *options, "-o", out, path).stderr
+        return cases_of(said), headers(out)
+    pet = ("pet", "--scanner", "small", "--counts", "2e5")
+    frames, _ = made("frames", "p", (*pet, "--petsird"), "--frames", "2x300", "--attribute", "PatientPosition=HFS")
+    assert [case["image"] for case in frames] == [{"of": "time frame", "number": k, "count": 2, "duration_ms": 300000, "start_ms": 300000 * (k - 1)}
+                                                  for k in (1, 2)]
+    assert frames[0]["result"] == {"scale": 1, "offset": 0, "unit": "counts/mm"} and frames[0]["seed"] == frames[1]["seed"]
+    (beds,), objects = made("beds", "p", (*pet, "--attenuation", "--beds", "2,32.5"))
+    assert beds["arrays"]["volume"] == {"file": "volume.f32", "type": "<f4", "unit": "counts/mm", "shape": [25, 32, 32]} and "image" not in beds
+    assert beds["result"]["unit"] == "Bq/ml" and len(objects) == 25
+    assert np.allclose(sorted(tuple(p) for p in positions(beds)), sorted(tuple(map(float, d.ImagePositionPatient)) for d in objects), atol=1e-3)
+    (lines,), objects = made("lines", "c", ("parallel", "--phantom", "head", "--angles", "60", "--slices", "2"))
+    assert (lines["kind"], lines["arrays"]["volume"]["unit"], lines["result"]) == ("parallel", "1/mm", {"scale": 50000, "offset": -1000, "unit": "HU"})
+    assert np.allclose(sorted(p[2] for p in positions(lines)), sorted(float(d.ImagePositionPatient[2]) for d in objects), atol=1e-3)
+    assert "one" in programs_of(objects[0]) and not t.validator(objects[0].filename)
+    t.run("report", "-o", os.path.join(folder, "report"), os.path.join(folder, "lines-out"))
     with open(glob.glob(os.path.join(folder, "report", "*.html"))[0], encoding="utf-8") as f:
         assert "one 1.0 changed the volume: mean +0 %, largest change 0 % of the largest value" in f.read()
 
