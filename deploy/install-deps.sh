@@ -23,7 +23,7 @@ browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into. For images: a container without
 # rights, and the schemas of OCI.
 # promtool and amtool (140 MB) try deploy/monitoring. ccache makes planted faults faster.
-nightly="clang ccache libclang-rt-dev libomp-dev llvm bubblewrap docker-compose golang-github-opencontainers-image-spec-dev python3-jsonschema skopeo prometheus prometheus-alertmanager qemu-system-x86"
+nightly="clang ccache libclang-rt-dev libomp-dev llvm bubblewrap docker-compose golang-github-opencontainers-image-spec-dev python3-jsonschema python3-h5py skopeo prometheus prometheus-alertmanager qemu-system-x86"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no
