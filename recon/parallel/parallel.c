@@ -40,8 +40,11 @@ static int check_lines(const struct parallel_protocol *p, const struct parallel_
 		float y = lines[bad * n_v + i];
 
 		if (!isfinite(y) || (y < 0 && !negative))
-			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu", (double)y,
-				       bad / n_views, bad % n_views, i);
+			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu%s", (double)y,
+				       bad / n_views, bad % n_views, i,
+				       isfinite(y) ? "; mlem and osem take no negative values, which noise makes of air: fbp, "
+						     "art and sart do"
+						   : "");
 	}
 	return err_set(err, EINVAL, "sinogram: row %zu has a value that is not finite or negative", bad);
 }
