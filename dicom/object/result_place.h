@@ -9,9 +9,13 @@
 
 #include "dicom/core/dataset.h"
 
+/* The kind of algorithm by which a volume was computed. */
+enum result_algorithm { RESULT_UNSTATED, RESULT_ITERATIVE, RESULT_FILTERED, RESULT_BACKPROJECTION };
+
 /* A volume that another program has computed. */
 struct result_outside {
 	char software[65], version[33], note[201]; /* as its user states; note "": none */
+	enum result_algorithm algorithm;	   /* as its user states; of a tomosynthesis it must be stated */
 	bool corrected;	     /* its user states that all corrections of the protocol and the objects were used */
 	char sha256[65];     /* of its values as float32, little endian */
 	const float *values; /* [z][y][x]; borrowed */

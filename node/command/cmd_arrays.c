@@ -16,8 +16,11 @@
 struct arrays {
 	struct recon r; /* first: the options of recon are stored in it */
 	const char *software, *version, *note;
+	int algorithm; /* enum result_algorithm */
 	struct result_outside outside;
 };
+
+static const char *const algorithm_words[] = {[RESULT_UNSTATED] = "unstated", "iterative", "filtered", "backprojection", NULL};
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults; its keys of the audit trail count, too",
@@ -39,9 +42,13 @@ static const struct option_spec option_specs[] = {
 	{0, "version", "V", "write: its version", INTO_TEXT(struct arrays, version)},
 	{0, "note", "TEXT", "write: how, for the description of the result, up to 200 characters",
 	 INTO_TEXT(struct arrays, note)},
+	{0, "algorithm", "KIND",
+	 "write: the kind of algorithm of the program, iterative, filtered or backprojection; of a tomosynthesis it must\nbe stated",
+	 INTO_WORD(struct arrays, algorithm, algorithm_words)},
 	{0, "corrected", NULL,
 	 "write: state that the program used all factors and the background of arrays read: a PET result then has the\nunit and the "
-	 "corrections that one of recon has, otherwise only those that the data had before",
+	 "corrections that one of recon has, otherwise only those that the data had before; a tomosynthesis\nnames the scatter "
+	 "that was subtracted",
 	 INTO_ON(struct arrays, outside.corrected)},
 	{0},
 };
@@ -55,7 +62,7 @@ static const struct command_spec spec = {
 	.name = "arrays",
 	.usage =
 		"read [-c FILE] [--protocol NAME] [--set KEY=VALUE]... [OPTION]... -o DIR PATH...\n"
-		"       tomonode arrays write --software NAME --version V [--note TEXT] [--corrected] [OPTION]... -o DIR VOLUME.f32 PATH...",
+		"       tomonode arrays write --software NAME --version V [--note TEXT] [--algorithm KIND] [--corrected] [OPTION]... -o DIR VOLUME.f32 PATH...",
 	.summary =
 		"Write what a case is reconstructed from as JSON and float32, for programs (tn.open() of the Python package),\nand a "
 		"volume that a program has computed from it as a DICOM result (tn.write()).",
@@ -66,7 +73,7 @@ static const struct command_spec spec = {
 		"(docs/library.md). No attribute of the patient is written.\n"
 		"VOLUME.f32: float32, little endian, [z][y][x], on the grid of case.json with the same protocol and PATHs, in the\n"
 		"unit of a reconstruction. The result has the header of the sources, names the program, and has the SHA-256 of the\n"
-		"values. Of PET and parallel beams.",
+		"values.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 2,
@@ -134,6 +141,7 @@ static int write_volume(struct arrays *a, char **paths)
 	if (code == CODE_OK) {
 		dicom_sha256(values, of->n * sizeof(float), of->sha256);
 		of->values = values;
+		of->algorithm = (enum result_algorithm)a->algorithm;
 		a->r.outside = of;
 		code = recon_run(&a->r, paths + 1);
 	}

@@ -257,7 +257,8 @@ int reconstruct_outside(const struct reconstruct_work *w, const struct grid *g, 
 	for (size_t i = 0; i < n; i++)
 		if (!isfinite(o->values[i]))
 			return err_set(err, ENOTSUP, "the volume: voxel %zu is %g", i, (double)o->values[i]);
-	memcpy(ret, o->values, n * sizeof(*ret));
+	if (ret)
+		memcpy(ret, o->values, n * sizeof(*ret));
 	return 0;
 }
 

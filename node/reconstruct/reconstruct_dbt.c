@@ -58,9 +58,16 @@ static int reserve_dbt(struct dbt_work *w, struct err *err)
 static int open_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = w->exam ? 0
-			 : exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config,
-				     &w->exam, err);
+	const struct result_outside *outside = base->decision->place.outside;
+	int rc;
+
+	if (outside && outside->algorithm == RESULT_UNSTATED)
+		return err_set(err, ENOTSUP,
+			       "the header of a tomosynthesis names the kind of algorithm that computed it: state the algorithm, "
+			       "iterative, filtered or backprojection");
+	rc = w->exam ? 0
+		     : exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config,
+				 &w->exam, err);
 
 	if (rc < 0)
 		return rc;
@@ -116,8 +123,10 @@ static int run_dbt_case(struct reconstruct_work *base, struct err *err)
 
 static int take_dbt_volume(struct reconstruct_work *base, struct err *err)
 {
-	(void)base;
-	return err_set(err, ENOTSUP, "a tomosynthesis: volumes of other programs are written for PET and parallel beams");
+	struct dbt_work *w = (struct dbt_work *)base;
+	int rc = reconstruct_outside(base, &w->plan.grid, NULL, err);
+
+	return rc < 0 ? rc : dbt_take(w->session, base->decision->place.outside->values, err);
 }
 
 static int name_objects(const struct result_report *made, struct reconstruct_report *report, struct err *err)
@@ -180,12 +189,15 @@ static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t si
 	add_grid_warning(w->exam, text, size);
 }
 
-/* Describe the scatter that was subtracted. */
+/* Describe the scatter that was subtracted; of a volume from outside only if it was computed from such data. */
 static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 {
+	const struct result_outside *outside = w->base.decision->place.outside;
 	const struct case_views_report *v = &w->views;
 
 	ret_text[0] = '\0';
+	if (outside && !outside->corrected)
+		return;
 	if (w->base.protocol->dbt.scatter)
 		snprintf(ret_text, size,
 			 "Scatter subtracted: %.3f of the primary intensity, %.3f to %.3f in the projections, %.3f in the air.",

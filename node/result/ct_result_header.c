@@ -108,14 +108,13 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 
 static void fill_provenance(const struct ct_result *r, struct item_writer *root)
 {
-	enum algorithm a = r->info->algorithm;
+	struct algorithm_terms terms = algorithm_terms(&r->series.s->place, r->info->algorithm);
 	char text[1025];
 
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	if (!r->series.s->place.outside &&
-	    (algorithm_iterates(a) || algorithm_info(a)->filtered)) /* there is no code for unfiltered backprojection */
-		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, algorithm_terms(a).code, "DCM", algorithm_terms(a).meaning);
+	if (terms.code && strcmp(terms.type, "BACK_PROJ") != 0) /* there is no code for unfiltered backprojection */
+		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 	snprintf(text, sizeof(text), "units=%s", r->unit);
 	result_series_fill_recipe(&r->series, text, r->unit, root);
 }

@@ -260,12 +260,12 @@ static void fill_recipe(const struct pet_result *r, struct item_writer *root)
 
 void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root)
 {
-	struct algorithm_terms terms = algorithm_terms(r->info->protocol->pet.algorithm);
+	struct algorithm_terms terms = algorithm_terms(&r->series.s->place, r->info->protocol->pet.algorithm);
 	char text[1025];
 
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	if (!r->series.s->place.outside)
+	if (terms.code)
 		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 	fill_method(r, root);
 	fill_corrections(r, root);

@@ -43,6 +43,10 @@ static void fill_series(const struct result *r, struct item_writer *w)
 		snprintf(description, sizeof(description), "%.64s", text);
 	}
 	provenance_place_title(&r->exam->place, description);
+	if (r->exam->place.outside && r->kind != RESULT_SLICES) {
+		snprintf(text, sizeof(text), "%s: %s", r->type->title, description);
+		snprintf(description, sizeof(description), "%.64s", text);
+	}
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->series);
 	item_put_text(w, TAG_MODALITY, "MG");

@@ -61,7 +61,7 @@ static void fill_series_reference(const struct result *r, struct item_writer *ro
 
 void result_fill_reconstruction_code(const struct result *r, struct item_writer *w)
 {
-	struct algorithm_terms terms = algorithm_terms(r->info->protocol->dbt.algorithm);
+	struct algorithm_terms terms = algorithm_terms(&r->exam->place, r->info->protocol->dbt.algorithm);
 
 	item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 }
@@ -77,26 +77,48 @@ void result_fill_further_code(const struct result *r, struct item_writer *w)
 			      maximum ? "Maximum intensity projection" : "Pixel by pixel mean");
 }
 
-static void fill_reconstruction(const struct result *r, struct item_writer *root)
+/* Write what computed the volume. Descriptions are LO; the recipe has the full text. */
+static void fill_own_algorithm(const struct result *r, struct item_writer *item)
 {
-	struct item_writer item = item_begin(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
 	const struct dbt_protocol *p = &r->info->protocol->dbt;
 	const char *name = algorithm_info(p->algorithm)->name;
-	char text[65]; /* both descriptions are LO; the recipe has the full text */
+	char text[65];
 
 	if (algorithm_iterates(p->algorithm))
 		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", name, p->iterations, plural(p->iterations),
 			 r->info->plan->subsets, plural(r->info->plan->subsets));
 	else
 		snprintf(text, sizeof(text), "%s", name);
-	item_put_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
-	item_put_text(&item, TAG_APPLICATION_NAME, "tomonode");
-	item_put_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
-	item_put_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
-	item_put_text(&item, TAG_ALGORITHM_TYPE, algorithm_terms(p->algorithm).type);
+	item_put_text(item, TAG_RECONSTRUCTION_DESCRIPTION, text);
+	item_put_text(item, TAG_APPLICATION_NAME, "tomonode");
+	item_put_text(item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
+	item_put_text(item, TAG_APPLICATION_MANUFACTURER, "tomonode");
 	snprintf(text, sizeof(text), "projector %s, %.40s", p->projector == PROJECTION_EXACT ? "exact" : "slices",
 		 r->info->device);
-	item_put_text(&item, TAG_ALGORITHM_DESCRIPTION, text);
+	item_put_text(item, TAG_ALGORITHM_DESCRIPTION, text);
+}
+
+static void fill_outside_algorithm(const struct result_outside *o, struct item_writer *item)
+{
+	char text[65];
+
+	snprintf(text, sizeof(text), "%.64s", o->note[0] ? o->note : "outside tomonode");
+	item_put_text(item, TAG_RECONSTRUCTION_DESCRIPTION, text);
+	item_put_text(item, TAG_APPLICATION_NAME, o->software);
+	item_put_text(item, TAG_APPLICATION_VERSION, o->version);
+	item_put_text(item, TAG_APPLICATION_MANUFACTURER, "unknown");
+}
+
+static void fill_reconstruction(const struct result *r, struct item_writer *root)
+{
+	struct item_writer item = item_begin(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
+	const struct result_place *place = &r->exam->place;
+
+	if (place->outside)
+		fill_outside_algorithm(place->outside, &item);
+	else
+		fill_own_algorithm(r, &item);
+	item_put_text(&item, TAG_ALGORITHM_TYPE, algorithm_terms(place, r->info->protocol->dbt.algorithm).type);
 	item_put_int(&item, TAG_ACQUISITION_INDEX, 1);
 	item_end(root, &item);
 }

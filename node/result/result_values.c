@@ -177,15 +177,13 @@ static void set_window(const uint64_t *bins, double zero, struct volume_summary 
 	s->window_top = fmax(s->window_hi, s->window_top);
 }
 
-/* Backprojections have no values of attenuation. */
 static void set_doubt(const uint64_t *bins, const struct protocol_conf *p, bool quantitative, struct volume_summary *s)
 {
-	bool iterates = algorithm_info(p->dbt.algorithm)->rule != RULE_BACKPROJECT;
 	struct value_shares shares;
 
 	result_value_shares(bins, BINS, tissue_begins(bins, -p->stored_offset / p->stored_step), p->stored_offset, p->stored_step,
 			    &shares);
-	result_add_value_warnings(&shares, quantitative && iterates, s->doubt, sizeof(s->doubt));
+	result_add_value_warnings(&shares, quantitative, s->doubt, sizeof(s->doubt));
 }
 
 /* Choose the scale for fewer than 16 bits and convert the window to it. */

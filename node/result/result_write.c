@@ -15,6 +15,7 @@
 #include "kernels/clock.h"
 #include "node/base/digest_stream.h"
 #include "node/base/version.h"
+#include "node/result/algorithm_terms.h"
 #include "node/result/result_internal.h"
 
 /* Begin a UID. sources true: it also depends on the instances. */
@@ -67,6 +68,7 @@ static void fill_derivation(struct result *r)
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
 	char further[160] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
+	char outside[PROVENANCE_OUTSIDE_SIZE], protocol[80] = "", device[112] = "";
 	const char *scatter = r->info->scatter;
 	size_t at;
 	int n, room;
@@ -88,14 +90,19 @@ static void fill_derivation(struct result *r)
 		snprintf(gantry, sizeof(gantry),
 			 "; the gantry angle is not recorded, %g degrees were taken for the orientation in the patient",
 			 fabs(e->gantry));
+	provenance_outside_text(&e->place, outside);
+	if (!outside[0]) {
+		snprintf(protocol, sizeof(protocol), ", protocol %.63s", p->name);
+		snprintf(device, sizeof(device), ", device %.96s", r->info->device);
+	}
 	room = (int)(sizeof(r->derivation) - strlen(last)); /* for what can be cut */
 	n = snprintf(
 		r->derivation, (size_t)room,
-		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
-		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s%s%s",
-		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
-		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above, gantry, e->geometry[0] ? " " : "",
-		e->geometry, scatter[0] ? " " : "", scatter);
+		"%s%s %d%s projections (%.2f to %.2f degrees)%s: %d x %d x %d voxels of %g x %g x %g mm, profile %.63s%s, %zu "
+		"voxels clipped%s.%s%s%s%s",
+		outside, outside[0] ? "Of" : "Tomosynthesis reconstruction of", e->n_views, of, e->views[0].angle,
+		e->views[e->n_views - 1].angle, protocol, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], e->profile->name,
+		device, r->summary.above, gantry, e->geometry[0] ? " " : "", e->geometry, scatter[0] ? " " : "", scatter);
 	exam_warnings(e, warnings, sizeof(warnings));
 	at = strlen(warnings);
 	snprintf(warnings + at, sizeof(warnings) - at, "%s%s", at && r->summary.doubt[0] ? " " : "", r->summary.doubt);
@@ -292,13 +299,19 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 	return rc;
 }
 
+/* Whether the values are attenuation in 1/mm: those of backprojections are not. */
+static bool are_attenuation(const struct exam *exam, const struct protocol_conf *p)
+{
+	return !exam->relative[0] && !strcmp(algorithm_terms(&exam->place, p->dbt.algorithm).type, "ITERATIVE");
+}
+
 static int begin_objects(struct work *w, struct err *err)
 {
 	const struct protocol_conf *p = w->flow.info->protocol;
 	double begun = clock_seconds();
 	int rc;
 
-	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p, !w->flow.exam->relative[0], &w->summary, err);
+	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p, are_attenuation(w->flow.exam, p), &w->summary, err);
 	if (rc < 0)
 		return rc;
 	w->report.seconds_tally = clock_seconds() - begun;

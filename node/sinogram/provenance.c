@@ -136,8 +136,9 @@ void provenance_place_seed(const struct result_place *place, char *ret_text, siz
 	if (place->redo)
 		n += snprintf(ret_text + n, size - (size_t)n, "|redo %lld", (long long)place->redo);
 	if (place->outside)
-		snprintf(ret_text + n, size - (size_t)n, "|outside %s|%s|%s|%d|%s", place->outside->software,
-			 place->outside->version, place->outside->note, place->outside->corrected, place->outside->sha256);
+		snprintf(ret_text + n, size - (size_t)n, "|outside %s|%s|%s|%d|%d|%s", place->outside->software,
+			 place->outside->version, place->outside->note, (int)place->outside->algorithm, place->outside->corrected,
+			 place->outside->sha256);
 }
 
 /* Write what stands for the settings in `left`, which have no room among all of `changed`: ", +3 more #5d1c". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dbt_slices.c - read slices from a session, as floats or in their stored form: while one is copied to the caller's memory, the
+/* dbt_slices.c - take a volume into a session; read slices from it, as floats or in their stored form: while one is copied to the caller's memory, the
  * next one is transferred from the device. The next store() begins when the transfer of the one before has ended, so that one
  * buffer of stored values is enough. */
 #include <errno.h>
@@ -29,6 +29,23 @@ static int begin_transfer(struct dbt_session *s, int k, const struct stored_form
 		r = v->download_begin(form ? &s->stored : &part, s->out[k % 2], err);
 	s->in_transfer = r < 0 ? -1 : k;
 	s->form = form ? *form : (struct stored_form){0};
+	return r;
+}
+
+int dbt_take(struct dbt_session *s, const float *volume, struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->done)
+		r = err_set(err, EINVAL, "reconstruction: a volume was already computed or taken");
+	s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	if (r == 0 && s->streamed)
+		memcpy(s->stream.x, volume, grid_size(&s->plan->grid) * sizeof(*volume));
+	else if (r == 0)
+		r = s->dev->ops->upload(&s->x, volume, err);
+	s->result = s->result || r == 0;
 	return r;
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from tools import node_harness as h
 from tools import volume_tools
+from tools.dbt_tools import KNOWN_MG
 from tools.pet_tools import run, validator
 
 ROOT, LIBRARY = os.environ["TOMONODE_SOURCE"], os.path.join(os.environ["TOMONODE_BUILD"], "libtomonode.so.0")
@@ -96,7 +97,7 @@ def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, kin
 
 
 def test_a_volume_of_another_program_says_so(folder, tn):
-    """Its header: who computed it, its digest, no algorithm, no parameter and no correction that is not stated; its own UIDs."""
+    """Its header: who computed it, its digest, no algorithm but what is stated, no parameter and no correction that is not stated; its own UIDs."""
     exam, lines = os.path.join(folder, "exam"), os.path.join(folder, "lines")
     run(*PET, "1e6", "--randoms", "0.2", "-o", exam)
     run("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices", "2", "-o", lines)
@@ -113,10 +114,11 @@ def test_a_volume_of_another_program_says_so(folder, tn):
 
     run("recon", "--device", "cpu", "--protocol", "pet-osem", *[w for k in how["set"].split() for w in ("--set", k)], "-o", os.path.join(folder, "own"), exam)
     own = pydicom.dcmread(glob.glob(os.path.join(folder, "own", "*.dcm"))[0])
-    plain, stated = written("plain"), written("stated", corrected=True)
+    plain, stated = written("plain"), written("stated", corrected=True, algorithm="iterative")
+    assert "DerivationCodeSequence" not in plain[0] and stated[0].DerivationCodeSequence == own.DerivationCodeSequence
     for d in (plain[0], stated[0]):
         assert d.DerivationDescription.startswith(f"Volume computed outside tomonode by My MLEM 1.2 (SHA-256 {digest}): {states['note']}. ")
-        assert d.ReconstructionMethod == "outside tomonode" and "ConvolutionKernel" not in d and "DerivationCodeSequence" not in d
+        assert d.ReconstructionMethod == "outside tomonode" and "ConvolutionKernel" not in d
         assert d.SeriesDescription == "My MLEM 1.2, outside tomonode"
         item = d.ContributingEquipmentSequence[1]
         assert (item.ManufacturerModelName, item.SoftwareVersions, item.PurposeOfReferenceCodeSequence[0].CodeValue) == ("My MLEM", "1.2", "109102")
@@ -144,6 +146,52 @@ def test_a_volume_of_another_program_says_so(folder, tn):
     assert not os.path.exists(os.path.join(folder, "refused"))
     with pytest.raises(ValueError, match="float64"):
         written("refused", image.astype("d"))
+
+
+@pytest.mark.tier2("a tomosynthesis is simulated, reconstructed and written three times")
+def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
+    """The library's image, written: the pixels of recon to a stored step, in its place in the patient; slabs and a synthetic view of it."""
+    exam = os.path.join(folder, "exam")
+    run("simulate", "dbt", "--binning", "8", "--views", "9", "--phantom", "ellipsoids", "--scatter", "1", "-o", exam)
+    keys = "iterations=2 subsets=3 voxel=1.4 slice_spacing=2 scatter_correction=true slab_thickness=10 synthetic=true"
+    how = {"protocol": "dbt-osem", "set": keys, "options": ["--device", "cpu"]}
+    states = {"software": "My SART", "version": "2", "note": "40 updates", "algorithm": "iterative"}
+    case = tn.open(exam, **how)
+    image = case.reconstruct(device=tn.Device("cpu"))
+
+    def written(name, volume=image, **more):
+        files = tn.write(volume, exam, os.path.join(folder, name), **{**how, **states, **more})
+        assert not {text for file in files for text in validator(file)} - {KNOWN_MG}
+        return [pydicom.dcmread(file) for file in files]
+
+    run("recon", "--device", "cpu", "--protocol", "dbt-osem", *[w for k in keys.split() for w in ("--set", k)], "-o", os.path.join(folder, "own"), exam)
+    own = {d.SeriesNumber: d for d in map(pydicom.dcmread, glob.glob(os.path.join(folder, "own", "*.dcm")))}
+    stated, plain = written("stated", corrected=True), written("plain", algorithm="filtered")
+    digest = hashlib.sha256(image.tobytes()).hexdigest()
+    assert len(stated) == len(own) == 3
+    for d in stated:
+        of = own[d.SeriesNumber]
+        assert np.abs(d.pixel_array.astype(int) - of.pixel_array).max() <= 1, d.SeriesDescription
+        text, kinds = str(d).replace("dbt-osem, grid and corrections only", ""), "DerivationImageSequence" in d.get("SharedFunctionalGroupsSequence", [d])[0]
+        derived = d.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0] if kinds else d
+        assert derived.DerivationDescription.startswith(f"Volume computed outside tomonode by My SART 2 (SHA-256 {digest}): 40 updates. Of 9 projections")
+        assert derived.DerivationCodeSequence[0].CodeValue == "113963" and "My SART 2, outside tomonode" in d.SeriesDescription
+        assert not any(word in text for word in ("osem", "OSEM", "iterations=", "ALGEBRAIC"))
+        assert "Scatter subtracted" in derived.DerivationDescription
+        for keyword in ("PatientID", "StudyInstanceUID", "FrameOfReferenceUID", "ImageType", "Rows", "PlanePositionSequence"):
+            assert d.get(keyword) == of.get(keyword), keyword
+        assert d.SOPInstanceUID != of.SOPInstanceUID and d.SeriesInstanceUID != of.SeriesInstanceUID
+    assert len({d.SeriesDescription for d in stated}) == 3
+    slices = next(d for d in plain if d.SeriesDescription == "My SART 2, outside tomonode")
+    reconstruction = slices.XRay3DReconstructionSequence[0]
+    assert (reconstruction.ApplicationName, reconstruction.ApplicationVersion, reconstruction.AlgorithmType) == ("My SART", "2", "FILTER_BACK_PROJ")
+    assert "AlgorithmDescription" not in reconstruction and "Scatter subtracted" not in str(slices)
+    assert not {d.SOPInstanceUID for d in plain} & {d.SOPInstanceUID for d in stated}
+    for volume, more, words in ((image[1:], {}, "must have"), (np.full_like(image, np.nan), {}, "voxel 0 is"), (image, {"algorithm": ""}, "kind of algorithm"),
+                                (image, {"algorithm": "magic"}, "--algorithm")):
+        with pytest.raises(tn.TomonodeError, match=words):
+            written("refused", volume, **more)
+    assert not os.path.exists(os.path.join(folder, "refused"))
 
 
 def test_of_the_arrays_there_are_all_or_none(folder):

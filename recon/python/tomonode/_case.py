@@ -105,22 +105,23 @@ def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "
         return Case(folder)
 
 
-def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "", corrected: bool = False,
-          protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
+def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "", algorithm: str = "",
+          corrected: bool = False, protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
           options: Sequence[str] = (), program: str | None = None) -> list[str]:
     """Write a volume that was computed from a case as a DICOM result in the folder `out`, with the program tomonode. Returns its files.
 
     volume: (z, y, x), float32 on the grid of open(like, protocol=, set=, options=), in the unit of reconstruct(); like: the paths of the case;
-    software, version, note: what computed it: the header says so, and that it was not tomonode; corrected: you state that all factors and
-    the background of the case were used: the result of PET then has the unit (Bq/ml) and the corrections that one of the program would have.
-    Of PET and parallel beams. Needs numpy.
+    software, version, note: what computed it: the header says so, and that it was not tomonode; algorithm: "iterative", "filtered"
+    or "backprojection": a tomosynthesis must state it; corrected: you state that all factors and the background of the case were used:
+    the result of PET then has the unit (Bq/ml) and the corrections that one of the program would have. Needs numpy.
     """
     import numpy
 
     a = numpy.ascontiguousarray(volume if hasattr(volume, "__array_interface__") else numpy.from_dlpack(volume))
     if a.dtype != numpy.float32:
         raise ValueError(f"volume: values of type {a.dtype}; needed: float32")
-    states = ["--software", software, "--version", version, "--note", note, *(["--corrected"] if corrected else []), "--json"]
+    states = ["--software", software, "--version", version, "--note", note, *(["--algorithm", algorithm] if algorithm else []),
+              *(["--corrected"] if corrected else []), "--json"]
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
         path = os.path.join(folder, "volume.f32")
         a.tofile(path)

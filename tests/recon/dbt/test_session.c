@@ -344,6 +344,34 @@ TEST(slices_in_any_order)
 	}
 }
 
+/* A volume that is taken is the result, in place of a reconstruction, once. */
+TEST(taken_volume)
+{
+	for (int way = 0; way < WAYS; way++) {
+		uint32_t seed = 5;
+		struct err err = {0};
+		float *given, *found;
+		struct work w;
+		size_t n;
+
+		work_open(&w, way, FIXTURE_POISON);
+		n = grid_size(&w.plan.grid);
+		given = malloc(n * sizeof(*given));
+		assert_non_null(given);
+		for (size_t i = 0; i < n; i++)
+			given[i] = fixture_random(&seed) - 0.25f;
+		add_all_views(&w);
+		assert_int_equal(dbt_take(w.s, given, &err), 0);
+		found = whole_result(&w);
+		assert_memory_equal(found, given, n * sizeof(*given));
+		assert_int_equal(dbt_take(w.s, found, &err), -EINVAL);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, &err), -EINVAL);
+		free(found);
+		free(given);
+		work_close(&w);
+	}
+}
+
 /* Slices in their stored form equal the converted floats, in any order, in turns with floats and after another form. */
 TEST(stored_slices)
 {
