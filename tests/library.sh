@@ -1,11 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The public library as others see it: only tn_* is exported, nothing global is writable, the header compiles as C99, C11 and C++11
-# without a warning, and the samples build against the installed files, with pkg-config and with CMake, and run.
+# without a warning, functions and structs are those of recon/api/tomonode.abi, and the samples build against the installed files, with
+# pkg-config and with CMake, and run.
 #
 # usage: tests/library.sh BUILD [CMAKE]     BUILD: a build folder with libtomonode. Exit 77: pkg-config or a compiler is missing
+#        tests/library.sh --abi             write the binary interface of the header: the new content of recon/api/tomonode.abi
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+# Write what a program is compiled against: the declaration of each function, size and offset of each struct and member, constants.
+print_abi() {
+    local header=$root/recon/api/tomonode.h
+    cc -E -P -DTN_API=TN_API "$header" | tr '\n\t' '  ' | grep -o 'TN_API [^;]*;' | sed 's/^TN_API //; s/  */ /g' | sort
+    cc -g -c -fno-eliminate-unused-debug-types -o "$1/abi.o" -x c "$header"
+    readelf --debug-dump=info "$1/abi.o" | awk '
+        function say() { if (name && name !~ /^__/ && tag != "") print tag == "member" ? "  " value " " name : tag " " name " " value; tag = name = value = "" }
+        /Abbrev Number/ { say(); if (/structure_type/) tag = "struct"; else if (/TAG_member/) tag = "member"; else if (/enumerator/) tag = "enum" }
+        /DW_AT_name/ { name = $NF }
+        /DW_AT_(byte_size|data_member_location|const_value)/ { value = $NF }
+        END { say() }'
+}
+
+if [ "$1" = --abi ]; then
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    print_abi "$work"
+    exit
+fi
 build=$(realpath "$1") cmake=${2:-cmake}
 for program in cc c++ pkg-config nm readelf; do
     command -v "$program" >/dev/null || { echo "skipped: $program is missing"; exit 77; }
@@ -13,6 +34,11 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "library: $*" >&2; exit 1; }
+
+print_abi "$work" >"$work/tomonode.abi"
+diff "$root/recon/api/tomonode.abi" "$work/tomonode.abi" ||
+    fail "the binary interface differs from recon/api/tomonode.abi. Members are only added at the end of a struct, constants only at the" \
+        "end of their enum; nothing else changes without a new TN_ABI. Then: tests/library.sh --abi >recon/api/tomonode.abi"
 
 "$cmake" --install "$build" --prefix "$work/usr" --component library >"$work/log"
 "$cmake" --install "$build" --prefix "$work/usr" --component development >>"$work/log"
