@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The public library on a GPU: gaps of the projectors, agreement with the processor, and, with torch or cupy, arrays of the GPU in place.
+"""The public library on a GPU: gaps of the projectors, agreement with the processor, and, with torch or cupy, arrays of the GPU in place;
+with torch the notebook of a learned reconstruction, which writes its picture here.
 
 usage: library.py [DEVICE]     DEVICE: cuda:0. The package tomonode is installed (deploy/wheel.sh), or PYTHONPATH and TOMONODE_LIBRARY name it.
 Prints a line for each check; exit code 1: one has failed.
 """
+import importlib.util
+import os
+import runpy
 import sys
 import time
 
@@ -82,6 +86,18 @@ def check_in_place(name, what, a, x, y):
           f"{what}, {name}: the same from the GPU and from the host; C order takes {min(times[3:]) / min(times[:3]):.2f} of the time of native strides")
 
 
+def check_notebook():
+    """A network learns through the projectors of the GPU (docs/samples/library/denoiser.py)."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "samples", "library", "denoiser.py")
+    if importlib.util.find_spec("matplotlib") is None or not os.path.exists(path):
+        print("skipped: the notebook with torch needs matplotlib and docs/samples")
+        return
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    begin = time.monotonic()
+    errors = runpy.run_path(path)["errors"]
+    check(errors["learned"] < 0.7 * min(errors["FBP"], errors["SART"]), f"torch: a network has learned in {time.monotonic() - begin:.0f} s:", errors)
+
+
 def main():
     device, processor = tn.Device(sys.argv[1] if len(sys.argv) > 1 else "cuda:0"), tn.Device("cpu")
     print(device, processor)
@@ -123,6 +139,7 @@ def main():
         image = tn.osem(scan, torch.from_numpy(y).cuda(), device=device, grid=grid, iterations=2, subsets=8, projector="joseph")
         check(image.is_cuda and np.abs(image.cpu().numpy() - images[0]).max() <= 1e-3 * images[0].max(), "torch: a reconstruction from and to the GPU")
         check(torch.cuda.current_device() == current, "torch: the current device remains")
+        check_notebook()
         try:
             tn.Projector(scan, grid, processor)(t.detach())
             check(False, "an array of the GPU is refused by the processor")

@@ -5,6 +5,7 @@ import ctypes
 import importlib.util
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -298,6 +299,32 @@ def test_wheel(folder):
         said = subprocess.run([python, "-c", code], env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
         print(f"{time.monotonic() - begin:.2f} s")
         assert said == "1\n" if not site else said.startswith("(1, 9, 9) ") and venv in said
+
+
+def error(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+# What each notebook of docs/samples/library must find, by its variables.
+NOTEBOOKS = {
+    "pet": lambda v: error(v["image"], v["truth"]) < 0.95 * error(v["without"], v["truth"]) < 0.2,
+    "list": lambda v: error(v["image"], v["truth"]) < 0.4,
+    "tomosynthesis": lambda v: error(v["images"]["osem"], v["truth"]) < 0.15,
+    "beams": lambda v: error(v["image"], v["truth"]) < 0.6 * min(error(v[name], v["truth"]) for name in ("fbp", "sart")),
+    "denoiser": lambda v: v["errors"]["learned"] < 0.9 * min(v["errors"]["FBP"], v["errors"]["SART"]),
+}
+
+
+@pytest.mark.tier2("five notebooks")
+@pytest.mark.parametrize("name", [f[:-3] for f in sorted(os.listdir(os.path.join(ROOT, "docs", "samples", "library"))) if f.endswith(".py")])
+def test_notebooks(folder, monkeypatch, tn, name):
+    """Each runs as a program, finds what it says, and ends in a picture."""
+    for needed in ("matplotlib", *(["torch"] if name == "denoiser" else [])):
+        pytest.importorskip(needed)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    assert NOTEBOOKS[name](runpy.run_path(os.path.join(ROOT, "docs", "samples", "library", name + ".py")))
+    assert os.listdir(folder) == [name + ".png"] and os.path.getsize(name + ".png") > 5000
 
 
 def test_documents(tn):

@@ -123,7 +123,7 @@ def reconstruct(scan: Scan, data: Any = None, keys: str = "", *, factors: Any = 
 
     data: (scan.shape) counts of PET (factors: without TOF bins, of y ~ Poisson(factors A x + background)), or line integrals of views and
     parallel beams (valid: of views, 1: datum, 0: none, -1: air); lines are events and need no data, but sensitivity, (z, y, x): the adjoint
-    of the factors of all lines that can be measured. keys, keywords: see help(scan.kind).
+    of the factors of all lines that can be measured, by a projector with the same psf. keys, keywords: see help(scan.kind).
     """
     given = {"data": data, "factors": factors, "background": background, "valid": valid, "sensitivity": sensitivity}
     arrays = {role: a for role, a in given.items() if a is not None}
