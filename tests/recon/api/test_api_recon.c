@@ -479,26 +479,102 @@ static void end_job(struct job *j)
 	field_free(j->y);
 }
 
-/* One device in three threads, another in a fourth. */
+/* One device in four threads, another in a fifth. */
 TEST(threads)
 {
+	enum { JOBS = 5 };
 	struct tn_scan *s = pet_scan(3, 9);
 	struct tn_device *other = NULL;
-	struct job jobs[4];
+	struct job jobs[JOBS];
 
 	WORKS(tn_device_open("cpu:1", &other, &last));
-	for (int i = 0; i < 4; i++) {
-		make_job(&jobs[i], i == 3 ? other : dev, s);
+	for (int i = 0; i < JOBS; i++) {
+		make_job(&jobs[i], i == JOBS - 1 ? other : dev, s);
 		assert_int_equal(pthread_create(&jobs[i].thread, NULL, project, &jobs[i]), 0);
 	}
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < JOBS; i++) {
 		pthread_join(jobs[i].thread, NULL);
 		assert_int_equal(jobs[i].result, 0);
 		assert_same(jobs[0].y, jobs[i].y);
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < JOBS; i++)
 		end_job(&jobs[i]);
 	tn_device_close(other);
+	tn_scan_free(s);
+}
+
+/* A reconstruction in a thread. */
+struct run {
+	struct tn_device *device;
+	struct tn_scan *scan;
+	const char *keys;
+	float *y;
+	float *x;
+	struct tn_recon *r;
+	int result;
+	atomic_bool works; /* it has said that it goes on */
+	pthread_t thread;
+};
+
+static void note_work(void *ctx, const char *stage, double fraction)
+{
+	struct run *n = ctx;
+
+	if (stage && fraction > 0)
+		atomic_store(&n->works, true);
+}
+
+static void *reconstruct(void *ctx)
+{
+	struct run *n = ctx;
+
+	n->result = tn_recon_run(n->r, note_work, n, NULL, NULL);
+	if (n->result == 0)
+		n->result = tn_recon_read(n->r, FLOATS(n->x, 9, 20, 20), NULL);
+	return NULL;
+}
+
+static void start_run(struct run *n)
+{
+	WORKS(tn_recon_new(n->device, n->scan, n->keys, 1 << TN_DATA, NULL, &n->r, &last));
+	WORKS(tn_recon_put(n->r, TN_DATA, FLOATS(n->y, 19, 20, 29), &last));
+	assert_int_equal(pthread_create(&n->thread, NULL, reconstruct, n), 0);
+}
+
+/* Two devices reconstruct at the same time, with the same bits; another thread ends one of them, and not the other. */
+TEST(runs_in_threads)
+{
+	static const char endless[] = "algorithm=mlem iterations=1000 matrix=20 projector=joseph";
+	struct tn_scan *s = pet_scan(3, 0);
+	struct tn_device *other = NULL;
+	struct tn_scan_info i = {TN_SIZE(i)};
+	float *y, x[2][9 * 20 * 20];
+
+	WORKS(tn_scan_info(s, &i, &last));
+	assert_int_equal(i.rays, 19 * 20 * 29);
+	y = random_floats((size_t)i.rays, 0, 9, 1);
+	WORKS(tn_device_open("cpu:1", &other, &last));
+	for (int round = 0; round < 2; round++) {
+		struct run runs[2] = {{dev, s, PET_TEXT, y, x[0]}, {other, s, round ? endless : PET_TEXT, y, x[1]}};
+
+		start_run(&runs[1]);
+		start_run(&runs[0]);
+		while (round == 1 && !atomic_load(&runs[1].works))
+			usleep(100);
+		if (round == 1)
+			tn_recon_cancel(runs[1].r);
+		for (int k = 0; k < 2; k++) {
+			pthread_join(runs[k].thread, NULL);
+			tn_recon_free(runs[k].r);
+		}
+		assert_int_equal(runs[0].result, 0);
+		assert_int_equal(runs[1].result, round == 1 ? -ECANCELED : 0);
+		assert_true(x[0][4 * 400 + 10 * 20 + 10] > 0);
+		if (round == 0)
+			assert_memory_equal(x[0], x[1], sizeof(x[0]));
+	}
+	tn_device_close(other);
+	free(y);
 	tn_scan_free(s);
 }
 
