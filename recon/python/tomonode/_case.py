@@ -69,7 +69,7 @@ def _program(name: str) -> str:
     needs = f"needs the program tomonode {ours} (Debian: tomonode)"
     path = shutil.which(name)
     if not path:
-        raise FileNotFoundError(f"{needs}, found: none named {name!r}")
+        raise FileNotFoundError(f"{needs}, found: none named {name!r}; the environment variable TOMONODE can name it")
     words = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
     theirs = words[1] if len(words) > 1 and words[0] == "tomonode" else "something else"
     if theirs.split(".")[:2] != ours.split(".")[:2]:
