@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # %% [markdown]
 # # Parallel beams: an algorithm of one's own
-# 40 angles with noise are few for filtered backprojection. Least squares with a penalty on the total variation, in fifteen lines of numpy
-# around `A(x)` and `A.T(y)`, makes more of them.
+# 40 angles with noise are few for filtered backprojection. Least squares with a penalty on the total variation, in
+# fifteen lines of numpy around `A(x)` and `A.T(y)`, makes more of them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ scan = tn.Parallel(angles=40, radial=128, bin=1)
 A = tn.Projector(scan, tn.Grid((128, 128, 1), 1))
 y, x = np.meshgrid(np.arange(128) - 63.5, np.arange(128) - 63.5, indexing="ij")
 truth = np.zeros(A.in_shape, np.float32)
-for (at_x, at_y), (a, b), value in (((0, 0), (50, 58), 0.04), ((0, 0), (46, 54), -0.02), ((-16, -8), (10, 20), -0.01), ((18, 0), (8, 14), -0.008),
-                                    ((0, 30), (12, 8), 0.006), ((8, -28), (4, 4), 0.01)):
+for (at_x, at_y), (a, b), value in (((0, 0), (50, 58), 0.04), ((0, 0), (46, 54), -0.02), ((-16, -8), (10, 20), -0.01),
+                                    ((18, 0), (8, 14), -0.008), ((0, 30), (12, 8), 0.006), ((8, -28), (4, 4), 0.01)):
     truth[0][((x - at_x) / a) ** 2 + ((y - at_y) / b) ** 2 < 1] += value
 data = (A(truth) + np.random.default_rng(1).normal(0, 0.02, A.out_shape)).astype(np.float32)
 fbp = tn.reconstruct(scan, data, "algorithm=fbp filter=hann")
@@ -45,6 +45,7 @@ for k in range(150):
 figure, axes = plt.subplots(1, 4, figsize=(9, 2.6))
 for axis, (name, found) in zip(axes, {"truth": truth, "FBP": fbp, "SART": sart, "total variation": image}.items()):
     axis.imshow(found[0], cmap="gray", vmin=0, vmax=0.035)
-    axis.set(title=name, xticks=[], yticks=[], xlabel=f"error {np.linalg.norm(found - truth) / np.linalg.norm(truth):.2f}")
+    error = np.linalg.norm(found - truth) / np.linalg.norm(truth)
+    axis.set(title=name, xticks=[], yticks=[], xlabel=f"error {error:.2f}")
 figure.tight_layout()
 figure.savefig("beams.png", dpi=60)

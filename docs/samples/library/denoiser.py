@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # %% [markdown]
 # # A learned reconstruction through `Projector.torch`
-# Five steps of gradient descent on |A x - y|^2, and after each a small network that removes noise and streaks. The derivative of the loss
-# goes through A and its adjoint. It learns from random ellipses, a minute on a GPU, and is then shown others. Needs torch.
+# Five steps of gradient descent on |A x - y|^2, and after each a small network that removes noise and streaks. The
+# derivative of the loss goes through A and its adjoint. It learns from random ellipses, a minute on a GPU, and is then
+# shown others. Needs torch.
 
 # %%
 import functools
@@ -42,7 +43,8 @@ class Learned(torch.nn.Module):
         super().__init__()
         convolution = functools.partial(torch.nn.Conv2d, kernel_size=3, padding=1)
         self.cleaners = torch.nn.ModuleList(torch.nn.Sequential(
-            convolution(2, channels), torch.nn.ReLU(), convolution(channels, channels), torch.nn.ReLU(), convolution(channels, 1))
+            convolution(2, channels), torch.nn.ReLU(), convolution(channels, channels), torch.nn.ReLU(),
+            convolution(channels, 1))
             for _ in range(steps))
         self.lengths = torch.nn.Parameter(torch.full((steps,), 1.0))
         x = torch.ones(A.in_shape, device=where)
@@ -82,7 +84,8 @@ with torch.no_grad():
     learned = net(data)
 fbp, sart = (torch.stack([tn.reconstruct(scan, one, keys, device=A.device) for one in data])
              for keys in ("algorithm=fbp filter=hann", "algorithm=sart iterations=10 subsets=6 relaxation=0.3"))
-errors = {name: float((image - truth).norm() / truth.norm()) for name, image in (("FBP", fbp), ("SART", sart), ("learned", learned))}
+errors = {name: float((image - truth).norm() / truth.norm())
+          for name, image in (("FBP", fbp), ("SART", sart), ("learned", learned))}
 print(errors)
 
 # %%

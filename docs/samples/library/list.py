@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # %% [markdown]
 # # List mode: one event after the other
-# Detectors may be anywhere; here they are on three rings, of which a part is missing. Each event is a line between two of them.
+# Detectors may be anywhere; here they are on three rings, of which a part is missing. Each event is a line between two
+# of them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,8 +31,8 @@ order = rng.permutation(np.repeat(np.arange(len(pairs)), counts))         # even
 f"{len(order)} events"
 
 # %% [markdown]
-# What an event adds to the model is its background over its factor. The sensitivity is the adjoint of the factors of all lines,
-# with the PSF of the reconstruction.
+# What an event adds to the model is its background over its factor. The sensitivity is the adjoint of the factors of
+# all lines, with the PSF of the reconstruction.
 
 # %%
 events = tn.Lines(points, pairs[order], add=(random / efficiency)[order], fov_radius=60, background=float(random.sum()))
@@ -40,7 +41,8 @@ image = tn.osem(events, sensitivity=sensitivity, grid=grid, iterations=5, subset
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2))
-for axis, (name, slices) in zip(axes, {"truth": truth, "sensitivity": sensitivity, "OSEM of the events": image}.items()):
+shown = {"truth": truth, "sensitivity": sensitivity, "OSEM of the events": image}
+for axis, (name, slices) in zip(axes, shown.items()):
     axis.imshow(slices[2], cmap="gray_r", vmin=0, vmax=slices[2].max() if name == "sensitivity" else 4)
     axis.set(title=name, xticks=[], yticks=[])
 figure.tight_layout()

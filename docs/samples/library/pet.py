@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # %% [markdown]
 # # PET: what time of flight is worth
-# A small scanner sees a body with two hot spheres and a cold one. The same coincidences are reconstructed with and without their
-# time of flight. Arrays are (TOF bin, plane, angle, radial) and (z, y, x); lengths are mm.
+# A small scanner sees a body with two hot spheres and a cold one. The same coincidences are reconstructed with and
+# without their time of flight. Arrays are (TOF bin, plane, angle, radial) and (z, y, x); lengths are mm.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 import tomonode as tn
 
-scanner = {"rings": 8, "detectors": 192, "ring_spacing": 6, "radius": 200, "depth": 8, "radial": 95, "angles": 96, "span": 3}
+scanner = {"rings": 8, "detectors": 192, "ring_spacing": 6, "radius": 200, "depth": 8, "radial": 95, "angles": 96,
+           "span": 3}
 plain = tn.Pet(**scanner)
 timed = tn.Pet(**scanner, tof=tn.tof_ps(13, 120, 200))                     # 13 bins of 120 ps, resolution 200 ps FWHM
 grid = tn.Grid((72, 72, 15), (3.5, 3.5, 3))
@@ -44,6 +45,7 @@ without = tn.osem(plain, counts.sum(0), factors=m, background=b.sum(0), **keys)
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.3))
 for axis, (name, slices) in zip(axes, {"truth": truth, "OSEM": without, "OSEM, time of flight 200 ps": image}.items()):
     axis.imshow(slices[7], cmap="gray_r", vmin=0, vmax=2)
-    axis.set(title=name, xticks=[], yticks=[], xlabel=f"error {np.linalg.norm(slices - truth) / np.linalg.norm(truth):.2f}")
+    error = np.linalg.norm(slices - truth) / np.linalg.norm(truth)
+    axis.set(title=name, xticks=[], yticks=[], xlabel=f"error {error:.2f}")
 figure.tight_layout()
 figure.savefig("pet.png", dpi=60)

@@ -8,11 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import tomonode as tn
 
-angles = np.deg2rad(np.linspace(-20, 20, 15))                             # source, centre of the detector, steps of columns and rows
+angles = np.deg2rad(np.linspace(-20, 20, 15))  # of each view: source, centre of the detector, steps of columns and rows
 views = [[0, 650 * np.sin(a), 650 * np.cos(a), 40, 0, 0, 1, 0, 0, 0, 1, 0] for a in angles]
 scan = tn.Views(views, n_u=80, n_v=120)
 A = tn.Projector(scan, tn.Grid((80, 120, 40), 1, lo=(0, -60, 20)))        # between detector and source
-z, y, x = np.meshgrid(*(lo + h * (np.arange(n) + 0.5) for n, h, lo in zip(A.grid.shape, A.grid.h[::-1], A.grid.lo[::-1])), indexing="ij")
+z, y, x = np.meshgrid(*(lo + h * (np.arange(n) + 0.5)
+                        for n, h, lo in zip(A.grid.shape, A.grid.h[::-1], A.grid.lo[::-1])), indexing="ij")
 truth = np.where((x / 60) ** 2 + (y / 50) ** 2 < 1, 0.05, 0).astype(np.float32)
 truth[((x - 25) ** 2 + (y + 15) ** 2 < 64) & (abs(z - 30) < 3)] = 0.08
 truth[((x - 30) ** 2 + (y - 12) ** 2 < 49) & (abs(z - 50) < 3)] = 0.09

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in and out: anything with DLPack or numpy's interface is passed on without a copy; results are made by the library of an argument."""
+"""Arrays in and out: anything with DLPack or numpy's interface is passed on without a copy; results are made by the
+library of an argument."""
 from __future__ import annotations
 
 import ctypes as c
@@ -25,7 +26,8 @@ def _from_interface(a: Any, writes: bool, name: str) -> _c.Array:
     shape, strides = about["shape"], about.get("strides")
     if strides and any(s % 4 for s in strides):
         raise ValueError(f"{name}: strides of {strides} bytes; allowed: multiples of 4")
-    array = _c.Array(data=about["data"][0], device=_c.DlDevice(1, 0), ndim=len(shape), type=_c.DlType({"f": 2, "i": 0, "u": 1}.get(kind, 5), 8 * size, 1))
+    array = _c.Array(data=about["data"][0], device=_c.DlDevice(1, 0), ndim=len(shape),
+                     type=_c.DlType({"f": 2, "i": 0, "u": 1}.get(kind, 5), 8 * size, 1))
     array.shape = (_c.I64 * max(len(shape), 1))(*shape)
     if strides:
         array.strides = (_c.I64 * max(len(shape), 1))(*(s // 4 for s in strides))
@@ -44,9 +46,11 @@ class Passed:
         elif hasattr(a, "__dlpack__"):
             on_gpu = hasattr(a, "__dlpack_device__") and int(a.__dlpack_device__()[0]) in (2, 13)
             self.capsule = a.__dlpack__(stream=stream) if on_gpu and stream else a.__dlpack__()
-            self._as_parameter_ = _get_pointer(self.capsule, b"dltensor")  # a DLManagedTensor begins with its DLTensor, the struct tn_array
+            # a DLManagedTensor begins with its DLTensor, the struct tn_array
+            self._as_parameter_ = _get_pointer(self.capsule, b"dltensor")
         else:
-            raise TypeError(f"{name}: an array of type {type(a).__name__}; allowed: arrays with __dlpack__ or __array_interface__, of float32")
+            raise TypeError(f"{name}: an array of type {type(a).__name__}; allowed: arrays with __dlpack__ or "
+                            "__array_interface__, of float32")
 
 
 def empty_like(a: Any, shape: Sequence[int]) -> Any:
@@ -74,9 +78,11 @@ def zeros(layout: _c.Layout, like: Any) -> Any:
     if module == "cupy":
         cupy = sys.modules["cupy"]
         with like.device:
-            return cupy.lib.stride_tricks.as_strided(cupy.zeros(layout.floats, "float32"), shape, [4 * s for s in strides])
+            return cupy.lib.stride_tricks.as_strided(cupy.zeros(layout.floats, "float32"), shape,
+                                                     [4 * s for s in strides])
     import numpy
-    return numpy.lib.stride_tricks.as_strided(numpy.zeros(layout.floats, numpy.float32), shape, [4 * s for s in strides])
+    return numpy.lib.stride_tricks.as_strided(numpy.zeros(layout.floats, numpy.float32), shape,
+                                              [4 * s for s in strides])
 
 
 def layout_shape(layout: _c.Layout) -> tuple[int, ...]:

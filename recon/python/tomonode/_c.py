@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libtomonode by ctypes: the structs and functions of tomonode.h (tests/system/test_python.py compares both), and how they are called."""
+"""libtomonode by ctypes: the structs and functions of tomonode.h (tests/system/test_python.py compares both), and how
+they are called."""
 from __future__ import annotations
 
 import ctypes as c
@@ -23,8 +24,8 @@ class DlType(c.Structure):
 
 
 class Array(c.Structure):
-    _fields_ = [("data", P), ("device", DlDevice), ("ndim", I32), ("type", DlType), ("shape", c.POINTER(I64)), ("strides", c.POINTER(I64)),
-                ("byte_offset", c.c_uint64)]
+    _fields_ = [("data", P), ("device", DlDevice), ("ndim", I32), ("type", DlType), ("shape", c.POINTER(I64)),
+                ("strides", c.POINTER(I64)), ("byte_offset", c.c_uint64)]
 
 
 class Grid(c.Structure):
@@ -43,18 +44,19 @@ class Sized(c.Structure):
 
 
 class DeviceInfo(Sized):
-    _fields_ = [("size", S), ("name", c.c_char * 96), ("memory", I32), ("index", I32), ("threads", I32), ("bytes", S), ("stream", P)]
+    _fields_ = [("size", S), ("name", c.c_char * 96), ("memory", I32), ("index", I32), ("threads", I32), ("bytes", S),
+                ("stream", P)]
 
 
 class Pet(Sized):
-    _fields_ = [("size", S), ("rings", I32), ("detectors", I32), ("ring_spacing", D), ("radius", D), ("depth", D), ("bin", D), ("radial", I32),
-                ("angles", I32), ("first_angle", D), ("arc_corrected", I32), ("span", I32), ("max_difference", I32), ("n_segments", I32),
-                ("segments", P), ("fov_radius", D), ("tof", Tof)]
+    _fields_ = [("size", S), ("rings", I32), ("detectors", I32), ("ring_spacing", D), ("radius", D), ("depth", D),
+                ("bin", D), ("radial", I32), ("angles", I32), ("first_angle", D), ("arc_corrected", I32), ("span", I32),
+                ("max_difference", I32), ("n_segments", I32), ("segments", P), ("fov_radius", D), ("tof", Tof)]
 
 
 class Lines(Sized):
-    _fields_ = [("size", S), ("points", P), ("n_points", S), ("pairs", P), ("n", S), ("tof_bin", P), ("add", P), ("fov_radius", D), ("tof", Tof),
-                ("background", D)]
+    _fields_ = [("size", S), ("points", P), ("n_points", S), ("pairs", P), ("n", S), ("tof_bin", P), ("add", P),
+                ("fov_radius", D), ("tof", Tof), ("background", D)]
 
 
 class Views(Sized):
@@ -62,8 +64,8 @@ class Views(Sized):
 
 
 class Parallel(Sized):
-    _fields_ = [("size", S), ("slices", I32), ("angles", I32), ("radial", I32), ("bin", D), ("slice", D), ("offset", D), ("first_angle", D), ("arc", D),
-                ("angle", P)]
+    _fields_ = [("size", S), ("slices", I32), ("angles", I32), ("radial", I32), ("bin", D), ("slice", D), ("offset", D),
+                ("first_angle", D), ("arc", D), ("angle", P)]
 
 
 class ScanInfo(Sized):
@@ -71,7 +73,8 @@ class ScanInfo(Sized):
 
 
 class Model(Sized):
-    _fields_ = [("size", S), ("kind", I32), ("first", I32), ("step", I32), ("deterministic", I32), ("psf", D), ("sampling", D)]
+    _fields_ = [("size", S), ("kind", I32), ("first", I32), ("step", I32), ("deterministic", I32), ("psf", D),
+                ("sampling", D)]
 
 
 class Layout(c.Structure):
@@ -83,7 +86,8 @@ class ProjectorInfo(Sized):
 
 
 class ReconInfo(Sized):
-    _fields_ = [("size", S), ("grid", Grid), ("iterations", I32), ("subsets", I32), ("bytes_device", S), ("bytes_host", S), ("streamed", I32)]
+    _fields_ = [("size", S), ("grid", Grid), ("iterations", I32), ("subsets", I32), ("bytes_device", S),
+                ("bytes_host", S), ("streamed", I32)]
 
 
 class Report(Sized):
@@ -95,7 +99,8 @@ EACH_KEY = c.CFUNCTYPE(None, P, c.c_char_p, c.c_char_p, c.c_char_p, c.c_char_p)
 PROGRESS = c.CFUNCTYPE(None, P, c.c_char_p, D)
 
 ERR = c.POINTER(Err)
-# Result and arguments of each function of tomonode.h; those with a result of c_int and a last argument ERR are called by call().
+# Result and arguments of each function of tomonode.h; those with a result of c_int and a last argument ERR are called
+# by call().
 SIGNATURES = {
     "tn_version": (c.c_char_p, [c.POINTER(c.c_int)]),
     "tn_devices": (c.c_int, [EACH_DEVICE, P]),
@@ -139,14 +144,16 @@ lib = _load()
 
 
 class TomonodeError(RuntimeError):
-    """A call of libtomonode has failed for another reason than a wrong value (ValueError) or memory (MemoryError); `code`: errno."""
+    """A call of libtomonode has failed for another reason than a wrong value (ValueError) or memory (MemoryError);
+    `code`: errno."""
 
     def __init__(self, text: str, code: int):
         super().__init__(text)
         self.code = code
 
 
-_thread: Any = None  # in a child of fork(): all calls are made by one thread that was started there, because libgomp's threads are gone
+# in a child of fork(): all calls are made by one thread that was started there, because libgomp's threads are gone
+_thread: Any = None
 _forked = False
 
 

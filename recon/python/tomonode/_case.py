@@ -18,9 +18,10 @@ from ._recon import reconstruct
 class Case:
     """What one case is reconstructed from, made by open().
 
-    scan: Pet, Lines, Views or Parallel, ready to use; data (None for Lines), factors, background, valid, sensitivity: numpy arrays as
-    reconstruct() takes them, or None; keys: of the protocol; grid: of its volume; scale, offset, unit: a DICOM result has the values scale * x +
-    offset; warnings: sentences about the values, "": none; about: all of case.json.
+    scan: Pet, Lines, Views or Parallel, ready to use; data (None for Lines), factors, background, valid, sensitivity:
+    numpy arrays as reconstruct() takes them, or None; keys: of the protocol; grid: of its volume; scale, offset, unit:
+    a DICOM result has the values scale * x + offset; warnings: sentences about the values, "": none; about: all of
+    case.json.
     """
 
     def __init__(self, folder: str):
@@ -28,8 +29,9 @@ class Case:
 
         with io.open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
             self.about: dict[str, Any] = json.load(f)
-        arrays = {role: numpy.memmap(os.path.join(folder, a["file"]), a["type"], "r", shape=tuple(a["shape"])) if 0 not in a["shape"]
-                  else numpy.empty(a["shape"], a["type"]) for role, a in self.about["arrays"].items()}
+        arrays = {role: numpy.memmap(os.path.join(folder, a["file"]), a["type"], "r", shape=tuple(a["shape"]))
+                  if 0 not in a["shape"] else numpy.empty(a["shape"], a["type"])
+                  for role, a in self.about["arrays"].items()}
         self.scan = _scan(self.about["kind"], dict(self.about["scan"]), arrays)
         self.data, self.factors, self.background, self.valid, self.sensitivity = (
             arrays.get(role) for role in ("data", "factors", "background", "valid", "sensitivity"))
@@ -56,7 +58,8 @@ def _scan(kind: str, members: dict[str, Any], arrays: dict[str, Any]) -> Scan:
     if kind == "pet":
         return Pet(**members)
     if kind == "lines":
-        return Lines(arrays["points"], arrays["events"], tof_bin=arrays.get("tof_bin"), add=arrays.get("add"), **members)
+        return Lines(arrays["points"], arrays["events"], tof_bin=arrays.get("tof_bin"), add=arrays.get("add"),
+                     **members)
     if kind == "views":
         return Views(members["views"], n_u=members["n_u"], n_v=members["n_v"])
     angles = members.pop("angle", None)
@@ -77,9 +80,11 @@ def _program(name: str) -> str:
     return path
 
 
-def _run(action: str, options: Sequence[str], folder: str, words: Sequence[str], protocol: str | None, set: str,  # pylint: disable=redefined-builtin
+def _run(action: str, options: Sequence[str], folder: str, words: Sequence[str], protocol: str | None,
+         set: str,  # pylint: disable=redefined-builtin
          program: str | None) -> str:
-    command = [_program(program or os.environ.get("TOMONODE") or "tomonode"), "arrays", *options, *(["--protocol", protocol] if protocol else [])]
+    command = [_program(program or os.environ.get("TOMONODE") or "tomonode"), "arrays", *options,
+               *(["--protocol", protocol] if protocol else [])]
     for assignment in set.split():
         command += ["--set", assignment]
     done = subprocess.run([*command, "-o", folder, "--", action, *words], capture_output=True, text=True, check=False)
@@ -94,33 +99,39 @@ def _paths(path: str | Sequence[str]) -> list[str]:
 
 def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
          options: Sequence[str] = (), program: str | None = None) -> Case:
-    """Read one case with the program tomonode: DICOM files or folders, Interfile, PETSIRD, folders of the e7tools, all that `tomonode recon` reads.
+    """Read one case with the program tomonode: DICOM files or folders, Interfile, PETSIRD, folders of the e7tools, all
+    that `tomonode recon` reads.
 
-    path: one, or several; protocol: of the configuration, with its corrections; set: keys of the protocol, "KEY=VALUE KEY=VALUE"; options:
-    further ones of `tomonode arrays read`, such as ["--attenuation", "acf.hs"]; program: default: that of the environment variable TOMONODE, else
-    `tomonode`. The arrays are in a private folder that is deleted when they are mapped. Needs numpy.
+    path: one, or several; protocol: of the configuration, with its corrections; set: keys of the protocol, "KEY=VALUE
+    KEY=VALUE"; options: further ones of `tomonode arrays read`, such as ["--attenuation", "acf.hs"]; program: default:
+    that of the environment variable TOMONODE, else `tomonode`. The arrays are in a private folder that is deleted when
+    they are mapped. Needs numpy.
     """
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
         _run("read", options, folder, _paths(path), protocol, set, program)
         return Case(folder)
 
 
-def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "", algorithm: str = "",
-          corrected: bool = False, protocol: str | None = None, set: str = "",  # pylint: disable=redefined-builtin
+def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "",
+          algorithm: str = "", corrected: bool = False, protocol: str | None = None,
+          set: str = "",  # pylint: disable=redefined-builtin
           options: Sequence[str] = (), program: str | None = None) -> list[str]:
-    """Write a volume that was computed from a case as a DICOM result in the folder `out`, with the program tomonode. Returns its files.
+    """Write a volume that was computed from a case as a DICOM result in the folder `out`, with the program tomonode.
+    Returns its files.
 
-    volume: (z, y, x), float32 on the grid of open(like, protocol=, set=, options=), in the unit of reconstruct(); like: the paths of the case;
-    software, version, note: what computed it: the header says so, and that it was not tomonode; algorithm: "iterative", "filtered"
-    or "backprojection": a tomosynthesis must state it; corrected: you state that all factors and the background of the case were used:
-    the result of PET then has the unit (Bq/ml) and the corrections that one of the program would have. Needs numpy.
+    volume: (z, y, x), float32 on the grid of open(like, protocol=, set=, options=), in the unit of reconstruct(); like:
+    the paths of the case; software, version, note: what computed it: the header says so, and that it was not tomonode;
+    algorithm: "iterative", "filtered" or "backprojection": a tomosynthesis must state it; corrected: you state that all
+    factors and the background of the case were used: the result of PET then has the unit (Bq/ml) and the corrections
+    that one of the program would have. Needs numpy.
     """
     import numpy
 
     a = numpy.ascontiguousarray(volume if hasattr(volume, "__array_interface__") else numpy.from_dlpack(volume))
     if a.dtype != numpy.float32:
         raise ValueError(f"volume: values of type {a.dtype}; needed: float32")
-    states = ["--software", software, "--version", version, "--note", note, *(["--algorithm", algorithm] if algorithm else []),
+    states = ["--software", software, "--version", version, "--note", note,
+              *(["--algorithm", algorithm] if algorithm else []),
               *(["--corrected"] if corrected else []), "--json"]
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
         path = os.path.join(folder, "volume.f32")

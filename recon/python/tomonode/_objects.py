@@ -42,8 +42,9 @@ class _Handle:
 class Device(_Handle):
     """A processor or a GPU: "auto" (a GPU if there is one), "cpu", "cpu:THREADS", "cuda", "cuda:N".
 
-    name: its name; memory: "host" or "cuda"; index: of the GPU; threads; bytes: memory, 0: unknown; stream: cudaStream_t or None.
-    Calls that use one device wait for each other; use several devices to compute at the same time.
+    name: its name; memory: "host" or "cuda"; index: of the GPU; threads; bytes: memory, 0: unknown; stream:
+    cudaStream_t or None. Calls that use one device wait for each other; use several devices to compute at the same
+    time.
     """
     _free = "tn_device_close"
 
@@ -71,7 +72,8 @@ class Device(_Handle):
 
 
 class Grid:
-    """A volume of n voxels of h mm, both along (x, y, z); lo: lower corner of the first voxel, mm (None: the volume is centred on 0).
+    """A volume of n voxels of h mm, both along (x, y, z); lo: lower corner of the first voxel, mm (None: the volume is
+    centred on 0).
 
     Its arrays have the shape (n_z, n_y, n_x).
     """
@@ -101,7 +103,8 @@ class Grid:
 
 
 def tof_ps(bins: int, width: float, fwhm: float) -> tuple[int, float, float]:
-    """Time of flight for Pet and Lines: number of bins, width of a bin and FWHM of the resolution, in ps of the time difference."""
+    """Time of flight for Pet and Lines: number of bins, width of a bin and FWHM of the resolution, in ps of the time
+    difference."""
     mm = 0.149896229  # half the speed of light, mm per ps
     return bins, width * mm, fwhm * mm / 2.3548200450309493
 
@@ -124,8 +127,8 @@ class Scan(_Handle):
         self.n_rays: int = info.rays
 
     def rays(self, first: int = 0, n: int | None = None) -> Any:
-        """The end points of the rays, numpy (n, 6), mm: x, y, z of the first and of the second end, in the order of the data without TOF
-        bins; NaN: no ray."""
+        """The end points of the rays, numpy (n, 6), mm: x, y, z of the first and of the second end, in the order of the
+        data without TOF bins; NaN: no ray."""
         import numpy
         n = self.n_rays - first if n is None else n
         ends = numpy.empty((max(n, 0), 6))
@@ -137,32 +140,35 @@ class Scan(_Handle):
 
 
 class Pet(Scan):
-    """Sinograms of a cylindrical PET scanner: data (TOF bin, plane, angle, radial), without time of flight (plane, angle, radial).
+    """Sinograms of a cylindrical PET scanner: data (TOF bin, plane, angle, radial), without time of flight (plane,
+    angle, radial).
 
-    rings, detectors: number of rings, detectors of a ring; ring_spacing, radius (inner), depth (mean depth of interaction): mm.
-    radial, angles: bins; first_angle: degrees; arc_corrected: radial bins of `bin` mm, else by detectors.
-    span, max_difference: of the segments 0, +1, -1, +2 ..., or `segments`: ring differences (first, last) of each.
-    fov_radius: mm, 0: the largest radial bin, at most 350 and 0.98 of where rays end. tof: see tof_ps().
+    rings, detectors: number of rings, detectors of a ring; ring_spacing, radius (inner), depth (mean depth of
+    interaction): mm. radial, angles: bins; first_angle: degrees; arc_corrected: radial bins of `bin` mm, else by
+    detectors. span, max_difference: of the segments 0, +1, -1, +2 ..., or `segments`: ring differences (first, last) of
+    each. fov_radius: mm, 0: the largest radial bin, at most 350 and 0.98 of where rays end. tof: see tof_ps().
     """
     kind = "pet"
 
-    def __init__(self, *, rings: int, detectors: int = 0, ring_spacing: float, radius: float, radial: int, angles: int, depth: float = 0,
-                 bin: float = 0, first_angle: float = 0, arc_corrected: bool = False, span: int = 1, max_difference: int | None = None,
-                 segments: Sequence[tuple[int, int]] | None = None, fov_radius: float = 0, tof: tuple[int, float, float] | None = None):
+    def __init__(self, *, rings: int, detectors: int = 0, ring_spacing: float, radius: float, radial: int, angles: int,
+                 depth: float = 0, bin: float = 0, first_angle: float = 0, arc_corrected: bool = False, span: int = 1,
+                 max_difference: int | None = None, segments: Sequence[tuple[int, int]] | None = None,
+                 fov_radius: float = 0, tof: tuple[int, float, float] | None = None):
         pairs, n = table(segments, _c.I32, 2, "segments")
         self._make("tn_scan_pet", _c.Pet(
-            rings=rings, detectors=detectors, ring_spacing=ring_spacing, radius=radius, depth=depth, bin=bin, radial=radial, angles=angles,
-            first_angle=first_angle, arc_corrected=arc_corrected, span=span, max_difference=rings - 1 if max_difference is None else max_difference,
-            n_segments=n, segments=c.cast(pairs, _c.P), fov_radius=fov_radius, tof=_tof(tof)))
+            rings=rings, detectors=detectors, ring_spacing=ring_spacing, radius=radius, depth=depth, bin=bin,
+            radial=radial, angles=angles, first_angle=first_angle, arc_corrected=arc_corrected, span=span,
+            max_difference=rings - 1 if max_difference is None else max_difference, n_segments=n,
+            segments=c.cast(pairs, _c.P), fov_radius=fov_radius, tof=_tof(tof)))
 
 
 class Lines(Scan):
     """Any lines between points, LORs or the events of list mode: data (line,).
 
-    points: (n, 3), mm; pairs: (lines, 2), numbers of points: first and second end; tof_bin: (lines,), with time of flight, ascending towards
-    the first end; add: (lines,), expected background over the factor of each event, for reconstructions; fov_radius: mm, of a cylinder
-    around z, 0: all of the volume; background: expected number of the events that are background, for the start of a reconstruction, 0:
-    unknown. Arrays are copied.
+    points: (n, 3), mm; pairs: (lines, 2), numbers of points: first and second end; tof_bin: (lines,), with time of
+    flight, ascending towards the first end; add: (lines,), expected background over the factor of each event, for
+    reconstructions; fov_radius: mm, of a cylinder around z, 0: all of the volume; background: expected number of the
+    events that are background, for the start of a reconstruction, 0: unknown. Arrays are copied.
     """
     kind = "lines"
 
@@ -174,15 +180,16 @@ class Lines(Scan):
         more, n_add = table(add, c.c_float, 1, "add")
         if (tof_bin is not None and n_bins != n) or (add is not None and n_add != n):
             raise ValueError(f"lines: {n} pairs of points, {n_bins} TOF bins, {n_add} values of add")
-        self._make("tn_scan_lines", _c.Lines(points=c.cast(at, _c.P), n_points=n_points, pairs=c.cast(ends, _c.P), n=n, tof_bin=c.cast(bins, _c.P),
-                                             add=c.cast(more, _c.P), fov_radius=fov_radius, tof=_tof(tof), background=background))
+        self._make("tn_scan_lines", _c.Lines(
+            points=c.cast(at, _c.P), n_points=n_points, pairs=c.cast(ends, _c.P), n=n, tof_bin=c.cast(bins, _c.P),
+            add=c.cast(more, _c.P), fov_radius=fov_radius, tof=_tof(tof), background=background))
 
 
 class Views(Scan):
     """Views of a point source on a flat detector, tomosynthesis or cone beam: data (view, v, u).
 
-    views: (n, 12), mm: source, centre of the detector, step from a column (u) to the next, step from a row (v) to the next, as ASTRA's
-    cone_vec; n_u, n_v: columns and rows.
+    views: (n, 12), mm: source, centre of the detector, step from a column (u) to the next, step from a row (v) to the
+    next, as ASTRA's cone_vec; n_u, n_v: columns and rows.
     """
     kind = "views"
 
@@ -194,39 +201,43 @@ class Views(Scan):
 class Parallel(Scan):
     """A stack of 2-D parallel beams: data (slice, angle, radial).
 
-    bin, slice: distances of radial bins and of slices, mm; offset: position of the middle of the radial bins, mm; angles: their number, over
-    `arc` degrees from first_angle on, or their list in degrees.
+    bin, slice: distances of radial bins and of slices, mm; offset: position of the middle of the radial bins, mm;
+    angles: their number, over `arc` degrees from first_angle on, or their list in degrees.
     """
     kind = "parallel"
 
-    def __init__(self, *, angles: Any, radial: int, bin: float, slices: int = 1, slice: float = 1, offset: float = 0, first_angle: float = 0,
-                 arc: float = 180):
+    def __init__(self, *, angles: Any, radial: int, bin: float, slices: int = 1, slice: float = 1, offset: float = 0,
+                 first_angle: float = 0, arc: float = 180):
         at, n = (None, int(angles)) if isinstance(angles, int) else table(angles, _c.D, 1, "angles")
-        self._make("tn_scan_parallel", _c.Parallel(slices=slices, angles=n, radial=radial, bin=bin, slice=slice, offset=offset,
-                                                   first_angle=first_angle, arc=arc, angle=c.cast(at, _c.P)))
+        self._make("tn_scan_parallel", _c.Parallel(
+            slices=slices, angles=n, radial=radial, bin=bin, slice=slice, offset=offset, first_angle=first_angle,
+            arc=arc, angle=c.cast(at, _c.P)))
 
 
 class Projector(_Handle):
-    """The system matrix A of a scan and a volume on a device, entries in mm: y = A(x), x = A.adjoint(y), exact transposes.
+    """The system matrix A of a scan and a volume on a device, entries in mm: y = A(x), x = A.adjoint(y),
+    exact transposes.
 
-    model: "siddon", "joseph", "sampled", "slices", "exact", or "default" (PET, lines, parallel: joseph; views: slices); first, step: the angles,
-    views or lines first, first + step ...; psf: FWHM of a Gaussian in image space, mm; sampling: mm, of "sampled"; deterministic: the same bits
-    in every run. in_shape, out_shape: of x and y.
+    model: "siddon", "joseph", "sampled", "slices", "exact", or "default" (PET, lines, parallel: joseph; views: slices);
+    first, step: the angles, views or lines first, first + step ...; psf: FWHM of a Gaussian in image space, mm;
+    sampling: mm, of "sampled"; deterministic: the same bits in every run. in_shape, out_shape: of x and y.
 
-    Arrays are float32, of any strides and of any library with DLPack, on the device's GPU or in host memory. A result is of the library of the
-    argument, or written to `out`; add=True: added to `out`. image() and data() make arrays that are used without a copy.
+    Arrays are float32, of any strides and of any library with DLPack, on the device's GPU or in host memory. A result
+    is of the library of the argument, or written to `out`; add=True: added to `out`. image() and data() make arrays
+    that are used without a copy.
     """
     _free = "tn_projector_free"
 
-    def __init__(self, scan: Scan, grid: Grid, device: Device | None = None, *, model: str = "default", first: int = 0, step: int = 1,
-                 psf: float = 0, sampling: float = 0, deterministic: bool = False):
+    def __init__(self, scan: Scan, grid: Grid, device: Device | None = None, *, model: str = "default", first: int = 0,
+                 step: int = 1, psf: float = 0, sampling: float = 0, deterministic: bool = False):
         super().__init__()
         if model not in _MODELS:
             raise ValueError(f"model: {model!r}; allowed: {', '.join(_MODELS)}")
         self.scan, self.grid, self.device = scan, grid, device or default_device()
         self._model = {"model": model, "psf": psf, "sampling": sampling, "deterministic": deterministic}
         self.first, self.step = first, step
-        struct = _c.Model(kind=_MODELS.index(model), first=first, step=step, deterministic=deterministic, psf=psf, sampling=sampling)
+        struct = _c.Model(kind=_MODELS.index(model), first=first, step=step, deterministic=deterministic, psf=psf,
+                          sampling=sampling)
         _c.call("tn_projector_new", self.device._p, scan._p, c.byref(grid._struct()), c.byref(struct), c.byref(self._p))
         info = _c.ProjectorInfo()
         _c.call("tn_projector_info", self._p, c.byref(info))
@@ -258,7 +269,8 @@ class Projector(_Handle):
         return Adjoint(self)
 
     def image(self, like: Any = None) -> Any:
-        """Zeros for x with the strides of the device, in numpy or in the library of `like`. Its padding along z belongs to the array."""
+        """Zeros for x with the strides of the device, in numpy or in the library of `like`. Its padding along z belongs
+        to the array."""
         return zeros(self._layouts[0], like)
 
     def data(self, like: Any = None) -> Any:
@@ -267,7 +279,8 @@ class Projector(_Handle):
 
     def subset(self, number: int, n: int) -> Projector:
         """The projector of the angles, views or lines number, number + n ... of this one."""
-        return Projector(self.scan, self.grid, self.device, first=self.first + number * self.step, step=self.step * n, **self._model)
+        return Projector(self.scan, self.grid, self.device, first=self.first + number * self.step, step=self.step * n,
+                         **self._model)
 
     def aslinearoperator(self) -> Any:
         """scipy.sparse.linalg.LinearOperator between flat vectors in C order; float32 inside."""
@@ -278,11 +291,12 @@ class Projector(_Handle):
             shape = self.out_shape if adjoint else self.in_shape
             return self._apply(adjoint, numpy.ascontiguousarray(v, numpy.float32).reshape(shape), None, False).ravel()
 
-        return LinearOperator((size_of(self.out_shape), size_of(self.in_shape)), matvec=lambda v: flat(False, v), rmatvec=lambda v: flat(True, v),
-                              dtype=numpy.float32)
+        return LinearOperator((size_of(self.out_shape), size_of(self.in_shape)), matvec=lambda v: flat(False, v),
+                              rmatvec=lambda v: flat(True, v), dtype=numpy.float32)
 
     def torch(self, x: Any) -> Any:
-        """A differentiable y = A x of a torch tensor (..., *in_shape), whose leading axes are batches. A.T.torch(y): x = A'y."""
+        """A differentiable y = A x of a torch tensor (..., *in_shape), whose leading axes are batches.
+        A.T.torch(y): x = A'y."""
         return _torch_function().apply(x, self)
 
     def __repr__(self) -> str:
@@ -306,7 +320,8 @@ class Adjoint:
 
 
 def _torch_function() -> Any:
-    """The autograd function of any operator, whose derivative is that of its transpose; made when torch is used first."""
+    """The autograd function of any operator, whose derivative is that of its transpose; made when torch is
+    used first."""
     global _Apply
     if _Apply is None:
         import torch

@@ -37,14 +37,14 @@ def _word(value: Any) -> str:
 class Reconstruction(_Handle):
     """One reconstruction: planned when it is made, then put(), run(), read().
 
-    keys: "algorithm=osem iterations=4", or as keywords: help(scan.kind) lists them; roles: of the arrays that put() will get, names of
-    reconstruct()'s arguments; grid: in place of the keys of the volume. After that: grid, iterations, subsets, bytes_device, bytes_host,
-    streamed; after run() report, a dict.
+    keys: "algorithm=osem iterations=4", or as keywords: help(scan.kind) lists them; roles: of the arrays that put()
+    will get, names of reconstruct()'s arguments; grid: in place of the keys of the volume. After that: grid,
+    iterations, subsets, bytes_device, bytes_host, streamed; after run() report, a dict.
     """
     _free = "tn_recon_free"
 
-    def __init__(self, scan: Scan, keys: str = "", *, roles: Any = ("data",), device: Device | None = None, grid: Grid | None = None,
-                 **keywords: Any):
+    def __init__(self, scan: Scan, keys: str = "", *, roles: Any = ("data",), device: Device | None = None,
+                 grid: Grid | None = None, **keywords: Any):
         super().__init__()
         self.scan, self.device = scan, device or default_device()
         text = " ".join([keys] + [f"{key}={_word(value)}" for key, value in keywords.items()])
@@ -53,7 +53,8 @@ class Reconstruction(_Handle):
             if role not in _ROLES:
                 raise ValueError(f"role {role!r}; allowed: {', '.join(_ROLES)}")
             bits |= 1 << _ROLES[role]
-        _c.call("tn_recon_new", self.device._p, scan._p, text.encode(), bits, c.byref(grid._struct()) if grid else None, c.byref(self._p))
+        _c.call("tn_recon_new", self.device._p, scan._p, text.encode(), bits, c.byref(grid._struct()) if grid else None,
+                c.byref(self._p))
         info = _c.ReconInfo()
         _c.call("tn_recon_info", self._p, c.byref(info))
         self.grid = Grid(info.grid.n, info.grid.h, info.grid.lo)
@@ -74,7 +75,8 @@ class Reconstruction(_Handle):
         _c.lib.tn_recon_cancel(self._p)
 
     def run(self, progress: Callable[[str, float], Any] | None = None) -> Reconstruction:
-        """Reconstruct. progress(stage, fraction) is called in this thread. Ctrl-C, or an exception of progress(), ends it."""
+        """Reconstruct. progress(stage, fraction) is called in this thread. Ctrl-C, or an exception of progress(),
+        ends it."""
         said: queue.SimpleQueue[Any] = queue.SimpleQueue()
         report = _c.Report()
         failed: list[BaseException] = []
@@ -116,14 +118,15 @@ class Reconstruction(_Handle):
         return out
 
 
-def reconstruct(scan: Scan, data: Any = None, keys: str = "", *, factors: Any = None, background: Any = None, valid: Any = None,
-                sensitivity: Any = None, device: Device | None = None, grid: Grid | None = None,
+def reconstruct(scan: Scan, data: Any = None, keys: str = "", *, factors: Any = None, background: Any = None,
+                valid: Any = None, sensitivity: Any = None, device: Device | None = None, grid: Grid | None = None,
                 progress: Callable[[str, float], Any] | None = None, out: Any = None, **keywords: Any) -> Any:
     """Reconstruct a volume (z, y, x), in the library of `data`.
 
-    data: (scan.shape) counts of PET (factors: without TOF bins, of y ~ Poisson(factors A x + background)), or line integrals of views and
-    parallel beams (valid: of views, 1: datum, 0: none, -1: air); lines are events and need no data, but sensitivity, (z, y, x): the adjoint
-    of the factors of all lines that can be measured, by a projector with the same psf. keys, keywords: see help(scan.kind).
+    data: (scan.shape) counts of PET (factors: without TOF bins, of y ~ Poisson(factors A x + background)), or line
+    integrals of views and parallel beams (valid: of views, 1: datum, 0: none, -1: air); lines are events and need no
+    data, but sensitivity, (z, y, x): the adjoint of the factors of all lines that can be measured, by a projector with
+    the same psf. keys, keywords: see help(scan.kind).
     """
     given = {"data": data, "factors": factors, "background": background, "valid": valid, "sensitivity": sensitivity}
     arrays = {role: a for role, a in given.items() if a is not None}
