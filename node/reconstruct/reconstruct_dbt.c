@@ -63,7 +63,7 @@ static int open_dbt_case(struct reconstruct_work *base, struct err *err)
 
 	if (outside && outside->algorithm == RESULT_UNSTATED)
 		return err_set(err, ENOTSUP,
-			       "the header of a tomosynthesis names the kind of algorithm that computed it: state the algorithm, "
+			       "the header of a tomosynthesis names the kind of algorithm that computed it: state --algorithm "
 			       "iterative, filtered or backprojection");
 	rc = w->exam ? 0
 		     : exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config,

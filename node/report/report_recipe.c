@@ -13,6 +13,7 @@
 #include "node/config/kind.h"
 #include "node/report/report_internal.h"
 #include "node/sinogram/fact_origins.h"
+#include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram.h"
 
 #define TEXT 512
@@ -46,8 +47,9 @@ const char *report_derivation_warnings(char *text)
 {
 	static const char last[] = "Research use only.";
 	size_t n = strlen(text), end = sizeof(last) - 1;
-	char *at = strstr(text,
-			  ", device "); /* the name of the protocol is before it, that of the device has no full stop and blank */
+	bool outside = !strncmp(text, PROVENANCE_OUTSIDE_BEGIN, sizeof(PROVENANCE_OUTSIDE_BEGIN) - 1);
+	/* the name of the protocol is before it, that of the device, or of the scanner, has no full stop and blank */
+	char *at = strstr(text, outside ? " voxels of " : ", device ");
 
 	if (n >= end && !strcmp(text + n - end, last))
 		text[n - end] = '\0';

@@ -211,8 +211,8 @@ void provenance_outside_text(const struct result_place *place, char ret_text[PRO
 
 	ret_text[0] = '\0';
 	if (o)
-		snprintf(ret_text, PROVENANCE_OUTSIDE_SIZE, "Volume computed outside tomonode by %s %s (SHA-256 %s)%s%s. ",
-			 o->software, o->version, o->sha256, o->note[0] ? ": " : "", o->note);
+		snprintf(ret_text, PROVENANCE_OUTSIDE_SIZE, PROVENANCE_OUTSIDE_BEGIN "%s %s (SHA-256 %s)%s%s. ", o->software,
+			 o->version, o->sha256, o->note[0] ? ": " : "", o->note);
 }
 
 void provenance_place_title(const struct result_place *place, char *title)

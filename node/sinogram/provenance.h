@@ -30,6 +30,7 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 /* Write who computed a volume outside of this program, with a space behind it: the beginning of its derivation description; "": it
  * was computed here. */
 #define PROVENANCE_OUTSIDE_SIZE 480
+#define PROVENANCE_OUTSIDE_BEGIN "Volume computed outside tomonode by "
 void provenance_outside_text(const struct result_place *place, char ret_text[PROVENANCE_OUTSIDE_SIZE]);
 #define PROVENANCE_TITLE_SIZE 128
 /* Append to a Series Description, a text of PROVENANCE_TITLE_SIZE bytes, the settings by which the result differs from its

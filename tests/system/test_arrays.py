@@ -211,6 +211,10 @@ def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
     assert (reconstruction.ApplicationName, reconstruction.ApplicationVersion, reconstruction.AlgorithmType) == ("My SART", "2", "FILTER_BACK_PROJ")
     assert "AlgorithmDescription" not in reconstruction and "Scatter subtracted" not in str(slices)
     assert not {d.SOPInstanceUID for d in plain} & {d.SOPInstanceUID for d in stated}
+    run("report", "-o", os.path.join(folder, "report"), slices.filename)
+    with open(glob.glob(os.path.join(folder, "report", "*.html"))[0], encoding="utf-8") as f:
+        warnings = f.read().partition('class="warnings"')[2].partition("</section>")[0]
+    assert "<li>9 projections" in warnings and "voxels" not in warnings  # the sentences of its derivation behind the description of the volume
     for volume, more, words in ((image[1:], {}, "must have"), (np.full_like(image, np.nan), {}, "voxel 0 is"), (image, {"algorithm": ""}, "kind of algorithm"),
                                 (image, {"algorithm": "magic"}, "--algorithm")):
         with pytest.raises(tn.TomonodeError, match=words):
