@@ -111,6 +111,7 @@ def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, kin
     found = difference(case.scale * image.astype("d") + case.offset, *result_of(out))
     assert found <= HALF, f"{found} steps, keys {case.keys}"
     assert case.grid.shape == image.shape and case.unit in ("1/mm", "counts/mm", "Bq/ml", "HU")
+    assert set(case.arrays) == set(case.about["arrays"])
     if case.data is not None:
         assert case.data.shape == case.scan.shape and not case.data.flags.writeable
     text = json.dumps(case.about)

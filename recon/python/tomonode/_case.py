@@ -21,7 +21,7 @@ class Case:
     scan: Pet, Lines, Views or Parallel, ready to use; data (None for Lines), factors, background, valid, sensitivity:
     numpy arrays as reconstruct() takes them, or None; keys: of the protocol; grid: of its volume; scale, offset, unit:
     a DICOM result has the values scale * x + offset; warnings: sentences about the values, "": none; about: all of
-    case.json.
+    case.json; arrays: by their names in case.json, of lists also points, events, tof_bin and add.
     """
 
     def __init__(self, folder: str):
@@ -29,12 +29,12 @@ class Case:
 
         with io.open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
             self.about: dict[str, Any] = json.load(f)
-        arrays = {role: numpy.memmap(os.path.join(folder, a["file"]), a["type"], "r", shape=tuple(a["shape"]))
-                  if 0 not in a["shape"] else numpy.empty(a["shape"], a["type"])
-                  for role, a in self.about["arrays"].items()}
-        self.scan = _scan(self.about["kind"], dict(self.about["scan"]), arrays)
+        self.arrays: dict[str, Any] = {
+            role: numpy.memmap(os.path.join(folder, a["file"]), a["type"], "r", shape=tuple(a["shape"]))
+            if 0 not in a["shape"] else numpy.empty(a["shape"], a["type"]) for role, a in self.about["arrays"].items()}
+        self.scan = _scan(self.about["kind"], dict(self.about["scan"]), self.arrays)
         self.data, self.factors, self.background, self.valid, self.sensitivity = (
-            arrays.get(role) for role in ("data", "factors", "background", "valid", "sensitivity"))
+            self.arrays.get(role) for role in ("data", "factors", "background", "valid", "sensitivity"))
         self.keys: str = self.about["keys"]
         self.grid = Grid(**self.about["grid"])
         self.scale: float = self.about["result"]["scale"]
