@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 
 import numpy as np
 import pydicom
@@ -31,6 +32,7 @@ HEAD = ("simulate", "parallel", "--phantom", "head", "--angles", "60", "--slices
 # Half a step of the stored values. The writer multiplies in float32, which is 2^-24 of up to 32767 steps beside; slopes have 10 digits or more.
 HALF = 0.5 + 32767 * 2**-24
 VOXELS = " voxel=1.4 slice_spacing=2"
+EVENTS = (*PET, "2e5", "--petsird")
 HFS = ("--attribute", "PatientPosition=HFS")
 # Name: what simulates it, what is read, options of both commands, protocol, keys: every algorithm of every kind, every projector, the forms of
 # data. Keys without effect, and steps of streams, are among them.
@@ -52,8 +54,8 @@ KINDS = {
     "pet-tof": (TOF, "", (), "pet-osem", OSEM + " tof_mashing=2"),
     "pet-randoms": (DELAYEDS, "", (), "pet-osem", OSEM + " corrections=randoms"),
     "pet-fbp": (SCAN, "", (), "pet-fbp-preview", "matrix=40"),
-    "list": ((*PET, "2e5", "--petsird"), "scan.petsird", HFS, "pet-osem", OSEM),
-    "list-mlem": ((*PET, "2e5", "--petsird"), "scan.petsird", HFS, "pet-mlem", "iterations=3 matrix=40"),
+    "list": (EVENTS, "scan.petsird", HFS, "pet-osem", OSEM),
+    "list-mlem": (EVENTS, "scan.petsird", HFS, "pet-mlem", "iterations=3 matrix=40"),
     "list-tof": ((*PET, "2e5", "--petsird", "--tof", "5,400,500"), "scan.petsird", HFS, "pet-osem", OSEM + " psf=5"),
     "list-randoms": ((*PET, "2e5", "--petsird", "--randoms", "0.5"), "scan.petsird", HFS, "pet-osem", OSEM + " corrections=randoms"),
     "interfile": ((*PET, "1e5", "--interfile"), "emission.hs", (), "pet-osem", "iterations=2 subsets=4"),
@@ -72,6 +74,20 @@ def import_package():
     os.environ["TOMONODE_LIBRARY"] = LIBRARY
     sys.path.insert(0, os.path.join(ROOT, "recon", "python"))
     return importlib.import_module("tomonode")
+
+
+@pytest.fixture(name="exam_of", scope="module")
+def simulate_once():
+    """A function that returns the folder of the exam which these words simulate."""
+    made = {}
+    with tempfile.TemporaryDirectory(prefix="tomonode-arrays-") as folder:
+        def exam_of(words):
+            if words not in made:
+                made[words] = os.path.join(folder, str(len(made)))
+                run(*words, "-o", made[words])
+            return made[words]
+
+        yield exam_of
 
 
 def result_of(folder):
@@ -94,14 +110,14 @@ def difference(image, values, steps=1.0):
 @pytest.mark.parametrize("kind", [kind if kind in ("dbt", "pet-tof", "list", "parallel") else
                                   pytest.param(kind, marks=pytest.mark.tier2("one of each form of data is in tier 1"))
                                   for kind in KINDS])
-def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, kind):
+def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, exam_of, kind):
     """To half a stored step, and not more: the last bit of float32 moves the thousands of values that are near the middle between two steps."""
-    simulate, name, options, protocol, keys = KINDS[kind]
-    exam, out = os.path.join(folder, "exam"), os.path.join(folder, "result")
+    words, name, options, protocol, keys = KINDS[kind]
+    out = os.path.join(folder, "result")
     monkeypatch.setenv("TOMONODE_CONF", os.path.join(folder, "tomonode.conf"))
     with open(os.environ["TOMONODE_CONF"], "w", encoding="ascii") as f:
         f.write(PAIRS)
-    run(*simulate, "-o", exam)
+    exam = exam_of(words)
     path = os.path.join(exam, name) if name else exam
     settings = [word for key in keys.split() for word in ("--set", key)]
     run("recon", "--device", "cpu", "--protocol", protocol, *settings, *options, "-o", out, path)
