@@ -24,8 +24,10 @@ class Case:
     case.json; arrays: by their names in case.json, of lists also points, events, tof_bin and add.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, **opened: Any):
         import numpy
+
+        self._opened = opened
 
         with io.open(os.path.join(folder, "case.json"), encoding="utf-8") as f:
             self.about: dict[str, Any] = json.load(f)
@@ -46,6 +48,10 @@ class Case:
         """reconstruct() with all arrays; keys: default: those of the protocol."""
         arrays = {role: getattr(self, role) for role in ("factors", "background", "valid", "sensitivity")}
         return reconstruct(self.scan, self.data, self.keys if keys is None else keys, **{**arrays, **more})
+
+    def write(self, volume: Any, out: str, **states: Any) -> list[str]:
+        """write() with what the case was opened with; states: software, version, note, algorithm, corrected."""
+        return write(volume, out=out, **{**self._opened, **states})
 
     def __repr__(self) -> str:
         return f"<tomonode.Case {self.scan!r} {self.keys}>"
@@ -107,9 +113,10 @@ def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "
     that of the environment variable TOMONODE, else `tomonode`. The arrays are in a private folder that is deleted when
     they are mapped. Needs numpy.
     """
+    paths = [os.path.abspath(p) for p in _paths(path)]
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
-        _run("read", options, folder, _paths(path), protocol, set, program)
-        return Case(folder)
+        _run("read", options, folder, paths, protocol, set, program)
+        return Case(folder, like=paths, protocol=protocol, set=set, options=options, program=program)
 
 
 def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "",
