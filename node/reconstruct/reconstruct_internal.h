@@ -85,7 +85,8 @@ int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct 
 /* List the objects of a series. EAGAIN: no memory. */
 int reconstruct_report_series(struct reconstruct_report *r, const struct series_report *s, struct err *err);
 
-/* Check the volume of another program and, unless ret is NULL, copy it. ENOTSUP: it is not of this grid, or has a value that is not finite. */
+/* Check the volume of another program and, unless ret is NULL, copy it. ENOTSUP: it is not of this grid, or has a value that is
+ * not finite. */
 int reconstruct_outside(const struct reconstruct_work *w, const struct grid *g, float *ret, struct err *err);
 
 /* If rc is -ENOMEM (a plan that does not fit), begin the sentence with the name of the protocol, which has `memory_limit`. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The DICOM terms for the kind of algorithm that computed a result: Algorithm Type (0018,9527) and a code of CID 7203 (extensible). */
+/* The DICOM terms for the kind of algorithm that computed a result: Algorithm Type (0018,9527) and a code of CID 7203
+ * (extensible). */
 #ifndef TOMONODE_NODE_ALGORITHM_TERMS_H
 #define TOMONODE_NODE_ALGORITHM_TERMS_H
 

@@ -93,7 +93,8 @@ int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err);
 
 /* Reconstruct. Call it once, after all views, from the thread that owns the device. ECANCELED: the monitor has cancelled. */
 int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err);
-/* Instead of dbt_run(): take a volume that another program has computed, [z][y][x] on the grid of the plan, 1/mm, as the result. */
+/* Instead of dbt_run(): take a volume that another program has computed as the result, [z][y][x] on the grid of the plan, 1/mm. It
+ * is copied. EINVAL: there is a result already. */
 int dbt_take(struct dbt_session *s, const float *volume, struct err *err);
 
 /* Copy the result's slices [first, first + n), 1/mm, x fastest, into the caller's memory. Only after dbt_run(), from one thread

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dbt_slices.c - take a volume into a session; read slices from it, as floats or in their stored form: while one is copied to the caller's memory, the
- * next one is transferred from the device. The next store() begins when the transfer of the one before has ended, so that one
- * buffer of stored values is enough. */
+/* dbt_slices.c - take a volume into a session; read slices from it, as floats or in their stored form: while one is copied to the
+ * caller's memory, the next one is transferred from the device. The next store() begins when the transfer of the one before has
+ * ended, so that one buffer of stored values is enough. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
