@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* breast_mask.c - find the air of a projection.
  *
- * - All decisions use cells of 1 mm or slightly more, with the mean of their bins: this reduces noise, and later steps are fast
- *   compared with reading the view once.
+ * - All decisions use cells with the mean of their bins (recon/dbt/view_cells.h).
  * - A compressed breast is some mm thick only a fraction of a mm inside its skin line. So line integrals exceed a threshold well
  *   above the noise of air within one cell of the skin, and its exact value has little effect. The threshold is the level of the
  *   air (the most frequent class of the small line integrals, whatever I0 is) plus six standard deviations of the
@@ -12,13 +11,13 @@
 #include "recon/dbt/breast_mask.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL 1.0       /* mm */
+#include "recon/dbt/view_cells.h"
+
 #define SEED_DEPTH 5.0 /* mm */
 #define LOW 0.4	       /* line integrals of air are smaller, whatever I0 is: 8 mm of tissue */
 #define CLASSES 128    /* histogram classes between 0 and LOW */
@@ -26,33 +25,22 @@
 #define RISE_LEAST 0.05 /* least distance of the threshold from the air's level: 1 mm of tissue */
 #define RISE_MOST 0.3
 #define SHARE_LEAST 0.005 /* least share of air, and of other cells, among the cells with data */
-#define COLUMNS 1024	  /* bins summed together */
-
-enum { NO_DATA = -1 }; /* value of a cell without data; means of data are not negative */
 
 struct cells {
-	int n_u, n_v;	       /* number of cells */
-	int bins_u, bins_v;    /* bins of a cell; the last cells may have fewer */
-	double size_u, size_v; /* size of a cell, mm */
-	float *mean;	       /* line integral, or NO_DATA */
+	struct view_cells grid;
+	float *mean; /* line integral, or VIEW_CELLS_NO_DATA */
 	unsigned char *air;
 	int *work;
 };
 
 static int cells_make(const struct scan *scan, struct cells *ret, struct err *err)
 {
-	struct cells c = {.bins_u = (int)fmin(ceil(0.99 * CELL / scan->h[0]), COLUMNS),
-			  .bins_v = (int)fmin(ceil(0.99 * CELL / scan->h[1]), COLUMNS)};
-	size_t n;
+	struct cells c = {.grid = view_cells_of(scan)};
+	size_t n = (size_t)c.grid.n_u * (size_t)c.grid.n_v;
 
-	c.n_u = (scan->n_u + c.bins_u - 1) / c.bins_u;
-	c.n_v = (scan->n_v + c.bins_v - 1) / c.bins_v;
-	c.size_u = c.bins_u * scan->h[0];
-	c.size_v = c.bins_v * scan->h[1];
-	n = (size_t)c.n_u * (size_t)c.n_v;
 	c.mean = malloc(n * (sizeof(*c.mean) + sizeof(*c.work) + sizeof(*c.air)));
 	if (!c.mean)
-		return err_set(err, ENOMEM, "breast mask: no memory for %d x %d cells", c.n_u, c.n_v);
+		return err_set(err, ENOMEM, "breast mask: no memory for %d x %d cells", c.grid.n_u, c.grid.n_v);
 	c.work = (int *)(c.mean + n);
 	c.air = (unsigned char *)(c.work + n);
 	*ret = c;
@@ -62,18 +50,6 @@ static int cells_make(const struct scan *scan, struct cells *ret, struct err *er
 static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
-}
-
-/* Add the bins of a row that have data, and count them. */
-static inline __attribute__((always_inline)) void add_bins_loop(const float *restrict y, const float *restrict ok, int n,
-								float *restrict sum, float *restrict count)
-{
-	for (int i = 0; i < n; i++) {
-		int counts = (ok[i] > 0) & (fabsf(y[i]) <= FLT_MAX);
-
-		sum[i] += counts ? y[i] : 0;
-		count[i] += counts ? 1.0f : 0;
-	}
 }
 
 /* Mark the bins with data as air; return their number. */
@@ -91,19 +67,6 @@ static inline __attribute__((always_inline)) size_t mark_bins_loop(float *ok, in
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void add_bins_avx2(const float *y, const float *ok, int n, float *sum, float *count)
-{
-	add_bins_loop(y, ok, n, sum, count);
-}
-
-static void add_bins(const float *y, const float *ok, int n, float *sum, float *count)
-{
-	if (__builtin_cpu_supports("avx2"))
-		add_bins_avx2(y, ok, n, sum, count);
-	else
-		add_bins_loop(y, ok, n, sum, count);
-}
-
 __attribute__((target("avx2"))) static size_t mark_bins_avx2(float *ok, int n)
 {
 	return mark_bins_loop(ok, n);
@@ -114,42 +77,11 @@ static size_t mark_bins(float *ok, int n)
 	return __builtin_cpu_supports("avx2") ? mark_bins_avx2(ok, n) : mark_bins_loop(ok, n);
 }
 #else
-static void add_bins(const float *y, const float *ok, int n, float *sum, float *count)
-{
-	add_bins_loop(y, ok, n, sum, count);
-}
-
 static size_t mark_bins(float *ok, int n)
 {
 	return mark_bins_loop(ok, n);
 }
 #endif
-
-/* Compute the means of one row of cells. A cell with less than half of its bins valid has no data. */
-static void average_row(const struct scan *scan, const struct cells *c, const float *line, const float *valid, int row)
-{
-	float *mean = c->mean + (size_t)row * (size_t)c->n_u;
-	int v0 = row * c->bins_v, v1 = smaller_of(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
-
-	for (int from = 0; from < scan->n_u; from += step) {
-		float sum[COLUMNS] = {0}, count[COLUMNS] = {0};
-		int m = smaller_of(step, scan->n_u - from);
-
-		for (int v = v0; v < v1; v++)
-			add_bins(line + (size_t)v * (size_t)scan->n_u + from, valid + (size_t)v * (size_t)scan->n_u + from, m,
-				 sum, count);
-		for (int i = 0; i < m; i += c->bins_u) {
-			int bins = smaller_of(c->bins_u, m - i);
-			double s = 0, k = 0;
-
-			for (int b = i; b < i + bins; b++) {
-				s += sum[b];
-				k += count[b];
-			}
-			mean[(from + i) / c->bins_u] = 2 * k >= bins * (v1 - v0) && k > 0 ? (float)fmax(0, s / k) : NO_DATA;
-		}
-	}
-}
 
 static bool is_low(float mean)
 {
@@ -179,9 +111,9 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 	int mode = 0;
 	double sigma;
 
-	for (int j = 0; j < c->n_v; j++)
-		for (int i = 0; i < c->n_u; i++) {
-			const float *mean = c->mean + (size_t)j * (size_t)c->n_u + i;
+	for (int j = 0; j < c->grid.n_v; j++)
+		for (int i = 0; i < c->grid.n_u; i++) {
+			const float *mean = c->mean + (size_t)j * (size_t)c->grid.n_u + i;
 
 			if (!is_low(*mean))
 				continue;
@@ -213,27 +145,27 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 /* Mark cells at or below the threshold that are connected with the end of the rows; return their number. */
 static size_t flood_air(const struct cells *c, double threshold)
 {
-	int depth = (int)ceil(SEED_DEPTH / c->size_u);
-	size_t n = (size_t)c->n_u * (size_t)c->n_v, n_air = 0, waiting = 0;
+	int depth = (int)ceil(SEED_DEPTH / c->grid.size_u);
+	size_t n = (size_t)c->grid.n_u * (size_t)c->grid.n_v, n_air = 0, waiting = 0;
 
 	memset(c->air, 0, n);
-	for (int j = 0; j < c->n_v; j++) {
-		const float *mean = c->mean + (size_t)j * (size_t)c->n_u;
-		int i = c->n_u - 1;
+	for (int j = 0; j < c->grid.n_v; j++) {
+		const float *mean = c->mean + (size_t)j * (size_t)c->grid.n_u;
+		int i = c->grid.n_u - 1;
 
 		while (i >= 0 && mean[i] < 0)
 			i--;
 		for (int end = i - depth; i >= 0 && i > end; i--)
 			if (mean[i] >= 0 && mean[i] <= threshold) {
-				c->air[(size_t)j * (size_t)c->n_u + (size_t)i] = 1;
-				c->work[waiting++] = j * c->n_u + i;
+				c->air[(size_t)j * (size_t)c->grid.n_u + (size_t)i] = 1;
+				c->work[waiting++] = j * c->grid.n_u + i;
 				break;
 			}
 	}
 	while (waiting > 0) {
-		int at = c->work[--waiting], i = at % c->n_u, j = at / c->n_u;
-		const int next[4] = {i > 0 ? at - 1 : -1, i < c->n_u - 1 ? at + 1 : -1, j > 0 ? at - c->n_u : -1,
-				     j < c->n_v - 1 ? at + c->n_u : -1};
+		int at = c->work[--waiting], i = at % c->grid.n_u, j = at / c->grid.n_u;
+		const int next[4] = {i > 0 ? at - 1 : -1, i < c->grid.n_u - 1 ? at + 1 : -1, j > 0 ? at - c->grid.n_u : -1,
+				     j < c->grid.n_v - 1 ? at + c->grid.n_u : -1};
 
 		n_air++;
 		for (int k = 0; k < 4; k++)
@@ -249,14 +181,14 @@ static size_t flood_air(const struct cells *c, double threshold)
  * none. */
 static void compute_distances(const struct cells *c)
 {
-	for (int j = 0; j < c->n_v; j++) {
-		const unsigned char *air = c->air + (size_t)j * (size_t)c->n_u;
-		int *away = c->work + (size_t)j * (size_t)c->n_u, far = c->n_u + c->n_v;
+	for (int j = 0; j < c->grid.n_v; j++) {
+		const unsigned char *air = c->air + (size_t)j * (size_t)c->grid.n_u;
+		int *away = c->work + (size_t)j * (size_t)c->grid.n_u, far = c->grid.n_u + c->grid.n_v;
 
-		for (int i = 0; i < c->n_u; i++)
+		for (int i = 0; i < c->grid.n_u; i++)
 			away[i] = far = air[i] ? far + 1 : 0;
-		far = c->n_u + c->n_v;
-		for (int i = c->n_u - 1; i >= 0; i--) {
+		far = c->grid.n_u + c->grid.n_v;
+		for (int i = c->grid.n_u - 1; i >= 0; i--) {
 			far = air[i] ? far + 1 : 0;
 			away[i] = smaller_of(away[i], far);
 		}
@@ -266,11 +198,11 @@ static void compute_distances(const struct cells *c)
 /* Return the least distance along u, in cells, at which cells of two rows `across` apart are not nearer than `margin`. */
 static int least_away(const struct cells *c, double margin, int across)
 {
-	double d_v = fmax(0, across - 1) * c->size_v; /* of the edges of the cells */
+	double d_v = fmax(0, across - 1) * c->grid.size_v; /* of the edges of the cells */
 	int away = 0;
 
-	while (away < c->n_u) {
-		double d_u = fmax(0, away - 1) * c->size_u;
+	while (away < c->grid.n_u) {
+		double d_u = fmax(0, away - 1) * c->grid.size_u;
 
 		if (!(d_u * d_u + d_v * d_v < margin * margin))
 			break;
@@ -308,17 +240,17 @@ static void unmark_cells(const int *away, int least, int n, unsigned char *air)
 /* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
 static void erode_air(const struct cells *c, double margin)
 {
-	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
+	int reach = (int)fmin(ceil(margin / c->grid.size_v), c->grid.n_v);
 
 	compute_distances(c);
 	for (int across = 0; across <= reach; across++) {
 		int least = least_away(c, margin, across);
 
-		for (int j = 0; j < c->n_v; j++)
+		for (int j = 0; j < c->grid.n_v; j++)
 			for (int k = j - across; k <= j + across; k += across ? 2 * across : 1)
-				if (k >= 0 && k < c->n_v)
-					unmark_cells(c->work + (size_t)k * (size_t)c->n_u, least, c->n_u,
-						     c->air + (size_t)j * (size_t)c->n_u);
+				if (k >= 0 && k < c->grid.n_v)
+					unmark_cells(c->work + (size_t)k * (size_t)c->grid.n_u, least, c->grid.n_u,
+						     c->air + (size_t)j * (size_t)c->grid.n_u);
 	}
 }
 
@@ -328,17 +260,17 @@ static size_t mark_air(const struct scan *scan, const struct cells *c, float *va
 
 #pragma omp parallel for schedule(static) reduction(+ : marked)
 	for (int v = 0; v < scan->n_v; v++) {
-		const unsigned char *air = c->air + (size_t)(v / c->bins_v) * (size_t)c->n_u;
+		const unsigned char *air = c->air + (size_t)(v / c->grid.bins_v) * (size_t)c->grid.n_u;
 		float *ok = valid + (size_t)v * (size_t)scan->n_u;
 
-		for (int i = 0; i < c->n_u; i++) {
+		for (int i = 0; i < c->grid.n_u; i++) {
 			int first = i;
 
-			while (i < c->n_u && air[i])
+			while (i < c->grid.n_u && air[i])
 				i++;
 			if (i > first)
-				marked += mark_bins(ok + first * c->bins_u,
-						    smaller_of(i * c->bins_u, scan->n_u) - first * c->bins_u);
+				marked += mark_bins(ok + first * c->grid.bins_u,
+						    smaller_of(i * c->grid.bins_u, scan->n_u) - first * c->grid.bins_u);
 		}
 	}
 	return marked;
@@ -359,10 +291,8 @@ int breast_mask_view(const struct scan *scan, double margin, const float *line, 
 	r = cells_make(scan, &c, err);
 	if (r < 0)
 		return r;
-#pragma omp parallel for schedule(static)
-	for (int j = 0; j < c.n_v; j++)
-		average_row(scan, &c, line, valid, j);
-	for (size_t i = 0; i < (size_t)c.n_u * (size_t)c.n_v; i++)
+	view_cells_average(scan, &c.grid, false, line, valid, c.mean);
+	for (size_t i = 0; i < (size_t)c.grid.n_u * (size_t)c.grid.n_v; i++)
 		n_data += c.mean[i] >= 0;
 	if (!find_level(&c, n_data, &report.air, &report.threshold))
 		goto out;
