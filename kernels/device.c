@@ -35,6 +35,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(multiply);
 	SLOT(axpy);
 	SLOT(threshold);
+	SLOT(shape);
 	SLOT(blur);
 	SLOT(convolve);
 	SLOT(transforms);

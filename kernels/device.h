@@ -120,6 +120,8 @@ struct device_ops {
 	int (*multiply)(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 	int (*axpy)(float a, const struct buf *x, struct buf *y, struct err *err); /* y += a x */
 	int (*threshold)(struct buf *x, float at, float value, struct err *err);   /* x > at ? value : 0 */
+	int (*shape)(const struct buf *columns, float away, float least, struct buf *x,
+		     struct err *err); /* x *= shape_weight(columns, away, least), kernels/shape.h */
 	int (*rule_voxels)(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
 			   struct err *err); /* x = rule_voxel(x, num, den) */
 	/* Convolve a volume with a separable Gaussian; each kernel is cut off at 4 sigma and then normalised. Outside the grid

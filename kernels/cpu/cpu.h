@@ -185,6 +185,7 @@ int cpu_permute(struct device *dev, const struct strides *s, const float *from, 
 int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
 int cpu_threshold(struct buf *x, float at, float value, struct err *err);
+int cpu_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err);
 int cpu_sum(const struct buf *x, double *ret, struct err *err);
 int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,

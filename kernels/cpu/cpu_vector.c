@@ -4,6 +4,7 @@
  * Sums are computed in double over chunks whose number does not depend on the threads; the chunks are added in order. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/rules.h"
+#include "kernels/shape.h"
 #include "kernels/steps.h"
 
 #include <errno.h>
@@ -81,6 +82,18 @@ int cpu_threshold(struct buf *x, float at, float value, struct err *err)
 	(void)err;
 	EACH(x, i)
 	to[i] = to[i] > at ? value : 0;
+	return 0;
+}
+
+int cpu_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err)
+{
+	const float *from = columns->mem;
+	float *to = x->mem;
+
+	if (buf_same_size("shape", columns, x, err) < 0)
+		return -EINVAL;
+	EACH(x, i)
+	to[i] *= shape_weight(from[i], away, least);
 	return 0;
 }
 

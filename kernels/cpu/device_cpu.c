@@ -184,6 +184,7 @@ const struct device_ops device_cpu_ops = {
 	.multiply = cpu_multiply,
 	.axpy = cpu_axpy,
 	.threshold = cpu_threshold,
+	.shape = cpu_shape,
 	.blur = cpu_blur,
 	.convolve = cpu_convolve,
 	.transforms = cpu_transforms,

@@ -309,6 +309,11 @@ static int poison_threshold(struct buf *x, float at, float value, struct err *er
 	GUARDED("threshold", cpu_threshold(x, at, value, err), x);
 }
 
+static int poison_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err)
+{
+	GUARDED("shape", cpu_shape(columns, away, least, x, err), columns, x);
+}
+
 static int poison_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 		       struct err *err)
 {
@@ -472,6 +477,7 @@ static const struct device_ops poison_ops = {
 	.multiply = poison_multiply,
 	.axpy = poison_axpy,
 	.threshold = poison_threshold,
+	.shape = poison_shape,
 	.blur = poison_blur,
 	.convolve = poison_convolve,
 	.transforms = cpu_transforms,

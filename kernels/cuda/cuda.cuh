@@ -157,6 +157,7 @@ int cuda_permute(struct device *dev, const struct strides *s, const float *from,
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cuda_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
 int cuda_threshold(struct buf *x, float at, float value, struct err *err);
+int cuda_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err);
 int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 	       struct err *err);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "kernels/shape.h"
 #include "kernels/steps.h"
 
 template <class F> static __global__ void each_kernel(size_t n, F f)
@@ -115,6 +116,16 @@ int cuda_threshold(struct buf *x, float at, float value, struct err *err)
 	float *a = x->mem;
 
 	return launch_each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
+}
+
+int cuda_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err)
+{
+	const float *a = columns->mem;
+	float *b = x->mem;
+
+	if (buf_same_size("shape", columns, x, err) < 0)
+		return -EINVAL;
+	return launch_each(x, "shape", err, [=] __device__(size_t i) { b[i] *= shape_weight(a[i], away, least); });
 }
 
 int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,

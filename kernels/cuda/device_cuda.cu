@@ -252,6 +252,7 @@ static struct device_ops cuda_table(void)
 	ops.multiply = cuda_multiply;
 	ops.axpy = cuda_axpy;
 	ops.threshold = cuda_threshold;
+	ops.shape = cuda_shape;
 	ops.blur = cuda_blur;
 	ops.convolve = cuda_convolve;
 	ops.transforms = cuda_transforms;

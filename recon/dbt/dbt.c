@@ -56,6 +56,8 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 	if (r == 0)
 		r = dbt_layout_make(p, plan, detector, &s->layout, err);
 	if (r == 0)
+		r = dbt_shape_open(s, err);
+	if (r == 0)
 		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
 	for (int i = 0; r == 0 && i < 2; i++)
 		r = session_host(&s->memory, slice * sizeof(float), (void **)&s->out[i], err);
@@ -73,6 +75,7 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 		return NULL;
 	session_drain(s->dev);
 	session_release(&s->memory);
+	breast_shape_release(&s->shape);
 	dbt_layout_release(&s->layout);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
@@ -146,7 +149,8 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 		s->conf.prior = &s->prior;
 		s->conf.grid = &s->plan->grid;
 	}
-	if (!algorithm_info(s->p->algorithm)->filtered)
+	r = dbt_shape_find(s, &report, err);
+	if (r == 0 && !algorithm_info(s->p->algorithm)->filtered)
 		r = dbt_scale_ends(s, err);
 	if (r < 0)
 		return r;

@@ -15,6 +15,7 @@
 #include "recon/core/monitor.h"
 #include "recon/core/plan.h"
 #include "recon/core/scan.h"
+#include "recon/dbt/breast_shape.h"
 
 /* Filter of filtered backprojection, along the path of the source. */
 enum dbt_filter {
@@ -42,6 +43,8 @@ struct dbt_protocol {
 	enum projection_model projector;
 	bool scatter;	     /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */
 	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
+	bool breast_shape;   /* begin with the breast's shape, if it is found (recon/dbt/breast_shape.h); not FBP and BP */
+	bool skin_edge;	     /* soften the edge of the skin in the projections (recon/dbt/skin_edge.h); OSEM, MLEM, OSTR, MLTR */
 	int tile[2];	     /* size of a tile, detector bins; 0: untiled */
 	size_t memory_limit; /* bytes on the device; 0: the device's memory */
 	bool deterministic;
@@ -72,6 +75,8 @@ struct dbt_report {
 	double seconds_setup, seconds_iterate;
 	double sum_data, sum_model; /* sum of y and of A x over valid bins, after the last iteration of MLEM (equal in theory), if
 				       the volume is on the device and no weight is reduced; else 0 */
+	struct breast_shape_report shape; /* of the start image */
+	double seconds_shape;		  /* part of seconds_iterate: finding it */
 };
 
 struct dbt_session;
@@ -90,6 +95,10 @@ int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **re
 int dbt_view_end(struct dbt_session *s, int view, struct err *err);
 /* Withdraw a view that was received, so that it can be passed again. */
 int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err);
+
+/* Begin with a uniform image although the protocol has breast_shape, because of what the caller knows of the object: a clause for the
+ * report. Before dbt_run(). */
+void dbt_forgo_shape(struct dbt_session *s, const char *reason);
 
 /* Reconstruct. Call it once, after all views, from the thread that owns the device. ECANCELED: the monitor has cancelled. */
 int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err);

@@ -52,9 +52,15 @@ struct dbt_session {
 	struct dbt_view_sums *view_sums;
 	struct field_ends *ends; /* of each view; with edge_taper */
 	int n_received;
+	struct view_cells cells; /* with breast_shape: of the merged bins */
+	float *cell_means;	 /* of each view, at its place */
+	struct breast_shape shape;
+	char no_shape[sizeof(((struct breast_shape_report *)0)->reason)]; /* why it is not to be found; "": it is */
+	float *host_columns;						  /* its columns */
 
 	/* resident: the volume is on the device */
 	struct buf x, y, mask, row;
+	struct buf columns; /* with breast_shape: those of the shape */
 	struct buf *masks;
 	struct linop **ops;
 	struct iterate_subset *subsets;
@@ -81,6 +87,12 @@ static inline bool dbt_needs_ones(const struct dbt_protocol *p)
 	return algorithm_info(p->algorithm)->filtered;
 }
 
+/* Return the cells of a view. */
+static inline float *dbt_cells_of(const struct dbt_session *s, int view)
+{
+	return s->cell_means + (size_t)s->layout.views.place[view] * (size_t)s->cells.n_u * (size_t)s->cells.n_v;
+}
+
 /* Return the floats that the stored values of a slice need. */
 static inline size_t dbt_stored_floats(const struct grid *g)
 {
@@ -90,6 +102,15 @@ static inline size_t dbt_stored_floats(const struct grid *g)
 /* dbt_views.c: multiply the line integrals of rays that leave the volume where the object continues (recon/dbt/field_edges.h);
  * after all views were received */
 int dbt_scale_ends(struct dbt_session *s, struct err *err);
+
+/* dbt_shape.c: the start image with the shape of the breast */
+/* Return the host memory that it needs, bytes. merged: the scan with merged bins. */
+size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *merged);
+int dbt_shape_open(struct dbt_session *s, struct err *err); /* room for the views' cells */
+/* Find the shape from the cells of all views. */
+int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err *err);
+/* Multiply the volume, whose support has the starting value, by the weights of the shape, if there is one. */
+int dbt_shape_apply(struct dbt_session *s, struct err *err);
 
 /* dbt_resident.c */
 int dbt_resident_open(struct dbt_session *s, struct err *err);

@@ -16,6 +16,20 @@ static inline bool dbt_has_prior(const struct dbt_protocol *p)
 	return p->prior_weight > 0;
 }
 
+/* Return whether the start image may have the shape of the breast: what the projections do not determine stays as in it. */
+static inline bool dbt_has_shape(const struct dbt_protocol *p)
+{
+	return p->breast_shape && algorithm_info(p->algorithm)->rule != RULE_BACKPROJECT;
+}
+
+/* Return whether line integrals are softened at the skin: the algorithm multiplies, so that voxels outside are 0. */
+static inline bool dbt_has_skin_edge(const struct dbt_protocol *p)
+{
+	enum rule_kind rule = algorithm_info(p->algorithm)->rule;
+
+	return p->skin_edge && (rule == RULE_EM || rule == RULE_TRANSMISSION);
+}
+
 struct dbt_layout {
 	struct scan *scan;    /* binned, views in the order of the subsets */
 	struct subsets views; /* those of the detector's scan */

@@ -97,6 +97,7 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 {
 	const struct dbt_protocol *p = q->p;
 	size_t view = (size_t)plan->n_u * (size_t)plan->n_v, n_views = (size_t)plan->n_views, voxels = grid_size(&plan->grid);
+	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1];
 	size_t staged = n_views < DBT_STAGING_BUFFERS ? n_views : DBT_STAGING_BUFFERS;
 	bool rows = rule_needs_length(dbt_iterate_conf(p).rule.kind);
 	struct plan_bytes b = {
@@ -105,9 +106,9 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 		.data = (rows ? 3 : 2) * view * n_views * sizeof(float),
 		.tables = (iterate_work_size(voxels, (size_t)q->l.views.largest_subset * view, p->projector == PROJECTION_SLICES,
 					     dbt_has_prior(p)) +
-			   dbt_stored_floats(&plan->grid)) *
+			   dbt_stored_floats(&plan->grid) + (dbt_has_shape(p) ? slice : 0)) *
 			  sizeof(float),
-		.host = (2 * staged * view + 2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) * sizeof(float),
+		.host = (2 * staged * view + 2 * slice) * sizeof(float) + dbt_shape_host_bytes(p, plan, l->scan),
 	};
 
 	for (int s = 0; s < l->views.n_subsets; s++) {

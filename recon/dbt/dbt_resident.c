@@ -38,6 +38,8 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 	session_alloc(m, dbt_stored_floats(&s->plan->grid), &s->stored, err);
 	if (rule_needs_length(s->conf.rule.kind))
 		session_alloc(m, bins, &s->row, err);
+	if (dbt_has_shape(s->p))
+		session_alloc(m, (size_t)s->plan->grid.n[0] * (size_t)s->plan->grid.n[1], &s->columns, err);
 	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++) {
 		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].line, err);
 		session_host(m, s->view_bins * sizeof(float), (void **)&s->staging[i].valid, err);
@@ -94,6 +96,8 @@ int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *m
 
 	if (r == 0)
 		r = make_rows(s, start, err);
+	if (r == 0)
+		r = dbt_shape_apply(s, err);
 	if (r == 0)
 		r = iterate_run(&s->conf, s->subsets, (size_t)s->layout.views.n_subsets, &s->work, &s->x, monitor, err);
 	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.views.n_subsets == 1 && !s->conf.rule.weighted)

@@ -65,7 +65,8 @@ int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan
 			plan_count(&b, dev, &spec);
 		}
 	free(first);
-	b.host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
+	b.host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float) +
+		 dbt_shape_host_bytes(p, plan, l->scan);
 	plan_sum(&b, dev);
 	*ret_bytes = b;
 	return 0;
@@ -189,5 +190,7 @@ int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *m
 	bool wants = rule_needs_length(s->conf.rule.kind), ones = dbt_needs_ones(s->p);
 	int r = iterate_stream_begin(&s->stream, start, wants && !ones, wants && ones, monitor, err);
 
+	if (r == 0)
+		r = dbt_shape_apply(s, err);
 	return r < 0 ? r : iterate_stream_run(&s->stream, &s->conf, monitor, err);
 }

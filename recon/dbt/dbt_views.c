@@ -12,6 +12,7 @@
 
 #include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
+#include "recon/dbt/skin_edge.h"
 
 #define LANES 8	 /* sums of a row */
 #define STEP 256 /* bins that are written if one of them changes; a multiple of LANES */
@@ -161,6 +162,8 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 
 	if (!rows)
 		return err_set(err, ENOMEM, "reconstruction: out of memory");
+	if (s->cell_means) /* before the line integrals of air are set to 0: their level counts */
+		view_cells_average(s->layout.scan, &s->cells, true, line, valid, dbt_cells_of(s, view));
 #pragma omp parallel for schedule(static) reduction(min : bad)
 	for (int v = 0; v < n_v; v++)
 		if (!finish_row(filtered, n_u, line + (size_t)v * n_u, valid + (size_t)v * n_u, &rows[v]) && v < bad)
@@ -172,6 +175,12 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 	free(rows);
 	if (bad < n_v)
 		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
+	if (dbt_has_skin_edge(s->p)) {
+		int r = skin_edge_soften(s->plan->n_u, n_v, line, valid, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (s->p->edge_taper > 0 && sums->y > 0)
 		sums->cut = field_edges_weigh(s->layout.scan, s->layout.views.place[view], &s->plan->grid, s->p->edge_taper,
 					      sums->y2 / sums->y, !filtered, line, valid, &s->ends[view]);
