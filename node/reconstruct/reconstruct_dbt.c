@@ -16,6 +16,8 @@
 #include "node/tomo/exam.h"
 #include "recon/dbt/scatter.h"
 
+#define VOXEL_LEAST 0.9 /* of a bin: at mid-height a bin is about this wide */
+
 struct dbt_work {
 	struct reconstruct_work base;
 	struct exam *exam;
@@ -23,6 +25,7 @@ struct dbt_work {
 	struct dbt_session *session;
 	struct case_views_report views;
 	struct case_views_kept kept;
+	struct dbt_report ran;	   /* after run_dbt_case() */
 	struct result_report made; /* after write_dbt_case() */
 };
 
@@ -100,6 +103,7 @@ static int check_quantity(const struct dbt_work *w, struct err *err)
 static int read_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
+	char unshaped[160];
 	int rc;
 
 	w->kept.keep = base->keep || base->arrays;
@@ -108,6 +112,9 @@ static int read_dbt_case(struct reconstruct_work *base, struct err *err)
 	base->keep = base->keep && w->kept.keep;
 	if (rc == 0)
 		rc = check_quantity(w, err);
+	exam_unshaped(w->exam, unshaped, sizeof(unshaped));
+	if (unshaped[0])
+		dbt_forgo_shape(w->session, unshaped);
 	base->report.seconds_read = w->views.seconds_read;
 	base->report.seconds_prepare = w->views.seconds_prepare;
 	base->report.seconds_upload = w->views.seconds_upload;
@@ -118,7 +125,7 @@ static int run_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
-	return dbt_run(w->session, base->monitor, NULL, err);
+	return dbt_run(w->session, base->monitor, &w->ran, err);
 }
 
 static int take_dbt_volume(struct reconstruct_work *base, struct err *err)
@@ -189,6 +196,19 @@ static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t si
 	add_grid_warning(w->exam, text, size);
 }
 
+/* Add a sentence if voxels are smaller than bins: each ray then passes beside some voxels of a slice. */
+static void add_voxel_warning(const struct dbt_work *w, char *text, size_t size)
+{
+	double bin = w->exam->scan->h[0] * w->plan.bin, voxel = w->plan.grid.h[0];
+
+	if (voxel < VOXEL_LEAST * bin)
+		sentence_add(
+			text, size,
+			"Voxels of %g mm are smaller than the bins of the projections, %g mm: skin and details are checkered; "
+			"use voxel=%g or larger.",
+			voxel, bin, bin);
+}
+
 /* Describe the scatter that was subtracted; of a volume from outside only if it was computed from such data. */
 static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 {
@@ -215,6 +235,7 @@ static int write_dbt_case(struct reconstruct_work *base, struct err *err)
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	scatter_text(w, info.scatter, sizeof(info.scatter));
+	breast_shape_text(&w->ran.shape, info.shape, sizeof(info.shape));
 	w->exam->place = base->decision->place;
 	rc = result_write(w->exam, &info, w->session, base->out_dir, &w->made, err);
 	if (rc < 0)
@@ -275,17 +296,39 @@ static json_t *open_field(const struct exam *exam)
 			 "variation", f->variation, "spread", f->spread);
 }
 
+/* Describe the start image: NULL: the protocol asks for no shape, or its algorithm has no use for one. */
+static json_t *shape_details(const struct breast_shape_report *r)
+{
+	json_t *json, *part = json_object();
+	char depth[24];
+
+	if (!r->asked || !r->used) {
+		json_decref(part);
+		return r->asked ? json_pack("{s:b, s:s}", "used", 0, "reason", r->reason) : NULL;
+	}
+	for (int i = 0; i < BREAST_SHAPE_DEPTHS; i++) {
+		snprintf(depth, sizeof(depth), "%g", breast_shape_depths[i]);
+		json_object_set_new(part, depth, json_real(r->part[i]));
+	}
+	json = json_pack("{s:b, s:i, s:f, s:{s:f, s:f, s:f}, s:f, s:o, s:f, s:f, s:b}", "used", 1, "sectors", r->sectors, "line",
+			 r->line, "width_mm", "median", r->width, "least", r->width_least, "most", r->width_most, "roundness",
+			 r->roundness, "thickness_at_mm", part, "fit_error", r->error, "height_mm", r->height, "height_seen",
+			 r->height_seen);
+	return json;
+}
+
 static json_t *dbt_details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:s, s:s}", "bins", "padded",
-			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
-			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
-			 "views_without_mask", v->unmasked, "geometry", geometry_details(w->exam), "unattenuated",
-			 i0_sources(w->exam), "open_field", open_field(w->exam), "stored", stored_details(&w->made),
-			 "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w), "warnings", w->base.report.warnings,
-			 "omitted", w->base.report.omitted);
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:o*, s:s, s:s}", "bins",
+			 "padded", (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range",
+			 (json_int_t)v->over_range, "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air",
+			 (json_int_t)v->air, "views_without_mask", v->unmasked, "geometry", geometry_details(w->exam),
+			 "unattenuated", i0_sources(w->exam), "open_field", open_field(w->exam), "stored",
+			 stored_details(&w->made), "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w),
+			 "breast_shape", shape_details(&w->ran.shape), "warnings", w->base.report.warnings, "omitted",
+			 w->base.report.omitted);
 }
 
 /* Add a sentence about the voxels that are stored as another value. */
@@ -326,6 +369,7 @@ static int write_dbt_arrays(struct reconstruct_work *base, struct err *err)
 					       "unattenuated", i0_sources(w->exam), "open_field", open_field(w->exam),
 					       "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w)));
 	exam_warnings(w->exam, base->report.warnings, sizeof(base->report.warnings));
+	add_voxel_warning(w, base->report.warnings, sizeof(base->report.warnings));
 	add_scatter_warnings(w, base->report.warnings, sizeof(base->report.warnings));
 	if (w->exam->scan->n_u % w->plan.bin || w->exam->scan->n_v % w->plan.bin)
 		sentence_add(
@@ -345,6 +389,7 @@ static const struct grid *fill_dbt_report(struct reconstruct_work *base)
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	write_warnings(w, report->warnings, sizeof(report->warnings));
 	add_scatter_warnings(w, report->warnings, sizeof(report->warnings));
+	add_voxel_warning(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
 	report->details = dbt_details(w);

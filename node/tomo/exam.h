@@ -161,6 +161,10 @@ void exam_warnings(const struct exam *exam, char *ret_text, size_t size);
 /* Write the anti-scatter grid that the header of the first view names, such as "FOCUSED\RECIPROCATING"; "": none. */
 void exam_grid(const struct exam *exam, char *ret_text, size_t size);
 
+/* Write why the header of the first view says that this is not a whole breast of one thickness, whose shape could be found: a
+ * clause; "": it does not. */
+void exam_unshaped(const struct exam *exam, char *ret_text, size_t size);
+
 /* Return the digest of the flat field if a view uses it; else "". Call after exam_decide_i0(). */
 const char *exam_used_flatfield(const struct exam *exam);
 

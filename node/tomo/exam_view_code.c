@@ -89,7 +89,8 @@ void header_view(const struct header *h, char *ret_view, size_t size)
 	put_word(name ? name : value, ret_view, size);
 }
 
-bool header_magnified(const struct header *h)
+/* Return whether the view has a modifier of CID 4015 with one of these codes. */
+static bool is_modified(const struct header *h, const char *srt, const char *sct)
 {
 	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
 	size_t n = code ? dicom_item_count(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE) : 0;
@@ -98,10 +99,27 @@ bool header_magnified(const struct header *h)
 
 	for (size_t i = 0; i < n; i++) {
 		read_code(dicom_item_at(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, i), value, sizeof(value), &ct);
-		if (!strcmp(value, ct ? "399163009" : "R-102D6")) /* CID 4015, magnification */
+		if (!strcmp(value, ct ? sct : srt))
 			return true;
 	}
 	return false;
+}
+
+bool header_magnified(const struct header *h)
+{
+	return is_modified(h, "R-102D6", "399163009");
+}
+
+void exam_unshaped(const struct exam *exam, char *ret_text, size_t size)
+{
+	struct header h = exam_header(exam, 0);
+	char implant[17] = "";
+
+	ret_text[0] = '\0';
+	if (header_text(&h, TAG_BREAST_IMPLANT_PRESENT, implant, sizeof(implant), NULL) > 0 && !strcmp(implant, "YES"))
+		snprintf(ret_text, size, "Breast Implant Present %s is YES", tag_text(TAG_BREAST_IMPLANT_PRESENT));
+	else if (is_modified(&h, "R-102D7", "399055006"))
+		snprintf(ret_text, size, "the view has the modifier spot compression");
 }
 
 int header_check_view(const struct header *h, struct err *err)

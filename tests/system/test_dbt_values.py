@@ -127,6 +127,30 @@ def test_penalty_lowers_the_noise_and_is_in_the_result(folder, failures, slab):
     tools.check(noise["0.3"] < 0.9 * noise["0"], f"noise {noise}", failures)
 
 
+def test_shape_of_the_breast_is_in_the_result(folder, failures):
+    """Used: its figures; not used, as the header has an implant: why; not asked for: nothing."""
+    exam = os.path.join(folder, "exam")
+    tools.simulate(exam, binning=8, views=7)
+    for name, settings, says in (("shape", (), "Start image of the breast's shape: rim"),
+                                 ("off", ("breast_shape=false",), None),
+                                 ("implant", (), "Uniform start image: Breast Implant Present (0028,1300) is YES.")):
+        for file in os.listdir(exam) if name == "implant" else ():
+            if file.endswith(".dcm"):
+                ds = pydicom.dcmread(os.path.join(exam, file))
+                ds.BreastImplantPresent = "YES"
+                ds.save_as(os.path.join(exam, file))
+        case, path = tools.reconstruct(os.path.join(folder, name), exam, settings=("voxel=1.36", "slice_spacing=5", *settings))
+        shape, group = case.get("breast_shape"), pydicom.dcmread(path, stop_before_pixels=True).SharedFunctionalGroupsSequence[0]
+        text = str(group)
+        tools.check(says in text if says else "tart image" not in text, f"{name}: {text[:2000]}", failures)
+        if name == "shape":
+            tools.check(shape["used"] and 20 < shape["width_mm"]["median"] < 35 and shape["fit_error"] < 0.05
+                        and shape["thickness_at_mm"]["2"] < shape["thickness_at_mm"]["10"] < 0.8, f"{shape}", failures)
+        else:
+            tools.check(shape == (None if name == "off" else {"used": False, "reason": "Breast Implant Present (0028,1300) is YES"}),
+                        f"{name}: {shape}", failures)
+
+
 @pytest.mark.parametrize("size", [{"detector": "1400x2200", "views": 13},
                                   pytest.param({}, marks=pytest.mark.tier2("the whole detector"))])
 def test_filtered_backprojection_finds_the_beads(folder, failures, size):
