@@ -31,6 +31,7 @@ STUDIES = [
     ("osem-exact", "dbt-osem", ["projector=exact"]),
     ("osem-rows", "dbt-osem", ["normalise_rows=true", *WIDE_RANGE]),
     ("osem-no-mask", "dbt-osem", ["breast_mask=false"]),
+    ("osem-no-shape", "dbt-osem", ["breast_shape=false", "skin_edge=false"]),
     ("mlem-25", "dbt-mlem", ["iterations=25"]),
     ("mlem-50", "dbt-mlem", ["iterations=50"]),
     ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"]),
@@ -45,6 +46,10 @@ SLABS = [("mlem-25", "dbt-mlem", ["iterations=25"]), ("mlem-25-rows", "dbt-mlem"
          ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
 BEADS = [("osem-1", "dbt-osem", []), ("osem-exact", "dbt-osem", ["projector=exact"]),
          ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
+# the shape of the breast: systems with their binning; before and after
+RIMS = [("siemens-inspiration", 8), ("ge-senoclaire", 7), ("ge-pristina", 7), ("hologic-3dimensions", 5), ("victre", 8)]
+BEFORE = ["breast_shape=false", "skin_edge=false"]
+RIM_SIDE, RIM_NIPPLE = (1.5, 4, 8.5, 20), (1.5, 4, 8.5, 12.5)  # mm from the skin in the slice
 QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
 
 
@@ -87,9 +92,54 @@ def slab(program, folder, exam, device, name, protocol, settings):
             "depth": [[r["slice"], r["mean"]] for r in figures["regions"]]}
 
 
+def rim_places(truth, slice_):
+    """Circles of 0.7 mm radius at distances from the skin: along x at the nipple, along y at both sides. The body is (x/rx)^2 + (y/ry)^2
+    + 0.36 (z/rz)^2 = 1 (recon/phantom/phantom.h); in an object of its pixels, column and row count from 1."""
+    body = next(s for s in truth["shapes"] if s["role"] == "body")
+    (_, _, cz), (rx, ry, rz), pixel = body["center_mm"], body["half_axes_mm"], truth["pixel_mm"]
+    z = truth["support_mm"] + slice_ - 0.5
+    part = (1 - 0.36 * ((z - cz) / rz) ** 2) ** 0.5
+    places = [(f"nipple {d}", rx * part - d, 0) for d in RIM_NIPPLE]
+    places += [(f"side {d}", 6.0, sign * (ry * part - d)) for d in RIM_SIDE for sign in (-1, 1)] + [("inside", 25.0, 0)]
+    return [f"{name}={x / pixel + 0.5:.3f},{body['row'] + 1 - y / pixel:.3f},{slice_},0.7" for name, x, y in places]
+
+
+def rim(program, folder, device, system, binning):
+    """Attenuation relative to the truth along the normal of the skin, in the middle slices of a noise-free exam."""
+    exam = os.path.join(folder, system)
+    program("simulate", "dbt", "--phantom", "ellipsoids", "--noise-free", "--system", system, "--binning", binning, "-o", exam)
+    with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
+        truth = json.load(f)
+    mu = next(s["mu_per_mm"] for s in truth["shapes"] if s["role"] == "body")
+    row = {"system": system, "views": len(truth["angles_degrees"]), "figures": [],
+           "arc": max(truth["angles_degrees"]) - min(truth["angles_degrees"]), "pixel": truth["pixel_mm"]}
+    for settings in (BEFORE, []):
+        case, path = reconstruct(program, folder, exam, device, "dbt-osem", ["voxel=0", *settings])
+        frames, values = case["size"][2], {}
+        places = [p for k in range(frames // 2 - 3, frames // 2 + 4) for p in rim_places(truth, k)]
+        measured = json.loads(program("measure", "--json", *[x for p in places for x in ("--region", p)], path))
+        for r in measured["regions"]:
+            values.setdefault(r["name"], []).append(r["mean"] / mu)
+        row["figures"].append({name: statistics.mean(v) for name, v in values.items()})
+        row["shape"] = case.get("breast_shape")
+    return row
+
+
+def rim_table(rows):
+    head = ["system", "voxel, mm", *[f"nipple {d} mm" for d in RIM_NIPPLE], *[f"side {d} mm" for d in RIM_SIDE],
+            "deep inside, after / before"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in rows:
+        before, after = row["figures"]
+        lines.append(f"| {row['system']}, {row['views']} views over {row['arc']:.0f} degrees | {row['pixel']:g} | "
+                     + " | ".join(f"{before[k]:.2f} -> {after[k]:.2f}" for k in before if k != "inside")
+                     + f" | {after['inside'] / before['inside']:.4f} |")
+    return lines
+
+
 def run(args):
     program = Program(args.tomonode)
-    results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": [], "beads": []}
+    results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": [], "beads": [], "rims": []}
     with tempfile.TemporaryDirectory() as folder:
         breast, flat, beads = (os.path.join(folder, name) for name in ("breast", "slab", "beads"))
         program("simulate", "dbt", "--phantom", "ellipsoids", "-o", breast)
@@ -109,6 +159,8 @@ def run(args):
         for name, protocol, settings in SLABS:
             if not args.quick or name in QUICK:
                 results["slabs"].append(slab(program, folder, flat, args.devices.split(",")[0], name, protocol, settings))
+        for system, binning in RIMS[:1] if args.quick else RIMS:
+            results["rims"].append(rim(program, folder, args.devices.split(",")[0], system, binning))
     with open(args.output, "w", encoding="ascii") as f:
         json.dump(results, f)
 
@@ -212,13 +264,14 @@ def compare_devices(by):
 
 
 def report(args):
-    results = {"studies": [], "slabs": [], "beads": []}
+    results = {"studies": [], "slabs": [], "beads": [], "rims": []}
     for path in args.results:
         with open(path, encoding="ascii") as f:
             one = json.load(f)
         results["studies"] += one["studies"]
         results["slabs"] = results["slabs"] or one["slabs"]
         results["beads"] = results["beads"] or one["beads"]
+        results["rims"] = results["rims"] or one["rims"]
         results.setdefault("truth", one["truth"])
         results.setdefault("slab_truth", one["slab_truth"])
     by = {}
@@ -254,6 +307,7 @@ def report(args):
         "models": study_table("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
         "others": study_table("sart-1", "bp", "fbp"),
         "mask": study_table("osem-1", "osem-no-mask"),
+        "shape": study_table("osem-no-shape", "osem-1"), "rims": "\n".join(rim_table(results["rims"])),
         "rows_table": study_table("osem-1", "osem-rows"),
         "bead_distances": "\n".join(bead_lines),
         "slab": "\n".join(slab_lines), "slab_mu": f"{slab_mu:g}",
