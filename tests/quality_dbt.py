@@ -31,7 +31,7 @@ STUDIES = [
     ("osem-exact", "dbt-osem", ["projector=exact"]),
     ("osem-rows", "dbt-osem", ["normalise_rows=true", *WIDE_RANGE]),
     ("osem-no-mask", "dbt-osem", ["breast_mask=false"]),
-    ("osem-no-shape", "dbt-osem", ["breast_shape=false", "skin_edge=false"]),
+    ("osem-shape", "dbt-osem-rim", []),
     ("mlem-25", "dbt-mlem", ["iterations=25"]),
     ("mlem-50", "dbt-mlem", ["iterations=50"]),
     ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"]),
@@ -48,7 +48,7 @@ BEADS = [("osem-1", "dbt-osem", []), ("osem-exact", "dbt-osem", ["projector=exac
          ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
 # the shape of the breast: systems with their binning; before and after
 RIMS = [("siemens-inspiration", 8), ("ge-senoclaire", 7), ("ge-pristina", 7), ("hologic-3dimensions", 5), ("victre", 8)]
-BEFORE = ["breast_shape=false", "skin_edge=false"]
+AFTER = ["breast_shape=true", "skin_edge=true"]
 RIM_SIDE, RIM_NIPPLE = (1.5, 4, 8.5, 20), (1.5, 4, 8.5, 12.5)  # mm from the skin in the slice
 QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
 
@@ -113,7 +113,7 @@ def rim(program, folder, device, system, binning):
     mu = next(s["mu_per_mm"] for s in truth["shapes"] if s["role"] == "body")
     row = {"system": system, "views": len(truth["angles_degrees"]), "figures": [],
            "arc": max(truth["angles_degrees"]) - min(truth["angles_degrees"]), "pixel": truth["pixel_mm"]}
-    for settings in (BEFORE, []):
+    for settings in ([], AFTER):
         case, path = reconstruct(program, folder, exam, device, "dbt-osem", ["voxel=0", *settings])
         frames, values = case["size"][2], {}
         places = [p for k in range(frames // 2 - 3, frames // 2 + 4) for p in rim_places(truth, k)]
@@ -307,7 +307,7 @@ def report(args):
         "models": study_table("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
         "others": study_table("sart-1", "bp", "fbp"),
         "mask": study_table("osem-1", "osem-no-mask"),
-        "shape": study_table("osem-no-shape", "osem-1"), "rims": "\n".join(rim_table(results["rims"])),
+        "shape": study_table("osem-1", "osem-shape"), "rims": "\n".join(rim_table(results["rims"])),
         "rows_table": study_table("osem-1", "osem-rows"),
         "bead_distances": "\n".join(bead_lines),
         "slab": "\n".join(slab_lines), "slab_mu": f"{slab_mu:g}",

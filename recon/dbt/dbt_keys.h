@@ -60,11 +60,11 @@
 	 .meaning = "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"}, \
 	{"breast_mask", AS_BOOL(s, at breast_mask), .fallback = "true", \
 	 .meaning = "do not reconstruct the region beside the breast that a projection shows as air"}, \
-	{"breast_shape", AS_BOOL(s, at breast_shape), .fallback = "true", .only = "osem mlem ostr mltr sart", \
+	{"breast_shape", AS_BOOL(s, at breast_shape), .fallback = "false", .only = "osem mlem ostr mltr sart", \
 	 .meaning = "begin the iterations with the shape of the breast, estimated from the projections, and not with its full " \
 		    "compressed thickness everywhere: without a dark band and a dark nipple where the rim is thinner. No voxel is " \
 		    "excluded. Where no shape is found, the result says why, and the start is uniform"}, \
-	{"skin_edge", AS_BOOL(s, at skin_edge), .fallback = "true", .only = "osem mlem ostr mltr", \
+	{"skin_edge", AS_BOOL(s, at skin_edge), .fallback = "false", .only = "osem mlem ostr mltr", \
 	 .meaning = "soften the outermost millimetre of the breast in the projections, which voxels cannot represent: without a " \
 		    "white line at the skin"}, \
 	{"edge_taper", AS_REAL(s, at edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully", \

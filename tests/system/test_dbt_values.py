@@ -131,9 +131,9 @@ def test_shape_of_the_breast_is_in_the_result(folder, failures):
     """Used: its figures; not used, as the header has an implant: why; not asked for: nothing."""
     exam = os.path.join(folder, "exam")
     tools.simulate(exam, binning=8, views=7)
-    for name, settings, says in (("shape", (), "Start image of the breast's shape: rim"),
-                                 ("off", ("breast_shape=false",), None),
-                                 ("implant", (), "Uniform start image: Breast Implant Present (0028,1300) is YES.")):
+    for name, settings, says in (("shape", ("breast_shape=true",), "Start image of the breast's shape: rim"),
+                                 ("off", (), None),
+                                 ("implant", ("breast_shape=true",), "Uniform start image: Breast Implant Present (0028,1300) is YES.")):
         for file in os.listdir(exam) if name == "implant" else ():
             if file.endswith(".dcm"):
                 ds = pydicom.dcmread(os.path.join(exam, file))
