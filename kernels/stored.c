@@ -6,6 +6,11 @@ static void convert_row(const struct stored_form *form, const float *restrict fr
 	float offset = form->offset, per_step = form->per_step, top = form->top;
 	size_t n = form->columns;
 
+	if (form->padded) {
+		for (size_t j = 0; j < n; j++)
+			to[j] = stored_voxel(form, from[form->turn_columns ? n - 1 - j : j]);
+		return;
+	}
 	if (form->turn_columns)
 		for (size_t j = 0; j < n; j++)
 			to[j] = stored_value(from[n - 1 - j], offset, per_step, top);

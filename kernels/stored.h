@@ -15,6 +15,7 @@ struct stored_form {
 	float top;		      /* the largest stored value, at most 65535: larger ones are limited to it */
 	size_t columns, rows;	      /* of the image */
 	bool turn_columns, turn_rows; /* store columns, rows in the opposite order */
+	bool padded;		      /* the stored value 0 is that of the value 0, of no voxel else: others are at least 1 */
 };
 
 /* Return the stored value. A negative one and NaN give 0. */
@@ -28,6 +29,14 @@ static inline TOMONODE_HD uint16_t stored_value(float value, float offset, float
 
 	steps = steps > 0 ? steps : 0; /* false for NaN */
 	return (uint16_t)(int)(steps < top ? steps : top);
+}
+
+/* The same with the form's padding. */
+static inline TOMONODE_HD uint16_t stored_voxel(const struct stored_form *form, float value)
+{
+	uint16_t stored = stored_value(value, form->offset, form->per_step, form->top);
+
+	return !form->padded ? stored : value == 0 ? 0 : stored > 0 ? stored : 1;
 }
 
 /* Return where the stored row i is in the image. */

@@ -243,6 +243,7 @@ out:
 /* Read the geometry and the conversion of an object with functional groups. */
 static int read_groups(struct tomo_object *t, struct err *err)
 {
+	long padding;
 	int r;
 
 	if (!dicom_has(dicom_root(t->file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE))
@@ -256,6 +257,9 @@ static int read_groups(struct tomo_object *t, struct err *err)
 		r = read_frames(t, err);
 	if (r == 0)
 		read_frame_window(t);
+	if (r == 0 && t->offset < 0 && !t->info.is_signed &&
+	    dicom_get_int(dicom_root(t->file), TAG_PIXEL_PADDING_VALUE, 0, &padding, NULL) == 1)
+		t->padding = padding;
 	return r;
 }
 
@@ -318,6 +322,7 @@ int tomo_object_open(const char *path, struct tomo_object **ret_object, struct e
 	if (r < 0)
 		goto out;
 	t->window[0] = t->window[1] = NAN;
+	t->padding = -1;
 	dicom_get_text(dicom_root(t->file), TAG_SOP_INSTANCE_UID, t->sop_instance, sizeof(t->sop_instance), NULL);
 	dicom_get_text(dicom_root(t->file), TAG_FRAME_OF_REFERENCE_UID, t->frame_of_reference, sizeof(t->frame_of_reference),
 		       NULL);
@@ -379,9 +384,11 @@ int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct e
 		       : dicom_read_frame(t->file, t->frame[k], t->stored, err);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		ret_values[i] =
-			(float)(t->offset +
-				t->slope * (t->info.is_signed ? signed_value(t->stored[i], t->info.bits_stored) : t->stored[i]));
+		ret_values[i] = t->stored[i] == t->padding
+					? t->padded
+					: (float)(t->offset +
+						  t->slope * (t->info.is_signed ? signed_value(t->stored[i], t->info.bits_stored)
+										: t->stored[i]));
 	return r < 0 ? r : 0;
 }
 

@@ -30,6 +30,8 @@ struct tomo_object {
 	double slope, offset; /* value = slope * stored + offset */
 	char units[17];	      /* of the values: UCUM code, or Rescale Type (0028,1054); "": not in the object */
 	double window[2];     /* the values between which the object displays grey; NaN: not in the object */
+	long padding;	      /* stored value of voxels that have no value; -1: none */
+	float padded;	      /* the value that they get: 0, no attenuation; may be changed, to show them black */
 	uint16_t *stored;     /* memory for one frame */
 };
 

@@ -234,7 +234,7 @@ static __global__ void store_kernel(const float *x, struct stored_form form, uin
 	if (column < form.columns) {
 		size_t from = stored_row_at(&form, row) + (form.turn_columns ? form.columns - 1 - column : column);
 
-		values[row * form.columns + column] = stored_value(x[from], form.offset, form.per_step, form.top);
+		values[row * form.columns + column] = stored_voxel(&form, x[from]);
 	}
 }
 

@@ -326,6 +326,8 @@ int report_make(const struct image_series *s, const struct dicom_item *root, siz
 	for (size_t i = 0; i < n; i++)
 		plane_picture_plan(s, 2, (int)((2 * i + 1) * (size_t)s->n[2] / (2 * n)), REPORT_SLICE_SIDE,
 				   &pictures[PLANES + i]);
+	if (s->tomo) /* air is black */
+		s->tomo->padded = (float)r.window.lo;
 	if (rc == 0)
 		rc = plane_pictures_fill(s, r.survey.image, &r.window, pictures, PLANES + n, err);
 	if (rc == 0)

@@ -73,11 +73,12 @@ static void fill_view(const struct result *r, struct item_writer *w)
 		w->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, w->err);
 }
 
-/* Whether the stored value 0 is the background, and nothing else: voxels without attenuation, and no tissue that was clipped
+/* Whether the stored value 0 is the background, and nothing else: voxels without attenuation, and no tissue that was clipped, or
+ * padding
  * (PS3.3 C.7.5.1.1.2; viewers keep padding black when they invert or window the image). */
 static bool has_background(const struct result *r)
 {
-	return r->scale.offset == 0 && r->summary.below == 0;
+	return r->scale.padded || (r->scale.offset == 0 && r->summary.below == 0);
 }
 
 /* Write the image attributes that slices, slabs and the synthetic view share. */

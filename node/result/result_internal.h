@@ -30,6 +30,7 @@ struct plane {
 struct stored_scale {
 	double offset, step;
 	int bits, top; /* top = 2^bits - 1 */
+	bool padded;   /* 0 is that of air, which was not reconstructed, and of nothing else (kernels/stored.h) */
 };
 
 /* Summary of the slices by dbt_tally(), for the headers. */
@@ -104,6 +105,11 @@ void result_image_scale(const float *image, size_t n, double offset, double step
 /* Compute the range of stored values of the tissue in one frame. */
 int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
 		  struct err *err);
+/* The same for an image with negative tissue: the range of its inside. */
+int result_window_inside(const struct grid *grid, const float *image, const struct stored_scale *scale, double *ret_lo,
+			 double *ret_hi, struct err *err);
+/* Return whether tissue has negative values, too: its mean is lost. */
+bool result_has_negative(const struct protocol_conf *protocol);
 
 /* Write Real World Value Mapping: attenuation of slices and slabs, its integral of a view. */
 void result_put_mapping(const struct result *r, struct item_writer *w);

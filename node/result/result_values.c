@@ -5,14 +5,22 @@
  * multiple of it for which no value exceeds top, at most the one that gives the range of 16 bits: what that clips is counted.
  * - The display window is the range of the stored values of the tissue, from a histogram. Air and voxels outside the breast are 0
  * or small; tissue is everything above a quarter of the value that most of the rest reaches.
+ * - Filtered backprojection has values around 0, so that the value does not tell tissue from air. There the window is from the
+ * inside of the breast, and air is stored as padding, which is black (PS3.3 C.7.5.1.1.2).
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "node/result/result_internal.h"
+#include "recon/dbt/inside.h"
 
 #define BINS (RESULT_STORED_MAX + 1)
+#define INSIDE_DEPTH 3.0   /* mm in a slice: nearer to the air, filtered backprojection overshoots */
+#define VIEW_DEPTH 12.0	   /* mm in a view: its air is that of all slices, whose masks are of different size */
+#define INSIDE_LEAST 0.005 /* quantiles of the inside that are black and white */
+#define INSIDE_MOST 0.995
+#define BRIGHTEST 0.9995 /* quantile that is white in maxima and views */
 
 /* ---- converting ---- */
 
@@ -28,6 +36,7 @@ struct stored_form result_form(const struct result_pipeline *f, const struct sto
 		.rows = (size_t)g->n[1],
 		.turn_columns = f->exam->columns_toward_chest,
 		.turn_rows = f->exam->rows_toward_minus_y,
+		.padded = scale->padded,
 	};
 }
 
@@ -98,7 +107,7 @@ void result_put_mapping(const struct result *r, struct item_writer *w)
 						   : "Linear attenuation coefficient";
 	struct item_writer item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
 
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, r->scale.padded ? 1 : 0);
 	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, r->scale.top);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->scale.offset);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->scale.step);
@@ -107,6 +116,11 @@ void result_put_mapping(const struct result *r, struct item_writer *w)
 	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, relative || view ? "1" : "/mm", "UCUM",
 		      relative || view ? "no units" : "per millimeter");
 	item_end(w, &item);
+}
+
+bool result_has_negative(const struct protocol_conf *p)
+{
+	return algorithm_info(p->dbt.algorithm)->filtered && p->stored_offset < 0;
 }
 
 /* Return the bin where tissue begins. zero: the stored value of no attenuation. */
@@ -172,9 +186,30 @@ static void set_window(const uint64_t *bins, double zero, struct volume_summary 
 
 	s->window_lo = find_quantile(bins, tissue, 0.02);
 	s->window_hi = find_quantile(bins, tissue, 0.998);
-	s->window_top = fmax(s->window_hi, find_quantile(bins, tissue, 0.9995));
+	s->window_top = fmax(s->window_hi, find_quantile(bins, tissue, BRIGHTEST));
 	widen_range(&s->window_lo, &s->window_hi, RESULT_STORED_MAX);
 	s->window_top = fmax(s->window_hi, s->window_top);
+}
+
+/* Set the window from the inside of the breast; it is not changed if no voxel is inside. */
+static int set_window_inside(struct dbt_session *session, const struct protocol_conf *p, struct volume_summary *s,
+			     struct err *err)
+{
+	uint64_t *bins = calloc(BINS, sizeof(*bins));
+	size_t inside = 0;
+	int rc;
+
+	if (!bins)
+		return err_set(err, ENOMEM, "no memory for a histogram");
+	rc = dbt_tally_inside(session, p->stored_offset, p->stored_step, INSIDE_DEPTH, bins, &inside, err);
+	if (rc == 0 && inside > 0) {
+		s->window_lo = find_quantile(bins, 0, INSIDE_LEAST);
+		s->window_hi = find_quantile(bins, 0, INSIDE_MOST);
+		widen_range(&s->window_lo, &s->window_hi, RESULT_STORED_MAX);
+		s->window_top = fmax(s->window_hi, find_quantile(bins, 0, BRIGHTEST));
+	}
+	free(bins);
+	return rc;
 }
 
 static void set_doubt(const uint64_t *bins, const struct protocol_conf *p, bool quantitative, struct volume_summary *s)
@@ -222,8 +257,11 @@ int result_summarise(struct dbt_session *session, const struct grid *grid, const
 		set_window(bins, -p->stored_offset / p->stored_step, &s);
 		set_doubt(bins, p, quantitative, &s);
 	}
+	if (rc == 0 && result_has_negative(p))
+		rc = set_window_inside(session, p, &s, err);
 	if (rc == 0 && p->stored_bits < 16)
 		rc = fewer_bits(session, p, bins, &s, err);
+	s.scale.padded = result_has_negative(p);
 	if (rc == 0)
 		*ret_summary = s;
 	free(bins);
@@ -259,8 +297,27 @@ int result_window(const uint16_t *values, size_t n, const struct stored_scale *s
 		bins[values[i]]++;
 	tissue = tissue_begins(bins, -scale->offset / scale->step);
 	*ret_lo = find_quantile(bins, tissue, 0.02);
-	*ret_hi = find_quantile(bins, tissue, 0.9995);
+	*ret_hi = find_quantile(bins, tissue, BRIGHTEST);
 	widen_range(ret_lo, ret_hi, scale->top);
 	free(bins);
 	return 0;
+}
+
+int result_window_inside(const struct grid *grid, const float *image, const struct stored_scale *scale, double *ret_lo,
+			 double *ret_hi, struct err *err)
+{
+	uint64_t *bins = calloc(BINS, sizeof(*bins));
+	size_t inside = 0;
+	int rc;
+
+	if (!bins)
+		return err_set(err, ENOMEM, "no memory for a histogram");
+	rc = inside_tally(grid, image, scale->offset, scale->step, VIEW_DEPTH, 1, bins, &inside, err);
+	if (rc == 0) {
+		*ret_lo = inside ? find_quantile(bins, 0, INSIDE_LEAST) : 0;
+		*ret_hi = inside ? find_quantile(bins, 0, BRIGHTEST) : scale->top;
+		widen_range(ret_lo, ret_hi, scale->top);
+	}
+	free(bins);
+	return rc;
 }

@@ -348,9 +348,11 @@ static int add_view(struct work *w, struct err *err)
 	if (values) {
 		result_image_scale(image, n, p->stored_offset * RESULT_VIEW_LENGTH, p->stored_step * RESULT_VIEW_LENGTH,
 				   p->stored_bits, &o->r.scale, &o->r.clipped);
+		o->r.scale.padded = result_has_negative(p);
 		fill_derivation(&o->r);
 		result_store(&w->flow, image, &o->r.scale, values);
-		rc = result_window(values, n, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err);
+		rc = o->r.scale.padded ? result_window_inside(g, image, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err)
+				       : result_window(values, n, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err);
 		if (rc == 0)
 			rc = open_object(o, err);
 		if (rc == 0)

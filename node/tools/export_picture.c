@@ -394,6 +394,8 @@ int export_pictures(const struct image_series *s, const struct picture_choice *c
 	int rc = check_choice(s, choice, err);
 
 	*ret_report = (struct picture_report){0};
+	if (s->tomo && isfinite(s->window[0])) /* air is black */
+		s->tomo->padded = (float)s->window[0];
 	if (rc == 0)
 		rc = size_picture(&c, ret_report, err);
 	if (rc == 0) {

@@ -115,5 +115,9 @@ int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form
 /* Compute histogram and counts of the stored values round((mu - offset) / step), see tally() in kernels/device.h. */
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err);
+/* Add to a histogram the stored values of voxels more than `depth` mm inside the breast (recon/dbt/inside.h), of slices that are
+ * evenly distributed over the volume. Needs memory for a slice. */
+int dbt_tally_inside(struct dbt_session *s, double offset, double step, double depth, uint64_t bins[65536], size_t *ret_counted,
+		     struct err *err);
 
 #endif

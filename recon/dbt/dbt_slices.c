@@ -4,11 +4,14 @@
  * ended, so that one buffer of stored values is enough. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "recon/dbt/dbt_internal.h"
+#include "recon/dbt/inside.h"
 
 #define SAMPLES 4000000 /* values of a volume used for its histogram */
+#define INSIDE_SLICES 8 /* slices used for the histogram of the inside */
 
 static size_t slice_voxels(const struct dbt_session *s)
 {
@@ -52,7 +55,7 @@ int dbt_take(struct dbt_session *s, const float *volume, struct err *err)
 static bool same_form(const struct stored_form *a, const struct stored_form *b)
 {
 	return a->columns == b->columns && a->rows == b->rows && a->offset == b->offset && a->per_step == b->per_step &&
-	       a->top == b->top && a->turn_columns == b->turn_columns && a->turn_rows == b->turn_rows;
+	       a->top == b->top && a->turn_columns == b->turn_columns && a->turn_rows == b->turn_rows && a->padded == b->padded;
 }
 
 /* Wait for slice k, which is then in out[k % 2], and begin the transfer of the next one. */
@@ -160,5 +163,26 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 	r = s->dev->ops->tally(&s->x, (float)offset, (float)step, stride, bins, ret_tally, err);
 	if (r == 0)
 		*ret_counted = (n + stride - 1) / stride;
+	return r;
+}
+
+int dbt_tally_inside(struct dbt_session *s, double offset, double step, double depth, uint64_t bins[65536], size_t *ret_counted,
+		     struct err *err)
+{
+	const struct grid *g = &s->plan->grid;
+	int slices = g->n[2] < INSIDE_SLICES ? g->n[2] : INSIDE_SLICES, r = 0;
+	size_t voxels = slice_voxels(s), counted = 0, stride = 1 + voxels * (size_t)slices / SAMPLES;
+	float *slice = malloc(voxels * sizeof(*slice));
+
+	if (!slice)
+		return err_set(err, ENOMEM, "reconstruction: no memory for a slice of %zu voxels", voxels);
+	for (int i = 0; r == 0 && i < slices; i++) {
+		r = dbt_read_slices(s, (int)((2L * i + 1) * g->n[2] / (2L * slices)), 1, slice, err);
+		if (r == 0)
+			r = inside_tally(g, slice, offset, step, depth, stride, bins, &counted, err);
+	}
+	free(slice);
+	if (r == 0)
+		*ret_counted = counted;
 	return r;
 }

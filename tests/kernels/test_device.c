@@ -277,10 +277,10 @@ ON_DEVICES(tallies, dev)
 }
 
 /* Stored values equal a loop in C with each operation rounded by itself, in both orders of rows and columns; an odd number of
- * values; NaN and values outside the range. */
-static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_columns, bool turn_rows)
+ * values; NaN and values outside the range; with padding, 0 is the value 0 alone. */
+static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_columns, bool turn_rows, bool padded)
 {
-	struct stored_form form = {-0.01f, 1 / 0.0005f, 4095, columns, rows, turn_columns, turn_rows};
+	struct stored_form form = {-0.01f, 1 / 0.0005f, 4095, columns, rows, turn_columns, turn_rows, padded};
 	size_t n = columns * rows;
 	float *image = malloc(n * sizeof(*image)), *packed = calloc((n + 1) / 2, sizeof(*packed));
 	uint16_t *values = malloc((n + 1) / 2 * sizeof(float));
@@ -292,6 +292,7 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 		seed = seed * 1664525u + 1013904223u;
 		image[i] = form.offset + 0.0005f * ((float)(seed >> 8) / (1 << 24) * 6000 - 1000);
 		image[i] = i % 101 == 3 ? NAN : i % 151 == 4 ? INFINITY : i % 97 == 5 ? -INFINITY : image[i];
+		image[i] = i % 7 == 6 ? 0 : image[i];
 	}
 	x = vector(dev, n, image);
 	y = vector(dev, (n + 1) / 2, packed);
@@ -305,7 +306,10 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 
 			steps = steps * form.per_step;
 			steps = steps + 0.5f;
-			assert_int_equal(values[i * columns + j], !(steps > 0) ? 0 : steps < 4095 ? (int)steps : 4095);
+			assert_int_equal(values[i * columns + j], padded && v == 0			  ? 0
+								  : !(steps > 0) || (padded && steps < 1) ? padded
+								  : steps < 4095			  ? (int)steps
+													  : 4095);
 		}
 	tight = buf_part(&y, 0, (n + 1) / 2 - 1);
 	assert_int_equal(dev->ops->store(&x, &form, &tight, NULL), -EINVAL);
@@ -324,11 +328,11 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 
 ON_DEVICES(stored_values, dev)
 {
-	store_on(dev, 301, 203, false, false);
-	store_on(dev, 301, 203, true, false);
-	store_on(dev, 300, 203, false, true);
-	store_on(dev, 301, 203, true, true);
-	store_on(dev, 17, 1, true, true);
+	store_on(dev, 301, 203, false, false, false);
+	store_on(dev, 301, 203, true, false, true);
+	store_on(dev, 300, 203, false, true, true);
+	store_on(dev, 301, 203, true, true, false);
+	store_on(dev, 17, 1, true, true, true);
 }
 
 /* A transfer that was begun, ordered and waited for is complete; freed host memory is returned again by the next host_alloc(). */

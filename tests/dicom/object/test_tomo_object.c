@@ -18,6 +18,7 @@ struct image {
 	double slope, intercept;
 	bool is_signed;
 	long bits_stored;
+	long padding;		       /* stored value of padding; 0: none */
 	double own_slope, own_spacing; /* of the last frame, unlike the others; 0: it has that of the others */
 };
 
@@ -85,6 +86,8 @@ static void put_description(struct item_writer *root, const struct image *m)
 		       {TAG_PIXEL_REPRESENTATION, m->is_signed}};
 
 	item_put_text(root, DICOM_TAG(0x0028, 0x0004), "MONOCHROME2");
+	if (m->padding)
+		item_put_int(root, TAG_PIXEL_PADDING_VALUE, m->padding);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		item_put_int(root, numbers[i].tag, numbers[i].value);
 }
@@ -152,6 +155,30 @@ TEST(test_places)
 		assert_true(fabs(t->corner[2] + t->normal[2] * t->depth[k] - sound.z[t->frame[k]]) < 1e-9);
 	tomo_object_close(t);
 	assert_null(tomo_object_close(NULL));
+}
+
+/* Padding has no value: 0 is read, or what is to be shown black. */
+TEST(test_padding)
+{
+	struct image m = sound;
+	struct err err = {0};
+	struct tomo_object *t;
+	float values[N];
+
+	m.padding = 203;
+	t = open_image(&m);
+	for (int way = 0; way < 2; way++) {
+		t->padded = way ? -5 : t->padded;
+		for (long k = 0; k < N_FRAMES; k++) {
+			ok(tomo_object_slice(t, k, values, &err), &err);
+			for (int i = 0; i < N; i++) {
+				double stored = 100 * (double)t->frame[k] + i;
+
+				assert_true(values[i] == (stored == 203 ? (way ? -5 : 0) : (float)(0.5 * stored - 2)));
+			}
+		}
+	}
+	tomo_object_close(t);
 }
 
 TEST(test_values)

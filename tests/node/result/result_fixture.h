@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "node/result/result.h"
+#include "recon/dbt/inside.h"
 #include "tests/node/tomo/exam_fixture.h"
 
 /* The session of this test: a volume in memory; one slice may be unreadable. */
@@ -64,6 +65,18 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 	*ret_counted = n;
 	*ret_tally = t;
 	return 0;
+}
+
+int dbt_tally_inside(struct dbt_session *s, double offset, double step, double depth, uint64_t bins[65536], size_t *ret_counted,
+		     struct err *err)
+{
+	int r = 0;
+
+	*ret_counted = 0;
+	for (int k = 0; r == 0 && k < s->grid->n[2]; k++)
+		r = inside_tally(s->grid, s->volume + (size_t)k * (size_t)(s->grid->n[0] * s->grid->n[1]), offset, step, depth, 1,
+				 bins, ret_counted, err);
+	return r;
 }
 
 #define NX (COLUMNS / 2)

@@ -312,6 +312,58 @@ TEST(test_twelve_bits)
 	}
 }
 
+/* Filtered backprojection: tissue has negative values, so the window is from the inside of the breast, and air is padding, which is
+ * below it: stored as 0, as is no tissue, and without a value. A view of it is the same. */
+TEST(test_filtered)
+{
+	struct protocol_conf p = *config_protocol(fixture_config, "dbt-fbp");
+	struct result_report report;
+	struct made m;
+
+	p.synthetic = true;
+	m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p);
+	for (int i = 0; i < NX * NY * NZ; i++) { /* the last 4 columns are air; everything else is around 0 */
+		m.volume[i] = i % NX < NX - 4 ? 0.0003f * (float)(i * 37 % 101 - 50) + 1e-6f : 0;
+		m.volume[i] += i % NX == NX - 5 ? 0.2f : 0; /* the overshoot at the skin, which is white */
+	}
+	m.volume[NX - 5] = -9; /* below the range, not air */
+	write_again(&m, &p, 0, &report);
+	assert_int_equal(report.below, 1);
+	for (size_t o = 0; o < 2; o++) {
+		struct dicom_file *file = NULL;
+		const struct dicom_item *root, *map, *window;
+		uint16_t values[NX * NY];
+		double lo, hi, zero;
+		int shown = 0, inside = 0;
+
+		assert_int_equal(dicom_open(path_of(&report.objects[o]), &file, NULL), 0);
+		root = dicom_root(file);
+		map = o ? dicom_item_at(root, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, 0)
+			: group(root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+		window = o ? root : group(root, shared_group, 0, TAG_FRAME_VOI_LUT_SEQUENCE);
+		assert_true(number_of(root, TAG_PIXEL_PADDING_VALUE, 0) == 0);
+		assert_true(number_of(map, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0) == 1);
+		zero = -number_of(map, TAG_REAL_WORLD_VALUE_INTERCEPT, 0) / number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0);
+		lo = number_of(window, TAG_WINDOW_CENTER, 0) - number_of(window, TAG_WINDOW_WIDTH, 0) / 2;
+		hi = lo + number_of(window, TAG_WINDOW_WIDTH, 0);
+		assert_true(lo > 0 && lo < zero && hi > zero && hi - lo < 0.2 / number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0));
+		for (int k = 0; k < (o ? 1 : NZ); k++) {
+			assert_int_equal(dicom_read_frame(file, k, values, NULL), 0);
+			for (int i = 0; i < NX * NY; i++) {
+				bool air = voxel_of(&m, k, i) == 0;
+				int at = m.exam->columns_toward_chest ? NX - 1 - i % NX : i % NX;
+
+				assert_int_equal(values[i] == 0, air);
+				inside += at < (o ? 1 : NX - 8); /* of a view, more than 12 mm */
+				shown += at < (o ? 1 : NX - 8) && values[i] >= lo - 1 && values[i] <= hi + 1;
+			}
+		}
+		assert_true(inside >= NY && shown >= 0.98 * inside);
+		dicom_close(file);
+	}
+	unmake(&m);
+}
+
 /* JPEG-LS: the same objects with identical pixels. */
 TEST(test_compressed)
 {

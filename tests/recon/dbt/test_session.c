@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "recon/dbt/inside.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/recon/faulty_device.h"
 #include "tests/test.h"
@@ -469,6 +470,22 @@ TEST(histogram)
 
 			assert_memory_equal(again, whole, n * sizeof(*whole));
 			free(again);
+		}
+		{ /* the histogram of the inside: of 8 slices */
+			const int slices = 8;
+			size_t counted = 0, inside = 0;
+
+			memset(found, 0, 65536 * sizeof(*found));
+			memset(expected, 0, 65536 * sizeof(*expected));
+			assert_int_equal(dbt_tally_inside(w.s, 0, 1e-5, 0, found, &counted, NULL), 0);
+			for (int k = 0; k < slices; k++) {
+				const float *slice = whole + (size_t)((2 * k + 1) * w.plan.grid.n[2] / (2 * slices)) * w.slice;
+
+				assert_int_equal(inside_tally(&w.plan.grid, slice, 0, 1e-5, 0, 1, expected, &inside, NULL), 0);
+			}
+			assert_int_equal(counted, inside);
+			assert_true(inside > 0);
+			assert_memory_equal(found, expected, 65536 * sizeof(*found));
 		}
 		free(whole);
 		free(found);
