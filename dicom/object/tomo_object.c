@@ -144,6 +144,17 @@ static void read_frame_window(struct tomo_object *t)
 	read_window(t, functional_group(t, 0, TAG_FRAME_VOI_LUT_SEQUENCE), mapped ? t->slope : 1, mapped ? t->offset : 0);
 }
 
+bool tomo_object_window(struct dicom_file *file, double ret_window[2])
+{
+	struct tomo_object t = {.file = file, .slope = 1, .window = {NAN, NAN}};
+
+	if (!dicom_has(dicom_root(file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE))
+		return false;
+	read_frame_window(&t);
+	memcpy(ret_window, t.window, sizeof(t.window));
+	return isfinite(t.window[0]) && t.window[1] > t.window[0];
+}
+
 /* Check that all frames have the n numbers of an attribute in a functional group that the first one has. */
 static int check_common(const struct tomo_object *t, uint32_t sequence, uint32_t tag, unsigned n, struct err *err)
 {

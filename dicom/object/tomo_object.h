@@ -47,6 +47,9 @@ struct tomo_object *tomo_object_close(struct tomo_object *t); /* accepts NULL; r
 void tomo_object_place(struct tomo_object *t, const double voxel[3], const double across[3], const double down[3],
 		       const double normal[3]);
 
+/* Read the window of a tomosynthesis or of one of its frames alone, in stored values; false: it has none. */
+bool tomo_object_window(struct dicom_file *file, double ret_window[2]);
+
 /* Read the values of slice k, columns * rows. */
 int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct err *err);
 

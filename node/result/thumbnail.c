@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thumbnail.c - reduce slices by averaging, and scale their grey levels to the range of most of their values. */
+/* thumbnail.c - reduce slices by averaging, and scale their grey levels to the window of a tomosynthesis or, of the other
+ * results, to the range of most of their values. */
 #include "node/result/thumbnail.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "dicom/object/tomo_object.h"
 #include "dicom/pixels/pixels.h"
 #include "node/format/picture.h"
 
@@ -32,6 +34,7 @@ long thumbnail_slice_at(int k, int pictures, long total)
 struct small {
 	int width, height;
 	float *value;
+	double window[2]; /* that of the object; equal: it has none, or one for each slice */
 };
 
 /* Average values over rectangles, so that the longer side has at most `side` pixels. slope: of stored values. */
@@ -100,7 +103,10 @@ static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey
 {
 	struct picture_levels w = {.inverse = inverse};
 
-	find_window(s, &w.lo, &w.hi);
+	w.lo = s->window[0];
+	w.hi = s->window[1];
+	if (!(w.hi > w.lo))
+		find_window(s, &w.lo, &w.hi);
 	if (!(w.hi > w.lo)) /* one value: black */
 		w.hi = w.lo + 1;
 	return picture_greys(&w, s->value, (size_t)s->width * (size_t)s->height, ret_grey, err);
@@ -113,7 +119,7 @@ static int read_small(const char *path, long frame, int side, struct small *ret,
 	struct dicom_pixel_info info;
 	uint16_t *stored = NULL;
 	char shown[20] = "";
-	double slope = 1;
+	double slope = 1, window[2];
 	int rc = dicom_open(path, &file, err);
 
 	if (rc == 0)
@@ -130,6 +136,8 @@ static int read_small(const char *path, long frame, int side, struct small *ret,
 	dicom_get_text(dicom_root(file), TAG_PHOTOMETRIC_INTERPRETATION, shown, sizeof(shown), NULL);
 	*ret_inverse = !strcmp(shown, "MONOCHROME1");
 	rc = shrink_picture(&info, stored, side, slope, ret, err);
+	if (rc == 0 && tomo_object_window(file, window))
+		memcpy(ret->window, window, sizeof(window));
 out:
 	free(stored);
 	dicom_close(file);
@@ -201,6 +209,9 @@ static int begin_strip(struct small *strip, int pictures, const struct small *fi
 		return err_set(err, ENOMEM, "no memory for %d pictures", pictures);
 	for (size_t i = 1; i < (size_t)first->width * (size_t)first->height; i++)
 		black = inverse == (first->value[i] > black) ? first->value[i] : black;
+	if (first->window[1] > first->window[0])
+		black = (float)first->window[inverse];
+	memcpy(strip->window, first->window, sizeof(strip->window));
 	for (size_t i = 0; i < n; i++)
 		strip->value[i] = black;
 	return 0;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the additional objects of a result, slabs and synthetic view, and compressed objects. */
 #include <errno.h>
+#include <unistd.h>
 
+#include "node/format/picture.h"
+#include "node/result/thumbnail.h"
 #include "tests/node/result/result_fixture.h"
 #include "tests/test.h"
 
@@ -312,6 +315,25 @@ TEST(test_twelve_bits)
 	}
 }
 
+/* Check that the pixels of the thumbnail, which is not smaller than the slice, have the greys of the object's window. */
+static void check_thumbnail(const struct result_report *report, struct dicom_file *object, double lo, double hi)
+{
+	const char *file = report->objects[0].file;
+	char path[4096];
+	struct picture p;
+	uint16_t values[NX * NY];
+
+	assert_int_equal(thumbnail_make(fixture_folder, &file, 1, NULL), 0);
+	snprintf(path, sizeof(path), "%s/thumbnail.png", fixture_folder);
+	assert_int_equal(picture_read(path, &p, NULL), 0);
+	assert_true(p.width == NX && p.height == NY);
+	assert_int_equal(dicom_read_frame(object, NZ / 2, values, NULL), 0);
+	for (int i = 0; i < NX * NY; i++)
+		assert_near(p.value[i], fmin(fmax((values[i] - lo) / (hi - lo), 0), 1), 0.004);
+	picture_clear(&p);
+	unlink(path);
+}
+
 /* Filtered backprojection: tissue has negative values, so the window is from the inside of the breast, and air is padding, which is
  * below it: stored as 0, as is no tissue, and without a value. A view of it is the same. */
 TEST(test_filtered)
@@ -359,6 +381,8 @@ TEST(test_filtered)
 			}
 		}
 		assert_true(inside >= NY && shown >= 0.98 * inside);
+		if (o == 0)
+			check_thumbnail(&report, file, lo, hi);
 		dicom_close(file);
 	}
 	unmake(&m);
