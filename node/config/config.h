@@ -249,6 +249,7 @@ struct protocol_conf {
 	enum slab_mode slab_mode;
 	bool synthetic; /* write a 2-D view computed from the slices as an additional object */
 	enum synthetic_class synthetic_class;
+	bool synthetic_rim;	   /* fill the missing thickness of the rim in this view (recon/dbt/rim_fill.h) */
 	bool require_quantitative; /* tomosynthesis: hold cases whose attenuation is relative */
 	enum compression compression;
 	char description[128];				/* written to SeriesDescription */

@@ -37,6 +37,11 @@ static const struct key protocol_keys[] = {
 	 .flags = KEY_SPARSE, .needs = "synthetic",
 	 .meaning = "SOP class of this view: `mammogram`: Digital Mammography X-Ray Image, For Presentation, which workstations "
 		    "hang beside other mammograms; `tomosynthesis`: Breast Tomosynthesis Image of one frame"},
+	{"synthetic_rim", AS_BOOL(protocol_conf, synthetic_rim), .fallback = "true", .flags = KEY_SPARSE, .needs = "synthetic",
+	 .only = "osem mlem ostr mltr sart",
+	 .meaning =
+		 "fill the rim of this view, where the breast is thinner than its compressed thickness, up to the level of the fat "
+		 "inside: tissue can be seen up to the skin. Fine detail does not change, values in 1 do"},
 	{"require_quantitative", AS_BOOL(protocol_conf, require_quantitative), .fallback = "false", .flags = KEY_UNDESCRIBED,
 	 .meaning =
 		 "hold a case if the intensity of the unattenuated beam is unknown, so that its attenuation would be relative"},

@@ -11,6 +11,7 @@
 #include "node/result/result_frames.h"
 #include "node/sinogram/provenance.h"
 #include "node/tomo/exam.h"
+#include "recon/dbt/rim_fill.h"
 #include "recon/dbt/slabs.h"
 #include "recon/dbt/synthetic.h"
 
@@ -83,6 +84,7 @@ struct result {
 	struct volume_summary summary;
 	double window_lo, window_hi; /* display window of this object */
 	struct stored_scale scale;
+	struct rim_fill_report rim; /* of a synthetic view */
 	size_t clipped; /* pixels of a synthetic view that are stored as top because their values are above the range */
 	char sop_instance[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* UIDs of the object of slices, for every kind */
@@ -102,8 +104,8 @@ void result_add_value_warnings(const struct value_shares *shares, bool quantitat
 /* Compute the scale of one image, and the number of its values above the range. */
 void result_image_scale(const float *image, size_t n, double offset, double step, int bits, struct stored_scale *ret_scale,
 			size_t *ret_above);
-/* Compute the range of stored values of the tissue in one frame. */
-int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
+/* Compute the range of stored values of the tissue in one frame. filled: its rim is filled. */
+int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, bool filled, double *ret_lo, double *ret_hi,
 		  struct err *err);
 /* The same for an image with negative tissue: the range of its inside. */
 int result_window_inside(const struct grid *grid, const float *image, const struct stored_scale *scale, double *ret_lo,

@@ -21,6 +21,9 @@
 #define INSIDE_LEAST 0.005 /* quantiles of the inside that are black and white */
 #define INSIDE_MOST 0.995
 #define BRIGHTEST 0.9995 /* quantile that is white in maxima and views */
+/* In a view whose rim is filled, the darkest tissue is fat, as in a mammogram: it is to be dark grey. Part of the range of the
+ * tissue that is darker than it. */
+#define FAT_GREY 0.3
 
 /* ---- converting ---- */
 
@@ -285,7 +288,7 @@ void result_image_scale(const float *image, size_t n, double offset, double step
 	*ret_above = above;
 }
 
-int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
+int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, bool filled, double *ret_lo, double *ret_hi,
 		  struct err *err)
 {
 	uint64_t *bins = calloc(BINS, sizeof(*bins));
@@ -298,6 +301,8 @@ int result_window(const uint16_t *values, size_t n, const struct stored_scale *s
 	tissue = tissue_begins(bins, -scale->offset / scale->step);
 	*ret_lo = find_quantile(bins, tissue, 0.02);
 	*ret_hi = find_quantile(bins, tissue, BRIGHTEST);
+	if (filled)
+		*ret_lo = fmax(0, *ret_lo - FAT_GREY * (*ret_hi - *ret_lo));
 	widen_range(ret_lo, ret_hi, scale->top);
 	free(bins);
 	return 0;

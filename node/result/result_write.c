@@ -67,7 +67,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[160] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
+	char further[380] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[960];
 	char outside[PROVENANCE_OUTSIDE_SIZE], protocol[80] = "", device[112] = "";
 	const char *scatter = r->info->scatter;
 	size_t at;
@@ -78,9 +78,13 @@ static void fill_derivation(struct result *r)
 			 r->slabs.mode == SLABS_MAXIMUM ? "Maximum" : "Mean", r->slabs.thickness, r->slabs.step);
 	else if (r->type->is_view)
 		snprintf(further, sizeof(further),
-			 " Synthetic view: integral of the slices, details under %g mm enhanced, %zu pixels clipped; no exposure "
-			 "of its own.",
-			 SYNTHETIC_CONF.blur, r->clipped);
+			 " Synthetic view: integral of the slices, details under %g mm enhanced%s%s, %zu pixels clipped; no "
+			 "exposure of its own.",
+			 SYNTHETIC_CONF.blur,
+			 r->rim.used	    ? ", missing thickness of the rim filled"
+			 : r->rim.reason[0] ? ", rim not filled: "
+					    : "",
+			 r->rim.reason, r->clipped);
 	if (result_is_partial(e))
 		snprintf(of, sizeof(of), " of %ld announced", e->announced);
 	provenance_patient_text(e->patient, patient, sizeof(patient));
@@ -331,6 +335,12 @@ static int begin_objects(struct work *w, struct err *err)
 	return rc;
 }
 
+/* Filtered backprojection and simple backprojection have no line integrals that fade at the rim of the breast. */
+static bool fills_rim(const struct protocol_conf *p)
+{
+	return p->synthetic_rim && algorithm_info(p->dbt.algorithm)->rule != RULE_BACKPROJECT;
+}
+
 /* Write the view after the last slice: window, header and its one frame. */
 static int add_view(struct work *w, struct err *err)
 {
@@ -344,6 +354,8 @@ static int add_view(struct work *w, struct err *err)
 
 	rc = image ? synthetic_image(w->flow.synthetic, image, err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
+	if (rc == 0 && fills_rim(p))
+		rc = rim_fill(g, NULL, image, &o->r.rim, err);
 	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: see frames_finish() for the error */
 	if (values) {
 		result_image_scale(image, n, p->stored_offset * RESULT_VIEW_LENGTH, p->stored_step * RESULT_VIEW_LENGTH,
@@ -351,8 +363,9 @@ static int add_view(struct work *w, struct err *err)
 		o->r.scale.padded = result_has_negative(p);
 		fill_derivation(&o->r);
 		result_store(&w->flow, image, &o->r.scale, values);
-		rc = o->r.scale.padded ? result_window_inside(g, image, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err)
-				       : result_window(values, n, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err);
+		rc = o->r.scale.padded
+			     ? result_window_inside(g, image, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err)
+			     : result_window(values, n, &o->r.scale, o->r.rim.used, &o->r.window_lo, &o->r.window_hi, err);
 		if (rc == 0)
 			rc = open_object(o, err);
 		if (rc == 0)
