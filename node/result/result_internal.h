@@ -110,7 +110,7 @@ int result_window(const uint16_t *values, size_t n, const struct stored_scale *s
 /* The same for an image with negative tissue: the range of its inside. */
 int result_window_inside(const struct grid *grid, const float *image, const struct stored_scale *scale, double *ret_lo,
 			 double *ret_hi, struct err *err);
-/* Return whether tissue has negative values, too: its mean is lost. */
+/* Return whether tissue has negative values, too, because its mean is lost, and a mask tells it from air. */
 bool result_has_negative(const struct protocol_conf *protocol);
 
 /* Write Real World Value Mapping: attenuation of slices and slabs, its integral of a view. */

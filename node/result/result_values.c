@@ -123,7 +123,7 @@ void result_put_mapping(const struct result *r, struct item_writer *w)
 
 bool result_has_negative(const struct protocol_conf *p)
 {
-	return algorithm_info(p->dbt.algorithm)->filtered && p->stored_offset < 0;
+	return algorithm_info(p->dbt.algorithm)->filtered && p->dbt.breast_mask && p->stored_offset < 0;
 }
 
 /* Return the bin where tissue begins. zero: the stored value of no attenuation. */
