@@ -265,8 +265,6 @@ TEST(views)
 				 .slice_spacing = 3,
 				 .projector = PROJECTION_SLICES,
 				 .breast_mask = true,
-				 .breast_shape = true,
-				 .skin_edge = true,
 				 .edge_taper = 5,
 				 .filter = DBT_FILTER_HANN,
 				 .filter_cut = 0.8,
