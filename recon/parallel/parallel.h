@@ -152,9 +152,10 @@ int parallel_find_axis(const struct parallel_scan *s, const float *lines, const 
  * measured: the views at its ends then extend as far outward as inward. */
 int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct err *err);
 
-/* Compute the share of each radial bin in its ray, n_radial elements. A whole turn (arc 360) measures rays from both sides, but not
- * those farther from the axis than the nearer edge of the field: their share is 2. Up to that edge the shares of opposite bins add
- * up to 2 and change smoothly (half acquisition; Wang 2002, 10.1118/1.1489043, for parallel beams). Return false if all are 1. */
+/* Compute the share of each radial bin in its ray, n_radial elements. A whole turn (arc 360, or a list of angles without a gap
+ * of more than three mean steps) measures rays from both sides, but not those farther from the axis than the nearer edge of the
+ * field: their share is 2. Up to that edge the shares of opposite bins add up to 2 and change smoothly (half acquisition; Wang 2002,
+ * 10.1118/1.1489043, for parallel beams). Return false if all are 1. */
 bool parallel_shares(const struct parallel_scan *s, double *ret_share);
 
 /* Plan a reconstruction. EINVAL, ENOMEM: the message gives the key or the bytes. */

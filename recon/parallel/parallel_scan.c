@@ -136,12 +136,41 @@ out:
 }
 
 #define SHARE_BINS 8 /* over which shares change at least */
+#define SECTORS 3600 /* of a turn */
+#define TURN_GAP 3   /* largest gap of a whole turn, in the mean step */
+
+/* Were views of all directions measured, of both sides? */
+static bool is_whole_turn(const struct parallel_scan *s)
+{
+	bool seen[SECTORS] = {false};
+	int n = 0, first = -1, last = -1, gap = 0;
+
+	if (!s->angle)
+		return s->arc == 360;
+	for (int a = 0; a < s->n_angles; a++) {
+		double turns = s->angle[a] / 360;
+
+		seen[(int)((turns - floor(turns)) * SECTORS) % SECTORS] = true;
+	}
+	for (int i = 0; i < SECTORS; i++) {
+		if (!seen[i])
+			continue;
+		if (n++ == 0)
+			first = i;
+		else if (i - last > gap)
+			gap = i - last;
+		last = i;
+	}
+	if (first + SECTORS - last > gap)
+		gap = first + SECTORS - last;
+	return n * gap <= TURN_GAP * SECTORS && gap < SECTORS / 8;
+}
 
 bool parallel_shares(const struct parallel_scan *s, double *ret_share)
 {
 	double reach = 0.5 * (s->n_radial - 1) * s->bin, shift = fabs(s->offset), near = reach - shift;
 	double over = fmin(near, fmax(2 * shift, SHARE_BINS * s->bin));
-	bool shared = !s->angle && s->arc == 360 && shift >= 0.5 * s->bin && over > 0;
+	bool shared = is_whole_turn(s) && shift >= 0.5 * s->bin && over > 0;
 
 	for (int t = 0; t < s->n_radial; t++) {
 		double r = parallel_radius(s, t) * (s->offset < 0 ? -1 : 1); /* the far edge is at a positive r */

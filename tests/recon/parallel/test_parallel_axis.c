@@ -152,7 +152,7 @@ TEST(leaning_axis)
 }
 
 /* Half acquisition: filtered backprojection of a whole turn with the axis near one edge is the body, where one side alone measured
- * it, too, by both ways of filtering; opposite bins have shares that add up to 2. */
+ * it, too, by both ways of filtering, and of a list of angles; opposite bins have shares that add up to 2. */
 TEST(half_acquisition)
 {
 	enum { BINS = 96, ANGLES = 360, PIXELS = 128 };
@@ -161,13 +161,18 @@ TEST(half_acquisition)
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, PIXELS);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	const double radius = 50, mu = 0.02;
-	double share[BINS];
+	double share[BINS], listed[ANGLES];
 
 	for (int i = 0; i < ANGLES * BINS; i++)
 		lines[i] = (float)(2 * mu * sqrt(fmax(0, radius * radius - pow(parallel_radius(&s, i % BINS), 2))));
-	for (p.route = PARALLEL_FOURIER; p.route <= PARALLEL_CONVOLUTION; p.route++) {
-		float *image = parallel_image(&p, &s, dev, lines, NULL);
+	for (int i = 0; i < ANGLES; i++)
+		listed[i] = 7 * i % ANGLES - 90;
+	for (int run = 0; run < 3; run++) {
+		float *image;
 
+		p.route = run == 1 ? PARALLEL_CONVOLUTION : PARALLEL_FOURIER;
+		s.angle = run == 2 ? listed : NULL;
+		image = parallel_image(&p, &s, dev, lines, NULL);
 		for (int j = -45; j <= 45; j++) /* both sides measured up to 17.5 mm from the axis */
 			assert_near(image[PIXELS / 2 * PIXELS + PIXELS / 2 + j], mu, 0.02 * mu);
 		free(image);
@@ -181,6 +186,10 @@ TEST(half_acquisition)
 		else
 			assert_near(share[t], 2, 0);
 	}
+	for (int i = 0; i < ANGLES; i++)
+		listed[i] = i * 355.0 / ANGLES;
+	assert_false(parallel_shares(&s, share));
+	s.angle = NULL;
 	s.arc = 180;
 	assert_false(parallel_shares(&s, share));
 	s.arc = 360;
