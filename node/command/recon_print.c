@@ -61,6 +61,19 @@ static void print_steps(const struct reconstruct_report *p)
 		       json_get_number(one, "seconds"), json_get_text(json_object_get(one, "told"), "summary"));
 }
 
+/* Say which axis of rotation of parallel beams is not that of a header. */
+static void print_axis(const struct case_files *c, const struct reconstruct_report *p)
+{
+	const json_t *axis = json_object_get(json_object_get(p->details, c->kind->name), "axis");
+	const json_t *header = json_object_get(axis, "header_mm");
+	double offset = json_get_number(axis, "offset_mm");
+
+	if (!json_is_object(json_object_get(axis, "found")) || (json_is_number(header) && json_number_value(header) == offset))
+		return;
+	printf("  axis offset %.6g mm, found in the data (%s, +- %.2g mm)\n", offset, json_get_text(axis, "by"),
+	       json_get_number(json_object_get(axis, "found"), "sigma_mm"));
+}
+
 void recon_print(const struct case_files *c, const struct reconstruct_report *p, const struct imported_case *of,
 		 const char *out_dir)
 {
@@ -84,6 +97,7 @@ void recon_print(const struct case_files *c, const struct reconstruct_report *p,
 		printf("\n");
 	}
 	print_factors(c, p);
+	print_axis(c, p);
 	print_steps(p);
 	if (assumed[0] && !strncmp(warnings, assumed, strlen(assumed))) { /* it was printed before */
 		warnings += strlen(assumed);

@@ -189,6 +189,37 @@ static void describe_scan(const struct interfile *h, char *ret_text, size_t size
 		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
 }
 
+#define FAR_PART 0.05 /* mean of lines beside the image, in that of all, from which they are of the object */
+
+/* Say that the image does not reach as far as the rays of a half acquisition, which are there for that. */
+static void note_field(const struct parallel_work *w, char *ret, size_t size)
+{
+	const struct parallel_scan *s = &w->header->parallel;
+	const size_t n = (size_t)s->n_radial;
+	double *share = malloc(n * sizeof(*share)), half = 0.5 * w->plan.grid.n[0] * (double)w->plan.grid.h[0];
+	double reach = 0, far = 0, all = 0;
+	bool half_acquisition = share && parallel_shares(s, share);
+	size_t n_far = 0;
+
+	free(share);
+	if (!half_acquisition || w->base.protocol->parallel.fov_radius > 0)
+		return;
+	for (size_t i = 0; i < parallel_size(s); i++) {
+		double radius = fabs(parallel_radius(s, (int)(i % n))), value = fabs((double)w->lines[i]);
+
+		reach = fmax(reach, radius + 0.5 * s->bin);
+		all += value;
+		far += radius > half ? value : 0;
+		n_far += radius > half;
+	}
+	if (n_far > 0 && far / (double)n_far > FAR_PART * all / (double)parallel_size(s))
+		sentence_add(
+			ret, size,
+			"The axis of rotation is beside the middle: rays reach %.4g mm from it, and the image %.4g mm, so that a part "
+			"of the object is not in it; matrix=%d fits.",
+			reach, half, (int)ceil(2 * reach / (double)w->plan.grid.h[0] - 1e-6));
+}
+
 static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
@@ -215,6 +246,7 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 		snprintf(info.axis, sizeof(info.axis), "axis offset %.6g mm found by %s, +- %.2g mm", w->header->parallel.offset,
 			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
 	parallel_note(w->header, w->lines, &w->look, info.note, sizeof(info.note));
+	note_field(w, info.note, sizeof(info.note));
 	if (base->step_notes[0])
 		sentence_add(info.note, sizeof(info.note), "%s", base->step_notes);
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);

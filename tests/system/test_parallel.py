@@ -281,6 +281,24 @@ def test_files_in_and_out(folder):
               "the same options give the same object, another seed another one")
 
 
+@pytest.mark.tier2("two reconstructions for a sentence")
+def test_a_half_acquisition_names_its_matrix(folder):
+    """Rays of a whole turn about an axis beside the middle reach farther than the image of as many pixels as bins; with those that are named nothing is said."""
+    files = simulate(os.path.join(folder, "in"), "--size", 200, "--angles", 120, "--arc", 360)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    with open(hs, encoding="utf-8") as f:
+        text = re.sub(r"radial bins := 200", "radial bins := 130", re.sub(r"axis offset \(mm\) := .*", "axis offset (mm) := 35", f.read()))
+    with open(hs, "w", encoding="utf-8") as f:
+        f.write(text)
+    np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(120, 200)[:, 70:].tofile(os.path.join(folder, "lines.s"))
+    _, case = recon(os.path.join(folder, "small"), hs)
+    check("rays reach 100 mm from it, and the image 65 mm" in case["parallel"]["warnings"], case["parallel"]["warnings"])
+    check("matrix=200 fits" in case["parallel"]["warnings"], case["parallel"]["warnings"])
+    _, case = recon(os.path.join(folder, "large"), hs, matrix=200)
+    check("matrix" not in case["parallel"]["warnings"], case["parallel"]["warnings"])
+
+
 def test_the_axis_is_found(folder):
     """A header without an axis offset, or with a wrong one: it is found, said or held, as the protocol asks."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--offset", 4.3)
@@ -302,6 +320,8 @@ def test_the_axis_is_found(folder):
         check(("mm found by seam, +- " in derivation) == (used == 4.3), derivation)
         error = (images.values - plain.values).std() / plain.values.std()
         check(error < 0.1 if used == 4.3 else error > 0.2, f"{name}: {error}")
+    said = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=found", "-o", os.path.join(folder, "said"), hs).stdout
+    check("axis offset 4." in said and "found in the data (" in said, said)
     refused = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=agree", "-o", os.path.join(folder, "held"), hs, code=None).stderr
     check("1.3 mm in the header, 4." in refused and not os.path.exists(os.path.join(folder, "held")), refused)
 
