@@ -305,7 +305,7 @@ static void allow_if_both(struct calls *c, const char *name, struct scmp_arg_cmp
 }
 
 /* Allow calls that have many uses only with certain arguments. */
-static void allow_by_argument(struct calls *c)
+static void allow_by_argument(struct calls *c, enum sandbox_role role)
 {
 	static const int requests[] = {TCGETS, FIONREAD, FIONBIO, FIOCLEX}; /* is it a terminal; how many bytes can be read */
 	static const int options[] = {PR_SET_NAME,     PR_GET_NAME,    PR_SET_PDEATHSIG,   PR_GET_DUMPABLE,
@@ -314,7 +314,8 @@ static void allow_by_argument(struct calls *c)
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
 		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)requests[i]));
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		allow_if(c, "prctl", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)options[i]));
+		if (options[i] != PR_SET_PDEATHSIG || role != SANDBOX_STEP) /* it dies with what started it */
+			allow_if(c, "prctl", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)options[i]));
 	allow_if(c, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	allow_if(c, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())); /* abort() */
 	allow_if_both(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0),
@@ -442,7 +443,7 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 			allow_log(&c, config);
 		}
 		add_rules(&c, SCMP_ACT_ALLOW, common);
-		allow_by_argument(&c);
+		allow_by_argument(&c, role);
 		allow_role(&c, role);
 	}
 	if (c.rc == 0)

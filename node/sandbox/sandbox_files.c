@@ -15,6 +15,7 @@
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -247,11 +248,18 @@ static int allow_program(struct fence *f, const struct step_conf *s)
 /* Allow the folder that a path is in: what is there may be replaced while the process runs. */
 static int allow_above(struct fence *f, const char *path)
 {
-	char folder[CONFIG_PATH_SIZE];
-	size_t n = (size_t)(strrchr(path, '/') - path);
+	char *real = realpath(path, NULL), *folder = real ? real : strdup(path); /* a link needs the folder of its target */
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	int ret;
 
-	snprintf(folder, sizeof(folder), "%.*s", n > 0 ? (int)n : 1, path);
-	return allow_path(f, folder, FS_RUN);
+	if (!slash) {
+		free(folder);
+		return err_set(f->err, ENOMEM, "sandbox: no memory for %s", path);
+	}
+	slash[slash == folder] = '\0';
+	ret = allow_path(f, folder, FS_RUN);
+	free(folder);
+	return ret;
 }
 
 /* Allow programs of the system, such as the interpreter of a script. */
