@@ -34,6 +34,40 @@ static int check_owner(const struct walk *w, const char *path, const struct stat
 	return 0;
 }
 
+/* Whoever may rename in a folder above can put another file in the place of one that was hashed. */
+static int check_above(const struct walk *w, const char *path)
+{
+	char above[PATH_MAX], *slash;
+	struct stat st;
+	int rc = 0;
+
+	snprintf(above, sizeof(above), "%s", path);
+	while (rc == 0 && (slash = strrchr(above, '/')) && above[1]) {
+		slash[slash == above] = '\0';
+		if (stat(above, &st) < 0)
+			rc = err_set(w->err, EBADMSG, "%s cannot be read: %s", above, strerror(errno));
+		else if (st.st_uid != 0 && st.st_uid != geteuid())
+			rc = err_set(w->err, EBADMSG, "%s, above %s, belongs to user %ld; needed: root, or user %ld of the node",
+				     above, path, (long)st.st_uid, (long)geteuid());
+		else if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
+			rc = err_set(w->err, EBADMSG, "%s, above %s, may be written by everybody (mode %o)", above, path,
+				     (unsigned)st.st_mode & 07777);
+	}
+	return rc;
+}
+
+/* Check the folders above a path, and those above what its links lead to. */
+static int check_place(const struct walk *w, const char *path)
+{
+	char *real = realpath(path, NULL);
+	int rc = real ? check_above(w, path) : err_set(w->err, EBADMSG, "%s cannot be read: %s", path, strerror(errno));
+
+	if (rc == 0 && strcmp(real, path) != 0)
+		rc = check_above(w, real);
+	free(real);
+	return rc;
+}
+
 static void note_seen(const struct walk *w, const char *path, const struct stat *st)
 {
 	const long long of[] = {(long long)st->st_dev,	       (long long)st->st_ino,	       (long long)st->st_size,
@@ -141,11 +175,16 @@ static int walk_all(struct walk *w, int fd, const char *program, char ret_seen[D
 
 	digest_begin(w->seen);
 	if (rc == 0)
+		rc = check_place(w, w->step->program);
+	if (rc == 0)
 		note_seen(w, w->step->program, &st);
 	if (rc == 0 && w->text)
 		add_line(w, program, w->step->program);
-	for (size_t i = 0; rc == 0 && i < w->step->files.n; i++)
-		rc = walk_path(w, w->step->files.name[i]);
+	for (size_t i = 0; rc == 0 && i < w->step->files.n; i++) {
+		rc = check_place(w, w->step->files.name[i]);
+		if (rc == 0)
+			rc = walk_path(w, w->step->files.name[i]);
+	}
 	digest_end(w->seen, ret_seen);
 	return rc;
 }

@@ -14,7 +14,7 @@ struct step_files {
 };
 
 /* Open the program to read and execute it, and check that it and the step's files are what `sha256` of the configuration says, and
- * that nobody but root and the user of this process can write to them. EBADMSG: they are not, or one is missing; the sentence says
+ * that nobody but root and the user of this process can write to them, or put others in their place. EBADMSG: they are not, or one is missing; the sentence says
  * what the digest is. ret_fd: the program, which stays open over an exec; the caller closes it.
  *
  * The digest is the SHA-256 of the program. With `files` it is that of a text with a line "HEX  PATH" for the program and, after it,
