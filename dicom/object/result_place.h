@@ -25,7 +25,7 @@ struct result_outside {
 /* A program of the site that changed the volume of a reconstruction. */
 struct result_step {
 	char name[65], version[33], sha256[65], parameters[201];
-	char said[700];	  /* what it told */
+	char said[512];	  /* what it told */
 	char change[100]; /* what it changed, measured by this program */
 };
 

@@ -25,6 +25,8 @@
 #define SUMMARY_MOST 200 /* characters of its summary and of each warning */
 #define WARNINGS_MOST 8
 #define FIGURES_MOST 16
+#define CHANGE_MOST 10	/* change of a voxel, in the largest value, beyond which it is said */
+#define MEAN_LEAST 1e-3 /* mean afterwards, in the mean before, below which it is said */
 #define STEP_PATH (sizeof(((struct step_runner *)NULL)->folder) + 60) /* bytes of the paths below its folder */
 #define VALUES_AT_A_TIME ((size_t)1 << 16)
 
@@ -329,27 +331,42 @@ static json_t *describe_step(const struct step_conf *s, const struct case_step_r
 	return o;
 }
 
+/* Add what the program told: its summary, and whole figures as far as there is room. */
+static void add_told(const json_t *told, char *ret, size_t size)
+{
+	json_t *value;
+	const char *name;
+
+	snprintf(ret, size, "%s", json_get_text(told, "summary"));
+	json_object_foreach(json_object_get(told, "figures"), name, value)
+	{
+		size_t n = strlen(ret);
+
+		if (n + (size_t)snprintf(NULL, 0, "; %s %.6g; ...", name, json_number_value(value)) >= size) {
+			snprintf(ret + n, size - n, "; ...");
+			return;
+		}
+		snprintf(ret + n, size - n, "; %s %.6g", name, json_number_value(value));
+	}
+}
+
 /* Say in the result what the program told, and what it changed. */
 static void say_step(struct reconstruct_work *w, const struct step_conf *s, const struct case_step_report *r)
 {
 	struct result_step *said = &w->step[w->n_steps++];
 	json_t *value;
-	const char *name;
 	size_t i;
 
 	snprintf(said->name, sizeof(said->name), "%s", s->name);
 	snprintf(said->version, sizeof(said->version), "%s", s->version);
 	snprintf(said->sha256, sizeof(said->sha256), "%s", s->sha256);
 	snprintf(said->parameters, sizeof(said->parameters), "%s", s->parameters);
-	snprintf(said->said, sizeof(said->said), "%s", json_get_text(r->told, "summary"));
-	json_object_foreach(json_object_get(r->told, "figures"), name, value)
-	{
-		size_t n = strlen(said->said);
-
-		snprintf(said->said + n, sizeof(said->said) - n, "; %s %.6g", name, json_number_value(value));
-	}
+	add_told(r->told, said->said, sizeof(said->said));
 	snprintf(said->change, sizeof(said->change), "mean %+.3g %%, largest change %.3g %% of the largest value",
 		 r->before != 0 ? 100 * (r->after - r->before) / fabs(r->before) : 0.0, 100 * r->largest);
+	if (r->largest > CHANGE_MOST || fabs(r->after) < MEAN_LEAST * fabs(r->before))
+		sentence_add(w->step_notes, sizeof(w->step_notes),
+			     "Step %s made another volume (%s): probably in another unit or byte order.", s->name, said->change);
 	json_array_foreach(json_object_get(r->told, "warnings"), i, value)
 		sentence_add(w->step_notes, sizeof(w->step_notes), "Step %s: %s.", s->name, json_string_value(value));
 }

@@ -347,8 +347,8 @@ static void fill_programs(const struct result_place *place, struct item_writer *
 	for (size_t i = 0; i < place->n_steps; i++) {
 		const struct result_step *s = &place->step[i];
 
-		snprintf(text, sizeof(text), "changed the volume: %s; program SHA-256 %s%s%s; %.*s", s->change, s->sha256,
-			 s->parameters[0] ? "; parameters " : "", s->parameters, (int)sizeof(text) / 2, s->said);
+		snprintf(text, sizeof(text), "changed the volume: %s; program SHA-256 %s%s%s; %s", s->change, s->sha256,
+			 s->parameters[0] ? "; parameters " : "", s->parameters, s->said);
 		fill_program(s->name, s->version, text, root);
 	}
 }

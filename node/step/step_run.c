@@ -181,10 +181,8 @@ static void watch_program(struct running *r)
 /* ---- the answer ---- */
 
 /* Replace what is not text, and cut blank lines at the end. */
-static void clean_output(char *text)
+static void clean_output(char *text, size_t n)
 {
-	size_t n = strlen(text);
-
 	for (size_t i = 0; i < n; i++)
 		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
 			text[i] = text[i] == '\t' ? ' ' : '?';
@@ -246,7 +244,7 @@ static void attend_program(struct running *r, int output, int trouble)
 	watch_program(r);
 	if (r->output >= 0)
 		close(r->output);
-	clean_output(r->answer->output);
+	clean_output(r->answer->output, r->n_output);
 	judge_end(r, text);
 }
 

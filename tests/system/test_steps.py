@@ -158,11 +158,12 @@ def refused(folder, code, ok=(0, 4), mode="", **keys):
 def test_what_a_hostile_program_can_do(folder):
     """Nothing: it tries all in turn, says what succeeded, and makes no output; nothing is delivered."""
     program = write_program(os.path.join(folder, "program.py"), HONEST + textwrap.dedent("""\
-        import socket
+        import ctypes, socket
         tries = {"network": lambda: socket.socket(), "files": lambda: open("/etc/hostname").read(), "input": lambda: open(source, "r+b"),
                  "elsewhere": lambda: open(sys.argv[0] + ".new", "w"), "fork": os.fork, "exec": lambda: os.stat("/bin/sh"), "memory": lambda: bytearray(8 << 30),
                  "sparse": lambda: os.ftruncate(os.open(target + ".100", os.O_CREAT | os.O_WRONLY), 100 << 30), "fifo": lambda: os.mkfifo(target),
-                 "link": lambda: os.symlink(source, target)}
+                 "link": lambda: os.symlink(source, target),
+                 "outlive": lambda: ctypes.CDLL(None).prctl(1, 0, 0, 0, 0) and open("/nowhere")}
         for name, attempt in tries.items():
             try:
                 attempt()
@@ -177,8 +178,14 @@ def test_what_a_hostile_program_can_do(folder):
 
 
 def test_check_names_a_program_that_others_may_change(folder):
-    """Missing, writable by others, another than its digest: each is a problem, with the digest that it has."""
-    programs = [write_program(os.path.join(folder, name), HONEST + "finish()\n") for name in ("gone.py", "open.py", "other.py", "of-nobody.py")]
+    """Missing, writable by others, another than its digest, in a folder where others can replace it, also through a link: each is a problem."""
+    shared = os.path.join(folder, "shared")
+    os.makedirs(os.path.join(shared, "below"))
+    programs = [write_program(os.path.join(folder, name), HONEST + "finish()\n")
+                for name in ("gone.py", "open.py", "other.py", "of-nobody.py", "shared/below/placed.py")]
+    os.symlink(programs[4], os.path.join(folder, "linked.py"))
+    programs.append(os.path.join(folder, "linked.py"))
+    os.chmod(shared, 0o777)
     conf = write_conf(os.path.join(folder, "a.conf"), *[step(p, os.path.basename(p)) for p in programs], names=("other.py",))
     os.remove(programs[0])
     os.chmod(programs[1], 0o775)
@@ -189,6 +196,7 @@ def test_check_names_a_program_that_others_may_change(folder):
     said = {words[1]: words[2] for words in (p.split("'", 2) for p in problems if p.startswith("step "))}
     assert "cannot be opened" in said["gone.py"] and "may be written by others" in said["open.py"], problems
     assert hashlib.sha256(HONEST.encode()).hexdigest() in said["other.py"]
+    assert all(f"{shared}, above {programs[4]}, may be written by everybody" in said[name] for name in ("placed.py", "linked.py")), problems
     assert os.geteuid() != 0 or "belongs to user 65534" in said["of-nobody.py"]
 
 
@@ -321,6 +329,19 @@ def test_files_of_a_step(folder):
     assert digest() in recon(write_conf(conf, step(program, **with_files)), out, ok=(4,))[0]
     os.remove(os.path.join(home, "more", "link.py"))
     assert "the SHA-256 of its program and files is" in recon(write_conf(conf, step(program, files=f'["{home}"]', sha256=f'"{digest()}"')), out, ok=(4,))[0]
+
+
+@pytest.mark.tier2("a case")
+def test_what_a_step_says_and_makes(folder):
+    """A program by a link from another folder; its output has a 0 byte, more figures than a header holds, and a volume that is nothing like the first."""
+    os.mkdir(os.path.join(folder, "home"))
+    told = json.dumps({"summary": "s" * 200, "figures": {f"{i:02d} " + "n" * 37: 1.23456e-200 for i in range(16)}})
+    program = write_program(os.path.join(folder, "home", "run.py"), HONEST + f"print('before', chr(0), 'after')\nfinish(bytes(len(volume)), {told!r})\n")
+    link, out = os.path.join(folder, "link.py"), os.path.join(folder, "out")
+    os.symlink(program, link)
+    case, said = recon(write_conf(os.path.join(folder, "a.conf"), step(link)), out)
+    assert "before ? after" in said and "Step one made another volume (mean -100 %" in case["pet"]["warnings"]
+    assert programs_of(headers(out)[0])["one"][1].endswith("n 1.23456e-200; ...")
 
 
 @pytest.mark.tier2("three runs of each program")
