@@ -450,13 +450,16 @@ int options_fail_err(const struct options *o, const struct err *err)
 int options_refuse(const struct options *o, int id)
 {
 	const struct option_spec *spec = row_of(o, id);
-	char hint[NEAREST_HINT];
+	char hint[NEAREST_HINT], help[800];
 
 	if (!spec)
 		return options_fail(o, CODE_USAGE, "option %d: %s is not allowed; see --help", id, o->value);
+	snprintf(help, sizeof(help), "%s", spec->help);
+	for (char *end = help; (end = strchr(end, '\n'));)
+		*end = ' ';
 	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed%s; --%s %s: %s", spec->name, o->value,
 			    nearest_hint(spec->words ? nearest_in_list(o->value, spec->words) : NULL, hint), spec->name,
-			    spec->argument ? spec->argument : "", spec->help);
+			    spec->argument ? spec->argument : "", help);
 }
 
 static void print_problem(void *ctx, const char *problem)

@@ -107,6 +107,7 @@ REFUSED = [
     (2, "recon --protocol pet-osem --set prior_weight=10 -o none .", "no effect with the algorithm 'osem'"),
     (2, "recon --protocol parallel-fbp --set sampling=0.1 --set algorithm=sart -o none .",
      "no effect without 'projector' = sampled"),
+    (2, "arrays write --algorithm x -o none", "it must be stated"),
     (2, "simulate dbt --binning 9 -o none", "--binning 9 is not allowed; --binning N: combine N x N bins of the detector into one, 1 to 8"),
     (8, "recon --protocol pet-osm -o none .", "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "),
     (8, "simulate pet --scanner siemens-mr -o none", "did you mean 'siemens-mmr'?"),
