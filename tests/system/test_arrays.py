@@ -197,7 +197,7 @@ def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
     run("simulate", "dbt", "--binning", "8", "--views", "9", "--phantom", "ellipsoids", "--scatter", "1", "-o", exam)
     keys = "iterations=2 subsets=3 voxel=1.4 slice_spacing=2 scatter_correction=true slab_thickness=10 synthetic=true"
     how = {"protocol": "dbt-osem", "set": keys, "options": ["--device", "cpu"]}
-    states = {"software": "My SART", "version": "2", "note": "40 updates", "algorithm": "iterative"}
+    states = {"software": "My SART", "version": "2", "note": "-o 40 updates", "algorithm": "iterative"}
     case = tn.open(exam, **how)
     image = case.reconstruct(device=tn.Device("cpu"))
 
@@ -216,7 +216,7 @@ def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
         assert np.abs(d.pixel_array.astype(int) - of.pixel_array).max() <= 1, d.SeriesDescription
         text, kinds = str(d).replace("dbt-osem, grid and corrections only", ""), "DerivationImageSequence" in d.get("SharedFunctionalGroupsSequence", [d])[0]
         derived = d.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0] if kinds else d
-        assert derived.DerivationDescription.startswith(f"Volume computed outside tomonode by My SART 2 (SHA-256 {digest}): 40 updates. Of 9 projections")
+        assert derived.DerivationDescription.startswith(f"Volume computed outside tomonode by My SART 2 (SHA-256 {digest}): -o 40 updates. Of 9 projections")
         assert derived.DerivationCodeSequence[0].CodeValue == "113963" and "My SART 2, outside tomonode" in d.SeriesDescription
         assert not any(word in text for word in ("osem", "OSEM", "iterations=", "ALGEBRAIC"))
         assert "Scatter subtracted" in derived.DerivationDescription

@@ -137,8 +137,8 @@ def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, ve
     a = numpy.ascontiguousarray(volume if hasattr(volume, "__array_interface__") else numpy.from_dlpack(volume))
     if a.dtype != numpy.float32:
         raise ValueError(f"volume: values of type {a.dtype}; needed: float32")
-    states = ["--software", software, "--version", version, "--note", note,
-              *(["--algorithm", algorithm] if algorithm else []),
+    states = [f"--software={software}", f"--version={version}", f"--note={note}",
+              *([f"--algorithm={algorithm}"] if algorithm else []),
               *(["--corrected"] if corrected else []), "--json"]
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
         path = os.path.join(folder, "volume.f32")
