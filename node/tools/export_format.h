@@ -39,7 +39,7 @@ struct export_job {
 struct export_format {
 	const char *name;	/* of --format; NULL: not of many series at once */
 	const char *ending;	/* of the files that --format writes */
-	const char *endings[3]; /* all that select it */
+	const char *endings[4]; /* all that select it, ended by NULL */
 	const char *help;	/* what a file contains: whole lines of --help */
 	enum export_input input;
 	bool compressible; /* its values are compressed on request */
