@@ -189,11 +189,13 @@ static void describe_scan(const struct interfile *h, char *ret_text, size_t size
 		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
 }
 
-#define FAR_PART 0.05 /* mean of lines beside the image, in that of all, from which they are of the object */
+#define FAR_REACH 1.05 /* least reach of rays that is said, in that of the image */
+#define FAR_PART 0.05  /* mean of lines beside the image, in that of all, from which they are of the object */
 
-/* Say that the image does not reach as far as the rays of a half acquisition, which are there for that. */
+/* Say that an image of as many pixels as bins does not reach as far as the rays of a half acquisition, which are there for that. */
 static void note_field(const struct parallel_work *w, char *ret, size_t size)
 {
+	const struct parallel_protocol *p = &w->base.protocol->parallel;
 	const struct parallel_scan *s = &w->header->parallel;
 	const size_t n = (size_t)s->n_radial;
 	double *share = malloc(n * sizeof(*share)), half = 0.5 * w->plan.grid.n[0] * (double)w->plan.grid.h[0];
@@ -202,7 +204,7 @@ static void note_field(const struct parallel_work *w, char *ret, size_t size)
 	size_t n_far = 0;
 
 	free(share);
-	if (!half_acquisition || w->base.protocol->parallel.fov_radius > 0)
+	if (!half_acquisition || p->matrix > 0 || p->pixel > 0 || p->fov_radius > 0)
 		return;
 	for (size_t i = 0; i < parallel_size(s); i++) {
 		double radius = fabs(parallel_radius(s, (int)(i % n))), value = fabs((double)w->lines[i]);
@@ -212,7 +214,7 @@ static void note_field(const struct parallel_work *w, char *ret, size_t size)
 		far += radius > half ? value : 0;
 		n_far += radius > half;
 	}
-	if (n_far > 0 && far / (double)n_far > FAR_PART * all / (double)parallel_size(s))
+	if (reach > FAR_REACH * half && n_far > 0 && far / (double)n_far > FAR_PART * all / (double)parallel_size(s))
 		sentence_add(
 			ret, size,
 			"The axis of rotation is beside the middle: rays reach %.4g mm from it, and the image %.4g mm, so that a part "
