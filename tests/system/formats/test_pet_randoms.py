@@ -352,6 +352,7 @@ def test_dead_time_as_the_data_say(folder):
     check("Dead Time Factor (0054,1324) is not a number from 1 to 100" in document["refused"][0]["reason"], document)
 
 
+@pytest.mark.tier2("a form of the randoms; dead time of each frame is tier 1")
 def test_of_a_siemens_mmr(folder):
     """The delayed events of its list mode, of all and of time frames. The dead time of all: by the normalisation and
     the singles."""

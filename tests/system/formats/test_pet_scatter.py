@@ -177,6 +177,7 @@ def test_of_two_beds(folder):
     check(found["planes"] == 2 * alone["planes"], f"planes: {found['planes']}, of one bed {alone['planes']}")
 
 
+@pytest.mark.tier2("a form of the scatter correction; results of one exam are tier 1")
 def test_of_a_part(folder):
     """Planes that leave a short CT are not compared with the simulation, which would take all counts of the object for
     scatter; of a CT that is truncated at the sides only activity beyond it and the scale show this, unless the end of
@@ -215,6 +216,7 @@ def test_of_a_part(folder):
     check(len(ratio) == 15 and np.all(np.abs(ratio[6:] - 1) < 0.02), f"covered slices: {ratio}")
 
 
+@pytest.mark.tier2("a form of the scatter correction; results of one exam are tier 1")
 def test_in_time_frames(folder):
     """Each frame has the scatter of its own counts, of which the second one has half as much: that which the same data
     have alone."""

@@ -141,6 +141,7 @@ def edit(folder, path, **changes):
     return copy
 
 
+@pytest.mark.tier2("two exams more; a fit that succeeds is tier 1")
 def test_what_an_exam_does_not_determine_is_refused(folder, made):
     exam, phantom, start, _ = made
     out = os.path.join(folder, "no")

@@ -60,6 +60,7 @@ def test_beads_are_where_truth_says(folder, failures, side, view, image_format, 
                 f"beads are off by {worst.round(3)} mm", failures)
 
 
+@pytest.mark.tier2("the reverse of the tests before it")
 def test_read_as_if_still_beads_are_off(folder, failures):
     """On a larger detector the error of a wrong geometry is larger."""
     turning, still = write_config(folder, "turning", 0.285), write_config(folder, "still", 0)
