@@ -51,7 +51,7 @@
 static const double narrows[NARROWS] = {0.85, 0.7}; /* of the window: what leaves the field moves the minimum of the wedge */
 
 /* How much of the data is used. */
-static const struct axis_effort coarse = {128, 1024, 64, 64, 4}, fine = {1024, 1024, 256, 512, SLICES};
+static const struct axis_effort coarse = {128, 1024, 64, 64, 4}, fine = {1024, 1024, 128, 256, SLICES};
 
 /* Weights of the cells: w^power, and harmonics above margin R w + first have k^-fall, others 0. */
 struct weights {
@@ -61,7 +61,7 @@ struct weights {
 
 #define WEIGHTS 4
 static const struct weights of_wedge[WEIGHTS] = {
-	{-0.5, 2, 12, 1, false}, {-1, 2, 8, 0, false}, {-1.5, 2, 12, 2, false}, {-0.5, 1.2, 12, 1, true}};
+	{-0.5, 2, 12, 1, false}, {-1, 2, 8, 0, false}, {-1.5, 2, 12, 2, false}, {-0.5, AXIS_MARGIN_LEAST, 12, 1, true}};
 static const struct weights of_pairs[WEIGHTS] = {
 	{-1, 0, 0, 0, false}, {-2, 0, 0, 0, false}, {0, 0, 0, 0, false}, {-0.5, 0, 0, 0, false}};
 

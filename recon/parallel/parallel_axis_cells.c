@@ -261,11 +261,19 @@ static void make_tables(const struct axis_views *v, struct axis_cells *c)
 		}
 }
 
+/* Return the number of waves that have a harmonic outside of the wedge of the whole window, with the least margin. */
+static size_t count_waves(const struct axis_views *v)
+{
+	return (size_t)(count_harmonics(v) / (M_PI * AXIS_MARGIN_LEAST)) + 1;
+}
+
 int axis_cells_make(const struct axis_views *v, struct axis_cells *c, struct err *err)
 {
 	size_t waves = (size_t)(v->width + 1) / 4, views = (size_t)v->n, width = (size_t)v->width, n, turns;
 	double *at;
 
+	if (v->n_pairs == 0 && waves > count_waves(v))
+		waves = count_waves(v);
 	*c = (struct axis_cells){.n = v->n_pairs ? v->n_pairs : 2 * count_harmonics(v) + 1, .n_waves = (int)waves};
 	n = (size_t)c->n * waves;
 	turns = v->n_pairs ? 0 : (size_t)c->n * views;

@@ -5,6 +5,8 @@
 
 #include "recon/parallel/parallel_internal.h"
 
+#define AXIS_MARGIN_LEAST 1.2 /* of the wedge, in the half window: the least of all weights */
+
 /* How much of the data is used, at most. */
 struct axis_effort {
 	int bins, views, pairs, harmonics, slices;
