@@ -193,12 +193,13 @@ struct device_ops {
 			 const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 
 	/* A sub-iteration (kernels/rules.h). A pair buffer holds q and d of every bin (2 floats per bin); their order is private
-	 * to the device. y: data >= 0; p = A x; row: length of each ray, NULL if the rule does not use it. Masked bins give pairs
+	 * to the device. y: data; p = A x; row: length of each ray, NULL if the rule does not use it. Masked bins give pairs
 	 * of 0.
 	 *   make_pair    from line integrals: pair = rule_bin(y, p, row)
 	 *   back_sums    num = A'q, den = A'd, or with `add` num += A'q, den += A'd
-	 * PROJECTION_PATHS and PROJECTION_JOSEPH return ENOTSUP: with them, den is always computed only once per subset
-	 * (rule_bins()). If fused() is true, two functions combine these steps and store neither line integrals nor sums:
+	 * With transaxial paths and time of flight q and d are backprojected one after the other: where den can be computed once
+	 * per subset, rule_bins() takes half the time. If fused() is true, two functions combine these steps and store neither
+	 * line integrals nor sums:
 	 *   forward_pair  pair = rule_bin(y, A x, row)       (does not read x if the rule does not use p)
 	 *   back_update   x = rule_voxel(x, A'q, A'd)
 	 *   sub_iterate   both at once; work: 2 floats per bin, whose values are undefined afterwards */

@@ -263,11 +263,16 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
 	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
-	if (r == 0 && (a->paths || a->lines || a->scan->tof.n))
-		return err_set(err, ENOTSUP, "back_sums: transaxial paths and time of flight do not support pairs");
-	if (r == 0)
-		project_back(a, &b);
-	return r;
+	if (r < 0)
+		return r;
+	if (a->paths || a->lines || a->scan->tof.n) {
+		struct cpu_back first = {.q = b.q, .num = b.num, .add = add};
+
+		project_back(a, &first);
+		b = (struct cpu_back){.q = b.d, .num = b.den, .add = add};
+	}
+	project_back(a, &b);
+	return 0;
 }
 
 bool cpu_fused(const struct projection *a)

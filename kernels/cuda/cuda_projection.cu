@@ -292,6 +292,12 @@ int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf
 		       : cuda_slices_adjoint(a, y->mem, add, x->mem, err);
 }
 
+/* The order of a pair buffer: (q, d) of each bin, or all q before all d if q and d are backprojected one after the other. */
+static bool pairs_are_apart(const struct projection *a)
+{
+	return a->paths || a->lines || a->scan.tof.n;
+}
+
 struct pair_job {
 	struct scan scan;
 	struct grid grid;
@@ -299,7 +305,7 @@ struct pair_job {
 	const float *mask, *y, *p, *row;
 	float2 *pair;
 	struct rule rule;
-	bool weigh;
+	bool weigh, apart;
 };
 
 static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_constant__ struct pair_job job, size_t n)
@@ -316,8 +322,15 @@ static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_
 			if (job.weigh)
 				length = cuda_slice_length(&job.scan, view, &job.grid, (int)(in_view % job.scan.n_u),
 							   (int)(in_view / job.scan.n_u));
+			if (job.apart && job.rule.weighted && job.mask && job.mask[i] < 1)
+				pair = rule_weigh(job.rule.kind, pair, job.mask[i]);
 		}
-		job.pair[i] = make_float2(pair.q * length, pair.d * length);
+		if (job.apart) {
+			((float *)job.pair)[i] = pair.q;
+			((float *)job.pair)[n + i] = pair.d;
+		} else {
+			job.pair[i] = make_float2(pair.q * length, pair.d * length);
+		}
 	}
 }
 
@@ -364,9 +377,10 @@ int cuda_make_pair(struct projection *a, const struct rule *rule, const struct b
 	job.pair = (float2 *)ret_pair->mem;
 	job.rule = *rule;
 	job.weigh = a->model == PROJECTION_SLICES;
+	job.apart = pairs_are_apart(a);
 	pair_kernel<<<cuda_blocks(y->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, y->n);
 	r = cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
-	return r < 0 ? r : weigh_pair(a, rule, ret_pair, err);
+	return r < 0 || job.apart ? r : weigh_pair(a, rule, ret_pair, err);
 }
 
 int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
@@ -376,11 +390,14 @@ int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struc
 
 	if (r == 0)
 		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
-	if (r == 0 && (a->paths || a->lines || a->scan.tof.n))
-		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths and time of flight do not support pairs",
-			    a->dev->name);
 	if (r < 0)
 		return r;
+	if (pairs_are_apart(a)) {
+		struct buf part[] = {buf_part(pair, 0, pair->n / 2), buf_part(pair, pair->n / 2, pair->n / 2)};
+
+		r = cuda_adjoint(a, &part[0], add, num, err);
+		return r < 0 ? r : cuda_adjoint(a, &part[1], add, den, err);
+	}
 	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,
 							      a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
 					    : cuda_slices_sums(a, q, add, num->mem, den->mem, err);

@@ -5,6 +5,7 @@
  * Parts have at most two sizes, which differ by one slice; larger parts are first. So the data structures are created at most
  * twice. */
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -13,10 +14,12 @@
 #include "recon/parallel/parallel_internal.h"
 
 #define TINY_OUT (1.5f * RULE_TINY) /* values up to this are output as 0: the rules write RULE_TINY in place of 0 */
+#define LEAST_TRANSMISSION -20	    /* smallest line integral of the transmission model, whose e^20 is not photons but an error */
 
 static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
 {
-	bool negative = algorithm_info(p->algorithm)->rule != RULE_EM;
+	enum rule_kind rule = algorithm_info(p->algorithm)->rule;
+	float least = rule == RULE_EM ? 0 : rule == RULE_TRANSMISSION ? LEAST_TRANSMISSION : -FLT_MAX;
 	size_t n_v = (size_t)s->n_radial, n_views = (size_t)s->n_angles, rows = n_views * (size_t)s->n_slices, bad = SIZE_MAX;
 
 #pragma omp parallel for schedule(static) reduction(min : bad)
@@ -31,7 +34,7 @@ static int check_lines(const struct parallel_protocol *p, const struct parallel_
 			n += !(gap == 0);
 			worst = y[i] < worst ? y[i] : worst;
 		}
-		if (n || (worst < 0 && !negative))
+		if (n || worst < least)
 			bad = row < bad ? row : bad;
 	}
 	if (bad == SIZE_MAX)
@@ -39,12 +42,14 @@ static int check_lines(const struct parallel_protocol *p, const struct parallel_
 	for (size_t i = 0; i < n_v; i++) {
 		float y = lines[bad * n_v + i];
 
-		if (!isfinite(y) || (y < 0 && !negative))
+		if (!isfinite(y) || y < least)
 			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu%s", (double)y,
 				       bad / n_views, bad % n_views, i,
-				       isfinite(y) ? "; mlem and osem take no negative values, which noise makes of air: fbp, "
-						     "art and sart do"
-						   : "");
+				       !isfinite(y) ? ""
+				       : rule == RULE_EM
+					       ? "; mlem and osem take no negative values, which noise makes of air: fbp, "
+						 "art, sart, ostr and mltr do"
+					       : "; so many more photons than in the open beam are no attenuation");
 	}
 	return err_set(err, EINVAL, "sinogram: row %zu has a value that is not finite or negative", bad);
 }

@@ -34,7 +34,7 @@ enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* two ways 
 struct parallel_protocol {
 	enum algorithm algorithm; /* parallel_supports() must be true */
 	int iterations;		  /* sweeps; ignored by BP and FBP */
-	int subsets;		  /* SART, OSEM: number of subsets of angles */
+	int subsets;		  /* SART, OSEM, OSTR: number of subsets of angles */
 	double relaxation;
 	bool non_negative; /* ART, SART: set negative values to 0, after each sweep (ART) and each subset (SART) */
 	bool in_sequence;  /* ART: use views in the order of their angles; else far from each other, which converges faster */
@@ -50,8 +50,8 @@ struct parallel_protocol {
 	bool deterministic;
 };
 
-/* Return whether parallel beams can be reconstructed with a: bp, fbp, art, sart, mlem, osem, and any other algorithm that uses
- * their update rules. bp is voxel-driven and multiplied by the angle between views: blurred, in the unit of line integrals. */
+/* Return whether parallel beams can be reconstructed with a: bp, fbp, art, sart, mlem, osem, mltr, ostr, and any other algorithm
+ * that uses their update rules. bp is voxel-driven and multiplied by the angle between views: blurred, in the unit of line integrals. */
 bool parallel_supports(enum algorithm a);
 
 struct parallel_plan {
@@ -167,7 +167,8 @@ struct parallel_report {
 	double residual; /* |A x - y| / |y| of the result over all rays, ART and SART; else 0 */
 };
 
-/* Reconstruct. lines: parallel_size() floats; EINVAL if one is NaN or infinite or, for MLEM and OSEM, negative. ret_volume: nx *
+/* Reconstruct. lines: parallel_size() floats; EINVAL if one is NaN or infinite; for MLEM and OSEM
+ * negative; for MLTR and OSTR below -20. ret_volume: nx *
  * ny * n_slices floats, x fastest, then y. ECANCELED: the monitor has cancelled. After any error the content of ret_volume is
  * undefined. */
 int parallel_reconstruct(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,

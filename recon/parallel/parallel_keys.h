@@ -11,15 +11,18 @@
 #define PARALLEL_KEYS(s, at) \
 	{"algorithm", AS_CHOICE(s, at algorithm, \
 		   KEY_CHOICES({"bp", ALGORITHM_BP}, {"fbp", ALGORITHM_FBP}, {"art", ALGORITHM_ART}, \
-			       {"sart", ALGORITHM_SART}, {"mlem", ALGORITHM_MLEM}, {"osem", ALGORITHM_OSEM})), \
+			       {"sart", ALGORITHM_SART}, {"mlem", ALGORITHM_MLEM}, {"osem", ALGORITHM_OSEM}, \
+			       {"mltr", ALGORITHM_MLTR}, {"ostr", ALGORITHM_OSTR})), \
 	 .fallback = "fbp", \
 	 .meaning = "`fbp` (filtered backprojection), `bp` (backprojection without filter: blurred, in the unit of line " \
 		    "integrals), `art` (Kaczmarz, ray by ray), `sart` (algebraic, subsets of angles; with one subset: SIRT), " \
-		    "`mlem` and `osem` (emission model on line integrals, all angles or subsets of them)"}, \
-	{"iterations", AS_INT(s, at iterations, 1, 100000), .fallback = "20", .only = "art sart mlem osem", \
+		    "`mlem` and `osem` (emission model on line integrals, all angles or subsets of them), `mltr` and `ostr` " \
+		    "(transmission model: a ray weighs as its photons; for few photons and values below 0, line integrals " \
+		    "without a unit only)"}, \
+	{"iterations", AS_INT(s, at iterations, 1, 100000), .fallback = "20", .only = "art sart mlem osem mltr ostr", \
 	 .meaning = "passes over all angles; `bp` and `fbp` always make one"}, \
-	{"subsets", AS_INT(s, at subsets, 1, 16384), .fallback = "1", .only = "sart osem", \
-	 .meaning = "subsets of the angles for `sart` and `osem`, at most as many as there are angles"}, \
+	{"subsets", AS_INT(s, at subsets, 1, 16384), .fallback = "1", .only = "sart osem ostr", \
+	 .meaning = "subsets of the angles for `sart`, `osem` and `ostr`, at most as many as there are angles"}, \
 	{"relaxation", AS_REAL(s, at relaxation, 0.001, 1.999), .fallback = "0.5", .only = "art sart", \
 	 .meaning = "`art`, `sart`: fraction of the correction that each update applies"}, \
 	{"non_negative", AS_BOOL(s, at non_negative), .fallback = "false", .only = "art sart", \
@@ -49,11 +52,11 @@
 		   KEY_CHOICES({"siddon", PROJECTION_PATHS}, {"joseph", PROJECTION_JOSEPH}, \
 			       {"sampled", PROJECTION_SAMPLED}, {"exact", PROJECTION_EXACT})), \
 	 .fallback = "siddon", \
-	 .only = "art sart mlem osem", \
+	 .only = "art sart mlem osem mltr ostr", \
 	 .meaning = "of the iterative algorithms: `siddon` (path lengths through pixels), `joseph` (linear interpolation between " \
 		    "pixels), `sampled` (steps along the ray), `exact` (path lengths, ray by ray, the reference; not for `art`)"}, \
 	{"sampling", AS_REAL(s, at sampling, 0.001, 100), .unit = "mm", .zero = "a tenth of a pixel", \
-	 .fallback = "0", .only = "art sart mlem osem", .needs = "projector=sampled", \
+	 .fallback = "0", .only = "art sart mlem osem mltr ostr", .needs = "projector=sampled", \
 	 .meaning = "`sampled`: length of a step along the ray"}, \
 	{"memory_limit", AS_BYTES(s, at memory_limit, 1, 1e15), .unit = "bytes", \
 	 .zero = "no limit but the device's memory", .fallback = "0", \

@@ -20,7 +20,8 @@ bool parallel_supports(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
 
-	return i->rule == RULE_SART || (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_BACKPROJECT));
+	return i->rule == RULE_SART ||
+	       (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_TRANSMISSION || i->rule == RULE_BACKPROJECT));
 }
 
 enum parallel_work parallel_work_of(const struct parallel_protocol *p)
@@ -125,7 +126,9 @@ static struct vectors vectors_of(const struct parallel_protocol *p, enum paralle
 		return (struct vectors){1, parallel_back_filters(p, dev, n_radial) ? 2 : 1, 0};
 	case PARALLEL_WORK_ROWS: /* volumes: x, and where it is positive; data: y, and the residual */
 		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
-	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths; of a subset: line integrals */
+	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths; of a subset: line integrals, pairs */
+		if (!rule_keeps_den(algorithm_info(p->algorithm)->rule))
+			return (struct vectors){3, 1, 3};
 		return (struct vectors){2 + n_subsets, algorithm_info(p->algorithm)->rule == RULE_SART ? 2 : 1, 1};
 	default:
 		return (struct vectors){1, 1, 0};

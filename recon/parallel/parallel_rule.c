@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parallel_rule.c - SART, MLEM and OSEM with the common iteration (recon/core/iterate.h); A_s'd is stored for each subset.
+/* parallel_rule.c - SART, MLEM, OSEM, MLTR and OSTR with the common iteration (recon/core/iterate.h). A_s'd is stored for each
+ * subset, except that of the transmission model, which changes with the image.
  *
- * The start of EM is, for each slice, sum(y) / sum(A 1), which explains the sum of its data; the start of SART is nearly 0.
- * Pixels outside the field of view, and those that no ray meets, are 0 and stay 0. Floors are fractions of means, so that units
- * have no effect. If the level of the data is far from 1, they are multiplied by a power of two, which causes no rounding. */
+ * The start of EM and of the transmission model is, for each slice, sum(y) / sum(A 1), which explains the sum of its data; the
+ * start of SART is nearly 0. Pixels outside the field of view, and those that no ray meets, are 0 and stay 0. Floors are fractions
+ * of means, so that units have no effect. If the level of the data is far from 1, they are multiplied by a power of two, which
+ * causes no rounding; not for the transmission model, whose line integrals have no unit. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +13,10 @@
 #include "kernels/clock.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define FLOOR 1e-6	   /* fraction of the mean */
-#define SHORT 1e-3	   /* fraction of a pixel: SART ignores shorter rays */
-#define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
+#define FLOOR 1e-6			/* fraction of the mean */
+#define SHORT 1e-3			/* fraction of a pixel: SART ignores shorter rays */
+#define FLOAT_LEAST 1e-30f		/* far above the smallest normal number */
+#define VOXEL_FLOOR_TRANSMISSION 1e-12f /* d of the rule is p e^-p, which is small in air and behind metal */
 
 struct parallel_rule {
 	struct linop **op;
@@ -31,8 +34,19 @@ static bool is_sart(const struct parallel_session *s)
 	return algorithm_info(s->p->algorithm)->rule == RULE_SART;
 }
 
-/* Return the sum of a slice's data (absolute values) over the rays that cross the field of view. */
-static double slice_sum(const struct parallel_session *s, int slice)
+static bool keeps_den(const struct parallel_session *s)
+{
+	return rule_keeps_den(algorithm_info(s->p->algorithm)->rule);
+}
+
+/* A_s'd of a subset: its own, or working memory of all. */
+static struct buf *den_of(const struct parallel_session *s, int i)
+{
+	return keeps_den(s) ? &s->rule->subset[i].den : &s->rule->work.den;
+}
+
+/* Return the sum of a slice's data, or of their absolute values, over the rays that cross the field of view. */
+static double slice_sum(const struct parallel_session *s, int slice, bool absolute)
 {
 	const struct parallel_scan *scan = s->s;
 	size_t n_v = (size_t)scan->n_radial, n_views = (size_t)scan->n_angles;
@@ -46,7 +60,7 @@ static double slice_sum(const struct parallel_session *s, int slice)
 		end--;
 	for (size_t a = 0; a < n_views; a++)
 		for (size_t i = first; i < end; i++)
-			sum += fabs((double)from[a * n_v + i]);
+			sum += absolute ? fabs((double)from[a * n_v + i]) : (double)from[a * n_v + i];
 	return sum;
 }
 
@@ -56,10 +70,10 @@ void parallel_rule_scale(struct parallel_session *s)
 
 #pragma omp parallel for reduction(+ : sum)
 	for (int k = 0; k < s->s->n_slices; k++)
-		sum += slice_sum(s, k);
+		sum += slice_sum(s, k, true);
 	sum /= (double)parallel_size(s->s);
 	level = sum / s->plan->fov_radius;
-	s->unit = !(level > 0) || (level > 1e-3 && level < 1e6) ? 1 : exp2(-round(log2(level)));
+	s->unit = !keeps_den(s) || !(level > 0) || (level > 1e-3 && level < 1e6) ? 1 : exp2(-round(log2(level)));
 	s->data_mean = s->unit * sum;
 }
 
@@ -71,13 +85,18 @@ static void make_subset(struct parallel_session *s, int i, struct err *err)
 	size_t bins = scan_view_size(s->scan);
 
 	session_projector(&s->memory, &spec, &u->op[i], err);
-	session_alloc(&s->memory, s->x.n, &u->subset[i].den, err);
 	u->part[i].op = u->op[i];
 	u->part[i].y = buf_part(&s->y, (size_t)first * bins, (size_t)n * bins);
 	if (is_sart(s))
 		u->part[i].row = buf_part(&u->row, (size_t)first * bins, (size_t)n * bins);
-	u->subset[i].part = &u->part[i];
-	u->subset[i].n_parts = 1;
+	if (keeps_den(s)) {
+		session_alloc(&s->memory, s->x.n, &u->subset[i].den, err);
+		u->subset[i].part = &u->part[i];
+		u->subset[i].n_parts = 1;
+	} else {
+		u->subset[i].op = u->op[i];
+		u->subset[i].y = u->part[i].y;
+	}
 }
 
 /* Write d of the bins of subset i to p: 1; for SART 0 where a ray is too short to be used. Sets the ray lengths too. */
@@ -95,8 +114,18 @@ static int make_ones(struct parallel_session *s, int i, struct buf *p, struct er
 	return r < 0 ? r : v->threshold(p, (float)(SHORT * s->grid.h[0]), 1, err);
 }
 
-/* Compute den (A_s'd) of every subset, the ray lengths, and their sums, which depend only on the geometry. */
-static int make_den(struct parallel_session *s, struct err *err)
+/* Compute A_s'd of subset i for d = 1 (SART: and the ray lengths; x is then 1). */
+static int make_den(struct parallel_session *s, int i, struct err *err)
+{
+	struct parallel_rule *u = s->rule;
+	struct buf p = buf_part(&u->work.p, 0, u->part[i].y.n);
+	int r = make_ones(s, i, &p, err);
+
+	return r < 0 ? r : u->op[i]->adjoint(u->op[i], &p, den_of(s, i), err);
+}
+
+/* Compute A_s'd of every subset, and the sums, which depend only on the geometry. */
+static int make_sums(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct parallel_rule *u = s->rule;
@@ -108,15 +137,11 @@ static int make_den(struct parallel_session *s, struct err *err)
 	parallel_volume_level(s, u->level, s->host);
 	r = v->upload(&s->x, s->host, err);
 	for (int i = 0; r == 0 && i < s->views.n_subsets; i++) {
-		struct buf p = buf_part(&u->work.p, 0, u->part[i].y.n);
-
-		r = make_ones(s, i, &p, err);
-		if (r == 0)
-			r = u->op[i]->adjoint(u->op[i], &p, &u->subset[i].den, err);
+		r = make_den(s, i, err);
 		if (r == 0) {
 			double sum = 0;
 
-			r = v->dot(&s->x, &u->subset[i].den, &sum, err);
+			r = v->dot(&s->x, den_of(s, i), &sum, err);
 			u->total += sum / s->n;
 		}
 	}
@@ -146,7 +171,8 @@ int parallel_rule_open(struct parallel_session *s, struct err *err)
 		session_alloc(m, s->y.n, &u->row, err);
 	for (int i = 0; m->rc == 0 && i < s->views.n_subsets; i++)
 		make_subset(s, i, err);
-	return iterate_work_alloc_kept(m, s->x.n, largest, &u->work, err);
+	return keeps_den(s) ? iterate_work_alloc_kept(m, s->x.n, largest, &u->work, err)
+			    : iterate_work_alloc(m, s->x.n, largest, false, false, &u->work, err);
 }
 
 /* Set x to the start. */
@@ -155,19 +181,25 @@ static int set_start(struct parallel_session *s, struct err *err)
 	const struct device_ops *v = s->dev->ops;
 	struct parallel_rule *u = s->rule;
 	struct buf *seen = &u->work.num;
-	int r = u->total > 0 ? 0 : make_den(s, err);
+	int r = u->total > 0 ? 0 : make_sums(s, err);
 
 	if (r == 0)
 		r = v->fill(seen, 0, err);
-	for (int i = 0; r == 0 && i < s->views.n_subsets; i++)
-		r = v->axpy(1, &u->subset[i].den, seen, err);
+	for (int i = 0; r == 0 && i < s->views.n_subsets; i++) {
+		if (!keeps_den(s))
+			r = make_den(s, i, err);
+		if (r == 0)
+			r = v->axpy(1, den_of(s, i), seen, err);
+	}
 	if (r == 0)
 		r = v->threshold(seen, (float)(FLOOR * u->mean), 1, err);
 	if (r < 0)
 		return r;
 #pragma omp parallel for
 	for (int k = 0; k < s->n; k++)
-		u->level[k] = is_sart(s) ? (double)RULE_TINY : s->unit * slice_sum(s, s->first + k) / u->total;
+		u->level[k] = is_sart(s) ? (double)RULE_TINY
+					 : fmax(s->unit * slice_sum(s, s->first + k, false) / u->total,
+						keeps_den(s) ? 0 : (double)RULE_TINY);
 	parallel_volume_level(s, u->level, s->host);
 	r = v->upload(&s->x, s->host, err);
 	return r < 0 ? r : v->multiply(&s->x, seen, &s->x, err);
@@ -225,7 +257,7 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	conf.rule = (struct rule){
 		.kind = algorithm_info(s->p->algorithm)->rule,
 		.bin_floor = is_sart(s) ? (float)(SHORT * s->grid.h[0]) : fmaxf((float)(FLOOR * s->data_mean), FLOAT_LEAST),
-		.voxel_floor = fmaxf((float)(FLOOR * s->rule->mean), FLOAT_LEAST),
+		.voxel_floor = keeps_den(s) ? fmaxf((float)(FLOOR * s->rule->mean), FLOAT_LEAST) : VOXEL_FLOOR_TRANSMISSION,
 		.step = is_sart(s) ? (float)s->p->relaxation : 1,
 		.negative = is_sart(s) && !s->p->non_negative,
 	};

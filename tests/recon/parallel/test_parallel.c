@@ -447,6 +447,11 @@ TEST(bad_data)
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), 0);
 	p.algorithm = ALGORITHM_MLEM;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
+	p.algorithm = ALGORITHM_MLTR;
+	lines[at] = -20;
+	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), 0);
+	lines[at] = -20.01f;
+	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
 	free(lines);
 	free(image);
 	device_close(dev);

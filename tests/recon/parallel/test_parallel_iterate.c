@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ART, SART, MLEM and OSEM of parallel beams: order of the rays, the solution of a small system, residuals, negative values,
- * parts, cancelling. */
+/* The iterative algorithms of parallel beams: order of the rays, the solution of a small system, residuals, likelihood, negative
+ * values, parts, cancelling. */
 #include <errno.h>
 
 #include "kernels/lines.h"
 #include "recon/parallel/parallel_session.h"
+#include "recon/phantom/poisson.h"
 #include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"
 
@@ -293,25 +294,22 @@ TEST(negative_values)
 	device_close(dev);
 }
 
-/* The value of a disc is correct in all algorithms and for any unit of the data. */
+/* The value of a disc is correct in all algorithms, and for any unit of the data except in the transmission model. */
 TEST(values)
 {
 	static const struct {
 		enum algorithm algorithm;
 		int iterations, subsets;
-	} ways[] = {{ALGORITHM_ART, 10, 1},
-		    {ALGORITHM_SART, 30, 1},
-		    {ALGORITHM_SART, 10, 6},
-		    {ALGORITHM_MLEM, 60, 1},
-		    {ALGORITHM_OSEM, 6, 10}};
+	} ways[] = {{ALGORITHM_ART, 10, 1},  {ALGORITHM_SART, 30, 1}, {ALGORITHM_SART, 10, 6}, {ALGORITHM_MLEM, 60, 1},
+		    {ALGORITHM_OSEM, 6, 10}, {ALGORITHM_MLTR, 60, 1}, {ALGORITHM_OSTR, 6, 10}};
 	static const double units[] = {1, 1e-9, 1e12};
 	enum { N = 40 };
 	const struct parallel_shape disc = {.c = {2.3, -1.4}, .r = {12, 12}, .mu = 0.02};
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 60, 1);
 
-	for (int a = 0; a < 5; a++)
-		for (int u = 0; u < 3; u++) {
+	for (int a = 0; a < 7; a++)
+		for (int u = 0; u < (ways[a].algorithm >= ALGORITHM_OSTR ? 1 : 3); u++) {
 			struct parallel_protocol p = parallel_protocol_of(ways[a].algorithm, N);
 			float *lines = parallel_lines(&s, &disc, 1, 0), *image;
 			double sum = 0;
@@ -334,6 +332,54 @@ TEST(values)
 			free(image);
 		}
 	device_close(dev);
+}
+
+/* The transmission model takes the line integrals of few photons, below 0 too: the likelihood of the photons, the sum of
+ * -e^-p - p e^-y, rises with every iteration, to more than that of the truth, which the noise did not make. */
+TEST(mltr_likelihood)
+{
+	enum { N = 24 };
+	const double photons = 300;
+
+	for (int device = 0; device < FIXTURE_DEVICES; device++)
+		for (int m = 0; m < 3; m++) {
+			struct device *dev = fixture_device(device, 2);
+			struct parallel_scan s = parallel_scan_of(N, 30, 2);
+			struct parallel_protocol p = parallel_protocol_of(ALGORITHM_MLTR, N);
+			float *truth, *lines = parallel_lines(&s, ellipses, 2, 0.5);
+			size_t n = parallel_size(&s), negative = 0;
+			double before = -HUGE_VAL, of_truth = 0;
+
+			p.projector = models[m];
+			truth = malloc(n * sizeof(*truth));
+			assert_non_null(truth);
+			for (size_t i = 0; i < n; i++) {
+				truth[i] = lines[i];
+				lines[i] = (float)-log(fmax(poisson_draw(photons * exp(-lines[i]), poisson_stream(7, i)), 1) /
+						       photons);
+				negative += lines[i] < 0;
+			}
+			assert_true(negative > n / 10);
+			for (size_t i = 0; i < n; i++)
+				of_truth -= exp(-truth[i]) + truth[i] * exp(-lines[i]);
+			for (p.iterations = 1; p.iterations <= 256; p.iterations *= 2) {
+				float *image = parallel_image(&p, &s, dev, lines, NULL),
+				      *model = parallel_project(&p, &s, dev, image);
+				double likelihood = 0;
+
+				for (size_t i = 0; i < n; i++)
+					likelihood -= exp(-model[i]) + model[i] * exp(-lines[i]);
+				assert_true(likelihood > before);
+				before = likelihood;
+				free(image);
+				free(model);
+			}
+			assert_true(before > of_truth);
+			free(lines);
+			free(truth);
+			assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
+			device_close(dev);
+		}
 }
 
 /* After every iteration of MLEM the sums of model and data are equal in each slice; a slice without data is 0. */
