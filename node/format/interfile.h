@@ -7,7 +7,7 @@
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
  * pieces. This module does not use DICOM. In memory, projection data have the order of recon/pet/michelogram.h, with the header's
  * own order of segments and rings along +z; files number rings as STIR does, from the depth of the gantry to the bed. Images are
- * stored x fastest; line integrals are stored as data[slice][angle][radial].
+ * stored x fastest; line integrals are stored as data[slice][angle][radial], intensities as data[slice][frame][radial].
  *
  * Time of flight: a TOF bin of a file has STIR's timing index k (docs/sinogram-object.md, "Time of flight"); k > 0 is nearer to
  * the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin k of n is number n
@@ -22,6 +22,7 @@
 
 #include "kernels/err.h"
 #include "node/config/kinds.h"
+#include "recon/parallel/parallel_flat.h"
 #include "recon/pet/michelogram.h"
 
 #define INTERFILE_TEXT_MAX 65536 /* maximum size of a header, bytes */
@@ -110,8 +111,9 @@ struct interfile {
 	LINE_KINDS(X)
 #undef X
 	char unit[INTERFILE_UNIT_SIZE];
-	char data_type[24];	     /* "PET data type" in normalised form, such as "emission"; "": none */
-	char notes[INTERFILE_NOTES]; /* sentences about what is assumed or doubtful in the header; "": none */
+	struct parallel_frames frames; /* of PARALLEL: with runs the values are intensities [slice][frame][radial] */
+	char data_type[24];	       /* "PET data type" in normalised form, such as "emission"; "": none */
+	char notes[INTERFILE_NOTES];   /* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
 	double duration, start;	 /* s; start counts from the start of the study */
 	int duration_line;	 /* line of the duration in the header */

@@ -100,7 +100,7 @@ const char *parallel_axis_word(const struct parallel_axis *a)
 
 int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err)
 {
-	*ret = (struct parallel_look){.given = h->parallel.offset};
+	*ret = (struct parallel_look){.given = h->parallel.offset, .flat = ret->flat};
 	parallel_consistency_of(&h->parallel, lines, &ret->views, &ret->faults);
 	return parallel_find_axis(&h->parallel, lines, &ret->views, &ret->axis, err);
 }
@@ -309,6 +309,21 @@ static bool note_sum(const struct interfile *h, const float *lines, char *ret, s
 	return ret[0] != '\0';
 }
 
+/* Say what the flat fields did not correct. */
+static void note_flat(const struct parallel_flat_report *f, char *ret, size_t size)
+{
+	if (f->n_flat > 0 && f->n_dark == 0)
+		sentence_add(ret, size, "There is no dark field: the detector's offset is taken as 0.");
+	if (f->dead > 0)
+		sentence_add(ret, size,
+			     "%zu of %zu detector bins have no flat field like their neighbours': interpolated between these.",
+			     f->dead, f->bins);
+	if (f->dark > 0)
+		sentence_add(ret, size,
+			     "%zu of %zu line integrals have no signal, less than 1e-4 of the flat field: set to 9.21.", f->dark,
+			     f->values);
+}
+
 void parallel_note(const struct interfile *h, const float *lines, const struct parallel_look *look, char *ret, size_t size)
 {
 	const struct parallel_scan *beams = &h->parallel;
@@ -317,6 +332,7 @@ void parallel_note(const struct interfile *h, const float *lines, const struct p
 	note_lines(h, lines, ret, size);
 	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
+	note_flat(&look->flat, ret, size);
 	note_few(beams, ret, size);
 	note_slices(beams, &look->faults, ret, size);
 	note_mass(beams, c, ret, size);

@@ -110,9 +110,10 @@ struct parallel_look {
 	struct parallel_consistency views;
 	struct parallel_faults faults;
 	struct parallel_axis axis;
+	struct parallel_flat_report flat; /* of intensities; else all 0 */
 };
 
-/* Look at the data; h: with the offset of the header. ENOMEM. */
+/* Look at the data; h: with the offset of the header; ret->flat is already set. ENOMEM. */
 int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err);
 /* Decide which axis a protocol reconstructs about, and set it in s. EBADMSG: the data contradict the header, and the protocol asks
  * that they agree. */

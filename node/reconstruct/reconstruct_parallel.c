@@ -61,8 +61,14 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (base->decision->assumed)
 		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
+	if (algorithm_info(base->protocol->parallel.algorithm)->rule == RULE_TRANSMISSION &&
+	    strcmp(w->header->unit, INTERFILE_ATTENUATION) != 0)
+		return err_set(err, EBADMSG,
+			       "sinogram: unit %s; algorithm %s needs attenuation (line integrals -ln(I / I0) without a unit)",
+			       w->header->unit, algorithm_info(base->protocol->parallel.algorithm)->word);
 	return plan_parallel_case(w, err);
 }
+
 /* Find the axis of rotation that the protocol asks for; with another one than the header's, the plan is another. */
 static int settle_axis(struct parallel_work *w, struct err *err)
 {
@@ -78,13 +84,35 @@ static int settle_axis(struct parallel_work *w, struct err *err)
 	return header->parallel.offset != planned ? plan_parallel_case(w, err) : 0;
 }
 
-/* Read the bytes and convert them to floats, unless they are kept. parallel_reconstruct() refuses values that are not line
- * integrals. */
+/* Convert the bytes to line integrals. Those that are none are refused by parallel_reconstruct(). */
+static int make_lines(struct parallel_work *w, const uint8_t *bytes, struct err *err)
+{
+	const struct parallel_scan *beams = &w->header->parallel;
+	const struct parallel_frames *frames = &w->header->frames;
+	size_t n_lines = (size_t)beams->n_angles * (size_t)beams->n_radial;
+	float *slice = NULL;
+	int rc = 0;
+
+	w->lines = malloc(bytes_of_lines(w));
+	if (frames->n_runs > 0)
+		slice = malloc((size_t)frames->n * (size_t)beams->n_radial * sizeof(*slice));
+	if (!w->lines || (frames->n_runs > 0 && !slice))
+		rc = err_set(err, ENOMEM, "no memory for %zu line integrals", parallel_size(beams));
+	for (int k = 0; rc == 0 && k < beams->n_slices; k++) {
+		float *lines = w->lines + (size_t)k * n_lines;
+
+		interfile_plane(w->header, bytes, (size_t)k, slice ? slice : lines);
+		if (slice)
+			rc = parallel_flat_lines(frames, beams, k, slice, lines, &w->look.flat, err);
+	}
+	free(slice);
+	return rc;
+}
+
+/* Read line integrals, or intensities, unless they are kept. */
 static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	const struct parallel_scan *beams = &w->header->parallel;
-	size_t slice = (size_t)beams->n_angles * (size_t)beams->n_radial;
 	double begun = clock_seconds();
 	uint8_t *bytes = NULL;
 	int rc;
@@ -97,11 +125,7 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	base->report.seconds_read = clock_seconds() - begun;
 	begun = clock_seconds();
-	w->lines = malloc(bytes_of_lines(w));
-	if (!w->lines)
-		rc = err_set(err, ENOMEM, "no memory for %zu line integrals", parallel_size(beams));
-	for (int k = 0; rc == 0 && k < beams->n_slices; k++)
-		interfile_plane(w->header, bytes, (size_t)k, w->lines + (size_t)k * slice);
+	rc = make_lines(w, bytes, err);
 	free(bytes);
 	if (rc == 0)
 		rc = settle_axis(w, err);
@@ -176,17 +200,20 @@ static const char *filter_name(const struct parallel_protocol *p)
 }
 
 /* Describe the scan for provenance. */
-static void describe_scan(const struct interfile *h, char *ret_text, size_t size)
+static void describe_scan(const struct interfile *h, const struct parallel_flat_report *flat, char *ret_text, size_t size)
 {
 	const struct parallel_scan *b = &h->parallel;
-	char angles[64];
+	char angles[64], fields[64] = "";
+
+	if (flat->n_flat > 0)
+		snprintf(fields, sizeof(fields), " flat fields=%d dark fields=%d", flat->n_flat, flat->n_dark);
 
 	if (b->angle)
 		snprintf(angles, sizeof(angles), "list");
 	else
 		snprintf(angles, sizeof(angles), "%g+%g", b->first_angle, b->arc);
-	snprintf(ret_text, size, "slices=%d spacing=%g angles=%d degrees=%s radial=%d bin=%g offset=%g unit=%s", b->n_slices,
-		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
+	snprintf(ret_text, size, "slices=%d spacing=%g angles=%d degrees=%s radial=%d bin=%g offset=%g unit=%s%s", b->n_slices,
+		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit, fields);
 }
 
 #define FAR_REACH 1.05 /* least reach of rays that is said, in that of the image */
@@ -243,7 +270,7 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	info.protocol = base->protocol; /* a step may have failed */
-	describe_scan(w->header, info.scan, sizeof(info.scan));
+	describe_scan(w->header, &w->look.flat, info.scan, sizeof(info.scan));
 	if (w->look.is_found)
 		snprintf(info.axis, sizeof(info.axis), "axis offset %.6g mm found by %s, +- %.2g mm", w->header->parallel.offset,
 			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
@@ -293,15 +320,22 @@ static json_t *axis_details(const struct parallel_scan *s, const struct parallel
 			 a->reason == PARALLEL_AXIS_KNOWN ? "by" : "unknown", parallel_axis_word(a));
 }
 
+static json_t *flat_details(const struct parallel_flat_report *f)
+{
+	return f->n_flat == 0 ? json_null()
+			      : json_pack("{s:i, s:i, s:I, s:I}", "flat_fields", f->n_flat, "dark_fields", f->n_dark, "dead_bins",
+					  (json_int_t)f->dead, "no_signal", (json_int_t)f->dark);
+}
+
 static json_t *parallel_details(const struct parallel_work *w)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:o}}", kind_parallel.name,
+	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:o, s:o}}", kind_parallel.name,
 			 "radial", w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
 			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
 			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
 			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
 			 w->made.warnings, "patient_position", w->s->facts.patient_position, "axis",
-			 axis_details(&w->header->parallel, &w->look));
+			 axis_details(&w->header->parallel, &w->look), "intensities", flat_details(&w->look.flat));
 }
 
 static const struct grid *fill_parallel_report(struct reconstruct_work *base)

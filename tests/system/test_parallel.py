@@ -136,7 +136,7 @@ def test_every_protocol(folder):
                                       ("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.93),
                                       ("parallel-bp", {}, 0.6), ("parallel-art", {"iterations": 5}, 0.97),
                                       ("parallel-sart", {"iterations": 5}, 0.92),
-                                      ("parallel-mlem", {"iterations": 30}, 0.97)):
+                                      ("parallel-mlem", {"iterations": 30}, 0.97), ("parallel-ostr", {}, 0.97)):
         series, case = recon(os.path.join(folder, protocol + "-".join(map(str, settings.values()))), *files,
                              protocol=protocol,
                              mu_water=WATER, **settings)
@@ -322,6 +322,56 @@ def test_the_axis_is_found(folder):
     check("axis offset 4." in said and "found in the data (" in said, said)
     refused = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=agree", "-o", os.path.join(folder, "held"), hs, code=None).stderr
     check("1.3 mm in the header, 4." in refused and not os.path.exists(os.path.join(folder, "held")), refused)
+
+
+def test_flat_fields(folder):
+    """Intensities with flat fields that drift, dark fields and a dead bin become the slice of their line integrals; what a
+    header says wrong of its frames is refused."""
+    views, bins = 60, 64
+    at = np.arange(bins) - 31.5
+    true = np.tile(0.03 * 2 * np.sqrt(np.maximum(0, 15**2 - (at - 4) ** 2)), (views, 1))
+    light = 2e4 * np.linspace(1, 0.8, views + 2)[:, None] * np.linspace(0.9, 1.1, bins)
+    frames = np.rint(100 + np.concatenate((0 * light[:1], light[:1], light[1:-1] * np.exp(-true), light[-1:])))
+    frames[:, 56] = 100  # beside the disc
+    header = """!INTERFILE :=
+!imaging modality := CT
+!type of data := PARALLEL
+name of data file := %s
+imagedata byte order := LITTLEENDIAN
+!number format := %s
+!number of bytes per pixel := %d
+!number of slices := 1
+!number of angles := 60
+!number of radial bins := 64
+!bin size (mm) := 1
+axis offset (mm) := -4
+%s
+!END OF INTERFILE :=
+"""
+
+    def run(name, *values, code=0):
+        with open(os.path.join(folder, name + ".hs"), "w") as file:
+            file.write(header % values)
+        out = os.path.join(folder, name)
+        if code:
+            return h.run(h.TOMONODE, "recon", "--device", "cpu", "-o", out, out + ".hs", code=code).stderr
+        series, case = recon(out, out + ".hs")
+        return series.values, case["parallel"]
+
+    frames.astype("<u2").tofile(os.path.join(folder, "frames.s"))
+    true.astype("<f4").tofile(os.path.join(folder, "lines.s"))
+    made, raw = run("raw", "frames.s", "unsigned integer", 2, "frame kinds := {2,1,0,1}\nframe counts := {1,1,60,1}")
+    check(raw["intensities"] == {"flat_fields": 2, "dark_fields": 1, "dead_bins": 1, "no_signal": 0}, raw["intensities"])
+    check("1 of 64 detector bins have no flat field" in raw["warnings"], raw["warnings"])
+    want, _ = run("lines", "lines.s", "float", 4, "")
+    check(np.abs(made - want).max() < 0.02 * want.max(), f"{np.abs(made - want).max()} of {want.max()}")
+    for runs, words in (("frame kinds := {2,1,0}\nframe counts := {1,1,60,1}", '3 "frame kinds", 4 "frame counts"'),
+                        ("frame kinds := {2,0}\nframe counts := {3,60}", "none of 63 frames is a flat field"),
+                        ("frame kinds := {1,0}\nframe counts := {2,61}", "61 frames are views, and there are 60 angles"),
+                        ("frame kinds := {1,0.5}\nframe counts := {3,60}", "whole numbers"),
+                        ("frame kinds := {1,0}\nframe counts := {3,60}\nunit := g", "allowed: 1/mm")):
+        error = run("no", "frames.s", "unsigned integer", 2, runs, code=4)
+        check(words in error, error)
 
 
 def test_views_that_contradict_their_angles(folder):

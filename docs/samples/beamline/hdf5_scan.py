@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a scan of parallel beams in HDF5 (NXtomo, DXchange) as Interfile: line integrals for `tomonode recon FILE.hs`.
+"""Write a scan of parallel beams in HDF5 (NXtomo, DXchange) as Interfile with its flat and dark fields, for `tomonode recon FILE.hs`.
 
 usage: hdf5_scan.py FILE.h5 -o NAME [--bin MM] [--rows FIRST:LAST]    (needs h5py and numpy)
 
 NXtomo: image_key 0 projection, 1 flat field, 2 dark field, 3 ignored. DXchange: exchange/data, data_white, data_dark, theta.
-Line integral = -ln((I - dark) / (flat - dark)). Flat fields before and after the projections are interpolated in the order of the
-frames. The axis of rotation is not written: tomonode finds it. --bin: distance of bins, mm, where the file has none.
+tomonode makes line integrals of the intensities, and finds the axis of rotation. --bin: distance of bins, mm, where the file has none.
 """
 import argparse
+import itertools
 import sys
 
 import h5py
 import numpy as np
-
-LEAST = 1e-4  # of the flat field: less is no signal
 
 
 def nxtomo(file):
@@ -36,26 +34,9 @@ def nxtomo(file):
 
 def dxchange(file):
     data, white, dark = (file["exchange"][name][:] for name in ("data", "data_white", "data_dark"))
-    theta = file["exchange/theta"][:] if "exchange/theta" in file["exchange"].file else np.arange(len(data)) * 180 / len(data)
+    theta = file["exchange/theta"][:] if "theta" in file["exchange"] else np.arange(len(data)) * 180 / len(data)
     keys = [2] * len(dark) + [1] * len(white) + [0] * len(data)
     return np.concatenate((dark, white, data)), np.array(keys), np.concatenate((np.zeros(len(dark) + len(white)), theta)), None
-
-
-def flat_of(frames, keys):
-    """The flat field of each projection: means of the runs of flat fields, interpolated between them."""
-    runs, places = [], []
-    for k in np.flatnonzero(keys == 1):
-        if runs and keys[k - 1] == 1:
-            runs[-1].append(frames[k])
-        else:
-            runs.append([frames[k]])
-            places.append(k)
-    means = [np.mean(run, axis=0) for run in runs]
-    for k in np.flatnonzero(keys == 0):
-        after = np.searchsorted(places, k)
-        low, high = max(after - 1, 0), min(after, len(places) - 1)
-        part = (k - places[low]) / (places[high] - places[low]) if high > low else 0
-        yield means[low] + part * (means[high] - means[low])
 
 
 def main():
@@ -74,15 +55,13 @@ def main():
         if not size:
             return f"{given.file}: no size of a bin; needed: --bin MM"
         first, last = (int(x) if x else None for x in given.rows.split(":"))
-        frames = np.asarray(data[:, first:last], np.float64)
-    if not ((keys == 0).any() and (keys == 1).any() and (keys == 2).any()):
-        return f"{given.file}: projections, flat and dark fields are needed; found: {[int((keys == k).sum()) for k in range(3)]}"
-    dark = frames[keys == 2].mean(axis=0)
-    signal = np.array([(frame - dark) / np.maximum(flat - dark, 1e-9) for frame, flat in zip(frames[keys == 0], flat_of(frames, keys))])
-    dead = (signal < LEAST).sum()
-    lines = -np.log(np.maximum(signal, LEAST)).transpose(1, 0, 2)
-    slices, views, bins = lines.shape
-    lines.astype("<f4").tofile(given.o + ".s")
+        frames = data[:, first:last].transpose(1, 0, 2)  # slice, frame, bin
+    if frames.dtype.kind != "u" or frames.dtype.itemsize > 2:
+        frames = frames.astype("f4")
+    frames.astype(frames.dtype.newbyteorder("<")).tofile(given.o + ".s")
+    runs = [(int(key), len(list(run))) for key, run in itertools.groupby(keys)]
+    slices, _, bins = frames.shape
+    views = int((keys == 0).sum())
     with open(given.o + ".hs", "w", encoding="utf-8") as header:
         header.write(f"""!INTERFILE :=
 !GENERAL DATA :=
@@ -90,17 +69,19 @@ def main():
 !type of data := PARALLEL
 name of data file := {given.o.rsplit('/', 1)[-1]}.s
 imagedata byte order := LITTLEENDIAN
-!number format := float
-!number of bytes per pixel := 4
+!number format := {"float" if frames.dtype.kind == "f" else "unsigned integer"}
+!number of bytes per pixel := {frames.dtype.itemsize}
 !number of slices := {slices}
 !number of angles := {views}
 !number of radial bins := {bins}
 !bin size (mm) := {size:g}
 slice spacing (mm) := {size:g}
 angles (degrees) := {{{','.join(f'{a:.8g}' for a in angles[keys == 0])}}}
+frame kinds := {{{','.join(str(key) for key, _ in runs)}}}
+frame counts := {{{','.join(str(n) for _, n in runs)}}}
 !END OF INTERFILE :=
 """)
-    print(f"{given.o}.hs: {slices} slices, {views} angles, {bins} bins of {size:g} mm; {dead} bins without signal became {-np.log(LEAST):.1f}")
+    print(f"{given.o}.hs: {slices} slices, {views} angles, {bins} bins of {size:g} mm")
     return 0
 
 

@@ -38,10 +38,13 @@ def test_a_wedge_in_drifting_light(folder):
         detector["x_pixel_size"].attrs["units"] = "m"
         f["entry/sample/rotation_angle"] = np.concatenate(([0, 0], angles, [180]))
     h.run("/usr/bin/python3", SCRIPT, path, "-o", os.path.join(folder, "wedge"))
-    lines = np.fromfile(os.path.join(folder, "wedge.s"), "<f4").reshape(views, bins)
+    h.run(h.TOMONODE, "arrays", "read", "-o", os.path.join(folder, "arrays"), os.path.join(folder, "wedge.hs"))
+    lines = np.fromfile(os.path.join(folder, "arrays/data.f32"), "<f4").reshape(views, bins)
     check(np.abs(lines - true).max() < 0.005 * true.max(), np.abs(lines - true).max())
-    axis = recon(folder, "wedge")["axis"]
+    case = recon(folder, "wedge")
+    axis = case["axis"]
     check(axis["header_mm"] is None and abs(axis["offset_mm"] + 3.4 * 0.5) < 0.25 * 0.5, axis)
+    check(case["intensities"] == {"flat_fields": 2, "dark_fields": 1, "dead_bins": 0, "no_signal": 0}, case["intensities"])
     refused = h.run("/usr/bin/python3", SCRIPT, os.path.join(folder, "wedge.s"), "-o", os.path.join(folder, "no"), code=1).stderr
     check("HDF5" in refused or "signature" in refused, refused)
 
