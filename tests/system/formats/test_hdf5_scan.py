@@ -55,3 +55,6 @@ def test_a_tooth(folder):
     h.run("/usr/bin/python3", SCRIPT, DATA, "--bin", 1, "-o", os.path.join(folder, "tooth"))
     case = recon(folder, "tooth")
     check(abs(639 / 2 - case["axis"]["offset_mm"] - 296.0) < 0.25 and "axis" not in case["warnings"], case)
+    h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-ostr", "-o", os.path.join(folder, "ostr"), os.path.join(folder, "tooth.hs"))
+    refused = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-mlem", "-o", folder, os.path.join(folder, "tooth.hs"), code=4).stderr
+    check("mlem and osem take no negative values" in refused, refused)
