@@ -21,9 +21,7 @@
 /* Return how a path becomes sinogram objects first; NULL: it does not. */
 static const struct pet_source *source_of(const char *path)
 {
-	const struct pet_source *source = pet_source_to_import(path);
-
-	return source && !source->open ? source : NULL;
+	return pet_source_of_file(path) ? NULL : pet_source_to_import(path);
 }
 
 size_t imported_cases_count(char *const *paths, size_t *ret_roles)

@@ -15,6 +15,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/imported_cases.h"
+#include "node/sinogram/pet_source.h"
 
 #define ANALYZE_HEADER 348u /* bytes; NIfTI-1 has the same */
 
@@ -138,6 +139,28 @@ static int refuse_scan(const struct options *o, char *const *paths)
 	return -1;
 }
 
+/* Is no other role given? */
+static bool is_only(const struct sinogram_import *conf, enum sinogram_role role)
+{
+	for (int other = 1; other <= SINOGRAM_ROLES; other++)
+		if (conf->header[other] && other != (int)role)
+			return false;
+	return true;
+}
+
+/* Is one of the paths, and only one, list mode that is reconstructed with a normalisation of its own form? */
+static bool takes_normalisation(char *const *paths)
+{
+	int n = 0;
+
+	for (; *paths; paths++) {
+		const struct pet_source *source = pet_source_of_file(*paths);
+
+		n += source && source->efficiencies;
+	}
+	return n == 1;
+}
+
 int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
 {
 	size_t n, with_others = imported_cases_count(paths, &n);
@@ -146,7 +169,7 @@ int recon_inputs_check(const struct options *o, const struct sinogram_import *co
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		roles = roles || conf->header[role];
-	if (roles && n != 1)
+	if (roles && !(is_only(conf, SINOGRAM_NORMALISATION) && takes_normalisation(paths)) && n != 1)
 		return n == 0 ? refuse_scan(o, paths)
 			      : options_fail(o, CODE_USAGE,
 					     "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and "

@@ -152,6 +152,8 @@ const struct interfile_type *interfile_type(enum interfile_kind kind); /* NULL: 
 
 /* Parse a header. Errors: EBADMSG (invalid), ENOTSUP (a form that is not supported); the text names the problem and the line. */
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err);
+/* Read only what the header of any data says about their exam: duration, start, position, tracer. Errors as above. */
+int interfile_parse_exam(const char *text, size_t size, struct interfile *ret, struct err *err);
 void interfile_clear(struct interfile *f); /* free the memory that f owns */
 
 /* PROJECTIONS: fill in what the header does not contain from the scanner's configuration (NULL: none) and check everything.

@@ -388,6 +388,23 @@ static int check_modality(const struct interfile_parser *p)
 }
 
 /* pet_data: value of "PET data type". */
+/* Read duration, start, position and tracer. */
+static int read_exam(struct interfile_parser *p)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_number(&p->lines, "imageduration(sec)", 1, 0, 1e9, &p->f->duration, p->err);
+
+	if (rc > 0 && interfile_line_find(&p->lines, "imageduration(sec)", 1, &line, p->err) > 0)
+		p->f->duration_line = line->number;
+	if (rc >= 0)
+		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
+	if (rc >= 0)
+		rc = read_date_and_time(p);
+	if (rc >= 0)
+		rc = interfile_read_position(p);
+	return rc < 0 ? rc : interfile_read_tracer(p);
+}
+
 static int read_study(struct interfile_parser *p, const char *pet_data)
 {
 	const struct interfile_line *line;
@@ -411,16 +428,7 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 	if (frames > 1)
 		return err_set(p->err, ENOTSUP, "number of time frames := %d; supported: one, with a header for each frame",
 			       frames);
-	rc = interfile_line_number(&p->lines, "imageduration(sec)", 1, 0, 1e9, &p->f->duration, p->err);
-	if (rc > 0 && interfile_line_find(&p->lines, "imageduration(sec)", 1, &line, p->err) > 0)
-		p->f->duration_line = line->number;
-	if (rc >= 0)
-		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
-	if (rc >= 0)
-		rc = read_date_and_time(p);
-	if (rc >= 0)
-		rc = interfile_read_position(p);
-	return rc < 0 ? rc : interfile_read_tracer(p);
+	return read_exam(p);
 }
 
 static int read_all(struct interfile_parser *p)
@@ -511,10 +519,27 @@ static int check_misspelt(const struct interfile_parser *p)
 	return 0;
 }
 
+static const struct interfile nothing = {
+	.duration = NAN, .start = NAN, .tracer = {.half_life = NAN, .branching = NAN, .dose = NAN, .volume = NAN}};
+
+int interfile_parse_exam(const char *text, size_t size, struct interfile *ret, struct err *err)
+{
+	struct interfile f = nothing;
+	struct interfile_parser p = {.f = &f, .err = err};
+	int rc = interfile_lines_read(text, size, &p.lines, err);
+
+	if (rc < 0)
+		return rc;
+	rc = read_exam(&p);
+	interfile_lines_clear(&p.lines);
+	if (rc >= 0)
+		*ret = f; /* owns nothing */
+	return rc < 0 ? rc : 0;
+}
+
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err)
 {
-	struct interfile f = {
-		.duration = NAN, .start = NAN, .tracer = {.half_life = NAN, .branching = NAN, .dose = NAN, .volume = NAN}};
+	struct interfile f = nothing;
 	struct interfile_parser p = {.f = &f, .err = err};
 	int rc = interfile_lines_read(text, size, &p.lines, err);
 

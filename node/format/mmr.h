@@ -44,10 +44,11 @@
 /* ---- the header ---- */
 
 struct mmr_header {
-	uint64_t words;	  /* of the list mode; 0: a header of a normalisation */
-	double duration;  /* s; NaN: not in the header */
-	double energy[2]; /* lower and upper level of the energy window, keV; NaN: not in the header */
-	char position[5]; /* HFS, ...; "": not in the header */
+	uint64_t words;	     /* of the list mode; 0: a header of a normalisation */
+	double duration;     /* s; NaN: not in the header */
+	double energy[2];    /* lower and upper level of the energy window, keV; NaN: not in the header */
+	char position[5];    /* HFS, ...; "": not in the header */
+	char data_file[256]; /* name as written in the header; "": not in it */
 };
 
 /* Read the text of a header. It may end in bytes 0; its lines may end in CR CR LF. EBADMSG: it is not the header of these data,
@@ -164,7 +165,7 @@ void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x,
  *
  *   exp(b p / 2 / (1 + b n / 2)) / (1 + b n / 2)
  *
- * (NiftyPET, norm.cu; the documents do not say which sign p has.) 1 without singles. It was not compared with data of a scanner.
+ * (NiftyPET, norm.cu; p is negative in a public normalisation, -1.116e-6 s, with n = 4.9e-13 s.) 1 without singles. It was not compared with data of a scanner.
  * EDOM: a bucket has no word, or a fraction is not above 0 and at most 1, so that this cannot be the meaning of the parameters.
  */
 int mmr_norm_alive(const struct mmr_norm *n, const struct mmr_singles *s, double *ret, struct err *err);

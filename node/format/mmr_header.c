@@ -180,6 +180,22 @@ static int read_energy(const struct interfile_lines *l, struct mmr_header *h, st
 	return rc < 0 ? rc : 0;
 }
 
+/* Read the name of the data file; that of a normalisation is the last member of a list, "{0,,norm.n}". */
+static int read_data_file(const struct interfile_lines *l, struct mmr_header *h, struct err *err)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_find(l, "nameofdatafile", 0, &line, err);
+	const char *name;
+
+	if (rc == 0)
+		rc = interfile_line_find(l, "dataset", 1, &line, err);
+	if (rc <= 0)
+		return rc;
+	name = line->value[0] == '{' && strrchr(line->value, ',') ? strrchr(line->value, ',') + 1 : line->value;
+	snprintf(h->data_file, sizeof(h->data_file), "%.*s", (int)strcspn(name, "}"), name);
+	return 0;
+}
+
 static int read_lines(const char *text, size_t size, struct interfile_lines *ret, struct err *err)
 {
 	while (size > 0 && text[size - 1] == '\0')
@@ -206,6 +222,8 @@ int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, 
 		rc = read_study(&l, &h, err);
 	if (rc == 0)
 		rc = read_energy(&l, &h, err);
+	if (rc == 0)
+		rc = read_data_file(&l, &h, err);
 	interfile_lines_clear(&l);
 	if (rc == 0)
 		*ret = h;
@@ -223,6 +241,8 @@ int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, 
 	rc = check_keys(&l, norm_keys, sizeof(norm_keys) / sizeof(norm_keys[0]), err);
 	if (rc == 0)
 		rc = read_energy(&l, &h, err);
+	if (rc == 0)
+		rc = read_data_file(&l, &h, err);
 	interfile_lines_clear(&l);
 	if (rc == 0)
 		*ret = h;

@@ -161,8 +161,8 @@ static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
 {
 	const char *events = s->list ? "the events of " : "";
 
-	if (s->list && sinogram_list_origin(s)[0])
-		snprintf(ret_text, size, "%s%s", events, sinogram_list_origin(s));
+	if (s->origin)
+		snprintf(ret_text, size, "%s%s", events, s->origin);
 	else
 		snprintf(ret_text, size, "%s%zu %s object%s", events, s->n_files, s->source->objects, plural(s->n_files));
 }

@@ -114,7 +114,7 @@ void result_series_fill_header(const struct result_series *r, bool is_signed, st
 	fill_image(r, root);
 	result_slices_fill_plane(&r->view, r->grid, is_signed, root);
 	item_put_double(root, TAG_RESCALE_INTERCEPT, 0);
-	if (!r->s->list || !sinogram_list_origin(r->s)[0]) /* else the header was made by this program, and is not an object */
+	if (!r->s->origin) /* else the header was made by this program, and is not an object */
 		provenance_fill_references(r->s->files, r->s->n_files, root);
 }
 

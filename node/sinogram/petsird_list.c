@@ -381,18 +381,6 @@ static int load_events(struct sinogram_list *l, struct hashing *h, struct err *e
 
 /* ---- the acquisition ---- */
 
-/* Write the name of the file without characters that a header of another character set cannot have. */
-static void name_origin(const struct hashing *h, char *ret, size_t size)
-{
-	char name[100];
-
-	snprintf(name, sizeof(name), "%s", file_name(h->path));
-	for (char *c = name; *c; c++)
-		if (*c < ' ' || *c > '~' || *c == '\\')
-			*c = '?';
-	snprintf(ret, size, "%s (%llu bytes, SHA-256 %s)", name, (unsigned long long)h->bytes, h->hex);
-}
-
 static int check_counts(const struct petsird *p, const struct sinogram_list *l, struct err *err)
 {
 	const struct petsird_counts *n = petsird_counts(p);
@@ -480,9 +468,10 @@ static int open_petsird_file(struct petsird_source *p, struct sinogram *s, struc
 		rc = check_counts(p->file, l, err);
 	if (rc == 0)
 		rc = fill_acquisition(s, p, h, err);
+	if (rc == 0)
+		rc = sinogram_origin(h->path, h->bytes, h->hex, &s->origin, err);
 	if (rc < 0)
 		return rc;
-	name_origin(h, l->origin, sizeof(l->origin));
 	petsird_warn(p->file, uses_delayeds(p), l->note, sizeof(l->note));
 	petsird_warn_gaps(p->file, l->frames, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)

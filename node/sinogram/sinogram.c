@@ -448,6 +448,7 @@ struct sinogram *sinogram_close(struct sinogram *s)
 		s->source->close(s);
 	free(s->paths);
 	free(s->files);
+	free(s->origin);
 	free(s);
 	return NULL;
 }

@@ -201,7 +201,8 @@ struct sinogram {
 	struct sinogram_part part[SINOGRAM_ROLES + 1]; /* [role] */
 	size_t n_files;
 	char **paths;
-	struct dicom_file **files; /* [n_files]: objects; of a file that is not DICOM one header, made in memory */
+	struct dicom_file **files; /* [n_files]: objects; of data that are not DICOM one header, made in memory */
+	char *origin;		   /* of these data, for the provenance: "FILE (N bytes, SHA-256 HEX)"; NULL: objects */
 	struct dicom_file *
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct result_place place; /* of the result, set by its writer's caller */

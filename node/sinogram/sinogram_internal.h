@@ -54,10 +54,21 @@ int sinogram_check_objects(const struct sinogram *s, const struct sinogram_facts
 int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err);
 /* Describe a file for the provenance: "NAME N bytes SHA-256 HEX". The caller frees *ret_text. */
 int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
+/* Describe data that are not objects, for headers: "NAME (N bytes, SHA-256 HEX)". The caller frees *ret_text. */
+int sinogram_origin(const char *path, uint64_t bytes, const char *hash, char **ret_text, struct err *err);
 
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
 
 #define SINOGRAM_SIEMENS_CLASS "1.3.12.2.1107.5.9.1" /* raw data of any Siemens system */
+
+/* sinogram_mmr_files.c: the files of Siemens' own extraction: NAME.l.hdr and NAME.n.hdr, text headers, each beside its data. */
+bool sinogram_mmr_is_list_header(const char *path);
+/* Find the header of the normalisation: `given`, or, if this is NULL, the only one beside the header of the list. The caller frees
+ * *ret. ENOENT: there is none; ENOTUNIQ: there are several; EBADMSG. */
+int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err);
+/* Find the data beside a header: the file that it names or, if there is none, that of its own name without ".hdr". The caller
+ * frees *ret. */
+int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err);
 
 /* Write the third value of Image Type, without blanks; "": there is none. */
 void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);

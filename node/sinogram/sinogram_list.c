@@ -185,11 +185,6 @@ const struct sinogram_list_report *sinogram_list_report(const struct sinogram *s
 	return &s->list->report;
 }
 
-const char *sinogram_list_origin(const struct sinogram *s)
-{
-	return s->list->origin;
-}
-
 const char *sinogram_list_geometry(const struct sinogram *s)
 {
 	return s->list->geometry;

@@ -32,8 +32,6 @@ struct sinogram_list_report {
 /* The data of the chosen frame, borrowed. */
 const struct pet_list *sinogram_list_data(const struct sinogram *s);
 const struct sinogram_list_report *sinogram_list_report(const struct sinogram *s);
-/* Describe the source for the provenance: "FILE (N bytes, SHA-256 HEX)"; "" if it is DICOM objects. */
-const char *sinogram_list_origin(const struct sinogram *s);
 /* Describe the detectors, for provenance and UIDs; "": by the michelogram of EMISSION. */
 const char *sinogram_list_geometry(const struct sinogram *s);
 

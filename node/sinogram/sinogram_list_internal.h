@@ -37,7 +37,7 @@ struct sinogram_list {
 	struct michelogram bins;
 	struct michelogram_index index;
 	const uint16_t (*place)[2];
-	char origin[LIST_TEXT], geometry[LIST_TEXT];
+	char geometry[LIST_TEXT];
 	char note[600]; /* sentences of the source */
 };
 

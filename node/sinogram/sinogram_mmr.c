@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_mmr.c - raw data objects of a Siemens mMR as another source of a PET acquisition: one object with the list mode, one
- * with the normalisation, of one study.
+/* sinogram_mmr.c - raw data of a Siemens mMR as another source of a PET acquisition: one object with the list mode, one with the
+ * normalisation, of one study; or the files that Siemens' own extraction makes of them (sinogram_mmr_files.c).
  *
  * - EMISSION: the prompts, DELAYEDS: the delayed coincidences, counted when the role is read. MULTIPLICATIVE: the detection
  * efficiency of each bin, 0 in the gaps; it does not contain attenuation. Both are computed in the michelogram of the scanner's
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dicom/core/bulk.h"
@@ -21,6 +22,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
+#include "node/base/text_file.h"
 #include "node/format/mmr.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -34,6 +36,7 @@ static const struct {
 } types[SINOGRAM_MMR_NORM + 1] = {[SINOGRAM_MMR_LIST] = {"PET_LISTMODE", "list mode (PET_LISTMODE)"},
 				  [SINOGRAM_MMR_NORM] = {"PET_NORM", "normalisation (PET_NORM)"}};
 
+#define MMR_MODEL "Biograph_mMR"
 #define BIG_ENDIAN_SYNTAX "1.2.840.10008.1.2.2"
 #define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
@@ -46,8 +49,9 @@ struct counting {
 };
 
 struct sinogram_mmr {
-	size_t file[SINOGRAM_MMR_NORM + 1];  /* [type]: index into the files */
-	char *bf[SINOGRAM_MMR_NORM + 1];     /* path of the data; NULL: they are in the object */
+	size_t file[SINOGRAM_MMR_NORM + 1];  /* [type]: index into the files; of extracted files 0 */
+	char *header[SINOGRAM_MMR_NORM + 1]; /* path of the text header; NULL: it is in the object */
+	char *data[SINOGRAM_MMR_NORM + 1];   /* path of the data; NULL: they are in the object */
 	int fd[SINOGRAM_MMR_NORM + 1];	     /* of this file */
 	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
 	struct mmr_header list;
@@ -135,16 +139,25 @@ static int read_text(const struct dicom_file *file, char *ret, size_t *ret_size,
 	return err_set(err, EBADMSG, "neither (0029,1010) nor (0029,1110) contains the text header");
 }
 
-static int read_header(const struct dicom_file *file, enum sinogram_mmr_type type, struct mmr_header *ret, struct err *err)
+/* The caller frees *ret_text, also after an error. */
+static int find_text(const struct sinogram *s, enum sinogram_mmr_type type, char **ret_text, size_t *ret_size, struct err *err)
 {
-	char *text;
-	size_t size = 0;
-	int rc;
+	const struct dicom_file *file;
 
+	if (mmr_of(s)->header[type])
+		return text_file_read(mmr_of(s)->header[type], MMR_TEXT_MAX, "header", ret_text, ret_size, err);
+	file = s->files[mmr_of(s)->file[type]];
 	if (!strcmp(dicom_transfer_syntax(file), BIG_ENDIAN_SYNTAX)) /* swaps the bytes of OW, but not of OB */
 		return err_set(err, ENOTSUP, "raw data in Explicit VR Big Endian; send them in a little-endian transfer syntax");
-	text = malloc(MMR_TEXT_MAX);
-	rc = text ? read_text(file, text, &size, err) : err_set(err, ENOMEM, "no memory for a header");
+	*ret_text = malloc(MMR_TEXT_MAX);
+	return *ret_text ? read_text(file, *ret_text, ret_size, err) : err_set(err, ENOMEM, "no memory for a header");
+}
+
+static int read_header(const struct sinogram *s, enum sinogram_mmr_type type, struct mmr_header *ret, struct err *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	int rc = find_text(s, type, &text, &size, err);
 
 	if (rc == 0 && type == SINOGRAM_MMR_LIST)
 		rc = mmr_header_read_list(text, size, ret, err);
@@ -165,14 +178,55 @@ static char *bf_path(const char *path)
 	return asprintf(&ret, "%.*s.bf", (int)(dot ? dot - path : (ptrdiff_t)strlen(path)), path) < 0 ? NULL : ret;
 }
 
-/* Find where the data are, and check their size. */
+/* Use a file with the data if it has their size. Returns the size of what is there; 0: nothing. */
+static uint64_t open_data(const struct sinogram *s, enum sinogram_mmr_type type, char *path, uint64_t needed)
+{
+	struct stat st = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not stop it */
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
+		mmr_of(s)->data[type] = path;
+		mmr_of(s)->fd[type] = fd;
+		return needed;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return fd >= 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* The name of an object or of a header, for messages. */
+static const char *name_of(const struct sinogram *s, enum sinogram_mmr_type type)
+{
+	return file_name(mmr_of(s)->header[type] ? mmr_of(s)->header[type] : s->paths[mmr_of(s)->file[type]]);
+}
+
+/* Find the data beside their header, and check their size. */
+static int find_extracted(const struct sinogram *s, enum sinogram_mmr_type type, const struct mmr_header *h, uint64_t needed,
+			  struct err *err)
+{
+	char *path = NULL, name[256];
+	int rc = sinogram_mmr_find_data(mmr_of(s)->header[type], h->data_file, &path, err);
+	uint64_t there;
+
+	if (rc < 0) {
+		err_prefix(err, "%s", name_of(s, type));
+		return rc;
+	}
+	snprintf(name, sizeof(name), "%s", file_name(path));
+	there = open_data(s, type, path, needed);
+	if (there != needed)
+		return err_set(err, EBADMSG, "%s: %s has %llu bytes, the header requires %llu", name_of(s, type), name,
+			       (unsigned long long)there, (unsigned long long)needed);
+	return sinogram_describe_file(mmr_of(s)->data[type], &mmr_of(s)->source[type], err);
+}
+
+/* Find where the data of an object are, and check their size. */
 static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t needed, struct err *err)
 {
 	const char *path = s->paths[mmr_of(s)->file[type]];
 	uint64_t inside = 0;
-	struct stat st;
 	char *bf;
-	int fd;
 
 	dicom_bulk_size(s->files[mmr_of(s)->file[type]], TAG_DATA, &inside);
 	if (inside == needed)
@@ -180,15 +234,8 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 	bf = bf_path(path);
 	if (!bf)
 		return err_set(err, ENOMEM, "no memory for a path");
-	fd = open(bf, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not stop it */
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
-		mmr_of(s)->bf[type] = bf;
-		mmr_of(s)->fd[type] = fd;
-		return sinogram_describe_file(bf, &mmr_of(s)->source[type], err);
-	}
-	if (fd >= 0)
-		close(fd);
-	free(bf);
+	if (open_data(s, type, bf, needed) == needed)
+		return sinogram_describe_file(mmr_of(s)->data[type], &mmr_of(s)->source[type], err);
 	return err_set(err, EBADMSG, "%s: (7FE1,1010) has %llu bytes, its header requires %llu%s", file_name(path),
 		       (unsigned long long)inside, (unsigned long long)needed,
 		       inside < needed / 2 ? ": the data are in the file with the ending .bf that the scanner writes beside the "
@@ -203,13 +250,13 @@ static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, uin
 	int fd = mmr_of(s)->fd[type];
 	size_t done = 0;
 
-	if (!mmr_of(s)->bf[type])
+	if (!mmr_of(s)->data[type])
 		return dicom_bulk_read(s->files[mmr_of(s)->file[type]], TAG_DATA, offset, ret, n, err);
 	while (done < n) {
 		ssize_t got = pread(fd, ret + done, n - done, (off_t)(offset + done));
 
 		if (got <= 0)
-			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(mmr_of(s)->bf[type]),
+			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(mmr_of(s)->data[type]),
 				       got < 0 ? strerror(errno) : "the file ends early");
 		done += (size_t)got;
 	}
@@ -521,7 +568,7 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 {
 	char serial[2][65] = {"", ""};
 
-	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
+	for (int t = SINOGRAM_MMR_LIST; !mmr_of(s)->header[t] && t <= SINOGRAM_MMR_NORM; t++)
 		dicom_get_text(dicom_root(s->files[mmr_of(s)->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
 			       sizeof(serial[0]), NULL);
 	if (serial[0][0] && serial[1][0] && strcmp(serial[0], serial[1]) != 0)
@@ -541,20 +588,22 @@ static int check_same_scanner(const struct sinogram *s, const struct mmr_header 
 static int read_headers(struct sinogram *s, struct err *err)
 {
 	struct mmr_header header[SINOGRAM_MMR_NORM + 1];
+	uint64_t needed[SINOGRAM_MMR_NORM + 1] = {[SINOGRAM_MMR_NORM] = MMR_NORM_BYTES};
 	int rc = 0;
 
-	for (int t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++) {
-		rc = read_header(s->files[mmr_of(s)->file[t]], (enum sinogram_mmr_type)t, &header[t], err);
+	for (enum sinogram_mmr_type t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++) {
+		rc = read_header(s, t, &header[t], err);
 		if (rc < 0)
-			err_prefix(err, "%s", file_name(s->paths[mmr_of(s)->file[t]]));
+			err_prefix(err, "%s", name_of(s, t));
 	}
 	if (rc < 0)
 		return rc;
 	mmr_of(s)->list = header[SINOGRAM_MMR_LIST];
+	needed[SINOGRAM_MMR_LIST] = 4 * mmr_of(s)->list.words;
 	rc = check_same_scanner(s, &mmr_of(s)->list, &header[SINOGRAM_MMR_NORM], err);
-	if (rc == 0)
-		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * mmr_of(s)->list.words, err);
-	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
+	for (enum sinogram_mmr_type t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++)
+		rc = mmr_of(s)->header[t] ? find_extracted(s, t, &header[t], needed[t], err) : find_data(s, t, needed[t], err);
+	return rc;
 }
 
 /* Describe the values of a role like those of an Interfile header. */
@@ -610,20 +659,95 @@ static void read_facts(struct sinogram *s)
 		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr_of(s)->list.position);
 }
 
+static int open_objects(struct sinogram *s, struct err *err)
+{
+	int rc = find_types(s, err);
+
+	if (rc == 0)
+		rc = check_study(s, err);
+	return rc < 0 ? rc : read_headers(s, err);
+}
+
+/* Make the digest of the data of both, and the text that names them. */
+static int describe_extracted(struct sinogram *s, char ret_hash[65], struct err *err)
+{
+	char hash[2 * 64 + 1] = "", *origin[2] = {NULL, NULL};
+	int rc = 0;
+
+	for (int t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++) {
+		const char *source = mmr_of(s)->source[t], *digest = source + strlen(source) - 64;
+		uint64_t bytes = t == SINOGRAM_MMR_LIST ? 4 * mmr_of(s)->list.words : MMR_NORM_BYTES;
+
+		snprintf(hash + strlen(hash), sizeof(hash) - strlen(hash), "%s", digest);
+		rc = sinogram_origin(mmr_of(s)->data[t], bytes, digest, &origin[t - SINOGRAM_MMR_LIST], err);
+	}
+	if (rc == 0 && asprintf(&s->origin, "%s, %s", origin[0], origin[1]) < 0) {
+		s->origin = NULL;
+		rc = err_set(err, ENOMEM, "no memory for the names of two files");
+	}
+	dicom_sha256(hash, strlen(hash), ret_hash);
+	free(origin[0]);
+	free(origin[1]);
+	return rc;
+}
+
+/* Make the header that an object of these files would have. */
+static int make_header(struct sinogram *s, const struct pet_opening *o, struct err *err)
+{
+	struct sinogram_import conf = o->file ? *o->file : (struct sinogram_import){.n_set = 0};
+	struct interfile h;
+	char *text = NULL, hash[65];
+	size_t size = 0;
+	int rc = find_text(s, SINOGRAM_MMR_LIST, &text, &size, err);
+
+	if (rc == 0)
+		rc = interfile_parse_exam(text, size, &h, err);
+	free(text);
+	if (rc == 0)
+		rc = describe_extracted(s, hash, err);
+	if (rc < 0)
+		return rc;
+	h.kind = INTERFILE_PROJECTIONS;
+	h.siemens = true;
+	snprintf(h.scanner, sizeof(h.scanner), "%s", MMR_MODEL);
+	snprintf(h.position, sizeof(h.position), "%s", mmr_of(s)->list.position);
+	conf.now = (double)time(NULL);
+	conf.as_measured = true;
+	return sinogram_new_header(&conf, &h, hash, &s->files[0], s->centre, err);
+}
+
+/* Open the files of a header of list mode. */
+static int open_extracted(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
+{
+	struct sinogram_mmr *m = mmr_of(s);
+	int rc;
+
+	s->files = calloc(1, sizeof(*s->files));
+	s->paths = calloc(1, sizeof(*s->paths));
+	m->header[SINOGRAM_MMR_LIST] = strdup(path);
+	if (!s->files || !s->paths || !m->header[SINOGRAM_MMR_LIST] || !(s->paths[0] = strdup(path)))
+		return err_set(err, ENOMEM, "no memory for an acquisition");
+	s->n_files = 1;
+	rc = sinogram_mmr_find_norm(path, o->file ? o->file->header[SINOGRAM_NORMALISATION] : NULL, &m->header[SINOGRAM_MMR_NORM],
+				    err);
+	if (rc < 0)
+		err_prefix(err, "%s", file_name(path));
+	if (rc == 0)
+		rc = read_headers(s, err);
+	if (rc == 0)
+		rc = make_header(s, o, err);
+	return rc;
+}
+
 static int open_mmr(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
 {
 	int rc;
 
-	(void)path;
 	s->format = sinogram_format_of(INTERFILE_PROJECTIONS);
 	s->own = calloc(1, sizeof(struct sinogram_mmr));
 	if (!s->own)
 		return err_set(err, ENOMEM, "no memory for an acquisition");
-	rc = find_types(s, err);
-	if (rc == 0)
-		rc = check_study(s, err);
-	if (rc == 0)
-		rc = read_headers(s, err);
+	rc = s->n_files > 0 ? open_objects(s, err) : open_extracted(s, path, o, err);
 	if (rc < 0)
 		return rc;
 	s->scanner = sinogram_find_scanner(s->files[mmr_of(s)->file[SINOGRAM_MMR_LIST]], o->config);
@@ -647,9 +771,10 @@ static void close_mmr(struct sinogram *s)
 	struct sinogram_mmr *m = s->own;
 
 	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++) {
-		if (m->bf[t])
+		if (m->data[t])
 			close(m->fd[t]);
-		free(m->bf[t]);
+		free(m->data[t]);
+		free(m->header[t]);
 		free(m->source[t]);
 	}
 	if (m)
@@ -660,7 +785,7 @@ static void close_mmr(struct sinogram *s)
 static void name_files(const struct sinogram *s, char *ret, size_t size)
 {
 	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
-		if (mmr_of(s)->source[t])
+		if (mmr_of(s)->source[t] && !mmr_of(s)->header[t]) /* else s->origin has it */
 			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", mmr_of(s)->source[t]);
 }
 
@@ -698,6 +823,7 @@ const struct pet_source pet_source_mmr = {
 	.objects = "raw data",
 	.sop_class = SINOGRAM_SIEMENS_CLASS,
 	.is_object = is_object,
+	.is_file = sinogram_mmr_is_list_header,
 	.describe = describe_object,
 	.open = open_mmr,
 	.list_mode = true,

@@ -53,3 +53,17 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err)
 	}
 	return rc;
 }
+
+int sinogram_origin(const char *path, uint64_t bytes, const char *hash, char **ret_text, struct err *err)
+{
+	char name[100];
+
+	snprintf(name, sizeof(name), "%s", file_name(path));
+	for (char *c = name; *c; c++) /* a header of another character set cannot have it */
+		if (*c < ' ' || *c > '~' || *c == '\\')
+			*c = '?';
+	if (asprintf(ret_text, "%s (%llu bytes, SHA-256 %s)", name, (unsigned long long)bytes, hash) >= 0)
+		return 0;
+	*ret_text = NULL;
+	return err_set(err, ENOMEM, "no memory for the name of a file");
+}

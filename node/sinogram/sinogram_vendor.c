@@ -47,8 +47,9 @@ static const char *vendor_sentence(const char *path, const char *head, size_t n_
 		return "list mode data of Siemens (PTD): not read; histogram them with the e7tools and import their sinograms "
 		       "with --e7";
 	if (has_line(head, "data format", "CoincidenceList") || has_line(head, "LM event and tag words format (bits)", ""))
-		return "the header of list mode data of Siemens (PETLINK): not read; histogram them and give the header of the "
-		       "sinogram (.s.hdr), or send the DICOM object that holds them";
+		return "the header of list mode data of Siemens (PETLINK): not imported. `tomonode recon` "
+		       "reconstructs those of a Biograph mMR with their normalisation; of others histogram them and give the header of "
+		       "the sinogram (.s.hdr), or send the DICOM object that holds them";
 	if (has_line(head, "Data filename", "") && has_line(head, "Data mode", ""))
 		return "a header of CASToR: not read; write the sinograms as Interfile, or list mode as PETSIRD";
 	if (ending && !strcasecmp(ending, ".mhdr"))

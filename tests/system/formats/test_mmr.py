@@ -13,7 +13,7 @@ import pytest
 
 from tools import mmr_tools as mmr, pet_tools
 from tools import node_harness as h
-from tools.mmr_recon import events_at, raw as raw_recon, recon
+from tools.mmr_recon import conf_of, events_at, raw as raw_recon, recon
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dcmconv", "dciodvfy")
@@ -127,6 +127,72 @@ def test_data_beside_the_object_are_part_of_the_result(folder):
         results.append(first)
     check(len({d.SeriesInstanceUID for d in results}) == len({d.SOPInstanceUID for d in results}) == 2,
           "the same UIDs for other data")
+
+
+def extract(folder, words, norm, names=("scan.l", "scan.n"), end="\n", norm_changes=None, **changes):
+    """The files that Siemens' own extraction makes: a header beside each data file."""
+    os.makedirs(folder, exist_ok=True)
+    for name, data, header in ((names[0], mmr.list_bytes(words), mmr.list_header(len(words), end, **changes)),
+                               (names[1], norm.bytes(), mmr.norm_header(end, **(norm_changes or {})))):
+        for path, content in ((name, data), (name + ".hdr", header)):
+            with open(os.path.join(folder, path), "wb") as f:
+                f.write(content)
+    return os.path.join(folder, names[0] + ".hdr")
+
+
+def test_extracted_files_are_the_objects(folder):
+    """NAME.l.hdr and NAME.n.hdr make the image of the DICOM objects, bit for bit, and name the files in place of objects."""
+    words, norm = events_at(np.random.default_rng(4), 20000), mmr.Norm(np.random.default_rng(8))
+    want, _ = recon(folder, "out1", raw_recon(os.path.join(folder, "objects"), words, norm))
+    header = extract(os.path.join(folder, "files"), words, norm)
+    made, case = recon(folder, "out2", header)
+    check(np.array_equal([d.pixel_array for d in made], [d.pixel_array for d in want])
+          and [d.RescaleSlope for d in made] == [d.RescaleSlope for d in want], "the image is another one")
+    d, w = made[0], want[0]
+    check((d.AcquisitionDate, d.AcquisitionTime[:6], list(d.ImageOrientationPatient), d.ActualFrameDuration)
+          == (w.AcquisitionDate, w.AcquisitionTime[:6], list(w.ImageOrientationPatient), w.ActualFrameDuration), "start, position, duration")
+    check("SourceImageSequence" not in d and "SourceInstanceSequence" not in d, "objects that do not exist are named")
+    text = str(d)
+    with open(header[:-4], "rb") as f:
+        check(hashlib.sha256(f.read()).hexdigest() in text and "scan.n (323404 bytes" in text, text)
+    # elsewhere, with other names and line ends: the same series
+    moved = extract(os.path.join(folder, "moved"), words, norm, ("a.l", "b.n"), "\r\n", nameofdatafile="C:\\raw\\x.l")
+    again, _ = recon(folder, "out3", moved, "--normalisation", os.path.join(folder, "moved", "b.n.hdr"))
+    whole, _ = recon(folder, "out4", os.path.dirname(header))
+    for objects in (again, whole):
+        check([o.SOPInstanceUID for o in objects] == [o.SOPInstanceUID for o in made], "the UIDs depend on names")
+
+
+def test_extracted_files_are_refused(folder):
+    """What is missing, or there twice, is named; no list is reconstructed with the data of another one."""
+    rng = np.random.default_rng(3)
+    words, norm, conf = events_at(rng, 500), mmr.Norm(rng), conf_of(folder)
+
+    def refused(name, *options, remove=(), more=None, **changes):
+        place = os.path.join(folder, name)
+        header = extract(place, words, norm, **changes)
+        for path in remove:
+            os.remove(os.path.join(place, path))
+        for path, content in (more or {}).items():
+            with open(os.path.join(place, path), "wb") as f:
+                f.write(content)
+        p = h.run(h.TOMONODE, "recon", "-c", conf, "--protocol", "quick-pet", "--device", "cpu", "-o", os.path.join(folder, "no"), header,
+                  *options, code=None)
+        check(p.returncode in (4, 8), p.stdout)  # data that are wrong, or missing
+        check(not glob.glob(os.path.join(folder, "no", "*.dcm")), "something was written")
+        return p.stderr
+
+    for words_of_error, error in (
+            ("no normalisation (NAME.n.hdr) is beside it", refused("1", remove=["scan.n.hdr"])),
+            ("several normalisations", refused("2", more={"other.n.hdr": mmr.norm_header()})),
+            ("scan.l.hdr: its data are not beside it: neither x.l nor scan.l", refused("3", remove=["scan.l"])),
+            ("beside it are x.l, which it names, and scan.l", refused("4", more={"x.l": b"1234"})),
+            ("has 12 bytes, the header requires", refused("5", more={"scan.l": b"123412341234"})),
+            ("scan.n has 4 bytes, the header requires 323404", refused("6", more={"scan.n": b"1234"})),
+            ("!originating system := 1104; supported: 2008", refused("7", originatingsystem=1104)),
+            ("energy window", refused("8", norm_changes={"energywindowlowerlevelkev1": 350})),
+            ("is not the header (NAME.n.hdr) of a normalisation", refused("9", "--normalisation", conf))):
+        check(words_of_error in error, f"{words_of_error}: {error}")
 
 
 def big_endian(path):
