@@ -16,6 +16,7 @@
 
 #define PLACE_TOLERANCE 0.05 /* mm: positions are decimal strings, often rounded */
 #define KVP_TOLERANCE 1.0    /* kV: measured values differ a little */
+#define MAP_AIR 1000	     /* what is subtracted from the values of a map */
 
 struct ct_headers {
 	struct ct_series *s; /* NULL: it was opened */
@@ -65,6 +66,24 @@ static bool has_other_values(const struct dicom_item *root, char *ret_values)
 	return false;
 }
 
+/* Is it a slice of the attenuation map of a PET and MR scanner? */
+static bool is_map(const struct dicom_item *root)
+{
+	static const struct {
+		uint32_t tag;
+		const char *has;
+	} words[] = {{TAG_MANUFACTURER, "SIEMENS"}, {TAG_MANUFACTURER_MODEL_NAME, "mMR"}, {TAG_SERIES_DESCRIPTION, "UMAP"}};
+	char text[65] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, text, sizeof(text), NULL);
+	if (strcmp(text, CLASS_MR) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (dicom_get_text(root, words[i].tag, text, sizeof(text), NULL) != 1 || !strcasestr(text, words[i].has))
+			return false;
+	return true;
+}
+
 enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values)
 {
 	char text[65] = "", unused[CT_VALUES_SIZE], *values = ret_values ? ret_values : unused;
@@ -76,7 +95,7 @@ enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values)
 		return CT_OTHER;
 	}
 	if (strcmp(text, CLASS_CT) != 0)
-		return CT_NO_SLICE;
+		return is_map(root) ? CT_SLICE : CT_NO_SLICE;
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, text, sizeof(text), NULL) == 1 && text[0] && strcmp(text, "AXIAL") != 0)
 		return !strcmp(text, "LOCALIZER") ? CT_LOCALIZER : CT_SECONDARY;
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 1, text, sizeof(text), NULL) == 1 && text[0] && strcmp(text, "PRIMARY") != 0)
@@ -97,6 +116,9 @@ static void begin_series(struct ct_headers *r, const struct dicom_item *root)
 		s->step[0][c] = p->cosines[c] * p->spacing[1];
 		s->step[1][c] = p->cosines[3 + c] * p->spacing[0];
 	}
+	s->is_map = is_map(root);
+	if (dicom_get_utf8(root, TAG_SERIES_DESCRIPTION, s->description, sizeof(s->description), NULL) < 0)
+		s->description[0] = '\0';
 	s->n[0] = (int)p->columns;
 	s->n[1] = (int)p->rows;
 	if (dicom_get_utf8(root, TAG_CONTRAST_BOLUS_AGENT, s->contrast, sizeof(s->contrast), NULL) < 0)
@@ -305,15 +327,28 @@ static int keep_paths(const struct ct_headers *r, struct err *err)
 
 /* ---- pixels ---- */
 
-static int convert_slice(const struct dicom_item *root, const struct dicom_pixel_info *info, const uint16_t *stored, int16_t *ret,
-			 struct err *err)
+/* Read how stored values become Hounsfield units, or values of a map, which need not say it. */
+static int read_scale(const struct dicom_item *root, bool map, double *ret_slope, double *ret_intercept, struct err *err)
+{
+	int rc = 0;
+
+	*ret_slope = 1;
+	*ret_intercept = 0;
+	if (!map || dicom_has(root, TAG_RESCALE_SLOPE))
+		rc = attribute_numbers(root, TAG_RESCALE_SLOPE, ret_slope, 1, err);
+	if (rc == 0 && (!map || dicom_has(root, TAG_RESCALE_INTERCEPT)))
+		rc = attribute_numbers(root, TAG_RESCALE_INTERCEPT, ret_intercept, 1, err);
+	*ret_intercept -= map ? MAP_AIR : 0;
+	return rc;
+}
+
+static int convert_slice(const struct dicom_item *root, const struct dicom_pixel_info *info, bool map, const uint16_t *stored,
+			 int16_t *ret, struct err *err)
 {
 	size_t n = (size_t)info->rows * (size_t)info->columns;
 	double slope, intercept;
-	int rc = attribute_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, err);
+	int rc = read_scale(root, map, &slope, &intercept, err);
 
-	if (rc == 0)
-		rc = attribute_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		ret[i] =
 			(int16_t)lrint(fmin(fmax(slice_stored_value(info, stored[i]) * slope + intercept, INT16_MIN), INT16_MAX));
@@ -321,14 +356,13 @@ static int convert_slice(const struct dicom_item *root, const struct dicom_pixel
 }
 
 /* Return what the pixels without an image have as HU; INT_MIN: not known. */
-static int padding_of(const struct dicom_item *root, const struct dicom_pixel_info *info)
+static int padding_of(const struct dicom_item *root, const struct dicom_pixel_info *info, bool map)
 {
 	double slope, intercept;
 	long stored;
 
 	if (dicom_get_int(root, TAG_PIXEL_PADDING_VALUE, 0, &stored, NULL) != 1 ||
-	    attribute_numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
-	    attribute_numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
+	    read_scale(root, map, &slope, &intercept, NULL) < 0)
 		return INT_MIN;
 	if (info->is_signed && stored > INT16_MAX) /* written as unsigned */
 		stored -= 65536;
@@ -349,9 +383,9 @@ static int read_slice(struct ct_series *s, int k, uint16_t *stored, struct err *
 	if (rc == 0)
 		rc = dicom_read_frame(file, 0, stored, err);
 	if (rc == 0)
-		rc = convert_slice(dicom_root(file), &info, stored, s->hu + (size_t)k * pixels, err);
+		rc = convert_slice(dicom_root(file), &info, s->is_map, stored, s->hu + (size_t)k * pixels, err);
 	if (rc == 0 && k == 0)
-		s->padding = padding_of(dicom_root(file), &info);
+		s->padding = padding_of(dicom_root(file), &info, s->is_map);
 	dicom_close(file);
 	if (rc < 0)
 		err_prefix(err, "CT: %s", base_name(s->path[k]));

@@ -7,7 +7,10 @@
  * tube voltage: Rescale Type is not HU (US: unspecified, is taken as HU), or a value of Image Type from the fourth on names
  * monoenergetic images or maps of a property or of materials (PS3.3 C.8.2.1.1.1, C.11.1.1.2). A value that is missing says
  * nothing against an image. The slices must be of one series, with the same size, orientation, pixels and tube voltage, and at
- * equal distances: a missing or repeated slice is refused with its place. */
+ * equal distances: a missing or repeated slice is refused with its place.
+ *
+ * The attenuation map that a Siemens mMR makes of MR images (MR Image Storage, a Series Description with UMAP) is such a series,
+ * too: its values are 10000 times the attenuation at 511 keV in 1/cm (pet-rd-tools, MRAC.hpp). It has no tube voltage. */
 #ifndef TOMONODE_DICOM_CT_SERIES_H
 #define TOMONODE_DICOM_CT_SERIES_H
 
@@ -19,7 +22,7 @@
 #define CT_VALUES_SIZE 96
 
 enum ct_object {
-	CT_NO_SLICE, /* another SOP class */
+	CT_NO_SLICE, /* no CT, and no map */
 	CT_SLICE,
 	CT_LOCALIZER, /* Image Type value 3 */
 	CT_SECONDARY, /* Image Type value 2 is not PRIMARY, or value 3 not AXIAL */
@@ -29,14 +32,18 @@ enum ct_object {
 enum ct_object ct_object_of(const struct dicom_item *root, char *ret_values);
 
 struct ct_series {
-	int n[3];	   /* columns, rows, slices */
-	int16_t *hu;	   /* [slice][row][column]; rounded to whole HU, limited to what 16 bits hold; NULL: not read */
-	int padding;	   /* HU of Pixel Padding Value of the first slice; INT_MIN: not in it. Set with hu */
-	const char **path; /* [slice]: its file; the names are borrowed */
-	double at[3];	   /* centre of voxel (0, 0, 0) in the patient (LPS), mm */
-	double step[3][3]; /* from column to column, row to row, slice to slice (LPS), mm; the slices run along row x column */
-	double kvp;	   /* of the first slice that has one; NaN: none has */
-	char contrast[65]; /* Contrast/Bolus Agent; "": none */
+	int n[3];    /* columns, rows, slices */
+	bool is_map; /* a map from MR */
+	/* [slice][row][column]; rounded to whole HU, limited to what 16 bits hold; of a map its value less 1000, so that air and
+	 * water are near theirs. NULL: not read */
+	int16_t *hu;
+	int padding;	      /* HU of Pixel Padding Value of the first slice; INT_MIN: not in it. Set with hu */
+	const char **path;    /* [slice]: its file; the names are borrowed */
+	double at[3];	      /* centre of voxel (0, 0, 0) in the patient (LPS), mm */
+	double step[3][3];    /* from column to column, row to row, slice to slice (LPS), mm; the slices run along row x column */
+	double kvp;	      /* of the first slice that has one; NaN: none has */
+	char description[65]; /* Series Description; "": none */
+	char contrast[65];    /* Contrast/Bolus Agent; "": none */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
 	struct patient_set patients;		/* headers are known by the index of their file */
 	bool multi_energy;			/* (0018,9361): acquired at several energies */

@@ -253,7 +253,7 @@ static int record_instance(struct intake *in, struct instance_row *row, struct e
 	return rc;
 }
 
-/* Is it an image of a cancelled case, which begins a new one? Or a CT image that was ignored, and that PET cases need since the
+/* Is it an image of a cancelled case, which begins a new one? Or a CT image, or a map from MR, that was ignored, and that PET cases need since the
  * configuration was changed? Then it is stored once more. */
 static int is_needed_now(const struct intake *in, const struct instance_row *row, struct err *err)
 {
@@ -261,7 +261,7 @@ static int is_needed_now(const struct intake *in, const struct instance_row *row
 
 	if (given_up != 0)
 		return given_up;
-	if (strcmp(row->sop_class, CLASS_CT) != 0 || !kind_any_needs_ct(in->config))
+	if ((strcmp(row->sop_class, CLASS_CT) != 0 && strcmp(row->sop_class, CLASS_MR) != 0) || !kind_any_needs_ct(in->config))
 		return 0;
 	return journal_is_ignored(in->journal, row->sop_instance, row->digest, err);
 }

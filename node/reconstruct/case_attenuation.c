@@ -21,6 +21,9 @@
 #include "recon/pet/ct_field.h"
 
 #define KVP_TOLERANCE 0.5 /* kV: from an entry of the table */
+/* 1/cm: the largest value of a map is between these: of tissue or, with bone, plastic, 0.05 to 0.2 */
+#define MAP_LEAST 0.05
+#define MAP_MOST 0.4
 
 /* ---- what is there ---- */
 
@@ -94,7 +97,14 @@ static void say_headers(struct case_corrections *c)
 {
 	const struct ct_series *ct = c->attenuation.ct;
 
-	say_voltage(c);
+	if (ct->is_map)
+		case_corrections_say(
+			c,
+			"The attenuation is the scanner's map from MR (%s): what it lacks, as arms beyond its field, the "
+			"table and coils, is not corrected.",
+			ct->description);
+	else
+		say_voltage(c);
 	if (!c->s->has_centre)
 		case_corrections_say(
 			c,
@@ -131,10 +141,13 @@ static int open_ct(struct case_corrections *c, struct err *err)
 		rc = check_frame(c, err);
 	if (rc < 0)
 		return rc;
-	a->curve = mu_curve_of(a->ct->kvp);
+	a->curve = a->ct->is_map ? mu_curve_of_map() : mu_curve_of(a->ct->kvp);
 	say_headers(c);
 	snprintf(c->from, sizeof(c->from), "ct=%.64s", a->ct->series);
-	snprintf(c->method, sizeof(c->method), "CT as %g kV, factors in the system model", a->curve.kvp);
+	if (a->ct->is_map)
+		snprintf(c->method, sizeof(c->method), "map from MR, factors in the system model");
+	else
+		snprintf(c->method, sizeof(c->method), "CT as %g kV, factors in the system model", a->curve.kvp);
 	return 0;
 }
 
@@ -268,11 +281,31 @@ static int say_pixels(struct case_corrections *c, const struct mu_source *source
 	return 0;
 }
 
+/* The values of a map must be attenuation in its unit. */
+static int check_map(const struct ct_series *ct, const struct mu_curve *curve, struct err *err)
+{
+	int16_t most = INT16_MIN;
+	double mu;
+
+	for (size_t i = 0; i < ct_series_bytes(ct) / sizeof(*ct->hu); i++)
+		most = ct->hu[i] > most ? ct->hu[i] : most;
+	mu = 10 * mu_of_hu(curve, most);
+	if (mu >= MAP_LEAST && mu <= MAP_MOST)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"the map from MR has values up to %.4g, which as 10000 times the attenuation is %.4g/cm; of a body it is %g to "
+		"%g/cm at most: another unit, or no map",
+		1e4 * mu, mu, MAP_LEAST, MAP_MOST);
+}
+
 static int read_pixels(struct case_attenuation *a, struct err *err)
 {
 	double begun = clock_seconds();
 	int rc = a->ct->hu ? 0 : ct_series_read(a->ct, err);
 
+	if (rc == 0 && a->ct->is_map)
+		rc = check_map(a->ct, &a->curve, err);
 	a->seconds_read += clock_seconds() - begun;
 	return rc;
 }

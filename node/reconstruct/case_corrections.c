@@ -95,6 +95,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_scatter = c->scatter.found;
 	c->s->made_randoms = c->randoms.of_singles ? "SING" : "DLYD";
 	c->s->made_ct = (c->made & PET_CORRECT_ATTENUATION) ? c->attenuation.ct->series : NULL; /* one may only be kept */
+	c->s->made_map = c->s->made_ct && c->attenuation.ct->is_map;
 	return rc;
 }
 

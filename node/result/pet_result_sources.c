@@ -220,7 +220,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	if (p->pet.postfilter > 0)
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
 	if (s->made_ct)
-		snprintf(ct, sizeof(ct), ", attenuation from CT series %.64s%s%.95s", s->made_ct,
+		snprintf(ct, sizeof(ct), ", attenuation from %s series %.64s%s%.95s", s->made_map ? "MR map" : "CT", s->made_ct,
 			 s->made_scatter && s->made_scatter[0] ? ", " : "", s->made_scatter ? s->made_scatter : "");
 	n = (size_t)snprintf(ret_text, size,
 			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s%s, %d x %d x %d voxels of "

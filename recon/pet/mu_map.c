@@ -32,6 +32,11 @@ struct mu_curve mu_curve_of(double kvp)
 	return curves[best];
 }
 
+struct mu_curve mu_curve_of_map(void)
+{
+	return (struct mu_curve){.kvp = 0, .slope = 1e-5, .offset = 0, .edge = -INFINITY};
+}
+
 double mu_of_hu(const struct mu_curve *c, double hu)
 {
 	double h = hu + 1000;

@@ -21,12 +21,14 @@
 
 /* An entry of the table. */
 struct mu_curve {
-	double kvp;
+	double kvp;	      /* 0: of a map */
 	double slope, offset; /* above the break point: mu = slope H + offset, 1/mm */
 	double edge;	      /* B, H = HU + 1000 */
 };
 /* Return the entry whose voltage is nearest; of a voltage that is not above 0 that of MU_KVP_USUAL. */
 struct mu_curve mu_curve_of(double kvp);
+/* Of a map from MR, whose values are 10000 times mu in 1/cm, as HU: less 1000. */
+struct mu_curve mu_curve_of_map(void);
 double mu_of_hu(const struct mu_curve *c, double hu); /* 1/mm */
 
 /* A CT volume with its place in the axes of the grid. */

@@ -74,9 +74,14 @@ def hounsfield(mu):
     return np.where(mu <= 9.6e-6 * 1047, mu / 9.6e-6 - 1000, (mu - 0.00471) / 5.10e-6 - 1000)
 
 
+def of_map(mu):
+    """The values of the map that an mMR makes of MR images."""
+    return 1e5 * mu
+
+
 @functools.cache
-def ct_of(position, orientation, extent, spacing):
-    """Hounsfield units of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight
+def ct_of(position, orientation, extent, spacing, shown=hounsfield):
+    """Values of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight
     points."""
     cosines = np.array(orientation, float)
     steps = np.array([cosines[:3] * spacing[0], cosines[3:] * spacing[1],
@@ -89,14 +94,14 @@ def ct_of(position, orientation, extent, spacing):
         for middle, half, add in BODIES:
             at = ((x[None, None] + y[None, :, None] + z[:, None, None] - middle) / half).astype("f4")
             mu += add / 8 * (np.einsum("kjic,kjic->kji", at, at) < 1)
-    return hounsfield(mu), -steps.T @ [a[-1] for a in axes]
+    return shown(mu), -steps.T @ [a[-1] for a in axes]
 
 
 def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120),
-            spacing=(3.0, 2.6, 2.0),
+            spacing=(3.0, 2.6, 2.0), shown=hounsfield,
             **options):
     """A CT of the bodies, around the scanner's centre."""
-    hu, first = ct_of(position, orientation, extent, spacing)
+    hu, first = ct_of(position, orientation, extent, spacing, shown)
     options = {"frame_of_reference": FRAME, "study": STUDY, **options}
     return write_ct(folder, hu, spacing, np.array(centre, float) + first, orientation, **options)
 
@@ -198,6 +203,37 @@ def test_places(folder, position, centre, orientation):
           "the result says what was corrected")
     check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription,
           f"and by what: {images[0].DerivationDescription}")
+
+
+MR_MAP = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "Modality": "MR", "Manufacturer": "SIEMENS", "ManufacturerModelName": "Biograph_mMR",
+          "SeriesDescription": "Head_MRAC_PET_UMAP", "ImageType": ["ORIGINAL", "PRIMARY", "M"], "KVP": None, "RescaleSlope": None,
+          "RescaleIntercept": None, "RescaleType": None}
+
+
+def test_a_map_from_mr(folder):
+    """The map of an mMR in place of a CT: 10000 times the attenuation in 1/cm. Another unit is refused; other MR images are not used."""
+    data = Data(folder)
+    place = ("FFP", (7, 9, 20), (-1, 0, 0, 0, -1, 0))
+    bare = data.objects("bare", *place[:2])
+    expected = recon(os.path.join(folder, "expected"), data.objects("ready", *place[:2], ready=True))[1]
+
+    def made(name, changes=MR_MAP, factor=1, **options):
+        make_ct(os.path.join(folder, name), *place, shown=lambda mu: factor * of_map(mu), intercept=0, series="2.25.7003", changes=changes)
+        return os.path.join(folder, name)
+
+    document, found, images = recon(os.path.join(folder, "found"), bare, made("map"), options=CT)
+    compare("map from MR", found, expected)
+    case = document["cases"][0]["pet"]
+    check("the scanner's map from MR (Head_MRAC_PET_UMAP)" in case["warnings"] and "KVP" not in case["warnings"]
+          and case["corrections"]["attenuation"]["truncated"] == 0, case["warnings"])
+    check(images[0].AttenuationCorrectionMethod == "map from MR, factors in the system model"
+          and "attenuation from MR map series 2.25.7003" in images[0].DerivationDescription, images[0].DerivationDescription)
+    for name, factor, value in (("mm", 0.1, "150"), ("percent", 10, "1.5e+04")):
+        text = refused(os.path.join(folder, "out-" + name), bare, made(name, factor=factor))
+        check(f"the map from MR has values up to {value}" in text and "another unit, or no map" in text, text)
+    t1 = {**MR_MAP, "SeriesDescription": "t1_mprage"}
+    case = recon(os.path.join(folder, "none"), bare, made("t1", changes=t1), options=CT)[0]["cases"][0]["pet"]
+    check("There is no CT for the attenuation." in case["warnings"], case["warnings"])
 
 
 def test_uncorrected_differs(folder):

@@ -21,14 +21,14 @@ def uid_of(*parts):
 
 def write_ct(folder, hu, spacing, origin, orientation=HFS, frame_of_reference=None, study=None, kvp=120, patient=None,
              series=None,
-             when=("20260601", "101000"), fov=None, changes=None):
+             when=("20260601", "101000"), fov=None, changes=None, intercept=INTERCEPT):
     """Write the series into the folder, an object for each slice; return the paths in the order of slices.
 
     hu[slice][row][column]: Hounsfield units, rounded to whole numbers from -1024 to 31743. spacing: mm from column to
     column, from row to row, from slice to slice: x, y, z of an HFS series. origin: LPS position (mm) of the centre of
     voxel [0][0][0]. orientation: direction of a row, of a column in LPS; slice k lies k spacing[2] along their cross
     product from the first. frame_of_reference, study, series: UIDs; None: derived from the folder's name. kvp None:
-    empty. patient, changes: attributes by keyword, for all objects; a value of None removes an attribute. when: date
+    empty. intercept: Rescale Intercept. patient, changes: attributes by keyword, for all objects; a value of None removes an attribute. when: date
     and time of the acquisition. fov: Reconstruction Diameter, mm."""
     hu = np.asarray(hu)
     name = os.path.basename(os.path.normpath(folder))
@@ -36,7 +36,7 @@ def write_ct(folder, hu, spacing, origin, orientation=HFS, frame_of_reference=No
     series = series or uid_of(name, study, frame, "series")
     cosines = np.array(orientation, float)
     normal = np.cross(cosines[:3], cosines[3:])
-    stored = np.clip(np.rint(hu) - INTERCEPT, 0, 32767).astype("<u2")
+    stored = np.clip(np.rint(hu) - intercept, 0, 32767).astype("<u2")
     os.makedirs(folder, exist_ok=True)
     paths = []
     for k, plane in enumerate(stored):
@@ -65,7 +65,7 @@ def write_ct(folder, hu, spacing, origin, orientation=HFS, frame_of_reference=No
         ds.PixelSpacing = [f"{v:.10g}" for v in (spacing[1], spacing[0])]
         ds.SamplesPerPixel, ds.PhotometricInterpretation, ds.Rows, ds.Columns = 1, "MONOCHROME2", *plane.shape
         ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 16, 16, 15, 0
-        ds.RescaleSlope, ds.RescaleIntercept, ds.RescaleType = 1, INTERCEPT, "HU"
+        ds.RescaleSlope, ds.RescaleIntercept, ds.RescaleType = 1, intercept, "HU"
         ds.PixelData = plane.tobytes()
         for keyword, value in (changes or {}).items():
             if value is None:
