@@ -240,6 +240,7 @@ struct protocol_conf {
 	KINDS(X)
 #undef X
 	enum parallel_axis_rule axis; /* parallel beams */
+	int ring_width;		      /* parallel beams: of rings that are removed, bins; 0: they stay */
 	double mu_water; /* parallel beams: attenuation of water for Hounsfield units, 1/mm; 0: no Hounsfield units */
 	/* Only for tomosynthesis, up to `synthetic`: */
 	double stored_step, stored_offset; /* attenuation = offset + stored value * step, 1/mm; the same for every exam */

@@ -5,6 +5,7 @@
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"
 #include "recon/parallel/parallel_keys.h"
+#include "recon/parallel/parallel_rings.h"
 
 #define NAME "parallel"
 
@@ -18,6 +19,10 @@ static const struct key protocol_keys[] = {
 	 .meaning =
 		 "axis of rotation: `header` (that of the header; found from the data if it has none), `found` (from the data, if "
 		 "they determine it), `agree` (that of the header; the case is held if the data contradict it)"},
+	{"ring_width", AS_INT(protocol_conf, ring_width, 1, PARALLEL_RING_WIDTH_MAX), .unit = "bins", .zero = "rings stay",
+	 .fallback = "0",
+	 .meaning = "remove rings up to this width, of detector bins with a constant error (3: usual); off where values must not "
+		    "change"},
 	{"mu_water", AS_REAL(protocol_conf, mu_water, 1e-6, 100), .unit = "1/mm", .zero = "no Hounsfield units", .fallback = "0",
 	 .meaning = "attenuation of water at the energy of the scan, for values in Hounsfield units: 1000 (value / mu_water - "
 		    "1); without it, values keep the unit of the data"},

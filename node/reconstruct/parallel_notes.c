@@ -100,7 +100,8 @@ const char *parallel_axis_word(const struct parallel_axis *a)
 
 int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err)
 {
-	*ret = (struct parallel_look){.given = h->parallel.offset, .flat = ret->flat};
+	*ret = (struct parallel_look){
+		.given = h->parallel.offset, .flat = ret->flat, .ring_width = ret->ring_width, .rings = ret->rings};
 	parallel_consistency_of(&h->parallel, lines, &ret->views, &ret->faults);
 	return parallel_find_axis(&h->parallel, lines, &ret->views, &ret->axis, err);
 }
@@ -324,6 +325,16 @@ static void note_flat(const struct parallel_flat_report *f, char *ret, size_t si
 			     f->values);
 }
 
+static void note_rings(const struct parallel_look *look, char *ret, size_t size)
+{
+	if (look->ring_width > 0)
+		sentence_add(
+			ret, size,
+			"Rings up to %d bins were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
+			"which %.3g are still found.",
+			look->ring_width, look->rings.before, look->rings.after);
+}
+
 void parallel_note(const struct interfile *h, const float *lines, const struct parallel_look *look, char *ret, size_t size)
 {
 	const struct parallel_scan *beams = &h->parallel;
@@ -333,6 +344,7 @@ void parallel_note(const struct interfile *h, const float *lines, const struct p
 	if (ret[0] || note_sum(h, lines, ret, size))
 		return;
 	note_flat(&look->flat, ret, size);
+	note_rings(look, ret, size);
 	note_few(beams, ret, size);
 	note_slices(beams, &look->faults, ret, size);
 	note_mass(beams, c, ret, size);

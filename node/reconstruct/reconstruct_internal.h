@@ -9,6 +9,7 @@
 #include "node/reconstruct/reconstruct.h"
 #include "node/result/result_series.h"
 #include "node/sinogram/sinogram.h"
+#include "recon/parallel/parallel_rings.h"
 
 /* State of one case of any kind during its reconstruction. */
 struct reconstruct_work {
@@ -111,9 +112,11 @@ struct parallel_look {
 	struct parallel_faults faults;
 	struct parallel_axis axis;
 	struct parallel_flat_report flat; /* of intensities; else all 0 */
+	int ring_width;			  /* of rings that were removed from the lines; 0: none */
+	struct parallel_rings rings;
 };
 
-/* Look at the data; h: with the offset of the header; ret->flat is already set. ENOMEM. */
+/* Look at the data; h: with the offset of the header; flat and rings are already set. ENOMEM. */
 int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err);
 /* Decide which axis a protocol reconstructs about, and set it in s. EBADMSG: the data contradict the header, and the protocol asks
  * that they agree. */

@@ -118,8 +118,14 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	monitor_progress(base->monitor, "read", 0);
-	if (w->lines)
+	if (w->lines && w->look.ring_width == base->protocol->ring_width)
 		return settle_axis(w, err);
+	if (w->is_looked_at) /* by another protocol, whose rings were other ones */
+		w->s->part[SINOGRAM_LINES].header.parallel.offset = w->look.given;
+	free(w->lines);
+	w->lines = NULL;
+	w->look = (struct parallel_look){.ring_width = base->protocol->ring_width};
+	w->is_looked_at = false;
 	rc = sinogram_read(w->s, SINOGRAM_LINES, &bytes, err);
 	if (rc < 0)
 		return rc;
@@ -127,6 +133,10 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	begun = clock_seconds();
 	rc = make_lines(w, bytes, err);
 	free(bytes);
+	if (rc == 0 && w->look.ring_width > 0) {
+		rc = parallel_remove_rings(&w->header->parallel, w->look.ring_width, w->lines, &w->look.rings, err);
+		reconstruct_name_protocol(base, rc, err);
+	}
 	if (rc == 0)
 		rc = settle_axis(w, err);
 	base->report.seconds_prepare = clock_seconds() - begun;
@@ -327,15 +337,23 @@ static json_t *flat_details(const struct parallel_flat_report *f)
 					  (json_int_t)f->dead, "no_signal", (json_int_t)f->dark);
 }
 
+static json_t *ring_details(const struct parallel_look *look)
+{
+	return look->ring_width == 0 ? json_null()
+				     : json_pack("{s:i, s:f, s:f}", "width_bins", look->ring_width, "offsets_before",
+						 look->rings.before, "offsets_after", look->rings.after);
+}
+
 static json_t *parallel_details(const struct parallel_work *w)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:o, s:o}}", kind_parallel.name,
-			 "radial", w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
-			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
-			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
-			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
-			 w->made.warnings, "patient_position", w->s->facts.patient_position, "axis",
-			 axis_details(&w->header->parallel, &w->look), "intensities", flat_details(&w->look.flat));
+	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:o, s:o, s:o}}",
+			 kind_parallel.name, "radial", w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets",
+			 w->plan.subsets, "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius,
+			 "residual", w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter",
+			 w->run.seconds_filter, "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit",
+			 w->made.unit, "warnings", w->made.warnings, "patient_position", w->s->facts.patient_position, "axis",
+			 axis_details(&w->header->parallel, &w->look), "intensities", flat_details(&w->look.flat), "rings",
+			 ring_details(&w->look));
 }
 
 static const struct grid *fill_parallel_report(struct reconstruct_work *base)

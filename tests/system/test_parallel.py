@@ -324,6 +324,25 @@ def test_the_axis_is_found(folder):
     check("1.3 mm in the header, 4." in refused and not os.path.exists(os.path.join(folder, "held")), refused)
 
 
+def test_rings_are_removed(folder):
+    """Bins with a constant error: with ring_width most of the rings go, the result says how much; without it they stay."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 128, "--angles", 120)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    clean, _ = recon(os.path.join(folder, "clean"), hs)
+    path = os.path.join(folder, "lines.s")
+    lines, rng = np.fromfile(path, "<f4").reshape(120, 128), np.random.default_rng(5)
+    (lines + np.where(rng.random(128) < 0.4, rng.uniform(-0.05, 0.05, 128), 0)).astype("<f4").tofile(path)
+    error = []
+    for width in (0, 3):
+        images, case = recon(os.path.join(folder, str(width)), hs, ring_width=width)
+        error.append((images.values - clean.values).std())
+        rings = case["parallel"]["rings"]
+        check((rings is None and "Rings" not in case["parallel"]["warnings"]) if width == 0
+              else rings["offsets_after"] < 0.4 * rings["offsets_before"] and "Rings up to 3 bins were removed" in case["parallel"]["warnings"], rings)
+    check(error[1] < 0.6 * error[0], error)  # a third of the energy of offsets
+
+
 def test_flat_fields(folder):
     """Intensities with flat fields that drift, dark fields and a dead bin become the slice of their line integrals; what a
     header says wrong of its frames is refused."""

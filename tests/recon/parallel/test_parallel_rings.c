@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Offsets of detector bins: most of their energy goes, in two phantoms, with noise and without; a scan without rings
+ * hardly changes; each bin has one offset in all views; parts and threads change nothing. */
+#include <errno.h>
+
+#include "recon/parallel/parallel_rings.h"
+#include "recon/phantom/poisson.h"
+#include "tests/recon/parallel/parallel_fixture.h"
+#include "tests/test.h"
+
+enum { N = 180, SLICES = 2 };
+
+static const struct parallel_shape bodies[][4] = {
+	{{.c = {3, -2}, .r = {80, 60}, .turn = 30, .mu = 0.02},
+	 {.c = {-35, 14}, .r = {13, 24}, .turn = -70, .mu = 0.01},
+	 {.c = {30, 8}, .r = {9, 9}, .mu = -0.012},
+	 {.c = {10, -30}, .r = {4, 4}, .mu = 0.03}},
+	{{.c = {-8, 5}, .r = {60, 75}, .turn = 10, .mu = 0.03},
+	 {.c = {-8, 5}, .r = {55, 70}, .turn = 10, .mu = -0.022},
+	 {.c = {20, 20}, .r = {12, 20}, .turn = 50, .mu = -0.006},
+	 {.c = {-30, -10}, .r = {6, 6}, .mu = 0.02}},
+};
+
+/* A body with noise of this many photons (0: none). */
+static float *make_lines(const struct parallel_scan *s, int body, double photons)
+{
+	float *lines = parallel_lines(s, bodies[body], 4, 0.2);
+
+	for (size_t i = 0; photons > 0 && i < parallel_size(s); i++)
+		lines[i] = (float)-log(fmax(poisson_draw(photons * exp(-lines[i]), poisson_stream(3, i)), 1) / photons);
+	return lines;
+}
+
+/* Offsets of 0.02 in two fifths of the bins of a slice. */
+static void make_offsets(int slice, float ret[])
+{
+	uint32_t seed = 17 + (uint32_t)slice;
+
+	for (int t = 0; t < N; t++)
+		ret[t] = fixture_random(&seed) < 0.4f ? 0.02f * 3.4641f * (fixture_random(&seed) - 0.5f) : 0;
+}
+
+TEST(rings_go)
+{
+	static const double photons[] = {0, 2e4};
+
+	for (int body = 0; body < 2; body++)
+		for (int noise = 0; noise < 2; noise++) {
+			struct parallel_scan s = {
+				.n_slices = SLICES, .n_angles = 120, .n_radial = N, .bin = 1, .slice = 1, .arc = 180};
+			float *clean = make_lines(&s, body, photons[noise]), *made = make_lines(&s, body, photons[noise]),
+			      *same = make_lines(&s, body, photons[noise]), offset[SLICES][N];
+			double energy = 0, left = 0, changed = 0;
+			struct parallel_rings r, none;
+
+			for (int k = 0; k < SLICES; k++) {
+				make_offsets(k, offset[k]);
+				for (int i = 0; i < s.n_angles * N; i++)
+					made[k * s.n_angles * N + i] += offset[k][i % N];
+			}
+			assert_int_equal(parallel_remove_rings(&s, 3, made, &r, NULL), 0);
+			assert_int_equal(parallel_remove_rings(&s, 3, same, &none, NULL), 0);
+			for (int k = 0; k < SLICES; k++)
+				for (int t = 0; t < N; t++) {
+					size_t at = (size_t)(k * s.n_angles * N + t);
+					double rest = made[at] - clean[at], of_clean = same[at] - clean[at];
+
+					for (int a = 1; a < s.n_angles; a++) /* float32 sums of values up to 4 */
+						assert_near(made[at + (size_t)(a * N)] - clean[at + (size_t)(a * N)], rest, 1e-6);
+					energy += offset[k][t] * offset[k][t];
+					left += (rest - of_clean) * (rest - of_clean);
+					changed += of_clean * of_clean;
+				}
+			print_message("body %d, %g photons: %.3f of the energy is left, %.3f is made; %.5f before, %.5f after\n",
+				      body, photons[noise], left / energy, changed / energy, r.before, r.after);
+			assert_true(left < 0.45 * energy); /* measured: 0.28 to 0.37 */
+			assert_true(changed < 0.25 * energy); /* 0.001; 0.15 of a round shell about the axis */
+			assert_true(r.before > 0.6 * sqrt(energy / SLICES / N) && r.after < 0.5 * r.before);
+			assert_true(none.before < 0.5 * r.before);
+			free(clean);
+			free(made);
+			free(same);
+		}
+}
+
+TEST(limits)
+{
+	struct parallel_scan s = {.n_slices = 1, .n_angles = 12, .n_radial = 24, .bin = 1, .slice = 1, .arc = 180};
+	float *lines = fixture_floats(12 * 24, 4, 0, 1);
+	struct parallel_rings r;
+
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, 4, lines, &r, NULL), -EINVAL);
+	assert_int_equal(parallel_remove_rings(&s, 0, lines, &r, NULL), -EINVAL);
+	s.n_angles = 11;
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), -EINVAL);
+	s.n_angles = 12;
+	s.n_radial = 8 * (PARALLEL_RING_WIDTH_MAX + 1);
+	free(lines);
+	lines = fixture_floats(parallel_size(&s), 4, 0, 1);
+	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX, lines, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX + 1, lines, &r, NULL), -EINVAL);
+	free(lines);
+}
