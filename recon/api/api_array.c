@@ -145,7 +145,8 @@ static int stage_host(struct tn_device *d, const struct api_array *a, const stru
 	return r;
 }
 
-/* Copy an array into memory of the device with these strides, or back (`store`). */
+/* Copy an array into memory of the device with these strides, or back (`store`). An array on the device that is loaded is only
+ * queued: what uses the copy is queued behind it. */
 static int move_array(struct tn_device *d, const struct api_array *a, const struct api_order *o, const int64_t *strides,
 		      float *mem, bool store, struct err *err)
 {
@@ -170,7 +171,7 @@ static int move_array(struct tn_device *d, const struct api_array *a, const stru
 		r = v->permute(d->dev, &s, store ? mem : on.data, store ? on.data : mem, err);
 	if (r == 0 && store && !a->on_device)
 		r = stage_host(d, a, &c, false, true, &stage, err);
-	if (r == 0)
+	if (r == 0 && (store || stage.mem))
 		r = v->wait(d->dev, QUEUE_WORK, err);
 	buf_release(&stage);
 	return r;

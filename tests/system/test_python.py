@@ -97,15 +97,18 @@ def test_projector(tn):
 class Foreign:
     """An array of a library that has DLPack only."""
 
-    def __init__(self, a):
-        self.a = a
+    def __init__(self, a, streams=None):
+        self.a, self.streams = a, streams  # streams: said to be on a GPU, and collects the stream that each use names
 
     def __dlpack__(self, stream=None):
-        assert stream is None
+        if self.streams is None:
+            assert stream is None
+        else:
+            self.streams.append(stream)
         return self.a.__dlpack__()
 
     def __dlpack_device__(self):
-        return self.a.__dlpack_device__()
+        return self.a.__dlpack_device__() if self.streams is None else (2, 0)
 
 
 def test_dlpack(tn):
@@ -122,6 +125,21 @@ def test_dlpack(tn):
     keys = {"iterations": 1, "subsets": 2, "matrix": 20, "deterministic": True}
     tn.osem(a.scan, Foreign(y), out=Foreign(image), **keys)
     assert np.array_equal(image, tn.osem(a.scan, y, **keys)) and image.max() > 0
+
+
+def test_streams_of_arrays(tn, monkeypatch):
+    """What fills the arrays of a call is ordered before its work, once for each library."""
+    a = tn.Projector(*scan_and_grid(tn))
+    monkeypatch.setattr(a.device, "stream", 7)
+    x, y, other = random(a.in_shape), np.zeros(a.out_shape, np.float32), type("Other", (Foreign,), {})
+    for of_x, of_y, expected in ((Foreign, Foreign, [7, -1]), (Foreign, other, [7, 7])):
+        streams = []
+        a(of_x(x, streams), out=of_y(y, streams))
+        assert streams == expected
+    for of_x, of_y in ((streams, None), (None, streams)):  # one of them in host memory
+        streams.clear()
+        a(Foreign(x, of_x), out=Foreign(y, of_y))
+        assert streams == [7]
 
 
 def test_torch(tn):

@@ -35,17 +35,19 @@ def _from_interface(a: Any, writes: bool, name: str) -> _c.Array:
 
 
 class Passed:
-    """An array as an argument of a call, during which it must live: the pointer is that of this object."""
+    """An array as an argument of a call, during which it must live: the pointer is that of this object. `stream` is of
+    DLPack: it waits for the array."""
 
     def __init__(self, a: Any, name: str, stream: int | None, writes: bool = False):
+        self.on_gpu = False
         if hasattr(a, "__array_interface__"):
             self.array = _from_interface(a, writes, name)
             self._as_parameter_: Any = c.byref(self.array)
         elif writes and type(a).__module__.partition(".")[0] in _IMMUTABLE:
             raise ValueError(f"{name}: it is written, but arrays of jax never change; pass one of numpy, or no `out`")
         elif hasattr(a, "__dlpack__"):
-            on_gpu = hasattr(a, "__dlpack_device__") and int(a.__dlpack_device__()[0]) in (2, 13)
-            self.capsule = a.__dlpack__(stream=stream) if on_gpu and stream else a.__dlpack__()
+            self.on_gpu = hasattr(a, "__dlpack_device__") and int(a.__dlpack_device__()[0]) in (2, 13)
+            self.capsule = a.__dlpack__(stream=stream) if self.on_gpu and stream else a.__dlpack__()
             # a DLManagedTensor begins with its DLTensor, the struct tn_array
             self._as_parameter_ = _get_pointer(self.capsule, b"dltensor")
         else:

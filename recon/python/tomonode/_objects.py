@@ -248,10 +248,11 @@ class Projector(_Handle):
         if add and out is None:
             raise ValueError("add=True needs `out`")
         names = ("y", "x") if adjoint else ("x", "y")
-        given = Passed(a, names[0], self.device.stream)
         if out is None:
             out = empty_like(a, self.in_shape if adjoint else self.out_shape)
         written = Passed(out, names[1], self.device.stream, writes=True)
+        ordered = written.on_gpu and type(out) is type(a)  # with all in the library's current stream
+        given = Passed(a, names[0], -1 if ordered else self.device.stream)  # -1: not again
         _c.call("tn_adjoint" if adjoint else "tn_forward", self._p, given, written, int(add))
         return out
 
