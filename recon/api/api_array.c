@@ -48,6 +48,7 @@ static int check_memory(const struct tn_device *d, const struct tn_array *a, con
 int api_array(const struct tn_device *d, const struct tn_array *a, const struct api_order *o, const char *name, bool written,
 	      struct api_array *ret, struct err *err)
 {
+	static const char *const types[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"}; /* DLDataTypeCode */
 	struct api_order c;
 	char has[100], needs[100];
 	int more, r;
@@ -55,8 +56,8 @@ int api_array(const struct tn_device *d, const struct tn_array *a, const struct 
 	if (!a || !a->data || a->ndim < 0 || a->ndim > STRIDES_MAX || (a->ndim > 0 && !a->shape))
 		return err_set(err, EINVAL, "%s: no array, or one without shape", name);
 	if (a->type.code != 2 || a->type.bits != 32 || a->type.lanes != 1)
-		return err_set(err, EINVAL, "%s: values of type code %d with %d bits; allowed: float32", name, a->type.code,
-			       a->type.bits);
+		return err_set(err, EINVAL, "%s: values of type %s%d; allowed: float32", name,
+			       a->type.code < sizeof(types) / sizeof(types[0]) ? types[a->type.code] : "", a->type.bits);
 	more = o->ndim - a->ndim;
 	for (int i = more < 0 ? more : 0; i < o->ndim; i++)
 		if ((i < more ? 1 : a->shape[i - more]) != (i < 0 ? 1 : o->shape[i]))

@@ -78,7 +78,7 @@ def test_projector(tn):
     part, whole = a.subset(1, 3), np.zeros_like(ax)
     part(x, out=whole[:, :, 1::3])
     assert np.array_equal(whole[:, :, 1::3], ax[:, :, 1::3]) and not whole[:, :, ::3].any() and part.subset(1, 2).step == 6
-    for wrong, words in ((x.astype("d"), "float32"), (x[1:], "shape"), (np.zeros((0, 3), "f"), "shape"), (np.zeros(a.in_shape, "i4"), "float32"),
+    for wrong, words in ((x.astype("d"), "float64; allowed: float32"), (x[1:], "shape"), (np.zeros((0, 3), "f"), "shape"), (np.zeros(a.in_shape, "i4"), "float32"),
                          (np.zeros(a.in_shape, ">f4"), "byte order")):
         with pytest.raises(ValueError, match=words):
             a(wrong)
@@ -88,6 +88,9 @@ def test_projector(tn):
         a([1, 2])
     with pytest.raises(ValueError, match="stride 0"):
         a(x, out=np.lib.stride_tricks.as_strided(np.zeros(1, "f"), a.out_shape, (0,) * 4))
+    with pytest.raises(ValueError, match="number 3 of 3"):
+        a.subset(3, 3)
+    assert tn.Projector(scan, grid, "cpu:1").device.threads == 1
     with pytest.raises(ValueError, match="'slices'"):
         tn.Projector(scan, grid, model="slices")
     with pytest.raises(tn.TomonodeError, match="cuda:200"):
@@ -166,6 +169,7 @@ def test_scans(tn):
     views = tn.Views([[0, 0, 600, 30, 0, 0, 2, 0, 0, 0, 2, 0]], n_u=30, n_v=44)
     assert views.shape == (1, 44, 30) and np.allclose(views.rays(0, 1), [[0, 0, 600, 1, -43, 0]])
     beams = tn.Parallel(angles=[0, 30, 90], radial=5, bin=2, slices=2)
+    assert tn.Parallel(angles=np.int64(4), radial=5, bin=np.float32(2)).shape == (1, 4, 5) and tn.Grid((2, 2, 2), np.float32(3)).h == (3, 3, 3)
     assert beams.shape == (2, 3, 5) and np.allclose(beams.rays(13, 2)[:, :3:2], [[0, 0.5], [0, 0.5]], atol=20)
     for wrong in (lambda: tn.Lines([[0, 0, 0]], [[0, 1, 2]]), lambda: tn.Lines(np.zeros((2, 3)), np.zeros((4, 2))),
                   lambda: tn.Lines([[0, 0, 0], [1, 1, 1]], [[0, 1]], add=[1, 2]), lambda: tn.Grid((1, 2), 3), lambda: tn.Pet(

@@ -4,7 +4,7 @@
     import numpy as np, tomonode as tn
     scan = tn.Parallel(angles=180, radial=256, bin=1)            # also tn.Pet, tn.Lines, tn.Views
     grid = tn.Grid((256, 256, 1), 1)                             # voxels and their size along x, y, z
-    A = tn.Projector(scan, grid)                                 # tn.Device("cuda:0") as third argument
+    A = tn.Projector(scan, grid)                                 # on a GPU: "cuda:0" as third argument
     x = np.zeros(A.in_shape, np.float32); x[0, 100:150, 100:150] = 1
     y = A(x)                                                     # and A.adjoint(y), A.subset(0, 8), A.torch(x)
     image = tn.reconstruct(scan, y, "algorithm=fbp filter=hann") # tn.help("parallel") lists the keys

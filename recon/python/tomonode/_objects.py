@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+from numbers import Integral, Real
 from typing import Any, Sequence
 
 from . import _c
@@ -80,7 +81,7 @@ class Grid:
 
     def __init__(self, n: Sequence[int], h: Sequence[float] | float, lo: Sequence[float] | None = None):
         self.n = tuple(int(k) for k in n)
-        self.h = tuple(float(k) for k in ([h] * 3 if isinstance(h, (int, float)) else h))
+        self.h = tuple(float(k) for k in ([h] * 3 if isinstance(h, Real) else h))
         if len(self.n) != 3 or len(self.h) != 3 or (lo is not None and len(lo) != 3):
             raise ValueError("grid: needed: 3 numbers, along x, y and z")
         self.lo = tuple(float(k) for k in lo) if lo is not None else tuple(-0.5 * k * s for k, s in zip(self.n, self.h))
@@ -208,7 +209,7 @@ class Parallel(Scan):
 
     def __init__(self, *, angles: Any, radial: int, bin: float, slices: int = 1, slice: float = 1, offset: float = 0,
                  first_angle: float = 0, arc: float = 180):
-        at, n = (None, int(angles)) if isinstance(angles, int) else table(angles, _c.D, 1, "angles")
+        at, n = (None, int(angles)) if isinstance(angles, Integral) else table(angles, _c.D, 1, "angles")
         self._make("tn_scan_parallel", _c.Parallel(
             slices=slices, angles=n, radial=radial, bin=bin, slice=slice, offset=offset, first_angle=first_angle,
             arc=arc, angle=c.cast(at, _c.P)))
@@ -228,12 +229,12 @@ class Projector(_Handle):
     """
     _free = "tn_projector_free"
 
-    def __init__(self, scan: Scan, grid: Grid, device: Device | None = None, *, model: str = "default", first: int = 0,
-                 step: int = 1, psf: float = 0, sampling: float = 0, deterministic: bool = False):
+    def __init__(self, scan: Scan, grid: Grid, device: Device | str | None = None, *, model: str = "default",
+                 first: int = 0, step: int = 1, psf: float = 0, sampling: float = 0, deterministic: bool = False):
         super().__init__()
         if model not in _MODELS:
             raise ValueError(f"model: {model!r}; allowed: {', '.join(_MODELS)}")
-        self.scan, self.grid, self.device = scan, grid, device or default_device()
+        self.scan, self.grid, self.device = scan, grid, _opened(device)
         self._model = {"model": model, "psf": psf, "sampling": sampling, "deterministic": deterministic}
         self.first, self.step = first, step
         struct = _c.Model(kind=_MODELS.index(model), first=first, step=step, deterministic=deterministic, psf=psf,
@@ -280,6 +281,8 @@ class Projector(_Handle):
 
     def subset(self, number: int, n: int) -> Projector:
         """The projector of the angles, views or lines number, number + n ... of this one."""
+        if not 0 <= number < n:
+            raise ValueError(f"subset: number {number} of {n}; allowed: 0 to {n - 1}")
         return Projector(self.scan, self.grid, self.device, first=self.first + number * self.step, step=self.step * n,
                          **self._model)
 
@@ -345,6 +348,12 @@ def _torch_function() -> Any:
 
 
 _Apply: Any = None
+
+
+def _opened(device: Device | str | None) -> Device:
+    return Device(device) if isinstance(device, str) else device or default_device()
+
+
 _default: tuple[bool, Device] | None = None
 
 

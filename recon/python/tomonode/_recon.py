@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from . import _c
 from ._arrays import Passed, empty_like
-from ._objects import _KINDS, Device, Grid, Scan, _Handle, default_device
+from ._objects import _KINDS, Device, Grid, Scan, _Handle, _opened
 
 _ROLES = {"data": 1, "factors": 2, "background": 3, "valid": 4, "sensitivity": 5}
 
@@ -43,10 +43,10 @@ class Reconstruction(_Handle):
     """
     _free = "tn_recon_free"
 
-    def __init__(self, scan: Scan, keys: str = "", *, roles: Any = ("data",), device: Device | None = None,
+    def __init__(self, scan: Scan, keys: str = "", *, roles: Any = ("data",), device: Device | str | None = None,
                  grid: Grid | None = None, **keywords: Any):
         super().__init__()
-        self.scan, self.device = scan, device or default_device()
+        self.scan, self.device = scan, _opened(device)
         text = " ".join([keys] + [f"{key}={_word(value)}" for key, value in keywords.items()])
         bits = 0
         for role in roles:
@@ -119,8 +119,9 @@ class Reconstruction(_Handle):
 
 
 def reconstruct(scan: Scan, data: Any = None, keys: str = "", *, factors: Any = None, background: Any = None,
-                valid: Any = None, sensitivity: Any = None, device: Device | None = None, grid: Grid | None = None,
-                progress: Callable[[str, float], Any] | None = None, out: Any = None, **keywords: Any) -> Any:
+                valid: Any = None, sensitivity: Any = None, device: Device | str | None = None,
+                grid: Grid | None = None, progress: Callable[[str, float], Any] | None = None, out: Any = None,
+                **keywords: Any) -> Any:
     """Reconstruct a volume (z, y, x), in the library of `data`.
 
     data: (scan.shape) counts of PET (factors: without TOF bins, of y ~ Poisson(factors A x + background)), or line
