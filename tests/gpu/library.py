@@ -139,6 +139,9 @@ def main():
         image = tn.osem(scan, torch.from_numpy(y).cuda(), device=device, grid=grid, iterations=2, subsets=8, projector="joseph")
         check(image.is_cuda and np.abs(image.cpu().numpy() - images[0]).max() <= 1e-3 * images[0].max(), "torch: a reconstruction from and to the GPU")
         check(torch.cuda.current_device() == current, "torch: the current device remains")
+        last = f"cuda:{torch.cuda.device_count() - 1}"  # with several GPUs: not torch's current one
+        projected = tn.Projector(scan, grid, last)(torch.from_numpy(x).to(last))
+        check(projected.device == torch.device(last) and np.abs(projected.cpu().numpy() - a(x)).max() <= AGREE * y.max(), f"torch: tensors of {last}")
         check_notebook()
         try:
             tn.Projector(scan, grid, processor)(t.detach())

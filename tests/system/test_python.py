@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from tools import node_harness as h
@@ -143,6 +144,23 @@ def test_streams_of_arrays(tn, monkeypatch):
         streams.clear()
         a(Foreign(x, of_x), out=Foreign(y, of_y))
         assert streams == [7]
+
+
+def test_tensors_of_a_gpu(tn, monkeypatch):
+    """A stand-in for torch: the device's stream waits for the current one of the tensors' GPU, once; a tensor that needs its gradient is left to torch."""
+    a = tn.Projector(*scan_and_grid(tn))
+    monkeypatch.setattr(a.device, "stream", 8)
+    said = []
+    cuda = SimpleNamespace(ExternalStream=lambda *of: SimpleNamespace(wait_stream=lambda current: said.append((*of, current))),
+                           current_stream=lambda device: device.index + 100)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, utils=SimpleNamespace(dlpack=SimpleNamespace(to_dlpack=lambda t: t.a.__dlpack__()))))
+    tensor = type("Tensor", (Foreign,), {"__module__": "torch", "requires_grad": False, "device": SimpleNamespace(index=1)})
+    x, y = random(a.in_shape), np.zeros(a.out_shape, np.float32)
+    a(tensor(x, said), out=tensor(y, said))
+    assert said == [(8, 1, 101)] and np.array_equal(y, a(x))
+    tensor.requires_grad = True
+    a(tensor(x, said), out=tensor(y, said))
+    assert said == [(8, 1, 101), 8, -1]
 
 
 def test_torch(tn):

@@ -4,6 +4,7 @@ library of an argument."""
 from __future__ import annotations
 
 import ctypes as c
+import functools
 import math
 import sys
 from typing import Any, Sequence
@@ -34,6 +35,20 @@ def _from_interface(a: Any, writes: bool, name: str) -> _c.Array:
     return array
 
 
+@functools.lru_cache(maxsize=64)
+def _stream_of_torch(stream: int, gpu: int) -> Any:
+    return sys.modules["torch"].cuda.ExternalStream(stream, gpu)
+
+
+def _from_torch(a: Any, stream: int) -> Any:
+    """The capsule of a tensor of a GPU. Its __dlpack__() makes a new object of the stream each time, and refuses a GPU
+    that is not the current one of torch."""
+    torch = sys.modules["torch"]
+    if stream != -1:
+        _stream_of_torch(stream, a.device.index).wait_stream(torch.cuda.current_stream(a.device))
+    return torch.utils.dlpack.to_dlpack(a)
+
+
 class Passed:
     """An array as an argument of a call, during which it must live: the pointer is that of this object. `stream` is of
     DLPack: it waits for the array."""
@@ -47,7 +62,12 @@ class Passed:
             raise ValueError(f"{name}: it is written, but arrays of jax never change; pass one of numpy, or no `out`")
         elif hasattr(a, "__dlpack__"):
             self.on_gpu = hasattr(a, "__dlpack_device__") and int(a.__dlpack_device__()[0]) in (2, 13)
-            self.capsule = a.__dlpack__(stream=stream) if self.on_gpu and stream else a.__dlpack__()
+            if not (self.on_gpu and stream):
+                self.capsule = a.__dlpack__()
+            elif type(a).__module__.partition(".")[0] == "torch" and not a.requires_grad:
+                self.capsule = _from_torch(a, stream)
+            else:
+                self.capsule = a.__dlpack__(stream=stream)
             # a DLManagedTensor begins with its DLTensor, the struct tn_array
             self._as_parameter_ = _get_pointer(self.capsule, b"dltensor")
         else:
