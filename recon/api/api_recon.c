@@ -55,6 +55,19 @@ static int open_recon(struct tn_recon *r, const char *keys, const struct tn_grid
 	return rc;
 }
 
+/* Free everything but the device and the scan, also of one that open() has not completed. */
+static void release_recon(struct tn_recon *r)
+{
+	pet_close(r->pet);
+	pet_list_close(r->events);
+	dbt_close(r->dbt);
+	free(r->data);
+	free(r->valid);
+	free(r->image);
+	free(r->sensitivity.values);
+	free(r);
+}
+
 int tn_recon_new(struct tn_device *d, struct tn_scan *s, const char *keys, unsigned roles, const struct tn_grid *grid,
 		 struct tn_recon **ret, struct tn_err *e)
 {
@@ -79,8 +92,7 @@ int tn_recon_new(struct tn_device *d, struct tn_scan *s, const char *keys, unsig
 		atomic_fetch_add(&s->users, 1);
 		*ret = r;
 	} else if (r) {
-		r->ops->close(r);
-		free(r);
+		release_recon(r);
 	}
 	api_leave(&call);
 	return rc;
@@ -89,14 +101,15 @@ int tn_recon_new(struct tn_device *d, struct tn_scan *s, const char *keys, unsig
 void tn_recon_free(struct tn_recon *r)
 {
 	struct api_call call;
+	struct tn_scan *s;
 
 	if (!r || api_enter(r->d, &call, NULL) < 0)
 		return;
-	r->ops->close(r);
+	s = r->s;
+	release_recon(r);
 	api_leave(&call);
-	tn_scan_free(r->s);
-	tn_device_close(r->d);
-	free(r);
+	tn_scan_free(s);
+	tn_device_close(call.device);
 }
 
 int tn_recon_info(const struct tn_recon *r, struct tn_recon_info *ret, struct tn_err *err)

@@ -105,13 +105,8 @@ static int read_pet(struct tn_recon *r, int first, int n, float *ret_slices, str
 	return pet_read_slices(r->pet, first, n, ret_slices, err);
 }
 
-static void close_pet(struct tn_recon *r)
-{
-	pet_close(r->pet);
-}
-
 const struct api_session_ops api_session_pet = {
-	1 << TN_DATA | 1 << TN_FACTORS | 1 << TN_BACKGROUND, 1 << TN_DATA, open_pet, put_pet, run_pet, read_pet, close_pet};
+	1 << TN_DATA | 1 << TN_FACTORS | 1 << TN_BACKGROUND, 1 << TN_DATA, open_pet, put_pet, run_pet, read_pet};
 
 /* ---- lists ---- */
 
@@ -205,14 +200,8 @@ static int read_events(struct tn_recon *r, int first, int n, float *ret_slices, 
 	return pet_list_read_slices(r->events, first, n, ret_slices, err);
 }
 
-static void close_lines(struct tn_recon *r)
-{
-	pet_list_close(r->events);
-	free(r->sensitivity.values);
-}
-
-const struct api_session_ops api_session_lines = {1 << TN_SENSITIVITY, 1 << TN_SENSITIVITY, open_lines, put_lines,
-						  run_lines,	       read_events,	    close_lines};
+const struct api_session_ops api_session_lines = {1 << TN_SENSITIVITY, 1 << TN_SENSITIVITY, open_lines,
+						  put_lines,	       run_lines,	    read_events};
 
 /* ---- views ---- */
 
@@ -286,15 +275,8 @@ static int read_views(struct tn_recon *r, int first, int n, float *ret_slices, s
 	return dbt_read_slices(r->dbt, first, n, ret_slices, err);
 }
 
-static void close_views(struct tn_recon *r)
-{
-	dbt_close(r->dbt);
-	free(r->data);
-	free(r->valid);
-}
-
 const struct api_session_ops api_session_views = {
-	1 << TN_DATA | 1 << TN_VALID, 1 << TN_DATA, open_views, put_views, run_views, read_views, close_views};
+	1 << TN_DATA | 1 << TN_VALID, 1 << TN_DATA, open_views, put_views, run_views, read_views};
 
 /* ---- parallel beams ---- */
 
@@ -346,11 +328,5 @@ static int read_parallel(struct tn_recon *r, int first, int n, float *ret_slices
 	return 0;
 }
 
-static void close_parallel(struct tn_recon *r)
-{
-	free(r->data);
-	free(r->image);
-}
-
-const struct api_session_ops api_session_parallel = {1 << TN_DATA, 1 << TN_DATA,  open_parallel, put_parallel,
-						     run_parallel, read_parallel, close_parallel};
+const struct api_session_ops api_session_parallel = {1 << TN_DATA, 1 << TN_DATA, open_parallel,
+						     put_parallel, run_parallel, read_parallel};

@@ -12,7 +12,6 @@ struct api_session_ops {
 	int (*put)(struct tn_recon *r, enum tn_role role, const struct api_array *a, const struct api_order *o, struct err *err);
 	int (*run)(struct tn_recon *r, const struct monitor *monitor, struct tn_report *ret, struct err *err);
 	int (*read)(struct tn_recon *r, int first, int n, float *ret_slices, struct err *err);
-	void (*close)(struct tn_recon *r); /* also of one that open() has not completed */
 };
 extern const struct api_session_ops api_session_pet, api_session_lines, api_session_views, api_session_parallel;
 
