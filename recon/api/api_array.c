@@ -119,26 +119,21 @@ static struct strides order_strides(const struct api_order *o, const int64_t *fr
 	return s;
 }
 
-/* Copy an array in host memory in C order to or from the memory of another device: *ret_stage, which the caller releases, has it
- * on the device. */
-static int stage_host(struct tn_device *d, const struct api_array *a, const struct api_order *c, bool load, bool store,
-		      struct buf *stage, struct err *err)
+/* Copy an array in host memory to `stage` on the device, which has it in C order, or back (`store`). */
+static int stage_host(struct tn_device *d, const struct api_array *a, const struct api_order *c, bool store, struct buf *stage,
+		      struct err *err)
 {
 	const struct device_ops *v = d->dev->ops;
-	struct strides s = order_strides(c, load ? a->strides : c->strides, load ? c->strides : a->strides);
+	struct strides s = store ? order_strides(c, c->strides, a->strides) : order_strides(c, a->strides, c->strides);
 	bool direct = same_strides(c, a->strides);
 	float *host = direct ? a->data : malloc(c->floats * sizeof(*host));
-	int r = 0;
+	int r;
 
 	if (!host)
 		return err_set(err, ENOMEM, "array: no memory for a copy of %zu floats", c->floats);
-	s.index = NULL;
-	if (load && !direct)
+	if (!store && !direct)
 		strides_copy(&s, 1, a->data, host);
-	if (load)
-		r = v->upload(stage, host, err);
-	if (store)
-		r = v->download(stage, host, err);
+	r = store ? v->download(stage, host, err) : v->upload(stage, host, err);
 	if (store && !direct && r == 0)
 		strides_copy(&s, 1, host, a->data);
 	if (!direct)
@@ -162,7 +157,7 @@ static int move_array(struct tn_device *d, const struct api_array *a, const stru
 	if (!a->on_device) {
 		r = v->alloc(d->dev, c.floats, &stage, err);
 		if (r == 0 && !store)
-			r = stage_host(d, a, &c, true, false, &stage, err);
+			r = stage_host(d, a, &c, false, &stage, err);
 		on.data = stage.mem;
 		memcpy(on.strides, c.strides, sizeof(on.strides));
 	}
@@ -171,7 +166,7 @@ static int move_array(struct tn_device *d, const struct api_array *a, const stru
 	if (r == 0)
 		r = v->permute(d->dev, &s, store ? mem : on.data, store ? on.data : mem, err);
 	if (r == 0 && store && !a->on_device)
-		r = stage_host(d, a, &c, false, true, &stage, err);
+		r = stage_host(d, a, &c, true, &stage, err);
 	if (r == 0 && (store || stage.mem))
 		r = v->wait(d->dev, QUEUE_WORK, err);
 	buf_release(&stage);
@@ -225,11 +220,11 @@ int api_array_copy(struct tn_device *d, const struct api_array *a, const struct 
 	}
 	r = d->dev->ops->alloc(d->dev, c.floats, &stage, err);
 	if (r == 0 && store)
-		r = stage_host(d, &at, &c, true, false, &stage, err);
+		r = stage_host(d, &at, &c, false, &stage, err);
 	if (r == 0)
 		r = move_array(d, a, &c, c.strides, stage.mem, store, err);
 	if (r == 0 && !store)
-		r = stage_host(d, &at, &c, false, true, &stage, err);
+		r = stage_host(d, &at, &c, true, &stage, err);
 	buf_release(&stage);
 	return r;
 }
