@@ -12,6 +12,7 @@
 #include "node/base/folder.h"
 #include "node/base/json_get.h"
 #include "node/command/check_paths.h"
+#include "node/config/kind.h"
 #include "node/step/step_files.h"
 #include "node/step/step_helper.h"
 
@@ -34,7 +35,7 @@ void check_step_files(const struct config *config, const struct check_report *to
 }
 
 /* An ellipsoid with noise, on a background; the same in each call. */
-static void make_phantom(float *ret)
+static void make_phantom(const struct kind_image *like, float *ret)
 {
 	uint32_t random = 1;
 
@@ -45,13 +46,14 @@ static void make_phantom(float *ret)
 				bool in = 9 * x * x + 12 * y * y + 6 * z * z < 1;
 
 				random = random * 1664525u + 1013904223u;
-				*ret++ = (float)((in ? 4 : 1) + (random >> 8) / 16777216.0);
+				*ret++ = (in ? like->object : like->around) * (0.875F + (float)(random >> 8) / 67108864.0F);
 			}
 }
 
 struct test {
 	struct step_helper helper;
 	const struct step_conf *step;
+	const struct kind *kind; /* of the case; its phantom is like it */
 	const struct check_report *to;
 	struct case_step_report report; /* of the last run, without what it told */
 	char summary[256];
@@ -59,13 +61,20 @@ struct test {
 
 static bool run_once(struct test *t, float *volume)
 {
-	static const struct grid grid = {.n = {SIDE, SIDE, SLICES}, .h = {2, 2, 2}, .lo = {-SIDE, -SIDE, -SLICES}};
-	json_t *about = json_pack("{s:s, s:s, s:s, s:i, s:{s:f, s:f, s:s}}", "kind", "phantom", "protocol", "", "scanner", "",
-				  "seed", 1, "result", "scale", 1.0, "offset", 0.0, "unit", "1");
-	const struct case_volumes v = {.values = volume, .n = 1, .grid = &grid, .unit = "1", .about = about};
+	const struct kind_image *like = &t->kind->image;
+	struct grid grid = {.n = {SIDE, SIDE, SLICES}};
+	json_t *about = json_pack("{s:s, s:s, s:s, s:i, s:{s:f, s:f, s:s}}", "kind", t->kind->name, "protocol", "", "scanner", "",
+				  "seed", 1, "result", "scale", 1.0, "offset", 0.0, "unit", like->unit);
+	const struct case_volumes v = {.values = volume, .n = 1, .grid = &grid, .unit = like->unit, .about = about};
 	struct err err = {0};
 	bool failed;
-	int rc = case_step_run(&t->helper.runner, t->step, &v, NULL, &t->report, &failed, &err);
+	int rc;
+
+	for (int a = 0; a < 3; a++) {
+		grid.h[a] = like->voxel[a];
+		grid.lo[a] = -0.5 * grid.n[a] * grid.h[a];
+	}
+	rc = case_step_run(&t->helper.runner, t->step, &v, NULL, &t->report, &failed, &err);
 
 	json_decref(about);
 	snprintf(t->summary, sizeof(t->summary), "%s", json_get_text(t->report.told, "summary"));
@@ -79,7 +88,7 @@ static bool run_once(struct test *t, float *volume)
 static double run_constant(struct test *t, float *volume)
 {
 	for (size_t i = 0; i < VOXELS; i++)
-		volume[i] = 3;
+		volume[i] = t->kind->image.object;
 	return run_once(t, volume) ? fabs(t->report.after / t->report.before - 1) : NAN;
 }
 
@@ -91,8 +100,8 @@ static void test_step(struct test *t, float *a, float *b)
 	double change;
 	bool same = true;
 
-	make_phantom(a);
-	make_phantom(b);
+	make_phantom(&t->kind->image, a);
+	make_phantom(&t->kind->image, b);
 	if (!run_once(t, a) || !run_once(t, b))
 		return;
 	for (size_t i = 0; i < VOXELS; i++) /* both are finite */
@@ -107,13 +116,42 @@ static void test_step(struct test *t, float *a, float *b)
 		check_say(t->to, FINDING_PROBLEM,
 			  "step '%s': the mean of a constant volume changes by %.3g; allowed: at most preserves_mean, %g",
 			  s->name, change, s->preserves_mean);
-	snprintf(text, sizeof(text),
-		 "%s %s: %.2f s, %.0f MB, %s bits twice; a phantom of %d x %d x %d: mean %+.3g %%, largest change %.3g %%; a "
-		 "constant volume: mean changes by %.3g; it says: %.200s",
-		 s->name, s->version, seen.end.seconds, (double)seen.end.memory / 1e6, same ? "the same" : "different", SIDE,
-		 SIDE, SLICES, 100 * (seen.after / seen.before - 1), 100 * seen.largest, change, summary);
+	snprintf(
+		text, sizeof(text),
+		"%s %s: %.2f s, %.0f MB, %s bits twice; a phantom like %s, %d x %d x %d: mean %+.3g %%, largest change %.3g %%; a "
+		"constant volume: mean changes by %.3g; it says: %.200s",
+		s->name, s->version, seen.end.seconds, (double)seen.end.memory / 1e6, same ? "the same" : "different",
+		t->kind->title, SIDE, SIDE, SLICES, 100 * (seen.after / seen.before - 1), 100 * seen.largest, change, summary);
 	if (isfinite(change))
 		t->to->told(t->to->ctx, text);
+}
+
+static bool is_used(const struct config *config, const struct step_conf *step, const struct kind *kind)
+{
+	for (size_t i = 0; i < config->n_protocols; i++) {
+		const struct protocol_conf *p = &config->protocols[i];
+
+		for (size_t k = 0; k < p->steps.n; k++)
+			if (kind_of(p->kind) == kind && p->step[k] == step)
+				return true;
+	}
+	return false;
+}
+
+/* Test a step with a phantom of each kind whose protocols name it; if none does, of the last one. */
+static void test_kinds(struct test *t, const struct config *config, float *a, float *b)
+{
+	bool any = false;
+
+	for (int i = 0; i < KIND_COUNT; i++) {
+		t->kind = kind_of((enum case_kind)i);
+		if (is_used(config, t->step, t->kind)) {
+			any = true;
+			test_step(t, a, b);
+		}
+	}
+	if (!any)
+		test_step(t, a, b);
 }
 
 static void test_all(struct test *t, const struct config *config)
@@ -122,7 +160,7 @@ static void test_all(struct test *t, const struct config *config)
 
 	for (size_t i = 0; a && b && i < config->n_steps; i++) {
 		t->step = &config->steps[i];
-		test_step(t, a, b);
+		test_kinds(t, config, a, b);
 	}
 	if (!a || !b)
 		check_say(t->to, FINDING_WARNING, "no memory to test steps");

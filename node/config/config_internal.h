@@ -35,14 +35,12 @@
 	{"kind", AS_CHOICE(protocol_conf, kind, config_kinds), .fallback = kind_name, .flags = KEY_UNDESCRIBED, \
 	 .meaning = "kind of case that the protocol is for; it decides which keys are allowed"}
 #define CONFIG_PROTOCOL_LAST \
+	{"steps", AS_NAMES(protocol_conf, steps, KEY_NAME, 0, CONFIG_NAMES_MAX), .fallback = "", .flags = KEY_UNDESCRIBED, \
+	 .meaning = "names of own programs that change the volume before it is written, in this order"}, \
 	{"compression", AS_CHOICE(protocol_conf, compression, config_compressions), .fallback = "none", .flags = KEY_UNDESCRIBED, \
 	 .meaning = "compression of the results' pixels; `jpeg-ls` is lossless"}, \
 	{"description", AS_TEXT(protocol_conf, description, 64), .fallback = "", .flags = KEY_UNDESCRIBED, \
 	 .meaning = "SeriesDescription of the result; empty: made from the protocol's name"}
-/* The row of the kinds whose volume is in host memory before it is written. */
-#define CONFIG_PROTOCOL_STEPS \
-	{"steps", AS_NAMES(protocol_conf, steps, KEY_NAME, 0, CONFIG_NAMES_MAX), .fallback = "", .flags = KEY_UNDESCRIBED, \
-	 .meaning = "names of own programs that change the volume before it is written, in this order"}
 /* The section of one kind's protocols. */
 #define CONFIG_PROTOCOLS(rows, text) \
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}

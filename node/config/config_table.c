@@ -554,7 +554,7 @@ const struct config_section config_sections[SECTION_COUNT] = {
 		    "the objects. Values in the sinograms' own header take precedence; if a value is in neither, the case is "
 		    "held; a geometry is never guessed."},
 	{"steps", "step", LIST(step_conf, steps), KEYS(step_keys),
-	 .meaning = "Own programs that change a volume of PET or parallel beams before it is written, named by `steps` of "
+	 .meaning = "Own programs that change a volume before it is written, named by `steps` of "
 		    "protocols; see docs/steps.md."},
 	{"status", "status page", GROUP(status_conf, status), KEYS(config_status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "

@@ -120,6 +120,8 @@ static const char *empty_slot(const struct kind *k)
 		return "key";
 	if (k->as_is_frames < 0 || !k->as_is_refusal || !k->as_is_refusal[0])
 		return "as_is_refusal";
+	if (!k->image.unit || !(k->image.object > k->image.around))
+		return "image";
 	if (!k->protocols || !config_key_find(k->protocols, "algorithm") || !config_key_find(k->protocols, "algorithm")->choices)
 		return "protocols";
 	return NULL;

@@ -15,6 +15,13 @@ enum case_attribute { CASE_STUDY = 1, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, C
 struct config;
 struct protocol_conf;
 
+/* What its volumes are like, for phantoms (`tomonode check --steps`). */
+struct kind_image {
+	const char *unit;
+	double voxel[3];      /* mm */
+	float object, around; /* typical values of an object, and beside it */
+};
+
 struct kind {
 	const char *name;    /* name in configuration, journal and --json: shorter than KIND_NAME_SIZE */
 	const char *content; /* what its cases contain, for the configuration reference: "sinograms of a PET scanner" */
@@ -26,6 +33,7 @@ struct kind {
 	/* Smallest number of frames with which an incomplete case may be reconstructed if a person requests it ("as is"); 0:
 	 * never. */
 	long as_is_frames;
+	struct kind_image image;
 	const char *as_is_refusal; /* message if an incomplete case may not be reconstructed */
 	/* Return true if a protocol of this kind computes the attenuation correction from a CT series; NULL: none does. */
 	bool (*needs_ct)(const struct protocol_conf *protocol);

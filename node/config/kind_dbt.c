@@ -61,6 +61,7 @@ const struct kind kind_dbt = {
 	.view_patterns = view_patterns,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE},
 	.as_is_frames = 2,
+	.image = {"1/mm", {0.1, 0.1, 1}, 0.05F, 0},
 	.as_is_refusal = "a tomosynthesis needs at least 2 projections; send the missing projections",
 	.protocols = &protocols,
 };

@@ -26,7 +26,6 @@ static const struct key protocol_keys[] = {
 	{"mu_water", AS_REAL(protocol_conf, mu_water, 1e-6, 100), .unit = "1/mm", .zero = "no Hounsfield units", .fallback = "0",
 	 .meaning = "attenuation of water at the energy of the scan, for values in Hounsfield units: 1000 (value / mu_water - "
 		    "1); without it, values keep the unit of the data"},
-	CONFIG_PROTOCOL_STEPS,
 	CONFIG_PROTOCOL_LAST,
 };
 
@@ -40,6 +39,7 @@ const struct kind kind_parallel = {
 	.views = "angles",
 	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
+	.image = {"1/mm", {0.5, 0.5, 1}, 0.02F, 0},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
 	.protocols = &protocols,
 };

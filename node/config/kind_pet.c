@@ -72,7 +72,6 @@ static const struct key protocol_keys[] = {
 	 .meaning = "with `gates`: `SHORTEST,LONGEST`, the lengths in ms of the cycles that are used, such as `600,1200`; others "
 		    "are left out. Empty: all are used"},
 	PET_KEYS_DEVICE(protocol_conf, pet.),
-	CONFIG_PROTOCOL_STEPS,
 	CONFIG_PROTOCOL_LAST,
 };
 
@@ -90,6 +89,7 @@ const struct kind kind_pet = {
 	.views = "angles",
 	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
+	.image = {"counts/mm", {2, 2, 2}, 4, 1},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
 	.needs_ct = needs_ct,
 	.protocols = &protocols,

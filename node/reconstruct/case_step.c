@@ -17,7 +17,6 @@
 #include "node/reconstruct/case_told.h"
 
 #define STEP_PATH (sizeof(((struct step_runner *)NULL)->folder) + 60) /* bytes of the paths below its folder */
-#define VALUES_AT_A_TIME ((size_t)1 << 16)
 
 struct step_run {
 	const struct step_runner *runner;
@@ -25,13 +24,41 @@ struct step_run {
 	const struct case_volumes *v;
 	const struct monitor *monitor;
 	struct case_step_report report;
-	size_t n;      /* values of a volume */
-	float *values; /* [VALUES_AT_A_TIME] */
+	size_t slice, n; /* values of a slice, of a volume */
+	float *before;	 /* of a slice */
+	float *made;	 /* what it became */
+	double top;	 /* largest value before */
 };
+
+size_t case_step_bytes(const struct grid *g)
+{
+	return 2 * (size_t)g->n[0] * (size_t)g->n[1] * sizeof(float);
+}
 
 static void name_folder(const struct step_run *r, int image, const char *below, char *ret, size_t size)
 {
 	snprintf(ret, size, "%s/%d%s", r->runner->folder, image + 1, below);
+}
+
+static float *find_slice(const struct step_run *r, int image, int k)
+{
+	return r->v->values + (size_t)image * r->n + (size_t)k * r->slice;
+}
+
+static int read_slice(struct step_run *r, int image, int k, struct err *err)
+{
+	if (r->v->read)
+		return r->v->read(r->v->ctx, k, r->before, err);
+	memcpy(r->before, find_slice(r, image, k), r->slice * sizeof(float));
+	return 0;
+}
+
+static int replace_slice(const struct step_run *r, int image, int k, struct err *err)
+{
+	if (r->v->replace)
+		return r->v->replace(r->v->ctx, k, r->made, err);
+	memcpy(find_slice(r, image, k), r->made, r->slice * sizeof(float));
+	return 0;
 }
 
 /* ---- in ---- */
@@ -49,7 +76,24 @@ static void describe_image(const struct step_run *r, int image, json_t *json)
 		json_object_set(json, "image", json_array_get(r->v->images, (size_t)image));
 }
 
-static int write_image(const struct step_run *r, int image, struct err *err)
+/* Write the values, and note the largest one. */
+static int write_values(struct step_run *r, int image, struct case_arrays *a, struct err *err)
+{
+	float top = 0;
+	int rc = 0;
+
+	for (int k = 0; rc == 0 && k < r->v->grid->n[2]; k++) {
+		rc = read_slice(r, image, k, err);
+		for (size_t i = 0; rc == 0 && i < r->slice; i++)
+			top = fabsf(r->before[i]) > top ? fabsf(r->before[i]) : top;
+		if (rc == 0)
+			rc = case_arrays_add(a, r->before, r->slice, err);
+	}
+	r->top = fmax(r->top, top);
+	return rc;
+}
+
+static int write_image(struct step_run *r, int image, struct err *err)
 {
 	static const char *const parts[] = {"/out", "/scratch"};
 	const struct grid *g = r->v->grid;
@@ -68,7 +112,7 @@ static int write_image(const struct step_run *r, int image, struct err *err)
 	if (rc == 0)
 		rc = case_arrays_open(&a, "volume", r->v->unit, false, shape, err);
 	if (rc == 0)
-		rc = case_arrays_add(&a, r->v->values + (size_t)image * r->n, r->n, err);
+		rc = write_values(r, image, &a, err);
 	if (rc == 0) {
 		case_arrays_grid(&a, g);
 		describe_image(r, image, a.json);
@@ -103,10 +147,21 @@ static int open_made(const struct step_run *r, int image, const char *name, int 
 	return 0;
 }
 
-/* Read the values that it made, in parts; take() may be NULL. */
-static int read_made(struct step_run *r, int image, void (*take)(struct step_run *, float *at, size_t n), struct err *err)
+/* Read slice k of what it made. */
+static int read_made(struct step_run *r, FILE *f, int k, struct err *err)
 {
-	float *volume = r->v->values + (size_t)image * r->n;
+	if (fread(r->made, sizeof(float), r->slice, f) != r->slice)
+		return err_set(err, EBADMSG, "its volume.f32 cannot be read");
+	for (size_t i = 0; i < r->slice; i++)
+		if (!isfinite(r->made[i]))
+			return err_set(err, EBADMSG, "voxel %zu of its volume.f32 is %g", (size_t)k * r->slice + i,
+				       (double)r->made[i]);
+	return 0;
+}
+
+/* Read what it made, slice by slice; use() may be NULL. */
+static int use_made(struct step_run *r, int image, int (*use)(struct step_run *, int image, int k, struct err *), struct err *err)
+{
 	off_t size = 0;
 	int fd = -1, rc = open_made(r, image, "volume.f32", &fd, &size, err);
 	FILE *f = NULL;
@@ -118,17 +173,10 @@ static int read_made(struct step_run *r, int image, void (*take)(struct step_run
 			     r->n * sizeof(float));
 	else if (!(f = fdopen(fd, "rb")))
 		rc = err_set(err, ENOMEM, "no memory to read what step '%s' made", r->step->name);
-	for (size_t at = 0; rc == 0 && at < r->n;) {
-		size_t n = r->n - at < VALUES_AT_A_TIME ? r->n - at : VALUES_AT_A_TIME;
-
-		if (fread(r->values, sizeof(float), n, f) != n)
-			rc = err_set(err, EBADMSG, "its volume.f32 cannot be read");
-		for (size_t i = 0; rc == 0 && i < n; i++)
-			if (!isfinite(r->values[i]))
-				rc = err_set(err, EBADMSG, "voxel %zu of its volume.f32 is %g", at + i, (double)r->values[i]);
-		if (rc == 0 && take)
-			take(r, volume + at, n);
-		at += n;
+	for (int k = 0; rc == 0 && k < r->v->grid->n[2]; k++) {
+		rc = read_made(r, f, k, err);
+		if (rc == 0 && use)
+			rc = use(r, image, k, err);
 	}
 	if (f)
 		fclose(f);
@@ -148,9 +196,10 @@ static int read_told(struct step_run *r, int image, struct err *err)
 		return rc;
 	rc = case_told_read(fd, "its step.json", &told, err);
 	close(fd);
-	if (rc == 0 && !r->report.told)
-		r->report.told = json_incref(told);
-	json_decref(told);
+	if (r->report.told)
+		json_decref(told);
+	else
+		r->report.told = told;
 	return rc;
 }
 
@@ -182,7 +231,7 @@ static int run_image(struct step_run *r, int image, bool *ret_failed, struct err
 	if (rc == 0)
 		rc = read_told(r, image, err);
 	if (rc == 0)
-		rc = read_made(r, image, NULL, err);
+		rc = use_made(r, image, NULL, err);
 	*ret_failed = rc == -EBADMSG;
 	if (*ret_failed && r->v->n > 1)
 		err_prefix(err, "image %d of %d", image + 1, r->v->n);
@@ -191,55 +240,63 @@ static int run_image(struct step_run *r, int image, bool *ret_failed, struct err
 	return rc;
 }
 
-/* Replace values, and note how they change. */
-static void take_values(struct step_run *r, float *at, size_t n)
+/* Replace a slice, and note how it changes. */
+static int take_slice(struct step_run *r, int image, int k, struct err *err)
 {
-	struct case_step_report *report = &r->report;
+	double before = 0, after = 0, largest = r->report.largest;
+	int rc = read_slice(r, image, k, err);
 
-	for (size_t i = 0; i < n; i++) {
-		report->before += at[i];
-		report->after += r->values[i];
-		report->largest = fmax(report->largest, fabs((double)r->values[i] - at[i]));
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < r->slice; i++) {
+		double change = fabs((double)r->made[i] - r->before[i]);
+
+		before += r->before[i];
+		after += r->made[i];
+		largest = change > largest ? change : largest;
 	}
-	memcpy(at, r->values, n * sizeof(*at));
+	r->report.before += before;
+	r->report.after += after;
+	r->report.largest = largest;
+	return replace_slice(r, image, k, err);
 }
 
-/* Replace all volumes. They were read before, so that an error is one of the disk: nothing of them is used then. */
+/* Replace all volumes. They were read before, so that an error is one of the disk or the device: nothing of them is used then. */
 static int take_volumes(struct step_run *r, struct err *err)
 {
-	size_t all = (size_t)r->v->n * r->n;
-	double top = 0;
+	double all = (double)r->v->n * (double)r->n;
 	int rc = 0;
 
-	for (size_t i = 0; i < all; i++)
-		top = fmax(top, fabs((double)r->v->values[i]));
 	for (int image = 0; rc == 0 && image < r->v->n; image++)
-		rc = read_made(r, image, take_values, err);
-	r->report.before /= (double)all;
-	r->report.after /= (double)all;
-	r->report.largest /= top > 0 ? top : 1;
+		rc = use_made(r, image, take_slice, err);
+	r->report.before /= all;
+	r->report.after /= all;
+	r->report.largest /= r->top > 0 ? r->top : 1;
 	return err_remap(rc, EBADMSG, EIO, err);
 }
 
 int case_step_run(const struct step_runner *runner, const struct step_conf *step, const struct case_volumes *v,
 		  const struct monitor *monitor, struct case_step_report *ret, bool *ret_failed, struct err *err)
 {
+	const struct grid *g = v->grid;
 	struct step_run r = {.runner = runner,
 			     .step = step,
 			     .v = v,
 			     .monitor = monitor,
-			     .n = (size_t)v->grid->n[0] * (size_t)v->grid->n[1] * (size_t)v->grid->n[2],
-			     .values = malloc(VALUES_AT_A_TIME * sizeof(float))};
+			     .slice = (size_t)g->n[0] * (size_t)g->n[1],
+			     .n = (size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2],
+			     .before = malloc(case_step_bytes(g))};
 	struct err ignored = {0};
-	int rc = r.values ? folder_make(runner->folder, err) : err_set(err, ENOMEM, "no memory for step '%s'", step->name);
+	int rc = r.before ? folder_make(runner->folder, err) : err_set(err, ENOMEM, "no memory for step '%s'", step->name);
 
+	r.made = r.before ? r.before + r.slice : NULL;
 	*ret_failed = false;
 	for (int image = 0; rc == 0 && image < v->n; image++)
 		rc = run_image(&r, image, ret_failed, err);
 	if (rc == 0)
 		rc = take_volumes(&r, err);
 	folder_remove(runner->folder, &ignored);
-	free(r.values);
+	free(r.before);
 	*ret = r.report;
 	if (*ret_failed)
 		err_prefix(err, "step '%s' %s", step->name, step->version);

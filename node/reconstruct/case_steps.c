@@ -46,20 +46,24 @@ static void say_step(struct reconstruct_work *w, const struct step_conf *s, cons
 	snprintf(said->change, sizeof(said->change), "mean %+.3g %%, largest change %.3g %% of the largest value",
 		 r->before != 0 ? 100 * (r->after - r->before) / fabs(r->before) : 0.0, 100 * r->largest);
 	if (r->largest > CHANGE_MOST || fabs(r->after) < MEAN_LEAST * fabs(r->before))
-		sentence_add(w->step_notes, sizeof(w->step_notes),
+		sentence_add(w->notes, sizeof(w->notes),
 			     "Step %s made another volume (%s): probably in another unit or byte order.", s->name, said->change);
 	snprintf(who, sizeof(who), "Step %s", s->name);
-	case_told_warnings(r->told, who, w->step_notes, sizeof(w->step_notes));
+	case_told_warnings(r->told, who, w->notes, sizeof(w->notes));
 }
 
 /* Continue without a step that failed: the result is that of the protocol without it. */
 static void drop_step(struct reconstruct_work *w, size_t at, const char *why)
 {
 	struct protocol_conf *p = &w->without_step;
+	char others[sizeof(w->notes)];
 
 	if (w->protocol != p)
 		*p = *w->protocol;
-	sentence_add(w->step_notes, sizeof(w->step_notes), "Without %.400s: it failed.", why);
+	memcpy(others, w->notes, sizeof(others));
+	snprintf(w->notes, sizeof(w->notes), "Without %.400s: it failed.", why); /* first, as others may be cut */
+	if (others[0])
+		sentence_add(w->notes, sizeof(w->notes), "%s", others);
 	p->steps.n--;
 	for (size_t i = at; i < p->steps.n; i++) {
 		memcpy(p->steps.name[i], p->steps.name[i + 1], sizeof(p->steps.name[i]));
@@ -97,6 +101,11 @@ bool case_steps_wanted(const struct reconstruct_work *w)
 	return w->protocol->steps.n > 0 && !w->decision->place.outside;
 }
 
+size_t case_steps_bytes(const struct reconstruct_work *w, const struct grid *g)
+{
+	return case_steps_wanted(w) ? case_step_bytes(g) : 0;
+}
+
 int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, struct err *err)
 {
 	double begun = clock_seconds();
@@ -112,25 +121,30 @@ int case_steps_apply(struct reconstruct_work *w, const struct case_volumes *v, s
 	return rc;
 }
 
-json_t *case_steps_about(const struct reconstruct_work *w, const struct sinogram *s, const struct grid *g,
+struct case_origin case_steps_origin(const struct sinogram *s)
+{
+	return (struct case_origin){s->centre, s->axis, s->scanner ? s->scanner->name : "", s->files, s->n_files};
+}
+
+json_t *case_steps_about(const struct reconstruct_work *w, const struct case_origin *from, const struct grid *g,
 			 const struct case_scale *scale)
 {
 	char uid[DICOM_UID_SIZE], hex[65];
 	json_t *matrix = json_array();
 
 	for (int row = 0; row < 3; row++) {
-		double first = s->centre[row];
+		double first = from->centre ? from->centre[row] : 0;
 
 		for (int a = 0; a < 3; a++) {
-			first += s->axis[a][row] * (g->lo[a] + 0.5 * g->h[a]);
-			json_array_append_new(matrix, json_real(s->axis[a][row] * g->h[a]));
+			first += from->axis[a][row] * (g->lo[a] + 0.5 * g->h[a]);
+			json_array_append_new(matrix, json_real(from->axis[a][row] * g->h[a]));
 		}
 		json_array_append_new(matrix, json_real(first));
 	}
-	provenance_uid("tomonode step", s->files, s->n_files, uid); /* of the sources; only its digest is told */
+	provenance_uid("tomonode step", from->files, from->n_files, uid); /* of the sources; only its digest is told */
 	dicom_sha256(uid, strlen(uid), hex);
 	hex[7] = '\0';
 	return json_pack("{s:s, s:s, s:s, s:i, s:o, s:{s:f, s:f, s:s}}", "kind", kind_of(w->protocol->kind)->name, "protocol",
-			 w->protocol->name, "scanner", s->scanner ? s->scanner->name : "", "seed", (int)strtol(hex, NULL, 16),
-			 "matrix", matrix, "result", "scale", scale->scale, "offset", scale->offset, "unit", scale->unit);
+			 w->protocol->name, "scanner", from->system, "seed", (int)strtol(hex, NULL, 16), "matrix", matrix,
+			 "result", "scale", scale->scale, "offset", scale->offset, "unit", scale->unit);
 }

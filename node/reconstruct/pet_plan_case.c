@@ -21,7 +21,7 @@ static size_t bytes_beside_session(const struct pet_work *w)
 {
 	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
 
-	return w->bytes_data + w->corrections.bytes_host + w->corrections.bytes_read +
+	return w->bytes_data + w->corrections.bytes_host + w->corrections.bytes_read + case_steps_bytes(&w->base, &w->plan.grid) +
 	       (w->s->images.of == PET_BEDS ? case_beds_bytes(&w->beds) : frames);
 }
 

@@ -54,8 +54,8 @@ static int reserve_dbt(struct dbt_work *w, struct err *err)
 
 	w->kept.keep = w->base.keep || w->base.arrays;
 	bytes_kept = case_views_kept_bytes(&w->kept, w->exam, &w->base.protocol->dbt, &w->plan);
-	return reconstruct_reserve_memory(&w->base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host, bytes_kept,
-					  err);
+	return reconstruct_reserve_memory(&w->base, w->plan.bytes.total + w->plan.bytes.threads,
+					  w->plan.bytes.host + case_steps_bytes(&w->base, &w->plan.grid), bytes_kept, err);
 }
 
 static int open_dbt_case(struct reconstruct_work *base, struct err *err)
@@ -225,18 +225,53 @@ static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 	add_scatter_warnings(w, ret_text, size);
 }
 
+static int read_slice(void *ctx, int slice, float *ret, struct err *err)
+{
+	return dbt_read_slices(ctx, slice, 1, ret, err);
+}
+
+static int replace_slice(void *ctx, int slice, const float *values, struct err *err)
+{
+	return dbt_replace_slices(ctx, slice, 1, values, err);
+}
+
+/* The volume remains in the session. */
+static int apply_steps(struct dbt_work *w, struct err *err)
+{
+	static const struct case_scale scale = {1, 0, "1/mm"};
+	const struct case_origin from = {NULL, w->exam->axis, w->exam->profile->name, w->exam->files, w->exam->n_files};
+	struct case_volumes v = {.read = read_slice,
+				 .replace = replace_slice,
+				 .ctx = w->session,
+				 .n = 1,
+				 .grid = &w->plan.grid,
+				 .unit = scale.unit};
+	json_t *about = case_steps_about(&w->base, &from, v.grid, &scale);
+	int rc;
+
+	json_object_set_new(about, "quantitative", json_boolean(!w->exam->relative[0]));
+	v.about = about;
+	rc = case_steps_apply(&w->base, &v, err);
+	json_decref(about);
+	return rc;
+}
+
 static int write_dbt_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	struct result_info info = {
-		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
+	struct result_info info = {.plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free, .note = base->notes};
 	const struct result_report *made = &w->made;
-	int rc;
+	int rc = case_steps_wanted(base) ? apply_steps(w, err) : 0;
 
+	if (rc < 0)
+		return rc;
+	info.protocol = base->protocol; /* a step may have failed */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	scatter_text(w, info.scatter, sizeof(info.scatter));
 	breast_shape_text(&w->ran.shape, info.shape, sizeof(info.shape));
 	w->exam->place = base->decision->place;
+	w->exam->place.step = base->step;
+	w->exam->place.n_steps = base->n_steps;
 	rc = result_write(w->exam, &info, w->session, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
@@ -344,6 +379,8 @@ static void write_warnings(const struct dbt_work *w, char *ret, size_t size)
 	double low = w->base.protocol->stored_offset;
 
 	exam_warnings(w->exam, ret, size);
+	if (w->base.notes[0])
+		sentence_add(ret, size, "%s", w->base.notes);
 	if (w->made.doubt[0])
 		sentence_add(ret, size, "%s", w->made.doubt);
 	warn_limit(w->made.below, "below", low, ret, size);

@@ -30,7 +30,7 @@ struct reconstruct_work {
 	struct reconstruct_report report;
 	struct result_step step[CONFIG_NAMES_MAX]; /* that changed the volume */
 	size_t n_steps;
-	char step_notes[1200];		   /* sentences about steps; "": none */
+	char notes[1200];		   /* sentences about other programs that changed or computed the volume; "": none */
 	struct protocol_conf without_step; /* `protocol` after a step failed that may */
 	json_t *steps;			   /* of the report; NULL: none; owned */
 };

@@ -44,7 +44,8 @@ static int plan_parallel_case(struct parallel_work *w, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads, w->plan.bytes.host,
+		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads,
+						w->plan.bytes.host + case_steps_bytes(base, &w->plan.grid),
 						base->keep || base->again ? bytes_of_lines(w) : 0, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
@@ -186,7 +187,8 @@ static int apply_steps(struct parallel_work *w, struct err *err)
 {
 	struct case_scale scale = scale_of(w);
 	struct case_volumes v = {.values = w->volume, .n = 1, .grid = &w->plan.grid, .unit = w->header->unit};
-	json_t *about = case_steps_about(&w->base, w->s, v.grid, &scale);
+	const struct case_origin from = case_steps_origin(w->s);
+	json_t *about = case_steps_about(&w->base, &from, v.grid, &scale);
 	int rc;
 
 	v.about = about;
@@ -286,8 +288,8 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
 	parallel_note(w->header, w->lines, &w->look, info.note, sizeof(info.note));
 	note_field(w, info.note, sizeof(info.note));
-	if (base->step_notes[0])
-		sentence_add(info.note, sizeof(info.note), "%s", base->step_notes);
+	if (base->notes[0])
+		sentence_add(info.note, sizeof(info.note), "%s", base->notes);
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	w->s->place = base->decision->place;
 	w->s->place.step = base->step;

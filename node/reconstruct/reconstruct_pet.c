@@ -348,6 +348,7 @@ static json_t *describe_frames(const struct pet_work *w)
 static int apply_steps(struct pet_work *w, const struct grid *g, struct err *err)
 {
 	bool several = w->s->images.n > 0 && w->s->images.of != PET_BEDS, bqml = false;
+	const struct case_origin from = case_steps_origin(w->s);
 	struct case_scale scale = {.scale = 1, .unit = "counts/mm"};
 	struct case_volumes v = {.values = w->volume, .n = several ? w->n_frames : 1, .grid = g, .unit = "counts/mm"};
 	json_t *images = several ? describe_frames(w) : NULL, *about;
@@ -355,7 +356,7 @@ static int apply_steps(struct pet_work *w, const struct grid *g, struct err *err
 
 	if (bqml)
 		scale.unit = "Bq/ml";
-	v.about = about = case_steps_about(&w->base, w->s, g, &scale);
+	v.about = about = case_steps_about(&w->base, &from, g, &scale);
 	v.images = images;
 	if (rc == 0)
 		rc = case_steps_apply(&w->base, &v, err);
@@ -387,8 +388,8 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	info.protocol = base->protocol; /* a step may have failed */
 	pet_work_note(w, info.note, sizeof(info.note));
-	if (base->step_notes[0])
-		sentence_add(info.note, sizeof(info.note), "%s", base->step_notes);
+	if (base->notes[0])
+		sentence_add(info.note, sizeof(info.note), "%s", base->notes);
 	w->s->place = base->decision->place;
 	w->s->place.step = base->step;
 	w->s->place.n_steps = base->n_steps;

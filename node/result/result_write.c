@@ -18,6 +18,8 @@
 #include "node/result/algorithm_terms.h"
 #include "node/result/result_internal.h"
 
+#define NOTE_MOST 460 /* characters of the note in a description */
+
 /* Begin a UID. sources true: it also depends on the instances. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
 		     char ret_uid[DICOM_UID_SIZE])
@@ -67,9 +69,9 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[380] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[960];
+	char further[380] = "", gantry[120] = "", of[40] = "", patient[180] = "", again[700], warnings[2400] = "", last[1000];
 	char outside[PROVENANCE_OUTSIDE_SIZE], protocol[80] = "", device[112] = "";
-	const char *scatter = r->info->scatter;
+	const char *scatter = r->info->scatter, *note = r->info->note ? r->info->note : "";
 	size_t at;
 	int n, room;
 
@@ -100,14 +102,15 @@ static void fill_derivation(struct result *r)
 		snprintf(device, sizeof(device), ", device %.96s", r->info->device);
 	}
 	room = (int)(sizeof(r->derivation) - strlen(last)); /* for what can be cut */
+	n = provenance_fitting(note, NOTE_MOST);
 	n = snprintf(
 		r->derivation, (size_t)room,
 		"%s%s %d%s projections (%.2f to %.2f degrees)%s: %d x %d x %d voxels of %g x %g x %g mm, profile %.63s%s, %zu "
-		"voxels clipped%s.%s%s%s%s%s%s",
+		"voxels clipped%s.%s%.*s%s%s%s%s%s%s",
 		outside, outside[0] ? "Of" : "Tomosynthesis reconstruction of", e->n_views, of, e->views[0].angle,
 		e->views[e->n_views - 1].angle, protocol, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], e->profile->name,
-		device, r->summary.above, gantry, e->geometry[0] ? " " : "", e->geometry, scatter[0] ? " " : "", scatter,
-		r->info->shape[0] ? " " : "", r->info->shape);
+		device, r->summary.above, gantry, n > 0 ? " " : "", n, note, e->geometry[0] ? " " : "", e->geometry,
+		scatter[0] ? " " : "", scatter, r->info->shape[0] ? " " : "", r->info->shape);
 	exam_warnings(e, warnings, sizeof(warnings));
 	at = strlen(warnings);
 	snprintf(warnings + at, sizeof(warnings) - at, "%s%s", at && r->summary.doubt[0] ? " " : "", r->summary.doubt);

@@ -105,6 +105,9 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 /* Instead of dbt_run(): take a volume that another program has computed as the result, [z][y][x] on the grid of the plan, 1/mm. It
  * is copied. EINVAL: there is a result already. */
 int dbt_take(struct dbt_session *s, const float *volume, struct err *err);
+/* Replace the result's slices [first, first + n): what is read afterwards, and tallies, are of the new values. They are copied. The
+ * same thread as dbt_read_slices(). */
+int dbt_replace_slices(struct dbt_session *s, int first, int n, const float *slices, struct err *err);
 
 /* Copy the result's slices [first, first + n), 1/mm, x fastest, into the caller's memory. Only after dbt_run(), from one thread
  * at a time. Reading in order is fastest: the next slices are already being transferred from the device. */

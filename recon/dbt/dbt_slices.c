@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dbt_slices.c - take a volume into a session; read slices from it, as floats or in their stored form: while one is copied to the
+/* dbt_slices.c - take a volume into a session; read and replace its slices, as floats or in their stored form: while one is copied to the
  * caller's memory, the next one is transferred from the device. The next store() begins when the transfer of the one before has
  * ended, so that one buffer of stored values is enough. */
 #include <errno.h>
@@ -32,23 +32,6 @@ static int begin_transfer(struct dbt_session *s, int k, const struct stored_form
 		r = v->download_begin(form ? &s->stored : &part, s->out[k % 2], err);
 	s->in_transfer = r < 0 ? -1 : k;
 	s->form = form ? *form : (struct stored_form){0};
-	return r;
-}
-
-int dbt_take(struct dbt_session *s, const float *volume, struct err *err)
-{
-	int r = 0;
-
-	pthread_mutex_lock(&s->lock);
-	if (s->done)
-		r = err_set(err, EINVAL, "reconstruction: a volume was already computed or taken");
-	s->done = true;
-	pthread_mutex_unlock(&s->lock);
-	if (r == 0 && s->streamed)
-		memcpy(s->stream.x, volume, grid_size(&s->plan->grid) * sizeof(*volume));
-	else if (r == 0)
-		r = s->dev->ops->upload(&s->x, volume, err);
-	s->result = s->result || r == 0;
 	return r;
 }
 
@@ -98,6 +81,46 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 		if (r == 0)
 			memcpy(ret_slices + (size_t)(k - first) * voxels, s->out[k % 2], voxels * sizeof(float));
 	}
+	return r;
+}
+
+/* Replace slices of a session that may have no result yet. */
+static int put_slices(struct dbt_session *s, int first, int n, const float *slices, struct err *err)
+{
+	size_t voxels = slice_voxels(s), at = (size_t)first * voxels, all = (size_t)n * voxels;
+	struct buf part = buf_part(&s->x, at, all);
+	int r = 0;
+
+	if (s->streamed) {
+		memcpy(s->stream.x + at, slices, all * sizeof(*slices));
+		return 0;
+	}
+	if (s->in_transfer >= first && s->in_transfer < first + n) { /* the slice as it was */
+		r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err);
+		s->in_transfer = -1;
+	}
+	return r < 0 ? r : s->dev->ops->upload(&part, slices, err);
+}
+
+int dbt_replace_slices(struct dbt_session *s, int first, int n, const float *slices, struct err *err)
+{
+	int r = check_range(s, first, n, err);
+
+	return r < 0 ? r : put_slices(s, first, n, slices, err);
+}
+
+int dbt_take(struct dbt_session *s, const float *volume, struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->done)
+		r = err_set(err, EINVAL, "reconstruction: a volume was already computed or taken");
+	s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	if (r == 0)
+		r = put_slices(s, 0, s->plan->grid.n[2], volume, err);
+	s->result = s->result || r == 0;
 	return r;
 }
 

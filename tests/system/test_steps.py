@@ -25,6 +25,10 @@ from tools.node_harness import check, wait_for
 h.need(h.TOMONODE)
 SAMPLE = os.path.join(os.environ["TOMONODE_SOURCE"], "docs", "samples", "steps", "median.py")
 QUICK = 'algorithm = "mlem"; iterations = 4; matrix = 32;'
+# Kind: (its protocol, what `simulate` makes a case of it from).
+KINDS = {"pet": (QUICK, ("pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e6", "--attenuation")),
+         "dbt": ('algorithm = "osem"; iterations = 1; voxel = 2.8; slice_spacing = 4.0; slab_thickness = 12.0; synthetic = true;',
+                 ("dbt", "--phantom", "ellipsoids", "--binning", "8", "--views", "5", "--air", "20"))}
 fenced = pytest.mark.skipif(bool(h.sanitizer()), reason="a build with a sanitizer has no sandbox (its run time reserves terabytes and traces itself)")
 # Copies the volume, and says something: what an honest program does.
 HONEST = """\
@@ -57,25 +61,22 @@ def step(program, name="one", **keys):
     return f'{{ name = "{name}"; program = "{program}";' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
 
 
-def write_conf(path, *steps, names=("one",), node="", protocol=QUICK):
+def write_conf(path, *steps, names=("one",), node="", protocol="", kind="pet"):
+    protocol = protocol or KINDS[kind][0]
     with open(path, "w", encoding="ascii") as f:
         f.write(f'node = {{ user = "root"; spool = "{path}.spool"; {node} }};\nsteps = ( {", ".join(steps)} );\n'
-                f'protocols = ( {{ name = "stepped"; kind = "pet"; {protocol} steps = {json.dumps(names)}; }},\n'
-                f' {{ name = "plain"; kind = "pet"; {protocol} }} );\n')
+                f'protocols = ( {{ name = "stepped"; kind = "{kind}"; {protocol} steps = {json.dumps(names)}; }},\n'
+                f' {{ name = "plain"; kind = "{kind}"; {protocol} }} );\n')
     return path
 
 
-def scan(folder):
-    t.run("simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e6", "--attenuation", "-o", folder)
+def data(kind="pet"):
+    return sorted(glob.glob(os.path.join(h.simulated_once(*KINDS[kind][1]), "*.dcm")))
 
 
-def data():
-    return sorted(glob.glob(os.path.join(h.kept("steps", scan), "*.dcm")))
-
-
-def recon(conf, out, protocol="stepped", ok=(0,), files=None):
+def recon(conf, out, protocol="stepped", ok=(0,), kind="pet"):
     """The report of the one case, or the reason of its refusal; what the program wrote to stderr."""
-    done = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", protocol, "--json", "-o", out, *(files or data()), ok=ok)
+    done = t.run("recon", "-c", conf, "--device", "cpu", "--protocol", protocol, "--json", "-o", out, *data(kind), ok=ok)
     answer = json.loads(done.stdout)
     return (answer["cases"][0] if answer["cases"] else answer["refused"][0]["reason"]), done.stderr
 
@@ -84,8 +85,11 @@ def headers(folder):
     return sorted((pydicom.dcmread(f) for f in glob.glob(os.path.join(folder, "*.dcm"))), key=lambda d: d.InstanceNumber)
 
 
-def values_of(folder):
-    return np.array(volume_tools.of_slices(headers(folder)).values)
+def values_of(objects):
+    """Of all slices, or of the object that has most of them."""
+    if "NumberOfFrames" in objects[0]:
+        return volume_tools.of_tomosynthesis(max(objects, key=lambda d: d.get("NumberOfFrames", 1)).filename).values
+    return np.array(volume_tools.of_slices(objects).values)
 
 
 def programs_of(d):
@@ -100,29 +104,43 @@ def median(x):
     return np.median([padded[k, j, i] for k in at for j in at for i in at], axis=0)
 
 
-def test_the_sample_in_a_running_node(folder, things):
-    """Two steps, one after the other: a program that shows what it gets, and the sample. Its median is in the pixels that arrive."""
+def objects_of(out, case):
+    """Kind of object: the object."""
+    return {o["kind"]: pydicom.dcmread(os.path.join(out, o["file"])) for o in case["objects"]}
+
+
+def derivation(d):
+    return d.get("DerivationDescription") or d.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0].DerivationDescription
+
+
+@pytest.mark.parametrize("kind", ("pet", pytest.param("dbt", marks=pytest.mark.tier2("a second kind"))))
+def test_the_sample_in_a_running_node(folder, things, kind):
+    """Two steps, one after the other: a program that shows what it gets, and the sample. Its median is in the pixels that arrive. The protocol of
+    the tomosynthesis is the second one of its route, for which the node has kept its projections."""
     look = write_program(os.path.join(folder, "look.py"), HONEST + 'print(open(os.path.join(folder, "case.json")).read())\nfinish()\n')
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     things += [n, pacs]
     steps = step(look, "look"), step(SAMPLE, "median", version='"1.2"', parameters='"strength=0.5"')
-    n.more_protocols = f', {{ name = "stepped"; kind = "pet"; {QUICK} steps = ["look", "median"]; }}'
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "stepped" ]; destinations = [ "pacs" ]; }'
+    n.more_protocols = f', {{ name = "stepped"; kind = "{kind}"; {KINDS[kind][0]} steps = ["look", "median"]; }}'
+    if kind == "dbt":
+        n.protocols = ["quick", "stepped"]
+    else:
+        n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "stepped" ]; destinations = [ "pacs" ]; }'
     n.more = f'steps = ( {", ".join(steps)} );\n'
     n.write_conf()
     pacs.start()
     n.start()
-    h.send(n.port, data())
-    job, = n.wait_states("delivered")
-    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
-    recon(write_conf(os.path.join(folder, "own.conf"), *steps, names=("look", "median")), os.path.join(folder, "plain"), "plain")
-    plain, own = values_of(os.path.join(folder, "plain")), np.array(volume_tools.of_slices(list(received.values())).values)
+    h.send(n.port, data(kind))
+    job = n.wait_states(*["delivered"] * (2 if kind == "dbt" else 1))[-1]
+    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files()) if "median" in programs_of(d)}
+    recon(write_conf(os.path.join(folder, "own.conf"), *steps, names=("look", "median"), kind=kind), os.path.join(folder, "plain"), "plain", kind=kind)
+    plain, own = values_of(headers(os.path.join(folder, "plain"))), values_of(list(received.values()))
     wanted = plain + 0.5 * (median(plain) - plain)
-    assert np.abs(own - wanted).max() < 1e-4 * plain.max() and np.abs(own - plain).max() > 0.01 * plain.max()
+    assert np.abs(own - wanted).max() < (1e-4 * plain.max() if kind == "pet" else 1.1 * 2e-5) and np.abs(own - plain).max() > 0.01 * plain.max()
     d = next(iter(received.values()))
     digest = hashlib.sha256(open(SAMPLE, "rb").read()).hexdigest()
-    assert f", median 1.2 (sha256 {digest[:12]}; strength=0.5) changed the volume." in d.DerivationDescription
+    assert f", median 1.2 (sha256 {digest[:12]}; strength=0.5) changed the volume." in derivation(d)
     version, description = programs_of(d)["median"]
     assert version == "1.2" and digest in description and "strength=0.5" in description and "median of 3 x 3 x 3 voxels" in description
     assert not {i.SOPInstanceUID for i in headers(os.path.join(folder, "plain"))} & set(received)
@@ -130,24 +148,51 @@ def test_the_sample_in_a_running_node(folder, things):
     assert (second["name"], second["sha256"], second["exit"]) == ("median", digest, 0) and second["seconds"] > 0 and first["largest_change"] == 0
     log = n.log_text()
     assert "step-ended" in log and '\\"seed\\"' in log
-    source = pydicom.dcmread(data()[0])
+    source = pydicom.dcmread(data(kind)[0])
     said = "\n".join(line for line in log.splitlines() if "step-output" in line)
     for keyword in ("PatientName", "PatientID", "PatientBirthDate", "StudyDate", "StudyInstanceUID", "SOPInstanceUID", "SeriesInstanceUID"):
         value = str(source.get(keyword, ""))
         assert not value or value not in said, f"{keyword} {value} is in case.json"
 
 
-def refused(folder, code, ok=(0, 4), mode="", **keys):
+def real_values(d):
+    of = d.get("RealWorldValueMappingSequence") or d.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence
+    return of[0].RealWorldValueIntercept + of[0].RealWorldValueSlope * d.pixel_array.astype(float)
+
+
+def test_all_of_a_tomosynthesis_follows_its_step(folder):
+    """A program that doubles: slices, slabs, the synthetic view and their windows are twice those without it. One that fails leaves all as it was."""
+    double = write_program(os.path.join(folder, "double.py"), HONEST + "import numpy\nfinish((2 * numpy.frombuffer(volume, '<f4')).tobytes())\n")
+    fails = write_program(os.path.join(folder, "fails.py"), HONEST + "sys.exit(3)\n")
+    made, notes = {}, {}
+    for name, steps, names in (("without", (), ()), ("twice", (step(double),), ("one",)), ("failed", (step(fails, on_failure='"fallback"'),), ("one",))):
+        out = os.path.join(folder, name)
+        case, _ = recon(write_conf(os.path.join(folder, name + ".conf"), *steps, names=names, kind="dbt"), out, kind="dbt")
+        made[name], notes[name] = objects_of(out, case), case["warnings"]
+    assert set(made["twice"]) == set(made["without"]) == {"slices", "slabs", "synthetic"}
+    for kind, d in made["twice"].items():
+        before, failed = made["without"][kind], made["failed"][kind]
+        assert "Then one 1.0 (sha256" in derivation(d) and "largest change 100 % of the largest value" in programs_of(d)["one"][1]
+        assert d.SOPInstanceUID != before.SOPInstanceUID == failed.SOPInstanceUID
+        assert (failed.pixel_array == before.pixel_array).all() and "Without step 'one' 1.0: exit code 3: it failed." in derivation(failed)
+        # stored values are rounded, those of half the volume to twice their step
+        assert np.abs(real_values(d) - 2 * real_values(before)).max() < 1.6 * 2e-5 * (20 if kind == "synthetic" else 1), kind
+        windows = [(w.get("FrameVOILUTSequence") or [w])[0].WindowCenter for w in (o.get("SharedFunctionalGroupsSequence", [o])[0] for o in (d, before))]
+        assert abs(windows[0] - 2 * windows[1]) <= 3, (kind, windows)
+    assert "Without step 'one' 1.0: exit code 3: it failed." in notes["failed"] and "step" not in notes["without"].lower()
+
+
+def refused(folder, code, ok=(0, 4), mode="", kind="pet", **keys):
     """Why recon refuses a case whose step is the honest program with this code at its end; nothing is written."""
     text = HONEST.replace("/usr/bin/python3", "/nowhere/python3") if "BAD" in code else HONEST
     program = write_program(os.path.join(folder, "program.py"), text + textwrap.dedent(code))
-    conf = write_conf(os.path.join(folder, "a.conf"), step(program, **keys), node=mode)
+    conf = write_conf(os.path.join(folder, "a.conf"), step(program, **keys), node=mode, kind=kind)
     if "CHANGED" in code:
         write_program(program, HONEST + "finish()\n")
     if "GONE" in code:
         os.remove(program)
     shutil.rmtree(os.path.join(folder, "out"), ignore_errors=True)
-    reason, _ = recon(conf, os.path.join(folder, "out"), ok=ok)
+    reason, _ = recon(conf, os.path.join(folder, "out"), ok=ok, kind=kind)
     if not isinstance(reason, str):
         return "it was delivered"
     assert not os.path.exists(os.path.join(folder, "out")), "something was written"
@@ -243,16 +288,17 @@ BARE = {"symlink as output": "its volume.f32 cannot be opened: it is a link", "f
 
 @fenced
 @pytest.mark.tier2("thirty programs, some of which run for a second")
-def test_hostile_programs(folder, failures):
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_programs(folder, failures, kind):
     elsewhere = os.path.join(folder, "elsewhere")
     for name, (code, wanted, keys) in HOSTILE.items():
-        reason = refused(folder, code.replace("ELSEWHERE", elsewhere), **keys)
+        reason = refused(folder, code.replace("ELSEWHERE", elsewhere), kind=kind, **keys)
         print(f"{name}: {reason}")
         if not any(w in reason for w in ([wanted] if isinstance(wanted, str) else wanted)) or not reason.startswith("step 'one' 1.0: "):
             failures.append(f"{name}: {reason}")
     assert not os.path.exists(elsewhere)
     for name, wanted in BARE.items():
-        reason = refused(folder, HOSTILE[name][0], mode='sandbox = "off";', **HOSTILE[name][2])
+        reason = refused(folder, HOSTILE[name][0], mode='sandbox = "off";', kind=kind, **HOSTILE[name][2])
         print(f"{name}, without a sandbox: {reason}")
         if wanted not in reason:
             failures.append(f"{name}, without a sandbox: {reason}")
@@ -346,7 +392,8 @@ def test_what_a_step_says_and_makes(folder):
 
 @pytest.mark.tier2("three runs of each program")
 def test_check_runs_steps(folder):
-    """What it sees of the sample; a program that guesses, and one that doubles, are problems, unless their keys say so."""
+    """What it sees of the sample, with a phantom like the images of its protocols; a program that guesses, and one that doubles, are problems, unless
+    their keys say so."""
     dice = write_program(os.path.join(folder, "dice.py"), HONEST + "finish(os.urandom(1)[:1] * 2 + bytes(2) + volume[4:])\n")
     double = write_program(os.path.join(folder, "double.py"), HONEST + "import numpy\nfinish((2 * numpy.frombuffer(volume, '<f4')).tobytes())\n")
     steps = [step(SAMPLE, "median"), step(dice, "dice"), step(double, "double"), step(dice, "dice-said", deterministic="false"),
@@ -357,8 +404,11 @@ def test_check_runs_steps(folder):
     assert len(problems) == 2 and "'dice': two runs" in problems[0] and "'double': the mean of a constant volume changes by 1;" in problems[1], problems
     told = {words.split()[0]: words for words in answer["steps"]}
     assert set(told) == {"median", "dice", "double", "dice-said", "double-said"}
-    assert "the same bits twice" in told["median"] and "it says: median of 3 x 3 x 3 voxels, strength 1" in told["median"]
+    assert "the same bits twice; a phantom like PET" in told["median"] and "it says: median of 3 x 3 x 3 voxels, strength 1" in told["median"]
     assert "different bits" in told["dice-said"] and "mean +100 %" in told["double-said"]
+    look = write_program(os.path.join(folder, "look.py"), HONEST + "print(json.dumps(json.load(open(os.path.join(folder, 'case.json')))))\nfinish()\n")
+    said = t.run("check", "-c", write_conf(conf, step(look), kind="dbt"), "--steps").stderr
+    assert [(case["kind"], case["arrays"]["volume"]["unit"], case["grid"]["h"]) for case in cases_of(said)] == 3 * [("dbt", "1/mm", [0.1, 0.1, 1])]
 
 
 def cases_of(said):
@@ -372,15 +422,16 @@ def positions(case):
     return [matrix @ (0, 0, k, 1) for k in range(shape[0])]
 
 
-@pytest.mark.tier2("time frames, beds, and parallel beams")
+@pytest.mark.tier2("time frames, beds, parallel beams, and a tomosynthesis")
 def test_each_image_and_other_kinds(folder):
-    """Two time frames are two runs, each told which it is; joined beds are one volume, at its place in the patient; a scan of parallel beams has its
-    own unit. The report of the result names the program."""
+    """Two time frames are two runs, each told which it is; joined beds are one volume, at its place in the patient, as a tomosynthesis is; a scan of
+    parallel beams has its own unit. The report of the result names the program."""
     look = write_program(os.path.join(folder, "look.py"), HONEST + "print(json.dumps(json.load(open(os.path.join(folder, 'case.json')))))\nfinish()\n")
     conf = os.path.join(folder, "a.conf")
     with open(conf, "w", encoding="ascii") as f:
         f.write(f'steps = ( {step(look)} );\nprotocols = ( {{ name = "p"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 4; matrix = 32; '
-                'steps = ["one"]; }, { name = "c"; kind = "parallel"; algorithm = "fbp"; mu_water = 0.02; steps = ["one"]; } );\n')
+                f'steps = ["one"]; }}, {{ name = "d"; kind = "dbt"; {KINDS["dbt"][0]} steps = ["one"]; }}, '
+                '{ name = "c"; kind = "parallel"; algorithm = "fbp"; mu_water = 0.02; steps = ["one"]; } );\n')
 
     def made(name, protocol, simulate, *options):
         exam, out = os.path.join(folder, name), os.path.join(folder, name + "-out")
@@ -397,6 +448,12 @@ def test_each_image_and_other_kinds(folder):
     assert beds["arrays"]["volume"] == {"file": "volume.f32", "type": "<f4", "unit": "counts/mm", "shape": [25, 32, 32]} and "image" not in beds
     assert beds["result"]["unit"] == "Bq/ml" and len(objects) == 25
     assert np.allclose(sorted(tuple(p) for p in positions(beds)), sorted(tuple(map(float, d.ImagePositionPatient)) for d in objects), atol=1e-3)
+    (breast,), objects = made("breast", "d", KINDS["dbt"][1])
+    corners = {tuple(np.array(breast["matrix"]).reshape(3, 4) @ (i, j, 0, 1)) for i in (0, breast["grid"]["n"][0] - 1) for j in (0, breast["grid"]["n"][1] - 1)}
+    slices = next(d for d in objects if "NumberOfFrames" in d and d.NumberOfFrames == breast["grid"]["n"][2])
+    first = slices.PerFrameFunctionalGroupsSequence[0].PlanePositionSequence[0].ImagePositionPatient
+    assert (breast["kind"], breast["quantitative"], breast["result"]) == ("dbt", True, {"scale": 1, "offset": 0, "unit": "1/mm"})
+    assert min(np.abs(np.array(c) - [float(x) for x in first]).max() for c in corners) < 1e-3 and "one" in programs_of(slices)
     (lines,), objects = made("lines", "c", ("parallel", "--phantom", "head", "--angles", "60", "--slices", "2"))
     assert (lines["kind"], lines["arrays"]["volume"]["unit"], lines["result"]) == ("parallel", "1/mm", {"scale": 50000, "offset": -1000, "unit": "HU"})
     assert np.allclose(sorted(p[2] for p in positions(lines)), sorted(float(d.ImagePositionPatient[2]) for d in objects), atol=1e-3)

@@ -40,6 +40,7 @@ TEST(empty_slots)
 		{offsetof(struct kind, view_patterns), sizeof(char **), "view_patterns"},
 		{offsetof(struct kind, key), sizeof(((struct kind *)0)->key), "key"},
 		{offsetof(struct kind, as_is_refusal), sizeof(char *), "as_is_refusal"},
+		{offsetof(struct kind, image), sizeof(struct kind_image), "image"},
 		{offsetof(struct kind, protocols), sizeof(struct config_section *), "protocols"},
 	};
 	struct err err = {0};

@@ -128,6 +128,47 @@ TEST(every_image_is_replaced)
 	end(&f);
 }
 
+static int read_slice(void *ctx, int slice, float *ret, struct err *err)
+{
+	(void)err;
+	memcpy(ret, (float *)ctx + (size_t)slice * N / 2, N / 2 * sizeof(float));
+	return 0;
+}
+
+static int replace_slice(void *ctx, int slice, const float *values, struct err *err)
+{
+	if (slice > 0 && values[0] < 0)
+		return err_set(err, EHWPOISON, "the device is broken");
+	memcpy((float *)ctx + (size_t)slice * N / 2, values, N / 2 * sizeof(float));
+	return 0;
+}
+
+/* The same for a volume that is not in host memory; its device may break, which is no failure of the step. */
+TEST(a_volume_elsewhere)
+{
+	for (int broken = 0; broken < 2; broken++) {
+		struct made m = {.json = told, .values = N};
+		struct case_step_report report;
+		struct fixture f;
+		struct err err = {0};
+		bool failed;
+
+		begin(&f, &m, 1);
+		f.values[N / 2] = f.before[N / 2] = broken ? -1 : 1;
+		f.v.values = NULL;
+		f.v.read = read_slice;
+		f.v.replace = replace_slice;
+		f.v.ctx = f.values;
+		assert_int_equal(run_step(&f, &report, &failed, &err), broken ? -EHWPOISON : 0);
+		assert_false(failed);
+		for (size_t i = 0; i < 2 * N; i++)
+			assert_true(f.values[i] == (i < (broken ? N / 2 : N) ? 2 : 1) * f.before[i]);
+		assert_float_equal(report.largest, 1, 1e-12);
+		json_decref(report.told);
+		end(&f);
+	}
+}
+
 static struct made bad[] = {
 	{"no_output", told, 0, .why = "it made no volume.f32"},
 	{"no_json", NULL, N, .why = "it made no step.json"},
@@ -204,8 +245,7 @@ TEST(a_failure_holds_falls_back_or_fails)
 		assert_int_equal(w.n_steps, 1);
 		assert_int_equal(w.protocol->steps.n, on == STEP_FALLBACK ? 1 : 2);
 		if (on == STEP_FALLBACK) {
-			assert_string_equal(w.step_notes,
-					    "Step one: it is a test. Without step 'one' 1: exit code 1: it failed.");
+			assert_string_equal(w.notes, "Without step 'one' 1: exit code 1: it failed. Step one: it is a test.");
 			assert_true(f.values[0] == 2 * f.before[0]);
 		}
 		json_decref(w.steps);

@@ -373,7 +373,18 @@ TEST(taken_volume)
 	}
 }
 
-/* Slices in their stored form equal the converted floats, in any order, in turns with floats and after another form. */
+/* Replace slice k in the session and in `whole`, by other values. */
+static void replace_slice(struct work *w, float *whole, int k)
+{
+	float *slice = whole + (size_t)k * w->slice;
+
+	for (size_t i = 0; i < w->slice; i++)
+		slice[i] = 1.5f * slice[i] + 1e-3f;
+	assert_int_equal(dbt_replace_slices(w->s, k, 1, slice, NULL), 0);
+}
+
+/* Slices in their stored form equal the converted floats, in any order, in turns with floats and after another form; and those that
+ * were replaced, also while they were already being read. */
 TEST(stored_slices)
 {
 	for (int way = 0; way < WAYS; way++) {
@@ -393,6 +404,7 @@ TEST(stored_slices)
 		floats = malloc(w.slice * sizeof(*floats));
 		assert_true(expected && found && floats);
 		refused(dbt_read_stored(w.s, 0, &form, found, &err), &err, "before dbt_run()");
+		refused(dbt_replace_slices(w.s, 0, 1, floats, &err), &err, "before dbt_run()");
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		whole = whole_result(&w);
 		for (int round = 0; round < 100; round++) {
@@ -407,8 +419,10 @@ TEST(stored_slices)
 			memset(found, 0xff, w.slice * sizeof(*found));
 			assert_int_equal(dbt_read_stored(w.s, k, &form, found, NULL), 0);
 			assert_memory_equal(found, expected, w.slice * sizeof(*found));
+			k = (k + 1) % CASE_SLICES;
+			if (round % 3 == 1)
+				replace_slice(&w, whole, k);
 			if (round % 5 == 4) {
-				k = (k + 1) % CASE_SLICES;
 				assert_int_equal(dbt_read_slices(w.s, k, 1, floats, NULL), 0);
 				assert_memory_equal(floats, whole + (size_t)k * w.slice, w.slice * sizeof(*floats));
 			}
