@@ -18,6 +18,8 @@ struct result_outside {
 	enum result_algorithm algorithm;	   /* as its user states; of a tomosynthesis it must be stated */
 	bool corrected;	     /* its user states that all corrections of the protocol and the objects were used */
 	char sha256[65];     /* of its values as float32, little endian */
+	char said[512];	     /* what it tells of the volume; "": nothing */
+	char warnings[1200]; /* sentences that it tells; "": none */
 	const float *values; /* [z][y][x]; borrowed */
 	size_t n;
 };

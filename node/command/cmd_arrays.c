@@ -12,10 +12,11 @@
 #include "node/base/text_file.h"
 #include "node/command/commands.h"
 #include "node/command/recon_command.h"
+#include "node/reconstruct/case_told.h"
 
 struct arrays {
 	struct recon r; /* first: the options of recon are stored in it */
-	const char *software, *version, *note;
+	const char *software, *version, *note, *told;
 	int algorithm; /* enum result_algorithm */
 	struct result_outside outside;
 };
@@ -42,6 +43,9 @@ static const struct option_spec option_specs[] = {
 	{0, "version", "V", "write: its version", INTO_TEXT(struct arrays, version)},
 	{0, "note", "TEXT", "write: how, for the description of the result, up to 200 characters",
 	 INTO_TEXT(struct arrays, note)},
+	{0, "told", "FILE",
+	 "write: what the program tells of the volume, as JSON like step.json of a step: summary, figures, warnings\n(docs/steps.md)",
+	 INTO_TEXT(struct arrays, told)},
 	{0, "algorithm", "KIND",
 	 "write: the kind of algorithm of the program, iterative, filtered or backprojection; of a tomosynthesis it must\nbe stated",
 	 INTO_WORD(struct arrays, algorithm, algorithm_words)},
@@ -62,7 +66,7 @@ static const struct command_spec spec = {
 	.name = "arrays",
 	.usage =
 		"read [-c FILE] [--protocol NAME] [--set KEY=VALUE]... [OPTION]... -o DIR PATH...\n"
-		"       tomonode arrays write --software NAME --version V [--note TEXT] [--algorithm KIND] [--corrected] [OPTION]... -o DIR VOLUME.f32 PATH...",
+		"       tomonode arrays write --software NAME --version V [--note TEXT] [--told FILE] [--algorithm KIND] [--corrected] [OPTION]... -o DIR VOLUME.f32 PATH...",
 	.summary =
 		"Write what a case is reconstructed from as JSON and float32, for programs (tn.open() of the Python package),\nand a "
 		"volume that a program has computed from it as a DICOM result (tn.write()).",
@@ -97,6 +101,22 @@ static int take_text(const struct options *o, const char *name, const char *text
 					    name, text);
 	snprintf(ret, size, "%s", text);
 	return CODE_OK;
+}
+
+static int take_told(const char *path, struct result_outside *of, struct err *err)
+{
+	json_t *told = NULL;
+	FILE *f = NULL;
+	int rc = regular_file_open(path, &f, err);
+
+	if (rc < 0)
+		return rc;
+	rc = case_told_read(fileno(f), path, &told, err);
+	fclose(f);
+	case_told_text(told, of->said, sizeof(of->said));
+	case_told_warnings(told, of->software, of->warnings, sizeof(of->warnings));
+	json_decref(told);
+	return rc;
 }
 
 /* Read the values of the volume; *ret is allocated. */
@@ -136,6 +156,8 @@ static int write_volume(struct arrays *a, char **paths)
 		code = take_text(o, "note", a->note ? a->note : "", 0, of->note, sizeof(of->note));
 	if (code == CODE_OK && (!paths[0] || !paths[1]))
 		code = options_fail(o, CODE_USAGE, "needed: the volume, and the files that it was computed from");
+	if (code == CODE_OK && a->told && take_told(a->told, of, &err) < 0)
+		code = options_fail_err(o, &err);
 	if (code == CODE_OK && read_volume(paths[0], &values, &of->n, &err) < 0)
 		code = options_fail_err(o, &err);
 	if (code == CODE_OK) {

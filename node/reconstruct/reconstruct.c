@@ -119,6 +119,7 @@ static uint64_t reserve_of(const struct node_conf *node, const char *out_dir)
 /* Wait for the turn to compute, and compute. */
 static int run_in_turn(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
 {
+	const struct result_outside *outside = w->decision->place.outside;
 	double begun = clock_seconds();
 	int rc = monitor_take_turn(w->monitor, true);
 
@@ -126,7 +127,9 @@ static int run_in_turn(const struct reconstruct_kind *kind, struct reconstruct_w
 	if (rc < 0)
 		return err_set(err, ECANCELED, "cancelled while it waited for the device");
 	begun = clock_seconds();
-	rc = w->decision->place.outside ? kind->take(w, err) : kind->run(w, err);
+	rc = outside ? kind->take(w, err) : kind->run(w, err);
+	if (outside)
+		snprintf(w->notes, sizeof(w->notes), "%s", outside->warnings);
 	w->report.seconds_reconstruct = clock_seconds() - begun;
 	monitor_take_turn(w->monitor, false);
 	return rc;

@@ -126,6 +126,15 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
 	snprintf(ret_text, size, " A person stated that all sources are of one patient; patient and study are those of %s.", uid);
 }
 
+static void seed_told(const struct result_outside *o, char *ret_text, size_t size)
+{
+	char told[sizeof(o->said) + sizeof(o->warnings) + 1], digest[65];
+	int n = snprintf(told, sizeof(told), "%s|%s", o->said, o->warnings);
+
+	dicom_sha256(told, (size_t)n, digest);
+	snprintf(ret_text, size, "|told %s", digest);
+}
+
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size)
 {
 	int n = 0;
@@ -136,9 +145,11 @@ void provenance_place_seed(const struct result_place *place, char *ret_text, siz
 	if (place->redo)
 		n += snprintf(ret_text + n, size - (size_t)n, "|redo %lld", (long long)place->redo);
 	if (place->outside)
-		snprintf(ret_text + n, size - (size_t)n, "|outside %s|%s|%s|%d|%d|%s", place->outside->software,
-			 place->outside->version, place->outside->note, (int)place->outside->algorithm, place->outside->corrected,
-			 place->outside->sha256);
+		n += snprintf(ret_text + n, size - (size_t)n, "|outside %s|%s|%s|%d|%d|%s", place->outside->software,
+			      place->outside->version, place->outside->note, (int)place->outside->algorithm,
+			      place->outside->corrected, place->outside->sha256);
+	if (place->outside && (place->outside->said[0] || place->outside->warnings[0]))
+		seed_told(place->outside, ret_text + n, size - (size_t)n);
 }
 
 /* Write what stands for the settings in `left`, which have no room among all of `changed`: ", +3 more #5d1c". */
@@ -341,7 +352,8 @@ static void fill_programs(const struct result_place *place, struct item_writer *
 	char text[1025];
 
 	if (o) {
-		snprintf(text, sizeof(text), "computed the volume, SHA-256 %s%s%s", o->sha256, o->note[0] ? ": " : "", o->note);
+		snprintf(text, sizeof(text), "computed the volume, SHA-256 %s%s%s%s%s", o->sha256, o->note[0] ? ": " : "",
+			 o->note, o->said[0] ? "; " : "", o->said);
 		fill_program(o->software, o->version, text, root);
 	}
 	for (size_t i = 0; i < place->n_steps; i++) {

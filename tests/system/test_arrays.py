@@ -173,6 +173,11 @@ def test_a_volume_of_another_program_says_so(folder, tn):
     for files, scale in ((stated, case.scale), (plain, 1)):
         values = np.array(volume_tools.of_slices(files).values)
         assert difference(scale * image, values) <= max(float(d.RescaleSlope) for d in files) * 0.51
+    said = {"summary": "converged", "figures": {"updates": 40}, "warnings": ["7 voxels were limited", "the last update was large"]}
+    told = written("told", corrected=True, algorithm="iterative", **said)[0]
+    assert told.ContributingEquipmentSequence[1].ContributionDescription.endswith(f"{states['note']}; converged; updates 40")
+    assert "My MLEM: 7 voxels were limited. My MLEM: the last update was large." in told.DerivationDescription
+    assert told.SeriesInstanceUID not in (stated[0].SeriesInstanceUID, written("told-2", corrected=True, algorithm="iterative", summary="diverged")[0].SeriesInstanceUID)
     series = {own.SeriesInstanceUID, *(d.SeriesInstanceUID for d in (plain[0], stated[0], written("other", version="1.3")[0], written("new", 2 * image)[0]))}
     again = sorted(case.write(image, os.path.join(folder, "again"), **states))
     assert len(series) == 5 and {pydicom.dcmread(f).SOPInstanceUID for f in again} == {d.SOPInstanceUID for d in plain}
@@ -182,7 +187,8 @@ def test_a_volume_of_another_program_says_so(folder, tn):
     assert "parallel-sart" not in str(ct[0]).replace("parallel-sart, grid and corrections only", "")
 
     for volume, more, words in ((image[1:], {}, "must have"), (np.full_like(image, np.nan), {}, "voxel 0 is"), (image, {"software": ""}, "--software"),
-                                (image, {"version": "1\\2"}, "--version"), (image, {"note": "x" * 201}, "--note")):
+                                (image, {"version": "1\\2"}, "--version"), (image, {"note": "x" * 201}, "--note"), (image, {"summary": "a\nb"}, "'summary' of "),
+                                (image, {"warnings": ["w"] * 9}, "'warnings' of "), (image, {"figures": {"a": float("nan")}}, "not valid JSON")):
         with pytest.raises(tn.TomonodeError, match=words):
             written("refused", volume, **{**how, "protocol": "pet-osem", "set": OSEM, **more})
     assert not os.path.exists(os.path.join(folder, "refused"))
@@ -208,7 +214,7 @@ def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
 
     run("recon", "--device", "cpu", "--protocol", "dbt-osem", *[w for k in keys.split() for w in ("--set", k)], "-o", os.path.join(folder, "own"), exam)
     own = {d.SeriesNumber: d for d in map(pydicom.dcmread, glob.glob(os.path.join(folder, "own", "*.dcm")))}
-    stated, plain = written("stated", corrected=True), written("plain", algorithm="filtered")
+    stated, plain = written("stated", corrected=True), written("plain", algorithm="filtered", warnings=["the rim is dark"])
     digest = hashlib.sha256(image.tobytes()).hexdigest()
     assert len(stated) == len(own) == 3
     for d in stated:
@@ -232,7 +238,7 @@ def test_a_tomosynthesis_of_another_program_says_so(folder, tn):
     run("report", "-o", os.path.join(folder, "report"), slices.filename)
     with open(glob.glob(os.path.join(folder, "report", "*.html"))[0], encoding="utf-8") as f:
         warnings = f.read().partition('class="warnings"')[2].partition("</section>")[0]
-    assert "<li>9 projections" in warnings and "voxels" not in warnings  # the sentences of its derivation behind the description of the volume
+    assert "<li>My SART: the rim is dark. 9 projections" in warnings and "voxels" not in warnings  # the sentences of its derivation behind the description of the volume
     for volume, more, words in ((image[1:], {}, "must have"), (np.full_like(image, np.nan), {}, "voxel 0 is"), (image, {"algorithm": ""}, "kind of algorithm"),
                                 (image, {"algorithm": "magic"}, "--algorithm")):
         with pytest.raises(tn.TomonodeError, match=words):

@@ -50,7 +50,7 @@ class Case:
         return reconstruct(self.scan, self.data, self.keys if keys is None else keys, **{**arrays, **more})
 
     def write(self, volume: Any, out: str, **states: Any) -> list[str]:
-        """write() with what the case was opened with; states: software, version, note, algorithm, corrected."""
+        """write() with what the case was opened with; states: software, version and the others of what computed it."""
         return write(volume, out=out, **{**self._opened, **states})
 
     def __repr__(self) -> str:
@@ -120,7 +120,8 @@ def open(path: str | Sequence[str], *, protocol: str | None = None, set: str = "
 
 
 def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, version: str, note: str = "",
-          algorithm: str = "", corrected: bool = False, protocol: str | None = None,
+          algorithm: str = "", corrected: bool = False, summary: str = "", figures: dict[str, float] | None = None,
+          warnings: Sequence[str] = (), protocol: str | None = None,
           set: str = "",  # pylint: disable=redefined-builtin
           options: Sequence[str] = (), program: str | None = None) -> list[str]:
     """Write a volume that was computed from a case as a DICOM result in the folder `out`, with the program tomonode.
@@ -130,7 +131,8 @@ def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, ve
     the paths of the case; software, version, note: what computed it: the header says so, and that it was not tomonode;
     algorithm: "iterative", "filtered" or "backprojection": a tomosynthesis must state it; corrected: you state that all
     factors and the background of the case were used: the result of PET then has the unit (Bq/ml) and the corrections
-    that one of the program would have. Needs numpy.
+    that one of the program would have; summary, figures, warnings: what the program tells of this volume, with the
+    limits of step.json of a step (docs/steps.md): warnings are those of the result. Needs numpy.
     """
     import numpy
 
@@ -143,5 +145,10 @@ def write(volume: Any, like: str | Sequence[str], out: str, *, software: str, ve
     with tempfile.TemporaryDirectory(prefix="tomonode-") as folder:
         path = os.path.join(folder, "volume.f32")
         a.tofile(path)
+        if summary or figures or warnings:
+            told = os.path.join(folder, "told.json")
+            with io.open(told, "w", encoding="utf-8") as f:
+                json.dump({"summary": summary, "figures": figures or {}, "warnings": list(warnings)}, f)
+            states.append(f"--told={told}")
         said = json.loads(_run("write", [*states, *options], out, [path, *_paths(like)], protocol, set, program))
     return [os.path.join(out, o["file"]) for o in said["cases"][0]["objects"]]
