@@ -666,7 +666,9 @@ int recon_run(struct recon *r, char **paths)
 		return options_fail_err(&r->o, &err);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
+	r->steps.dev = dev;
 	reconstruct_all(r, dev);
+	r->steps.dev = NULL;
 	device_close(dev);
 	audit_arrays(r);
 	return print_summary(r);

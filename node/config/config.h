@@ -225,8 +225,9 @@ struct step_conf { /* a program of the site that changes a volume before it is w
 	char sha256[65];	   /* of program and files (node/step/step_files.h) */
 	char version[32], parameters[201];
 	double time;   /* s */
-	size_t memory; /* bytes of addresses */
+	size_t memory; /* bytes of addresses; with gpu of data */
 	int threads;
+	bool gpu;	       /* it may use a GPU */
 	bool deterministic;    /* the same volume gives the same bits */
 	double preserves_mean; /* largest change of the mean of a constant volume, as a fraction; 0: not checked */
 	enum step_failure on_failure;

@@ -467,10 +467,12 @@ static const struct key step_keys[] = {
 	{"time", AS_REAL(step_conf, time, 0.1, 86400), .unit = "s", .fallback = "600",
 	 .meaning = "longest time of one run; then all its processes are killed, and the step has failed"},
 	{"memory", AS_BYTES(step_conf, memory, 1e7, 1e15), .unit = "bytes", .fallback = "4 GiB",
-	 .meaning = "limit of its addresses"},
+	 .meaning = "limit of its addresses; with gpu of its data, because a GPU's driver reserves addresses without bound"},
 	{"threads", AS_INT(step_conf, threads, 1, 1024), .fallback = "1",
 	 .meaning = "number of threads, told by `OMP_NUM_THREADS` and `case.json`; its processor time is limited to `time` times "
 		    "`threads`"},
+	{"gpu", AS_BOOL(step_conf, gpu), .fallback = "false",
+	 .meaning = "it may use the GPU of the case, which `CUDA_VISIBLE_DEVICES` tells; false: it can use none"},
 	{"deterministic", AS_BOOL(step_conf, deterministic), .fallback = "true",
 	 .meaning = "the same volume gives the same bits, which `tomonode check --steps` tests; false: not tested"},
 	{"preserves_mean", AS_REAL(step_conf, preserves_mean, 1e-9, 1), .zero = "not tested", .fallback = "0.01",

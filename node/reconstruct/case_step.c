@@ -214,6 +214,20 @@ static void remove_part(const struct step_run *r, int image, const char *below)
 	folder_remove(path, &ignored);
 }
 
+/* Run the program; on a GPU when it is its turn to compute. */
+static int run_program(struct step_run *r, const char *folder, struct step_end *ret, struct err *err)
+{
+	bool gpu = r->step->gpu;
+	int rc;
+
+	if (gpu && monitor_take_turn(r->monitor, true) < 0)
+		return err_set(err, ECANCELED, "cancelled while step '%s' waited for the device", r->step->name);
+	rc = r->runner->run(r->runner->ctx, r->step, folder, r->n * sizeof(float), r->monitor, ret, err);
+	if (gpu)
+		monitor_take_turn(r->monitor, false);
+	return rc;
+}
+
 static int run_image(struct step_run *r, int image, bool *ret_failed, struct err *err)
 {
 	struct step_end end = {0};
@@ -225,7 +239,7 @@ static int run_image(struct step_run *r, int image, bool *ret_failed, struct err
 	if (rc < 0)
 		return rc;
 	name_folder(r, image, "", folder, sizeof(folder));
-	rc = r->runner->run(r->runner->ctx, r->step, folder, r->n * sizeof(float), r->monitor, &end, err);
+	rc = run_program(r, folder, &end, err);
 	if (end.seconds >= r->report.end.seconds)
 		r->report.end = end;
 	if (rc == 0)

@@ -139,10 +139,22 @@ static int give_up_privileges(enum sandbox_role role, const struct config *confi
 	return ret;
 }
 
+/* Does it run a driver, or programs that do? */
+static bool has_gpu(enum sandbox_role role, const struct config *config, const char *detail, const struct sandbox_step *step)
+{
+	bool any = false;
+
+	if (role == SANDBOX_STEP)
+		return step->step->gpu;
+	for (size_t i = 0; role == SANDBOX_STEPS && i < config->n_steps; i++)
+		any = any || config->steps[i].gpu;
+	return any || ((role == SANDBOX_WORKER || role == SANDBOX_CASE) && detail && strncmp(detail, "cpu", 3) != 0);
+}
+
 static int enter_role(enum sandbox_role role, const struct config *config, const char *detail, const struct sandbox_step *step,
 		      struct err *err)
 {
-	bool gpu = (role == SANDBOX_WORKER || role == SANDBOX_CASE) && detail && strncmp(detail, "cpu", 3) != 0;
+	bool gpu = has_gpu(role, config, detail, step);
 	struct sandbox_support s;
 	char missing[200];
 	int ret;
@@ -156,8 +168,9 @@ static int enter_role(enum sandbox_role role, const struct config *config, const
 	/* the process that forked them has given them up */
 	ret = role == SANDBOX_ASSOCIATION || role == SANDBOX_STEP ? 0 : give_up_privileges(role, config, err);
 	/* A CUDA driver may open further files later, depending on its version: under `auto` its files are not restricted, so
-	 * that no case fails. */
-	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER && !(gpu && config->node.sandbox == SANDBOX_AUTO))
+	 * that no case fails. A step that fails has its own rule. */
+	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER &&
+	    !(gpu && config->node.sandbox == SANDBOX_AUTO && !sandbox_is_of_steps(role)))
 		ret = sandbox_files_restrict(role, config, gpu, detail, step, s.files, err);
 	if (ret == 0 && s.calls)
 		ret = sandbox_calls_limit(role, config, gpu, err);

@@ -63,7 +63,9 @@ int sandbox_check(const struct config *config, char *ret_missing, size_t size, s
 int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err);
 
 /* Restrict a process that was forked by one of role SANDBOX_STEPS, and then executes the program of a step: it reads the system,
- * the step's files and `in`, and writes to `out` and `scratch`; it has no sockets, and makes threads, but no processes. */
+ * the step's files and `in`, and writes to `out` and `scratch`; it has no sockets, and makes threads, but no processes. With `gpu` it
+ * also uses the device files of GPUs, and reads what their driver does: its list of calls is then that of a worker on a GPU, less
+ * sockets and signals; its files are restricted under `auto`, too. */
 struct sandbox_step {
 	const struct step_conf *step;
 	const char *in, *out, *scratch; /* folders */

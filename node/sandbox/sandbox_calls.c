@@ -273,6 +273,31 @@ static const char *const refused_for_gpu[] = {
 	"setpriority", NULL,
 };
 
+/* And for a step on the GPU: processes and files of others that Landlock does not protect, and what would outlive it. */
+static const char *const refused_for_gpu_step[] = {
+	"socket",
+	"socketpair",
+	"kill",
+	"tkill",
+	"rt_sigqueueinfo",
+	"rt_tgsigqueueinfo",
+	"setpgid",
+	"setsid",
+	"perf_event_open",
+	"mq_open",
+	"msgget",
+	"semget",
+	"inotify_init",
+	"inotify_init1",
+	"fanotify_init",
+	"utime",
+	"utimes",
+	"futimesat",
+	"pidfd_send_signal",
+	"sched_setattr",
+	NULL,
+};
+
 struct calls {
 	scmp_filter_ctx filter;
 	int rc; /* error of the first rule that failed; 0: none */
@@ -397,18 +422,31 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 	}
 }
 
-/* Forbid networks, other programs and the calls in `hostile`; allow every other call. */
-static void forbid_for_gpu(struct calls *c)
+static void refuse_if(struct calls *c, const char *name, struct scmp_arg_cmp a)
 {
-	const struct scmp_arg_cmp not_local = SCMP_A0(SCMP_CMP_NE, AF_UNIX); /* MPS */
-	const struct scmp_arg_cmp no_thread = SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0);
+	add_rule(c, SCMP_ACT_ERRNO(EPERM), name, 1, &a);
+}
+
+/* Forbid networks, other programs and the calls in `hostile`; allow every other call. */
+static void forbid_for_gpu(struct calls *c, enum sandbox_role role)
+{
 	const struct scmp_arg_cmp typing = SCMP_A1(SCMP_CMP_EQ, TIOCSTI), pasting = SCMP_A1(SCMP_CMP_EQ, TIOCLINUX);
 
-	add_rules(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
-	add_rules(c, SCMP_ACT_ERRNO(EPERM),
-		  executing); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
-	add_rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
-	add_rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
+	if (role != SANDBOX_STEPS) { /* which starts processes; its programs drop more when they start */
+		add_rules(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
+		refuse_if(c, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+	}
+	if (role == SANDBOX_STEP) {
+		add_rules(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu_step);
+		refuse_if(c, "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)); /* it dies with what started it */
+		refuse_if(c, "tgkill", SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
+		refuse_if(c, "prlimit64", SCMP_A0(SCMP_CMP_NE, 0));
+	} else if (role != SANDBOX_STEPS) {
+		/* an error, not a kill: the driver's library tries to run nvidia-modprobe */
+		add_rules(c, SCMP_ACT_ERRNO(EPERM), executing);
+	}
+	if (role != SANDBOX_STEP)
+		refuse_if(c, "socket", SCMP_A0(SCMP_CMP_NE, AF_UNIX)); /* MPS */
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
 }
@@ -436,7 +474,7 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 	add_rules(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
 	add_rules(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);
 	if (gpu) {
-		forbid_for_gpu(&c);
+		forbid_for_gpu(&c, role);
 	} else {
 		if (!sandbox_is_of_steps(role)) {
 			add_rules(&c, SCMP_ACT_KILL_PROCESS, executing);

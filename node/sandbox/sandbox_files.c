@@ -141,16 +141,17 @@ static int allow_audit(struct fence *f, const struct config *config)
 	return config->node.audit == AUDIT_NONE ? 0 : allow_in_spool(f, config, "audit", FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG);
 }
 
-/* Allow the device files of the GPU and the files that the driver's library reads. */
-static int allow_gpu(struct fence *f)
+/* Allow the device files of the GPU and the files that the driver's library reads. shared: what processes share, too. */
+static int allow_gpu(struct fence *f, bool shared)
 {
 	static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri/*", "/dev/dxg"};
 	static const char *const read[] = {"/proc", "/sys", "/etc/nvidia", "/run/nvidia-persistenced", NULL};
-	static const char *const use[] = {"/dev/shm", "/proc/self/task", NULL}; /* the last: names of threads */
 	int ret = allow_list(f, read, FS_READ);
 
 	if (ret == 0)
-		ret = allow_list(f, use, FS_WORK);
+		ret = allow_path(f, "/proc/self/task", FS_WORK); /* names of threads */
+	if (ret == 0 && shared)
+		ret = allow_path(f, "/dev/shm", FS_WORK);
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
 		glob_t found = {0};
 
@@ -170,7 +171,7 @@ static int allow_case(struct fence *f, const struct config *config, bool gpu)
 		ret = allow_in_spool(f, config, "flatfields", FS_READ);
 	if (ret == 0)
 		ret = allow_in_spool(f, config, "work", FS_WORK_FOLDERS);
-	return ret == 0 && gpu ? allow_gpu(f) : ret;
+	return ret == 0 && gpu ? allow_gpu(f, true) : ret;
 }
 
 static int allow_worker(struct fence *f, const struct config *config, bool gpu)
@@ -270,9 +271,12 @@ static int allow_running(struct fence *f)
 	return allow_list(f, run, FS_RUN);
 }
 
-static int allow_steps(struct fence *f, const struct config *config, const char *folder)
+static int allow_steps(struct fence *f, const struct config *config, const char *folder, bool gpu)
 {
 	int ret = allow_running(f);
+
+	if (ret == 0 && gpu)
+		ret = allow_gpu(f, false);
 
 	for (size_t i = 0; ret == 0 && i < config->n_steps; i++) {
 		const struct step_conf *s = &config->steps[i];
@@ -288,6 +292,8 @@ static int allow_step(struct fence *f, const struct sandbox_step *s)
 {
 	int ret = allow_running(f);
 
+	if (ret == 0 && s->step->gpu)
+		ret = allow_gpu(f, false);
 	if (ret == 0)
 		ret = allow_program(f, s->step);
 	if (ret == 0)
@@ -359,7 +365,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 		size += sizeof(attr.net);
 	}
 	if (abi >= 6) { /* CUDA MPS, if it is used, connects to the driver's server */
-		attr.scoped = gpu ? SCOPE_SIGNAL : SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+		attr.scoped = gpu && !sandbox_is_of_steps(role) ? SCOPE_SIGNAL : SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 		size += sizeof(attr.scoped);
 	}
 	f.fs = attr.fs;
@@ -371,7 +377,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	    role != SANDBOX_ALERT && !sandbox_is_of_steps(role))
 		ret = allow_journal(&f, config);
 	if (ret == 0)
-		ret = role == SANDBOX_STEPS  ? allow_steps(&f, config, folder)
+		ret = role == SANDBOX_STEPS  ? allow_steps(&f, config, folder, gpu)
 		      : role == SANDBOX_STEP ? allow_step(&f, step)
 					     : allow_role(&f, role, config, gpu);
 	if (ret == 0 && syscall(SYS_landlock_restrict_self, f.fd, 0) < 0)

@@ -105,6 +105,7 @@ static int run_step(void *ctx, const struct step_conf *step, const char *folder,
 	monitor_progress(monitor, "step", 0);
 	if (rc == 0 && monitor_cancelled(monitor))
 		rc = err_set(err, ECANCELED, "cancelled before step '%s'", step->name);
+	m.gpu = h->dev && !strcmp(h->dev->ops->kind, "cuda") ? h->dev->index : -1;
 	snprintf(m.name, sizeof(m.name), "%s", step->name);
 	if (rc == 0 && snprintf(m.folder, sizeof(m.folder), "%s", folder) >= (int)sizeof(m.folder))
 		rc = err_set(err, ENAMETOOLONG, "the path of the folder of step '%s' is too long", step->name);

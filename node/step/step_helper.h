@@ -20,6 +20,7 @@ struct step_helper {		   /* starts as {.fd = -1}: none */
 	bool lost;		   /* it has ended */
 	const char *command;	   /* output of programs goes to stderr as of this command; NULL: to the log */
 	int64_t job;		   /* for the log */
+	const struct device *dev;  /* of the cases, borrowed; may be NULL */
 };
 
 /* Start it, if the configuration has steps; command, job and runner.folder may be set before or after. config: borrowed until its end. folder: an existing one, below which runner.folder

@@ -12,6 +12,7 @@ struct step_request { /* name "": end the program that runs; then its answer fol
 	char name[CONFIG_NAME_SIZE];
 	char folder[400];
 	uint64_t bytes; /* of its volume */
+	int gpu;	/* N of the case's cuda:N; -1: none */
 };
 
 struct step_answer {
@@ -20,6 +21,10 @@ struct step_answer {
 	struct step_end end;
 	char output[STEP_OUTPUT + 1];
 };
+
+/* Write the value of CUDA_VISIBLE_DEVICES that shows device n alone: that of the list, which is the value of this process; NULL: it has
+ * none. n -1: all that this process sees. */
+void step_visible_devices(const char *list, int n, char *ret, size_t size);
 
 /* The helper: run what is asked for until the caller ends. */
 void step_serve(const struct config *config, const char *folder, int fd);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct running {
 	const struct step_conf *step;
 	char in[420], out[420], scratch[420];
 	uint64_t room; /* bytes that it may write */
+	int gpu;       /* as in struct step_request */
 	int caller;    /* socket */
 	int output;    /* what it writes, -1: closed */
 	int trouble;   /* why it could not be started; closed by exec */
@@ -61,9 +63,73 @@ static int set_limits(const struct running *r, struct err *err)
 {
 	return set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_CPU, (rlim_t)ceil(r->step->time * r->step->threads) + 1) &&
 			       set_limit(RLIMIT_FSIZE, (rlim_t)r->room) && set_limit(RLIMIT_NOFILE, DESCRIPTORS) &&
-			       set_limit(RLIMIT_AS, (rlim_t)r->step->memory)
+			       set_limit(r->step->gpu ? RLIMIT_DATA : RLIMIT_AS, (rlim_t)r->step->memory)
 		       ? 0
 		       : err_set(err, errno, "cannot set its limits: %s", strerror(errno));
+}
+
+void step_visible_devices(const char *list, int n, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s", list ? list : "");
+	if (n < 0)
+		return;
+	for (int i = 0; list && list[0] && i < n; i++)
+		list += strcspn(list, ",") + (list[strcspn(list, ",")] == ',');
+	if (list)
+		snprintf(ret, size, "%.*s", (int)strcspn(list, ","), list);
+	else
+		snprintf(ret, size, "%d", n);
+}
+
+#define VARIABLES 14
+#define VARIABLE_SIZE (CONFIG_PATH_SIZE + 440)
+
+struct environment {
+	char text[VARIABLES][VARIABLE_SIZE];
+	char *all[VARIABLES + 1];
+	int n;
+};
+
+__attribute__((format(printf, 2, 3))) static void set_variable(struct environment *e, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(e->text[e->n], VARIABLE_SIZE, fmt, args);
+	va_end(args);
+	e->all[e->n] = e->text[e->n];
+	e->n++;
+}
+
+/* Tell it which GPU it may use: none without `gpu`. */
+static void set_devices(const struct running *r, struct environment *e)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES"), *order = getenv("CUDA_DEVICE_ORDER");
+	char visible[300];
+
+	step_visible_devices(list, r->gpu, visible, sizeof(visible));
+	if (!r->step->gpu)
+		set_variable(e, "CUDA_VISIBLE_DEVICES=");
+	else if (list || r->gpu >= 0)
+		set_variable(e, "CUDA_VISIBLE_DEVICES=%s", visible);
+	if (order)
+		set_variable(e, "CUDA_DEVICE_ORDER=%s", order);
+}
+
+static void set_environment(const struct running *r, struct environment *e)
+{
+	static const char *const threads[] = {"OMP", "OPENBLAS", "MKL", "NUMBA"};
+	const char *program = r->step->program;
+
+	set_variable(e, "PATH=/usr/local/bin:/usr/bin:/bin");
+	set_variable(e, "LANG=C.UTF-8");
+	set_variable(e, "PYTHONDONTWRITEBYTECODE=1");
+	set_variable(e, "PYTHONPATH=%.*s", (int)(file_name(program) - program), program);
+	set_variable(e, "HOME=%s", r->scratch);
+	set_variable(e, "TMPDIR=%s", r->scratch);
+	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
+		set_variable(e, "%s_NUM_THREADS=%d", threads[i], r->step->threads);
+	set_devices(r, e);
 }
 
 /* In the new process. fd: of the program. Does not return. */
@@ -71,28 +137,12 @@ static void execute_program(const struct running *r, int fd)
 {
 	const struct step_conf *s = r->step;
 	const struct sandbox_step fence = {s, r->in, r->out, r->scratch};
-	char home[440], scratch[440], threads[4][40], library[CONFIG_PATH_SIZE + 16];
 	char *const argv[] = {(char *)s->program, (char *)r->in, (char *)r->out, NULL};
-	char *const env[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
-			     "LANG=C.UTF-8",
-			     "PYTHONDONTWRITEBYTECODE=1",
-			     home,
-			     scratch,
-			     library,
-			     threads[0],
-			     threads[1],
-			     threads[2],
-			     threads[3],
-			     NULL};
-	static const char *const libraries[] = {"OMP", "OPENBLAS", "MKL", "NUMBA"};
+	struct environment env = {0};
 	struct err err = {0};
 	int null = open("/dev/null", O_RDWR);
 
-	snprintf(home, sizeof(home), "HOME=%s", r->scratch);
-	snprintf(scratch, sizeof(scratch), "TMPDIR=%s", r->scratch);
-	snprintf(library, sizeof(library), "PYTHONPATH=%.*s", (int)(file_name(s->program) - s->program), s->program);
-	for (size_t i = 0; i < 4; i++)
-		snprintf(threads[i], sizeof(threads[i]), "%s_NUM_THREADS=%d", libraries[i], s->threads);
+	set_environment(r, &env);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != r->helper) /* it died before the call above */
 		_exit(1);
@@ -104,7 +154,7 @@ static void execute_program(const struct running *r, int fd)
 	else if (sandbox_enter_step(r->config, &fence, &err) == 0 && set_limits(r, &err) == 0) {
 		close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 		fcntl(fd, F_SETFD, 0); /* a script is read from it */
-		syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
+		syscall(SYS_execveat, fd, "", argv, env.all, AT_EMPTY_PATH);
 		err_set(&err, errno, "%s", strerror(errno));
 	}
 	dprintf(r->trouble, "%s", err.msg);
@@ -296,7 +346,7 @@ static bool is_folder(const char *path)
 static void answer_request(const struct config *config, struct step_files *files, const char *folder, int caller,
 			   struct step_request *m, struct step_answer *ret)
 {
-	struct running r = {.config = config, .caller = caller, .answer = ret, .output = -1};
+	struct running r = {.config = config, .caller = caller, .answer = ret, .output = -1, .gpu = m->gpu};
 	struct err err = {0};
 	size_t i = 0;
 	int program = -1;

@@ -180,6 +180,7 @@ static void compute_case(void *ctx, const struct case_order *order, const char *
 
 	with.keep = w->keep;
 	w->steps.job = order->job;
+	w->steps.dev = w->dev;
 	snprintf(w->steps.runner.folder, sizeof(w->steps.runner.folder), "%s/work/%lld/steps", w->process.config->node.spool,
 		 (long long)order->job);
 	case_run(&conf, &with, ret_outcome);

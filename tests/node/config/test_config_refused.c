@@ -560,6 +560,7 @@ TEST(test_steps)
 {
 	bad(STEPS("pet"), "t.conf:1: key 'steps' of protocol 'p': \"a\" does not exist", "allowed: none is there");
 	bad(STEPS("dbt"), "t.conf:1: key 'steps' of protocol 'p': \"a\" does not exist", "allowed: none is there");
+	bad(STEP("gpu = \"cuda:0\";"), "t.conf:1: key 'gpu' of step 'a'", "true, false");
 	bad(STEP("time = 0.0;"), "t.conf:1: key 'time' of step 'a': 0; allowed: a number from 0.1 to 86400", "");
 	bad(STEP("threads = 0;"), "t.conf:1: key 'threads' of step 'a': 0", "");
 	bad(STEP("memory = \"1 kB\";"), "t.conf:1: key 'memory' of step 'a'", "");
