@@ -73,7 +73,7 @@ TEST(rings_go)
 				}
 			print_message("body %d, %g photons: %.3f of the energy is left, %.3f is made; %.5f before, %.5f after\n",
 				      body, photons[noise], left / energy, changed / energy, r.before, r.after);
-			assert_true(left < 0.45 * energy); /* measured: 0.28 to 0.37 */
+			assert_true(left < 0.45 * energy);    /* measured: 0.28 to 0.37 */
 			assert_true(changed < 0.25 * energy); /* 0.001; 0.15 of a round shell about the axis */
 			assert_true(r.before > 0.6 * sqrt(energy / SLICES / N) && r.after < 0.5 * r.before);
 			assert_true(none.before < 0.5 * r.before);
