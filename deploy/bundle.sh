@@ -103,7 +103,7 @@ for file in "$top"/libexec/* "$top"/tests/store*; do
 done
 
 cp "$root/tests/soak_kill.py" "$top/tests/"
-cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures,dbt,dbt_voxels,dbt_figures}.py "$top/tests/" # for the command `run`, which needs numpy at most; `report` works only in the source tree
+cp "$root"/tests/quality_{run,report,pet,pet_figures,parallel,parallel_figures,dbt,dbt_voxels,dbt_figures}.py "$top/tests/" # for the command `run`, which needs numpy at most; `report` works only in the source tree
 
 # The launcher makes the folder relocatable. exec keeps the process number, and the node starts its processes from /proc/self/exe, the real
 # program, so the variables must stay set for them.

@@ -17,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 
+from quality_report import section
 from quality_run import PROGRAM
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
-RANGE = ["stored_step=2e-5"]  # a range up to 1.3/mm, so that the values of beads are not clipped
+COMMON = ["voxel=0.34", "stored_step=2e-5"]  # a range up to 1.3/mm, so that the values of beads are not clipped
 WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # values are 50 times too large if rows are divided by their sums
 # name, protocol, settings; each is one `tomonode recon` of the breast
 STUDIES = [
@@ -39,7 +40,7 @@ STUDIES = [
     ("mltr-25", "dbt-mltr", ["iterations=25"]),
     ("sart-1", "dbt-sart", []),
     ("bp", "dbt-bp", []),
-    ("fbp", "dbt-fbp", []),
+    ("fbp", "dbt-fbp", ["filter_cut=0.8"]),
 ]
 SLABS = [("mlem-25", "dbt-mlem", ["iterations=25"]), ("mlem-25-rows", "dbt-mlem", ["iterations=25", "normalise_rows=true"]),
          ("osem-1", "dbt-osem", []), ("osem-1-rows", "dbt-osem", ["normalise_rows=true"]),
@@ -68,7 +69,7 @@ def reconstruct(program, folder, exam, device, protocol, settings):
     """Reconstruct one object; return the summary of recon and the path of the object."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
-    options = [x for s in [*RANGE, *settings] for x in ("--set", s)]
+    options = [x for s in [*COMMON, *settings] for x in ("--set", s)]
     summary = json.loads(program("recon", "--json", "--device", device, "--protocol", protocol, *options, "-o", out, exam))
     case = summary["cases"][0]
     return case, os.path.join(out, case["file"])
@@ -283,6 +284,8 @@ def report(args):
     plots(results, by, images)
     with open(os.path.join(HERE, "quality_dbt.md.in"), encoding="utf-8") as f:
         text = f.read()
+    with open(os.path.join(args.output, "dbt-quality.md"), encoding="utf-8") as f:
+        text = text.replace("{observer}", section(f.read(), "## Detectability"))  # of quality_dbt_observer.py
 
     def study_table(*names, extra=()):
         return "\n".join(table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra))

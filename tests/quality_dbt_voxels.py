@@ -44,7 +44,7 @@ STUDIES = [
     ("osem, 3, 0.005, `prior_gamma` 8", "dbt-osem", ["iterations=3", "prior_weight=0.005", "prior_gamma=8"]),
 ]
 EDGES = [("osem, 1 pass", "dbt-osem", []), ("ostr, 1", "dbt-ostr", []), ("mlem, 25", "dbt-mlem", []), ("sart, 2", "dbt-sart", []),
-         ("fbp", "dbt-fbp", [])]
+         ("fbp", "dbt-fbp", ["filter_cut=0.8"])]
 TAPERS = (0, 5, 10)
 SLICES = (40, 46)
 CHEST = 28  # bins of 0.34 mm that are cut off at the chest wall

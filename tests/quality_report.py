@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format the tables and figures of the pages of measurements, with the number of digits that the measurements justify."""
+"""Format the tables and figures of the pages of measurements, with the number of digits that the measurements justify, and put
+the section of a script into a page of another one."""
+import re
 
 
 def table(head, rows):
@@ -13,3 +15,21 @@ def milliseconds(value):
 
 def factor(value):
     return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+def find_section(page, heading):
+    """Return begin and end of the section of a heading, with the empty line after it."""
+    begin = page.index(heading + "\n")
+    after = re.search(r"^## ", page[begin + 1:], re.M)
+    return begin, begin + 1 + after.start() if after else len(page)
+
+
+def section(page, heading):
+    begin, end = find_section(page, heading)
+    return page[begin:end].rstrip()
+
+
+def replace_section(page, text):
+    """Put a text in place of the section of its heading, its first line."""
+    begin, end = find_section(page, text.splitlines()[0])
+    return page[:begin] + text.rstrip() + ("\n\n" if end < len(page) else "\n") + page[end:]

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results; both scripts with
-small images.
+"""The figures of tests/quality_parallel.py, tests/quality_pet.py and tests/quality_dbt_observer.py on data with known
+results; these scripts with small images.
 
 The report of PET is tested only if Python has matplotlib, that of parallel beams only if it has PIL; without them these
 parts are skipped."""
+import json
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+import quality_dbt_observer as observer
 import quality_parallel_figures as parallel
 import quality_pet_figures as pet
 from tools.quality_tools import Script
@@ -174,3 +178,79 @@ def test_script_of_pet(folder, check):
     check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])),
           "noise does not show in N")
     script.check_page(results, folder, "pet-quality.md", needs="matplotlib", pictures=6)
+
+
+# ---- the observer of tomosynthesis ----
+
+@pytest.mark.tier2("figures of the quality pages only")
+def test_observer(check):
+    """The analytic case; no signal; d' is proportional to the signal; the channels' centre and axes."""
+    exact, found = observer.analytic_case(studies=40)  # one study deviates by 9 %, so their mean by 1.5 %
+    check(abs(found / exact - 1) < 0.05, f"analytic case: {found} for {exact}")
+    random = np.random.default_rng(2)
+    field, noise = random.normal(size=(200, 1)), random.normal(size=(2, 200, 4))
+    absent, present = field + noise
+    signal = np.array([1.0, 0, 0, 0.5])
+    none, once, twice = (observer.detectability(absent, present + k * signal) for k in (0, 2, 4))
+    check(none < 0.4 and abs(twice / once - 2) < 0.1, f"no signal {none}, a signal {once}, twice of it {twice}")
+    exact = 2 * math.sqrt(signal @ np.linalg.solve(np.ones((4, 4)) + np.eye(4), signal))
+    check(abs(once / exact - 1) < 0.1, f"d' {once}, expected {exact}")  # 200 pairs: 6 %
+    x, y = np.arange(-20, 21) * 0.5 - 3, np.arange(-30, 31) * 0.5 + 4
+    c = observer.channels(3, 4.0, x, y)
+    check(np.unravel_index(c[0].argmax(), c[0].shape) == (22, 26), "the middle of the channels")
+    gram = np.einsum("aij,bij->ab", c, c)
+    check(np.abs(gram - np.eye(3)).max() < 1e-3, f"channels are orthonormal, but for the pixels: {gram}")
+
+
+@pytest.mark.tier2("figures of the quality pages only")
+def test_report_of_observer(folder, check):
+    """Two parts of a study of known responses, the second row with twice the signal of the first one."""
+    random, shift = np.random.default_rng(4), {"osem, 1 pass, 0.34 mm": 2.0, "osem, 1 pass, 0.17 mm": 4.0}
+    for first in (60, 0):
+        rows = []
+        for name, signal in shift.items():
+            for present in (0, 1):
+                for task, (number, _, _) in observer.TASKS.items():
+                    values = random.normal(size=(60, 3, number))
+                    values[:, 1, 0] += present * signal
+                    rows.append([name, present, task, values.tolist()])
+        with open(os.path.join(folder, f"{first}.json"), "w", encoding="ascii") as f:
+            json.dump({"device": "none", "pitch": 0.17, "analytic": [1, 1], "first": first, "pairs": 60, "responses": rows}, f)
+    page = os.path.join(folder, "dbt-quality.md")
+    with open(page, "w", encoding="ascii") as f:
+        f.write("# Page\n\n## Detectability\nold\n\n## Next\nstays\n")
+    script = Script("quality_dbt_observer.py", check)
+    parts = [os.path.join(folder, f"{first}.json") for first in (60, 0)]
+    if not script.call("report", *parts, "-o", folder):
+        return
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    check("old" not in text and "{" not in text and "nan" not in text and text.endswith("\n\n## Next\nstays\n"), text)
+    found = {line.split(" | ")[0][2:]: [float(w.split(" ")[0]) for w in line.strip(" |").split(" | ")[1:]]
+             for line in text.splitlines() if line.startswith("| osem") and "+-" in line}
+    for name, signal in shift.items():  # 120 pairs: errors of d' of about 7 and 8 %
+        for d, ratio in zip(found[name][::2], found[name][1::2]):
+            check(abs(d / signal - 1) < 0.25 and abs(ratio / (signal / 2) - 1) < 0.3, f"{name}: {found[name]}")
+    twice = subprocess.run([sys.executable, script.path, "report", parts[0], parts[0], "-o", folder], capture_output=True, text=True, check=False)
+    check(twice.returncode == 1 and "the same pairs" in twice.stderr, f"one part twice: {twice}")
+
+
+@pytest.mark.tier2("figures of the quality pages only")
+def test_script_of_observer(folder, check):
+    """The mass and the specks make the response of the first channel larger, in the slice in focus more than above it."""
+    library = os.path.join(os.environ["TOMONODE_BUILD"], "libtomonode.so.0")
+    if not os.path.exists(library):
+        pytest.skip("needs libtomonode")
+    out = os.path.join(folder, "results.json")
+    script = os.path.join(os.environ["TOMONODE_SOURCE"], "tests", "quality_dbt_observer.py")
+    done = subprocess.run([sys.executable, script, "run", "--pairs", "2", "--only", "osem, 1 pass", "-o", out], capture_output=True, text=True, check=False,
+                          env={**os.environ, "TOMONODE_LIBRARY": library,
+                               "PYTHONPATH": os.path.join(os.environ["TOMONODE_SOURCE"], "recon", "python")})
+    check(done.returncode == 0 and done.stdout.startswith("met "), f"{done}")
+    with open(out, encoding="ascii") as f:
+        found = json.load(f)["responses"]
+    mean = {(name, present, task): np.mean(values, 0)[:, 0] for name, present, task, values in found}
+    for name in ("osem, 1 pass, 0.34 mm", "osem, 1 pass, 0.17 mm"):
+        for task in observer.TASKS:
+            more = mean[name, 1, task] - mean[name, 0, task]
+            check(more[1] > max(0, more[2]), f"{name}, {task}: {more}")
