@@ -16,8 +16,6 @@
 #include "node/tomo/exam.h"
 #include "recon/dbt/scatter.h"
 
-#define VOXEL_LEAST 0.9 /* of a bin: at mid-height a bin is about this wide */
-
 struct dbt_work {
 	struct reconstruct_work base;
 	struct exam *exam;
@@ -194,19 +192,6 @@ static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t si
 			     "the sides of the object and behind dense tissue.",
 			     thickness, largest_angle(w->exam));
 	add_grid_warning(w->exam, text, size);
-}
-
-/* Add a sentence if voxels are smaller than bins: each ray then passes beside some voxels of a slice. */
-static void add_voxel_warning(const struct dbt_work *w, char *text, size_t size)
-{
-	double bin = w->exam->scan->h[0] * w->plan.bin, voxel = w->plan.grid.h[0];
-
-	if (voxel < VOXEL_LEAST * bin)
-		sentence_add(
-			text, size,
-			"Voxels of %g mm are smaller than the bins of the projections, %g mm: skin and details are checkered; "
-			"use voxel=%g or larger.",
-			voxel, bin, bin);
 }
 
 /* Describe the scatter that was subtracted; of a volume from outside only if it was computed from such data. */
@@ -406,7 +391,6 @@ static int write_dbt_arrays(struct reconstruct_work *base, struct err *err)
 					       "unattenuated", i0_sources(w->exam), "open_field", open_field(w->exam),
 					       "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w)));
 	exam_warnings(w->exam, base->report.warnings, sizeof(base->report.warnings));
-	add_voxel_warning(w, base->report.warnings, sizeof(base->report.warnings));
 	add_scatter_warnings(w, base->report.warnings, sizeof(base->report.warnings));
 	if (w->exam->scan->n_u % w->plan.bin || w->exam->scan->n_v % w->plan.bin)
 		sentence_add(
@@ -426,7 +410,6 @@ static const struct grid *fill_dbt_report(struct reconstruct_work *base)
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	write_warnings(w, report->warnings, sizeof(report->warnings));
 	add_scatter_warnings(w, report->warnings, sizeof(report->warnings));
-	add_voxel_warning(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes.total + w->plan.bytes.threads;
 	report->details = dbt_details(w);

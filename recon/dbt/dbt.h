@@ -38,7 +38,7 @@ struct dbt_protocol {
 	enum dbt_filter filter;
 	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
 	double edge_taper;    /* mm at the ends of a view that cut the object: recon/dbt/field_edges.h; 0: all bins count fully */
-	double voxel;	      /* in-plane voxel, mm; 0: the detector's pitch */
+	double voxel;	      /* in-plane voxel, mm; less than 0.9 of the detector's pitch, or 0: the pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
 	bool scatter;	     /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */

@@ -51,7 +51,8 @@
 	 .meaning = "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"}, \
 	{"voxel", AS_REAL(s, at voxel, 0.02, 5), .unit = "mm", .zero = "the detector's own pitch", \
 	 .fallback = "0.34", \
-	 .meaning = "voxel size within a slice; projections are binned by the nearest whole number of detector bins"}, \
+	 .meaning = "voxel size within a slice; as many bins of the projections are merged as fit into it, and voxels of less than 0.9 " \
+		    "of a bin, which rays miss, are as large as a bin"}, \
 	{"slice_spacing", AS_REAL(s, at slice_spacing, 0.1, 20), .unit = "mm", .fallback = "1", \
 	 .meaning = "distance between slices"}, \
 	{"projector", AS_CHOICE(s, at projector, \

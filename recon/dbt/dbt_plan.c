@@ -14,6 +14,7 @@
 #define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
 #define VOXEL_MAX 5.0	    /* mm */
+#define VOXEL_LEAST 0.9	    /* of a bin, which is about this wide at mid-height: rays pass beside smaller voxels of a slice */
 #define VOXELS_MAX 65535    /* voxels along an axis, at most */
 #define TILE_U 88	    /* tile size of the seed thesis, used if a plan without tiles does not fit */
 #define TILE_V 56
@@ -53,10 +54,10 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 		   struct dbt_plan *plan, struct err *err)
 {
 	struct grid *g = &plan->grid;
-	double n[3], coarse, merged;
+	double n[3], coarse = fmax(detector->h[0], detector->h[1]), merged;
 
 	for (int c = 0; c < 2; c++) {
-		g->h[c] = voxel > 0 ? voxel : detector->h[c];
+		g->h[c] = voxel >= VOXEL_LEAST * coarse ? voxel : detector->h[c];
 		n[c] = count_voxels((c ? detector->n_v : detector->n_u) * detector->h[c], g->h[c]);
 	}
 	g->h[2] = p->slice_spacing;
@@ -70,7 +71,6 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	g->lo[0] = detector->lo[0];
 	g->lo[1] = detector->lo[1] + 0.5 * (detector->n_v * detector->h[1] - g->n[1] * g->h[1]);
 	g->lo[2] = support;
-	coarse = detector->h[0] > detector->h[1] ? detector->h[0] : detector->h[1];
 	merged = fmax(1, floor(g->h[0] * (1 + 1e-6) / coarse));
 	if (!(merged <= detector->n_u && merged <= detector->n_v)) /* check the range before converting to int */
 		return err_set(err, EINVAL, "voxel=%g mm is larger than the detector", g->h[0]);

@@ -38,6 +38,14 @@ TEST(plan_of_the_inspiration)
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 3);
 	assert_true(plan.grid.n[0] * 0.3 >= 239.36 && (plan.grid.n[0] - 1) * 0.3 < 239.36);
+	p.voxel = 0.076; /* 0.9 of a bin is 0.0765: smaller voxels are as large as a bin */
+	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
+	assert_int_equal(plan.grid.n[0], 2816);
+	assert_near(plan.grid.h[0], 0.085, 0);
+	p.voxel = 0.077;
+	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
+	assert_int_equal(plan.bin, 1);
+	assert_near(plan.grid.h[0], 0.077, 0);
 	p.algorithm = ALGORITHM_MLEM;
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.subsets, 1);
