@@ -47,7 +47,7 @@
 		   KEY_CHOICES({"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN})), \
 	 .fallback = "hann", .only = "fbp", \
 	 .meaning = "`fbp`: `ramp`: the ramp filter; `hann`: the ramp multiplied by a Hann window"}, \
-	{"filter_cut", AS_REAL(s, at filter_cut, 0.01, 1), .fallback = "0.8", .only = "fbp", .needs = "filter=hann", \
+	{"filter_cut", AS_REAL(s, at filter_cut, 0.01, 1), .fallback = "1", .only = "fbp", .needs = "filter=hann", \
 	 .meaning = "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"}, \
 	{"voxel", AS_REAL(s, at voxel, 0.02, 5), .unit = "mm", .zero = "the detector's own pitch", \
 	 .fallback = "0.34", \

@@ -15,7 +15,7 @@ from tools.dbt_tools import reconstruct, run, simulate
 
 # 5.2/mm at the top: no bead is cut off. The largest value is below 2^14 steps, so that 14 bits store the same image
 # exactly.
-SETTINGS = ["stored_step=8e-5"]
+SETTINGS = ["voxel=0.34", "stored_step=8e-5"]
 DISTANCE_PERCENT = 0.1  # of every distance, in space and in the plane, with voxels of 0.34 mm
 SIZE = {} if h.TIER == 2 else {"detector": "1400x2400", "views": 13, "thickness": 36}  # tier 1: a part of the detector
 

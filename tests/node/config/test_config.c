@@ -39,14 +39,14 @@ TEST(test_defaults)
 	assert_int_equal(p->dbt.algorithm, ALGORITHM_OSEM);
 	assert_int_equal(p->dbt.iterations, 1);
 	assert_int_equal(p->dbt.subsets, 0);
-	assert_true(p->dbt.voxel == 0.34 && p->dbt.slice_spacing == 1.0);
+	assert_true(p->dbt.voxel == 0.17 && p->dbt.slice_spacing == 1.0);
 	assert_int_equal(p->dbt.projector, PROJECTION_SLICES);
 	assert_int_equal(p->dbt.tile[0], 0); /* auto */
 	assert_int_equal(p->dbt.tile[1], 0);
 	assert_int_equal(p->dbt.memory_limit, 0);
 	assert_false(p->dbt.deterministic);
 	assert_true(p->dbt.prior == PRIOR_RELATIVE && p->dbt.prior_weight == 0 && p->dbt.prior_across == 0);
-	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
+	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 1);
 	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
 	assert_true(p->dbt.breast_mask && !p->dbt.breast_shape && !p->dbt.skin_edge && !p->dbt.normalise_rows &&
 		    p->dbt.edge_taper == 5);
@@ -145,11 +145,12 @@ TEST(test_protocols)
 	static const struct {
 		const char *name;
 		enum algorithm algorithm;
-		double offset;
+		double offset, voxel;
 	} all[] = {
-		{"dbt-osem", ALGORITHM_OSEM, 0},  {"dbt-mlem", ALGORITHM_MLEM, 0}, {"dbt-ostr", ALGORITHM_OSTR, 0},
-		{"dbt-mltr", ALGORITHM_MLTR, 0},  {"dbt-sart", ALGORITHM_SART, 0}, {"dbt-bp", ALGORITHM_BP, 0},
-		{"dbt-fbp", ALGORITHM_FBP, -0.3},
+		{"dbt-osem", ALGORITHM_OSEM, 0, 0.17}, {"dbt-overview", ALGORITHM_OSEM, 0, 0.34},
+		{"dbt-mlem", ALGORITHM_MLEM, 0, 0.34}, {"dbt-ostr", ALGORITHM_OSTR, 0, 0.34},
+		{"dbt-mltr", ALGORITHM_MLTR, 0, 0.34}, {"dbt-sart", ALGORITHM_SART, 0, 0.34},
+		{"dbt-bp", ALGORITHM_BP, 0, 0.34},     {"dbt-fbp", ALGORITHM_FBP, -0.3, 0.34},
 	};
 	struct config *c = good("");
 
@@ -160,7 +161,7 @@ TEST(test_protocols)
 			fail_msg("no protocol %s", all[i].name);
 		assert_int_equal(p->dbt.algorithm, all[i].algorithm);
 		assert_true(p->stored_offset == all[i].offset);
-		assert_true(p->stored_step == 2e-5 && p->dbt.breast_mask && p->dbt.voxel == 0.34);
+		assert_true(p->stored_step == 2e-5 && p->dbt.breast_mask && p->dbt.voxel == all[i].voxel);
 	}
 	config_free(c);
 }

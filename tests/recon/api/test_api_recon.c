@@ -267,7 +267,7 @@ TEST(views)
 				 .breast_mask = true,
 				 .edge_taper = 5,
 				 .filter = DBT_FILTER_HANN,
-				 .filter_cut = 0.8,
+				 .filter_cut = 1,
 				 .prior = PRIOR_RELATIVE,
 				 .prior_gamma = 2,
 				 .relaxation = 0.5,
