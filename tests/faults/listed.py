@@ -27,6 +27,14 @@ def is_there(root, test, units):
     return os.path.exists(os.path.join(root, path)) and (not function or f"def {function}(" in read(root, path))
 
 
+def unmatched(text):
+    """The brackets that the text closes and opens for what is beside it."""
+    left = re.sub(r"[^(){}\[\]]", "", text)
+    while left != (shorter := re.sub(r"\(\)|\{\}|\[\]", "", left)):
+        left = shorter
+    return left
+
+
 def match_in(text, file, function, find):
     """All places in the function where the pattern is found."""
     pattern = re.compile(find.replace(" ", r"\s*"), re.S)
@@ -56,6 +64,8 @@ def read_list(root, path):
             faults.append(Fault(id, file, at, old, matches[0].expand(put), breaks, tuple(tests)))
             if faults[-1].new == old:
                 wrong.append(f"{id}: replaces {old!r} by itself")
+            if unmatched(faults[-1].new) != unmatched(old):
+                wrong.append(f"{id}: its brackets are not those of {old!r}: it cannot be compiled")
         else:
             wrong.append(f"{id}: {find!r} is found {len(matches)} times in {place}, expected once")
         document, _, number = breaks.partition(":")[0].partition(" ")

@@ -19,11 +19,12 @@ usage: run.py [OPTION...] [NAME...]     NAME: ID of a fault of the list, or fold
   --cuda-only       only faults of kernels/cuda, which are left out else; needs nvcc and a GPU, not DCMTK
   --faults FILE     another list
   --work FOLDER     where the copy and the results are (default build/faults)
-  --resume          keep the results in FOLDER/results.json of faults that did not change
+  --resume          keep the results in FOLDER/results.json of faults that did not change; of an earlier run with --units also
+                    what unit tests saw
   --table FILE      the table in Markdown, written after each fault (default FOLDER/table.md)
   --timeout S       limit of one unit test (default 120)
 Exit code: 0: tests failed for every fault of the list, or in each layer for 75 % (tier 2: 80 %) of the random ones;
-1: not; 2: the list is wrong.
+1: not; 2: the list is wrong, or a fault of it does not compile or gives the same instructions.
 """
 import argparse
 import hashlib
@@ -101,8 +102,15 @@ def first_failure(tree, stages, broken):
 
 
 def digest(fault, args):
-    text = json.dumps([fault.file, fault.at, fault.old, fault.new, fault.tests, args.tier, args.units])
+    text = json.dumps([fault.file, fault.at, fault.old, fault.new, fault.tests, args.tier])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_decided(known, fault, args):
+    """Is this result of an earlier run that of this run? What unit tests alone did not see, system tests may."""
+    if not known or known["digest"] != digest(fault, args):
+        return False
+    return known.get("units") == args.units or known["how"] in ("unit", *NO_MUTANT)
 
 
 # ---- all of them ----
@@ -134,7 +142,7 @@ class Run:
     def result(self, fault):
         """Try it, if its result is not known; return how it is caught."""
         known = self.known.get(fault.id)
-        if not known or known["digest"] != digest(fault, self.args):
+        if not is_decided(known, fault, self.args):
             tree = self.tree("cuda" if self.args.cuda_only else "faults")
             if not fault.tests and not self.args.cuda_only and not tree.traces:
                 tree.traces = self.traced()
@@ -150,6 +158,7 @@ class Run:
                 "place": fault.described(read(self.root, fault.file)),
                 "seconds": round(time.monotonic() - began, 1),
                 "digest": digest(fault, self.args),
+                "units": self.args.units,
             }
         self.known[fault.id] = known
         self.rows.append((fault, known))
@@ -247,6 +256,10 @@ def main():
             pass
     text, least = run.shares()
     print(text)
+    none = [fault.id for fault, known in run.rows if faults and known["how"] in NO_MUTANT]
+    if none:
+        print("no faults, correct the list: " + ", ".join(none))
+        return 2
     return 0 if least >= (1 if faults else NEEDED[args.tier]) else 1
 
 
