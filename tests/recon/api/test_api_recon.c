@@ -2,7 +2,7 @@
 /* Reconstructions of the public library are those of the sessions, to the bit; keys, cancelling, threads, fork. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -443,7 +443,7 @@ struct job {
 	struct tn_scan *scan;
 	struct field *x, *y;
 	int result;
-	atomic_bool done;
+	sem_t done;
 	pthread_t thread;
 };
 
@@ -457,7 +457,7 @@ static void *project(void *ctx)
 	for (int i = 0; i < 20 && j->result == 0; i++)
 		j->result = tn_forward(a, &j->x->a, &j->y->a, 0, &err);
 	tn_projector_free(a);
-	atomic_store(&j->done, true);
+	sem_post(&j->done);
 	return NULL;
 }
 
@@ -470,6 +470,7 @@ static void make_job(struct job *j, struct tn_device *d, struct tn_scan *s)
 	y.ndim = i.ndim;
 	memcpy(y.shape, i.shape, sizeof(y.shape));
 	*j = (struct job){d, s, field_new(&x, false), field_new(&y, false), .result = 0};
+	assert_int_equal(sem_init(&j->done, 0, 0), 0);
 	field_fill(j->x, 1);
 }
 
@@ -477,6 +478,7 @@ static void end_job(struct job *j)
 {
 	field_free(j->x);
 	field_free(j->y);
+	sem_destroy(&j->done);
 }
 
 /* One device in four threads, another in a fifth. */
@@ -512,7 +514,7 @@ struct run {
 	float *x;
 	struct tn_recon *r;
 	int result;
-	atomic_bool works; /* it has said that it goes on */
+	sem_t works; /* it has said that it goes on, or it has ended */
 	pthread_t thread;
 };
 
@@ -521,7 +523,7 @@ static void note_work(void *ctx, const char *stage, double fraction)
 	struct run *n = ctx;
 
 	if (stage && fraction > 0)
-		atomic_store(&n->works, true);
+		sem_post(&n->works);
 }
 
 static void *reconstruct(void *ctx)
@@ -531,11 +533,13 @@ static void *reconstruct(void *ctx)
 	n->result = tn_recon_run(n->r, note_work, n, NULL, NULL);
 	if (n->result == 0)
 		n->result = tn_recon_read(n->r, FLOATS(n->x, 9, 20, 20), NULL);
+	sem_post(&n->works);
 	return NULL;
 }
 
 static void start_run(struct run *n)
 {
+	assert_int_equal(sem_init(&n->works, 0, 0), 0);
 	WORKS(tn_recon_new(n->device, n->scan, n->keys, 1 << TN_DATA, NULL, &n->r, &last));
 	WORKS(tn_recon_put(n->r, TN_DATA, FLOATS(n->y, 19, 20, 29), &last));
 	assert_int_equal(pthread_create(&n->thread, NULL, reconstruct, n), 0);
@@ -559,12 +563,13 @@ TEST(runs_in_threads)
 
 		start_run(&runs[1]);
 		start_run(&runs[0]);
-		while (round == 1 && !atomic_load(&runs[1].works))
-			usleep(100);
-		if (round == 1)
+		if (round == 1) {
+			sem_wait(&runs[1].works);
 			tn_recon_cancel(runs[1].r);
+		}
 		for (int k = 0; k < 2; k++) {
 			pthread_join(runs[k].thread, NULL);
+			sem_destroy(&runs[k].works);
 			tn_recon_free(runs[k].r);
 		}
 		assert_int_equal(runs[0].result, 0);
@@ -619,8 +624,7 @@ TEST(forked)
 			_exit(2);
 		k.device = own;
 		pthread_create(&k.thread, NULL, project, &k);
-		while (!atomic_load(&k.done)) /* LeakSanitizer's pthread_join() never returns in a child */
-			usleep(1000);
+		sem_wait(&k.done); /* LeakSanitizer's pthread_join() never returns in a child */
 		_exit(k.result == 0 && !memcmp(j.y->mem, k.y->mem, (size_t)j.y->layout.floats * sizeof(float)) ? 0 : 3);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
