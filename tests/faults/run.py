@@ -59,9 +59,9 @@ NEEDED = {1: 0.75, 2: 0.8}  # the share of random faults that tests must see
 
 
 def trace_options(work):
-    """What makes CMake build programs that mark their code (trace.c), and preloaded objects that don't."""
-    options, source = [], os.path.join(HERE, "trace.c")
-    for kind, more in (("EXE", []), ("MODULE", ["-DTRACE_NOTHING"])):
+    """What makes CMake build programs that mark their code (trace.c), and libraries that do not."""
+    options, source, nothing = [], os.path.join(HERE, "trace.c"), ["-DTRACE_NOTHING"]
+    for kind, more in (("EXE", []), ("MODULE", nothing), ("SHARED", nothing)):
         made = os.path.join(work, f"trace-{kind}.o")
         subprocess.run(["cc", "-O2", "-fPIC", *more, "-c", source, "-o", made], check=True)
         options.append(f"-DCMAKE_{kind}_LINKER_FLAGS={made}")
