@@ -138,6 +138,7 @@ TEST(test_bad_headers)
 		{"degrees) := 10", "degrees) := 720", EBADMSG, "line 13: first angle (degrees) := 720"},
 		{"degrees) := 360", "degrees) := 361", EBADMSG, "line 14: arc (degrees) := 361"},
 		{"degrees) := 360", "degrees) := 0", EBADMSG, "line 14: arc (degrees) := 0"},
+		{"degrees) := 360", "degrees) := 1e-300", EBADMSG, "line 14: arc (degrees) := 1e-300"},
 		{"arc (degrees) := 360", "angles (degrees) := {1,2,3,4}", EBADMSG,
 		 "\"angles (degrees)\" and \"first angle (degrees)\" in one header"},
 		{"first angle (degrees) := 10", "angles (degrees) := {1,2,3,4}", EBADMSG,

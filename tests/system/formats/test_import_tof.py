@@ -153,24 +153,11 @@ def test_bad_headers_of_stir_are_refused(folder, failures):
                    changes=(("number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] "
                              ":= 1\n",
                              "number of dimensions := 4\n"),))
-    cases = (
-        (("bins := 5", "bins := 6"), "6 unmashed TOF time bins"),
-        (("factor := 1", "factor := 2"), "no whole number of TOF bins"),
-        (("factor := 1", "factor := 0.5"), "allowed: a number from 1"),
-        (("[5] := 5", "[5] := 7"), "7 timing positions, but 5"),
-        (("bins (ps) := 143.231", "bins (ps) := 10"), "one of these two values is wrong"),
-        (("bins (ps) := 143.231", "bins (ps) := inf"), "Size of unmashed TOF time bins (ps) := inf"),
-        (("resolution (ps) := 214", "resolution (ps) := 0"), "TOF timing resolution (ps) := 0"),
-        (("resolution (ps) := 214", "resolution (ps) := 214\ntiming resolution (ps) := 215"),
-         "two values for the same quantity"),
-        (("end scanner", "TOF bin order := {0,1,2,3,4}\nend scanner"), "TOF bin order: 3"),
-        (("end scanner", "TOF bin order := {0,0,1,-1,2}\nend scanner"), "TOF bin order: 0 occurs twice"),
-        (("[5] := timing positions", "[5] := gate"), "matrix axis label [5] := gate"),
-    )
-    for change, says in cases:
+    for change, says in ((("bins := 5", "bins := 6"), "6 unmashed TOF time bins"),
+                         (("[5] := timing positions", "[5] := gate"), "matrix axis label [5] := gate")):
         tof.write_stir(path, counts, STIR_SEGMENTS, changes=(change,))
-        done = run_import(out, path + ".hs", ok=(0, 4))
-        tools.check(done.returncode and says in done.stderr, f"STIR {change}: {done.stderr}", failures)
+        done = run_import(out, path + ".hs", ok=(4,))
+        tools.check(says in done.stderr, f"STIR {change}: {done.stderr}", failures)
     tof.write_stir(path, counts, STIR_SEGMENTS)
     done = run_import(out, path + ".hs", "--additive", flat + ".hs", ok=(4,))
     tools.check("EMISSION and ADDITIVE: different TOF bins: number: 5 and 0" in done.stderr,
@@ -308,18 +295,6 @@ def test_bad_files_of_e7tools_are_refused(folder, failures):
     header_changes = (
         (("compression:=off", "compression:=on"),
          "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
-        (("{9,", "{8,"), "%segment table: 8 planes in segment 0"),
-        (("%axial compression:=3", "%axial compression:=1"),
-         "%segment table has 3 segments; axial compression 1 and maximum ring difference 4 make 9"),
-        (("%maximum ring difference:=4", "%maximum ring difference:=5"),
-         "%maximum ring difference := 5, but there are 5 rings"),
-        (("label[2]:=sinogram views", "label[2]:=plane"), "matrix axis label[2] := plane; supported"),
-        (("label[1]:=sinogram projections", "label[1]:=sinogram views"),
-         "matrix axis label[1] := sinogram views; supported"),
-        (("size[4]:=5", "size[4]:=3"), "matrix size[4] := 3, but %number of TOF time bins := 5"),
-        (("size[4]:=5\n", "size[4]:=4\n"), "but %number of TOF time bins := 5"),
-        (("[1]:=prompts", "[1]:=net trues"), "scan data type description[1] := net trues; supported: prompts"),
-        (("bytes[2]:=", "bytes[2]:=1\n;"), "data offset in bytes[2] := 1"),
         (("{radial arc-correction}", "{radial arc-correction, attenuation correction}"),
          "the prompts are already corrected"),
         (("%SMS-MI version number:=3.4", "%SMS-MI versions:=3.4"), "prompts_00.s.hdr: line"),
