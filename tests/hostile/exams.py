@@ -20,11 +20,11 @@ from tools.node_harness import Node, check, wait_for
 TITLE, PART = "Odd exams", 10
 CHARSET, STUDY_DATE, STUDY_TIME, ACQUISITION_DATE, ACQUISITION_TIME = 0x00080005, 0x00080020, 0x00080030, 0x00080022, 0x00080032
 NAME, PATIENT_ID, ISSUER, BIRTH_DATE, ADDRESS, MAKER = 0x00100010, 0x00100020, 0x00100021, 0x00100030, 0x00080081, 0x00080070
-ANGLE, THICKNESS, PITCH, KVP, SID, SOD = 0x00181510, 0x001811A0, 0x00181164, 0x00180060, 0x00181110, 0x00181111
+ANGLE, THICKNESS, PITCH, KVP, SID = 0x00181510, 0x001811A0, 0x00181164, 0x00180060, 0x00181110
 EXPOSURE, EXPOSURE_UAS, ORIENTATION, LATERALITY, IMAGES, VIEW_CODE = 0x00181152, 0x00181153, 0x00200020, 0x00200062, 0x00201002, 0x00540220
 SAMPLES, PHOTOMETRIC, FRAMES, ROWS, COLUMNS = 0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011
 ALLOCATED, STORED, HIGH_BIT, SIGNED, PADDING = 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120
-RELATION, SIGN, INTERCEPT, SLOPE, LOSSY = 0x00281040, 0x00281041, 0x00281052, 0x00281053, 0x00282110
+SIGN = 0x00281041
 FORMAT, HEADER, ROLE, CHUNK, INDEX, COUNT, LENGTH, HASH, INSTANCES, CENTRE = (o.PRIVATE + n for n in (
     0x1001, 0x1002, 0x1003, 0x1010, 0x1011, 0x1012, 0x1013, 0x1014, 0x1015, 0x1016))
 POSITION, DURATION, WEIGHT, DRUG, CALIBRATION, CORRECTED = 0x00185100, 0x00181242, 0x00101030, 0x00540016, 0x00541322, 0x00280051
@@ -277,7 +277,6 @@ CASES = {
         ("angle with a comma", one(ANGLE, "DS", "12,5"), "held", r'\(0018,1510\).*"12,5" is not a number'),
         ("angle with a degree sign", one(ANGLE, "DS", b"12\xb0 "), "held", r'\(0018,1510\).*"12\?" is not a number'),
         ("angle in hexadecimal", one(ANGLE, "DS", "0x10"), "held", r'\(0018,1510\).*"0x10" is not a number'),
-        ("angle of 91 degrees", one(ANGLE, "DS", "91"), "held", r"angle (-)?91.* degrees is out of range"),
         ("two angles in one image", one(ANGLE, "DS", "10\\20"), "held", r"\(0018,1510\).*more than one value \(10.20\)"),
         ("two equal angles", lambda e: e.objects[1].put(ANGLE, "DS", e.objects[0].text(ANGLE)), "held", "two projections at the same angle"),
         ("one angle missing", drop(ANGLE, 1), "held", r"angle \(0018,1510\).* is missing"),
@@ -285,16 +284,11 @@ CASES = {
         ("angles in 30 digits", lambda e: [d.put(ANGLE, "DS", d.text(ANGLE) + "0" * 24) for d in e.objects], CLEAN, DELIVERED),
         ("angles with blanks and signs", lambda e: [d.put(ANGLE, "DS", f"  {float(d.text(ANGLE)):+.4f} ") for d in e.objects], CLEAN, DELIVERED),
         ("angles with exponents", lambda e: [d.put(ANGLE, "DS", f"{float(d.text(ANGLE)):e}") for d in e.objects], CLEAN, DELIVERED),
-        ("thickness 0", every(THICKNESS, "DS", "0"), "held", r"\(0018,11A0\) is 0 mm"),
-        ("thickness -50", every(THICKNESS, "DS", "-50"), "held", r"\(0018,11A0\) is -50 mm"),
-        ("thickness 1000", every(THICKNESS, "DS", "1000"), "held", r"\(0018,11A0\) is 1000 mm"),
         ("thickness with a unit", every(THICKNESS, "DS", "50 mm"), "held", r'\(0018,11A0\).*"50 mm" is not a number'),
         ("thickness differs", one(THICKNESS, "DS", "52"), "held", r"\(0018,11A0\): 2 have 50, 1 has 52; give"),
         ("two thicknesses", every(THICKNESS, "DS", "50\\60"), "held", r"\(0018,11A0\).*more than one value \(50.60\)"),
         ("pitch 0", every(PITCH, "DS", "0\\0"), "held", r"\(0018,1164\) is 0\\+0;"),
         ("pitch negative", every(PITCH, "DS", "-0.68\\-0.68"), "held", r"\(0018,1164\) is -0.68\\+-0.68;"),
-        ("pitch of one value", every(PITCH, "DS", "0.68"), "held", r"\(0018,1164\) has one value instead of two"),
-        ("pitch of unequal values", every(PITCH, "DS", "0.68\\0.34"), "held", r"\(0018,1164\) is 0.68\\+0.34;"),
         ("pitch differs between views", one(PITCH, "DS", "0.34\\0.34"), "held", r"\(0018,1164\) is '0.34' in .* '0.68' in|'0.68' in .* '0.34' in"),
         ("pitch infinite", every(PITCH, "DS", "inf\\inf"), "held", r'\(0018,1164\).*"inf" is not a number'),
         ("pitch of another detector", every(PITCH, "DS", "0.1\\0.1"), "held", r"\(0018,1164\) is 0.1 mm, but Detector Element Spacing \(0018,7022\) 0.085 mm"),
@@ -303,8 +297,6 @@ CASES = {
         ("exposure in mixed units", one(EXPOSURE_UAS, "IS", "4"), CLEAN, DELIVERED),
         ("exposure that is no number", every(EXPOSURE_UAS, "IS", "many"), CLEAN, DELIVERED),
         ("source distance differs", one(SID, "DS", "700"), "held", r"\(0018,1110\) is '(700|655.5)' in .* and"),
-        ("source distance of another system", every(SID, "DS", "700"), "held", r"\(0018,1110\) is 700 mm, but the profile"),
-        ("source behind the detector", every(SOD, "DS", "-10"), "held", r"\(0018,1111\) is -10 mm"),
         ("rows differ", thinned, "held", r"\(0028,0010\) is '(32|64)' in .* and '(64|32)' in"),
         ("no rows", every(ROWS, "US", 0), "held", r"0 rows \(0028,0010\)"),
         ("65535 rows and columns", two(every(ROWS, "US", 65535), every(COLUMNS, "US", 65535)), "held", r"\(7FE0,0010\)"),
@@ -317,15 +309,8 @@ CASES = {
         ("three samples", every(SAMPLES, "US", 3), "held", r"\(0028,0002\)"),
         ("colours", every(PHOTOMETRIC, "CS", "RGB"), "held", r"\(0028,0004\)"),
         ("MONOCHROME2", every(PHOTOMETRIC, "CS", "MONOCHROME2"), CLEAN, DELIVERED),
-        ("rescale slope 2", every(SLOPE, "DS", "2"), "held", r"\.dcm: Rescale Slope \(0028,1053\) is 2;"),
-        ("rescale intercept 1000", every(INTERCEPT, "DS", "1000"), "held", r"\.dcm: Rescale Intercept \(0028,1052\) is 1000;"),
-        ("relationship DISP", every(RELATION, "CS", "DISP"), "held", r"\(0028,1040\) is 'DISP'"),
-        ("relationship LOG", every(RELATION, "CS", "LOG"), "held", r"logarithmic, but the profile"),
-        ("sign 0", every(SIGN, "SS", 0), "held", r"\(0028,1041\) is 0"),
         ("sign of one image", one(SIGN, "SS", -1), "held", r"\(0028,1041\) is '-?1' in .* and '-?1' in"),
         ("no air", pixels(slab_without_air), "delivered, other image", "quantitative: False"),
-        ("one view of zeros", pixels(lambda v: [0] * len(v), 1), "held", r"\.dcm, frame 1: every stored value is 0, which is no projection"),
-        ("one view saturated", pixels(lambda v: [65535] * len(v), 1), "held", r"\.dcm, frame 1: every stored value is 65535"),
         ("pixel padding of every value", two(every(PADDING, "US", 0), every(0x00280121, "US", 65535)), "held", r"no stored value in range"),
         ("images announced: three", every(IMAGES, "IS", "three"), "held", r'\(0020,1002\) ImagesInAcquisition: "three" is not a number'),
         ("images announced: -3, and in another attribute 3", every(IMAGES, "IS", "-3"), CLEAN, DELIVERED),
@@ -333,11 +318,7 @@ CASES = {
         ("more sent than announced", every(IMAGES, "IS", "2"), "(delivered, other image; )?held", "3 (instances|projections)( are present)?, but"),
         ("announced numbers differ", one(IMAGES, "IS", "4"), "held", "contradict each other: [34] and [34] instances expected"),
         ("laterality of one image", one(LATERALITY, "CS", "R"), "held; held", "[12] of 3 instances"),
-        ("laterality of two values", every(LATERALITY, "CS", "L\\R"), "held", r"laterality \(0020,0062\) is '\?'"),
-        ("laterality both", every(LATERALITY, "CS", "B"), "held", r"laterality \(0020,0062\) is 'B'"),
         ("orientation of one image", one(ORIENTATION, "CS", "A\\L"), "held", r"\(0020,0020\) is 'A\\+[LR]' in"),
-        ("orientation that is none", every(ORIENTATION, "CS", "X\\Y"), "held", r"\(0020,0020\) is 'X\\+Y'"),
-        ("orientation along the body", every(ORIENTATION, "CS", "H\\L"), "held", r"\(0020,0020\) is 'H\\+L'"),
         ("a view without code", every(VIEW_CODE, "SQ", []), "held", r"the view is missing"),
         # character sets
         ("Japanese by escape sequences", two(every(CHARSET, "CS", "\\ISO 2022 IR 87"), every(NAME, "PN", b"Yamada^Tarou=\x1b$B;3ED\x1b(B^\x1b$BB@O:\x1b(B")),
@@ -406,7 +387,6 @@ CASES = {
         ("a study in the year 9999", every(STUDY_DATE, "DA", "99991231"), CLEAN, DELIVERED),
         ("a time of 25:61", two(every(STUDY_TIME, "TM", "256199"), every(ACQUISITION_TIME, "TM", "25:61")), CLEAN, DELIVERED),
         ("no acquisition date", drop(ACQUISITION_DATE), CLEAN, DELIVERED),
-        ("lossy compression", every(LOSSY, "CS", "01"), "held", r"\(0028,2110\) is 01"),
     ],
     "bp": [
         ("fewer frames than groups", every(FRAMES, "IS", "2"), "held", r"\(7FE0,0010\) PixelData has 24576 bytes, but 2 frames"),

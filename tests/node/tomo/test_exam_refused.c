@@ -431,23 +431,29 @@ TEST(test_broken_files)
 /* A view of one value is neither an object nor air. */
 TEST(test_empty_view)
 {
-	static const uint16_t zeros[ROWS * COLUMNS];
+	static uint16_t same[ROWS * COLUMNS];
 	uint16_t values[ROWS * COLUMNS];
 	struct exam *exam = NULL;
 	struct err err = {0};
+	char says[100];
 	FILE *f;
 
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
-	f = fopen(fixture_path("2.dcm"), "r+b");
-	assert_non_null(f);
-	assert_int_equal(fseek(f, -(long)sizeof(zeros), SEEK_END), 0);
-	assert_int_equal(fwrite(zeros, sizeof(zeros), 1, f), 1);
-	assert_int_equal(fclose(f), 0);
-	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
-	assert_int_equal(exam_read_view(exam, 1, values, &err), 0);
-	assert_int_equal(exam_read_view(exam, 2, values, &err), -EBADMSG);
-	assert_string_equal(err.msg, "2.dcm, frame 1: every stored value is 0, which is no projection");
-	exam_close(exam);
+	for (int value = 0; value <= 4095; value += 4095) { /* of 12 bits */
+		for (int i = 0; i < ROWS * COLUMNS; i++)
+			same[i] = (uint16_t)value;
+		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+		f = fopen(fixture_path("2.dcm"), "r+b");
+		assert_non_null(f);
+		assert_int_equal(fseek(f, -(long)sizeof(same), SEEK_END), 0);
+		assert_int_equal(fwrite(same, sizeof(same), 1, f), 1);
+		assert_int_equal(fclose(f), 0);
+		assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
+		assert_int_equal(exam_read_view(exam, 1, values, &err), 0);
+		assert_int_equal(exam_read_view(exam, 2, values, &err), -EBADMSG);
+		snprintf(says, sizeof(says), "2.dcm, frame 1: every stored value is %d, which is no projection", value);
+		assert_string_equal(err.msg, says);
+		exam_close(exam);
+	}
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);
