@@ -133,6 +133,9 @@ TEST(test_data, .setup = setup, .teardown = teardown)
 		assert_int_equal(link_send_data(p->pilot, bytes, n, &err), 0);
 	assert_int_equal(link_flush(p->pilot, &err), 0);
 	assert_true(link_queued(p->pilot) > LINK_QUEUE / 2 && (link_events(p->pilot) & POLLOUT));
+	alarm(20); /* of a loop without an end */
+	assert_int_equal(link_drain(p->pilot, 0, &err), -ETIMEDOUT);
+	assert_int_equal(link_drain(p->pilot, 0.01, &err), -ETIMEDOUT);
 	while (got_bytes < 5 * n) {
 		int ret = link_receive(p->node, &m, &got, &n_got, &err);
 
@@ -144,6 +147,9 @@ TEST(test_data, .setup = setup, .teardown = teardown)
 		assert_int_equal(link_flush(p->pilot, &err), 0);
 	}
 	assert_int_equal(link_send_data(p->pilot, bytes, 0, &err), 0);
+	assert_int_equal(link_drain(p->pilot, 0.01, &err), 0);
+	assert_true(link_queued(p->pilot) == 0);
+	alarm(0);
 	free(bytes);
 }
 

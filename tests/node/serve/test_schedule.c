@@ -352,6 +352,21 @@ TEST(lost_result_is_made_again, .setup = setup, .teardown = teardown)
 	assert_int_equal(made(t, job, false)->state, JOB_READY);
 }
 
+/* The first instance of a journal is read, whether or not another one comes. */
+TEST(index_of_one_instance, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+
+	t->s.stopping = false;
+	t->s.index_not_before = t->s.clock + 77; /* so that the wait for it is seen, and no process is started */
+	schedule_step(&t->s, NOW);
+	assert_true(t->s.next > NOW + 77);
+	assert_int_equal(add_instance(t, "1.1"), 1);
+	schedule_step(&t->s, NOW);
+	assert_true(t->s.next == NOW + 77);
+	t->s.stopping = true;
+}
+
 /* A header that kills the indexer is set apart at the second death; others are not touched. */
 TEST(index_deaths, .setup = setup, .teardown = teardown)
 {

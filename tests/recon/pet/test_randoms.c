@@ -163,7 +163,7 @@ TEST(fan_sums_are_those_of_the_delayeds)
 			assert_near(report.pairs_per_bin, 1, 0);
 			assert_int_equal(report.detectors, f.detectors);
 			assert_int_equal(report.dead, dead ? (f.detectors + dead - 1) / dead : 0);
-			print_message("case %zu, dead %zu: %d iterations\n", i, dead, report.iterations);
+			assert_true(report.iterations < 50); /* at most 100: they end at an error, not at that number */
 			clear(&f);
 		}
 }

@@ -532,18 +532,21 @@ TEST(symmetry)
 	free(m.segments);
 }
 
-/* The TOF bins of every bin add up to its value without time of flight, point by point: two batches of points are enough. */
+/* The TOF bins of every bin add up to its value without time of flight, point by point: two batches of points are enough. So does
+ * one bin that is as wide as the field of view. */
 TEST(planes_tof_sum)
 {
 	struct michelogram m = scanner((struct scan_tof){35, 25, 14}), plain_m = m;
 	struct single_scatter_conf conf = few_detectors();
-	float *found, *plain, most = 0;
+	float *found, *plain, *one, most = 0;
 	size_t n = michelogram_size(&m) / 35;
 
 	conf.point_distance = 40;
 	found = planes_of(&m, &conf, false);
 	plain_m.tof = (struct scan_tof){0};
 	plain = planes_of(&plain_m, &conf, false);
+	plain_m.tof = (struct scan_tof){1, 1400, 14};
+	one = planes_of(&plain_m, &conf, false);
 	for (size_t i = 0; i < n; i++)
 		most = fmaxf(most, plain[i]);
 	for (size_t i = 0; i < n; i++) {
@@ -552,9 +555,11 @@ TEST(planes_tof_sum)
 		for (size_t k = 0; k < 35; k++)
 			sum += (double)found[k * n + i];
 		assert_near(sum, (double)plain[i], 1e-5 * (double)most);
+		assert_near((double)one[i], (double)plain[i], 1e-5 * (double)most);
 	}
 	free(found);
 	free(plain);
+	free(one);
 	free(m.segments);
 }
 
