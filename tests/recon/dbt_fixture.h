@@ -3,6 +3,8 @@
 #ifndef TOMONODE_TESTS_DBT_FIXTURE_H
 #define TOMONODE_TESTS_DBT_FIXTURE_H
 
+#include <errno.h>
+
 #include "kernels/device.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
@@ -122,6 +124,45 @@ static inline double fixture_difference(const float *a, const float *b, size_t n
 		scale = fmax(scale, fabs(b[i]));
 	}
 	return scale > 0 ? most / scale : most;
+}
+
+/* A uniform volume as wide as the rays need: every bin has the analytic chord, height / cos. */
+static inline void fixture_check_chords(struct device *dev, const struct projection_spec *spec)
+{
+	const struct scan *scan = spec->scan;
+	struct linop *op = fixture_projector(dev, spec);
+	float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
+	struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
+
+	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+	got = fixture_download(&p);
+	for (size_t i = 0; i < op->n_out; i++) {
+		const struct scan_view *view = &scan->views[i / scan_view_size(scan)];
+		double a[3], b[3], d2 = 0, want;
+
+		scan_ray(scan, view, (int)(i % (size_t)scan->n_u), (int)(i / (size_t)scan->n_u % (size_t)scan->n_v), a, b);
+		for (int c = 0; c < 3; c++)
+			d2 += (a[c] - b[c]) * (a[c] - b[c]);
+		want = spec->grid->n[2] * spec->grid->h[2] * sqrt(d2) / (a[2] - b[2]);
+		assert_near(got[i], want, 1e-5 * want);
+	}
+	free(got);
+	free(ones);
+	linop_free(op);
+	buf_release(&x);
+	buf_release(&p);
+}
+
+/* scan_create_dbt() refuses the geometry with this word. */
+static inline void fixture_refuse_scan(const struct dbt_geometry *g, const char *word)
+{
+	struct scan *scan = NULL;
+	struct err err = {0};
+
+	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
+	assert_null(scan);
+	if (!strstr(err.msg, word))
+		fail_msg("'%s' does not name '%s'", err.msg, word);
 }
 
 #endif

@@ -295,18 +295,6 @@ TEST(converted)
 	}
 }
 
-static void refuse(const struct dbt_geometry *g, const char *word)
-{
-	struct scan *scan = NULL;
-	struct err err = {0};
-
-	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
-	assert_null(scan);
-	if (!strstr(err.msg, word))
-		print_error("'%s' does not name '%s'\n", err.msg, word);
-	assert_non_null(strstr(err.msg, word));
-}
-
 TEST(refusals)
 {
 	struct dbt_geometry g = hologic(64, 48, 0.7);
@@ -314,30 +302,30 @@ TEST(refusals)
 	double matrix[VIEWS][12], good[VIEWS][12];
 
 	g.detector_ratio = 2.1;
-	refuse(&g, "turns by 2.1");
+	fixture_refuse_scan(&g, "turns by 2.1");
 	g.detector_ratio = NAN;
-	refuse(&g, "turns by");
+	fixture_refuse_scan(&g, "turns by");
 	g = hologic(64, 48, 0.7);
 	g.detector_axis_height = INFINITY;
-	refuse(&g, "turns around");
+	fixture_refuse_scan(&g, "turns around");
 	for (int i = 0; i < VIEWS; i++)
 		matrix_of(&scan->views[i], 1, good[i]);
 	g = hologic(64, 48, 0.7);
 	g.matrix = matrix;
 	memcpy(matrix, good, sizeof(good));
 	memset(matrix[2], 0, sizeof(matrix[2]));
-	refuse(&g, "no inverse");
+	fixture_refuse_scan(&g, "no inverse");
 	memcpy(matrix, good, sizeof(good));
 	matrix[3][5] = NAN;
-	refuse(&g, "no inverse");
+	fixture_refuse_scan(&g, "no inverse");
 	memcpy(matrix, good, sizeof(good));
 	for (int c = 0; c < 4; c++)
 		matrix[1][c] *= 1.1; /* u is stretched */
-	refuse(&g, "squares");
+	fixture_refuse_scan(&g, "squares");
 	memcpy(matrix, good, sizeof(good));
 	for (int c = 0; c < 4; c++)
 		matrix[1][c] = 63 * matrix[1][8 + c] - matrix[1][c]; /* u is reversed */
-	refuse(&g, "must run along");
+	fixture_refuse_scan(&g, "must run along");
 	scan_free(scan);
 }
 
@@ -383,28 +371,9 @@ TEST(chords)
 	struct dbt_geometry g = hologic(45, 60, 1.1);
 	struct scan *scan = create(&g);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = scan, .n_views = VIEWS, .grid = &grid};
-	struct linop *op = fixture_projector(dev, &spec);
-	float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
-	struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
 
-	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
-	got = fixture_download(&p);
-	for (size_t i = 0; i < op->n_out; i++) {
-		const struct scan_view *view = &scan->views[i / scan_view_size(scan)];
-		double a[3], b[3], d2 = 0, want;
-
-		scan_ray(scan, view, (int)(i % 45), (int)(i / 45 % 60), a, b);
-		for (int c = 0; c < 3; c++)
-			d2 += (a[c] - b[c]) * (a[c] - b[c]);
-		want = 45 * sqrt(d2) / (a[2] - b[2]);
-		assert_near(got[i], want, 1e-5 * want);
-	}
-	free(got);
-	free(ones);
-	linop_free(op);
-	buf_release(&x);
-	buf_release(&p);
+	fixture_check_chords(dev,
+			     &(struct projection_spec){.model = PROJECTION_EXACT, .scan = scan, .n_views = VIEWS, .grid = &grid});
 	device_close(dev);
 	scan_free(scan);
 }

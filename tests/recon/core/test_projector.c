@@ -379,30 +379,8 @@ static void chords_of(double ratio, int n_v)
 	struct scan *scan = fixture_turning_scan(45, n_v, 1.1, 5, ratio);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
-	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
-		struct projection_spec spec = {.model = model, .scan = scan, .n_views = 5, .grid = &grid};
-		struct linop *op = fixture_projector(dev, &spec);
-		float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
-		struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
-
-		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
-		got = fixture_download(&p);
-		for (size_t i = 0; i < op->n_out; i++) {
-			size_t view = i / scan_view_size(scan);
-			double a[3], b[3], d2 = 0, want;
-
-			scan_ray(scan, &scan->views[view], (int)(i % 45), (int)(i / 45 % (size_t)n_v), a, b);
-			for (int c = 0; c < 3; c++)
-				d2 += (a[c] - b[c]) * (a[c] - b[c]);
-			want = 45 * sqrt(d2) / (a[2] - b[2]);
-			assert_near(got[i], want, 1e-5 * want);
-		}
-		free(got);
-		free(ones);
-		linop_free(op);
-		buf_release(&x);
-		buf_release(&p);
-	}
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+		fixture_check_chords(dev, &(struct projection_spec){.model = model, .scan = scan, .n_views = 5, .grid = &grid});
 	device_close(dev);
 	scan_free(scan);
 }

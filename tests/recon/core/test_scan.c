@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <time.h>
 
-#include "recon/core/scan.h"
 #include "recon/core/subsets.h"
-#include "tests/test.h"
+#include "tests/recon/dbt_fixture.h"
 
 static const double angles[] = {-25, -10.5, 0, 12, 25};
 static const struct dbt_geometry siemens = {2816, 3584, 0.085, 47, 608.5, 3, 5, angles};
@@ -87,63 +86,51 @@ TEST(binned)
 	scan_free(scan);
 }
 
-static void refuse(const struct dbt_geometry *g, const char *word)
-{
-	struct scan *scan = NULL;
-	struct err err = {0};
-
-	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
-	assert_null(scan);
-	if (!strstr(err.msg, word))
-		print_error("'%s' does not name '%s'\n", err.msg, word);
-	assert_non_null(strstr(err.msg, word));
-}
-
 TEST(refusals)
 {
 	struct dbt_geometry g = siemens;
 	double bad[5];
 
 	g.n_views = 1;
-	refuse(&g, "1 projection;");
+	fixture_refuse_scan(&g, "1 projection;");
 	g.n_views = 0;
-	refuse(&g, "0 projections");
+	fixture_refuse_scan(&g, "0 projections");
 	g.n_views = -3;
-	refuse(&g, "projections");
+	fixture_refuse_scan(&g, "projections");
 	g = siemens;
 	g.angle = bad;
 	memcpy(bad, angles, sizeof(bad));
 	bad[3] = bad[1] + 0.009;
-	refuse(&g, "projections 1 and 3 have the same angle");
+	fixture_refuse_scan(&g, "projections 1 and 3 have the same angle");
 	bad[3] = NAN;
-	refuse(&g, "projection 3");
+	fixture_refuse_scan(&g, "projection 3");
 	bad[3] = 90;
-	refuse(&g, "projection 3");
+	fixture_refuse_scan(&g, "projection 3");
 	bad[3] = INFINITY;
-	refuse(&g, "projection 3");
+	fixture_refuse_scan(&g, "projection 3");
 	g = siemens;
 	g.pitch = NAN;
-	refuse(&g, "pitch");
+	fixture_refuse_scan(&g, "pitch");
 	g.pitch = 0;
-	refuse(&g, "pitch");
+	fixture_refuse_scan(&g, "pitch");
 	g = siemens;
 	g.source_axis = -608.5;
-	refuse(&g, "source");
+	fixture_refuse_scan(&g, "source");
 	g.source_axis = NAN;
-	refuse(&g, "source");
+	fixture_refuse_scan(&g, "source");
 	g = siemens;
 	g.axis_height = NAN;
-	refuse(&g, "axis");
+	fixture_refuse_scan(&g, "axis");
 	g.axis_height = -608.5; /* the source of the middle view is in the detector */
-	refuse(&g, "not above the whole detector");
+	fixture_refuse_scan(&g, "not above the whole detector");
 	g = siemens;
 	g.source_x = INFINITY;
-	refuse(&g, "source");
+	fixture_refuse_scan(&g, "source");
 	g = siemens;
 	g.n_u = 0;
-	refuse(&g, "0 x 3584");
+	fixture_refuse_scan(&g, "0 x 3584");
 	g.n_u = 100000;
-	refuse(&g, "100000");
+	fixture_refuse_scan(&g, "100000");
 }
 
 /* Every number of subsets of every number of views: each view once, sizes differ by at most one, neighbours far apart. */
