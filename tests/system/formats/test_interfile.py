@@ -183,9 +183,7 @@ def test_contradictions_are_refused(folder, header):
     with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
         f.write(plain)
     tools.run("import", path, "-o", os.path.join(folder, "detectors"))
-    cases = ((plain.replace("0.34355", "0.3"), ("effective central bin size (cm) := 0.3 contradicts", "0.34355 cm",
-                                                "diameter (cm) := 20 ")),
-             (plain.replace("diameter (cm) := 20", "diameter (cm) := 200"), ("diameter (cm) := 200 ",)),
+    cases = ((plain.replace("diameter (cm) := 20", "diameter (cm) := 200"), ("diameter (cm) := 200 ",)),
              (re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
              (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"),
               (f":= {views} ", f"per ring := {2 * views + 2}:")),
@@ -194,7 +192,6 @@ def test_contradictions_are_refused(folder, header):
     rings = "Distance between rings (cm) := 0.65"
     cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"),
                ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 35 mm",)),
-              (good.replace(rings, "Distance between rings (mm) := 0.0065"), ("Distance between rings is 0.0065 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.65"),
                ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
               (re.sub(r"interaction \(cm\) := .*", "interaction (cm) := 5", good),
@@ -203,12 +200,7 @@ def test_contradictions_are_refused(folder, header):
                ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'",
                 "is 6.5 mm")))
     cases += ((good.replace(f"per ring := {detectors}", f"per ring := {10 * detectors}"),
-               ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),
-              (good.replace("central bin size (cm) := 0.25", "central bin size (mm) := 0.25"),
-               ("effective central bin size (mm) := 0.25 contradicts",)),
-              (good.replace("Number of rings := 8", "Number of rings := 7"),
-               ("segment 0 has 15 planes (matrix size), but ring differences -1 to 1 of 7 rings (Number of rings) make "
-                "13",)))
+               ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),)
     check(rings in good, good)
     for text, words in cases:
         with open(path, "w", encoding="ascii") as f:
