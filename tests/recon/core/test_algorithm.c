@@ -39,7 +39,7 @@ TEST(sessions)
 		const char *refusal;
 	} all[] = {{dbt_supports, "algorithm=none; allowed: bp, fbp, sart, mlem, osem, ostr, mltr"},
 		   {pet_supports, "algorithm=none; allowed: fbp, mlem, osem, bsrem"},
-		   {parallel_supports, "algorithm=none; allowed: bp, fbp, art, sart, mlem, osem"}};
+		   {parallel_supports, "algorithm=none; allowed: bp, fbp, art, sart, mlem, osem, ostr, mltr"}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct err err = {0};
