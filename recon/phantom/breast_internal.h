@@ -8,7 +8,7 @@
 #define BREAST_SKIN 1.5	   /* thickness of the skin, mm (mean 1.45: Huang et al. 2008) */
 #define BREAST_RIM_CUT 1.8 /* how late the plates cut the rim: 1 a parabola, 2 an ellipse */
 
-struct breast_shape {
+struct breast_surface {
 	double length,
 		side[2]; /* from the chest wall to the skin at the nipple; along y to the skin at either end, from middle_y */
 	double middle_y, height;
@@ -22,10 +22,10 @@ struct breast_shape {
 	float *depth; /* [n[2]][n_depth]: distance from the surface, by height and distance from the outline */
 };
 
-int breast_shape_create(const struct breast_options *o, struct breast_shape *ret, struct err *err);
-void breast_shape_clear(struct breast_shape *s);
+int breast_surface_create(const struct breast_options *o, struct breast_surface *ret, struct err *err);
+void breast_surface_clear(struct breast_surface *s);
 /* Return the depth of a voxel's centre below the skin's surface; < 0: outside. */
-double breast_shape_depth(const struct breast_shape *s, int i, int j, int k);
+double breast_surface_depth(const struct breast_surface *s, int i, int j, int k);
 
 /* A random field on cells of 2 x 2 x 2 voxels, x fastest. */
 struct breast_field {

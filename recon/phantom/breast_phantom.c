@@ -77,7 +77,7 @@ static const double clip_at[3] = {0.40, 0.10, 0.42};
 
 struct breast {
 	const struct breast_options *o;
-	struct breast_shape shape;
+	struct breast_surface shape;
 	int n[3];			 /* cells */
 	struct breast_field level, wall; /* level: NAN in skin, muscle and air */
 	struct breast_field slow;	 /* smooth, for what is irregular: walls, surfaces of masses and muscle */
@@ -121,7 +121,7 @@ static void draw_direction(struct breast *b, double ret[3])
 /* Convert fractions to a place, moved by up to `moved` mm. */
 static void place_detail(struct breast *b, const double part[3], double moved, double ret[3])
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 
 	ret[0] = part[0] * s->length + draw_between(b, -moved, moved);
 	ret[1] = s->middle_y + part[1] * s->side[part[1] > 0] + draw_between(b, -moved, moved);
@@ -156,7 +156,7 @@ static double value_at(const struct breast *b, const struct breast_field *f, con
 /* Return what keeps glandular tissue in a cone behind the nipple, away from the skin and from the chest wall. */
 static double fat_bias(const struct breast *b, const double at[3], double depth)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	double side = (at[1] - s->middle_y) / (0.72 * s->side[at[1] > s->middle_y]),
 	       x = (at[0] - 0.55 * s->length) / (0.6 * s->length);
 
@@ -166,7 +166,7 @@ static double fat_bias(const struct breast *b, const double at[3], double depth)
 /* Return how far a place is inside the pectoral muscle, mm: a wedge at the upper end of the chest wall, narrower near the plates. */
 static double muscle_depth(const struct breast *b, const double at[3], double slow)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	double part = (at[1] - s->middle_y) / s->side[1], z = 2.2 * (at[2] / s->height - 0.5);
 
 	return part < 0 ? -s->length : 0.40 * s->length * pow(part, 0.9) * (1 - z * z) - at[0] + 0.8 * slow;
@@ -175,10 +175,10 @@ static double muscle_depth(const struct breast *b, const double at[3], double sl
 /* The level at a cell: a field that is drawn out toward the nipple, as ducts are, another one that is not, and the walls. */
 static void fill_cell(struct breast *b, const struct breast_field *fan, const struct breast_field *even, int i, int j, int k)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	size_t cell = cell_of(b, i, j, k);
 	int voxel[3] = {2 * i, 2 * j, 2 * k < s->n[2] ? 2 * k : s->n[2] - 1};
-	double at[3], was[3], moved[3], depth = breast_shape_depth(s, voxel[0], voxel[1], voxel[2]), away, angle, strand, bias;
+	double at[3], was[3], moved[3], depth = breast_surface_depth(s, voxel[0], voxel[1], voxel[2]), away, angle, strand, bias;
 
 	at[0] = (i + 0.5) * CELL;
 	at[1] = (j + 0.5 - s->n[1] / 4.0) * CELL;
@@ -245,8 +245,8 @@ static int level_of(double part, int n)
 /* Return the material of a voxel, or, if that is a mixture, N_MATERIALS. */
 static int plain_material(const struct breast *b, int i, int j, int k)
 {
-	const struct breast_shape *s = &b->shape;
-	double depth = breast_shape_depth(s, i, j, k), at[3], nipple, skin = BREAST_SKIN, muscle, slow;
+	const struct breast_surface *s = &b->shape;
+	double depth = breast_surface_depth(s, i, j, k), at[3], nipple, skin = BREAST_SKIN, muscle, slow;
 
 	if (depth < -BREAST_VOXEL / 2)
 		return AIR;
@@ -271,7 +271,7 @@ static int plain_material(const struct breast *b, int i, int j, int k)
 /* Set the voxels of a tube: of a mass in mixtures, else in all, before the tissue around it is known. */
 static void draw_tube(struct breast *b, const struct tube *t, int material)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	double most = fmax(t->radius[0], t->radius[1]) * (t->lobes > 0 ? 1.6 : 1), axis[3], length2 = 1e-9;
 	double h[3] = {BREAST_VOXEL, BREAST_VOXEL, s->hz}, origin[3] = {0, -s->n[1] / 2.0 * BREAST_VOXEL, 0};
 	int first[3], end[3];
@@ -336,7 +336,7 @@ static void grow_tube(struct breast *b, const double at[3], const double heading
 
 static void draw_ducts_and_vessels(struct breast *b)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	double size = s->length / 90;
 
 	for (int i = 0; i < 10; i++) {
@@ -426,7 +426,7 @@ static uint8_t voxel_material(const struct breast *b, int i, int j, int k)
 
 static int create_voxels(struct breast *b, struct err *err)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	struct voxel_material m[N_MATERIALS] = {{.mu = 0, .role = VOXEL_AIR}};
 
 	for (int i = MIX; i < N_MATERIALS; i++)
@@ -446,7 +446,7 @@ static int create_voxels(struct breast *b, struct err *err)
 /* Set the material of each voxel; of what is in the volume, tubes in mixtures stay. */
 static void fill_voxels(struct breast *b)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 
 #pragma omp parallel for schedule(dynamic, 2)
 	for (int k = 0; k < s->n[2]; k++)
@@ -559,7 +559,7 @@ static void mirror_breast(struct breast *b)
  * do not depend on their order. */
 static void count_truth(const struct breast *b, struct breast_truth *ret)
 {
-	const struct breast_shape *s = &b->shape;
+	const struct breast_surface *s = &b->shape;
 	size_t count[N_MATERIALS] = {0}, middle[N_MATERIALS] = {0}, i = 0, all = 0;
 	int end[3] = {0}, first = s->n[1];
 	double gland = 0, line = 0;
@@ -601,7 +601,7 @@ int breast_phantom_create(const struct breast_options *o, struct voxel_phantom *
 	int rc = check_breast(o, err);
 
 	if (rc == 0)
-		rc = breast_shape_create(o, &b.shape, err);
+		rc = breast_surface_create(o, &b.shape, err);
 	if (rc < 0)
 		return rc;
 	for (int c = 0; c < 3; c++)
@@ -634,6 +634,6 @@ int breast_phantom_create(const struct breast_options *o, struct voxel_phantom *
 	free(b.slow.value);
 	free(b.lobules.seed);
 	free(b.strands.seed);
-	breast_shape_clear(&b.shape);
+	breast_surface_clear(&b.shape);
 	return rc;
 }

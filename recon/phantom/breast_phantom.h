@@ -5,7 +5,7 @@
  * Lengths in mm, attenuation in 1/mm at 20 keV, axes of kernels/geometry.h: x from the chest wall, z from the breast support
  * upwards. The same options give the same bits with any number of threads. A mirrored breast is the other one with -y for y.
  *
- * - Shape: two halves of superellipses; the plates flatten it, its rim is round (breast_shape.c).
+ * - Shape: two halves of superellipses; the plates flatten it, its rim is round (breast_surface.c).
  * - Tissue: adipose and glandular tissue mixed by a random field whose spectrum is a power law, as that of mammograms is (exponent
  *   of the projection 2.7 to 3.3; Burgess, Jacobson & Judy 2001), lobules of fat between ligaments, ducts and vessels
  *   (breast_texture.c, breast_phantom.c); in an MLO view the pectoral muscle.

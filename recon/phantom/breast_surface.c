@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* breast_shape.c - the surface of the breast phantom.
+/* breast_surface.c - the surface of the breast phantom.
  *
  * - Outline, seen along z: (x/L)^p + (|y - y0|/S)^q = 1, with S, p and q of its own on either side, and a slight wave. It goes on
  *   behind the chest wall as its mirror image, so that distances from it are right there too.
@@ -24,7 +24,7 @@
 static const double nipple_radius[3] = {8, 5, 5}; /* mm */
 
 /* Return true if the point at `r` from (0, middle_y), in the direction `angle` from x towards y, is inside the outline. */
-static bool is_inside(const struct breast_shape *s, double angle, double r, const double wave[3])
+static bool is_inside(const struct breast_surface *s, double angle, double r, const double wave[3])
 {
 	int end = angle > 0;
 	double factor = 1;
@@ -36,7 +36,7 @@ static bool is_inside(const struct breast_shape *s, double angle, double r, cons
 	       1;
 }
 
-static double outline_radius(const struct breast_shape *s, double angle, const double wave[3])
+static double outline_radius(const struct breast_surface *s, double angle, const double wave[3])
 {
 	double lo = 0, hi = 1000;
 
@@ -51,7 +51,7 @@ static double outline_radius(const struct breast_shape *s, double angle, const d
 	return lo;
 }
 
-static int fill_edge(struct breast_shape *s, const double wave[3], struct err *err)
+static int fill_edge(struct breast_surface *s, const double wave[3], struct err *err)
 {
 	double(*point)[2] = malloc(OUTLINE * sizeof(*point));
 
@@ -86,7 +86,7 @@ static int fill_edge(struct breast_shape *s, const double wave[3], struct err *e
 }
 
 /* Compute the lower and the upper surface at the distance d from the outline. */
-static void profile_at(const struct breast_shape *s, double d, double ret[2])
+static void profile_at(const struct breast_surface *s, double d, double ret[2])
 {
 	double t = fmin(fmax(d / s->rim, 0), 1);
 	double thickness = s->height * sqrt(fmax(BREAST_RIM_CUT * t - (BREAST_RIM_CUT - 1) * t * t, 0));
@@ -96,7 +96,7 @@ static void profile_at(const struct breast_shape *s, double d, double ret[2])
 	ret[1] = fmin(middle + thickness / 2, s->height);
 }
 
-static int fill_depth(struct breast_shape *s, struct err *err)
+static int fill_depth(struct breast_surface *s, struct err *err)
 {
 	double profile[PROFILE + 1][3]; /* distance from the outline, lower and upper surface */
 
@@ -129,20 +129,20 @@ static int fill_depth(struct breast_shape *s, struct err *err)
 	return 0;
 }
 
-int breast_shape_create(const struct breast_options *o, struct breast_shape *ret, struct err *err)
+int breast_surface_create(const struct breast_options *o, struct breast_surface *ret, struct err *err)
 {
 	uint64_t stream = poisson_stream(o->seed, 1);
 	/* Thicker breasts are larger. The shadow in slanted views must stay on the detector. */
 	double length = 58 + 0.6 * o->thickness, width = o->muscle ? 2.0 * length : 1.75 * length, wave[3], varied;
 	double fits = fmin(1, fmin(0.8 * o->room[0] / length, 0.72 * o->room[1] / width));
-	struct breast_shape *s = ret;
+	struct breast_surface *s = ret;
 	int rc;
 
 	varied = 1 + 0.06 * (2 * poisson_uniform(&stream) - 1);
-	*s = (struct breast_shape){.length = fits * length * varied,
-				   .height = o->thickness,
-				   .rim = fmin(0.45 * o->thickness, 0.4 * fits * length),
-				   .power = {{1.9, 2.4}, {1.9, 2.2}}};
+	*s = (struct breast_surface){.length = fits * length * varied,
+				     .height = o->thickness,
+				     .rim = fmin(0.45 * o->thickness, 0.4 * fits * length),
+				     .power = {{1.9, 2.4}, {1.9, 2.2}}};
 	s->side[0] = fits * width * 0.475;
 	s->side[1] = fits * width * 0.525;
 	if (o->muscle) { /* the axilla is flat and long, the lower half is full */
@@ -166,18 +166,18 @@ int breast_shape_create(const struct breast_options *o, struct breast_shape *ret
 	if (rc == 0)
 		rc = fill_depth(s, err);
 	if (rc < 0)
-		breast_shape_clear(s);
+		breast_surface_clear(s);
 	return rc;
 }
 
-void breast_shape_clear(struct breast_shape *s)
+void breast_surface_clear(struct breast_surface *s)
 {
 	free(s->edge);
 	free(s->depth);
 	s->edge = s->depth = NULL;
 }
 
-double breast_shape_depth(const struct breast_shape *s, int i, int j, int k)
+double breast_surface_depth(const struct breast_surface *s, int i, int j, int k)
 {
 	const float *row = s->depth + (size_t)k * (size_t)s->n_depth;
 	double edge = (double)s->edge[(size_t)j * (size_t)s->n[0] + (size_t)i], at = (edge + BEYOND) / BREAST_VOXEL, q = 0, depth,
