@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "recon/dbt/breast_shape_internal.h"
+#include "recon/dbt/skin_distance.h"
 
 #define STEP 1.0	   /* mm between points */
 #define TISSUE 0.06	   /* least line integral of tissue: 1.3 mm of fat at 20 keV; noise of a cell is far below */
@@ -15,7 +16,6 @@
 #define CHEST_GAP 20	   /* points at the chest wall that central projections may not see */
 #define SEEN_LEAST 0.7	   /* least part of the outline that is skin, not the edge of the data */
 #define INSIDE_LEAST 400.0 /* mm^2 */
-#define NO_SKIN (1 << 29)
 
 /* Return the value of a projection at a place given in bins, or a negative number where it has no data. */
 static float cell_at(const struct view_cells *c, const float *mean, const double foot[2])
@@ -196,83 +196,6 @@ static double skin_part(const struct shape_outline *o)
 	return skin > 0 ? (double)skin / (double)(skin + cut) : 0;
 }
 
-/* Compute for each point of a column (x) the row of the nearest air, or NO_SKIN. */
-static void nearest_in_column(const struct shape_outline *o, int i, int *row)
-{
-	int last = -NO_SKIN;
-
-	for (int j = 0; j < o->n[1]; j++) {
-		last = o->kind[(size_t)j * (size_t)o->n[0] + (size_t)i] == POINT_AIR ? j : last;
-		row[(size_t)j * (size_t)o->n[0] + (size_t)i] = last;
-	}
-	last = NO_SKIN;
-	for (int j = o->n[1] - 1; j >= 0; j--) {
-		int *at = &row[(size_t)j * (size_t)o->n[0] + (size_t)i];
-
-		last = o->kind[(size_t)j * (size_t)o->n[0] + (size_t)i] == POINT_AIR ? j : last;
-		*at = last - j < j - *at ? last : *at;
-		*at = *at < 0 ? NO_SKIN : *at;
-	}
-}
-
-struct parabola {
-	int at;	     /* column of its lowest point */
-	double low;  /* its lowest value, squared distance in rows */
-	double from; /* where it begins to be the lowest of all */
-};
-
-/* Return the row of the nearest air in a column; BEYOND columns before the first one are as this one. */
-static int air_row(const struct shape_outline *o, const int *row, int j, int q)
-{
-	return row[(size_t)j * (size_t)o->n[0] + (size_t)(q < BEYOND ? 0 : q - BEYOND)];
-}
-
-/* Compute the lower envelope of the parabolas of all columns (Felzenszwalb & Huttenlocher 2012). Return their number. */
-static int find_envelope(const struct shape_outline *o, int j, const int *row, struct parabola *ret)
-{
-	int n = 0;
-
-	for (int q = 0; q < o->n[0] + BEYOND; q++) {
-		int r = air_row(o, row, j, q);
-		struct parabola new = {q, (double)(r - j) * (r - j), -INFINITY};
-
-		if (r == NO_SKIN)
-			continue;
-		for (; n > 0; n--) {
-			const struct parabola *p = &ret[n - 1];
-
-			new.from = (new.low + (double)q *q - p->low - (double)p->at * p->at) / (2.0 * (q - p->at));
-			if (new.from > p->from)
-				break;
-			new.from = -INFINITY;
-		}
-		ret[n++] = new;
-	}
-	return n;
-}
-
-/* Compute Euclidean distances along a row. work: memory for a parabola of each column. */
-static void measure_row(const struct shape_outline *o, int j, const int *row, const double middle[2], struct parabola *work)
-{
-	int n = find_envelope(o, j, row, work), k = 0;
-
-	for (int i = 0; i < o->n[0]; i++) {
-		size_t here = (size_t)j * (size_t)o->n[0] + (size_t)i;
-		int q = i + BEYOND;
-		double angle;
-
-		o->distance[here] = INFINITY;
-		if (n == 0 || o->kind[here] != POINT_INSIDE)
-			continue;
-		while (k < n - 1 && work[k + 1].from < q)
-			k++;
-		/* the skin is half a step before the nearest air */
-		o->distance[here] = (float)((sqrt((double)(q - work[k].at) * (q - work[k].at) + work[k].low) - 0.5) * o->step);
-		angle = atan2(air_row(o, row, j, work[k].at) - middle[1], work[k].at - BEYOND - middle[0]);
-		o->sector[here] = (float)((angle + M_PI) / (2 * M_PI) * SHAPE_SECTORS);
-	}
-}
-
 /* Find the point about which the skin is divided into sectors: at the middle of the chest wall, in the breast. Return false if
  * the breast does not reach the chest wall. */
 static bool find_middle(const struct shape_outline *o, double ret[2])
@@ -321,24 +244,47 @@ static bool find_breast(struct shape_outline *o, int *work, double ret_middle[2]
 	return part >= SEEN_LEAST;
 }
 
-static void measure_skin(const struct shape_outline *o, const double middle[2], int *row, struct parabola *parabolas)
+/* Compute the distances to the skin, and its sectors. The first column goes on beyond the chest wall. */
+static int measure_skin(const struct shape_outline *o, const double middle[2], struct err *err)
 {
-#pragma omp parallel for schedule(static)
-	for (int i = 0; i < o->n[0]; i++)
-		nearest_in_column(o, i, row);
-#pragma omp parallel for schedule(static)
-	for (int j = 0; j < o->n[1]; j++)
-		measure_row(o, j, row, middle, parabolas + (size_t)j * (size_t)(o->n[0] + BEYOND));
+	const int n[2] = {o->n[0] + BEYOND, o->n[1]};
+	const double h[2] = {o->step, o->step};
+	size_t wide = (size_t)n[0], points = wide * (size_t)n[1];
+	float *distance = malloc(points * (sizeof(*distance) + sizeof(int) + 1));
+	int *nearest = (int *)(distance + points), rc;
+	unsigned char *air = (unsigned char *)(nearest + points);
+
+	if (!distance)
+		return err_set(err, ENOMEM, "breast shape: no memory for %d x %d points", n[0], n[1]);
+	for (size_t i = 0; i < points; i++) {
+		size_t q = i % wide, column = q < BEYOND ? 0 : q - BEYOND;
+
+		air[i] = o->kind[i / wide * (size_t)o->n[0] + column] == POINT_AIR;
+	}
+	rc = skin_distance(n, h, air, distance, nearest, err);
+	for (size_t i = 0; rc == 0 && i < (size_t)o->n[0] * (size_t)o->n[1]; i++) {
+		size_t at = i / (size_t)o->n[0] * wide + i % (size_t)o->n[0] + BEYOND;
+		double angle;
+
+		o->distance[i] = INFINITY;
+		if (o->kind[i] != POINT_INSIDE || nearest[at] < 0)
+			continue;
+		/* the skin is half a step before the nearest air */
+		o->distance[i] = distance[at] - 0.5f * (float)o->step;
+		angle = atan2(nearest[at] / n[0] - middle[1], nearest[at] % n[0] - BEYOND - middle[0]);
+		o->sector[i] = (float)((angle + M_PI) / (2 * M_PI) * SHAPE_SECTORS);
+	}
+	free(distance);
+	return rc;
 }
 
 int shape_outline_make(const struct shape_views *v, const struct grid *grid, double z, struct shape_outline *ret,
 		       char *ret_reason, size_t size, struct err *err)
 {
 	struct shape_outline o = {.step = STEP, .z = z};
-	struct parabola *parabolas;
 	double middle[2];
 	size_t n;
-	int *work;
+	int *work, rc = 0;
 
 	ret_reason[0] = '\0';
 	for (int c = 0; c < 2; c++) {
@@ -347,11 +293,9 @@ int shape_outline_make(const struct shape_views *v, const struct grid *grid, dou
 	}
 	n = (size_t)o.n[0] * (size_t)o.n[1];
 	o.line = malloc(n * (3 * sizeof(float) + 1));
-	parabolas = malloc((size_t)o.n[1] * (size_t)(o.n[0] + BEYOND) * sizeof(*parabolas));
 	work = malloc(n * sizeof(*work));
-	if (!o.line || !parabolas || !work) {
+	if (!o.line || !work) {
 		free(o.line);
-		free(parabolas);
 		free(work);
 		return err_set(err, ENOMEM, "breast shape: no memory for %d x %d points", o.n[0], o.n[1]);
 	}
@@ -362,11 +306,10 @@ int shape_outline_make(const struct shape_views *v, const struct grid *grid, dou
 	for (int j = 0; j < o.n[1]; j++)
 		average_row(v, &o, j, o.line + (size_t)j * (size_t)o.n[0]);
 	if (find_breast(&o, work, middle, ret_reason, size))
-		measure_skin(&o, middle, work, parabolas);
-	free(parabolas);
+		rc = measure_skin(&o, middle, err);
 	free(work);
 	*ret = o;
-	return 0;
+	return rc;
 }
 
 void shape_outline_release(struct shape_outline *o)
