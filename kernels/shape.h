@@ -6,8 +6,8 @@
 
 #include "kernels/geometry.h"
 
-/* column: of the voxel's column, half of its thickness over the width of the surface, plus 1/2; away: distance of the voxel's
- * slice from the middle of the thickness over the width of the surface. Returns least .. 1. */
+/* column: of the voxel's column, distance of its surface from a plane over the width of the surface, plus 1/2; away: distance of the
+ * voxel's slice from that plane over the width of the surface. Returns least .. 1. */
 static inline TOMONODE_HD float shape_weight(float column, float away, float least)
 {
 	float w = column - away;

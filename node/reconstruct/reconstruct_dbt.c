@@ -330,9 +330,10 @@ static json_t *shape_details(const struct breast_shape_report *r)
 		snprintf(depth, sizeof(depth), "%g", breast_shape_depths[i]);
 		json_object_set_new(part, depth, json_real(r->part[i]));
 	}
-	json = json_pack("{s:b, s:i, s:f, s:{s:f, s:f, s:f}, s:f, s:o, s:f, s:f, s:b}", "used", 1, "sectors", r->sectors, "line",
-			 r->line, "width_mm", "median", r->width, "least", r->width_least, "most", r->width_most, "roundness",
-			 r->roundness, "thickness_at_mm", part, "fit_error", r->error, "height_mm", r->height, "height_seen",
+	json = json_pack("{s:b, s:i, s:f, s:{s:f, s:f, s:f}, s:f, s:o, s:f, s:f, s:[f, f], s:b}", "used", 1, "sectors",
+			 r->sectors, "line", r->line, "width_mm", "median", r->width, "least", r->width_least, "most",
+			 r->width_most, "roundness", r->roundness, "thickness_at_mm", part, "fit_error", r->error, "height_mm",
+			 (r->height[0] + r->height[1]) / 2, "side_heights_mm", r->height[0], r->height[1], "height_seen",
 			 r->height_seen);
 	return json;
 }

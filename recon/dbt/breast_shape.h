@@ -10,9 +10,10 @@
  * - Skin and distance: the mean of central projections on the plane at mid-height, and in it the distance d to the skin line.
  * - Thickness: in sectors along the skin, the medians of the line integral over d are fitted with L f(d / w), f(t)^2 = a t -
  *   (a - 1) t^2 up to t = 1, a quadric that the plates cut (a = 1 parabola, 2 ellipse); then T = H f, smoothed along the skin. An
- *   absolute-deviation fit, so that dense tissue behind the fat does not decide. Rays are slanted, so T is corrected until the
- *   projection of the shape has the fitted profile.
- * - Height of the rim's middle: the shift whose shadows in the outermost projections fit the edges of the skin best. */
+ *   absolute-deviation fit, and no sector has a larger L than the lowest fourth of them, so that dense tissue behind the fat does
+ *   not decide. Rays are slanted, so T is corrected until the projection of the shape has the fitted profile.
+ * - Height of the rim's middle, at either end of the breast along y: the shift whose shadows in the outermost projections fit the
+ *   edges of the skin best; linear between the ends. */
 #ifndef TOMONODE_RECON_BREAST_SHAPE_H
 #define TOMONODE_RECON_BREAST_SHAPE_H
 
@@ -35,7 +36,7 @@ struct breast_shape_report {
 	double roundness;		       /* a */
 	double part[BREAST_SHAPE_DEPTHS];      /* T / H at 2, 5 and 10 mm from the skin, after all corrections */
 	double error;			       /* mean deviation of the profiles from their fit, relative to L */
-	double height;			       /* of the rim's middle above that of the plates, mm */
+	double height[2];		       /* of the rim's middle above that of the plates, mm: where y is least, and most */
 	bool height_seen;		       /* false: the arc is too short, and 0 was assumed */
 	int sectors;			       /* of BREAST_SHAPE_SECTORS, with a fit */
 };
@@ -47,7 +48,8 @@ struct breast_shape {
 	int n[2];	    /* points of the plane along x and y; point (0, 0) is at lo */
 	double lo[2], step; /* mm */
 	double thickness;   /* H, mm */
-	double middle;	    /* z of the rim's middle, mm */
+	double middle;	    /* z of the middle between the plates, mm */
+	double side[2];	    /* y of the ends of the breast, mm: between them the height of the rim's middle is linear */
 	float *square;	    /* (T / H)^2 of each point, x fastest; linear through the skin: negative outside */
 };
 
@@ -60,9 +62,10 @@ int breast_shape_find(const struct scan *scan, const struct view_cells *cells, c
 void breast_shape_release(struct breast_shape *s); /* accepts an empty one */
 
 /* The start image: a voxel of slice k has start * shape_weight(columns[i], away(k), BREAST_SHAPE_FLOOR) (kernels/shape.h), i: its
- * place in the slice. ret_columns: n[0] * n[1] floats of the grid. */
-void breast_shape_columns(const struct breast_shape *s, const struct grid *grid, float *ret_columns);
-float breast_shape_away(const struct breast_shape *s, const struct grid *grid, int slice);
+ * place in the slice; columns: of the upper surface for slices above the middle of the plates, else of the lower one.
+ * ret_columns: n[0] * n[1] floats of the grid. */
+void breast_shape_columns(const struct breast_shape *s, const struct grid *grid, bool upper, float *ret_columns);
+float breast_shape_away(const struct breast_shape *s, const struct grid *grid, int slice, bool *ret_upper);
 
 /* Write a sentence about the shape or why there is none; "" if it was not asked for. */
 void breast_shape_text(const struct breast_shape_report *r, char *ret_text, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the shape of the breast: its outline on a plane parallel to the detector. */
+/* Private to the shape of the breast: its outline on a plane parallel to the detector, thickness and height while they are found. */
 #ifndef TOMONODE_RECON_BREAST_SHAPE_INTERNAL_H
 #define TOMONODE_RECON_BREAST_SHAPE_INTERNAL_H
 
@@ -69,5 +69,30 @@ float shape_at(const struct shape_outline *o, const float *values, double x, dou
 int shape_outline_make(const struct shape_views *v, const struct grid *grid, double z, struct shape_outline *ret,
 		       char *ret_reason, size_t size, struct err *err);
 void shape_outline_release(struct shape_outline *o);
+
+typedef float shape_table[SHAPE_SECTORS][SHAPE_CLASSES]; /* by sector along the skin and class of the distance from it */
+
+/* The shape on the plane of the outline while it is found. */
+struct shape_finding {
+	const struct shape_views *views;
+	const struct shape_outline *o;
+	double bottom, thickness; /* of the space between the plates: least z, and H, mm */
+	double side[2];		  /* y of the ends of the breast, mm */
+	shape_table fitted, f;	  /* T / H as fitted to the profiles, and corrected */
+	float *square, *line;	  /* of each point: (T / H)^2, and T */
+};
+
+/* Find the thickness: square and line. Return 1 if it is not that of a breast: report->reason says why. */
+int shape_thickness_find(struct shape_finding *w, struct breast_shape_report *report, struct err *err);
+/* Find the heights of the rim's middle: those of the report. */
+int shape_height_find(const struct shape_finding *w, struct breast_shape_report *report, struct err *err);
+
+/* Add up the lengths along z of a ray in the shape, for n heights of the rim's middle above that of the plates. The ray passes the
+ * point (x, y) at height z. */
+void shape_project(const struct shape_finding *w, const double src[3], const double point[3], const float *height, int n,
+		   float *ret);
+
+/* Return a percentile of values, which are sorted; 0 if there are none. */
+double shape_percentile(float *values, size_t n, double share);
 
 #endif

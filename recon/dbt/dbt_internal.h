@@ -56,11 +56,11 @@ struct dbt_session {
 	float *cell_means;	 /* of each view, at its place */
 	struct breast_shape shape;
 	char no_shape[sizeof(((struct breast_shape_report *)0)->reason)]; /* why it is not to be found; "": it is */
-	float *host_columns;						  /* its columns */
+	float *host_columns;						  /* of its lower surface, then of the upper one */
 
 	/* resident: the volume is on the device */
 	struct buf x, y, mask, row;
-	struct buf columns; /* with breast_shape: those of the shape */
+	struct buf columns; /* with breast_shape: those of a surface of the shape */
 	struct buf *masks;
 	struct linop **ops;
 	struct iterate_subset *subsets;

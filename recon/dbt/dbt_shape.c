@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_shape.c - the start image with the shape of the breast. It is computed on the host from cells of about 1 mm, so it is the same
- * on all devices; only the columns, one value for each column of voxels, go to the device. */
+ * on all devices; only the columns, two values for each column of voxels, go to the device. */
 #include <stdio.h>
 
 #include "kernels/clock.h"
@@ -17,7 +17,7 @@ size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan 
 	struct view_cells c = view_cells_of(merged);
 
 	return dbt_has_shape(p) ? ((size_t)c.n_u * (size_t)c.n_v * (size_t)plan->n_views +
-				   (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
+				   2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
 					  sizeof(float)
 				: 0;
 }
@@ -29,7 +29,7 @@ int dbt_shape_open(struct dbt_session *s, struct err *err)
 	s->cells = view_cells_of(s->layout.scan);
 	session_array(&s->memory, (size_t)s->cells.n_u * (size_t)s->cells.n_v * (size_t)s->plan->n_views, sizeof(float),
 		      (void **)&s->cell_means, err);
-	return session_host(&s->memory, slice_voxels(s) * sizeof(float), (void **)&s->host_columns, err);
+	return session_host(&s->memory, 2 * slice_voxels(s) * sizeof(float), (void **)&s->host_columns, err);
 }
 
 int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err *err)
@@ -46,10 +46,17 @@ int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err 
 	}
 	r = breast_shape_find(s->layout.scan, &s->cells, s->cell_means, &s->plan->grid, &s->shape, err);
 	if (r == 0 && s->shape.square)
-		breast_shape_columns(&s->shape, &s->plan->grid, s->host_columns);
+		for (int upper = 0; upper < 2; upper++)
+			breast_shape_columns(&s->shape, &s->plan->grid, upper, s->host_columns + (upper ? slice_voxels(s) : 0));
 	report->shape = s->shape.report;
 	report->seconds_shape = clock_seconds() - begin;
 	return r;
+}
+
+/* Return the columns of the surface that is nearer to a slice. */
+static const float *columns_of(const struct dbt_session *s, bool upper)
+{
+	return s->host_columns + (upper ? slice_voxels(s) : 0);
 }
 
 /* Multiply a volume in host memory. */
@@ -59,17 +66,20 @@ static void apply_streamed(struct dbt_session *s)
 
 #pragma omp parallel for schedule(static)
 	for (int k = 0; k < s->plan->grid.n[2]; k++) {
-		float away = breast_shape_away(&s->shape, &s->plan->grid, k), *x = s->stream.x + (size_t)k * n;
+		bool upper;
+		float away = breast_shape_away(&s->shape, &s->plan->grid, k, &upper), *x = s->stream.x + (size_t)k * n;
+		const float *columns = columns_of(s, upper);
 
 		for (size_t i = 0; i < n; i++)
-			x[i] *= shape_weight(s->host_columns[i], away, BREAST_SHAPE_FLOOR);
+			x[i] *= shape_weight(columns[i], away, BREAST_SHAPE_FLOOR);
 	}
 }
 
 int dbt_shape_apply(struct dbt_session *s, struct err *err)
 {
 	size_t n = slice_voxels(s);
-	int r;
+	bool upper, uploaded = false;
+	int r = 0;
 
 	if (!s->shape.square)
 		return 0;
@@ -77,12 +87,15 @@ int dbt_shape_apply(struct dbt_session *s, struct err *err)
 		apply_streamed(s);
 		return 0;
 	}
-	r = s->dev->ops->upload(&s->columns, s->host_columns, err);
-	for (int k = 0; r == 0 && k < s->plan->grid.n[2]; k++) {
+	for (int k = 0; r == 0 && k < s->plan->grid.n[2]; k++) { /* from the lowest slice on: the surface changes once */
+		float away = breast_shape_away(&s->shape, &s->plan->grid, k, &upper);
 		struct buf slice = buf_part(&s->x, (size_t)k * n, n);
 
-		r = s->dev->ops->shape(&s->columns, breast_shape_away(&s->shape, &s->plan->grid, k), BREAST_SHAPE_FLOOR, &slice,
-				       err);
+		if (k == 0 || upper != uploaded)
+			r = s->dev->ops->upload(&s->columns, columns_of(s, upper), err);
+		uploaded = upper;
+		if (r == 0)
+			r = s->dev->ops->shape(&s->columns, away, BREAST_SHAPE_FLOOR, &slice, err);
 	}
 	return r;
 }

@@ -93,7 +93,8 @@ TEST(thickness_of_a_body)
 		struct breast_shape s = find(&e);
 
 		assert_true(s.report.used && s.report.height_seen && s.report.sectors > BREAST_SHAPE_SECTORS / 3);
-		assert_near(s.report.height, 0, 1);
+		assert_near(s.report.height[0], 0, 1);
+		assert_near(s.report.height[1], 0, 1);
 		assert_near(s.report.line, MU * THICKNESS, 0.05);
 		assert_true(s.report.error < 0.02 && s.report.width > 15 && s.report.width < 35);
 		for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
@@ -108,6 +109,24 @@ TEST(thickness_of_a_body)
 	}
 }
 
+/* Tissue that is dense behind the nipple does not make the rim before it thinner. */
+TEST(dense_tissue_behind_the_nipple)
+{
+	const struct shape dense = {SHAPE_ELLIPSOID, ROLE_LESION, {45, 3, SUPPORT + THICKNESS / 2.0}, {45, 45, 22}, 0.6 * MU};
+	struct exam e = project((struct shape[]){body(0, MU), dense}, 2, 0);
+	struct breast_shape s = find(&e);
+
+	assert_true(s.report.used);
+	for (int x = 75; x <= 96; x += 7) {
+		double found = sqrt(fmax(0, (double)s.square[(int)((3 - s.lo[1]) / s.step + 0.5) * s.n[0] + x]));
+
+		print_message("x = %d mm: %.3f, true %.3f\n", x, found, true_part(s.lo[0] + x * s.step));
+		assert_near(found, true_part(s.lo[0] + x * s.step), 0.08); /* as without dense tissue */
+	}
+	breast_shape_release(&s);
+	release(&e);
+}
+
 TEST(height_of_the_rim)
 {
 	static const double heights[] = {-3, 3};
@@ -117,12 +136,62 @@ TEST(height_of_the_rim)
 		struct breast_shape s = find(&e);
 
 		assert_true(s.report.used);
-		print_message("height %.1f mm: %.1f\n", heights[k], s.report.height);
-		assert_near(s.report.height, heights[k], 2);
-		assert_near(s.middle, SUPPORT + THICKNESS / 2.0 + s.report.height, 1e-9);
+		print_message("height %.1f mm: %.1f, %.1f\n", heights[k], s.report.height[0], s.report.height[1]);
+		assert_near(s.report.height[0], heights[k], 2);
+		assert_near(s.report.height[1], heights[k], 2);
 		breast_shape_release(&s);
 		release(&e);
 	}
+}
+
+/* A breast whose rim is low at one end and high at the other: rays to either half of the plane see the body of that half. */
+TEST(heights_at_both_ends)
+{
+	const double heights[2] = {-2.5, 2.5}, middle = SUPPORT + THICKNESS / 2.0;
+	struct exam e[2] = {project((struct shape[]){body(heights[0], MU)}, 1, 0),
+			    project((struct shape[]){body(heights[1], MU)}, 1, 0)};
+	struct breast_shape s;
+	size_t cells = (size_t)e[0].cells.n_u * (size_t)e[0].cells.n_v;
+	float *lower, *upper;
+	bool is_upper;
+	size_t last = N_U * (N_V - 1);
+
+	for (int v = 0; v < VIEWS; v++)
+		for (int j = 0; j < e[0].cells.n_v; j++) {
+			const double *src = e[0].scan->views[v].src;
+			double at[3], y;
+
+			scan_bin_at(e[0].scan, &e[0].scan->views[v], 0, (j + 0.5) * e[0].cells.bins_v - 0.5, at);
+			y = src[1] + (at[1] - src[1]) * (src[2] - middle) / (src[2] - at[2]);
+			if (y > 3)
+				memcpy(e[0].mean + (size_t)v * cells + (size_t)(j * e[0].cells.n_u),
+				       e[1].mean + (size_t)v * cells + (size_t)(j * e[0].cells.n_u),
+				       (size_t)e[0].cells.n_u * sizeof(float));
+		}
+	s = find(&e[0]);
+	assert_true(s.report.used);
+	print_message("heights %.1f and %.1f mm\n", s.report.height[0], s.report.height[1]);
+	for (int side = 0; side < 2; side++)
+		assert_near(s.report.height[side], heights[side], 2); /* as with one height */
+	assert_true(s.report.height[1] - s.report.height[0] > 2.5);
+	assert_near(s.side[0], 3 - 85, 3); /* the ends of the body */
+	assert_near(s.side[1], 3 + 85, 3);
+	lower = fixture_floats(N_U * N_V, 1, 0, 0);
+	upper = fixture_floats(N_U * N_V, 1, 0, 0);
+	breast_shape_columns(&s, &e[0].grid, false, lower);
+	breast_shape_columns(&s, &e[0].grid, true, upper);
+	/* outside the skin T is 0, so that the columns are the height alone */
+	assert_near((double)(upper[N_U - 1] - lower[N_U - 1]) * BREAST_SHAPE_SOFT, 2 * s.report.height[0], 1e-4);
+	assert_near((double)(upper[last + N_U - 1] - lower[last + N_U - 1]) * BREAST_SHAPE_SOFT, 2 * s.report.height[1], 1e-4);
+	assert_near((double)breast_shape_away(&s, &e[0].grid, 0, &is_upper) * BREAST_SHAPE_SOFT, THICKNESS / 2.0 - 0.5, 1e-5);
+	assert_false(is_upper);
+	breast_shape_away(&s, &e[0].grid, THICKNESS - 1, &is_upper);
+	assert_true(is_upper);
+	free(lower);
+	free(upper);
+	breast_shape_release(&s);
+	release(&e[0]);
+	release(&e[1]);
 }
 
 /* The same bits whatever the number of threads: the sums of each part are added in order. */
@@ -135,7 +204,7 @@ TEST(same_shape_with_any_threads)
 	threads_limit(1);
 	b = find(&e);
 	threads_limit(2);
-	assert_memory_equal(&a.report.height, &b.report.height, sizeof(a.report.height));
+	assert_memory_equal(a.report.height, b.report.height, sizeof(a.report.height));
 	assert_memory_equal(a.square, b.square, n * sizeof(*a.square));
 	breast_shape_release(&a);
 	breast_shape_release(&b);
