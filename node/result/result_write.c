@@ -358,7 +358,7 @@ static int add_view(struct work *w, struct err *err)
 	rc = image ? synthetic_image(w->flow.synthetic, image, err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
 	if (rc == 0 && fills_rim(p))
-		rc = rim_fill(g, NULL, image, &o->r.rim, err);
+		rc = rim_fill(g, image, &o->r.rim, err);
 	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: see frames_finish() for the error */
 	if (values) {
 		result_image_scale(image, n, p->stored_offset * RESULT_VIEW_LENGTH, p->stored_step * RESULT_VIEW_LENGTH,

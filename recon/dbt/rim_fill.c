@@ -457,7 +457,7 @@ static void smooth_add(const struct cells *c)
 }
 
 /* Interpolate what is added to a row between the centres of the cells. */
-static void add_row(const struct cells *c, const struct grid *grid, int j, const float *part, double level, float *row)
+static void add_row(const struct cells *c, const struct grid *grid, int j, float *row)
 {
 	double at_y = fmin(fmax((j + 0.5) / c->bins - 0.5, 0), c->n[1] - 1);
 	int y = (int)at_y, y1 = smaller_of(y + 1, c->n[1] - 1);
@@ -467,31 +467,20 @@ static void add_row(const struct cells *c, const struct grid *grid, int j, const
 	for (int i = 0; i < grid->n[0]; i++) {
 		double at_x = fmin(fmax((i + 0.5) / c->bins - 0.5, 0), c->n[0] - 1);
 		int x = (int)at_x, x1 = smaller_of(x + 1, c->n[0] - 1);
-		float a = (float)(at_x - x), add = (1 - b) * ((1 - a) * p[x] + a * p[x1]) + b * ((1 - a) * q[x] + a * q[x1]);
+		float a = (float)(at_x - x);
 
-		row[i] += part ? add * (float)level * (1 - part[i]) : add;
+		row[i] += (1 - b) * ((1 - a) * p[x] + a * p[x1]) + b * ((1 - a) * q[x] + a * q[x1]);
 	}
 }
 
-static void add_image(const struct cells *c, const struct grid *grid, const float *part, double level, float *image)
+static void add_image(const struct cells *c, const struct grid *grid, float *image)
 {
 #pragma omp parallel for schedule(static)
-	for (int j = 0; j < grid->n[1]; j++) {
-		size_t at = (size_t)j * (size_t)grid->n[0];
-
-		add_row(c, grid, j, part ? part + at : NULL, level, image + at);
-	}
+	for (int j = 0; j < grid->n[1]; j++)
+		add_row(c, grid, j, image + (size_t)j * (size_t)grid->n[0]);
 }
 
-/* With a given T / H the cells have only how soft the skin line is. */
-static void soften_skin(const struct cells *c)
-{
-	for (size_t i = 0; i < count_cells(c); i++)
-		c->add[i] = c->air[i] ? 0 : fminf(c->distance[i] / (float)SOFT, 1);
-}
-
-static int fill_image(struct cells *c, const struct grid *grid, const float *part, float *image, struct rim_fill_report *r,
-		      struct err *err)
+static int fill_image(struct cells *c, const struct grid *grid, float *image, struct rim_fill_report *r, struct err *err)
 {
 	profile_table *parts;
 	double mean;
@@ -515,12 +504,6 @@ static int fill_image(struct cells *c, const struct grid *grid, const float *par
 		snprintf(r->reason, sizeof(r->reason), "the breast is too small to have a level inside its rim");
 	if (rc < 0 || r->reason[0])
 		return rc;
-	if (part) {
-		soften_skin(c);
-		add_image(c, grid, part, r->level, image);
-		r->used = true;
-		return 0;
-	}
 	parts = malloc(sizeof(*parts));
 	if (!parts)
 		return err_set(err, ENOMEM, "rim of the synthetic view: out of memory");
@@ -530,7 +513,7 @@ static int fill_image(struct cells *c, const struct grid *grid, const float *par
 	if (r->used) {
 		estimate_add(c, r->level, *parts);
 		smooth_add(c);
-		add_image(c, grid, NULL, r->level, image);
+		add_image(c, grid, image);
 	} else if (rc == 0) {
 		snprintf(r->reason, sizeof(r->reason), "only %d of %d sectors along the skin have a profile; at least %d",
 			 r->sectors, SECTORS, SECTORS_LEAST);
@@ -539,7 +522,7 @@ static int fill_image(struct cells *c, const struct grid *grid, const float *par
 	return rc;
 }
 
-int rim_fill(const struct grid *grid, const float *part, float *image, struct rim_fill_report *ret, struct err *err)
+int rim_fill(const struct grid *grid, float *image, struct rim_fill_report *ret, struct err *err)
 {
 	struct rim_fill_report report = {0};
 	struct cells c;
@@ -552,7 +535,7 @@ int rim_fill(const struct grid *grid, const float *part, float *image, struct ri
 	rc = cells_make(grid, &c, err);
 	if (rc < 0)
 		return rc;
-	rc = fill_image(&c, grid, part, image, &report, err);
+	rc = fill_image(&c, grid, image, &report, err);
 	free(c.memory);
 	if (rc == 0 && ret)
 		*ret = report;

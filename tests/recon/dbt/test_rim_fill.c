@@ -68,7 +68,7 @@ TEST(fill)
 
 		assert_non_null(filled);
 		memcpy(filled, image, n * sizeof(*filled));
-		assert_int_equal(rim_fill(&g, NULL, filled, &r, NULL), 0);
+		assert_int_equal(rim_fill(&g, filled, &r, NULL), 0);
 		if (!r.used || r.reason[0] || r.sectors < 20)
 			fail_msg("voxels of %g mm: %d sectors, level %g, %s", g.h[0], r.sectors, r.level, r.reason);
 		assert_near(r.level, LEVEL, 0.03 * LEVEL);
@@ -100,28 +100,6 @@ TEST(fill)
 	}
 }
 
-/* A given T / H is used as it is. */
-TEST(given)
-{
-	struct grid g = grid_of(0.34);
-	size_t n = (size_t)g.n[0] * (size_t)g.n[1];
-	float *image = make_image(&g, 0.05, 0.3), *part = malloc(n * sizeof(*part)), *filled = malloc(n * sizeof(*filled));
-	struct rim_fill_report r;
-
-	assert_true(part && filled);
-	for (size_t i = 0; i < n; i++)
-		part[i] = (float)part_of(depth_of(&g, (int)i));
-	memcpy(filled, image, n * sizeof(*filled));
-	assert_int_equal(rim_fill(&g, part, filled, &r, NULL), 0);
-	assert_true(r.used && r.sectors == 0);
-	for (size_t i = 0; i < n; i++)
-		if (depth_of(&g, (int)i) > 2)
-			assert_near(filled[i] - image[i], r.level * (1 - (double)part[i]), 1e-5);
-	free(part);
-	free(filled);
-	free(image);
-}
-
 /* Without skin or breast nothing is changed, and the report says why. */
 TEST(not_filled)
 {
@@ -137,12 +115,12 @@ TEST(not_filled)
 		for (size_t i = 0; way == 2 && i < n; i++) /* a breast of 4 mm */
 			image[i] = hypot(i % (size_t)g.n[0], i / (size_t)g.n[0] - g.n[1] / 2.0) < 6 ? 2 : 0;
 		memcpy(filled, image, n * sizeof(*filled));
-		assert_int_equal(rim_fill(&g, NULL, filled, &r, NULL), 0);
+		assert_int_equal(rim_fill(&g, filled, &r, NULL), 0);
 		assert_false(r.used);
 		assert_non_null(strstr(r.reason, (const char *[]){"no skin", "empty", "too small"}[way]));
 		assert_memory_equal(filled, image, n * sizeof(*filled));
 		free(filled);
 		free(image);
 	}
-	assert_error(rim_fill(&none, NULL, NULL, NULL, &err), &err, EINVAL, "n=0");
+	assert_error(rim_fill(&none, NULL, NULL, &err), &err, EINVAL, "n=0");
 }
