@@ -259,24 +259,18 @@ static const char *const hostile[] = {
 };
 /* Forbidden for a worker on the GPU, which has a list of forbidden calls, in addition to `hostile`. */
 static const char *const refused_for_gpu[] = {
-	"listen",      "accept",
-	"accept4",     "fork",
-	"vfork",       "chmod",
-	"fchmodat",    "chown",
-	"lchown",      "fchownat",
-	"link",	       "linkat",
-	"symlink",     "symlinkat",
-	"mknod",       "mknodat",
-	"setxattr",    "lsetxattr",
-	"fsetxattr",   "removexattr",
-	"truncate",    "sched_setscheduler",
+	"accept",      "accept4",  "fork",	"vfork",     "chmod",	    "fchmodat",	 "chown",
+	"lchown",      "fchownat", "link",	"linkat",    "symlink",	    "symlinkat", "mknod",
+	"mknodat",     "setxattr", "lsetxattr", "fsetxattr", "removexattr", "truncate",	 "sched_setscheduler",
 	"setpriority", NULL,
 };
 
 /* And for a step on the GPU: processes and files of others that Landlock does not protect, and what would outlive it. */
 static const char *const refused_for_gpu_step[] = {
-	"socket",
-	"socketpair",
+	"connect",
+	"sendto",
+	"sendmsg",
+	"sendmmsg",
 	"kill",
 	"tkill",
 	"rt_sigqueueinfo",
@@ -444,9 +438,9 @@ static void forbid_for_gpu(struct calls *c, enum sandbox_role role)
 	} else if (role != SANDBOX_STEPS) {
 		/* an error, not a kill: the driver's library tries to run nvidia-modprobe */
 		add_rules(c, SCMP_ACT_ERRNO(EPERM), executing);
+		add_rule(c, SCMP_ACT_ERRNO(EPERM), "listen", 0, NULL); /* the library does it when it starts: in a step */
 	}
-	if (role != SANDBOX_STEP)
-		refuse_if(c, "socket", SCMP_A0(SCMP_CMP_NE, AF_UNIX)); /* MPS */
+	refuse_if(c, "socket", SCMP_A0(SCMP_CMP_NE, AF_UNIX)); /* MPS; without any the library does not start */
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
 	add_rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
 }

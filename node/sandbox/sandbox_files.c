@@ -277,7 +277,11 @@ static int allow_steps(struct fence *f, const struct config *config, const char 
 
 	if (ret == 0 && gpu)
 		ret = allow_gpu(f, false);
-
+	/* to make the rules of a step, which allow no more than it needs: find the device files; name its threads */
+	if (ret == 0 && gpu)
+		ret = allow_path(f, "/dev", LANDLOCK_ACCESS_FS_READ_DIR);
+	if (ret == 0 && gpu)
+		ret = allow_path(f, "/proc", FS_WORK);
 	for (size_t i = 0; ret == 0 && i < config->n_steps; i++) {
 		const struct step_conf *s = &config->steps[i];
 
