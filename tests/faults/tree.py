@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 
@@ -278,22 +279,26 @@ class Tree:
         """Return why it fails, with `more` in its environment; "": it does not."""
         command, environment, _ = self.programs[test]
         began = time.monotonic()
-        # timeout(1) ends the test also when this process was killed.
-        process = subprocess.run(
-            ["timeout", "--signal=KILL", str(self.limit), *command],
-            cwd=os.path.join(self.build, "tests"),
-            env=self.env | environment | dict(more),
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        # timeout(1) ends the test also when this process was killed. What the test leaves behind must not keep a pipe open.
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            process = subprocess.Popen(
+                ["timeout", "--signal=KILL", str(self.limit), *command],
+                cwd=os.path.join(self.build, "tests"),
+                env=self.env | environment | dict(more),
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            output.seek(0)
+            text = output.read()
         if process.returncode == -signal.SIGKILL and time.monotonic() - began >= self.limit:
             return f"more than {self.limit} s"
         self.seconds[test] = time.monotonic() - began
-        return "" if process.returncode in (0, 77) else reason(process.stdout, process.returncode)
+        return "" if process.returncode in (0, 77) else reason(text, process.returncode)
 
     def first_system_failure(self, tests, without):
         if not self.make(["tomonode", "bench", "pet_mc", *self.helpers()]):
