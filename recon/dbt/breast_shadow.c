@@ -16,6 +16,8 @@
 #define EDGE_LEAST 0.1	/* line integrals that show the edge of the breast */
 #define EDGE_MOST 1.3
 #define EDGE_REACH 6 /* cells beside the edge that are compared, too */
+#define INNER 1.5    /* line integrals that show the attenuation of the tissue */
+#define THIN 2.0 /* L, the line integral of the full thickness, below which EDGE_MOST and INNER are less in proportion to it */
 
 void shape_project(const struct shape_finding *w, const double src[3], const double point[3], const float *height, int n,
 		   float *ret)
@@ -48,8 +50,8 @@ void shape_project(const struct shape_finding *w, const double src[3], const dou
 	}
 }
 
-/* Mark the cells of a view at the edge of the breast: 1, to be compared. */
-static void mark_edge(const struct view_cells *c, const float *mean, double air, unsigned char *edge)
+/* Mark the cells of a view at the edge of the breast: 1, to be compared. most: the largest line integral of an edge. */
+static void mark_edge(const struct view_cells *c, const float *mean, double air, double most, unsigned char *edge)
 {
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
@@ -57,7 +59,7 @@ static void mark_edge(const struct view_cells *c, const float *mean, double air,
 			bool near = false;
 
 			edge[at] = 0;
-			if ((i + j) % 2 || mean[at] < 0 || (double)mean[at] - air > EDGE_MOST)
+			if ((i + j) % 2 || mean[at] < 0 || (double)mean[at] - air > most)
 				continue;
 			for (int v = -1; v <= 1 && !near; v++)
 				for (int u = -1; u <= 1 && !near; u++) {
@@ -94,9 +96,9 @@ static double place_along(const struct shape_finding *w, const double src[3], co
 }
 
 /* Add up the deviations of a view from the shadow of the shape, for each height, at either end of the breast. Views along y see the
- * height best where the skin's normal is along y. */
-static void compare_shadow(const struct shape_finding *w, int view, const float height[SHIFTS], unsigned char *edge, float *work,
-			   double ret[2][SHIFTS])
+ * height best where the skin's normal is along y. scale: of EDGE_MOST and INNER. */
+static void compare_shadow(const struct shape_finding *w, int view, double scale, const float height[SHIFTS], unsigned char *edge,
+			   float *work, double ret[2][SHIFTS])
 {
 	const struct view_cells *c = w->views->cells;
 	const float *mean = shape_view(w->views, view);
@@ -107,14 +109,14 @@ static void compare_shadow(const struct shape_finding *w, int view, const float 
 	size_t n = 0;
 
 	for (int at = 0; at < c->n_u * c->n_v; at += 16)
-		if ((double)mean[at] - air > 1.5) {
+		if ((double)mean[at] - air > INNER * scale) {
 			cell_point(w->views, view, at % c->n_u, at / c->n_u, point);
 			shape_project(w, src, point, middle, 1, length);
 			if (length[0] > 10)
 				work[n++] = (float)(((double)mean[at] - air) / (double)length[0] / ray_obliquity(src, point));
 		}
 	mu = n ? shape_percentile(work, n, 0.5) : 0;
-	mark_edge(c, mean, air, edge);
+	mark_edge(c, mean, air, EDGE_MOST * scale, edge);
 	for (int at = 0; at < c->n_u * c->n_v; at++) {
 		if (!edge[at])
 			continue;
@@ -131,7 +133,7 @@ static void compare_shadow(const struct shape_finding *w, int view, const float 
 static double choose_height(const double e[SHIFTS])
 {
 	double curve, height;
-	int best = 1;
+	int best = SHIFTS / 2; /* if all deviate as much */
 
 	for (int k = 1; k < SHIFTS - 1; k++)
 		best = e[k] < e[best] ? k : best;
@@ -145,6 +147,7 @@ int shape_height_find(const struct shape_finding *w, struct breast_shape_report 
 	const struct shape_views *v = w->views;
 	size_t cells = (size_t)v->cells->n_u * (size_t)v->cells->n_v;
 	double errors[2 * OUTER][2][SHIFTS] = {{{0}}};
+	double scale = fmin(1, report->line / THIN);
 	float height[SHIFTS];
 	int n = v->scan->n_views, failed = 0;
 
@@ -159,7 +162,7 @@ int shape_height_find(const struct shape_finding *w, struct breast_shape_report 
 
 		failed += !work;
 		if (work)
-			compare_shadow(w, v->by_angle[i < OUTER ? i : n - 1 - (i - OUTER)], height,
+			compare_shadow(w, v->by_angle[i < OUTER ? i : n - 1 - (i - OUTER)], scale, height,
 				       (unsigned char *)(work + cells), work, errors[i]);
 		free(work);
 	}

@@ -129,10 +129,10 @@ TEST(dense_tissue_behind_the_nipple)
 
 TEST(height_of_the_rim)
 {
-	static const double heights[] = {-3, 3};
+	static const double heights[] = {-3, 3, 0, 3}, mus[] = {MU, MU, 0.4 * MU, 0.4 * MU}; /* the last two: a thin breast */
 
-	for (size_t k = 0; k < 2; k++) {
-		struct exam e = project((struct shape[]){body(heights[k], MU)}, 1, 0);
+	for (size_t k = 0; k < 4; k++) {
+		struct exam e = project((struct shape[]){body(heights[k], mus[k])}, 1, 0);
 		struct breast_shape s = find(&e);
 
 		assert_true(s.report.used);
