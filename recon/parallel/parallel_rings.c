@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SMALL 0.02 /* a, for each distance: offsets of many bins that are alike are no rings */
-#define SECTORS 6  /* of views */
+#define SECTORS 6  /* of views, by angle */
 #define AGREE 1	   /* this many sectors may say something else */
 #define PASSES 4
 #define LOOKED_AT 8    /* slices that are looked at again */
@@ -17,9 +17,15 @@
 #define LEAST_ANGLES (2 * SECTORS)
 #define AROUND_MAX (4 * PARALLEL_RING_WIDTH_MAX - 1)
 
+struct turned {
+	double angle;
+	int view;
+};
+
 struct finder {
 	const struct parallel_scan *s;
 	int n;			   /* radial bins */
+	int *view;		   /* views in the order of their angles */
 	int farthest;		   /* largest distance of neighbours */
 	int reach;		   /* of the matrix */
 	double (*sector)[SECTORS]; /* [bin]: medians at one distance */
@@ -61,6 +67,41 @@ static float select_median(float *x, int n)
 	return x[middle];
 }
 
+/* Angle of a view after the first one, within a turn. */
+static double angle_of(const struct parallel_scan *s, int view)
+{
+	double angle = fmod(parallel_angle(s, view) - parallel_angle(s, 0), 360);
+
+	return angle < 0 ? angle + 360 : angle;
+}
+
+static int compare_angles(const void *a, const void *b)
+{
+	const struct turned *x = a, *y = b;
+
+	return x->angle < y->angle ? -1 : x->angle > y->angle ? 1 : x->view - y->view;
+}
+
+/* Order the views: those of a sector are beside each other, in whatever order they were taken. NULL: no memory. */
+static int *order_views(const struct parallel_scan *s)
+{
+	struct turned *all = malloc((size_t)s->n_angles * sizeof(*all));
+	int *ret = malloc((size_t)s->n_angles * sizeof(*ret));
+
+	if (!all || !ret) {
+		free(all);
+		free(ret);
+		return NULL;
+	}
+	for (int a = 0; a < s->n_angles; a++)
+		all[a] = (struct turned){angle_of(s, a), a};
+	qsort(all, (size_t)s->n_angles, sizeof(*all), compare_angles);
+	for (int a = 0; a < s->n_angles; a++)
+		ret[a] = all[a].view;
+	free(all);
+	return ret;
+}
+
 /* Set the medians of bins less the mean of their neighbours at distance k, with the offsets found so far. */
 static int find_medians(struct finder *f, const float *lines, int k, struct err *err)
 {
@@ -76,7 +117,7 @@ static int find_medians(struct finder *f, const float *lines, int k, struct err 
 			float own = (float)(f->offset[t] - 0.5 * (f->offset[t - k] + f->offset[t + k]));
 
 			for (int a = 0; x && a < n_views; a++) {
-				const float *y = lines + (size_t)a * (size_t)f->n + t;
+				const float *y = lines + (size_t)f->view[a] * (size_t)f->n + t;
 
 				x[a] = y[0] - 0.5f * (y[-k] + y[k]) - own;
 			}
@@ -238,8 +279,12 @@ int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines
 			"%d angles",
 			width, s->n_radial, s->n_angles, PARALLEL_RING_WIDTH_MAX, LEAST_ANGLES);
 	memory = malloc(n * (size_t)(SECTORS + 4 + f.reach + 1) * sizeof(*memory));
-	if (!memory)
+	f.view = order_views(s);
+	if (!memory || !f.view) {
+		free(memory);
+		free(f.view);
 		return err_set(err, ENOMEM, "no memory for the offsets of %zu radial bins", n);
+	}
 	f.sector = (double(*)[SECTORS])memory;
 	f.all = memory + SECTORS * n;
 	f.around = f.all + n;
@@ -261,6 +306,7 @@ int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines
 		}
 	}
 	free(memory);
+	free(f.view);
 	ret->before = looked ? sqrt(ret->before / looked) : 0;
 	ret->after = looked ? sqrt(ret->after / looked) : 0;
 	return r;

@@ -3,7 +3,7 @@
  * a circle about the axis in the image. The offsets are found, and subtracted.
  *
  * A bin less the mean of its two neighbours at a distance k, in the median over views, is that of their offsets, plus what the
- * object has there. The latter changes slowly from bin to bin, or differs between sectors of views: the median is taken in each of
+ * object has there. The latter changes slowly from bin to bin, or differs between sectors of angles: the median is taken in each of
  * six sectors, less that of the bins around, and counts as far as five of them agree, e_k(t). The offsets c explain all distances
  * best:
  *

@@ -83,6 +83,28 @@ TEST(rings_go)
 		}
 }
 
+/* The sectors are those of the angles: views in another order, as of a golden-angle scan, lose the same offsets. */
+TEST(order_of_views)
+{
+	enum { VIEWS = 120, STEP = 77 }; /* no common divisor */
+	struct parallel_scan s = {.n_slices = 1, .n_angles = VIEWS, .n_radial = N, .bin = 1, .slice = 1, .arc = 180}, other = s;
+	float *lines = make_lines(&s, 0, 2e4), *mixed = fixture_floats(parallel_size(&s), 1, 0, 0);
+	double angle[VIEWS];
+	struct parallel_rings r;
+
+	other.angle = angle;
+	for (int a = 0; a < VIEWS; a++) {
+		angle[a] = parallel_angle(&s, a * STEP % VIEWS);
+		memcpy(mixed + (size_t)a * N, lines + (size_t)(a * STEP % VIEWS) * N, N * sizeof(*mixed));
+	}
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&other, 3, mixed, &r, NULL), 0);
+	for (int a = 0; a < VIEWS; a++)
+		assert_memory_equal(mixed + (size_t)a * N, lines + (size_t)(a * STEP % VIEWS) * N, N * sizeof(*mixed));
+	free(lines);
+	free(mixed);
+}
+
 TEST(limits)
 {
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 12, .n_radial = 24, .bin = 1, .slice = 1, .arc = 180};
