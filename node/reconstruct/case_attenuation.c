@@ -108,9 +108,10 @@ static void say_headers(struct case_corrections *c)
 	if (!c->s->has_centre)
 		case_corrections_say(
 			c,
-			"The centre of the scanner, which places the CT, is taken as the origin of the frame of reference: the "
-			"data do not contain it.");
-	if (ct->contrast[0])
+			"The centre of the scanner, which places the %s, is taken as the origin of the frame of reference: the "
+			"data do not contain it.",
+			ct->is_map ? "map" : "CT");
+	if (ct->contrast[0] && !ct->is_map) /* that of MR does not attenuate, and the map has none */
 		case_corrections_say(c, "The CT has contrast agent, whose attenuation at 511 keV is overestimated.");
 	if (ct->multi_energy)
 		case_corrections_say(c,
