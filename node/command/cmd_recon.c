@@ -230,11 +230,14 @@ static int check_protocols(const struct recon *r)
 /* The same for imports alone, before they are read: PET or parallel beams. */
 static int check_import_protocols(const struct recon *r)
 {
-	int pet = kind_id(&kind_pet);
+	int pet = kind_id(&kind_pet), parallel = kind_id(&kind_parallel);
+	const struct err *why = &r->why[pet];
 
-	if (r->chosen[pet] || r->chosen[kind_id(&kind_parallel)] || r->why[pet].code == ENOENT)
+	if (r->chosen[pet] || r->chosen[parallel] || why->code == ENOENT)
 		return -1;
-	return options_fail(&r->o, CODE_USAGE, "%s", r->why[pet].msg);
+	if (strstr(why->msg, OTHER_KIND) && r->why[parallel].code != ENOENT) /* a key of parallel beams, with a wrong value */
+		why = &r->why[parallel];
+	return options_fail(&r->o, CODE_USAGE, "%s", why->msg);
 }
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)

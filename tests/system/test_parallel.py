@@ -341,6 +341,8 @@ def test_rings_are_removed(folder):
         check((rings is None and "Rings" not in case["parallel"]["warnings"]) if width == 0
               else rings["offsets_after"] < 0.4 * rings["offsets_before"] and "Rings up to 3 bins were removed" in case["parallel"]["warnings"], rings)
     check(error[1] < 0.6 * error[0], error)  # a third of the energy of offsets
+    refused = h.run(h.TOMONODE, "recon", "--set", "ring_width=99", "-o", os.path.join(folder, "no"), hs, code=None).stderr
+    check("key 'ring_width'" in refused and "from 1 to 15" in refused, refused)  # and not that PET lacks the key
 
 
 def test_flat_fields(folder):
