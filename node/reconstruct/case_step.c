@@ -18,6 +18,8 @@
 
 #define STEP_PATH (sizeof(((struct step_runner *)NULL)->folder) + 60) /* bytes of the paths below its folder */
 
+#define WARNINGS_MOST 32 /* of all images */
+
 struct step_run {
 	const struct step_runner *runner;
 	const struct step_conf *step;
@@ -185,7 +187,26 @@ static int use_made(struct step_run *r, int image, int (*use)(struct step_run *,
 	return rc;
 }
 
-/* Read step.json; that of the first image is kept. */
+/* Add the warnings of another image that are not there yet. */
+static void add_warnings(json_t *told, const json_t *other)
+{
+	json_t *warnings = json_object_get(told, "warnings"), *value;
+	size_t i, k;
+
+	if (!warnings) {
+		warnings = json_array();
+		json_object_set_new(told, "warnings", warnings);
+	}
+	json_array_foreach(json_object_get(other, "warnings"), i, value)
+	{
+		for (k = 0; k < json_array_size(warnings) && !json_equal(json_array_get(warnings, k), value); k++)
+			;
+		if (k == json_array_size(warnings) && k < WARNINGS_MOST)
+			json_array_append(warnings, value);
+	}
+}
+
+/* Read step.json; that of the first image is kept, with the warnings of all. */
 static int read_told(struct step_run *r, int image, struct err *err)
 {
 	json_t *told = NULL;
@@ -196,10 +217,12 @@ static int read_told(struct step_run *r, int image, struct err *err)
 		return rc;
 	rc = case_told_read(fd, "its step.json", &told, err);
 	close(fd);
-	if (r->report.told)
+	if (r->report.told) {
+		add_warnings(r->report.told, told);
 		json_decref(told);
-	else
+	} else {
 		r->report.told = told;
+	}
 	return rc;
 }
 

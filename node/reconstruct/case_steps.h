@@ -48,7 +48,7 @@ struct case_volumes {
 struct case_step_report {
 	struct step_end end;	       /* of the image that took longest */
 	double before, after, largest; /* mean of all images; largest change, as a fraction of the largest value */
-	json_t *told;		       /* step.json of the first image; owned */
+	json_t *told;		       /* step.json of the first image, with the different warnings of all; owned */
 };
 
 /* Return the bytes that case_step_run() allocates: two slices. */

@@ -23,6 +23,7 @@ struct made {
 	int fails_at;	 /* this call ends with EBADMSG, from 1 */
 	const char *why; /* of the refusal */
 	int calls;
+	const char *then; /* step.json of further calls; NULL: the same */
 };
 
 static void put_file(const char *folder, const char *name, const void *bytes, size_t n)
@@ -62,7 +63,9 @@ static int run_made(void *ctx, const struct step_conf *step, const char *folder,
 		values[m->values - 1] = m->last;
 	snprintf(out, sizeof(out), "%s/out", folder);
 	snprintf(to, sizeof(to), "%s/volume.f32", out);
-	if (m->json)
+	if (m->then && m->calls > 1)
+		put_file(out, "step.json", m->then, strlen(m->then));
+	else if (m->json)
 		put_file(out, "step.json", m->json, strlen(m->json));
 	if (m->as > 0)
 		assert_int_equal(m->as == 1 ? symlink(in, to) : m->as == 2 ? mkfifo(to, 0600) : link(in, to), 0);
@@ -126,6 +129,31 @@ TEST(every_image_is_replaced)
 	assert_int_equal(m.calls, 2);
 	json_decref(report.told);
 	end(&f);
+}
+
+/* What a later frame says is not lost, and is said once. */
+TEST(warnings_of_all_images)
+{
+	struct made m[2] = {
+		{.json = told, .then = "{\"summary\": \"\", \"warnings\": [\"it is a test\", \"late\"]}", .values = N},
+		{.json = "{\"summary\": \"\"}", .then = told, .values = N}};
+	static const char *const last[2] = {"late", "it is a test"};
+	struct case_step_report report;
+	struct fixture f;
+	struct err err = {0};
+	bool failed;
+
+	for (size_t k = 0; k < 2; k++) {
+		json_t *warnings;
+
+		begin(&f, &m[k], 2);
+		assert_int_equal(run_step(&f, &report, &failed, &err), 0);
+		warnings = json_object_get(report.told, "warnings");
+		assert_int_equal(json_array_size(warnings), 2 - k);
+		assert_string_equal(json_string_value(json_array_get(warnings, 1 - k)), last[k]);
+		json_decref(report.told);
+		end(&f);
+	}
 }
 
 static int read_slice(void *ctx, int slice, float *ret, struct err *err)
