@@ -66,8 +66,9 @@ bool sinogram_mmr_is_list_header(const char *path);
 /* Find the header of the normalisation: `given`, or, if this is NULL, the only one beside the header of the list. The caller frees
  * *ret. ENOENT: there is none; ENOTUNIQ: there are several; EBADMSG. */
 int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err);
-/* Find the data beside a header: the file that it names or, if there is none, that of its own name without ".hdr". The caller
- * frees *ret. */
+/* Find the data beside a header: the file that it names, or that of its own name without ".hdr". header: ends in ".hdr"; named: as
+ * written in it, of which only what follows the last / or \ counts. The caller frees *ret. EBADMSG: there is none of both;
+ * ENOTUNIQ: both are there and are two files; ENOMEM. */
 int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err);
 
 /* Write the third value of Image Type, without blanks; "": there is none. */
