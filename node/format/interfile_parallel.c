@@ -104,7 +104,8 @@ static int read_runs(const struct interfile_lines *l, double *kind, double *coun
 	if (counts < 0)
 		return counts;
 	if (n_kinds != n_counts)
-		return err_set(err, EBADMSG, "%d \"frame kinds\", %d \"frame counts\"", n_kinds, n_counts);
+		return err_set(err, EBADMSG, "%d \"frame kinds\", %d \"frame counts\"; needed: as many of both", n_kinds,
+			       n_counts);
 	if (n_kinds == 0)
 		return 0;
 	run = calloc((size_t)n_kinds, sizeof(*run));

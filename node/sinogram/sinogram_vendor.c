@@ -50,6 +50,9 @@ static const char *vendor_sentence(const char *path, const char *head, size_t n_
 		return "the header of list mode data of Siemens (PETLINK): not imported. `tomonode recon` "
 		       "reconstructs those of a Biograph mMR with their normalisation; of others histogram them and give the header of "
 		       "the sinogram (.s.hdr), or send the DICOM object that holds them";
+	if (has_line(head, "number of normalization components", ""))
+		return "the header of a normalisation of Siemens: of a Biograph mMR name the header of the list mode (.l.hdr), or "
+		       "`recon --normalisation` beside it";
 	if (has_line(head, "Data filename", "") && has_line(head, "Data mode", ""))
 		return "a header of CASToR: not read; write the sinograms as Interfile, or list mode as PETSIRD";
 	if (ending && !strcasecmp(ending, ".mhdr"))

@@ -93,11 +93,14 @@ static void take_means(const struct parallel_frames *f, const float *values, str
 	}
 }
 
-/* Mark the bins that are no measurement. light: n_radial elements, the least of the flat fields. Returns their number. */
-static size_t mark_dead(struct slice *s, const double *light)
+/* Mark the bins that are no measurement. light: n_radial elements, the least of the flat fields. Returns their number; ret_lit: of
+ * those with light, the number of marked and of all. */
+static size_t mark_dead(struct slice *s, const double *light, size_t ret_lit[2])
 {
 	double around[2 * NEIGHBOURS + 1], brightest = 0;
 	size_t n = 0;
+
+	ret_lit[0] = ret_lit[1] = 0;
 
 	for (int pass = 0; pass < 2; pass++) /* the brightest neighbourhood is known after the first */
 		for (size_t t = 0; t < s->n_radial; t++) {
@@ -111,6 +114,10 @@ static size_t mark_dead(struct slice *s, const double *light)
 			s->dead[t] = !(light[t] > NO_LIGHT * brightest && light[t] * DEAD_PART >= usual &&
 				       light[t] <= DEAD_PART * usual);
 			n += pass && s->dead[t];
+			if (pass && light[t] > NO_LIGHT * brightest) {
+				ret_lit[0] += s->dead[t];
+				ret_lit[1]++;
+			}
 		}
 	return n;
 }
@@ -204,7 +211,7 @@ static void release_slice(struct slice *s)
 int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_scan *scan, int k, const float *values,
 			float *ret_lines, struct parallel_flat_report *report, struct err *err)
 {
-	size_t n_radial = (size_t)scan->n_radial, n_dead, n_dark = 0;
+	size_t n_radial = (size_t)scan->n_radial, n_dead, n_dark = 0, lit[2];
 	int *frame_of = malloc((size_t)scan->n_angles * sizeof(*frame_of)), bad = scan->n_angles, view = 0, frame = 0;
 	struct slice s;
 	int r = make_slice(f, n_radial, &s, err);
@@ -222,11 +229,17 @@ int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_s
 		for (int i = 0; i < s.n_flats; i++)
 			s.memory[t] = isfinite(s.flat[i].mean[t]) ? fmin(s.memory[t], s.flat[i].mean[t]) : 0;
 	}
-	n_dead = mark_dead(&s, s.memory);
-	if (n_dead == n_radial) {
+	n_dead = mark_dead(&s, s.memory, lit);
+	if (n_dead == n_radial)
 		r = err_set(err, EBADMSG, "slice %d: its flat fields have no light", k);
+	else if (2 * lit[0] > lit[1])
+		r = err_set(
+			err, EBADMSG,
+			"slice %d: the flat fields of %zu of %zu detector bins are unlike those of their neighbours: another order of "
+			"the data than [slice][frame][radial bin], or other frames are flat fields",
+			k, lit[0], lit[1]);
+	if (r < 0)
 		goto out;
-	}
 #pragma omp parallel for schedule(static) reduction(+ : n_dark) reduction(min : bad)
 	for (int a = 0; a < scan->n_angles; a++) {
 		int dark =

@@ -46,7 +46,8 @@ struct parallel_flat_report {
 int parallel_flat_check(const struct parallel_frames *f, const struct parallel_scan *s, struct err *err);
 
 /* Convert slice k: values[frame][radial bin] to ret_lines[angle][radial bin], and add its numbers to *report, which is zero before
- * the first slice. Parallel; the same bits with any number of threads. EBADMSG: a value is not finite, or no bin has a flat field.
+ * the first slice. Parallel; the same bits with any number of threads. EBADMSG: a value is not finite, no bin has a flat field, or
+ * most of those with light are dead.
  * ENOMEM. */
 int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_scan *s, int k, const float *values,
 			float *ret_lines, struct parallel_flat_report *report, struct err *err);

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import textwrap
 import threading
 
@@ -204,10 +205,16 @@ def refused(folder, code, ok=(0, 4), mode="", kind="pet", **keys):
 def test_what_a_hostile_program_can_do(folder, monkeypatch, gpu):
     """Nothing, with the rights for a GPU, too: it tries all in turn, says what succeeded, and makes no output; nothing is delivered. It is told
     which devices it may use: without `gpu` none."""
-    program = write_program(os.path.join(folder, "program.py"), HONEST + textwrap.dedent("""\
+    name = f"tomonode-test-{os.getpid()}"  # what connects or writes to it reaches this process
+    streams, messages = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    streams.bind("\0" + name)
+    streams.listen()
+    messages.bind("\0" + name + "-m")
+    program = write_program(os.path.join(folder, "program.py"), HONEST + f"name = '{name}'\n" + textwrap.dedent("""\
         import ctypes, resource, socket
         print("devices", os.environ["CUDA_VISIBLE_DEVICES"])
-        tries = {"network": lambda: socket.socket(), "local socket": lambda: socket.socket(socket.AF_UNIX), "signal": lambda: os.kill(os.getppid(), 0),
+        tries = {"network": lambda: socket.socket(), "stream": lambda: socket.socket(socket.AF_UNIX).connect("\\0" + name),
+                 "message": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", "\\0" + name + "-m"), "signal": lambda: os.kill(os.getppid(), 0),
                  "mode": lambda: os.chmod(sys.argv[0], 0o777), "limit": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (99, 99)),
                  "list": lambda: os.listdir(os.path.dirname(os.path.dirname(sys.argv[0]))), "shared": lambda: open("/dev/shm/steps", "w"),
                  "group": lambda: os.setpgid(0, os.getppid()), "new group": lambda: os.setpgid(os.getpid(), 0) or os.setsid(), "files": lambda: open("/etc/hostname").read(), "input": lambda: open(source, "r+b"),

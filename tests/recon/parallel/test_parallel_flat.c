@@ -138,6 +138,12 @@ TEST(refusals)
 	x[8 * RADIAL + 11] = NAN; /* a view */
 	assert_int_equal(parallel_flat_lines(&frames, &scan, 4, x, lines, &report, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "slice 4: frame 8 "));
+	free(x);
+	x = make_frames();
+	for (int i = 0; i < frames.n * RADIAL; i++) /* no bin is like its neighbours: frames in another order */
+		x[i] = i < 3 * RADIAL ? 100 : 100 + powf(30, (float)(i % RADIAL % 4));
+	assert_int_equal(parallel_flat_lines(&frames, &scan, 4, x, lines, &report, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "[slice][frame][radial bin]"));
 	memset(x, 0, (size_t)frames.n * RADIAL * sizeof(*x));
 	assert_int_equal(parallel_flat_lines(&frames, &scan, 4, x, lines, &report, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "no light"));
