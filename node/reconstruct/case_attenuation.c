@@ -79,7 +79,9 @@ static int check_patient(const struct case_corrections *c, struct err *err)
 	if (!patient_sets_conflict(&pet, &c->attenuation.ct->patients, &conflict))
 		return 0;
 	patient_conflict_text(&conflict, "between the PET data and the CT", text, sizeof(text));
-	return err_set(err, EBADMSG, "CT: %s", text);
+	return err_set(err, EBADMSG, "CT: %s%s", text,
+		       c->s->origin ? "; the PET data are files: if they name no patient, --like CT-IMAGE takes that of the CT"
+				    : "");
 }
 
 static void say_voltage(struct case_corrections *c)

@@ -15,26 +15,32 @@ import h5py
 import numpy as np
 
 
+def unit_of(values, default):
+    unit = values.attrs.get("units", default)
+    return unit.decode() if isinstance(unit, bytes) else str(unit)
+
+
+def degrees(angle):
+    return angle[:] * (180 / np.pi if unit_of(angle, "degree").startswith("rad") else 1)
+
+
 def nxtomo(file):
     """Frames, keys, angles in degrees and size of a bin in mm (None: not in the file) of the first NXtomo entry; None: there is none."""
     for entry in file.values():
         key = entry.get("instrument/detector/image_key") if isinstance(entry, h5py.Group) else None
         if key is None:
             continue
-        angle = entry["sample/rotation_angle"]
-        unit = angle.attrs.get("units", b"degree")
-        turn = 180 / np.pi if (unit.decode() if isinstance(unit, bytes) else unit).startswith("rad") else 1
         size = entry.get("instrument/detector/x_pixel_size")
-        metre = {"m": 1e3, "mm": 1, "um": 1e-3}
-        unit = "m" if size is None else size.attrs.get("units", "m")
-        scale = metre[unit.decode() if isinstance(unit, bytes) else unit]
-        return entry["instrument/detector/data"], key[:], angle[:] * turn, None if size is None else float(size[()]) * scale
+        scale = size is not None and {"m": 1e3, "mm": 1, "um": 1e-3}.get(unit_of(size, "m"))
+        return entry["instrument/detector/data"], key[:], degrees(entry["sample/rotation_angle"]), float(size[()]) * scale if scale else None
     return None
 
 
 def dxchange(file):
-    data, white, dark = (file["exchange"][name][:] for name in ("data", "data_white", "data_dark"))
-    theta = file["exchange/theta"][:] if "theta" in file["exchange"] else np.arange(len(data)) * 180 / len(data)
+    group = file["exchange"]
+    data = group["data"][:]
+    white, dark = (group[name][:] if name in group else data[:0] for name in ("data_white", "data_dark"))
+    theta = degrees(group["theta"]) if "theta" in group else np.arange(len(data)) * 180 / len(data)
     keys = [2] * len(dark) + [1] * len(white) + [0] * len(data)
     return np.concatenate((dark, white, data)), np.array(keys), np.concatenate((np.zeros(len(dark) + len(white)), theta)), None
 
