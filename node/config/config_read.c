@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/config/config_syntax.h"
 #include "node/config/config_value.h"
 #include "node/config/kind.h"
 
@@ -531,7 +532,9 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 
 void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded)
 {
+	char mistake[CONFIG_SYNTAX_TEXT] = "not readable";
 	struct config_place place;
+	unsigned line;
 	config_t tree;
 
 	r->text = text;
@@ -540,10 +543,12 @@ void config_read_text(struct config_reader *r, const struct config_text *text, b
 	if (config_read_string(&tree, text->bytes) == CONFIG_TRUE) {
 		read_root(r, config_root_setting(&tree));
 	} else {
-		config_text_where(text, (unsigned)config_error_line(&tree), &place.file, &place.line);
+		line = config_syntax_explain(text, mistake);
+		if (!line && config_error_text(&tree))
+			snprintf(mistake, sizeof(mistake), "%s", config_error_text(&tree));
+		config_text_where(text, line ? line : (unsigned)config_error_line(&tree), &place.file, &place.line);
 		memset(r->incomplete, true, sizeof(r->incomplete)); /* nothing of the text was read */
-		config_problem(r, place.file, place.line, "%s",
-			       config_error_text(&tree) ? config_error_text(&tree) : "not readable");
+		config_problem(r, place.file, place.line, "%s", mistake);
 	}
 	config_destroy(&tree);
 }
