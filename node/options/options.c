@@ -162,13 +162,45 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 	opterr = 0;
 }
 
+/* Find the name of argument n (from 0): the allowed first words, or, in the usage up to an alternative, of its words outside of
+ * brackets those that are no option and no value of one. "an argument" if it has no such word. */
+static void name_argument(const struct command_spec *spec, int n, char ret_name[64])
+{
+	const char *usage = spec->usage;
+	bool value = false; /* of an option */
+
+	snprintf(ret_name, 64, "an argument");
+	for (size_t i = 0, at = 0; n == 0 && spec->word && spec->word(i) && at < 63; i++)
+		at += (size_t)snprintf(ret_name + at, 64 - at, "%s%s", i > 0 ? "|" : "", spec->word(i));
+	if (n == 0 && spec->word)
+		return;
+	for (int depth = 0; *usage && strncmp(usage, "tomonode ", 9) != 0; usage += strspn(usage, " \n")) {
+		size_t length = strcspn(usage, " \n"), inside = 0;
+		bool option = *usage == '-';
+
+		for (size_t i = 0; i < length; i++) {
+			depth += (usage[i] == '[' || usage[i] == '(') - (usage[i] == ']' || usage[i] == ')');
+			inside += depth > 0;
+		}
+		if (inside == 0 && *usage != '[' && !strchr("])", usage[length - 1]) && !option && !value && n-- == 0) {
+			snprintf(ret_name, 64, "%.*s", (int)(length < 63 ? length : 63), usage);
+			return;
+		}
+		value = option && inside == 0;
+		usage += length;
+	}
+}
+
 static int finish_parsing(struct options *o)
 {
 	int n = o->argc - optind;
+	char name[64];
 
 	o->first = optind;
-	if (n < o->spec->min_arguments)
-		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
+	if (n < o->spec->min_arguments) {
+		name_argument(o->spec, n, name);
+		return usage_error(o, "%s is missing", name);
+	}
 	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
 		return usage_error(o, "unexpected argument '%s'", o->argv[optind + o->spec->max_arguments]);
 	return help_as.how == OPTIONS_PARSE ? stop_parsing(o, CODE_OK) : OPTION_END;

@@ -512,6 +512,9 @@ def test_without_a_node(folder, things):
     check(not os.path.exists(os.path.join(n.spool, "journal.db")), "looking made a journal")
     n.command("show", "1", code=8)
     n.command("show", "x", code=2)
+    for words, missing in ((("show",), "ID"), (("priority", "1"), "low|normal|high"), (("profile",), "fit|check")):
+        done = n.command(*words, code=2)
+        check(f"{missing} is missing" in done.stderr, f"{words}: {done.stderr}")
     n.start()
     check(n.list()["node"], "the node runs")
     h.send(n.port, exam(os.path.join(folder, "exam"))[1:])
