@@ -44,6 +44,9 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct recon, device)},
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
 	 "set one key of the protocol, with the syntax of the configuration; may be repeated"},
+	{0, "recipe", "RESULT.dcm",
+	 "the protocol, with all values, of this result; what differs in the new one is printed. --set is applied after it",
+	 INTO_TEXT(struct recon, recipe_path)},
 	{0, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE",
 	 INTO_TEXT(struct recon, table)},
 	{0, "gates", "N", "gates of PET list mode, of equal length in each cycle between two time marks",
@@ -65,13 +68,14 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
-		 "                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
-		 "                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof]\n"
-		 "                      [--report DIR] -o DIR PATH...\n"
-		 "       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
-		 "F.hs]\n"
-		 "                      [--delayeds F.hs] [--singles F.hs] [OPTION]... -o DIR",
+	.usage =
+		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--recipe RESULT.dcm]\n"
+		"                      [--frames TABLE] [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
+		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof]\n"
+		"                      [--report DIR] -o DIR PATH...\n"
+		"       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
+		"F.hs]\n"
+		"                      [--delayeds F.hs] [--singles F.hs] [OPTION]... -o DIR",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive),\nInterfile headers (STIR), folders of the e7tools or PETSIRD files.",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
@@ -92,7 +96,8 @@ static const struct command_spec spec = {
 		    "tomonode recon --protocol pet-osem --set iterations=4 -o series sinograms/*.dcm\n"
 		    "tomonode recon --protocol pet-osem --attenuation acf.hs --attribute Radionuclide=F18 -o series scan.hs\n"
 		    "tomonode recon --protocol pet-osem --set corrections=attenuation -o series pet/*.dcm ct/*.dcm\n"
-		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n",
+		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n"
+		    "tomonode recon --recipe result/RESULT.dcm -o again exam\n",
 	.files = true,
 };
 
@@ -123,7 +128,9 @@ int recon_read_options(struct recon *r, const struct command_spec *of, int argc,
 	while ((id = options_next(&r->o)) >= 0)
 		if (id != OPTION_RECON_SET && source_options_take(&r->o, id, &r->source) != CODE_OK)
 			return CODE_USAGE;
-		else if (id == OPTION_RECON_SET && r->n_assignments < RECON_SET_MAX)
+		else if (id == OPTION_RECON_SET && r->n_assignments == RECON_SET_MAX)
+			return options_fail(&r->o, CODE_USAGE, "more than %d times --set", RECON_SET_MAX);
+		else if (id == OPTION_RECON_SET)
 			r->assignments[r->n_assignments++] = r->o.value;
 	if (id == OPTION_STOP)
 		return r->o.code;
@@ -160,6 +167,11 @@ static int assign_settings(struct recon *r, struct protocol_conf *p, struct err 
 	const struct protocol_conf before = *p;
 	char why[sizeof(err->msg)];
 
+	for (int i = 0; i < r->recipe.n; i++)
+		if (config_set(p, r->recipe.assignments[i], err) < 0) {
+			snprintf(why, sizeof(why), "%s", err->msg);
+			return err_set(err, EINVAL, "--recipe: %.800s", why);
+		}
 	if (r->frames[0] && config_set(p, r->frames, err) < 0)
 		return -EINVAL;
 	for (int i = 0; i < 3; i++)
@@ -187,10 +199,11 @@ static int no_protocol(const struct recon *r)
 	return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'%s; available: %s", r->protocol_name, hint, names);
 }
 
-/* Choose the protocol given by --protocol for all cases, or without it one for each kind of case. */
+/* Choose the protocol given by --protocol or --recipe for all cases, or without them one for each kind of case. */
 static int choose_protocols(struct recon *r)
 {
-	const struct protocol_conf *named = r->protocol_name ? config_protocol(r->config, r->protocol_name) : NULL;
+	const char *name = r->protocol_name ? r->protocol_name : r->recipe_path ? r->recipe.protocol : NULL;
+	const struct protocol_conf *named = name ? config_protocol(r->config, name) : NULL;
 
 	if (r->protocol_name && !named)
 		return no_protocol(r);
@@ -200,6 +213,10 @@ static int choose_protocols(struct recon *r)
 
 		if (!p) {
 			err_set(why, ENOENT, "no protocol for cases of kind %s", kind_of((enum case_kind)kind)->name);
+			continue;
+		}
+		if (r->recipe_path && kind != (int)kind_id(r->recipe.kind)) {
+			err_set(why, EINVAL, "--recipe: it is of kind %s", r->recipe.kind->name);
 			continue;
 		}
 		r->protocols[kind] = *p;
@@ -328,6 +345,27 @@ static void audit_arrays(const struct recon *r)
 	audit_files_clear(&files);
 }
 
+/* With --recipe, add and print what differs in the result. */
+static void note_recipe(const struct recon *r, const struct reconstruct_report *p, json_t *o)
+{
+	json_t *changes, *one;
+	char path[PATH_MAX];
+	size_t i;
+
+	if (!r->recipe_path)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", r->out_dir, p->objects[0].file);
+	changes = recon_recipe_differences(r->recipe_path, path);
+	json_object_set_new(o, "recipe_differs", changes);
+	if (!r->o.json && json_array_size(changes) == 0)
+		printf("  made as %s\n", r->recipe_path);
+	json_array_foreach(changes, i, one)
+	{
+		if (!r->o.json)
+			printf("  not as %s: %s\n", r->recipe_path, json_string_value(one));
+	}
+}
+
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
 	json_t *o =
@@ -343,6 +381,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
 		recon_print(c, p, imported_cases_of(&r->imported, c), r->out_dir);
+	note_recipe(r, p, o);
 	write_pictures(r, p);
 	write_report(r, p, o);
 }
@@ -637,6 +676,8 @@ int recon_run(struct recon *r, char **paths)
 
 	if (code)
 		return code;
+	if (r->recipe_path && recon_recipe_load(r->recipe_path, &r->recipe, &err) < 0)
+		return options_fail_err(&r->o, &err);
 	code = choose_protocols(r);
 	if (code >= 0)
 		return code;

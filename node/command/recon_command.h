@@ -7,11 +7,10 @@
 #include <limits.h>
 
 #include "node/command/imported_cases.h"
+#include "node/command/recon_recipe.h"
 #include "node/command/source_options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/step/step_helper.h"
-
-#define RECON_SET_MAX 64
 
 enum { OPTION_RECON_SET = OPTION_LONG };
 
@@ -22,6 +21,8 @@ struct recon { /* starts as {.steps = {.fd = -1}} */
 	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
 	const char *assignments[RECON_SET_MAX];
 	int n_assignments;
+	const char *recipe_path; /* of --recipe; NULL: not given */
+	struct recon_recipe recipe;
 	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
 	struct gate_options gates;
 	struct pet_gates gating;		/* what they mean */

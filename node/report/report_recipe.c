@@ -14,10 +14,10 @@
 #include "node/report/report_internal.h"
 #include "node/sinogram/fact_origins.h"
 #include "node/sinogram/provenance.h"
+#include "node/sinogram/recipe.h"
 #include "node/sinogram/sinogram.h"
 
 #define TEXT 512
-#define RECIPE 2048	/* Contribution Description has at most 1024 characters */
 #define SOURCES_MAX 200 /* UIDs that are listed */
 
 /* ---- derivation ---- */
@@ -62,7 +62,7 @@ const char *report_derivation_warnings(char *text)
 
 bool report_is_assumed(const struct report *r, const char *sentence)
 {
-	char text[RECIPE];
+	char text[RECIPE_SIZE];
 
 	report_derivation(r->root, text, sizeof(text));
 	return report_is_ours(r->root) && strstr(report_derivation_warnings(text), sentence);
@@ -162,73 +162,25 @@ static void put_pairs(struct html *h, const char *text, const char *part, const 
 	}
 }
 
-/* Cut "... KIND="NAME: pairs" ..." out of a recipe: up to the next of these parts, or its end. Returns false if it has none. */
-static bool find_part(const char *recipe, const char *kind, char *ret_name, char *ret_pairs, size_t size)
-{
-	static const char *const parts[] = {" device=\"", " protocol=\"", " profile=\"", " scanner=\"", " beams=\""};
-	char start[32];
-	const char *at, *end, *colon;
-	int n;
-
-	snprintf(start, sizeof(start), " %s=\"", kind);
-	at = strstr(recipe, start);
-	if (!at)
-		return false;
-	at += strlen(start);
-	end = at + strlen(at);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		const char *next = strstr(at, parts[i]);
-
-		end = next && next < end ? next : end;
-	}
-	if (end > at && end[-1] == '"')
-		end--;
-	colon = strstr(at, ": ");
-	ret_name[0] = '\0';
-	if (colon && colon < end && !memchr(at, '=', (size_t)(colon - at))) {
-		snprintf(ret_name, size, "%.*s", (int)(colon - at), at);
-		at = colon + 2;
-	}
-	n = (int)(end - at);
-	snprintf(ret_pairs, size, "%.*s", n, at);
-	return true;
-}
-
 static void put_part(const struct report *r, struct html *h, const char *recipe, const char *kind, const char *title)
 {
 	const struct kind *of = r->s->tomo ? &kind_dbt : r->s->ct ? &kind_parallel : &kind_pet;
-	char name[RECIPE], pairs[RECIPE];
+	char name[RECIPE_SIZE], pairs[RECIPE_SIZE];
 
-	if (!find_part(recipe, kind, name, pairs, sizeof(pairs)))
+	if (!recipe_part(recipe, kind, name, pairs))
 		return;
 	html_printf(h, "<h3>%s %s</h3><table class=\"pairs\">\n", title, name);
 	put_pairs(h, pairs, kind, of->name);
 	html_put(h, "</table>\n");
 }
 
-/* Read the recipe that this program wrote; "": none. */
-static void read_recipe(const struct dicom_item *root, char *ret_recipe, size_t size)
-{
-	size_t n = dicom_item_count(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-
-	ret_recipe[0] = '\0';
-	for (size_t i = 0; i < n && i < 16; i++) {
-		const struct dicom_item *item = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i);
-
-		report_text(item, TAG_CONTRIBUTION_DESCRIPTION, ret_recipe, size);
-		if (!strncmp(ret_recipe, "sha256=", 7) && report_is_ours(item))
-			return;
-		ret_recipe[0] = '\0';
-	}
-}
-
 bool report_has_corrections(const struct dicom_item *root)
 {
-	char recipe[RECIPE], name[RECIPE], pairs[RECIPE];
+	char recipe[RECIPE_SIZE], name[RECIPE_SIZE], pairs[RECIPE_SIZE];
 	const char *at;
 
-	read_recipe(root, recipe, sizeof(recipe));
-	if (!find_part(recipe, "protocol", name, pairs, sizeof(pairs)))
+	recipe_read(root, recipe);
+	if (!recipe_part(recipe, "protocol", name, pairs))
 		return false;
 	at = strstr(pairs, "corrections=");
 	return at && (at == pairs || at[-1] == ' ') && strcspn(at + strlen("corrections="), " \"") > 0;
@@ -340,7 +292,7 @@ static void put_nuclide(const struct report *r, struct html *h)
 static void put_programs(const struct dicom_item *root, struct html *h)
 {
 	size_t n = dicom_item_count(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	char name[TEXT], version[TEXT], what[RECIPE], text[2 * TEXT + RECIPE], code[32];
+	char name[TEXT], version[TEXT], what[RECIPE_SIZE], text[2 * TEXT + RECIPE_SIZE], code[32];
 
 	for (size_t i = 0; i < n && i < 16; i++) {
 		const struct dicom_item *item = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i),
@@ -362,9 +314,9 @@ void report_put_parameters(const struct report *r, struct html *h)
 {
 	const struct dicom_item *drug = dicom_item_at(r->root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
 				*exposure = dicom_item_at(r->root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
-	char recipe[RECIPE];
+	char recipe[RECIPE_SIZE];
 
-	read_recipe(r->root, recipe, sizeof(recipe));
+	recipe_read(r->root, recipe);
 	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
 	put_list(r, r->root, method, sizeof(method) / sizeof(method[0]), h);
 	if (drug) {
@@ -450,7 +402,7 @@ static void put_equipment(struct html *h, const char *name, const struct dicom_i
 static void put_origins(const struct dicom_item *root, struct html *h)
 {
 	const struct dicom_item *modality = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 0);
-	char text[RECIPE] = "", fact[FACT_ORIGIN_SIZE], name[FACT_ORIGIN_SIZE + 12], origin[FACT_ORIGIN_SIZE];
+	char text[RECIPE_SIZE] = "", fact[FACT_ORIGIN_SIZE], name[FACT_ORIGIN_SIZE + 12], origin[FACT_ORIGIN_SIZE];
 	const char *at = text + strlen(FACT_ORIGINS_BEGIN);
 
 	if (modality && report_is_ours(root))
@@ -475,13 +427,13 @@ void report_put_provenance(const struct report *r, struct html *h)
 {
 	const struct dicom_item *images = derivation_image(r->root);
 	size_t n = dicom_item_count(r->root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	char text[RECIPE], recipe[RECIPE], device[RECIPE], none[RECIPE], digest[65];
+	char text[RECIPE_SIZE], recipe[RECIPE_SIZE], device[RECIPE_SIZE], none[RECIPE_SIZE], digest[65];
 
-	read_recipe(r->root, recipe, sizeof(recipe));
+	recipe_read(r->root, recipe);
 	html_put(h, "<section><h2>Provenance</h2>\n<table class=\"facts\">\n");
 	put_equipment(h, "Made by", r->root);
 	if (recipe[0]) {
-		if (find_part(recipe, "device", none, device, sizeof(device)))
+		if (recipe_part(recipe, "device", none, device))
 			report_put_row(h, "Device", device);
 		snprintf(digest, sizeof(digest), "%.64s", recipe + 7);
 		report_put_row(h, "Digest of the recipe", digest);

@@ -174,3 +174,44 @@ def test_the_directory_of_a_cd_is_no_image(folder):
     for name in ("DICOMDIR", "dicomdir;1"):  # as some systems show the names of a CD
         directory.save_as(os.path.join(exam, name), write_like_original=False)
     tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", os.path.join(folder, "out"), exam)
+
+
+def test_recipe(folder, failures):
+    """A result is made again from its provenance: the same object; what is changed is said, and what cannot be followed refused."""
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
+    def made(out, *words, of, ok=(0,)):
+        done = tools.run("recon", "--json", "--device", "cpu:1", "-o", os.path.join(folder, out), *words, of, ok=ok)
+        return json.loads(done.stdout)["cases"][0] if ok == (0,) else done.stderr
+
+    settings = {"dbt": ("--protocol", "dbt-sart", "--set", "voxel=2", "--set", "iterations=2"),
+                "pet": ("--set", "matrix=32", "--set", "iterations=2"),
+                "parallel": ("--set", "filter=hann", "--set", "filter_cut=0.5", "--set", "memory_limit=1 GB")}
+    options = {"dbt": ("--binning", 8, "--detector", "800x1200", "--views", 7), "pet": ("--scanner", "small"),
+               "parallel": ("--angles", 60, "--slices", 1)}
+    results = {}
+    for kind, words in settings.items():
+        scan = os.path.join(folder, kind)
+        tools.run("simulate", kind, *options[kind], "-o", scan)
+        first = made(kind + "1", *words, of=scan)
+        name = min(f for f in os.listdir(os.path.join(folder, kind + "1")) if f.endswith(".dcm"))
+        results[kind] = os.path.join(folder, kind + "1", name)
+        again = made(kind + "2", "--recipe", results[kind], of=scan)
+        check(again["recipe_differs"] == [] and again["protocol"] == first["protocol"], f"{kind}: {again['recipe_differs']}")
+        a, b = (pydicom.dcmread(os.path.join(folder, kind + n, name)) for n in "12")
+        check(a.SOPInstanceUID == b.SOPInstanceUID and a.PixelData == b.PixelData, f"{kind}: another object")
+
+    other = made("dbt3", "--recipe", results["dbt"], "--set", "voxel=2.5", of=os.path.join(folder, "dbt"))
+    check(other["recipe_differs"] == ["voxel=2.5, was 2"], f"{other['recipe_differs']}")
+    result, scan = results["parallel"], os.path.join(folder, "parallel")
+    said = made("none", "--recipe", result, of=os.path.join(folder, "pet"), ok=(2,))
+    check("it is of kind parallel" in said, f"another kind: {said}")
+    ours = pydicom.dcmread(result)
+    text = ours.ContributingEquipmentSequence[-1].ContributionDescription
+    for changed, code, named in ((text.replace("matrix=", "matrx="), 2, "'matrx' is no key"),
+                                 (text[:text.index("axis=")], 4, "not whole"), ("by hand", 4, "has no recipe")):
+        ours.ContributingEquipmentSequence[-1].ContributionDescription = changed
+        ours.save_as(os.path.join(folder, "changed.dcm"))
+        said = made("none", "--recipe", os.path.join(folder, "changed.dcm"), of=scan, ok=(code,))
+        check(named in said, f"{named}: {said}")

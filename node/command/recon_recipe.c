@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/command/recon_recipe.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/config/kinds.h"
+
+/* The parts of a recipe, and the kind of case whose geometry each is. */
+static const struct {
+	const char *name;
+	const struct kind *kind; /* NULL: of all */
+} parts[] = {{"device", NULL}, {"protocol", NULL}, {"profile", &kind_dbt}, {"scanner", &kind_pet}, {"beams", &kind_parallel}};
+enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+struct parsed {
+	char version[128], recipe[RECIPE_SIZE], name[RECIPE_SIZE], pairs[RECIPE_SIZE]; /* the last two of one part */
+};
+
+static int read_object(const char *path, struct parsed *ret, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	const struct dicom_item *item;
+	int rc = dicom_open(path, &file, err);
+
+	if (rc < 0)
+		return rc;
+	item = recipe_read(dicom_root(file), ret->recipe);
+	if (!item)
+		rc = err_set(err, EBADMSG, "%s: no result of this program: Contributing Equipment %s has no recipe", path,
+			     tag_text(TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE));
+	else if (dicom_get_text(item, TAG_SOFTWARE_VERSIONS, ret->version, sizeof(ret->version), NULL) != 1)
+		ret->version[0] = '\0';
+	for (char *at = rc == 0 ? ret->version : ""; *at; at++)
+		*at = *at == '\\' ? ' ' : *at; /* between version and revision */
+	dicom_close(file);
+	return rc;
+}
+
+/* Cut "key=value key="a value" ..." into its words, in place. Returns their number, at most `most` + 1: there are more. */
+static int cut_words(char *text, const char **ret_words, int most)
+{
+	bool quoted = false;
+	int n = 0;
+
+	for (char *at = text; *at && n <= most; n++) {
+		if (n < most)
+			ret_words[n] = at;
+		for (; *at && (quoted || *at != ' '); at++)
+			quoted ^= *at == '"';
+		if (*at)
+			*at++ = '\0';
+	}
+	return n;
+}
+
+int recon_recipe_load(const char *path, struct recon_recipe *ret, struct err *err)
+{
+	struct parsed p;
+	int rc = read_object(path, &p, err);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct recon_recipe){0};
+	for (size_t i = 0; i < N_PARTS; i++)
+		if (parts[i].kind && recipe_part(p.recipe, parts[i].name, p.name, p.pairs) != RECIPE_NONE)
+			ret->kind = parts[i].kind;
+	if (!ret->kind || recipe_part(p.recipe, "protocol", ret->protocol, ret->text) != RECIPE_WHOLE)
+		return err_set(err, EBADMSG, "%s: its recipe is not whole", path);
+	ret->n = cut_words(ret->text, ret->assignments, RECON_SET_MAX);
+	if (ret->n > RECON_SET_MAX)
+		return err_set(err, EBADMSG, "%s: more than %d keys in its recipe", path, RECON_SET_MAX);
+	/* programs of a configuration, which its protocol of this name has, or has not */
+	ret->n -= ret->n > 0 && !strncmp(ret->assignments[ret->n - 1], "steps=", 6);
+	return 0;
+}
+
+/* Return the word of the list with the key of this one; NULL: none. */
+static const char *same_key(const char *word, const char *const *words, int n)
+{
+	size_t length = strcspn(word, "=") + 1;
+
+	for (int i = 0; i < n; i++)
+		if (!strncmp(words[i], word, length))
+			return words[i];
+	return NULL;
+}
+
+static const char *value_of(const char *word)
+{
+	return word[strcspn(word, "=")] ? strchr(word, '=') + 1 : word;
+}
+
+/* Note each key of one part whose value differs, or that only one of the two has. */
+static void compare_pairs(json_t *to, char *was, char *is)
+{
+	const char *a[RECON_SET_MAX], *b[RECON_SET_MAX], *other;
+	int n_a = cut_words(was, a, RECON_SET_MAX), n_b = cut_words(is, b, RECON_SET_MAX);
+
+	n_a = n_a < RECON_SET_MAX ? n_a : RECON_SET_MAX;
+	n_b = n_b < RECON_SET_MAX ? n_b : RECON_SET_MAX;
+	for (int i = 0; i < n_b; i++) {
+		other = same_key(b[i], a, n_a);
+		if (!other || strcmp(other, b[i]) != 0)
+			json_array_append_new(to, json_sprintf("%s, was %s", b[i], other ? value_of(other) : "not there"));
+	}
+	for (int i = 0; i < n_a; i++)
+		if (!same_key(a[i], b, n_b))
+			json_array_append_new(to, json_sprintf("no %.*s, was %s", (int)strcspn(a[i], "="), a[i], value_of(a[i])));
+}
+
+json_t *recon_recipe_differences(const char *was, const char *is)
+{
+	struct err ignored = {0};
+	struct parsed a, b;
+	char pairs[RECIPE_SIZE];
+	json_t *ret;
+
+	if (read_object(was, &a, &ignored) < 0 || read_object(is, &b, &ignored) < 0)
+		return NULL;
+	ret = json_array();
+	if (strcmp(a.version, b.version) != 0)
+		json_array_append_new(ret, json_sprintf("version %s, was %s", b.version, a.version));
+	for (size_t i = 0; i < N_PARTS; i++) {
+		pairs[0] = a.pairs[0] = a.name[0] = b.name[0] = '\0';
+		recipe_part(a.recipe, parts[i].name, a.name, a.pairs);
+		recipe_part(b.recipe, parts[i].name, b.name, pairs);
+		if (strcmp(a.name, b.name) != 0)
+			json_array_append_new(ret, json_sprintf("%s %s, was %s", parts[i].name, b.name, a.name));
+		if (i > 0)
+			compare_pairs(ret, a.pairs, pairs);
+		else if (strcmp(a.pairs, pairs) != 0)
+			json_array_append_new(ret, json_sprintf("%s %s, was %s", parts[i].name, pairs, a.pairs));
+	}
+	if (json_array_size(ret) == 0 && strncmp(a.recipe, b.recipe, strlen("sha256=") + 64) != 0)
+		json_array_append_new(ret, json_string("something that the recipes do not have in full: their digests differ"));
+	return ret;
+}
