@@ -45,6 +45,7 @@ static const struct command commands[] = {
 	 "write images as NIfTI, MetaImage, PNG or Interfile, sinograms as Interfile, PET counts as list mode", true},
 	{"arrays", cmd_arrays, "write the arrays that a case is reconstructed from, for other programs", true},
 	{"report", cmd_report, "write a report of a reconstructed object: one HTML file with pictures and figures", true},
+	{"compare", cmd_compare, "compare two results of the same voxels: figures, and a page with their difference", true},
 	{"profile", cmd_profile, "fit or check the geometry of a tomosynthesis system with a bead phantom", true},
 	{"list", cmd_list, "list the jobs of a node", false},
 	{"show", cmd_show, "show one job: its events, instances, times", false},

@@ -12,6 +12,7 @@ int cmd_measure(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_arrays(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_show(int argc, char **argv);

@@ -249,11 +249,8 @@ static int put_slices(const struct report *r, const struct plane_picture *slices
 
 /* ---- the page ---- */
 
-static void put_begin(const struct report *r, struct html *h)
+void report_put_begin(struct html *h, const char *title)
 {
-	char title[256];
-
-	report_title(r, title, sizeof(title));
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
 		    "http-equiv=\"Content-Security-Policy\" "
 		    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src ");
@@ -270,7 +267,7 @@ static void put_begin(const struct report *r, struct html *h)
 		    title);
 }
 
-static void put_end(struct html *h)
+void report_put_end(struct html *h)
 {
 	html_put(h, "</main>\n<footer><p>Report of tomonode " TOMONODE_VERSION " (" TOMONODE_REVISION
 		    "). Pictures have 8 bits: measure in the objects.</p></footer>\n<script>");
@@ -280,9 +277,11 @@ static void put_end(struct html *h)
 
 static int write_page(const struct report *r, const struct plane_picture *pictures, size_t n, struct html *h, struct err *err)
 {
+	char title[256];
 	int rc;
 
-	put_begin(r, h);
+	report_title(r, title, sizeof(title));
+	report_put_begin(h, title);
 	html_put(h, "<section>\n");
 	report_put_facts(r, h);
 	html_put(h, "</section>\n");
@@ -296,7 +295,7 @@ static int write_page(const struct report *r, const struct plane_picture *pictur
 		rc = report_put_corrections(r, h, err);
 	report_put_parameters(r, h);
 	report_put_provenance(r, h);
-	put_end(h);
+	report_put_end(h);
 	if (rc == 0 && h->failed)
 		rc = err_set(err, ENOMEM, "the report is larger than %u bytes, or memory is exhausted", HTML_MAX);
 	return rc;

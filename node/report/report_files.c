@@ -11,7 +11,6 @@
 #include "node/base/folder.h"
 #include "node/base/own_files.h"
 #include "node/report/report_internal.h"
-#include "node/tomo/tomo_slices.h"
 
 #define NAME_DIGITS 12
 
@@ -41,8 +40,8 @@ static int check_size(const struct series_volume *g, size_t most, struct err *er
 	return 0;
 }
 
-static int open_series(const struct series_volume *g, const struct report_conf *conf, struct image_series **ret_series,
-		       char *ret_notes, struct err *err)
+int report_volume_open(const struct series_volume *g, const struct report_conf *conf, struct image_series **ret_series,
+		       char ret_notes[SLICES_NOTES_SIZE], struct err *err)
 {
 	struct tomo_object *t = NULL;
 	int rc;
@@ -100,7 +99,7 @@ int report_volume_make(const struct series_volume *g, const struct report_conf *
 	struct dicom_file *header = NULL;
 	struct image_series *s = NULL;
 	struct series_suv suv;
-	int rc = open_series(g, conf, &s, notes, err);
+	int rc = report_volume_open(g, conf, &s, notes, err);
 
 	if (rc == 0 && !g->tomo && !s->ct) {
 		rc = series_suv_read(g->paths, g->n, &suv, err);

@@ -5,6 +5,7 @@
 
 #include "node/config/config.h"
 #include "node/report/report.h"
+#include "node/tomo/tomo_slices.h"
 #include "node/tools/series_files.h"
 
 struct report_conf {
@@ -14,6 +15,9 @@ struct report_conf {
 	size_t most_bytes;	     /* of the values of a PET or CT series, which are read at once; 0: no limit */
 };
 
+/* Open a volume. ret_notes: sentences about its values that the objects do not contain. */
+int report_volume_open(const struct series_volume *g, const struct report_conf *conf, struct image_series **ret_series,
+		       char ret_notes[SLICES_NOTES_SIZE], struct err *err);
 /* Make the report of one volume. */
 int report_volume_make(const struct series_volume *g, const struct report_conf *conf, struct html *h, struct err *err);
 /* Write it to FOLDER/report-NAME-HEX.html, where NAME is that of `export` and HEX are digits computed from the UID of the object

@@ -20,7 +20,10 @@ struct report {
 	const char *no_suv;	   /* why it is unknown; "": it is known, or nobody expects one */
 };
 
-/* report.c: write an 8-bit grey picture within the page. */
+/* report.c: write the page up to its first section, and from its last one on. The title is escaped. */
+void report_put_begin(struct html *h, const char *title);
+void report_put_end(struct html *h);
+/* Write an 8-bit grey picture within the page. */
 int report_put_picture(struct html *h, int width, int height, const unsigned char *grey, const char *alt, struct err *err);
 
 /* report_corrections.c: write the section about computed corrections, if the request has them. */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_compare.c - `tomonode compare`: what differs between two results, in their values and in how they were made. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/base/atomic_file.h"
+#include "node/command/audit_files.h"
+#include "node/command/commands.h"
+#include "node/command/recon_recipe.h"
+#include "node/options/options.h"
+#include "node/report/compare.h"
+#include "node/report/report_files.h"
+
+struct request {
+	const char *page, *config_path; /* NULL: not given */
+};
+
+static const struct option_spec option_specs[] = {
+	{'o', "output", "FILE.html",
+	 "also write a page: figures, slices of both, and their difference. An existing file is replaced",
+	 INTO_TEXT(struct request, page)},
+	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects", INTO_TEXT(struct request, config_path)},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "compare",
+	.usage = "[-o FILE.html] [-c FILE] [--json] A B",
+	.summary = "Compare two results with the same voxels: mean, noise, difference, and how they were made differently.",
+	.text = "A, B: the file of a tomosynthesis, or the folder of a PET or CT series. The page shows images of the patient; it does "
+		"not\n"
+		"name the patient.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 2,
+	.max_arguments = 2,
+	.examples = "tomonode compare last-year/result new/result\n"
+		    "tomonode compare -o page.html series-osem series-mlem\n",
+	.files = true,
+};
+
+struct compared { /* starts as {0} */
+	struct series_files files[2];
+	struct image_series *series[2];
+	struct comparison figures;
+	json_t *changes; /* NULL: not known */
+};
+
+/* Open A (0) or B (1), the only volume of its path. */
+static int open_one(struct compared *c, int i, char *path, const struct report_conf *conf, struct err *err)
+{
+	char *paths[] = {path, NULL}, names[SERIES_LIST_SIZE], notes[SLICES_NOTES_SIZE];
+	int rc = series_files_find(paths, false, &c->files[i], err);
+
+	if (rc < 0)
+		return rc;
+	series_files_list(&c->files[i], names, sizeof(names));
+	if (c->files[i].n != 1)
+		return err_set(err, EBADMSG, "%s: %zu results%s%s; allowed: one", path, c->files[i].n, names[0] ? ": " : "",
+			       names);
+	return report_volume_open(&c->files[i].list[0], conf, &c->series[i], notes, err);
+}
+
+static int write_page(const struct compared *c, const char *path, struct err *err)
+{
+	const char *names[2], **changes = calloc(json_array_size(c->changes) + 2, sizeof(*changes));
+	struct html h = {0};
+	json_t *one;
+	size_t i;
+	int rc;
+
+	if (!changes)
+		return err_set(err, ENOMEM, "no memory for a page");
+	for (int k = 0; k < 2; k++)
+		names[k] = c->files[k].list[0].name;
+	json_array_foreach(c->changes, i, one) changes[i] = json_string_value(one);
+	if (!c->changes)
+		changes[0] = "One of them is not of this program: how it was made is not known.";
+	rc = comparison_page((const struct image_series *const *)c->series, &c->figures, names, changes, &h, err);
+	if (rc == 0)
+		rc = atomic_file_put(path, h.text, h.n, err);
+	html_clear(&h);
+	free(changes);
+	return rc;
+}
+
+static json_t *json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void print_result(const struct options *o, const struct compared *c)
+{
+	const struct comparison *f = &c->figures;
+	json_t *one;
+	size_t i;
+
+	if (o->json) {
+		options_json(
+			json_pack("{s:b, s:i, s:[f,f], s:[f,f], s:[o,o], s:f, s:f, s:o, s:{s:f, s:[i,i,i,i]}, s:I, s:I, s:o}",
+				  "ok", true, "code", CODE_OK, "mean", f->mean[0], f->mean[1], "sd", f->sd[0], f->sd[1], "noise",
+				  json_number(f->noise[0]), json_number(f->noise[1]), "bias", f->bias, "rms", f->rms,
+				  "correlation", json_number(f->correlation), "largest", "value", f->largest, "at", f->at[0] + 1,
+				  f->at[1] + 1, f->at[2] + 1, f->image + 1, "voxels", (json_int_t)f->voxels, "equal",
+				  (json_int_t)f->equal, "made_differently", c->changes ? json_incref(c->changes) : json_null()));
+		return;
+	}
+	printf("A: mean %.6g, standard deviation %.4g, noise %.4g\n", f->mean[0], f->sd[0], f->noise[0]);
+	printf("B: mean %.6g, standard deviation %.4g, noise %.4g\n", f->mean[1], f->sd[1], f->noise[1]);
+	if (f->equal == f->voxels)
+		printf("all %llu voxels are equal\n", (unsigned long long)f->voxels);
+	else
+		printf("B - A: mean %.4g, root mean square %.4g, largest %.4g at column %d, row %d, slice %d, image %d; correlation "
+		       "%.9f; %.3f %% of the voxels are equal\n",
+		       f->bias, f->rms, f->largest, f->at[0] + 1, f->at[1] + 1, f->at[2] + 1, f->image + 1, f->correlation,
+		       100 * (double)f->equal / (double)f->voxels);
+	json_array_foreach(c->changes, i, one) printf("made differently, B: %s\n", json_string_value(one));
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	struct request r = {.page = NULL};
+	struct compared c = {.changes = NULL};
+	struct report_conf conf = {.config = NULL};
+	struct config *config = NULL;
+	struct err err = {0};
+	struct options o;
+	int rc = 0, code;
+
+	options_begin(&o, &spec, argc, argv);
+	o.into = &r;
+	if (options_next(&o) == OPTION_STOP)
+		return o.code;
+	code = options_config(&o, r.config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	conf.config = config;
+	audit_start(&config->node, AUDIT_DIRECT, "compare");
+	for (int i = 0; rc == 0 && i < 2; i++)
+		rc = open_one(&c, i, argv[o.first + i], &conf, &err);
+	if (rc == 0)
+		rc = comparison_make((const struct image_series *const *)c.series, &c.figures, &err);
+	if (rc == 0)
+		c.changes = recon_recipe_differences(c.files[0].list[0].paths[0], c.files[1].list[0].paths[0]);
+	if (rc == 0 && r.page)
+		rc = write_page(&c, r.page, &err);
+	code = rc < 0 ? options_fail_err(&o, &err) : CODE_OK;
+	if (rc == 0)
+		print_result(&o, &c);
+	for (int i = 0; i < 2; i++) {
+		if (r.page)
+			audit_files_exported(&c.files[i], r.page, code);
+		image_series_close(c.series[i]);
+		series_files_clear(&c.files[i]);
+	}
+	json_decref(c.changes);
+	config_free(config);
+	return code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compare two results with the same voxels: figures, and a page with their slices and the difference beside each other. */
+#ifndef TOMONODE_NODE_COMPARE_H
+#define TOMONODE_NODE_COMPARE_H
+
+#include "node/base/html.h"
+#include "node/tools/image_series.h"
+
+struct comparison {
+	double mean[2], sd[2], noise[2]; /* of A and B; noise: median of that of the slices (survey.h), NaN: unknown */
+	double bias, rms;		 /* mean and root mean square of B - A */
+	double correlation;		 /* of the values of A and B; NaN: one of them is constant */
+	double largest;			 /* B - A where it is farthest from 0 */
+	int at[3], image;		 /* column, row, slice and time frame or gate of it */
+	uint64_t voxels, equal;		 /* in all images; with the same value in both */
+};
+
+/* Compare all voxels of all images. Values of padding of a tomosynthesis count as 0. EBADMSG: another number or size of voxels, or
+ * another unit; the text has both. */
+int comparison_make(const struct image_series *const of[2], struct comparison *ret, struct err *err);
+/* Write the page. names: what A and B are called; changes: sentences, ended by NULL, of how they were made differently. */
+int comparison_page(const struct image_series *const of[2], const struct comparison *c, const char *const names[2],
+		    const char *const *changes, struct html *h, struct err *err);
+
+#endif

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode compare`: its figures are those of numpy, its page has the pictures and no patient, and other voxels are refused."""
+import json
+import os
+
+import numpy as np
+import pydicom
+
+from tools import dbt_tools as tools
+
+
+def values(folder):
+    slices = [pydicom.dcmread(os.path.join(folder, f)) for f in os.listdir(folder) if f.endswith(".dcm")]
+    across, down = np.split(np.array(slices[0].ImageOrientationPatient, float), 2)
+    slices.sort(key=lambda ds: np.cross(across, down) @ np.array(ds.ImagePositionPatient, float))
+    return np.stack([ds.pixel_array * float(ds.RescaleSlope) + float(ds.RescaleIntercept) for ds in slices]), slices[0]
+
+
+def test_two_results(folder, failures):
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
+    scan, page = os.path.join(folder, "scan"), os.path.join(folder, "page.html")
+    tools.run("simulate", "pet", "--scanner", "small", "-o", scan)
+    for name, words in (("a", ()), ("b", ("--set", "iterations=3")), ("other", ("--set", "matrix=40"))):
+        tools.run("recon", "--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=32", *words, "-o",
+                  os.path.join(folder, name), scan)
+    a, b = (os.path.join(folder, name) for name in "ab")
+    said = json.loads(tools.run("compare", "--json", "-o", page, a, b).stdout)
+    (x, header), (y, _) = values(a), values(b)
+    difference = y - x
+    for name, got, true in (("mean", said["mean"], [x.mean(), y.mean()]), ("sd", said["sd"], [x.std(), y.std()]),
+                            ("bias", said["bias"], difference.mean()),
+                            ("rms", said["rms"], np.sqrt((difference**2).mean())),
+                            ("correlation", said["correlation"], np.corrcoef(x.ravel(), y.ravel())[0, 1])):
+        check(np.allclose(got, true, rtol=1e-4), f"{name}: {got}, not {true}")  # values are float32
+    at = np.array(said["largest"]["at"]) - 1
+    check(abs(abs(said["largest"]["value"]) / abs(difference).max() - 1) < 1e-4, f"{said['largest']}")
+    check(at[3] == 0 and abs(difference[at[2], at[1], at[0]] / said["largest"]["value"] - 1) < 1e-4, f"{said['largest']}")
+    check(said["voxels"] == x.size and abs(said["equal"] - (difference == 0).sum()) <= x.size // 1000, f"{said['equal']}")
+    check(said["made_differently"] == ["iterations=3, was 4"], f"{said['made_differently']}")
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    check(text.count("data:image/png") == 6 and "iterations=3, was 4" in text, "the page")
+    check(str(header.PatientName) not in text and header.PatientID not in text, "a patient on the page")
+    check("all 15360 voxels are equal" in tools.run("compare", a, a).stdout, "a result and itself")
+    for words, code, named in (((a, os.path.join(folder, "other")), 4, "the same voxels"), ((a, scan), 4, "0 results"),
+                               ((a,), 2, "B is missing"), ((folder, a), 4, "3 results")):
+        done = tools.run("compare", *words, ok=(code,))
+        check(named in done.stderr, f"{words}: {done.stderr}")
