@@ -50,8 +50,8 @@ struct export_format {
 	int (*write)(struct export_job *j, struct err *err);
 };
 
-/* The rows: export_image.c (nifti, metaimage), export_NAME.c. In this order they are listed for the user, images first. */
-#define EXPORT_FORMATS(X) X(nifti) X(metaimage) X(interfile) X(picture) X(sinogram) X(petsird)
+/* The rows: export_image.c (nifti, metaimage, numpy), export_NAME.c. In this order they are listed for the user, images first. */
+#define EXPORT_FORMATS(X) X(nifti) X(metaimage) X(numpy) X(interfile) X(picture) X(sinogram) X(petsird)
 #define X(name) extern const struct export_format export_format_##name;
 EXPORT_FORMATS(X)
 #undef X

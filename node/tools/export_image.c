@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_image.c - see node/tools/export_image.h. A NIfTI-1 file is a header of 348 bytes, four bytes that state that there are
- * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1); MetaImage: itk.org/Wiki/ITK/MetaIO/Documentation. */
+ * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1); MetaImage: itk.org/Wiki/ITK/MetaIO/Documentation; .npy:
+ * numpy.org/doc/stable/reference/generated/numpy.lib.format.html. */
 #include "node/tools/export_image.h"
 
 #include <errno.h>
@@ -397,4 +398,48 @@ const struct export_format export_format_metaimage = {
 	.compressible = true,
 	.name_files = name_metaimage,
 	.write = write_metaimage,
+};
+
+/* ---- NumPy ---- */
+
+enum { NPY_BEGIN = 10, NPY_ALIGN = 64, NPY_HEADER = 3 * NPY_ALIGN }; /* bytes before the text, and of all before the values */
+
+static int name_numpy(struct export_job *j, struct err *err)
+{
+	return name_image(j, NULL, err);
+}
+
+static int write_numpy(struct export_job *j, struct err *err)
+{
+	const struct image_series *s = j->series;
+	char header[NPY_HEADER + 1], images[16] = "";
+	struct atomic_file *f[2] = {NULL}; /* times, values */
+	int rc;
+
+	if (is_multiple(s))
+		snprintf(images, sizeof(images), "%d, ", s->n_images);
+	memcpy(header, "\x93NUMPY\x01", 8); /* version 1.0 */
+	header[8] = (char)(NPY_HEADER - NPY_BEGIN);
+	header[9] = 0;
+	rc = snprintf(header + NPY_BEGIN, sizeof(header) - NPY_BEGIN,
+		      "{'descr': '<f4', 'fortran_order': False, 'shape': (%s%d, %d, %d), }", images, s->n[2], s->n[1], s->n[0]);
+	memset(header + NPY_BEGIN + rc, ' ', (size_t)(NPY_HEADER - NPY_BEGIN - rc));
+	header[NPY_HEADER - 1] = '\n';
+	rc = open_with(j->out, header, NPY_HEADER, &f[1], err);
+	if (rc == 0)
+		rc = store_values(s, f[1], PACKING_NONE, NULL, err);
+	if (rc == 0)
+		rc = write_times(s, j->out, &f[0], err);
+	return close_all(f, 2, rc, err);
+}
+
+const struct export_format export_format_numpy = {
+	.name = "numpy",
+	.ending = ".npy",
+	.endings = {".npy"},
+	.help = ".npy  an array of NumPy, float32 (slice, row, column), without the position in the patient; with time frames or\n"
+		"      gates as a first axis, and their times in a .json file.\n",
+	.input = EXPORT_IMAGES,
+	.name_files = name_numpy,
+	.write = write_numpy,
 };

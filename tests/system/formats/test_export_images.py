@@ -57,6 +57,11 @@ def test_volumes_in_every_format(folder, made):
             check(all(os.path.exists(f) for f in said["files"]) and len(said["files"]) == 1 + (ending == "mhd"), said)
             (v.of_nifti if "nii" in ending else v.of_metaimage)(path).same_as(wanted)
             units[name] = said["units"]
+        path = os.path.join(folder, "new", name + ".npy")
+        t.run("export", "-o", path, *paths)
+        array = np.load(path)
+        check(array.dtype == np.float32, f"{name}: {array.dtype}")
+        v.Volume(array, wanted.matrix).same_as(wanted)
     check(units["pet"] == "BQML" and units["dbt"] == "/mm", units)
     check(0.02 < np.percentile(made["dbt"][1].values, 90) < 0.1, "a tomosynthesis is in 1/mm")
 
