@@ -254,9 +254,14 @@ def foreign_table(rooms):
     """The foreign libraries, and the rooms that may include their headers."""
     lines = ["| foreign library | rooms |", "|---|---|"]
     for name in sorted(FOREIGN):
-        homes = [f"`{room.name}`" for room in rooms.values() if name in room.foreign]
+        homes = {}
+        for room in rooms.values():
+            if name in room.foreign:
+                layer, _, rest = room.name.partition("/")
+                homes.setdefault(layer, []).append(rest)
         if homes:
-            lines.append(f"| {name} | {', '.join(homes)} |")
+            cell = "; ".join(f"`{layer}/`: {', '.join(names)}" for layer, names in homes.items())
+            lines.append(f"| {name} | {cell} |")
     return "\n".join(lines)
 
 
