@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import documents  # noqa: E402
 import result_warnings  # noqa: E402
 import rooms  # noqa: E402
 import spdx  # noqa: E402
@@ -125,7 +126,8 @@ def check_statics(root):
 
 
 def check(root, build=None):
-    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, check_statics, result_warnings.check, troubleshooting.check]
+    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, check_statics]
+    of_lines += [documents.check, result_warnings.check, troubleshooting.check]
     return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
@@ -214,6 +216,14 @@ CASES = (
     ("node/tomo/a.c", 'static void explain_it(char *ret)\n{\n\tsnprintf(ret, 9, "nothing is seen of it");\n}', "without a row in the table"),
     ("docs/operations.md", "no table", 'no table "warnings"'),
     ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle of ... boils. | c |", "that the program does not have"),
+    ("docs/a.md", "[1](b/)", "a link to b/: no such file"),
+    ("docs/a.md", "```\n[1](b/)\n```", None),
+    ("docs/a.md", "# A `b.c` (c)\n# A\n# A\n[1](#a-bc-c) [2](#a-1) [3](../node/README.md) [4](http://x.org)", None),
+    ("docs/a.md", "# A\n[1](#a-1)", "a link to #a-1: no such heading"),
+    ("docs/a.md", "[1](troubleshooting.md#kettle)", "no such heading"),
+    ("docs/a.md", "| a | b |\n|---|---|\n| \\| | c |\n\n| a |\n|---|\n| b |", None),
+    ("docs/a.md", "| a | b |\n|---|---|\n| c | d | e |", "another number of cells"),
+    ("docs/a.md", "| a | b |\n|---|---|\n\n| c | d |", "a blank line ends the table"),
     ("node/store/a.c", 'err_set(err, 1, "the kettle %s of %d is cold", a, b);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", "Do %s."), "The kettle of %d "\n"is cold.", n);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", f(x)), "The kettle of %d "\n"boils.", n);', "does not have: The kettle of %d boils."),
