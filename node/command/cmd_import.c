@@ -88,7 +88,7 @@ static const struct command_spec spec = {
 		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
 		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
 		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
-		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). See also docs/sinogram-object.md.\n"
+		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). See also docs/import.md.\n"
 		"A PETSIRD file and a folder of the e7tools are recognised without their options, too.\n"
 		"A picture (PNG or PGM) is projected with parallel beams: the same as `tomonode simulate parallel --picture "
 		"FILE`,\n"

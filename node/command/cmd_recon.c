@@ -85,7 +85,7 @@ static const struct command_spec spec = {
 		"series with one object per slice (docs/sinogram-object.md describes sinograms). A PETSIRD file is a case of "
 		"its\n"
 		"own, reconstructed event by event (docs/petsird.md), and so is an Interfile header or a folder of the e7tools\n"
-		"that is named on the command line (docs/sinogram-object.md), whose position, nuclide and dose are used. Other\n"
+		"that is named on the command line (docs/import.md), whose position, nuclide and dose are used. Other\n"
 		"files that are not DICOM are ignored. If a case is refused, the reason is printed and the others are still\n"
 		"reconstructed.",
 	.options = option_specs,

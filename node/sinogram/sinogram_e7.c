@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_e7.c - import what the e7tools of Siemens export (`-d ./Debug`, `--os scatter_520_2D.mhdr`), after the scripts of STIR
  * (Vision_files_preprocess.py, Quadra_files_preprocess.py); no data of a scanner were available. Prompts, normalisation,
- * attenuation, randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/sinogram-object.md). Missing
+ * attenuation, randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/import.md). Missing
  * files are named in conf->warnings. conf->header[SINOGRAM_EMISSION]: the header of the prompts, NULL: the only one in the folder.
  *
  * Only the header of the prompts is complete. Every other file must have exactly the size that the prompts require for it; if it
