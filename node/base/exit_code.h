@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exit codes of all commands. docs/operations.md lists them for scripts. */
+/* Exit codes of all commands. docs/commands.md lists them for scripts. */
 #ifndef TOMONODE_NODE_EXIT_CODE_H
 #define TOMONODE_NODE_EXIT_CODE_H
 

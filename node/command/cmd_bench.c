@@ -72,7 +72,7 @@ static const struct command_spec spec = {
 		"per\n"
 		"second, and the shortest possible duration, which is measured on the device (floor), as a share of the median.\n"
 		"Data are in memory. Each result is checked against a known sum. With --json all lines are in one document.\n"
-		"docs/operations.md describes the members.",
+		"docs/commands.md describes the members.",
 	.options = option_specs,
 	.json = true,
 	.examples = "tomonode bench --quick --device cpu\n"
