@@ -2,7 +2,8 @@
 """docs/troubleshooting.md quotes sentences of the program: each is made by a format string of the source, and each problem of the node
 (node/jobs/node_problems.c) is quoted.
 
-A quoted sentence is the first cell of a row in a table whose first column is "sentence"; "..." stands for what the program fills in."""
+A quoted sentence is the first cell of a row in a table whose first column is "sentence"; "..." stands for what the program fills in. A long
+sentence may be quoted by its beginning, with MORE behind it."""
 import os
 import re
 
@@ -13,6 +14,7 @@ LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 CONVERSION = re.compile(r"%%|%[-+#0-9.*]*(?:hh|ll|[lzhjt])?[a-zA-Z]")
 LETTERS = 8  # characters that a format string must have besides what it fills in
 SHARE = 0.6  # and the part of a sentence that they must be
+MORE = "…"
 
 
 def text_of(literals):
@@ -21,16 +23,21 @@ def text_of(literals):
 
 
 def pattern_of(text):
-    """A pattern of the sentences that a format string makes, and the number of its own characters; None: it has hardly any."""
+    """What sentences of a format string are recognised by: (its text with \\0 for what is filled in, pattern, number of its own characters);
+    None: it has hardly any."""
     own = CONVERSION.sub(lambda m: "%" if m[0] == "%%" else "\0", text)
     letters = len(own.replace("\0", ""))
     if letters < LETTERS:
         return None
-    return re.compile("".join(".*" if c == "\0" else re.escape(c) for c in own)), letters
+    return own, re.compile("".join(".*" if c == "\0" else re.escape(c) for c in own)), letters
 
 
 def makes(pattern, sentence):
-    return pattern[1] >= SHARE * len(sentence.replace("...", "")) and pattern[0].fullmatch(sentence)
+    own, whole, letters = pattern
+    if not sentence.endswith(MORE):
+        return letters >= SHARE * len(sentence.replace("...", "")) and whole.fullmatch(sentence)
+    words = re.split(r"(?:\.\.\.)+", sentence.removesuffix(MORE).strip())
+    return sum(map(len, words)) >= 2 * LETTERS and re.match("\0+".join(map(re.escape, words)), own)
 
 
 def literals_of(root):
