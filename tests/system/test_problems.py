@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator sees when something is wrong. One problem goes through all outlets (page, `list`, /health, metrics,
 log, `check` and webhook), and solved out of all of them; every other trouble is provoked and seen in the one list that
-they all show, with its event in the log. With PROBLEMS_TABLE=FILE (tier 2, without -n) the sentences are written as the
-table of docs/operations.md."""
+they all show, with its event in the log."""
 import contextlib
 import http.client
 import json
@@ -26,22 +25,6 @@ from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 h.need("openssl", "storescp", "storescu", "echoscu")
-table = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def written_table():
-    yield
-    if "PROBLEMS_TABLE" in os.environ:
-        with open(os.environ["PROBLEMS_TABLE"], "w", encoding="utf-8") as f:
-            f.write("| trouble | metric: id | `/health` | sentence of page, `list`, `/health` | what to do | log |\n"
-                    "|---|---|---|---|---|---|\n")
-            f.writelines("| " + " | ".join(row) + " |\n" for row in table)
-
-
-def cell(text):
-    """Without what is another one in each run."""
-    return re.sub(r"/tmp/tomonode-test-[^/]+/(node/)?", "", re.sub(r"\((\d+)\)", "(PID)", text)).replace("|", "\\|")
 
 
 def get(n, path):
@@ -90,17 +73,13 @@ def plain(html):
                                                                                                              "&")
 
 
-def seen(n, trouble, problem, event, page=True, words=""):
-    """The trouble is in the list, and its event in the log. problem: id; event: regular expression; page False: no page
-    can answer."""
+def seen(n, trouble, problem, event, words=""):
+    """The trouble is in the list, and its event in the log. problem: id; event: regular expression."""
     p = wait_for(f"{trouble}: list shows {problem}", lambda: (lambda q: q if q and words in q["text"]
                                                               else None)(listed(n).get(problem)), step=0.2)
     check(p["text"].endswith(".") and p["remedy"].endswith("."), p)
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
-    table.append((trouble, f"`{problem}`", "no reply" if not page else "503" if p["critical"] else "200, warning",
-                  cell(p["text"]), cell(p["remedy"]),
-                  f"`{event.removesuffix(' reason=')}`" if event else ""))
     return p
 
 
@@ -183,7 +162,7 @@ def test_processes(folder, things):
     os.kill(worker, signal.SIGCONT)
     os.kill(status, signal.SIGSTOP)
     gone(n, "receiver-stopped")
-    seen(n, "process of the page stopped", "process-stopped", None, page=False, words="The status process")
+    seen(n, "process of the page stopped", "process-stopped", None, words="The status process")
     os.kill(http, signal.SIGSTOP)
     wait_for("the process that serves HTTP", lambda: "The http process" in n.command("list").stdout)
     for pid in (status, http):
@@ -214,9 +193,9 @@ def test_processes(folder, things):
     n.kill()
     with socket.create_server(("127.0.0.1", n.status["port"])):
         n.start()
-        seen(n, "port of the status page is in use", "page", "status-page-not-served", page=False)
+        seen(n, "port of the status page is in use", "page", "status-page-not-served")
         n.kill()
-    seen(n, "node does not run", "not-running", None, page=False)
+    seen(n, "node does not run", "not-running", None)
 
 
 def test_configuration(folder, things):
