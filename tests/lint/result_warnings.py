@@ -21,7 +21,7 @@ def as_in_table(literals):
     text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
     text = re.sub(r"(?<=[a-z])%s\b", "s", text)  # a plural
     text = re.sub(r"%%|(?:%[-+#0-9.*]*(?:ll|[lzh])?[a-zA-Z])+", lambda m: "%" if m[0] == "%%" else "...", text)
-    return re.sub(r"^\.\.\.[ ,]*", "", text).replace("....", "...").strip()
+    return re.sub(r"^(?:\.\.\.[ ,]*)+", "", text).replace("....", "...").strip()
 
 
 def sentences(source):
@@ -40,7 +40,7 @@ def check(root):
         table = f.read().partition("<!-- warnings:")[2].partition("<!-- warnings: end")[0]
     if not table:
         yield f'{PAGE}: no table "warnings"'
-    beginnings = tuple(b for b in re.findall(rf"^\| (?:\.\.\.[ ,]*)?(.*?) *{MORE} \|", table, re.M) if len(b) >= LEAST)
+    beginnings = tuple(b for b in re.findall(rf"^\| (?:\.\.\.[ ,]*)*(.*?) *{MORE} \|", table, re.M) if len(b) >= LEAST)
     for top in ("node/tomo", "node/reconstruct", "recon/dbt"):
         for name in sorted(os.listdir(os.path.join(root, top))) if os.path.isdir(os.path.join(root, top)) else ():
             path = f"{top}/{name}"
