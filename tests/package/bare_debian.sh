@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The life of the packages on a bare Debian 12 (mmdebstrap, as root): installation starts the node, an exam goes to an Orthanc, an upgrade from
 # an older package with exams under way loses nothing and keeps the configuration, as does the way back; a newer journal is refused; a backup
-# is restored as docs/deployment.md says; tomonode-cuda takes the place of the program; purge leaves the images. Prints sizes and times.
+# is restored as docs/disk-dies.md says; tomonode-cuda takes the place of the program; purge leaves the images. Prints sizes and times.
 #
 # A chroot has no systemd. Its place takes tests/package/systemctl.sh, which the packages' scripts call through Debian's deb-systemd-invoke: it
 # starts what the unit names as the unit's user, without capabilities, and stops it with SIGTERM, as systemd does. The other settings of the
