@@ -229,6 +229,9 @@ CASES = (
     ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle … | c |", "that the program does not have"),
     ("docs/operations.md", "<!-- warnings: -->\n| The support is ... % too … | a |\n<!-- warnings: end -->", None),
     ("docs/operations.md", "<!-- warnings: -->\n| The … | a |\n<!-- warnings: end -->", "without a row in the table"),
+    ("node/status/status_text.c", '[JOB_HELD] = {"Held", TONE_WARN}, [JOB_READY] = {"Late, and cold", TONE_WORK},', None),
+    ("node/status/status_text.c", '[JOB_HELD] = {"Boiling", TONE_WARN},', "no row has the state 'Boiling'"),
+    ("node/status/status_text.c", '*ret_word = "Sold";', "no row has the state 'Sold'"),
     ("node/store/a.c", 'err_set(err, 1, "the kettle %s of %d is cold", a, b);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", "Do %s."), "The kettle of %d "\n"is cold.", n);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", f(x)), "The kettle of %d "\n"boils.", n);', "does not have: The kettle of %d boils."),
@@ -254,6 +257,7 @@ def made_up_tree(root):
     plant(root, result_warnings.PAGE, "<!-- warnings: -->\n| The support is ... % too high in ... views. | a | b |\n<!-- warnings: end -->")
     plant(root, troubleshooting.PAGE, "| sentence | b |\n|---|---|\n| The kettle of ... is cold. | c |")
     plant(root, "node/tomo/support.c", 'exam_warn(e, "The support is %.1f %% too "\n"high in %d view%s.", x);')
+    plant(root, troubleshooting.STATES_PAGE, "| Held, Waiting | a |\n| Late, and cold | b |")
     plant(root, "node/base/kettle.c", 'const char text[] = "The kettle of %d is cold.";')
     for document, (name, _) in rooms.PASSAGES.items():
         plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")

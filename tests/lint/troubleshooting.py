@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/troubleshooting.md quotes sentences of the program: each is made by a format string of the source, and each problem of the node
-(node/jobs/node_problems.c) is quoted.
+(node/jobs/node_problems.c) is quoted. docs/radiographer.md has each word of the page for the state of a case.
 
 A quoted sentence is the first cell of a row in a table whose first column is "sentence"; "..." stands for what the program fills in. A long
 sentence may be quoted by its beginning, with MORE behind it."""
@@ -9,6 +9,7 @@ import re
 
 PAGE = "docs/troubleshooting.md"
 PROBLEMS = "node/jobs/node_problems.c"
+STATES, STATES_PAGE = "node/status/status_text.c", "docs/radiographer.md"
 LAYERS = ("node", "recon", "kernels", "dicom")
 LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 CONVERSION = re.compile(r"%%|%[-+#0-9.*]*(?:hh|ll|[lzhjt])?[a-zA-Z]")
@@ -69,7 +70,23 @@ def quoted(page):
             yield number, line.split("|")[1].strip().replace("`", "")
 
 
+def check_states(root):
+    source, page = os.path.join(root, STATES), os.path.join(root, STATES_PAGE)
+    if not os.path.exists(source):
+        return
+    with open(source, encoding="utf-8") as f:
+        words = re.findall(r'\[JOB_\w+\] = \{"([^"]+)"|\*ret_word = "([^"]+)"', f.read())
+    rows = []
+    if os.path.exists(page):
+        with open(page, encoding="utf-8") as f:
+            rows = re.findall(r"^\| (.*?) \|", f.read(), re.M)
+    for word in (a or b for a, b in words):
+        if not any(word == row or word in row.split(", ") for row in rows):
+            yield f"{STATES_PAGE}: no row has the state {word!r} of the page"
+
+
 def check(root):
+    yield from check_states(root)
     path = os.path.join(root, PAGE)
     if not os.path.exists(path):
         yield f"{PAGE}: is missing"
