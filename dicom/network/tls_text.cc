@@ -187,7 +187,7 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_CERT_UNTRUSTED:
-		snprintf(ret_text, size, "%s (%s) was issued by %s, an authority that is not in %s", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) was issued by %s, which is not trusted: it is not in %s", whose, d->subject,
 			 strcmp(d->issuer, d->subject) != 0 ? d->issuer : "itself",
 			 authorities && authorities[0] ? authorities : "any file (key `authorities`)");
 		break;

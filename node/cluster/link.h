@@ -9,7 +9,7 @@
  *   certificates.
  * - N is the number of a token. The node accepts each once, and none after one with a higher number: it records N before it
  *   sends or believes anything (pilot_token_use()). A used token is refused with that reason and the highest number that was
- *   used, so that a pilot whose clock is behind continues with the next one. Only who has the secret learns it.
+ *   used, so that a pilot whose clock is behind continues with the next one. Only a pilot that has proven the secret is told it.
  * - A process that uses a link ignores SIGPIPE.
  */
 #ifndef TOMONODE_NODE_LINK_H

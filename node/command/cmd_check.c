@@ -214,7 +214,7 @@ static void print_entries(const struct config *c)
 
 static void print_names(const char *before, const struct config_names *names)
 {
-	printf(" %s", before);
+	printf("%s", before);
 	for (size_t i = 0; i < names->n; i++)
 		printf("%s %s", i ? "," : "", names->name[i]);
 }
@@ -224,11 +224,11 @@ static void print_route(const struct route_conf *r)
 	char patterns[ROUTE_FACTS * 100];
 
 	config_route_patterns(r, patterns, sizeof(patterns));
-	printf("route         %s: %s from %s", r->name, r->kind, r->calling[0] ? r->calling : "anybody");
+	printf("route         %s: %s from %s", r->name, r->kind, r->calling[0] ? r->calling : "any sender");
 	if (patterns[0])
 		printf(" with %s", patterns);
-	print_names("through", &r->protocols);
-	print_names("to", &r->destinations);
+	print_names(", reconstructed by", &r->protocols);
+	print_names(", sent to", &r->destinations);
 	printf("%s\n", r->continues ? "; then the following routes, too" : "");
 }
 

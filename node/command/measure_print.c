@@ -280,7 +280,7 @@ static void print_regions(const json_t *list, bool suv)
 		other_unit = other_unit || json_is_null(json_object_get(item, "true"));
 	}
 	if (other_unit && !truth)
-		printf("no truth and bias: they need values in HU (CT; protocol with mu_water) or Bq/ml (PET)\n");
+		printf("truth and bias are not shown: the result must be in HU (CT; protocol with mu_water) or Bq/ml (PET)\n");
 	printf("\n%-20s %9s %11s %11s %11s %11s", "region", "ml", "mean", "sd", "min", "max");
 	if (truth)
 		printf(" %11s %11s", "truth", "bias");

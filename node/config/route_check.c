@@ -55,10 +55,11 @@ static void check_destinations(struct config_reader *r, const struct route_conf 
 		if (d || (ours && (*lost || r->names_only)))
 			continue;
 		if (ours)
-			config_problem(r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
-				       "section 'destinations': this list replaces the embedded one, but the embedded route '%s' "
-				       "delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
-				       route->name, name);
+			config_problem(
+				r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
+				"section 'destinations': it has no '%s', to which the built-in route '%s' delivers; allowed: "
+				"a destination of that name, or a list 'routes' of your own",
+				name, route->name);
 		else
 			config_unknown_name(r, place, "route", route->name, "destinations", name, SECTION_DESTINATIONS);
 		*lost = ours;

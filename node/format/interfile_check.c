@@ -107,7 +107,7 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 			interfile_note(
 				f,
 				"effective central bin size (%s) := %g differs by %.2g %% from the distance of neighbouring "
-				"rays in the middle, %.6g cm, of the detectors and the radius, which is used.",
+				"rays in the middle that follows from detectors and radius, %.6g cm. The latter is used.",
 				length_unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, f->central_bin),
 				100 * off, computed / 10);
 	} else if (f->default_bin > BIN_OTHER_UNIT * computed ||
@@ -116,8 +116,8 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 	} else if (f->default_bin > 0 && fabs(f->default_bin / computed - 1) > BIN_DEFAULT_WRONG) {
 		interfile_note(f,
 			       "Default bin size (%s) := %g differs by %.2g %% from the distance of neighbouring rays in the "
-			       "middle, %.6g cm, of the detectors and the radius, which is used: one of them may be wrong, and "
-			       "the size of the image.",
+			       "middle that follows from detectors and radius, %.6g cm. The latter is used; one of them may be "
+			       "wrong, and with it the size of the image.",
 			       length_unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, f->default_bin),
 			       100 * fabs(f->default_bin / computed - 1), computed / 10);
 	}

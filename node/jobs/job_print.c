@@ -190,7 +190,7 @@ static void print_associations(FILE *to, const json_t *associations)
 
 	if (json_array_size(associations) > 0)
 		fprintf(to,
-			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  "
+			"\nSenders of which nothing was stored, or that offered refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  "
 			"%s\n",
 			"TIMES", "LAST", "FROM", "ADDRESS", "REASON");
 	json_array_foreach(associations, i, one)

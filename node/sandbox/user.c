@@ -19,8 +19,8 @@ int user_look_up(const char *name, uid_t euid, struct user *ret_user, struct err
 	if (!name[0] && euid == 0)
 		return err_set(
 			err, EPERM,
-			"started as root: set node.user to the user that the node becomes (it needs no rights except to the "
-			"spool), or start the node as that user; with node.user = \"root\" all its processes run as root");
+			"started as root: set node.user to an ordinary user, which the node then becomes (it needs rights to the spool "
+			"only), or start the node as that user; node.user = \"root\" lets all of it run as root");
 	if (!name[0]) {
 		*ret_user = user;
 		return 0;

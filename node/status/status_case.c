@@ -203,11 +203,10 @@ static void put_slices(struct html *h, const struct status *s, const struct job_
 		    "max=\"%d\" value=\"%d\" data-total=\"%ld\" data-step=\"%.4g\" autocomplete=\"off\"> <output "
 		    "id=\"slice-of\" for=\"slice\"></output></p>",
 		    of.n, of.n / 2 + 1, of.total, of.step);
-	html_printf(
-		h,
-		"<p class=\"quiet\">%d of %ld slices at equal distances, reduced, with grey levels for an overview, made when "
-		"they are looked at. Not for diagnostic use.</p></section>\n",
-		of.n, of.total);
+	html_printf(h,
+		    "<p class=\"quiet\">%d of %ld slices, evenly spaced and reduced in size, for an overview. Not for diagnostic "
+		    "use.</p></section>\n",
+		    of.n, of.total);
 }
 
 /* The images again, as a further result, with a protocol of their kind. */

@@ -149,7 +149,7 @@ static void put_associations(struct html *h, const struct status *s)
 	const struct manager_facts *m = &s->facts.from_manager;
 	char when[TIME_TEXT_SIZE];
 
-	status_page_section(h, "associations", m->n_associations > 0 ? "Associations without an object" : NULL);
+	status_page_section(h, "associations", m->n_associations > 0 ? "Senders that stored nothing" : NULL);
 	if (m->n_associations == 0)
 		return;
 	html_put(h, "<p class=\"quiet\">Senders of which nothing was stored, or that offered classes that are refused. The "

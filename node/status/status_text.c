@@ -271,7 +271,7 @@ const char *status_text_hint(const struct job_view *v)
 		return "Send the missing images from the modality: the case then continues automatically. It needs all of them.";
 	if (is_incomplete(v))
 		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
-		       "reconstruct the received ones: the result shows less and contains the number of images.";
+		       "reconstruct the received ones: the result has less detail, and says how many images there were.";
 	if (!patients_no_statement(v))
 		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
 		       "If they are of one patient, say so: the result then has patient and study of the image received last. "

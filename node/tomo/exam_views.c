@@ -208,7 +208,7 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 		if ((size_t)expected != n && !as_is)
 			return refuse_count(exam, n, tags[i], expected, err);
 		if ((size_t)expected == n && exam->profile->projections > 0 && expected != exam->profile->projections)
-			exam_warn(exam, "%ld projections, as %s says; complete exams of this system have %d (profile '%s').",
+			exam_warn(exam, "%ld projections, as %s announces; a complete exam of this system has %d (profile '%s').",
 				  expected, tag_text(tags[i]), exam->profile->projections, exam->profile->name);
 		break;
 	}

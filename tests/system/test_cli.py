@@ -157,7 +157,7 @@ def names(section):
 
 def test_check():
     few = said(0, "check", ">embedded defaults: no problems",
-               ">route         dbt: dbt from anybody through dbt-osem to pacs",
+               ">route         dbt: dbt from any sender, reconstructed by dbt-osem, sent to pacs",
                ">status page   127.0.0.1 port 11180").stdout
     check(len(few.splitlines()) <= 12 and "\nprotocol " not in few, f"what matters fits no screen: {few}")
     said(0, "check --verbose", ">protocol      dbt-osem: ", ">scanner       siemens-mmr: ")

@@ -525,7 +525,7 @@ def test_search(folder, things):
 
     found, p = cases()
     check(found == copies[:-51:-1] and "402 of 402 cases" in p.text and "Page 1 of 9" in p.text, p.text)
-    check("no case is missing" in p.text and "no case is missing" in page(n), "nothing about the numbers")
+    check("No case is missing" in p.text and "No case is missing" in page(n), "nothing about the numbers")
     labels = {a["for"] for t, a in p.tags if t == "label"}
     check(labels == {a["id"] for t, a in p.tags if t in ("input", "select")} and len(labels) == 4, labels)
     check(cases("?page=2")[0] == copies[-51:-101:-1] and cases("?page=9")[0] == cases("?page=999999")[0] == [held, job],

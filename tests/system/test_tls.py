@@ -93,8 +93,8 @@ def test_incoming(folder, things, pki):
              "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: "
              "check the clocks"),
             ((secure, "+tls", pki.peer_key, pki.unknown(), *trust),
-             "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that "
-             f"is not in {pki.trusted}"),
+             "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, which is not "
+             f"trusted: it is not in {pki.trusted}"),
             ((secure, "+tls", pki.peer_key, pki.peer, "+cf", pki.foreign.certificate),
              "127.0.0.1: it does not trust the authority that issued our certificate: install that authority there")):
         check(echo(*arguments).returncode != 0, f"C-ECHO must fail: {sentence}")
@@ -258,7 +258,7 @@ def test_outgoing(folder, things, pki):
         (expired, tls + ours, f"{name}{expired}: its certificate (CN=expired,O=tests) expired on 2021-01-01"),
         (future, tls + ours, f"{name}{future}: its certificate (CN=future,O=tests) is not valid before 2080-01-01"),
         (unknown, tls + ours,
-         f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
+         f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, which is not"),
         (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, "
                                 "not for the address 127.0.0.1"),
         (good, tls + f'certificate = "{pki.unknown()}"; key = "{pki.peer_key}"; ',

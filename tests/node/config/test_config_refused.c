@@ -176,7 +176,7 @@ TEST(test_bad_values)
 		{"destinations = ( { name = \"pacs\"; retry_first = 10; retry_cap = 5; } );",
 		 "t.conf:1: key 'retry_cap' of destination 'pacs': 5", "at least retry_first, 10 s"},
 		{"\ndestinations = ( { name = \"arc\"; aet = \"A\"; host = \"h\"; } );",
-		 "t.conf:2: section 'destinations': this list replaces the embedded one", "'pacs'"},
+		 "t.conf:2: section 'destinations': it has no 'pacs', to which the built-in route", "'routes'"},
 		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osm\" ]; destinations = [ \"pacs\" ]; } );",
 		 "t.conf:1: key 'protocols' of route 'r': \"dbt-osm\" does not exist, did you mean 'dbt-osem'?", "dbt-mlem"},
 		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"archive\" ]; } );",

@@ -249,11 +249,11 @@ TEST(test_announced)
 
 		assert_int_equal(fixture_open(4, &exam, &err), 0);
 	}
-	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) says; complete exams of this system have 5"));
+	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) announces; a complete exam of this system has 5"));
 	exam_close(exam);
 	/* more */
 	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Four"}));
-	assert_non_null(strstr(exam->warnings, "5 projections, as (0020,1002) says; complete exams of this system have 4"));
+	assert_non_null(strstr(exam->warnings, "5 projections, as (0020,1002) announces; a complete exam of this system has 4"));
 	exam_close(exam);
 }
 

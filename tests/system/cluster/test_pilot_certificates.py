@@ -60,12 +60,12 @@ def test_who_is_refused(folder, things, pki):
             ("future", options(pki, pki.future()), "it does not accept our certificate",
              "its certificate (CN=future,O=tests) is not valid before 2080"),
             ("foreign", options(pki, pki.unknown()), "it does not trust the authority that issued our certificate",
-             "its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is not in "
+             "its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, which is not trusted: it is not in "
              + pki.trusted),
             ("none", [], "the node requires certificates (--certificate, --key, --authorities)",
              "no handshake with a pilot: "),
             ("suspicious", options(pki, trusted=pki.foreign.certificate),
-             "(CN=Clinic CA,O=tests) was issued by itself, an authority that is not in " + pki.foreign.certificate,
+             "(CN=Clinic CA,O=tests) was issued by itself, which is not trusted: it is not in " + pki.foreign.certificate,
              "it does not trust the authority that issued our certificate")]
     for ident, words, at_pilot, at_node in rows:
         pilot = Pilot(n, things, ident, options=[*words, "--patience", "1"])
