@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents: each link leads to a file and a heading of the tree, and the rows of a table have as many cells and no
-line between them."""
+"""Documents: each link leads to a file and a heading of the tree, the rows of a table have as many cells and no line
+between them, and no cell has more text than a reader takes in at once."""
 import os
 import re
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 HEADING = re.compile(r"#{1,6} (.*)")
 CELL_ENDS = re.compile(r"(?<!\\)\|")
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+MOST = 200  # characters of a cell, without the addresses of links
 RULE = re.compile(r"\|[-|: ]+\|")
 
 
@@ -31,7 +33,7 @@ def anchors_of(lines):
     """The anchors that GitHub makes of headings."""
     found = {}
     for heading in filter(None, map(HEADING.match, without_code(lines))):
-        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).strip().lower()
+        text = LINKED.sub(r"\1", heading[1]).strip().lower()
         anchor = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
         found[anchor] = found.get(anchor, -1) + 1
     return {f"{a}-{i}" if i else a for a, n in found.items() for i in range(n + 1)}
@@ -62,6 +64,8 @@ def check_tables(path, lines):
             yield f"{path}:{i + 1}: a row with another number of cells than the one above"
         if above.startswith("|") and not line and below.startswith("|") and not RULE.fullmatch(lines[i + 2]):
             yield f"{path}:{i + 1}: a blank line ends the table, rows follow"
+        if line.startswith("|") and any(len(c.strip()) > MOST for c in CELL_ENDS.split(LINKED.sub(r"\1", line))):
+            yield f"{path}:{i + 1}: a cell of more than {MOST} characters"
 
 
 def check(root):

@@ -224,6 +224,8 @@ CASES = (
     ("docs/a.md", "| a | b |\n|---|---|\n| \\| | c |\n\n| a |\n|---|\n| b |", None),
     ("docs/a.md", "| a | b |\n|---|---|\n| c | d | e |", "another number of cells"),
     ("docs/a.md", "| a | b |\n|---|---|\n\n| c | d |", "a blank line ends the table"),
+    ("docs/a.md", f"| a | b |\n|---|---|\n| {'c' * 200} | [{'d' * 200}](../node/README.md) |", None),
+    ("docs/a.md", f"| a | b |\n|---|---|\n| {'c' * 201} | d |", "a cell of more than 200 characters"),
     ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle of ... is … | c |", None),
     ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle of ... was … | c |", "that the program does not have"),
     ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle … | c |", "that the program does not have"),
