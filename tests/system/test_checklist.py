@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of node and archive of docs/checklist.md, word for word but for addresses, ports and paths: an exam of the modality
-is delivered by TLS, and the Orthanc promises to keep the result."""
+"""The configuration of node and archive of docs/checklist.md, word for word but for addresses, ports and paths: an exam
+of the modality is delivered by TLS, and the Orthanc promises to keep the result."""
 import glob
 import json
 import os
@@ -49,8 +49,9 @@ def test_checklist(folder, things):
     local = f'aet = "TOMONODE"; spool = "{node.spool}"; device = "cpu"; reserve = "1 MB"; {h.as_whom()}'
     with open(node.conf, "w", encoding="utf-8") as f:
         f.write("status = { enabled = false; };\n"
-                + replaced(conf, {'aet = "TOMONODE";': local, "/etc/tomonode": files, "11112": node.port, "2762": secure, "4242": archive.port,
-                                  "10.0.0.7": "127.0.0.1", "10.0.0.9": "127.0.0.1", 'host = "pacs.example.org"': 'host = "localhost"'}))
+                + replaced(conf, {'aet = "TOMONODE";': local, "/etc/tomonode": files, "11112": node.port,
+                                  "2762": secure, "4242": archive.port, "10.0.0.7": "127.0.0.1",
+                                  "10.0.0.9": "127.0.0.1", 'host = "pacs.example.org"': 'host = "localhost"'}))
     node.command("check")
     node.start(wait=False)
     h.wait_for("the node listens", lambda: "listening listener=secure" in node.log_text())
