@@ -409,6 +409,13 @@ static int check_header(const struct recon *r)
 	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
 }
 
+static bool sets_key(const char *assignment, const char *key)
+{
+	size_t n = strlen(key);
+
+	return !strncmp(assignment, key, n) && strchr(" =", assignment[n]);
+}
+
 /* Is the size of the voxels that of the program's own protocol? Then it may follow the data. */
 static bool has_default_voxels(const struct recon *r, const struct protocol_conf *p)
 {
@@ -417,8 +424,10 @@ static bool has_default_voxels(const struct recon *r, const struct protocol_conf
 	struct err ignored = {0};
 	bool same = config_load(NULL, NULL, NULL, &config, &ignored) == 0;
 
+	for (int i = 0; same && i < r->recipe.n; i++)
+		same = !sets_key(r->recipe.assignments[i], "matrix") && !sets_key(r->recipe.assignments[i], "voxel");
 	for (int i = 0; same && i < r->n_assignments; i++)
-		same = strncmp(r->assignments[i], "matrix=", 7) != 0 && strncmp(r->assignments[i], "voxel=", 6) != 0;
+		same = !sets_key(r->assignments[i], "matrix") && !sets_key(r->assignments[i], "voxel");
 	own = same ? config_protocol(config, p->name) : NULL;
 	same = own && own->kind == p->kind && own->pet.matrix == p->pet.matrix && own->pet.voxel == p->pet.voxel;
 	config_free(config);

@@ -288,14 +288,15 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
 	const struct config_section *other;
-	const char *equals = strchr(assignment, '=');
+	const char *equals = strchr(assignment, '='), *value = equals ? equals + 1 + strspn(equals + 1, " ") : NULL;
+	size_t n = strcspn(assignment, " =");
 	const struct key *key;
 	char name[64], allowed[400], hint[NEAREST_HINT]; /* allowed: all keys of a kind */
 	char kinds[CONFIG_KINDS_TEXT];
 
-	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
+	if (!equals || n == 0 || n >= sizeof(name) || assignment + n + strspn(assignment + n, " ") != equals)
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
-	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
+	snprintf(name, sizeof(name), "%.*s", (int)n, assignment);
 	key = config_key_find(section, name);
 	other = key ? NULL : config_section_with(section, name);
 	nearest_hint(key ? NULL : config_key_nearest(section, name), hint);
@@ -310,14 +311,14 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	if (key->type == KEY_NAMES)
 		return err_set(err, EINVAL, "key '%s': it cannot be set for one run; allowed: a protocol with other %s", name,
 			       name);
-	if (config_value_store_text(key, equals + 1, p) < 0) {
-		const struct key_value v = {.kind = VALUE_TEXT, .text = equals + 1};
+	if (config_value_store_text(key, value, p) < 0) {
+		const struct key_value v = {.kind = VALUE_TEXT, .text = value};
 		char shown[128];
 
 		key_show(&v, shown, sizeof(shown));
 		config_value_allowed(key, allowed, sizeof(allowed));
 		return err_set(err, EINVAL, "key '%s': %s%s; allowed: %s", name, shown,
-			       nearest_hint(config_value_nearest(key, equals + 1), hint), allowed);
+			       nearest_hint(config_value_nearest(key, value), hint), allowed);
 	}
 	return 0;
 }

@@ -389,7 +389,7 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 
 bool config_status_may_act(const struct config *c); /* true: the status page offers retry and cancel */
 
-/* Set one value of a protocol from "key=value". Keys, units and ranges are those of the configuration file. */
+/* Set one value of a protocol from "key=value", blanks around = are ignored. Keys, units and ranges are those of the configuration file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* Return the name of the first key whose value differs in `p` and `before`, a protocol of the same kind, and which the algorithm
  * of `p` does not use, or which has no effect without another key; NULL: none. of: behind its name in the sentence, such as " of
