@@ -54,7 +54,7 @@ int api_array(const struct tn_device *d, const struct tn_array *a, const struct 
 	int more, r;
 
 	if (!a || !a->data || a->ndim < 0 || a->ndim > STRIDES_MAX || (a->ndim > 0 && !a->shape))
-		return err_set(err, EINVAL, "%s: no array, or one without shape", name);
+		return err_set(err, EINVAL, "%s: no array, or its data or shape are NULL", name);
 	if (a->type.code != 2 || a->type.bits != 32 || a->type.lanes != 1)
 		return err_set(err, EINVAL, "%s: values of type %s%d; allowed: float32", name,
 			       a->type.code < sizeof(types) / sizeof(types[0]) ? types[a->type.code] : "", a->type.bits);

@@ -87,6 +87,30 @@ enum tn_memory { TN_HOST = 1, TN_CUDA = 2, TN_CUDA_HOST = 3, TN_CUDA_MANAGED = 1
 			    .ndim = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                          \
 			    .type = {2, 32, 1},                                                                                  \
 			    .shape = (int64_t[]){__VA_ARGS__}})
+#else
+} /* templates are C++ */
+/* The same in C++; valid until the end of the call that it is an argument of. */
+#define TN_FLOATS(pointer, ...) tn_floats((pointer), __VA_ARGS__)
+struct tn_floats {
+	int64_t shape[8];
+	tn_array array;
+
+	template <class... N> explicit tn_floats(void *pointer, N... n) : shape{static_cast<int64_t>(n)...}, array()
+	{
+		array.data = pointer;
+		array.device.type = TN_HOST;
+		array.ndim = sizeof...(n);
+		array.type.code = 2;
+		array.type.bits = 32;
+		array.type.lanes = 1;
+		array.shape = shape;
+	}
+	operator const tn_array *() const
+	{
+		return &array;
+	}
+};
+extern "C" {
 #endif
 
 /* n voxels of h mm along x, y, z; lo: lower corner of voxel 0. */
