@@ -102,7 +102,7 @@ struct interfile {
 	/* keV; percent of 511 keV, full width at half maximum; 0: not in the header, or several windows */
 	double energy_low, energy_high, energy_resolution;
 	/* of IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred
-	 * as in STIR, z 0) */
+	 * as in STIR, z 0; there z counts from where the middle of the slices is in the middle of the scanner) */
 	int n[3];
 	double spacing[3], first[3];
 	struct interfile_singles singles; /* of SINGLES */
@@ -110,10 +110,10 @@ struct interfile {
 #define X(constant, name) struct name##_scan name; /* only the member of its kind is used; f owns the arrays in it */
 	LINE_KINDS(X)
 #undef X
-	char unit[INTERFILE_UNIT_SIZE];
-	struct parallel_frames frames; /* of PARALLEL: with runs the values are intensities [slice][frame][radial] */
-	char data_type[24];	       /* "PET data type" in normalised form, such as "emission"; "": none */
-	char notes[INTERFILE_NOTES];   /* sentences about what is assumed or doubtful in the header; "": none */
+	char unit[INTERFILE_UNIT_SIZE]; /* of IMAGE: "quantification units" as a word, 1/cm; "": none */
+	struct parallel_frames frames;	/* of PARALLEL: with runs the values are intensities [slice][frame][radial] */
+	char data_type[24];		/* "PET data type" in normalised form, such as "emission"; "": none */
+	char notes[INTERFILE_NOTES];	/* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
 	double duration, start;	 /* s; start counts from the start of the study */
 	int duration_line;	 /* line of the duration in the header */
@@ -176,6 +176,10 @@ int interfile_same_tof(const struct interfile *a, const struct interfile *b, str
 void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values);
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
+
+/* Find the data file of the header at this path: a name that stays in the header's folder or below it. *ret_path is allocated, also
+ * after an error; ret_bytes: offset and values. EBADMSG: it is not there, or has another size; ENOTSUP: a name elsewhere. */
+int interfile_find_data(const struct interfile *f, const char *header, char **ret_path, uint64_t *ret_bytes, struct err *err);
 
 /* Return the header text with another name of the data file; the caller frees *ret_text. EBADMSG: the header names no data file.
  */

@@ -49,6 +49,13 @@ static void find_shape(const struct interfile *f, size_t *ret_planes, size_t *re
 	*ret_values = (size_t)f->n[0] * (size_t)f->n[1];
 }
 
+static void convert_slice(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values)
+{
+	size_t n = (size_t)f->n[0] * (size_t)f->n[1];
+
+	interfile_convert(f, bytes + plane * n * (size_t)f->bytes, n, ret_values);
+}
+
 static void describe_extent(const struct interfile *f, char *ret_text, size_t size)
 {
 	snprintf(ret_text, size, "%d x %d x %d voxels of %d bytes", f->n[0], f->n[1], f->n[2], f->bytes);
@@ -65,4 +72,5 @@ const struct interfile_type interfile_image = {
 	.write = write_keys,
 	.shape = find_shape,
 	.extent = describe_extent,
+	.plane = convert_slice,
 };

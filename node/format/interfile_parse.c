@@ -200,13 +200,19 @@ static int read_alike(struct interfile_parser *p, const char *key, double *ret)
 	return 1;
 }
 
-/* "quantification units" is also a factor; STIR uses it if the other one is 1. */
+/* "quantification units" is also a factor; STIR uses it if the other one is 1. Of an image it may be a unit: 1/cm. */
 static int read_scale(struct interfile_parser *p)
 {
+	const struct interfile_line *line;
 	double scale = 1, units = 1;
 	int rc = read_alike(p, "imagescalingfactor", &scale);
 
 	if (rc >= 0)
+		rc = interfile_line_find(&p->lines, "quantificationunits", 1, &line, p->err);
+	if (rc > 0 && !strcmp(p->f->data_type, interfile_image.pet_data) && strpbrk(line->value, "/uU") &&
+	    strlen(line->value) < sizeof(p->f->unit))
+		snprintf(p->f->unit, sizeof(p->f->unit), "%s", line->value);
+	else if (rc > 0)
 		rc = read_alike(p, "quantificationunits", &units);
 	if (rc < 0)
 		return rc;

@@ -385,8 +385,12 @@ static const char *const harmless[] = {
 static const struct {
 	const char *key, *value[2];
 } neutral[] = {
-	{"compression", {"none", "off"}},      {"axialcompression", {"1", "1"}},    {"numberofsegments", {"1", "1"}},
-	{"numberofscandatatypes", {"1", "1"}}, {"numberoftoftimebins", {"1", "1"}},
+	{"compression", {"none", "off"}},    {"axialcompression", {"1", "1"}},
+	{"numberofsegments", {"1", "1"}},    {"numberofscandatatypes", {"1", "1"}},
+	{"numberoftoftimebins", {"1", "1"}}, {"supplementaryattributes", {"", ""}},
+	{"imagezoom", {"1", "1"}},	     {"imageslope", {"1", "1"}},
+	{"imageintercept", {"0", "0.0"}},    {"x-offset(mm)", {"0", "0.0"}},
+	{"y-offset(mm)", {"0", "0.0"}},
 };
 
 static bool is_harmless(const struct interfile_line *line)

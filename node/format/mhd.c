@@ -265,7 +265,7 @@ static int read_place(const struct header *h, struct mhd *ret)
 		if (ret->axes[i] != identity[i])
 			rc = err_set(h->err, ENOTSUP, "%s: TransformMatrix = %.60s; supported: volumes without rotated axes",
 				     h->name, h->value[KEY_MATRIX]);
-	if (rc == 0 && h->use == MHD_LABELS)
+	if (rc == 0 && h->use == MHD_PLACED)
 		rc = read_numbers(h, KEY_OFFSET, "Offset", 3, -1e9, 1e9, ret->corner);
 	return rc;
 }
@@ -274,7 +274,7 @@ static int read_data_name(const struct header *h, struct mhd *ret)
 {
 	const char *data = h->value[KEY_DATA_FILE];
 
-	if (h->use == MHD_LABELS && !strcmp(data, "LOCAL")) {
+	if (h->use == MHD_PLACED && !strcmp(data, "LOCAL")) {
 		ret->data_at = h->end;
 		return 0;
 	}
@@ -419,8 +419,7 @@ static void source_close(struct source *s)
 	fclose(s->f);
 }
 
-int mhd_read(const char *path, const struct mhd *h,
-	     int (*take)(void *ctx, size_t at, const double *elements, size_t n, struct err *err), void *ctx, struct err *err)
+int mhd_read(const char *path, const struct mhd *h, volume_take *take, void *ctx, struct err *err)
 {
 	struct source *s = malloc(sizeof(*s));
 	uint8_t *bytes = malloc(BLOCK);

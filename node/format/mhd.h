@@ -21,13 +21,13 @@
 #define MHD_COUNT_MAX ((size_t)1 << 31) /* maximum number of elements */
 
 /* What a volume is used for. PHANTOM: unsigned integers of 8 or 16 bits in a file of their own, spacing of 0.001 to 10 mm, axes not
- * rotated. LABELS: any element, with a place in the patient. */
-enum mhd_use { MHD_PHANTOM, MHD_LABELS };
+ * rotated. PLACED: any element, with a place in the patient. */
+enum mhd_use { MHD_PHANTOM, MHD_PLACED };
 
 struct mhd {
 	int n[3];	  /* number of elements along x, y, z; x varies fastest in the file */
 	double h[3];	  /* spacing along x, y, z, mm */
-	double corner[3]; /* of LABELS: centre of the first element, LPS, mm */
+	double corner[3]; /* of PLACED: centre of the first element, LPS, mm */
 	double axes[9];	  /* direction of one axis after the other, LPS */
 	enum volume_element element;
 	bool most_significant_first;
@@ -43,9 +43,7 @@ int mhd_parse(const char *text, size_t size, const char *name, enum mhd_use use,
 /* Read and parse the header file. */
 int mhd_open(const char *path, enum mhd_use use, struct mhd *ret_header, struct err *err);
 
-/* Read all elements in blocks, in the order of the file. path: of the header. For each block, take() is called with the elements
- * of index `at` to at + n - 1. If take() returns a negative value, reading stops and mhd_read() returns that value. */
-int mhd_read(const char *path, const struct mhd *header,
-	     int (*take)(void *ctx, size_t at, const double *elements, size_t n, struct err *err), void *ctx, struct err *err);
+/* Read all elements in blocks, in the order of the file. path: of the header. */
+int mhd_read(const char *path, const struct mhd *header, volume_take *take, void *ctx, struct err *err);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_interfile.c - Interfile headers of projection data, of PET or parallel beams, which become sinogram objects. A data file
- * must be in the folder of its header, or below it, and have exactly the number of bytes that the header requires, because values
- * at wrong offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text
- * is stored unchanged, but for a path of the data file.
+/* sinogram_interfile.c - Interfile headers of projection data, of PET or parallel beams, which become sinogram objects. The stream
+ * of an object is the whole data file, and the header text is stored unchanged, but for a path of the data file.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,74 +18,6 @@
 #include "node/sinogram/sinogram_internal.h"
 
 #define HEAD 256 /* bytes in which the first line of a header begins */
-
-/* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
- * it must not make this program read, and send on, a file that nobody named. */
-static bool stays_in_folder(const char *name)
-{
-	if (!name[0] || strchr(name, '\\'))
-		return false;
-	for (;; name++) {
-		size_t n = strcspn(name, "/");
-
-		if (n == 0 || (name[0] == '.' && n > 1) || (n == 1 && name[0] == '.' && !name[1]))
-			return false;
-		name += n;
-		if (!*name)
-			return true;
-	}
-}
-
-/* Make the path of the data file. e7tools run on Windows: their headers may have a path of that system, or the name that the file
- * had before it was renamed together with its header, FILE.hdr. */
-static int name_data(const char *header, struct sinogram_stream *s, struct err *err)
-{
-	const char *name = s->header.data_file, *last = strrchr(name, '\\');
-	size_t length = strlen(header);
-	struct stat st;
-
-	if (s->header.siemens && last)
-		name = last + 1;
-	if (!stays_in_folder(name))
-		return err_set(
-			err, ENOTSUP,
-			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "
-			"without \"..\", hidden parts, \\ and absolute paths, because a header must not name files elsewhere: "
-			"put the data beside the header",
-			s->header.data_file);
-	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
-		s->path = NULL;
-		return err_set(err, ENOMEM, "no memory for a path");
-	}
-	if (s->header.siemens && length > 4 && !strcmp(header + length - 4, ".hdr") && stat(s->path, &st) < 0) {
-		free(s->path);
-		s->path = strndup(header, length - 4);
-	}
-	return s->path ? 0 : err_set(err, ENOMEM, "no memory for a path");
-}
-
-/* Find the data file and its size. */
-static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
-{
-	char extent[100];
-	struct stat st;
-	int rc = name_data(header, s, err);
-
-	if (rc < 0)
-		return rc;
-	if (stat(s->path, &st) < 0)
-		return err_set(err, errno == ENOENT ? EBADMSG : folder_input_code(errno), "cannot open %s: %s", s->path,
-			       strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EBADMSG, "%s is not a regular file", s->path);
-	s->bytes = s->header.offset + interfile_bytes(&s->header);
-	if ((uint64_t)st.st_size == s->bytes || (s->header.more_data && (uint64_t)st.st_size > s->bytes))
-		return 0;
-	interfile_extent(&s->header, extent, sizeof(extent));
-	return err_set(err, EBADMSG, "%s has %llu bytes; its header requires %llu (%s) after an offset of %llu",
-		       file_name(s->path), (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header),
-		       extent, (unsigned long long)s->header.offset);
-}
 
 /* An object stores the header as text of its character set. Check that it is UTF-8, up to the first byte 0. */
 static int check_encoding(const char *text, struct err *err)
@@ -141,10 +71,9 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
 		rc = err_set(err, EBADMSG,
 			     "PET data type := Image: the header of an image, not of sinograms: name that of the sinograms "
-			     "(.hs); attenuation correction factors are computed from an attenuation map by STIR "
-			     "(calculate_attenuation_coefficients)");
+			     "(.hs); an attenuation map is given with --map");
 	if (rc == 0)
-		rc = find_data(header, s, err);
+		rc = interfile_find_data(&s->header, header, &s->path, &s->bytes, err);
 	if (rc == 0)
 		rc = remove_path(s, err);
 	if (rc == 0)

@@ -17,6 +17,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
+#include "node/format/nifti.h"
 #include "node/format/packed_file.h"
 #include "node/tools/export_format.h"
 
@@ -82,29 +83,6 @@ static bool is_multiple(const struct image_series *s)
 {
 	return !strcmp(s->type, "DYNAMIC") || !strcmp(s->type, "GATED");
 }
-
-/* Offsets in the header of the fields that are set. */
-enum {
-	NIFTI_DIM = 40,	     /* int16[8] */
-	NIFTI_DATATYPE = 70, /* int16 */
-	NIFTI_BITPIX = 72,
-	NIFTI_PIXDIM = 76,	/* float[8] */
-	NIFTI_VOX_OFFSET = 108, /* float */
-	NIFTI_SCL_SLOPE = 112,
-	NIFTI_XYZT_UNITS = 123, /* char */
-	NIFTI_CAL_MAX = 124,	/* float */
-	NIFTI_CAL_MIN = 128,	/* float */
-	NIFTI_TOFFSET = 136,	/* float */
-	NIFTI_DESCRIP = 148,	/* char[80] */
-	NIFTI_SFORM_CODE = 254, /* int16 */
-	NIFTI_SROW = 280,	/* float[3][4] */
-	NIFTI_MAGIC = 344,	/* char[4] */
-	NIFTI_HEADER = 348,
-	NIFTI_FLOAT32 = 16,
-	NIFTI_SCANNER_ANATOMY = 1, /* coordinates of the scanner, not those of an atlas */
-	NIFTI_MILLIMETRES = 2,
-	NIFTI_SECONDS = 8,
-};
 
 static void set_int16(uint8_t *header, int at, int value)
 {

@@ -141,7 +141,7 @@ TEST(damaged_nifti)
 		const char *word;
 	} faults[] = {{0, 347, "not a NIfTI-1 file"},
 		      {344, 'x', "not a NIfTI-1 file"},
-		      {48, 2, "labels have three dimensions"},
+		      {48, 2, "a volume has three dimensions"},
 		      {42, 5000, "5000 voxels along axis 1"},
 		      {44, -1, "-1 voxels along axis 2"},
 		      {70, 128, "datatype 128"},
@@ -199,7 +199,7 @@ TEST(damaged_nifti)
 	write_bytes(path_of("m.nii"), b, 100, false);
 	refused(path_of("m.nii"), "ends before");
 	refused(path_of("none.nii"), "No such file");
-	refused(path_of("m.dcm"), "labels are read from .nii, .nii.gz, .mha and .mhd");
+	refused(path_of("m.dcm"), "volumes are read from .nii, .nii.gz, .mha, .mhd");
 	unlink(path_of("m.nii"));
 	unlink(path_of("m.nii.gz"));
 }
