@@ -30,6 +30,16 @@ struct ct_headers {
 	struct err err;
 };
 
+const char *ct_series_word(const struct ct_series *s)
+{
+	return s->is_map ? "map from MR" : "CT";
+}
+
+const struct ct_series *ct_headers_series(const struct ct_headers *h)
+{
+	return h->s;
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -194,7 +204,7 @@ void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_i
 	}
 	h->n_paths++;
 	if (h->rc < 0)
-		err_prefix(&h->err, "CT: %s", base_name(path));
+		err_prefix(&h->err, "%s: %s", ct_series_word(h->s), base_name(path));
 }
 
 struct ct_headers *ct_headers_free(struct ct_headers *h)
@@ -258,10 +268,10 @@ static int refuse_distance(const struct ct_headers *r, size_t k, double usual, s
 	const char *a = base_name(r->paths[r->slice[k - 1].file]), *b = base_name(r->paths[r->slice[k].file]);
 
 	if (found < PLACE_TOLERANCE)
-		return err_set(err, EBADMSG, "CT: %.80s and %.80s are at the same place (%.2f mm): two volumes in one series", a,
-			       b, r->slice[k].depth);
+		return err_set(err, EBADMSG, "%.80s and %.80s are at the same place (%.2f mm): two volumes in one series", a, b,
+			       r->slice[k].depth);
 	return err_set(err, EBADMSG,
-		       "CT: %.80s at %.2f mm and %.80s at %.2f mm are %.2f mm apart, the others %.2f mm: slices are missing, or "
+		       "%.80s at %.2f mm and %.80s at %.2f mm are %.2f mm apart, the others %.2f mm: slices are missing, or "
 		       "the distances are not equal",
 		       a, r->slice[k - 1].depth, b, r->slice[k].depth, found, usual);
 }
@@ -272,14 +282,14 @@ static int order_slices(struct ct_headers *r, struct err *err)
 	double usual;
 
 	if (r->n == 0 && s->others > 0)
-		return err_set(err, EBADMSG, "CT: none of the objects is a slice with Hounsfield units of a tube voltage: %s",
+		return err_set(err, EBADMSG, "none of the objects is a slice with Hounsfield units of a tube voltage: %s",
 			       s->values);
 	if (r->n == 0)
-		return err_set(err, EBADMSG, "CT: none of the objects is a slice: %zu localizers, %zu secondary images",
+		return err_set(err, EBADMSG, "none of the objects is a slice: %zu localizers, %zu secondary images",
 			       s->localizers, s->secondaries);
 	r->n = slice_places_unique(r->slice, r->n, sizeof(*r->slice));
 	if (r->n < 2)
-		return err_set(err, EBADMSG, "CT: only one slice, %.80s", base_name(r->paths[r->slice[0].file]));
+		return err_set(err, EBADMSG, "only one slice, %.80s", base_name(r->paths[r->slice[0].file]));
 	qsort(r->slice, r->n, sizeof(*r->slice), by_depth);
 	usual = usual_distance(r);
 	for (size_t k = 1; k < r->n; k++)
@@ -294,7 +304,7 @@ static int order_slices(struct ct_headers *r, struct err *err)
 			double expected = s->at[c] + (double)k * s->step[2][c];
 
 			if (fabs(r->slice[k].at[c] - expected) > 2 * PLACE_TOLERANCE)
-				return err_set(err, EBADMSG, "CT: %.80s is at (%g, %g, %g) mm, off the line of the other slices",
+				return err_set(err, EBADMSG, "%.80s is at (%g, %g, %g) mm, off the line of the other slices",
 					       base_name(r->paths[r->slice[k].file]), r->slice[k].at[0], r->slice[k].at[1],
 					       r->slice[k].at[2]);
 		}
@@ -312,14 +322,14 @@ static int check_patient(const struct ct_headers *r, struct err *err)
 	snprintf(between, sizeof(between), "between %.120s and %.120s", base_name(r->paths[conflict.header[0]]),
 		 base_name(r->paths[conflict.header[1]]));
 	patient_conflict_text(&conflict, between, text, sizeof(text));
-	return err_set(err, ENOTUNIQ, "CT: %s", text);
+	return err_set(err, ENOTUNIQ, "%s", text);
 }
 
 static int keep_paths(const struct ct_headers *r, struct err *err)
 {
 	r->s->path = calloc(r->n, sizeof(*r->s->path));
 	if (!r->s->path)
-		return err_set(err, ENOMEM, "CT: no memory for %zu names of files", r->n);
+		return err_set(err, ENOMEM, "no memory for %zu names of files", r->n);
 	for (size_t k = 0; k < r->n; k++)
 		r->s->path[k] = r->paths[r->slice[k].file];
 	return 0;
@@ -388,7 +398,7 @@ static int read_slice(struct ct_series *s, int k, uint16_t *stored, struct err *
 		s->padding = padding_of(dicom_root(file), &info, s->is_map);
 	dicom_close(file);
 	if (rc < 0)
-		err_prefix(err, "CT: %s", base_name(s->path[k]));
+		err_prefix(err, "%s: %s", ct_series_word(s), base_name(s->path[k]));
 	return rc;
 }
 
@@ -404,7 +414,7 @@ int ct_series_read(struct ct_series *s, struct err *err)
 
 	s->hu = malloc(ct_series_bytes(s));
 	if (!stored || !s->hu)
-		rc = err_set(err, ENOMEM, "CT: no memory for %d x %d x %d voxels", s->n[0], s->n[1], s->n[2]);
+		rc = err_set(err, ENOMEM, "%s: no memory for %d x %d x %d voxels", ct_series_word(s), s->n[0], s->n[1], s->n[2]);
 	for (int k = 0; rc == 0 && k < s->n[2]; k++)
 		rc = read_slice(s, k, stored, err);
 	free(stored);
@@ -415,16 +425,20 @@ int ct_series_open(struct ct_headers *h, struct ct_series **ret, struct err *err
 {
 	int rc = h->rc;
 
-	if (rc < 0 && err)
-		*err = h->err;
-	if (rc == 0)
-		rc = order_slices(h, err);
+	if (rc < 0) {
+		if (err)
+			*err = h->err;
+		return rc;
+	}
+	rc = order_slices(h, err);
 	if (rc == 0)
 		rc = check_patient(h, err);
 	if (rc == 0)
 		rc = keep_paths(h, err);
-	if (rc < 0)
+	if (rc < 0) {
+		err_prefix(err, "%s", ct_series_word(h->s));
 		return rc;
+	}
 	*ret = h->s;
 	h->s = NULL;
 	return 0;

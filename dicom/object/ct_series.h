@@ -61,6 +61,10 @@ void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_i
 /* Make the series of all headers that were added, once. EBADMSG: no slices, slices of several series, or at unequal distances;
  * the text names them. ENOTUNIQ: of different patients. */
 int ct_series_open(struct ct_headers *h, struct ct_series **ret, struct err *err);
+/* What the series is in a sentence: "CT" or "map from MR". */
+const char *ct_series_word(const struct ct_series *s);
+/* The series of the headers so far, borrowed; only is_map, description and the numbers of skipped objects are set. */
+const struct ct_series *ct_headers_series(const struct ct_headers *h);
 size_t ct_series_bytes(const struct ct_series *s); /* of all Hounsfield units */
 /* Read the Hounsfield units. */
 int ct_series_read(struct ct_series *s, struct err *err);

@@ -208,6 +208,14 @@ const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+void file_name_plain(const char *path, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s", file_name(path));
+	for (char *c = ret; *c; c++)
+		if (*c < ' ' || *c > '~' || *c == '\\')
+			*c = '?';
+}
+
 bool file_name_ends(const char *path, const char *ending)
 {
 	const char *name = file_name(path);

@@ -40,6 +40,8 @@ uint64_t folder_fingerprint(const char *path);
 
 /* Return the last component of a path, for messages. Do not log a full path: folders may be named after patients. */
 const char *file_name(const char *path);
+/* The same for an attribute of any character set: what it may not have becomes '?'. */
+void file_name_plain(const char *path, char *ret, size_t size);
 /* Return true if there is a name before this ending, in upper or lower case. */
 bool file_name_ends(const char *path, const char *ending);
 

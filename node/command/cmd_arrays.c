@@ -36,6 +36,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
 	 "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	SOURCE_OPTIONS(struct arrays, r.source),
+	SOURCE_MAP_OPTION,
 	{0, "same-patient", NULL,
 	 "state that the files of the case are of one patient, although their headers name different ones",
 	 INTO_ON(struct arrays, r.same_patient)},

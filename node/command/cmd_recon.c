@@ -57,6 +57,7 @@ static const struct option_spec option_specs[] = {
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
 	SOURCE_OPTIONS(struct recon, source),
+	SOURCE_MAP_OPTION,
 	{0, "same-patient", NULL,
 	 "state that the files of each case are of one patient, although their headers name different ones",
 	 INTO_ON(struct recon, same_patient)},
@@ -71,7 +72,7 @@ static const struct command_spec spec = {
 	.usage =
 		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--recipe RESULT.dcm]\n"
 		"                      [--frames TABLE] [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
-		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof]\n"
+		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] [--map FILE]...\n"
 		"                      [--report DIR] -o DIR PATH...\n"
 		"       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
 		"F.hs]\n"
@@ -96,6 +97,7 @@ static const struct command_spec spec = {
 		    "tomonode recon --protocol pet-osem --set iterations=4 -o series sinograms/*.dcm\n"
 		    "tomonode recon --protocol pet-osem --attenuation acf.hs --attribute Radionuclide=F18 -o series scan.hs\n"
 		    "tomonode recon --protocol pet-osem --set corrections=attenuation -o series pet/*.dcm ct/*.dcm\n"
+		    "tomonode recon --map body.nii.gz --map table.hv,unit=1/cm -o series list.l.hdr\n"
 		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n"
 		    "tomonode recon --recipe result/RESULT.dcm -o again exam\n",
 	.files = true,
@@ -182,6 +184,8 @@ static int assign_settings(struct recon *r, struct protocol_conf *p, struct err 
 			snprintf(why, sizeof(why), "%s", err->msg);
 			return err_set(err, EINVAL, "--set: %.800s", why);
 		}
+	if (r->source.n_maps > 0 && p->kind == kind_id(&kind_pet)) /* a map that is named is used */
+		p->pet.corrections |= PET_CORRECT_ATTENUATION;
 	return config_key_without_effect(&before, p, "", why) ? err_set(err, EINVAL, "--set: %.800s", why) : 0;
 }
 
@@ -453,6 +457,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
 					 .file = &r->source.conf,
+					 .n_maps = r->source.n_maps,
+					 .maps = r->source.map,
 					 .arrays = r->arrays};
 	const struct imported_case *of = imported_cases_of(&r->imported, c);
 	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
@@ -484,8 +490,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");
 	if (joined && n == c->n && r->list->n_ct > 0)
 		fprintf(stderr,
-			"tomonode %s: %s: none of the %zu CT objects has its frame of reference or its study; with several "
-			"scans each needs a CT that does, or a command of its own\n",
+			"tomonode %s: %s: none of the %zu objects of CT or maps has its frame of reference or its study; with "
+			"several scans each needs one that does, or a command of its own\n",
 			r->o.spec->name, c->paths[0], r->list->n_ct);
 	progress_start(&progress, !r->o.json);
 	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
@@ -713,6 +719,9 @@ int recon_run(struct recon *r, char **paths)
 	if ((r->arrays || r->outside) && r->list->n > 1)
 		return options_fail(&r->o, CODE_INPUT, "the files are %zu cases, and arrays are those of one: name its files",
 				    r->list->n);
+	if (r->source.n_maps > 0 && (r->list->n > 1 || r->list->cases[0].kind != &kind_pet))
+		return options_fail(&r->o, CODE_INPUT, "--map is of one PET case, and the files are %zu case%s%s", r->list->n,
+				    plural(r->list->n), r->list->n > 1 ? ": name the files of one" : " of another kind");
 	if (r->imported.n == 0)
 		note_folder(r);
 	if (r->report_dir && folder_create(r->report_dir, &err) < 0)
@@ -737,6 +746,7 @@ void recon_clear(struct recon *r)
 	if (r->steps_folder[0] && r->made_folder)
 		rmdir(r->out_dir); /* if it has no result */
 	imported_cases_clear(&r->imported, r->out_dir);
+	source_options_clear(&r->source);
 	pet_marks_clear(&r->gating.marks);
 	json_decref(r->cases);
 	json_decref(r->refused);

@@ -33,18 +33,6 @@ static int take_role(const struct options *o, enum sinogram_role role, struct si
 	return CODE_OK;
 }
 
-int source_options_take(const struct options *o, int id, struct source_options *s)
-{
-	if (id > SOURCE_ROLE)
-		return take_role(o, (enum sinogram_role)(id - SOURCE_ROLE), &s->conf);
-	if (s->conf.n_set == SOURCE_SET_MAX)
-		return options_fail(o, CODE_USAGE, "more than %d values set", SOURCE_SET_MAX);
-	s->set[s->conf.n_set++] = (char *)o->value; /* a string of argv */
-	return CODE_OK;
-}
-
-/* ---- beds ---- */
-
 static bool read_number(const char *text, double lo, double hi, double *ret)
 {
 	char *end;
@@ -55,6 +43,63 @@ static bool read_number(const char *text, double lo, double hi, double *ret)
 	*ret = v;
 	return true;
 }
+
+/* ---- maps ---- */
+
+/* Read KEY=VALUE. */
+static bool read_map_item(char *item, struct map_request *r)
+{
+	char *value = strchr(item, '=');
+
+	if (!value || !value[1])
+		return false;
+	*value++ = '\0';
+	if (!strcmp(item, "matrix"))
+		r->matrix = value;
+	return !strcmp(item, "matrix") || (!strcmp(item, "unit") && map_unit_named(value, &r->unit)) ||
+	       (!strcmp(item, "kvp") && read_number(value, 40, 200, &r->kvp));
+}
+
+static int take_map(const struct options *o, struct source_options *s)
+{
+	struct map_request *r = &s->map[s->n_maps];
+	char *rest, *item;
+
+	if (s->n_maps == CASE_MAPS_MOST)
+		return options_fail(o, CODE_USAGE, "more than %d maps", CASE_MAPS_MOST);
+	rest = s->map_text[s->n_maps] = strdup(o->value);
+	if (!rest)
+		return options_fail(o, CODE_FAILED, "no memory for a map");
+	s->n_maps++;
+	r->path = strsep(&rest, ",");
+	while ((item = strsep(&rest, ",")))
+		if (!read_map_item(item, r))
+			return options_fail(o, CODE_USAGE,
+					    "--map %s: what begins with \"%s\" is none of unit=" MAP_FILE_UNITS
+					    ", matrix=FILE, kvp=40 to 200",
+					    o->value, item);
+	return CODE_OK;
+}
+
+void source_options_clear(struct source_options *s)
+{
+	while (s->n_maps > 0)
+		free(s->map_text[--s->n_maps]);
+}
+
+int source_options_take(const struct options *o, int id, struct source_options *s)
+{
+	if (id == SOURCE_MAP)
+		return take_map(o, s);
+	if (id > SOURCE_ROLE)
+		return take_role(o, (enum sinogram_role)(id - SOURCE_ROLE), &s->conf);
+	if (s->conf.n_set == SOURCE_SET_MAX)
+		return options_fail(o, CODE_USAGE, "more than %d values set", SOURCE_SET_MAX);
+	s->set[s->conf.n_set++] = (char *)o->value; /* a string of argv */
+	return CODE_OK;
+}
+
+/* ---- beds ---- */
 
 /* Return the role that a word names in small letters, other than EMISSION; 0: none. */
 static enum sinogram_role role_named(const char *word)

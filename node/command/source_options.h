@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_SOURCE_OPTIONS_H
 
 #include "node/options/options.h"
+#include "node/reconstruct/reconstruct.h"
 #include "node/sinogram/sinogram.h"
 #include "recon/pet/gates.h"
 
@@ -14,9 +15,12 @@ struct source_options {
 	struct sinogram_import conf; /* header of the roles, like, set, petsird; the rest is the command's */
 	struct petsird_import petsird;
 	char *set[SOURCE_SET_MAX];
+	int n_maps;
+	struct map_request map[CASE_MAPS_MOST]; /* point into map_text */
+	char *map_text[CASE_MAPS_MOST];		/* owned */
 };
 
-enum { SOURCE_SET = OPTION_LONG + 100, SOURCE_ROLE /* + enum sinogram_role */ };
+enum { SOURCE_MAP = OPTION_LONG + 99, SOURCE_SET = OPTION_LONG + 100, SOURCE_ROLE /* + enum sinogram_role */ };
 
 /* Rows of struct option_spec; m: the struct source_options in a struct s. */
 #define SOURCE_OPTIONS(s, m)                                                                                                      \
@@ -48,8 +52,17 @@ enum { SOURCE_SET = OPTION_LONG + 100, SOURCE_ROLE /* + enum sinogram_role */ };
 		0, "no-tof", NULL, "of a PETSIRD file: without time of flight, all TOF bins added", INTO_ON(s, m.petsird.no_tof)  \
 	}
 
+/* The row of --map FILE[,unit=UNIT][,matrix=FILE][,kvp=KV], of commands that reconstruct. */
+#define SOURCE_MAP_OPTION                                                                                                               \
+	{                                                                                                                               \
+		SOURCE_MAP, "map", "FILE[,unit=U]...",                                                                                  \
+			"of PET: the attenuation is that of this image, NIfTI, MetaImage or Interfile; repeated: added to it (table,\n" \
+			"coils). unit=1/cm, 1/mm, 10000/cm or HU, matrix=FILE, kvp=KV (docs/sinogram-object.md)"                        \
+	}
+
 /* Connect the parts, before the options are read. */
 void source_options_begin(struct source_options *s);
+void source_options_clear(struct source_options *s);
 /* Store the value of an option with an id of this file. Returns CODE_OK, or an exit code after a message. */
 int source_options_take(const struct options *o, int id, struct source_options *s);
 

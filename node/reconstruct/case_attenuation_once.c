@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_attenuation_once.c - refuse factors of the data that contain the attenuation which the node makes from a CT, too.
+/* case_attenuation_once.c - refuse factors of the data that contain the attenuation which the node makes from a CT or a map, too.
  *
  * NORMALISATION is for the detectors; programs also write attenuation and normalisation as one file of factors. Given in this
- * role, with a CT, the attenuation would be corrected twice without a word. */
+ * role, beside a map, the attenuation would be corrected twice without a word. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -31,11 +31,11 @@ int case_check_attenuation_once(const struct case_corrections *c, struct err *er
 		in = attenuation_in_factors(c->m, factors, attenuation_factors(c->attenuation.made));
 		if (in.found)
 			rc = err_set(err, EBADMSG,
-				     "NORMALISATION: its values rise with the line integrals of the CT (ln of the value: %.2f of "
+				     "NORMALISATION: its values rise with the line integrals of the %s (ln of the value: %.2f of "
 				     "the integral of mu), so that attenuation is in them, and would be corrected twice: give "
 				     "factors of the detectors alone, or reconstruct with a protocol without \"attenuation\" in "
 				     "`corrections`",
-				     in.slope);
+				     case_maps_word(c), in.slope);
 	}
 	free(factors);
 	return rc;

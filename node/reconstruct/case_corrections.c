@@ -74,7 +74,8 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 				     c->work->protocol->name, names[i].name,
 				     c->s->list ? "events of detectors that are not a regular cylinder" : "these data");
 	if (c->n_ct > 0 && !(wanted_corrections(c) & PET_CORRECT_ATTENUATION))
-		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
+		case_corrections_say(c, "The %s was not used: \"attenuation\" is not among the corrections of the protocol.",
+				     case_maps_word(c));
 	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->source->list_mode &&
 	    !(wanted_corrections(c) & PET_CORRECT_RANDOMS)) /* pet_source_note() says it */
 		case_corrections_say(
@@ -94,8 +95,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_method = c->method;
 	c->s->made_scatter = c->scatter.found;
 	c->s->made_randoms = c->randoms.of_singles ? "SING" : "DLYD";
-	c->s->made_ct = (c->made & PET_CORRECT_ATTENUATION) ? c->attenuation.ct->series : NULL; /* one may only be kept */
-	c->s->made_map = c->s->made_ct && c->attenuation.ct->is_map;
+	c->s->made_maps = (c->made & PET_CORRECT_ATTENUATION) ? c->attenuation.from : NULL; /* one may only be kept */
 	return rc;
 }
 
@@ -148,7 +148,7 @@ void case_corrections_clear(struct case_corrections *c)
 	if (c->s) {
 		c->s->made = 0;
 		c->s->made_in_part = false;
-		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = c->s->made_randoms = NULL;
+		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_maps = c->s->made_randoms = NULL;
 		c->s->made_scatter = NULL;
 	}
 	case_corrections_forget_data(c);

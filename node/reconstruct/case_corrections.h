@@ -12,6 +12,7 @@
 
 #include "dicom/object/ct_series.h"
 #include "node/format/correction_pictures.h"
+#include "node/format/map_file.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "recon/pet/attenuation.h"
@@ -19,20 +20,39 @@
 #include "recon/pet/randoms.h"
 #include "recon/scatter/scatter_estimate.h"
 
-/* case_attenuation.c: attenuation from CT. */
+/* case_maps.c: what the attenuation is made from. The first map is that of the body; those after it, of a table or of coils, are added,
+ * as Siemens adds the map of its hardware. */
+struct case_map {
+	char name[80];		 /* in sentences: "CT", "map from MR", "map table.nii" */
+	struct mu_source source; /* in the axes of the grid, for the chosen bed; hu: NULL: not read */
+	struct mu_curve curve;
+	double pixel[2];	      /* mm from column to column, from row to row */
+	int padding;		      /* see struct ct_field_source */
+	const double *at, (*step)[3]; /* place of its first voxel, and its steps: in the patient, or in the scanner */
+	bool of_scanner;
+};
+
+struct case_maps {
+	int n;
+	struct case_map map[1 + CASE_MAPS_MOST]; /* the CT or the map from MR, if there is one, then the files */
+	struct map_file file[CASE_MAPS_MOST];
+};
+
+/* case_attenuation.c: attenuation from CT, or from maps. */
 struct case_attenuation {
 	struct ct_series *ct;	    /* NULL: none, or not needed. Set before prepare(): that of another result of these images */
 	struct ct_headers *headers; /* of the CT objects, borrowed; NULL: they were not read for this result */
-	struct mu_curve curve;
+	struct case_maps maps;	    /* empty: none, or not needed */
 	struct attenuation_plan plan;
 	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
 	double centre[3];		      /* of the scanner, for which it was made */
 	int n_computed, n_cached;	      /* of all frames, as in the structures below */
 	unsigned char identity[DIGEST_BYTES]; /* digest of what the map was made from */
-	bool is_short;			      /* the CT does not contain all slices of the chosen bed */
+	bool is_short;			      /* the map of the body does not contain all slices of the chosen bed */
 	double covered[2];		      /* from and to which z it contains them, mm from the scanner's middle */
-	double missing;			      /* fraction of the planes that the CT does not reach */
-	double truncated; /* fraction of the CT's slices where the patient touches the edge of its field of view */
+	double missing;			      /* fraction of the planes that it does not reach */
+	double truncated;		      /* fraction of its slices where the patient touches the edge of its field of view */
+	char from[160]; /* what it was made from, for the derivation: "CT series 2.25.1 and map table.nii" */
 	double seconds_read, seconds_map, seconds_factors;
 };
 
@@ -136,6 +156,18 @@ json_t *case_pictures_describe(const struct case_corrections *c, const char *ser
 json_t *case_corrections_details(const struct case_corrections *c);
 void case_corrections_forget_data(struct case_corrections *c); /* free `once` */
 void case_corrections_clear(struct case_corrections *c);
+
+/* Open the CT and the files of the maps, compare them with the data, and say what their headers say. EBADMSG, ENOTUNIQ, ENOTSUP: they
+ * cannot be used. */
+int case_maps_open(struct case_corrections *c, struct err *err);
+/* Read the values that are not in memory, and say what they are. */
+int case_maps_read(struct case_corrections *c, struct err *err);
+void case_maps_place(struct case_corrections *c);	     /* set the sources, for the chosen bed */
+size_t case_maps_bytes(const struct case_corrections *c);    /* of the host, while they are read */
+json_t *case_maps_details(const struct case_corrections *c); /* the files */
+void case_maps_free_values(struct case_attenuation *a);
+/* What is said of the map of the body: "CT", "map from MR", "map body.nii". */
+const char *case_maps_word(const struct case_corrections *c);
 
 /* Whether the data bring a dead time factor that is not yet applied. */
 bool case_dead_time_is_known(const struct sinogram *s);

@@ -126,7 +126,7 @@ static int prepare_scatter(struct case_corrections *c, struct err *err)
 	}
 	if (!(c->made & PET_CORRECT_ATTENUATION)) {
 		case_corrections_say(c, "Not corrected for scatter: its simulation needs the attenuation map that the correction "
-					"\"attenuation\" makes from a CT.");
+					"\"attenuation\" makes from a CT or a map.");
 		return 0;
 	}
 	rc = find_window(c, err);
@@ -261,7 +261,7 @@ static int estimate_scatter(struct case_corrections *c, const float *prompts, co
 	return 0;
 }
 
-/* Say which planes leave the CT: once, of the first bed that has any. */
+/* Say which planes leave the map of the body: once, of the first bed that has any. */
 static void say_beyond(struct case_corrections *c)
 {
 	const struct scatter_scale_report *r = &c->scatter.report.scale;
@@ -286,20 +286,20 @@ static void say_beyond(struct case_corrections *c)
 		snprintf(direct, sizeof(direct), "the direct planes %d to %d of %d", first, last, n);
 	case_corrections_say(
 		c,
-		"Not corrected for scatter in all planes: the CT contains %s, and the lines of %d of %d planes%s leave "
+		"Not corrected for scatter in all planes: the %s contains %s, and the lines of %d of %d planes%s leave "
 		"it; their scatter lacks what is beyond, and has the scale of the others.",
-		direct, r->beyond, r->planes, c->s->images.of == PET_BEDS ? " of a bed" : "");
+		case_maps_word(c), direct, r->beyond, r->planes, c->s->images.of == PET_BEDS ? " of a bed" : "");
 	c->scatter.said_beyond = true;
 }
 
-/* Say that there is activity where the CT has no body: once, of the first frame that has any. */
+/* Say that there is activity where the map has no body: once, of the first frame that has any. */
 static void say_outside(struct case_corrections *c)
 {
 	double outside = c->scatter.report.outside;
 
 	if (c->scatter.said_outside || outside <= SCATTER_OUTSIDE_DOUBTFUL)
 		return;
-	case_corrections_say(c, "%.1f %% of the activity is outside of the body of the CT.", 100 * outside);
+	case_corrections_say(c, "%.1f %% of the activity is outside of the body of the %s.", 100 * outside, case_maps_word(c));
 	c->scatter.said_outside = true;
 }
 
@@ -314,8 +314,8 @@ static void say_doubtful(struct case_corrections *c)
 		case_corrections_say(
 			c,
 			"The scatter is doubtful: its scale is more than %g in %d of %d planes, up to %.1f; the data "
-			"outside of the object have more counts than single scatter explains, as with a truncated CT.",
-			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->doubtful_most);
+			"outside of the object have more counts than single scatter explains, as with a truncated %s.",
+			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->doubtful_most, case_maps_word(c));
 	if (r->doubtful_fraction)
 		case_corrections_say(c, "The scatter is doubtful: it is %.0f %% of the counts without randoms.",
 				     100 * r->fraction);

@@ -10,6 +10,7 @@
 #include "kernels/device.h"
 #include "node/base/digest.h"
 #include "node/config/config.h"
+#include "node/format/map_file.h"
 #include "node/sinogram/sinogram_list.h"
 #include "recon/core/monitor.h"
 
@@ -45,6 +46,8 @@ struct reconstruct_report {
 	double seconds_wait; /* time that it waited for other workers, for memory or for the device; not in the total */
 };
 
+#define CASE_MAPS_MOST 8 /* maps that a person gives with a case */
+
 /* What a person decided about a case, and what the caller knows about it. All zero: nothing. */
 struct case_decision {
 	char content[DIGEST_SIZE]; /* digest of the digests of all files, which were compared; "": not known: estimates of randoms
@@ -55,6 +58,8 @@ struct case_decision {
 	struct patient_statement patient;   /* about headers that name different patients; the result states this, too */
 	const struct pet_marks *marks;	    /* of gates of PET list mode; NULL: those of the protocol's signal */
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */
+	int n_maps; /* of attenuation, that a person gave; at most CASE_MAPS_MOST */
+	const struct map_request *maps;
 	bool fit_voxels; /* of PET sinograms: voxels that are much smaller than radial bins are made as large as these */
 	const struct step_runner *steps; /* of the protocol (case_steps.h); NULL: a protocol that has some is refused */
 	bool arrays; /* write the arrays of the case for other programs (case_arrays.h), instead of a result */

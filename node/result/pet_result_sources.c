@@ -199,7 +199,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[900], data[330], ct[220] = "";
+	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[900], data[330], ct[300] = "";
 	char outside[PROVENANCE_OUTSIDE_SIZE];
 	size_t n;
 
@@ -219,8 +219,8 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(model, sizeof(model), "no resolution model");
 	if (p->pet.postfilter > 0)
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
-	if (s->made_ct)
-		snprintf(ct, sizeof(ct), ", attenuation from %s series %.64s%s%.95s", s->made_map ? "MR map" : "CT", s->made_ct,
+	if (s->made_maps)
+		snprintf(ct, sizeof(ct), ", attenuation from %.159s%s%.95s", s->made_maps,
 			 s->made_scatter && s->made_scatter[0] ? ", " : "", s->made_scatter ? s->made_scatter : "");
 	n = (size_t)snprintf(ret_text, size,
 			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s%s, %d x %d x %d voxels of "

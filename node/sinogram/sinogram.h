@@ -216,8 +216,7 @@ struct sinogram {
 	const char *made_method;  /* of attenuation, for Attenuation Correction Method */
 	const char *made_randoms; /* Randoms Correction Method, if the node made them */
 	const char *made_scatter; /* how much scatter was found, for the derivation; "": none */
-	const char *made_ct;	  /* Series Instance UID of the CT, or map, that the attenuation was made from */
-	bool made_map;		  /* it is a map from MR */
+	const char *made_maps;	  /* CT and maps that the attenuation was made from, for the derivation */
 	const char *assumed;	  /* sentences for the result about values that are assumed; borrowed; NULL: none */
 	bool no_duration;	  /* the duration of facts is assumed: values can only be counts */
 	bool no_start, no_position; /* these facts are assumed */

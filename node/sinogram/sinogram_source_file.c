@@ -58,10 +58,7 @@ int sinogram_origin(const char *path, uint64_t bytes, const char *hash, char **r
 {
 	char name[100];
 
-	snprintf(name, sizeof(name), "%s", file_name(path));
-	for (char *c = name; *c; c++) /* a header of another character set cannot have it */
-		if (*c < ' ' || *c > '~' || *c == '\\')
-			*c = '?';
+	file_name_plain(path, name, sizeof(name));
 	if (asprintf(ret_text, "%s (%llu bytes, SHA-256 %s)", name, (unsigned long long)bytes, hash) >= 0)
 		return 0;
 	*ret_text = NULL;

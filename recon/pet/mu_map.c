@@ -70,7 +70,7 @@ static int invert_affine(const double at[3][4], double ret[3][4], struct err *er
 		scale *= sqrt(at[0][c] * at[0][c] + at[1][c] * at[1][c] + at[2][c] * at[2][c]);
 	}
 	if (!(fabs(det) > 1e-6 * scale)) /* false for NaN, too */
-		return err_set(err, EINVAL, "CT: its columns, rows and slices are not three directions in space");
+		return err_set(err, EINVAL, "its columns, rows and slices are not three directions in space");
 	for (int r = 0; r < 3; r++) {
 		ret[r][3] = 0;
 		for (int c = 0; c < 3; c++) {
@@ -186,7 +186,7 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 {
 	float *table = malloc(HU_VALUES * sizeof(*table));
 	struct sampler s = {.ct = ct, .table = table, .grid = grid};
-	int rc = table ? invert_affine(ct->at, s.index, err) : err_set(err, ENOMEM, "CT: no memory for a table");
+	int rc = table ? invert_affine(ct->at, s.index, err) : err_set(err, ENOMEM, "no memory for a table");
 
 	if (rc < 0) {
 		free(table);
@@ -211,6 +211,20 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 	}
 	free(table);
 	return rc;
+}
+
+double mu_map_repeated(const struct grid *grid, const float *a, const float *b)
+{
+	double common = 0, all[2] = {0, 0}; /* where a attenuates, where b does */
+
+	for (size_t i = 0; i < grid_size(grid); i++) {
+		double most = (double)(a[i] > b[i] ? a[i] : b[i]);
+
+		common += (double)a[i] + (double)b[i] - most;
+		all[0] += a[i] > 0 ? most : 0;
+		all[1] += b[i] > 0 ? most : 0;
+	}
+	return common > 0 ? common / fmin(all[0], all[1]) : 0;
 }
 
 /* ---- smoothing ---- */
@@ -254,7 +268,7 @@ int mu_map_smooth(const struct grid *grid, double fwhm, float *mu, struct err *e
 		double *weight = malloc((size_t)n * sizeof(*weight));
 
 		if (!weight)
-			return err_set(err, ENOMEM, "CT: no memory to smooth %d voxels", n);
+			return err_set(err, ENOMEM, "no memory to smooth %d voxels", n);
 		reach = gauss_weights(sigma, grid->h[axis], n, weight);
 #pragma omp parallel
 		{
@@ -273,5 +287,5 @@ int mu_map_smooth(const struct grid *grid, double fwhm, float *mu, struct err *e
 		}
 		free(weight);
 	}
-	return bad ? err_set(err, ENOMEM, "CT: no memory to smooth the attenuation map") : 0;
+	return bad ? err_set(err, ENOMEM, "no memory to smooth the attenuation map") : 0;
 }

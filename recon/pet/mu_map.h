@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attenuation of 511 keV photons from CT: Hounsfield units to linear attenuation coefficients mu in 1/mm, resampled to the
- * grid of a PET volume, smoothed to the resolution of PET.
+/* The attenuation of 511 keV photons from CT or from a map: Hounsfield units to linear attenuation coefficients mu in 1/mm, resampled
+ * to the grid of a PET volume, added to those of other maps, smoothed to the resolution of PET.
  *
  * mu(HU), with H = HU + 1000: 9.6e-6 H up to the break point B, and above it a H + b: water and air below, water and bone above.
  * a, b and B depend on the tube voltage (Carney, Townsend, Rappoport, Bendriem 2006, Med Phys 33: 976). Negative values become 0.
@@ -27,11 +27,11 @@ struct mu_curve {
 };
 /* Return the entry whose voltage is nearest; of a voltage that is not above 0 that of MU_KVP_USUAL. */
 struct mu_curve mu_curve_of(double kvp);
-/* Of a map from MR, whose values are 10000 times mu in 1/cm, as HU: less 1000. */
+/* Of a map, whose values are 10000 times mu in 1/cm, as HU: less 1000. */
 struct mu_curve mu_curve_of_map(void);
 double mu_of_hu(const struct mu_curve *c, double hu); /* 1/mm */
 
-/* A CT volume with its place in the axes of the grid. */
+/* A CT or a map with its place in the axes of the grid. */
 struct mu_source {
 	const int16_t *hu; /* [n[2]][n[1]][n[0]]; borrowed */
 	int n[3];
@@ -48,6 +48,10 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 /* Return how many slices of the grid the CT does not contain, by the middle of each slice. ret_covered (NULL: not wanted): from
  * and to which z it contains slices; the first is larger than the second if it contains none. EINVAL as above. */
 int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double ret_covered[2], struct err *err);
+
+/* Return how much one of two maps of the grid repeats the other: sum min(a, b) / sum max(a, b) over the voxels where the one attenuates,
+ * the larger of both. 1: it is in the other; 0: they do not touch; what is beside a body, or denser or lighter in it, has little. */
+double mu_map_repeated(const struct grid *grid, const float *a, const float *b);
 
 /* Convolve with a Gaussian, in place. Outside the grid mu is unknown, not 0: the weights inside are normalised. Parallel.
  * fwhm: mm; 0: none. ENOMEM. */

@@ -234,7 +234,7 @@ def test_a_map_from_mr(folder):
         check(f"the map from MR has values up to {value}" in text and "another unit, or no map" in text, text)
     t1 = {**MR_MAP, "SeriesDescription": "t1_mprage"}
     case = recon(os.path.join(folder, "none"), bare, made("t1", changes=t1), options=CT)[0]["cases"][0]["pet"]
-    check("There is no CT for the attenuation." in case["warnings"], case["warnings"])
+    check("There is no CT and no map for the attenuation." in case["warnings"], case["warnings"])
 
 
 def test_uncorrected_differs(folder):
@@ -245,7 +245,7 @@ def test_uncorrected_differs(folder):
     check(found[expected > 0.5 * expected.max()].mean() < 0.6 * expected[expected > 0.5 * expected.max()].mean(),
           "the activity is too low")
     warnings = document["cases"][0]["pet"]["warnings"]
-    check("There is no CT for the attenuation." in warnings and "Not corrected for attenuation" in warnings,
+    check("There is no CT and no map for the attenuation." in warnings and "Not corrected for attenuation" in warnings,
           f"the sentences: {warnings}")
 
 

@@ -228,7 +228,7 @@ def test_released_and_made_again(folder, things):
     job, = n.wait_states("delivered")
     check(job["companion"] == "without a CT series, at a person's request" and job["companions"] == 0, job)
     without = {f: pydicom.dcmread(f) for f in pacs.files()}
-    check(without and all("There is no CT for the attenuation." in d.DerivationDescription
+    check(without and all("There is no CT and no map for the attenuation." in d.DerivationDescription
                           and "ATTN" not in d.CorrectedImage
                           for d in without.values()), next(iter(without.values())).DerivationDescription)
     files = ct(os.path.join(folder, "ct"), one)
