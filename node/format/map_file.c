@@ -17,6 +17,7 @@
 #define HU_AIR (-500) /* a map with values below has Hounsfield units */
 #define HU_WATER 150  /* HU: soft tissue and fat have at most this, or less than none */
 #define HU_OFFSET 1000
+#define ROUNDING 1e-6 /* of a float */
 
 static const struct {
 	const char *name;
@@ -215,16 +216,16 @@ static int decide_unit(struct map_file *m, const struct taking *t, struct err *e
 	if (m->unit == MAP_UNKNOWN && found == MAP_UNKNOWN)
 		return err_set(
 			err, EBADMSG,
-			"%s: its unit is not known: values up to %.4g, and no part of a body that is water in " MAP_FILE_UNITS
-			" (0.096/cm): state it, as unit=1/cm",
-			name, t->most);
+			"%s: its unit is not known: values up to %.4g, and no part of a body that is water (0.096/cm) in %s: state "
+			"it, as unit=1/cm",
+			name, t->most, MAP_FILE_UNITS);
 	m->found = m->unit == MAP_UNKNOWN;
 	if (m->found)
 		m->unit = found;
 	if (found != MAP_UNKNOWN && found != m->unit)
 		return err_set(err, EBADMSG, "%s: its unit is stated as %s, but its values, up to %.4g, have water in %s", name,
 			       map_unit_name(m->unit), t->most, map_unit_name(found));
-	if (m->unit != MAP_HU && t->most * units[m->unit].per_mm > MAP_FILE_MOST)
+	if (m->unit != MAP_HU && t->most * units[m->unit].per_mm > MAP_FILE_MOST * (1 + ROUNDING))
 		return err_set(
 			err, EBADMSG,
 			"%s: values up to %.4g, which in %s are %.4g/cm; of a body and a table it is %g/cm at most: another "

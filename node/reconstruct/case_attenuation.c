@@ -49,7 +49,8 @@ static int prepare_attenuation(struct case_corrections *c, struct err *err)
 
 	if (ready && given)
 		case_corrections_say(c, "The attenuation is %s; the %s was not used.", ready, case_maps_word(c));
-	if (!ready && !given)
+	a->lacking = !ready && !given;
+	if (a->lacking)
 		case_corrections_say(c, "There is no CT and no map for the attenuation.");
 	if (ready || !given)
 		return 0;

@@ -44,6 +44,7 @@ struct case_attenuation {
 	struct ct_headers *headers; /* of the CT objects, borrowed; NULL: they were not read for this result */
 	struct case_maps maps;	    /* empty: none, or not needed */
 	struct attenuation_plan plan;
+	bool lacking;			      /* the protocol asks for it, and nothing is there to make it from */
 	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
 	double centre[3];		      /* of the scanner, for which it was made */
 	int n_computed, n_cached;	      /* of all frames, as in the structures below */

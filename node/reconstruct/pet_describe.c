@@ -10,6 +10,7 @@
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
 #include "node/reconstruct/pet_work.h"
+#include "recon/pet/attenuation_cost.h"
 
 #define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
 
@@ -64,6 +65,23 @@ static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 	if (a->below > 0)
 		sentence_add(ret, size, "%zu of %zu attenuation correction factors are below %g, the least %g; they are used.",
 			     a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
+}
+
+#define COST_LEAST 1.5 /* a factor; of less than 4 cm of water nobody needs to know */
+
+/* Say what it costs that there is no map, if nobody else has computed the volume. */
+static void note_cost(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct grid *g = w->s->images.of == PET_BEDS ? &w->beds.plan.grid : &w->plan.grid;
+	struct attenuation_cost cost;
+
+	if (w->corrections.attenuation.lacking && !w->base.decision->place.outside &&
+	    attenuation_cost(g->n, g->h, w->volume, &cost, NULL) == 0 && cost.factor >= COST_LEAST)
+		sentence_add(
+			ret, size,
+			"What that costs: through %.0f cm of water, about the width of this body, 1 of about %.*f counts from its "
+			"middle is measured.",
+			cost.width / 10, cost.factor < 10 ? 1 : 0, cost.factor);
 }
 
 #define FRACTIONS_LEAST 0.01 /* of the bins with counts; fewer may come from gaps that were filled */
@@ -126,6 +144,7 @@ void pet_work_note(const struct pet_work *w, char *ret, size_t size)
 	case_beds_note(&w->beds, w->s, ret, size);
 	note_pairs(w, ret, size);
 	note_attenuation(w, ret, size);
+	note_cost(w, ret, size);
 	note_fractions(w, ret, size);
 	note_background(w, ret, size);
 	note_duration(w, ret, size);

@@ -58,7 +58,7 @@ struct case_decision {
 	struct patient_statement patient;   /* about headers that name different patients; the result states this, too */
 	const struct pet_marks *marks;	    /* of gates of PET list mode; NULL: those of the protocol's signal */
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */
-	int n_maps; /* of attenuation, that a person gave; at most CASE_MAPS_MOST */
+	int n_maps;			    /* of attenuation, that a person gave; at most CASE_MAPS_MOST */
 	const struct map_request *maps;
 	bool fit_voxels; /* of PET sinograms: voxels that are much smaller than radial bins are made as large as these */
 	const struct step_runner *steps; /* of the protocol (case_steps.h); NULL: a protocol that has some is refused */

@@ -226,6 +226,35 @@ static double width_along(const struct grid *g, const float *mu, int axis)
 	return PSF_FWHM_PER_SIGMA * sqrt(second / sum);
 }
 
+/* What one map has of another: all of itself and of its part, nothing of what is beside it, half of what is half as dense. */
+TEST(repeated_maps)
+{
+	static const struct {
+		int from[2], to[2]; /* along the first axis */
+		float a, b;
+		double expected;
+	} rows[] = {{{2, 2}, {8, 8}, 0.01f, 0.01f, 1},	  {{2, 4}, {8, 6}, 0.01f, 0.01f, 1},
+		    {{4, 2}, {6, 8}, 0.01f, 0.01f, 1},	  {{0, 5}, {5, 10}, 0.01f, 0.01f, 0},
+		    {{2, 4}, {8, 6}, 0.01f, 0.005f, 0.5}, {{2, 4}, {8, 6}, 0.01f, 0.04f, 0.25},
+		    {{0, 4}, {5, 9}, 0.01f, 0.01f, 0.2},  {{2, 2}, {8, 2}, 0.01f, 0.01f, 0}};
+	const struct grid g = {.n = {10, 3, 2}, .h = {1, 1, 1}, .z_fastest = true};
+	float *a = calloc(grid_size(&g), sizeof(*a)), *b = calloc(grid_size(&g), sizeof(*b));
+
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		for (int i = 0; i < 10; i++)
+			for (size_t j = 0; j < 6; j++) {
+				size_t at = (size_t)i * grid_step(&g, 0) + j / 2 * grid_step(&g, 1) + j % 2;
+
+				a[at] = i >= rows[r].from[0] && i < rows[r].to[0] ? rows[r].a : 0;
+				b[at] = i >= rows[r].from[1] && i < rows[r].to[1] ? rows[r].b : 0;
+			}
+		assert_near(mu_map_repeated(&g, a, b), rows[r].expected, 1e-6);
+		assert_near(mu_map_repeated(&g, b, a), rows[r].expected, 1e-6);
+	}
+	free(a);
+	free(b);
+}
+
 TEST(gaussian_has_its_width)
 {
 	struct grid g = {.n = {41, 37, 33}, .h = {1.0, 1.3, 0.8}, .z_fastest = true};

@@ -10,6 +10,7 @@ import glob
 import itertools
 import json
 import os
+import re
 import struct
 
 import numpy as np
@@ -247,6 +248,9 @@ def test_uncorrected_differs(folder):
     warnings = document["cases"][0]["pet"]["warnings"]
     check("There is no CT and no map for the attenuation." in warnings and "Not corrected for attenuation" in warnings,
           f"the sentences: {warnings}")
+    # the activity is 80 mm wide: exp(0.0096 x 80) = 2.2
+    cost = re.search(r"What that costs: through (\d+) cm of water, about the width of this body, 1 of about ([0-9.]+) counts", warnings)
+    check(cost and 8 <= float(cost[1]) <= 9 and 2.1 <= float(cost[2]) <= 2.5, f"what it costs: {warnings}")
 
 
 def test_ready_made_factors_count(folder):
