@@ -44,6 +44,7 @@ struct case_attenuation {
 	struct ct_headers *headers; /* of the CT objects, borrowed; NULL: they were not read for this result */
 	struct case_maps maps;	    /* empty: none, or not needed */
 	struct attenuation_plan plan;
+	bool said_outside;
 	bool lacking;			      /* the protocol asks for it, and nothing is there to make it from */
 	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
 	double centre[3];		      /* of the scanner, for which it was made */
@@ -89,7 +90,7 @@ struct case_scatter {
 	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
 	int without;	      /* frames for which nothing was simulated */
 	int n_computed, n_cached;
-	bool said_beyond, said_outside, said_doubtful;
+	bool said_beyond, said_doubtful;
 	double fraction[2], scale[2]; /* least and most, of all frames */
 	char found[96];		      /* see made_scatter of struct sinogram */
 	/* s: sums over the frames that were computed */
@@ -167,9 +168,15 @@ void case_maps_place(struct case_corrections *c);	     /* set the sources, for t
 size_t case_maps_bytes(const struct case_corrections *c);    /* of the host, while they are read */
 json_t *case_maps_details(const struct case_corrections *c); /* the files */
 void case_maps_free_values(struct case_attenuation *a);
+/* Say that this part of the activity is where the maps have no body, if it is doubtful: once, of the first frame that has any. */
+void case_maps_say_outside(struct case_corrections *c, double outside);
+/* Look for it in an image, which was reconstructed with them. Without memory it is not looked for. */
+void case_maps_check_image(struct case_corrections *c, const struct grid *grid, const float *image);
 /* What is said of the map of the body: "CT", "map from MR", "map body.nii". */
 const char *case_maps_word(const struct case_corrections *c);
 
+/* Whether the randoms of the prompts are computed, or were taken off the data before. */
+bool case_randoms_are_known(const struct case_corrections *c);
 /* Whether the data bring a dead time factor that is not yet applied. */
 bool case_dead_time_is_known(const struct sinogram *s);
 /* For the steps: multiply m of a plane by the fraction of the counts that is not lost to dead time; m is unchanged if this was

@@ -16,7 +16,9 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/case_corrections.h"
+#include "recon/pet/activity_outside.h"
 
+#define COARSE 8.0	  /* mm, at most: voxels of an image in which activity outside of a body is more than noise */
 #define KVP_TOLERANCE 0.5 /* kV: from an entry of the table */
 /* 1/cm: the largest value of a map from MR is between these: of tissue or, with bone, plastic, 0.05 to 0.2 */
 #define MAP_LEAST 0.05
@@ -338,6 +340,37 @@ void case_maps_place(struct case_corrections *c)
 {
 	for (int i = 0; i < c->attenuation.maps.n; i++)
 		place_map(c->s, &c->attenuation.maps.map[i]);
+}
+
+/* ---- the image ---- */
+
+void case_maps_say_outside(struct case_corrections *c, double outside)
+{
+	if (c->attenuation.said_outside || outside <= ACTIVITY_OUTSIDE_DOUBTFUL)
+		return;
+	case_corrections_say(c, "%.1f %% of the activity is outside of the body of the %s.", 100 * outside, case_maps_word(c));
+	c->attenuation.said_outside = true;
+}
+
+void case_maps_check_image(struct case_corrections *c, const struct grid *grid, const float *image)
+{
+	const struct case_attenuation *a = &c->attenuation;
+	struct grid coarse = {.n = {0}}, from = *grid;
+	float *values;
+
+	from.z_fastest = false;
+	for (int i = 0; i < 3; i++) {
+		coarse.n[i] = (int)ceil(grid->n[i] * grid->h[i] / COARSE);
+		coarse.h[i] = grid->n[i] * grid->h[i] / coarse.n[i];
+		coarse.lo[i] = grid->lo[i];
+	}
+	values = malloc(2 * grid_size(&coarse) * sizeof(*values));
+	if (!values)
+		return;
+	activity_outside_average(&from, image, &coarse, values);
+	activity_outside_average(&a->plan.grid, attenuation_map(a->made), &coarse, values + grid_size(&coarse));
+	case_maps_say_outside(c, activity_outside(&coarse, values, values + grid_size(&coarse), a->is_short ? a->covered : NULL));
+	free(values);
 }
 
 json_t *case_maps_details(const struct case_corrections *c)

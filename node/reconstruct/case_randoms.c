@@ -427,6 +427,12 @@ static void clear_randoms(struct case_corrections *c)
 	c->randoms.expected = NULL;
 }
 
+bool case_randoms_are_known(const struct case_corrections *c)
+{
+	return (c->made & PET_CORRECT_RANDOMS) || strcasestr(c->s->part[SINOGRAM_EMISSION].header.corrections, "random") ||
+	       strstr(c->s->facts.corrected, "RAN");
+}
+
 const struct case_step case_step_randoms = {
 	.correction = PET_CORRECT_RANDOMS,
 	.prepare = prepare_randoms,

@@ -33,12 +33,6 @@ static const char *ready_made(const struct sinogram *s)
 	return NULL;
 }
 
-/* Whether the randoms were taken off the data. */
-static bool without_randoms(const struct sinogram *s)
-{
-	return strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "random") || strstr(s->facts.corrected, "RAN");
-}
-
 static bool header_differs(double header, double known)
 {
 	return header > 0 && known > 0 && fabs(header / known - 1) > 1e-3;
@@ -132,7 +126,7 @@ static int prepare_scatter(struct case_corrections *c, struct err *err)
 	rc = find_window(c, err);
 	if (rc < 0)
 		return rc;
-	if (!(c->made & PET_CORRECT_RANDOMS) && !without_randoms(c->s)) {
+	if (!case_randoms_are_known(c)) {
 		case_corrections_say(
 			c, "Not corrected for scatter: it is fitted to the data outside of the patient, where randoms are, "
 			   "too, and these are not known.");
@@ -292,17 +286,6 @@ static void say_beyond(struct case_corrections *c)
 	c->scatter.said_beyond = true;
 }
 
-/* Say that there is activity where the map has no body: once, of the first frame that has any. */
-static void say_outside(struct case_corrections *c)
-{
-	double outside = c->scatter.report.outside;
-
-	if (c->scatter.said_outside || outside <= SCATTER_OUTSIDE_DOUBTFUL)
-		return;
-	case_corrections_say(c, "%.1f %% of the activity is outside of the body of the %s.", 100 * outside, case_maps_word(c));
-	c->scatter.said_outside = true;
-}
-
 /* Say that the simulation does not explain the data: once, of the first frame. A limited scale has its own sentence. */
 static void say_doubtful(struct case_corrections *c)
 {
@@ -346,7 +329,7 @@ static void say_scale(struct case_corrections *c)
 	}
 	say_beyond(c);
 	say_doubtful(c);
-	say_outside(c);
+	case_maps_say_outside(c, c->scatter.report.outside);
 	if (r->without == r->planes)
 		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
 }

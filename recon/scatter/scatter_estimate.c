@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "recon/pet/activity_outside.h"
 
 #define VOXEL 8.0		/* mm, of the coarse images; single scatter is smooth */
 #define VOXEL_OF_RADIUS 0.03125 /* largest voxel of a small scanner: this part of the field of view's radius */
@@ -15,10 +16,8 @@
 #define POINT_OF_RADIUS 0.1	/* the same for them */
 #define IMAGE_ITERATIONS 2
 #define IMAGE_SUBSETS 8
-#define ARRAYS 3      /* of all bins: m, background, scatter */
-#define VOLUMES 3     /* coarse ones: image, the first image, mu */
-#define MU_LEAST 1e-3 /* 1/mm, a tenth of water: of a voxel with a body */
-#define SAMPLES 3     /* of mu in a voxel, along each axis */
+#define ARRAYS 3  /* of all bins: m, background, scatter */
+#define VOLUMES 3 /* coarse ones: image, the first image, mu */
 
 /* A step of the whole: its progress is that part of the progress. */
 struct part {
@@ -131,45 +130,6 @@ static int alloc_work(struct work *w, struct err *err)
 	return err_set(err, ENOMEM, "scatter: no memory for %zu bins and %zu voxels", w->bins, voxels);
 }
 
-/* Return mu at a point; 0 outside of its grid. */
-static double mu_at(const struct grid *g, const float *mu, const double at[3])
-{
-	size_t voxel = 0;
-
-	for (int axis = 0; axis < 3; axis++) {
-		double i = floor((at[axis] - g->lo[axis]) / g->h[axis]);
-
-		if (!(i >= 0 && i < g->n[axis]))
-			return 0;
-		voxel += (size_t)i * grid_step(g, axis);
-	}
-	return (double)mu[voxel];
-}
-
-/* Average mu in the voxels of the coarse grid. */
-static void coarse_mu(struct work *w, const struct grid *from, const float *mu)
-{
-	const struct grid *g = &w->grid;
-	size_t i = 0;
-
-	for (int z = 0; z < g->n[2]; z++)
-		for (int y = 0; y < g->n[1]; y++)
-			for (int x = 0; x < g->n[0]; x++, i++) {
-				const int voxel[3] = {x, y, z};
-				double sum = 0;
-
-				for (int s = 0; s < SAMPLES * SAMPLES * SAMPLES; s++) {
-					const int part[3] = {s % SAMPLES, s / SAMPLES % SAMPLES, s / (SAMPLES * SAMPLES)};
-					double at[3];
-
-					for (int c = 0; c < 3; c++)
-						at[c] = g->lo[c] + (voxel[c] + (part[c] + 0.5) / SAMPLES) * g->h[c];
-					sum += mu_at(from, mu, at);
-				}
-				w->mu[i] = (float)fmax(0, sum / (SAMPLES * SAMPLES * SAMPLES));
-			}
-}
-
 /* Reconstruct the coarse image with the scatter estimate so far; scale NULL: without. */
 static int make_image(struct work *w, const float *scale, struct err *err)
 {
@@ -209,48 +169,6 @@ static int simulate_image(struct work *w, float *scale, struct err *err)
 	r = r < 0 ? r : scatter_scale_fit(&w->m, w->data, w->scatter, scale, &w->report.scale, err);
 	w->report.seconds_scale += clock_seconds() - made;
 	return r;
-}
-
-/* Whether a voxel or a neighbour of it has mu. */
-static bool near_mu(const struct work *w, const int at[3])
-{
-	const struct grid *g = &w->grid;
-
-	for (int z = at[2] - 1; z <= at[2] + 1; z++)
-		for (int y = at[1] - 1; y <= at[1] + 1; y++)
-			for (int x = at[0] - 1; x <= at[0] + 1; x++)
-				if (x >= 0 && x < g->n[0] && y >= 0 && y < g->n[1] && z >= 0 && z < g->n[2] &&
-				    (double)w->mu[((size_t)z * (size_t)g->n[1] + (size_t)y) * (size_t)g->n[0] + (size_t)x] >
-					    MU_LEAST)
-					return true;
-	return false;
-}
-
-/* Return the part of the activity where mu is unknown. */
-static double outside_of(const struct work *w)
-{
-	const struct grid *g = &w->grid;
-	const double *covered = w->data->covered;
-	double inside = 0, outside = 0, mean;
-	size_t voxels = grid_size(g), n = 0, i = 0;
-
-	for (size_t k = 0; k < voxels; k++)
-		if ((double)w->mu[k] > MU_LEAST) {
-			inside += (double)w->image[k];
-			n++;
-		}
-	mean = n > 0 ? inside / (double)n : 0;
-	for (int z = 0; z < g->n[2]; z++) {
-		double lo = g->lo[2] + z * g->h[2];
-
-		for (int y = 0; y < g->n[1]; y++)
-			for (int x = 0; x < g->n[0]; x++, i++)
-				if ((double)w->image[i] > SCATTER_OUTSIDE_PART * mean &&
-				    !(covered && (lo < covered[0] || lo + g->h[2] > covered[1])) &&
-				    !near_mu(w, (const int[]){x, y, z}))
-					outside += (double)w->image[i];
-	}
-	return inside > 0 ? outside / (inside + outside) : 0;
 }
 
 static int iterate_image(struct work *w, float *scale, struct err *err)
@@ -311,10 +229,10 @@ int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_
 	r = r < 0 ? r : alloc_work(&w, err);
 	r = r < 0 ? r : single_scatter_open(&w.m, &w.plan.simulation, dev, &w.plain, err);
 	if (r == 0)
-		coarse_mu(&w, mu_grid, mu);
+		activity_outside_average(mu_grid, mu, &w.grid, w.mu);
 	r = r < 0 ? r : iterate_image(&w, made.scale, err);
 	if (r == 0)
-		w.report.outside = outside_of(&w);
+		w.report.outside = activity_outside(&w.grid, w.image, w.mu, w.data->covered);
 	r = r < 0 ? r : finish_estimate(&w, m, &made, err);
 	single_scatter_close(w.plain);
 	free(w.factors);

@@ -13,12 +13,6 @@
 #include "recon/scatter/scatter_scale.h"
 #include "recon/scatter/single_scatter.h"
 
-/* Activity where mu is unknown: voxels of the coarse image, in slices where mu is known, that have no mu and no neighbour with
- * mu, and at least this part of the mean activity of those with mu. Less is what an image has outside of a body after few
- * iterations, and the noise of few counts. */
-#define SCATTER_OUTSIDE_PART 0.33
-#define SCATTER_OUTSIDE_DOUBTFUL 0.01 /* more is a body beyond the map of mu: docs/pet-corrections.md has what was measured */
-
 struct scatter_estimate_conf {
 	struct single_scatter_conf simulation;
 	int iterations;	     /* >= 1 */
@@ -30,7 +24,7 @@ struct scatter_estimate_conf {
 struct scatter_estimate_report {
 	struct single_scatter_report simulation; /* the last one */
 	struct scatter_scale_report scale;	 /* the last one */
-	double outside;				 /* of the activity of the last image: see SCATTER_OUTSIDE_PART */
+	double outside;				 /* of the activity of the last image: see activity_outside() */
 	struct grid grid;			 /* of the coarse images */
 	double seconds_image, seconds_simulate, seconds_scale;
 };

@@ -3,13 +3,18 @@
 each unit, oblique and in every position, moved by a matrix, divided into several maps. The images are those of the ready-made factors;
 what cannot be right is refused, or said."""
 import os
+import re
 
 import numpy as np
 import pytest
 
+from test_mmr import extract
 from test_pet_attenuation import BODIES, CT, MR_MAP, PLACES, Data, compare, ct_of, hounsfield, make_ct, of_map, recon, refused
+from tools import mmr_recon
+from tools import mmr_tools as mmr
 from tools import node_harness as h
 from tools.map_writer import write_interfile, write_metaimage, write_nifti
+from tools.mmr_recon import events_at
 from tools.node_harness import check
 from tools.pet_tools import run
 
@@ -117,10 +122,18 @@ def test_a_matrix(folder):
     elsewhere = np.linalg.inv(move) @ np.vstack([matrix, [0, 0, 0, 1]])
     path, text = write_nifti(os.path.join(folder, "m.nii.gz"), values, elsewhere[:3]), os.path.join(folder, "m.txt")
     np.savetxt(text, move)
-    compare("moved", with_maps(folder, "out", [bare], f"{path},matrix={text}")[1], expected)
+    case, found, _ = with_maps(folder, "out", [data.objects("right", *PLACE[:2], CorrectedImage="RAN")], f"{path},matrix={text}")
+    compare("moved", found, expected)
+    check("outside of the body" not in case["warnings"], case["warnings"])
     np.savetxt(text, np.linalg.inv(move), delimiter=",")
-    found = with_maps(folder, "inverse", [bare], f"{path},matrix={text}")[1]
-    check(abs(found - expected).max() > 0.2 * expected.max(), "the other way it is another image")
+    case, found, _ = with_maps(folder, "inverse", [bare], f"{path},matrix={text}")
+    check(abs(found - expected).max() > 0.2 * expected.max() and "15 of 15 planes are not in it" in case["warnings"],
+          f"the other way it is another image: {case['warnings']}")
+    np.savetxt(text, np.array([[1, 0, 0, 60], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]) @ move)
+    plain = with_maps(folder, "plain", [bare], f"{path},matrix={text}")[0]
+    check("outside of the body" not in plain["warnings"], f"randoms would be outside, too: {plain['warnings']}")
+    case = with_maps(folder, "beside", [data.objects("counts", *PLACE[:2], CorrectedImage="RAN")], f"{path},matrix={text}")[0]
+    check(re.search(r"[0-9.]+ % of the activity is outside of the body of the map m.nii.gz", case["warnings"]), case["warnings"])
     for name, rows, why in (("short", move[:3], "12 numbers"), ("mirror", np.diag([-1, 1, 1, 1]), "it mirrors them"),
                             ("metres", np.diag([1e-3, 1e-3, 1e-3, 1]), "another unit than mm"),
                             ("last", np.diag([1, 1, 1, 2]), "the last row is 0 0 0 2")):
@@ -226,3 +239,29 @@ def test_an_interfile_scan_with_a_map(folder):
     refused_as = refused(os.path.join(folder, "none"), data.objects("bare"), code=4,
                          options=("--map", os.path.join(data.scan, "emission.hs")))
     check("volumes are read from" in refused_as, refused_as)
+
+
+@pytest.mark.tier2("factors of all bins of an mMR, four times")
+def test_extracted_list_mode_with_a_map(folder):
+    """A list mode of an mMR, as objects and as extracted files: the same image with the map, ATTN in it; another map has other UIDs."""
+    words, norm = events_at(np.random.default_rng(4), 20000), mmr.Norm(np.random.default_rng(8))
+    x = -200 + 10 * np.arange(41)
+
+    def cylinder(name, radius):
+        values = np.repeat(((x[None] ** 2 + x[:, None] ** 2) < radius**2)[None] * 0.096, 30, 0)
+        return write_interfile(os.path.join(folder, name), values, (10.0, 10.0, 10.0), (-200.0, -200.0, 0.0))
+
+    water, wider = cylinder("water.hv", 100), cylinder("wider.hv", 150)
+    header = extract(os.path.join(folder, "files"), words, norm)
+    bare, _ = mmr_recon.recon(folder, "bare", header)
+    made, case = mmr_recon.recon(folder, "made", header, "--map", water)
+    objects, _ = mmr_recon.recon(folder, "objects-out", mmr_recon.raw(os.path.join(folder, "objects"), words, norm), "--map", water)
+    other, _ = mmr_recon.recon(folder, "other", header, "--map", wider)
+    check(all(np.array_equal(a.pixel_array, b.pixel_array) and a.RescaleSlope == b.RescaleSlope for a, b in zip(made, objects)),
+          "objects and files have one image")
+    check("ATTN" in made[0].CorrectedImage and "ATTN" not in bare[0].CorrectedImage, f"{made[0].CorrectedImage}")
+    check("map water.hv" in made[0].DerivationDescription and case["corrections"]["attenuation"]["maps"][0]["unit_found"],
+          made[0].DerivationDescription)
+    ratio = sum(mmr_recon.values(d).sum() for d in made) / sum(mmr_recon.values(d).sum() for d in bare)
+    check(4.5 < ratio < 6.82, f"200 mm of water and less: {ratio}")
+    check(made[0].SeriesInstanceUID != other[0].SeriesInstanceUID, "another map is another series")
