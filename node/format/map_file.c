@@ -225,6 +225,9 @@ static int decide_unit(struct map_file *m, const struct taking *t, struct err *e
 	if (found != MAP_UNKNOWN && found != m->unit)
 		return err_set(err, EBADMSG, "%s: its unit is stated as %s, but its values, up to %.4g, have water in %s", name,
 			       map_unit_name(m->unit), t->most, map_unit_name(found));
+	if (m->unit != MAP_HU && m->kvp > 0)
+		return err_set(err, EBADMSG, "%s: a tube voltage is stated, %g kV, but its unit is %s, not HU", name, m->kvp,
+			       map_unit_name(m->unit));
 	if (m->unit != MAP_HU && t->most * units[m->unit].per_mm > MAP_FILE_MOST * (1 + ROUNDING))
 		return err_set(
 			err, EBADMSG,

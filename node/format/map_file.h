@@ -28,7 +28,7 @@ struct map_request {
 	const char *path;
 	const char *matrix; /* file with 16 numbers, row by row; NULL: none */
 	enum map_unit unit; /* MAP_UNKNOWN: not stated */
-	double kvp;	    /* tube voltage of HU; 0: not stated */
+	double kvp;	    /* tube voltage of HU, of which alone it may be stated; 0: not stated */
 };
 
 struct map_file {

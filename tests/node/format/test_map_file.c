@@ -270,6 +270,23 @@ TEST(limits_of_a_matrix)
 			fail_msg("%s", err.msg);
 }
 
+/* The voltage of a CT is taken; that of a map which has none is a mistake. */
+TEST(voltages)
+{
+	struct map_request r = {.path = path_of("m.hv"), .kvp = 100};
+	struct map_file m = {0};
+	struct err err = {0};
+
+	fill(40, 300, -1000, 1200);
+	write_interfile("");
+	assert_int_equal(open_and_read(&r, &m, &err), 0);
+	assert_true(m.unit == MAP_HU && m.kvp == 100);
+	map_file_clear(&m);
+	fill(0.096, 300, 0, 0.15);
+	write_interfile("");
+	assert_error(open_and_read(&r, &m, &err), &err, EBADMSG, "100 kV");
+}
+
 TEST(words_of_units)
 {
 	enum map_unit unit = MAP_UNKNOWN;
