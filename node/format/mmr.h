@@ -55,6 +55,8 @@ struct mmr_header {
  * or contradicts them; ENOTSUP: another scanner or a form that is not supported. The text names line, key and value. */
 int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err);
 int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err);
+/* Read only the name of the data, of either header. */
+int mmr_header_read_name(const char *text, size_t size, struct mmr_header *ret, struct err *err);
 
 /* Return the number of a ring along +z, given that of the scanner's files, and the reverse. Everything below, but the text and
  * the words, has rings along +z. */

@@ -203,6 +203,18 @@ static int read_lines(const char *text, size_t size, struct interfile_lines *ret
 	return interfile_lines_read(text, size, ret, err);
 }
 
+int mmr_header_read_name(const char *text, size_t size, struct mmr_header *ret, struct err *err)
+{
+	struct interfile_lines l;
+	int rc = read_lines(text, size, &l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = read_data_file(&l, ret, err);
+	interfile_lines_clear(&l);
+	return rc;
+}
+
 int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err)
 {
 	struct mmr_header h = {0};

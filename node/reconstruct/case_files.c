@@ -13,6 +13,7 @@
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
+#include "node/sinogram/pet_source.h"
 
 #define FILES_MAX 100000
 
@@ -121,6 +122,17 @@ static int add_ct(struct case_list *list, const struct case_facts *facts, const 
 	return 0;
 }
 
+static int add_other(struct case_list *list, const char *path, struct err *err)
+{
+	if (grow_array((void **)&list->other, list->n_other, sizeof(*list->other), err) < 0)
+		return -ENOMEM;
+	list->other[list->n_other] = strdup(path);
+	if (!list->other[list->n_other])
+		return err_set(err, ENOMEM, "no memory for a path");
+	list->n_other++;
+	return 0;
+}
+
 static int inspect_file(struct case_list *list, const char *path, struct err *err)
 {
 	const struct kind *kind;
@@ -140,8 +152,8 @@ static int inspect_file(struct case_list *list, const char *path, struct err *er
 		return 0;
 	}
 	if (mark == DICOM_MARK_NONE) {
-		++*(own_file(path) ? &list->n_own : &list->n_other);
-		return 0;
+		list->n_own += own_file(path);
+		return own_file(path) ? 0 : add_other(list, path, err);
 	}
 	if (case_read_facts(path, &facts, &why) < 0)
 		return refuse_file(list, path, why.msg, err);
@@ -154,6 +166,32 @@ static int inspect_file(struct case_list *list, const char *path, struct err *er
 		return 0;
 	}
 	return add_file(list, &facts, path, err);
+}
+
+static void remove_other(struct case_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->n_other; i++)
+		if (!strcmp(list->other[i], path)) {
+			free(list->other[i]);
+			list->other[i] = list->other[--list->n_other];
+			return;
+		}
+}
+
+/* The files from which a case is read beside its own are not ignored. */
+static void remove_parts(struct case_list *list)
+{
+	char *parts[PET_SOURCE_PARTS];
+
+	for (size_t i = 0; list->n_other > 0 && i < list->n; i++) {
+		const struct pet_source *source = pet_source_of_file(list->cases[i].paths[0]);
+		int n = source && source->parts ? source->parts(list->cases[i].paths[0], parts) : 0;
+
+		for (int k = 0; k < n; k++) {
+			remove_other(list, parts[k]);
+			free(parts[k]);
+		}
+	}
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -188,6 +226,7 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 	}
 	if (rc < 0)
 		goto out;
+	remove_parts(list);
 	*ret_list = list;
 	list = NULL;
 out:
@@ -207,6 +246,9 @@ struct case_list *case_list_free(struct case_list *list)
 		free(list->cases[i].paths);
 		free(list->cases[i].instances);
 	}
+	for (size_t i = 0; i < list->n_other; i++)
+		free(list->other[i]);
+	free(list->other);
 	for (size_t i = 0; i < list->n_refused; i++)
 		free(list->refused[i].path);
 	for (size_t i = 0; i < list->n_ct; i++)

@@ -38,7 +38,8 @@ struct case_list {
 	size_t n_refused;
 	struct case_refusal *refused; /* DICOM files that cannot be read or have an unsupported encoding */
 	size_t n_files;		      /* number of regular files */
-	size_t n_other;		      /* files that are not DICOM, without those of n_own */
+	size_t n_other;		      /* files that are not DICOM, of no case and not of n_own */
+	char **other;		      /* [n_other]: their paths */
 	size_t n_own;		      /* that this program writes beside objects: own_file() */
 	size_t n_ignored;	      /* DICOM files that are neither projections nor sinograms nor CT */
 	size_t n_duplicates;	      /* files with an instance that another file has already */

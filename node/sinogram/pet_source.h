@@ -49,12 +49,17 @@ struct import_report {
 	struct json_t *details; /* the same as numbers; the caller releases them; NULL: none */
 };
 
+#define PET_SOURCE_PARTS 3
+
 struct pet_source {
 	const char *name;    /* of its report */
 	const char *objects; /* what its DICOM objects are, as in "3 sinogram objects"; NULL: it is a file that is not DICOM */
 	const char *sop_class;
 	bool (*is_object)(const struct dicom_item *root); /* NULL: it is where no other row is */
 	bool (*is_file)(const char *path);		  /* is a file or folder that is not DICOM its data? */
+	/* Find the files beside one that is_file() takes from which it is read, too, up to PET_SOURCE_PARTS; the caller frees their
+	 * paths. NULL: none. */
+	int (*parts)(const char *path, char *ret[PET_SOURCE_PARTS]);
 	/* Read what an object says. 1; 0: it is of no acquisition; EBADMSG, ENOTSUP: invalid. */
 	int (*describe)(const struct dicom_file *file, struct pet_object *ret, struct err *err);
 	/* Describe the acquisition in s, whose files are open. path: of the first. Errors as sinogram_open(). NULL: its files

@@ -57,29 +57,12 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
 /* Describe data that are not objects, for headers: "NAME (N bytes, SHA-256 HEX)". The caller frees *ret_text. */
 int sinogram_origin(const char *path, uint64_t bytes, const char *hash, char **ret_text, struct err *err);
 
-/* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
+/* ---- raw data of Siemens: sinogram_mmr_open.c ---- */
 
 #define SINOGRAM_SIEMENS_CLASS "1.3.12.2.1107.5.9.1" /* raw data of any Siemens system */
 
-/* sinogram_mmr_files.c: the files of Siemens' own extraction: NAME.l.hdr and NAME.n.hdr, text headers, each beside its data. */
-bool sinogram_mmr_is_list_header(const char *path);
-/* Find the header of the normalisation: `given`, or, if this is NULL, the only one beside the header of the list. The caller frees
- * *ret. ENOENT: there is none; ENOTUNIQ: there are several; EBADMSG. */
-int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err);
-/* Find the data beside a header: the file that it names, or that of its own name without ".hdr". header: ends in ".hdr"; named: as
- * written in it, of which only what follows the last / or \ counts. The caller frees *ret. EBADMSG: there is none of both;
- * ENOTUNIQ: both are there and are two files; ENOMEM. */
-int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err);
-
 /* Write the third value of Image Type, without blanks; "": there is none. */
 void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
-/* Compute the efficiencies of all bins in the order in memory. The caller frees *ret_values, also after an error. */
-int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err);
-/* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. */
-int sinogram_mmr_piece(const struct sinogram *s, uint64_t at, uint8_t *ret, size_t n, struct err *err);
-uint64_t sinogram_mmr_word_count(const struct sinogram *s);
-struct mmr_list *sinogram_mmr_events(const struct sinogram *s);
-int sinogram_mmr_open_events(struct sinogram *s, struct err *err); /* sinogram_mmr_list.c */
 
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
 

@@ -11,10 +11,11 @@
 
 #include "node/base/folder.h"
 #include "node/base/text_file.h"
-#include "node/format/mmr.h"
-#include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_mmr_internal.h"
 
 #define ENDING ".hdr"
+#define LIST_ENDING ".l.hdr"
+#define NORM_ENDING ".n.hdr"
 #define LIST_KEY "listmode word counts"
 #define NORM_KEY "number of normalization components"
 
@@ -57,41 +58,65 @@ static char *path_beside(const char *path, const char *name, size_t n)
 	return asprintf(&ret, "%.*s%.*s", (int)(file_name(path) - path), path, (int)n, name) < 0 ? NULL : ret;
 }
 
-int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err)
+/* Return the header of a normalisation with the name of the list, NAME.n.hdr beside NAME.l.hdr; NULL: there is none. */
+static char *find_namesake(const char *list)
 {
-	char *folder = path_beside(list, ".", 1), *found = NULL;
+	size_t n = strlen(list), end = strlen(LIST_ENDING);
+	char *path = NULL;
+
+	if (n <= end || strcasecmp(list + n - end, LIST_ENDING) || asprintf(&path, "%.*s" NORM_ENDING, (int)(n - end), list) < 0)
+		return NULL;
+	if (has_key(path, NORM_KEY))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* Count the headers of normalisations beside a list, up to 2; the caller frees *ret, the first. */
+static int count_norms(const char *list, char **ret)
+{
+	char *folder = path_beside(list, ".", 1);
+	DIR *d = folder ? opendir(folder) : NULL;
 	struct dirent *entry;
 	int n = 0;
-	DIR *d;
+
+	free(folder);
+	while (d && n < 2 && (entry = readdir(d))) {
+		char *path = path_beside(list, entry->d_name, strlen(entry->d_name));
+
+		if (path && has_key(path, NORM_KEY) && n++ == 0)
+			*ret = path;
+		else
+			free(path);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err)
+{
+	char *found = NULL;
+	int n;
 
 	if (given) {
-		free(folder);
 		if (!has_key(given, NORM_KEY))
 			return err_set(err, EBADMSG, "--normalisation %s: it is not the header (NAME.n.hdr) of a normalisation",
 				       given);
 		*ret = strdup(given);
 		return *ret ? 0 : err_set(err, ENOMEM, "no memory for a path");
 	}
-	d = folder ? opendir(folder) : NULL;
-	free(folder);
-	while (d && n < 2 && (entry = readdir(d))) {
-		char *path = path_beside(list, entry->d_name, strlen(entry->d_name));
-
-		if (path && has_key(path, NORM_KEY) && n++ == 0)
-			found = path;
-		else
-			free(path);
-	}
-	if (d)
-		closedir(d);
+	*ret = find_namesake(list);
+	n = *ret ? 1 : count_norms(list, &found);
 	if (n == 1) {
-		*ret = found;
+		*ret = *ret ? *ret : found;
 		return 0;
 	}
 	free(found);
 	return n == 0 ? err_set(err, ENOENT, "no normalisation (NAME.n.hdr) is beside it: name one with --normalisation")
 		      : err_set(err, ENOTUNIQ,
-				"several normalisations (NAME.n.hdr) are beside it: name one with --normalisation");
+				"several normalisations (NAME.n.hdr) are beside it, none with its name: name one with "
+				"--normalisation");
 }
 
 int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err)
@@ -123,4 +148,34 @@ int sinogram_mmr_find_data(const char *header, const char *named, char **ret, st
 	if (rc < 0 || has_own)
 		free(other);
 	return rc;
+}
+
+/* Find the data beside a header as the header names them; NULL: none. */
+static char *find_named_data(const char *header)
+{
+	struct mmr_header h = {.words = 0};
+	char *text = NULL, *ret = NULL;
+	size_t size;
+
+	if (text_file_read(header, MMR_TEXT_MAX, "header", &text, &size, NULL) == 0 &&
+	    mmr_header_read_name(text, size, &h, NULL) == 0)
+		sinogram_mmr_find_data(header, h.data_file, &ret, NULL);
+	free(text);
+	return ret;
+}
+
+int sinogram_mmr_parts(const char *list, char *ret[PET_SOURCE_PARTS])
+{
+	char *norm = NULL;
+	char *all[PET_SOURCE_PARTS] = {find_named_data(list)};
+	int n = 0;
+
+	if (sinogram_mmr_find_norm(list, NULL, &norm, NULL) == 0) {
+		all[1] = norm;
+		all[2] = find_named_data(norm);
+	}
+	for (int i = 0; i < PET_SOURCE_PARTS; i++)
+		if (all[i])
+			ret[n++] = all[i];
+	return n;
 }

@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "node/format/mmr.h"
-#include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
+#include "node/sinogram/sinogram_mmr_internal.h"
 
 #define PIECE ((size_t)1 << 16) /* words */
 
@@ -24,17 +23,17 @@ static int rewind_words(void *ctx, struct err *err)
 	struct mmr_source *x = ctx;
 
 	x->at = x->dead = 0;
-	return mmr_list_begin(x->m, sinogram_mmr_events(x->s), err);
+	return mmr_list_begin(x->m, &mmr_of(x->s)->prompts.list, err);
 }
 
 /* Read the next words; *ret_n: events that are used. */
 static int read_piece(struct mmr_source *x, size_t words, struct event *ret, uint32_t *ret_ms, size_t *ret_n, struct err *err)
 {
 	size_t n = 0, used = 0;
-	int rc = sinogram_mmr_piece(x->s, x->at, x->words, words, err);
+	int rc = sinogram_mmr_read(x->s, SINOGRAM_MMR_LIST, 4 * x->at, x->words, 4 * words, err);
 
 	if (rc == 0)
-		rc = mmr_list_events(sinogram_mmr_events(x->s), x->words, words, x->events, &n, err);
+		rc = mmr_list_events(&mmr_of(x->s)->prompts.list, x->words, words, x->events, &n, err);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const struct mmr_event *e = &x->events[i];
 
@@ -53,7 +52,7 @@ static int read_piece(struct mmr_source *x, size_t words, struct event *ret, uin
 static int read_words(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most, size_t *ret_n, struct err *err)
 {
 	struct mmr_source *x = ctx;
-	uint64_t all = sinogram_mmr_word_count(x->s);
+	uint64_t all = mmr_of(x->s)->list.words;
 	int rc = 0;
 
 	*ret_n = 0;
@@ -119,6 +118,6 @@ int sinogram_mmr_open_events(struct sinogram *s, struct err *err)
 		rc = list_load(s->list, list_memory(), err);
 	if (rc == 0 && s->list->report.used == 0)
 		rc = err_set(err, EBADMSG, "list mode: %llu prompts, none of which is used",
-			     (unsigned long long)sinogram_mmr_events(s)->report.prompts);
+			     (unsigned long long)mmr_of(s)->prompts.list.report.prompts);
 	return rc;
 }

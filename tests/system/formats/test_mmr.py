@@ -4,6 +4,7 @@ worker reads are numpy's, bit for bit; variants of the header; hostile objects a
 node, list mode and norm become one case and a series in counts that says what it is not corrected for."""
 import glob
 import hashlib
+import json
 import os
 import subprocess
 
@@ -184,7 +185,7 @@ def test_extracted_files_are_refused(folder):
 
     for words_of_error, error in (
             ("no normalisation (NAME.n.hdr) is beside it", refused("1", remove=["scan.n.hdr"])),
-            ("several normalisations", refused("2", more={"other.n.hdr": mmr.norm_header()})),
+            ("several normalisations", refused("2", remove=["scan.n.hdr"], more={"b.n.hdr": mmr.norm_header(), "c.n.hdr": mmr.norm_header()})),
             ("scan.l.hdr: its data are not beside it: neither x.l nor scan.l", refused("3", remove=["scan.l"])),
             ("beside it are x.l, which it names, and scan.l", refused("4", more={"x.l": b"1234"})),
             ("has 12 bytes, the header requires", refused("5", more={"scan.l": b"123412341234"})),
@@ -193,6 +194,28 @@ def test_extracted_files_are_refused(folder):
             ("energy window", refused("8", norm_changes={"energywindowlowerlevelkev1": 350})),
             ("is not the header (NAME.n.hdr) of a normalisation", refused("9", "--normalisation", conf))):
         check(words_of_error in error, f"{words_of_error}: {error}")
+
+
+def test_acquisitions_in_one_folder_by_stem(folder):
+    """A.l.hdr and A.n.hdr, B.l.hdr and B.n.hdr: each list with the normalisation of its name. What they are read from is not
+    counted as ignored; what is not read, is."""
+    conf, place = conf_of(folder), os.path.join(folder, "both")
+    alone = []
+    for seed, stem in ((4, "A"), (5, "B")):
+        words, norm = events_at(np.random.default_rng(seed), 3000), mmr.Norm(np.random.default_rng(seed + 10))
+        names = (stem + ".l", stem + ".n")
+        extract(place, words, norm, names, nameofdatafile=f"C:\\raw\\{stem}.l")
+        header = extract(os.path.join(folder, stem), words, norm, names)
+        alone.append(recon(folder, "out" + stem, header)[0][0].SOPInstanceUID)
+    for name in ("other.txt", "C.l"):
+        with open(os.path.join(place, name), "wb") as f:
+            f.write(b"1234")
+    p = h.run(h.TOMONODE, "recon", "-c", conf, "--json", "--device", "cpu:1", "--protocol", "quick-pet", "-o", os.path.join(folder, "out"),
+              place)
+    made = json.loads(p.stdout)
+    check(len(made["cases"]) == 2 and made["not_dicom"] == 2, made)
+    found = sorted(pydicom.dcmread(path).SOPInstanceUID for path in glob.glob(os.path.join(folder, "out", "**", "*.dcm"), recursive=True))
+    check(set(alone) <= set(found), (alone, found))
 
 
 def big_endian(path):
