@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The radionuclides of PET that this program knows by name: those of CID 4020 of PS3.16. It has no table of branching ratios:
- * no value of an image depends on them, because a calibration factor is that of its nuclide. */
+ * a calibration factor is that of its nuclide, and the calibration of a header (ecat_counts) needs the fraction that the data
+ * state. */
 #ifndef TOMONODE_NODE_NUCLIDES_H
 #define TOMONODE_NODE_NUCLIDES_H
 

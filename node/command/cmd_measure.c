@@ -17,7 +17,7 @@
 
 /* What the command line says besides regions and points. */
 struct input {
-	const char *path, *truth, *config_path, *mask, *series;
+	const char *path, *truth, *config_path, *mask, *series, *activity;
 	const double *voxel;
 	int nps_side, image; /* image: from 1; 0: not given */
 	bool pairs, csv;
@@ -33,6 +33,7 @@ enum {
 	OPTION_CIRCLE,
 	OPTION_SPHERE,
 	OPTION_UNIFORM,
+	OPTION_ACTIVITY,
 	OPTION_MASK,
 	OPTION_NPS_SIZE,
 	OPTION_IMAGE,
@@ -61,6 +62,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_UNIFORM, "uniform", "X,Y,Z,D,LENGTH[,NAME]",
 	 "PET, CT: measure uniformity and noise of a uniform cylinder along the normal of the slices: centre, diameter and "
 	 "length in mm (0: the nearest slice); may be repeated"},
+	{OPTION_ACTIVITY, "activity", "BQML[,YYYYMMDDHHMMSS]",
+	 "PET: activity of the uniform cylinder at the start of the series, or at a time: print the calibration factor that it gives"},
 	{OPTION_MASK, "mask", "FILE", "PET, CT: measure each label of a segmentation (.nii, .nii.gz, .mha, .mhd)"},
 	{OPTION_NPS_SIZE, "nps-size", "N", "PET, CT: pixels of a side of the squares of the noise power spectrum, 8 to 128"},
 	{OPTION_IMAGE, "image", "N", "PET: time frame or gate of a series with several, from 1"},
@@ -262,7 +265,14 @@ static int measure_series(struct options *o, const struct input *in, const struc
 			  const struct request *requests, size_t n)
 {
 	struct series_request places[REQUESTS_MAX] = {{0}};
-	struct series_requests all = {places, n, in->truth, in->mask, in->nps_side, in->image ? in->image - 1 : 0};
+	struct series_activity activity;
+	struct series_requests all = {.request = places,
+				      .n = n,
+				      .truth = in->truth,
+				      .mask = in->mask,
+				      .nps_side = in->nps_side,
+				      .image = in->image ? in->image - 1 : 0,
+				      .activity = in->activity ? &activity : NULL};
 	struct image_series *s = NULL;
 	struct series_suv suv;
 	json_t *result = NULL;
@@ -281,6 +291,10 @@ static int measure_series(struct options *o, const struct input *in, const struc
 	else if (s->n_images > 1 && in->image == 0)
 		code = options_fail(o, CODE_USAGE, "the series has %d images (%s): choose one with --image", s->n_images,
 				    s->type);
+	else if (in->activity && s->ct)
+		code = options_fail(o, CODE_USAGE, "--activity is for PET; %s is a CT image", file_name(files->paths[0]));
+	else if (in->activity && series_activity_read(in->activity, files->paths[0], &activity, &err) < 0)
+		code = err.code == EINVAL ? options_fail(o, CODE_USAGE, "%s", err.msg) : options_fail_err(o, &err);
 	else if (measure_series_run(s, &all, s->ct ? NULL : &suv, &result, &err) < 0)
 		code = options_fail_err(o, &err);
 	else
@@ -337,6 +351,10 @@ static int take_option(struct options *o, int id, struct input *in, double voxel
 		in->voxel = voxel;
 		in->of_tomo = "voxel";
 		return tomo_slices_voxel(o->value, voxel) ? CODE_OK : options_refuse(o, id);
+	case OPTION_ACTIVITY:
+		in->activity = o->value;
+		in->of_series = "activity";
+		return CODE_OK;
 	case OPTION_MASK:
 		in->mask = o->value;
 		in->of_series = "mask";

@@ -239,7 +239,7 @@ static void summarise_nema(const json_t *nema)
 
 static void summarise_uniform(const json_t *result, const char *unit)
 {
-	const json_t *item;
+	const json_t *item, *calibration;
 	size_t i;
 
 	json_array_foreach(json_object_get(result, "uniformity"), i, item)
@@ -254,6 +254,12 @@ static void summarise_uniform(const json_t *result, const char *unit)
 			printf(" (%.2f %%)", member_of(item, "largest_difference_percent"));
 		printf(", integral uniformity %.2f %%, CV %.2f %%\n", member_of(item, "integral_percent"),
 		       member_of(item, "cv_percent"));
+		if ((calibration = json_object_get(item, "calibration")))
+			printf("calibration by %s: activity %.6g, mean %.6g Bq/ml: Dose Calibration Factor %.6g instead of %.6g, or %.6g times "
+			       "ecat_counts\n",
+			       json_get_text(item, "name"), member_of(calibration, "activity"), member_of(calibration, "mean"),
+			       member_of(calibration, "factor"), member_of(calibration, "of_series"),
+			       member_of(calibration, "ratio"));
 	}
 	json_array_foreach(json_object_get(result, "nps"), i, item)
 	{

@@ -325,6 +325,7 @@ struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in 
 	double angle_offset;		/* degrees, of the first view before views are added */
 	bool arc_corrected;		/* true: radial bins are equidistant by scanner.bin; false: they follow the detectors */
 	double calibration;		/* (Bq/ml) per (count per second and mm of ray); 0: unknown */
+	double ecat_counts;		/* ECAT counts of one count per mm of ray; 0: not asked for */
 	int tof_bins;			/* TOF bins of a ray, without mashing; 0: no time of flight, or unknown */
 	double tof_width;		/* ps: width of these bins, as a difference of times */
 	double tof_resolution;		/* ps: full width at half maximum of a measured difference of times */

@@ -343,6 +343,10 @@ static void finish_scanners(struct config_reader *r)
 				       "key 'radial' of scanner '%s': %d bins without arc correction; allowed: at most the %d "
 				       "detectors of a ring",
 				       s->name, s->n_radial, s->scanner.detectors);
+		if (s->ecat_counts > 0 && s->calibration > 0)
+			config_problem(r, place.file, place.line,
+				       "key 'ecat_counts' of scanner '%s': %g beside calibration = %g; allowed: one of both",
+				       s->name, s->ecat_counts, s->calibration);
 		if (s->tof_bins > 0 && !(s->tof_width > 0 && s->tof_resolution > 0))
 			config_problem(r, place.file, place.line,
 				       "key 'tof_bins' of scanner '%s': %d without tof_width and tof_resolution", s->name,

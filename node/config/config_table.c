@@ -432,6 +432,10 @@ static const struct key scanner_keys[] = {
 	 .zero = "unknown: the object's own factor is used; without one, values are counts", .fallback = "0",
 	 .meaning = "(Bq/ml) per (count per second and mm of ray), measured with F-18, for F-18 objects without their own "
 		    "calibration factor"},
+	{"ecat_counts", AS_REAL(scanner_conf, ecat_counts, 1e-6, 1e6), .zero = "the calibration of headers is not used",
+	 .fallback = "0",
+	 .meaning = "of a Siemens mMR: take the calibration from the header of the normalisation. Its unit is an ECAT count, and "
+		    "this is the number of ECAT counts in one count per mm of ray"},
 	{"tof_bins", AS_INT(scanner_conf, tof_bins, 1, 65535), .zero = "no time of flight, or unknown", .fallback = "0",
 	 .meaning = "number of TOF bins without mashing; data have as many, or this number divided by an integer"},
 	{"tof_width", AS_REAL(scanner_conf, tof_width, 0.1, 100000), .unit = "ps", .zero = "unknown", .fallback = "0",

@@ -44,9 +44,11 @@
 /* ---- the header ---- */
 
 struct mmr_header {
-	uint64_t words;	     /* of the list mode; 0: a header of a normalisation */
-	double duration;     /* s; NaN: not in the header */
-	double energy[2];    /* lower and upper level of the energy window, keV; NaN: not in the header */
+	uint64_t words;	  /* of the list mode; 0: a header of a normalisation */
+	double duration;  /* s; NaN: not in the header */
+	double energy[2]; /* lower and upper level of the energy window, keV; NaN: not in the header */
+	/* Bq s / ECAT count, and its correction; NaN: not in the header; 0: not a number above 0 */
+	double quantification, cross_calibration;
 	char position[5];    /* HFS, ...; "": not in the header */
 	char data_file[256]; /* name as written in the header; "": not in it */
 };

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "node/format/interfile_lines.h"
@@ -180,6 +181,23 @@ static int read_energy(const struct interfile_lines *l, struct mmr_header *h, st
 	return rc < 0 ? rc : 0;
 }
 
+/* A value that is not used is no reason to refuse the data. */
+static double read_factor(const struct interfile_lines *l, const char *key)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_find(l, key, 0, &line, NULL);
+	char *end = NULL;
+	double v = rc > 0 ? strtod(line->value, &end) : rc < 0 ? 0 : NAN;
+
+	return rc > 0 && (end == line->value || *end || !(v > 0) || isinf(v)) ? 0 : v;
+}
+
+static void read_calibration(const struct interfile_lines *l, struct mmr_header *h)
+{
+	h->quantification = read_factor(l, "scannerquantificationfactor(bq*s/ecatcounts)");
+	h->cross_calibration = read_factor(l, "crosscalibrationfactor");
+}
+
 /* Read the name of the data file; that of a normalisation is the last member of a list, "{0,,norm.n}". */
 static int read_data_file(const struct interfile_lines *l, struct mmr_header *h, struct err *err)
 {
@@ -236,6 +254,7 @@ int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, 
 		rc = read_energy(&l, &h, err);
 	if (rc == 0)
 		rc = read_data_file(&l, &h, err);
+	read_calibration(&l, &h);
 	interfile_lines_clear(&l);
 	if (rc == 0)
 		*ret = h;
@@ -255,6 +274,7 @@ int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, 
 		rc = read_energy(&l, &h, err);
 	if (rc == 0)
 		rc = read_data_file(&l, &h, err);
+	read_calibration(&l, &h);
 	interfile_lines_clear(&l);
 	if (rc == 0)
 		*ret = h;

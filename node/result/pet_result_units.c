@@ -178,9 +178,13 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 	q->calibrated = q->calibration > 0 && q->has_attn && norm && once && !s->no_duration;
 	if (q->calibrated) {
 		add_term(q, "DCAL");
+		if (s->calibration_text[0])
+			add_warning(q, "%s", s->calibration_text);
 		return;
 	}
-	if (!(q->calibration > 0) && strlen(q->warnings) == said)
+	if (!(q->calibration > 0) && s->calibration_text[0])
+		add_warning(q, "Not in Bq/ml: %s.", s->calibration_text);
+	else if (!(q->calibration > 0) && strlen(q->warnings) == said)
 		add_warning(q, "Not in Bq/ml: no calibration factor%s.", unusable_value(s, TAG_DOSE_CALIBRATION_FACTOR, value));
 	if (s->no_duration)
 		add_warning(q, "Not in Bq/ml: the duration of the acquisition is not known.");

@@ -292,7 +292,11 @@ static const char *decided_origin(const struct sinogram *s, bool configured, enu
 		return "a person's statement";
 	if ((s->no_position && f == FACT_POSITION) || (s->no_start && f == FACT_START) || (s->no_duration && f == FACT_DURATION))
 		return "assumed";
-	return configured && f == FACT_CALIBRATION ? "configuration: calibration of the scanner" : NULL;
+	if (f != FACT_CALIBRATION)
+		return NULL;
+	if (s->calibration_origin[0])
+		return s->calibration_origin;
+	return configured ? "configuration: calibration of the scanner" : NULL;
 }
 
 void fact_origins_read(const struct sinogram *s, bool configured, char ret_text[FACT_ORIGINS_SIZE])

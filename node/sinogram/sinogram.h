@@ -218,7 +218,10 @@ struct sinogram {
 	const char *made_scatter; /* how much scatter was found, for the derivation; "": none */
 	const char *made_maps;	  /* CT and maps that the attenuation was made from, for the derivation */
 	const char *assumed;	  /* sentences for the result about values that are assumed; borrowed; NULL: none */
-	bool no_duration;	  /* the duration of facts is assumed: values can only be counts */
+	/* Of raw data whose header the configuration asks for its calibration: the origin of facts.calibration with its parts, and a
+	 * sentence about it, or why there is none; "": other data */
+	char calibration_origin[120], calibration_text[300];
+	bool no_duration;	    /* the duration of facts is assumed: values can only be counts */
 	bool no_start, no_position; /* these facts are assumed */
 	double axis[3][3];	    /* direction cosines of x, y, z in the patient (LPS) */
 	bool has_centre;	    /* an object contains `centre` */

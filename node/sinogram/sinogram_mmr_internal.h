@@ -23,7 +23,7 @@ struct sinogram_mmr {
 	char *data[SINOGRAM_MMR_NORM + 1];   /* path of the data; NULL: they are in the object */
 	int fd[SINOGRAM_MMR_NORM + 1];	     /* of this file */
 	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
-	struct mmr_header list;
+	struct mmr_header list, norm;
 	struct counting prompts, delayeds;
 	struct mmr_singles *singles; /* [time frame]: their rates, without frames of all of the list; NULL: not read */
 };

@@ -18,6 +18,7 @@ static const struct {
 				  [SINOGRAM_MMR_NORM] = {"PET_NORM", "normalisation (PET_NORM)"}};
 
 #define MMR_MODEL "Biograph_mMR"
+#define FACTORS_ALIKE 1e-4 /* headers have six digits */
 
 void sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
 {
@@ -149,6 +150,7 @@ static int read_headers(struct sinogram *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	mmr_of(s)->list = header[SINOGRAM_MMR_LIST];
+	mmr_of(s)->norm = header[SINOGRAM_MMR_NORM];
 	needed[SINOGRAM_MMR_LIST] = 4 * mmr_of(s)->list.words;
 	rc = check_same_scanner(s, &mmr_of(s)->list, &header[SINOGRAM_MMR_NORM], err);
 	for (enum sinogram_mmr_type t = SINOGRAM_MMR_LIST; rc == 0 && t <= SINOGRAM_MMR_NORM; t++)
@@ -199,12 +201,61 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 	return 0;
 }
 
+/* Write why the headers give no calibration; false: they do. */
+static bool find_obstacle(const struct sinogram *s, double fraction, char *ret, size_t size)
+{
+	const struct mmr_header *list = &mmr_of(s)->list, *norm = &mmr_of(s)->norm;
+
+	ret[0] = '\0';
+	if (isnan(norm->quantification))
+		snprintf(ret, size, "the header of the normalisation has no scanner quantification factor");
+	else if (!(norm->quantification > 0))
+		snprintf(ret, size, "the scanner quantification factor of the normalisation is not a number above 0");
+	else if (!isnan(norm->cross_calibration) && !(norm->cross_calibration > 0))
+		snprintf(ret, size, "the cross calibration factor of the normalisation is not a number above 0");
+	else if (fabs(list->quantification / norm->quantification - 1) > FACTORS_ALIKE) /* false for NaN */
+		snprintf(ret, size,
+			 "the scanner quantification factor is %g in the header of the normalisation, and %g in that of the "
+			 "list mode",
+			 norm->quantification, list->quantification);
+	else if (!(fraction > 0 && fraction <= 1))
+		snprintf(ret, size, "no Radionuclide Positron Fraction (0018,1076) from 0 to 1 is known");
+	return ret[0];
+}
+
+/* The calibration of the headers, if the configuration asks for it (docs/mmr.md). */
+static void find_calibration(struct sinogram *s)
+{
+	const struct dicom_item *root = dicom_root(s->files[mmr_of(s)->file[SINOGRAM_MMR_LIST]]);
+	const struct dicom_item *tracer = dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	const struct mmr_header *norm = &mmr_of(s)->norm;
+	double counts = s->scanner->ecat_counts, fraction = NAN;
+	char cross[40] = "";
+
+	if (tracer && dicom_get_double(tracer, TAG_RADIONUCLIDE_POSITRON_FRACTION, 0, &fraction, NULL) != 1)
+		fraction = NAN;
+	if (!(counts > 0) || find_obstacle(s, fraction, s->calibration_text, sizeof(s->calibration_text)))
+		return;
+	s->facts.calibration = counts * norm->quantification / fraction;
+	snprintf(s->calibration_origin, sizeof(s->calibration_origin),
+		 "configuration %g x header's quantification factor %g / positron fraction %g", counts, norm->quantification,
+		 fraction);
+	if (norm->cross_calibration > 0)
+		snprintf(cross, sizeof(cross), ", %g,", norm->cross_calibration);
+	snprintf(
+		s->calibration_text, sizeof(s->calibration_text),
+		"The calibration (ecat_counts) has the quantification factor of the header, not the cross calibration factor%s and was "
+		"not compared with a scanner.",
+		cross);
+}
+
 /* Read the standard attributes of the list mode; what it says about corrections is about images. */
 static void read_facts(struct sinogram *s)
 {
 	pet_facts_read(dicom_root(s->files[mmr_of(s)->file[SINOGRAM_MMR_LIST]]), &s->facts);
 	s->facts.corrected[0] = '\0';
 	s->facts.calibration = NAN;
+	find_calibration(s);
 	if (!s->facts.patient_position[0])
 		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", mmr_of(s)->list.position);
 }
@@ -241,6 +292,21 @@ static int describe_extracted(struct sinogram *s, char ret_hash[65], struct err 
 	return rc;
 }
 
+/* --like may be an image of another scanner. */
+static int name_scanner(struct dicom_item *root, struct err *err)
+{
+	char maker[65] = "", model[65] = "";
+	int rc;
+
+	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	if (strcasestr(maker, "siemens") && strstr(model, "mMR"))
+		return 0;
+	rc = dicom_put_text(root, TAG_MANUFACTURER, "SIEMENS", err);
+	rc = rc < 0 ? rc : dicom_put_text(root, TAG_MANUFACTURER_MODEL_NAME, MMR_MODEL, err);
+	return rc < 0 ? rc : dicom_put_empty(root, TAG_DEVICE_SERIAL_NUMBER, err);
+}
+
 /* Make the header that an object of these files would have. */
 static int make_header(struct sinogram *s, const struct pet_opening *o, struct err *err)
 {
@@ -263,7 +329,8 @@ static int make_header(struct sinogram *s, const struct pet_opening *o, struct e
 	snprintf(h.position, sizeof(h.position), "%s", mmr_of(s)->list.position);
 	conf.now = (double)time(NULL);
 	conf.as_measured = true;
-	return sinogram_new_header(&conf, &h, hash, &s->files[0], s->centre, err);
+	rc = sinogram_new_header(&conf, &h, hash, &s->files[0], s->centre, err);
+	return rc < 0 ? rc : name_scanner(dicom_root(s->files[0]), err);
 }
 
 /* Open the files of a header of list mode. */

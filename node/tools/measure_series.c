@@ -142,7 +142,7 @@ static int measure_truth(const struct measured *m, const struct series_requests 
 int measure_series_run(const struct image_series *s, const struct series_requests *requests, const struct series_suv *suv,
 		       json_t **ret_result, struct err *err)
 {
-	struct measured m = {.s = s, .suv = suv, .image = requests->image};
+	struct measured m = {.s = s, .suv = suv, .image = requests->image, .activity = requests->activity};
 	json_t *result;
 	int rc;
 

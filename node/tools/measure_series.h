@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "node/tools/image_series.h"
+#include "node/tools/series_activity.h"
 #include "node/tools/series_suv.h"
 
 #define SERIES_REQUESTS_MAX 256
@@ -24,9 +25,10 @@ struct series_request {
 struct series_requests {
 	const struct series_request *request;
 	size_t n;
-	const char *truth, *mask; /* paths; NULL: none */
-	int nps_side;		  /* pixels of the regions of the noise power spectrum; 0: chosen */
-	int image;		  /* time frame or gate, from 0 */
+	const char *truth, *mask;		/* paths; NULL: none */
+	int nps_side;				/* pixels of the regions of the noise power spectrum; 0: chosen */
+	int image;				/* time frame or gate, from 0 */
+	const struct series_activity *activity; /* of uniform cylinders; NULL: not known */
 };
 
 /* Errors: EBADMSG (a region beyond the image, a value that is not finite, a truth of another series; the text names it). */

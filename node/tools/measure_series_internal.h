@@ -11,6 +11,7 @@ struct measured {
 	const struct image_series *s;
 	const struct series_suv *suv;
 	int image;
+	const struct series_activity *activity; /* NULL: not known */
 };
 
 /* ---- measure_series_sample.c ---- */

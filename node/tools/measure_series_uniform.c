@@ -130,6 +130,21 @@ static int add_slices(const struct measured *m, const struct series_request *q, 
 	return rc;
 }
 
+/* Add the factor by which the calibration of the series is wrong, from the mean of all squares. */
+static void add_calibration(const struct series_activity *a, json_t *root)
+{
+	const json_t *slices = json_object_get(root, "slices"), *slice;
+	double sum = 0, mean;
+	size_t i;
+
+	json_array_foreach((json_t *)slices, i, slice) sum += json_real_value(json_object_get(slice, "mean"));
+	mean = sum / (double)json_array_size(slices);
+	json_object_set_new(root, "calibration",
+			    json_pack("{s:f, s:f, s:f, s:f, s:f}", "activity", a->at_start, "mean", mean, "ratio",
+				      a->at_start / mean, "of_series", a->calibration, "factor",
+				      a->calibration * a->at_start / mean));
+}
+
 int series_uniform(const struct measured *m, const struct series_request *q, json_t **ret, struct err *err)
 {
 	static const char *const names[] = {"middle", "+columns", "+rows", "-columns", "-rows"};
@@ -160,6 +175,8 @@ int series_uniform(const struct measured *m, const struct series_request *q, jso
 	json_object_set_new(root, "largest_difference_percent",
 			    m->s->ct ? json_null() : series_number(100 * largest / sums[0].mean));
 	rc = add_slices(m, q, &p, root, err);
+	if (rc == 0 && m->activity)
+		add_calibration(m->activity, root);
 	if (rc < 0)
 		json_decref(root);
 	else

@@ -216,6 +216,8 @@ TEST(test_bad_values)
 		 "t.conf:1: key 'prior_weight' of protocol 'p': -1", ""},
 		{"scanners = ( { name = \"small\"; span = 4; } );", "t.conf:1: key 'span' of scanner 'small': 4",
 		 "odd number, or 2"},
+		{"scanners = ( { name = \"siemens-mmr\"; calibration = 4e7; ecat_counts = 2.05; } );",
+		 "t.conf:1: key 'ecat_counts' of scanner 'siemens-mmr': 2.05 beside calibration = 4e+07", "one of both"},
 		{"scanners = ( { name = \"small\"; max_difference = 8; } );",
 		 "t.conf:1: key 'max_difference' of scanner 'small': 8", "below the 8 rings"},
 		{"scanners = ( { name = \"small\"; radial = 87; } );",

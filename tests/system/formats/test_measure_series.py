@@ -4,6 +4,7 @@ definitions (tools/figure_tools.py), for results of tomonode and for series by a
 its own slope; SUV or the reason why there is none; a series of two patients, of two units, with a gap or of the wrong
 kind is refused with a sentence."""
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -110,6 +111,12 @@ def check_uniform(found, volume, point, diameter, length, base, what):
     check(np.allclose(n["curve"], curve, rtol=TIGHT), f"{what}: spectrum")
 
 
+def before(d, seconds):
+    """The moment so many seconds before the start of the series."""
+    start = datetime.datetime.strptime(d.SeriesDate + d.SeriesTime[:6], "%Y%m%d%H%M%S")
+    return f"{start - datetime.timedelta(seconds=seconds):%Y%m%d%H%M%S.%f}"
+
+
 def test_figures_of_uniform_phantoms(folder):
     exam, out = os.path.join(folder, "exam"), os.path.join(folder, "out")
     truth = t.simulate(exam, "--phantom", "cylinder", "--attenuation")
@@ -118,6 +125,12 @@ def test_figures_of_uniform_phantoms(folder):
     length = min(2 * (truth["shapes"][0]["half_axes_mm"][2] - 10), (len(volume.values) - 1) * volume.step)
     check_uniform(found, volume, np.zeros(3), 2 * truth["shapes"][0]["half_axes_mm"][0], length, 0, "PET cylinder")
     near(named(found["regions"], "background")["suv_mean"], 1, "SUV of a uniform cylinder", 0.01)
+    d, activity = volume.objects[0], truth["shapes"][0]["becquerel_per_ml"]
+    for given in (f"{activity}", f"{2 * activity},{before(d, float(d.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife))}"):
+        c = measure("--truth", os.path.join(exam, "truth.json"), "--activity", given, out)["uniformity"][0]["calibration"]
+        near(c["mean"], np.mean([s["mean"] for s in found["uniformity"][0]["slices"]]), "mean of the squares")
+        near(c["factor"], float(d.DoseCalibrationFactor) * activity / c["mean"], "calibration factor")
+        near(c["ratio"], 1, "the calibration of the simulation", 0.02)
     exam, out = os.path.join(folder, "lines"), os.path.join(folder, "slices")
     t.run("simulate", "parallel", "--phantom", "circle", "--angles", 180, "--slices", 3, "--counts", "1e5", "-o", exam)
     t.run("recon", "--device", "cpu", "--protocol", "parallel-fbp", "--set", "mu_water=0.02", "-o", out, exam)
@@ -384,6 +397,10 @@ def test_what_must_not_be_measured(folder):
     refused(paths, "--circle", f"{at},900", what="extends beyond the image")
     refused(paths, "--sphere", f"{at},90", what="extends beyond the image: slices")
     refused(paths, "--uniform", f"{at},20,0", what="need a diameter above")
+    for text in ("0", "-1", "x", "5,2026", "5;20260601101010", "nan"):
+        refused(paths, "--uniform", f"{at},70,0", "--activity", text, what="--activity " + text, code=2)
+    refused(paths, "--uniform", f"{at},70,0", "--activity", "5000", what="--activity needs BQML, START and a factor")
+    refused(slices, "--uniform", f"{place},70,0", "--activity", "5000", what="--activity is for PET", code=2)
     for text in ("1,2,3", "1,2,3,-4", "1,2,3,nan", "1,2,3,4,", "1,2,x,4"):
         refused(paths, "--circle", text, what="not of the form X,Y,Z,D[,NAME]", code=2)
     refused(paths, "--point", "a=1,2,3", what="--point is for a tomosynthesis", code=2)

@@ -14,7 +14,8 @@ import pytest
 
 from tools import mmr_tools as mmr, pet_tools
 from tools import node_harness as h
-from tools.mmr_recon import conf_of, events_at, raw as raw_recon, recon
+from tools.ct_writer import write_ct
+from tools.mmr_recon import QUICK, conf_of, events_at, objects_in, raw as raw_recon, recon, values
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dcmconv", "dciodvfy")
@@ -130,11 +131,11 @@ def test_data_beside_the_object_are_part_of_the_result(folder):
           "the same UIDs for other data")
 
 
-def extract(folder, words, norm, names=("scan.l", "scan.n"), end="\n", norm_changes=None, **changes):
-    """The files that Siemens' own extraction makes: a header beside each data file."""
+def extract(folder, words, norm, names=("scan.l", "scan.n"), end="\n", norm_changes=None, more=b"", norm_more=b"", **changes):
+    """The files that Siemens' own extraction makes: a header beside each data file. more: further lines of a header."""
     os.makedirs(folder, exist_ok=True)
-    for name, data, header in ((names[0], mmr.list_bytes(words), mmr.list_header(len(words), end, **changes)),
-                               (names[1], norm.bytes(), mmr.norm_header(end, **(norm_changes or {})))):
+    for name, data, header in ((names[0], mmr.list_bytes(words), mmr.list_header(len(words), end, **changes) + more),
+                               (names[1], norm.bytes(), mmr.norm_header(end, **(norm_changes or {})) + norm_more)):
         for path, content in ((name, data), (name + ".hdr", header)):
             with open(os.path.join(folder, path), "wb") as f:
                 f.write(content)
@@ -216,6 +217,60 @@ def test_acquisitions_in_one_folder_by_stem(folder):
     check(len(made["cases"]) == 2 and made["not_dicom"] == 2, made)
     found = sorted(pydicom.dcmread(path).SOPInstanceUID for path in glob.glob(os.path.join(folder, "out", "**", "*.dcm"), recursive=True))
     check(set(alone) <= set(found), (alone, found))
+
+
+FACTOR = b"%scanner quantification factor (Bq*s/ECAT counts):=1.98459e+007\n"
+CROSS = b"%cross calibration factor:=0.96\n"
+BRANCHING = b"isotope branching factor:=0.967\n"
+ECAT = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; ecat_counts = 2.05; } );\n'
+
+
+def calibrated(folder, name, header, *options, scanner=ECAT):
+    """The series of a case with attenuation, and its report."""
+    conf = os.path.join(folder, name + ".conf")
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(scanner + "protocols = ( { " + QUICK + 'corrections = [ "attenuation" ]; } );\n')
+    p = h.run(h.TOMONODE, "recon", "-c", conf, "--json", "--device", "cpu:1", "--protocol", "quick-pet", "-o", os.path.join(folder, name),
+              header, *options)
+    return objects_in(os.path.join(folder, name)), json.loads(p.stdout)["cases"][0]["pet"]
+
+
+def test_calibration_of_the_header(folder):
+    """Asked for, the values are those in counts times ecat_counts Q / positron fraction / T D; the result says what each is and
+    where it is from. Not asked for, nothing is in Bq/ml."""
+    words, norm = events_at(np.random.default_rng(4), 9000), mmr.Norm(np.random.default_rng(8))
+    header = extract(os.path.join(folder, "files"), words, norm, norm_more=FACTOR + CROSS, more=BRANCHING)
+    ct = os.path.join(folder, "ct")
+    hu = np.where(np.hypot(*np.meshgrid(*[(np.arange(40) - 19.5) * 5] * 2)) < 80, 0, -1000)
+    write_ct(ct, np.repeat(hu[None], 60, 0), (5, 5, 5), (-97.5, -97.5, -147.5), frame_of_reference="2.25.4712")
+    options = (ct, "--like", glob.glob(os.path.join(ct, "*"))[0])
+    plain, plain_case = calibrated(folder, "plain", header, *options, scanner=SCANNER)
+    made, case = calibrated(folder, "made", header, *options)
+    lost = np.log(2) / 6586.2 * 20
+    calibration = 2.05 * 1.98459e7 / 0.967
+    check((plain[0].Units, made[0].Units) == ("CNTS", "BQML") and "ecat" not in str(plain_case["warnings"]), plain_case)
+    ratio = [values(a).sum() / values(b).sum() for a, b in zip(made, plain)]
+    check(np.allclose(ratio, calibration / 20 * lost / -np.expm1(-lost), rtol=1e-4), ratio)  # stored in 15 bits
+    check(abs(float(made[0].DoseCalibrationFactor) / calibration - 1) < 1e-6 and "DCAL" in made[0].CorrectedImage, made[0])
+    origin = "configuration 2.05 x header's quantification factor 1.98459e+07 / positron fraction 0.967"
+    check(case["facts"]["calibration factor"] == origin and origin in str(made[0].ContributingEquipmentSequence), case["facts"])
+    check("not the cross calibration factor, 0.96, and was not compared with a scanner" in case["warnings"], case["warnings"])
+    check(made[0].SeriesInstanceUID != plain[0].SeriesInstanceUID, "one series for both units")
+
+
+@pytest.mark.parametrize("said, norm_more, more", [
+    ("has no scanner quantification", CROSS, BRANCHING),
+    ("quantification factor of the normalisation is not a number", FACTOR.replace(b"1.98", b"-1.98") + CROSS, BRANCHING),
+    ("quantification factor of the normalisation is not a number", FACTOR.replace(b"1.98", b"0 x"), BRANCHING),
+    ("cross calibration factor of the normalisation", FACTOR + CROSS.replace(b"0.96", b"0"), BRANCHING),
+    ("in that of the list mode", FACTOR, BRANCHING + FACTOR.replace(b"1.98", b"1.97")),
+    ("Positron Fraction", FACTOR, b"")], ids=range(6))
+def test_a_calibration_that_the_headers_do_not_give(folder, said, norm_more, more):
+    """Counts, and the reason; nothing is refused that is reconstructed without the calibration."""
+    header = extract(os.path.join(folder, "files"), events_at(np.random.default_rng(4), 500), mmr.Norm(np.random.default_rng(8)),
+                     norm_more=norm_more, more=more)
+    made, case = calibrated(folder, "made", header)
+    check(made[0].Units == "CNTS" and "Not in Bq/ml: " in case["warnings"] and said in case["warnings"], case["warnings"])
 
 
 def big_endian(path):
