@@ -29,6 +29,7 @@
 #define INTERFILE_UNIT_SIZE 33
 #define INTERFILE_ATTENUATION "1/mm" /* unit of line integrals if the header has none */
 #define INTERFILE_NOTES 800
+#define INTERFILE_MMR "Biograph mMR" /* `scanner` of a sub-header of Siemens whose originating system is 2008 */
 /* Said of every result of raw data of Siemens: docs/sinogram-object.md, "Axes, angles, planes", has the evidence. */
 #define INTERFILE_SIEMENS_RINGS                                                                                                  \
 	"The first ring of Siemens is assumed to be the one furthest from the bed: compare head and feet with the scanner's "    \
@@ -91,6 +92,7 @@ struct interfile {
 					       interfile_complete() */
 	bool siemens;			    /* a sub-header of Siemens, see interfile_siemens.c */
 	bool more_data;			    /* other types of data follow the values in the data file */
+	uint64_t randoms;		    /* where those of the type "randoms" begin in it; 0: there are none */
 	bool tof_listed;		    /* tof_bin is valid; else TOF bins are stored with k ascending */
 	short tof_bin[MICHELOGRAM_TOF_MAX]; /* [stored TOF bin]: its number in memory */
 	bool no_differences;		    /* the header has no ring differences: those of m's segments are not valid yet */

@@ -31,7 +31,7 @@ static int read_system(struct interfile_parser *p)
 	static const struct {
 		const char *number, *model;
 	} systems[] = {
-		{"1208", "Biograph Vision 600"}, {"1232", "Biograph Vision Quadra"}, {"2008", "Biograph mMR"},
+		{"1208", "Biograph Vision 600"}, {"1232", "Biograph Vision Quadra"}, {"2008", INTERFILE_MMR},
 		{"1104", "Biograph mCT"},	 {"1094", "Biograph mCT"},	     {"2011", "Biograph mCT"},
 	};
 	const struct interfile_line *line;
@@ -236,9 +236,15 @@ static int make_segments(struct interfile_parser *p, const struct layout *l)
 /* Check that the data of type i do not overlap the first, which end at `end`. */
 static int check_offset(struct interfile_parser *p, int i, uint64_t end)
 {
+	const struct interfile_line *line;
+	char text[40] = "";
 	double offset = 0;
-	int rc = interfile_line_number(&p->lines, "dataoffsetinbytes", i, 0, 0x1p50, &offset, p->err);
+	int rc = interfile_word(p, "scandatatypedescription", i, text, sizeof(text), &line);
 
+	if (rc >= 0)
+		rc = interfile_line_number(&p->lines, "dataoffsetinbytes", i, 0, 0x1p50, &offset, p->err);
+	if (rc > 0 && !strcmp(text, "randoms"))
+		p->f->randoms = (uint64_t)offset;
 	if (rc > 0 && offset > (double)p->f->offset && offset < (double)end)
 		return err_set(p->err, EBADMSG, "data offset in bytes[%d] := %.0f, but the data of the first type end at %llu", i,
 			       offset, (unsigned long long)end);

@@ -15,6 +15,7 @@
 #include "node/format/interfile_lines.h"
 
 #define COMPONENTS 8
+#define SYSTEM "originatingsystem"
 
 #define KEY 64 /* bytes of a key in the short form */
 
@@ -85,8 +86,12 @@ static int refuse_value(const struct interfile_lines *l, const struct fixed *k, 
 	interfile_line_find(l, short_key(k->key, key), k->index, &line, NULL);
 	if (k->n == 2)
 		snprintf(second, sizeof(second), ", %g", k->value[1]);
-	return err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %g%s", line->number, line->name, line->value,
-		       k->value[0], second);
+	return err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %g%s%s", line->number, line->name, line->value,
+		       k->value[0], second,
+		       strcmp(key, SYSTEM)
+			       ? ""
+			       : " (Biograph mMR); of another scanner of Siemens histogram the list mode with the e7tools, and "
+				 "import what they export");
 }
 
 static int check_keys(const struct interfile_lines *l, const struct fixed *keys, size_t n_keys, struct err *err)

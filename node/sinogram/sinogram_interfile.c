@@ -87,14 +87,17 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
+	struct sinogram_mmr_import *mmr = NULL;
 	int rc = 0;
 
 	if (!conf->header[SINOGRAM_EMISSION] && conf->n_beds == 0)
 		return err_set(err, EINVAL, "no header of emission data to import");
 	rc = sinogram_check_roles(conf->header, err);
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		if (conf->header[role])
+		if (conf->header[role] && !(role == SINOGRAM_NORMALISATION && sinogram_mmr_is_norm_header(conf->header[role])))
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
+	if (rc == 0)
+		rc = sinogram_mmr_complete(&s, &mmr, err);
 	if (rc == 0)
 		rc = sinogram_check_data(&s, err);
 	if (rc == 0 && conf->header[SINOGRAM_EMISSION])
@@ -106,6 +109,7 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	if (rc == 0)
 		rc = sinogram_say_factors(&s, err);
 	sinogram_source_clear(&s);
+	sinogram_mmr_import_free(mmr);
 	return rc;
 }
 

@@ -114,6 +114,13 @@ int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct 
 /* sinogram_interfile.c: read a header and find its data. */
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
 
+/* sinogram_mmr_import.c: add what belongs to extracted sinograms of a Siemens mMR, which the role EMISSION of s may be: factors of
+ * their normalisation, delayed coincidences. The caller frees *ret, NULL if it is not set, after s. */
+struct sinogram_mmr_import;
+bool sinogram_mmr_is_norm_header(const char *path);
+int sinogram_mmr_complete(struct sinogram_source *s, struct sinogram_mmr_import **ret, struct err *err);
+void sinogram_mmr_import_free(struct sinogram_mmr_import *x); /* accepts NULL */
+
 /* sinogram_import.c: write what the streams of s contain. */
 void sinogram_stream_clear(struct sinogram_stream *s);
 /* Make the DICOM header of an acquisition that is not in sinogram objects, in memory. header: duration and scanner of its data;

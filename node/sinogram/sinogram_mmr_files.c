@@ -14,8 +14,8 @@
 #include "node/sinogram/sinogram_mmr_internal.h"
 
 #define ENDING ".hdr"
-#define LIST_ENDING ".l.hdr"
 #define NORM_ENDING ".n.hdr"
+static const char *const data_endings[] = {".l.hdr", ".s.hdr"};
 #define LIST_KEY "listmode word counts"
 #define NORM_KEY "number of normalization components"
 
@@ -50,6 +50,11 @@ bool sinogram_mmr_is_list_header(const char *path)
 	return has_key(path, LIST_KEY);
 }
 
+bool sinogram_mmr_is_norm_header(const char *path)
+{
+	return has_key(path, NORM_KEY);
+}
+
 /* Return the path of a file beside another one; NULL: no memory. */
 static char *path_beside(const char *path, const char *name, size_t n)
 {
@@ -58,15 +63,17 @@ static char *path_beside(const char *path, const char *name, size_t n)
 	return asprintf(&ret, "%.*s%.*s", (int)(file_name(path) - path), path, (int)n, name) < 0 ? NULL : ret;
 }
 
-/* Return the header of a normalisation with the name of the list, NAME.n.hdr beside NAME.l.hdr; NULL: there is none. */
-static char *find_namesake(const char *list)
+/* Return the header of a normalisation with the name of the data, NAME.n.hdr beside NAME.l.hdr; NULL: there is none. */
+static char *find_namesake(const char *data)
 {
-	size_t n = strlen(list), end = strlen(LIST_ENDING);
+	size_t n = strlen(data), end = strlen(NORM_ENDING);
 	char *path = NULL;
 
-	if (n <= end || strcasecmp(list + n - end, LIST_ENDING) || asprintf(&path, "%.*s" NORM_ENDING, (int)(n - end), list) < 0)
-		return NULL;
-	if (has_key(path, NORM_KEY))
+	for (size_t i = 0; i < sizeof(data_endings) / sizeof(data_endings[0]); i++)
+		if (n > end && !strcasecmp(data + n - end, data_endings[i]) &&
+		    asprintf(&path, "%.*s" NORM_ENDING, (int)(n - end), data) < 0)
+			return NULL;
+	if (path && has_key(path, NORM_KEY))
 		return path;
 	free(path);
 	return NULL;

@@ -28,6 +28,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+static bool is_factor(double v)
+{
+	return isnan(v) || (v >= 0 && isfinite(v));
+}
+
 static void try_header(const char *text, size_t size)
 {
 	struct mmr_header h;
@@ -38,7 +43,10 @@ static void try_header(const char *text, size_t size)
 		     "an impossible header");
 	else
 		must(err.code > 0 && err.msg[0], "no error");
-	mmr_header_read_norm(text, size, &h, &err);
+	if (mmr_header_read_norm(text, size, &h, &err) == 0)
+		must(is_factor(h.quantification) && is_factor(h.cross_calibration), "an impossible factor");
+	if (mmr_header_read_name(text, size, &h, &err) == 0)
+		must(memchr(h.data_file, '\0', sizeof(h.data_file)), "a name without an end");
 }
 
 static void try_list(const uint8_t *data, size_t n)

@@ -44,6 +44,36 @@ TEST(headers)
 	if (mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(h.words, 0);
+	assert_true(isnan(h.quantification) && isnan(h.cross_calibration));
+}
+
+/* The calibration of a header is read, 0 if it is no number above 0, and never a reason to refuse the data. */
+TEST(calibration)
+{
+	static const struct {
+		const char *lines;
+		double quantification, cross;
+	} cases[] = {
+		{"%scanner quantification factor (Bq*s/ECAT counts):=1.98459e+007\n%cross calibration factor:=0.96\n", 1.98459e7,
+		 0.96},
+		{"scanner quantification factor (Bq*s/ECAT counts) := 2\n", 2, NAN},
+		{"%scanner quantification factor (Bq*s/ECAT counts):=-2\n%cross calibration factor:=\n", 0, NAN},
+		{"%scanner quantification factor (Bq*s/ECAT counts):=1e400\n%cross calibration factor:=0.9x\n", 0, 0},
+		{"%cross calibration factor:=0.9\n%cross calibration factor:=0.96\n", NAN, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = replaced(norm_text, "%axial compression", cases[i].lines),
+		     *rest = replaced(text, ":=11", "%axial compression:=11");
+		struct mmr_header h;
+
+		assert_int_equal(mmr_header_read_norm(rest, strlen(rest), &h, NULL), 0);
+		assert_true(isnan(cases[i].quantification) ? isnan(h.quantification)
+							   : h.quantification == cases[i].quantification);
+		assert_true(isnan(cases[i].cross) ? isnan(h.cross_calibration) : h.cross_calibration == cases[i].cross);
+		free(text);
+		free(rest);
+	}
 }
 
 TEST(refused_headers)

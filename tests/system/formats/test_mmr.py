@@ -6,6 +6,7 @@ import glob
 import hashlib
 import json
 import os
+import pathlib
 import subprocess
 
 import numpy as np
@@ -217,6 +218,87 @@ def test_acquisitions_in_one_folder_by_stem(folder):
     check(len(made["cases"]) == 2 and made["not_dicom"] == 2, made)
     found = sorted(pydicom.dcmread(path).SOPInstanceUID for path in glob.glob(os.path.join(folder, "out", "**", "*.dcm"), recursive=True))
     check(set(alone) <= set(found), (alone, found))
+
+
+def sinograms(folder, words, largest=1, **changes):
+    """The sinograms of these words as the scanner stores them: span 1, segments 0, -1, +1 ..., rings from the depth of the gantry,
+    prompts and then randoms. Returns the header."""
+    planes = [i for i, (a, b) in enumerate(mmr.PAIRS) if abs(b - a) <= largest]
+    events = np.array(words, np.uint32)
+    events = events[events >> 31 == 0]
+    stored = np.zeros((2, len(planes), mmr.VIEWS, mmr.BINS), "<i2")
+    for k, prompt in enumerate((1, 0)):
+        bins = (events[events >> 30 == prompt] & (mmr.PROMPT - 1)).astype(np.int64)
+        np.add.at(stored[k].reshape(-1), bins[bins < stored[k].size], 1)
+    keys = {"!originating system": 2008, "%SMS-MI version number": 3.4, "name of data file": "C:\\raw\\x.s", "%compression": "off",
+            "%study date (yyyy:mm:dd)": "2017:03:27", "%study time (hh:mm:ss GMT+00:00)": "17:00:35", "isotope name": "F-18",
+            "!PET data type": "emission", "data format": "sinogram", "%patient orientation": "HFS",
+            "image data byte order": "LITTLEENDIAN", "!number format": "signed integer", "!number of bytes per pixel": 2,
+            "number of dimensions": 3, "matrix axis label[1]": "sinogram projections", "matrix axis label[2]": "sinogram views",
+            "matrix axis label[3]": "number of sinograms", "matrix size[1]": mmr.BINS, "matrix size[2]": mmr.VIEWS,
+            "matrix size[3]": len(planes), "%axial compression": 1, "%maximum ring difference": largest, "number of rings": 64,
+            "%number of segments": 2 * largest + 1, "number of scan data types": 2, "scan data type description[1]": "prompts",
+            "scan data type description[2]": "randoms", "data offset in bytes[1]": 0, "data offset in bytes[2]": stored[0].nbytes,
+            "image duration (sec)": 20}
+    os.makedirs(folder, exist_ok=True)
+    stored.tofile(os.path.join(folder, "scan.s"))
+    with open(os.path.join(folder, "scan.s.hdr"), "wb") as f:
+        f.write(mmr.text_of(keys, changes, "\r\n"))
+    return os.path.join(folder, "scan.s.hdr")
+
+
+def test_extracted_sinograms_are_the_list(folder):
+    """NAME.s.hdr with the normalisation beside it: prompts and delayeds of the list, 1 over its efficiencies, in the same planes."""
+    words, norm = mmr.words_of(np.random.default_rng(6), 40000, last=190), mmr.Norm(np.random.default_rng(7))
+    conf, place, planes = os.path.join(folder, "two.conf"), os.path.join(folder, "files"), (0, 63, 64, 126, 127, 189)
+    with open(conf, "w", encoding="ascii") as f:
+        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 1; } );\n')
+    header = sinograms(place, words)
+    for name, content in (("scan.n", norm.bytes()), ("scan.n.hdr", mmr.norm_header())):
+        with open(os.path.join(place, name), "wb") as f:
+            f.write(content)
+    raw_recon(os.path.join(folder, "raw"), words, norm)
+    read(folder, *glob.glob(os.path.join(folder, "raw", "*.dcm")), planes=planes, conf=conf)
+    wanted = {r: np.fromfile(os.path.join(folder, "out." + r), np.float32) for r in ("EMISSION", "DELAYEDS", "MULTIPLICATIVE")}
+    h.run(h.TOMONODE, "import", "-o", os.path.join(folder, "objects"), header)
+    out = os.path.join(folder, "out2")
+    h.run(READ, conf, out, ",".join(map(str, planes)), *glob.glob(os.path.join(folder, "objects", "*.dcm")))
+    found = {r: np.fromfile(out + "." + r, np.float32) for r in ("EMISSION", "DELAYEDS", "NORMALISATION")}
+    check(wanted["EMISSION"].sum() > 500 and wanted["DELAYEDS"].sum() > 300, "too few events")
+    check(all(np.array_equal(found[r], wanted[r]) for r in ("EMISSION", "DELAYEDS")), "the counts are not those of the list")
+    with np.errstate(divide="ignore"):
+        check(np.array_equal(found["NORMALISATION"], np.float32(1) / wanted["MULTIPLICATIVE"]), "the factors are not 1 / efficiency")
+    digest = hashlib.sha256(norm.bytes()).hexdigest().encode()
+    check(any(digest in pathlib.Path(p).read_bytes() for p in glob.glob(os.path.join(folder, "objects", "*.dcm"))),
+          "the normalisation's file is not named")
+
+
+def test_image_of_extracted_sinograms(folder):
+    """It is that of the list, but for the rounding of 1 / efficiency; a normalisation elsewhere can be named; one that does not fit,
+    or one of several, is not used without a word."""
+    words, norm = events_at(np.random.default_rng(4), 20000), mmr.Norm(np.random.default_rng(8))
+    want, _ = recon(folder, "out1", raw_recon(os.path.join(folder, "raw"), words, norm))
+    list_header = extract(os.path.join(folder, "norm"), words, norm)
+    header, given = sinograms(os.path.join(folder, "sino"), words, 0), os.path.join(os.path.dirname(list_header), "scan.n.hdr")
+    made, case = recon(folder, "out2", header, "--normalisation", given, "--set", 'corrections=["randoms"]')
+    check({"NORM", "RAN"} <= set(made[0].CorrectedImage), made[0].CorrectedImage)
+    made, case = recon(folder, "out3", header, "--normalisation", given)
+    a, b = (np.array([values(d) for d in objects]) for objects in (made, want))
+    check(np.abs(a - b).max() < 1e-4 * b.max(), np.abs(a - b).max() / b.max())
+    for name in ("b.n.hdr", "c.n.hdr"):
+        pathlib.Path(folder, "sino", name).write_bytes(mmr.norm_header())
+    made, case = recon(folder, "out4", header)
+    check("NORM" not in made[0].CorrectedImage and "detector efficiencies" in case["warnings"], case["warnings"])
+    said = h.run(h.TOMONODE, "import", "-o", os.path.join(folder, "objects"), header).stderr
+    check("No normalisation is used: several" in said, said)
+    sinograms(os.path.join(folder, "sino"), words, 0, compression="on")
+    check("uncompress them with the e7tools" in recon(folder, "out5", header, "--normalisation", given, code=4), "compressed")
+    sinograms(os.path.join(folder, "sino"), words, 0, originatingsystem=1104)
+    check("is of a Biograph mMR, the sinograms are not" in recon(folder, "out6", header, "--normalisation", given, code=4), "of an mCT")
+    sinograms(os.path.join(folder, "sino"), words, 0)
+    with open(os.path.join(folder, "sino", "scan.s"), "ab") as f:
+        f.write(b"more")
+    check("prompts and randoms end at" in recon(folder, "out7", header, "--normalisation", given, code=4), "a longer file")
 
 
 FACTOR = b"%scanner quantification factor (Bq*s/ECAT counts):=1.98459e+007\n"
