@@ -39,6 +39,7 @@
 #define MMR_BLOCK 9	/* detectors of a block, with its gap */
 #define MMR_PLANE_BINS ((size_t)MMR_ANGLES * MMR_RADIAL)
 #define MMR_NORM_BYTES 323404
+#define MMR_SINGLES 8.0	   /* scale of the rates of singles */
 #define MMR_TEXT_MAX 65536 /* largest header, bytes */
 
 /* ---- the header ---- */
@@ -46,6 +47,7 @@
 struct mmr_header {
 	uint64_t words;	  /* of the list mode; 0: a header of a normalisation */
 	double duration;  /* s; NaN: not in the header */
+	double singles;	  /* scale of the rates of singles; MMR_SINGLES: not in the header */
 	double energy[2]; /* lower and upper level of the energy window, keV; NaN: not in the header */
 	/* Bq s / ECAT count, and its correction; NaN: not in the header; 0: not a number above 0 */
 	double quantification, cross_calibration;
@@ -133,15 +135,16 @@ int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct er
 
 #define MMR_BUCKETS 224 /* blocks of 18 detectors and 8 rings: bucket detector / 18 + 28 (ring / 8) */
 
-/* The rates of the singles of each bucket: bits 19 to 28 of a word are the bucket, bits 0 to 18 times 8 its rate, 1/s (NiftyPET,
- * hst.cu). Words of buckets that do not exist are skipped. */
+/* The rates of the singles of each bucket: bits 19 to 28 of a word are the bucket, bits 0 to 18 times the scale of the header its
+ * rate, 1/s (NiftyPET, hst.cu). Words of buckets that do not exist are skipped. */
 struct mmr_singles {
+	double scale;
 	struct pet_frame frame; /* only words in this time, see mmr_list_in_frame(), are used */
 	long first, last;	/* ms, of the time marks so far; -1: none */
 	double sum[MMR_BUCKETS];
 	uint64_t n[MMR_BUCKETS];
 };
-void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame); /* NULL: all words */
+void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame, double scale); /* NULL: all words */
 void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n);
 
 /* ---- single words ---- */

@@ -38,6 +38,7 @@ static const struct fixed list_keys[] = {
 	{"%number of views", 0, true, 1, {MMR_ANGLES}},
 	{"%number of segments", 0, false, 1, {2 * MMR_LARGEST + 1}},
 	{"%timing tagwords interval (msec)", 0, false, 1, {1}},
+	{"%total number of singles blocks", 0, false, 1, {MMR_BUCKETS}},
 	{"%number of TOF time bins", 0, false, 1, {1}},
 	{"data offset in bytes", 0, false, 1, {0}},
 };
@@ -48,6 +49,7 @@ static const struct fixed norm_keys[] = {
 	{"number of rings", 0, false, 1, {MMR_RINGS}},
 	{"%axial compression", 0, false, 1, {11}},
 	{"%maximum ring difference", 0, false, 1, {MMR_LARGEST}},
+	{"%number of buckets", 0, false, 1, {MMR_BUCKETS}},
 	{"data offset in bytes", 1, false, 1, {0}},
 	{"data offset in bytes", 2, false, 1, {174752}},
 	{"data offset in bytes", 3, false, 1, {187136}},
@@ -186,6 +188,38 @@ static int read_energy(const struct interfile_lines *l, struct mmr_header *h, st
 	return rc < 0 ? rc : 0;
 }
 
+/* Check that no component has the name of another one: the data follow each other without names. */
+static int check_components(const struct interfile_lines *l, struct err *err)
+{
+	static const char *const names[COMPONENTS] = {"geometriceffects",	    "crystalinterference",
+						      "crystalefficiencies",	    "axialeffects",
+						      "paralyzingringdtparameters", "non-paralyzingringdtparameters",
+						      "txcrystaldtparameter",	    "additionalaxialeffects"};
+	const struct interfile_line *line = NULL;
+	int rc = 0;
+
+	for (int i = 0; rc >= 0 && i < COMPONENTS; i++) {
+		char name[KEY] = "";
+
+		rc = interfile_line_find(l, "normalizationcomponent", i + 1, &line, err);
+		if (rc > 0)
+			interfile_normalise(line->value, name, sizeof(name));
+		for (int k = 0; k < COMPONENTS && rc > 0; k++)
+			if (k != i && !strcmp(name, names[k]))
+				return err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %s", line->number, line->name,
+					       line->value, names[i]);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* Check the form of the data of any header. */
+static int check_form(const struct interfile_lines *l, struct err *err)
+{
+	int rc = check_word(l, "imagedatabyteorder", "littleendian", err);
+
+	return rc < 0 ? rc : check_word(l, "compression", "off", err);
+}
+
 /* A value that is not used is no reason to refuse the data. */
 static double read_factor(const struct interfile_lines *l, const char *key)
 {
@@ -240,7 +274,7 @@ int mmr_header_read_name(const char *text, size_t size, struct mmr_header *ret, 
 
 int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err)
 {
-	struct mmr_header h = {0};
+	struct mmr_header h = {.singles = MMR_SINGLES};
 	struct interfile_lines l;
 	int rc = read_lines(text, size, &l, err);
 
@@ -250,10 +284,14 @@ int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, 
 	if (rc == 0)
 		rc = check_keys(&l, list_keys, sizeof(list_keys) / sizeof(list_keys[0]), err);
 	if (rc == 0)
+		rc = check_form(&l, err);
+	if (rc == 0)
 		rc = check_segments(&l, err);
 	if (rc >= 0)
 		rc = read_words(&l, &h, err);
 	if (rc == 0)
+		rc = interfile_line_number(&l, "singlesscalefactor", 0, 1e-3, 1e6, &h.singles, err);
+	if (rc >= 0)
 		rc = read_study(&l, &h, err);
 	if (rc == 0)
 		rc = read_energy(&l, &h, err);
@@ -275,6 +313,10 @@ int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, 
 	if (rc < 0)
 		return rc;
 	rc = check_keys(&l, norm_keys, sizeof(norm_keys) / sizeof(norm_keys[0]), err);
+	if (rc == 0)
+		rc = check_form(&l, err);
+	if (rc == 0)
+		rc = check_components(&l, err);
 	if (rc == 0)
 		rc = read_energy(&l, &h, err);
 	if (rc == 0)

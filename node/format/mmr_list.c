@@ -307,9 +307,10 @@ int mmr_list_events(struct mmr_list *l, const uint8_t *words, size_t n, struct m
 
 /* ---- singles ---- */
 
-void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame)
+void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame, double scale)
 {
-	*s = (struct mmr_singles){.frame = frame ? *frame : (struct pet_frame){0, INT64_MAX}, .first = -1, .last = -1};
+	*s = (struct mmr_singles){
+		.scale = scale, .frame = frame ? *frame : (struct pet_frame){0, INT64_MAX}, .first = -1, .last = -1};
 }
 
 void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n)
@@ -321,7 +322,7 @@ void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n)
 			s->last = mark_time(word);
 			s->first = s->first < 0 ? s->last : s->first;
 		} else if (word >> 29 == 5 && bucket < MMR_BUCKETS && pet_frame_has(&s->frame, s->last - s->first)) {
-			s->sum[bucket] += 8.0 * (word & 0x7ffff);
+			s->sum[bucket] += s->scale * (word & 0x7ffff);
 			s->n[bucket]++;
 		}
 	}

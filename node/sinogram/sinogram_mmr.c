@@ -238,7 +238,7 @@ static int read_singles(const struct sinogram *s, struct err *err)
 	if (!feed.singles)
 		return err_set(err, ENOMEM, "no memory for singles");
 	for (int i = 0; i < feed.n; i++)
-		mmr_singles_begin(&feed.singles[i], frames ? &s->images.image[i].time : NULL);
+		mmr_singles_begin(&feed.singles[i], frames ? &s->images.image[i].time : NULL, mmr_of(s)->list.singles);
 	rc = read_words(s, add_singles, &feed, err);
 	if (rc == 0)
 		mmr_of(s)->singles = feed.singles;

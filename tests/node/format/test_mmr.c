@@ -39,6 +39,7 @@ TEST(headers)
 	if (mmr_header_read_list(with_zeros, sizeof(with_zeros), &h, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(h.words, 331257106);
+	assert_true(h.singles == MMR_SINGLES);
 	assert_near(h.duration, 900, 0);
 	assert_string_equal(h.position, "FFP");
 	if (mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err) < 0)
@@ -88,6 +89,19 @@ TEST(refused_headers)
 		 "line 2: !originating system := 1208; supported: 2008"},
 		{mmr_header_read_list, list_text, "(bits):=32", "(bits):=64", ENOTSUP, "supported: 32"},
 		{mmr_header_read_list, list_text, "compression:=1", "compression:=11", ENOTSUP, "supported: 1"},
+		{mmr_header_read_list, list_text, "%axial", "%total number of singles blocks:=112\n%axial", ENOTSUP,
+		 "supported: 224"},
+		{mmr_header_read_list, list_text, "%axial", "%singles scale factor:=0\n%axial", EBADMSG,
+		 "singles scale factor := 0"},
+		{mmr_header_read_list, list_text, "%axial", "%compression:=on\n%axial", ENOTSUP,
+		 "%compression := on; supported: off"},
+		{mmr_header_read_list, list_text, "%axial", "image data byte order:=BIGENDIAN\n%axial", ENOTSUP,
+		 "supported: littleendian"},
+		{mmr_header_read_norm, norm_text, "%axial", "image data byte order:=BIGENDIAN\n%axial", ENOTSUP,
+		 "supported: littleendian"},
+		{mmr_header_read_norm, norm_text, "%axial", "%number of buckets:=112\n%axial", ENOTSUP, "supported: 224"},
+		{mmr_header_read_norm, norm_text, "%axial", "%normalization component [2]:=crystal efficiencies\n%axial", ENOTSUP,
+		 "%normalization component [2] := crystal efficiencies; supported: crystalinterference"},
 		{mmr_header_read_list, list_text, "difference:=60", "difference:=63", ENOTSUP, "supported: 60"},
 		{mmr_header_read_list, list_text, "projections:=344", "projections:=", EBADMSG,
 		 "has no key \"%number of projections\""},
@@ -487,7 +501,7 @@ static double alive_at(float paralysing, float non_paralysing, double rate, doub
 		put_word(bytes + 4 * (PARALYSING + i), as_word);
 	}
 	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, NULL), 0);
-	mmr_singles_begin(&s, NULL);
+	mmr_singles_begin(&s, NULL, MMR_SINGLES);
 	for (uint32_t b = 0; b < MMR_BUCKETS; b++) {
 		put_word(word, 5u << 29 | b << 19 | (uint32_t)((b == BUCKET ? rate : others) / 8));
 		mmr_singles_add(&s, word, 1);
@@ -544,11 +558,13 @@ TEST(singles)
 	struct mmr_singles s;
 	uint8_t bytes[4];
 
-	mmr_singles_begin(&s, &frame);
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		put_word(bytes, words[i].word);
-		mmr_singles_add(&s, bytes, 1);
-		assert_true(s.sum[7] == words[i].sum && s.n[7] == words[i].n);
+	for (double scale = 1; scale < 9; scale += 7) {
+		mmr_singles_begin(&s, &frame, scale);
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+			put_word(bytes, words[i].word);
+			mmr_singles_add(&s, bytes, 1);
+			assert_true(s.sum[7] == words[i].sum * scale / 8 && s.n[7] == words[i].n);
+		}
+		assert_true(s.sum[8] == 100 * scale && s.n[8] == 1 && s.n[9] == 0);
 	}
-	assert_true(s.sum[8] == 800 && s.n[8] == 1 && s.n[9] == 0);
 }
