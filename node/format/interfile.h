@@ -182,6 +182,9 @@ uint64_t interfile_bytes(const struct interfile *f);
 /* Find the data file of the header at this path: a name that stays in the header's folder or below it. *ret_path is allocated, also
  * after an error; ret_bytes: offset and values. EBADMSG: it is not there, or has another size; ENOTSUP: a name elsewhere. */
 int interfile_find_data(const struct interfile *f, const char *header, char **ret_path, uint64_t *ret_bytes, struct err *err);
+/* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
+ * it must not make this program read, and send on, a file that nobody named. */
+bool interfile_stays_in_folder(const char *name);
 
 /* Return the header text with another name of the data file; the caller frees *ret_text. EBADMSG: the header names no data file.
  */

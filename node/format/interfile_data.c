@@ -10,9 +10,7 @@
 #include "node/base/folder.h"
 #include "node/format/interfile_internal.h"
 
-/* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
- * it must not make this program read, and send on, a file that nobody named. */
-static bool stays_in_folder(const char *name)
+bool interfile_stays_in_folder(const char *name)
 {
 	if (!name[0] || strchr(name, '\\'))
 		return false;
@@ -37,7 +35,7 @@ static int name_data(const struct interfile *f, const char *header, char **ret, 
 
 	if (f->siemens && last)
 		name = last + 1;
-	if (!stays_in_folder(name))
+	if (!interfile_stays_in_folder(name))
 		return err_set(
 			err, ENOTSUP,
 			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "

@@ -11,6 +11,7 @@
 
 #include "node/base/folder.h"
 #include "node/base/text_file.h"
+#include "node/format/interfile.h"
 #include "node/sinogram/sinogram_mmr_internal.h"
 
 #define ENDING ".hdr"
@@ -129,15 +130,18 @@ int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, stru
 int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err)
 {
 	const char *slash = strrchr(named, '/'), *back = strrchr(named, '\\'), *name = named;
-	char *own = strndup(header, strlen(header) - strlen(ENDING)), *other;
+	char *own = strndup(header, strlen(header) - strlen(ENDING)), *other = path_beside(header, named, strlen(named));
 	bool has_own, has_other;
 	int rc = 0;
 
-	if (slash)
-		name = slash + 1;
-	if (back && back >= name)
-		name = back + 1;
-	other = path_beside(header, name, strlen(name));
+	if (!other || !interfile_stays_in_folder(named) || !is_regular(other)) { /* a path of another computer */
+		free(other);
+		if (slash)
+			name = slash + 1;
+		if (back && back >= name)
+			name = back + 1;
+		other = path_beside(header, name, strlen(name));
+	}
 	has_own = own && is_regular(own);
 	has_other = own && other && strcmp(own, other) != 0 && is_regular(other);
 	if (!own || !other)

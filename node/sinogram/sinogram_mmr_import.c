@@ -197,7 +197,8 @@ int sinogram_mmr_complete(struct sinogram_source *s, struct sinogram_mmr_import 
 	*ret = x;
 	x->fd = -1;
 	x->m = h->m;
-	x->m.scanner = (struct pet_scanner){h->m.scanner.rings, MMR_DETECTORS, 4, 300, 0, 2}; /* lengths and angles have no effect */
+	x->m.scanner =
+		(struct pet_scanner){h->m.scanner.rings, MMR_DETECTORS, 4, 300, 0, 2}; /* lengths and angles have no effect */
 	x->m.angle_offset = 0;
 	rc = add_norm(s, x, err);
 	return rc < 0 ? rc : add_delayeds(s, x, err);

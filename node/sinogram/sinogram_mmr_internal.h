@@ -55,8 +55,8 @@ bool sinogram_mmr_is_list_header(const char *path);
 /* Find the header of the normalisation: `given`, or, if this is NULL, that with the name of the list's header, NAME.n.hdr of
  * NAME.l.hdr, else the only one beside it. The caller frees *ret. ENOENT: there is none; ENOTUNIQ: there are several; EBADMSG. */
 int sinogram_mmr_find_norm(const char *list, const char *given, char **ret, struct err *err);
-/* Find the data beside a header: the file that it names, or that of its own name without ".hdr". header: ends in ".hdr"; named: as
- * written in it, of which only what follows the last / or \ counts. The caller frees *ret. EBADMSG: there is none of both;
+/* Find the data of a header: the file that it names, in its folder or below it, or that of its own name without ".hdr" beside it.
+ * header: ends in ".hdr"; named: as written in it; if this is not there, only what follows the last / or \ counts. The caller frees *ret. EBADMSG: there is none of both;
  * ENOTUNIQ: both are there and are two files; ENOMEM. */
 int sinogram_mmr_find_data(const char *header, const char *named, char **ret, struct err *err);
 int sinogram_mmr_parts(const char *list, char *ret[PET_SOURCE_PARTS]); /* member of the row */

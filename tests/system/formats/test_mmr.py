@@ -162,7 +162,11 @@ def test_extracted_files_are_the_objects(folder):
     moved = extract(os.path.join(folder, "moved"), words, norm, ("a.l", "b.n"), "\r\n", nameofdatafile="C:\\raw\\x.l")
     again, _ = recon(folder, "out3", moved, "--normalisation", os.path.join(folder, "moved", "b.n.hdr"))
     whole, _ = recon(folder, "out4", os.path.dirname(header))
-    for objects in (again, whole):
+    below = extract(os.path.join(folder, "below"), words, norm, nameofdatafile="data/x.l")
+    os.makedirs(os.path.join(folder, "below", "data"))
+    os.rename(below[:-4], os.path.join(folder, "below", "data", "x.l"))
+    below, _ = recon(folder, "out5", below)
+    for objects in (again, whole, below):
         check([o.SOPInstanceUID for o in objects] == [o.SOPInstanceUID for o in made], "the UIDs depend on names")
 
 
@@ -190,6 +194,8 @@ def test_extracted_files_are_refused(folder):
             ("several normalisations", refused("2", remove=["scan.n.hdr"], more={"b.n.hdr": mmr.norm_header(), "c.n.hdr": mmr.norm_header()})),
             ("scan.l.hdr: its data are not beside it: neither x.l nor scan.l", refused("3", remove=["scan.l"])),
             ("beside it are x.l, which it names, and scan.l", refused("4", more={"x.l": b"1234"})),
+            ("its data are not beside it: neither x.l nor scan.l",  # a header must not name what is elsewhere
+             refused("0", remove=["scan.l"], nameofdatafile="../3/x.l", more={"../x.l": b"1234"})),
             ("has 12 bytes, the header requires", refused("5", more={"scan.l": b"123412341234"})),
             ("scan.n has 4 bytes, the header requires 323404", refused("6", more={"scan.n": b"1234"})),
             ("!originating system := 1104; supported: 2008", refused("7", originatingsystem=1104)),
