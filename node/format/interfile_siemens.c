@@ -272,6 +272,20 @@ static int read_types(struct interfile_parser *p)
 	return 0;
 }
 
+/* The parts of the counts that were lost behind the detectors, as factors above 1; mMR headers have them. */
+static void note_losses(struct interfile_parser *p)
+{
+	static const char *const keys[][2] = {{"gimlossfraction", "%GIM loss fraction"},
+					      {"pdrlossfraction", "%PDR loss fraction"}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		double v = 1;
+
+		if (interfile_line_number(&p->lines, keys[i][0], 0, 0, 1e6, &v, NULL) > 0 && fabs(v - 1) > 1e-6)
+			interfile_note(p->f, "%s := %g is not used.", keys[i][1], v);
+	}
+}
+
 int interfile_siemens_read(struct interfile_parser *p)
 {
 	struct layout l = {.compression = 0};
@@ -295,6 +309,7 @@ int interfile_siemens_read(struct interfile_parser *p)
 		return rc;
 	interfile_reverse_rings(&p->f->m); /* as in STIR's headers */
 	interfile_note(p->f, INTERFILE_SIEMENS_RINGS);
+	note_losses(p);
 	return 0;
 }
 

@@ -245,7 +245,7 @@ def sinograms(folder, words, largest=1, **changes):
             "matrix size[3]": len(planes), "%axial compression": 1, "%maximum ring difference": largest, "number of rings": 64,
             "%number of segments": 2 * largest + 1, "number of scan data types": 2, "scan data type description[1]": "prompts",
             "scan data type description[2]": "randoms", "data offset in bytes[1]": 0, "data offset in bytes[2]": stored[0].nbytes,
-            "image duration (sec)": 20}
+            "image duration (sec)": 20, "%GIM loss fraction": 1.02, "%PDR loss fraction": 1}
     os.makedirs(folder, exist_ok=True)
     stored.tofile(os.path.join(folder, "scan.s"))
     with open(os.path.join(folder, "scan.s.hdr"), "wb") as f:
@@ -289,6 +289,7 @@ def test_image_of_extracted_sinograms(folder):
     made, case = recon(folder, "out2", header, "--normalisation", given, "--set", 'corrections=["randoms"]')
     check({"NORM", "RAN"} <= set(made[0].CorrectedImage), made[0].CorrectedImage)
     made, case = recon(folder, "out3", header, "--normalisation", given)
+    check("%GIM loss fraction := 1.02 is not used." in case["warnings"] and "PDR" not in case["warnings"], case["warnings"])
     a, b = (np.array([values(d) for d in objects]) for objects in (made, want))
     check(np.abs(a - b).max() < 1e-4 * b.max(), np.abs(a - b).max() / b.max())
     for name in ("b.n.hdr", "c.n.hdr"):
