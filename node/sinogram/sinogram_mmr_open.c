@@ -337,6 +337,7 @@ static int make_header(struct sinogram *s, const struct pet_opening *o, struct e
 static int open_extracted(struct sinogram *s, const char *path, const struct pet_opening *o, struct err *err)
 {
 	struct sinogram_mmr *m = mmr_of(s);
+	struct mmr_header list;
 	int rc;
 
 	s->files = calloc(1, sizeof(*s->files));
@@ -345,8 +346,10 @@ static int open_extracted(struct sinogram *s, const char *path, const struct pet
 	if (!s->files || !s->paths || !m->header[SINOGRAM_MMR_LIST] || !(s->paths[0] = strdup(path)))
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	s->n_files = 1;
-	rc = sinogram_mmr_find_norm(path, o->file ? o->file->header[SINOGRAM_NORMALISATION] : NULL, &m->header[SINOGRAM_MMR_NORM],
-				    err);
+	rc = read_header(s, SINOGRAM_MMR_LIST, &list, err); /* of another scanner its normalisation is not missed */
+	rc = rc < 0 ? rc
+		    : sinogram_mmr_find_norm(path, o->file ? o->file->header[SINOGRAM_NORMALISATION] : NULL,
+					     &m->header[SINOGRAM_MMR_NORM], err);
 	if (rc < 0)
 		err_prefix(err, "%s", file_name(path));
 	if (rc == 0)
