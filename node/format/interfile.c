@@ -124,18 +124,7 @@ static bool is_strange(const struct interfile *f, uint64_t bits)
 	return !(v == 0 || (v >= FLOAT_LEAST && v <= FLOAT_MOST)); /* also NaN */
 }
 
-/* What the sampled values that are not 0 are in both byte orders: [0] that of the header, [1] the other one. */
-struct reading {
-	size_t there;
-	size_t strange[2];  /* by is_strange() */
-	size_t usual[2];    /* floats from FLOAT_USUAL_LEAST to FLOAT_USUAL_MOST */
-	size_t mantissa[2]; /* with more than the first byte: whole numbers below 256 in the other order have only this */
-	size_t small[2];    /* integers that would be denormal floats */
-	size_t plain;	    /* floats from 1 / FLOAT_PLAIN to FLOAT_PLAIN, in the order of the header */
-	double example;	    /* a strange value in the order of the header */
-};
-
-static void read_value(const struct interfile *f, const uint8_t *p, struct reading *r)
+static void read_value(const struct interfile *f, const uint8_t *p, struct interfile_sample *r)
 {
 	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1, value = load_integer(p, f->bytes, f->big_endian);
 
@@ -163,7 +152,7 @@ static void read_value(const struct interfile *f, const uint8_t *p, struct readi
  * integers have only if their first or last byte is nearly constant; integers of counts are denormal floats. Return 0 if it may
  * be right.
  */
-static int check_number(const struct interfile *f, const struct reading *r, struct err *err)
+static int check_number(const struct interfile *f, const struct interfile_sample *r, struct err *err)
 {
 	bool is_float = f->number == INTERFILE_FLOAT;
 	double all = 0.98 * (double)r->there, most = 0.2 * (double)r->there;
@@ -208,21 +197,35 @@ static int refuse_order(const struct interfile *f, double percent, double exampl
 		now, percent, what, example, other);
 }
 
-int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err)
+void interfile_sample_add(const struct interfile *f, const uint8_t *bytes, size_t first, size_t n, struct interfile_sample *o)
 {
 	size_t planes, values, step;
-	struct reading r = {0};
-	double most = f->number == INTERFILE_FLOAT ? 0.05 : 0.95;
-	int rc;
 
 	interfile_shape(f, &planes, &values);
 	step = (planes * values / SAMPLE + 1) | 1; /* odd: sizes of axes are often powers of 2 */
-	for (size_t i = 0; f->bytes > 1 && i < planes * values; i += step)
-		read_value(f, bytes + f->offset + i * (size_t)f->bytes, &r);
-	if (r.there < SAMPLE_LEAST)
+	for (size_t i = (first + step - 1) / step * step; f->bytes > 1 && i < first + n; i += step)
+		read_value(f, bytes + (i - first) * (size_t)f->bytes, o);
+}
+
+int interfile_sample_check(const struct interfile *f, const struct interfile_sample *o, struct err *err)
+{
+	double most = f->number == INTERFILE_FLOAT ? 0.05 : 0.95;
+	int rc;
+
+	if (o->there < SAMPLE_LEAST)
 		return 0;
-	rc = check_number(f, &r, err);
-	if (rc < 0 || (double)r.strange[0] <= most * (double)r.there || r.strange[1] * 10 >= r.strange[0])
+	rc = check_number(f, o, err);
+	if (rc < 0 || (double)o->strange[0] <= most * (double)o->there || o->strange[1] * 10 >= o->strange[0])
 		return rc;
-	return refuse_order(f, 100 * (double)r.strange[0] / (double)r.there, r.example, err);
+	return refuse_order(f, 100 * (double)o->strange[0] / (double)o->there, o->example, err);
+}
+
+int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err)
+{
+	struct interfile_sample o = {0};
+	size_t planes, values;
+
+	interfile_shape(f, &planes, &values);
+	interfile_sample_add(f, bytes + f->offset, 0, planes * values, &o);
+	return interfile_sample_check(f, &o, err);
 }

@@ -198,9 +198,23 @@ void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
  * bytes: the whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 
+/* What sampled values that are not 0 are in both byte orders: [0] that of the header, [1] the other one. */
+struct interfile_sample {
+	size_t there;
+	size_t strange[2];  /* values that do not occur */
+	size_t usual[2];    /* floats of counts and factors */
+	size_t mantissa[2]; /* with more than the first byte: whole numbers below 256 in the other order have only this */
+	size_t small[2];    /* integers that would be denormal floats */
+	size_t plain;	    /* floats about 1, in the order of the header */
+	double example;	    /* a strange value in the order of the header */
+};
+
 /* Check that the values are not impossible in the byte order of f while they are usual in the other one. Looks at a sample of at
  * most a million values. EBADMSG: the text names the key, its value and the other order. */
 int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err);
+/* The same in groups: add n values from number `first` on, whose bytes are given; then check. */
+void interfile_sample_add(const struct interfile *f, const uint8_t *bytes, size_t first, size_t n, struct interfile_sample *o);
+int interfile_sample_check(const struct interfile *f, const struct interfile_sample *o, struct err *err);
 
 /* Check the header of data that belong to projections of Siemens (normalisation, randoms, scatter): what it contains must agree
  * with float values data[TOF bin][plane][angle][radial bin]. It may have none of these keys. side: the sizes of the axes, the

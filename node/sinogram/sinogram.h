@@ -254,6 +254,18 @@ void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, cons
  * frees *ret_bytes; decode them with interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 
+/* Who uses the planes of a role while they are read. */
+struct sinogram_planes {
+	size_t group; /* planes at a time: more are not in memory */
+	/* Use n planes from `first` on: planes 0 to n - 1 of `bytes`, with a header whose offset is 0. Nothing of it is believed
+	 * before sinogram_read_planes() has returned 0. */
+	int (*use)(void *ctx, const uint8_t *bytes, size_t first, size_t n, struct err *err);
+	void *ctx;
+};
+/* The same as sinogram_read(), of sinogram objects, for data that are not to be in memory as a whole. An error of use() is
+ * returned only if the data are those of the objects; the name of the role is not in its text. */
+int sinogram_read_planes(const struct sinogram *s, enum sinogram_role role, const struct sinogram_planes *use, struct err *err);
+
 /* sinogram_frames.c: read the factor by which all counts of a time frame, gate or bed (from 0; without any of them 0) are to
  * be multiplied to restore those that were lost to dead time: Dead Time Factor (0054,1324) of its first EMISSION object. 1:
  * found; 0: there is none; EBADMSG: it is not from 1 to 100. */

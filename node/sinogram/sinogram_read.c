@@ -51,82 +51,136 @@ static void signal_ready(struct follower *f, uint64_t ready, bool end)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static int read_chunks(const struct sinogram *s, const struct sinogram_part *part, uint8_t *bytes, struct follower *f,
-		       uint64_t *ret_n, struct err *err)
+/* Read n bytes of a role from `first` on, from whichever chunks have them. */
+static int read_chunks(const struct sinogram *s, const struct sinogram_part *part, uint64_t first, uint64_t n, uint8_t *bytes,
+		       struct follower *f, struct err *err)
 {
-	uint64_t at = 0;
+	uint64_t begin = 0, at = first; /* of the chunk; of what is read next */
 	int rc = 0;
 
-	for (size_t c = 0; rc == 0 && c < part->n_chunks; c++) {
+	for (size_t c = 0; rc == 0 && c < part->n_chunks && at < first + n; c++) {
 		const struct dicom_file *file = s->files[part->file[c]];
 		uint32_t tag = sinogram_tag(part->block[c], SINOGRAM_CHUNK);
-		uint64_t n = 0;
+		uint64_t size = 0, end;
 
-		if (!dicom_bulk_size(file, tag, &n)) /* checked when the acquisition was opened */
-			n = 0;
-		if (n > part->bytes - at) /* the last chunk is padded to an even size */
-			n = part->bytes - at;
-		for (uint64_t in = 0; rc == 0 && in < n;) {
-			size_t piece = n - in < PIECE ? (size_t)(n - in) : PIECE;
+		if (!dicom_bulk_size(file, tag, &size)) /* checked when the acquisition was opened */
+			size = 0;
+		end = begin + size < first + n ? begin + size : first + n; /* the last chunk is padded to an even size */
+		while (rc == 0 && at < end) {
+			size_t piece = end - at < PIECE ? (size_t)(end - at) : PIECE;
 
-			rc = dicom_bulk_read(file, tag, in, bytes + at, piece, err);
-			in += piece;
+			rc = dicom_bulk_read(file, tag, at - begin, bytes + (at - first), piece, err);
 			at += piece;
 			if (rc == 0)
-				signal_ready(f, at, false);
+				signal_ready(f, at - first, false);
 		}
+		begin += size;
 	}
-	*ret_n = at;
 	return rc;
 }
 
-/* Read the bytes and compute their hash. */
-static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint8_t *bytes, char ret_hash[65],
-		       struct err *err)
+/* Read n bytes from `first` on, and add them to a hash. */
+static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint64_t first, uint64_t n, uint8_t *bytes,
+		       struct dicom_digest *digest, struct err *err)
 {
-	struct follower f = {.lock = PTHREAD_MUTEX_INITIALIZER,
-			     .more = PTHREAD_COND_INITIALIZER,
-			     .bytes = bytes,
-			     .digest = dicom_digest_new()};
-	uint64_t n = 0;
-	bool alone;
-	int rc;
+	struct follower f = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .bytes = bytes, .digest = digest};
+	bool alone = pthread_create(&f.thread, NULL, hash_chunks, &f) != 0; /* no second thread: hash after reading */
+	int rc = read_chunks(s, part, first, n, bytes, &f, err);
 
-	if (!f.digest)
-		return err_set(err, ENOMEM, "no memory for a digest");
-	alone = pthread_create(&f.thread, NULL, hash_chunks, &f) != 0; /* no second thread: hash after reading */
-	rc = read_chunks(s, part, bytes, &f, &n, err);
-	signal_ready(&f, rc == 0 ? n : f.ready, true);
+	signal_ready(&f, f.ready, true);
 	if (alone)
 		hash_chunks(&f);
 	else
 		pthread_join(f.thread, NULL);
-	dicom_digest_hex(f.digest, ret_hash);
-	dicom_digest_free(f.digest);
 	return rc;
+}
+
+/* End a hash, and compare it with that of the objects. */
+static int check_hash(const struct sinogram_part *part, struct dicom_digest *digest, struct err *err)
+{
+	char found[65];
+
+	dicom_digest_hex(digest, found);
+	if (strcmp(found, part->sha256) != 0)
+		return err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
+	return 0;
 }
 
 int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {
 	const struct sinogram_part *part = &s->part[role];
+	struct dicom_digest *digest = dicom_digest_new();
 	uint8_t *bytes = malloc(part->bytes);
-	char found[65];
 	int rc;
 
-	if (!bytes)
-		return err_set(err, ENOMEM, "no memory for %llu bytes", (unsigned long long)part->bytes);
-	rc = read_hashed(s, part, bytes, found, err);
-	if (rc == 0 && strcmp(found, part->sha256) != 0)
-		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
+	if (!bytes || !digest)
+		rc = err_set(err, ENOMEM, "no memory for %llu bytes", (unsigned long long)part->bytes);
+	else if ((rc = read_hashed(s, part, 0, part->bytes, bytes, digest, err)) == 0)
+		rc = check_hash(part, digest, err);
 	if (rc == 0 && part->header.kind != INTERFILE_NONE) /* struct pet_opening: raw */
 		rc = interfile_check_order(&part->header, bytes, err);
 	if (rc == 0)
 		rc = sinogram_check_axes(&part->header, bytes, err);
+	dicom_digest_free(digest);
 	if (rc < 0)
 		free(bytes);
 	else
 		*ret_bytes = bytes;
 	return rc;
+}
+
+/* Read group after group of planes, and use them. *used: the error of use(), after which the rest is read for its hash. */
+static int read_groups(const struct sinogram *s, const struct sinogram_part *part, const struct sinogram_planes *use,
+		       uint8_t *bytes, struct dicom_digest *digest, struct interfile_sample *order, int *used,
+		       struct err *ret_used, struct err *err)
+{
+	const struct interfile *h = &part->header;
+	size_t planes, values;
+	uint64_t size, n;
+	int rc = 0;
+
+	interfile_shape(h, &planes, &values);
+	size = (uint64_t)values * (uint64_t)h->bytes;
+	for (uint64_t at = 0; rc == 0 && at < h->offset; at += n) { /* only for the hash */
+		n = h->offset - at < use->group * size ? h->offset - at : use->group * size;
+		rc = read_hashed(s, part, at, n, bytes, digest, err);
+	}
+	for (size_t first = 0; rc == 0 && first < planes; first += use->group) {
+		n = planes - first < use->group ? planes - first : use->group;
+		rc = read_hashed(s, part, h->offset + first * size, n * size, bytes, digest, err);
+		if (rc == 0)
+			interfile_sample_add(h, bytes, first * values, n * values, order);
+		if (rc == 0 && *used == 0)
+			*used = use->use(use->ctx, bytes, first, n, ret_used);
+	}
+	return rc;
+}
+
+int sinogram_read_planes(const struct sinogram *s, enum sinogram_role role, const struct sinogram_planes *use, struct err *err)
+{
+	const struct sinogram_part *part = &s->part[role];
+	struct dicom_digest *digest = dicom_digest_new();
+	struct interfile_sample order = {0};
+	struct err why = {0};
+	size_t planes, values;
+	uint8_t *bytes;
+	int used = 0, rc;
+
+	interfile_shape(&part->header, &planes, &values);
+	bytes = malloc(use->group * values * (size_t)part->header.bytes);
+	if (!bytes || !digest)
+		rc = err_set(err, ENOMEM, "no memory for %zu of %zu planes", use->group, planes);
+	else if ((rc = read_groups(s, part, use, bytes, digest, &order, &used, &why, err)) == 0 &&
+		 (rc = check_hash(part, digest, err)) == 0)
+		rc = interfile_sample_check(&part->header, &order, err);
+	dicom_digest_free(digest);
+	free(bytes);
+	if (rc < 0)
+		err_prefix(err, "%s", sinogram_role_name(role));
+	else if (used < 0 && err)
+		*err = why;
+	return rc < 0 ? rc : used;
 }
 
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)

@@ -291,6 +291,73 @@ TEST(test_objects, .teardown = clean)
 	assert_error(sinogram_open(paths, 2, NULL, NULL, &s, &err), &err, EBADMSG, "LINES: chunk 2 of 3 is missing");
 }
 
+/* The planes of groups, and what use() refuses from `bad` on. */
+struct used {
+	struct interfile header;
+	float values[BINS];
+	size_t next, bad;
+};
+
+static int use_planes(void *ctx, const uint8_t *bytes, size_t first, size_t n, struct err *err)
+{
+	struct used *u = ctx;
+
+	assert_int_equal(first, u->next);
+	for (size_t k = 0; k < n; k++)
+		interfile_plane(&u->header, bytes, k, u->values + (first + k) * ANGLES * RADIAL);
+	u->next += n;
+	return first >= u->bad ? err_set(err, ERANGE, "plane %zu", first) : 0;
+}
+
+/* Groups of any size, over the ends of chunks, have the same values; what is wrong with the data comes before what a user of them
+ * says. */
+TEST(test_groups, .teardown = clean)
+{
+	const char *path = in_folder("lines.dcm");
+	struct sinogram_part *part;
+	struct sinogram *s;
+	struct err err = {0};
+
+	for (size_t group = 1; group <= SLICES; group++)
+		for (uint64_t chunk = 0; chunk < 200; chunk += 52) {
+			const char *paths[5];
+			size_t n = write_objects(chunk, "HFS");
+			struct used used = {.bad = SLICES};
+			const struct sinogram_planes use = {group, use_planes, &used};
+
+			for (size_t i = 0; i < n; i++) {
+				char name[32];
+
+				snprintf(name, sizeof(name), "lines-%04zu.dcm", i + 1);
+				paths[i] = n > 1 ? in_folder(name) : path;
+			}
+			if (sinogram_open(paths, n, NULL, NULL, &s, &err) < 0)
+				fail_msg("%s", err.msg);
+			used.header = s->part[SINOGRAM_LINES].header;
+			if (sinogram_read_planes(s, SINOGRAM_LINES, &use, &err) < 0)
+				fail_msg("%s", err.msg);
+			assert_memory_equal(used.values, values, sizeof(values));
+			sinogram_close(s);
+			clean(NULL);
+		}
+	write_objects(0, "HFS");
+	assert_int_equal(sinogram_open(&path, 1, NULL, NULL, &s, &err), 0);
+	part = &s->part[SINOGRAM_LINES];
+	for (int damaged = 0; damaged < 2; damaged++) {
+		struct used used = {.header = part->header, .bad = 1};
+		const struct sinogram_planes use = {1, use_planes, &used};
+
+		part->sha256[0] ^= (char)damaged;
+		if (damaged)
+			assert_error(sinogram_read_planes(s, SINOGRAM_LINES, &use, &err), &err, EBADMSG,
+				     "LINES: the data's SHA-256");
+		else
+			assert_error(sinogram_read_planes(s, SINOGRAM_LINES, &use, &err), &err, ERANGE, "plane 1");
+		assert_int_equal(used.next, 2); /* not used after the error */
+	}
+	sinogram_close(s);
+}
+
 /* Change one element of the only object: it is refused. */
 TEST(test_bad_objects, .teardown = clean)
 {
