@@ -13,6 +13,8 @@
 
 #define REDRAW_SECONDS 0.1
 #define BAR_MAX 40
+#define LEFT_SECONDS 3 /* the least from which the rest is told */
+#define LEFT_FRACTION 0.01
 
 static volatile sig_atomic_t interrupted;
 
@@ -22,13 +24,19 @@ static void on_signal(int number)
 	signal(number, SIG_DFL); /* a second signal ends the process */
 }
 
+double progress_left(double seconds, double fraction)
+{
+	return seconds < LEFT_SECONDS || !(fraction >= LEFT_FRACTION) ? -1 : seconds * (1 - fraction) / fraction;
+}
+
 /* Draw a stage (fraction 0..1). */
 static void show_stage(void *ctx, const char *stage, double fraction)
 {
 	struct progress *p = ctx;
 	double now = clock_seconds();
-	int bar = p->width - 40; /* stage 14, percent and time 20, brackets and blanks */
-	int filled;
+	char rest[40] = "";
+	int bar, filled;
+	double left;
 	long spent;
 
 	if (!p->terminal)
@@ -45,11 +53,15 @@ static void show_stage(void *ctx, const char *stage, double fraction)
 	}
 	p->last = now;
 	p->drawn = true;
+	spent = (long)(now - p->begun);
+	left = progress_left(now - p->begun, fraction);
+	if (left >= 0)
+		snprintf(rest, sizeof(rest), ", %ld:%02ld left", (long)left / 60, (long)left % 60);
+	bar = p->width - 40 - (int)strlen(rest); /* stage 14, percent and time 20, brackets and blanks */
 	bar = bar > BAR_MAX ? BAR_MAX : bar < 0 ? 0 : bar;
 	filled = (int)(fraction * bar + 0.5);
-	spent = (long)(now - p->begun);
-	fprintf(stderr, "\r%-14.14s [%.*s%*s] %3.0f %%  %ld:%02ld\033[K", p->stage, filled,
-		"########################################", bar - filled, "", 100 * fraction, spent / 60, spent % 60);
+	fprintf(stderr, "\r%-14.14s [%.*s%*s] %3.0f %%  %ld:%02ld%s\033[K", p->stage, filled,
+		"########################################", bar - filled, "", 100 * fraction, spent / 60, spent % 60, rest);
 	fflush(stderr);
 }
 

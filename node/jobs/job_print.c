@@ -49,7 +49,10 @@ static void write_remark(const json_t *job, char *ret, size_t size)
 
 	ret[0] = '\0';
 	if (json_is_object(progress)) {
-		snprintf(ret, size, "%s %.0f %%", json_get_text(progress, "stage"), 100 * json_get_number(progress, "fraction"));
+		n = (size_t)snprintf(ret, size, "%s %.0f %%", json_get_text(progress, "stage"),
+				     100 * json_get_number(progress, "fraction"));
+		if (n < size && json_is_number(json_object_get(progress, "left")))
+			snprintf(ret + n, size - n, ", %s left", time_text_span(json_get_number(progress, "left"), when));
 		return;
 	}
 	if (json_get_number(job, "waits_until") > 0) {

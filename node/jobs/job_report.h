@@ -15,7 +15,8 @@ json_t *job_report_send(const struct job_send *s);
  * The progress of a running worker is read from `spool`. New reference; NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
-/* Read the progress file of a running worker: {"stage", "fraction", ...}; NULL: it cannot be read. The worker can write to the
+/* Read the progress file of a running worker: {"stage", "fraction", "time", and, if it is known, "left": seconds of
+ * the stage}; NULL: it cannot be read. The worker can write to the
  * folder, which is not trusted: never block and never follow a link. New reference. */
 json_t *job_report_progress(const char *spool, int64_t job);
 

@@ -231,7 +231,7 @@ bool status_may(const struct status *s, enum status_page page)
 	return config_status_may_act(s->config) && s->person.role >= status_page_role(page);
 }
 
-bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction)
+bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction, double *ret_left)
 {
 	json_t *status = job_report_progress(s->config->node.spool, job);
 	const char *stage;
@@ -244,6 +244,7 @@ bool status_progress(const struct status *s, int64_t job, char ret_stage[64], do
 
 		snprintf(ret_stage, 64, "%s", stage);
 		*ret_fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
+		*ret_left = json_is_number(json_object_get(status, "left")) ? json_get_number(status, "left") : -1;
 	}
 	json_decref(status);
 	return known;

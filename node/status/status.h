@@ -65,8 +65,9 @@ void status_end(struct status *s);
 /* Update all members. now: s since the epoch. */
 void status_update(struct status *s, double now);
 bool status_is_healthy(const struct status *s); /* true: no critical problem */
-/* Read the progress of a running job: its stage and the finished fraction, 0 to 1. false: unknown. */
-bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);
+/* Read the progress of a running job: its stage, the finished fraction, 0 to 1, and the seconds that the stage still needs,
+ * negative: not known. false: all is unknown. */
+bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction, double *ret_left);
 /* Write the path of the thumbnail of the result. false: there is none, or none is wanted. */
 bool status_picture_path(const struct status *s, const struct job_view *v, char ret_path[400]);
 

@@ -27,7 +27,7 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
 	char title[120], sentence[900], stage[64];
-	double fraction;
+	double fraction, left;
 	json_t *one;
 
 	status_text_title(v, title, sizeof(title));
@@ -37,9 +37,10 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 					      event_json_text(sentence), "hint", status_text_hint(v), "objects",
 					      (int)v->n_objects, "destinations", sends_json(v), "study",
 					      event_json_text(v->study), "accession", event_json_text(v->accession)));
-	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
+	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction, &left))
 		json_object_set_new(one, "progress",
-				    json_pack("{s:o, s:f}", "stage", event_json_text(stage), "fraction", fraction));
+				    json_pack("{s:o, s:f, s:o}", "stage", event_json_text(stage), "fraction", fraction, "left",
+					      left >= 0 ? json_real(left) : json_null()));
 	else
 		json_object_set_new(one, "progress", json_null());
 	if (name)

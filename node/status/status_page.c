@@ -115,13 +115,13 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 
 static void put_progress(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char stage[64], span[TIME_TEXT_SIZE];
+	char stage[64], span[TIME_TEXT_SIZE], rest[TIME_TEXT_SIZE];
 	const char *words;
-	double fraction;
+	double fraction, left;
 	int step;
 
 	time_text_span(s->now - v->started, span);
-	if (!status_progress(s, v->id, stage, &fraction)) {
+	if (!status_progress(s, v->id, stage, &fraction, &left)) {
 		html_printf(h,
 			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>starting, "
 			    "for %s so far"
@@ -136,7 +136,10 @@ static void put_progress(struct html *h, const struct status *s, const struct jo
 		100 * fraction, (long long)v->id);
 	if (step > 0)
 		html_printf(h, "Step %d of %d, ", step, STATUS_TEXT_STEPS);
-	html_printf(h, "%s: %.0f %%, for %s so far</span></div>", words, 100 * fraction, span);
+	html_printf(h, "%s: %.0f %%, ", words, 100 * fraction);
+	if (left >= 0)
+		html_printf(h, "about %s left of this step, ", time_text_span(left, rest));
+	html_printf(h, "for %s so far</span></div>", span);
 }
 
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)

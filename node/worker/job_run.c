@@ -10,6 +10,7 @@
 #include "node/base/backoff.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
+#include "node/base/progress.h"
 #include "node/format/correction_pictures.h"
 #include "node/jobs/jobs.h"
 #include "node/result/thumbnail.h"
@@ -27,6 +28,8 @@ struct job_run {
 	const struct job_view *view;
 	char out_dir[320], status[340], status_part[360];
 	double status_at; /* on clock_seconds() */
+	char stage[64];	  /* of the progress, since: */
+	double stage_at;
 	struct case_order order;
 	struct case_outcome outcome;
 	bool journal_failed; /* the journal could not be read or written before the outcome */
@@ -43,9 +46,13 @@ static bool is_stopped(void *ctx)
 static void write_progress(void *ctx, const char *stage, double fraction)
 {
 	struct job_run *run = ctx;
-	double clock = clock_seconds();
+	double clock = clock_seconds(), left;
 	FILE *f;
 
+	if (strncmp(run->stage, stage, sizeof(run->stage) - 1) != 0) {
+		snprintf(run->stage, sizeof(run->stage), "%s", stage);
+		run->stage_at = clock;
+	}
 	if (clock - run->status_at < STATUS_EVERY)
 		return;
 	run->status_at = clock;
@@ -53,7 +60,11 @@ static void write_progress(void *ctx, const char *stage, double fraction)
 	f = fopen(run->status_part, "we");
 	if (!f)
 		return;
-	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f}\n", stage, fraction, clock_wall());
+	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f", stage, fraction, clock_wall());
+	left = progress_left(clock - run->stage_at, fraction);
+	if (left >= 0)
+		fprintf(f, ",\"left\":%.1f", left);
+	fputs("}\n", f);
 	if (fclose(f) == 0)
 		(void)rename(run->status_part, run->status);
 }

@@ -43,6 +43,15 @@ static void draw(int fd, int from, bool wanted, int patience)
 	}
 }
 
+/* What is left of a stage, after three seconds and a hundredth of it. */
+TEST(test_left)
+{
+	assert_near(progress_left(3, 0.01), 297, 1e-9);
+	assert_near(progress_left(10, 0.8), 2.5, 1e-9);
+	assert_true(progress_left(10, 1) == 0);
+	assert_true(progress_left(2.9, 0.5) < 0 && progress_left(100, 0.009) < 0 && progress_left(100, NAN) < 0);
+}
+
 TEST(test_silent)
 {
 	int pipes[2];

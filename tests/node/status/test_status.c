@@ -343,7 +343,7 @@ TEST(test_progress_files)
 	assert_int_equal(unlink(path), 0);
 	f = fopen(path, "we");
 	assert_non_null(f);
-	fprintf(f, "{\"stage\":\"read\",\"fraction\":0.25}\n");
+	fprintf(f, "{\"stage\":\"read\",\"fraction\":0.25,\"left\":90}\n");
 	assert_int_equal(fclose(f), 0);
 	progress = job_report_progress(dir, 7);
 	assert_string_equal(json_string_value(json_object_get(progress, "stage")), "read");
