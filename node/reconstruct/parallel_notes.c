@@ -13,36 +13,49 @@
 #define TRANSMISSION_MOST 1.1f
 #define TRANSMISSION_AIR 0.9 /* mean at both edges of the views */
 
-/* Say that line integrals of attenuation are probably intensities. */
-static void note_lines(const struct interfile *h, const float *lines, char *ret, size_t size)
+/* Sum the data slice by slice. */
+static void sum_lines(const struct parallel_scan *s, const float *lines, const struct monitor *monitor, struct parallel_sums *ret)
 {
-	size_t n = parallel_size(&h->parallel), n_radial = (size_t)h->parallel.n_radial, views = n / n_radial;
-	float least = INFINITY, most = -INFINITY;
-	double first = 0, last = 0;
+	const size_t n_radial = (size_t)s->n_radial, n = n_radial * (size_t)s->n_angles;
+	const double views = (double)s->n_slices * s->n_angles;
+
+	*ret = (struct parallel_sums){.least = INFINITY, .most = -INFINITY};
+	for (int k = 0; k < s->n_slices; k++) {
+		const float *own = lines + (size_t)k * n;
+
+		for (size_t i = 0; i < n; i++) {
+			ret->least = fminf(ret->least, own[i] + 0.0f); /* no -0 */
+			ret->most = fmaxf(ret->most, own[i]);
+			ret->sum += (double)own[i];
+			ret->all += fabs((double)own[i]);
+		}
+		for (size_t i = 0; i < n; i += n_radial) {
+			ret->first += (double)own[i] / views;
+			ret->last += (double)own[i + n_radial - 1] / views;
+		}
+		monitor_progress(monitor, "prepare", 1);
+	}
+}
+
+/* Say that line integrals of attenuation are probably intensities. */
+static void note_lines(const struct interfile *h, const struct parallel_sums *s, char *ret, size_t size)
+{
+	double least = (double)s->least, most = (double)s->most, edge = fmin(s->first, s->last);
 
 	ret[0] = '\0';
 	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
 		return;
-	for (size_t i = 0; i < n; i++) {
-		least = fminf(least, lines[i] + 0.0f); /* no -0 */
-		most = fmaxf(most, lines[i]);
-	}
-	for (size_t v = 0; v < views; v++) {
-		first += (double)lines[v * n_radial] / (double)views;
-		last += (double)lines[v * n_radial + n_radial - 1] / (double)views;
-	}
 	if (most > ATTENUATION_MOST)
 		snprintf(
 			ret, size,
 			"Line integrals are up to %.4g, which no photons pass: probably intensities, or of another unit; needed: "
 			"-ln(I / I0).",
-			(double)most);
-	else if (least >= 0 && most <= TRANSMISSION_MOST && fmin(first, last) >= TRANSMISSION_AIR &&
-		 (double)least < TRANSMISSION_AIR * fmin(first, last))
+			most);
+	else if (least >= 0 && s->most <= TRANSMISSION_MOST && edge >= TRANSMISSION_AIR && least < TRANSMISSION_AIR * edge)
 		snprintf(ret, size,
 			 "Line integrals are from %.4g to %.4g and %.3g at the edges of the views, as transmissions I / I0 are; "
 			 "needed: -ln(I / I0).",
-			 (double)least, (double)most, fmin(first, last));
+			 least, most, edge);
 }
 
 #define SAME_ANGLE 0.005 /* part of it */
@@ -98,11 +111,13 @@ const char *parallel_axis_word(const struct parallel_axis *a)
 	return a->reason == PARALLEL_AXIS_KNOWN ? by[a->by] : reason[a->reason];
 }
 
-int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err)
+int parallel_look_at(const struct interfile *h, const float *lines, const struct monitor *monitor, struct parallel_look *ret,
+		     struct err *err)
 {
 	*ret = (struct parallel_look){
 		.given = h->parallel.offset, .flat = ret->flat, .ring_width = ret->ring_width, .rings = ret->rings};
-	parallel_consistency_of(&h->parallel, lines, &ret->views, &ret->faults);
+	sum_lines(&h->parallel, lines, monitor, &ret->sums);
+	parallel_consistency_of(&h->parallel, lines, monitor, &ret->views, &ret->faults);
 	return parallel_find_axis(&h->parallel, lines, &ret->views, &ret->axis, err);
 }
 
@@ -294,18 +309,11 @@ static void note_slices(const struct parallel_scan *s, const struct parallel_fau
 #define NEGATIVE_PART 0.5 /* of all: noise of air around 0 has less */
 
 /* Say that the data are no lines through an object. */
-static bool note_sum(const struct interfile *h, const float *lines, char *ret, size_t size)
+static bool note_sum(const struct parallel_sums *s, char *ret, size_t size)
 {
-	size_t n = parallel_size(&h->parallel);
-	double sum = 0, all = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		sum += (double)lines[i];
-		all += fabs((double)lines[i]);
-	}
-	if (all == 0)
+	if (s->all == 0)
 		sentence_add(ret, size, "All line integrals are 0.");
-	else if (sum < -NEGATIVE_PART * all)
+	else if (s->sum < -NEGATIVE_PART * s->all)
 		sentence_add(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
 	return ret[0] != '\0';
 }
@@ -335,13 +343,13 @@ static void note_rings(const struct parallel_look *look, char *ret, size_t size)
 			look->ring_width, look->rings.before, look->rings.after);
 }
 
-void parallel_note(const struct interfile *h, const float *lines, const struct parallel_look *look, char *ret, size_t size)
+void parallel_note(const struct interfile *h, const struct parallel_look *look, char *ret, size_t size)
 {
 	const struct parallel_scan *beams = &h->parallel;
 	const struct parallel_consistency *c = &look->views;
 
-	note_lines(h, lines, ret, size);
-	if (ret[0] || note_sum(h, lines, ret, size))
+	note_lines(h, &look->sums, ret, size);
+	if (ret[0] || note_sum(&look->sums, ret, size))
 		return;
 	note_flat(&look->flat, ret, size);
 	note_rings(look, ret, size);

@@ -271,23 +271,27 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
 		err_prefix(err, "protocol '%s'", w->protocol->name);
 }
 
-/* Return the bytes of the output folder's disk, or of the folder above if it does not exist yet; false: unknown. */
-static bool read_disk(const char *folder, double *ret_size, double *ret_free)
+const char *reconstruct_disk_folder(const struct reconstruct_work *w, char above[500])
+{
+	struct stat st;
+	char *slash;
+
+	if (stat(w->out_dir, &st) == 0)
+		return w->out_dir;
+	snprintf(above, 500, "%s%s", w->out_dir[0] == '/' ? "" : "./", w->out_dir);
+	slash = strrchr(above, '/');
+	slash[slash == above] = '\0';
+	return above;
+}
+
+/* Return the bytes of the output folder's disk; false: unknown. */
+static bool read_disk(const struct reconstruct_work *w, double *ret_size, double *ret_free)
 {
 	char above[500];
 	struct statvfs disk;
 
-	if (statvfs(folder, &disk) < 0) {
-		char *slash;
-
-		snprintf(above, sizeof(above), "./%s", folder);
-		if (folder[0] == '/')
-			snprintf(above, sizeof(above), "%s", folder);
-		slash = strrchr(above, '/');
-		slash[slash == above] = '\0';
-		if (statvfs(above, &disk) < 0)
-			return false;
-	}
+	if (statvfs(reconstruct_disk_folder(w, above), &disk) < 0)
+		return false;
 	*ret_size = (double)disk.f_blocks * (double)disk.f_frsize;
 	*ret_free = (double)disk.f_bavail * (double)disk.f_frsize;
 	return true;
@@ -335,7 +339,7 @@ static int check_disk(const struct reconstruct_work *w, double bytes, struct err
 {
 	double reserve = (double)w->keep_free, size, left;
 
-	if (!read_disk(w->out_dir, &size, &left))
+	if (!read_disk(w, &size, &left))
 		return 0;
 	if (bytes > size - reserve)
 		return err_set(err, ENOTSUP,

@@ -104,10 +104,21 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t bytes_keep,
 			       struct err *err);
 
+/* Return the folder of the result, or the one above it while it does not exist. above: room for its path. */
+const char *reconstruct_disk_folder(const struct reconstruct_work *w, char above[500]);
+
+/* Of all line integrals. */
+struct parallel_sums {
+	float least, most;
+	double sum, all;    /* of the values; of their sizes */
+	double first, last; /* means of the first and the last radial bin */
+};
+
 /* parallel_notes.c: what line integrals say about their header. */
 struct parallel_look {
 	double given;  /* mm: axis offset of the header, 0 if it has none */
 	bool is_found; /* that of `axis` is used in place of it */
+	struct parallel_sums sums;
 	struct parallel_consistency views;
 	struct parallel_faults faults;
 	struct parallel_axis axis;
@@ -116,14 +127,15 @@ struct parallel_look {
 	struct parallel_rings rings;
 };
 
-/* Look at the data; h: with the offset of the header; flat and rings are already set. ENOMEM. */
-int parallel_look_at(const struct interfile *h, const float *lines, struct parallel_look *ret, struct err *err);
+/* Look at the data; h: with the offset of the header; flat and rings are already set. The monitor hears of every slice. ENOMEM. */
+int parallel_look_at(const struct interfile *h, const float *lines, const struct monitor *monitor, struct parallel_look *ret,
+		     struct err *err);
 /* Decide which axis a protocol reconstructs about, and set it in s. EBADMSG: the data contradict the header, and the protocol asks
  * that they agree. */
 int parallel_settle_axis(enum parallel_axis_rule rule, struct parallel_scan *s, struct parallel_look *look, struct err *err);
 /* Say how the axis was found: "pairs", "seam", "mass"; or why it was not. */
 const char *parallel_axis_word(const struct parallel_axis *a);
 /* Write sentences about line integrals that are probably not what their header says. "": nothing. h: as settled. */
-void parallel_note(const struct interfile *h, const float *lines, const struct parallel_look *look, char *ret, size_t size);
+void parallel_note(const struct interfile *h, const struct parallel_look *look, char *ret, size_t size);
 
 #endif

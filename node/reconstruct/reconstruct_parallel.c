@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconstruct_parallel.c - reconstruct one scan of parallel beams, which is read as a whole. */
+/* reconstruct_parallel.c - reconstruct one scan of parallel beams. A stack that main memory does not hold, its lines
+ * and its image, is in files of struct stack_memory; `watch` gives their pages back whenever a slice, or a part, is done. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
 #include "node/reconstruct/reconstruct_internal.h"
+#include "node/reconstruct/stack_memory.h"
 #include "node/result/ct_result.h"
 
 struct parallel_work {
@@ -18,7 +20,10 @@ struct parallel_work {
 	struct sinogram *s;
 	const struct interfile *header; /* header of s */
 	struct parallel_plan plan;
-	float *lines, *volume;
+	double planned;	      /* axis offset of the plan, mm */
+	bool apart;	      /* lines and volume are in files */
+	struct monitor watch; /* base.monitor, of the loops over slices */
+	struct stack_memory lines, volume;
 	bool is_looked_at;
 	struct parallel_look look;
 	struct parallel_report run;
@@ -32,21 +37,40 @@ static int recognise_parallel(const struct dicom_file *file, struct case_facts *
 
 static size_t bytes_of_lines(const struct parallel_work *w)
 {
-	return parallel_size(&w->header->parallel) * sizeof(*w->lines);
+	return parallel_size(&w->header->parallel) * sizeof(*w->lines.values);
+}
+
+static void watch_progress(void *ctx, const char *stage, double fraction)
+{
+	struct parallel_work *w = ctx;
+
+	stack_memory_leave(&w->lines);
+	stack_memory_leave(&w->volume);
+	monitor_progress(w->base.monitor, stage, fraction);
+}
+
+static bool watch_cancelled(void *ctx)
+{
+	return monitor_cancelled(((struct parallel_work *)ctx)->base.monitor);
 }
 
 static int plan_parallel_case(struct parallel_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
-	int rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
+	const struct parallel_protocol *p = &base->protocol->parallel;
+	int rc = parallel_plan(p, &w->header->parallel, base->dev, &w->plan, err);
 
+	w->planned = w->header->parallel.offset;
+	w->apart = rc == 0 && parallel_is_too_large(p, &w->plan, base->dev);
+	if (w->apart)
+		rc = parallel_plan_apart(p, &w->header->parallel, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
 		rc = reconstruct_reserve_memory(base, w->plan.bytes.total + w->plan.bytes.threads,
 						w->plan.bytes.host + case_steps_bytes(base, &w->plan.grid),
-						base->keep || base->again ? bytes_of_lines(w) : 0, err);
+						base->again || (base->keep && !w->apart) ? bytes_of_lines(w) : 0, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -59,6 +83,7 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	if (w->s->format->header != INTERFILE_PARALLEL)
 		return err_set(err, EBADMSG, "the case is a PET acquisition, not a scan with parallel beams");
+	w->watch = (struct monitor){.ctx = w, .progress = watch_progress, .cancelled = watch_cancelled};
 	if (base->decision->assumed)
 		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
@@ -74,39 +99,74 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 static int settle_axis(struct parallel_work *w, struct err *err)
 {
 	struct interfile *header = &w->s->part[SINOGRAM_LINES].header;
-	double planned = header->parallel.offset;
-	int rc = w->is_looked_at ? 0 : parallel_look_at(header, w->lines, &w->look, err);
+	int rc = w->is_looked_at ? 0 : parallel_look_at(header, w->lines.values, &w->watch, &w->look, err);
 
 	if (rc == 0)
 		rc = parallel_settle_axis(w->base.protocol->axis, &header->parallel, &w->look, err);
 	if (rc < 0)
 		return rc;
 	w->is_looked_at = true;
-	return header->parallel.offset != planned ? plan_parallel_case(w, err) : 0;
+	return header->parallel.offset != w->planned ? plan_parallel_case(w, err) : 0;
 }
 
-/* Convert the bytes to line integrals. Those that are none are refused by parallel_reconstruct(). */
-static int make_lines(struct parallel_work *w, const uint8_t *bytes, struct err *err)
+/* Make the memory of n values of the stack. */
+static int make_stack(const struct parallel_work *w, size_t n, struct stack_memory *ret, struct err *err)
 {
-	const struct parallel_scan *beams = &w->header->parallel;
-	const struct parallel_frames *frames = &w->header->frames;
+	char above[500];
+
+	return stack_memory_make(n, w->apart ? reconstruct_disk_folder(&w->base, above) : NULL, w->base.keep_free, ret, err);
+}
+
+#define GROUP_BYTES ((size_t)16 << 20) /* of the data that are read at a time */
+
+/* Slices that are converted to line integrals. */
+struct lines_maker {
+	struct parallel_work *w;
+	struct interfile header; /* with an offset of 0 */
+	float *frames;		 /* of one slice; NULL: the data are line integrals */
+};
+
+/* Convert slices. Values that are no line integrals are refused by parallel_reconstruct(). */
+static int make_lines(void *ctx, const uint8_t *bytes, size_t first, size_t n, struct err *err)
+{
+	struct lines_maker *m = ctx;
+	const struct parallel_scan *beams = &m->header.parallel;
 	size_t n_lines = (size_t)beams->n_angles * (size_t)beams->n_radial;
-	float *slice = NULL;
 	int rc = 0;
 
-	w->lines = malloc(bytes_of_lines(w));
-	if (frames->n_runs > 0)
-		slice = malloc((size_t)frames->n * (size_t)beams->n_radial * sizeof(*slice));
-	if (!w->lines || (frames->n_runs > 0 && !slice))
-		rc = err_set(err, ENOMEM, "no memory for %zu line integrals", parallel_size(beams));
-	for (int k = 0; rc == 0 && k < beams->n_slices; k++) {
-		float *lines = w->lines + (size_t)k * n_lines;
+	for (size_t k = 0; rc == 0 && k < n; k++) {
+		float *lines = m->w->lines.values + (first + k) * n_lines;
 
-		interfile_plane(w->header, bytes, (size_t)k, slice ? slice : lines);
-		if (slice)
-			rc = parallel_flat_lines(frames, beams, k, slice, lines, &w->look.flat, err);
+		interfile_plane(&m->header, bytes, k, m->frames ? m->frames : lines);
+		if (m->frames)
+			rc = parallel_flat_lines(&m->header.frames, beams, (int)(first + k), m->frames, lines, &m->w->look.flat,
+						 err);
 	}
-	free(slice);
+	monitor_progress(&m->w->watch, "read", (double)(first + n) / beams->n_slices);
+	if (rc == 0 && monitor_cancelled(&m->w->watch))
+		rc = err_set(err, ECANCELED, "cancelled after %zu of %d slices were read", first + n, beams->n_slices);
+	return rc;
+}
+
+/* Read the data group by group, and make them line integrals. */
+static int read_lines(struct parallel_work *w, struct err *err)
+{
+	struct lines_maker maker = {.w = w, .header = *w->header};
+	const struct parallel_frames *f = &w->header->frames;
+	size_t planes, values, of_plane;
+	struct sinogram_planes use = {.use = make_lines, .ctx = &maker};
+	int rc = make_stack(w, parallel_size(&w->header->parallel), &w->lines, err);
+
+	maker.header.offset = 0;
+	interfile_shape(w->header, &planes, &values);
+	of_plane = values * (size_t)w->header->bytes;
+	use.group = of_plane < GROUP_BYTES ? GROUP_BYTES / of_plane : 1;
+	use.group = use.group < planes ? use.group : planes;
+	if (rc == 0 && f->n_runs > 0 && !(maker.frames = malloc(values * sizeof(*maker.frames))))
+		rc = err_set(err, ENOMEM, "no memory for %d frames of %d bins", f->n, w->header->parallel.n_radial);
+	if (rc == 0)
+		rc = sinogram_read_planes(w->s, SINOGRAM_LINES, &use, err);
+	free(maker.frames);
 	return rc;
 }
 
@@ -115,27 +175,22 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 	double begun = clock_seconds();
-	uint8_t *bytes = NULL;
 	int rc;
 
 	monitor_progress(base->monitor, "read", 0);
-	if (w->lines && w->look.ring_width == base->protocol->ring_width)
+	if (w->lines.values && w->look.ring_width == base->protocol->ring_width)
 		return settle_axis(w, err);
 	if (w->is_looked_at) /* by another protocol, whose rings were other ones */
 		w->s->part[SINOGRAM_LINES].header.parallel.offset = w->look.given;
-	free(w->lines);
-	w->lines = NULL;
+	stack_memory_free(&w->lines);
 	w->look = (struct parallel_look){.ring_width = base->protocol->ring_width};
 	w->is_looked_at = false;
-	rc = sinogram_read(w->s, SINOGRAM_LINES, &bytes, err);
-	if (rc < 0)
-		return rc;
+	rc = read_lines(w, err);
 	base->report.seconds_read = clock_seconds() - begun;
 	begun = clock_seconds();
-	rc = make_lines(w, bytes, err);
-	free(bytes);
 	if (rc == 0 && w->look.ring_width > 0) {
-		rc = parallel_remove_rings(&w->header->parallel, w->look.ring_width, w->lines, &w->look.rings, err);
+		rc = parallel_remove_rings(&w->header->parallel, w->look.ring_width, w->lines.values, &w->watch, &w->look.rings,
+					   err);
 		reconstruct_name_protocol(base, rc, err);
 	}
 	if (rc == 0)
@@ -144,23 +199,15 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
-static int make_volume(struct parallel_work *w, struct err *err)
-{
-	const struct grid *g = &w->plan.grid;
-
-	w->volume = malloc(grid_size(g) * sizeof(*w->volume));
-	return w->volume ? 0 : err_set(err, ENOMEM, "no memory for %d slices of %d x %d", g->n[2], g->n[0], g->n[1]);
-}
-
 static int run_parallel_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	int rc = make_volume(w, err);
+	int rc = make_stack(w, grid_size(&w->plan.grid), &w->volume, err);
 
 	if (rc < 0)
 		return rc;
-	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->parallel, base->dev, w->lines, base->monitor,
-				  w->volume, &w->run, err);
+	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->parallel, base->dev, w->lines.values,
+				  &w->watch, w->volume.values, &w->run, err);
 	rc = err_remap(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
 	return err_remap(rc, EDOM, EBADMSG, err);
 }
@@ -168,9 +215,9 @@ static int run_parallel_case(struct reconstruct_work *base, struct err *err)
 static int take_parallel_volume(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	int rc = make_volume(w, err);
+	int rc = make_stack(w, grid_size(&w->plan.grid), &w->volume, err);
 
-	return rc < 0 ? rc : reconstruct_outside(base, &w->plan.grid, w->volume, err);
+	return rc < 0 ? rc : reconstruct_outside(base, &w->plan.grid, w->volume.values, err);
 }
 
 /* Return the unit of the values, and how those of a result are computed from them. */
@@ -186,7 +233,7 @@ static struct case_scale scale_of(const struct parallel_work *w)
 static int apply_steps(struct parallel_work *w, struct err *err)
 {
 	struct case_scale scale = scale_of(w);
-	struct case_volumes v = {.values = w->volume, .n = 1, .grid = &w->plan.grid, .unit = w->header->unit};
+	struct case_volumes v = {.values = w->volume.values, .n = 1, .grid = &w->plan.grid, .unit = w->header->unit};
 	const struct case_origin from = case_steps_origin(w->s);
 	json_t *about = case_steps_about(&w->base, &from, v.grid, &scale);
 	int rc;
@@ -232,7 +279,7 @@ static void describe_scan(const struct interfile *h, const struct parallel_flat_
 #define FAR_PART 0.05  /* mean of lines beside the image, in that of all, from which they are of the object */
 
 /* Say that an image of as many pixels as bins does not reach as far as the rays of a half acquisition, which are there for that. */
-static void note_field(const struct parallel_work *w, char *ret, size_t size)
+static void note_field(struct parallel_work *w, char *ret, size_t size)
 {
 	const struct parallel_protocol *p = &w->base.protocol->parallel;
 	const struct parallel_scan *s = &w->header->parallel;
@@ -246,12 +293,14 @@ static void note_field(const struct parallel_work *w, char *ret, size_t size)
 	if (!half_acquisition || p->matrix > 0 || p->pixel > 0 || p->fov_radius > 0)
 		return;
 	for (size_t i = 0; i < parallel_size(s); i++) {
-		double radius = fabs(parallel_radius(s, (int)(i % n))), value = fabs((double)w->lines[i]);
+		double radius = fabs(parallel_radius(s, (int)(i % n))), value = fabs((double)w->lines.values[i]);
 
 		reach = fmax(reach, radius + 0.5 * s->bin);
 		all += value;
 		far += radius > half ? value : 0;
 		n_far += radius > half;
+		if ((i + 1) % (n * (size_t)s->n_angles) == 0)
+			monitor_progress(&w->watch, "write", 0);
 	}
 	if (reach > FAR_REACH * half && n_far > 0 && far / (double)n_far > FAR_PART * all / (double)parallel_size(s))
 		sentence_add(
@@ -274,7 +323,8 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 				      .diameter = p->fov_radius > 0 ? 2 * w->plan.fov_radius : 0,
 				      .n_angles = w->header->parallel.n_angles,
 				      .now = clock_wall(),
-				      .keep_free = base->keep_free};
+				      .keep_free = base->keep_free,
+				      .monitor = &w->watch};
 	double begun;
 	int rc;
 
@@ -286,7 +336,7 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (w->look.is_found)
 		snprintf(info.axis, sizeof(info.axis), "axis offset %.6g mm found by %s, +- %.2g mm", w->header->parallel.offset,
 			 parallel_axis_word(&w->look.axis), w->look.axis.sigma);
-	parallel_note(w->header, w->lines, &w->look, info.note, sizeof(info.note));
+	parallel_note(w->header, &w->look, info.note, sizeof(info.note));
 	note_field(w, info.note, sizeof(info.note));
 	if (base->notes[0])
 		sentence_add(info.note, sizeof(info.note), "%s", base->notes);
@@ -295,7 +345,7 @@ static int write_parallel_case(struct reconstruct_work *base, struct err *err)
 	w->s->place.step = base->step;
 	w->s->place.n_steps = base->n_steps;
 	begun = clock_seconds();
-	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
+	rc = ct_result_write(w->s, &info, w->volume.values, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
@@ -312,10 +362,10 @@ static int write_parallel_arrays(struct reconstruct_work *base, struct err *err)
 
 	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
 		snprintf(unit, sizeof(unit), "%s mm", h->unit);
-	rc = case_arrays_parallel(base->arrays, &h->parallel, unit, w->lines, err);
+	rc = case_arrays_parallel(base->arrays, &h->parallel, unit, w->lines.values, err);
 	if (rc < 0)
 		return rc;
-	parallel_note(h, w->lines, &w->look, base->report.warnings, sizeof(base->report.warnings));
+	parallel_note(h, &w->look, base->report.warnings, sizeof(base->report.warnings));
 	case_arrays_describe(base->arrays, base->protocol, "", &w->plan.grid, &scale);
 	return 0;
 }
@@ -376,7 +426,7 @@ static void release_parallel_case(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
-	free(w->volume);
+	stack_memory_free(&w->volume);
 	series_report_clear(&w->made);
 	*w = (struct parallel_work){.s = w->s, .lines = w->lines, .is_looked_at = w->is_looked_at, .look = w->look};
 }
@@ -386,7 +436,7 @@ static void close_parallel_case(struct reconstruct_work *base)
 	struct parallel_work *w = (struct parallel_work *)base;
 
 	release_parallel_case(base);
-	free(w->lines);
+	stack_memory_free(&w->lines);
 	sinogram_close(w->s);
 }
 

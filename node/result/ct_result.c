@@ -83,7 +83,8 @@ static int measure_volume(struct ct_result *r, const float *volume, struct err *
 {
 	const struct grid *g = r->series.grid;
 	struct slice_range *range = calloc((size_t)g->n[2], sizeof(*range));
-	int rc = range ? slice_ranges(g, volume, range, err) : err_set(err, ENOMEM, "no memory for %d slices", g->n[2]);
+	int rc = range ? slice_ranges(g, volume, r->info->monitor, range, err)
+		       : err_set(err, ENOMEM, "no memory for %d slices", g->n[2]);
 
 	for (int k = 0; rc == 0 && k < g->n[2]; k++) {
 		r->lo = fmin(r->lo, range[k].lo);
@@ -129,7 +130,8 @@ int ct_result_write(const struct sinogram *s, const struct ct_result_info *info,
 					 .protocol = info->protocol,
 					 .grid = info->grid,
 					 .device = info->device,
-					 .keep_free = info->keep_free}};
+					 .keep_free = info->keep_free,
+					 .monitor = info->monitor}};
 	struct series_filler filler = {fill_header, fill_slice, &r};
 	struct series_report report;
 	int rc = measure_volume(&r, volume, err);

@@ -21,12 +21,13 @@ struct ct_result_info {
 	const char *filter;	 /* name of the filter, used if the algorithm filters: "Hann" */
 	double diameter;	 /* of the reconstructed field, mm; 0: the whole image */
 	int n_angles;
-	char scan[256];	    /* description of the scan, for provenance: "slices=1 ..." */
-	char axis[96];	    /* how the axis of rotation was found; "": it is that of the header */
-	char note[1900];    /* what is probably wrong with the data, sentences; "": nothing */
-	char device[96];    /* name of the device that reconstructed the volume */
-	double now;	    /* s since the epoch */
-	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
+	char scan[256];		       /* description of the scan, for provenance: "slices=1 ..." */
+	char axis[96];		       /* how the axis of rotation was found; "": it is that of the header */
+	char note[1900];	       /* what is probably wrong with the data, sentences; "": nothing */
+	char device[96];	       /* name of the device that reconstructed the volume */
+	double now;		       /* s since the epoch */
+	uint64_t keep_free;	       /* bytes, see struct dicom_writer_options */
+	const struct monitor *monitor; /* of the writing; NULL: none */
 };
 
 /* Are the values of a result Hounsfield units, 1000 (x / protocol->mu_water - 1)? unit: of the data. */

@@ -37,7 +37,7 @@ static int measure_volume(struct pet_result *r, const float *volume, struct slic
 	for (int f = 0; rc == 0 && f < volumes_of(r); f++) {
 		struct slice_range *range = ret_range + (size_t)f * (size_t)g->n[2];
 
-		rc = slice_ranges(g, volume + (size_t)f * voxels, range, err);
+		rc = slice_ranges(g, volume + (size_t)f * voxels, NULL, range, err);
 		for (int k = 0; rc == 0 && k < g->n[2]; k++) {
 			r->is_signed = r->is_signed || range[k].lo < 0;
 			r->largest = fmax(r->largest, factor_of(r, f) * range[k].hi);

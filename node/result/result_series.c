@@ -194,6 +194,7 @@ int result_series_write(const struct result_series *r, const struct series_fille
 				       .view = &r->view,
 				       .compression = r->protocol->compression,
 				       .keep_free = r->keep_free,
+				       .monitor = r->monitor,
 				       .prefix = r->kind->prefix,
 				       .fill = filler->slice,
 				       .ctx = filler->ctx};

@@ -33,6 +33,7 @@ struct result_series {
 	const char *device;
 	const char *origins;		  /* of facts, for the provenance; NULL: none */
 	uint64_t keep_free;		  /* bytes, see struct dicom_writer_options */
+	const struct monitor *monitor;	  /* of the writing; NULL: none */
 	const struct dicom_item *source;  /* root of the first object of kind->role */
 	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */
 	struct slice_view view;

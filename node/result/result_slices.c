@@ -116,13 +116,16 @@ static int range_of(const float *slice, size_t n, struct slice_range *ret_range)
 	return 0;
 }
 
-int slice_ranges(const struct grid *g, const float *volume, struct slice_range *ret_range, struct err *err)
+int slice_ranges(const struct grid *g, const float *volume, const struct monitor *monitor, struct slice_range *ret_range,
+		 struct err *err)
 {
 	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
 
-	for (int k = 0; k < g->n[2]; k++)
+	for (int k = 0; k < g->n[2]; k++) {
 		if (range_of(volume + (size_t)k * n, n, &ret_range[k]) < 0)
 			return err_set(err, EIO, "slice %d of %d: a voxel is not a number (NaN)", k + 1, g->n[2]);
+		monitor_progress(monitor, "write", 0);
+	}
 	return 0;
 }
 
@@ -299,6 +302,9 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 		rc = w.rc;
 		if (rc < 0 && err)
 			*err = w.err;
+		monitor_progress(r->monitor, "write", (double)(first + many) / n);
+		if (rc >= 0 && monitor_cancelled(r->monitor))
+			rc = err_set(err, ECANCELED, "cancelled after %d of %d files", first + many, n);
 	}
 	if (rc >= 0)
 		rc = dicom_writers_publish(w.writers, (size_t)n, err);

@@ -7,6 +7,7 @@
 #include "dicom/object/item_writer.h"
 #include "node/base/digest.h"
 #include "node/config/config.h"
+#include "recon/core/monitor.h"
 
 /* Largest stored value: 15 of 16 bits are used, so that readers that treat values as signed still read them correctly, and images
  * with negative values differ only in Pixel Representation. */
@@ -33,8 +34,9 @@ void slice_view_position(const struct slice_view *view, const double centre[3], 
 struct slice_range {
 	float lo, hi; /* lo <= 0 <= hi */
 };
-/* Compute the range of each slice. EIO: a voxel is not a number. */
-int slice_ranges(const struct grid *g, const float *volume, struct slice_range *ret_range, struct err *err);
+/* Compute the range of each slice. EIO: a voxel is not a number. The monitor, which may be NULL, hears of every slice. */
+int slice_ranges(const struct grid *g, const float *volume, const struct monitor *monitor, struct slice_range *ret_range,
+		 struct err *err);
 
 /* stored = round(value * gain + bias), clipped to lo..hi */
 struct slice_scale {
@@ -47,14 +49,15 @@ struct result_slices {
 	int frames; /* number of volumes of this grid, after each other; 0: 1 */
 	const struct slice_view *view;
 	enum compression compression;
-	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
-	const char *prefix; /* beginning of the file names: "pt" */
+	uint64_t keep_free;	       /* bytes, see struct dicom_writer_options */
+	const struct monitor *monitor; /* hears of files that are complete but for their names; NULL: none */
+	const char *prefix;	       /* beginning of the file names: "pt" */
 	/* Write the attributes of instance `index`, including its SOP Instance UID, into the shared header. */
 	int (*fill)(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale);
 	void *ctx;
 };
 
-/* Write all files or none (.part, fsync, rename). header: the attributes that all instances share, with the size of a slice as
+/* Write all files or none (.part, fsync, rename). ECANCELED: by the monitor. header: the attributes that all instances share, with the size of a slice as
  * Rows and Columns. ret_file, ret_sop_instance: frames n[2] of each, in the order of instances. ret_digest: of the
  * files (digest_files()). */
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,

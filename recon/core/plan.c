@@ -68,9 +68,19 @@ void plan_sum(struct plan_bytes *b, const struct device *dev)
 	b->threads = further_threads(dev, b->scratch);
 }
 
+static bool is_cpu(const struct device *dev)
+{
+	return strcmp(dev->ops->kind, "cpu") == 0;
+}
+
 static bool limits_host(const struct device *dev)
 {
-	return dev->host_memory > 0 && strcmp(dev->ops->kind, "cpu") == 0;
+	return dev->host_memory > 0 && is_cpu(dev);
+}
+
+size_t plan_main_memory(const struct plan_bytes *b, const struct device *dev)
+{
+	return b->host + (is_cpu(dev) ? b->total + b->threads : 0);
 }
 
 bool plan_fits(const struct plan_bytes *b, const struct device *dev, size_t limit, bool host, size_t beside)
@@ -93,19 +103,25 @@ int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t 
 	return 0;
 }
 
+static bool choice_fits(const struct plan_choices *c, const struct device *dev, size_t limit, bool host)
+{
+	return plan_fits(c->bytes, dev, limit, host, c->host_beside) &&
+	       (!host || c->host_most == 0 || plan_main_memory(c->bytes, dev) <= c->host_most);
+}
+
 /* Find the first choice that fits, and set the plan to it. Return 1 if there is one, 0 if not. */
 static int find_choice(const struct plan_choices *c, const struct device *dev, size_t limit, bool host, struct err *err)
 {
 	int none = 0, first = c->n, r = 0; /* those up to `none` do not fit; falling: those from `first` on do */
 
 	for (int i = 0; r == 0 && i < (c->falling ? 1 : c->n); i++)
-		if ((r = c->count(c->ctx, i, err)) == 0 && plan_fits(c->bytes, dev, limit, host, c->host_beside))
+		if ((r = c->count(c->ctx, i, err)) == 0 && choice_fits(c, dev, limit, host))
 			return 1;
 	while (r == 0 && c->falling && first - none > 1) {
 		int i = first - (first - none) / 2;
 
 		r = c->count(c->ctx, i, err);
-		*(plan_fits(c->bytes, dev, limit, host, c->host_beside) ? &first : &none) = i;
+		*(choice_fits(c, dev, limit, host) ? &first : &none) = i;
 	}
 	if (r < 0 || !c->falling || first == c->n)
 		return r;
@@ -139,7 +155,7 @@ int plan_fit(const struct plan_choices *c, const struct device *dev, size_t memo
 	size_t limit = plan_limit(dev, memory_limit);
 	int r = find_choice(c, dev, limit, true, err);
 
-	if (r == 0 && limits_host(dev))
+	if (r == 0 && (limits_host(dev) || c->host_most > 0))
 		r = find_choice(c, dev, limit, false, err);
 	if (r == 0)
 		return refuse_choices(c, dev, limit, err);

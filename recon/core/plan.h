@@ -44,6 +44,8 @@ void plan_sum(struct plan_bytes *b, const struct device *dev);
 /* Return whether a plan may be used: it fits into `limit` (0: any number of bytes) and, if `host`, on the CPU with the working
  * memory of every thread and `beside` further bytes of the caller into what this process may use (device->host_memory). */
 bool plan_fits(const struct plan_bytes *b, const struct device *dev, size_t limit, bool host, size_t beside);
+/* Return the bytes of a plan in main memory: those on the host, and all others if the device is the CPU. */
+size_t plan_main_memory(const struct plan_bytes *b, const struct device *dev);
 /* Set *ret_bytes to the working memory of all further threads, `scratch` bytes each; ENOMEM: `total` and these exceed the device's
  * memory. */
 int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err);
@@ -57,6 +59,7 @@ struct plan_choices {
 	int (*count)(void *ctx, int choice, struct err *err); /* set the plan to a choice, and *bytes */
 	void *ctx;
 	struct plan_bytes *bytes; /* of the plan */
+	size_t host_most;	  /* that a choice may need in main memory (plan_main_memory()); 0: no limit but host_memory */
 };
 /* Set the plan to the first choice that fits. If none fits into host memory, to the first that fits on the device: the caller
  * refuses it. ENOMEM: the message says what the first and the last choice need; then bytes->total is above the limit. */

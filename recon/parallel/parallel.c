@@ -16,15 +16,17 @@
 #define TINY_OUT (1.5f * RULE_TINY) /* values up to this are output as 0: the rules write RULE_TINY in place of 0 */
 #define LEAST_TRANSMISSION -20	    /* smallest line integral of the transmission model, whose e^20 is not photons but an error */
 
-static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
+static int check_slice(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, int slice,
+		       struct err *err)
 {
 	enum rule_kind rule = algorithm_info(p->algorithm)->rule;
 	float least = rule == RULE_EM ? 0 : rule == RULE_TRANSMISSION ? LEAST_TRANSMISSION : -FLT_MAX;
-	size_t n_v = (size_t)s->n_radial, n_views = (size_t)s->n_angles, rows = n_views * (size_t)s->n_slices, bad = SIZE_MAX;
+	size_t n_v = (size_t)s->n_radial, n_views = (size_t)s->n_angles, bad = SIZE_MAX;
+	const float *own = lines + (size_t)slice * n_views * n_v;
 
 #pragma omp parallel for schedule(static) reduction(min : bad)
-	for (size_t row = 0; row < rows; row++) {
-		const float *y = lines + row * n_v;
+	for (size_t row = 0; row < n_views; row++) {
+		const float *y = own + row * n_v;
 		float worst = 0;
 		int n = 0;
 
@@ -40,18 +42,28 @@ static int check_lines(const struct parallel_protocol *p, const struct parallel_
 	if (bad == SIZE_MAX)
 		return 0;
 	for (size_t i = 0; i < n_v; i++) {
-		float y = lines[bad * n_v + i];
+		float y = own[bad * n_v + i];
 
 		if (!isfinite(y) || y < least)
-			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu%s", (double)y,
-				       bad / n_views, bad % n_views, i,
-				       !isfinite(y) ? ""
-				       : rule == RULE_EM
-					       ? "; mlem and osem take no negative values, which noise makes of air: fbp, "
-						 "art, sart, ostr and mltr do"
-					       : "; so many more photons than in the open beam are no attenuation");
+			return err_set(
+				err, EINVAL, "sinogram: %g at slice %d, angle %zu, radial bin %zu%s", (double)y, slice, bad, i,
+				!isfinite(y)	  ? ""
+				: rule == RULE_EM ? "; mlem and osem take no negative values, which noise makes of air: fbp, "
+						    "art, sart, ostr and mltr do"
+						  : "; so many more photons than in the open beam are no attenuation");
 	}
-	return err_set(err, EINVAL, "sinogram: row %zu has a value that is not finite or negative", bad);
+	return err_set(err, EINVAL, "sinogram: slice %d, angle %zu has a value that is not finite or negative", slice, bad);
+}
+
+static int check_lines(const struct parallel_session *s, const struct parallel_scan *caller, struct err *err)
+{
+	int r = 0;
+
+	for (int k = 0; r == 0 && k < caller->n_slices; k++) {
+		r = check_slice(s->p, caller, s->lines, k, err);
+		monitor_progress(s->monitor, "reconstruct", 0);
+	}
+	return r;
 }
 
 static int (*const open_work[])(struct parallel_session *, struct err *) = {
@@ -171,7 +183,7 @@ int parallel_reconstruct(const struct parallel_protocol *p, const struct paralle
 	if (r == 0)
 		r = parallel_check_protocol(p, s, session.work, err);
 	if (r == 0)
-		r = check_lines(p, s, lines, err);
+		r = check_lines(&session, s, err);
 	if (r < 0)
 		return r;
 	if (session.work == PARALLEL_WORK_RULE)

@@ -59,7 +59,7 @@ struct parallel_plan {
 	double fov_radius;	 /* the radius in use, mm; larger than the image if the protocol has 0 */
 	int subsets, iterations; /* the numbers in use */
 	int part_slices;	 /* number of slices processed together */
-	struct plan_bytes bytes; /* host: with lines and image of parallel_reconstruct() */
+	struct plan_bytes bytes; /* host: with lines and image of parallel_reconstruct(), of one part if the stack is apart */
 };
 
 int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL: the message says what is wrong */
@@ -110,9 +110,9 @@ struct parallel_faults {
 /* Find it from mass, centre and variance of the views. lines: [slice][angle][radial bin]. *ret: of the sum of the slices without
  * a fault of their own; *ret_faults, unless NULL: of the others. Returns ret->known: false if the object leaves the field (the
  * mass of the views differs, or their ends are not air), its mass is not positive, or the angles are few or near each other.
- * Parallel. */
-bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,
-			     struct parallel_faults *ret_faults);
+ * The monitor, which may be NULL, hears of every slice. Parallel. */
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, const struct monitor *monitor,
+			     struct parallel_consistency *ret, struct parallel_faults *ret_faults);
 
 /* How the axis of rotation was found. */
 enum parallel_axis_by {
@@ -161,6 +161,12 @@ bool parallel_shares(const struct parallel_scan *s, double *ret_share);
 /* Plan a reconstruction. EINVAL, ENOMEM: the message gives the key or the bytes. */
 int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
 		  struct parallel_plan *ret_plan, struct err *err);
+/* Does a plan need more main memory than there is, or, on the CPU, than p->memory_limit, with all lines and the image in it? */
+bool parallel_is_too_large(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct device *dev);
+/* Plan for a caller that keeps the stack apart from main memory: lines and image are in a mapped file, whose pages it gives back
+ * whenever the monitor hears of progress. Then those of one part are in memory at a time, and parts are small enough for that. */
+int parallel_plan_apart(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
+			struct parallel_plan *ret_plan, struct err *err);
 
 struct parallel_report {
 	double seconds_setup, seconds_filter, seconds_iterate;

@@ -463,8 +463,8 @@ struct work {
 };
 
 /* Judge each slice, and the sum of those without a fault. */
-static void judge_slices(const struct parallel_scan *s, const float *lines, struct work *w, struct parallel_consistency *ret,
-			 struct parallel_faults *faults)
+static void judge_slices(const struct parallel_scan *s, const float *lines, const struct monitor *monitor, struct work *w,
+			 struct parallel_consistency *ret, struct parallel_faults *faults)
 {
 	struct parallel_scan some = *s, one = *s;
 
@@ -474,21 +474,23 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, stru
 		add_views(w->sum, w->views, s->n_angles, 1);
 		if (w->each)
 			judge_views(&one, w->views, w->points, &w->each[k]);
+		monitor_progress(monitor, "prepare", (k + 1.0) / s->n_slices);
 	}
 	if (w->each)
-		parallel_find_faults(s, lines, w->each, w->fault, faults);
+		parallel_find_faults(s, lines, w->each, monitor, w->fault, faults);
 	for (int k = 0; w->each && k < s->n_slices; k++)
 		if (w->fault[k]) {
 			make_views(s, lines, k, w->views);
 			add_views(w->sum, w->views, s->n_angles, -1);
 			some.n_slices--;
+			monitor_progress(monitor, "prepare", 1);
 		}
 	judge_views(&some, w->sum, w->points, ret);
 	ret->axes_differ = w->each && ret->known && parallel_axes_differ(s, w->each, w->fault, ret->axis_error);
 }
 
-bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, struct parallel_consistency *ret,
-			     struct parallel_faults *ret_faults)
+bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, const struct monitor *monitor,
+			     struct parallel_consistency *ret, struct parallel_faults *ret_faults)
 {
 	const size_t n = s->n_angles >= ANGLES_LEAST ? (size_t)s->n_angles : 0, slices = (size_t)s->n_slices;
 	struct parallel_faults faults = {0};
@@ -503,7 +505,7 @@ bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, 
 		w.fault = calloc(slices, 1);
 	}
 	if (w.views && w.sum && w.points && w.fault && (w.each || slices == 1))
-		judge_slices(s, lines, &w, ret, &faults);
+		judge_slices(s, lines, monitor, &w, ret, &faults);
 	free(w.fault);
 	free(w.each);
 	free(w.points);

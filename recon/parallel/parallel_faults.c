@@ -48,8 +48,8 @@ static void mark_alone(int n, const struct parallel_consistency *each, unsigned 
 }
 
 /* Mark slices that are copies, unless most are: of an object that is the same in all slices, without noise. work: [n]. */
-static void mark_copies(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *each, double *work,
-			unsigned char *fault)
+static void mark_copies(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *each,
+			const struct monitor *monitor, double *work, unsigned char *fault)
 {
 	const int n = s->n_slices;
 	int copies = 0;
@@ -57,6 +57,7 @@ static void mark_copies(const struct parallel_scan *s, const float *lines, const
 	for (int k = 1; k < n; k++) {
 		work[k] = each[k].noisy_air && is_same(s, lines, k);
 		copies += work[k] != 0;
+		monitor_progress(monitor, "prepare", 1);
 	}
 	for (int k = 1; k < n && 2 * copies <= n - 1; k++)
 		if (work[k] != 0)
@@ -114,14 +115,14 @@ static void mark_axis(const struct parallel_scan *s, const struct parallel_consi
 }
 
 void parallel_find_faults(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *each,
-			  unsigned char *fault, struct parallel_faults *ret)
+			  const struct monitor *monitor, unsigned char *fault, struct parallel_faults *ret)
 {
 	const size_t n = (size_t)s->n_slices;
 	double *work = calloc(n, sizeof(*work)), *value = calloc(n, sizeof(*value));
 
 	if (work && value) {
 		mark_alone(s->n_slices, each, fault);
-		mark_copies(s, lines, each, work, fault);
+		mark_copies(s, lines, each, monitor, work, fault);
 		mark_axis(s, each, work, fault, value);
 	}
 	for (size_t k = 0; k < n && value; k++)

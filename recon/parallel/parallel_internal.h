@@ -32,7 +32,7 @@ void parallel_volume_level(const struct parallel_session *s, const double *level
 /* parallel_faults.c: find the slices that have a fault, unlike the rest. each: what the views of each slice say, n_slices
  * elements. fault: n_slices elements, 0 before; an enum parallel_fault after. */
 void parallel_find_faults(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *each,
-			  unsigned char *fault, struct parallel_faults *ret);
+			  const struct monitor *monitor, unsigned char *fault, struct parallel_faults *ret);
 /* Return true if the axis of the sum of the slices is that of too few of them to be the axis of all. */
 bool parallel_axes_differ(const struct parallel_scan *s, const struct parallel_consistency *each, const unsigned char *fault,
 			  double axis);

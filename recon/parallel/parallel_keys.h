@@ -61,8 +61,8 @@
 	{"memory_limit", AS_BYTES(s, at memory_limit, 1, 1e15), .unit = "bytes", \
 	 .zero = "no limit but the device's memory", .fallback = "0", \
 	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, slices are " \
-		    "processed in parts; a plan that still " \
-		    "needs more is refused"}, \
+		    "processed in parts; on the CPU line integrals and image count, too, and are in files if they do not fit; a plan " \
+		    "that still needs more is refused"}, \
 	{"deterministic", AS_BOOL(s, at deterministic), .fallback = "false", \
 	 .meaning = "compute bitwise the same image in every run"}
 /* clang-format on */

@@ -3,10 +3,11 @@
  *
  * bytes.total is the sum of all that is allocated on the device; the CPU device may round vectors up by a page. If that exceeds
  * the limit, slices are processed in parts, with the same result; bisection finds the largest part that fits. ENOMEM if one slice
- * does not fit. */
+ * does not fit. Of a stack that is kept apart, main memory has the lines and the image of one part only. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recon/core/scan.h"
 #include "recon/parallel/parallel_internal.h"
@@ -170,7 +171,8 @@ struct counting {
 	const struct parallel_scan *s;
 	enum parallel_work work;
 	struct subsets views;
-	size_t caller; /* bytes on the host: lines and image of the caller */
+	size_t slice; /* bytes of the caller on the host: lines and image of a slice */
+	bool apart;   /* of one part only; else of all slices */
 	struct device *dev;
 	struct parallel_plan *plan;
 };
@@ -195,7 +197,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 		.volumes = (size_t)vectors.volumes * grid_size(&grid) * sizeof(float),
 		.data = sizeof(float) * bins *
 			((size_t)vectors.data * n_angles + (size_t)vectors.subset_data * (size_t)views->largest_subset),
-		.host = c->caller + sizeof(float) * most,
+		.host = c->slice * (size_t)(c->apart ? grid.n[2] : c->s->n_slices) + sizeof(float) * most,
 	};
 	for (int i = 0; i < views->n_subsets; i++) {
 		struct projection_spec spec =
@@ -209,13 +211,37 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	return 0;
 }
 
-/* Plan the work on a scan; `caller`: that of the data. */
-static int fit_parts(const struct parallel_protocol *p, const struct parallel_scan *s, const struct parallel_scan *caller,
+/* Return the bytes of main memory that the work may use with the caller's lines and image; 0: no limit is known. */
+static size_t main_memory(const struct parallel_protocol *p, const struct device *dev)
+{
+	bool cpu = !strcmp(dev->ops->kind, "cpu");
+	size_t most = cpu && dev->host_memory == 0 ? dev->memory : dev->host_memory;
+
+	return cpu && p->memory_limit > 0 && (most == 0 || p->memory_limit < most) ? p->memory_limit : most;
+}
+
+bool parallel_is_too_large(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct device *dev)
+{
+	size_t most = main_memory(p, dev);
+
+	return most > 0 && plan_main_memory(&plan->bytes, dev) > most;
+}
+
+/* Plan the work on a scan; n_radial: of the data. */
+static int fit_parts(const struct parallel_protocol *p, const struct parallel_scan *s, int n_radial, bool apart,
 		     enum parallel_work work, struct device *dev, struct parallel_plan *plan, struct err *err)
 {
-	struct counting c = {p, s, work, {0}, sizeof(float) * (parallel_size(caller) + grid_size(&plan->grid)), dev, plan};
-	struct plan_choices choices = {
-		.n = s->n_slices, .falling = true, .least = "one slice", .count = count_choice, .ctx = &c, .bytes = &plan->bytes};
+	const struct grid *g = &plan->grid;
+	size_t slice = (size_t)s->n_angles * (size_t)n_radial + (size_t)g->n[0] * (size_t)g->n[1];
+	struct counting c = {
+		.p = p, .s = s, .work = work, .slice = sizeof(float) * slice, .apart = apart, .dev = dev, .plan = plan};
+	struct plan_choices choices = {.n = s->n_slices,
+				       .falling = true,
+				       .least = "one slice",
+				       .host_most = apart ? main_memory(p, dev) : 0,
+				       .count = count_choice,
+				       .ctx = &c,
+				       .bytes = &plan->bytes};
 	int r = parallel_views_make(p, s, work, &c.views, err);
 
 	if (r < 0)
@@ -229,11 +255,11 @@ static int fit_parts(const struct parallel_protocol *p, const struct parallel_sc
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err)
 {
-	return fit_parts(p, s, s, work, dev, plan, err);
+	return fit_parts(p, s, s->n_radial, false, work, dev, plan, err);
 }
 
-int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
-		  struct parallel_plan *ret_plan, struct err *err)
+static int make_plan(const struct parallel_protocol *p, const struct parallel_scan *s, bool apart, struct device *dev,
+		     struct parallel_plan *ret_plan, struct err *err)
 {
 	enum parallel_work work = parallel_work_of(p);
 	struct parallel_plan plan = {.iterations = work == PARALLEL_WORK_BACK ? 1 : p->iterations};
@@ -246,8 +272,20 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 		return r;
 	lay_out(p, s, &plan);
 	reach = parallel_padded_scan(p, s, &plan);
-	r = fit_parts(p, &reach, s, work, dev, &plan, err);
+	r = fit_parts(p, &reach, s->n_radial, apart, work, dev, &plan, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;
+}
+
+int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
+		  struct parallel_plan *ret_plan, struct err *err)
+{
+	return make_plan(p, s, false, dev, ret_plan, err);
+}
+
+int parallel_plan_apart(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
+			struct parallel_plan *ret_plan, struct err *err)
+{
+	return make_plan(p, s, true, dev, ret_plan, err);
 }

@@ -264,7 +264,8 @@ static void subtract_offsets(const struct finder *f, float *lines)
 			lines[(size_t)a * (size_t)f->n + (size_t)t] -= (float)f->offset[t];
 }
 
-int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines, struct parallel_rings *ret, struct err *err)
+int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines, const struct monitor *monitor,
+			  struct parallel_rings *ret, struct err *err)
 {
 	size_t n = (size_t)s->n_radial, slice = n * (size_t)s->n_angles;
 	int step = (s->n_slices + LOOKED_AT - 1) / LOOKED_AT, looked = 0, r = 0;
@@ -294,7 +295,9 @@ int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines
 	for (int k = 0; r == 0 && k < s->n_slices; k++) {
 		float *own = lines + (size_t)k * slice;
 
-		r = find_offsets(&f, own, err);
+		r = monitor_cancelled(monitor)
+			    ? err_set(err, ECANCELED, "cancelled after the rings of %d of %d slices", k, s->n_slices)
+			    : find_offsets(&f, own, err);
 		if (r < 0)
 			break;
 		ret->before += k % step ? 0 : square_offsets(&f);
@@ -304,6 +307,7 @@ int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines
 			ret->after += square_offsets(&f);
 			looked++;
 		}
+		monitor_progress(monitor, "prepare", (k + 1.0) / s->n_slices);
 	}
 	free(memory);
 	free(f.view);

@@ -28,7 +28,8 @@ struct parallel_rings {
 
 /* Subtract the offsets of rings of up to `width` bins. lines: [slice][angle][radial bin], in place. Parallel; the same bits with
  * any number of threads. EINVAL: width is not from 1 to PARALLEL_RING_WIDTH_MAX, or there are fewer than 8 width radial bins
- * or 12 angles; ENOMEM. */
-int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines, struct parallel_rings *ret, struct err *err);
+ * or 12 angles; ENOMEM; ECANCELED: the monitor, which hears of every slice, has cancelled. */
+int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines, const struct monitor *monitor,
+			  struct parallel_rings *ret, struct err *err);
 
 #endif

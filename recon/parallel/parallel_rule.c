@@ -15,6 +15,7 @@
 
 #define FLOOR 1e-6			/* fraction of the mean */
 #define SHORT 1e-3			/* fraction of a pixel: SART ignores shorter rays */
+#define SUMMED 16			/* slices that are summed at a time */
 #define FLOAT_LEAST 1e-30f		/* far above the smallest normal number */
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f /* d of the rule is p e^-p, which is small in air and behind metal */
 
@@ -68,9 +69,17 @@ void parallel_rule_scale(struct parallel_session *s)
 {
 	double sum = 0, level;
 
-#pragma omp parallel for reduction(+ : sum)
-	for (int k = 0; k < s->s->n_slices; k++)
-		sum += slice_sum(s, k, true);
+	for (int first = 0; first < s->s->n_slices; first += SUMMED) {
+		int n = s->s->n_slices - first < SUMMED ? s->s->n_slices - first : SUMMED;
+		double of[SUMMED];
+
+#pragma omp parallel for
+		for (int k = 0; k < n; k++)
+			of[k] = slice_sum(s, first + k, true);
+		for (int k = 0; k < n; k++)
+			sum += of[k];
+		monitor_progress(s->monitor, "reconstruct", 0);
+	}
 	sum /= (double)parallel_size(s->s);
 	level = sum / s->plan->fov_radius;
 	s->unit = !keeps_den(s) || !(level > 0) || (level > 1e-3 && level < 1e6) ? 1 : exp2(-round(log2(level)));

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import urllib.request
 
 import numpy as np
@@ -122,6 +123,30 @@ def test_water_is_0_hu(folder):
           "the same recipe, the same UIDs")
     check({o.SOPInstanceUID for o in plain.objects}.isdisjoint(o.SOPInstanceUID for o in series.objects),
           "another recipe, others")
+
+
+# Run a program from a small process: a child has the memory of its parent until it becomes the program. Prints kB.
+LARGEST = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+
+
+def test_a_stack_beyond_memory_limit(folder):
+    """Lines and image of a stack, 67 MB, are not in memory at a time: the process has no more than memory_limit and what it
+    needs for itself; the image is the same but for the rounding of transforms, and bp, without any, to the bit."""
+    files = simulate(os.path.join(folder, "in"), "--size", 256, "--angles", 180, "--slices", 150, "--taper", 0.5)
+
+    def measured(name, **settings):
+        args = [a for k, v in settings.items() for a in ("--set", f"{k}={v}")]
+        out = os.path.join(folder, name)
+        p = h.run(sys.executable, "-S", "-c", LARGEST, h.TOMONODE, "recon", "--device", "cpu:1", "--protocol",
+                  "parallel-fbp", *args, "-o", out, *files)
+        return [pydicom.dcmread(f).pixel_array.astype(int) for f in objects_in(out)], 1024 * int(p.stdout.split()[-1])
+
+    for algorithm, apart in (("fbp", 1), ("bp", 0)):
+        whole, usual = measured(algorithm, algorithm=algorithm)
+        parts, least = measured(algorithm + "-apart", algorithm=algorithm, memory_limit=10_000_000)
+        check(usual > 120e6 and least < 10e6 + 70e6, f"{algorithm}: {usual / 1e6:.0f} MB, in parts {least / 1e6:.0f} MB")
+        check(np.abs(np.array(whole) - parts).max() <= apart, f"{algorithm}: another image")
 
 
 def test_every_protocol(folder):
@@ -486,7 +511,9 @@ def test_bad_requests(folder):
 # ---- through the node ----
 
 def set_protocol(node):
-    node.more_protocols = f', {{ name = "quick-ct"; kind = "parallel"; mu_water = {WATER}; }}'
+    """The worker, in its sandbox, keeps the stacks in files."""
+    node.more_protocols = (f', {{ name = "quick-ct"; kind = "parallel"; mu_water = {WATER}; '
+                           f'memory_limit = "150 kB"; }}')
     node.more_routes = ', { name = "ct"; kind = "parallel"; protocols = [ "quick-ct" ]; destinations = [ "pacs" ]; }'
     node.write_conf()
 
@@ -565,7 +592,8 @@ def test_through_the_node(folder, things):
         check(np.abs(d.pixel_array.astype(int) - wanted[uid].pixel_array).max() <= 1, "values")
     valid(pacs.files())
     made = next(e["detail"] for e in n.show(n.jobs()[-1]["id"])["events"] if e["event"] == "reconstructed")
-    check(made["parallel"]["radial"] == 64 and made["parallel"]["units"] == "HU" and len(made["objects"]) == 5, made)
+    check(made["parallel"]["radial"] == 64 and made["parallel"]["units"] == "HU" and len(made["objects"]) == 5
+          and made["parallel"]["slices_at_a_time"] < 5, made)
     check(n.echo() and n.stop() == 0, "the node does not live, or does not stop")
 
 

@@ -122,7 +122,7 @@ static int count(void *ctx, int choice, struct err *err)
 TEST(choices)
 {
 	static const struct {
-		size_t limit, memory, host, beside;
+		size_t limit, memory, host, beside, most;
 		int threads, fails_at, units; /* units: of the plan; 0: -ENOMEM, -1: the error of count() */
 	} rows[] = {
 		{.units = 10},
@@ -143,6 +143,9 @@ TEST(choices)
 		{.limit = 50, .host = 152, .units = 4},
 		{.host = 62, .units = 10}, /* none fits: as without it, and the caller refuses it */
 		{.host = 62, .limit = 80, .units = 7},
+		{.most = 153, .units = 10}, /* the same limit of the caller */
+		{.most = 152, .units = 9},
+		{.most = 62, .units = 10},
 		{.limit = 12, .host = 1000},
 		{.limit = 60, .fails_at = 10, .units = -1},
 	};
@@ -152,7 +155,7 @@ TEST(choices)
 			struct device dev = {
 				.ops = &ops, .memory = rows[i].memory, .host_memory = rows[i].host, .threads = rows[i].threads};
 			struct parts p = {.dev = &dev, .fails_at = rows[i].fails_at};
-			struct plan_choices c = {10, falling, "one unit", rows[i].beside, count, &p, &p.bytes};
+			struct plan_choices c = {10, falling, "one unit", rows[i].beside, count, &p, &p.bytes, rows[i].most};
 			struct err err = {0};
 			int r = plan_fit(&c, &dev, rows[i].limit, &err);
 

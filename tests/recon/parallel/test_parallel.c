@@ -361,6 +361,36 @@ TEST(stacks_in_parts)
 	device_close(dev);
 }
 
+/* With one byte less than work, lines and image need, a stack on the CPU is apart from main memory: in smaller parts, it fits. */
+TEST(stacks_apart)
+{
+	enum { N = 30, SLICES = 40 };
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = parallel_scan_of(N, 21, SLICES);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, N);
+	struct parallel_plan plan = parallel_plan_made(&p, &s, dev), apart;
+	size_t own = sizeof(float) * (size_t)(21 * s.n_radial + N * N), all = plan_main_memory(&plan.bytes, dev);
+
+	assert_int_equal(all, plan.bytes.total + plan.bytes.threads + plan.bytes.host);
+	for (int host = 0; host < 2; host++)
+		for (int less = 0; less < 2; less++) {
+			dev->host_memory = host ? all - (size_t)less : 0;
+			p.memory_limit = host ? 0 : all - (size_t)less;
+			assert_int_equal(parallel_is_too_large(&p, &plan, dev), less);
+		}
+	dev->host_memory = 0;
+	assert_int_equal(parallel_plan_apart(&p, &s, dev, &apart, NULL), 0);
+	assert_int_equal(apart.part_slices, SLICES);
+	p.memory_limit = all / 3;
+	assert_int_equal(parallel_plan_apart(&p, &s, dev, &apart, NULL), 0);
+	assert_in_range(apart.part_slices, 2, SLICES - 1);
+	assert_true(plan_main_memory(&apart.bytes, dev) <= all / 3);
+	assert_true(plan_main_memory(&apart.bytes, dev) + 6 * own > all / 3);
+	p.memory_limit = 1000;
+	assert_int_equal(parallel_plan_apart(&p, &s, dev, &apart, NULL), -ENOMEM);
+	device_close(dev);
+}
+
 static void expect(int expected, const struct parallel_protocol *p, const struct parallel_scan *s, const char *word)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);

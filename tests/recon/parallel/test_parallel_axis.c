@@ -73,7 +73,7 @@ static struct parallel_axis find(struct parallel_scan s, const float *lines)
 	struct parallel_axis axis;
 
 	s.offset = 0; /* the search may not know it */
-	parallel_consistency_of(&s, lines, &c, NULL);
+	parallel_consistency_of(&s, lines, NULL, &c, NULL);
 	assert_int_equal(parallel_find_axis(&s, lines, &c, &axis, NULL), 0);
 	return axis;
 }

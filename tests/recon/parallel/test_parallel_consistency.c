@@ -29,7 +29,7 @@ TEST(axis_of_rotation)
 						(float)sqrt(fmax(12.0 * 12.0 - r * r, 0)) + (float)(k % 2 ? 0.01 : -0.01);
 				}
 			s.offset += wrong * s.bin;
-			assert_true(parallel_consistency_of(&s, lines, &c, NULL));
+			assert_true(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 			assert_near(c.axis_error, wrong * s.bin, 0.1 * s.bin);
 			assert_true(c.axis_sigma < 0.1 * s.bin && c.axis_sigma > 0);
 		}
@@ -39,13 +39,13 @@ TEST(axis_of_rotation)
 		for (int k = 0; k < 2 * ANGLES; k++) /* cut at one side in some views */
 			for (int t = 0; t < 40; t++)
 				lines[k * N + t] = 0;
-		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_false(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 		few.n_angles = 7;
-		assert_false(parallel_consistency_of(&few, lines, &c, NULL));
+		assert_false(parallel_consistency_of(&few, lines, NULL, &c, NULL));
 		memset(lines, 0, sizeof(lines));
-		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_false(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 		lines[5] = NAN;
-		assert_false(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_false(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 	}
 }
 
@@ -127,18 +127,18 @@ TEST(wrong_angles)
 		if (body == 3 && k / 2 % 3 == 2)
 			continue; /* rods in so much noise say nothing */
 		make_lines(body, arc, photons[k / 2 % 3], 1, &noise, lines);
-		if (!parallel_consistency_of(&s, lines, &c, NULL) || !c.agree || c.n_odd)
+		if (!parallel_consistency_of(&s, lines, NULL, &c, NULL) || !c.agree || c.n_odd)
 			fail_msg("body %d over %g degrees: %d, %g of %g mm, %g of %g mm", body, arc, c.known, c.centre_rest,
 				 c.centre_limit, c.width_rest, c.width_limit);
 		s.arc = 540 - arc;
-		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_true(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 		if (c.agree || c.factor * s.arc != arc)
 			fail_msg("body %d over %g degrees: factor %g, %g of %g mm", body, arc, c.factor, c.centre_rest,
 				 c.centre_limit);
 		for (int a = 0; a < ANGLES; a++)
 			angle[a] = (a * 37 + 11) % ANGLES * arc / ANGLES; /* another order */
 		s.angle = angle;
-		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_true(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 		assert_true(!c.agree && c.factor == 0);
 	}
 }
@@ -156,7 +156,7 @@ TEST(truncated_views)
 				struct parallel_consistency c;
 
 				make_lines(body, s.arc, 1e5, 1 - 0.02 * step, &noise, lines);
-				parallel_consistency_of(&s, lines, &c, NULL);
+				parallel_consistency_of(&s, lines, NULL, &c, NULL);
 				if (!c.agree || c.n_odd > 0 || c.rough > 0.05 || c.air != 0 || c.air_spread > 0)
 					fail_msg("body %d, %g of the field: %g of %g mm, %d views, %g, %g, %g", body,
 						 1 - 0.02 * step, c.centre_rest, c.centre_limit, c.n_odd, c.rough, c.air,
@@ -181,7 +181,7 @@ TEST(odd_view)
 
 			*line = k < 3 ? *line + (float)log(2) : 0;
 		}
-		assert_true(parallel_consistency_of(&s, lines, &c, NULL));
+		assert_true(parallel_consistency_of(&s, lines, NULL, &c, NULL));
 		assert_true(c.agree && c.n_odd == 1 && c.odd == odd[k % 3]);
 		assert_true(k < 3 ? c.odd_mass > 1.3 && c.odd_mass < 2.5 : c.odd_mass == 0);
 	}
@@ -203,7 +203,7 @@ TEST(odd_views_in_a_row)
 		make_lines(k / 27, 180, 1e5, 1, &noise, lines);
 		for (int i = first * N; i < (first + n) * N; i++)
 			lines[i] *= factor;
-		parallel_consistency_of(&s, lines, &c, NULL);
+		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		if (c.n_odd != n || c.odd != first || fabs(c.odd_mass - (double)factor) > 0.05)
 			fail_msg("body %d, views %d to %d have %g: %d, from %d, have %g", k / 27, first, first + n - 1,
 				 (double)factor, c.n_odd, c.odd, c.odd_mass);
@@ -223,7 +223,7 @@ TEST(view_along_a_plate)
 		make_lines(BODIES, 360, 0, 1, &noise, lines);
 		for (int i = 0; i < N * ANGLES; i++)
 			lines[i] = fminf(lines[i], 0.1f * (float)(k + 1)) + 0.001f * (float)random_normal(&noise);
-		parallel_consistency_of(&s, lines, &c, NULL);
+		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		if (c.n_odd > 0)
 			fail_msg("up to %g: view %d has %g", 0.1 * (k + 1), c.odd, c.odd_mass);
 	}
@@ -255,7 +255,7 @@ TEST(intensities)
 						    : *line;
 			}
 		}
-		parallel_consistency_of(&s, lines, &c, NULL);
+		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		if ((what != 2 && (c.rough > 0.05) != (what == 3)) || (c.air_spread > 0.1) != (what == 2) ||
 		    (what == 1 ? fabs(c.air + 0.3) > 0.01 : c.air != 0))
 			fail_msg("body %d, %d: rough %g, air %g, spread %g", body, what, c.rough, c.air, c.air_spread);
@@ -276,7 +276,7 @@ TEST(level_of_air)
 		make_lines(k / 5, 180, 1e5, 1, &noise, lines);
 		for (int i = 0; i < N * ANGLES; i++)
 			lines[i] += levels[k % 5];
-		parallel_consistency_of(&s, lines, &c, NULL);
+		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		if (fabs(c.air - levels[k % 5]) > 0.01 || c.air_spread > 0)
 			fail_msg("body %d, air %g: %g, %g", k / 5, levels[k % 5], c.air, c.air_spread);
 	}
@@ -303,7 +303,7 @@ TEST(alternating_views)
 		for (int a = 1; a < ANGLES; a += of[i].every)
 			for (int t = 0; t < N; t++)
 				lines[a * N + t] *= (float)of[i].factor;
-		parallel_consistency_of(&s, lines, &c, NULL);
+		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		if (c.alternate != of[i].alternate || c.n_odd != of[i].odd ||
 		    (c.alternate && fabs((1 + c.rough) / (1 - c.rough) / of[i].factor - 1) > 0.01))
 			fail_msg("body %d, every %d: rough %g, %d, %d views", (int)k / 5, of[i].every, c.rough, c.alternate,
@@ -349,7 +349,7 @@ TEST(slices)
 			make_lines(2, s.arc, 1e5, 1, &noise, lines[i]);
 		for (int i = first; i <= last; i++)
 			spoil(fault, lines[i > 0 ? i - 1 : 1], lines[i]);
-		assert_true(parallel_consistency_of(&s, lines[0], &c, &f));
+		assert_true(parallel_consistency_of(&s, lines[0], NULL, &c, &f));
 		if (fabs(c.axis_error - s.offset) > 0.1 || !c.agree || c.n_odd > 0)
 			fail_msg("fault %d, slice %d: axis at %g, %d views", fault, first, c.axis_error, c.n_odd);
 		for (int i = 1; i < PARALLEL_FAULTS; i++) {
@@ -387,7 +387,7 @@ TEST(axes_that_differ)
 			for (int j = 0; j < N * ANGLES; j++)
 				lines[k][j] = from[j / N * N + (j % N + N - cases[i].shift[k]) % N];
 		}
-		assert_true(parallel_consistency_of(&s, lines[0], &c, NULL));
+		assert_true(parallel_consistency_of(&s, lines[0], NULL, &c, NULL));
 		if (c.axes_differ != cases[i].differ)
 			fail_msg("case %zu: the axis is at %g", i, c.axis_error);
 	}

@@ -58,8 +58,8 @@ TEST(rings_go)
 				for (int i = 0; i < s.n_angles * N; i++)
 					made[k * s.n_angles * N + i] += offset[k][i % N];
 			}
-			assert_int_equal(parallel_remove_rings(&s, 3, made, &r, NULL), 0);
-			assert_int_equal(parallel_remove_rings(&s, 3, same, &none, NULL), 0);
+			assert_int_equal(parallel_remove_rings(&s, 3, made, NULL, &r, NULL), 0);
+			assert_int_equal(parallel_remove_rings(&s, 3, same, NULL, &none, NULL), 0);
 			for (int k = 0; k < SLICES; k++)
 				for (int t = 0; t < N; t++) {
 					size_t at = (size_t)(k * s.n_angles * N + t);
@@ -97,8 +97,8 @@ TEST(order_of_views)
 		angle[a] = parallel_angle(&s, a * STEP % VIEWS);
 		memcpy(mixed + (size_t)a * N, lines + (size_t)(a * STEP % VIEWS) * N, N * sizeof(*mixed));
 	}
-	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), 0);
-	assert_int_equal(parallel_remove_rings(&other, 3, mixed, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, NULL, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&other, 3, mixed, NULL, &r, NULL), 0);
 	for (int a = 0; a < VIEWS; a++)
 		assert_memory_equal(mixed + (size_t)a * N, lines + (size_t)(a * STEP % VIEWS) * N, N * sizeof(*mixed));
 	free(lines);
@@ -111,16 +111,16 @@ TEST(limits)
 	float *lines = fixture_floats(12 * 24, 4, 0, 1);
 	struct parallel_rings r;
 
-	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), 0);
-	assert_int_equal(parallel_remove_rings(&s, 4, lines, &r, NULL), -EINVAL);
-	assert_int_equal(parallel_remove_rings(&s, 0, lines, &r, NULL), -EINVAL);
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, NULL, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, 4, lines, NULL, &r, NULL), -EINVAL);
+	assert_int_equal(parallel_remove_rings(&s, 0, lines, NULL, &r, NULL), -EINVAL);
 	s.n_angles = 11;
-	assert_int_equal(parallel_remove_rings(&s, 3, lines, &r, NULL), -EINVAL);
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, NULL, &r, NULL), -EINVAL);
 	s.n_angles = 12;
 	s.n_radial = 8 * (PARALLEL_RING_WIDTH_MAX + 1);
 	free(lines);
 	lines = fixture_floats(parallel_size(&s), 4, 0, 1);
-	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX, lines, &r, NULL), 0);
-	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX + 1, lines, &r, NULL), -EINVAL);
+	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX, lines, NULL, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX + 1, lines, NULL, &r, NULL), -EINVAL);
 	free(lines);
 }
