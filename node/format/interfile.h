@@ -25,7 +25,7 @@
 #include "recon/parallel/parallel_flat.h"
 #include "recon/pet/michelogram.h"
 
-#define INTERFILE_TEXT_MAX 65536 /* maximum size of a header, bytes */
+#define INTERFILE_TEXT_MAX (512 << 10) /* maximum size of a header, bytes: 16384 angles of 17 digits */
 #define INTERFILE_UNIT_SIZE 33
 #define INTERFILE_ATTENUATION "1/mm" /* unit of line integrals if the header has none */
 #define INTERFILE_NOTES 800

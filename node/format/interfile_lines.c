@@ -19,6 +19,7 @@
 #include "node/format/interfile.h"
 
 #define INDEX_MAX 1000
+#define KEYS_MAX 16384
 #define BLANKS " \t\r\v\f"
 #define ASKED_MAX 128
 
@@ -73,17 +74,26 @@ static int split_index(char *key, int number, int *ret_index, struct err *err)
 	return 0;
 }
 
-/* Return true if the line ends inside the braces of a list. A key in the next line means that the closing brace is missing. */
-static bool is_open(const char *line, const char *end)
-{
-	size_t n = (size_t)(end - line);
+/* Whether a line, which is read part by part, has the braces of a list. */
+struct braces {
+	bool open, closed;
+};
 
-	return memchr(line, '{', n) && !memchr(line, '}', n) && !memmem(end + 1, strcspn(end + 1, "\n"), ":=", 2);
+/* Return true if the line ends inside the braces of a list. A key in the next line means that the closing brace is missing. part: of
+ * the line, up to its end, that was not asked about before. */
+static bool is_open(struct braces *b, const char *part, const char *end)
+{
+	size_t n = (size_t)(end - part);
+
+	b->open = b->open || memchr(part, '{', n);
+	b->closed = b->closed || memchr(part, '}', n);
+	return b->open && !b->closed && !memmem(end + 1, strcspn(end + 1, "\n"), ":=", 2);
 }
 
 /* Return the next line of *at, joined in place with its continuation lines; NULL: the end. */
 static char *next_line(char **at, int *number, int *ret_number)
 {
+	struct braces braces = {false, false};
 	char *line = *at, *end;
 	size_t taken = 0;
 
@@ -92,6 +102,7 @@ static char *next_line(char **at, int *number, int *ret_number)
 	*ret_number = *number;
 	for (;;) {
 		char *last;
+		bool open;
 
 		end = strchr(line + taken, '\n');
 		if (!end) {
@@ -102,9 +113,10 @@ static char *next_line(char **at, int *number, int *ret_number)
 		*at = end + 1;
 		for (last = end; last > line + taken && is_blank(last[-1]); last--)
 			;
+		open = is_open(&braces, line + taken, end);
 		if (last > line + taken && last[-1] == '\\')
 			memset(last - 1, ' ', (size_t)(end - last + 2));
-		else if (line[0] != ';' && is_open(line, end))
+		else if (line[0] != ';' && open)
 			*end = ' ';
 		else
 			break;
@@ -168,7 +180,7 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 		n_lines += text[i] == '\n';
 	room_size = size + 1; /* a key is not longer than its line without ":=" */
 	l.memory = malloc(size + 1 + room_size);
-	l.line = malloc(n_lines * sizeof(*l.line));
+	l.line = malloc((n_lines < KEYS_MAX ? n_lines : KEYS_MAX) * sizeof(*l.line));
 	l.asked = calloc(1, sizeof(*l.asked));
 	if (!l.memory || !l.line || !l.asked) {
 		rc = err_set(err, ENOMEM, "no memory for an Interfile header of %zu bytes", size);
@@ -182,7 +194,9 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 		line = trim_blanks(line);
 		if (!*line || *line == ';')
 			continue;
-		rc = parse_line(&l, line, this_one, &room, &room_size, err);
+		rc = l.n < KEYS_MAX
+			     ? parse_line(&l, line, this_one, &room, &room_size, err)
+			     : err_set(err, EBADMSG, "line %d: more than %d keys: not an Interfile header", this_one, KEYS_MAX);
 		if (rc < 0)
 			break;
 		if (l.n == 1 && strcmp(l.line[0].key, "interfile") != 0)

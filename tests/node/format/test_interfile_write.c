@@ -311,7 +311,7 @@ TEST(test_refusals)
 	large = calloc(1, INTERFILE_TEXT_MAX + 2);
 	memset(large, '\n', INTERFILE_TEXT_MAX + 1);
 	assert_error(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), &err, EBADMSG,
-		     "more than 65536 bytes: not an Interfile header");
+		     "more than 524288 bytes: not an Interfile header");
 	free(large);
 }
 

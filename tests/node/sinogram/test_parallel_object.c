@@ -113,6 +113,58 @@ TEST(test_header)
 	free(text);
 }
 
+#define MANY 16384
+
+/* The largest number of angles, of the most digits, in one line or in a line each, and as this program writes them; one more is
+ * refused, and so is a header of more keys. */
+TEST(test_many_angles)
+{
+	char *list = malloc(MANY * 30), *text, *again;
+	struct interfile f;
+	struct err err = {0};
+
+	for (int lines = 0; lines < 2; lines++) {
+		size_t n = (size_t)sprintf(list, "number of angles := %d\nangles (degrees) := {", MANY);
+
+		for (int a = 0; a < MANY; a++)
+			n += (size_t)sprintf(list + n, "%s%.17g", a == 0 ? "" : lines ? ",\n" : ",", -180 + a / 97.0 / MANY);
+		sprintf(list + n, "}\nunit := 1/mm\n");
+		text = changed(
+			"number of angles := 4\nnumber of radial bins := 5\nbin size (mm) := 1.5\nslice spacing (cm) := "
+			"0.2\naxis offset (mm) := -0.25\nfirst angle (degrees) := 10\narc (degrees) := 360\nunit := 1/mm\n",
+			"number of radial bins := 5\nbin size (mm) := 1.5\nslice spacing (cm) := 0.2\n");
+		again = malloc(strlen(text) + strlen(list) + 1);
+		sprintf(again, "%.*s%s%s", (int)(strstr(text, "!END") - text), text, list, strstr(text, "!END"));
+		free(text);
+		if (interfile_parse(again, strlen(again), &f, &err) < 0)
+			fail_msg("%s", err.msg);
+		free(again);
+		for (int a = 0; a < MANY; a++)
+			assert_true(parallel_angle(&f.parallel, a) == -180 + a / 97.0 / MANY);
+		assert_int_equal(interfile_write(&f, &again, &err), 0);
+		assert_true(strlen(again) > 18 * MANY);
+		interfile_clear(&f);
+		free(again);
+	}
+	text = changed("number of angles := 4", "number of angles := 16385");
+	assert_error(interfile_parse(text, strlen(text), &f, &err), &err, EBADMSG, "number of angles := 16385; allowed");
+	free(text);
+	for (int more = 0; more < 2; more++) {
+		size_t n = 0;
+
+		for (int i = 0; i < MANY - 15 + more; i++)
+			n += (size_t)sprintf(list + n, "key %d := 1\n", i);
+		text = changed("unit := 1/mm\n", list);
+		assert_int_equal(interfile_parse(text, strlen(text), &f, &err), more ? -EBADMSG : 0);
+		if (more)
+			assert_non_null(strstr(err.msg, "more than 16384 keys"));
+		else
+			interfile_clear(&f);
+		free(text);
+	}
+	free(list);
+}
+
 TEST(test_bad_headers)
 {
 	static const struct {
@@ -313,10 +365,10 @@ static int use_planes(void *ctx, const uint8_t *bytes, size_t first, size_t n, s
  * says. */
 TEST(test_groups, .teardown = clean)
 {
-	const char *path = in_folder("lines.dcm");
 	struct sinogram_part *part;
 	struct sinogram *s;
 	struct err err = {0};
+	const char *path;
 
 	for (size_t group = 1; group <= SLICES; group++)
 		for (uint64_t chunk = 0; chunk < 200; chunk += 52) {
@@ -329,7 +381,7 @@ TEST(test_groups, .teardown = clean)
 				char name[32];
 
 				snprintf(name, sizeof(name), "lines-%04zu.dcm", i + 1);
-				paths[i] = n > 1 ? in_folder(name) : path;
+				paths[i] = in_folder(n > 1 ? name : "lines.dcm");
 			}
 			if (sinogram_open(paths, n, NULL, NULL, &s, &err) < 0)
 				fail_msg("%s", err.msg);
@@ -341,6 +393,7 @@ TEST(test_groups, .teardown = clean)
 			clean(NULL);
 		}
 	write_objects(0, "HFS");
+	path = in_folder("lines.dcm");
 	assert_int_equal(sinogram_open(&path, 1, NULL, NULL, &s, &err), 0);
 	part = &s->part[SINOGRAM_LINES];
 	for (int damaged = 0; damaged < 2; damaged++) {
