@@ -397,6 +397,7 @@ int parallel_find_axis(const struct parallel_scan *s, const float *lines, const 
 		       struct parallel_axis *ret, struct err *err)
 {
 	bool covered = false;
+	double sigma;
 	int r = 0;
 
 	*ret = (struct parallel_axis){.reason = PARALLEL_AXIS_FEW};
@@ -408,8 +409,8 @@ int parallel_find_axis(const struct parallel_scan *s, const float *lines, const 
 	}
 	if (r < 0 || ret->reason == PARALLEL_AXIS_KNOWN)
 		return r;
-	if (c->known && c->agree && !c->axes_differ && KNOWN_SIGMAS * c->axis_sigma <= KNOWN_BINS * s->bin)
-		*ret = (struct parallel_axis){
-			.by = PARALLEL_AXIS_MASS, .offset = s->offset - c->axis_error, .sigma = c->axis_sigma};
+	sigma = hypot(c->axis_sigma, c->ring_sigma);
+	if (c->known && c->agree && !c->axes_differ && KNOWN_SIGMAS * sigma <= KNOWN_BINS * s->bin)
+		*ret = (struct parallel_axis){.by = PARALLEL_AXIS_MASS, .offset = s->offset - c->axis_error, .sigma = sigma};
 	return 0;
 }

@@ -9,6 +9,8 @@
  *
  * - Noise: the second differences of neighbouring bins, whose mean square is six times the variance of a bin; edges of the object
  *   add to it, so that it is rather too large.
+ * - Bins with a constant error of their own (rings) move the centres of all views alike, which no fit shows: the same of the mean
+ *   of the views, in which noise is small, adds to the uncertainty of the axis.
  * - A part of the mass that leaves the field is at most the radius R of the field away from the centre: where the masses of the
  *   views differ by the part m (standard deviation), the centres may differ by m R, and the variances by m R^2.
  *
@@ -95,9 +97,32 @@ static void find_moments(struct view *v)
 	v->variance = v->sum[2] / v->sum[0] - v->centre * v->centre;
 }
 
-static void make_views(const struct parallel_scan *s, const float *lines, int slice, struct view *ret)
+#define BLOCK 64 /* bins, of neighbouring cache lines */
+
+/* Compute the mean of the views of a slice. */
+static void mean_line(const struct parallel_scan *s, const float *lines, float *ret)
+{
+#pragma omp parallel for schedule(static)
+	for (int first = 0; first < s->n_radial; first += BLOCK) {
+		int n = s->n_radial - first < BLOCK ? s->n_radial - first : BLOCK;
+		double sum[BLOCK] = {0};
+
+		for (int a = 0; a < s->n_angles; a++)
+			for (int t = 0; t < n; t++)
+				sum[t] += (double)lines[(size_t)a * (size_t)s->n_radial + (size_t)(first + t)];
+		for (int t = 0; t < n; t++)
+			ret[first + t] = (float)(sum[t] / s->n_angles);
+	}
+}
+
+/* ret: of each view, and after them of their mean. mean: [n_radial], working memory. */
+static void make_views(const struct parallel_scan *s, const float *lines, int slice, float *mean, struct view *ret)
 {
 	const size_t n = (size_t)s->n_radial, first = (size_t)slice * (size_t)s->n_angles;
+
+	mean_line(s, lines + first * n, mean);
+	ret[s->n_angles] = (struct view){0};
+	add_line(s, mean, &ret[s->n_angles]);
 
 #pragma omp parallel for schedule(static)
 	for (int a = 0; a < s->n_angles; a++) {
@@ -415,6 +440,12 @@ static void find_limits(const struct parallel_scan *s, const struct all *m, stru
 	ret->width_limit = fmax(WIDTH_LEAST * s->bin, fmax(NOISES * variance, LEAVING * m->spread * reach * reach) / (2 * width));
 }
 
+/* Return how far bins with errors of their own may move the axis: standard deviation, mm. */
+static double ring_sigma(const struct view *mean)
+{
+	return sqrt(mean->noise[1] + mean->noise[0] * mean->centre * mean->centre) / mean->mass;
+}
+
 /* Find what the views say, if the angles are those of the header; or which others agree with them. */
 static void judge_angles(const struct parallel_scan *s, const struct view *v, double width, double (*point)[3],
 			 struct parallel_consistency *ret)
@@ -431,6 +462,7 @@ static void judge_angles(const struct parallel_scan *s, const struct view *v, do
 			ret->known = true;
 			ret->axis_error = centre.constant;
 			ret->axis_sigma = centre.sigma;
+			ret->ring_sigma = ring_sigma(&v[s->n_angles]);
 			ret->centre_rest = centre.rest;
 			ret->width_rest = variance.rest;
 			ret->agree = agrees;
@@ -456,7 +488,8 @@ static void judge_views(const struct parallel_scan *s, struct view *v, double *w
 }
 
 struct work {
-	struct view *views, *sum;	   /* [n_angles] */
+	struct view *views, *sum;	   /* [n_angles + 1]: the last of the mean */
+	float *mean;			   /* [n_radial] */
 	double *points;			   /* [3 n_angles] */
 	struct parallel_consistency *each; /* [n_slices], NULL: of one slice */
 	unsigned char *fault;		   /* [n_slices] */
@@ -470,8 +503,8 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, cons
 
 	one.n_slices = 1;
 	for (int k = 0; k < s->n_slices; k++) {
-		make_views(s, lines, k, w->views);
-		add_views(w->sum, w->views, s->n_angles, 1);
+		make_views(s, lines, k, w->mean, w->views);
+		add_views(w->sum, w->views, s->n_angles + 1, 1);
 		if (w->each)
 			judge_views(&one, w->views, w->points, &w->each[k]);
 		monitor_progress(monitor, "prepare", (k + 1.0) / s->n_slices);
@@ -480,8 +513,8 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, cons
 		parallel_find_faults(s, lines, w->each, monitor, w->fault, faults);
 	for (int k = 0; w->each && k < s->n_slices; k++)
 		if (w->fault[k]) {
-			make_views(s, lines, k, w->views);
-			add_views(w->sum, w->views, s->n_angles, -1);
+			make_views(s, lines, k, w->mean, w->views);
+			add_views(w->sum, w->views, s->n_angles + 1, -1);
 			some.n_slices--;
 			monitor_progress(monitor, "prepare", 1);
 		}
@@ -498,17 +531,19 @@ bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, 
 
 	*ret = (struct parallel_consistency){.agree = true};
 	if (n > 0) {
-		w.views = calloc(n, sizeof(*w.views));
-		w.sum = calloc(n, sizeof(*w.sum));
+		w.views = calloc(n + 1, sizeof(*w.views));
+		w.sum = calloc(n + 1, sizeof(*w.sum));
+		w.mean = calloc((size_t)s->n_radial, sizeof(*w.mean));
 		w.points = calloc(n, 3 * sizeof(*w.points));
 		w.each = slices > 1 ? calloc(slices, sizeof(*w.each)) : NULL;
 		w.fault = calloc(slices, 1);
 	}
-	if (w.views && w.sum && w.points && w.fault && (w.each || slices == 1))
+	if (w.views && w.sum && w.mean && w.points && w.fault && (w.each || slices == 1))
 		judge_slices(s, lines, monitor, &w, ret, &faults);
 	free(w.fault);
 	free(w.each);
 	free(w.points);
+	free(w.mean);
 	free(w.sum);
 	free(w.views);
 	if (ret_faults)

@@ -122,6 +122,37 @@ TEST(axis_is_found_or_unknown)
 	}
 }
 
+/* Errors of detector bins move all centres of mass alike: an axis that is found by them has an uncertainty that covers it. */
+TEST(rings_move_the_centres)
+{
+	static const double strength[] = {0.02, 0.05, 0.2};
+	uint64_t random = test_seed();
+	int known = 0, off = 0;
+
+	for (int i = 0; i < 24; i++) {
+		struct parallel_scan s = {1, 100, N, 0.5, 1.2, 1, 10, 150, NULL};
+		struct ellipse body[ELLIPSES];
+		struct parallel_axis axis;
+		float *lines, error[N];
+
+		make_body(0.45, &random, body);
+		lines = make_scan(&s, body, 0.005, &random);
+		for (int t = 0; t < N; t++)
+			error[t] = (float)(strength[i % 3] * (random_uniform(&random) - 0.5) * (random_uniform(&random) < 0.4));
+		for (size_t k = 0; k < parallel_size(&s); k++)
+			lines[k] += error[k % N];
+		axis = find(s, lines);
+		free(lines);
+		if (axis.reason != PARALLEL_AXIS_KNOWN)
+			continue;
+		known++;
+		off += fabs(axis.offset - s.offset) > 0.05 * s.bin;
+		if (fabs(axis.offset - s.offset) > 3 * axis.sigma)
+			fail_msg("scan %d: %g +- %g for %g mm", i, axis.offset, axis.sigma, s.offset);
+	}
+	assert_true(known >= 8 && off >= 2);
+}
+
 /* An axis that leans by 2 degrees is a line through the slices. */
 TEST(leaning_axis)
 {
