@@ -62,7 +62,8 @@ static const struct option_spec option_specs[] = {
 	 INTO_REAL(struct simulate, what.thickness, 5, 300)},
 	{0, "glandular", "PERCENT", "breast only: share of glandular tissue, 5 to 60; default 20",
 	 INTO_REAL(struct simulate, what.glandular, BREAST_GLANDULAR_LEAST, BREAST_GLANDULAR_MOST)},
-	{0, "clip", NULL, "breast only: add a clip of titanium, 3 mm long", INTO_ON(struct simulate, what.clip)},
+	{0, "clips", "N", "breast only: add N clips of titanium, 3 x 0.5 mm, at random places; 0 (default) to 20",
+	 INTO_INT(struct simulate, what.clips, 0, BREAST_CLIPS_MOST)},
 	{0, "noise-free", NULL, "write expected values, without Poisson noise", INTO_OFF(struct simulate, what.noise)},
 	{0, "inverted", NULL, "stored values decrease where the intensity increases", INTO_ON(struct simulate, what.inverted)},
 	{0, "scatter", "FACTOR",
@@ -198,8 +199,8 @@ static int check_dbt(struct simulate_command *c)
 		return options_fail(&c->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
 	if (!voxels && (s->what.volume || s->what.materials))
 		return options_fail(&c->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
-	if (!breast && (s->what.glandular > 0 || s->what.clip))
-		return options_fail(&c->o, CODE_USAGE, "--glandular and --clip are for --phantom breast");
+	if (!breast && (s->what.glandular > 0 || s->what.clips > 0))
+		return options_fail(&c->o, CODE_USAGE, "--glandular and --clips are for --phantom breast");
 	apply_words(s);
 	return CODE_OK;
 }

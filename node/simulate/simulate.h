@@ -44,7 +44,8 @@ struct simulate_options {
 	struct simulate_system system;
 	const struct profile_conf *profile; /* borrowed */
 	enum phantom_kind phantom;	    /* if `volume` is NULL and `breast` is false */
-	bool breast, clip;		    /* the breast of recon/phantom/breast_phantom.h; with a clip */
+	bool breast;			    /* that of recon/phantom/breast_phantom.h */
+	int clips;			    /* in it */
 	double glandular;		    /* its glandular share, percent */
 	const char *volume,
 		*materials; /* files of a voxel phantom (node/simulate/simulate_voxels.h); NULL: use an analytic phantom */

@@ -179,7 +179,7 @@ static void plan_uids(struct simulation *s, const char *digest)
 			 o->scatter);
 	if (o->breast)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " breast %.17g %d",
-			 o->glandular, o->clip);
+			 o->glandular, o->clips);
 	if (s->voxels)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)
@@ -272,7 +272,7 @@ static int plan_breast(struct simulation *s, const double size[2], struct err *e
 				   .glandular = s->o.glandular,
 				   .muscle = strcmp(s->o.view, "MLO") == 0,
 				   .mirrored = s->o.side == 'R',
-				   .clip = s->o.clip,
+				   .clips = s->o.clips,
 				   .seed = s->o.seed};
 	const double at[3] = {s->o.window[0], s->o.window[1], s->o.profile->support};
 	double least = DETAIL_RAYS * s->pitch / s->rays;

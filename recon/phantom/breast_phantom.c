@@ -70,10 +70,11 @@ static const struct {
 	double at[3];
 	int specks;
 } clusters[] = {{{0.44, -0.52, 0.45}, 11}, {{0.66, 0.02, 0.33}, 7}};
-static const double clip_at[3] = {0.40, 0.10, 0.42};
+static const double clip_range[3][2] = {{0.05, 0.95}, {-0.95, 0.95}, {0, 1}};
 #define N_BEADS (sizeof beads / sizeof *beads)
 #define N_CLUSTERS (sizeof clusters / sizeof *clusters)
 #define DETAILS_MAX 64
+#define CLIP_DEPTH 5.0 /* mm: least depth of a clip's middle below the skin */
 
 struct breast {
 	const struct breast_options *o;
@@ -484,6 +485,31 @@ static void add_detail(struct breast *b, enum shape_role role, const double c[3]
 		(struct shape){.kind = SHAPE_ELLIPSOID, .role = role, .c = {c[0], c[1], c[2]}, .r = {r[0], r[1], r[2]}, .mu = mu};
 }
 
+/* Return the depth of a place below the skin. */
+static double depth_at(const struct breast *b, const double at[3])
+{
+	const struct breast_surface *s = &b->shape;
+
+	return breast_surface_depth(s, (int)(at[0] / BREAST_VOXEL), (int)(at[1] / BREAST_VOXEL + s->n[1] / 2.0),
+				    (int)(at[2] / s->hz));
+}
+
+/* After all other details, so that these are the same without clips. */
+static void add_clips(struct breast *b)
+{
+	for (int i = 0; i < b->o->clips; i++) {
+		double part[3], at[3], r[3] = {0.25, 0.25, 0.25};
+
+		do {
+			for (int c = 0; c < 3; c++)
+				part[c] = draw_between(b, clip_range[c][0], clip_range[c][1]);
+			place_detail(b, part, 0, at);
+		} while (!(depth_at(b, at) >= CLIP_DEPTH));
+		r[(int)draw_between(b, 0, 3)] = 1.5;
+		add_detail(b, ROLE_METAL, at, r, MU_TITANIUM);
+	}
+}
+
 static int add_details(struct breast *b, struct err *err)
 {
 	double at[3];
@@ -509,10 +535,7 @@ static int add_details(struct breast *b, struct err *err)
 			add_detail(b, ROLE_LESION, c, (double[]){r, r, r}, MU_SPECK);
 		}
 	}
-	if (b->o->clip) {
-		place_detail(b, clip_at, 1, at);
-		add_detail(b, ROLE_METAL, at, (double[]){0.25, 1.5, 0.25}, MU_TITANIUM);
-	}
+	add_clips(b);
 	return 0;
 }
 
@@ -526,6 +549,8 @@ static int check_breast(const struct breast_options *o, struct err *err)
 	if (!(o->glandular >= BREAST_GLANDULAR_LEAST && o->glandular <= BREAST_GLANDULAR_MOST))
 		return err_set(err, EINVAL, "%g percent of glandular tissue; allowed: %g to %g", o->glandular,
 			       BREAST_GLANDULAR_LEAST, BREAST_GLANDULAR_MOST);
+	if (o->clips < 0 || o->clips > BREAST_CLIPS_MOST)
+		return err_set(err, EINVAL, "a breast with %d clips; allowed: 0 to %d", o->clips, BREAST_CLIPS_MOST);
 	for (int c = 0; c < 2; c++)
 		if (!(o->room[c] >= BREAST_ROOM_LEAST && o->room[c] <= 1000))
 			return err_set(err, EINVAL,

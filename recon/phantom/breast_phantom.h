@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compressed breast like those of patients, made from a seed: voxels of tissue (recon/phantom/voxel_phantom.h), with masses,
- * and small details with closed formulas (calcifications, a clip), whose line integrals are added to those of the voxels.
+ * and small details with closed formulas (calcifications, clips), whose line integrals are added to those of the voxels.
  *
  * Lengths in mm, attenuation in 1/mm at 20 keV, axes of kernels/geometry.h: x from the chest wall, z from the breast support
  * upwards. The same options give the same bits with any number of threads. A mirrored breast is the other one with -y for y.
@@ -22,6 +22,7 @@
 #define BREAST_THICKNESS_MOST 100.0
 #define BREAST_GLANDULAR_LEAST 5.0 /* percent */
 #define BREAST_GLANDULAR_MOST 60.0
+#define BREAST_CLIPS_MOST 20
 #define BREAST_ROOM_LEAST 40.0 /* mm: side of the smallest detector that a breast fits on */
 
 struct breast_options {
@@ -30,7 +31,7 @@ struct breast_options {
 	double glandular; /* share of the tissue inside the skin, percent of its volume, without muscle and masses */
 	bool muscle;	  /* MLO: the pectoral muscle, at the end of the chest wall with the largest y */
 	bool mirrored;	  /* -y for y */
-	bool clip;	  /* of titanium, 3 mm long */
+	int clips;	  /* of titanium, 3 x 0.5 mm along an axis, at random places in the tissue; 0 to BREAST_CLIPS_MOST */
 	unsigned seed;
 };
 

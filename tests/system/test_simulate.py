@@ -161,9 +161,9 @@ def test_exam_is_what_it_says(folder, failures, image_format, side, view):
 
 
 def test_breast_of_tissue(folder, failures):
-    """The truth has the breast's masses, calcifications and clip, mirrored on the other side, and the result has the beads."""
+    """The truth has the breast's masses, calcifications and clips, mirrored on the other side, and the result has the beads."""
     what = {"phantom": "breast", "binning": 4, "views": 9, "detector": "640x1100", "thickness": 30, "glandular": 25,
-            "clip": True, "view": "MLO"}
+            "clips": 2, "view": "MLO"}
     left, right = (tools.simulate(os.path.join(folder, side), side=side, **what) for side in "LR")
     _, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "R"))
     found = json.loads(tools.run("measure", "--json", "--truth", os.path.join(folder, "R", "truth.json"), path).stdout)
@@ -173,7 +173,7 @@ def test_breast_of_tissue(folder, failures):
               for a, b in zip(left["shapes"], right["shapes"])]
     for ok, text in ((left["phantom"] == "breast", left["phantom"]),
                      (abs(left["breast"]["glandular_percent"] - 25) < 2, left["breast"]),
-                     ([roles.count(r) for r in ("body", "lesion", "bead", "metal")] == [1, 4 + 18, 6, 1], roles),
+                     ([roles.count(r) for r in ("body", "lesion", "bead", "metal")] == [1, 4 + 18, 6, 2], roles),
                      (left["breast"] == right["breast"] and all(mirror), mirror),
                      (len(found["points"]) == 6 and far < 0.5, f"{far} mm"),
                      (sum("mass" in r["name"] for r in found["regions"]) == 4, [r["name"] for r in found["regions"]])):
@@ -288,8 +288,8 @@ def test_refusals(folder, failures):
                           (("--collimate", "-1"), "collimate"),
                           (("--phantom", "breast", "--glandular", "4.9"), "glandular"),
                           (("--phantom", "breast", "--glandular", "60.1"), "glandular"),
-                          (("--phantom", "slab", "--glandular", "20"), "--glandular and --clip"),
-                          (("--phantom", "slab", "--clip"), "--glandular and --clip"),
+                          (("--phantom", "slab", "--glandular", "20"), "--glandular and --clips"),
+                          (("--phantom", "slab", "--clips", 1), "--glandular and --clips"),
                           (("--phantom", "breast", "--thickness", "19.9"), "19.9 mm"),
                           (("--phantom", "breast", "--air", "20"), "air"),
                           (("--collimate", "500"), "padding of 500 mm"),

@@ -197,7 +197,7 @@ TEST(sides_mirror_each_other)
 	struct breast_options o = small;
 
 	o.muscle = true;
-	o.clip = true;
+	o.clips = 3;
 	struct made left = make(&o);
 	o.mirrored = true;
 	struct made right = make(&o);
@@ -258,7 +258,7 @@ TEST(lesions_are_in_the_breast)
 		int masses = 0, beads = 0, specks = 0, clips = 0;
 
 		o.muscle = seed % 2;
-		o.clip = seed % 3 == 1;
+		o.clips = seed % 3;
 		struct made m = make(&o);
 
 		assert_int_equal(voxel_phantom_shapes(m.voxels, &shapes, NULL), 0);
@@ -287,7 +287,7 @@ TEST(lesions_are_in_the_breast)
 		assert_int_equal(masses, 4);
 		assert_int_equal(beads, 6);
 		assert_int_equal(specks, 18);
-		assert_int_equal(clips, o.clip);
+		assert_int_equal(clips, o.clips);
 		phantom_free(shapes);
 		drop(&m);
 	}
@@ -306,6 +306,8 @@ static const struct {
 	{{"dense", EINVAL, "60.01 percent"}, {.room = {60, 90}, .thickness = 50, .glandular = 60.01}},
 	{{"narrow", EINVAL, "39.99 x 90 mm"}, {.room = {39.99, 90}, .thickness = 50, .glandular = 20}},
 	{{"short", EINVAL, "60 x 39.99 mm"}, {.room = {60, 39.99}, .thickness = 50, .glandular = 20}},
+	{{"metal", EINVAL, "21 clips; allowed: 0 to 20"}, {.room = {60, 90}, .thickness = 50, .glandular = 20, .clips = 21}},
+	{{"no metal", EINVAL, "-1 clips"}, {.room = {60, 90}, .thickness = 50, .glandular = 20, .clips = -1}},
 	{{"long", EINVAL, "60 x 1000.01 mm"}, {.room = {60, 1000.01}, .thickness = 50, .glandular = 20}},
 };
 
@@ -322,7 +324,10 @@ REFUSES(breasts, refused, try_breast)
 TEST(at_the_limits)
 {
 	static const struct breast_options allowed[] = {
-		{.room = {BREAST_ROOM_LEAST, BREAST_ROOM_LEAST}, .thickness = BREAST_THICKNESS_LEAST, .glandular = 20},
+		{.room = {BREAST_ROOM_LEAST, BREAST_ROOM_LEAST},
+		 .thickness = BREAST_THICKNESS_LEAST,
+		 .glandular = 20,
+		 .clips = BREAST_CLIPS_MOST},
 		{.room = {BREAST_ROOM_LEAST, 1000}, .thickness = BREAST_THICKNESS_MOST, .glandular = BREAST_GLANDULAR_MOST},
 	};
 
