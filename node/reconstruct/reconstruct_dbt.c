@@ -338,18 +338,49 @@ static json_t *shape_details(const struct breast_shape_report *r)
 	return json;
 }
 
+/* Compute column, row and slice of the result's slices, from 1, at a place. */
+static void place_in_slices(const struct dbt_work *w, const double at[3], double ret[3])
+{
+	const struct grid *g = &w->plan.grid;
+	const bool turned[3] = {w->exam->columns_toward_chest, w->exam->rows_toward_minus_y};
+
+	for (int c = 0; c < 3; c++) {
+		double i = (at[c] - g->lo[c]) / g->h[c] + 0.5;
+
+		ret[c] = turned[c] ? g->n[c] + 1 - i : i;
+	}
+}
+
+/* Describe the metal; NULL: the protocol does not ask for it. */
+static json_t *metal_details(const struct dbt_work *w)
+{
+	const struct metal_report *r = &w->ran.metal;
+	json_t *list = r->asked ? json_array() : NULL;
+
+	for (int i = 0; i < r->n; i++) {
+		const struct metal_object *o = &r->object[i];
+		double at[3];
+
+		place_in_slices(w, o->at, at);
+		json_array_append_new(list, json_pack("{s:f, s:f, s:f, s:[f,f,f], s:f, s:i, s:i}", "column", at[0], "row", at[1],
+						      "slice", at[2], "position_mm", o->at[0], o->at[1], o->at[2], "mu_per_mm",
+						      o->mu, "projections", o->views, "of", o->of));
+	}
+	return list;
+}
+
 static json_t *dbt_details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:o*, s:s, s:s}", "bins",
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:o*, s:o*, s:s, s:s}", "bins",
 			 "padded", (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range",
 			 (json_int_t)v->over_range, "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air",
 			 (json_int_t)v->air, "views_without_mask", v->unmasked, "geometry", geometry_details(w->exam),
 			 "unattenuated", i0_sources(w->exam), "open_field", open_field(w->exam), "stored",
 			 stored_details(&w->made), "quantitative", !w->exam->relative[0], "scatter", scatter_ratios(w),
-			 "breast_shape", shape_details(&w->ran.shape), "warnings", w->base.report.warnings, "omitted",
-			 w->base.report.omitted);
+			 "breast_shape", shape_details(&w->ran.shape), "metal", metal_details(w), "warnings",
+			 w->base.report.warnings, "omitted", w->base.report.omitted);
 }
 
 /* Add a sentence about the voxels that are stored as another value. */

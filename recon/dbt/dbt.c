@@ -57,6 +57,10 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		r = dbt_layout_make(p, plan, detector, &s->layout, err);
 	if (r == 0)
 		r = dbt_shape_open(s, err);
+	if (r == 0 && dbt_needs_cells(p))
+		r = dbt_cells_open(s, err);
+	if (r == 0)
+		r = dbt_metal_open(s, err);
 	if (r == 0)
 		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
 	for (int i = 0; r == 0 && i < 2; i++)
@@ -74,6 +78,7 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	if (!s)
 		return NULL;
 	session_drain(s->dev);
+	dbt_metal_close(s);
 	session_release(&s->memory);
 	breast_shape_release(&s->shape);
 	dbt_layout_release(&s->layout);
@@ -143,6 +148,10 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	for (int i = 0; i < s->plan->n_views; i++)
 		s->conf.rule.weighted |= s->view_sums[i].cut;
 	report.seconds_setup = begin - s->opened;
+	if (s->metal)
+		r = dbt_metal_replace(s, &report.metal, err);
+	if (r < 0)
+		return r;
 	start = starting_value(s);
 	if (dbt_has_prior(s->p)) {
 		s->prior = dbt_layout_prior(&s->layout, s->p, s->plan, (double)start);
@@ -157,6 +166,8 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	r = s->streamed ? dbt_streamed_run(s, start, monitor, err) : dbt_resident_run(s, start, monitor, &report, err);
 	if (r == 0 && algorithm_info(s->p->algorithm)->filtered)
 		r = scale_slices(s, err);
+	if (r == 0)
+		r = dbt_metal_put_back(s, &report.metal, err);
 	if (r == 0)
 		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 	if (r < 0)

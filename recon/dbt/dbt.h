@@ -16,11 +16,18 @@
 #include "recon/core/plan.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/breast_shape.h"
+#include "recon/dbt/metal.h"
 
 /* Filter of filtered backprojection, along the path of the source. */
 enum dbt_filter {
 	DBT_FILTER_RAMP = 1,
 	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
+};
+
+/* What is done about clips and markers. */
+enum dbt_metal {
+	DBT_METAL_OFF = 0,
+	DBT_METAL_REDUCE, /* recon/dbt/metal.h */
 };
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
@@ -41,12 +48,13 @@ struct dbt_protocol {
 	double voxel;	      /* in-plane voxel, mm; less than 0.9 of the detector's pitch, or 0: the pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
-	bool scatter;	     /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */
-	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
-	bool breast_shape;   /* begin with the breast's shape, if it is found (recon/dbt/breast_shape.h); not FBP and BP */
-	bool skin_edge;	     /* soften the edge of the skin in the projections (recon/dbt/skin_edge.h); OSEM, MLEM, OSTR, MLTR */
-	int tile[2];	     /* size of a tile, detector bins; 0: untiled */
-	size_t memory_limit; /* bytes on the device; 0: the device's memory */
+	bool scatter;	      /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */
+	bool breast_mask;     /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
+	bool breast_shape;    /* begin with the breast's shape, if it is found (recon/dbt/breast_shape.h); not FBP and BP */
+	bool skin_edge;	      /* soften the edge of the skin in the projections (recon/dbt/skin_edge.h); OSEM, MLEM, OSTR, MLTR */
+	enum dbt_metal metal; /* leave out the shadows of metal, and put it back */
+	int tile[2];	      /* size of a tile, detector bins; 0: untiled */
+	size_t memory_limit;  /* bytes on the device; 0: the device's memory */
 	bool deterministic;
 };
 
@@ -77,6 +85,7 @@ struct dbt_report {
 				       the volume is on the device and no weight is reduced; else 0 */
 	struct breast_shape_report shape; /* of the start image */
 	double seconds_shape;		  /* part of seconds_iterate: finding it */
+	struct metal_report metal;
 };
 
 struct dbt_session;

@@ -52,9 +52,11 @@ struct dbt_session {
 	struct dbt_view_sums *view_sums;
 	struct field_ends *ends; /* of each view; with edge_taper */
 	int n_received;
-	struct view_cells cells; /* with breast_shape: of the merged bins */
+	struct view_cells cells; /* with breast_shape or metal: of the merged bins */
 	float *cell_means;	 /* of each view, at its place */
 	struct breast_shape shape;
+	struct metal_view *metal;					  /* with metal: shadows of each view, at its place */
+	signed char *metal_of;						  /* those of each object: metal_locate() */
 	char no_shape[sizeof(((struct breast_shape_report *)0)->reason)]; /* why it is not to be found; "": it is */
 	float *host_columns;						  /* of its lower surface, then of the upper one */
 
@@ -99,14 +101,26 @@ static inline size_t dbt_stored_floats(const struct grid *g)
 	return ((size_t)g->n[0] * (size_t)g->n[1] + 1) / 2;
 }
 
+/* dbt_views.c: room for the cells of all views, of a protocol that needs them. merged: the scan with merged bins. */
+size_t dbt_cells_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *merged);
+int dbt_cells_open(struct dbt_session *s, struct err *err);
+
 /* dbt_views.c: multiply the line integrals of rays that leave the volume where the object continues (recon/dbt/field_edges.h);
  * after all views were received */
 int dbt_scale_ends(struct dbt_session *s, struct err *err);
 
+/* dbt_metal.c: metal, with s->metal */
+int dbt_metal_open(struct dbt_session *s, struct err *err);
+void dbt_metal_close(struct dbt_session *s);
+/* Find the shadows of a view in its line integrals. */
+int dbt_metal_find(const struct dbt_session *s, int view, const float *line, const float *valid, struct err *err);
+/* Find the objects, and replace their shadows in the views. */
+int dbt_metal_replace(struct dbt_session *s, struct metal_report *ret_report, struct err *err);
+int dbt_metal_put_back(struct dbt_session *s, const struct metal_report *report, struct err *err);
+
 /* dbt_shape.c: the start image with the shape of the breast */
-/* Return the host memory that it needs, bytes. merged: the scan with merged bins. */
-size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *merged);
-int dbt_shape_open(struct dbt_session *s, struct err *err); /* room for the views' cells */
+size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan); /* host memory that it needs */
+int dbt_shape_open(struct dbt_session *s, struct err *err);
 /* Find the shape from the cells of all views. */
 int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err *err);
 /* Multiply the volume, whose support has the starting value, by the weights of the shape, if there is one. */

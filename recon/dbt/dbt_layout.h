@@ -30,6 +30,12 @@ static inline bool dbt_has_skin_edge(const struct dbt_protocol *p)
 	return p->skin_edge && (rule == RULE_EM || rule == RULE_TRANSMISSION);
 }
 
+/* Return whether the session keeps cells of the views (recon/dbt/view_cells.h). */
+static inline bool dbt_needs_cells(const struct dbt_protocol *p)
+{
+	return dbt_has_shape(p) || p->metal != DBT_METAL_OFF;
+}
+
 struct dbt_layout {
 	struct scan *scan;    /* binned, views in the order of the subsets */
 	struct subsets views; /* those of the detector's scan */

@@ -108,7 +108,8 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 					     dbt_has_prior(p)) +
 			   dbt_stored_floats(&plan->grid) + (dbt_has_shape(p) ? slice : 0)) *
 			  sizeof(float),
-		.host = (2 * staged * view + 2 * slice) * sizeof(float) + dbt_shape_host_bytes(p, plan, l->scan),
+		.host = (2 * staged * view + 2 * slice) * sizeof(float) + dbt_shape_host_bytes(p, plan) +
+			dbt_cells_host_bytes(p, plan, l->scan),
 	};
 
 	for (int s = 0; s < l->views.n_subsets; s++) {

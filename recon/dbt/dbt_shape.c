@@ -12,23 +12,15 @@ static size_t slice_voxels(const struct dbt_session *s)
 	return (size_t)s->plan->grid.n[0] * (size_t)s->plan->grid.n[1];
 }
 
-size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *merged)
+size_t dbt_shape_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan)
 {
-	struct view_cells c = view_cells_of(merged);
-
-	return dbt_has_shape(p) ? ((size_t)c.n_u * (size_t)c.n_v * (size_t)plan->n_views +
-				   2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
-					  sizeof(float)
-				: 0;
+	return dbt_has_shape(p) ? 2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float) : 0;
 }
 
 int dbt_shape_open(struct dbt_session *s, struct err *err)
 {
 	if (!dbt_has_shape(s->p))
 		return 0;
-	s->cells = view_cells_of(s->layout.scan);
-	session_array(&s->memory, (size_t)s->cells.n_u * (size_t)s->cells.n_v * (size_t)s->plan->n_views, sizeof(float),
-		      (void **)&s->cell_means, err);
 	return session_host(&s->memory, 2 * slice_voxels(s) * sizeof(float), (void **)&s->host_columns, err);
 }
 
@@ -37,7 +29,7 @@ int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err 
 	double begin = clock_seconds();
 	int r;
 
-	if (!s->cell_means)
+	if (!dbt_has_shape(s->p))
 		return 0;
 	if (s->no_shape[0]) {
 		report->shape.asked = true;

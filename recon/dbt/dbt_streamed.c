@@ -66,7 +66,7 @@ int dbt_streamed_count(const struct dbt_protocol *p, const struct dbt_plan *plan
 		}
 	free(first);
 	b.host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float) +
-		 dbt_shape_host_bytes(p, plan, l->scan);
+		 dbt_shape_host_bytes(p, plan) + dbt_cells_host_bytes(p, plan, l->scan);
 	plan_sum(&b, dev);
 	*ret_bytes = b;
 	return 0;

@@ -17,6 +17,20 @@
 #define LANES 8	 /* sums of a row */
 #define STEP 256 /* bins that are written if one of them changes; a multiple of LANES */
 
+size_t dbt_cells_host_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *merged)
+{
+	struct view_cells c = view_cells_of(merged);
+
+	return dbt_needs_cells(p) ? (size_t)c.n_u * (size_t)c.n_v * (size_t)plan->n_views * sizeof(float) : 0;
+}
+
+int dbt_cells_open(struct dbt_session *s, struct err *err)
+{
+	s->cells = view_cells_of(s->layout.scan);
+	return session_array(&s->memory, dbt_cells_host_bytes(s->p, s->plan, s->layout.scan) / sizeof(float), sizeof(float),
+			     (void **)&s->cell_means, err);
+}
+
 static int check_view(const struct dbt_session *s, int view, struct err *err)
 {
 	if (view < 0 || view >= s->plan->n_views || s->done)
@@ -157,7 +171,7 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 {
 	size_t n_u = (size_t)s->plan->n_u;
 	bool filtered = algorithm_info(s->p->algorithm)->filtered;
-	int n_v = s->plan->n_v, bad = n_v;
+	int n_v = s->plan->n_v, bad = n_v, r = 0;
 	struct dbt_view_sums *rows = malloc((size_t)n_v * sizeof(*rows));
 
 	if (!rows)
@@ -175,12 +189,12 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 	free(rows);
 	if (bad < n_v)
 		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
-	if (dbt_has_skin_edge(s->p)) {
-		int r = skin_edge_soften(s->plan->n_u, n_v, line, valid, err);
-
-		if (r < 0)
-			return r;
-	}
+	if (s->metal)
+		r = dbt_metal_find(s, view, line, valid, err);
+	if (r == 0 && dbt_has_skin_edge(s->p))
+		r = skin_edge_soften(s->plan->n_u, n_v, line, valid, err);
+	if (r < 0)
+		return r;
 	if (s->p->edge_taper > 0 && sums->y > 0)
 		sums->cut = field_edges_weigh(s->layout.scan, s->layout.views.place[view], &s->plan->grid, s->p->edge_taper,
 					      sums->y2 / sums->y, !filtered, line, valid, &s->ends[view]);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metal.c - find the shadows of metal in a view.
+ *
+ * Most views have none, so bins are read once, for the largest value of each cell, and a cell is examined only if this exceeds the
+ * least mean of the cells around it. Shadows grow from the largest rise on, so that their edge is a part of it. */
+#include "recon/dbt/metal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/order.h"
+
+#define AROUND 4	 /* cells on either side of a cell in which the tissue is looked for */
+#define WEAK 0.55	 /* part of the limits that a shadow has at a place known from other views, */
+#define WEAK_SIZE 0.2	 /* and of METAL_SIZE: a clip seen along its axis */
+#define EDGE 0.25f	 /* part of the largest rise at which a shadow ends; */
+#define EDGE_LEAST 0.35f /* but not below this rise, */
+#define EDGE_MOST 1.0f	 /* nor above this one */
+#define BESIDE 0.15	 /* mm replaced around it: blur of the detector, bins that are covered in part */
+
+static int larger_of(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+static int smaller_of(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+enum {
+	EXAMINED = 1, /* as part of a shadow */
+	KEPT = 2,     /* in a shadow or beside it: to be replaced */
+};
+
+/* ---- cells that may be in a shadow ---- */
+
+struct seed {
+	float rise, tissue;
+	int u, v; /* the largest bin of the cell */
+};
+
+struct search {
+	const struct scan *scan;
+	const struct view_cells *cells;
+	const float *mean, *line, *valid;
+	float *least, *most; /* of each cell: least mean around it; largest bin */
+	struct seed *seed;
+	size_t n_seeds;
+	unsigned char *seen;	 /* of each bin: EXAMINED, KEPT; NULL: none yet */
+	struct metal_bin *found; /* the bins of the shadow that grows */
+	size_t n_found, room;
+};
+
+static size_t bin_of(const struct search *s, int u, int v)
+{
+	return (size_t)v * (size_t)s->scan->n_u + (size_t)u;
+}
+
+/* Compute the least of the values with data up to AROUND places away; n values, `step` apart. */
+static void spread_least(const float *value, int n, size_t step, float *ret)
+{
+	for (int i = 0; i < n; i++) {
+		float least = INFINITY;
+
+		for (int k = larger_of(i - AROUND, 0); k <= smaller_of(i + AROUND, n - 1); k++) {
+			float x = value[(size_t)k * step];
+
+			least = x >= 0 && x < least ? x : least;
+		}
+		ret[(size_t)i * step] = least;
+	}
+}
+
+/* Compute `least`; `most` is overwritten. */
+static void find_least(const struct search *s)
+{
+	size_t n_u = (size_t)s->cells->n_u;
+
+	for (int j = 0; j < s->cells->n_v; j++)
+		spread_least(s->mean + (size_t)j * n_u, s->cells->n_u, 1, s->most + (size_t)j * n_u);
+	for (size_t i = 0; i < n_u; i++)
+		spread_least(s->most + i, s->cells->n_v, n_u, s->least + i);
+}
+
+static void find_most(const struct search *s)
+{
+#pragma omp parallel for schedule(static)
+	for (int j = 0; j < s->cells->n_v; j++) {
+		float *most = s->most + (size_t)j * (size_t)s->cells->n_u;
+		int end = smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v);
+
+		for (int i = 0; i < s->cells->n_u; i++)
+			most[i] = 0;
+		for (int v = j * s->cells->bins_v; v < end; v++) {
+			const float *line = s->line + bin_of(s, 0, v), *valid = s->valid + bin_of(s, 0, v);
+
+			for (int i = 0; i < s->cells->n_u; i++) {
+				int last = smaller_of((i + 1) * s->cells->bins_u, s->scan->n_u);
+
+				for (int u = i * s->cells->bins_u; u < last; u++)
+					most[i] = valid[u] > 0 && line[u] > most[i] ? line[u] : most[i];
+			}
+		}
+	}
+}
+
+/* Return the median of the cells around a cell: the tissue, without what is smaller. */
+static float median_around(const struct search *s, int i, int j)
+{
+	float around[(2 * AROUND + 1) * (2 * AROUND + 1)];
+	size_t n = 0;
+
+	for (int b = larger_of(j - AROUND, 0); b <= smaller_of(j + AROUND, s->cells->n_v - 1); b++)
+		for (int a = larger_of(i - AROUND, 0); a <= smaller_of(i + AROUND, s->cells->n_u - 1); a++) {
+			float mean = s->mean[(size_t)b * (size_t)s->cells->n_u + (size_t)a];
+
+			if (mean >= 0)
+				around[n++] = mean;
+		}
+	qsort(around, n, sizeof(*around), order_floats);
+	return n ? around[n / 2] : INFINITY;
+}
+
+/* Add a cell to the seeds if its largest bin exceeds the tissue. */
+static void examine_cell(struct search *s, int i, int j)
+{
+	float tissue = median_around(s, i, j), most = s->most[(size_t)j * (size_t)s->cells->n_u + (size_t)i];
+	struct seed seed = {.rise = most - tissue, .tissue = tissue};
+
+	if (!(seed.rise >= (float)(WEAK * METAL_RISE)))
+		return;
+	for (int v = j * s->cells->bins_v; v < smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v); v++)
+		for (int u = i * s->cells->bins_u; u < smaller_of((i + 1) * s->cells->bins_u, s->scan->n_u); u++)
+			if (s->valid[bin_of(s, u, v)] > 0 && s->line[bin_of(s, u, v)] == most) {
+				seed.u = u;
+				seed.v = v;
+			}
+	s->seed[s->n_seeds++] = seed;
+}
+
+/* The largest rise first; equal ones by place, so that the order is always the same. */
+static int order_seeds(const void *a, const void *b)
+{
+	const struct seed *x = a, *y = b;
+
+	if (x->rise != y->rise)
+		return x->rise > y->rise ? -1 : 1;
+	return x->v != y->v ? (x->v < y->v ? -1 : 1) : (x->u > y->u) - (x->u < y->u);
+}
+
+static int find_seeds(struct search *s, struct err *err)
+{
+	size_t n = (size_t)s->cells->n_u * (size_t)s->cells->n_v, n_suspect = 0;
+
+	find_least(s);
+	find_most(s);
+	for (size_t i = 0; i < n; i++)
+		n_suspect += s->most[i] >= s->least[i] + (float)(WEAK * METAL_RISE);
+	if (n_suspect == 0)
+		return 0;
+	s->seed = malloc(n_suspect * sizeof(*s->seed));
+	if (!s->seed)
+		return err_set(err, ENOMEM, "metal: no memory for %zu cells", n_suspect);
+	for (size_t i = 0; i < n; i++)
+		if (s->most[i] >= s->least[i] + (float)(WEAK * METAL_RISE))
+			examine_cell(s, (int)(i % (size_t)s->cells->n_u), (int)(i / (size_t)s->cells->n_u));
+	qsort(s->seed, s->n_seeds, sizeof(*s->seed), order_seeds);
+	return 0;
+}
+
+/* ---- shadows ---- */
+
+/* Add a bin to the shadow if it is part of it and was not examined. */
+static int take_bin(struct search *s, const struct seed *seed, float edge, int u, int v, struct err *err)
+{
+	size_t at;
+
+	if (u < 0 || u >= s->scan->n_u || v < 0 || v >= s->scan->n_v)
+		return 0;
+	at = bin_of(s, u, v);
+	if (s->seen[at] & EXAMINED || !(s->valid[at] > 0 && s->line[at] - seed->tissue >= edge))
+		return 0;
+	if (s->n_found == s->room) {
+		size_t room = s->room ? 2 * s->room : 256;
+		struct metal_bin *more = realloc(s->found, room * sizeof(*more));
+
+		if (!more)
+			return err_set(err, ENOMEM, "metal: no memory for a shadow of %zu bins", room);
+		s->found = more;
+		s->room = room;
+	}
+	s->seen[at] |= EXAMINED;
+	s->found[s->n_found++] = (struct metal_bin){u, v, s->line[at] - seed->tissue};
+	return 0;
+}
+
+/* Find the bins that are connected with a seed. */
+static int grow_shadow(struct search *s, const struct seed *seed, struct err *err)
+{
+	float edge = fminf(fmaxf(EDGE * seed->rise, EDGE_LEAST), EDGE_MOST);
+	int r;
+
+	s->n_found = 0;
+	r = take_bin(s, seed, edge, seed->u, seed->v, err);
+	for (size_t i = 0; r == 0 && i < s->n_found; i++)
+		for (int d = 0; r == 0 && d < 9; d++)
+			r = take_bin(s, seed, edge, s->found[i].u + d % 3 - 1, s->found[i].v + d / 3 - 1, err);
+	return r;
+}
+
+/* Return whether a shadow meets these parts of the limits. */
+static bool meets_limits(const struct metal_shadow *m, double part, double part_of_size)
+{
+	return m->rise >= part * METAL_RISE && m->size >= part_of_size * METAL_SIZE && m->rise >= part * METAL_MU * m->width;
+}
+
+/* Measure the shadow. Return false if it is too long, or no metal. */
+static bool measure_shadow(const struct search *s, struct metal_shadow *ret)
+{
+	const double *h = s->scan->h;
+	double weight = 0, first[2] = {0}, square[3] = {0}, least;
+	struct metal_shadow m = {0};
+	bool cut = false;
+
+	for (size_t i = 0; i < s->n_found; i++) {
+		double w = 1 - exp(-(double)s->found[i].rise), x[2] = {s->found[i].u, s->found[i].v};
+
+		weight += w;
+		for (int c = 0; c < 2; c++)
+			first[c] += w * x[c];
+		for (int c = 0; c < 3; c++) /* uu, uv, vv */
+			square[c] += w * x[c / 2] * h[c / 2] * x[(c + 1) / 2] * h[(c + 1) / 2];
+		cut |= x[0] == 0 || x[0] == s->scan->n_u - 1 || x[1] == 0 || x[1] == s->scan->n_v - 1;
+		m.rise = fmax(m.rise, s->found[i].rise);
+		m.sum += s->found[i].rise;
+	}
+	for (int c = 0; c < 2; c++)
+		m.at[c] = first[c] / weight;
+	for (int c = 0; c < 3; c++)
+		square[c] = square[c] / weight - m.at[c / 2] * h[c / 2] * m.at[(c + 1) / 2] * h[(c + 1) / 2];
+	for (size_t i = 0; i < s->n_found; i++)
+		if (hypot((s->found[i].u - m.at[0]) * h[0], (s->found[i].v - m.at[1]) * h[1]) > METAL_REACH)
+			return false;
+	/* the smaller eigenvalue is the variance across; that of a strip is width^2 / 12, and bins add theirs. No shadow is narrower
+	 * than a bin */
+	least = 0.5 * (square[0] + square[2] - hypot(square[0] - square[2], 2 * square[1]));
+	m.width = sqrt(fmax(12 * least, 2 * h[0] * h[1]) - h[0] * h[1]);
+	m.size = weight * h[0] * h[1];
+	m.spread = square[2] / (h[1] * h[1]);
+	m.sure = !cut && meets_limits(&m, 1, 1);
+	*ret = m;
+	return meets_limits(&m, WEAK, WEAK_SIZE);
+}
+
+/* Copy the bins of the shadow with those beside it that have data. */
+static int keep_bins(struct search *s, struct metal_shadow *m, struct err *err)
+{
+	const double *h = s->scan->h;
+	int reach[2] = {(int)ceil(BESIDE / h[0]), (int)ceil(BESIDE / h[1])}, lo[2] = {s->scan->n_u, s->scan->n_v}, hi[2] = {0, 0};
+	size_t columns, rows, n = 0;
+	float *box;
+
+	for (size_t i = 0; i < s->n_found; i++) {
+		lo[0] = smaller_of(lo[0], larger_of(s->found[i].u - reach[0], 0));
+		lo[1] = smaller_of(lo[1], larger_of(s->found[i].v - reach[1], 0));
+		hi[0] = larger_of(hi[0], smaller_of(s->found[i].u + reach[0], s->scan->n_u - 1));
+		hi[1] = larger_of(hi[1], smaller_of(s->found[i].v + reach[1], s->scan->n_v - 1));
+	}
+	columns = (size_t)(hi[0] - lo[0] + 1);
+	rows = (size_t)(hi[1] - lo[1] + 1);
+	box = malloc(columns * rows * sizeof(*box));
+	m->bin = malloc(columns * rows * sizeof(*m->bin));
+	if (!box || !m->bin) {
+		free(box);
+		return err_set(err, ENOMEM, "metal: no memory for a shadow of %zu x %zu bins", columns, rows);
+	}
+	for (size_t i = 0; i < columns * rows; i++)
+		box[i] = -1;
+	for (size_t i = 0; i < s->n_found; i++)
+		for (int v = larger_of(s->found[i].v - reach[1], lo[1]); v <= smaller_of(s->found[i].v + reach[1], hi[1]); v++)
+			for (int u = larger_of(s->found[i].u - reach[0], lo[0]); u <= smaller_of(s->found[i].u + reach[0], hi[0]);
+			     u++) {
+				float *at = &box[(size_t)(v - lo[1]) * columns + (size_t)(u - lo[0])];
+
+				*at = u == s->found[i].u && v == s->found[i].v ? s->found[i].rise : fmaxf(*at, 0);
+			}
+	for (size_t i = 0; i < columns * rows; i++) {
+		struct metal_bin bin = {lo[0] + (int)(i % columns), lo[1] + (int)(i / columns), box[i]};
+
+		if (box[i] >= 0 && s->valid[bin_of(s, bin.u, bin.v)] > 0) {
+			s->seen[bin_of(s, bin.u, bin.v)] |= KEPT;
+			m->bin[n++] = bin;
+		}
+	}
+	m->n = n;
+	free(box);
+	return 0;
+}
+
+/* Add the bins that were found to the shadows of the view if they may be one. */
+static int add_shadow(struct search *s, struct metal_view *view, struct err *err)
+{
+	struct metal_shadow m;
+
+	if (s->n_found == 0 || !measure_shadow(s, &m))
+		return 0;
+	view->shadow[view->n++] = m;
+	return keep_bins(s, &view->shadow[view->n - 1], err);
+}
+
+/* Return the line integral of the bins beside all shadows that are nearest to a bin; where there are none, its own. */
+static float line_beside(const struct search *s, int u, int v)
+{
+	double sum = 0, weight = 0;
+
+	for (int d = 0; d < 9; d++) {
+		int to_u = d % 3 - 1, to_v = d / 3 - 1, a = u, b = v;
+
+		do {
+			a += to_u;
+			b += to_v;
+		} while ((to_u || to_v) && a >= 0 && a < s->scan->n_u && b >= 0 && b < s->scan->n_v &&
+			 s->seen[bin_of(s, a, b)] & KEPT);
+		if ((to_u || to_v) && a >= 0 && a < s->scan->n_u && b >= 0 && b < s->scan->n_v && s->valid[bin_of(s, a, b)] > 0) {
+			double part = 1 / hypot((a - u) * s->scan->h[0], (b - v) * s->scan->h[1]);
+
+			sum += part * s->line[bin_of(s, a, b)];
+			weight += part;
+		}
+	}
+	return weight > 0 ? (float)(sum / weight) : s->line[bin_of(s, u, v)];
+}
+
+static int find_shadows(struct search *s, struct metal_view *view, struct err *err)
+{
+	int r = 0;
+
+	if (s->n_seeds == 0)
+		return 0;
+	s->seen = calloc((size_t)s->scan->n_u * (size_t)s->scan->n_v, 1);
+	if (!s->seen)
+		return err_set(err, ENOMEM, "metal: no memory for %d x %d bins", s->scan->n_u, s->scan->n_v);
+	for (size_t i = 0; r == 0 && i < s->n_seeds && view->n < METAL_SHADOWS_MOST; i++) {
+		r = grow_shadow(s, &s->seed[i], err);
+		if (r == 0)
+			r = add_shadow(s, view, err);
+	}
+	for (int i = 0; r == 0 && i < view->n; i++)
+		for (size_t b = 0; b < view->shadow[i].n; b++) {
+			struct metal_bin *bin = &view->shadow[i].bin[b];
+
+			bin->excess = s->line[bin_of(s, bin->u, bin->v)] - line_beside(s, bin->u, bin->v);
+		}
+	return r;
+}
+
+int metal_find(const struct scan *scan, const struct view_cells *cells, const float *mean, const float *line, const float *valid,
+	       struct metal_view *ret_view, struct err *err)
+{
+	size_t n = (size_t)cells->n_u * (size_t)cells->n_v;
+	struct search s = {.scan = scan, .cells = cells, .mean = mean, .line = line, .valid = valid};
+	struct metal_view view = {0};
+	int r;
+
+	if (scan->kind != SCAN_DBT)
+		return err_set(err, EINVAL, "metal: scan of kind %d, not tomosynthesis", (int)scan->kind);
+	s.least = malloc(2 * n * sizeof(*s.least));
+	if (!s.least)
+		return err_set(err, ENOMEM, "metal: no memory for %zu cells", n);
+	s.most = s.least + n;
+	r = find_seeds(&s, err);
+	if (r == 0)
+		r = find_shadows(&s, &view, err);
+	free(s.least);
+	free(s.seed);
+	free(s.seen);
+	free(s.found);
+	if (r < 0)
+		metal_release(&view);
+	else
+		*ret_view = view;
+	return r;
+}
+
+void metal_release(struct metal_view *v)
+{
+	for (int i = 0; i < v->n; i++)
+		free(v->shadow[i].bin);
+	*v = (struct metal_view){0};
+}
