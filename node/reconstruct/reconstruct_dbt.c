@@ -16,6 +16,8 @@
 #include "node/tomo/exam.h"
 #include "recon/dbt/scatter.h"
 
+#define METAL_SAID 3 /* objects of metal whose places a sentence names */
+
 struct dbt_work {
 	struct reconstruct_work base;
 	struct exam *exam;
@@ -210,6 +212,42 @@ static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 	add_scatter_warnings(w, ret_text, size);
 }
 
+/* Compute column, row and slice of the result's slices, from 1, at a place. */
+static void place_in_slices(const struct dbt_work *w, const double at[3], double ret[3])
+{
+	const struct grid *g = &w->plan.grid;
+	const bool turned[3] = {w->exam->columns_toward_chest, w->exam->rows_toward_minus_y};
+
+	for (int c = 0; c < 3; c++) {
+		double i = (at[c] - g->lo[c]) / g->h[c] + 0.5;
+
+		ret[c] = turned[c] ? g->n[c] + 1 - i : i;
+	}
+}
+
+/* Say how many objects of metal were found, and where the first ones are. */
+static void metal_text(const struct dbt_work *w, char *ret_text, size_t size)
+{
+	const struct metal_report *r = &w->ran.metal;
+	size_t at;
+
+	ret_text[0] = '\0';
+	if (r->n == 0)
+		return;
+	snprintf(ret_text, size, "Metal: %d object%s, replaced in the projections and put back", r->n, r->n > 1 ? "s" : "");
+	for (int i = 0; i < r->n && i < METAL_SAID; i++) {
+		const struct metal_object *o = &r->object[i];
+		double place[3];
+
+		place_in_slices(w, o->at, place);
+		at = strlen(ret_text);
+		snprintf(ret_text + at, size - at, "%s column %.0f, row %.0f, slice %.0f (%d of %d projections)", i ? ";" : ":",
+			 place[0], place[1], place[2], o->views, o->of);
+	}
+	at = strlen(ret_text);
+	snprintf(ret_text + at, size - at, r->n > METAL_SAID ? "; and %d more." : ".", r->n - METAL_SAID);
+}
+
 static int read_slice(void *ctx, int slice, float *ret, struct err *err)
 {
 	return dbt_read_slices(ctx, slice, 1, ret, err);
@@ -254,6 +292,7 @@ static int write_dbt_case(struct reconstruct_work *base, struct err *err)
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	scatter_text(w, info.scatter, sizeof(info.scatter));
 	breast_shape_text(&w->ran.shape, info.shape, sizeof(info.shape));
+	metal_text(w, info.metal, sizeof(info.metal));
 	w->exam->place = base->decision->place;
 	w->exam->place.step = base->step;
 	w->exam->place.n_steps = base->n_steps;
@@ -336,19 +375,6 @@ static json_t *shape_details(const struct breast_shape_report *r)
 			 (r->height[0] + r->height[1]) / 2, "side_heights_mm", r->height[0], r->height[1], "height_seen",
 			 r->height_seen);
 	return json;
-}
-
-/* Compute column, row and slice of the result's slices, from 1, at a place. */
-static void place_in_slices(const struct dbt_work *w, const double at[3], double ret[3])
-{
-	const struct grid *g = &w->plan.grid;
-	const bool turned[3] = {w->exam->columns_toward_chest, w->exam->rows_toward_minus_y};
-
-	for (int c = 0; c < 3; c++) {
-		double i = (at[c] - g->lo[c]) / g->h[c] + 0.5;
-
-		ret[c] = turned[c] ? g->n[c] + 1 - i : i;
-	}
 }
 
 /* Describe the metal; NULL: the protocol does not ask for it. */

@@ -21,7 +21,6 @@
 #define MIDDLE 0.5f			/* of the largest loss */
 static const int points[3] = {2, 2, 3}; /* along x, y and z in a voxel */
 #define MARGIN 0.5			/* mm around an object */
-#define SAME 0.5   /* mm on the detector: a shadow whose middle is this far from that of the object is also another one's */
 #define RUN 64	   /* bins of a row that are copied together */
 #define HEIGHT 8.0 /* mm above and below the middle, at most */
 
@@ -161,7 +160,9 @@ struct piece {
 	const struct scan_view *view;
 	int lo[2], n[2];
 	float *loss, middle;	       /* least loss in its middle */
-	double width, slope, variance; /* in the plane of the object, mm; dy / dz; mm^2 along y, NAN: with another shadow */
+	bool alone;		       /* not that of another object, too: its measures count */
+	double width, slope, variance; /* in the plane of the object, mm; dy / dz; mm^2 along y */
+	double line;		       /* attenuation times volume, mm^2 */
 };
 
 /* An object on its way into the volume. */
@@ -217,23 +218,28 @@ static void measure_piece(const struct put *p, struct piece *e, const struct met
 	per_mm = next[1] - foot[1];
 	e->slope = (e->view->src[1] - at[1]) / (e->view->src[2] - at[2]);
 	e->width = m->width / (fabs(per_mm) * scan->h[1]);
-	e->variance = hypot(m->at[0] - foot[0], m->at[1] - foot[1]) <= SAME / scan->h[1] ? m->spread / (per_mm * per_mm) : NAN;
+	e->alone = hypot((m->at[0] - foot[0]) * scan->h[0], (m->at[1] - foot[1]) * scan->h[1]) <= METAL_ALONE;
+	e->variance = m->spread / (per_mm * per_mm);
+	e->line = line_of(p->s, e->view, m, at);
 }
 
-/* Fit the variances in space to those of the shadows. */
+/* Take the mean of the lines, and fit the variances in space to those of the shadows. */
 static void find_thickness(struct put *p)
 {
-	double m[3][4] = {{0}}, width = INFINITY;
+	double m[3][4] = {{0}}, width = INFINITY, line[2] = {0}, n[2] = {0};
 
 	for (int i = 0; i < p->n_pieces; i++) {
 		const struct piece *e = &p->piece[i];
 		const double term[4] = {1, -2 * e->slope, e->slope * e->slope, e->variance};
 
 		width = fmin(width, e->width);
-		for (int r = 0; r < 3 && !isnan(e->variance); r++)
+		line[e->alone] += e->line;
+		n[e->alone]++;
+		for (int r = 0; r < 3 && e->alone; r++)
 			for (int c = 0; c < 4; c++)
 				m[r][c] += term[r] * term[c];
 	}
+	p->line = n[1] > 0 ? line[1] / n[1] : line[0] / n[0];
 	p->half = width / 2;
 	p->rise = 0;
 	if (!metal_solve(m))
@@ -270,7 +276,6 @@ static int make_piece(struct put *p, int place, const struct metal_shadow *m, st
 	p->n_pieces++;
 	for (size_t b = 0; b < m->n; b++)
 		e->loss[(m->bin[b].v - e->lo[1]) * e->n[0] + m->bin[b].u - e->lo[0]] = 1 - expf(-m->bin[b].rise);
-	p->line += line_of(p->s, e->view, m, p->object->at);
 	return 0;
 }
 
@@ -290,7 +295,6 @@ static int put_open(struct put *p, const signed char *of, struct err *err)
 			r = make_piece(p, i, &s->metal[i].shadow[of[i]], err);
 	if (r < 0)
 		return r;
-	p->line /= p->n_pieces;
 	find_thickness(p);
 	for (int c = 0; c < 3; c++) {
 		double reach = c < 2 ? p->reach[c] + MARGIN : HEIGHT, at = p->object->at[c] - g->lo[c];

@@ -2,7 +2,7 @@
 /* metal_places.c - from the shadows of all views to objects.
  *
  * Every shadow that meets all limits proposes places on its ray, one for each height; the views vote for them. The best place is
- * moved to the point that is nearest to the rays of its shadows (least squares), and takes the shadows there. */
+ * moved to the point that is nearest to the rays of its shadows (weighted least squares), and takes the shadows there. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define HEIGHT 0.5 /* mm between proposed places */
 #define VIEWS_LEAST 3
 #define SHARE_LEAST 0.6 /* of the views that have the place on the detector */
-#define ROUNDS 3
+#define ROUNDS 8
 #define SINGULAR 1e-9
 
 struct places {
@@ -136,24 +136,26 @@ bool metal_solve(double m[3][4])
 	return true;
 }
 
-/* Move a place to the point nearest to the rays of its shadows: the sum of (I - d d') (x - source) over the views is 0. */
+/* Move a place to the point nearest to the rays of its shadows: the sum of w (I - d d') (x - source) over the views is 0. The weight w
+ * of a shadow is small where it is far from the place, because it is also that of another object. */
 static void move_place(const struct places *p, const signed char *of, double at[3])
 {
 	double m[3][4] = {{0}};
 
 	for (int i = 0; i < p->scan->n_views; i++) {
 		const double *src = p->scan->views[i].src;
-		double d[3], length;
+		double d[3], foot[2], length, away;
 
-		if (of[i] < 0)
+		if (of[i] < 0 || !find_foot(p, i, at, foot))
 			continue;
+		away = distance_of(p, &p->views[i].shadow[of[i]], foot) / METAL_ALONE;
 		point_at(p, i, &p->views[i].shadow[of[i]], p->grid->lo[2], d);
 		for (int c = 0; c < 3; c++)
 			d[c] -= src[c];
 		length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
 		for (int r = 0; r < 3; r++)
 			for (int c = 0; c < 3; c++) {
-				double part = (r == c) - d[r] * d[c] / (length * length);
+				double part = ((r == c) - d[r] * d[c] / (length * length)) / (1 + away * away);
 
 				m[r][c] += part;
 				m[r][3] += part * src[c];
