@@ -110,7 +110,8 @@ static void fill_derivation(struct result *r)
 		outside, outside[0] ? "Of" : "Tomosynthesis reconstruction of", e->n_views, of, e->views[0].angle,
 		e->views[e->n_views - 1].angle, protocol, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], e->profile->name,
 		device, r->summary.above, gantry, n > 0 ? " " : "", n, note, e->geometry[0] ? " " : "", e->geometry,
-		scatter[0] ? " " : "", scatter, r->info->shape[0] ? " " : "", r->info->shape, r->info->metal[0] ? " " : "", r->info->metal);
+		scatter[0] ? " " : "", scatter, r->info->shape[0] ? " " : "", r->info->shape, r->info->metal[0] ? " " : "",
+		r->info->metal);
 	exam_warnings(e, warnings, sizeof(warnings));
 	at = strlen(warnings);
 	snprintf(warnings + at, sizeof(warnings) - at, "%s%s", at && r->summary.doubt[0] ? " " : "", r->summary.doubt);

@@ -21,8 +21,8 @@
 #define MIDDLE 0.5f			/* of the largest loss */
 static const int points[3] = {2, 2, 3}; /* along x, y and z in a voxel */
 #define MARGIN 0.5			/* mm around an object */
-#define RUN 64	   /* bins of a row that are copied together */
-#define HEIGHT 8.0 /* mm above and below the middle, at most */
+#define RUN 64				/* bins of a row that are copied together */
+#define HEIGHT 8.0			/* mm above and below the middle, at most */
 
 int dbt_metal_open(struct dbt_session *s, struct err *err)
 {

@@ -27,7 +27,7 @@
 #define METAL_SIZE 0.3	 /* mm^2 on the detector; a ball of 0.5 mm covers at most 0.2 mm^2 times the magnification, 1.0 to 1.4 */
 #define METAL_MU 1.8	 /* 1/mm; a ball of calcium oxalate has 1.1, a clip 5 to 8, with scatter 2.3 */
 #define METAL_REACH 10.0 /* mm from the middle of a shadow to its end, at most */
-#define METAL_ALONE 0.3 /* mm on the detector: a shadow whose middle is farther from an object's is also that of another one */
+#define METAL_ALONE 0.3	 /* mm on the detector: a shadow whose middle is farther from an object's is also that of another one */
 #define METAL_SHADOWS_MOST 16 /* of a view, the largest ones */
 #define METAL_OBJECTS_MOST 20
 

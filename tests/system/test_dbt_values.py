@@ -151,6 +151,26 @@ def test_shape_of_the_breast_is_in_the_result(folder, failures):
                         f"{name}: {shape}", failures)
 
 
+def test_metal_is_in_the_result(folder, failures):
+    """Number and places of clips, in the header and in --json, of both breasts; of an exam without, and with `off`, nothing."""
+    for side, clips, metal in (("L", 2, "reduce"), ("R", 1, "reduce"), ("L", 0, "reduce"), ("R", 1, "off")):
+        name = f"{side}{clips}{metal}"
+        exam = os.path.join(folder, name)
+        truth = tools.simulate(exam, phantom="breast", side=side, clips=clips, detector="480x800", binning=4, thickness=30, seed=3)
+        case, path = tools.reconstruct(os.path.join(folder, "out" + name), exam, settings=("voxel=0.34", f"metal={metal}"))
+        found, text = case.get("metal"), str(pydicom.dcmread(path, stop_before_pixels=True).SharedFunctionalGroupsSequence[0])
+        true = [s for s in truth["shapes"] if s["role"] == "metal"]
+        tools.check((f"Metal: {clips} object" in text) == (clips > 0 and metal == "reduce") and text.count("Metal: ") <= 1,
+                    f"{name}: {text[:2000]}", failures)
+        tools.check(found is None if metal == "off" else len(found) == clips, f"{name}: {found}", failures)
+        for s in true if metal == "reduce" else ():
+            near = min(found, key=lambda o: np.linalg.norm(np.subtract(o["position_mm"], s["center_mm"])))
+            pixel = s["column"] + 1, s["row"] + 1, s["center_mm"][2] - truth["support_mm"] + 0.5
+            far = np.subtract([near[k] for k in ("column", "row", "slice")], pixel)
+            said = f"column {near['column']:.0f}, row {near['row']:.0f}, slice {near['slice']:.0f} ({near['projections']} of 25 projections)"
+            tools.check(np.abs(far).max() < 1 and said in text.replace("\n", ""), f"{name}: {near}, true {pixel}", failures)
+
+
 @pytest.mark.parametrize("size", [{"detector": "1400x2200", "views": 13},
                                   pytest.param({}, marks=pytest.mark.tier2("the whole detector"))])
 def test_filtered_backprojection_finds_the_beads(folder, failures, size):

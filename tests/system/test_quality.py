@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 
+import quality_dbt_metal as metal
 import quality_dbt_observer as observer
 import quality_parallel_figures as parallel
 import quality_pet_figures as pet
@@ -178,6 +179,46 @@ def test_script_of_pet(folder, check):
     check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])),
           "noise does not show in N")
     script.check_page(results, folder, "pet-quality.md", needs="matplotlib", pictures=6)
+
+
+# ---- metal in tomosynthesis ----
+
+
+def test_streaks_and_specks_of_metal(check):
+    """A clip above the middle of a small volume: its streak is outside of it, and a speck that becomes faint is erased."""
+    random, shape = np.random.default_rng(1), (20, 60, 50)
+    clip = {"role": "metal", "center_mm": [5, 0, 27.5], "half_axes_mm": [0.25, 1.5, 0.25], "column": 24.5, "row": 29.5}
+    speck = {"role": "lesion", "center_mm": [8, 4, 30.5], "half_axes_mm": [0.2] * 3, "column": 40, "row": 20}
+    truth = {"support_mm": 17, "pixel_mm": 0.2, "angles_degrees": [-25, 25], "shapes": [clip, speck]}
+    plain = 0.05 + 0.001 * random.standard_normal(shape)
+    plain[13, 20, 40] += 0.1
+    streak, bright = np.array(plain), np.array(plain)
+    streak[2:5, 25:35, 23:27] += 0.02
+    bright[10, 25:35, 23:27] += 1
+    before, none = metal.streaks(truth, clip, [clip], [plain, streak, bright])
+    check(before > 0 and none == 0, f"a streak and the clip itself: {before}, {none}")
+    faint = np.array(plain)
+    faint[13, 20, 40] -= 0.08
+    check(metal.specks(truth, plain, plain) == (1, 0) and metal.specks(truth, plain, faint) == (1, 1), "specks")
+
+
+@pytest.mark.tier2("figures of the quality pages only")
+def test_report_of_metal(folder, check):
+    one = {"clips": 2, "views": 25, "shadows": [25, 20], "distance_mm": [0.1, 0.2], "mu": [7, 8], "false": 0, "visible": 24, "erased": 1,
+           "streaks": [[4e-4, 1e-6], [4e-4, 1e-6]]}
+    parts = [os.path.join(folder, f"{i}.json") for i in range(2)]
+    for path in parts:
+        with open(path, "w", encoding="ascii") as f:
+            json.dump({"rows": {"first": [one]}}, f)
+    page = os.path.join(folder, "dbt-quality.md")
+    with open(page, "w", encoding="ascii") as f:
+        f.write("# Page\n\n## Metal\nold\n\n## Next\nstays\n")
+    if not Script("quality_dbt_metal.py", check).call("report", *parts, "-o", folder):
+        return
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    check("| first | 2 | 4, 0 missed | 90.0 % | 0 | 0.2 | 2 of 48 | 95 %, median 95 % |" in text and "old" not in text and "{" not in text
+          and text.endswith("\n\n## Next\nstays\n"), text)
 
 
 # ---- the observer of tomosynthesis ----

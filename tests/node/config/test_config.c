@@ -48,6 +48,7 @@ TEST(test_defaults)
 	assert_true(p->dbt.prior == PRIOR_RELATIVE && p->dbt.prior_weight == 0 && p->dbt.prior_across == 0);
 	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 1);
 	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
+	assert_int_equal(p->dbt.metal, DBT_METAL_OFF);
 	assert_true(p->dbt.breast_mask && !p->dbt.breast_shape && !p->dbt.skin_edge && !p->dbt.normalise_rows &&
 		    p->dbt.edge_taper == 5);
 	assert_true(p->stored_step == 2e-5 && p->stored_offset == 0);
@@ -416,7 +417,7 @@ TEST(test_set_round_trip)
 		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
 		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5",	   "scatter_correction=true",
 		"prior=quadratic",     "prior_weight=0.25", "prior_gamma=3",	   "prior_across=0.5",
-		"breast_shape=true",   "skin_edge=true"};
+		"breast_shape=true",   "skin_edge=true",    "metal=reduce"};
 	static const char *const refused[] = {"voxel=nan",
 					      "voxel=inf",
 					      "voxel=1mm",
@@ -438,6 +439,7 @@ TEST(test_set_round_trip)
 					      "prior_weight=-1",
 					      "prior_across=2",
 					      "filter_cut=1.5",
+					      "metal=true",
 					      "stored_step=-1e-5",
 					      "stored_offset=nan",
 					      "slab_thickness=0.01",
@@ -449,7 +451,7 @@ TEST(test_set_round_trip)
 		"algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true",
 		"prior=quadratic prior_weight=0.25 prior_gamma=3 prior_across=0.5",
 		"filter=ramp filter_cut=0.5 voxel=0.085 slice_spacing=0.7 projector=exact",
-		"breast_mask=false breast_shape=true skin_edge=true edge_taper=7.5 scatter_correction=true tile=64x32 memory_limit=1610612736 deterministic=true",
+		"breast_mask=false breast_shape=true skin_edge=true metal=reduce edge_taper=7.5 scatter_correction=true tile=64x32 memory_limit=1610612736 deterministic=true",
 		"stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5",
 		"slab_mode=maximum",
 		"synthetic=true"};
