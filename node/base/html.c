@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/utf8.h"
+#include "node/base/sentence.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
@@ -104,6 +105,17 @@ void html_text(struct html *h, const char *text)
 		else
 			html_bytes(h, s, n);
 		s += n ? n : 1;
+	}
+}
+
+void html_sentences(struct html *h, const char *text)
+{
+	char one[2048];
+	size_t n;
+
+	for (; (text = sentence_next(text, &n)); text += n) {
+		snprintf(one, sizeof(one), "%.*s", (int)n, text);
+		html_printf(h, "<li>%s</li>\n", one);
 	}
 }
 

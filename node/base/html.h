@@ -25,6 +25,8 @@ void html_bytes(struct html *h, const void *bytes, size_t n);
 /* Add text between tags or in a double-quoted attribute: escape & < > " ' and replace control characters, invalid UTF-8,
  * invisible characters and those that change the writing direction by U+FFFD. In metrics: escape \ " and line feed instead. */
 void html_text(struct html *h, const char *text);
+/* Add each sentence of a text (node/base/sentence.h) as an item of a list. */
+void html_sentences(struct html *h, const char *text);
 /* Add a constant format with numbers as printf() writes them (%d, %u, %f, %g, %c, without flags); each %s, without width, is
  * written by html_text(). */
 void html_printf(struct html *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/base/sentence.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,4 +21,15 @@ void sentence_add(char *text, size_t size, const char *fmt, ...)
 	va_start(args, fmt);
 	sentence_add_list(text, size, fmt, args);
 	va_end(args);
+}
+
+const char *sentence_next(const char *text, size_t *ret_length)
+{
+	const char *end;
+
+	text += strspn(text, " ");
+	for (end = text; *end && !(end[0] == '.' && end[1] == ' ' && isupper((unsigned char)end[2])); end++)
+		;
+	*ret_length = (size_t)(end - text) + (*end != '\0');
+	return *text ? text : NULL;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "node/base/json_get.h"
+#include "node/base/sentence.h"
 #include "node/base/stage_names.h"
 #include "node/jobs/case_results.h"
 #include "node/store/event.h"
@@ -79,16 +80,27 @@ static json_t *result_of(const struct job_view *v)
 	return first;
 }
 
+static json_t *warnings_of(const struct job_view *v)
+{
+	const char *text = v->warnings ? v->warnings : "";
+	json_t *list = json_array();
+	size_t n;
+
+	for (; (text = sentence_next(text, &n)); text += n)
+		json_array_append_new(list, json_stringn(text, n));
+	return list;
+}
+
 json_t *job_report_common(const struct job_view *v)
 {
-	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o}", "id",
-			 (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
+	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o, s:b, s:o}",
+			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
 			 event_json_text(v->calling), "revision", v->revision, "result_number", v->other.number, "result_of",
 			 (json_int_t)v->other.of, "redo_of", (json_int_t)v->other.redo_of, "instances",
 			 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "protocol",
 			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "last_received",
 			 v->members.last, "changed", v->changed, "finished", v->finished, "attempts", v->attempts, "reason",
-			 event_json_text(v->reason));
+			 event_json_text(v->reason), "warned", v->warnings != NULL, "warnings", warnings_of(v));
 }
 
 json_t *job_report_view(const struct job_view *v, const char *spool)
@@ -99,14 +111,14 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 
 	for (size_t i = 0; i < v->n_sends; i++)
 		json_array_append_new(destinations, destination_json(v, &v->sends[i]));
-	json_object_update_new(view, json_pack("{s:s, s:I, s:I, s:f, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:b}", "priority",
-					       job_priority_name(v->priority), "revision_of", (json_int_t)v->revision_of,
-					       "frames", (json_int_t)v->members.frames, "first_received", v->members.first,
-					       "crashes", v->crashes, "destinations", destinations, "result", result_of(v),
-					       "progress", progress ? progress : json_null(), "protocol_text",
-					       event_json_text(case_results_protocol(v, with)), "companions",
-					       (json_int_t)v->companions, "companion", event_json_text(v->companion_text),
-					       "waits_until", v->waits_until, "warned", v->warned));
+	json_object_update_new(view,
+			       json_pack("{s:s, s:I, s:I, s:f, s:i, s:o, s:o, s:o, s:o, s:I, s:o, s:f}", "priority",
+					 job_priority_name(v->priority), "revision_of", (json_int_t)v->revision_of, "frames",
+					 (json_int_t)v->members.frames, "first_received", v->members.first, "crashes", v->crashes,
+					 "destinations", destinations, "result", result_of(v), "progress",
+					 progress ? progress : json_null(), "protocol_text",
+					 event_json_text(case_results_protocol(v, with)), "companions", (json_int_t)v->companions,
+					 "companion", event_json_text(v->companion_text), "waits_until", v->waits_until));
 	return view;
 }
 

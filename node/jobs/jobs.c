@@ -60,6 +60,7 @@ static void view_free(struct job_view *v)
 	job_sends_free(v->sends, v->n_sends);
 	free(v->objects);
 	free(v->object_texts);
+	free(v->warnings);
 	free(v);
 }
 
@@ -113,8 +114,9 @@ size_t jobs_free_lists(struct jobs *jobs, double before)
 		v->sends = job_sends_free(v->sends, v->n_sends);
 		free(v->objects);
 		free(v->object_texts);
+		free(v->warnings);
 		v->objects = NULL;
-		v->object_texts = NULL;
+		v->object_texts = v->warnings = NULL;
 		v->n_sends = v->n_objects = 0;
 		v->shrunk = true;
 		n++;
@@ -346,7 +348,10 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 		return ret;
 	v->reconstructed = row->time;
 	v->space_tries = 0;
-	v->warned = json_get_text(detail, "warnings")[0] != '\0';
+	free(v->warnings);
+	v->warnings = NULL;
+	if (json_get_text(detail, "warnings")[0] && !(v->warnings = strdup(json_get_text(detail, "warnings"))))
+		return -ENOMEM;
 	if (json_get_text(detail, "device")[0])
 		set_text(v->device, sizeof(v->device), json_get_text(detail, "device"));
 	v->reason[0] = '\0';

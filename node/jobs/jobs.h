@@ -120,8 +120,8 @@ struct job_view {
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
-	bool warned; /* the result has warnings */
-	bool shrunk; /* its lists were freed by jobs_free_lists() */
+	char *warnings; /* sentences about the result; NULL: none */
+	bool shrunk;	/* its lists were freed by jobs_free_lists() */
 };
 
 struct jobs {
@@ -160,6 +160,7 @@ size_t job_view_count_sends(const struct job_view *v,
 size_t job_view_count_stored(const struct job_view *v, const struct job_send *s); /* objects that the destination has */
 /* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */
 const char *job_view_as_is_obstacle(const struct job_view *v);
+bool job_view_is_warned(const struct job_view *v);	       /* true: delivered, and the result has warnings */
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
 const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
 const char *

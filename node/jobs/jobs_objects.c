@@ -22,6 +22,11 @@ struct job_send *job_sends_free(struct job_send *sends, size_t n)
 	return NULL;
 }
 
+bool job_view_is_warned(const struct job_view *v)
+{
+	return v->state == JOB_DELIVERED && v->warnings;
+}
+
 bool job_view_is_due(const struct job_view *v, size_t object)
 {
 	for (size_t i = 0; i < v->n_sends; i++)

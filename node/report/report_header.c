@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_header.c - what the header says about patient, exam and volume, and the warnings. */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,22 +165,6 @@ static void put_sentence(struct html *h, const char *text)
 	html_printf(h, "<li>%s</li>\n", text);
 }
 
-/* Write each sentence of a text as an item of its own: a full stop and a blank before a capital letter end one. */
-static void put_sentences(struct html *h, const char *text)
-{
-	while (*text) {
-		char sentence[2048];
-		const char *end = text;
-
-		while (*end && !(end[0] == '.' && end[1] == ' ' && isupper((unsigned char)end[2])))
-			end++;
-		end += *end ? 1 : 0;
-		snprintf(sentence, sizeof(sentence), "%.*s", (int)(end - text), text);
-		put_sentence(h, sentence);
-		text = *end ? end + 1 : end;
-	}
-}
-
 void report_put_warnings(const struct report *r, struct html *h)
 {
 	char derivation[2048], lossy[17];
@@ -193,8 +176,8 @@ void report_put_warnings(const struct report *r, struct html *h)
 		of_result = report_derivation_warnings(derivation);
 	html_put(h, "<section class=\"warnings\"><h2>Warnings</h2><ul>");
 	before = h->n;
-	put_sentences(h, of_result);
-	put_sentences(h, r->request->notes);
+	html_sentences(h, of_result);
+	html_sentences(h, r->request->notes);
 	report_text(r->root, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy));
 	if (!strcmp(lossy, "01"))
 		put_sentence(h, "The pixels were compressed with loss (Lossy Image Compression is 01).");

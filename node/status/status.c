@@ -190,8 +190,14 @@ static void fill_list(struct status *s, struct status_list *l, enum status_group
 
 static void update_cases(struct status *s)
 {
-	for (size_t i = 0; i < s->jobs.n; i++)
-		s->by_state[s->jobs.list[i]->state]++;
+	s->warned = s->warned_new = 0;
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+
+		s->by_state[v->state]++;
+		s->warned += job_view_is_warned(v);
+		s->warned_new += job_view_is_warned(v) && s->now - v->finished < STATUS_LOOK_SECONDS;
+	}
 	fill_list(s, &s->attention, GROUP_ATTENTION, STATUS_ATTENTION_MAX);
 	fill_list(s, &s->work, GROUP_WORK, STATUS_WORK_MAX);
 	fill_list(s, &s->done, GROUP_DONE, STATUS_DONE_MAX);

@@ -26,6 +26,8 @@
 #define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
 #define STATUS_UNASSIGNED_READ 200 /* maximum number of instances of each classification that are grouped */
 
+#define STATUS_LOOK_SECONDS (3 * 86400.0) /* results with warnings are in the bar at the top for so long: over a weekend */
+
 #define STATUS_SENDERS_MAX 32 /* the newest */
 
 struct status_sender {		    /* AE title of a peer that has sent objects */
@@ -55,6 +57,7 @@ struct status {
 	struct node_facts facts;
 	struct node_problems problems;
 	size_t by_state[STATUS_STATES];
+	size_t warned, warned_new; /* cases for which job_view_is_warned(); of them, finished within STATUS_LOOK_SECONDS */
 	struct status_list attention, work, done;
 	json_t *node;	    /* report of node/serve/node_report.h; NULL: missing */
 	json_t *unassigned; /* job_report_unassigned_groups() of the newest instances */

@@ -313,6 +313,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	if (v->accession[0])
 		html_printf(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>%s</bdi></p>", v->accession);
 	status_page_state(h, s, v, 0);
+	status_page_warnings(h, v, false);
 	if (v->companion_text[0])
 		html_printf(h, "<p class=\"facts\" id=\"companion\">Attenuation correction: <bdi>%s</bdi>.</p>",
 			    v->companion_text);

@@ -63,13 +63,16 @@ static int read_page(const char *text)
 
 bool status_filter_state(int choice, const char **ret_value, const char **ret_label)
 {
-	static const char *const groups[][2] = {
-		{"", "All"}, {"attention", "Needs attention"}, {"work", "In work"}, {"done", "Done"}};
-	struct job_view v = {.state = (enum job_state)(choice - GROUP_DONE)};
+	static const char *const groups[][2] = {{"", "All"},
+						{"attention", "Needs attention"},
+						{"work", "In work"},
+						{"done", "Done"},
+						{"warned", "Delivered, with warnings"}};
+	struct job_view v = {.state = (enum job_state)(choice - GROUP_WARNED)};
 
-	if (choice < 0 || choice > GROUP_DONE + JOB_IMPOSSIBLE)
+	if (choice < 0 || choice > GROUP_WARNED + JOB_IMPOSSIBLE)
 		return false;
-	if (choice <= GROUP_DONE) {
+	if (choice <= GROUP_WARNED) {
 		*ret_value = groups[choice][0];
 		*ret_label = groups[choice][1];
 		return true;
@@ -226,8 +229,9 @@ bool status_filter_matches(const struct status_filter *f, const struct job_view 
 {
 	int day;
 
-	if (f->state > GROUP_DONE ? (int)v->state != f->state - GROUP_DONE
-				  : f->state > 0 && (int)status_filter_group(v) != f->state)
+	if (f->state > GROUP_WARNED    ? (int)v->state != f->state - GROUP_WARNED
+	    : f->state == GROUP_WARNED ? !job_view_is_warned(v)
+				       : f->state > 0 && (int)status_filter_group(v) != f->state)
 		return false;
 	if (f->from == 0 && f->to == 0)
 		return true;

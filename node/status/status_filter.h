@@ -14,7 +14,7 @@
 #define STATUS_FILTER_PAGE_MAX 1000000
 
 /* Choices of the state: 0 all cases, then these groups, then each state of a job. */
-enum status_group { GROUP_ATTENTION = 1, GROUP_WORK, GROUP_DONE };
+enum status_group { GROUP_ATTENTION = 1, GROUP_WORK, GROUP_DONE, GROUP_WARNED /* a part of GROUP_DONE */ };
 
 enum status_field { FIELD_TEXT, FIELD_STATE, FIELD_FROM, FIELD_TO, FIELD_PAGE, STATUS_FIELDS };
 
@@ -40,7 +40,7 @@ void status_filter_day(int day, char *ret, size_t size);
 void status_filter_query(const struct status_filter *f, int page, char *ret, size_t size);
 #define STATUS_FILTER_QUERY (3 * STATUS_FILTER_TEXT + 100) /* bytes, terminated */
 
-/* Return the group of a case on the page. */
+/* Return the section of the page that has a case: never GROUP_WARNED. */
 enum status_group status_filter_group(const struct job_view *v);
 /* Return true if state and day of arrival (local time) of the case fit. The text is not looked at. */
 bool status_filter_matches(const struct status_filter *f, const struct job_view *v);

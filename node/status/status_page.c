@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/plural.h"
+#include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/base/version.h"
 #include "node/jobs/case_results.h"
@@ -164,6 +166,24 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"hint\">%s</p>", hint);
 }
 
+void status_page_warnings(struct html *h, const struct job_view *v, bool folded)
+{
+	const char *at = v->warnings;
+	size_t n, count = 0;
+
+	for (; at && (at = sentence_next(at, &n)); at += n)
+		count++;
+	if (count == 0)
+		return;
+	html_printf(h,
+		    folded ? "<details class=\"warnings\" id=\"w-%lld\"><summary id=\"ws-%lld\">%zu warning%s</summary>"
+			   : "<div class=\"warnings\" id=\"w-%lld\"><h2 id=\"ws-%lld\">%zu warning%s</h2>",
+		    (long long)v->id, (long long)v->id, count, plural((long long)count));
+	html_put(h, "<ul>");
+	html_sentences(h, v->warnings);
+	html_put(h, folded ? "</ul></details>" : "</ul></div>");
+}
+
 /* number: of a sweep; 0: the button is of no sweep. */
 static void put_button(struct html *h, const struct job_view *v, const char *what, int number, const char *word,
 		       const char *class, const char *token)
@@ -250,6 +270,7 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 		(long long)v->id, (long long)v->id, title, (long long)v->id, status_text_tone(tone), word);
 	status_page_facts(h, s, v);
 	status_page_state(h, s, v, before);
+	status_page_warnings(h, v, true);
 	html_put(h, "</div>");
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</article>\n");
@@ -281,7 +302,7 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 static void put_overall(struct html *h, const struct status *s)
 {
 	size_t failed = s->by_state[JOB_FAILED] + s->by_state[JOB_IMPOSSIBLE], refused = s->by_state[JOB_DEAD_LETTER];
-	bool good = s->problems.n == 0 && failed + refused == 0, healthy = status_is_healthy(s);
+	bool good = s->problems.n == 0 && failed + refused + s->warned_new == 0, healthy = status_is_healthy(s);
 
 	html_printf(h, "<section id=\"overall\" class=\"overall %s\" role=\"status\">",
 		    good			       ? "good"
@@ -303,14 +324,23 @@ static void put_overall(struct html *h, const struct status *s)
 	else if (refused > 0)
 		html_printf(h, refused == 1 ? "<h1>%zu result was refused</h1><ul>" : "<h1>%zu results were refused</h1><ul>",
 			    refused);
-	else
+	else if (s->problems.n > 0)
 		html_put(h, "<h1>Something needs attention</h1><ul>");
+	else
+		html_printf(h, "<h1>Look at %zu result%s with warnings</h1><ul>", s->warned_new,
+			    plural((long long)s->warned_new));
 	for (size_t i = 0; i < s->problems.n; i++) {
 		const struct node_problem *p = &s->problems.list[i];
 
 		html_printf(h, p->remedy[0] ? "<li>%s <span class=\"remedy\">%s</span></li>" : "<li>%s%s</li>", p->text,
 			    p->remedy);
 	}
+	if (s->warned_new > 0)
+		html_printf(
+			h,
+			"<li>Delivered with warnings in the last three days: <a id=\"warned\" href=\"/cases?state=warned\">%zu "
+			"case%s</a>.</li>",
+			s->warned_new, plural((long long)s->warned_new));
 	html_put(h, "</ul></section>\n");
 }
 

@@ -58,7 +58,7 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 			*ret_word = "Not sent yet";
 		return alarm ? TONE_BAD : TONE_WARN;
 	}
-	if (v->state == JOB_DELIVERED && v->warned) {
+	if (job_view_is_warned(v)) {
 		*ret_word = "Delivered, with warnings";
 		return TONE_WARN;
 	}
@@ -236,7 +236,7 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
 		describe_sends(v, now, ret, size);
-		if (v->warned)
+		if (v->warnings)
 			add_text(ret, size, " Its result has warnings.");
 		break;
 	case JOB_CLEANED:

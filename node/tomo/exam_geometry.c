@@ -29,13 +29,14 @@ void exam_warn(struct exam *exam, const char *fmt, ...)
 
 void exam_warnings(const struct exam *exam, char *ret_text, size_t size)
 {
-	int n = 0;
-
 	ret_text[0] = '\0';
 	if (exam->relative[0])
-		n = snprintf(ret_text, size, "The attenuation is relative: %s.", exam->relative);
+		snprintf(ret_text, size, "The attenuation is relative: %s.", exam->relative);
+	if (exam->announced > exam->n_views)
+		sentence_add(ret_text, size, "Only %d of %ld announced projections were received and used.", exam->n_views,
+			     exam->announced);
 	if (exam->warnings[0])
-		snprintf(ret_text + n, size - (size_t)n, "%s%s", n ? " " : "", exam->warnings);
+		sentence_add(ret_text, size, "%s", exam->warnings);
 }
 
 void exam_geometry_source(struct exam *exam)

@@ -191,7 +191,7 @@ def test_pages_and_refusals(folder, things):
     check(f'data-of="{frames}"' in page(n, f"/jobs/{job}") and f'data-total="{frames}"' in page(n, f"/jobs/{job}"),
           "another number of slices")
 
-    shown(n, "Everything is in order", "Delivered", "Tomosynthesis, left CC", "25 images from MODALITY",
+    shown(n, "Look at 1 result with warnings", "Delivered, with warnings", "Tomosynthesis, left CC", "25 images from MODALITY",
           "pacs stored it at")
     first = Page(page(n))
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)],
@@ -244,6 +244,32 @@ def test_pages_and_refusals(folder, things):
     check(answers(n) and n.states() == ["delivered"], "after all of that")
 
 
+def items(text, css):
+    """The items of the list with the warnings."""
+    box = re.search(rf'class="{css}".*?<ul>(.*?)</ul>', text, re.S)
+    return [html.unescape(i) for i in re.findall("<li>(.*?)</li>", box.group(1))] if box else []
+
+
+def same_warnings(folder, n, pacs, job):
+    """A result with warnings is yellow everywhere, and its warnings are the same list everywhere."""
+    said = json.loads(page(n, "/status.json"))
+    case, = said["cases"]
+    check(case["warned"] and said["warned"] == 1 and metrics(n)["tomonode_jobs_warned"] == 1, case)
+    check("Only 12 of 25 announced projections were received and used." in case["warnings"], case)
+    top = page(n)
+    check('id="overall" class="overall warn"' in top and "Look at 1 result with warnings" in top
+          and "Everything is in order" not in top and f'"case warn" id="case-{job}"' in top, top)
+    found = page(n, "/cases?state=warned")
+    check(f'href="/jobs/{job}"' in found and "Delivered, with warnings" in found, found)
+    h.run(h.TOMONODE, "report", "-o", os.path.join(folder, "report"), *pacs.files())
+    with open(os.path.join(folder, "report", os.listdir(os.path.join(folder, "report"))[0]), encoding="utf-8") as f:
+        report = items(f.read(), "warnings")
+    for where, warnings in (("card", items(top, "warnings")), ("case", items(page(n, f"/jobs/{job}"), "warnings")),
+                            ("report", report), ("show", n.show(job)["job"]["warnings"])):
+        check(warnings == case["warnings"], f"{where}: {warnings}, not {case['warnings']}")
+    check(" ".join(case["warnings"]) in str(pydicom.dcmread(pacs.files()[0])), "the object")
+
+
 def test_actions(folder, things):
     n, pacs = node(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -269,6 +295,7 @@ def test_actions(folder, things):
     n.wait_states("delivered")
     check(act(n, path, good) == 409, "as-is a second time")
     wait_for("no button", lambda: "Reconstruct the received images" not in page(n))
+    same_warnings(folder, n, pacs, job)
     pacs.stop()
     h.send(n.port, files[12:])
     # the whole exam, a revision

@@ -12,6 +12,7 @@ TEST(a_result_with_warnings_is_shown_as_one)
 	struct jobs jobs = {0};
 	struct job_view *v;
 	const char *word;
+	json_t *view, *list;
 
 	for (int warned = 1; warned >= 0; warned--) { /* the second attempt has none */
 		v = warned ? reconstructed(&jobs, 7) : apply(&jobs, 7, EVENT_STARTED, "{}");
@@ -19,10 +20,19 @@ TEST(a_result_with_warnings_is_shown_as_one)
 			apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"gone\"}"), apply(&jobs, 7, EVENT_STARTED, "{}");
 		apply(&jobs, 7, EVENT_RECONSTRUCTED,
 		      warned ? "{\"file\":\"outbox/1/"
-			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"thin\"}"
+			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"Only 9. It is thin.\"}"
 			     : MADE("1.5"));
-		assert_int_equal(v->warned, warned);
+		assert_int_equal(v->warnings != NULL, warned);
+		view = job_report_common(v);
+		list = json_object_get(view, "warnings");
+		assert_int_equal(json_is_true(json_object_get(view, "warned")), warned);
+		assert_int_equal(json_array_size(list), warned ? 2 : 0);
+		if (warned)
+			assert_string_equal(json_string_value(json_array_get(list, 1)), "It is thin.");
+		json_decref(view);
+		assert_false(job_view_is_warned(v)); /* not delivered yet */
 		v->state = JOB_DELIVERED;
+		assert_int_equal(job_view_is_warned(v), warned);
 		assert_int_equal(status_text_state(v, &word), warned ? TONE_WARN : TONE_GOOD);
 		assert_string_equal(word, warned ? "Delivered, with warnings" : "Delivered");
 		v->state = JOB_READY;

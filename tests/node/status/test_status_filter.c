@@ -24,8 +24,8 @@ TEST(test_values)
 	assert_int_equal(filter(FIELD_PAGE, "1").page, 0);
 	assert_int_equal(filter(FIELD_PAGE, "1000000").page, 999999);
 	assert_int_equal(filter(FIELD_STATE, "attention").state, GROUP_ATTENTION);
-	assert_int_equal(filter(FIELD_STATE, "collecting").state, GROUP_DONE + JOB_COLLECTING);
-	assert_int_equal(filter(FIELD_STATE, "quarantined").state, GROUP_DONE + JOB_IMPOSSIBLE);
+	assert_int_equal(filter(FIELD_STATE, "collecting").state, GROUP_WARNED + JOB_COLLECTING);
+	assert_int_equal(filter(FIELD_STATE, "quarantined").state, GROUP_WARNED + JOB_IMPOSSIBLE);
 	for (int field = 0; field < STATUS_FIELDS; field++) {
 		static const struct status_filter none;
 
