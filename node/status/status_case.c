@@ -133,29 +133,6 @@ static void send_more(struct html *h, const struct status *s, const struct job_s
 			    time_text(why->next, "never", when));
 }
 
-/* Return the state of a delivery in a word. */
-static const char *send_word(const struct job_send *d, enum status_tone *ret_tone)
-{
-	if (!job_send_is_active(d)) {
-		*ret_tone = TONE_QUIET;
-		return d->replaced ? "Replaced" : "Not needed";
-	}
-	switch (d->state) {
-	case SEND_STORED:
-		*ret_tone = d->since > 0 ? TONE_WARN : TONE_WORK;
-		return "Stored";
-	case SEND_DONE:
-		*ret_tone = TONE_GOOD;
-		return "Sent";
-	case SEND_REFUSED:
-		*ret_tone = TONE_BAD;
-		return "Refused";
-	default:
-		*ret_tone = d->failures || d->blocked_by ? TONE_WARN : TONE_WORK;
-		return d->blocked_by ? "Waits" : "Due";
-	}
-}
-
 static void put_sends(struct html *h, const struct status *s, const struct job_view *v)
 {
 	static const char *const columns[] = {"Name", "State", "Objects", "More"};
@@ -165,13 +142,13 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 	begin_table(h, "sends", "Destinations", columns, 4);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *d = &v->sends[i];
-		enum status_tone tone;
-		const char *word = send_word(d, &tone);
+		struct status_send send;
 
+		status_text_send(s->config, d, s->now, &send);
 		html_printf(h,
 			    "<tr role=\"row\">" STATUS_CELL("%s") STATUS_CELL(STATUS_BADGE)
 				    STATUS_CELL("%zu of %zu") "<td role=\"cell\" data-label=\"%s\">",
-			    columns[0], d->destination, columns[1], status_text_tone(tone), word, columns[2],
+			    columns[0], d->destination, columns[1], status_text_tone(send.tone), send.word, columns[2],
 			    job_view_count_stored(v, d), v->n_objects, columns[3]);
 		send_more(h, s, d);
 		html_put(h, "</td></tr>\n");

@@ -9,15 +9,18 @@
 #include "node/store/event.h"
 #include "node/store/json_fields.h"
 
-static json_t *sends_json(const struct job_view *v)
+static json_t *sends_json(const struct status *s, const struct job_view *v)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *s = &v->sends[i];
-		json_t *one = job_report_send(s);
+		const struct job_send *d = &v->sends[i];
+		json_t *one = job_report_send(d);
+		struct status_send send;
 
-		json_object_set_new(one, "sent", json_integer((json_int_t)job_view_count_stored(v, s)));
+		status_text_send(s->config, d, s->now, &send);
+		json_object_set_new(one, "sent", json_integer((json_int_t)job_view_count_stored(v, d)));
+		json_object_set_new(one, "sentence", event_json_text(send.sentence));
 		json_array_append_new(list, one);
 	}
 	return list;
@@ -31,11 +34,11 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 	json_t *one;
 
 	status_text_title(v, title, sizeof(title));
-	status_text_sentence(v, 0, s->now, sentence, sizeof(sentence));
+	status_text_sentence(s->config, v, 0, s->now, sentence, sizeof(sentence));
 	one = job_report_common(v);
 	json_object_update_new(one, json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:o}", "title", event_json_text(title), "sentence",
 					      event_json_text(sentence), "hint", status_text_hint(v), "objects",
-					      (int)v->n_objects, "destinations", sends_json(v), "study",
+					      (int)v->n_objects, "destinations", sends_json(s, v), "study",
 					      event_json_text(v->study), "accession", event_json_text(v->accession)));
 	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction, &left))
 		json_object_set_new(one, "progress",

@@ -144,13 +144,32 @@ static void put_progress(struct html *h, const struct status *s, const struct jo
 	html_printf(h, "for %s so far</span></div>", span);
 }
 
+/* What each destination has said of the result: also of one whose files were removed. */
+static void put_sends(struct html *h, const struct status *s, const struct job_view *v)
+{
+	struct status_send send;
+	bool any = false;
+
+	for (size_t i = 0; i < v->n_sends && (status_text_has_result(v) || v->state == JOB_CLEANED); i++) {
+		status_text_send(s->config, &v->sends[i], s->now, &send);
+		if (!send.sentence[0])
+			continue;
+		html_put(h, any ? "" : "<ul class=\"sends\">");
+		any = true;
+		html_printf(h, "<li class=\"%s\">" STATUS_BADGE " %s</li>", status_text_tone(send.tone),
+			    status_text_tone(send.tone), send.word, send.sentence);
+	}
+	html_put(h, any ? "</ul>" : "");
+}
+
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)
 {
 	const char *hint = status_text_hint(v), *word;
-	char sentence[1200];
+	char sentence[1200] = "";
 	enum status_tone tone = status_text_state(v, &word);
 
-	status_text_sentence(v, before, s->now, sentence, sizeof(sentence));
+	if (!status_text_has_result(v))
+		status_text_sentence(s->config, v, before, s->now, sentence, sizeof(sentence));
 	if (v->state == JOB_RUNNING)
 		put_progress(h, s, v);
 	if (v->state == JOB_COLLECTING && v->members.expected > 0)
@@ -162,6 +181,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"sentence%s\">%s</p>", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "",
 			    sentence);
 	}
+	put_sends(h, s, v);
 	if (hint[0])
 		html_printf(h, "<p class=\"hint\">%s</p>", hint);
 }

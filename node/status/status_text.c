@@ -31,6 +31,12 @@ static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
 	return false;
 }
 
+bool status_text_has_result(const struct job_view *v)
+{
+	return v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED || v->state == JOB_DELIVERED ||
+	       v->state == JOB_DEAD_LETTER;
+}
+
 enum status_tone status_text_state(const struct job_view *v, const char **ret_word)
 {
 	static const struct {
@@ -178,46 +184,81 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 	add_next(ret, size, s->blocked_by->next, now);
 }
 
-static void describe_sends(const struct job_view *v, double now, char *ret, size_t size)
+/* What a destination that has the objects has said of them, which depends on how they were sent; conf NULL: it is no longer in the
+ * configuration. */
+static void describe_done(const struct destination_conf *conf, const struct job_send *s, struct status_send *ret)
 {
+	bool stored = conf && conf->kind != DESTINATION_DICOM;
 	char when[TIME_TEXT_SIZE];
 
-	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *s = &v->sends[i];
+	ret->tone = TONE_GOOD;
+	ret->word = s->committed ? "Committed" : stored ? "Stored" : "Sent";
+	time_text(s->time, "never", when);
+	add_text(ret->sentence, sizeof(ret->sentence),
+		 s->committed ? "%s confirmed at %s that it keeps the objects (storage commitment)."
+		 : !stored    ? "%s answered each object with success at %s; whether it keeps them was not asked."
+		 : conf->kind == DESTINATION_FOLDER ? "%s has had the files on its disk since %s."
+						    : "%s answered at %s that it has stored each object.",
+		 s->destination, when);
+}
 
-		if (s->standby)
-			continue;
-		add_text(ret, size, "%s", ret[0] ? " " : "");
-		if (s->replaced) {
-			add_text(ret, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
-		} else if (s->state == SEND_STORED) {
-			add_text(ret, size, "%s stored it, but has not confirmed storage commitment yet%s", s->destination,
-				 s->reason[0] ? ": " : ".");
-			if (s->reason[0])
-				add_reason(ret, size, s->reason);
-			add_text(ret, size, "%s", s->blocked_by ? " " : "");
-			if (s->blocked_by)
-				add_blocked_by(s, now, ret, size);
-		} else if (s->state == SEND_DONE) {
-			time_text(s->time, "never", when);
-			add_text(ret, size, "%s stored it at %s.", s->destination, when);
-		} else if (s->state == SEND_REFUSED) {
-			add_text(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
-			add_reason(ret, size, s->reason[0] ? s->reason : "no reason given");
-		} else if (s->failures > 0) {
-			add_text(ret, size, s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ",
+void status_text_send(const struct config *config, const struct job_send *s, double now, struct status_send *ret)
+{
+	char *text = ret->sentence;
+	const size_t size = sizeof(ret->sentence);
+
+	*ret = (struct status_send){.word = "Not needed", .tone = TONE_QUIET};
+	if (s->standby)
+		return;
+	if (s->replaced) {
+		ret->word = "Replaced";
+		add_text(text, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
+	} else if (s->state == SEND_STORED) {
+		ret->word = "Sent";
+		ret->tone = s->since > 0 ? TONE_WARN : TONE_WORK;
+		add_text(text, size, "%s answered each object with success, but has not confirmed yet that it keeps them%s",
+			 s->destination, s->reason[0] ? ": " : ".");
+		if (s->reason[0])
+			add_reason(text, size, s->reason);
+		add_text(text, size, "%s", s->blocked_by ? " " : "");
+		if (s->blocked_by)
+			add_blocked_by(s, now, text, size);
+	} else if (s->state == SEND_DONE) {
+		describe_done(config_destination(config, s->destination), s, ret);
+	} else if (s->state == SEND_REFUSED) {
+		ret->word = "Refused";
+		ret->tone = TONE_BAD;
+		add_text(text, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
+		add_reason(text, size, s->reason[0] ? s->reason : "no reason given");
+	} else {
+		ret->word = s->blocked_by ? "Waits" : "Due";
+		ret->tone = s->failures || s->blocked_by ? TONE_WARN : TONE_WORK;
+		if (s->failures > 0) {
+			add_text(text, size,
+				 s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ",
 				 s->destination, s->failures);
-			add_reason(ret, size, s->reason[0] ? s->reason : "no response");
-			add_next(ret, size, s->next, now);
+			add_reason(text, size, s->reason[0] ? s->reason : "no response");
+			add_next(text, size, s->next, now);
 		} else if (s->blocked_by) {
-			add_blocked_by(s, now, ret, size);
+			add_blocked_by(s, now, text, size);
 		} else {
-			add_text(ret, size, "It is being sent to %s.", s->destination);
+			add_text(text, size, "It is being sent to %s.", s->destination);
 		}
 	}
 }
 
-void status_text_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+static void describe_sends(const struct config *config, const struct job_view *v, double now, char *ret, size_t size)
+{
+	struct status_send send;
+
+	for (size_t i = 0; i < v->n_sends; i++) {
+		status_text_send(config, &v->sends[i], now, &send);
+		add_text(ret, size, "%s%s", ret[0] && send.sentence[0] ? " " : "", send.sentence);
+	}
+}
+
+void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, char *ret,
+			  size_t size)
 {
 	ret[0] = '\0';
 	switch (v->state) {
@@ -235,7 +276,7 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 	case JOB_STORED:
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
-		describe_sends(v, now, ret, size);
+		describe_sends(config, v, now, ret, size);
 		if (v->warnings)
 			add_text(ret, size, " Its result has warnings.");
 		break;

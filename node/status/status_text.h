@@ -17,7 +17,17 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 void status_text_title(const struct job_view *v, char *ret, size_t size);
 /* Write a sentence about what the node does with the case, or why it does nothing. before: number of ready cases that start
  * earlier. */
-void status_text_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size);
+void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, char *ret,
+			  size_t size);
+bool status_text_has_result(const struct job_view *v); /* true: that sentence is those of its sends, and whether it is warned */
+
+struct status_send {	  /* a delivery to one destination */
+	const char *word; /* "Sent": a DICOM peer answered with success. "Stored": a web service said that it has stored it, or
+			     the file is in a folder. "Committed": the peer has confirmed that it keeps it. "Refused", ... */
+	enum status_tone tone;
+	char sentence[1000]; /* what was answered, and when; "": nothing to say */
+};
+void status_text_send(const struct config *config, const struct job_send *s, double now, struct status_send *ret);
 /* Return what a person should do; "": nothing. */
 const char *status_text_hint(const struct job_view *v);
 

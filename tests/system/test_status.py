@@ -192,7 +192,7 @@ def test_pages_and_refusals(folder, things):
           "another number of slices")
 
     shown(n, "Look at 1 result with warnings", "Delivered, with warnings", "Tomosynthesis, left CC", "25 images from MODALITY",
-          "pacs stored it at")
+          "pacs answered each object with success at")
     first = Page(page(n))
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)],
           "style or script in the page")

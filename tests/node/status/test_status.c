@@ -195,8 +195,43 @@ TEST(test_escaping)
 	html_clear(&h);
 }
 
+/* What a badge says is what was answered: success, stored, committed. */
+TEST(test_what_a_destination_has)
+{
+	struct destination_conf confs[] = {{.name = "web", .kind = DESTINATION_STOW},
+					   {.name = "share", .kind = DESTINATION_FOLDER}};
+	const struct config config = {.destinations = confs, .n_destinations = 2};
+	static const struct {
+		const char *destination, *word, *sentence;
+		bool committed, pending;
+		enum status_tone tone;
+	} cases[] = {
+		{"pacs", "Sent", "whether it keeps them was not asked", false, false, TONE_GOOD},
+		{"pacs", "Sent", "has not confirmed yet that it keeps them.", false, true, TONE_WORK},
+		{"pacs", "Committed", "that it keeps the objects (storage commitment).", true, false, TONE_GOOD},
+		{"web", "Stored", "that it has stored each object.", false, false, TONE_GOOD},
+		{"share", "Stored", "files on its disk", false, false, TONE_GOOD},
+	};
+	struct status_send send;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct job_send one = {.state = cases[i].pending ? SEND_STORED : SEND_DONE, .committed = cases[i].committed};
+		struct job_view v = {.state = JOB_STORED, .sends = &one, .n_sends = 1, .kind = "dbt", .key = ""};
+		char text[600];
+
+		snprintf(one.destination, sizeof(one.destination), "%s", cases[i].destination);
+		status_text_send(&config, &one, 1e9, &send);
+		assert_string_equal(send.word, cases[i].word);
+		assert_int_equal(send.tone, cases[i].tone);
+		assert_non_null(strstr(send.sentence, cases[i].sentence));
+		status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+		assert_string_equal(text, send.sentence);
+	}
+}
+
 TEST(test_words)
 {
+	const struct config config = {.n_destinations = 0};
 	struct job_send send = {.destination = "pacs", .state = SEND_DUE, .failures = 3, .next = 2e9, .reason = "no answer"};
 	struct job_view v = {.id = 7, .kind = "dbt", .key = "1.2|1.3|R|MLO|1.4", .revision = 1, .sends = &send, .n_sends = 1};
 	const char *word;
@@ -212,7 +247,7 @@ TEST(test_words)
 	v.state = JOB_HELD;
 	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
-	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "Only 12 of 25 images were received.");
 	assert_string_equal(status_text_as_is(&v), "Reconstruct the received images");
 	assert_null(status_text_retry(&v));
@@ -230,7 +265,7 @@ TEST(test_words)
 	v.members.as_is = true;
 	assert_null(status_text_as_is(&v));
 	v.members.expected = 12;
-	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
 	assert_string_equal(status_text_retry(&v), "Try again");
 
@@ -240,7 +275,7 @@ TEST(test_words)
 	assert_int_equal(status_text_state(&v, &word), TONE_WARN);
 	assert_string_equal(word, "Not sent yet");
 	assert_non_null(strstr(status_text_hint(&v), "Nothing is lost"));
-	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
 	assert_non_null(strstr(text, "Sending to pacs failed in 3 attempts: no answer. The next attempt is at "));
 	assert_string_equal(status_text_retry(&v), "Try now");
 	send.failures = 0;
@@ -248,12 +283,12 @@ TEST(test_words)
 	assert_int_equal(status_text_state(&v, &word), TONE_WORK);
 	assert_string_equal(word, "Sending");
 	assert_string_equal(status_text_hint(&v), "");
-	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
 	assert_null(status_text_retry(&v));
 	v.state = JOB_READY;
 	v.reason[0] = '\0';
-	status_text_sentence(&v, 2, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 2, 1e9, text, sizeof(text));
 	assert_string_equal(text, "Complete. It waits for a free device; 2 cases are before it.");
 	/* Every state has a word, and no button that its table does not allow. */
 	for (int s = JOB_COLLECTING; s <= JOB_IMPOSSIBLE; s++) {
