@@ -28,7 +28,9 @@ const char *sentence_next(const char *text, size_t *ret_length)
 	const char *end;
 
 	text += strspn(text, " ");
-	for (end = text; *end && !(end[0] == '.' && end[1] == ' ' && isupper((unsigned char)end[2])); end++)
+	for (end = text;
+	     *end && !(end[0] == '.' && end[1] == ' ' && (isupper((unsigned char)end[2]) || isdigit((unsigned char)end[2])));
+	     end++)
 		;
 	*ret_length = (size_t)(end - text) + (*end != '\0');
 	return *text ? text : NULL;

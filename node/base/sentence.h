@@ -11,7 +11,7 @@ void sentence_add(char *text, size_t size, const char *fmt, ...) __attribute__((
 void sentence_add_list(char *text, size_t size, const char *fmt, va_list args) __attribute__((format(printf, 3, 0)));
 
 /* Return the first sentence at or after `text`, and its length in bytes; NULL: there is none. A full stop and a blank before a
- * capital letter end one. */
+ * capital letter or a digit end one. */
 const char *sentence_next(const char *text, size_t *ret_length);
 
 #endif

@@ -42,10 +42,16 @@ static void forget_look(struct status *s)
 	list_clear(&s->attention);
 	list_clear(&s->work);
 	list_clear(&s->done);
+	free(s->cases);
+	free(s->exams);
+	s->cases = NULL;
+	s->exams = NULL;
+	s->n_exams = 0;
 	json_decref(s->node);
 	json_decref(s->unassigned);
 	s->node = s->unassigned = NULL;
 	memset(s->by_state, 0, sizeof(s->by_state));
+	memset(s->by_group, 0, sizeof(s->by_group));
 }
 
 void status_end(struct status *s)
@@ -146,61 +152,51 @@ static int read_journal(struct status *s, double now, struct err *err)
 
 /* ---- lists of cases ---- */
 
-static int newest_first(const void *a, const void *b)
-{
-	const struct job_view *x = *(const struct job_view *const *)a, *y = *(const struct job_view *const *)b;
-
-	if (x->changed != y->changed)
-		return x->changed < y->changed ? 1 : -1;
-	return (x->id < y->id) - (x->id > y->id);
-}
-
-/* Order: the states nearest to the end first; waiting jobs in the order in which they start. */
-static int work_order(const void *a, const void *b)
-{
-	static const int rank[STATUS_STATES] = {
-		[JOB_RUNNING] = 0, [JOB_RECONSTRUCTED] = 1, [JOB_STORED] = 2, [JOB_READY] = 3, [JOB_COLLECTING] = 4};
-	const struct job_view *x = *(const struct job_view *const *)a, *y = *(const struct job_view *const *)b;
-
-	if (rank[x->state] != rank[y->state])
-		return rank[x->state] - rank[y->state];
-	if (x->state == JOB_READY && x->priority != y->priority)
-		return y->priority - x->priority;
-	if (x->state == JOB_READY && x->completed_seq != y->completed_seq)
-		return x->completed_seq < y->completed_seq ? -1 : 1;
-	return newest_first(a, b);
-}
-
+/* Copy the exams of a group, in order. */
 static void fill_list(struct status *s, struct status_list *l, enum status_group group, size_t max)
 {
-	for (size_t i = 0; i < s->jobs.n; i++)
-		l->all += status_filter_group(s->jobs.list[i]) == group;
-	l->list = calloc(l->all ? l->all : 1, sizeof(l->list[0]));
+	l->list = calloc(s->n_exams ? s->n_exams : 1, sizeof(l->list[0]));
 	if (!l->list) {
 		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "no memory for the list of cases");
 		return;
 	}
-	for (size_t i = 0; i < s->jobs.n; i++)
-		if (status_filter_group(s->jobs.list[i]) == group)
-			l->list[l->n++] = s->jobs.list[i];
-	qsort(l->list, l->n, sizeof(l->list[0]), group == GROUP_WORK ? work_order : newest_first);
-	if (l->n > max)
-		l->n = max;
+	for (size_t i = 0; i < s->n_exams; i++)
+		if (s->exams[i].group == group)
+			l->list[l->all++] = s->exams[i];
+	status_exams_order(l->list, l->all);
+	l->n = l->all > max ? max : l->all;
 }
 
 static void update_cases(struct status *s)
 {
-	s->warned = s->warned_new = 0;
+	s->warned_new = 0;
+	s->cases = malloc((s->jobs.n + 1) * sizeof(s->cases[0]));
+	s->exams = malloc((s->jobs.n + 1) * sizeof(s->exams[0]));
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
 
 		s->by_state[v->state]++;
-		s->warned += job_view_is_warned(v);
+		s->by_group[status_filter_group(v)]++;
+		s->by_group[GROUP_WARNED] += job_view_is_warned(v);
 		s->warned_new += job_view_is_warned(v) && s->now - v->finished < STATUS_LOOK_SECONDS;
+		if (s->cases)
+			s->cases[i] = v;
 	}
+	s->n_exams = s->cases && s->exams ? status_exams_find(s->cases, s->jobs.n, s->exams) : 0;
+	if (!s->cases || !s->exams)
+		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "no memory for the list of cases");
 	fill_list(s, &s->attention, GROUP_ATTENTION, STATUS_ATTENTION_MAX);
 	fill_list(s, &s->work, GROUP_WORK, STATUS_WORK_MAX);
 	fill_list(s, &s->done, GROUP_DONE, STATUS_DONE_MAX);
+}
+
+size_t status_count_before(const struct status *s, const struct job_view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; v->state == JOB_READY && i < s->jobs.n; i++)
+		n += s->jobs.list[i]->state == JOB_READY && status_exams_work_order(s->jobs.list[i], v) < 0;
+	return n;
 }
 
 void status_update(struct status *s, double now)

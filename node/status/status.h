@@ -14,15 +14,17 @@
 #include "node/jobs/jobs.h"
 #include "node/jobs/node_facts.h"
 #include "node/status/metrics.h"
+#include "node/status/status_exams.h"
 #include "node/status/status_filter.h"
 #include "node/status/status_names.h"
 #include "node/status/status_person.h"
 #include "node/status/status_request.h"
 
 #define STATUS_STATES 24
-#define STATUS_ATTENTION_MAX 60 /* maximum number of cases shown; the page gives only the number of further cases */
+#define STATUS_ATTENTION_MAX 60 /* maximum number of exams shown; of further ones the page gives only the number */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
+#define STATUS_EXAM_MAX 12	   /* maximum number of cases of an exam shown */
 #define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
 #define STATUS_UNASSIGNED_READ 200 /* maximum number of instances of each classification that are grouped */
 
@@ -37,8 +39,8 @@ struct status_sender {		    /* AE title of a peer that has sent objects */
 };
 
 struct status_list {
-	const struct job_view **list; /* the n jobs to show, in order */
-	size_t n, all;		      /* all: number of jobs including those not shown */
+	struct status_exam *list; /* in order */
+	size_t n, all;		  /* number of exams to show, and of all in the list */
 };
 
 struct status {
@@ -57,7 +59,11 @@ struct status {
 	struct node_facts facts;
 	struct node_problems problems;
 	size_t by_state[STATUS_STATES];
-	size_t warned, warned_new; /* cases for which job_view_is_warned(); of them, finished within STATUS_LOOK_SECONDS */
+	size_t by_group[GROUP_WARNED + 1];
+	size_t warned_new;	       /* cases of GROUP_WARNED that finished within STATUS_LOOK_SECONDS */
+	const struct job_view **cases; /* all cases, by exam */
+	struct status_exam *exams;     /* the n_exams exams, in no order */
+	size_t n_exams;
 	struct status_list attention, work, done;
 	json_t *node;	    /* report of node/serve/node_report.h; NULL: missing */
 	json_t *unassigned; /* job_report_unassigned_groups() of the newest instances */
@@ -67,7 +73,8 @@ void status_begin(struct status *s, const struct config *config);
 void status_end(struct status *s);
 /* Update all members. now: s since the epoch. */
 void status_update(struct status *s, double now);
-bool status_is_healthy(const struct status *s); /* true: no critical problem */
+bool status_is_healthy(const struct status *s);				      /* true: no critical problem */
+size_t status_count_before(const struct status *s, const struct job_view *v); /* ready cases that start before a ready case */
 /* Read the progress of a running job: its stage, the finished fraction, 0 to 1, and the seconds that the stage still needs,
  * negative: not known. false: all is unknown. */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction, double *ret_left);

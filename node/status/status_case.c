@@ -278,7 +278,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_picture(h, s, v, 256);
 	html_printf(h, "<div class=\"what\"><h1>%s <span class=\"number\">case %lld</span> " STATUS_BADGE "</h1>", title,
 		    (long long)v->id, status_text_tone(tone), word);
-	status_page_facts(h, s, v);
+	status_page_facts(h, s, v, true);
 	if (v->study[0]) /* to distinguish cases with the same title */
 		html_printf(h,
 			    "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">%s</bdi> <button "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_cases.c - write the page with all cases: the search, the cases that fit, page by page, the newest first.
+/* status_cases.c - write the page with all cases: the search, the cases that fit, page by page, the newest exam first.
  *
  * - Everything that is asked for is in the address of the page, so that it can be kept, sent and reloaded. No script is needed.
  * - The cases are those in memory (node/jobs/jobs.h). Only the UID of a received image is searched for in the journal.
@@ -78,7 +78,37 @@ static void find_image(struct search *x)
 		x->with = jobs_find(&x->s->jobs, job);
 }
 
-/* Find the cases, the newest first. Returns false if there is no memory for the list. */
+static int newest_first(const void *a, const void *b)
+{
+	const struct job_view *x = *(const struct job_view *const *)a, *y = *(const struct job_view *const *)b;
+
+	return (x->id < y->id) - (x->id > y->id);
+}
+
+/* Order the found cases by exam, that with the newest case first; in an exam the newest first. Returns false without memory. */
+static bool order_by_exam(struct search *x)
+{
+	struct status_exam *exams = malloc((x->n + 1) * sizeof(exams[0]));
+	const struct job_view **cases = malloc((x->n + 1) * sizeof(cases[0]));
+	bool room = exams && cases;
+	size_t n, at = 0;
+
+	if (room) {
+		memcpy(cases, x->list, x->n * sizeof(cases[0]));
+		n = status_exams_find(cases, x->n, exams);
+		status_exams_order_newest(exams, n);
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&x->list[at], exams[i].cases, exams[i].n * sizeof(cases[0]));
+			qsort(&x->list[at], exams[i].n, sizeof(cases[0]), newest_first);
+			at += exams[i].n;
+		}
+	}
+	free(exams);
+	free(cases);
+	return room;
+}
+
+/* Find the cases, those of an exam together. Returns false if there is no memory for the list. */
 static bool find_cases(struct search *x, const struct status *s, const struct status_filter *f)
 {
 	const struct jobs *jobs = &s->jobs;
@@ -96,7 +126,7 @@ static bool find_cases(struct search *x, const struct status *s, const struct st
 			x->list[x->n++] = v;
 	}
 	x->unread = f->text[0] && s->config->status.show_patient ? status_names_unread(&s->names, s) : 0;
-	return true;
+	return order_by_exam(x);
 }
 
 /* ---- the form ---- */
@@ -153,7 +183,8 @@ enum column { COLUMN_CASE, COLUMN_STATE, COLUMN_RECEIVED, COLUMN_WHAT, COLUMN_PA
 
 static const char *const columns[] = {"Case", "State", "Received", "What", "Accession", "From", "Protocol", "Patient"};
 
-static void put_row(struct html *h, const struct status *s, const struct job_view *v)
+/* same: the row above is of the same exam. */
+static void put_row(struct html *h, const struct status *s, const struct job_view *v, bool same)
 {
 	const struct status_name *name = status_names_find(&s->names, v->id);
 	char title[120], when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
@@ -162,8 +193,9 @@ static void put_row(struct html *h, const struct status *s, const struct job_vie
 
 	status_text_title(v, title, sizeof(title));
 	case_results_protocol(v, protocol);
+	html_put(h, same ? "<tr role=\"row\" class=\"same\">" : "<tr role=\"row\">");
 	html_printf(h,
-		    "<tr role=\"row\">" STATUS_CELL("<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a>") STATUS_CELL(STATUS_BADGE)
+		    STATUS_CELL("<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a>") STATUS_CELL(STATUS_BADGE)
 			    STATUS_CELL("<time>%s</time>"),
 		    columns[COLUMN_CASE], (long long)v->id, (long long)v->id, (long long)v->id, columns[COLUMN_STATE],
 		    status_text_tone(tone), word, columns[COLUMN_RECEIVED],
@@ -223,7 +255,9 @@ static void put_found(struct html *h, const struct search *x)
 	if (x->n > 0) {
 		status_page_table(h, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
 		for (size_t i = (size_t)page * ROWS; i < x->n && i < ((size_t)page + 1) * ROWS; i++)
-			put_row(h, s, x->list[i]);
+			put_row(h, s, x->list[i],
+				i > (size_t)page * ROWS && x->list[i]->study[0] &&
+					!strcmp(x->list[i]->study, x->list[i - 1]->study));
 		status_page_table_end(h);
 		put_pager(h, x->f, page, pages);
 	}
@@ -235,6 +269,7 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 	struct search x;
 
 	if (!find_cases(&x, s, f)) {
+		free(x.list);
 		h->failed = true;
 		return;
 	}

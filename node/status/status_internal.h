@@ -24,8 +24,9 @@ void status_page_table_end(struct html *h);
 /* A badge as part of a format; its texts are status_text_tone() and a word. */
 #define STATUS_BADGE "<span class=\"badge %s\">%s</span>"
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side);
-/* Write number of images, sender, time and protocol; the patient's name only if the configuration allows it. */
-void status_page_facts(struct html *h, const struct status *s, const struct job_view *v);
+/* Write number of images, sender, time and protocol; patient: the patient's name, too, if the configuration
+ * allows it. */
+void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient);
 /* Write the sentence about the case (status_text_sentence), its progress and a hint. before: number of ready cases that start
  * earlier. */
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before);

@@ -56,7 +56,8 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 static void add_list(json_t *to, const struct status *s, const struct status_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		json_array_append_new(to, case_json(s, l->list[i]));
+		for (size_t k = 0; k < l->list[i].n && k < STATUS_EXAM_MAX; k++)
+			json_array_append_new(to, case_json(s, l->list[i].cases[k]));
 }
 
 static json_t *destinations_json(const struct status *s)
@@ -103,12 +104,12 @@ json_t *status_json(const struct status *s)
 	return json_pack(
 		"{s:s, s:s, s:f, s:b, s:o, s:o, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I, s:o, s:o, s:o}",
 		"version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
-		"problems", problems, "counts", counts, "warned", (json_int_t)s->warned, "cases", cases, "received", "instances",
-		(json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting", (json_int_t)s->facts.unindexed,
-		"destinations", destinations_json(s), "disk", "free", (json_int_t)s->facts.disk_free, "size",
-		(json_int_t)s->facts.disk_size, "reserve", (json_int_t)s->config->node.reserve, "devices",
-		devices ? json_incref(devices) : json_array(), "unassigned", unassigned, "orphans", (json_int_t)s->facts.orphans,
-		"associations", node_associations_json(&s->facts.from_manager), "cluster",
-		node_cluster_json(&s->facts.from_manager.cluster), "senders",
-		json_fields_write_list(JSON_FIELDS(sender_fields), s->senders, sizeof(s->senders[0]), s->n_senders));
+		"problems", problems, "counts", counts, "warned", (json_int_t)s->by_group[GROUP_WARNED], "cases", cases,
+		"received", "instances", (json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting",
+		(json_int_t)s->facts.unindexed, "destinations", destinations_json(s), "disk", "free",
+		(json_int_t)s->facts.disk_free, "size", (json_int_t)s->facts.disk_size, "reserve",
+		(json_int_t)s->config->node.reserve, "devices", devices ? json_incref(devices) : json_array(), "unassigned",
+		unassigned, "orphans", (json_int_t)s->facts.orphans, "associations",
+		node_associations_json(&s->facts.from_manager), "cluster", node_cluster_json(&s->facts.from_manager.cluster),
+		"senders", json_fields_write_list(JSON_FIELDS(sender_fields), s->senders, sizeof(s->senders[0]), s->n_senders));
 }

@@ -184,7 +184,8 @@ static void collect_list(struct status_names *names, const struct status *s, con
 			 struct status_name_request *questions)
 {
 	for (size_t i = 0; i < l->n; i++)
-		collect_question(names, s, l->list[i], questions);
+		for (size_t k = 0; k < l->list[i].n && k < STATUS_EXAM_MAX; k++)
+			collect_question(names, s, l->list[i].cases[k], questions);
 }
 
 void status_names_request(struct status_names *names, const struct status *s)

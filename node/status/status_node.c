@@ -28,7 +28,11 @@ static void put_destination(struct html *h, const struct destination_state *d, d
 		now_is++;
 	html_printf(h, "<li><h3>%s " STATUS_BADGE "</h3><p class=\"facts\">", d->name, status_text_tone(now_is->tone),
 		    now_is->word);
-	if (d->conf)
+	if (d->conf && d->conf->kind == DESTINATION_FOLDER)
+		html_printf(h, "folder <bdi>%s</bdi></p>", d->conf->path);
+	else if (d->conf && d->conf->kind == DESTINATION_STOW)
+		html_printf(h, "<bdi>%s</bdi></p>", d->conf->url);
+	else if (d->conf)
 		html_printf(h, "%s at %s:%d</p>", d->conf->aet, d->conf->host, d->conf->port);
 	else
 		html_put(h, "no longer in the configuration</p>");

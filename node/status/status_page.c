@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
@@ -89,11 +90,16 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 		html_put(h, "<div class=\"picture none\" aria-hidden=\"true\">no image</div>");
 }
 
-static void put_patient(struct html *h, const struct status *s, const struct job_view *v)
+static const struct status_name *patient_of(const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
 
-	if (!name || (!name->name[0] && !name->id[0]))
+	return name && (name->name[0] || name->id[0]) ? name : NULL;
+}
+
+static void put_patient(struct html *h, const struct status_name *name)
+{
+	if (!name)
 		return;
 	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : "no name");
 	if (name->id[0])
@@ -101,11 +107,11 @@ static void put_patient(struct html *h, const struct status *s, const struct job
 	html_put(h, "</p>");
 }
 
-void status_page_facts(struct html *h, const struct status *s, const struct job_view *v)
+void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient)
 {
 	char when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 
-	put_patient(h, s, v);
+	put_patient(h, patient ? patient_of(s, v) : NULL);
 	html_printf(h, "<p class=\"facts\">%ld %s from %s", (long)v->members.instances,
 		    v->members.instances == 1 ? "image" : "images", v->calling[0] ? v->calling : "an unnamed sender");
 	if (v->members.last > 0)
@@ -274,32 +280,98 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 	html_put(h, any ? "</div>" : "");
 }
 
-static void one_case(struct html *h, const struct status *s, const struct job_view *v, size_t before, const char *token)
+/* Return the patient that all cases of the exam name whose images were read; NULL: they differ, or none is known. */
+static const struct status_name *exam_patient(const struct status *s, const struct status_exam *e)
+{
+	const struct status_name *found = NULL, *name;
+
+	for (size_t i = 0; i < e->n; i++) {
+		name = patient_of(s, e->cases[i]);
+		if (name && found && (strcmp(name->name, found->name) != 0 || strcmp(name->id, found->id) != 0))
+			return NULL;
+		found = name ? name : found;
+	}
+	return found;
+}
+
+/* accession: of the exam; patient: the name is shown here, because the exam has none. */
+static void one_case(struct html *h, const struct status *s, const struct job_view *v, const char *accession, bool patient,
+		     const char *token)
 {
 	const char *word;
 	enum status_tone tone = status_text_state(v, &word);
 	char title[120];
 
 	status_text_title(v, title, sizeof(title));
-	html_printf(h, "<article class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
+	html_printf(h, "<div class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
 	html_printf(
 		h,
-		"<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> " STATUS_BADGE
-		"</h3>",
+		"<div class=\"what\"><h4><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> " STATUS_BADGE
+		"</h4>",
 		(long long)v->id, (long long)v->id, title, (long long)v->id, status_text_tone(tone), word);
-	status_page_facts(h, s, v);
-	status_page_state(h, s, v, before);
+	status_page_facts(h, s, v, patient);
+	if (strcmp(v->accession, accession) != 0)
+		html_printf(h, "<p class=\"facts\">Accession number <bdi>%s</bdi></p>", v->accession[0] ? v->accession : "none");
+	status_page_state(h, s, v, status_count_before(s, v));
 	status_page_warnings(h, v, true);
 	html_put(h, "</div>");
 	status_page_buttons(h, s, v, token);
+	html_put(h, "</div>\n");
+}
+
+/* An exam has id and accession number of its oldest case. */
+static void one_exam(struct html *h, const struct status *s, const struct status_exam *e, const char *token)
+{
+	const struct job_view *oldest = e->cases[0];
+	const struct status_name *patient = exam_patient(s, e);
+	char when[TIME_TEXT_SIZE];
+
+	for (size_t i = 1; i < e->n; i++)
+		oldest = e->cases[i]->id < oldest->id ? e->cases[i] : oldest;
+	html_printf(h, "<article class=\"exam\" id=\"exam-%lld\"><header><h3>%s<bdi>%s</bdi></h3>", (long long)oldest->id,
+		    oldest->accession[0] ? "Accession " : "No accession number", oldest->accession);
+	time_text(oldest->opened, "never", when);
+	when[strlen("2026-11-21")] = '\0'; /* the day */
+	html_printf(h, "<p class=\"facts\">received <time>%s</time>", when);
+	if (e->n > 1)
+		html_printf(h, " · %zu cases", e->n);
+	html_put(h, "</p>");
+	put_patient(h, patient);
+	html_put(h, "</header>\n<div class=\"views\">");
+	for (size_t i = 0; i < e->n && i < STATUS_EXAM_MAX; i++)
+		one_case(h, s, e->cases[i], oldest->accession, !patient, token);
+	html_put(h, "</div>");
+	if (e->n > STATUS_EXAM_MAX)
+		html_printf(h, "<p class=\"none\"><a id=\"e-%lld\" href=\"/cases?q=%s\">All %zu cases of the exam</a></p>",
+			    (long long)oldest->id, oldest->study, e->n);
 	html_put(h, "</article>\n");
+}
+
+/* Return the days before now, local time, to which a time belongs. */
+static const char *days_of(double now, double when)
+{
+	static const struct {
+		int days;
+		const char *word;
+	} spans[] = {{0, "Today"}, {1, "Yesterday"}, {6, "In the last seven days"}};
+	time_t t = (time_t)now;
+	struct tm at;
+
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]) && localtime_r(&t, &at); i++) {
+		at.tm_mday -= spans[i].days;
+		at.tm_hour = at.tm_min = at.tm_sec = 0;
+		at.tm_isdst = -1;
+		if (when >= (double)mktime(&at))
+			return spans[i].word;
+	}
+	return "Earlier";
 }
 
 static void put_cases(struct html *h, const struct status *s, const struct status_list *l, const char *id, const char *title,
 		      const char *none, const char *token)
 {
-	size_t ready = 0;
+	const char *before = "";
 
 	if (l->all == 0 && !none) {
 		status_page_section(h, id, NULL);
@@ -307,12 +379,18 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 	}
 	html_printf(h, "<section id=\"%s\" aria-labelledby=\"h-%s\"><h2 id=\"h-%s\">%s <span class=\"count\">%zu</span></h2>\n",
 		    id, id, id, title, l->all);
-	for (size_t i = 0; i < l->n; i++)
-		one_case(h, s, l->list[i], l->list[i]->state == JOB_READY ? ready++ : 0, token);
+	for (size_t i = 0; i < l->n; i++) {
+		const char *days = l == &s->done ? days_of(s->now, l->list[i].when) : "";
+
+		if (strcmp(days, before) != 0)
+			html_printf(h, "<p class=\"days\">%s</p>\n", days);
+		before = days;
+		one_exam(h, s, &l->list[i], token);
+	}
 	if (l->all == 0)
 		html_printf(h, "<p class=\"none\">%s</p>\n", none);
 	if (l->n < l->all)
-		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">All %zu of them</a></p>\n", id, id,
+		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">All %zu exams</a></p>\n", id, id,
 			    l->all);
 	if (l == &s->done && s->jobs.n > 1)
 		html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p>\n");
@@ -330,10 +408,11 @@ static void put_overall(struct html *h, const struct status *s)
 						       : "bad");
 	if (good) {
 		html_put(h, "<h1>Everything is in order</h1><p>");
-		if (s->work.all == 0)
+		if (s->by_group[GROUP_WORK] == 0)
 			html_put(h, "No case is in work.");
 		else
-			html_printf(h, s->work.all == 1 ? "%zu case is in work." : "%zu cases are in work.", s->work.all);
+			html_printf(h, s->by_group[GROUP_WORK] == 1 ? "%zu case is in work." : "%zu cases are in work.",
+				    s->by_group[GROUP_WORK]);
 		html_put(h, "</p></section>\n");
 		return;
 	}

@@ -20,7 +20,7 @@ TEST(a_result_with_warnings_is_shown_as_one)
 			apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"gone\"}"), apply(&jobs, 7, EVENT_STARTED, "{}");
 		apply(&jobs, 7, EVENT_RECONSTRUCTED,
 		      warned ? "{\"file\":\"outbox/1/"
-			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"Only 9. It is thin.\"}"
+			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"Only 9. 2 of them are thin.\"}"
 			     : MADE("1.5"));
 		assert_int_equal(v->warnings != NULL, warned);
 		view = job_report_common(v);
@@ -28,7 +28,7 @@ TEST(a_result_with_warnings_is_shown_as_one)
 		assert_int_equal(json_is_true(json_object_get(view, "warned")), warned);
 		assert_int_equal(json_array_size(list), warned ? 2 : 0);
 		if (warned)
-			assert_string_equal(json_string_value(json_array_get(list, 1)), "It is thin.");
+			assert_string_equal(json_string_value(json_array_get(list, 1)), "2 of them are thin.");
 		json_decref(view);
 		assert_false(job_view_is_warned(v)); /* not delivered yet */
 		v->state = JOB_DELIVERED;

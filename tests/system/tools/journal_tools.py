@@ -5,10 +5,10 @@ import os
 import sqlite3
 
 
-def copy_case(spool, job, count, step=3600.0):
+def copy_case(spool, job, count, step=3600.0, studies=None):
     """Write `count` copies of a job, each `step` seconds older than the one before, while no node runs. Copy k has the
     accession number "ACC-k" (five digits) and the Study Instance UID "2.25.7000000.k"; the files of its images do not
-    exist. Returns the numbers of the new jobs, the oldest first."""
+    exist. With `studies` there are so many studies: copy k has the UID "2.25.7000000.(k studies / count)". Returns the numbers of the new jobs, the oldest first."""
     made = []
     with sqlite3.connect(os.path.join(spool, "journal.db")) as db:
         columns = [c[1] for c in db.execute("PRAGMA table_info(instance)")][1:]
@@ -30,7 +30,7 @@ def copy_case(spool, job, count, step=3600.0):
             for time, name, i, detail in events:
                 d = json.loads(detail)
                 if name == "opened":
-                    d.update(study=f"2.25.7000000.{k}", accession=f"ACC-{k:05d}",
+                    d.update(study=f"2.25.7000000.{k * studies // count if studies else k}", accession=f"ACC-{k:05d}",
                              key=d["key"].replace(study, f"2.25.7000000.{k}"))
                 if name == "instance":
                     d.update(received=d["received"] - k * step, sop=f"2.25.7000001.{k}.{i}", instance=copy[i])
