@@ -309,13 +309,12 @@ static void note_slices(const struct parallel_scan *s, const struct parallel_fau
 #define NEGATIVE_PART 0.5 /* of all: noise of air around 0 has less */
 
 /* Say that the data are no lines through an object. */
-static bool note_sum(const struct parallel_sums *s, char *ret, size_t size)
+static void note_sum(const struct parallel_sums *s, char *ret, size_t size)
 {
 	if (s->all == 0)
 		sentence_add(ret, size, "All line integrals are 0.");
 	else if (s->sum < -NEGATIVE_PART * s->all)
 		sentence_add(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
-	return ret[0] != '\0';
 }
 
 /* Say what the flat fields did not correct. */
@@ -347,13 +346,16 @@ void parallel_note(const struct interfile *h, const struct parallel_look *look, 
 {
 	const struct parallel_scan *beams = &h->parallel;
 	const struct parallel_consistency *c = &look->views;
+	bool doubtful;
 
 	note_lines(h, &look->sums, ret, size);
-	if (ret[0] || note_sum(&look->sums, ret, size))
-		return;
+	note_sum(&look->sums, ret, size);
+	doubtful = ret[0] != '\0';
 	note_flat(&look->flat, ret, size);
 	note_rings(look, ret, size);
 	note_few(beams, ret, size);
+	if (doubtful) /* views of no line integrals contradict everything */
+		return;
 	note_slices(beams, &look->faults, ret, size);
 	note_mass(beams, c, ret, size);
 	note_rough(c, ret, size);
