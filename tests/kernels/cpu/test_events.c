@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_events.h"
 #include "tests/kernels/devices_test.h"
 #include "tests/kernels/draw.h"
 #include "tests/kernels/events_fixture.h"
@@ -259,6 +260,57 @@ TEST(threads)
 		}
 		free(one);
 	}
+}
+
+/* Sums over a list are those over its parts one after the other, to the bit: of lists that are as long as what one pass takes, one
+ * event shorter, longer, and of two passes and one event. */
+TEST(lists_of_several_passes)
+{
+	static const size_t ends[] = {CPU_EVENTS - 1, CPU_EVENTS, CPU_EVENTS + 1, 2 * CPU_EVENTS + 1};
+	struct device *dev = cpu(2);
+	struct events_case c;
+	struct buf parts[2], whole[2]; /* of events_back(), events_ratio() */
+	float *volume;
+	size_t begin = 0;
+
+	events_open(dev, &events_setups[0], ends[3], false, &c);
+	for (int i = 0; i < 4; i++) { /* the last event of each list meets the volume */
+		int middle = EVENTS_RINGS / 2 * EVENTS_RING + 9 * i;
+
+		c.list[ends[i] - 1] = (struct event){{middle, middle + EVENTS_RING / 2}, 0, 0.5F};
+	}
+	assert_int_equal(dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL), 0);
+	volume = events_download(&c.x);
+	for (int k = 0; k < 2; k++) {
+		parts[k] = events_upload(dev, volume, c.x.n);
+		whole[k] = events_upload(dev, volume, c.x.n);
+	}
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < 2; k++) {
+			size_t first = k ? 0 : begin;
+			struct buf *sum = k ? whole : parts, events = c.events, q = c.y;
+
+			events.mem += first * EVENT_FLOATS;
+			events.n = (ends[i] - first) * EVENT_FLOATS;
+			q.mem += first;
+			q.n = ends[i] - first;
+			for (int j = 0; k && j < 2; j++)
+				assert_int_equal(dev->ops->upload(&sum[j], volume, NULL), 0);
+			assert_int_equal(dev->ops->events_back(c.a, &events, &q, &sum[0], NULL), 0);
+			assert_int_equal(dev->ops->events_ratio(c.a, &events, 1e-3f, &c.x, &sum[1], NULL), 0);
+		}
+		for (int j = 0; j < 2; j++)
+			assert_memory_equal(whole[j].mem, parts[j].mem, c.x.n * sizeof(*volume));
+		begin = ends[i];
+	}
+	assert_memory_not_equal(whole[0].mem, volume, c.x.n * sizeof(*volume));
+	for (int j = 0; j < 2; j++) {
+		buf_release(&parts[j]);
+		buf_release(&whole[j]);
+	}
+	free(volume);
+	events_close(&c);
+	device_close(dev);
 }
 
 /* A point on a line is seen by the bin around its distance from the middle, positive towards the first detector. */
