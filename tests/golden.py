@@ -4,10 +4,13 @@
 
 Each case is some commands in a folder of its own; each file that they write, and what they print, has a digest: of an object
 one of its pixels and one of all other attributes, without those of the time and the version of the program. The digests of
-floating point sums depend on the vector instructions of the processor, so that a file of digests is of one machine:
+floating point sums depend on the vector instructions of the processor, so that a file of digests is of one machine. Fingerprints
+(system/tools/fingerprint.py) do not: those in golden_values.json are compared by system/test_golden.py. After a change that is meant
+to change results, `compare` says in which files, and `values` writes the new fingerprints:
 
 usage: golden.py record PROGRAM FILE [CASE...]    write the digests
        golden.py compare PROGRAM FILE [CASE...]   exit 1 and name the files that are no longer the same
+       golden.py values PROGRAM [CASE...]         write golden_values.json
        golden.py list
 
 CASE: a part of its name; default: all.
@@ -27,7 +30,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "system"))
-from tools import ct_writer, mmr_tools, tiny_inputs, tof_tools  # noqa: E402
+from tools import ct_writer, fingerprint, mmr_tools, tiny_inputs, tof_tools  # noqa: E402
 
 DBT = "simulate dbt --phantom ellipsoids --binning 8 --views 9 --arc 24 --detector 1024x768"
 PET = "simulate pet -c tiny.conf --scanner tiny --phantom f-shape --counts 1e5"
@@ -47,20 +50,36 @@ DBT_PROTOCOLS = {
     "mltr": "dbt-mltr --set iterations=3", "sart": "dbt-sart", "bp": "dbt-bp", "fbp": "dbt-fbp",
     "tiles": "dbt-osem --set tile=88x56", "rays": "dbt-osem --set projector=exact",
     "slabs": "dbt-osem --set slab_thickness=10 --set slab_step=5 --set slab_mode=maximum --set synthetic=true",
+    "prior": "dbt-osem --set prior_weight=300 --set prior_across=0.5 --set subsets=3 --set iterations=2 --set deterministic=true",
+    "quadratic": "dbt-ostr --set prior=quadratic --set prior_weight=300 --set iterations=2",
+    "edges": "dbt-osem --set breast_shape=true --set skin_edge=true --set scatter_correction=true --set normalise_rows=true",
+    "ramp": "dbt-fbp --set filter=ramp --set stored_bits=12 --set stored_step=1e-4 --set stored_offset=-0.1",
     "unmasked": "dbt-osem --set breast_mask=false --set edge_taper=0",
 }
 DBT_EXAMS = {
-    "right-mlo": "--side R --view MLO", "frames": "--format bp", "inverted": "--inverted --over-range 20",
+    "right-mlo": "--side R --view MLO", "frames": "--format bp",
+    "breast": "--phantom breast --clip --glandular 35 --thickness 62 --seed 3", "slab": "--phantom slab --noise-free --i0 800",
+    "window": "--phantom beads --window-x 6 --window-y -9 --side R", "air": "--air 45 --gantry 60 --view MLO --seed 2",
+    "inverted": "--inverted --over-range 20",
     "scatter": "--scatter 0.5 --heel 20 --exposure-swing 8", "collimated": "--collimate 6 --open-field distance",
 }
 PET_PROTOCOLS = {
     "mlem": f"pet-mlem {SMALL}", "osem": f"pet-osem {SMALL} --set subsets=4", "fbp": "pet-fbp-preview --set matrix=24",
     "psf": f"pet-osem {SMALL} --set subsets=4 --set psf=5", "bsrem": f"pet-osem {SMALL} --set algorithm=bsrem --set subsets=4",
     "mashed": f"pet-osem {SMALL} --set subsets=4 --set tof_mashing=5",
+    "joseph": f"pet-osem {SMALL} --set subsets=3 --set projector=joseph --set fov_radius=25 --set postfilter=6 --set slice_spacing=2",
+    "exact": f"pet-osem {SMALL} --set subsets=4 --set projector=exact --set voxel=3.1",
+    "cut": "pet-fbp-preview --set matrix=20 --set filter_cut=0.4 --set fov_radius=20",
 }
 PARALLEL_PROTOCOLS = {
     "fbp": "parallel-fbp", "fbp-convolution": "parallel-fbp --set route=convolution", "bp": "parallel-bp", "art": "parallel-art",
-    "sart": "parallel-sart", "mlem": "parallel-mlem --set iterations=5", "hu": "parallel-fbp --set mu_water=0.02",
+    "sart": "parallel-sart", "mlem": "parallel-mlem --set iterations=5",
+    "filters": "parallel-fbp --set filter=hann --set filter_cut=0.6 --set matrix=33 --set pixel=1.3 --set fov_radius=18",
+    "cosine": "parallel-fbp --set filter=cosine --set axis=found --set ring_width=2",
+    "ostr": "parallel-mlem --set algorithm=ostr --set subsets=5 --set iterations=2 --set projector=exact",
+    "mltr": "parallel-mlem --set algorithm=mltr --set iterations=4 --set projector=joseph --set fov_radius=20",
+    "art-order": "parallel-art --set in_sequence=true --set non_negative=true --set iterations=3 --set relaxation=0.7",
+    "hu": "parallel-fbp --set mu_water=0.02",
 }
 
 CASES = {f"dbt-{name}": [f"{DBT} --system {name} -o exam", f"{RECON} --protocol dbt-osem {FINE} -o out exam"] for name in SYSTEMS}
@@ -77,6 +96,14 @@ CASES |= {
     "pet-singles": [f"{PAIRS} --randoms 0.3 --singles -o exam", f"{OSEM} --set corrections=randoms -o out exam"],
     "pet-beds": [f"{PET} --attenuation --beds 3,12 -o exam", f"{OSEM} --json -o out exam"],
     "pet-ct": [f"{PET} -o exam", "ct ct", f"{OSEM} --set corrections=attenuation -o out exam ct"],
+    "pet-ct-scatter": [f"{PAIRS} --randoms 0.3 --delayeds -o exam", "ct ct",
+                       f"{OSEM} --set corrections=attenuation+randoms+scatter --set scatter_iterations=2 --json -o out exam ct"],
+    "pet-cylinder": [f"{PET.replace('f-shape', 'cylinder')} --radius 22 --length 30 --attenuation --noise-free -o exam",
+                     f"{OSEM} --json -o out exam", "measure --truth exam/truth.json out",
+                     "measure --circle 5,5,0,20,a --sphere -5,0,0,9 --csv out"],
+    "pet-nema": ["simulate pet --scanner small --counts 3e5 -o exam",
+                 f"recon --device cpu:2 --protocol pet-osem --set matrix=64 --set iterations=1 -o out exam",
+                 "measure --truth exam/truth.json out", "measure --truth exam/truth.json --json out"],
     "pet-feet-first": [f"{PET} --position FFDL -o exam", f"{OSEM} -o out exam"],
     "pet-gaps": ["simulate pet --scanner siemens-mmr --size 0.5 --counts 2e6 -o exam",
                  f"{RECON} --protocol pet-osem --set matrix=24 --set iterations=1 --set subsets=63 -o out exam"],
@@ -97,6 +124,9 @@ CASES |= {
                        f"import --petsird scan/scan.petsird {SET} --frames 10,20 -c tiny.conf -o exam",
                        f"{OSEM} -o out exam"],
     "petsird-export": [f"{PAIRS} -o exam", "export -o back.petsird exam", f"{OSEM} {LIST} -o out back.petsird"],
+    "petsird-span": [f"{PET} --petsird -o scan",
+                     f"import --petsird scan/scan.petsird {SET} --span 3 --max-difference 1 --radial 11 --axes -x,-y,z -c tiny.conf -o exam",
+                     f"{OSEM} -o out exam", "export -o back.hs exam"],
     "mmr": ["mmr exam", f"{RECON} --protocol pet-osem --set matrix=16 --set iterations=1 --set subsets=63 --set slice_spacing=16 "
             "--set fov_radius=80 -o out exam", "export -o back/scan.hs exam", "export -o back.petsird exam"],
     "e7": ["e7 scan", "import --e7 scan --set PatientPosition=HFS -c tiny.conf -o exam", "export -o back/scan.hs exam"],
@@ -110,9 +140,26 @@ CASES |= {
                    "export -o a.mhd --compress out", "export -o a.png --plane coronal out", "measure --truth exam/truth.json --json out"],
     "export-pet": [f"{PET} -o exam", f"{OSEM} --report page -o out exam", "export -o a.nii out", "export -o a.mha out",
                    "export -o a.hv out", "export -o a.png --mip --bits 16 out", "report --patient --json -o full out"],
+    "export-pictures": [f"{PET} -o exam", f"{OSEM} -o out exam", "export -o s.png --plane sagittal --slice all out",
+                        f"{OSEM} --set compression=jpeg-ls -o small exam", "export -o small.mha small",
+                        "export -o w.png --window 300,900 --invert --slice 2 out", "export -o c.png --plane coronal --mip --window full out",
+                        "export -o all --format metaimage out"],
+    "measure-dbt": [f"{DBT.replace('ellipsoids', 'beads')} -o exam", f"{RECON} --protocol dbt-fbp {FINE} -o out exam",
+                    "measure --truth exam/truth.json --pairs out", "measure --truth exam/truth.json --csv out",
+                    "measure --region a=20,20,5,6 --background 40,20,6 --point p=12,20,5 --json out"],
+    "measure-ct": [f"{LINES} --phantom circle --counts 1e4 -o exam", f"{RECON} --protocol parallel-fbp --set mu_water=0.02 -o out exam",
+                   "measure --circle 0,0,0,20,middle --circle 4,4,1,8 --uniform 0,0,0,36,2 --nps-size 8 out"],
+    "profile": ["simulate dbt --phantom calibration --thickness 60 --binning 8 -o exam", "profile check --phantom exam/phantom.json exam",
+                "profile fit --phantom exam/phantom.json -o fit exam"],
+    "arrays-dbt": [f"{DBT} -o exam", f"arrays read --device cpu:2 -c tiny.conf {FINE} -o case exam"],
+    "arrays-pet": [f"{PET} --attenuation --randoms 0.2 -o exam", f"arrays read {OSEM[6:]} -o case exam"],
+    "arrays-list": [f"{PET} --petsird -o scan", f"arrays read {OSEM[6:]} {LIST} -o case scan/scan.petsird"],
+    "arrays-parallel": [f"{LINES} -o exam", "arrays read --device cpu:2 --protocol parallel-fbp -o case exam"],
     "check": ["check --json --verbose", "check --describe"],
 }
 
+VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden_values.json")
+LOCAL = ("check",)  # says more of the machine than of the program
 VOLATILE = re.compile(r"Date$|Time$|DateTime$|^SoftwareVersions|^ContributionDescription$|^(?:StationName|ImplementationVersionName)$")
 MOMENT = re.compile(rb"20\d\d-?\d\d-?\d\d[T ]?(?:\d\d:?\d\d(?::?\d\d(?:\.\d+)?)?Z?)?|\b\d+\.\d+ s\b(?: \(read [^)]*\))?|"
                     rb'"seconds": *\{[^}]*\}|"[a-z_]*(?:seconds|version|revision|build)[a-z_]*": *("[^"]*"|[-0-9.e+]+)|\b[0-9a-f]{12}(?:-dirty)?\b')
@@ -177,45 +224,70 @@ def write_e7(folder):
 WRITERS = {"marks": write_marks, "mmr": write_mmr, "ct": write_ct, "e7": write_e7}
 
 
-def run(program, commands):
-    """{file or command: digest} of a case."""
-    folder = tempfile.mkdtemp(prefix="tomonode-golden-")
-    found, given = {}, set()
-    try:
-        with open(os.path.join(folder, "tiny.conf"), "w", encoding="ascii") as f:
-            f.write(f"scanners = ( {{ {tiny_inputs.SCANNER} }}, {{ {PAIRED} }} );\n")
-        for i, text in enumerate(commands):
-            words = text.split()
-            if words[0] in WRITERS:
-                WRITERS[words[0]](os.path.join(folder, words[1]))
-                given.add(words[1])
-                continue
-            done = subprocess.run([program, *words], cwd=folder, capture_output=True, timeout=600)
-            with open(os.path.join(folder, f"command-{i}.txt"), "wb") as f:
-                f.write(done.stdout + done.stderr + f"exit code {done.returncode}\n".encode())
-            if done.returncode:
-                print(f"exit code {done.returncode} of {text}\n{done.stderr.decode()}", file=sys.stderr)
-        for at, _, names in os.walk(folder):
-            for name in names:
-                path = os.path.join(at, name)
-                if os.path.relpath(path, folder).split(os.sep)[0] not in given:
-                    found[os.path.relpath(path, folder)] = digest(path, folder)
-    finally:
-        shutil.rmtree(folder)
-    return found
+def make(program, commands, folder):
+    """Run the commands of a case there; what they printed is in files. Of what was put in nothing stays."""
+    given = {"tiny.conf"}
+    with open(os.path.join(folder, "tiny.conf"), "w", encoding="ascii") as f:
+        f.write(f"scanners = ( {{ {tiny_inputs.SCANNER} }}, {{ {PAIRED} }} );\n")
+    for i, text in enumerate(commands):
+        words = text.split()
+        if words[0] in WRITERS:
+            WRITERS[words[0]](os.path.join(folder, words[1]))
+            given.add(words[1])
+            continue
+        done = subprocess.run([program, *words], cwd=folder, capture_output=True, timeout=600)
+        with open(os.path.join(folder, f"command-{i}.txt"), "wb") as f:
+            f.write(done.stdout + done.stderr + f"exit code {done.returncode}\n".encode())
+        if done.returncode:
+            print(f"exit code {done.returncode} of {text}\n{done.stderr.decode()}", file=sys.stderr)
+    for path in (os.path.join(folder, name) for name in given):
+        if os.path.exists(path):
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+
+
+def digests(program, commands):
+    """{file: digest} of a case"""
+    with tempfile.TemporaryDirectory(prefix="tomonode-golden-") as folder:
+        make(program, commands, folder)
+        paths = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+        return {os.path.relpath(path, folder): digest(path, folder) for path in paths}
+
+
+def values(program, commands):
+    """The fingerprints of a case."""
+    with tempfile.TemporaryDirectory(prefix="tomonode-golden-") as folder:
+        make(program, commands, folder)
+        return fingerprint.of_folder(folder)
+
+
+def write_values(found):
+    """Cases that were not run keep their values."""
+    found = {**read_values(), **found} if os.path.exists(VALUES) else found
+    with open(VALUES, "w", encoding="ascii") as f:
+        f.write("{\n" + ",\n".join(f'"{name}": {json.dumps(found[name], sort_keys=True)}' for name in CASES if name in found) + "\n}\n")
+
+
+def read_values():
+    with open(VALUES, encoding="ascii") as f:
+        return json.load(f)
 
 
 def main():
     if sys.argv[1:2] == ["list"]:
         print("\n".join(CASES))
         return 0
-    if len(sys.argv) < 4 or sys.argv[1] not in ("record", "compare"):
+    mode, n = sys.argv[1] if len(sys.argv) > 1 else "", {"record": 4, "compare": 4, "values": 3}
+    if len(sys.argv) < n.get(mode, 99):
         print(__doc__, file=sys.stderr)
         return 2
-    mode, program, path, *parts = sys.argv[1:]
-    chosen = [name for name in CASES if not parts or any(part in name for part in parts)]
+    program, parts, path = os.path.abspath(sys.argv[2]), sys.argv[n[mode] :], sys.argv[3] if n[mode] == 4 else VALUES
+    chosen = [name for name in CASES if (not parts or any(part in name for part in parts)) and (mode != "values" or name not in LOCAL)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        found = dict(zip(chosen, pool.map(lambda name: run(os.path.abspath(program), CASES[name]), chosen)))
+        look = values if mode == "values" else digests
+        found = dict(zip(chosen, pool.map(lambda name: look(program, CASES[name]), chosen)))
+    if mode == "values":
+        write_values(found)
+        return 0
     if mode == "record":
         with open(path, "w", encoding="ascii") as f:
             json.dump(found, f, indent=1, sort_keys=True)
