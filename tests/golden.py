@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden corpus: digests of what the program computes and writes on the CPU, for a change that must not change it.
 
-Each case is some commands in a folder of its own; each file that they write, and what they print, has a digest: of an object
-one of its pixels and one of all other attributes, without those of the time and the version of the program. The digests of
-floating point sums depend on the vector instructions of the processor, so that a file of digests is of one machine. Fingerprints
-(system/tools/fingerprint.py) do not: those in golden_values.json are compared by system/test_golden.py. After a change that is meant
-to change results, `compare` says in which files, and `values` writes the new fingerprints:
+Each case is some commands in a folder of its own; each file that they write, and what they print, has a digest: of an
+object one of its pixels and one of all other attributes, without those of the time and the version of the program. The
+digests of floating point sums depend on the vector instructions of the processor, so that a file of digests is of one
+machine. Fingerprints (system/tools/fingerprint.py) do not: system/test_golden.py compares those in golden_values.json.
+After a change that is meant to change results, `compare` says in which files, and `values` writes new fingerprints:
 
 usage: golden.py record PROGRAM FILE [CASE...]    write the digests
        golden.py compare PROGRAM FILE [CASE...]   exit 1 and name the files that are no longer the same
@@ -50,15 +50,17 @@ DBT_PROTOCOLS = {
     "mltr": "dbt-mltr --set iterations=3", "sart": "dbt-sart", "bp": "dbt-bp", "fbp": "dbt-fbp",
     "tiles": "dbt-osem --set tile=88x56", "rays": "dbt-osem --set projector=exact",
     "slabs": "dbt-osem --set slab_thickness=10 --set slab_step=5 --set slab_mode=maximum --set synthetic=true",
-    "prior": "dbt-osem --set prior_weight=300 --set prior_across=0.5 --set subsets=3 --set iterations=2 --set deterministic=true",
+    "prior": "dbt-osem --set prior_weight=300 --set prior_across=0.5 --set subsets=3 --set iterations=2",
     "quadratic": "dbt-ostr --set prior=quadratic --set prior_weight=300 --set iterations=2",
-    "edges": "dbt-osem --set breast_shape=true --set skin_edge=true --set scatter_correction=true --set normalise_rows=true",
+    "edges": "dbt-osem --set breast_shape=true --set skin_edge=true --set scatter_correction=true",
+    "rows": "dbt-mlem --set normalise_rows=true --set iterations=2",
     "ramp": "dbt-fbp --set filter=ramp --set stored_bits=12 --set stored_step=1e-4 --set stored_offset=-0.1",
     "unmasked": "dbt-osem --set breast_mask=false --set edge_taper=0",
 }
 DBT_EXAMS = {
     "right-mlo": "--side R --view MLO", "frames": "--format bp",
-    "breast": "--phantom breast --clip --glandular 35 --thickness 62 --seed 3", "slab": "--phantom slab --noise-free --i0 800",
+    "breast": "--phantom breast --clip --glandular 35 --thickness 62 --seed 3",
+    "slab": "--phantom slab --noise-free --i0 800",
     "window": "--phantom beads --window-x 6 --window-y -9 --side R", "air": "--air 45 --gantry 60 --view MLO --seed 2",
     "inverted": "--inverted --over-range 20",
     "scatter": "--scatter 0.5 --heel 20 --exposure-swing 8", "collimated": "--collimate 6 --open-field distance",
@@ -67,14 +69,14 @@ PET_PROTOCOLS = {
     "mlem": f"pet-mlem {SMALL}", "osem": f"pet-osem {SMALL} --set subsets=4", "fbp": "pet-fbp-preview --set matrix=24",
     "psf": f"pet-osem {SMALL} --set subsets=4 --set psf=5", "bsrem": f"pet-osem {SMALL} --set algorithm=bsrem --set subsets=4",
     "mashed": f"pet-osem {SMALL} --set subsets=4 --set tof_mashing=5",
-    "joseph": f"pet-osem {SMALL} --set subsets=3 --set projector=joseph --set fov_radius=25 --set postfilter=6 --set slice_spacing=2",
+    "joseph": f"pet-osem {SMALL} --set subsets=3 --set projector=joseph --set fov_radius=25 --set postfilter=6",
     "exact": f"pet-osem {SMALL} --set subsets=4 --set projector=exact --set voxel=3.1",
     "cut": "pet-fbp-preview --set matrix=20 --set filter_cut=0.4 --set fov_radius=20",
 }
 PARALLEL_PROTOCOLS = {
     "fbp": "parallel-fbp", "fbp-convolution": "parallel-fbp --set route=convolution", "bp": "parallel-bp", "art": "parallel-art",
     "sart": "parallel-sart", "mlem": "parallel-mlem --set iterations=5",
-    "filters": "parallel-fbp --set filter=hann --set filter_cut=0.6 --set matrix=33 --set pixel=1.3 --set fov_radius=18",
+    "filters": "parallel-fbp --set filter=hann --set filter_cut=0.6 --set matrix=33 --set pixel=1.3",
     "cosine": "parallel-fbp --set filter=cosine --set axis=found --set ring_width=2",
     "ostr": "parallel-mlem --set algorithm=ostr --set subsets=5 --set iterations=2 --set projector=exact",
     "mltr": "parallel-mlem --set algorithm=mltr --set iterations=4 --set projector=joseph --set fov_radius=20",
@@ -97,7 +99,7 @@ CASES |= {
     "pet-beds": [f"{PET} --attenuation --beds 3,12 -o exam", f"{OSEM} --json -o out exam"],
     "pet-ct": [f"{PET} -o exam", "ct ct", f"{OSEM} --set corrections=attenuation -o out exam ct"],
     "pet-ct-scatter": [f"{PAIRS} --randoms 0.3 --delayeds -o exam", "ct ct",
-                       f"{OSEM} --set corrections=attenuation+randoms+scatter --set scatter_iterations=2 --json -o out exam ct"],
+                       f"{OSEM} --set corrections=attenuation+randoms+scatter --json -o out exam ct"],
     "pet-cylinder": [f"{PET.replace('f-shape', 'cylinder')} --radius 22 --length 30 --attenuation --noise-free -o exam",
                      f"{OSEM} --json -o out exam", "measure --truth exam/truth.json out",
                      "measure --circle 5,5,0,20,a --sphere -5,0,0,9 --csv out"],
@@ -125,7 +127,8 @@ CASES |= {
                        f"{OSEM} -o out exam"],
     "petsird-export": [f"{PAIRS} -o exam", "export -o back.petsird exam", f"{OSEM} {LIST} -o out back.petsird"],
     "petsird-span": [f"{PET} --petsird -o scan",
-                     f"import --petsird scan/scan.petsird {SET} --span 3 --max-difference 1 --radial 11 --axes -x,-y,z -c tiny.conf -o exam",
+                     f"import --petsird scan/scan.petsird {SET} --span 3 --radial 11 --axes -x,-y,z "
+                     "-c tiny.conf -o exam",
                      f"{OSEM} -o out exam", "export -o back.hs exam"],
     "mmr": ["mmr exam", f"{RECON} --protocol pet-osem --set matrix=16 --set iterations=1 --set subsets=63 --set slice_spacing=16 "
             "--set fov_radius=80 -o out exam", "export -o back/scan.hs exam", "export -o back.petsird exam"],
@@ -142,14 +145,17 @@ CASES |= {
                    "export -o a.hv out", "export -o a.png --mip --bits 16 out", "report --patient --json -o full out"],
     "export-pictures": [f"{PET} -o exam", f"{OSEM} -o out exam", "export -o s.png --plane sagittal --slice all out",
                         f"{OSEM} --set compression=jpeg-ls -o small exam", "export -o small.mha small",
-                        "export -o w.png --window 300,900 --invert --slice 2 out", "export -o c.png --plane coronal --mip --window full out",
+                        "export -o w.png --window 300,900 --invert --slice 2 out",
+                        "export -o c.png --plane coronal --mip --window full out",
                         "export -o all --format metaimage out"],
     "measure-dbt": [f"{DBT.replace('ellipsoids', 'beads')} -o exam", f"{RECON} --protocol dbt-fbp {FINE} -o out exam",
                     "measure --truth exam/truth.json --pairs out", "measure --truth exam/truth.json --csv out",
                     "measure --region a=20,20,5,6 --background 40,20,6 --point p=12,20,5 --json out"],
-    "measure-ct": [f"{LINES} --phantom circle --counts 1e4 -o exam", f"{RECON} --protocol parallel-fbp --set mu_water=0.02 -o out exam",
+    "measure-ct": [f"{LINES} --phantom circle --counts 1e4 -o exam",
+                   f"{RECON} --protocol parallel-fbp --set mu_water=0.02 -o out exam",
                    "measure --circle 0,0,0,20,middle --circle 4,4,1,8 --uniform 0,0,0,36,2 --nps-size 8 out"],
-    "profile": ["simulate dbt --phantom calibration --thickness 60 --binning 8 -o exam", "profile check --phantom exam/phantom.json exam",
+    "profile": ["simulate dbt --phantom calibration --thickness 60 --binning 8 -o exam",
+                "profile check --phantom exam/phantom.json exam",
                 "profile fit --phantom exam/phantom.json -o fit exam"],
     "arrays-dbt": [f"{DBT} -o exam", f"arrays read --device cpu:2 -c tiny.conf {FINE} -o case exam"],
     "arrays-pet": [f"{PET} --attenuation --randoms 0.2 -o exam", f"arrays read {OSEM[6:]} -o case exam"],
@@ -263,8 +269,9 @@ def values(program, commands):
 def write_values(found):
     """Cases that were not run keep their values."""
     found = {**read_values(), **found} if os.path.exists(VALUES) else found
+    lines = (f'"{name}": {json.dumps(found[name], sort_keys=True)}' for name in CASES if name in found)
     with open(VALUES, "w", encoding="ascii") as f:
-        f.write("{\n" + ",\n".join(f'"{name}": {json.dumps(found[name], sort_keys=True)}' for name in CASES if name in found) + "\n}\n")
+        f.write("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def read_values():
@@ -281,7 +288,8 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     program, parts, path = os.path.abspath(sys.argv[2]), sys.argv[n[mode] :], sys.argv[3] if n[mode] == 4 else VALUES
-    chosen = [name for name in CASES if (not parts or any(part in name for part in parts)) and (mode != "values" or name not in LOCAL)]
+    cases = set(CASES).difference(LOCAL if mode == "values" else ())
+    chosen = [name for name in CASES if name in cases and (not parts or any(part in name for part in parts))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         look = values if mode == "values" else digests
         found = dict(zip(chosen, pool.map(lambda name: look(program, CASES[name]), chosen)))

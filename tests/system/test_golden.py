@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden corpus (tests/golden.py): images, attributes, headers, pages and printed numbers of whole cases are still those that
-were looked at when golden_values.json was written. The other tests say what is right; this one, that nothing changed unseen."""
+"""The golden corpus (tests/golden.py): images, attributes, headers, pages and printed numbers of whole cases are still
+those of the program that wrote golden_values.json. The other tests say what is right; this one, that nothing changed
+unseen."""
 import golden
 import pytest
 from tools import fingerprint

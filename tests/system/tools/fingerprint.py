@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program computed, in a few numbers that hardly depend on the processor, but on each value of each file.
 
-Files of one folder and one kind are taken together, in the order of their names. Their numbers (attributes of DICOM, of headers,
-JSON, pages and what a command printed) are added with weights, each as asinh(x / SMALL), so that small ones count as much as large
-ones. Their samples (pixels, line integrals) are summarised by mean, standard deviation, and sums with random signs in units of
-what noise would give: a change of samples changes these by the square root of the part of the samples that it concerns."""
+Files of one folder and one kind are taken together, in the order of their names. Their numbers (attributes of DICOM, of
+headers, JSON, pages and what a command printed) are added with weights, each as asinh(x / SMALL), so that small ones
+count as much as large ones. Their samples (pixels, line integrals) are summarised by mean, standard deviation, and sums
+with random signs in units of what noise would give: a change of samples changes these by the square root of the part of
+the samples that it concerns."""
 import gzip
 import os
 import re
@@ -15,13 +16,15 @@ import pydicom
 from PIL import Image
 
 SMALL = 1e-7
-# What is known of the files, and by how much it may differ: absolute, in its own size. 0.02 of a sum is 2 % of one of its numbers, and
-# more than what the order of single-precision sums makes of all of them.
+# What is known of the files, and by how much it may differ: absolute, in its own size. 0.02 of a sum is 2 % of one of
+# its numbers, and more than what the order of single-precision sums makes of all of them.
 PARTS = (
     ("files", 0, 0), ("numbers", 0, 0), ("sum 0", 0.02, 0), ("sum 1", 0.02, 0), ("samples", 0, 0), ("mean", 0, 2e-3),
     ("deviation", 0, 2e-3), ("signs 0", 5e-3, 0), ("signs 1", 5e-3, 0), ("signs 2", 5e-3, 0),
 )  # fmt: skip
-VOLATILE = re.compile(r"(?:Date|Time|DateTime|SoftwareVersions|ContributionDescription|Version|StationName|DeviceSerialNumber)$")
+VOLATILE = re.compile(
+    r"(?:Date|Time|SoftwareVersions|ContributionDescription|Version|StationName|DeviceSerialNumber)$"
+)
 MOMENT = re.compile(
     r"(?<![\w.])20\d\d-?\d\d-?\d\d[T ]?(?:\d\d:?\d\d(?::?\d\d(?:\.\d+)?)?Z?)?|\b\d+\.?\d* s\b(?: \(read [^)]*\))?|"
     r'"seconds": *\{[^}]*\}|"[a-z_]*(?:seconds|version|revision|build)[a-z_]*": *[-0-9.e+]+|'
