@@ -3,9 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/base/bytes_text.h"
-#include "node/base/html.h"
-#include "node/base/time_text.h"
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
@@ -153,48 +150,6 @@ TEST(test_redo_forms)
 	}
 }
 
-#define LOST "\xef\xbf\xbd"
-
-static void expect_text(const char *in, const char *out)
-{
-	struct html h = {0};
-
-	html_put(&h, "");
-	html_text(&h, in);
-	assert_false(h.failed);
-	assert_string_equal(h.text, out);
-	html_clear(&h);
-}
-
-TEST(test_escaping)
-{
-	struct html h = {0};
-
-	expect_text("<a href=\"x\" b='y'>&amp;", "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;");
-	expect_text("J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80", "J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80");
-	expect_text("a\nb\tc\x01"
-		    "d\x7f",
-		    "a b c" LOST "d" LOST);
-	expect_text("\xc0\xaf\xed\xa0\x80", LOST LOST LOST LOST LOST); /* overlong, a surrogate */
-	expect_text("J\xf6rg\xc3", "J" LOST "rg" LOST);
-	expect_text("a\xe2\x80\xae"
-		    "b\xe2\x81\xa6\xef\xbb\xbf",
-		    "a" LOST "b" LOST LOST); /* U+202E, U+2066, U+FEFF */
-
-	h.metrics = true;
-	html_text(&h, "a\"b\\c\nd<");
-	assert_string_equal(h.text, "a\\\"b\\\\c\\nd<");
-	html_clear(&h);
-	html_printf(&h, "<b>%s %5.1f %% %zu %3d|%lld %c</b>%s", "<&>", 2.25, (size_t)7, 3, -9LL, 'x', "'");
-	assert_string_equal(h.text, "<b>&lt;&amp;&gt;   2.2 % 7   3|-9 x</b>&#39;");
-	html_clear(&h);
-	html_bytes(&h, "", HTML_MAX + 1u); /* refused before a byte is read */
-	assert_true(h.failed && h.n == 0);
-	html_put(&h, "x");
-	assert_true(h.n == 0);
-	html_clear(&h);
-}
-
 /* What a badge says is what was answered: success, stored, committed. */
 TEST(test_what_a_destination_has)
 {
@@ -299,16 +254,6 @@ TEST(test_words)
 		if (status_text_retry(&v))
 			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
 	}
-	time_text_span(9.96, text);
-	assert_string_equal(text, "10.0 s");
-	time_text_span(7000, text);
-	assert_string_equal(text, "117 min");
-	bytes_text(76068573184.0, text, sizeof(text));
-	assert_string_equal(text, "76 GB");
-	bytes_text(999.9e6, text, sizeof(text));
-	assert_string_equal(text, "1.0 GB");
-	bytes_text(512, text, sizeof(text));
-	assert_string_equal(text, "512 bytes");
 }
 
 static void event(struct metrics *m, struct job_view *v, enum job_event e, double time, const char *detail)
