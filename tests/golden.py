@@ -230,7 +230,7 @@ def write_e7(folder):
 WRITERS = {"marks": write_marks, "mmr": write_mmr, "ct": write_ct, "e7": write_e7}
 
 
-def make(program, commands, folder):
+def make(program, commands, folder, env=None):
     """Run the commands of a case there; what they printed is in files. Of what was put in nothing stays."""
     given = {"tiny.conf"}
     with open(os.path.join(folder, "tiny.conf"), "w", encoding="ascii") as f:
@@ -241,7 +241,7 @@ def make(program, commands, folder):
             WRITERS[words[0]](os.path.join(folder, words[1]))
             given.add(words[1])
             continue
-        done = subprocess.run([program, *words], cwd=folder, capture_output=True, timeout=600)
+        done = subprocess.run([program, *words], cwd=folder, env=env, capture_output=True, timeout=600)
         with open(os.path.join(folder, f"command-{i}.txt"), "wb") as f:
             f.write(done.stdout + done.stderr + f"exit code {done.returncode}\n".encode())
         if done.returncode:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden corpus (tests/golden.py): images, attributes, headers, pages and printed numbers of whole cases are still
 those of the program that wrote golden_values.json. The other tests say what is right; this one, that nothing changed
-unseen."""
+unseen. No command loses memory."""
+import os
+
 import golden
 import pytest
 from tools import fingerprint
@@ -16,7 +18,7 @@ LONG = ("mmr", "pet-gaps")
     "name", [pytest.param(name, marks=pytest.mark.tier2("long") if name in LONG else ()) for name in EXPECTED]
 )
 def test_values_of_a_case_are_as_before(folder, failures, name):
-    golden.make(h.TOMONODE, golden.CASES[name], folder)
+    golden.make(h.TOMONODE, golden.CASES[name], folder, {**os.environ, **h.leak_sanitizer()})
     failures += fingerprint.differences(fingerprint.of_folder(folder), EXPECTED[name])
 
 
