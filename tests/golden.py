@@ -85,11 +85,12 @@ PARALLEL_PROTOCOLS = {
 }
 
 CASES = {f"dbt-{name}": [f"{DBT} --system {name} -o exam", f"{RECON} --protocol dbt-osem {FINE} -o out exam"] for name in SYSTEMS}
-CASES |= {f"dbt-{name}": [f"{DBT} -o exam", f"{RECON} --protocol {text} {FINE} -o out exam"] for name, text in DBT_PROTOCOLS.items()}
+CASES |= {f"dbt-{name}": [f"{DBT} -o exam", f"{RECON} --protocol {text} {FINE} --json -o out exam"]
+          for name, text in DBT_PROTOCOLS.items()}
 CASES |= {f"dbt-{name}": [f"{DBT} {text} -o exam", f"{RECON} --protocol dbt-osem {FINE} -o out exam"]
           for name, text in DBT_EXAMS.items()}
 CASES |= {f"pet-{name}": [f"{PET} --attenuation --randoms 0.2 --tof 5,400,500 -o exam",
-                          f"{RECON} --protocol {text} -o out exam"] for name, text in PET_PROTOCOLS.items()}
+                          f"{RECON} --protocol {text} --json -o out exam"] for name, text in PET_PROTOCOLS.items()}
 CASES |= {f"parallel-{name}": [f"{LINES} -o exam", f"{RECON} --protocol {text} --json -o out exam"]
           for name, text in PARALLEL_PROTOCOLS.items()}
 OSEM = f"{RECON} --protocol pet-osem {SMALL} --set subsets=4"

@@ -157,6 +157,9 @@ def echo(port, called):
 
 
 def run(*args, code=0, timeout=120, **kwargs):
+    """Of the program, its loss of memory is an exit code, too."""
+    if args[0] == TOMONODE and "LD_PRELOAD" not in kwargs.get("env", ()):
+        kwargs["env"] = {**kwargs.get("env", os.environ), **leak_sanitizer()}
     p = subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=timeout * PATIENCE, **kwargs)
     check(code is None or p.returncode == code,
           f"{' '.join(map(str, args))}: code {p.returncode}, not {code}: {p.stdout[-800:]}{p.stderr[-800:]}")
