@@ -19,7 +19,7 @@ SMALL = 1e-7
 # What is known of the files, and by how much it may differ: absolute, in its own size. 0.02 of a sum is 2 % of one of
 # its numbers, and more than what the order of single-precision sums makes of all of them.
 PARTS = (
-    ("files", 0, 0), ("numbers", 0, 0), ("sum 0", 0.02, 0), ("sum 1", 0.02, 0), ("samples", 0, 0), ("mean", 0, 2e-3),
+    ("files", 0, 0), ("numbers", 0, 0), ("rows", 0, 0), ("sum 0", 0.02, 0), ("sum 1", 0.02, 0), ("samples", 0, 0), ("mean", 0, 2e-3),
     ("deviation", 0, 2e-3), ("signs 0", 5e-3, 0), ("signs 1", 5e-3, 0), ("signs 2", 5e-3, 0),
 )  # fmt: skip
 VOLATILE = re.compile(
@@ -38,14 +38,11 @@ def numbers_in(text):
     return [float(number) for number in NUMBER.findall(MOMENT.sub(" ", text))]
 
 
-def numbers_of(ds):
-    """The numbers of a data set, also those within its texts; of a defined term a number that stands for it."""
-    for element in ds:
+def numbers_of(elements):
+    """Their numbers, also those within texts; of a defined term a number that stands for it."""
+    for element in elements:
         values = element.value if element.VM > 1 else [element.value]
-        if element.VR == "SQ":
-            for item in element.value:
-                yield from numbers_of(item)
-        elif VOLATILE.search(element.keyword) or element.is_empty:
+        if VOLATILE.search(element.keyword) or element.is_empty:
             continue
         elif element.VR in ("DS", "IS", "US", "UL", "SS", "SL", "FD", "FL"):
             yield from map(float, values)
@@ -61,7 +58,7 @@ def samples_in(data):
 
 
 def read(path):
-    """(numbers, samples) of a file"""
+    """(numbers, rows, samples) of a file; rows: elements of DICOM, lines, tags of pages"""
     with open(path, "rb") as f:
         data = f.read()
     if path.endswith(".gz"):
@@ -70,15 +67,18 @@ def read(path):
         ds = pydicom.dcmread(path)
         pixels = np.frombuffer(b"" if ds.file_meta.TransferSyntaxUID.is_compressed else ds.get("PixelData", b""), "<u2")
         chunks = [samples_in(element.value) for element in ds if element.tag.is_private and element.VR in ("OB", "OW")]
-        return list(numbers_of(ds)), np.concatenate([pixels, *chunks])
+        elements = [element for element in ds.iterall() if element.VR != "SQ"]
+        return list(numbers_of(elements)), len(elements), np.concatenate([pixels, *chunks])
     if path.endswith(".png"):
-        return [], np.asarray(Image.open(path), float).ravel()
+        picture = Image.open(path)
+        return [*picture.size, *picture.info.get("dpi", ())], 0, np.asarray(picture, float).ravel()
     if path.endswith(".zraw"):
-        return [], samples_in(zlib.decompress(data))
+        return [], 0, samples_in(zlib.decompress(data))
     try:
-        return numbers_in(data.decode("utf-8")), np.empty(0)
+        text = data.decode("utf-8")
+        return numbers_in(text), text.count("\n") + text.count("<"), np.empty(0)
     except UnicodeDecodeError:
-        return [], samples_in(data)
+        return [], 0, samples_in(data)
 
 
 def signs(n, k):
@@ -93,15 +93,16 @@ def weighted(numbers, k):
 
 def of_files(paths):
     """The values of PARTS, of files that are taken together."""
-    numbers, samples = [], []
+    numbers, rows, samples = [], 0, []
     for path in sorted(paths):
         found = read(path)
         numbers += found[0]
-        samples.append(found[1])
+        rows += found[1]
+        samples.append(found[2])
     x = np.concatenate(samples).astype(float)
     mean, deviation = (x.mean(), x.std()) if x.size else (0, 0)
     noise = (deviation or 1) * np.sqrt(x.size or 1)
-    values = [len(samples), len(numbers), *(weighted(numbers, k) for k in range(2)), x.size, mean, deviation]
+    values = [len(samples), len(numbers), rows, *(weighted(numbers, k) for k in range(2)), x.size, mean, deviation]
     return [float(f"{value:.6g}") for value in (*values, *(signs(x.size, k) @ (x - mean) / noise for k in range(3)))]
 
 
