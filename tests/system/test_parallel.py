@@ -280,19 +280,6 @@ def test_files_in_and_out(folder):
     check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT",
           "imported again")
     check(again.SeriesInstanceUID != source.SeriesInstanceUID, "a new series")
-    lines = np.frombuffer(source[CHUNK].value, "<f4")
-    transmission = "at the edges of the views, as transmissions I / I0 are; needed: -ln(I / I0)."
-    for name, values, says in (("lines", lines, None), ("transmissions", np.exp(-lines), transmission),
-                               ("photons", 1e5 * np.exp(-lines), ", which no photons pass: probably intensities")):
-        values.astype("<f4").tofile(os.path.join(folder, "lines.s"))
-        images, case = recon(os.path.join(folder, name), hs)
-        for text in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
-            check(says in text if says else "Line integrals are" not in text, f"{name}: {text}")
-    lines.tofile(os.path.join(folder, "lines.s"))
-    with open(hs, encoding="utf-8") as f:
-        text = f.read()
-    with open(hs, "w", encoding="utf-8") as f:
-        f.write(text)
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
@@ -421,59 +408,42 @@ axis offset (mm) := -4
 
 
 def test_views_that_contradict_their_angles(folder):
-    """Another arc, angles in radians and a dark view are sentences of the result; right angles have none, with noise, too."""
+    """Another arc, a dark view and intensities are sentences of the result; right angles have none, with noise, too."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--counts", 1e5)
     hs = os.path.join(folder, "lines.hs")
     h.run(h.TOMONODE, "export", "-o", hs, *files)
     lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(60, 96)
     with open(hs, encoding="utf-8") as f:
         text = f.read()
-    random = np.random.default_rng(1)
-    radians = "angles (degrees) := {" + ",".join(f"{np.pi * a / 60:.7g}" for a in range(60)) + "}"
-    for name, header, factor, whole, says in (
-            ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), 1, 1, "arc (degrees) := 180 would agree with them."),
-            ("radians", re.sub("arc .*:= .*", radians, re.sub("first angle .*\n", "", text)), 1, 1, "half a turn in radians"),
-            ("dark", text, 2, 1, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
-            ("sign", text, 1, -1, "The sum of the line integrals is negative: probably of the other sign."),
-            ("nothing", text, 1, 0, "All line integrals are 0."),
-            ("air", text, 1, lambda v: v - 0.5, "Line integrals are -0.5 at both ends of all views, where air has 0:"),
-            ("offsets", text, 1, lambda v: v + random.normal(0, 0.3, (60, 1)), "differ from view to view by 0."),
-            ("factors", text, 1, lambda v: v * random.uniform(0.5, 1.5, (60, 1)), "The sums of half of the views differ by "),
-            ("by turns", text, 1, np.where(np.arange(60) % 2, 1.1, 1)[:, None], "every second view has about 1.1 times the sum"),
-            ("minus 0", text, 1, lambda v: -0.0 * np.abs(v), "All line integrals are 0."),
-            ("plain", text, 1, 1, None)):
+    dark = np.where(np.arange(60) == 7, 2, 1)[:, None]
+    for name, header, views, says in (
+            ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), lines, "arc (degrees) := 180 would agree with them."),
+            ("dark", text, dark * lines, "View 8, at 21 degrees, has 2 times the sum of the views beside it: probably another"),
+            ("photons", text, 1e5 * np.exp(-lines), ", which no photons pass: probably intensities"),
+            ("plain", text, lines, None)):
         with open(hs, "w", encoding="utf-8") as f:
             f.write(header)
-        views = whole(lines) if callable(whole) else whole * lines + 0  # no -0
-        views[7] *= factor
         views.astype("<f4").tofile(os.path.join(folder, "lines.s"))
-        _, case = recon(os.path.join(folder, name), hs)
-        said = case["parallel"]["warnings"]
-        check(says in said if says else "iew" not in said and "radians" not in said, f"{name}: {said}")
+        images, case = recon(os.path.join(folder, name), hs)
+        for said in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
+            check(says in said if says else "iew" not in said and "Line integrals" not in said, f"{name}: {said}")
 
 
-def test_one_slice_or_few_views(folder):
-    """A slice that is not as the rest, and views that are too few, are sentences of the result."""
+def test_one_slice_that_is_not_as_the_rest(folder):
+    """It is a sentence of the result, and its fault is not said of all slices."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--counts", 1e5, "--slices", 4)
     hs = os.path.join(folder, "lines.hs")
     h.run(h.TOMONODE, "export", "-o", hs, *files)
     lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(4, 60, 96)
-    for name, wrong, says in (("order", lambda s: s[np.arange(60) * 37 % 60], "Slice 3 of 4 contradicts the angles in the header, unlike"),
-                              ("dark", lambda s: s * np.where(np.arange(60) == 7, 2, 1)[:, None], "Slice 3 of 4 has other data than the rest: its view 8, at 21 degrees"),
-                              ("shift", lambda s: np.roll(s, 3, 1), "Slice 3 of 4 has another axis of rotation than the rest: its centres of mass turn about a point 3 mm (3.0 bins)"),
-                              ("plain", lambda s: s, None)):
+    for bins in (0, 3):
         slices = lines.copy()
-        slices[2] = wrong(slices[2])
+        slices[2] = np.roll(slices[2], bins, 1)
         slices.tofile(os.path.join(folder, "lines.s"))
-        _, case = recon(os.path.join(folder, name), hs)
+        _, case = recon(os.path.join(folder, str(bins)), hs)
         said = case["parallel"]["warnings"]
-        check(says in said if says else "Slice" not in said, f"{name}: {said}")
+        check(("Slice 3 of 4 has another axis of rotation than the rest: its centres of mass turn about a point 3 mm (3.0 bins)"
+               in said) == (bins == 3), said)
         check(not re.search("View|The views contradict|axis offset", said), f"said twice: {said}")
-    for angles, few in ((3, True), (4, False)):
-        _, case = recon(os.path.join(folder, f"few-{angles}"),
-                        *simulate(os.path.join(folder, f"in-{angles}"), "--size", 40, "--angles", angles))
-        said = case["parallel"]["warnings"]
-        check(("3 views of " in said and "most of it is not measured" in said) == few, said)
 
 
 def test_bad_requests(folder):
