@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "node/base/own_files.h"
 #include "node/format/correction_pictures.h"
 #include "tests/test.h"
 
@@ -198,11 +197,6 @@ TEST(test_file)
 	refused(-EBADMSG, "of the series 2.25.18");
 	json_decref(all);
 	correction_pictures_clear(&p);
-	assert_true(own_file("a/corrections-2.25.17.json"));
-	assert_true(own_file("truth.json"));
-	assert_false(own_file("corrections-.json"));
-	assert_false(own_file("corrections-a.json"));
-	assert_false(own_file("corrections-2.25.17.json.part"));
 }
 
 static int start(void **state)
