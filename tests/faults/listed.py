@@ -5,6 +5,7 @@ import re
 import tomllib
 
 from c_source import SOURCES, code_only, functions, without_comments
+from promises import read_promises
 from tree import Fault, named, read
 
 
@@ -50,7 +51,8 @@ def read_list(root, path):
     with open(path, "rb") as f:
         tables = tomllib.load(f)
     faults, wrong, units, texts = [], [], list(unit_tests(root)), {}
-    guarantees = set(re.findall(r"^\| (\d+) \|", read(root, "docs/reliability.md"), re.M))
+    promises = read_promises(root)
+    numbered = {name.partition(" ")[0] for name in promises}
     for id, (place, find, put, breaks, *tests) in tables["fault"].items():
         file, _, function = place.partition(":")
         try:
@@ -68,8 +70,8 @@ def read_list(root, path):
                 wrong.append(f"{id}: its brackets are not those of {old!r}: it cannot be compiled")
         else:
             wrong.append(f"{id}: {find!r} is found {len(matches)} times in {place}, expected once")
-        document, _, number = breaks.partition(":")[0].partition(" ")
-        if not os.path.exists(os.path.join(root, "docs", document + ".md")) or number and number not in guarantees:
+        promise = breaks.partition(":")[0]
+        if promise not in promises and (promise in numbered or not os.path.exists(os.path.join(root, "docs", promise + ".md"))):
             wrong.append(f"{id}: names no promise of a document: {breaks!r}")
         wrong += [f"{id}: there is no test {test}" for test in tests or [""] if not is_there(root, test, units)]
     for folder, least in tables.get("at_least", {}).items():

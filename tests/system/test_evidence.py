@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/evidence.sh: on this tree every promise has its tests; on a made-up tree each thing that is missing is found."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from tools import node_harness as h
+
+SOURCE = os.environ["TOMONODE_SOURCE"]
+GUARANTEES = """## The guarantees
+| | guarantee | tests |
+|---|---|---|
+| 1 | [Nothing](x.md) is lost | `test_a` |
+| W1 | A side is a side | `node/test_b`, `hostile/odd` |
+## Hazards
+| hazard | guards |
+|---|---|
+| lost exam | 1, conformance 2.1 |
+## Limits
+* Not more than [one](x.md).
+## Other
+nothing
+"""
+TREE = {
+    "CMakeLists.txt": "project(tomonode VERSION 1.2.3 LANGUAGES C)\n",
+    "CHANGELOG.md": "# Changes\n- first\n",
+    "deploy/debian/control": "Source: tomonode\nBuild-Depends: zlib1g-dev\n\nPackage: tomonode\nArchitecture: any\n",
+    "docs/reliability.md": GUARANTEES,
+    "docs/conformance.md": "# Statement\n## 2 All\n\n### 2.1 Part\nIt does.\n\nTests: `test_a`.\n",
+    "node/a.c": "/* SPDX-License-Identifier: Apache-2.0 */\nint a(void)\n{\n\treturn 1;\n}\n",
+    "tests/system/test_a.py": "def test_one(): pass\n",
+    "tests/node/test_b.c": "TEST(test_two)\n",
+    "tests/hostile/odd.py": "",
+    "tests/faults/faults.toml": "[fault]\nkeeps = [\"node/a.c:a\", '1;', '2;',\n  \"reliability 1: it is lost\", \"tests/system/test_a.py\"]\n",
+    "build/dev/units.xml": '<testsuite timestamp="2026-01-02T03:04:05"><testcase name="node/test_b" status="run"/></testsuite>',
+    "build/dev/system.xml": '<testsuites><testsuite><testcase classname="system.test_a" name="test_one"/>'
+                            '<testcase classname="hostile.test_hostile" name="test_node[odd]"><skipped message="x"/></testcase></testsuite></testsuites>',
+}
+
+
+def git(tree, *arguments):
+    h.run("git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments)
+
+
+def evidence(out, *options):
+    """Return (exit code, what is wrong, evidence.md, bill of materials)."""
+    done = h.run(os.path.join(SOURCE, "deploy", "evidence.sh"), *options, out, code=None)
+    h.check(done.returncode in (0, 1), f"exit code {done.returncode}: {done.stderr}")
+    with open(os.path.join(out, "evidence.md"), encoding="utf-8") as page, open(os.path.join(out, "tomonode.spdx.json"), encoding="utf-8") as bill:
+        return done.returncode, done.stderr, page.read(), json.load(bill)
+
+
+def check_bill(tree, bill):
+    """Each identifier is there once, each relation is between two of them, each file of the tree is listed."""
+    elements = [e["SPDXID"] for e in (bill, *bill["packages"], *bill["files"])]
+    h.check(len(elements) == len(set(elements)), "an identifier is there twice")
+    ends = {r[end] for r in bill["relationships"] for end in ("spdxElementId", "relatedSpdxElement")}
+    h.check(ends <= set(elements), f"relations with {ends - set(elements)}")
+    listed = h.run("git", "-C", tree, "ls-files", "-z").stdout.split("\0")[:-1]
+    h.check(sorted(f["fileName"] for f in bill["files"]) == sorted("./" + f for f in listed if os.path.isfile(os.path.join(tree, f))), "other files than git's")
+    referred = {word.strip("()") for p in bill["packages"] for word in p["licenseDeclared"].split() if "LicenseRef-" in word}
+    h.check(referred == {one["licenseId"] for one in bill["hasExtractedLicensingInfos"]}, "licences without a text, or texts without a licence")
+
+
+@pytest.fixture
+def tree(folder):
+    at = os.path.join(folder, "tree")
+    for name, text in TREE.items():
+        os.makedirs(os.path.dirname(os.path.join(at, name)), exist_ok=True)
+        with open(os.path.join(at, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    git(folder, "init", "--quiet", at)
+    git(at, "add", "--all", "--", ":!build")
+    git(at, "commit", "--quiet", "--message", "all: begin")
+    return at
+
+
+def test_this_tree(folder):
+    if subprocess.run(["git", "-C", SOURCE, "rev-parse"], capture_output=True, check=False).returncode:
+        h.skip("this is no checkout of git")
+    _, wrong, page, bill = evidence(folder, "--build", folder)
+    wrong = [line for line in wrong.splitlines() if " is not installed" not in line]  # of the groups build and package
+    h.check(not wrong, f"evidence.sh says {wrong}")
+    linked, every = page.split(" promises are linked")[0].splitlines()[-1].split(" of ")
+    h.check(linked == every and int(every) > 70, f"{linked} of {every} promises")
+    check_bill(SOURCE, bill)
+    for needed in ("libdcmtk", "libssl", "libc6"):
+        h.check(any(p["name"].startswith(needed) for p in bill["packages"]), f"{needed} is not in the bill of materials")
+
+
+def test_made_up_tree(folder, tree):
+    git(tree, "tag", "v1.2.2")
+    with open(os.path.join(tree, "CHANGELOG.md"), "a", encoding="utf-8") as f:
+        f.write("- second\n")
+    git(tree, "commit", "--all", "--quiet", "--message", "all: go on")
+    code, wrong, page, bill = evidence(os.path.join(folder, "out"), "--source", tree)
+    h.check(code == 0 and not wrong, f"code {code}: {wrong}")
+    for line in ("3 of 3 promises are linked to tests that exist. Results: run of 2026-01-02T03:04:05.",
+                 "| reliability 1 | Nothing is lost | `test_a` (1 passed) | keeps: it is lost |",
+                 "| reliability W1 | A side is a side | `node/test_b` (1 passed); `hostile/odd` (1 skipped) |  |",
+                 "| lost exam | conformance 2.1: Part | `test_a` (1 passed) |  |", "* Not more than one.", "## Changes since v1.2.2", "- second"):
+        h.check(line in page.splitlines(), f"the page does not have the line {line}")
+    h.check("- first" not in page and "all: begin" not in page and "all: go on" in page, "changes since the tag")
+    check_bill(tree, bill)
+    zlib = next(p for p in bill["packages"] if p["name"] == "zlib1g")
+    version = h.run("dpkg-query", "-W", "-f", "${Version}", "zlib1g").stdout
+    h.check((zlib["versionInfo"], zlib["licenseDeclared"]) == (version, "Zlib"), f"zlib1g is {zlib}")
+
+
+@pytest.mark.parametrize("file, old, new, wrong", [
+    ("tests/system/test_a.py", None, None, "docs/reliability.md:4: reliability 1: there is no test test_a"),
+    ("tests/system/test_a.py", "def test_one", "def one", "docs/conformance.md:4: conformance 2.1: there is no test test_a"),
+    ("docs/conformance.md", "Tests: `test_a`", "Tested", "docs/conformance.md:4: conformance 2.1 has no test"),
+    ("docs/reliability.md", "1, conf", "7, conf", 'hazard "lost exam": there is no promise reliability 7'),
+    ("docs/reliability.md", "1, conf", "conf", 'hazard "lost exam": no planted fault breaks one of its guards'),
+    ("tests/faults/faults.toml", "reliability 1:", "reliability:", "keeps: names no promise of a document"),
+    ("build/dev/units.xml", 'status="run"', 'status="fail"', "reliability W1: node/test_b: 1 failed"),
+    ("deploy/debian/control", "zlib1g-dev", "zlib1g-dev, none-such-dev", "none-such-dev is not installed"),
+])
+def test_what_is_missing(folder, tree, file, old, new, wrong):
+    path = os.path.join(tree, file)
+    if old is None:
+        os.remove(path)
+    else:
+        h.check(TREE[file].count(old) == 1, f"{old} in {file}")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(TREE[file].replace(old, new))
+    code, said, page, _ = evidence(os.path.join(folder, "out"), "--source", tree)
+    h.check(code == 1 and wrong in said and wrong in page, f"code {code}: {said}")
