@@ -17,7 +17,7 @@ test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl sqlite3 orthanc orthanc-d
 # are skipped without them, of the web servers in front of the status page and of its interface for programs, and by the target `tidy` (clang-tidy).
 checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh nginx apache2-bin libapache2-mod-auth-openidc python3-jsonschema python3-yaml"
 # For deploy/package.sh: Debian packages and OCI images, and their tests.
-package="debhelper dpkg-dev lintian mmdebstrap"
+package="debhelper dpkg-dev lintian mmdebstrap apt-utils gnupg"
 # About 350 MB, for tests/system/test_status_browser.py, which is skipped without it.
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into. For images: a container without

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Make Debian packages of tomonode, or an OCI image of its Debian package; Debian 12 and derivatives.
 #
-# usage: deploy/package.sh deb [--source TREE] [--build DIR] [--cuda-build DIR] [--no-cuda] OUT
+# usage: deploy/package.sh deb [--source TREE] [--build DIR] [--cuda-build DIR] [--no-cuda] [--sign KEY] OUT
 #        deploy/package.sh image [--cuda] [--demo] OUT
 #
 # deb    writes tomonode_VERSION_ARCH.deb, libtomonode0 and libtomonode-dev, and, where nvcc is found, tomonode-cuda_VERSION_ARCH.deb to
 #        the folder OUT.
+#        Packages of one commit, made with the same compilers and libraries, are equal to the bit.
 #        --source TREE     package this checkout instead of the one that contains the script (an older one, too)
 #        --build DIR       take the program of this finished build, so that nothing is compiled; --cuda-build: the same for
 #                          tomonode-cuda. With --build alone tomonode-cuda is not made
 #        --no-cuda         do not make tomonode-cuda
+#        --sign KEY        make OUT a repository for apt, signed by this key of gpg (an address or a fingerprint); its public part is
+#                          OUT/tomonode.asc (docs/SECURITY.md says how to use it)
 # image  writes tomonode-VERSION-ARCH.oci.tar, an OCI archive (image tomonode:latest), to the folder OUT, of the packages in OUT. No
 #        image registry is used: the root file system is made of the distribution's packages (TOMONODE_MIRROR: from another mirror).
 #        --cuda            with tomonode-cuda: tomonode-cuda-VERSION-ARCH.oci.tar, tomonode:cuda
@@ -22,23 +25,24 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "package: $*" >&2; exit 1; }
 usage() { echo "package: $* (see --help)" >&2; exit 2; }
 
-source=$root cpu="" cuda="" with_cuda="" demo="" out="" what=${1:-}
+source=$root cpu="" cuda="" with_cuda="" demo="" key="" out="" what=${1:-}
 case "$what" in
 deb | image) shift ;;
 -h | --help)
-    sed -n '3,19s/^# \{0,1\}//p' "$0"
+    sed -n '3,22s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
 *) usage "the first word is deb or image" ;;
 esac
 while [ $# -gt 0 ]; do
     case "$what $1" in
-    "deb --source" | "deb --build" | "deb --cuda-build")
+    "deb --source" | "deb --build" | "deb --cuda-build" | "deb --sign")
         [ $# -ge 2 ] || usage "$1 needs an argument"
         case "$1" in
         --source) source=$(realpath -e "$2") ;;
         --build) cpu=$(realpath -e "$2") ;;
         --cuda-build) cuda=$(realpath -e "$2") ;;
+        --sign) key=$2 ;;
         esac
         shift
         ;;
@@ -78,7 +82,7 @@ package_version() { # package_version TREE
 
 make_deb() {
     local version tree=$work/tomonode
-    for program in dpkg-buildpackage dh cmake; do
+    for program in dpkg-buildpackage dh cmake ${key:+apt-ftparchive gpg}; do
         command -v "$program" >/dev/null || fail "$program is not installed (deploy/install-deps.sh build package)"
     done
     if [ -n "$cuda" ]; then
@@ -112,6 +116,17 @@ make_deb() {
         mv "$file" "$out/"
         echo "$out/$(basename "$file"): $(du -k "$out/$(basename "$file")" | cut -f1) KiB"
     done
+    [ -z "$key" ] || (cd "$out" && sign_repository)
+}
+
+# apt verifies InRelease, which has the digest of Packages, which has those of the packages in the folder. A signature that fails leaves none.
+sign_repository() {
+    rm -f InRelease
+    apt-ftparchive packages . >Packages
+    apt-ftparchive -o APT::FTPArchive::Release::Origin=tomonode -o APT::FTPArchive::Release::Suite=stable release . >"$work/Release"
+    gpg --batch --yes --local-user "$key" --clearsign --output InRelease "$work/Release" || fail "gpg cannot sign with the key $key"
+    gpg --batch --yes --armor --output tomonode.asc --export "$key"
+    echo "$out: a repository for apt, signed by $key"
 }
 
 # The user has the same number in every image, because volumes keep it: that of the port.

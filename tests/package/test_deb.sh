@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages of this build, without installing them: version, dependencies, contents, modes and configuration files; lintian finds
-# no error and no warning; the maintainer scripts call systemd as they should at installation, upgrade, removal and purge (stand-ins record
+# no error and no warning; apt takes them from a signed repository and refuses one that was changed; the maintainer scripts call systemd as they should at installation, upgrade, removal and purge (stand-ins record
 # the calls). tests/package/bare_debian.sh installs them.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
-for program in dpkg-buildpackage dh lintian; do
+for program in dpkg-buildpackage dh lintian apt-ftparchive gpg; do
     command -v "$program" >/dev/null || { echo "skipped: $program is not installed (deploy/install-deps.sh package)"; exit 77; }
 done
 git -C "$TOMONODE_SOURCE" rev-parse HEAD >/dev/null 2>&1 || { echo "skipped: this is no checkout of git"; exit 77; }
@@ -16,8 +16,12 @@ cd "$TOMONODE_SOURCE"
 # tomonode-cuda has a small program here: of its own it has nothing but the program and the scripts. The weakest compression saves time.
 mkdir "$work/cuda"
 cp "$TOMONODE_BUILD/tests/pilot_hello" "$work/cuda/tomonode"
+export GNUPGHOME=$work/gnupg
+mkdir -m 700 "$GNUPGHOME"
+trap 'gpgconf --kill all; rm -rf "$work"' EXIT
+gpg --batch --quiet --passphrase "" --quick-generate-key packages@example.org ed25519 sign never 2>"$work/gpg.log"
 DPKG_DEB_COMPRESSOR_TYPE=gzip DPKG_DEB_COMPRESSOR_LEVEL=1 DEB_BUILD_OPTIONS=parallel=2 \
-    deploy/package.sh deb --build "$TOMONODE_BUILD" --cuda-build "$work/cuda" "$work/out"
+    deploy/package.sh deb --build "$TOMONODE_BUILD" --cuda-build "$work/cuda" --sign packages@example.org "$work/out"
 deb=$(echo "$work"/out/tomonode_*.deb)
 version=$(dpkg-deb --field "$deb" Version)
 [[ $version =~ ^[0-9.]+([~+]git[0-9]{14}\.[0-9a-f]{12}(\.dirty)?)?$ ]] || fail "version $version"
@@ -56,6 +60,29 @@ cp -r "$work/libtomonode0/." "$work/libtomonode-dev/"
 library=$(find "$work/libtomonode-dev" -name libtomonode.so -printf '%h\n')
 cc -o "$work/beams" docs/samples/library/beams.c -I"$work/libtomonode-dev/usr/include" -L"$library" -ltomonode -lm
 LD_LIBRARY_PATH=$library "$work/beams" >/dev/null || fail "a sample does not run with libtomonode0"
+
+# A repository that is signed: apt finds the version in it, and refuses a package or a list that was changed, and another key.
+mkdir -p "$work"/apt/{lists,cache,state} "$work/repository"
+cp "$work"/out/* "$work/repository/"
+echo "deb [signed-by=$work/out/tomonode.asc] copy:$work/repository ./" >"$work/apt/sources.list"
+apt_get() { # as the user of this test, with nothing of the machine's apt
+    (cd "$work/apt" && apt-get -q -o Dir::Etc="$work/apt" -o Dir::Etc::sourceparts=- -o Dir::State="$work/apt/state" -o Dir::State::lists="$work/apt/lists" \
+        -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User="$(id -un)" "$@" >"$work/apt.log" 2>&1)
+}
+apt_get --error-on=any update || fail "apt refuses the repository: $(cat "$work/apt.log")"
+apt_get download tomonode || fail "apt refuses the package: $(cat "$work/apt.log")"
+cmp "$work"/apt/tomonode_*.deb "$deb" || fail "apt gives another package"
+rm "$work"/apt/*.deb
+printf x | dd of="$(echo "$work"/repository/tomonode_*.deb)" bs=1 seek=1000 conv=notrunc status=none
+! apt_get download tomonode || fail "apt takes a package that was changed"
+sed -i 's/^Package: tomonode$/Package: other/' "$work/repository/Packages"
+! apt_get --error-on=any update || fail "apt takes a list of packages that was changed"
+cp "$work/out/Packages" "$work/repository/"
+gpg --batch --quiet --passphrase "" --quick-generate-key other@example.org ed25519 sign never 2>"$work/gpg.log"
+gpg --batch --yes --armor --output "$work/out/tomonode.asc" --export other@example.org
+! apt_get --error-on=any update || fail "apt takes a repository of another key"
+! deploy/package.sh deb --build "$TOMONODE_BUILD" --sign nobody@example.org "$work/unsigned" 2>"$work/sign.log" || fail "packages are signed by a key that is not there"
+[ ! -e "$work/unsigned/InRelease" ] || fail "a signature of a key that is not there"
 
 # lintian: no error and no warning.
 lintian --allow-root --fail-on error,warning "$work"/out/*.deb >"$work/lintian.log" 2>&1 || fail "lintian: $(cat "$work/lintian.log")"

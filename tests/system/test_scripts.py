@@ -8,7 +8,8 @@ import pytest
 from tools import node_harness as h
 
 SCRIPTS = ["tests/system/test_install.sh",
-           pytest.param("tests/package/test_deb.sh", marks=pytest.mark.tier2("builds packages"))]
+           pytest.param("tests/package/test_deb.sh", marks=pytest.mark.tier2("builds packages")),
+           pytest.param("tests/package/test_same.sh", marks=pytest.mark.tier2("compiles twice"))]
 
 
 @pytest.mark.timeout(1800)
