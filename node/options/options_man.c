@@ -120,7 +120,7 @@ static void put_synopsis(const struct command_spec *spec)
 static const char *const together[][8] = {
 	{"serve", "check", "list", "devices", "test-peer", "test-alert"},
 	{"list", "show", "redo", "retry", "cancel", "priority"},
-	{"recon", "simulate", "import", "measure", "export", "arrays", "report"},
+	{"recon", "simulate", "import", "measure", "export", "arrays", "report", "compare"},
 	{"pilot", "pilot-token", "devices", "serve"},
 	{"devices", "bench", "recon"},
 	{"simulate", "simulate-dbt", "simulate-pet", "simulate-parallel"},

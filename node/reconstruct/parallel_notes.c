@@ -13,8 +13,8 @@
 #define TRANSMISSION_MOST 1.1f
 #define TRANSMISSION_AIR 0.9 /* mean at both edges of the views */
 
-/* Sum the data slice by slice. */
-static void sum_lines(const struct parallel_scan *s, const float *lines, const struct monitor *monitor, struct parallel_sums *ret)
+void parallel_sum_lines(const struct parallel_scan *s, const float *lines, const struct monitor *monitor,
+			struct parallel_sums *ret)
 {
 	const size_t n_radial = (size_t)s->n_radial, n = n_radial * (size_t)s->n_angles;
 	const double views = (double)s->n_slices * s->n_angles;
@@ -116,7 +116,7 @@ int parallel_look_at(const struct interfile *h, const float *lines, const struct
 {
 	*ret = (struct parallel_look){
 		.given = h->parallel.offset, .flat = ret->flat, .ring_width = ret->ring_width, .rings = ret->rings};
-	sum_lines(&h->parallel, lines, monitor, &ret->sums);
+	parallel_sum_lines(&h->parallel, lines, monitor, &ret->sums);
 	parallel_consistency_of(&h->parallel, lines, monitor, &ret->views, &ret->faults);
 	return parallel_find_axis(&h->parallel, lines, &ret->views, &ret->axis, err);
 }

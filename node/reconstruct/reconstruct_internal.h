@@ -127,6 +127,9 @@ struct parallel_look {
 	struct parallel_rings rings;
 };
 
+/* Sum the data slice by slice. */
+void parallel_sum_lines(const struct parallel_scan *s, const float *lines, const struct monitor *monitor,
+			struct parallel_sums *ret);
 /* Look at the data; h: with the offset of the header; flat and rings are already set. The monitor hears of every slice. ENOMEM. */
 int parallel_look_at(const struct interfile *h, const float *lines, const struct monitor *monitor, struct parallel_look *ret,
 		     struct err *err);

@@ -43,7 +43,8 @@ static void check_said(struct scene *s, const char *what, const char *const *par
 	const char *at = s->said;
 	size_t n = 0, n_said = 0;
 
-	parallel_note(&s->h, s->lines, &s->look, s->said, sizeof(s->said));
+	parallel_sum_lines(&s->h.parallel, s->lines, NULL, &s->look.sums);
+	parallel_note(&s->h, &s->look, s->said, sizeof(s->said));
 	for (; parts[n]; n++) {
 		at = strstr(at, parts[n]);
 		if (!at)
