@@ -102,7 +102,7 @@ CHANGE(thin_breast, (o->breast = true, o->glandular = 20, o->thickness = 19.9))
 CHANGE(thinnest_breast, (o->breast = true, o->glandular = 5, o->thickness = 20))
 CHANGE(fat_breast, (o->breast = true, o->glandular = 4.9))
 CHANGE(dense_breast, (o->breast = true, o->glandular = 60.1))
-CHANGE(densest_breast, (o->breast = true, o->glandular = 60, o->thickness = 20, o->clip = true))
+CHANGE(densest_breast, (o->breast = true, o->glandular = 60, o->thickness = 20, o->clips = 1))
 CHANGE(stretched_breast, (o->breast = true, o->glandular = 20, o->air = 30))
 CHANGE(breast_on_strip, (o->breast = true, o->glandular = 20, o->columns = 39))
 
