@@ -179,8 +179,9 @@ void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
 
-/* Find the data file of the header at this path: a name that stays in the header's folder or below it. *ret_path is allocated, also
- * after an error; ret_bytes: offset and values. EBADMSG: it is not there, or has another size; ENOTSUP: a name elsewhere. */
+/* Find the data file of the header at this path: a name that stays in the header's folder or below it. *ret_path is
+ * allocated, also after an error; ret_bytes: offset and values. EBADMSG: it is not there, or has another size; ENOTSUP: a
+ * name elsewhere. */
 int interfile_find_data(const struct interfile *f, const char *header, char **ret_path, uint64_t *ret_bytes, struct err *err);
 /* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
  * it must not make this program read, and send on, a file that nobody named. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interfile_data.c - the data file of an Interfile header. It must be in the folder of its header, or below it, and have exactly the
- * number of bytes that the header requires, because values at wrong offsets would give a wrong image without an error. */
+/* interfile_data.c - the data file of an Interfile header. It must be in the folder of its header, or below it, and have
+ * exactly the number of bytes that the header requires, because values at wrong offsets would give a wrong image without an
+ * error. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

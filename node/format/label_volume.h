@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a volume of labels (a segmentation, a mask) with its position in the patient: NIfTI or MetaImage (node/format/volume_file.h).
- * Elements: integers of 8, 16 or 32 bits, or floats whose values are whole numbers. Label 0 is the background. */
+/* Read a volume of labels (a segmentation, a mask) with its position in the patient: NIfTI or MetaImage
+ * (node/format/volume_file.h). Elements: integers of 8, 16 or 32 bits, or floats whose values are whole numbers. Label 0 is
+ * the background. */
 #ifndef TOMONODE_NODE_LABEL_VOLUME_H
 #define TOMONODE_NODE_LABEL_VOLUME_H
 

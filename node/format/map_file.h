@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read an image of another program (node/format/volume_file.h) as map of the attenuation of 511 keV photons.
  *
- * Its unit is that which a person states, else that of its header (Interfile: "quantification units"), else that in which a part of the
- * body, MAP_FILE_WATER of its voxels, has the values of water and soft tissue (MU_WATER). A stated unit that contradicts these values,
- * and values that fit no unit, are refused.
+ * Its unit is that which a person states, else that of its header (Interfile: "quantification units"), else that in which a
+ * part of the body, MAP_FILE_WATER of its voxels, has the values of water and soft tissue (MU_WATER). A stated unit that
+ * contradicts these values, and values that fit no unit, are refused.
  *
- * A matrix moves the map within its own frame: (x', y', z', 1) = M (x, y, z, 1), millimetres of the patient (LPS; also of NIfTI) or, of
- * an Interfile image, of the scanner. It may turn, move and stretch, but not mirror. */
+ * A matrix moves the map within its own frame: (x', y', z', 1) = M (x, y, z, 1), millimetres of the patient (LPS; also of
+ * NIfTI) or, of an Interfile image, of the scanner. It may turn, move and stretch, but not mirror. */
 #ifndef TOMONODE_NODE_MAP_FILE_H
 #define TOMONODE_NODE_MAP_FILE_H
 
@@ -41,8 +41,8 @@ struct map_file {
 	enum map_unit unit;
 	bool found; /* the unit is that which the values have */
 	double kvp;
-	/* [slice][row][column]: whole HU, or 10000 times the attenuation in 1/cm less 1000, as in a map from MR (dicom/object/ct_series.h): as fine
-	 * as a Hounsfield unit. Owned; NULL: not read */
+	/* [slice][row][column]: whole HU, or 10000 times the attenuation in 1/cm less 1000, as in a map from MR
+	 * (dicom/object/ct_series.h): as fine as a Hounsfield unit. Owned; NULL: not read */
 	int16_t *hu;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nifti.c - see node/format/nifti.h. x and y of NIfTI point to the right and to the front of the patient, so both change their signs. */
+/* nifti.c - see node/format/nifti.h. x and y of NIfTI point to the right and to the front of the patient, so both change
+ * their signs. */
 #include "node/format/nifti.h"
 
 #include <errno.h>

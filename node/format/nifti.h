@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NIfTI-1 volumes in one file, compressed or not (https://nifti.nimh.nih.gov/nifti-1): where the fields of the header are, for those
- * who write it, and a reader of volumes of three axes: integers of 8 to 32 bits, float or double, in either byte order.
+/* NIfTI-1 volumes in one file, compressed or not (https://nifti.nimh.nih.gov/nifti-1): where the fields of the header are,
+ * for those who write it, and a reader of volumes of three axes: integers of 8 to 32 bits, float or double, in either byte
+ * order.
  *
- * The place is that of the sform if its code is above 0, else of the qform; a file with neither has no position in the patient, and
- * is refused. The file is untrusted: it must have exactly the bytes of its header. */
+ * The place is that of the sform if its code is above 0, else of the qform; a file with neither has no position in the
+ * patient, and is refused. The file is untrusted: it must have exactly the bytes of its header. */
 #ifndef TOMONODE_NODE_NIFTI_H
 #define TOMONODE_NODE_NIFTI_H
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a volume with its place from a file of another program: NIfTI-1 in one file (.nii, .nii.gz), MetaImage (.mha, .mhd with its data
- * file), or an Interfile image (.hv, .h33, .hdr with its data file). Three axes, one channel.
+/* Read a volume with its place from a file of another program: NIfTI-1 in one file (.nii, .nii.gz), MetaImage (.mha, .mhd
+ * with its data file), or an Interfile image (.hv, .h33, .hdr with its data file). Three axes, one channel.
  *
- * NIfTI (RAS there) and MetaImage have a place in the patient: LPS, mm. MetaImage: Offset is the centre of the first voxel, the rows of
- * TransformMatrix are the directions of the axes. An Interfile image has one in the scanner (docs/geometry.md): x to the right, seen
- * from the bed, y down, z into the gantry, mm from the scanner's centre. STIR's z points out of it, and the middle of its slices is in the
- * middle of the scanner, moved by "first pixel offset" of z (DataSymmetriesForBins_PET_CartesianGrid.cxx).
+ * NIfTI (RAS there) and MetaImage have a place in the patient: LPS, mm. MetaImage: Offset is the centre of the first voxel,
+ * the rows of TransformMatrix are the directions of the axes. An Interfile image has one in the scanner (docs/geometry.md): x
+ * to the right, seen from the bed, y down, z into the gantry, mm from the scanner's centre. STIR's z points out of it, and
+ * the middle of its slices is in the middle of the scanner, moved by "first pixel offset" of z
+ * (DataSymmetriesForBins_PET_CartesianGrid.cxx).
  *
- * The files are untrusted: sizes are checked before memory is allocated, and the data must have exactly the bytes of the header. */
+ * The files are untrusted: sizes are checked before memory is allocated, and the data must have exactly the bytes of the
+ * header. */
 #ifndef TOMONODE_NODE_VOLUME_FILE_H
 #define TOMONODE_NODE_VOLUME_FILE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_attenuation.c - the step "attenuation": factors from a CT series or from maps (case_maps.c). Every case reads them, and their
- * content (Hounsfield units, place, voltage) is the key under which the sum of the maps and its factors are in the cache of the
- * device. */
+/* case_attenuation.c - the step "attenuation": factors from a CT series or from maps (case_maps.c). Every case reads them,
+ * and their content (Hounsfield units, place, voltage) is the key under which the sum of the maps and its factors are in the
+ * cache of the device. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

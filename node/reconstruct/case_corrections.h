@@ -20,8 +20,8 @@
 #include "recon/pet/randoms.h"
 #include "recon/scatter/scatter_estimate.h"
 
-/* case_maps.c: what the attenuation is made from. The first map is that of the body; those after it, of a table or of coils, are added,
- * as Siemens adds the map of its hardware. */
+/* case_maps.c: what the attenuation is made from. The first map is that of the body; those after it, of a table or of coils,
+ * are added, as Siemens adds the map of its hardware. */
 struct case_map {
 	char name[80];		 /* in sentences: "CT", "map from MR", "map table.nii" */
 	struct mu_source source; /* in the axes of the grid, for the chosen bed; hu: NULL: not read */
@@ -159,8 +159,8 @@ json_t *case_corrections_details(const struct case_corrections *c);
 void case_corrections_forget_data(struct case_corrections *c); /* free `once` */
 void case_corrections_clear(struct case_corrections *c);
 
-/* Open the CT and the files of the maps, compare them with the data, and say what their headers say. EBADMSG, ENOTUNIQ, ENOTSUP: they
- * cannot be used. */
+/* Open the CT and the files of the maps, compare them with the data, and say what their headers say. EBADMSG, ENOTUNIQ,
+ * ENOTSUP: they cannot be used. */
 int case_maps_open(struct case_corrections *c, struct err *err);
 /* Read the values that are not in memory, and say what they are. */
 int case_maps_read(struct case_corrections *c, struct err *err);

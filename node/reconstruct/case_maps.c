@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_maps.c - the maps that the step "attenuation" is made from: the CT series, or the map from MR, in the frame of reference of the
- * PET data, and images that a person gave with it.
+/* case_maps.c - the maps that the step "attenuation" is made from: the CT series, or the map from MR, in the frame of
+ * reference of the PET data, and images that a person gave with it.
  *
- * A CT must be of the same patient and frame of reference: a registration of its own is not made. A voxel at P in the patient is at
- * axis_c (P - centre) along axis c of the scanner. Images name neither: their coordinates are taken as those of the patient, or of
- * the scanner. */
+ * A CT must be of the same patient and frame of reference: a registration of its own is not made. A voxel at P in the patient
+ * is at axis_c (P - centre) along axis c of the scanner. Images name neither: their coordinates are taken as those of the
+ * patient, or of the scanner. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -365,8 +365,8 @@ static int apply_steps(struct pet_work *w, const struct grid *g, struct err *err
 	return rc;
 }
 
-/* Compare the image with the map of its attenuation; the estimate of the scatter has done it with an image of its own. Randoms that
- * are not corrected are activity everywhere: as many as the trues 2 to 6 % outside of a cylinder. */
+/* Compare the image with the map of its attenuation; the estimate of the scatter has done it with an image of its own.
+ * Randoms that are not corrected are activity everywhere: as many as the trues 2 to 6 % outside of a cylinder. */
 static void check_image(struct pet_work *w)
 {
 	struct case_corrections *c = &w->corrections;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an image lacks because its attenuation was not corrected, as far as the image itself tells.
  *
- * In each slice the body is where activity is: between the outermost voxels of a row, and of a column, that have a quarter of the mean of
- * those above the background, half of the mean. So a body whose middle lost most of its counts is whole. Half of the slices that have a body have a larger
- * one; a circle of the same area has the diameter D. In the middle of a cylinder of water exp(-MU_WATER D) of the annihilations
- * are measured. It is an order of magnitude: cold organs, arms and air are not looked for. */
+ * In each slice the body is where activity is: between the outermost voxels of a row, and of a column, that have a quarter of
+ * the mean of those above the background, half of the mean. So a body whose middle lost most of its counts is whole. Half of
+ * the slices that have a body have a larger one; a circle of the same area has the diameter D. In the middle of a cylinder of
+ * water exp(-MU_WATER D) of the annihilations are measured. It is an order of magnitude: cold organs, arms and air are not
+ * looked for. */
 #ifndef TOMONODE_RECON_ATTENUATION_COST_H
 #define TOMONODE_RECON_ATTENUATION_COST_H
 

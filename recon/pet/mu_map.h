@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attenuation of 511 keV photons from CT or from a map: Hounsfield units to linear attenuation coefficients mu in 1/mm, resampled
- * to the grid of a PET volume, added to those of other maps, smoothed to the resolution of PET.
+/* The attenuation of 511 keV photons from CT or from a map: Hounsfield units to linear attenuation coefficients mu in 1/mm,
+ * resampled to the grid of a PET volume, added to those of other maps, smoothed to the resolution of PET.
  *
- * mu(HU), with H = HU + 1000: 9.6e-6 H up to the break point B, and above it a H + b: water and air below, water and bone above.
- * a, b and B depend on the tube voltage (Carney, Townsend, Rappoport, Bendriem 2006, Med Phys 33: 976). Negative values become 0.
- * The two lines meet at B within 1 % (the table is rounded). HU become mu first, and mu is then averaged: the lines are not one
- * line, so that the mean of HU would give another mu. */
+ * mu(HU), with H = HU + 1000: 9.6e-6 H up to the break point B, and above it a H + b: water and air below, water and bone
+ * above. a, b and B depend on the tube voltage (Carney, Townsend, Rappoport, Bendriem 2006, Med Phys 33: 976). Negative
+ * values become 0. The two lines meet at B within 1 % (the table is rounded). HU become mu first, and mu is then averaged:
+ * the lines are not one line, so that the mean of HU would give another mu. */
 #ifndef TOMONODE_RECON_MU_MAP_H
 #define TOMONODE_RECON_MU_MAP_H
 
@@ -49,8 +49,9 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
  * and to which z it contains slices; the first is larger than the second if it contains none. EINVAL as above. */
 int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double ret_covered[2], struct err *err);
 
-/* Return how much one of two maps of the grid repeats the other: sum min(a, b) / sum max(a, b) over the voxels where the one attenuates,
- * the larger of both. 1: it is in the other; 0: they do not touch; what is beside a body, or denser or lighter in it, has little. */
+/* Return how much one of two maps of the grid repeats the other: sum min(a, b) / sum max(a, b) over the voxels where the one
+ * attenuates, the larger of both. 1: it is in the other; 0: they do not touch; what is beside a body, or denser or lighter in
+ * it, has little. */
 double mu_map_repeated(const struct grid *grid, const float *a, const float *b);
 
 /* Convolve with a Gaussian, in place. Outside the grid mu is unknown, not 0: the weights inside are normalised. Parallel.

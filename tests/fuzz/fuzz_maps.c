@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz attenuation maps: arbitrary bytes give a map or an error, never a crash, a leak or reading another file. The first byte selects the
- * form: NIfTI, MetaImage, or an Interfile image with a matrix: header, "====", data, "====", matrix.
- * Run: fuzz_maps -max_len=8192 WORK_FOLDER tests/fuzz/corpus/maps */
+/* Fuzz attenuation maps: arbitrary bytes give a map or an error, never a crash, a leak or reading another file. The first
+ * byte selects the form: NIfTI, MetaImage, or an Interfile image with a matrix: header, "====", data, "====", matrix. Run:
+ * fuzz_maps -max_len=8192 WORK_FOLDER tests/fuzz/corpus/maps */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

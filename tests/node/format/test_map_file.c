@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attenuation maps in files: units that are stated, found, contradicted or unknown, limits of values and of a matrix on both sides, the
- * place of Interfile images, the order of the axes. That NIfTI and MetaImage are read is tested in test_label_volume.c. */
+/* Attenuation maps in files: units that are stated, found, contradicted or unknown, limits of values and of a matrix on both
+ * sides, the place of Interfile images, the order of the axes. That NIfTI and MetaImage are read is tested in
+ * test_label_volume.c. */
 #include <errno.h>
 #include <unistd.h>
 
