@@ -2,13 +2,19 @@
 /* pet_mc: a Monte Carlo of PET for system tests, by sampling photons; it shares no code with the program that it tests.
  *
  * pet_mc sphere [ANNIHILATIONS]
- *	Print as JSON what leaves a uniform sphere (r 100 mm, 0.0096/mm, Compton scatter alone) with detectors all around: the
- *part of annihilations without any scatter, and with one scatter, whose photon has more than 425 keV. pet_mc iq|cylinder FOLDER
- *[ANNIHILATIONS [RANDOMS [SEED]]] Measure a phantom (phantom.h) with a scanner (scanner.h). RANDOMS: as a part of the trues,
- *default 0.5. Write to FOLDER prompts, trues, single, multiple (scatter: one, several), randoms_counts, delayeds	uint16:
- *counts randoms		float: expectation of randoms_counts and of delayeds expected	float: expectation of trues by the
- *line integrals of the phantom along the rays of the bins attenuation	float: exp of the integral of water's attenuation along
- *these rays normalisation	float: correction factors efficiencies, singles	float [ring][column] truth.json.
+ *   Print as JSON what leaves a uniform sphere (r 100 mm, 0.0096/mm, Compton scatter alone) with detectors all around: the part of
+ *   annihilations without any scatter, and with one scatter, whose photon has more than 425 keV.
+ * pet_mc iq|cylinder FOLDER [ANNIHILATIONS [RANDOMS [SEED]]]
+ *   Measure a phantom (phantom.h) with a scanner (scanner.h). RANDOMS: as a part of the trues, default 0.5. Write to FOLDER
+ *   - uint16 prompts, trues, single, multiple (scatter: one, several), randoms_counts, delayeds: counts
+ *   - float randoms: expectation of randoms_counts and of delayeds
+ *   - float expected: expectation of trues by the line integrals of the phantom along the rays of the bins
+ *   - float attenuation: exp of the integral of water's attenuation along these rays; normalisation: correction factors
+ *   - float [ring][column] efficiencies, singles; truth.json.
+ * pet_mc mmr FOLDER EFFICIENCIES [ANNIHILATIONS [SEED]]
+ *   Measure "iq-table" with the mMR, whose crystals have the efficiencies of a file: events.raw, a word (uint32) for each event in
+ *   the order of time: bits 30, 31: 0 a true coincidence, 1 one scatter, 2 several; bits 15 to 29 and 0 to 14: crystals
+ *   ring * columns + column; singles, efficiencies and truth.json as above. Randoms are left to the reader.
  *
  * - Annihilations are followed in batches of a fixed size, each with a random stream of its own, and counted as whole numbers:
  *the result depends on the seed, not on the number of threads.
@@ -90,42 +96,68 @@ static void count(unsigned *counts, long i)
 	counts[i]++;
 }
 
+/* Follow the photons of one annihilation: its kind if both are found, else -1. */
+static int sample_event(struct work *w, struct rng *g, int ret_crystal[2])
+{
+	struct photon f[2];
+	double at[3], d[3];
+	int scatters;
+
+	mc_phantom_sample(&w->phantom, g, at);
+	photon_first(at, g, &f[0]);
+	memcpy(d, f[0].d, sizeof(d));
+	if (!photon_follow(&w->matter, &w->phantom, g, &f[0]))
+		return -1;
+	ret_crystal[0] = mc_scanner_find(&w->scanner, &f[0], g);
+	if (ret_crystal[0] < 0)
+		return -1;
+	count(w->found, ret_crystal[0]);
+	photon_second(at, d, ACOLLINEARITY, g, &f[1]);
+	if (!photon_follow(&w->matter, &w->phantom, g, &f[1]))
+		return -1;
+	ret_crystal[1] = mc_scanner_find(&w->scanner, &f[1], g);
+	scatters = f[0].scatters + f[1].scatters;
+	return ret_crystal[1] < 0 ? -1 : scatters == 0 ? TRUES : scatters == 1 ? SINGLE : MULTIPLE;
+}
+
 static void follow(struct work *w, long batches)
 {
-	const struct mc_scanner *s = &w->scanner;
-
 #pragma omp parallel for schedule(dynamic, 1)
 	for (long i = 0; i < batches; i++) {
 		struct rng g = rng_stream(w->seed, (uint64_t)i);
 
 		for (int k = 0; k < BATCH; k++) {
-			struct photon f[2];
-			double at[3], d[3];
-			int crystal[2], scatters;
+			int crystal[2], kind = sample_event(w, &g, crystal);
 
-			mc_phantom_sample(&w->phantom, &g, at);
-			photon_first(at, &g, &f[0]);
-			memcpy(d, f[0].d, sizeof(d));
-			if (!photon_follow(&w->matter, &w->phantom, &g, &f[0]))
-				continue;
-			crystal[0] = mc_scanner_find(s, &f[0], &g);
-			if (crystal[0] < 0)
-				continue;
-			count(w->found, crystal[0]);
-			photon_second(at, d, ACOLLINEARITY, &g, &f[1]);
-			if (!photon_follow(&w->matter, &w->phantom, &g, &f[1]))
-				continue;
-			crystal[1] = mc_scanner_find(s, &f[1], &g);
-			if (crystal[1] < 0)
-				continue;
-			scatters = f[0].scatters + f[1].scatters;
-			count(w->counts[scatters == 0	? TRUES
-					: scatters == 1 ? SINGLE
-							: MULTIPLE],
-			      mc_scanner_bin(s, crystal[0], crystal[1]));
+			if (kind >= 0)
+				count(w->counts[kind], mc_scanner_bin(&w->scanner, crystal[0], crystal[1]));
 		}
 	}
 	w->per_mm3 = (double)batches * BATCH / w->phantom.activity;
+}
+
+/* Write the events of the batches in their order. -1: the file cannot be written. */
+static int follow_list(struct work *w, long batches, FILE *f)
+{
+	bool ok = true;
+
+#pragma omp parallel for schedule(dynamic, 1) ordered
+	for (long i = 0; i < batches; i++) {
+		struct rng g = rng_stream(w->seed, (uint64_t)i);
+		uint32_t word[BATCH];
+		size_t n = 0;
+
+		for (int k = 0; k < BATCH; k++) {
+			int crystal[2], kind = sample_event(w, &g, crystal);
+
+			if (kind >= 0)
+				word[n++] = (uint32_t)kind << 30 | (uint32_t)crystal[0] << 15 | (uint32_t)crystal[1];
+		}
+#pragma omp ordered
+		ok = fwrite(word, sizeof(*word), n, f) == n && ok;
+	}
+	w->per_mm3 = (double)batches * BATCH / w->phantom.activity;
+	return ok ? 0 : -1;
 }
 
 /* Sum m and s s' over the pairs of each bin. Ring pairs of one difference and different sums have planes of their own, so that no
@@ -252,30 +284,26 @@ static int write_crystals(struct work *w, const char *folder)
 	return rc;
 }
 
-static int write_truth(const struct work *w, const char *folder)
+/* What sinograms and lists have in common; the object is left open. */
+static FILE *write_scan(const struct work *w, const char *folder)
 {
 	const struct mc_scanner *s = &w->scanner;
-	static const char *const solid[] = {"body", "cylinder", "sphere"};
+	static const char *const solid[] = {"body", "cylinder", "sphere", "box"};
 	char path[4096];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/truth.json", folder);
 	f = fopen(path, "w");
 	if (!f)
-		return -1;
-	fprintf(f, "{\"phantom\": \"%s\", \"seed\": %llu, \"annihilations\": %.0f, \"scale\": %.9g, \"pair_rate\": %.9g,\n",
-		w->phantom.name, (unsigned long long)w->seed, w->per_mm3 * w->phantom.activity, w->scale, w->pair_rate);
-	fprintf(f, "\"mu_water\": %.9g, \"kev_low\": %g, \"kev_high\": %g, \"resolution\": %g, \"spread\": %g,\n",
-		w->matter.mu[511], s->kev_low, s->kev_high, s->resolution, SPREAD);
+		return NULL;
+	fprintf(f, "{\"phantom\": \"%s\", \"seed\": %llu, \"annihilations\": %.0f, \"per_mm3\": %.9g, \"window_511\": %.9g,\n",
+		w->phantom.name, (unsigned long long)w->seed, w->per_mm3 * w->phantom.activity, w->per_mm3,
+		mc_scanner_window(s, ELECTRON_KEV));
+	fprintf(f, "\"mu_water\": %.9g, \"kev_low\": %g, \"kev_high\": %g, \"resolution\": %g,\n", w->matter.mu[511], s->kev_low,
+		s->kev_high, s->resolution);
 	fprintf(f, "\"rings\": %d, \"columns\": %d, \"radius\": %g, \"ring_spacing\": %g,\n", s->rings, s->columns, s->radius,
 		s->ring_spacing);
-	fprintf(f, "\"planes\": %d, \"angles\": %d, \"radial\": %d, \"segments\": [", s->n_planes, s->n_angles, s->n_radial);
-	for (int i = 0; i < s->n_segments; i++)
-		fprintf(f, "%s[%d, %d, %d]", i ? ", " : "", s->segment[i][0], s->segment[i][1], s->segment[i][2]);
-	fprintf(f, "],\n\"expected_randoms\": %.9g", w->total_randoms);
-	for (int k = 0; k < KINDS; k++)
-		fprintf(f, ", \"%s\": %.0f", kind_name[k], w->total[k]);
-	fprintf(f, ",\n\"solids\": [");
+	fprintf(f, "\"solids\": [");
 	for (int i = 0; i < w->phantom.n; i++) {
 		const struct solid *o = &w->phantom.solid[i];
 
@@ -286,7 +314,25 @@ static int write_truth(const struct work *w, const char *folder)
 			i ? "," : "", o->name, solid[o->kind], o->c[0], o->c[1], o->c[2], o->r, o->half_z, o->corner, o->activity,
 			o->density);
 	}
-	fprintf(f, "]}\n");
+	fprintf(f, "]");
+	return f;
+}
+
+static int write_truth(const struct work *w, const char *folder)
+{
+	const struct mc_scanner *s = &w->scanner;
+	FILE *f = write_scan(w, folder);
+
+	if (!f)
+		return -1;
+	fprintf(f, ",\n\"scale\": %.9g, \"pair_rate\": %.9g, \"spread\": %g,\n", w->scale, w->pair_rate, SPREAD);
+	fprintf(f, "\"planes\": %d, \"angles\": %d, \"radial\": %d, \"segments\": [", s->n_planes, s->n_angles, s->n_radial);
+	for (int i = 0; i < s->n_segments; i++)
+		fprintf(f, "%s[%d, %d, %d]", i ? ", " : "", s->segment[i][0], s->segment[i][1], s->segment[i][2]);
+	fprintf(f, "],\n\"expected_randoms\": %.9g", w->total_randoms);
+	for (int k = 0; k < KINDS; k++)
+		fprintf(f, ", \"%s\": %.0f", kind_name[k], w->total[k]);
+	fprintf(f, "}\n");
 	return fclose(f) ? -1 : 0;
 }
 
@@ -328,14 +374,45 @@ static int allocate(struct work *w)
 	return ok && w->found && w->cumulative ? 0 : -1;
 }
 
+/* pet_mc mmr: measure "iq-table" with the mMR. */
+static int measure_list(struct work *w, int argc, char **argv)
+{
+	char path[4096];
+	FILE *f;
+	int rc;
+
+	if (argc < 4 || mc_phantom_init("iq-table", &w->phantom) < 0 || mc_scanner_mmr(&w->scanner, argv[3]) < 0) {
+		fprintf(stderr, "usage: pet_mc mmr FOLDER EFFICIENCIES [ANNIHILATIONS [SEED]]\n");
+		return 2;
+	}
+	w->seed = argc > 5 ? strtoull(argv[5], NULL, 10) : 1;
+	matter_init(&w->matter, 0, w->scanner.kev_low - 100);
+	snprintf(path, sizeof(path), "%s/events.raw", argv[2]);
+	f = allocate(w) < 0 ? NULL : fopen(path, "wb");
+	if (!f)
+		return 1;
+	rc = follow_list(w, lround((argc > 4 ? atof(argv[4]) : 2e7) / BATCH), f);
+	rc = fclose(f) ? -1 : rc;
+	rc = rc ? rc : write_crystals(w, argv[2]);
+	f = rc ? NULL : write_scan(w, argv[2]);
+	if (!f || fprintf(f, "}\n") < 0 || fclose(f)) {
+		fprintf(stderr, "pet_mc: cannot write to %s\n", argv[2]);
+		return 1;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct work w; /* its arrays are freed with the process */
 
 	if (argc >= 2 && !strcmp(argv[1], "sphere"))
 		return sphere(argc > 2 ? atof(argv[2]) : 1e7);
+	if (argc >= 2 && !strcmp(argv[1], "mmr"))
+		return measure_list(&w, argc, argv);
 	if (argc < 3 || mc_phantom_init(argv[1], &w.phantom) < 0) {
-		fprintf(stderr, "usage: pet_mc sphere [ANNIHILATIONS] | iq|cylinder FOLDER [ANNIHILATIONS [RANDOMS [SEED]]]\n");
+		fprintf(stderr,
+			"usage: pet_mc sphere [ANNIHILATIONS] | mmr FOLDER EFFICIENCIES [...] | iq|cylinder FOLDER [ANNIHILATIONS [RANDOMS [SEED]]]\n");
 		return 2;
 	}
 	w.seed = argc > 5 ? strtoull(argv[5], NULL, 10) : 1;

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Densities, of water. */
 #define LUNG 0.3
+#define TABLE 0.4
+#define COIL 0.5
 
 static bool inside(const struct solid *s, const double at[3])
 {
@@ -15,6 +18,8 @@ static bool inside(const struct solid *s, const double at[3])
 		return x * x + y * y + z * z <= s->r * s->r;
 	if (fabs(z) > s->half_z)
 		return false;
+	if (s->kind == SOLID_BOX)
+		return x <= s->r && fabs(y) <= s->corner;
 	if (s->kind == SOLID_CYLINDER || y <= 0)
 		return x * x + y * y <= s->r * s->r;
 	side = fmax(0, x - (s->r - s->corner));
@@ -27,6 +32,8 @@ static double volume(const struct solid *s)
 		return 4 / 3.0 * M_PI * s->r * s->r * s->r;
 	if (s->kind == SOLID_CYLINDER)
 		return M_PI * s->r * s->r * 2 * s->half_z;
+	if (s->kind == SOLID_BOX)
+		return 8 * s->r * s->corner * s->half_z;
 	return (M_PI / 2 * (s->r * s->r + s->corner * s->corner) + 2 * (s->r - s->corner) * s->corner) * 2 * s->half_z;
 }
 
@@ -85,6 +92,12 @@ static struct part in_body(struct part p, const struct solid *s, const double a[
 		    hull(in_ball(lower, a, d, left, s->corner, 2), in_ball(lower, a, d, right, s->corner, 2)));
 }
 
+static struct part in_box(struct part p, const struct solid *s, const double a[3], const double d[3])
+{
+	p = within(p, a[0], d[0], s->c[0] - s->r, s->c[0] + s->r);
+	return within(p, a[1], d[1], s->c[1] - s->corner, s->c[1] + s->corner);
+}
+
 static double length_in(const struct solid *s, const double a[3], const double d[3])
 {
 	struct part p = {0, 1};
@@ -93,7 +106,9 @@ static double length_in(const struct solid *s, const double a[3], const double d
 		p = in_ball(p, a, d, s->c, s->r, 3);
 	} else {
 		p = within(p, a[2], d[2], s->c[2] - s->half_z, s->c[2] + s->half_z);
-		p = s->kind == SOLID_BODY ? in_body(p, s, a, d) : in_ball(p, a, d, s->c, s->r, 2);
+		p = s->kind == SOLID_BODY  ? in_body(p, s, a, d)
+		    : s->kind == SOLID_BOX ? in_box(p, s, a, d)
+					   : in_ball(p, a, d, s->c, s->r, 2);
 	}
 	return fmax(0, p.t1 - p.t0) * sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
 }
@@ -154,7 +169,7 @@ static void add(struct mc_phantom *p, struct solid s)
 	double z = s.kind == SOLID_SPHERE ? s.r : s.half_z;
 
 	for (int i = 0; i < 3; i++) {
-		double half = i == 2 ? z : s.r;
+		double half = i == 2 ? z : i == 1 && s.kind == SOLID_BOX ? s.corner : s.r;
 
 		p->lo[i] = fmin(p->lo[i], s.c[i] - half);
 		p->hi[i] = fmax(p->hi[i], s.c[i] + (i == 1 && s.kind == SOLID_BODY ? s.corner : half));
@@ -189,10 +204,18 @@ static void add_iq(struct mc_phantom *p)
 	}
 }
 
+/* The coil is the difference of two cylinders. */
+static void add_table(struct mc_phantom *p)
+{
+	add(p, (struct solid){"table", SOLID_BOX, {0, 127, 0}, 200, 129, 10, 0, TABLE, 0});
+	add(p, (struct solid){"coil outside", SOLID_CYLINDER, {0, 0, 0}, 250, 129, 0, 0, COIL, 0});
+	add(p, (struct solid){"coil inside", SOLID_CYLINDER, {0, 0, 0}, 247, 129, 0, 0, -COIL, 0});
+}
+
 int mc_phantom_init(const char *name, struct mc_phantom *ret)
 {
 	*ret = (struct mc_phantom){.name = name, .lo = {INFINITY, INFINITY, INFINITY}, .hi = {-INFINITY, -INFINITY, -INFINITY}};
-	if (!strcmp(name, "iq"))
+	if (!strcmp(name, "iq") || !strcmp(name, "iq-table"))
 		add_iq(ret);
 	else if (!strcmp(name, "cylinder"))
 		add(ret, (struct solid){"body", SOLID_CYLINDER, {0, 0, 0}, 100, 90, 0, 1, 1, 0});
@@ -200,5 +223,7 @@ int mc_phantom_init(const char *name, struct mc_phantom *ret)
 		add(ret, (struct solid){"body", SOLID_SPHERE, {0, 0, 0}, 100, 0, 0, 1, 1, 0});
 	else
 		return -1;
+	if (!strcmp(name, "iq-table"))
+		add_table(ret);
 	return 0;
 }

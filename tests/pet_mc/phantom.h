@@ -9,8 +9,9 @@
 #include "tests/pet_mc/rng.h"
 
 /* SOLID_BODY: NEMA's body: for y <= c[1] a half disc of radius r; below it a box of half width r - corner and height corner,
- * with quarter discs of radius corner at both sides; half_z long on each side of c[2]. SOLID_CYLINDER: along z. */
-enum solid_kind { SOLID_BODY, SOLID_CYLINDER, SOLID_SPHERE };
+ * with quarter discs of radius corner at both sides; half_z long on each side of c[2]. SOLID_CYLINDER: along z. SOLID_BOX: half
+ * width r, half height corner. */
+enum solid_kind { SOLID_BODY, SOLID_CYLINDER, SOLID_SPHERE, SOLID_BOX };
 
 struct solid {
 	const char *name;
@@ -20,7 +21,7 @@ struct solid {
 	double amount;		  /* of activity, mm^3 of background; 0 if it takes activity away */
 };
 
-#define SOLIDS_MAX 9
+#define SOLIDS_MAX 12
 struct mc_phantom {
 	const char *name;
 	int n;
@@ -32,7 +33,8 @@ struct mc_phantom {
 
 /* "iq": NEMA NU 2 image quality phantom: body of 180 mm; spheres of 10, 13, 17, 22 mm with four times the activity of the
  * background, 28 and 37 mm without any, on a circle of 57.2 mm at z = -22; lung insert of 50 mm without activity, of density 0.3.
- * No walls. "cylinder": 100 mm radius, 180 mm long. "sphere": 100 mm radius. -1: no such phantom. */
+ * No walls. "iq-table": with a table below it and a coil around both (a shell of 3 mm), as long as the mMR, without activity.
+ * "cylinder": 100 mm radius, 180 mm long. "sphere": 100 mm radius. -1: no such phantom. */
 int mc_phantom_init(const char *name, struct mc_phantom *ret);
 
 double mc_phantom_density(const struct mc_phantom *p, const double at[3]);

@@ -8,16 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes of a scanner of the head that has a body in it: the phantom of 180 mm is within its 24 rings of 8 mm. */
-#define RINGS 24
-#define RING_SPACING 8.0
-#define COLUMNS 384
-#define RADIUS 300.0
-#define RADIAL 209
-#define DIFFERENCE 10
-#define KEV_LOW 435.0
-#define KEV_HIGH 650.0
-#define RESOLUTION 0.12
+/* A scanner of the head that has a body in it: the phantom of 180 mm is within its 24 rings of 8 mm. */
+static const struct mc_scanner small = {.rings = 24,
+					.columns = 384,
+					.n_radial = 209,
+					.difference = 10,
+					.radius = 300,
+					.ring_spacing = 8,
+					.kev_low = 435,
+					.kev_high = 650,
+					.resolution = 0.12};
+/* Siemens Biograph mMR: crystals at 328 mm, interaction 6.7 mm in them; gaps are crystals without efficiency. */
+static const struct mc_scanner mmr = {.rings = 64,
+				      .columns = 504,
+				      .n_radial = 344,
+				      .difference = 60,
+				      .radius = 334.7,
+				      .ring_spacing = 4.0625,
+				      .kev_low = 430,
+				      .kev_high = 610,
+				      .resolution = 0.145};
 
 static void add_segment(struct mc_scanner *s, int lo, int hi)
 {
@@ -31,33 +41,46 @@ static void add_segment(struct mc_scanner *s, int lo, int hi)
 	s->n_planes += planes;
 }
 
+/* Copy a scanner without its crystals' efficiencies. -1: no memory for them. */
+static int copy_scanner(struct mc_scanner *s, const struct mc_scanner *of)
+{
+	*s = *of;
+	s->efficiency = malloc((size_t)s->rings * (size_t)s->columns * sizeof(*s->efficiency));
+	return s->efficiency ? 0 : -1;
+}
+
 int mc_scanner_init(struct mc_scanner *s, double spread, uint64_t seed)
 {
 	struct rng g = rng_stream(seed, UINT64_MAX);
-	size_t n = (size_t)RINGS * COLUMNS;
 
-	*s = (struct mc_scanner){.rings = RINGS,
-				 .columns = COLUMNS,
-				 .n_radial = RADIAL,
-				 .n_angles = COLUMNS / 2 / SCANNER_MASH,
-				 .radius = RADIUS,
-				 .ring_spacing = RING_SPACING,
-				 .kev_low = KEV_LOW,
-				 .kev_high = KEV_HIGH,
-				 .resolution = RESOLUTION};
-	for (int d = 0; d < 2 * RINGS - 1; d++)
+	if (copy_scanner(s, &small) < 0)
+		return -1;
+	s->n_angles = s->columns / 2 / SCANNER_MASH;
+	for (int d = 0; d < 2 * s->rings - 1; d++)
 		s->base[d] = INT_MIN;
 	add_segment(s, -(SCANNER_SPAN / 2), SCANNER_SPAN / 2);
-	for (int lo = SCANNER_SPAN / 2 + 1; lo + SCANNER_SPAN - 1 <= DIFFERENCE; lo += SCANNER_SPAN) {
+	for (int lo = SCANNER_SPAN / 2 + 1; lo + SCANNER_SPAN - 1 <= s->difference; lo += SCANNER_SPAN) {
 		add_segment(s, lo, lo + SCANNER_SPAN - 1);
 		add_segment(s, -(lo + SCANNER_SPAN - 1), -lo);
 	}
-	s->efficiency = malloc(n * sizeof(*s->efficiency));
-	if (!s->efficiency)
-		return -1;
-	for (size_t i = 0; i < n; i++)
+	for (int i = 0; i < s->rings * s->columns; i++)
 		s->efficiency[i] = (1 + spread * (2 * rng_uniform(&g) - 1)) / (1 + spread);
 	return 0;
+}
+
+int mc_scanner_mmr(struct mc_scanner *s, const char *efficiencies)
+{
+	FILE *f = fopen(efficiencies, "rb");
+	bool ok = f && copy_scanner(s, &mmr) == 0;
+	float value;
+
+	for (int i = 0; ok && i < s->rings * s->columns; i++) {
+		ok = fread(&value, sizeof(value), 1, f) == 1 && value >= 0 && value <= 1;
+		s->efficiency[i] = value;
+	}
+	if (f)
+		fclose(f);
+	return ok ? 0 : -1;
 }
 
 void mc_scanner_free(struct mc_scanner *s)

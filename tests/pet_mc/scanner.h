@@ -20,7 +20,7 @@
 #define SCANNER_MASH 2
 
 struct mc_scanner {
-	int rings, columns, n_radial, n_angles, n_segments, n_planes;
+	int rings, columns, n_radial, n_angles, n_segments, n_planes, difference; /* the largest ring difference */
 	double radius, ring_spacing;
 	double kev_low, kev_high, resolution;
 	int segment[64][3]; /* lowest and highest ring difference, number of planes */
@@ -28,8 +28,10 @@ struct mc_scanner {
 	double *efficiency; /* [ring][column], at most 1 */
 };
 
-/* spread: efficiencies are uniform within +- this of their mean, drawn by seed. -1: no memory. */
+/* The scanner with sinograms. spread: efficiencies are uniform within +- this of their mean, drawn by seed. -1: no memory. */
 int mc_scanner_init(struct mc_scanner *s, double spread, uint64_t seed);
+/* The mMR, without sinograms: for lists of events. efficiencies: file of float [ring][column]. -1: it cannot be read. */
+int mc_scanner_mmr(struct mc_scanner *s, const char *efficiencies);
 void mc_scanner_free(struct mc_scanner *s);
 
 size_t mc_scanner_bins(const struct mc_scanner *s);

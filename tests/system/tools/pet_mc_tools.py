@@ -115,6 +115,8 @@ def solid_at(solid, x, y, z):
     if solid["kind"] == "sphere":
         return x * x + y * y + z * z <= r * r
     inside = x * x + y * y <= r * r
+    if solid["kind"] == "box":
+        inside = (np.abs(x) <= r) & (np.abs(y) <= solid["corner"])
     if solid["kind"] == "body":
         side = np.maximum(0, np.abs(x) - (r - solid["corner"]))
         inside = np.where(y <= 0, inside, side ** 2 + y ** 2 <= solid["corner"] ** 2)
