@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 
-from test_mmr import extract
 from test_pet_attenuation import (BODIES, CT, MR_MAP, PLACES, Data, compare, ct_of, hounsfield, make_ct, of_map, recon,
                                   refused)
 from tools import mmr_recon
@@ -16,6 +15,7 @@ from tools import mmr_tools as mmr
 from tools import node_harness as h
 from tools.map_writer import write_interfile, write_metaimage, write_nifti
 from tools.mmr_recon import events_at
+from tools.mmr_tools import extract
 from tools.node_harness import check
 from tools.pet_tools import run
 

@@ -17,6 +17,7 @@ from tools import mmr_tools as mmr, pet_tools
 from tools import node_harness as h
 from tools.ct_writer import write_ct
 from tools.mmr_recon import QUICK, conf_of, events_at, objects_in, raw as raw_recon, recon, values
+from tools.mmr_tools import extract
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dcmconv", "dciodvfy")
@@ -130,17 +131,6 @@ def test_data_beside_the_object_are_part_of_the_result(folder):
         results.append(first)
     check(len({d.SeriesInstanceUID for d in results}) == len({d.SOPInstanceUID for d in results}) == 2,
           "the same UIDs for other data")
-
-
-def extract(folder, words, norm, names=("scan.l", "scan.n"), end="\n", norm_changes=None, more=b"", norm_more=b"", **changes):
-    """The files that Siemens' own extraction makes: a header beside each data file. more: further lines of a header."""
-    os.makedirs(folder, exist_ok=True)
-    for name, data, header in ((names[0], mmr.list_bytes(words), mmr.list_header(len(words), end, **changes) + more),
-                               (names[1], norm.bytes(), mmr.norm_header(end, **(norm_changes or {})) + norm_more)):
-        for path, content in ((name, data), (name + ".hdr", header)):
-            with open(os.path.join(folder, path), "wb") as f:
-                f.write(content)
-    return os.path.join(folder, names[0] + ".hdr")
 
 
 def test_extracted_files_are_the_objects(folder):

@@ -2,7 +2,7 @@
 """An independent writer of Siemens mMR raw data and what must be read from them, from the documents (STIR, NiftyPET,
 pet-rd-tools) and not from the program: DICOM objects with list mode or normalisation, and numpy's histogram and
 efficiencies of single planes."""
-import struct
+import os
 
 import numpy as np
 import pydicom
@@ -211,7 +211,7 @@ def padded(data):
 
 
 def list_bytes(words):
-    return struct.pack(f"<{len(words)}I", *words)
+    return np.asarray(words, "<u4").tobytes()
 
 
 def write_list(path, words, header=None, data=None, **kwargs):
@@ -223,3 +223,15 @@ def write_list(path, words, header=None, data=None, **kwargs):
 def write_norm(path, norm, header=None, data=None, **kwargs):
     return write(path, "PET_NORM", norm_header() if header is None else header, norm.bytes() if data is None else data,
                  **{"number": 2, **kwargs})
+
+
+def extract(folder, words, norm, names=("scan.l", "scan.n"), end="\n", norm_changes=None, more=b"", norm_more=b"", **changes):
+    """The files that Siemens' own extraction makes: a header beside each data file; the path of the list mode's. more: further lines
+    of a header."""
+    os.makedirs(folder, exist_ok=True)
+    for name, data, header in ((names[0], list_bytes(words), list_header(len(words), end, **changes) + more),
+                               (names[1], norm.bytes(), norm_header(end, **(norm_changes or {})) + norm_more)):
+        for path, content in ((name, data), (name + ".hdr", header)):
+            with open(os.path.join(folder, path), "wb") as f:
+                f.write(content)
+    return os.path.join(folder, names[0] + ".hdr")
