@@ -31,10 +31,16 @@ static const char *ready_made(const struct sinogram *s)
 	return NULL;
 }
 
+/* Whether the factors of the body alone are made, too: the scatter is fitted to the data outside of it. */
+static bool needs_body(const struct case_corrections *c)
+{
+	return c->attenuation.maps.n > 1 && (c->work->protocol->pet.corrections & PET_CORRECT_SCATTER);
+}
+
 /* Return the bytes of the factors of other beds, which stay in the cache. */
 static size_t bytes_of_other_beds(const struct case_corrections *c)
 {
-	size_t one = sizeof(float) * (c->attenuation.plan.bins + grid_size(&c->attenuation.plan.grid));
+	size_t one = sizeof(float) * (c->attenuation.plan.bins + grid_size(&c->attenuation.plan.grid)) * (needs_body(c) ? 2 : 1);
 	size_t n = c->work->cache && c->s->images.of == PET_BEDS ? (size_t)c->s->images.n - 1 : 0;
 
 	return n > 0 && one > PET_CACHE_BYTES / n ? PET_CACHE_BYTES : n * one;
@@ -61,7 +67,7 @@ static int prepare_attenuation(struct case_corrections *c, struct err *err)
 		return rc;
 	c->made |= PET_CORRECT_ATTENUATION;
 	c->factors = true;
-	c->bytes_host += a->plan.bytes_host + bytes_of_other_beds(c);
+	c->bytes_host += a->plan.bytes_host * (needs_body(c) ? 2 : 1) + bytes_of_other_beds(c);
 	c->bytes_read += case_maps_bytes(c) + case_attenuation_once_bytes(c);
 	if (a->plan.bytes_device + a->plan.bytes_threads > c->bytes_device)
 		c->bytes_device = a->plan.bytes_device + a->plan.bytes_threads;
@@ -117,12 +123,12 @@ static int check_repeated(const struct case_attenuation *a, int map, const float
 	return 0;
 }
 
-/* Resample the maps, and add them. */
-static int make_map(struct case_corrections *c, struct err *err)
+/* Resample the first maps, and add them. */
+static int make_map(struct case_corrections *c, size_t maps, float *mu, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
-	size_t maps = (size_t)a->maps.n, n = grid_size(&a->plan.grid);
-	float *mu = attenuation_map(a->made), *part = maps > 1 ? malloc(maps * n * sizeof(*part)) : mu;
+	size_t n = grid_size(&a->plan.grid);
+	float *part = maps > 1 ? malloc(maps * n * sizeof(*part)) : mu;
 	int rc = part ? 0 : err_set(err, ENOMEM, "no memory for %zu maps of %zu voxels", maps, n);
 
 	for (size_t i = 0; rc == 0 && i < maps; i++) {
@@ -144,18 +150,25 @@ static int make_map(struct case_corrections *c, struct err *err)
 	return rc == 0 ? mu_map_smooth(&a->plan.grid, MU_MAP_FWHM, mu, err) : rc;
 }
 
-static int compute_attenuation(struct case_corrections *c, uint64_t key, struct err *err)
+/* Make the factors of the first maps, or take those with this key from the cache: then *ret_found. */
+static int compute_attenuation(struct case_corrections *c, size_t maps, uint64_t key, struct attenuation **ret, bool *ret_found,
+			       struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
 	double begun = clock_seconds(), made;
-	int rc = attenuation_new(&a->plan, c->m, key, &a->made, err);
+	int rc;
 
+	*ret = attenuation_find(c->work->cache, &a->plan, c->m, key);
+	*ret_found = *ret != NULL;
+	if (*ret)
+		return 0;
+	rc = attenuation_new(&a->plan, c->m, key, ret, err);
 	if (rc == 0)
-		rc = make_map(c, err);
+		rc = make_map(c, maps, attenuation_map(*ret), err);
 	made = clock_seconds();
 	a->seconds_map += made - begun;
 	if (rc == 0)
-		rc = attenuation_compute(a->made, c->m, c->work->dev, c->work->cache, c->work->monitor, err);
+		rc = attenuation_compute(*ret, c->m, c->work->dev, c->work->cache, c->work->monitor, err);
 	a->seconds_factors += clock_seconds() - made;
 	return rc;
 }
@@ -209,24 +222,24 @@ static int read_values(struct case_corrections *c, struct err *err)
 static int make_here(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
-	bool first = !a->made;
+	bool first = !a->made, found = false;
 	uint64_t key = 0;
 	int rc = read_values(c, err);
 
 	if (rc < 0)
 		return rc;
 	a->made = attenuation_release(a->made, c->work->cache);
+	a->body = attenuation_release(a->body, c->work->cache);
 	case_maps_place(c);
 	rc = identify_map(c, &key, err);
 	if (rc == 0)
 		rc = say_values(c, first, err);
+	if (rc == 0 && needs_body(c))
+		rc = compute_attenuation(c, 1, ~key, &a->body, &found, err);
 	if (rc == 0)
-		a->made = attenuation_find(c->work->cache, &a->plan, c->m, key);
-	a->n_cached += a->made != NULL;
-	if (rc == 0 && !a->made) {
-		rc = compute_attenuation(c, key, err);
-		a->n_computed++;
-	}
+		rc = compute_attenuation(c, (size_t)a->maps.n, key, &a->made, &found, err);
+	if (rc == 0)
+		*(found ? &a->n_cached : &a->n_computed) += 1;
 	if (rc == 0 && (first || c->s->part[SINOGRAM_NORMALISATION].of_frame))
 		rc = case_check_attenuation_once(c, err);
 	memcpy(a->centre, c->s->centre, sizeof(a->centre));
@@ -281,6 +294,7 @@ static void clear_attenuation(struct case_corrections *c)
 	struct case_attenuation *a = &c->attenuation;
 
 	a->made = attenuation_release(a->made, c->work ? c->work->cache : NULL);
+	a->body = attenuation_release(a->body, c->work ? c->work->cache : NULL);
 	case_maps_free_values(a);
 	a->ct = ct_series_close(a->ct);
 }

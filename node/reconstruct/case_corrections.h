@@ -45,10 +45,11 @@ struct case_attenuation {
 	struct case_maps maps;	    /* empty: none, or not needed */
 	struct attenuation_plan plan;
 	bool said_outside;
-	bool lacking;			      /* the protocol asks for it, and nothing is there to make it from */
-	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
-	double centre[3];		      /* of the scanner, for which it was made */
-	int n_computed, n_cached;	      /* of all frames, as in the structures below */
+	bool lacking;		  /* the protocol asks for it, and nothing is there to make it from */
+	struct attenuation *made; /* for the chosen frame; NULL: not made */
+	struct attenuation *body; /* of the first map alone, for the scatter; NULL: there are no others, or no scatter */
+	double centre[3];	  /* of the scanner, for which they were made */
+	int n_computed, n_cached; /* of all frames, as in the structures below */
 	unsigned char identity[DIGEST_BYTES]; /* digest of what the map was made from */
 	bool is_short;			      /* the map of the body does not contain all slices of the chosen bed */
 	double covered[2];		      /* from and to which z it contains them, mm from the scanner's middle */

@@ -231,7 +231,11 @@ static int estimate_scatter(struct case_corrections *c, const float *prompts, co
 {
 	const struct scatter_estimate_conf conf = conf_of(c);
 	const struct case_attenuation *a = &c->attenuation;
-	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(a->made),
+	const struct scatter_data data = {prompts,
+					  background,
+					  c->scatter.norm,
+					  attenuation_factors(a->made),
+					  a->body ? attenuation_factors(a->body) : NULL,
 					  a->is_short ? a->covered : NULL};
 	struct err why = {0};
 	int rc;

@@ -26,10 +26,11 @@ static void add_sums(struct sums *sum, struct sums more)
 static void add_row(const struct michelogram *m, const struct scatter_data *d, const float *scatter, size_t at, bool outside,
 		    struct tail *tail)
 {
+	const float *body = d->body ? d->body : d->attenuation;
 	int n = m->n_radial, first = n, last = -1;
 
 	for (int t = 0; t < n; t++)
-		if ((double)d->attenuation[at + (size_t)t] * SCATTER_TAIL_ACF <= 1) {
+		if ((double)body[at + (size_t)t] * SCATTER_TAIL_ACF <= 1) {
 			first = t < first ? t : first;
 			last = t;
 		}

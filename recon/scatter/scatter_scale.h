@@ -3,8 +3,8 @@
  * are not randoms are scatter. The scale stands for what a single scatter simulation lacks: multiple scatter, and activity and
  * matter outside of the field of view. Method: that of STIR (Thielemans et al. 2007).
  *
- * Outside are the bins of a row (plane and angle) before the first and after the last bin whose attenuation correction factor is
- * SCATTER_TAIL_ACF or more, less SCATTER_TAIL_MARGIN bins; a row without such a bin is outside as a whole. Bins with the factor 0
+ * Outside are the bins of a row (plane and angle) before the first and after the last bin whose attenuation correction factor,
+ * of the body alone where that is known (what lies beside a body, as its table and coils, has no activity), is SCATTER_TAIL_ACF or more, less SCATTER_TAIL_MARGIN bins; a row without such a bin is outside as a whole. Bins with the factor 0
  * do not count. The scale of a plane is the sum of (prompts - background) over that of norm * scatter, both of
  * SCATTER_SCALE_PLANES neighbouring planes of the segment, limited to SCATTER_SCALE_LEAST .. SCATTER_SCALE_MOST. The limit comes
  * after the sums: the mean of limited ratios of single planes would be too large where counts are few. Where these planes have no
@@ -54,6 +54,7 @@ struct scatter_data {
 	const float *background;  /* randoms, and what else is not of the image; NULL: none */
 	const float *norm;	  /* factor m without attenuation; NULL: 1 */
 	const float *attenuation; /* factor of attenuation, 0 to 1: 1 / ACF */
+	const float *body;	  /* that of the body alone; NULL: nothing else attenuates */
 	const double *covered; /* from and to which z the attenuation is known, mm from the scanner's middle; NULL: everywhere */
 };
 

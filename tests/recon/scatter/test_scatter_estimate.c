@@ -104,6 +104,27 @@ TEST(tails)
 	free_arrays(&a);
 }
 
+/* A table and coils attenuate all rays: what is outside is beside the body alone. */
+TEST(beside_the_body)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+	float *all = malloc(a.bins * sizeof(float));
+
+	for (size_t i = 0; i < a.bins; i++)
+		all[i] = 0.8f * a.attenuation[i];
+	a.data.body = a.attenuation;
+	a.data.attenuation = all;
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	for (size_t p = 0; p < a.planes; p++)
+		assert_near((double)a.scale[p], 2, 1e-5);
+	a.data.body = NULL;
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(report.without, (int)a.planes);
+	free(all);
+	free_arrays(&a);
+}
+
 /* Multiply the scatter of a plane's data; the object has these counts. */
 static void set_plane(struct arrays *a, size_t plane, float factor, float object)
 {
