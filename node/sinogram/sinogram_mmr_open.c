@@ -172,6 +172,8 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 				.scale = 1,
 				.order = INTERFILE_BY_PLANE,
 				.duration = mmr_of(s)->list.duration,
+				.energy_low = fmax(mmr_of(s)->list.energy[0], 0), /* NaN, unknown: 0 */
+				.energy_high = fmax(mmr_of(s)->list.energy[1], 0),
 				.start = NAN};
 	h->m = (struct michelogram){.scanner = c->scanner,
 				    .n_radial = c->n_radial,

@@ -379,8 +379,8 @@ def test_single_events_without_delayeds(folder):
 
 # ---- through the node ----
 
-MMR = """scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; energy_low = 430.0; energy_high = 610.0;
-  energy_resolution = 14.5; } );
+# the energy window is in the header, the resolution in the defaults
+MMR = """scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );
 """
 
 
