@@ -118,7 +118,8 @@ class Acquisition:
         os.makedirs(folder, exist_ok=True)
         efficiencies = os.path.join(folder, "crystals.raw")
         self.detectors.of_mc().astype("<f4").tofile(efficiencies)
-        subprocess.run([mc.PROGRAM, "mmr", folder, efficiencies, f"{annihilations:.0f}", str(seed)], check=True)
+        if not os.path.exists(os.path.join(folder, "truth.json")):  # else it was kept
+            subprocess.run([mc.PROGRAM, "mmr", folder, efficiencies, f"{annihilations:.0f}", str(seed)], check=True)
         with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
             self.truth = json.load(f)
         largest = self.detectors.largest_pair()
@@ -155,7 +156,7 @@ class Acquisition:
     def attenuation(self, names):
         """Of these solids, 1/cm, on the grid of the maps."""
         truth = {"solids": [s for s in self.truth["solids"] if s["name"] in names]}
-        density = mc.voxels(truth, SIZE[0], SIZE[2], SPACING[0], SPACING[2], "density", sub=2)
+        density = mc.voxels(truth, SIZE[0], SIZE[2], SPACING[0], SPACING[2], "density")
         return 10 * self.truth["mu_water"] * density
 
     def write_body(self, folder, **more):
