@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metal.c - find the shadows of metal in a view.
  *
- * Most views have none, so bins are read once, for the largest value of each cell, and a cell is examined only if this exceeds the
- * least mean of the cells around it. Shadows grow from the largest rise on, so that their edge is a part of it. */
+ * Most views have none, so bins are read once, for the largest value of each cell, and few cells are examined. Shadows grow from the
+ * largest rise on, so that their edge is a part of it. */
 #include "recon/dbt/metal.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 
 #include "kernels/order.h"
 
+#define COLUMNS 1024	 /* bins read together */
 #define AROUND 4	 /* cells on either side of a cell in which the tissue is looked for */
 #define WEAK 0.55	 /* part of the limits that a shadow has at a place known from other views, */
 #define WEAK_SIZE 0.2	 /* and of METAL_SIZE: a clip seen along its axis */
@@ -45,7 +46,7 @@ struct search {
 	const struct scan *scan;
 	const struct view_cells *cells;
 	const float *mean, *line, *valid;
-	float *least, *most; /* of each cell: least mean around it; largest bin */
+	float *most; /* largest bin of each cell */
 	struct seed *seed;
 	size_t n_seeds;
 	unsigned char *seen;	 /* of each bin: EXAMINED, KEPT; NULL: none yet */
@@ -58,52 +59,56 @@ static size_t bin_of(const struct search *s, int u, int v)
 	return (size_t)v * (size_t)s->scan->n_u + (size_t)u;
 }
 
-/* Compute the least of the values with data up to AROUND places away; n values, `step` apart. */
-static void spread_least(const float *value, int n, size_t step, float *ret)
-{
-	for (int i = 0; i < n; i++) {
-		float least = INFINITY;
-
-		for (int k = larger_of(i - AROUND, 0); k <= smaller_of(i + AROUND, n - 1); k++) {
-			float x = value[(size_t)k * step];
-
-			least = x >= 0 && x < least ? x : least;
-		}
-		ret[(size_t)i * step] = least;
-	}
-}
-
-/* Compute `least`; `most` is overwritten. */
-static void find_least(const struct search *s)
-{
-	size_t n_u = (size_t)s->cells->n_u;
-
-	for (int j = 0; j < s->cells->n_v; j++)
-		spread_least(s->mean + (size_t)j * n_u, s->cells->n_u, 1, s->most + (size_t)j * n_u);
-	for (size_t i = 0; i < n_u; i++)
-		spread_least(s->most + i, s->cells->n_v, n_u, s->least + i);
-}
-
+/* Find the largest bin of each cell. */
 static void find_most(const struct search *s)
 {
+	size_t n_u = (size_t)s->scan->n_u;
+
 #pragma omp parallel for schedule(static)
 	for (int j = 0; j < s->cells->n_v; j++) {
-		float *most = s->most + (size_t)j * (size_t)s->cells->n_u;
-		int end = smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v);
+		float *most = s->most + (size_t)j * (size_t)s->cells->n_u, column[COLUMNS];
+		int end = smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v),
+		    step = COLUMNS / s->cells->bins_u * s->cells->bins_u;
 
-		for (int i = 0; i < s->cells->n_u; i++)
-			most[i] = 0;
-		for (int v = j * s->cells->bins_v; v < end; v++) {
-			const float *line = s->line + bin_of(s, 0, v), *valid = s->valid + bin_of(s, 0, v);
+		for (size_t from = 0; from < n_u; from += (size_t)step) {
+			int n = smaller_of(step, (int)(n_u - from));
 
-			for (int i = 0; i < s->cells->n_u; i++) {
-				int last = smaller_of((i + 1) * s->cells->bins_u, s->scan->n_u);
+			for (int u = 0; u < n; u++)
+				column[u] = 0;
+			for (int v = j * s->cells->bins_v; v < end; v++) {
+				const float *line = s->line + (size_t)v * n_u + from, *valid = s->valid + (size_t)v * n_u + from;
 
-				for (int u = i * s->cells->bins_u; u < last; u++)
-					most[i] = valid[u] > 0 && line[u] > most[i] ? line[u] : most[i];
+				for (int u = 0; u < n; u++) {
+					float value = valid[u] > 0 ? line[u] : 0;
+
+					column[u] = value > column[u] ? value : column[u];
+				}
+			}
+			for (int u = 0; u < n; u++) {
+				float *cell = &most[((int)from + u) / s->cells->bins_u];
+
+				*cell = u % s->cells->bins_u == 0 || column[u] > *cell ? column[u] : *cell;
 			}
 		}
 	}
+}
+
+/* Return whether the largest bin of a cell exceeds the cell's mean and one of eight cells around it, as it does in a shadow. */
+static bool is_suspect(const struct search *s, int i, int j)
+{
+	size_t at = (size_t)j * (size_t)s->cells->n_u + (size_t)i;
+	float least = INFINITY;
+
+	if (!(s->most[at] - s->mean[at] >= (float)(0.5 * WEAK * METAL_RISE)))
+		return false;
+	for (int b = j - AROUND; b <= j + AROUND; b += AROUND)
+		for (int a = i - AROUND; a <= i + AROUND; a += AROUND)
+			if (a >= 0 && a < s->cells->n_u && b >= 0 && b < s->cells->n_v) {
+				float mean = s->mean[(size_t)b * (size_t)s->cells->n_u + (size_t)a];
+
+				least = mean >= 0 && mean < least ? mean : least;
+			}
+	return s->most[at] >= least + (float)(WEAK * METAL_RISE);
 }
 
 /* Return the median of the cells around a cell: the tissue, without what is smaller. */
@@ -152,20 +157,21 @@ static int order_seeds(const void *a, const void *b)
 
 static int find_seeds(struct search *s, struct err *err)
 {
-	size_t n = (size_t)s->cells->n_u * (size_t)s->cells->n_v, n_suspect = 0;
+	size_t n = 0;
 
-	find_least(s);
 	find_most(s);
-	for (size_t i = 0; i < n; i++)
-		n_suspect += s->most[i] >= s->least[i] + (float)(WEAK * METAL_RISE);
-	if (n_suspect == 0)
+	for (int j = 0; j < s->cells->n_v; j++)
+		for (int i = 0; i < s->cells->n_u; i++)
+			n += is_suspect(s, i, j);
+	if (n == 0)
 		return 0;
-	s->seed = malloc(n_suspect * sizeof(*s->seed));
+	s->seed = malloc(n * sizeof(*s->seed));
 	if (!s->seed)
-		return err_set(err, ENOMEM, "metal: no memory for %zu cells", n_suspect);
-	for (size_t i = 0; i < n; i++)
-		if (s->most[i] >= s->least[i] + (float)(WEAK * METAL_RISE))
-			examine_cell(s, (int)(i % (size_t)s->cells->n_u), (int)(i / (size_t)s->cells->n_u));
+		return err_set(err, ENOMEM, "metal: no memory for %zu cells", n);
+	for (int j = 0; j < s->cells->n_v; j++)
+		for (int i = 0; i < s->cells->n_u; i++)
+			if (is_suspect(s, i, j))
+				examine_cell(s, i, j);
 	qsort(s->seed, s->n_seeds, sizeof(*s->seed), order_seeds);
 	return 0;
 }
@@ -366,14 +372,13 @@ int metal_find(const struct scan *scan, const struct view_cells *cells, const fl
 
 	if (scan->kind != SCAN_DBT)
 		return err_set(err, EINVAL, "metal: scan of kind %d, not tomosynthesis", (int)scan->kind);
-	s.least = malloc(2 * n * sizeof(*s.least));
-	if (!s.least)
+	s.most = malloc(n * sizeof(*s.most));
+	if (!s.most)
 		return err_set(err, ENOMEM, "metal: no memory for %zu cells", n);
-	s.most = s.least + n;
 	r = find_seeds(&s, err);
 	if (r == 0)
 		r = find_shadows(&s, &view, err);
-	free(s.least);
+	free(s.most);
 	free(s.seed);
 	free(s.seen);
 	free(s.found);
