@@ -70,9 +70,10 @@
 		    "white line at the skin"}, \
 	{"metal", AS_CHOICE(s, at metal, KEY_CHOICES({"off", DBT_METAL_OFF}, {"reduce", DBT_METAL_REDUCE})), \
 	 .fallback = "off", \
-	 .meaning = "`reduce`: clips and markers of metal, found in the projections, are left out of them and put back into the " \
-		    "slices, so that they throw no streaks; the result names their number and places. Calcifications are not " \
-		    "metal. `off`: metal is reconstructed like tissue"}, \
+	 .meaning = "`reduce`: clips and markers of metal, found in the projections, are replaced there and put back into the slices, " \
+		    "so that they throw no streaks; the result names their number and places. No calcification is taken for " \
+		    "metal, but one that the shadows of metal cover in nearly all projections is lost. `off`: metal is " \
+		    "reconstructed like tissue"}, \
 	{"edge_taper", AS_REAL(s, at edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully", \
 	 .fallback = "5", \
 	 .meaning = "where the breast continues beyond the field of a projection at an end along the chest wall, the weight of " \

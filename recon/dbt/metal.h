@@ -14,7 +14,7 @@
  * - Places (metal_locate()): the point where the rays through the shadows of the views meet. What most views do not show there is no
  *   metal. With a place known, weaker shadows at it count too.
  *
- * Not found: metal wider than METAL_REACH, and metal of which most views show nothing. Lengths in mm. */
+ * Lost: what the shadows of metal cover in nearly all views. Not found: metal wider than METAL_REACH, and metal of which most views show nothing. Lengths in mm. */
 #ifndef TOMONODE_RECON_METAL_H
 #define TOMONODE_RECON_METAL_H
 
