@@ -72,7 +72,7 @@ struct parallel_consistency {
 	bool known;	   /* false: the data do not say it, and the following up to `factor` is not set */
 	double axis_error; /* mm: position of the real axis, where the scan has 0; only if the angles agree */
 	double axis_sigma; /* mm: its standard deviation, from what the views do not explain */
-	double ring_sigma; /* mm: the same of what constant errors of single bins may move it by */
+	double axis_doubt; /* mm: the same of what constant errors of single bins, and angles that are all stretched, move it by */
 	bool axes_differ;  /* of a stack: it is the axis of fewer than half of the slices, or of one or two and not of all */
 	bool agree;	   /* the angles agree with the views, or nothing is known */
 	double centre_rest,

@@ -409,7 +409,7 @@ int parallel_find_axis(const struct parallel_scan *s, const float *lines, const 
 	}
 	if (r < 0 || ret->reason == PARALLEL_AXIS_KNOWN)
 		return r;
-	sigma = hypot(c->axis_sigma, c->ring_sigma);
+	sigma = hypot(c->axis_sigma, c->axis_doubt);
 	if (c->known && c->agree && !c->axes_differ && KNOWN_SIGMAS * sigma <= KNOWN_BINS * s->bin)
 		*ret = (struct parallel_axis){.by = PARALLEL_AXIS_MASS, .offset = s->offset - c->axis_error, .sigma = sigma};
 	return 0;

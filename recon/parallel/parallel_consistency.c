@@ -10,7 +10,8 @@
  * - Noise: the second differences of neighbouring bins, whose mean square is six times the variance of a bin; edges of the object
  *   add to it, so that it is rather too large.
  * - Bins with a constant error of their own (rings) move the centres of all views alike, which no fit shows: the same of the mean
- *   of the views, in which noise is small, adds to the uncertainty of the axis.
+ *   of the views, in which noise is small, adds to the uncertainty of the axis. So does a stretch of all angles by a few percent,
+ *   which the centres nearly fit with another axis.
  * - A part of the mass that leaves the field is at most the radius R of the field away from the centre: where the masses of the
  *   views differ by the part m (standard deviation), the centres may differ by m R, and the variances by m R^2.
  *
@@ -32,6 +33,9 @@
 #define LEAVING 2.0	       /* of what the masses allow */
 #define CENTRE_LEAST 0.5       /* bins: a stage may wobble, which does little harm */
 #define WIDTH_LEAST 0.25       /* bins */
+#define STRETCH 0.005	       /* step, of the angles */
+#define STRETCHES 20	       /* on each side */
+#define STRETCH_BETTER 16.0    /* fall of chi squared from which a stretch is not by chance */
 #define ODD_LEAST 0.2	       /* of the mass of the neighbours */
 #define ODD_SPREADS 8.0	       /* of the median deviation */
 #define ODD_AROUND 5.0	       /* of that of its neighbours */
@@ -440,12 +444,6 @@ static void find_limits(const struct parallel_scan *s, const struct all *m, stru
 	ret->width_limit = fmax(WIDTH_LEAST * s->bin, fmax(NOISES * variance, LEAVING * m->spread * reach * reach) / (2 * width));
 }
 
-/* Return how far bins with errors of their own may move the axis: standard deviation, mm. */
-static double ring_sigma(const struct view *mean)
-{
-	return sqrt(mean->noise[1] + mean->noise[0] * mean->centre * mean->centre) / mean->mass;
-}
-
 /* Find what the views say, if the angles are those of the header; or which others agree with them. */
 static void judge_angles(const struct parallel_scan *s, const struct view *v, double width, double (*point)[3],
 			 struct parallel_consistency *ret)
@@ -462,7 +460,6 @@ static void judge_angles(const struct parallel_scan *s, const struct view *v, do
 			ret->known = true;
 			ret->axis_error = centre.constant;
 			ret->axis_sigma = centre.sigma;
-			ret->ring_sigma = ring_sigma(&v[s->n_angles]);
 			ret->centre_rest = centre.rest;
 			ret->width_rest = variance.rest;
 			ret->agree = agrees;
@@ -485,6 +482,31 @@ static void judge_views(const struct parallel_scan *s, struct view *v, double *w
 		return;
 	find_limits(s, &m, ret);
 	judge_angles(s, v, sqrt(m.variance), (double(*)[3])work, ret);
+}
+
+/* Return how far bins with errors of their own may move the axis: standard deviation, mm. */
+static double ring_sigma(const struct view *mean)
+{
+	return sqrt(mean->noise[1] + mean->noise[0] * mean->centre * mean->centre) / mean->mass;
+}
+
+/* Return how far the axis is from where it is if all angles are stretched as the centres fit best, mm. 0: noise may fit better. */
+static double stretch_shift(const struct parallel_scan *s, const struct view *v, double (*point)[3])
+{
+	struct fit given, best;
+
+	if (!fit_views(s, v, 1, 1, point, &given))
+		return 0;
+	best = given;
+	for (int i = -STRETCHES; i <= STRETCHES; i++) {
+		struct fit other;
+
+		if (fit_views(s, v, 1, 1 + i * STRETCH, point, &other) && other.rest < best.rest)
+			best = other;
+	}
+	return given.rest * given.rest > best.rest * best.rest * (1 + STRETCH_BETTER / s->n_angles)
+		       ? fabs(best.constant - given.constant)
+		       : 0;
 }
 
 struct work {
@@ -519,6 +541,8 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, cons
 			monitor_progress(monitor, "prepare", 1);
 		}
 	judge_views(&some, w->sum, w->points, ret);
+	if (ret->known)
+		ret->axis_doubt = hypot(ring_sigma(&w->sum[s->n_angles]), stretch_shift(s, w->sum, (double(*)[3])w->points));
 	ret->axes_differ = w->each && ret->known && parallel_axes_differ(s, w->each, w->fault, ret->axis_error);
 }
 
