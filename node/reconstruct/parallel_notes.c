@@ -33,7 +33,7 @@ void parallel_sum_lines(const struct parallel_scan *s, const float *lines, const
 			ret->first += (double)own[i] / views;
 			ret->last += (double)own[i + n_radial - 1] / views;
 		}
-		monitor_progress(monitor, "prepare", 1);
+		monitor_progress(monitor, "prepare", 0);
 	}
 }
 

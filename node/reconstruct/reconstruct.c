@@ -370,6 +370,9 @@ static int wait_for_memory(struct reconstruct_work *w, size_t bytes_device, size
 	int rc = monitor_reserve(w->monitor, bytes_device, bytes_host);
 
 	w->report.seconds_wait += clock_seconds() - begun;
+	if (rc == -EAGAIN) /* of a plan that is made again, after the data were read */
+		return err_set(err, EAGAIN, "other workers use the %zu bytes that the plan for the data needs now",
+			       bytes_device + bytes_host);
 	return rc < 0 ? err_set(err, ECANCELED, "cancelled while it waited for memory") : 0;
 }
 

@@ -99,7 +99,8 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
  * larger than the files of the case. NULL: the protocol has the size. */
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, const char *automatic, struct err *err);
 /* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU; then wait
- * until other workers leave that much. ENOTSUP; ECANCELED: while it waited. bytes_keep: of the host, for what is kept: sets
+ * until other workers leave that much. ENOTSUP; ECANCELED: while it waited; EAGAIN: the plan is made again, and needs more than is
+ * free beside what is reserved. bytes_keep: of the host, for what is kept: sets
  * w->keep to false if they are 0 or not free now. ESTALE: with what is already kept (w->again), the plan does not fit now. */
 int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t bytes_keep,
 			       struct err *err);

@@ -402,7 +402,12 @@ static int check_memory(struct reconstruct_work *w, size_t allowed, struct err *
 	return reconstruct_reserve_memory(w, 3000000, 2000000, 0, err);
 }
 
-/* The control group's limit counts the host's memory, and on a CPU that of the plan. */
+static int refuse_memory(void *ctx, size_t device, size_t host)
+{
+	return *(const int *)ctx;
+}
+
+/* The control group's limit counts the host's memory, and on a CPU that of the plan. What other workers use is no cancellation. */
 TEST(test_memory_of_the_group)
 {
 	struct protocol_conf protocol = {.name = "slow"};
@@ -425,6 +430,12 @@ TEST(test_memory_of_the_group)
 	assert_int_equal(check_memory(&w, 2000000, &err), 0);
 	assert_error(check_memory(&w, 1900000, &err), &err, ENOTSUP,
 		     "2 MB of main memory beside the device's; the control group");
+	for (int i = 0; i < 2; i++) {
+		int code = i == 0 ? EAGAIN : ECANCELED, answer = -code;
+
+		w.monitor = &(struct monitor){.ctx = &answer, .reserve = refuse_memory};
+		assert_error(check_memory(&w, 0, &err), &err, code, i == 0 ? "other workers use the 5000000 bytes" : "cancelled");
+	}
 	device_close(cpu);
 }
 
