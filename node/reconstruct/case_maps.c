@@ -16,6 +16,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/case_corrections.h"
+#include "node/sinogram/fact_origins.h"
 #include "recon/pet/activity_outside.h"
 
 #define COARSE 8.0	  /* mm, at most: voxels of an image in which activity outside of a body is more than noise */
@@ -62,6 +63,14 @@ static int check_frame(const struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+static bool names_no_patient(const struct sinogram *s)
+{
+	char facts[FACT_ORIGINS_SIZE];
+
+	fact_origins_read(s, false, facts);
+	return strstr(facts, "patient: none\n") != NULL;
+}
+
 /* The PET headers and those of the CT must name one patient. */
 static int check_patient(const struct case_corrections *c, struct err *err)
 {
@@ -82,10 +91,8 @@ static int check_patient(const struct case_corrections *c, struct err *err)
 	snprintf(between, sizeof(between), "between the PET data and the %s", ct_series_word(ct));
 	patient_conflict_text(&conflict, between, text, sizeof(text));
 	return err_set(err, EBADMSG, "%s: %s%s", ct_series_word(ct), text,
-		       c->s->origin
-			       ? "; the PET data are files: if they name no patient, --like with one of its images takes that of "
-				 "the exam"
-			       : "");
+		       names_no_patient(c->s) ? "; the PET data name no patient: --like with one of its images takes that of the exam"
+					      : "");
 }
 
 static void say_voltage(struct case_corrections *c, double used)

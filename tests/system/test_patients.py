@@ -14,7 +14,7 @@ import pydicom
 
 from tools import node_harness as h
 from tools import tiny_inputs as tiny
-from tools.ct_writer import PATIENT, write_ct
+from tools.ct_writer import write_ct
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
@@ -178,23 +178,25 @@ def test_roles_of_an_acquisition(folder, things):
 
 
 def test_a_ct_beside_pet_files(folder):
-    """Files of PET that name no patient: the sentence says how they get that of the CT, and then there is a result.
-    Where the files are objects, which name one, it does not."""
+    """PET data that name no patient, as files or imported: the sentence says how they get that of the CT, and then there
+    is a result. Of objects that name one it does not."""
     inputs = os.path.join(tiny.made(), "in")
-    ct = write_ct(os.path.join(folder, "ct"), np.zeros((4, 8, 8)), (20.0, 20.0, 10.0), (-70.0, -70.0, -15.0))
+    ct = write_ct(os.path.join(folder, "ct"), np.zeros((4, 8, 8)), (20.0, 20.0, 10.0), (-70.0, -70.0, -15.0), patient=OTHER)
     command = ["recon", *tiny.words(tiny.RECON_PET, tiny.made()), "--set", "corrections=attenuation",
                "-o", os.path.join(folder, "out")]
-    petsird, objects = os.path.join(inputs, "list", "scan.petsird"), os.path.join(folder, "objects")
-    h.run(h.TOMONODE, "import", "-c", os.path.join(inputs, "tiny.conf"), os.path.join(inputs, "hs", "emission.hs"),
-          "--set", "PatientPosition=HFS", "-o", objects)
-    for data in (petsird, objects):
-        position = ["--attribute", "PatientPosition=HFS"] if data == petsird else []
+    conf, petsird = os.path.join(inputs, "tiny.conf"), os.path.join(inputs, "list", "scan.petsird")
+    hs = os.path.join(inputs, "hs", "emission.hs")
+    imported, named = os.path.join(folder, "imported"), os.path.join(folder, "named")
+    for made, more in ((imported, ()), (named, ("--set", "PatientID=NAMED"))):
+        h.run(h.TOMONODE, "import", "-c", conf, hs, "--set", "PatientPosition=HFS", *more, "-o", made)
+    for data in (petsird, hs, imported, named):
+        position = ["--attribute", "PatientPosition=HFS"] if os.path.isfile(data) else []
         said = h.run(h.TOMONODE, *command, *position, data, *ct, code=4).stderr
         check("different patients" in said and "between the PET data and the CT" in said, said)
-        check(("--like CT-IMAGE takes that of the CT" in said) == (data == petsird), said)
+        check(("name no patient: --like with one of its images" in said) == (data != named), said)
     h.run(h.TOMONODE, *command, "--like", ct[0], petsird, *ct)
     made = pydicom.dcmread(glob.glob(os.path.join(folder, "out", "*.dcm"))[0])
-    check(made.PatientID == PATIENT["PatientID"], "the patient of the CT")
+    check(made.PatientID == OTHER["PatientID"], "the patient of the CT")
 
 
 def test_said_on_the_page(folder, things):
