@@ -91,8 +91,9 @@ static int check_patient(const struct case_corrections *c, struct err *err)
 	snprintf(between, sizeof(between), "between the PET data and the %s", ct_series_word(ct));
 	patient_conflict_text(&conflict, between, text, sizeof(text));
 	return err_set(err, EBADMSG, "%s: %s%s", ct_series_word(ct), text,
-		       names_no_patient(c->s) ? "; the PET data name no patient: --like with one of its images takes that of the exam"
-					      : "");
+		       names_no_patient(c->s)
+			       ? "; the PET data name no patient: --like with one of its images takes that of the exam"
+			       : "");
 }
 
 static void say_voltage(struct case_corrections *c, double used)

@@ -181,7 +181,7 @@ def test_a_ct_beside_pet_files(folder):
     """PET data that name no patient, as files or imported: the sentence says how they get that of the CT, and then there
     is a result. Of objects that name one it does not."""
     inputs = os.path.join(tiny.made(), "in")
-    ct = write_ct(os.path.join(folder, "ct"), np.zeros((4, 8, 8)), (20.0, 20.0, 10.0), (-70.0, -70.0, -15.0), patient=OTHER)
+    ct = write_ct(os.path.join(folder, "ct"), np.zeros((4, 8, 8)), (20, 20, 10), (-70.0, -70.0, -15.0), patient=OTHER)
     command = ["recon", *tiny.words(tiny.RECON_PET, tiny.made()), "--set", "corrections=attenuation",
                "-o", os.path.join(folder, "out")]
     conf, petsird = os.path.join(inputs, "tiny.conf"), os.path.join(inputs, "list", "scan.petsird")
