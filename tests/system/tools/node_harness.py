@@ -73,8 +73,10 @@ def sanitizer():
 def leak_sanitizer():
     """An environment in which a command that loses memory says where, and ends with exit code 23. Empty where that is not
     possible: no library of GCC, a kernel that does not let a process trace itself, another sanitizer in the program."""
-    env = {"LD_PRELOAD": ctypes.util.find_library("lsan") or "", "LSAN_OPTIONS": "exitcode=23"}
-    lost = 'import ctypes; ctypes.CDLL(None).malloc(1 << 20)'
+    known = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lsan.supp")
+    env = {"LD_PRELOAD": ctypes.util.find_library("lsan") or "",
+           "LSAN_OPTIONS": f"exitcode=23:print_suppressions=0:suppressions={known}"}
+    lost = "import ctypes; ctypes.CDLL(None).malloc(1 << 20)"
     codes = [subprocess.run(words, env={**os.environ, **env}, capture_output=True, check=False).returncode
              for words in (["true"], ["/usr/bin/python3", "-c", lost])]
     return env if codes == [0, 23] and not sanitizer() else {}
