@@ -99,3 +99,23 @@ bool url_is_local(const struct url *url)
 		return ntohl(v4.s_addr) >> 24 == 127;
 	return inet_pton(AF_INET6, url->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
+
+size_t url_encode(const char *text, char *ret, size_t size)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	size_t n = 0;
+
+	for (; *text && n + 4 <= size; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || strchr("-._~", c)) {
+			ret[n++] = (char)c;
+			continue;
+		}
+		ret[n++] = '%';
+		ret[n++] = hex[c >> 4];
+		ret[n++] = hex[c & 15];
+	}
+	ret[n] = '\0';
+	return n;
+}

@@ -29,6 +29,9 @@ const struct key config_status_keys[CONFIG_STATUS_KEYS] = {
 	 .meaning = "make a small picture of each result's middle slice and show it on the page; show reports of results"},
 	{"show_patient", AS_BOOL(status_conf, show_patient), .fallback = "false",
 	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
+	{"viewer_url", AS_TEXT(status_conf, viewer_url, VIEWER_PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "address of a result in the site's viewer, to which the page then has a link: `{study}` and `{series}` are "
+		    "replaced by UIDs, `{accession}` by the accession number, as in `https://viewer.example.org/?study={study}`"},
 	{"trusted_header", AS_NAME(status_conf, trusted_header), .fallback = "",
 	 .meaning = "header of a request with the name of the person, set by a web server in front of the node that knows the "
 		    "accounts, such as `X-Remote-User`; empty: there are no persons"},
@@ -119,6 +122,8 @@ void config_finish_status(struct config_reader *r)
 	if (s->enabled && s->port > 0 && s->port == r->config->node.port)
 		config_problem(r, r->text->files[0], 1, "key 'port' of status: %d, which is a DICOM port; allowed: another port",
 			       s->port);
+	if (s->viewer_url[0] && !viewer_pattern_valid(s->viewer_url))
+		report_problem(r, "viewer_url", s->viewer_url, VIEWER_PATTERN_FORM);
 	finish_groups(r, "may_look", &s->may_look);
 	finish_groups(r, "may_act", &s->may_act);
 	finish_groups(r, "may_administer", &s->may_administer);

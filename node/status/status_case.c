@@ -312,6 +312,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			    v->other.redo_of ? ", requested again by a person" : "");
 	if (status_has_report(s, v))
 		html_printf(h, "<p><a id=\"report\" href=\"/jobs/%lld/report\">Report of the result</a></p>", (long long)v->id);
+	status_page_viewer(h, s, v);
 	status_page_buttons(h, s, v, token);
 	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");

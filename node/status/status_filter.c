@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "node/base/url.h"
 #include "node/jobs/node_facts.h"
 #include "node/status/status_text.h"
 
@@ -166,24 +167,12 @@ void status_filter_day(int day, char *ret, size_t size)
 
 static void add_field(char *ret, size_t size, const char *field, const char *value)
 {
-	static const char hex[] = "0123456789ABCDEF";
 	size_t n = strlen(ret);
 
 	if (!value[0] || n + 12 > size)
 		return;
 	n += (size_t)snprintf(ret + n, size - n, "%c%s=", n ? '&' : '?', field);
-	for (; *value && n + 4 < size; value++) {
-		unsigned char c = (unsigned char)*value;
-
-		if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || strchr("-._~", c)) {
-			ret[n++] = (char)c;
-			continue;
-		}
-		ret[n++] = '%';
-		ret[n++] = hex[c >> 4];
-		ret[n++] = hex[c & 15];
-	}
-	ret[n] = '\0';
+	url_encode(value, ret + n, size - n);
 }
 
 void status_filter_query(const struct status_filter *f, int page, char *ret, size_t size)

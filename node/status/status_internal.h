@@ -30,6 +30,8 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 /* Write the sentence about the case (status_text_sentence), its progress and a hint. before: number of ready cases that start
  * earlier. */
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before);
+/* Write a link to the result in the site's viewer; nothing if no destination has it, or none is configured. */
+void status_page_viewer(struct html *h, const struct status *s, const struct job_view *v);
 /* Write the warnings of the result as a list; folded: that a person can open. Nothing without warnings. */
 void status_page_warnings(struct html *h, const struct job_view *v, bool folded);
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token);

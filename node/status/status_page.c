@@ -192,6 +192,22 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"hint\">%s</p>", hint);
 }
 
+void status_page_viewer(struct html *h, const struct status *s, const struct job_view *v)
+{
+	bool there = false;
+	char url[VIEWER_URL_SIZE];
+
+	for (size_t i = 0; i < v->n_sends; i++)
+		there = there || v->sends[i].state == SEND_DONE || v->sends[i].state == SEND_STORED;
+	if (!s->config->status.viewer_url[0] || !there || v->n_objects == 0 ||
+	    !viewer_url_fill(s->config->status.viewer_url, v->study, v->objects[0].series, v->accession, url, sizeof(url)))
+		return;
+	html_printf(h,
+		    "<p><a id=\"v-%lld\" href=\"%s\" target=\"_blank\" rel=\"noopener noreferrer\">Open in the viewer<span "
+		    "class=\"hidden\"> case %lld</span></a></p>",
+		    (long long)v->id, url, (long long)v->id);
+}
+
 void status_page_warnings(struct html *h, const struct job_view *v, bool folded)
 {
 	const char *at = v->warnings;
@@ -314,6 +330,7 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	if (strcmp(v->accession, accession) != 0)
 		html_printf(h, "<p class=\"facts\">Accession number <bdi>%s</bdi></p>", v->accession[0] ? v->accession : "none");
 	status_page_state(h, s, v, status_count_before(s, v));
+	status_page_viewer(h, s, v);
 	status_page_warnings(h, v, true);
 	html_put(h, "</div>");
 	status_page_buttons(h, s, v, token);

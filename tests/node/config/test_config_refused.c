@@ -60,6 +60,8 @@ TEST(test_bad_values)
 		 "t.conf:1: key 'trusted_from' of status: \"\"", "at least one"},
 		{"status = { trusted_header = \"X-User\"; trusted_from = [ \"::1\" ]; };", "t.conf:1: key 'may_look' of status",
 		 "at least one group"},
+		{"status = { viewer_url = \"javascript:alert({study})\"; };", "t.conf:1: key 'viewer_url' of status",
+		 "http:// or https://, a host"},
 		{"status = { may_act = [ \"a\" ]; };", "t.conf:1: key 'trusted_header' of status: \"\"", "a header"},
 		{"status = { trusted_header = \"X_User\"; trusted_from = [ \"::1\" ]; may_act = [ \"a\" ]; };",
 		 "t.conf:1: key 'trusted_header' of status: \"X_User\"", "letters, digits and '-'"},

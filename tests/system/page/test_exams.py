@@ -30,7 +30,7 @@ def sent(n, folder, side, view, count=9, **more):
 
 
 def test_exam_is_a_card(folder, things):
-    n, _ = node(folder, things, show_patient="true")
+    n, _ = node(folder, things, show_patient="true", viewer_url='"https://v.example/s/{study}?a={accession}&r={series}"')
     sent(n, folder, "L", "CC")
     sent(n, folder, "L", "MLO")
     first, second = [j["id"] for j in n.wait_states("delivered", "delivered")]
@@ -44,6 +44,10 @@ def test_exam_is_a_card(folder, things):
     card = of["done"][f"exam-{first}"]
     check(re.findall(r'id="case-(\d+)"', card) == [str(i) for i in (first, third, second)], "views and further results")
     check(card.count('<img class="picture"') == 3 and "3 cases" in card, "the pictures")
+    links = set(re.findall(r'id="v-\d+" href="([^"]*)" target="_blank" rel="noopener noreferrer"', card))
+    want = {f"https://v.example/s/{STUDY}?a=SIM1&amp;r={n.show(i)['job']['result']['objects'][0]['series']}"
+            for i in (first, second, third)}
+    check(links == want and page(n, f"/jobs/{first}").count('href="https://v.example/') == 1, f"{links}, not {want}")
     check(card.count("Accession ") == 1 and "SIM1" in card and card.count('class="patient"') == 1, card)
     check('class="days">Today<' in page(n) and all(items(card, "warnings")), page(n))
 
@@ -54,7 +58,8 @@ def test_exam_is_a_card(folder, things):
     of = cards(n)
     check(list(of["attention"]) == [f"exam-{first}"] and list(of["done"]) == [f"exam-{other}"], of)
     card = of["attention"][f"exam-{first}"]
-    check(re.findall(r'id="case-(\d+)"', card)[0] == str(held) and card.count('class="patient"') == 4, card)
+    check(re.findall(r'id="case-(\d+)"', card)[0] == str(held) and card.count('class="patient"') == 4
+          and f'id="v-{held}"' not in card, card)
     check("<i>" not in card and "OTHER, &lt;i&gt;" in card, card)
     check("<h3>Accession <bdi>SIM1" in card and card.count("Accession number <bdi>") == 1
           and "Accession number <bdi>A&amp;2" in card, card)
