@@ -339,7 +339,7 @@ def test_in_the_browser(folder, things):
                  lambda: b.value("(p => p && p.max == 100 && p.value > 30)(document.querySelector('#work progress'))")
                  or
                  "Sending" in b.text(), 60, 0.2)
-        b.picture("working")
+        b.picture("working", True)
     wait_for("the PACS is missed", lambda: any(d["failures"] for j in n.jobs() for d in j["destinations"]), 120)
     every_way(b, url, "PACS down")
     check("Not reached" in b.text() and "Connection refused" in b.text() and "Try now" in b.text(), b.text())

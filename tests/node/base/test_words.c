@@ -154,6 +154,18 @@ TEST(formats_of_pages)
 	html_clear(&h);
 }
 
+TEST(sentences_of_pages)
+{
+	struct html h = {0};
+
+	html_sentences(&h, " A <b> of 1.5 mm. 2 more. Last");
+	assert_string_equal(h.text, "<li>A &lt;b&gt; of 1.5 mm.</li>\n<li>2 more.</li>\n<li>Last</li>\n");
+	html_clear(&h);
+	html_sentences(&h, "");
+	assert_true(h.n == 0);
+	html_clear(&h);
+}
+
 TEST(largest_page)
 {
 	struct html h = {0};
