@@ -85,6 +85,7 @@ make_deb() {
     for program in dpkg-buildpackage dh cmake ${key:+apt-ftparchive gpg}; do
         command -v "$program" >/dev/null || fail "$program is not installed (deploy/install-deps.sh build package)"
     done
+    [ -z "$key" ] || gpg --batch --list-secret-keys "$key" >/dev/null 2>&1 || fail "gpg has no key $key to sign with"
     if [ -n "$cuda" ]; then
         with_cuda=yes
     elif [ -z "$with_cuda" ] && [ -n "$cpu" ]; then
@@ -119,12 +120,12 @@ make_deb() {
     [ -z "$key" ] || (cd "$out" && sign_repository)
 }
 
-# apt verifies InRelease, which has the digest of Packages, which has those of the packages in the folder. A signature that fails leaves none.
+# apt verifies InRelease, which has the digest of Packages, which has those of the packages in the folder.
 sign_repository() {
     rm -f InRelease
     apt-ftparchive packages . >Packages
     apt-ftparchive -o APT::FTPArchive::Release::Origin=tomonode -o APT::FTPArchive::Release::Suite=stable release . >"$work/Release"
-    gpg --batch --yes --local-user "$key" --clearsign --output InRelease "$work/Release" || fail "gpg cannot sign with the key $key"
+    gpg --batch --yes --local-user "$key" --clearsign --output InRelease "$work/Release"
     gpg --batch --yes --armor --output tomonode.asc --export "$key"
     echo "$out: a repository for apt, signed by $key"
 }

@@ -71,7 +71,8 @@ def read_list(root, path):
         else:
             wrong.append(f"{id}: {find!r} is found {len(matches)} times in {place}, expected once")
         promise = breaks.partition(":")[0]
-        if promise not in promises and (promise in numbered or not os.path.exists(os.path.join(root, "docs", promise + ".md"))):
+        is_document = promise not in numbered and os.path.exists(os.path.join(root, "docs", promise + ".md"))
+        if promise not in promises and not is_document:
             wrong.append(f"{id}: names no promise of a document: {breaks!r}")
         wrong += [f"{id}: there is no test {test}" for test in tests or [""] if not is_there(root, test, units)]
     for folder, least in tables.get("at_least", {}).items():

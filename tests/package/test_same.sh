@@ -16,9 +16,11 @@ options=(--no-cuda)
 [ "${1:-}" != --cuda ] || options=()
 export CCACHE_DISABLE=1 DPKG_DEB_COMPRESSOR_TYPE=gzip DPKG_DEB_COMPRESSOR_LEVEL=1
 
+for folder in a another/folder; do # at once: of one commit
+    mkdir -p "$work/$folder/tmp"
+    git clone --quiet . "$work/$folder/clone"
+done
 package() { # package FOLDER TIMEZONE LANGUAGE UMASK
-    mkdir -p "$work/$1/tmp"
-    git clone --quiet . "$work/$1/clone"
     (
         umask "$4"
         cd "$work/$1/clone"
