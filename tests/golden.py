@@ -59,7 +59,7 @@ DBT_PROTOCOLS = {
 }
 DBT_EXAMS = {
     "right-mlo": "--side R --view MLO", "frames": "--format bp",
-    "breast": "--phantom breast --clip --glandular 35 --thickness 62 --seed 3",
+    "breast": "--phantom breast --clips 1 --glandular 35 --thickness 62 --seed 3",
     "slab": "--phantom slab --noise-free --i0 800",
     "window": "--phantom beads --window-x 6 --window-y -9 --side R", "air": "--air 45 --gantry 60 --view MLO --seed 2",
     "inverted": "--inverted --over-range 20",

@@ -226,7 +226,7 @@ CASES = [
     ("a line of 65000 letters", with_header("!INTERFILE := " + 65000 * "x"), REFUSED, '"name of data file" is missing'),
     ("21000 keys", with_header("!INTERFILE :=\n" + 21000 * ":=\n"), REFUSED, '"name of data file" is missing'),
     ("a key of 60000 letters", added(60000 * "k" + " := 1"), DONE, IMPORTED),
-    ("a header of 100 MB", with_header(PET, files=[sparse("x.hs", 100 << 20)]), REFUSED, r"x\.hs has more than 65536 bytes"),
+    ("a header of 100 MB", with_header(PET, files=[sparse("x.hs", 100 << 20)]), REFUSED, r"x\.hs has more than 524288 bytes"),
     ("a header with a byte 0", swap("!type", "\0!type"), REFUSED, "contains a byte 0"),
     ("a header in UTF-16", with_header(PET.encode("utf-16")), REFUSED, "line 1: byte 0xFF is not UTF-8"),
     ("noise", with_header(bytes(range(1, 256)) * 20), REFUSED, r"x\.hs: line 2: byte 0x80 is not UTF-8"),
