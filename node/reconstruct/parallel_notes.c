@@ -338,7 +338,8 @@ static void note_rings(const struct parallel_look *look, char *ret, size_t size)
 		sentence_add(
 			ret, size,
 			"Rings up to %d bins were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
-			"which %.3g are still found.",
+			"which %.3g are still found. An edge of the object that is round about the axis counts as a ring: compare "
+			"with the image of ring_width=0.",
 			look->ring_width, look->rings.before, look->rings.after);
 }
 
