@@ -164,6 +164,13 @@ static const struct protocol_conf *standard_protocol(const struct config *c, enu
 	return NULL;
 }
 
+static bool sets_key(const char *assignment, const char *key)
+{
+	size_t n = strlen(key);
+
+	return !strncmp(assignment, key, n) && strchr(" =", assignment[n]);
+}
+
 static int assign_settings(struct recon *r, struct protocol_conf *p, struct err *err)
 {
 	const struct protocol_conf before = *p;
@@ -184,6 +191,9 @@ static int assign_settings(struct recon *r, struct protocol_conf *p, struct err 
 			snprintf(why, sizeof(why), "%s", err->msg);
 			return err_set(err, EINVAL, "--set: %.800s", why);
 		}
+	for (int i = 0; r->source.n_maps > 0 && i < r->n_assignments; i++)
+		if (sets_key(r->assignments[i], "corrections") && !(p->pet.corrections & PET_CORRECT_ATTENUATION))
+			return err_set(err, EINVAL, "--set %.200s, but --map asks for attenuation", r->assignments[i]);
 	if (r->source.n_maps > 0 && p->kind == kind_id(&kind_pet)) /* a map that is named is used */
 		p->pet.corrections |= PET_CORRECT_ATTENUATION;
 	return config_key_without_effect(&before, p, "", why) ? err_set(err, EINVAL, "--set: %.800s", why) : 0;
@@ -360,9 +370,10 @@ static void note_recipe(const struct recon *r, const struct reconstruct_report *
 		return;
 	snprintf(path, sizeof(path), "%s/%s", r->out_dir, p->objects[0].file);
 	changes = recon_recipe_differences(r->recipe_path, path);
-	json_object_set_new(o, "recipe_differs", changes);
+	json_object_set_new(o, "recipe_differs", changes ? changes : json_null());
 	if (!r->o.json && json_array_size(changes) == 0)
-		printf("  made as %s\n", r->recipe_path);
+		printf(changes ? "  made as %s\n" : "  not compared with %s: one of the results cannot be read\n",
+		       r->recipe_path);
 	json_array_foreach(changes, i, one)
 	{
 		if (!r->o.json)
@@ -411,13 +422,6 @@ static int check_header(const struct recon *r)
 	for (size_t i = 0; i < r->list->n; i++)
 		found = found || has_header(r, &r->list->cases[i]);
 	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
-}
-
-static bool sets_key(const char *assignment, const char *key)
-{
-	size_t n = strlen(key);
-
-	return !strncmp(assignment, key, n) && strchr(" =", assignment[n]);
 }
 
 /* Is the size of the voxels that of the program's own protocol? Then it may follow the data. */

@@ -16,8 +16,19 @@ static const struct {
 } parts[] = {{"device", NULL}, {"protocol", NULL}, {"profile", &kind_dbt}, {"scanner", &kind_pet}, {"beams", &kind_parallel}};
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 
+/* What is compared of the object itself; values of a patient are not printed. */
+static const struct {
+	uint32_t tag;
+	const char *sentence;
+} same[] = {{TAG_STUDY_INSTANCE_UID, "another study"},
+	    {TAG_FRAME_OF_REFERENCE_UID, "another frame of reference"},
+	    {TAG_CORRECTED_IMAGE, "other corrections (Corrected Image)"},
+	    {TAG_SERIES_INSTANCE_UID, "other data, maps or corrections, or made again by a node: the UIDs differ"}};
+enum { N_SAME = sizeof(same) / sizeof(same[0]) };
+
 struct parsed {
 	char version[128], recipe[RECIPE_SIZE], name[RECIPE_SIZE], pairs[RECIPE_SIZE]; /* the last two of one part */
+	char value[N_SAME][256];
 };
 
 static int read_object(const char *path, struct parsed *ret, struct err *err)
@@ -36,6 +47,9 @@ static int read_object(const char *path, struct parsed *ret, struct err *err)
 		ret->version[0] = '\0';
 	for (char *at = rc == 0 ? ret->version : ""; *at; at++)
 		*at = *at == '\\' ? ' ' : *at; /* between version and revision */
+	for (size_t i = 0; i < N_SAME; i++)
+		if (dicom_get_text(dicom_root(file), same[i].tag, ret->value[i], sizeof(ret->value[i]), NULL) != 1)
+			ret->value[i][0] = '\0';
 	dicom_close(file);
 	return rc;
 }
@@ -112,6 +126,32 @@ static void compare_pairs(json_t *to, char *was, char *is)
 			json_array_append_new(to, json_sprintf("no %.*s, was %s", (int)strcspn(a[i], "="), a[i], value_of(a[i])));
 }
 
+/* Take the words of a recipe before its parts: of maps, calibration, rescaling. */
+static void take_facts(const char *recipe, char ret[RECIPE_SIZE])
+{
+	const char *at = recipe + strcspn(recipe, " "), *end = strstr(at, " device=\"");
+
+	snprintf(ret, RECIPE_SIZE, "%.*s", end && end > at ? (int)(end - at - 1) : 0, at + (*at == ' '));
+}
+
+/* Note what differs of the objects themselves; that the UIDs differ, only if no key of the protocol explains it. */
+static void compare_values(json_t *to, struct parsed *a, struct parsed *b)
+{
+	size_t version = strcmp(a->version, b->version) != 0, device, known;
+
+	recipe_part(a->recipe, "device", a->name, a->pairs);
+	recipe_part(b->recipe, "device", b->name, b->pairs);
+	device = strcmp(a->pairs, b->pairs) != 0;
+	take_facts(a->recipe, a->pairs);
+	take_facts(b->recipe, b->pairs);
+	compare_pairs(to, a->pairs, b->pairs);
+	known = json_array_size(to);
+	for (size_t i = 0; i < N_SAME; i++)
+		if (strcmp(a->value[i], b->value[i]) != 0 &&
+		    (same[i].tag != TAG_SERIES_INSTANCE_UID || known == version + device))
+			json_array_append_new(to, json_string(same[i].sentence));
+}
+
 json_t *recon_recipe_differences(const char *was, const char *is)
 {
 	struct err ignored = {0};
@@ -135,7 +175,6 @@ json_t *recon_recipe_differences(const char *was, const char *is)
 		else if (strcmp(a.pairs, pairs) != 0)
 			json_array_append_new(ret, json_sprintf("%s %s, was %s", parts[i].name, pairs, a.pairs));
 	}
-	if (json_array_size(ret) == 0 && strncmp(a.recipe, b.recipe, strlen("sha256=") + 64) != 0)
-		json_array_append_new(ret, json_string("something that the recipes do not have in full: their digests differ"));
+	compare_values(ret, &a, &b);
 	return ret;
 }

@@ -21,8 +21,8 @@ struct recon_recipe {
 
 /* EBADMSG: the object has no recipe of this program, or not all of it; the text says which file. */
 int recon_recipe_load(const char *path, struct recon_recipe *ret, struct err *err);
-/* Return what is not the same in two results: version, device, protocol, geometry, as an array of "device cpu, was cuda";
- * empty: nothing. NULL: one of them cannot be read, or without memory. */
+/* Return what is not the same in two results: version, device, protocol, geometry, maps, study, data, as an array of "device cpu,
+ * was cuda"; empty: nothing. NULL: one of them cannot be read, or without memory. */
 json_t *recon_recipe_differences(const char *was, const char *is);
 
 #endif

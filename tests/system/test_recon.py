@@ -188,7 +188,7 @@ def test_recipe(folder, failures):
     settings = {"dbt": ("--protocol", "dbt-sart", "--set", "voxel=2", "--set", "iterations=2"),
                 "pet": ("--set", "matrix=32", "--set", "iterations=2"),
                 "parallel": ("--set", "filter=hann", "--set", "filter_cut=0.5", "--set", "memory_limit=1 GB")}
-    options = {"dbt": ("--binning", 8, "--detector", "800x1200", "--views", 7), "pet": ("--scanner", "small"),
+    options = {"dbt": ("--binning", 8, "--detector", "800x1200", "--views", 7), "pet": ("--scanner", "small", "--attenuation"),
                "parallel": ("--angles", 60, "--slices", 1)}
     results = {}
     for kind, words in settings.items():
@@ -204,6 +204,15 @@ def test_recipe(folder, failures):
 
     other = made("dbt3", "--recipe", results["dbt"], "--set", "voxel=2.5", of=os.path.join(folder, "dbt"))
     check(other["recipe_differs"] == ["voxel=2.5, was 2"], f"{other['recipe_differs']}")
+    part = os.path.join(folder, "part")  # another scan, without factors of the attenuation: another image of the same keys
+    tools.run("simulate", "pet", "--scanner", "small", "--seed", 2, "-o", part)
+    other = made("pet3", "--recipe", results["pet"], of=part)["recipe_differs"]
+    check(any(o.startswith("factor=") for o in other), f"{other}")
+    check({"another study", "other corrections (Corrected Image)"} < set(other), f"{other}")
+    part = os.path.join(folder, "lines")
+    tools.run("simulate", "parallel", "--phantom", "head", "--angles", 60, "--slices", 1, "-o", part)
+    other = made("lines3", "--recipe", results["parallel"], of=part)["recipe_differs"]
+    check(any("UIDs differ" in o for o in other), f"{other}")
     result, scan = results["parallel"], os.path.join(folder, "parallel")
     said = made("none", "--recipe", result, of=os.path.join(folder, "pet"), ok=(2,))
     check("it is of kind parallel" in said, f"another kind: {said}")
