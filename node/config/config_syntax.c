@@ -85,12 +85,17 @@ static bool in_group(const struct walk *w)
 	return w->depth == 0 || *w->open[w->depth - 1].at == '{';
 }
 
+static bool in_array(const struct walk *w)
+{
+	return w->depth > 0 && *w->open[w->depth - 1].at == '[';
+}
+
 static bool is_value(const struct walk *w, const struct token *t)
 {
 	bool word = t->kind == TOKEN_NAME &&
 		    ((t->n == 4 && !strncasecmp(t->at, "true", 4)) || (t->n == 5 && !strncasecmp(t->at, "false", 5)));
 
-	return t->kind == TOKEN_SCALAR || word || (is_mark(t, "{([") && w->depth < CONFIG_NESTING_MAX);
+	return t->kind == TOKEN_SCALAR || word || (is_mark(t, "{([") && w->depth < CONFIG_NESTING_MAX && !in_array(w));
 }
 
 /* Take a value. */
@@ -146,7 +151,13 @@ static void say_missing(const struct walk *w, const struct token *t, char ret[16
 	const struct token *open = w->depth > 0 ? &w->open[w->depth - 1] : NULL;
 	char close = !open ? ' ' : *open->at == '{' ? '}' : *open->at == '(' ? ')' : ']';
 
-	if (w->state == WANT_EQUALS)
+	if (!strncmp(t->at, "\xef\xbb\xbf", 3))
+		snprintf(ret, 160, "a byte order mark is not allowed");
+	else if (in_array(w) && is_mark(t, "{(["))
+		snprintf(ret, 160, "an array in [ ] has no groups or lists: they are in ( )");
+	else if (!open && is_mark(t, "})]") && (w->state == WANT_NAME || w->state == AFTER_VALUE))
+		snprintf(ret, 160, "'%c' closes nothing", *t->at);
+	else if (w->state == WANT_EQUALS)
 		snprintf(ret, 160, "'=' is missing after '%.*s'", (int)(w->name.n < 64 ? w->name.n : 64), w->name.at);
 	else if (open && (t->kind == TOKEN_END || is_mark(t, "})]")) && w->state != WANT_VALUE)
 		snprintf(ret, 160, "'%c' is missing for '%c'", close, *open->at);
@@ -160,6 +171,8 @@ static void say_missing(const struct walk *w, const struct token *t, char ret[16
 					       : "a text needs quotation marks");
 	else if (w->state == AFTER_VALUE && !in_group(w) && is_value(w, t))
 		snprintf(ret, 160, "',' is missing between two entries");
+	else if (w->state == AFTER_VALUE && !in_group(w))
+		snprintf(ret, 160, "',' or '%c' is missing", close);
 	else
 		snprintf(ret, 160, "a key is missing");
 }
