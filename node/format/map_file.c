@@ -142,7 +142,8 @@ int map_file_open(const struct map_request *r, struct map_file *ret, struct err 
 		rc = read_matrix(r->matrix, matrix, err);
 	if (rc < 0)
 		return rc;
-	if (r->matrix)
+	m.moved = r->matrix != NULL;
+	if (m.moved)
 		move_place(&m.file, (const double(*)[4])matrix);
 	m.of_scanner = m.file.form == VOLUME_INTERFILE;
 	if (m.unit == MAP_UNKNOWN && m.of_scanner && m.file.image.unit[0] && !map_unit_named(m.file.image.unit, &m.unit))
@@ -219,12 +220,20 @@ static int decide_unit(struct map_file *m, const struct taking *t, struct err *e
 			"%s: its unit is not known: values up to %.4g, and no part of a body that is water (0.096/cm) in %s: state "
 			"it, as unit=1/cm",
 			name, t->most, MAP_FILE_UNITS);
+	if (m->unit == MAP_UNKNOWN && found == MAP_TEN_THOUSANDTHS)
+		return err_set(
+			err, EBADMSG,
+			"%s: values up to %.4g with water at about 1000: 10000/cm, or a CT whose offset of 1000 or 1024 is missing: state "
+			"unit=10000/cm, or subtract the offset and state unit=HU",
+			name, t->most);
 	m->found = m->unit == MAP_UNKNOWN;
 	if (m->found)
 		m->unit = found;
 	if (found != MAP_UNKNOWN && found != m->unit)
-		return err_set(err, EBADMSG, "%s: its unit is stated as %s, but its values, up to %.4g, have water in %s", name,
-			       map_unit_name(m->unit), t->most, map_unit_name(found));
+		return err_set(err, EBADMSG, "%s: its unit is stated as %s, but its values, up to %.4g, have water in %s%s", name,
+			       map_unit_name(m->unit), t->most, map_unit_name(found),
+			       m->unit == MAP_HU && found == MAP_TEN_THOUSANDTHS ? ", or an offset of 1000 or 1024 is missing"
+										 : "");
 	if (m->unit != MAP_HU && m->kvp > 0)
 		return err_set(err, EBADMSG, "%s: a tube voltage is stated, %g kV, but its unit is %s, not HU", name, m->kvp,
 			       map_unit_name(m->unit));

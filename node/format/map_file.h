@@ -33,6 +33,7 @@ struct map_request {
 
 struct map_file {
 	struct volume_file file;
+	bool moved;	   /* by a matrix */
 	bool of_scanner;   /* the place is one in the scanner, not in the patient */
 	int n[3];	   /* columns, rows, slices: the axes of the file in an order in which the slices are most transverse */
 	double corner[3];  /* centre of voxel (0, 0, 0), mm */

@@ -109,11 +109,16 @@ static int nifti_place(const struct stored *h, struct nifti *ret)
 static int parse_header(struct stored *h, struct nifti *ret)
 {
 	double offset;
-	int element;
+	int element, length;
 
 	h->big = header_field(h, 0, ELEMENT_S32) != NIFTI_HEADER;
 	if (header_field(h, 0, ELEMENT_S32) != NIFTI_HEADER || memcmp(h->bytes + NIFTI_MAGIC, "n+1", 4) != 0)
 		return err_set(h->err, EBADMSG, "%s: not a NIfTI-1 file with header and data in one", h->name);
+	length = h->bytes[NIFTI_XYZT_UNITS] & 7;
+	if (length != 0 && length != NIFTI_MILLIMETRES)
+		return err_set(h->err, ENOTSUP,
+			       "%s: xyzt_units: lengths in unit %d; supported: millimetres (2), or not stated (0)", h->name,
+			       length);
 	ret->most_significant_first = h->big;
 	for (size_t i = 4; i <= 7; i++)
 		if (header_field(h, NIFTI_DIM, ELEMENT_S16) >= (double)i && header_field(h, NIFTI_DIM + 2 * i, ELEMENT_S16) > 1)

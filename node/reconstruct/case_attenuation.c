@@ -189,6 +189,9 @@ static int say_values(struct case_corrections *c, bool first, struct err *err)
 
 	if (n < 0)
 		return err_prefix(err, "%s", map->name);
+	if (n == a->plan.grid.n[2] && c->s->images.of != PET_BEDS)
+		return err_set(err, EBADMSG, "%s: it is beside the field of view of the scanner: no plane of it is in the map",
+			       map->name);
 	a->missing = fmax(a->missing, missing);
 	a->is_short = n > 0;
 	c->s->made_in_part = c->s->made_in_part || n > 0;

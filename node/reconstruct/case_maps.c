@@ -96,14 +96,12 @@ static int check_patient(const struct case_corrections *c, struct err *err)
 			       : "");
 }
 
-static void say_voltage(struct case_corrections *c, double used)
+static void say_voltage(struct case_corrections *c, const char *name, double kvp, double used)
 {
-	const struct ct_series *ct = c->attenuation.ct;
-
-	if (isnan(ct->kvp))
-		case_corrections_say(c, "The CT has no KVP: Hounsfield units were converted as those of %g kV.", used);
-	else if (fabs(ct->kvp - used) > KVP_TOLERANCE)
-		case_corrections_say(c, "The CT has %g kV, which is not in the table: converted as %g kV.", ct->kvp, used);
+	if (isnan(kvp))
+		case_corrections_say(c, "The %s has no KVP: Hounsfield units were converted as those of %g kV.", name, used);
+	else if (fabs(kvp - used) > KVP_TOLERANCE)
+		case_corrections_say(c, "The %s has %g kV, which is not in the table: converted as %g kV.", name, kvp, used);
 }
 
 static void say_centre(struct case_corrections *c, const char *word)
@@ -127,7 +125,7 @@ static void say_series(struct case_corrections *c, const struct case_map *map)
 			"The attenuation is the scanner's map from MR (%s): what it lacks, as arms beyond its field%s, is not corrected.",
 			ct->description, c->work->decision->n_maps > 0 ? "" : ", the table and coils");
 	else
-		say_voltage(c, map->curve.kvp);
+		say_voltage(c, "CT", ct->kvp, map->curve.kvp);
 	say_centre(c, ct->is_map ? "map" : "CT");
 	if (ct->contrast[0] && !ct->is_map) /* that of MR does not attenuate, and the map has none */
 		case_corrections_say(c, "The CT has contrast agent, whose attenuation at 511 keV is overestimated.");
@@ -259,12 +257,14 @@ static void say_file(struct case_corrections *c, const struct case_map *map, con
 {
 	char voltage[60] = "";
 
+	if (f->unit == MAP_HU && f->kvp > 0)
+		say_voltage(c, map->name, f->kvp, map->curve.kvp);
 	if (f->unit == MAP_HU)
 		snprintf(voltage, sizeof(voltage), " of %g kV%s", map->curve.kvp, f->kvp > 0 ? "" : ", which nothing states");
-	case_corrections_say(c, "The %s (%s%s%s) %s by its own coordinates in the %s, and nothing in it names the exam.",
+	case_corrections_say(c, "The %s (%s%s%s) %s by its own coordinates in the %s%s, and nothing in it names the exam.",
 			     map->name, map_unit_name(f->unit), voltage, f->found ? ", as its values have water" : "",
 			     map == c->attenuation.maps.map ? "is placed" : "is added, placed",
-			     f->of_scanner ? "scanner" : "patient");
+			     f->of_scanner ? "scanner" : "patient", f->moved ? " and the matrix that was given with it" : "");
 }
 
 static int read_file(struct case_corrections *c, struct case_map *map, struct map_file *f, struct err *err)

@@ -91,7 +91,7 @@ TEST(units)
 	} rows[] = {
 		{"found, 1/cm", "", MAP_UNKNOWN, 0.096, 200, 0, 0.16, MAP_PER_CM, ""},
 		{"found, 1/mm", "", MAP_UNKNOWN, 0.0096, 200, 0, 0.016, MAP_PER_MM, ""},
-		{"found, 10000/cm", "", MAP_UNKNOWN, 1000, 200, 0, 1600, MAP_TEN_THOUSANDTHS, ""},
+		{"10000/cm or HU with an offset", "", MAP_UNKNOWN, 1000, 200, 0, 1600, MAP_UNKNOWN, "state unit=10000/cm"},
 		{"found, HU", "", MAP_UNKNOWN, 40, 200, -1000, 1600, MAP_HU, ""},
 		{"of the header", "1/mm", MAP_UNKNOWN, 0.02, 200, 0, 0.02, MAP_PER_MM, ""},
 		{"stated before the header", "1/cm", MAP_PER_MM, 0.02, 200, 0, 0.02, MAP_PER_MM, ""},
