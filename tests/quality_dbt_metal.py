@@ -114,7 +114,7 @@ def breast(program, device, row, seed, folder):
     visible, erased = specks(truth, images[0], images[2])
     return {"seed": seed, "clips": len(clips), "views": len(truth["angles_degrees"]),
             "shadows": [o["projections"] if o else 0 for o in found], "distance_mm": [distance(o, c) for o, c in zip(found, clips) if o],
-            "mu": [o["mu_per_mm"] for o in found if o], "false": sum(all(distance(o, c) > NEAR for c in clips) for o in case["metal"]),
+            "mu": [o["rise_per_width"] for o in found if o], "false": sum(all(distance(o, c) > NEAR for c in clips) for o in case["metal"]),
             "visible": visible, "erased": erased, "streaks": [streaks(truth, c, clips, images) for c in clips]}
 
 

@@ -61,6 +61,19 @@ static void print_steps(const struct reconstruct_report *p)
 		       json_get_number(one, "seconds"), json_get_text(json_object_get(one, "told"), "summary"));
 }
 
+/* Say what of metal a tomosynthesis had; nothing if nobody asked. */
+static void print_metal(const struct reconstruct_report *p)
+{
+	const json_t *metal = json_object_get(p->details, "metal");
+
+	if (json_is_array(metal) && json_array_size(metal) == 0)
+		printf("  no metal was found\n");
+	else if (json_is_array(metal))
+		printf("  metal: %zu object%s replaced in the projections and put back; what the shadows cover in nearly all of them is "
+		       "lost\n",
+		       json_array_size(metal), plural(json_array_size(metal)));
+}
+
 /* Say which axis of rotation of parallel beams is not that of a header. */
 static void print_axis(const struct case_files *c, const struct reconstruct_report *p)
 {
@@ -98,6 +111,7 @@ void recon_print(const struct case_files *c, const struct reconstruct_report *p,
 	}
 	print_factors(c, p);
 	print_axis(c, p);
+	print_metal(p);
 	print_steps(p);
 	if (assumed[0] && !strncmp(warnings, assumed, strlen(assumed))) { /* it was printed before */
 		warnings += strlen(assumed);

@@ -337,10 +337,10 @@ static void note_rings(const struct parallel_look *look, char *ret, size_t size)
 	if (look->ring_width > 0)
 		sentence_add(
 			ret, size,
-			"Rings up to %d bins were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
+			"Rings up to %d bin%s were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
 			"which %.3g are still found. An edge of the object that is round about the axis counts as a ring: compare "
 			"with the image of ring_width=0.",
-			look->ring_width, look->rings.before, look->rings.after);
+			look->ring_width, plural((size_t)look->ring_width), look->rings.before, look->rings.after);
 }
 
 void parallel_note(const struct interfile *h, const struct parallel_look *look, char *ret, size_t size)

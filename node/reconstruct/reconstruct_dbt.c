@@ -246,6 +246,8 @@ static void metal_text(const struct dbt_work *w, char *ret_text, size_t size)
 	}
 	at = strlen(ret_text);
 	snprintf(ret_text + at, size - at, r->n > METAL_SAID ? "; and %d more." : ".", r->n - METAL_SAID);
+	at = strlen(ret_text);
+	snprintf(ret_text + at, size - at, " What its shadows cover in nearly all projections, as a calcification, is lost.");
 }
 
 static int read_slice(void *ctx, int slice, float *ret, struct err *err)
@@ -389,8 +391,8 @@ static json_t *metal_details(const struct dbt_work *w)
 
 		place_in_slices(w, o->at, at);
 		json_array_append_new(list, json_pack("{s:f, s:f, s:f, s:[f,f,f], s:f, s:i, s:i}", "column", at[0], "row", at[1],
-						      "slice", at[2], "position_mm", o->at[0], o->at[1], o->at[2], "mu_per_mm",
-						      o->mu, "projections", o->views, "of", o->of));
+						      "slice", at[2], "position_mm", o->at[0], o->at[1], o->at[2],
+						      "rise_per_width", o->mu, "projections", o->views, "of", o->of));
 	}
 	return list;
 }

@@ -29,7 +29,7 @@ struct result_info {
 	char device[96];    /* name of the device that reconstructed the volume */
 	char scatter[480];  /* sentences about the subtracted scatter; "": none was subtracted */
 	char shape[320];    /* a sentence about the start image; "": the protocol does not ask for the breast's shape */
-	char metal[320];    /* a sentence about metal that was found; "": none, or the protocol does not look for it */
+	char metal[440];    /* a sentence about metal that was found; "": none, or the protocol does not look for it */
 	const char *note;   /* further sentences for the description; borrowed */
 	double now;	    /* s since the epoch: ContentDate/Time, ContributionDateTime */
 	uint64_t keep_free; /* bytes, see struct dicom_writer_options */

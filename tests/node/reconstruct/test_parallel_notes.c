@@ -97,7 +97,7 @@ TEST(detector_bins_and_rings)
 	SAYS("no signal", s.look.flat.dark = 1; s.look.flat.values = 99, "1 of 99 line integrals have no signal");
 	SAYS("rings", s.look.ring_width = 1;
 	     s.look.rings = ((struct parallel_rings){0.25, 0.125}),
-	     "Rings up to 1 bins were removed: offsets of detector bins of 0.25 (line integrals, root mean square), of which 0.125 are",
+	     "Rings up to 1 bin were removed: offsets of detector bins of 0.25 (line integrals, root mean square), of which 0.125 are",
 	     "An edge of the object that is round");
 	SAYS("few views", s.h.parallel.n_angles = 3, "3 views of 8 bins, and a slice needs about 12");
 	SAYS_NOTHING("enough views", s.h.parallel.n_angles = 4);
