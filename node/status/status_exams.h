@@ -26,6 +26,6 @@ void status_exams_order(struct status_exam *exams, size_t n);
 /* Order exams by the newest case, the newest first, for the list of all cases. */
 void status_exams_order_newest(struct status_exam *exams, size_t n);
 /* Compare two cases in work: the states nearest to the end first; waiting ones in the order in which they start. */
-int status_exams_work_order(const struct job_view *a, const struct job_view *b);
+int status_exams_work_order(const struct job_view *x, const struct job_view *y);
 
 #endif

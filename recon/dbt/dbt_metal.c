@@ -112,7 +112,7 @@ static int replace_filtered(struct dbt_session *s, int place, const struct metal
 	for (size_t i = 0; i < s->view_bins; i++)
 		valid[i] = 1;
 	for (int o = 0; o < report->n; o++) {
-		int of = s->metal_of[o * s->plan->n_views + place];
+		signed char of = s->metal_of[o * s->plan->n_views + place];
 
 		any = any || of >= 0;
 		for (size_t b = 0; of >= 0 && b < s->metal[place].shadow[of].n; b++) {
