@@ -11,8 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "dicom/object/dicom_tags.h"
-
 #define MINUTE 60.0
 #define DAY 86400.0
 #define PAUSE_DOUBT 10.0 /* s: nor does that of any known system */

@@ -7,7 +7,6 @@
 #include "node/audit/audit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "node/base/log.h"
-#include "node/base/text_file.h"
 #include "node/cluster/link.h"
 #include "node/cluster/pilot.h"
 #include "node/cluster/pilot_folder.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"

@@ -28,7 +28,6 @@
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/sinogram/pet_source.h"
-#include "node/tools/image_series.h"
 
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 

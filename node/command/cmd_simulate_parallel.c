@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "node/base/plural.h"
-#include "node/command/commands.h"
 #include "node/command/simulate_command.h"
 #include "node/simulate/simulate_parallel.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "node/base/plural.h"
-#include "node/command/commands.h"
 #include "node/command/simulate_command.h"
 #include "node/simulate/simulate_pet.h"
 

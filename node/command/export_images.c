@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "node/base/folder.h"
 #include "node/tomo/tomo_slices.h"

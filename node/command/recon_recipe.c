@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
-#include "node/config/kinds.h"
 
 /* The parts of a recipe, and the kind of case whose geometry each is. */
 static const struct {

@@ -4,10 +4,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

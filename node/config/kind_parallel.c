@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kind_parallel.c - line integrals of parallel beams: a case is one scan with all its chunks. */
-#include <stddef.h>
 
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"

@@ -7,7 +7,6 @@
  * - `commit-accepted` records until when to wait for the report. The peer may send the report on this association or on one that
  *   it opens itself.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

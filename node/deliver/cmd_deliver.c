@@ -16,11 +16,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "dicom/core/dataset.h"
 #include "kernels/clock.h"
-#include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/deliver/cmd_deliver.h"
 #include "node/deliver/deliver.h"

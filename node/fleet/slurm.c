@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

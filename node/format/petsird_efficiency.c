@@ -8,7 +8,6 @@
 #include "node/format/petsird_internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #define GROUPS_MAX ((int64_t)1 << 24) /* a group is stored as a float */

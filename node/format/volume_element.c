@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/format/volume_element.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options_complete.c - what can stand at a place of the command line, for the completion of shells: one word a line, or ":files
  * ENDING..." (no ending: all) or ":folders". */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 

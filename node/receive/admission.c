@@ -8,7 +8,6 @@
  */
 #include "node/receive/admission.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>

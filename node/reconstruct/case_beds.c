@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FEW 0.15     /* counts of a slice between beds, relative to the middle of bed 1: fewer are noted */
 #define FWHM 2.35482 /* of a Gaussian, in standard deviations */

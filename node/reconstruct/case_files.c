@@ -9,7 +9,6 @@
 
 #include "dicom/object/ct_series.h"
 #include "node/base/dicom_mark.h"
-#include "node/base/folder.h"
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"

@@ -13,10 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "kernels/clock.h"
-#include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
 

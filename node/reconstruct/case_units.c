@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_corrections.h"

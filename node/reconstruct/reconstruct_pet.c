@@ -14,7 +14,6 @@
 #include "kernels/clock.h"
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
-#include "node/base/thread_pool.h"
 #include "node/reconstruct/pet_work.h"
 #include "node/sinogram/pet_source.h"
 

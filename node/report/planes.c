@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define OBLIQUE 0.35 /* a component below this part of the length has no letter: less than about 20 degrees */
 

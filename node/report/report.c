@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/base/version.h"
 #include "node/format/picture.h"
 #include "node/report/report_internal.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 #include "node/base/own_files.h"

@@ -9,7 +9,6 @@
 
 #include "node/base/version.h"
 #include "node/result/result_series_internal.h"
-#include "node/sinogram/sinogram_list.h"
 
 #define SERIES_NUMBER_MOST 10000000 /* largest series number of a source; IS can hold ten times as much */
 

@@ -9,7 +9,6 @@
  * - Stored values are for display: the window spans the tissue, and higher attenuation is brighter. The class requires identity
  * as rescale (C.8.11.3); a Real World Value Mapping gives the meaning of the values. */
 #include <stdio.h>
-#include <string.h>
 
 #include "node/result/result_internal.h"
 

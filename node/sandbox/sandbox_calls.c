@@ -9,7 +9,6 @@
  * - Listed calls that do not exist on this architecture or in this libseccomp are skipped.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>

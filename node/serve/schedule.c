@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/audit/audit_trail.h"
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/json_get.h"

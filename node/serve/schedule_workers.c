@@ -8,7 +8,6 @@
  * - If a device is reported as broken, this does not count as an attempt of the job: another slot runs it. A crash or hang of
  *   the worker does count.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,7 +19,6 @@
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
-#include "node/deliver/deliver.h"
 #include "node/jobs/case_results.h"
 #include "node/process/worker_ipc.h"
 #include "node/serve/schedule_internal.h"

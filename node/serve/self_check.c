@@ -11,7 +11,6 @@
 #include "node/serve/self_check.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/base/process_state.h"

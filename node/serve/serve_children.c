@@ -8,10 +8,8 @@
  * - Deadlines use clock_seconds(), so that a clock that is set back does not delay a SIGKILL.
  */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/receive/receiver.h"
 #include "node/serve/serve_internal.h"

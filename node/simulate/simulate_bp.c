@@ -4,7 +4,6 @@
  * The normal of the breast support is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the
  * patient's left in every view.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

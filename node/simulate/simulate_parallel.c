@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "kernels/device.h"
 #include "node/base/device_names.h"

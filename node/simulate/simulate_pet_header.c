@@ -3,7 +3,6 @@
  * not a real person. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/item_writer.h"

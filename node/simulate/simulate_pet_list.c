@@ -9,7 +9,6 @@
 
 #include "node/format/petsird_write.h"
 #include "node/simulate/simulate_pet.h"
-#include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 
 #define BLOCK 1000u		 /* ms: length of a time block */

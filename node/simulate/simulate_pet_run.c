@@ -18,7 +18,6 @@
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
-#include "recon/phantom/poisson.h"
 
 #define BATCH 16		 /* number of planes processed together */
 #define PATH_SIZE 4200		 /* 4080 for a folder, plus a file name */

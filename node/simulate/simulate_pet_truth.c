@@ -2,7 +2,6 @@
 /* simulate_pet_truth.c - write truth.json: a description of the simulation, to check reconstructions. center_mm is in the axes of
  * recon/pet/michelogram.h; patient_mm is in LPS with the scanner's centre as origin.
  */
-#include <errno.h>
 #include <jansson.h>
 
 #include "node/base/json_file.h"

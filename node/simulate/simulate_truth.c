@@ -3,7 +3,6 @@
  * scan; column and row are the position projected along z onto the stored image, in detector bins, 0 at the centre of the first;
  * patient_mm is in LPS with the origin of the scan as origin (docs/geometry.md).
  */
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>

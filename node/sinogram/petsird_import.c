@@ -10,10 +10,8 @@
  * - Every event is in a bin, or counted as outside (ring difference or radial position that the sinograms do not have). */
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "node/base/device_names.h"
 #include "node/base/folder.h"

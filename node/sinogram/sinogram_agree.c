@@ -12,7 +12,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/nuclides.h"
 #include "node/sinogram/sinogram_internal.h"

@@ -11,7 +11,6 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/folder.h"
 #include "node/base/nearest.h"
 #include "node/base/nuclides.h"
 #include "node/base/sentence.h"

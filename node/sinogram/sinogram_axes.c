@@ -14,7 +14,6 @@
  * The same is done for quarters of the rows, because the sums do not show a body beside the axis.
  */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "node/sinogram/sinogram_internal.h"

@@ -3,7 +3,6 @@
  * not given are those of its header; the acquisition starts with bed 1. */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "kernels/utf8.h"
-#include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"

@@ -2,7 +2,6 @@
 /* sinogram_mmr_list.c - the prompts of the list mode of a Siemens mMR as single events. The LORs are the bins of the michelogram
  * of the scanner's configuration, with the efficiencies of the normalisation: gaps have the factor 0 and are no LORs. */
 #include <errno.h>
-#include <string.h>
 
 #include "node/sinogram/sinogram_list_internal.h"
 #include "node/sinogram/sinogram_mmr_internal.h"

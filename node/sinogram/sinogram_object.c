@@ -11,7 +11,6 @@
 #include "dicom/core/bulk.h"
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"
 
 static const char *const role_names[SINOGRAM_ROLES + 1] = {

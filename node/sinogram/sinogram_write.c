@@ -13,7 +13,6 @@
 
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
-#include "dicom/pixels/pixels.h"
 #include "node/base/folder.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"

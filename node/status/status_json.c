@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status_json.c - write the contents of the status page as JSON, for programs. It contains patients' names if the page does. */
-#include <string.h>
 
 #include "node/base/version.h"
 #include "node/jobs/job_report.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_facts.c - determine from the header of an instance whether it holds projections in a supported encoding. The pixel data
  * are not read. */
-#include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * medial (CC: 0, MLO: 45 nominally, LM: -90), left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g); right breast:
  *   z = (sin g, 0, cos g), y = (cos g, 0, -sin g).
  * Patient Orientation (0020,0020) holds the direction of increasing column index, then that of increasing row index. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "dicom/object/attribute.h"
-#include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
 #include "node/format/nifti.h"

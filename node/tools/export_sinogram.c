@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "dicom/object/attribute.h"
-#include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "node/format/label_volume.h"
 #include "node/tools/measure_series_internal.h"

@@ -9,7 +9,6 @@
  * - Noise power spectrum of squares beside each other in the same 0.9 of the diameter (recon/core/regions.h). */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "node/tools/measure_series_internal.h"
 

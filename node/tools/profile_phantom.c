@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "node/base/text_file.h"
 

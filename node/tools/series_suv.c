@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram.h"

@@ -5,19 +5,15 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/clock.h"
 #include "node/base/digest.h"
 #include "node/base/folder.h"
-#include "node/base/log.h"
 #include "node/base/stage_names.h"
-#include "node/process/worker_ipc.h"
 #include "node/worker/seat_internal.h"
 
 /* ---- the order ---- */

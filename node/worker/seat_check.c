@@ -10,7 +10,6 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/digest.h"
 #include "node/base/folder.h"
-#include "node/cluster/pilot_case.h"
 
 /* Whose a header is. */
 struct owner {

@@ -5,7 +5,6 @@
  * - A sum of float32 numbers loses what is smaller than 2^-24 of it. So a batch has few terms for a voxel, about TERMS, and the
  *   volumes of the batches are added with Kahan's summation (1965): the adjoint is exact for any number of lines. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "recon/dbt/breast_shape_internal.h"
 #include "recon/dbt/skin_distance.h"

@@ -5,7 +5,6 @@
 #include "recon/dbt/dbt.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"

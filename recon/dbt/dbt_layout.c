@@ -2,9 +2,7 @@
 /* dbt_layout.c - derive rule, subsets, groups and projections from a protocol and a detector. */
 #include "recon/dbt/dbt_layout.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* Least divisor A x: a line integral this small is below any detector's noise. For a ray's length, and for A'1 of a subset, in
  * mm: far below the length at a voxel's corner. */

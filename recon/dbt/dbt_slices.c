@@ -3,7 +3,6 @@
  * caller's memory, the next one is transferred from the device. The next store() begins when the transfer of the one before has
  * ended, so that one buffer of stored values is enough. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

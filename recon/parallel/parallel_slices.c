@@ -4,9 +4,7 @@
  * Data: lines[slice][angle][radial] and bins[view][radial][slice]. Volume: x fastest, slice by slice, and z fastest with padding.
  * For a single slice both orders are the same, except for the order of the views. */
 #include <math.h>
-#include <string.h>
 
-#include "kernels/clock.h"
 #include "recon/parallel/parallel_internal.h"
 
 #define BLOCK 16 /* slices: a cache line */

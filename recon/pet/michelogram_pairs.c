@@ -7,8 +7,6 @@
 #include "recon/pet/michelogram_pairs.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int smallest_of(const struct michelogram_segment *s)
 {

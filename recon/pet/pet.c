@@ -6,9 +6,7 @@
 #include "recon/pet/pet.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/clock.h"
 #include "recon/pet/pet_internal.h"

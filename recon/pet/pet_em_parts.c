@@ -9,7 +9,6 @@
  * as all of them (kernels/tof.h). */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "recon/core/projector.h"
 #include "recon/pet/pet_internal.h"

@@ -5,7 +5,6 @@
  * The input is a whole file. It is stored in a file in memory that all runs share, with a name in /proc, so that the reader
  * treats it like any file. The table `stages` has a function for each later stage that uses a file (facts of an exam, an exam of
  * one file, another object of its UID). */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

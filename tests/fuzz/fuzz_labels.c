@@ -3,7 +3,6 @@
  * byte selects the name: odd is NIfTI, even MetaImage. Run: fuzz_labels -max_len=8192 WORK_FOLDER tests/fuzz/corpus/labels */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "node/format/label_volume.h"

@@ -2,8 +2,6 @@
 /* read_header FILE...: read the header of each file as the indexer does (case_read_facts()); print for each the processor time in
  * seconds, the return value and the message. tests/bench/headers.py uses it. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "dicom/pixels/start.h"

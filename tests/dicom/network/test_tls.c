@@ -2,7 +2,6 @@
 /* TLS without a connection: files that are refused, until when certificates and lists are valid, the names in a certificate at
  * their limits, and what a person is told. With connections: tests/system/test_tls.py. */
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>

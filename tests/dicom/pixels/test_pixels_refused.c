@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames that must not be read: lossy ones, inconsistent descriptions, fragments and runs with wrong sizes. */
-#include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
 #include "tests/test.h"
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/base/folder.h"
 #include "node/cluster/link.h"
 #include "node/cluster/token.h"
 #include "tests/test.h"

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/base/folder.h"
 #include "node/cluster/transfer.h"
 #include "tests/test.h"
 

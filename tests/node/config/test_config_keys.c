@@ -2,7 +2,6 @@
 /* Every key of every section: its limits are kept on both sides, what is written is read back, and a refused value changes
  * nothing. And the limits of the configuration as a text. */
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/config/config_read.h"

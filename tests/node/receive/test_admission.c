@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in: networks, the allow-list by AE title, host and certificate, and what one sender may take. */
-#include <errno.h>
-#include <strings.h>
 
 #include "node/base/log.h"
 #include "node/base/network.h"

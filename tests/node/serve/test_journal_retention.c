@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"

@@ -2,7 +2,6 @@
 /* Patients' names for the page: whose are asked for, what is kept, and that nothing is left open. This program is the process
  * that reads them, too: the name of job N is "name N"; it dies at job 13. */
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "node/base/folder.h"
 #include "node/store/journal.h"
 #include "node/store/journal_internal.h"
 #include "tests/test.h"

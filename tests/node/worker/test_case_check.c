@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "node/base/digest.h"
-#include "node/base/folder.h"
-#include "node/store/event.h"
 #include "node/worker/case_check.h"
 #include "tests/test.h"
 

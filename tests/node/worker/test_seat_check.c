@@ -8,7 +8,6 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
-#include "node/base/folder.h"
 #include "node/worker/seat_check.h"
 #include "tests/test.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of the breast from analytic projections of bodies whose thickness and height are known, what refuses it, and what a
  * start image with a shape changes; the softened edge of the skin. */
-#include <errno.h>
 
 #include "recon/core/threads.h"
 #include "recon/dbt/skin_edge.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on parallel rays: the three models, forward and back, the volume operations of
  * PET, and a whole reconstruction. Skipped (exit code 77) without a CUDA device. */
-#include <errno.h>
 
 #include "kernels/tof.h"
 #include "recon/core/linop.h"

@@ -2,7 +2,6 @@
 /* The fit of scatter to the data, and the estimation from data that contain simulated scatter. */
 #include <errno.h>
 
-#include "recon/core/projector.h"
 #include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 #include "recon/scatter/scatter_estimate.h"
