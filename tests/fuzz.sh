@@ -24,6 +24,7 @@ for name in "${targets[@]}"; do
     echo "fuzz_$name"
 done | xargs cmake --build --preset fuzz --target
 mkdir -p build/fuzz/findings
+tests/fuzz/seeds.py build/fuzz/seeds
 # An input of 60 bytes that announces 4 GB must be refused quickly: no fuzzed function needs so much memory.
 export ASAN_OPTIONS=max_allocation_size_mb=512:allocator_may_return_null=1:quarantine_size_mb=32
 
@@ -38,7 +39,7 @@ longest() {
 
 run() { # run NAME: one target
     local name=$1 corpus=build/fuzz/corpus/$1 more=()
-    mkdir -p "$corpus"
+    mkdir -p "$corpus" "build/fuzz/seeds/$1"
     # DCMTK leaks lists of some refused requests, see the suppression in the target; they end with the process of the association. A leak
     # check after each input takes fifty times as long as the run itself, so it is done once at the end; the suppression then needs
     # the slow stack unwinder, which works without frame pointers.
@@ -48,7 +49,7 @@ run() { # run NAME: one target
     fi
     [ ! -f "tests/fuzz/$name.dict" ] || more+=("-dict=tests/fuzz/$name.dict")
     if "build/fuzz/tests/fuzz_$name" "-max_total_time=$seconds" -rss_limit_mb=4096 -timeout=25 -print_final_stats=1 \
-        "-artifact_prefix=build/fuzz/findings/$name-" "-max_len=$(longest "$name")" "${more[@]}" "$corpus" "tests/fuzz/corpus/$name" \
+        "-artifact_prefix=build/fuzz/findings/$name-" "-max_len=$(longest "$name")" "${more[@]}" "$corpus" "tests/fuzz/corpus/$name" "build/fuzz/seeds/$name" \
         >"build/fuzz/$name.log" 2>&1; then
         echo "$name: no finding, $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") executions"
     else
