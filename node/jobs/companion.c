@@ -114,6 +114,7 @@ static int add_instance(struct companions *c, const struct instance_row *row, co
 	}
 	if (s->images == 0)
 		snprintf(s->frame, sizeof(s->frame), "%s", frame);
+	ct_part_named(json_get_text(detail, "part"), &s->part); /* not there: of the patient */
 	s->mixed = s->mixed || !frame[0] || strcmp(s->frame, frame) != 0;
 	if (acquired > 0 && (s->acquired <= 0 || acquired < s->acquired))
 		s->acquired = acquired;
@@ -224,9 +225,26 @@ struct candidates {
 	const struct companion_series *best;	 /* the nearest of those that fit and are complete; NULL: none */
 	const struct companion_series *arriving; /* the last of those that fit and are arriving */
 	int fit;				 /* number of those that fit and are complete */
-	int unfit;				 /* number of the others of the study */
-	char why[400];				 /* about the first of these */
+	const struct companion_series *hardware[CT_SERIES_MOST - 1]; /* that fit and are complete */
+	int n_hardware;
+	int unfit;     /* number of the others of the study */
+	char why[400]; /* about the first of these */
 };
+
+/* Take a map of hardware; of two tables the nearer one. */
+static void add_hardware(struct candidates *found, const struct companion_series *s, const struct companion_need *need)
+{
+	int i = 0;
+
+	while (i < found->n_hardware && (s->part != CT_TABLE || found->hardware[i]->part != CT_TABLE))
+		i++;
+	if (i < found->n_hardware && !is_nearer(s, found->hardware[i], need))
+		return;
+	if (i < CT_SERIES_MOST - 1) {
+		found->hardware[i] = s;
+		found->n_hardware += i == found->n_hardware;
+	}
+}
 
 static void find_candidates(const struct companions *c, const struct companion_need *need, double now, double quiet_time,
 			    struct candidates *ret)
@@ -250,6 +268,10 @@ static void find_candidates(const struct companions *c, const struct companion_n
 			snprintf(ret->why, sizeof(ret->why), "; CT series %s: %s", s->series, why);
 		if (unfit)
 			continue;
+		if (s->part != CT_PATIENT) {
+			add_hardware(ret, s, need);
+			continue;
+		}
 		ret->fit++;
 		if (!ret->best || is_nearer(s, ret->best, need))
 			ret->best = s;
@@ -269,8 +291,11 @@ static void describe_choice(const struct candidates *found, const struct compani
 	else
 		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, ", whose time beside the PET data is unknown");
 	if (found->fit > 1)
-		snprintf(answer->text + n, sizeof(answer->text) - n, ": %s of %d that fit",
-			 isfinite(seconds) ? "the nearest" : "one", found->fit);
+		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, ": %s of %d that fit",
+				      isfinite(seconds) ? "the nearest" : "one", found->fit);
+	for (int i = 0; i < found->n_hardware && n < sizeof(answer->text); i++)
+		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, "; map of %s, series %s",
+				      ct_part_word(found->hardware[i]->part), found->hardware[i]->series);
 }
 
 static void describe_lack(const struct candidates *found, const struct companion_need *need, struct companion_decision *answer)
@@ -305,6 +330,8 @@ void companion_decide(const struct companions *c, const struct companion_need *n
 	if (found.best && (!found.arriving || over)) {
 		answer.verdict = COMPANION_JOIN;
 		answer.series = found.best;
+		answer.n_hardware = found.n_hardware;
+		memcpy(answer.hardware, found.hardware, sizeof(found.hardware));
 		describe_choice(&found, need, &answer);
 	} else {
 		if (over && !found.arriving)
@@ -315,4 +342,22 @@ void companion_decide(const struct companions *c, const struct companion_need *n
 		describe_lack(&found, need, &answer);
 	}
 	*ret_answer = answer;
+}
+
+int64_t *companion_instances(const struct companion_decision *d, size_t *ret_n)
+{
+	size_t n = (size_t)d->series->images;
+	int64_t *all;
+
+	for (int i = 0; i < d->n_hardware; i++)
+		n += (size_t)d->hardware[i]->images;
+	all = malloc((n + 1) * sizeof(*all));
+	if (!all)
+		return NULL;
+	*ret_n = n;
+	n = (size_t)d->series->images;
+	memcpy(all, d->series->instances, n * sizeof(*all));
+	for (int i = 0; i < d->n_hardware; n += (size_t)d->hardware[i++]->images)
+		memcpy(all + n, d->hardware[i]->instances, (size_t)d->hardware[i]->images * sizeof(*all));
+	return all;
 }

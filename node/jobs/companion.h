@@ -11,6 +11,8 @@
  * - Of several that fit, the one acquired nearest in time to the case is used; among equals, that with more images, then that
  *   with the lower UID. While one that fits is arriving, nothing is chosen, so that the choice does not depend on the order of
  *   arrival; after the longest wait a complete one is not kept waiting for it.
+ * - Maps of the table, of coils, of hardware (enum ct_part) that fit are joined beside that series: all of those that are
+ *   complete, of the table the nearest. Alone they are nothing.
  * - Images are joined to a case by `companion` events (node/store/journal.h), together with its `complete` event. One series may
  *   be joined to several cases.
  */
@@ -21,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dicom/object/patient.h"
+#include "dicom/object/ct_series.h"
 #include "node/store/journal.h"
 
 struct companion_series {
@@ -29,12 +31,13 @@ struct companion_series {
 	char calling[17]; /* sender of its last object */
 	long images;	  /* slices */
 	long others;	  /* objects that are no slices */
-	char values[96];  /* what has values that are not Hounsfield units, and therefore is no slice; "": none */
-	long expected;	  /* number of all in a header; 0: none gives it */
-	double last;	  /* arrival of the last object, s since the epoch */
-	double acquired;  /* earliest acquisition of an image: s of the scanner's clock (pet_facts_moment()); 0: unknown */
-	bool mixed;	  /* its images are of several frames of reference, or of none */
-	bool other_key;	  /* the patients of its images cannot be compared with each other */
+	enum ct_part part;
+	char values[CT_VALUES_SIZE]; /* what has values that are not Hounsfield units, and therefore is no slice; "": none */
+	long expected;		     /* number of all in a header; 0: none gives it */
+	double last;		     /* arrival of the last object, s since the epoch */
+	double acquired; /* earliest acquisition of an image: s of the scanner's clock (pet_facts_moment()); 0: unknown */
+	bool mixed;	 /* its images are of several frames of reference, or of none */
+	bool other_key;	 /* the patients of its images cannot be compared with each other */
 	struct patient_set patients;
 	uint32_t patients_key;
 	int64_t *instances; /* their numbers, `images` of them */
@@ -79,6 +82,8 @@ enum companion_verdict {
 struct companion_decision {
 	enum companion_verdict verdict;
 	const struct companion_series *series;
+	const struct companion_series *hardware[CT_SERIES_MOST - 1]; /* that are joined, too */
+	int n_hardware;
 	double again;	/* s since the epoch; with COMPANION_WAIT */
 	char text[600]; /* JOIN: what was chosen and why; WAIT, LACKS: a sentence without a full stop, also about series that do
 			   not fit */
@@ -86,5 +91,7 @@ struct companion_decision {
 
 void companion_decide(const struct companions *c, const struct companion_need *need, double now, double quiet_time,
 		      struct companion_decision *ret_answer);
+/* Return the instances of all series of a COMPANION_JOIN, to be freed. NULL: no memory. */
+int64_t *companion_instances(const struct companion_decision *d, size_t *ret_n);
 
 #endif

@@ -286,7 +286,7 @@ static json_t *attenuation_details(const struct case_corrections *c)
 			    "truncated", a->truncated, "fwhm_mm", MU_MAP_FWHM, "map", g->n[0], g->n[1], g->n[2], "voxel_mm",
 			    g->h[0], g->h[1], g->h[2], "seconds_read", a->seconds_read, "seconds_map", a->seconds_map,
 			    "seconds_factors", a->seconds_factors);
-	if (c->work->decision->n_maps > 0)
+	if (a->maps.n > 1 || c->work->decision->n_maps > 0)
 		json_object_set_new(details, "maps", case_maps_details(c));
 	return details;
 }

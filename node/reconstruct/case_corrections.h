@@ -21,7 +21,7 @@
 #include "recon/scatter/scatter_estimate.h"
 
 /* case_maps.c: what the attenuation is made from. The first map is that of the body; those after it, of a table or of coils,
- * are added, as Siemens adds the map of its hardware. */
+ * are added, as Siemens adds the map of its hardware. Two maps that repeat each other are refused. */
 struct case_map {
 	char name[80];		 /* in sentences: "CT", "map from MR", "map table.nii" */
 	struct mu_source source; /* in the axes of the grid, for the chosen bed; hu: NULL: not read */
@@ -34,7 +34,8 @@ struct case_map {
 
 struct case_maps {
 	int n;
-	struct case_map map[1 + CASE_MAPS_MOST]; /* the CT or the map from MR, if there is one, then the files */
+	struct case_map
+		map[CT_SERIES_MOST + CASE_MAPS_MOST]; /* the CT or the map from MR and those of hardware, then the files */
 	struct map_file file[CASE_MAPS_MOST];
 };
 
@@ -167,7 +168,7 @@ int case_maps_open(struct case_corrections *c, struct err *err);
 int case_maps_read(struct case_corrections *c, struct err *err);
 void case_maps_place(struct case_corrections *c);	     /* set the sources, for the chosen bed */
 size_t case_maps_bytes(const struct case_corrections *c);    /* of the host, while they are read */
-json_t *case_maps_details(const struct case_corrections *c); /* the files */
+json_t *case_maps_details(const struct case_corrections *c); /* what was added to the CT, and all files */
 void case_maps_free_values(struct case_attenuation *a);
 /* Say that this part of the activity is where the maps have no body, if it is doubtful: once, of the first frame that has any. */
 void case_maps_say_outside(struct case_corrections *c, double outside);

@@ -178,6 +178,7 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 		rc = recognise_kind(file, &f, err);
 		f.acquired = read_acquired(dicom_root(file));
 		f.ct = rc == 0 && !f.kind && !f.refused ? ct_object_of(dicom_root(file), f.ct_values) : CT_NO_SLICE;
+		f.ct_part = ct_part_of(dicom_root(file));
 		if (f.ct != CT_NO_SLICE)
 			dicom_get_int(dicom_root(file), TAG_SERIES_RELATED_INSTANCES, 0, &f.expected, NULL);
 		read_route_facts(dicom_root(file), &f);

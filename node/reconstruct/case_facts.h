@@ -29,6 +29,7 @@ struct case_facts {
 	/* For the CT series that an attenuation correction is made from (node/jobs/companion.h): */
 	enum ct_object
 		ct; /* not CT_NO_SLICE: an object of such a series; kind is NULL, and the reason that of an object without use */
+	enum ct_part ct_part;
 	char ct_values[CT_VALUES_SIZE]; /* of CT_OTHER */
 	bool attenuation;		/* an object that has what the attenuation is corrected with, or that is corrected */
 	double acquired; /* start of the acquisition, s of the scanner's clock (pet_facts_moment()); 0: not in the header */

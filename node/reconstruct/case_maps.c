@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_maps.c - the maps that the step "attenuation" is made from: the CT series, or the map from MR, in the frame of
- * reference of the PET data, and images that a person gave with it.
+/* case_maps.c - the maps that the step "attenuation" is made from: the CT series, or the map from MR, and maps of hardware in
+ * the frame of reference of the PET data, and images that a person gave with it.
  *
  * A CT must be of the same patient and frame of reference: a registration of its own is not made. A voxel at P in the patient
  * is at axis_c (P - centre) along axis c of the scanner. Images name neither: their coordinates are taken as those of the
@@ -24,6 +24,7 @@
 /* 1/cm: the largest value of a map from MR is between these: of tissue or, with bone, plastic, 0.05 to 0.2 */
 #define MAP_LEAST 0.05
 #define MAP_MOST 0.4
+#define HARDWARE_LEAST 0.005 /* of foam and thin shells, averaged over voxels */
 
 const char *case_maps_word(const struct case_corrections *c)
 {
@@ -43,9 +44,8 @@ static const struct dicom_item *emission_of(const struct sinogram *s)
 	return dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
 }
 
-static int check_frame(const struct case_corrections *c, struct err *err)
+static int check_frame(const struct case_corrections *c, const struct ct_series *ct, struct err *err)
 {
-	const struct ct_series *ct = c->attenuation.ct;
 	char frame[DICOM_UID_SIZE] = "";
 
 	dicom_get_text(emission_of(c->s), TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
@@ -114,6 +114,18 @@ static void say_centre(struct case_corrections *c, const char *word)
 			word);
 }
 
+/* Return what no map is there of; files may be of anything. */
+static const char *missing_hardware(const struct case_corrections *c)
+{
+	bool has[CT_PARTS] = {false};
+
+	for (const struct ct_series *s = c->attenuation.ct; s; s = s->next)
+		has[s->part] = true;
+	if (c->work->decision->n_maps > 0 || has[CT_HARDWARE] || (has[CT_TABLE] && has[CT_COILS]))
+		return "";
+	return has[CT_TABLE] ? ", and coils" : has[CT_COILS] ? ", and the table" : ", the table and coils";
+}
+
 static void say_series(struct case_corrections *c, const struct case_map *map)
 {
 	const struct ct_series *ct = c->attenuation.ct;
@@ -123,7 +135,7 @@ static void say_series(struct case_corrections *c, const struct case_map *map)
 		case_corrections_say(
 			c,
 			"The attenuation is the scanner's map from MR (%s): what it lacks, as arms beyond its field%s, is not corrected.",
-			ct->description, c->work->decision->n_maps > 0 ? "" : ", the table and coils");
+			ct->description, missing_hardware(c));
 	else
 		say_voltage(c, "CT", ct->kvp, map->curve.kvp);
 	say_centre(c, ct->is_map ? "map" : "CT");
@@ -143,10 +155,35 @@ static void say_series(struct case_corrections *c, const struct case_map *map)
 				     ct->localizers + ct->secondaries == 1 ? "was" : "were");
 }
 
+/* Append a series, whose place is that of its headers. */
+static int open_one(struct case_corrections *c, const struct ct_series *s, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	struct case_map *map = &a->maps.map[a->maps.n];
+	size_t said = strlen(a->from);
+	int rc = check_frame(c, s, err);
+
+	if (rc < 0)
+		return rc;
+	snprintf(map->name, sizeof(map->name), "%s", ct_series_word(s));
+	map->curve = s->is_map ? mu_curve_of_map() : mu_curve_of(s->kvp);
+	map->at = s->at;
+	map->step = s->step;
+	memcpy(map->source.n, s->n, sizeof(map->source.n));
+	a->maps.n++;
+	if (s->part == CT_PATIENT) {
+		say_series(c, map);
+		snprintf(a->from, sizeof(a->from), "%s series %.64s", s->is_map ? "MR map" : "CT", s->series);
+	} else {
+		case_corrections_say(c, "The %s (%s) is added.", map->name, s->description);
+		snprintf(a->from + said, sizeof(a->from) - said, " and %s", map->name);
+	}
+	return 0;
+}
+
 static int open_series(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
-	struct case_map *map = &a->maps.map[0];
 	int rc = 0;
 
 	if (!a->ct && !a->headers) /* nobody has compared the files with their digests for this result */
@@ -155,42 +192,35 @@ static int open_series(struct case_corrections *c, struct err *err)
 		rc = ct_series_open(a->headers, &a->ct, err);
 	if (rc == 0)
 		rc = check_patient(c, err);
-	if (rc == 0)
-		rc = check_frame(c, err);
+	for (const struct ct_series *s = a->ct; rc == 0 && s; s = s->next)
+		rc = open_one(c, s, err);
 	if (rc < 0)
 		return rc;
-	snprintf(map->name, sizeof(map->name), "%s", ct_series_word(a->ct));
-	map->curve = a->ct->is_map ? mu_curve_of_map() : mu_curve_of(a->ct->kvp);
-	map->at = a->ct->at;
-	map->step = a->ct->step;
-	memcpy(map->source.n, a->ct->n, sizeof(map->source.n));
-	a->maps.n = 1;
-	say_series(c, map);
-	snprintf(a->from, sizeof(a->from), "%s series %.64s", a->ct->is_map ? "MR map" : "CT", a->ct->series);
 	snprintf(c->from, sizeof(c->from), "ct=%.64s", a->ct->series);
 	if (a->ct->is_map)
 		snprintf(c->method, sizeof(c->method), "map from MR, factors in the system model");
 	else
-		snprintf(c->method, sizeof(c->method), "CT as %g kV, factors in the system model", map->curve.kvp);
+		snprintf(c->method, sizeof(c->method), "CT as %g kV, factors in the system model", a->maps.map[0].curve.kvp);
 	return 0;
 }
 
-/* The values of a map from MR must be attenuation in its unit. */
-static int check_map(const struct ct_series *ct, const struct mu_curve *curve, struct err *err)
+/* The values of a map of the scanner must be attenuation in its unit. */
+static int check_map(const struct ct_series *s, const struct mu_curve *curve, struct err *err)
 {
+	size_t n = (size_t)s->n[0] * (size_t)s->n[1] * (size_t)s->n[2];
+	double mu, least = s->part == CT_PATIENT ? MAP_LEAST : HARDWARE_LEAST;
 	int16_t most = INT16_MIN;
-	double mu;
 
-	for (size_t i = 0; i < ct_series_bytes(ct) / sizeof(*ct->hu); i++)
-		most = ct->hu[i] > most ? ct->hu[i] : most;
+	for (size_t i = 0; i < n; i++)
+		most = s->hu[i] > most ? s->hu[i] : most;
 	mu = 10 * mu_of_hu(curve, most);
-	if (mu >= MAP_LEAST && mu <= MAP_MOST)
+	if (mu >= least && mu <= MAP_MOST)
 		return 0;
 	return err_set(
 		err, EBADMSG,
-		"the map from MR has values up to %.4g, which as 10000 times the attenuation is %.4g/cm; of a body it is %g to "
-		"%g/cm at most: another unit, or no map",
-		1e4 * mu, mu, MAP_LEAST, MAP_MOST);
+		"the %s has values up to %.4g, which as 10000 times the attenuation is %.4g/cm; of %s it is %g to %g/cm at most: "
+		"another unit, or no map",
+		ct_series_word(s), 1e4 * mu, mu, s->part == CT_PATIENT ? "a body" : "hardware", least, MAP_MOST);
 }
 
 /* ---- files ---- */
@@ -245,9 +275,24 @@ static int open_files(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+/* Leave out objects of which none can be used, if a person has given maps in their place. */
+static void skip_series(struct case_corrections *c)
+{
+	const struct ct_headers *h = c->attenuation.headers;
+	const struct ct_series *s = h && !c->attenuation.ct ? ct_headers_series(h) : NULL;
+
+	if (!s || s->n[0] > 0 || s->others == 0 || c->work->decision->n_maps == 0)
+		return;
+	case_corrections_say(c, "%zu object%s not used: %s.", s->others, s->others == 1 ? " was" : "s were", s->values);
+	c->n_ct = 0;
+}
+
 int case_maps_open(struct case_corrections *c, struct err *err)
 {
-	int rc = c->n_ct > 0 ? open_series(c, err) : 0;
+	int rc;
+
+	skip_series(c);
+	rc = c->n_ct > 0 ? open_series(c, err) : 0;
 
 	return rc == 0 ? open_files(c, err) : rc;
 }
@@ -298,14 +343,14 @@ int case_maps_read(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
 	struct case_maps *m = &a->maps;
-	int first = m->n - c->work->decision->n_maps, rc = 0;
+	struct case_map *map = m->map;
+	int first = m->n - c->work->decision->n_maps, rc = a->ct ? ct_series_read(a->ct, err) : 0;
 
-	if (a->ct) {
-		rc = a->ct->hu ? 0 : ct_series_read(a->ct, err);
-		if (rc == 0 && a->ct->is_map)
-			rc = check_map(a->ct, &m->map[0].curve, err);
-		m->map[0].source.hu = a->ct->hu;
-		m->map[0].padding = a->ct->padding;
+	for (const struct ct_series *s = a->ct; rc == 0 && s; s = s->next, map++) {
+		if (s->is_map)
+			rc = check_map(s, &map->curve, err);
+		map->source.hu = s->hu;
+		map->padding = s->padding;
 	}
 	for (int i = first; rc == 0 && i < m->n; i++)
 		rc = read_file(c, &m->map[i], &m->file[i - first], err);
@@ -314,10 +359,7 @@ int case_maps_read(struct case_corrections *c, struct err *err)
 
 void case_maps_free_values(struct case_attenuation *a)
 {
-	if (a->ct) {
-		free(a->ct->hu);
-		a->ct->hu = NULL;
-	}
+	ct_series_forget(a->ct);
 	for (int i = 0; i < CASE_MAPS_MOST; i++)
 		map_file_clear(&a->maps.file[i]);
 	for (int i = 0; i < a->maps.n; i++)
@@ -387,6 +429,9 @@ json_t *case_maps_details(const struct case_corrections *c)
 	int n = c->work->decision->n_maps, first = m->n - n;
 	json_t *all = json_array();
 
+	for (const struct ct_series *s = c->attenuation.ct ? c->attenuation.ct->next : NULL; s; s = s->next)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:b}", "name", ct_part_word(s->part), "series", s->series,
+						     "unit", map_unit_name(MAP_TEN_THOUSANDTHS), "unit_found", false));
 	for (int i = 0; i < n; i++)
 		json_array_append_new(all, json_pack("{s:s, s:s, s:b}", "name", m->map[first + i].name + strlen("map "), "unit",
 						     map_unit_name(m->file[i].unit), "unit_found", m->file[i].found));

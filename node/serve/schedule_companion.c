@@ -125,19 +125,35 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Return true if the job has the images of this series, and no others. Where memory or the journal fail: false. */
-static bool has_images_of(struct schedule *s, const struct job_view *v, const struct companion_series *series)
+/* Return true if the job has the images that were chosen, and no others. Where memory or the journal fail: false. */
+static bool has_images_of(struct schedule *s, const struct job_view *v, const struct companion_decision *answer)
 {
 	struct images all = {0};
-	bool same = v->companions == series->images && journal_each_member(s->journal, v->id, add_image, &all, NULL) == 0 &&
-		    all.n == (size_t)series->images;
+	size_t n = 0;
+	int64_t *chosen = companion_instances(answer, &n);
+	bool same = chosen && v->companions == (long)n && journal_each_member(s->journal, v->id, add_image, &all, NULL) == 0 &&
+		    all.n == n;
 
-	if (same && all.n > 0) {
-		qsort(all.list, all.n, sizeof(all.list[0]), compare_ids);
-		same = !memcmp(all.list, series->instances, all.n * sizeof(all.list[0])); /* these are ascending */
+	if (same && n > 0) {
+		qsort(all.list, n, sizeof(all.list[0]), compare_ids);
+		qsort(chosen, n, sizeof(chosen[0]), compare_ids);
+		same = !memcmp(all.list, chosen, n * sizeof(all.list[0]));
 	}
+	free(chosen);
 	free(all.list);
 	return same;
+}
+
+static bool complete_with(struct schedule *s, const struct job_view *v, const struct companion_decision *answer, json_t *detail,
+			  double now)
+{
+	size_t n = 0;
+	int64_t *chosen = companion_instances(answer, &n);
+	bool changed = chosen && schedule_decide_complete(s, v, json_incref(detail), chosen, n, now);
+
+	json_decref(detail);
+	free(chosen);
+	return changed;
 }
 
 /* Another result of the routes: the images that its first job has. */
@@ -193,7 +209,7 @@ static void say_if_other(struct schedule *s, const struct job_view *v, struct co
 
 	if (earlier && earlier->companions == 0)
 		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made without one");
-	else if (earlier && !has_images_of(s, earlier, answer->series))
+	else if (earlier && !has_images_of(s, earlier, answer))
 		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made with other images");
 }
 
@@ -217,7 +233,7 @@ bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, boo
 	if (answer.verdict == COMPANION_JOIN) {
 		say_if_other(s, v, &answer);
 		json_object_set_new(detail, "companion", event_json_text(answer.text));
-		return schedule_decide_complete(s, v, detail, answer.series->instances, (size_t)answer.series->images, now);
+		return complete_with(s, v, &answer, detail, now);
 	}
 	if (as_is && answer.verdict == COMPANION_LACKS)
 		return complete_without(s, v, detail, now);
@@ -248,7 +264,7 @@ bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double
 	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, answer.text);
 	if (answer.verdict == COMPANION_LACKS && (!v->lacks_companion || !strcmp(reason, v->reason)))
 		return false;
-	if (!v->lacks_companion && answer.verdict == COMPANION_JOIN && has_images_of(s, v, answer.series))
+	if (!v->lacks_companion && answer.verdict == COMPANION_JOIN && has_images_of(s, v, &answer))
 		return false;
 	return schedule_decide(
 		s, v, EVENT_RETRY,

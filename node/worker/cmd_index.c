@@ -147,11 +147,12 @@ static int add_companion(struct indexer *x, const struct instance_row *row, cons
 	int ret;
 
 	patients_format(&f->identity, x->patient_key, identity);
-	detail = event_json_dump(with_subject(
-		json_pack("{s:I, s:s, s:s, s:s, s:I, s:f, s:s, s:b, s:o}", "instance", (json_int_t)row->id, "study", f->study,
-			  "series", f->series, "frame", f->frame_of_reference, "expected", (json_int_t)f->expected, "acquired",
-			  f->acquired, "identity", identity, "slice", f->ct == CT_SLICE, "values", event_json_text(f->ct_values)),
-		f));
+	detail = event_json_dump(with_subject(json_pack("{s:I, s:s, s:s, s:s, s:I, s:f, s:s, s:b, s:s, s:o}", "instance",
+							(json_int_t)row->id, "study", f->study, "series", f->series, "frame",
+							f->frame_of_reference, "expected", (json_int_t)f->expected, "acquired",
+							f->acquired, "identity", identity, "slice", f->ct == CT_SLICE, "part",
+							ct_part_word(f->ct_part), "values", event_json_text(f->ct_values)),
+					      f));
 	ret = detail ? journal_classify(x->process.journal, row->id, CLASSIFIED_COMPANION, 0, detail, clock_wall(), err)
 		     : err_set(err, ENOMEM, "no memory for a classification");
 	free(detail);

@@ -25,6 +25,9 @@ static const struct edit usual[] = {
 	{0, TAG_KVP, "120"},
 	{0, TAG_MULTI_ENERGY_CT_ACQUISITION, "-"},
 	{0, TAG_CONTRAST_BOLUS_AGENT, "none"},
+	{0, TAG_MANUFACTURER, "-"},
+	{0, TAG_MANUFACTURER_MODEL_NAME, "-"},
+	{0, TAG_SERIES_DESCRIPTION, "-"},
 	{0, TAG_PATIENT_ID, "P1"},
 	{0, TAG_STUDY_INSTANCE_UID, "1.2.7"},
 	{0, TAG_SERIES_INSTANCE_UID, "1.2.8"},
@@ -349,6 +352,104 @@ static const struct row refused_values[] = {
 };
 
 REFUSES(wrong_values, refused_values, try_values)
+
+/* ---- maps from MR ---- */
+
+#define MAP(slice, what)                                                                                                         \
+	{slice, TAG_SOP_CLASS_UID, CLASS_MR}, {slice, TAG_MANUFACTURER, "SIEMENS"},                                              \
+		{slice, TAG_MANUFACTURER_MODEL_NAME, "Biograph_mMR"},                                                            \
+	{                                                                                                                        \
+		slice, TAG_SERIES_DESCRIPTION, what                                                                              \
+	}
+
+/* Which object is a map, and of what: by Series Description or Image Type. */
+TEST(maps)
+{
+	static const struct {
+		struct edit edits[5];
+		enum ct_object object;
+		enum ct_part part;
+		const char *values;
+	} rows[] = {
+		{{MAP(1, "Head_MRAC_PET_UMAP")}, CT_SLICE, CT_PATIENT, ""},
+		{{MAP(1, "UMAP_Table")}, CT_SLICE, CT_TABLE, ""},
+		{{MAP(1, "Coils_UMAP")}, CT_SLICE, CT_COILS, ""},
+		{{MAP(1, "UMAP"), {1, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\UMAP\\HARDWARE"}}, CT_SLICE, CT_HARDWARE, ""},
+		{{MAP(1, "t1_mprage table")}, CT_NO_SLICE, CT_PATIENT, ""},
+		{{MAP(1, "head_ACMAP_TC"), {1, TAG_MANUFACTURER, "GE MEDICAL SYSTEMS"}}, CT_NO_SLICE, CT_PATIENT, ""},
+		{{MAP(1, "head_ACMAP_TC"), {1, TAG_MANUFACTURER_MODEL_NAME, "SIGNA PET/MR"}}, CT_NO_SLICE, CT_PATIENT, ""},
+	};
+	static const struct edit signa[] = {{1, TAG_SOP_CLASS_UID, CLASS_MR},
+					    {1, TAG_MANUFACTURER, "GE MEDICAL SYSTEMS"},
+					    {1, TAG_MANUFACTURER_MODEL_NAME, "SIGNA PET/MR"},
+					    {1, TAG_SERIES_DESCRIPTION, "head_ACMAP_TC"}};
+	char values[CT_VALUES_SIZE];
+	struct dicom_file *file;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		file = make_header(1, rows[i].edits, 5);
+		assert_int_equal(ct_object_of(dicom_root(file), values), rows[i].object);
+		assert_string_equal(values, rows[i].values);
+		assert_int_equal(ct_part_of(dicom_root(file)), rows[i].part);
+		dicom_close(file);
+	}
+	file = make_header(1, signa, 4);
+	assert_int_equal(ct_object_of(dicom_root(file), values), CT_OTHER);
+	assert_string_equal(values, "map of a GE SIGNA PET/MR, whose unit is not documented: recon --map FILE,unit=UNIT");
+	dicom_close(file);
+}
+
+/* Two series of two slices: that of the patient first, whatever came first. */
+static int open_maps(const char *first, const char *second, const struct edit *more, struct ct_series **ret, struct err *err)
+{
+	struct ct_headers *h = ct_headers_new(4);
+	int rc;
+
+	for (int i = 1; i <= 4; i++) {
+		struct edit edits[6] = {MAP(0, i < 3 ? first : second),
+					{0, TAG_SERIES_INSTANCE_UID, i < 3 ? "1.2.81" : "1.2.82"}};
+		struct dicom_file *file;
+
+		edits[5] = *more;
+		file = make_header(i, edits, 6);
+		ct_headers_add(h, names[i - 1], dicom_root(file));
+		dicom_close(file);
+	}
+	rc = ct_series_open(h, ret, err);
+	ct_headers_free(h);
+	return rc;
+}
+
+TEST(hardware)
+{
+	static const struct {
+		const char *first, *second;
+		struct edit more;
+		const char *why;
+	} refused[] = {
+		{"UMAP", "other UMAP", {0}, "two series, 1.2.81 and 1.2.82: give one"},
+		{"UMAP table", "UMAP coils", {0}, "there is the map of the table, but none of the patient"},
+		{"UMAP", "UMAP table", {4, TAG_ROWS, "7"}, "3 x 7 pixels, 3 x 2 in the slices before it"},
+		{"UMAP", "UMAP table", {4, TAG_PATIENT_ID, "P2"}, "different patients"},
+	};
+	static const struct edit none = {0};
+	struct ct_series *s = NULL;
+	struct err err = {0};
+
+	ok(open_maps("UMAP table", "UMAP", &none, &s, &err), &err);
+	assert_int_equal(s->part, CT_PATIENT);
+	assert_string_equal(s->series, "1.2.82");
+	assert_string_equal(ct_series_word(s), "map from MR");
+	assert_int_equal(s->next->part, CT_TABLE);
+	assert_string_equal(s->next->path[0], "s2.dcm");
+	assert_string_equal(ct_series_word(s->next), "map of the table");
+	assert_null(s->next->next);
+	assert_int_equal(ct_series_bytes(s), 2 * 2 * 6 * 2);
+	ct_series_close(s);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_error(open_maps(refused[i].first, refused[i].second, &refused[i].more, &s, &err), &err,
+			     i == 3 ? ENOTUNIQ : EBADMSG, refused[i].why);
+}
 
 /* The files have changed since their headers were read. */
 TEST(changed_files)

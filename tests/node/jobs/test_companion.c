@@ -17,7 +17,7 @@ struct image {
 	double acquired, received;
 	long expected;
 	bool no_slice;
-	const char *values;
+	const char *values, *part;
 };
 
 static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_IDENTITY_SIZE])
@@ -29,14 +29,17 @@ static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_
 
 static void add_with(struct companions *c, int64_t instance, const struct image *i, const uint8_t *of)
 {
-	char identity[PATIENTS_IDENTITY_SIZE], values[100], detail[700];
+	char identity[PATIENTS_IDENTITY_SIZE], values[100], part[40] = "", detail[700];
 
 	identity_of(i->patient, of, identity);
 	snprintf(values, sizeof(values), ",\"values\":\"%s\"", i->values ? i->values : "");
-	snprintf(detail, sizeof(detail),
-		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"%s%s}",
-		 i->study, i->series, i->frame, i->acquired, i->expected, identity, i->no_slice ? ",\"slice\":false" : "",
-		 i->values ? values : "");
+	if (i->part)
+		snprintf(part, sizeof(part), ",\"part\":\"%s\"", i->part);
+	snprintf(
+		detail, sizeof(detail),
+		"{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"%s%s%s}",
+		i->study, i->series, i->frame, i->acquired, i->expected, identity, i->no_slice ? ",\"slice\":false" : "",
+		i->values ? values : "", part);
 	assert_int_equal(
 		companions_add(c, &(struct instance_row){.id = instance, .received = i->received, .calling = "CT"}, detail), 0);
 }
@@ -227,6 +230,52 @@ TEST(localizers)
 }
 
 /* Of another study: as if it were not there. */
+/* Maps of hardware are joined beside the patient's; of two tables the nearer one. Alone they are no series. */
+TEST(hardware)
+{
+	static const char *const joined[] = {"1.7", "1.8"};
+	struct companions c = {0};
+	struct companion_decision d;
+	struct image i = fit;
+	int64_t *all;
+	size_t n = 0;
+
+	i.part = "table";
+	i.series = "1.6";
+	add(&c, 1, &i);
+	assert_int_equal(decide(&c, LATER).verdict, COMPANION_LACKS);
+	i.acquired = 499900;
+	i.series = "1.7";
+	add(&c, 2, &i);
+	i.part = "coils";
+	i.series = "1.8";
+	add(&c, 3, &i);
+	i.frame = "3"; /* elsewhere */
+	i.series = "1.9";
+	add(&c, 4, &i);
+	i = fit;
+	i.part = "patient";
+	add(&c, 5, &i);
+	d = decide(&c, LATER);
+	assert_int_equal(d.verdict, COMPANION_JOIN);
+	assert_string_equal(d.series->series, "1.5");
+	assert_int_equal(d.n_hardware, 2);
+	for (int k = 0; k < 2; k++)
+		assert_string_equal(d.hardware[k]->series, joined[k]);
+	assert_non_null(strstr(d.text, "; map of table, series 1.7; map of coils, series 1.8"));
+	all = companion_instances(&d, &n);
+	assert_int_equal(n, 3);
+	assert_int_equal(all[0] + all[1] + all[2], 5 + 2 + 3);
+	free(all);
+	i.part = "coils"; /* waited for, as a CT series is */
+	i.series = "1.8";
+	i.received = LATER - 1;
+	add(&c, 6, &i);
+	assert_int_equal(decide(&c, LATER).n_hardware, 1); /* the longest wait is over */
+	assert_int_equal(decide(&c, 1790).verdict, COMPANION_WAIT);
+	companions_clear(&c);
+}
+
 TEST(other_study)
 {
 	struct companions c = {0};

@@ -19,6 +19,7 @@ import pytest
 
 from tools import node_harness as h
 from tools.ct_writer import write_ct
+from tools.map_writer import write_metaimage
 from tools.node_harness import check
 from tools.pet_tools import AXES, along_z, run
 
@@ -81,7 +82,7 @@ def of_map(mu):
 
 
 @functools.cache
-def ct_of(position, orientation, extent, spacing, shown=hounsfield):
+def ct_of(position, orientation, extent, spacing, shown=hounsfield, bodies=BODIES):
     """Values of the bodies around the middle of the CT, [slice][row][column], of voxels that average eight
     points."""
     cosines = np.array(orientation, float)
@@ -92,17 +93,16 @@ def ct_of(position, orientation, extent, spacing, shown=hounsfield):
     mu = np.zeros([len(a) for a in axes[::-1]])
     for offset in itertools.product((-0.25, 0.25), repeat=3):
         x, y, z = ((a + o)[..., None] * step for a, o, step in zip(axes, offset, to_scanner))
-        for middle, half, add in BODIES:
+        for middle, half, add in bodies:
             at = ((x[None, None] + y[None, :, None] + z[:, None, None] - middle) / half).astype("f4")
             mu += add / 8 * (np.einsum("kjic,kjic->kji", at, at) < 1)
     return shown(mu), -steps.T @ [a[-1] for a in axes]
 
 
 def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120),
-            spacing=(3.0, 2.6, 2.0), shown=hounsfield,
-            **options):
+            spacing=(3.0, 2.6, 2.0), shown=hounsfield, bodies=BODIES, **options):
     """A CT of the bodies, around the scanner's centre."""
-    hu, first = ct_of(position, orientation, extent, spacing, shown)
+    hu, first = ct_of(position, orientation, extent, spacing, shown, bodies)
     options = {"frame_of_reference": FRAME, "study": STUDY, **options}
     return write_ct(folder, hu, spacing, np.array(centre, float) + first, orientation, **options)
 
@@ -236,6 +236,66 @@ def test_a_map_from_mr(folder):
     t1 = {**MR_MAP, "SeriesDescription": "t1_mprage"}
     case = recon(os.path.join(folder, "none"), bare, made("t1", changes=t1), options=CT)[0]["cases"][0]["pet"]
     check("There is no CT and no map for the attenuation." in case["warnings"], case["warnings"])
+
+
+def test_maps_of_hardware(folder):
+    """Maps of the table and of coils as further series of the exam are added to that of the patient; each is said."""
+    data, place = Data(folder), ("FFP", (7, 9, 20), (-1, 0, 0, 0, -1, 0))
+    bare = data.objects("bare", *place[:2])
+    expected = recon(os.path.join(folder, "expected"), data.objects("ready", *place[:2], ready=True))[1]
+
+    def made(name, words, bodies, **options):
+        changes = {**MR_MAP, "SeriesDescription": words}
+        make_ct(os.path.join(folder, name), *place, shown=of_map, bodies=bodies, intercept=0, changes=changes, **options)
+        return os.path.join(folder, name)
+
+    (middle, half, bone), whole = BODIES[2], BODIES[:2]
+    patient, table = made("patient", "MRAC_UMAP", whole), made("table", "UMAP_table", ((middle, half, bone / 2), ),
+                                                              spacing=(2.0, 2.0, 2.4))
+    coils = made("coils", "Coil_UMAP", ((middle, half, bone / 2), ))
+    other = made("other", "UMAP_table_2", (((50, 60, 0), (8, 8, 30), bone), ))
+    case = recon(os.path.join(folder, "alone"), bare, patient, options=CT)[0]["cases"][0]["pet"]
+    check("as arms beyond its field, the table and coils, is not corrected" in case["warnings"], case["warnings"])
+    document, found, images = recon(os.path.join(folder, "found"), bare, patient, made("hardware", "UMAP hardware", BODIES[2:]),
+                                    options=CT)
+    compare("with hardware", found, expected)
+    case = document["cases"][0]["pet"]
+    check("The map of hardware (UMAP hardware) is added." in case["warnings"]
+          and "as arms beyond its field, is not corrected" in case["warnings"], case["warnings"])
+    check([m["name"] for m in case["corrections"]["attenuation"]["maps"]] == ["hardware"]
+          and " and map of hardware" in images[0].DerivationDescription, images[0].DerivationDescription)
+    case = recon(os.path.join(folder, "frame-out"), bare, patient,
+                 made("frame", "UMAP_table", BODIES[2:], frame_of_reference="2.25.99"), options=CT)[0]["cases"][0]["pet"]
+    check("as arms beyond its field, the table and coils, is not corrected" in case["warnings"],
+          f"of another frame of reference: not used, and missing: {case['warnings']}")
+    case = recon(os.path.join(folder, "table-out"), bare, other, patient, options=CT)[0]["cases"][0]["pet"]
+    check("arms beyond its field, and coils, is not" in case["warnings"], case["warnings"])
+    for name, paths, why in (
+        ("same", (patient, table, coils), "the map of the table and the map of coils have"),
+        ("two", (patient, table, other), "map of the table: two series, "),
+        ("none", (table, ), "there is the map of the table, but none of the patient"),
+        ("unit", (patient, made("unit", "UMAP_table", ((middle, half, bone / 20), ))),
+         "of hardware it is 0.005 to 0.4/cm")):  # yapf: disable
+        text = refused(os.path.join(folder, "out-" + name), bare, *paths)
+        check(why in text, f"{name}: {text}")
+
+
+def test_a_map_of_a_signa(folder):
+    """It is known, and refused because of its unit; a person may give the same map with its unit."""
+    data = Data(folder)
+    bare, changes = data.objects("bare"), {**MR_MAP, "Manufacturer": "GE MEDICAL SYSTEMS", "ManufacturerModelName": "SIGNA PET/MR",
+                                           "SeriesDescription": "head_ACMAP_TC"}
+    make_ct(os.path.join(folder, "map"), "HFS", shown=of_map, intercept=0, changes=changes)
+    text = refused(os.path.join(folder, "out"), bare, os.path.join(folder, "map"))
+    said = "map of a GE SIGNA PET/MR, whose unit is not documented: recon --map FILE,unit=UNIT"
+    check(said in text, text)
+    values, first = ct_of("HFS", (1, 0, 0, 0, 1, 0), (180, 180, 120), (3.0, 2.6, 2.0), of_map)
+    path = write_metaimage(os.path.join(folder, "map.mha"), values,
+                           np.column_stack([np.diag((3.0, 2.6, 2.0)), first]))
+    case = recon(os.path.join(folder, "with"), bare, os.path.join(folder, "map"),
+                 options=("--map", path + ",unit=10000/cm"))[0]["cases"][0]["pet"]
+    check(f"60 objects were not used: {said}." in case["warnings"] and case["corrections"]["attenuation"]["missing"] == 0,
+          case["warnings"])
 
 
 def test_uncorrected_differs(folder):

@@ -83,11 +83,10 @@ def ct(folder, of, when="101000", slices=SLICES, **options):
     """The CT series of a PET object: a water cylinder that is larger than its field of view."""
     d = pydicom.dcmread(of, stop_before_pixels=True)
     y, x = np.mgrid[-16:16, -16:16] + 0.5
-    plane = np.where(x * x + y * y < 100, 0, -1000)
-    return write_ct(folder, np.repeat(plane[None], slices, 0), (10.0, 10.0, 30.0),
-                    (-155.0, -155.0, -15.0 * (slices - 1)),
-                    **{"frame_of_reference": d.FrameOfReferenceUID, "study": d.StudyInstanceUID,
-                       "when": ("20260601", when), **options})
+    hu = options.pop("hu", np.repeat(np.where(x * x + y * y < 100, 0, -1000)[None], slices, 0))
+    return write_ct(folder, hu, (10.0, 10.0, 30.0),
+                    **{"origin": (-155.0, -155.0, -15.0 * (slices - 1)), "frame_of_reference": d.FrameOfReferenceUID,
+                       "study": d.StudyInstanceUID, "when": ("20260601", when), **options})
 
 
 def waits(n, reason):
@@ -262,6 +261,38 @@ def test_nearest_of_two(folder, things):
     job, = n.wait_states("delivered")
     check_joined(n, job, near)
     check("acquired 180 s after the PET data: the nearest of 2 that fit" in job["companion"], job)
+
+
+def test_map_of_a_table(folder, things):
+    """The map from MR and that of the table, two series: both are joined, and the result names both."""
+    n, pacs = both(folder, things)
+    one = pet(folder)
+    mr = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "Modality": "MR", "Manufacturer": "SIEMENS",
+          "ManufacturerModelName": "Biograph_mMR", "RescaleType": None}
+    y, x = np.mgrid[-16:16, -16:16] + 0.5
+    files = []
+    for words, plane in (("UMAP", np.where(x * x + y * y < 100, 960, 0)),
+                         ("UMAP table", np.where((y > 11) & (y < 13), 500, 0))):
+        files += ct(os.path.join(folder, words), one, changes={**mr, "SeriesDescription": words}, intercept=0,
+                    hu=np.repeat(plane[None], SLICES, 0))
+    h.send(n.port, files[SLICES:] + [one] + files[:SLICES])
+    job, = n.wait_states("delivered")
+    check(job["companions"] == 2 * SLICES
+          and job["companion"].endswith(f"; map of table, series {series_of(files[SLICES:])}"), job)
+    said = pydicom.dcmread(pacs.files()[0]).DerivationDescription
+    check("The map of the table (UMAP table) is added." in said and "arms beyond its field, and coils, is not" in said, said)
+
+
+def test_beside_the_field_of_view(folder, things):
+    """A CT that covers no plane: held with the reason, nothing is lost; without it when a person says so."""
+    n, _ = both(folder, things)
+    one = pet(folder)
+    h.send(n.port, ct(os.path.join(folder, "ct"), one, origin=(-155.0, -155.0, 4000.0)) + [one])
+    job = n.wait_state(0, "held", "CT: it is beside the field of view of the scanner: no plane of it is in the map")
+    check(len(n.stored_files()) == 1 + SLICES, n.stored_files())
+    n.command("retry", "--as-is", str(job["id"]))
+    job, = n.wait_states("delivered")
+    check(job["companions"] == 0 and "without a CT series" in job["companion"], job)
 
 
 def test_stops_in_the_middle(folder, things):
