@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "node/base/language.h"
 #include "node/base/url.h"
 #include "node/base/viewer_url.h"
 #include "node/config/kinds.h"
@@ -156,6 +157,7 @@ struct status_conf { /* the status page (HTML served by the node) */
 	enum status_actions actions; /* see config_status_may_act() */
 	bool thumbnails;
 	bool show_patient;
+	enum language language;
 	char viewer_url[VIEWER_PATTERN_SIZE]; /* see node/base/viewer_url.h; "": no links to a viewer */
 	/* Persons, see node/status/status_person.h. trusted_header "": there are none. */
 	char trusted_header[CONFIG_NAME_SIZE], trusted_groups[CONFIG_NAME_SIZE]; /* names of headers: the person; the groups */

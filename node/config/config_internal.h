@@ -46,7 +46,7 @@
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}
 /* clang-format on */
 
-#define CONFIG_STATUS_KEYS 14
+#define CONFIG_STATUS_KEYS 15
 extern const struct key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
 #define CONFIG_ALERTS_KEYS 8
 extern const struct key config_alerts_keys[CONFIG_ALERTS_KEYS];

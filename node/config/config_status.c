@@ -12,6 +12,9 @@
 static const struct key_choice status_actions[] = {
 	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
+static const struct key_choice status_languages[] = {{"auto", LANGUAGE_AUTO}, {"en", LANGUAGE_EN}, {"de", LANGUAGE_DE},
+						     {"es", LANGUAGE_ES},     {"pt", LANGUAGE_PT}, {NULL, 0}};
+
 const struct key config_status_keys[CONFIG_STATUS_KEYS] = {
 	{"enabled", AS_BOOL(status_conf, enabled), .fallback = "true", .meaning = "serve the status page"},
 	{"bind", AS_ADDRESS(status_conf, bind), .fallback = "127.0.0.1",
@@ -29,6 +32,9 @@ const struct key config_status_keys[CONFIG_STATUS_KEYS] = {
 	 .meaning = "make a small picture of each result's middle slice and show it on the page; show reports of results"},
 	{"show_patient", AS_BOOL(status_conf, show_patient), .fallback = "false",
 	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
+	{"language", AS_CHOICE(status_conf, language, status_languages), .fallback = "auto",
+	 .meaning =
+		 "language of the page for browsers in which none was chosen at its foot; `auto`: the one that the browser prefers"},
 	{"viewer_url", AS_TEXT(status_conf, viewer_url, VIEWER_PATTERN_SIZE - 1), .fallback = "",
 	 .meaning = "address of a result in the site's viewer, to which the page then has a link: `{study}` and `{series}` are "
 		    "replaced by UIDs, `{accession}` by the accession number, as in `https://viewer.example.org/?study={study}`"},

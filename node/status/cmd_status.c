@@ -90,11 +90,11 @@ static void reply_text(struct status_reply *a, struct html *h, int code, enum st
 	*a = (struct status_reply){.code = code, .type = type, .n = h->n, .bytes = h->text};
 }
 
-static void reply_sentence(struct status_reply *a, int code, const char *title, const char *sentence)
+static void reply_sentence(struct status_reply *a, const struct status *s, int code, const char *title, const char *sentence)
 {
 	struct html h = {0};
 
-	status_write_sentence(&h, title, sentence);
+	status_write_sentence(&h, s->language, title, sentence);
 	reply_text(a, &h, code, STATUS_TYPE_HTML);
 }
 
@@ -145,7 +145,7 @@ static void reply_thumbnail(struct status_reply *a, const struct status *s, int6
 		return;
 	}
 	html_clear(&h);
-	reply_sentence(a, 404, "No picture", "This case has no picture (yet).");
+	reply_sentence(a, s, 404, "No picture", "This case has no picture (yet).");
 }
 
 /* Reply with the slices of a case, or until they are made with its thumbnail and 202. */
@@ -160,7 +160,7 @@ static void reply_slices(struct status_reply *a, struct reporter *r, int64_t job
 	size_t n = 0;
 
 	if (!v || !status_slices_find(&r->status, v, events, &slices)) {
-		reply_sentence(a, 404, "No picture", "This case has no picture of slices (yet).");
+		reply_sentence(a, &r->status, 404, "No picture", "This case has no picture of slices (yet).");
 		json_decref(events);
 		return;
 	}
@@ -175,7 +175,7 @@ static void reply_slices(struct status_reply *a, struct reporter *r, int64_t job
 		a->code = a->code == 200 ? 202 : a->code;
 		break;
 	default:
-		reply_sentence(a, 503, "No picture", bytes[0] ? bytes : "The picture could not be made.");
+		reply_sentence(a, &r->status, 503, "No picture", bytes[0] ? bytes : "The picture could not be made.");
 	}
 }
 
@@ -188,7 +188,7 @@ static void reply_report(struct status_reply *a, struct reporter *r, int64_t job
 	size_t n = 0;
 
 	if (!v || !status_has_report(&r->status, v)) {
-		reply_sentence(a, 404, "No report",
+		reply_sentence(a, &r->status, 404, "No report",
 			       "The result of this case is not (or no longer) on this node, or pictures are not shown.");
 		return;
 	}
@@ -198,11 +198,11 @@ static void reply_report(struct status_reply *a, struct reporter *r, int64_t job
 		reply_text(a, &h, 200, STATUS_TYPE_REPORT);
 		break;
 	case STATUS_REPORT_WAIT:
-		status_write_waiting(&h, "The report is being made", "This page loads it when it is ready.");
+		status_write_waiting(&h, r->status.language, "The report is being made", "This page loads it when it is ready.");
 		reply_text(a, &h, 200, STATUS_TYPE_HTML);
 		break;
 	default:
-		reply_sentence(a, 503, "No report", text[0] ? text : "The report could not be made.");
+		reply_sentence(a, &r->status, 503, "No report", text[0] ? text : "The report could not be made.");
 	}
 }
 
@@ -213,7 +213,7 @@ static void reply_case(struct status_reply *a, struct status *s, const struct st
 	bool whole;
 
 	if (!v || !s->journal) {
-		reply_sentence(a, s->journal ? 404 : 503, "No such case",
+		reply_sentence(a, s, s->journal ? 404 : 503, "No such case",
 			       s->journal ? "The journal has no case of this number." : "The journal cannot be read.");
 		return;
 	}
@@ -296,17 +296,17 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 	int ret;
 
 	if (!config_status_may_act(r->process.config)) {
-		reply_sentence(a, 403, "Not allowed",
+		reply_sentence(a, &r->status, 403, "Not allowed",
 			       "The configuration does not allow actions on this page (status.actions). Use tomonode retry, redo "
 			       "and cancel.");
 		return;
 	}
 	if (!v) {
-		reply_sentence(a, 404, "No such case", "The journal has no case of this number.");
+		reply_sentence(a, &r->status, 404, "No such case", "The journal has no case of this number.");
 		return;
 	}
 	if ((q->page == STATUS_AS_IS && !status_text_as_is(v)) || (q->page == STATUS_SAME && !status_text_same_patient(v))) {
-		reply_sentence(a, 409, "Nothing was done",
+		reply_sentence(a, &r->status, 409, "Nothing was done",
 			       q->page == STATUS_AS_IS ? "The case is no longer held because of missing images."
 						       : "The case is no longer held because of its patients.");
 		return;
@@ -316,7 +316,8 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 	if (ret == 0)
 		*a = (struct status_reply){.code = 303, .job = job, .type = STATUS_TYPE_TEXT};
 	else
-		reply_sentence(a, ret == -ESTALE || ret == -EINVAL || ret == -ENOENT ? 409 : 503, "Nothing was done", err.msg);
+		reply_sentence(a, &r->status, ret == -ESTALE || ret == -EINVAL || ret == -ENOENT ? 409 : 503, "Nothing was done",
+			       err.msg);
 }
 
 /* At the end of a period, log the number of refused requests that were not logged individually. */
@@ -342,9 +343,10 @@ static void answer_request(struct reporter *r, const struct status_request *q, s
 {
 	struct html h = {0};
 
+	r->status.language = q->language;
 	/* The HTTP process has refused it already, or an attacker controls that process. */
 	if (q->person.role < status_page_role(q->page)) {
-		reply_sentence(a, 403, "Not allowed", "Your groups do not allow this.");
+		reply_sentence(a, &r->status, 403, "Not allowed", "Your groups do not allow this.");
 		return;
 	}
 	update_status(r);

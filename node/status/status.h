@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "node/base/html.h"
+#include "node/base/language.h"
 #include "node/jobs/jobs.h"
 #include "node/jobs/node_facts.h"
 #include "node/status/metrics.h"
@@ -54,6 +55,7 @@ struct status {
 	int64_t senders_until; /* id of the last instance that was counted */
 	struct status_names names;
 	struct status_person person; /* for whom a page is written */
+	enum language language;	     /* in which a page is written; not JSON and metrics, which are English */
 	/* set by status_update(): */
 	double now; /* s since the epoch */
 	struct node_facts facts;
@@ -92,10 +94,10 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f);
 /* false: the case could not be read; the page gives the reason. */
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token);
-/* Write a page with one sentence and a link back to the overview. */
-void status_write_sentence(struct html *h, const char *title, const char *sentence);
+/* Write a page with one sentence and a link back to the overview; both texts are English, and said in the language. */
+void status_write_sentence(struct html *h, enum language in, const char *title, const char *sentence);
 /* Write the same, which the browser loads again after a second. */
-void status_write_waiting(struct html *h, const char *title, const char *sentence);
+void status_write_waiting(struct html *h, enum language in, const char *title, const char *sentence);
 json_t *status_json(const struct status *s); /* NULL: no memory */
 void status_write_metrics(struct html *h, const struct status *s);
 

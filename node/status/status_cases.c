@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "dicom/object/patient.h"
-#include "node/base/plural.h"
 #include "node/base/time_text.h"
 #include "node/jobs/case_results.h"
 #include "node/status/status_internal.h"
@@ -145,35 +144,43 @@ static void put_form(struct html *h, const struct status *s, const struct status
 {
 	const char *value, *label;
 
-	html_printf(h,
-		    "<section id=\"search\" aria-labelledby=\"h-search\"><h1 id=\"h-search\">Cases</h1>"
-		    "<form class=\"search\" role=\"search\" method=\"get\" action=\"/cases\"><p class=\"wide\"><label "
-		    "for=\"q\">Accession number,%s UID, case number or sender</label><input type=\"search\" id=\"q\" name=\"q\" "
-		    "maxlength=\"%d\" autocomplete=\"off\" value=\"",
-		    s->config->status.show_patient ? " patient," : "", STATUS_FILTER_TEXT - 1);
-	html_printf(h, "%s\"></p><p><label for=\"state\">State</label><select id=\"state\" name=\"state\">", f->text);
+	html_printf(
+		h,
+		"<section id=\"search\" aria-labelledby=\"h-search\"><h1 id=\"h-search\">%s</h1>"
+		"<form class=\"search\" role=\"search\" method=\"get\" action=\"/cases\"><p class=\"wide\"><label "
+		"for=\"q\">%s</label><input type=\"search\" id=\"q\" name=\"q\" maxlength=\"%d\" autocomplete=\"off\" value=\"",
+		say(s->language, "Cases"),
+		say(s->language, s->config->status.show_patient ? "Accession number, patient, UID, case number or sender"
+								: "Accession number, UID, case number or sender"),
+		STATUS_FILTER_TEXT - 1);
+	html_printf(h, "%s\"></p><p><label for=\"state\">%s</label><select id=\"state\" name=\"state\">", f->text,
+		    say(s->language, "State"));
 	for (int i = 0; status_filter_state(i, &value, &label); i++)
-		html_printf(h, "<option value=\"%s\"%s>%s</option>", value, i == f->state ? " selected" : "", label);
+		html_printf(h, "<option value=\"%s\"%s>%s</option>", value, i == f->state ? " selected" : "",
+			    say(s->language, label));
 	html_put(h, "</select></p>");
-	day_field(h, FIELD_FROM, "Received from", f->from);
-	day_field(h, FIELD_TO, "until", f->to);
-	html_put(h, "<p class=\"go\"><button class=\"first\" id=\"b-search\">Search</button> <a href=\"/cases\" "
-		    "id=\"clear\">Clear</a></p></form>");
+	day_field(h, FIELD_FROM, say(s->language, "Received from"), f->from);
+	day_field(h, FIELD_TO, say(s->language, "until"), f->to);
+	html_printf(
+		h,
+		"<p class=\"go\"><button class=\"first\" id=\"b-search\">%s</button> <a href=\"/cases\" id=\"clear\">%s</a></p>"
+		"</form>",
+		say(s->language, "Search"), say(s->language, "Clear"));
 	if (f->wrong)
 		html_put(h, "<p class=\"wrong\" role=\"alert\">");
 	if (f->wrong & 1u << FIELD_TEXT)
-		html_printf(h, "The text is longer than %d bytes. ", STATUS_FILTER_TEXT - 1);
+		html_printf(h, say(s->language, "The text is longer than %d bytes. "), STATUS_FILTER_TEXT - 1);
 	if (f->wrong & 1u << FIELD_STATE)
-		html_put(h, "There is no such state. ");
+		html_printf(h, "%s ", say(s->language, "There is no such state."));
 	if (f->wrong & (1u << FIELD_FROM | 1u << FIELD_TO))
-		html_put(h, "A day is not of the form 2026-11-23. ");
+		html_printf(h, "%s ", say(s->language, "A day is not of the form 2026-11-23."));
 	if (f->wrong & 1u << FIELD_PAGE)
-		html_put(h, "There is no such page. ");
+		html_printf(h, "%s ", say(s->language, "There is no such page."));
 	if (f->wrong)
-		html_put(h, "It is not used for the search.</p>");
+		html_printf(h, "%s</p>", say(s->language, "It is not used for the search."));
 	if (f->from > 0 && f->to > 0 && f->from > f->to)
-		html_put(h, "<p class=\"wrong\" role=\"alert\">The first day is after the last: no case can fit. Exchange the "
-			    "days.</p>");
+		html_printf(h, "<p class=\"wrong\" role=\"alert\">%s</p>",
+			    say(s->language, "The first day is after the last: no case can fit. Exchange the days."));
 	html_put(h, "</section>\n");
 }
 
@@ -191,23 +198,24 @@ static void put_row(struct html *h, const struct status *s, const struct job_vie
 	const char *word, *texts[] = {title, v->accession, v->calling, protocol};
 	enum status_tone tone = status_text_state(v, &word);
 
-	status_text_title(v, title, sizeof(title));
+	status_text_title(v, s->language, title, sizeof(title));
 	case_results_protocol(v, protocol);
 	html_put(h, same ? "<tr role=\"row\" class=\"same\">" : "<tr role=\"row\">");
 	html_printf(h,
 		    STATUS_CELL("<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a>") STATUS_CELL(STATUS_BADGE)
 			    STATUS_CELL("<time>%s</time>"),
-		    columns[COLUMN_CASE], (long long)v->id, (long long)v->id, (long long)v->id, columns[COLUMN_STATE],
-		    status_text_tone(tone), word, columns[COLUMN_RECEIVED],
+		    say(s->language, columns[COLUMN_CASE]), (long long)v->id, (long long)v->id, (long long)v->id,
+		    say(s->language, columns[COLUMN_STATE]), status_text_tone(tone), say(s->language, word),
+		    say(s->language, columns[COLUMN_RECEIVED]),
 		    time_text(v->members.first > 0 ? v->members.first : v->opened, "never", when));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) /* an empty cell is not shown on a narrow screen */
-		html_printf(h, texts[i][0] ? STATUS_CELL("<bdi>%s</bdi>") : STATUS_CELL("%s"), columns[COLUMN_WHAT + i],
-			    texts[i]);
+		html_printf(h, texts[i][0] ? STATUS_CELL("<bdi>%s</bdi>") : STATUS_CELL("%s"),
+			    say(s->language, columns[COLUMN_WHAT + i]), texts[i]);
 	if (s->config->status.show_patient && name && (name->name[0] || name->id[0]))
-		html_printf(h, STATUS_CELL("<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>"), columns[COLUMN_PATIENT], name->name,
-			    name->id);
+		html_printf(h, STATUS_CELL("<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>"),
+			    say(s->language, columns[COLUMN_PATIENT]), name->name, name->id);
 	else if (s->config->status.show_patient)
-		html_printf(h, STATUS_CELL(""), columns[COLUMN_PATIENT]);
+		html_printf(h, STATUS_CELL(""), say(s->language, columns[COLUMN_PATIENT]));
 	html_put(h, "</tr>\n");
 }
 
@@ -223,16 +231,18 @@ static void page_link(struct html *h, const struct status_filter *f, int page, c
 	html_printf(h, "<a id=\"%s\" href=\"/cases%s\">%s</a> ", id, query, word);
 }
 
-static void put_pager(struct html *h, const struct status_filter *f, int page, int pages)
+static void put_pager(struct html *h, const struct status *s, const struct status_filter *f, int page, int pages)
 {
 	if (pages < 2)
 		return;
-	html_put(h, "<nav class=\"pager\" aria-label=\"Pages\">");
-	page_link(h, f, 0, "p-first", "First", page > 0);
-	page_link(h, f, page - 1, "p-previous", "Previous", page > 0);
-	html_printf(h, "<span>Page %d of %d</span> ", page + 1, pages);
-	page_link(h, f, page + 1, "p-next", "Next", page + 1 < pages);
-	page_link(h, f, pages - 1, "p-last", "Last", page + 1 < pages);
+	html_printf(h, "<nav class=\"pager\" aria-label=\"%s\">", say(s->language, "Pages"));
+	page_link(h, f, 0, "p-first", say(s->language, "First"), page > 0);
+	page_link(h, f, page - 1, "p-previous", say(s->language, "Previous"), page > 0);
+	html_put(h, "<span>");
+	html_printf(h, say(s->language, "Page %d of %d"), page + 1, pages);
+	html_put(h, "</span> ");
+	page_link(h, f, page + 1, "p-next", say(s->language, "Next"), page + 1 < pages);
+	page_link(h, f, pages - 1, "p-last", say(s->language, "Last"), page + 1 < pages);
 	html_put(h, "</nav>\n");
 }
 
@@ -241,27 +251,29 @@ static void put_found(struct html *h, const struct search *x)
 	const struct status *s = x->s;
 	int pages = (int)((x->n + ROWS - 1) / ROWS), page = x->f->page < pages ? x->f->page : pages > 0 ? pages - 1 : 0;
 
-	html_printf(h, "<section id=\"found\" aria-labelledby=\"h-found\"><h2 id=\"h-found\">%zu of %zu case%s</h2>\n", x->n,
-		    s->jobs.n, plural((long long)s->jobs.n));
+	html_put(h, "<section id=\"found\" aria-labelledby=\"h-found\"><h2 id=\"h-found\">");
+	html_printf(h, say(s->language, s->jobs.n == 1 ? "%zu of %zu case" : "%zu of %zu cases"), x->n, s->jobs.n);
+	html_put(h, "</h2>\n");
 	if (s->facts.journal_error[0])
-		html_put(h, "<p class=\"none\">The journal cannot be read.</p>\n");
+		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, "The journal cannot be read."));
 	else if (x->n == 0)
-		html_put(h, s->jobs.n ? "<p class=\"none\">No case fits.</p>\n" : "<p class=\"none\">Nothing yet.</p>\n");
-	if (x->unread > 0)
-		html_printf(h,
-			    "<p class=\"none\">The patient%s of %zu case%s %s still being read: they may be found in a "
-			    "moment.</p>\n",
-			    plural((long long)x->unread), x->unread, plural((long long)x->unread), x->unread == 1 ? "is" : "are");
+		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, s->jobs.n ? "No case fits." : "Nothing yet."));
+	if (x->unread > 0) {
+		html_put(h, "<p class=\"none\">");
+		html_printf(h, say(s->language, "Patients are still being read (%zu): further cases may be found in a moment."),
+			    x->unread);
+		html_put(h, "</p>\n");
+	}
 	if (x->n > 0) {
-		status_page_table(h, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
+		status_page_table(h, s, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
 		for (size_t i = (size_t)page * ROWS; i < x->n && i < ((size_t)page + 1) * ROWS; i++)
 			put_row(h, s, x->list[i],
 				i > (size_t)page * ROWS && x->list[i]->study[0] &&
 					!strcmp(x->list[i]->study, x->list[i - 1]->study));
 		status_page_table_end(h);
-		put_pager(h, x->f, page, pages);
+		put_pager(h, s, x->f, page, pages);
 	}
-	html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p></section>\n");
+	html_printf(h, "<p class=\"none\">%s</p></section>\n", say(s->language, STATUS_NUMBERS));
 }
 
 void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f)
@@ -273,9 +285,9 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 		h->failed = true;
 		return;
 	}
-	status_page_begin(h, s, "Cases", false);
+	status_page_begin(h, s, say(s->language, "Cases"), false);
 	put_form(h, s, f);
 	put_found(h, &x);
-	status_page_end(h);
+	status_page_end(h, s);
 	free(x.list);
 }

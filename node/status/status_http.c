@@ -13,8 +13,9 @@
 #include <sys/socket.h>
 
 #include "kernels/clock.h"
-#include "node/base/html.h"
+#include "node/base/language.h"
 #include "node/base/network.h"
+#include "node/status/status.h"
 #include "node/status/status_ipc.h"
 #include "node/status/web.h"
 
@@ -52,6 +53,33 @@ struct request { /* a request whose body may not be received completely */
 	char form[STATUS_FORM_MAX];
 	size_t n;
 };
+
+static const char *header_of(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* ---- languages ---- */
+
+#define LANGUAGE_FIELD "language" /* of the address, and the name of the cookie */
+
+static enum language language_of(const struct http *s, struct MHD_Connection *c)
+{
+	return language_choose(s->conf->status->language, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, LANGUAGE_FIELD),
+			       MHD_lookup_connection_value(c, MHD_COOKIE_KIND, LANGUAGE_FIELD), header_of(c, "Accept-Language"));
+}
+
+/* Keep a language that the address asks for, for a year. */
+static void keep_language(struct MHD_Connection *c, struct MHD_Response *r)
+{
+	enum language l;
+	char text[120];
+
+	if (!language_parse(MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, LANGUAGE_FIELD), &l))
+		return;
+	snprintf(text, sizeof(text), LANGUAGE_FIELD "=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax", language_code(l));
+	MHD_add_response_header(r, "Set-Cookie", text);
+}
 
 /* ---- responses ---- */
 
@@ -108,15 +136,13 @@ static enum MHD_Result reply_fixed(struct MHD_Connection *c, const char *type, c
 }
 
 /* Refuse a request with a sentence as the body. */
-static enum MHD_Result refuse_request(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
+static enum MHD_Result refuse_request(const struct http *s, struct MHD_Connection *c, int code, const char *allow,
+				      const char *sentence)
 {
 	struct MHD_Response *r;
 	struct html h = {0};
 
-	html_put(&h,
-		 "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>tomonode</title><link rel=\"stylesheet\" "
-		 "href=\"/status.css\"></head><body><main><section class=\"overall warn\"><h1>Not done</h1><p>");
-	html_printf(&h, "%s</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n", sentence);
+	status_write_sentence(&h, language_of(s, c), "Not done", sentence);
 	r = h.failed ? NULL : MHD_create_response_from_buffer(h.n, h.text, MHD_RESPMEM_MUST_COPY);
 	html_clear(&h);
 	if (r)
@@ -179,7 +205,7 @@ static enum MHD_Result ask_reporter(struct http *s, struct MHD_Connection *c, st
 	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
 		status_filter_set(&q->filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
 	if (!exchange_request(s, q, &a))
-		return refuse_request(c, 503, NULL, "The node does not respond. Try again in a moment.");
+		return refuse_request(s, c, 503, NULL, "The node does not respond. Try again in a moment.");
 	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
 		free(a.bytes);
@@ -188,17 +214,13 @@ static enum MHD_Result ask_reporter(struct http *s, struct MHD_Connection *c, st
 	add_headers(r, a.code, types[a.type]);
 	if (a.job > 0)
 		snprintf(location, sizeof(location), "/jobs/%lld", (long long)a.job);
+	keep_language(c, r);
 	if (a.code == 303)
 		MHD_add_response_header(r, "Location", location);
 	return queue_response(c, a.code, r);
 }
 
 /* ---- requests ---- */
-
-static const char *header_of(struct MHD_Connection *c, const char *name)
-{
-	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
-}
 
 /* The address of the other end; "::", which is never a sender's, if it is unknown. */
 static struct in6_addr address_of(struct MHD_Connection *c)
@@ -278,23 +300,23 @@ static enum MHD_Result reply_request(struct http *s, struct MHD_Connection *c, c
 				     const struct request *q)
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
-	struct status_request to = {.person = q->person};
+	struct status_request to = {.person = q->person, .language = language_of(s, c)};
 	enum status_page page = to.page = status_request_page(path, &to.job);
 	bool acts = status_page_changes_job(page);
 	const char *sentence;
 
 	if (!reads && !posts)
-		return refuse_request(c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
+		return refuse_request(s, c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
 	if (page == STATUS_NONE)
-		return refuse_request(c, 404, NULL, "There is no such page.");
+		return refuse_request(s, c, 404, NULL, "There is no such page.");
 	if (acts != posts)
-		return refuse_request(c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
+		return refuse_request(s, c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
 	if (q->n > sizeof(q->form))
-		return refuse_request(c, 413, NULL, "The form is too large.");
+		return refuse_request(s, c, 413, NULL, "The form is too large.");
 	sentence = acts ? why_not(s, c, q, &to) : NULL;
 	if (sentence) {
 		log_refusal(s, c, 403, path, sentence);
-		return refuse_request(c, 403, NULL, sentence);
+		return refuse_request(s, c, 403, NULL, sentence);
 	}
 	switch (page) {
 	case STATUS_STYLE:
@@ -322,7 +344,7 @@ static enum MHD_Result begin_request(struct http *s, struct MHD_Connection *c, c
 	MHD_get_connection_values_n(c, MHD_HEADER_KIND, look_at_header, &h);
 	why = ambiguous_headers(&h);
 	if (why)
-		return refuse_request(c, 400, NULL, why);
+		return refuse_request(s, c, 400, NULL, why);
 	code = status_person_judge(s->conf->status, &from, &h.claim, status_page_role(status_request_page(path, &job)), &person,
 				   sentence);
 	if (code == 0 && !status_request_host_allowed(header_of(c, "Host"), s->conf->status->host)) {
@@ -333,7 +355,7 @@ static enum MHD_Result begin_request(struct http *s, struct MHD_Connection *c, c
 	}
 	if (code) {
 		log_refusal(s, c, code, path, sentence);
-		return refuse_request(c, code, NULL, sentence);
+		return refuse_request(s, c, code, NULL, sentence);
 	}
 	*state = calloc(1, sizeof(struct request));
 	if (!*state)

@@ -4,19 +4,20 @@
 #ifndef TOMONODE_NODE_STATUS_INTERNAL_H
 #define TOMONODE_NODE_STATUS_INTERNAL_H
 
+#include "node/status/say.h"
 #include "node/status/status.h"
 #include "node/status/status_text.h"
 
 /* Write everything from the doctype to the start tag <main>. title is escaped. refresh: a browser without script loads the page
  * again by itself; a person may not be typing in it. */
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh);
-void status_page_end(struct html *h);
-/* Write the start of a section up to its heading; without a title a hidden one, whose content may come later. */
+void status_page_end(struct html *h, const struct status *s);
+/* Write the start of a section up to its heading, in the language of the page; without a title a hidden one, whose content may come later. */
 void status_page_section(struct html *h, const char *id, const char *title);
 /* Write a table up to <tbody>; its rows follow, then status_page_table_end(). On a narrow screen a row of
  * three or more columns is a block; the roles
- * keep it a table for those who do not see it. columns: their n headers. */
-void status_page_table(struct html *h, const char *id, const char *const *columns, size_t n);
+ * keep it a table for those who do not see it. columns: their n headers, in English. */
+void status_page_table(struct html *h, const struct status *s, const char *id, const char *const *columns, size_t n);
 void status_page_table_end(struct html *h);
 /* A row and a cell of such a table as part of a format; the first text of a cell is the header of its column. */
 #define STATUS_ROW(cells) "<tr role=\"row\">" cells "</tr>\n"
@@ -33,7 +34,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 /* Write a link to the result in the site's viewer; nothing if no destination has it, or none is configured. */
 void status_page_viewer(struct html *h, const struct status *s, const struct job_view *v);
 /* Write the warnings of the result as a list; folded: that a person can open. Nothing without warnings. */
-void status_page_warnings(struct html *h, const struct job_view *v, bool folded);
+void status_page_warnings(struct html *h, const struct status *s, const struct job_view *v, bool folded);
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token);
 
 /* Write destinations, devices, disk, senders and objects without a case. */

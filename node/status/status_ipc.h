@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "node/base/language.h"
 #include "node/status/status_filter.h"
 #include "node/status/status_request.h"
 
@@ -30,6 +31,7 @@ struct status_request {
 	char choice[CONFIG_NAME_SIZE]; /* STATUS_REDO: the protocol; STATUS_SWEEP: the number of a sweep */
 	struct status_filter filter;   /* STATUS_CASES: which ones */
 	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
+	enum language language;	       /* of the reply, if it is a page */
 	struct status_person person;   /* of the request; the role of a request without person is ADMINISTER if there are none */
 	char refused[900];	       /* STATUS_REFUSED: what was refused, with texts from the network */
 };

@@ -17,7 +17,7 @@ static json_t *sends_json(const struct status *s, const struct job_view *v)
 		json_t *one = job_report_send(d);
 		struct status_send send;
 
-		status_text_send(s->config, d, s->now, &send);
+		status_text_send(s->config, d, s->now, LANGUAGE_EN, &send);
 		json_object_set_new(one, "sent", json_integer((json_int_t)job_view_count_stored(v, d)));
 		json_object_set_new(one, "sentence", event_json_text(send.sentence));
 		json_array_append_new(list, one);
@@ -32,8 +32,8 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 	double fraction, left;
 	json_t *one;
 
-	status_text_title(v, title, sizeof(title));
-	status_text_sentence(s->config, v, 0, s->now, sentence, sizeof(sentence));
+	status_text_title(v, LANGUAGE_EN, title, sizeof(title));
+	status_text_sentence(s->config, v, 0, s->now, LANGUAGE_EN, sentence, sizeof(sentence));
 	one = job_report_common(v);
 	json_object_update_new(one, json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:o}", "title", event_json_text(title), "sentence",
 					      event_json_text(sentence), "hint", status_text_hint(v), "objects",

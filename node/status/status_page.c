@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "node/base/plural.h"
 #include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/base/version.h"
@@ -18,40 +17,77 @@
 #include "node/jobs/case_selection.h"
 #include "node/status/status_internal.h"
 
+/* The script, with the texts that it writes itself: {name} is replaced there. */
+static void put_script(struct html *h, const struct status *s)
+{
+	const char *const texts[][2] = {
+		{"pause", say(s->language, "Pause updates")},
+		{"resume", say(s->language, "Resume updates")},
+		{"lost", say(s->language, "The node does not answer. What is shown is old.")},
+		{"slice", say(s->language, "slice {n} of {total}")},
+		{"height", say(s->language, "slice {n} of {total}, at {mm} mm")},
+		{"making", say(s->language, "being made")},
+		{"absent", say(s->language, "not available")},
+	};
+
+	html_put(h, "<script src=\"/status.js\" defer></script>\n</head>\n<body");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		html_printf(h, " data-%s=\"%s\"", texts[i][0], texts[i][1]);
+	html_put(h, ">\n");
+}
+
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh)
 {
 	char when[TIME_TEXT_SIZE];
 
 	html_printf(h,
-		    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+		    "<!DOCTYPE html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
 		    "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
 		    "<title>%s</title>\n<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" "
 		    "href=\"/status.css\">\n",
-		    title);
+		    language_code(s->language), title);
 	html_put(h, refresh ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "");
+	put_script(h, s);
 	html_printf(h,
-		    "<script src=\"/status.js\" defer></script>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the "
-		    "cases</a>\n<header class=\"top\">\n<p class=\"name\"><a href=\"/\"><img src=\"/icon.svg\" alt=\"\" "
-		    "width=\"28\" height=\"28\"> tomonode</a> <span class=\"aet\">%s",
-		    s->config->node.aet);
-	html_put(h,
-		 "</span></p>\n<nav aria-label=\"Pages of the node\"><a href=\"/\" id=\"n-now\">Overview</a> <a href=\"/cases\" "
-		 "id=\"n-cases\">All cases, search</a></nav>\n");
+		    "<a class=\"skip\" href=\"#main\">%s</a>\n<header class=\"top\">\n<p class=\"name\"><a href=\"/\"><img "
+		    "src=\"/icon.svg\" alt=\"\" width=\"28\" height=\"28\"> tomonode</a> <span class=\"aet\">%s</span></p>\n",
+		    say(s->language, "Skip to the cases"), s->config->node.aet);
+	html_printf(h,
+		    "<nav aria-label=\"%s\"><a href=\"/\" id=\"n-now\">%s</a> <a href=\"/cases\" id=\"n-cases\">%s</a></nav>\n",
+		    say(s->language, "Pages of the node"), say(s->language, "Overview"), say(s->language, "All cases, search"));
 	html_put(h, "<p class=\"clock\">");
 	if (s->person.name[0])
 		html_printf(h, "<span id=\"person\"><bdi>%s</bdi> %s</span> · ", s->person.name,
-			    status_role_text(s->person.role));
-	html_printf(h,
-		    "<span id=\"clock\">As of <time>%s</time></span> <button id=\"pause\" type=\"button\" hidden>Pause "
-		    "updates</button></p>\n</header>\n<main id=\"main\">\n",
-		    time_text(s->now, "never", when));
+			    say(s->language, status_role_text(s->person.role)));
+	html_put(h, "<span id=\"clock\">");
+	html_printf(h, say(s->language, "As of <time>%s</time>"), time_text(s->now, "never", when));
+	html_printf(h, "</span> <button id=\"pause\" type=\"button\" hidden>%s</button></p>\n</header>\n<main id=\"main\">\n",
+		    say(s->language, "Pause updates"));
 }
 
-void status_page_end(struct html *h)
+/* A link for each language. Its choice is kept in a cookie (node/status/status_http.c). */
+static void put_languages(struct html *h, const struct status *s)
 {
-	html_put(h, "</main>\n<footer><p>tomonode " TOMONODE_VERSION
-		    " · Not for diagnostic use · <a href=\"/status.json\">JSON</a> · "
-		    "<a href=\"/metrics\">Metrics</a> · <a href=\"/health\">Health</a></p></footer>\n</body>\n</html>\n");
+	html_printf(h, "<nav class=\"languages\" aria-label=\"%s\">", say(s->language, "Language"));
+	for (int l = 0; l < LANGUAGES; l++) {
+		const char *code = language_code((enum language)l), *name = language_name((enum language)l);
+
+		html_put(h, l > 0 ? " · " : "");
+		html_printf(h, "<a id=\"l-%s\" href=\"?language=%s\" lang=\"%s\" hreflang=\"%s\"%s>%s</a>", code, code, code,
+			    code, l == (int)s->language ? " aria-current=\"true\"" : "", name);
+	}
+	html_put(h, "</nav>");
+}
+
+void status_page_end(struct html *h, const struct status *s)
+{
+	html_put(h, "</main>\n<footer>");
+	put_languages(h, s);
+	html_printf(h,
+		    "<p>tomonode " TOMONODE_VERSION
+		    " · %s · <a href=\"/status.json\">JSON</a> · <a href=\"/metrics\">%s</a> · <a "
+		    "href=\"/health\">%s</a></p></footer>\n</body>\n</html>\n",
+		    say(s->language, "Not for diagnostic use"), say(s->language, "Metrics"), say(s->language, "Health"));
 }
 
 void status_page_section(struct html *h, const char *id, const char *title)
@@ -62,12 +98,12 @@ void status_page_section(struct html *h, const char *id, const char *title)
 		html_printf(h, "<section id=\"%s\" hidden></section>\n", id);
 }
 
-void status_page_table(struct html *h, const char *id, const char *const *columns, size_t n)
+void status_page_table(struct html *h, const struct status *s, const char *id, const char *const *columns, size_t n)
 {
 	html_printf(h, "<table class=\"%s\" id=\"%s\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\">",
 		    n > 2 ? "stack" : "pairs", id);
 	for (size_t i = 0; i < n; i++)
-		html_printf(h, "<th scope=\"col\" role=\"columnheader\">%s</th>", columns[i]);
+		html_printf(h, "<th scope=\"col\" role=\"columnheader\">%s</th>", say(s->language, columns[i]));
 	html_put(h, "</tr></thead><tbody role=\"rowgroup\">\n");
 }
 
@@ -80,14 +116,14 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 {
 	char path[400];
 
-	if (status_picture_path(s, v, path))
-		html_printf(h,
-			    "<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" alt=\"Middle slice of case %lld\" "
-			    "width=\"%d\" "
-			    "height=\"%d\">",
-			    (long long)v->id, (long long)v->id, side, side);
-	else
-		html_put(h, "<div class=\"picture none\" aria-hidden=\"true\">no image</div>");
+	if (status_picture_path(s, v, path)) {
+		html_printf(h, "<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" width=\"%d\" height=\"%d\" alt=\"",
+			    (long long)v->id, side, side);
+		html_printf(h, say(s->language, "Middle slice of case %lld"), (long long)v->id);
+		html_put(h, "\">");
+	} else {
+		html_printf(h, "<div class=\"picture none\" aria-hidden=\"true\">%s</div>", say(s->language, "no image"));
+	}
 }
 
 static const struct status_name *patient_of(const struct status *s, const struct job_view *v)
@@ -97,11 +133,11 @@ static const struct status_name *patient_of(const struct status *s, const struct
 	return name && (name->name[0] || name->id[0]) ? name : NULL;
 }
 
-static void put_patient(struct html *h, const struct status_name *name)
+static void put_patient(struct html *h, const struct status *s, const struct status_name *name)
 {
 	if (!name)
 		return;
-	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : "no name");
+	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : say(s->language, "no name"));
 	if (name->id[0])
 		html_printf(h, " <span class=\"quiet\">ID <bdi>%s</bdi></span>", name->id);
 	html_put(h, "</p>");
@@ -111,11 +147,12 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 {
 	char when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 
-	put_patient(h, patient ? patient_of(s, v) : NULL);
-	html_printf(h, "<p class=\"facts\">%ld %s from %s", (long)v->members.instances,
-		    v->members.instances == 1 ? "image" : "images", v->calling[0] ? v->calling : "an unnamed sender");
+	put_patient(h, s, patient ? patient_of(s, v) : NULL);
+	html_put(h, "<p class=\"facts\">");
+	html_printf(h, say(s->language, v->members.instances == 1 ? "%ld image from %s" : "%ld images from %s"),
+		    (long)v->members.instances, v->calling[0] ? v->calling : say(s->language, "an unnamed sender"));
 	if (v->members.last > 0)
-		html_printf(h, ", last at <time>%s</time>", time_text(v->members.last, "never", when));
+		html_printf(h, say(s->language, ", last at <time>%s</time>"), time_text(v->members.last, "never", when));
 	if (v->protocol[0])
 		html_printf(h, " · %s", case_results_protocol(v, protocol));
 	html_put(h, "</p>");
@@ -127,27 +164,25 @@ static void put_progress(struct html *h, const struct status *s, const struct jo
 	const char *words;
 	double fraction, left;
 	int step;
+	bool known = status_progress(s, v->id, stage, &fraction, &left);
 
-	time_text_span(s->now - v->started, span);
-	if (!status_progress(s, v->id, stage, &fraction, &left)) {
-		html_printf(h,
-			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>starting, "
-			    "for %s so far"
-			    "</span></div>",
-			    (long long)v->id, span);
-		return;
+	html_put(h, "<div class=\"progress\"><progress aria-label=\"");
+	html_printf(h, say(s->language, "Progress of case %lld"), (long long)v->id);
+	if (known)
+		html_printf(h, "\" max=\"100\" value=\"%.0f", 100 * fraction);
+	html_put(h, "\"></progress> <span>");
+	if (known) {
+		step = status_text_stage(stage, &words);
+		if (step > 0)
+			html_printf(h, say(s->language, "Step %d of %d, "), step, STATUS_TEXT_STEPS);
+		html_printf(h, "%s: %.0f %%, ", say(s->language, words), 100 * fraction);
+		if (left >= 0)
+			html_printf(h, say(s->language, "about %s left of this step, "), time_text_span(left, rest));
+	} else {
+		html_printf(h, "%s, ", say(s->language, "starting"));
 	}
-	step = status_text_stage(stage, &words);
-	html_printf(
-		h,
-		"<div class=\"progress\"><progress max=\"100\" value=\"%.0f\" aria-label=\"Progress of case %lld\"></progress> <span>",
-		100 * fraction, (long long)v->id);
-	if (step > 0)
-		html_printf(h, "Step %d of %d, ", step, STATUS_TEXT_STEPS);
-	html_printf(h, "%s: %.0f %%, ", words, 100 * fraction);
-	if (left >= 0)
-		html_printf(h, "about %s left of this step, ", time_text_span(left, rest));
-	html_printf(h, "for %s so far</span></div>", span);
+	html_printf(h, say(s->language, "for %s so far"), time_text_span(s->now - v->started, span));
+	html_put(h, "</span></div>");
 }
 
 /* What each destination has said of the result: also of one whose files were removed. */
@@ -157,13 +192,13 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 	bool any = false;
 
 	for (size_t i = 0; i < v->n_sends && (status_text_has_result(v) || v->state == JOB_CLEANED); i++) {
-		status_text_send(s->config, &v->sends[i], s->now, &send);
+		status_text_send(s->config, &v->sends[i], s->now, s->language, &send);
 		if (!send.sentence[0])
 			continue;
 		html_put(h, any ? "" : "<ul class=\"sends\">");
 		any = true;
 		html_printf(h, "<li class=\"%s\">" STATUS_BADGE " %s</li>", status_text_tone(send.tone),
-			    status_text_tone(send.tone), send.word, send.sentence);
+			    status_text_tone(send.tone), say(s->language, send.word), send.sentence);
 	}
 	html_put(h, any ? "</ul>" : "");
 }
@@ -175,21 +210,30 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 	enum status_tone tone = status_text_state(v, &word);
 
 	if (!status_text_has_result(v))
-		status_text_sentence(s->config, v, before, s->now, sentence, sizeof(sentence));
+		status_text_sentence(s->config, v, before, s->now, s->language, sentence, sizeof(sentence));
 	if (v->state == JOB_RUNNING)
 		put_progress(h, s, v);
-	if (v->state == JOB_COLLECTING && v->members.expected > 0)
-		html_printf(h,
-			    "<div class=\"progress\"><progress max=\"%ld\" value=\"%ld\" aria-label=\"Images of case %lld\">"
-			    "</progress></div>",
-			    (long)v->members.expected, (long)v->members.instances, (long long)v->id);
+	if (v->state == JOB_COLLECTING && v->members.expected > 0) {
+		html_printf(h, "<div class=\"progress\"><progress max=\"%ld\" value=\"%ld\" aria-label=\"",
+			    (long)v->members.expected, (long)v->members.instances);
+		html_printf(h, say(s->language, "Images of case %lld"), (long long)v->id);
+		html_put(h, "\"></progress></div>");
+	}
 	if (sentence[0]) {
 		html_printf(h, "<p class=\"sentence%s\">%s</p>", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "",
 			    sentence);
 	}
 	put_sends(h, s, v);
 	if (hint[0])
-		html_printf(h, "<p class=\"hint\">%s</p>", hint);
+		html_printf(h, "<p class=\"hint\">%s</p>", say(s->language, hint));
+}
+
+/* What a control is of, for those who do not see where it is; the control's visible text is before it. */
+static void put_hidden_case(struct html *h, const struct status *s, const struct job_view *v)
+{
+	html_put(h, "<span class=\"hidden\"> ");
+	html_printf(h, say(s->language, "case %lld"), (long long)v->id);
+	html_put(h, "</span>");
 }
 
 void status_page_viewer(struct html *h, const struct status *s, const struct job_view *v)
@@ -202,13 +246,13 @@ void status_page_viewer(struct html *h, const struct status *s, const struct job
 	if (!s->config->status.viewer_url[0] || !there || v->n_objects == 0 ||
 	    !viewer_url_fill(s->config->status.viewer_url, v->study, v->objects[0].series, v->accession, url, sizeof(url)))
 		return;
-	html_printf(h,
-		    "<p><a id=\"v-%lld\" href=\"%s\" target=\"_blank\" rel=\"noopener noreferrer\">Open in the viewer<span "
-		    "class=\"hidden\"> case %lld</span></a></p>",
-		    (long long)v->id, url, (long long)v->id);
+	html_printf(h, "<p><a id=\"v-%lld\" href=\"%s\" target=\"_blank\" rel=\"noopener noreferrer\">%s", (long long)v->id, url,
+		    say(s->language, "Open in the viewer"));
+	put_hidden_case(h, s, v);
+	html_put(h, "</a></p>");
 }
 
-void status_page_warnings(struct html *h, const struct job_view *v, bool folded)
+void status_page_warnings(struct html *h, const struct status *s, const struct job_view *v, bool folded)
 {
 	const char *at = v->warnings;
 	size_t n, count = 0;
@@ -218,17 +262,18 @@ void status_page_warnings(struct html *h, const struct job_view *v, bool folded)
 	if (count == 0)
 		return;
 	html_printf(h,
-		    folded ? "<details class=\"warnings\" id=\"w-%lld\"><summary id=\"ws-%lld\">%zu warning%s</summary>"
-			   : "<div class=\"warnings\" id=\"w-%lld\"><h2 id=\"ws-%lld\">%zu warning%s</h2>",
-		    (long long)v->id, (long long)v->id, count, plural((long long)count));
-	html_put(h, "<ul>");
+		    folded ? "<details class=\"warnings\" id=\"w-%lld\"><summary id=\"ws-%lld\">"
+			   : "<div class=\"warnings\" id=\"w-%lld\"><h2 id=\"ws-%lld\">",
+		    (long long)v->id, (long long)v->id);
+	html_printf(h, say(s->language, count == 1 ? "%zu warning" : "%zu warnings"), count);
+	html_put(h, folded ? "</summary><ul lang=\"en\">" : "</h2><ul lang=\"en\">");
 	html_sentences(h, v->warnings);
 	html_put(h, folded ? "</ul></details>" : "</ul></div>");
 }
 
 /* number: of a sweep; 0: the button is of no sweep. */
-static void put_button(struct html *h, const struct job_view *v, const char *what, int number, const char *word,
-		       const char *class, const char *token)
+static void put_button(struct html *h, const struct status *s, const struct job_view *v, const char *what, int number,
+		       const char *word, const char *class, const char *token)
 {
 	char id[32];
 
@@ -237,28 +282,30 @@ static void put_button(struct html *h, const struct job_view *v, const char *wha
 		    (long long)v->id, what, token);
 	if (number)
 		html_printf(h, "<input type=\"hidden\" name=\"sweep\" value=\"%d\">", number);
-	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s\">%s<span class=\"hidden\"> case %lld</span></button></form>", class,
-		    (long long)v->id, id, word, (long long)v->id);
+	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s\">%s", class, (long long)v->id, id, word);
+	put_hidden_case(h, s, v);
+	html_put(h, "</button></form>");
 }
 
-static void sweep_buttons(struct html *h, const struct job_view *v, const struct exposures *sweeps, int n, const char *token)
+static void sweep_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps, int n,
+			  const char *token)
 {
-	char text[160], word[180];
+	char text[160], word[200];
 
 	for (int i = 1; i <= n; i++) {
 		case_sweep_text(sweeps, i, text, sizeof(text));
-		snprintf(word, sizeof(word), "Reconstruct %s", text);
-		put_button(h, v, "sweep", i, word, "plain", token);
+		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"), text);
+		put_button(h, s, v, "sweep", i, word, "plain", token);
 	}
 }
 
-static void cancel_button(struct html *h, const struct job_view *v, const char *token)
+static void cancel_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
-	html_printf(h,
-		    "<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span></summary>"
-		    "<p>The case is cancelled, its images are kept.</p>",
-		    (long long)v->id, (long long)v->id, (long long)v->id);
-	put_button(h, v, "cancel", 0, "Cancel the case", "danger", token);
+	html_printf(h, "<details id=\"d-%lld\"><summary id=\"c-%lld\">%s", (long long)v->id, (long long)v->id,
+		    say(s->language, "Cancel…"));
+	put_hidden_case(h, s, v);
+	html_printf(h, "</summary><p>%s</p>", say(s->language, "The case is cancelled, its images are kept."));
+	put_button(h, s, v, "cancel", 0, say(s->language, "Cancel the case"), "danger", token);
 	html_put(h, "</details>");
 }
 
@@ -287,11 +334,12 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		html_put(h, any ? "" : "<div class=\"buttons\">");
 		any = true;
 		if (buttons[i].page == STATUS_SWEEP)
-			sweep_buttons(h, v, &sweeps, n, token);
+			sweep_buttons(h, s, v, &sweeps, n, token);
 		else if (buttons[i].page == STATUS_CANCEL)
-			cancel_button(h, v, token);
+			cancel_button(h, s, v, token);
 		else
-			put_button(h, v, buttons[i].what, 0, buttons[i].word, first ? "first" : "plain", token);
+			put_button(h, s, v, buttons[i].what, 0, say(s->language, buttons[i].word), first ? "first" : "plain",
+				   token);
 	}
 	html_put(h, any ? "</div>" : "");
 }
@@ -318,20 +366,20 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	enum status_tone tone = status_text_state(v, &word);
 	char title[120];
 
-	status_text_title(v, title, sizeof(title));
+	status_text_title(v, s->language, title, sizeof(title));
 	html_printf(h, "<div class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
-	html_printf(
-		h,
-		"<div class=\"what\"><h4><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">case %lld</span> " STATUS_BADGE
-		"</h4>",
-		(long long)v->id, (long long)v->id, title, (long long)v->id, status_text_tone(tone), word);
+	html_printf(h, "<div class=\"what\"><h4><a id=\"a-%lld\" href=\"/jobs/%lld\">%s</a> <span class=\"number\">",
+		    (long long)v->id, (long long)v->id, title);
+	html_printf(h, say(s->language, "case %lld"), (long long)v->id);
+	html_printf(h, "</span> " STATUS_BADGE "</h4>", status_text_tone(tone), say(s->language, word));
 	status_page_facts(h, s, v, patient);
 	if (strcmp(v->accession, accession) != 0)
-		html_printf(h, "<p class=\"facts\">Accession number <bdi>%s</bdi></p>", v->accession[0] ? v->accession : "none");
+		html_printf(h, "<p class=\"facts\">%s <bdi>%s</bdi></p>", say(s->language, "Accession number"),
+			    v->accession[0] ? v->accession : say(s->language, "none"));
 	status_page_state(h, s, v, status_count_before(s, v));
 	status_page_viewer(h, s, v);
-	status_page_warnings(h, v, true);
+	status_page_warnings(h, s, v, true);
 	html_put(h, "</div>");
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div>\n");
@@ -346,22 +394,27 @@ static void one_exam(struct html *h, const struct status *s, const struct status
 
 	for (size_t i = 1; i < e->n; i++)
 		oldest = e->cases[i]->id < oldest->id ? e->cases[i] : oldest;
-	html_printf(h, "<article class=\"exam\" id=\"exam-%lld\"><header><h3>%s<bdi>%s</bdi></h3>", (long long)oldest->id,
-		    oldest->accession[0] ? "Accession " : "No accession number", oldest->accession);
+	html_printf(h, "<article class=\"exam\" id=\"exam-%lld\"><header><h3>%s <bdi>%s</bdi></h3><p class=\"facts\">",
+		    (long long)oldest->id, say(s->language, oldest->accession[0] ? "Accession" : "No accession number"),
+		    oldest->accession);
 	time_text(oldest->opened, "never", when);
 	when[strlen("2026-11-21")] = '\0'; /* the day */
-	html_printf(h, "<p class=\"facts\">received <time>%s</time>", when);
-	if (e->n > 1)
-		html_printf(h, " · %zu cases", e->n);
+	html_printf(h, say(s->language, "received <time>%s</time>"), when);
+	if (e->n > 1) {
+		html_put(h, " · ");
+		html_printf(h, say(s->language, "%zu cases"), e->n);
+	}
 	html_put(h, "</p>");
-	put_patient(h, patient);
+	put_patient(h, s, patient);
 	html_put(h, "</header>\n<div class=\"views\">");
 	for (size_t i = 0; i < e->n && i < STATUS_EXAM_MAX; i++)
 		one_case(h, s, e->cases[i], oldest->accession, !patient, token);
 	html_put(h, "</div>");
-	if (e->n > STATUS_EXAM_MAX)
-		html_printf(h, "<p class=\"none\"><a id=\"e-%lld\" href=\"/cases?q=%s\">All %zu cases of the exam</a></p>",
-			    (long long)oldest->id, oldest->study, e->n);
+	if (e->n > STATUS_EXAM_MAX) {
+		html_printf(h, "<p class=\"none\"><a id=\"e-%lld\" href=\"/cases?q=%s\">", (long long)oldest->id, oldest->study);
+		html_printf(h, say(s->language, "All %zu cases of the exam"), e->n);
+		html_put(h, "</a></p>");
+	}
 	html_put(h, "</article>\n");
 }
 
@@ -395,23 +448,50 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 		return;
 	}
 	html_printf(h, "<section id=\"%s\" aria-labelledby=\"h-%s\"><h2 id=\"h-%s\">%s <span class=\"count\">%zu</span></h2>\n",
-		    id, id, id, title, l->all);
+		    id, id, id, say(s->language, title), l->all);
 	for (size_t i = 0; i < l->n; i++) {
 		const char *days = l == &s->done ? days_of(s->now, l->list[i].when) : "";
 
 		if (strcmp(days, before) != 0)
-			html_printf(h, "<p class=\"days\">%s</p>\n", days);
+			html_printf(h, "<p class=\"days\">%s</p>\n", say(s->language, days));
 		before = days;
 		one_exam(h, s, &l->list[i], token);
 	}
 	if (l->all == 0)
-		html_printf(h, "<p class=\"none\">%s</p>\n", none);
-	if (l->n < l->all)
-		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">All %zu exams</a></p>\n", id, id,
-			    l->all);
+		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, none));
+	if (l->n < l->all) {
+		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">", id, id);
+		html_printf(h, say(s->language, "All %zu exams"), l->all);
+		html_put(h, "</a></p>\n");
+	}
 	if (l == &s->done && s->jobs.n > 1)
-		html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p>\n");
+		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, STATUS_NUMBERS));
 	html_put(h, "</section>\n");
+}
+
+/* A text of the node, which is English unless the table has it. */
+static void put_text(struct html *h, const struct status *s, const char *text)
+{
+	const char *said = say(s->language, text);
+
+	html_printf(h, said == text && s->language != LANGUAGE_EN ? "<span lang=\"en\">%s</span>" : "%s", said);
+}
+
+static void put_problem(struct html *h, const struct status *s, const struct node_problem *p)
+{
+	size_t n = s->facts.attention;
+
+	html_put(h, "<li>");
+	if (!strcmp(p->id, "cases")) /* the most frequent one, and for everyone */
+		html_printf(h, say(s->language, n == 1 ? "%zu case needs attention." : "%zu cases need attention."), n);
+	else
+		put_text(h, s, p->text);
+	if (p->remedy[0]) {
+		html_put(h, " <span class=\"remedy\">");
+		put_text(h, s, p->remedy);
+		html_put(h, "</span>");
+	}
+	html_put(h, "</li>");
 }
 
 static void put_overall(struct html *h, const struct status *s)
@@ -423,40 +503,41 @@ static void put_overall(struct html *h, const struct status *s)
 		    good			       ? "good"
 		    : healthy && failed + refused == 0 ? "warn"
 						       : "bad");
+	html_put(h, "<h1>");
 	if (good) {
-		html_put(h, "<h1>Everything is in order</h1><p>");
+		html_printf(h, "%s</h1><p>", say(s->language, "Everything is in order"));
 		if (s->by_group[GROUP_WORK] == 0)
-			html_put(h, "No case is in work.");
+			html_put(h, say(s->language, "No case is in work."));
 		else
-			html_printf(h, s->by_group[GROUP_WORK] == 1 ? "%zu case is in work." : "%zu cases are in work.",
+			html_printf(h,
+				    say(s->language,
+					s->by_group[GROUP_WORK] == 1 ? "%zu case is in work." : "%zu cases are in work."),
 				    s->by_group[GROUP_WORK]);
 		html_put(h, "</p></section>\n");
 		return;
 	}
 	if (!healthy)
-		html_put(h, "<h1>The node has a serious problem</h1><ul>");
+		html_put(h, say(s->language, "The node has a serious problem"));
 	else if (failed > 0)
-		html_printf(h, failed == 1 ? "<h1>%zu case has failed</h1><ul>" : "<h1>%zu cases have failed</h1><ul>", failed);
+		html_printf(h, say(s->language, failed == 1 ? "%zu case has failed" : "%zu cases have failed"), failed);
 	else if (refused > 0)
-		html_printf(h, refused == 1 ? "<h1>%zu result was refused</h1><ul>" : "<h1>%zu results were refused</h1><ul>",
-			    refused);
+		html_printf(h, say(s->language, refused == 1 ? "%zu result was refused" : "%zu results were refused"), refused);
 	else if (s->problems.n > 0)
-		html_put(h, "<h1>Something needs attention</h1><ul>");
+		html_put(h, say(s->language, "Something needs attention"));
 	else
-		html_printf(h, "<h1>Look at %zu result%s with warnings</h1><ul>", s->warned_new,
-			    plural((long long)s->warned_new));
-	for (size_t i = 0; i < s->problems.n; i++) {
-		const struct node_problem *p = &s->problems.list[i];
-
-		html_printf(h, p->remedy[0] ? "<li>%s <span class=\"remedy\">%s</span></li>" : "<li>%s%s</li>", p->text,
-			    p->remedy);
+		html_printf(h,
+			    say(s->language,
+				s->warned_new == 1 ? "Look at %zu result with warnings" : "Look at %zu results with warnings"),
+			    s->warned_new);
+	html_put(h, "</h1><ul>");
+	for (size_t i = 0; i < s->problems.n; i++)
+		put_problem(h, s, &s->problems.list[i]);
+	if (s->warned_new > 0) {
+		html_printf(h, "<li>%s <a id=\"warned\" href=\"/cases?state=warned\">",
+			    say(s->language, "Delivered with warnings in the last three days:"));
+		html_printf(h, say(s->language, s->warned_new == 1 ? "%zu case" : "%zu cases"), s->warned_new);
+		html_put(h, "</a>.</li>");
 	}
-	if (s->warned_new > 0)
-		html_printf(
-			h,
-			"<li>Delivered with warnings in the last three days: <a id=\"warned\" href=\"/cases?state=warned\">%zu "
-			"case%s</a>.</li>",
-			s->warned_new, plural((long long)s->warned_new));
 	html_put(h, "</ul></section>\n");
 }
 
@@ -478,29 +559,29 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	html_put(h, "</div>\n<div class=\"aside\">\n");
 	status_page_node(h, s);
 	html_put(h, "</div></div>\n");
-	status_page_end(h);
+	status_page_end(h, s);
 }
 
-static void write_sentence(struct html *h, const char *title, const char *sentence, bool waiting)
+static void write_sentence(struct html *h, enum language in, const char *title, const char *sentence, bool waiting)
 {
 	html_printf(h,
-		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+		    "<!DOCTYPE html>\n<html lang=\"%s\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
 		    "content=\"width=device-width, initial-scale=1\"><title>%s</title>",
-		    title);
+		    language_code(in), say(in, title));
 	html_put(h, waiting ? "<meta http-equiv=\"refresh\" content=\"1\">" : "");
 	html_printf(h,
 		    "<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/status.css\">"
-		    "</head><body><main id=\"main\"><section class=\"overall %s\"><h1>%s</h1><p>%s</p><p><a href=\"/\">Back to "
-		    "the cases</a></p></section></main></body></html>\n",
-		    waiting ? "good" : "warn", title, sentence);
+		    "</head><body><main id=\"main\"><section class=\"overall %s\"><h1>%s</h1><p>%s</p><p><a href=\"/\">%s</a></p>"
+		    "</section></main></body></html>\n",
+		    waiting ? "good" : "warn", say(in, title), say(in, sentence), say(in, "Back to the cases"));
 }
 
-void status_write_sentence(struct html *h, const char *title, const char *sentence)
+void status_write_sentence(struct html *h, enum language in, const char *title, const char *sentence)
 {
-	write_sentence(h, title, sentence, false);
+	write_sentence(h, in, title, sentence, false);
 }
 
-void status_write_waiting(struct html *h, const char *title, const char *sentence)
+void status_write_waiting(struct html *h, enum language in, const char *title, const char *sentence)
 {
-	write_sentence(h, title, sentence, true);
+	write_sentence(h, in, title, sentence, true);
 }

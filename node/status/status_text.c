@@ -9,6 +9,7 @@
 #include "node/base/time_text.h"
 #include "node/config/kind.h"
 #include "node/jobs/patients.h"
+#include "node/status/say.h"
 
 const char *status_text_tone(enum status_tone tone)
 {
@@ -85,25 +86,25 @@ static void add_text(char *text, size_t size, const char *fmt, ...)
 	va_end(ap);
 }
 
-void status_text_title(const struct job_view *v, char *ret, size_t size)
+void status_text_title(const struct job_view *v, enum language in, char *ret, size_t size)
 {
 	const struct kind *kind = kind_named(v->kind);
 	char side[16], view[16];
 
 	kind_key_attribute(kind, v->key, CASE_LATERALITY, side, sizeof(side));
 	kind_key_attribute(kind, v->key, CASE_VIEW, view, sizeof(view));
-	snprintf(ret, size, "%s", kind ? kind->title : "case");
+	snprintf(ret, size, "%s", say(in, kind ? kind->title : "case"));
 	ret[0] = (char)toupper((unsigned char)ret[0]);
 	if (side[0] || view[0])
 		add_text(ret, size, ", %s%s%s",
-			 !strcmp(side, "L")   ? "left"
-			 : !strcmp(side, "R") ? "right"
+			 !strcmp(side, "L")   ? say(in, "left")
+			 : !strcmp(side, "R") ? say(in, "right")
 					      : side,
 			 side[0] && view[0] ? " " : "", view);
 	if (v->revision > 1)
-		add_text(ret, size, " (revision %d)", v->revision);
+		add_text(ret, size, say(in, " (revision %d)"), v->revision);
 	if (v->other.number > 1)
-		add_text(ret, size, ", result %d", v->other.number);
+		add_text(ret, size, say(in, ", result %d"), v->other.number);
 }
 
 static bool is_incomplete(const struct job_view *v)
@@ -121,72 +122,75 @@ static void add_reason(char *text, size_t size, const char *reason)
 	add_text(text, size, "%s%s", reason, n > 0 && strchr(".!?", reason[n - 1]) ? "" : ".");
 }
 
-static void add_next(char *text, size_t size, double next, double now)
+static void add_next(enum language in, char *text, size_t size, double next, double now)
 {
 	char when[TIME_TEXT_SIZE];
 
 	if (next <= now)
 		return;
 	time_text(next, "never", when);
-	add_text(text, size, " The next attempt is at %s.", when);
+	add_text(text, size, say(in, " The next attempt is at %s."), when);
 }
 
 /* Write what is missing after a number of images: the end of the sentence. */
-static void add_lacks(const struct job_view *v, char *text, size_t size)
+static void add_lacks(enum language in, const struct job_view *v, char *text, size_t size)
 {
-	bool known = v->members.lacks[0] != '\0';
-
-	add_text(text, size, "%s%s%s.", known ? "; " : "", v->members.lacks, known ? " is missing" : "");
+	if (v->members.lacks[0])
+		add_text(text, size, say(in, "; %s is missing"), v->members.lacks);
+	add_text(text, size, ".");
 }
 
-static void describe_collecting(const struct job_view *v, char *ret, size_t size)
+static void describe_collecting(enum language in, const struct job_view *v, char *ret, size_t size)
 {
 	char until[TIME_TEXT_SIZE];
 
 	if (v->waits_until > 0) {
 		time_text(v->waits_until, "never", until);
-		add_text(ret, size, "All images were received. Until %s it ", until);
+		add_text(ret, size, say(in, "All images were received. Until %s it "), until);
 		add_reason(ret, size, v->reason);
 		return;
 	}
 	if (v->members.expected > 0) {
-		add_text(ret, size, "%ld of %ld images were received", (long)v->members.instances, (long)v->members.expected);
-		add_lacks(v, ret, size);
+		add_text(ret, size, say(in, "%ld of %ld images were received"), (long)v->members.instances,
+			 (long)v->members.expected);
+		add_lacks(in, v, ret, size);
 	} else {
-		add_text(ret, size, v->members.instances == 1 ? "%ld image was received." : "%ld images were received.",
+		add_text(ret, size, say(in, v->members.instances == 1 ? "%ld image was received." : "%ld images were received."),
 			 (long)v->members.instances);
 	}
-	add_text(ret, size, " The reconstruction starts when the case is complete.");
+	add_text(ret, size, " %s", say(in, "The reconstruction starts when the case is complete."));
 }
 
-static void describe_ready(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+static void describe_ready(enum language in, const struct job_view *v, size_t before, double now, char *ret, size_t size)
 {
 	if (v->crashes > 0 || (v->reason[0] && v->not_before > now)) {
-		add_text(ret, size, v->crashes > 0 ? "The last attempt failed: " : "The last attempt could not continue: ");
+		add_text(ret, size, "%s ",
+			 say(in, v->crashes > 0 ? "The last attempt failed:" : "The last attempt could not continue:"));
 		add_reason(ret, size, v->reason);
-		add_next(ret, size, v->not_before, now);
+		add_next(in, ret, size, v->not_before, now);
 		return;
 	}
-	add_text(ret, size, "Complete. It waits for a free device");
+	add_text(ret, size, "%s", say(in, "Complete. It waits for a free device"));
 	if (before > 0)
-		add_text(ret, size, before == 1 ? "; %zu case is before it" : "; %zu cases are before it", before);
+		add_text(ret, size, say(in, before == 1 ? "; %zu case is before it" : "; %zu cases are before it"), before);
 	add_text(ret, size, ".");
 }
 
 /* Write why a send waits for that of another case, which failed to reach the destination. */
-static void add_blocked_by(const struct job_send *s, double now, char *ret, size_t size)
+static void add_blocked_by(enum language in, const struct job_send *s, double now, char *ret, size_t size)
 {
 	char when[TIME_TEXT_SIZE];
 
 	time_text(s->blocked_by->since, "never", when);
-	add_text(ret, size, "%s has not been reached since %s: ", s->destination, when);
-	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no response");
-	add_next(ret, size, s->blocked_by->next, now);
+	add_text(ret, size, say(in, "%s has not been reached since %s: "), s->destination, when);
+	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : say(in, "no response"));
+	add_next(in, ret, size, s->blocked_by->next, now);
 }
 
 /* What a destination that has the objects has said of them, which depends on how they were sent; conf NULL: it is no longer in the
  * configuration. */
-static void describe_done(const struct destination_conf *conf, const struct job_send *s, struct status_send *ret)
+static void describe_done(enum language in, const struct destination_conf *conf, const struct job_send *s,
+			  struct status_send *ret)
 {
 	bool stored = conf && conf->kind != DESTINATION_DICOM;
 	char when[TIME_TEXT_SIZE];
@@ -195,14 +199,15 @@ static void describe_done(const struct destination_conf *conf, const struct job_
 	ret->word = s->committed ? "Committed" : stored ? "Stored" : "Sent";
 	time_text(s->time, "never", when);
 	add_text(ret->sentence, sizeof(ret->sentence),
-		 s->committed ? "%s confirmed at %s that it keeps the objects (storage commitment)."
-		 : !stored    ? "%s answered each object with success at %s; whether it keeps them was not asked."
-		 : conf->kind == DESTINATION_FOLDER ? "%s has had the files on its disk since %s."
-						    : "%s answered at %s that it has stored each object.",
+		 say(in, s->committed ? "%s confirmed at %s that it keeps the objects (storage commitment)."
+			 : !stored    ? "%s answered each object with success at %s; whether it keeps them was not asked."
+			 : conf->kind == DESTINATION_FOLDER ? "%s has had the files on its disk since %s."
+							    : "%s answered at %s that it has stored each object."),
 		 s->destination, when);
 }
 
-void status_text_send(const struct config *config, const struct job_send *s, double now, struct status_send *ret)
+void status_text_send(const struct config *config, const struct job_send *s, double now, enum language in,
+		      struct status_send *ret)
 {
 	char *text = ret->sentence;
 	const size_t size = sizeof(ret->sentence);
@@ -212,84 +217,89 @@ void status_text_send(const struct config *config, const struct job_send *s, dou
 		return;
 	if (s->replaced) {
 		ret->word = "Replaced";
-		add_text(text, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
+		add_text(text, size, say(in, "The result is sent to %s instead of %s."), s->fallback, s->destination);
 	} else if (s->state == SEND_STORED) {
 		ret->word = "Sent";
 		ret->tone = s->since > 0 ? TONE_WARN : TONE_WORK;
-		add_text(text, size, "%s answered each object with success, but has not confirmed yet that it keeps them%s",
+		add_text(text, size,
+			 say(in, "%s answered each object with success, but has not confirmed yet that it keeps them%s"),
 			 s->destination, s->reason[0] ? ": " : ".");
 		if (s->reason[0])
 			add_reason(text, size, s->reason);
 		add_text(text, size, "%s", s->blocked_by ? " " : "");
 		if (s->blocked_by)
-			add_blocked_by(s, now, text, size);
+			add_blocked_by(in, s, now, text, size);
 	} else if (s->state == SEND_DONE) {
-		describe_done(config_destination(config, s->destination), s, ret);
+		describe_done(in, config_destination(config, s->destination), s, ret);
 	} else if (s->state == SEND_REFUSED) {
 		ret->word = "Refused";
 		ret->tone = TONE_BAD;
-		add_text(text, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
-		add_reason(text, size, s->reason[0] ? s->reason : "no reason given");
+		add_text(text, size, say(in, "%s refused it"), s->destination);
+		add_text(text, size, s->status[0] ? ", status %s: " : "%s: ", s->status);
+		add_reason(text, size, s->reason[0] ? s->reason : say(in, "no reason given"));
 	} else {
 		ret->word = s->blocked_by ? "Waits" : "Due";
 		ret->tone = s->failures || s->blocked_by ? TONE_WARN : TONE_WORK;
 		if (s->failures > 0) {
-			add_text(text, size,
-				 s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ",
-				 s->destination, s->failures);
-			add_reason(text, size, s->reason[0] ? s->reason : "no response");
-			add_next(text, size, s->next, now);
+			if (s->failures == 1)
+				add_text(text, size, say(in, "Sending to %s failed: "), s->destination);
+			else
+				add_text(text, size, say(in, "Sending to %s failed in %d attempts: "), s->destination,
+					 s->failures);
+			add_reason(text, size, s->reason[0] ? s->reason : say(in, "no response"));
+			add_next(in, text, size, s->next, now);
 		} else if (s->blocked_by) {
-			add_blocked_by(s, now, text, size);
+			add_blocked_by(in, s, now, text, size);
 		} else {
-			add_text(text, size, "It is being sent to %s.", s->destination);
+			add_text(text, size, say(in, "It is being sent to %s."), s->destination);
 		}
 	}
 }
 
-static void describe_sends(const struct config *config, const struct job_view *v, double now, char *ret, size_t size)
+static void describe_sends(const struct config *config, const struct job_view *v, double now, enum language in, char *ret,
+			   size_t size)
 {
 	struct status_send send;
 
 	for (size_t i = 0; i < v->n_sends; i++) {
-		status_text_send(config, &v->sends[i], now, &send);
+		status_text_send(config, &v->sends[i], now, in, &send);
 		add_text(ret, size, "%s%s", ret[0] && send.sentence[0] ? " " : "", send.sentence);
 	}
 }
 
-void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, char *ret,
-			  size_t size)
+void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, enum language in,
+			  char *ret, size_t size)
 {
 	ret[0] = '\0';
 	switch (v->state) {
 	case JOB_COLLECTING:
-		describe_collecting(v, ret, size);
+		describe_collecting(in, v, ret, size);
 		break;
 	case JOB_READY:
-		describe_ready(v, before, now, ret, size);
+		describe_ready(in, v, before, now, ret, size);
 		break;
 	case JOB_RUNNING:
-		add_text(ret, size, "Running on %s%s.", v->device[0] ? v->device : "a device",
-			 v->attempts > 1 ? ", not the first attempt" : "");
+		add_text(ret, size, say(in, v->attempts > 1 ? "Running on %s, not the first attempt." : "Running on %s."),
+			 v->device[0] ? v->device : say(in, "a device"));
 		break;
 	case JOB_RECONSTRUCTED:
 	case JOB_STORED:
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
-		describe_sends(config, v, now, ret, size);
+		describe_sends(config, v, now, in, ret, size);
 		if (v->warnings)
-			add_text(ret, size, " Its result has warnings.");
+			add_text(ret, size, " %s", say(in, "Its result has warnings."));
 		break;
 	case JOB_CLEANED:
-		add_text(ret, size,
-			 v->never_delivered ? "It was cancelled; its images were removed."
-					    : "It was delivered; the node's own files were removed.");
+		add_text(ret, size, "%s",
+			 say(in, v->never_delivered ? "It was cancelled; its images were removed."
+						    : "It was delivered; the node's own files were removed."));
 		break;
 	default:
 		if (is_incomplete(v) && !v->members.as_is) {
-			add_text(ret, size, "Only %ld of %ld images were received", (long)v->members.instances,
+			add_text(ret, size, say(in, "Only %ld of %ld images were received"), (long)v->members.instances,
 				 (long)v->members.expected);
-			add_lacks(v, ret, size);
+			add_lacks(in, v, ret, size);
 		} else if (v->reason[0]) {
 			add_reason(ret, size, v->reason);
 		}

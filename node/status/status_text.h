@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of the status page about a case, for its users. Pure functions of a job's view. */
+/* The texts of the status page about a case, for its users. Pure functions of a job's view. Titles and sentences are written in a
+ * language; single words, hints and labels are returned in English, for say() (node/status/say.h). */
 #ifndef TOMONODE_NODE_STATUS_TEXT_H
 #define TOMONODE_NODE_STATUS_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "node/base/language.h"
 #include "node/jobs/jobs.h"
 
 enum status_tone { TONE_QUIET, TONE_WORK, TONE_GOOD, TONE_WARN, TONE_BAD };
@@ -14,11 +16,11 @@ const char *status_text_tone(enum status_tone tone);				     /* class in the sty
 enum status_tone status_text_state(const struct job_view *v, const char **ret_word); /* *ret_word: such as "Held" */
 
 /* Write the title: "Tomosynthesis, left MLO", "PET"; with revision and result if they are not the first. */
-void status_text_title(const struct job_view *v, char *ret, size_t size);
+void status_text_title(const struct job_view *v, enum language in, char *ret, size_t size);
 /* Write a sentence about what the node does with the case, or why it does nothing. before: number of ready cases that start
  * earlier. */
-void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, char *ret,
-			  size_t size);
+void status_text_sentence(const struct config *config, const struct job_view *v, size_t before, double now, enum language in,
+			  char *ret, size_t size);
 bool status_text_has_result(const struct job_view *v); /* true: that sentence is those of its sends, and whether it is warned */
 
 struct status_send {	  /* a delivery to one destination */
@@ -27,7 +29,8 @@ struct status_send {	  /* a delivery to one destination */
 	enum status_tone tone;
 	char sentence[1000]; /* what was answered, and when; "": nothing to say */
 };
-void status_text_send(const struct config *config, const struct job_send *s, double now, struct status_send *ret);
+void status_text_send(const struct config *config, const struct job_send *s, double now, enum language in,
+		      struct status_send *ret);
 /* Return what a person should do; "": nothing. */
 const char *status_text_hint(const struct job_view *v);
 

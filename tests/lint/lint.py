@@ -16,6 +16,7 @@ import documents  # noqa: E402
 import result_warnings  # noqa: E402
 import rooms  # noqa: E402
 import spdx  # noqa: E402
+import texts  # noqa: E402
 import troubleshooting  # noqa: E402
 
 # Lines that must not be anywhere: (pattern, why). This file and its tests quote them.
@@ -127,7 +128,7 @@ def check_statics(root):
 
 def check(root, build=None):
     of_lines = [check_marks, check_kinds, check_linkage, check_dialect, check_statics]
-    of_lines += [documents.check, result_warnings.check, troubleshooting.check]
+    of_lines += [documents.check, result_warnings.check, texts.check, troubleshooting.check]
     return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
@@ -234,6 +235,9 @@ CASES = (
     ("node/status/status_text.c", '[JOB_HELD] = {"Held", TONE_WARN}, [JOB_READY] = {"Late, and cold", TONE_WORK},', None),
     ("node/status/status_text.c", '[JOB_HELD] = {"Boiling", TONE_WARN},', "no row has the state 'Boiling'"),
     ("node/status/status_text.c", '*ret_word = "Sold";', "no row has the state 'Sold'"),
+    ("node/status/status_a.c", 'h(say(in, n == 1 ? "%d kettle" : "%d "\n"kettles"), "cold");', None),
+    ("node/status/status_a.c", 'h(say(in, n == 1 ? "%d kettle" : "%d pots"));', "without a row in node/status/say.c: %d pots"),
+    ("node/status/say.c", '\t{"%d kettle", "", "", ""},\n\t{"%d kettles",\n\t "", "", ""},\n\t{"pot"},', "written nowhere: pot"),
     ("node/store/a.c", 'err_set(err, 1, "the kettle %s of %d is cold", a, b);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", "Do %s."), "The kettle of %d "\n"is cold.", n);', None),
     ("node/jobs/node_problems.c", 'SET_TEXT(add_problem(all, true, "id", f(x)), "The kettle of %d "\n"boils.", n);', "does not have: The kettle of %d boils."),
@@ -260,6 +264,8 @@ def made_up_tree(root):
     plant(root, troubleshooting.PAGE, "| sentence | b |\n|---|---|\n| The kettle of ... is cold. | c |")
     plant(root, "node/tomo/support.c", 'exam_warn(e, "The support is %.1f %% too "\n"high in %d view%s.", x);')
     plant(root, troubleshooting.STATES_PAGE, "| Held, Waiting | a |\n| Late, and cold | b |")
+    plant(root, texts.TABLE, '\t{"%d kettle", "", "", ""},\n\t{"%d kettles",\n\t "", "", ""},')
+    plant(root, "node/status/kettle.c", 'say(in, n == 1 ? "%d kettle" : "%d kettles");')
     plant(root, "node/base/kettle.c", 'const char text[] = "The kettle of %d is cold.";')
     for document, (name, _) in rooms.PASSAGES.items():
         plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")

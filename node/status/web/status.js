@@ -12,6 +12,11 @@
 			timer = setTimeout(update, EVERY * Math.min(1 + failures, 10));
 	}
 
+	/* A text in the language of the page (node/status/status_page.c), with its {names} replaced. */
+	function said(name, values) {
+		return document.body.dataset[name].replace(/\{(\w+)\}/g, function (all, key) { return values[key]; });
+	}
+
 	function keys(root, what) {
 		return Array.prototype.map.call(root.querySelectorAll(what), function (e) { return e.id; });
 	}
@@ -50,10 +55,10 @@
 	function label() { /* which of all slices it is (thumbnail_slice_at()), and how far from the first */
 		var slider = document.getElementById("slice"), total = +slider.dataset.total, step = +slider.dataset.step;
 		var at = Math.floor((2 * slider.value - 1) * total / (2 * slider.max));
-		var text = "slice " + (at + 1) + " of " + total + (step > 0 ? ", at " + (at * step).toFixed(1) + " mm" : "");
+		var text = said(step > 0 ? "height" : "slice", { n: at + 1, total: total, mm: (at * step).toFixed(1) });
 
 		slider.setAttribute("aria-valuetext", text);
-		document.getElementById("slice-of").textContent = slider.disabled ? "being made" : text;
+		document.getElementById("slice-of").textContent = slider.disabled ? said("making") : text;
 	}
 
 	function turn(slice) {
@@ -82,7 +87,7 @@
 		slider.value = now;
 		turn(now);
 		if (!img.naturalWidth)
-			document.getElementById("slice-of").textContent = "not available";
+			document.getElementById("slice-of").textContent = said("absent");
 		else if (slider.disabled && asked < 200)
 			setTimeout(function () { img.src = img.src.split("?")[0] + "?again=" + (asked += 1); }, 700);
 	}
@@ -166,7 +171,7 @@
 		}).catch(function () {
 			failures += 1;
 			document.documentElement.classList.add("lost");
-			document.getElementById("clock").textContent = "The node does not answer. What is shown is old.";
+			document.getElementById("clock").textContent = said("lost");
 		}).then(later);
 	}
 
@@ -175,7 +180,7 @@
 	button.hidden = false;
 	button.addEventListener("click", function () {
 		paused = !paused;
-		button.textContent = paused ? "Resume updates" : "Pause updates";
+		button.textContent = said(paused ? "resume" : "pause");
 		if (paused)
 			clearTimeout(timer);
 		else

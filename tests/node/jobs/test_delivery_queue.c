@@ -115,7 +115,7 @@ TEST(what_people_read)
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
 	delivery_queue_update(&jobs);
 	v = jobs_find(&jobs, 2);
-	status_text_sentence(&config, v, 0, 1500, text, sizeof(text));
+	status_text_sentence(&config, v, 0, 1500, LANGUAGE_EN, text, sizeof(text));
 	assert_non_null(strstr(text, "pacs has not been reached since "));
 	assert_non_null(strstr(text, ": Connection refused. The next attempt is at "));
 	assert_non_null(strstr(text, "It is being sent to ws."));

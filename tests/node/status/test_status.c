@@ -175,11 +175,11 @@ TEST(test_what_a_destination_has)
 		char text[600];
 
 		snprintf(one.destination, sizeof(one.destination), "%s", cases[i].destination);
-		status_text_send(&config, &one, 1e9, &send);
+		status_text_send(&config, &one, 1e9, LANGUAGE_EN, &send);
 		assert_string_equal(send.word, cases[i].word);
 		assert_int_equal(send.tone, cases[i].tone);
 		assert_non_null(strstr(send.sentence, cases[i].sentence));
-		status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+		status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 		assert_string_equal(text, send.sentence);
 	}
 }
@@ -192,17 +192,17 @@ TEST(test_words)
 	const char *word;
 	char text[600];
 
-	status_text_title(&v, text, sizeof(text));
+	status_text_title(&v, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "Tomosynthesis, right MLO");
 	v.key = "";
 	v.revision = 2;
-	status_text_title(&v, text, sizeof(text));
+	status_text_title(&v, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "Tomosynthesis (revision 2)");
 
 	v.state = JOB_HELD;
 	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
-	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "Only 12 of 25 images were received.");
 	assert_string_equal(status_text_as_is(&v), "Reconstruct the received images");
 	assert_null(status_text_retry(&v));
@@ -220,7 +220,7 @@ TEST(test_words)
 	v.members.as_is = true;
 	assert_null(status_text_as_is(&v));
 	v.members.expected = 12;
-	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
 	assert_string_equal(status_text_retry(&v), "Try again");
 
@@ -230,7 +230,7 @@ TEST(test_words)
 	assert_int_equal(status_text_state(&v, &word), TONE_WARN);
 	assert_string_equal(word, "Not sent yet");
 	assert_non_null(strstr(status_text_hint(&v), "Nothing is lost"));
-	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_non_null(strstr(text, "Sending to pacs failed in 3 attempts: no answer. The next attempt is at "));
 	assert_string_equal(status_text_retry(&v), "Try now");
 	send.failures = 0;
@@ -238,12 +238,12 @@ TEST(test_words)
 	assert_int_equal(status_text_state(&v, &word), TONE_WORK);
 	assert_string_equal(word, "Sending");
 	assert_string_equal(status_text_hint(&v), "");
-	status_text_sentence(&config, &v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
 	assert_null(status_text_retry(&v));
 	v.state = JOB_READY;
 	v.reason[0] = '\0';
-	status_text_sentence(&config, &v, 2, 1e9, text, sizeof(text));
+	status_text_sentence(&config, &v, 2, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "Complete. It waits for a free device; 2 cases are before it.");
 	/* Every state has a word, and no button that its table does not allow. */
 	for (int s = JOB_COLLECTING; s <= JOB_IMPOSSIBLE; s++) {

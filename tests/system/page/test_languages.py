@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in the language that a person chose, else that of the browser, else of the configuration. No header does harm."""
+import re
+
+from test_status import Page, ask, node, raw
+
+from tools import node_harness as h
+from tools.node_harness import check
+
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+WORDS = {"en": "Everything is in order", "de": "Alles ist in Ordnung", "es": "Todo está en orden", "pt": "Tudo está em ordem"}
+ENGLISH = re.compile(r"\b(the|is|are|and|images|cases?|from|with|no)\b", re.I)
+
+
+def language(n, path="/", **headers):
+    code, _, body = ask(n, path, **headers)
+    page = body.decode()
+    said = re.search('<html lang="([a-z]*)">', page)[1]
+    check(code == 200 and WORDS[said] in page, f"{path}, {headers}: {code}, {said}")
+    return said
+
+
+def test_languages(folder, things):
+    n, _ = node(folder, things)
+    for accepted, want in (("de-AT,de;q=0.9,en;q=0.8", "de"), ("fr,es;q=0.5", "es"), ("pt", "pt"), ("en,de", "en"), ("xx", "en"),
+                           ("de;q=0,*", "en"), (1000 * "de;q=0.0,", "en"), ('"><script>alert(1)</script>', "en")):
+        check(language(n, Accept_Language=accepted) == want, accepted)
+    check(language(n) == "en" and language(n, Cookie="language=es", Accept_Language="de") == "es", "the cookie")
+    check(language(n, "/?language=pt", Cookie="language=es") == "pt", "the address")
+    for bad in ("xx", "DE", "..%2fde", "de%0d%0aSet-Cookie:%20a=b", "", 2000 * "d"):
+        _, headers, _ = ask(n, f"/?language={bad}", Cookie=f"language={bad}")
+        check(headers["Set-Cookie"] is None and language(n, f"/?language={bad}", Cookie=f"language={bad}") == "en", bad)
+    kept = ask(n, "/?language=de")[1]["Set-Cookie"]
+    check(kept.startswith("language=de; Path=/; Max-Age=") and "HttpOnly" in kept and "SameSite=Lax" in kept, kept)
+    check(ask(n, "/")[1]["Set-Cookie"] is None, "a cookie that nobody asked for")
+    for header in (b"\xff\xfe\x00de", b"de\xc3", b",;=" * 3000):
+        check(b" 500 " not in raw(n, b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept-Language: " + header + b"\r\n\r\n")[:20], header)
+    for path in ("/", "/cases", "/cases?from=2026-13-01&state=x"):  # nothing of the page itself stays English
+        shown = Page(ask(n, path, Cookie="language=de")[2].decode()).text
+        check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
+    missing = ask(n, "/jobs/77", Cookie="language=de")
+    check(missing[0] == 404 and "Das Journal hat keinen Fall mit dieser Nummer." in missing[2].decode(), missing)
+    check("Diese Seite gibt es nicht." in ask(n, "/nothing", Cookie="language=de")[2].decode(), "no page")
+    check(b"problems" in ask(n, "/status.json", Cookie="language=de")[2], "JSON has no language")
+
+
+def test_configured_language(folder, things):
+    n, _ = node(folder, things, language='"pt"')
+    check(language(n, Accept_Language="de") == "pt" and language(n, Cookie="language=de") == "de", "the configured language")
+    n.stop()
+    n.status["language"] = '"fr"'
+    n.write_conf()
+    refused = h.run(h.TOMONODE, "check", "-c", n.conf, code=None)
+    check("language" in refused.stderr and "auto, en, de, es, pt" in refused.stderr, refused.stderr)
