@@ -112,6 +112,14 @@ void assert_near_at(double found, double expected, double tolerance, const char 
 	_fail(file, line);
 }
 
+void assert_done_at(int rc, const struct err *err, const char *file, int line)
+{
+	if (rc >= 0)
+		return;
+	print_error("returned %d: %s\n", rc, err->msg);
+	_fail(file, line);
+}
+
 void assert_error_at(int rc, const struct err *err, int code, const char *names, const char *file, int line)
 {
 	if (rc == -code && (!names || (err->code == code && strstr(err->msg, names))))

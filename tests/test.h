@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests in C: what every test program includes, in place of cmocka.h and of a main() of its own.
+/* Unit tests in C: what every test program includes, in place of cmocka.h, of a main() of its own and of
+ * the headers of C and POSIX that are below.
  *
  *     TEST(name) { assert_int_equal(...); }                         registers itself; tests run in the order of the file
  *     TEST(name, .setup = f, .teardown = g) { struct x *x = *state; ... }    cmocka's fixtures, and their `state`
@@ -15,6 +16,8 @@
 #ifndef TOMONODE_TESTS_TEST_H
 #define TOMONODE_TESTS_TEST_H
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -110,6 +115,10 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
 /* Make an empty folder and store its path, which is shorter than 64 characters; it goes with all that is in it when the program
  * ends. It is in $TMPDIR, else in memory where there is enough of it, so that tests do not wait for a disk, else in /tmp. */
 void test_folder(char *path, size_t size);
+
+/* rc is not negative; else the sentence of the error is printed. */
+void assert_done_at(int rc, const struct err *err, const char *file, int line);
+#define assert_done(rc, err) assert_done_at(rc, err, __FILE__, __LINE__)
 
 /* rc is -code, and so is the stored error; its sentence names the thing. */
 void assert_error_at(int rc, const struct err *err, int code, const char *names, const char *file, int line);

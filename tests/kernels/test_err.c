@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error record: codes, places, and messages that are one line of UTF-8 for any input. */
-
-#include <errno.h>
-
-#include "kernels/err.h"
 #include "tests/test.h"
 
 TEST(test_codes)

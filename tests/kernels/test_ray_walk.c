@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ray walk compared with a brute-force Siddon (all planes, sorted) and with analytic chords, and the special cases of its
  * definition. */
-
 #include "kernels/ray_walk.h"
 #include "tests/test.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The UTF-8 decoder compared with an encoder, for every code point, and with a count, for every sequence of bytes. */
-
 #include "kernels/utf8.h"
 #include "tests/test.h"
 

@@ -3,8 +3,6 @@
 #ifndef TOMONODE_TESTS_DBT_FIXTURE_H
 #define TOMONODE_TESTS_DBT_FIXTURE_H
 
-#include <errno.h>
-
 #include "kernels/device.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"

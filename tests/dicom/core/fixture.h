@@ -4,12 +4,8 @@
 #define TOMONODE_TESTS_DICOM_FIXTURE_H
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
@@ -163,8 +159,7 @@ static inline struct dicom_file *open_bytes(const struct bytes *b)
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	if (dicom_open(save(b, b->n), &file, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_open(save(b, b->n), &file, &err), &err);
 	return file;
 }
 

@@ -63,8 +63,7 @@ TEST(test_roundtrip)
 		uint64_t size = 77;
 		long number = 0;
 
-		if (dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, n, read_source, &source, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, n, read_source, &source, &err), &err);
 		dicom_close(file);
 		assert_int_equal(source.at, n);
 		assert_true(source.largest <= 4 << 20);

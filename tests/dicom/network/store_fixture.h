@@ -5,17 +5,13 @@
 #define TOMONODE_TESTS_STORE_FIXTURE_H
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "dicom/network/store_scp.h"
 #include "dicom/network/store_scu.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_commit.c - data sets of storage commitment reports: both encodings, both kinds of length, and malformed ones. */
-#include <errno.h>
-
 #include "dicom/network/commit.h"
 #include "tests/test.h"
 

@@ -268,8 +268,7 @@ TEST(responses_to_a_store)
 			assert_error(scu_commit(scu, "2.25.7", &item, 1, &none, &status, &err), &err, ENOTCONN, "has ended");
 			assert_error(scu_commit_wait(scu, 1, &none, &err), &err, ENOTCONN, "the association has ended");
 		} else {
-			if (scu_store(scu, object(), &status, &err) < 0)
-				fail_msg("%s", err.msg);
+			assert_done(scu_store(scu, object(), &status, &err), &err);
 			assert_int_equal(status, rows[i].status);
 			assert_true(scu_accepts(scu, &context));
 		}

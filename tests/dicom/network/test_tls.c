@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS without a connection: files that are refused, until when certificates and lists are valid, the names in a certificate at
  * their limits, and what a person is told. With connections: tests/system/test_tls.py. */
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "dicom/network/tls.h"
 #include "tests/test.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head and the table of Hologic's SCO container: each value at its limits, and the markers of a JPEG-LS scan. */
-
-#include <errno.h>
-
 #include "dicom/pixels/sco_container.h"
 #include "tests/test.h"
 

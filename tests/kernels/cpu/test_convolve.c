@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution of rows in space, compared with two nested loops. */
-#include <errno.h>
-
 #include "tests/kernels/cpu/lines_fixture.h"
 #include "tests/kernels/draw.h"
 #include "tests/test.h"

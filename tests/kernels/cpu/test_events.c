@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* List mode on every device: compared with its definition in double and with the sinogram projector, adjoint, TOF bins, number of
  * threads, sorting, repeatable sums. */
-#include <errno.h>
-
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_events.h"
 #include "tests/kernels/devices_test.h"

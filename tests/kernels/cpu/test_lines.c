@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: every ray of each model compared with a row of the system matrix computed pixel by pixel, and
  * sweeps compared with Kaczmarz' method on these rows. */
-
 #include "tests/kernels/cpu/lines_fixture.h"
 #include "tests/kernels/draw.h"
 #include "tests/test.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: the voxel-driven backprojection compared with its definition, independence of the number of
  * threads, invalid arguments. */
-#include <errno.h>
-
 #include "tests/kernels/cpu/lines_fixture.h"
 #include "tests/test.h"
 

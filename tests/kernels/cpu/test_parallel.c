@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ray walk of parallel rays (PROJECTION_EXACT), in addition to test_paths.c: masked rows, both sums at once, tiles, and a
  * volume stored x fastest. */
-#include <errno.h>
-
 #include "tests/kernels/cpu/parallel.h"
 #include "tests/test.h"
 

@@ -2,8 +2,6 @@
 /* Parallel rays on the CPU: the chord of every ray, transaxial paths compared with the ray walk, Joseph's weights compared with a
  * simple implementation, adjoints, adding, bitwise the same result for any number of threads; on every instruction set, and with
  * memory full of NaN. */
-#include <errno.h>
-
 #include "tests/kernels/cpu/parallel.h"
 #include "tests/kernels/draw.h"
 #include "tests/test.h"

@@ -2,8 +2,6 @@
 /* The operators of a DBT scan with random detectors, grids, ratios of bins to voxels, tiles and numbers of threads, with each
  * instruction set: slices compared with their definition in kernels/slice_map.h, the ray walk with kernels/ray_walk.h, both in
  * double, forward and back, one and two vectors at once; adjoint; equal bits for any number of threads. */
-#include <errno.h>
-
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 #include "kernels/slice_map.h"

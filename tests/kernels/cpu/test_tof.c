@@ -2,8 +2,6 @@
 /* Time of flight on the CPU, in addition to test_paths.c (ray walk and paths, adjoints, adding, threads): every bin compared with
  * a simple implementation in double; the sum over the bins, wide bins and pairs of bins; points in four quadrants; what is
  * refused. */
-#include <errno.h>
-
 #include "tests/kernels/cpu/parallel.h"
 #include "tests/test.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is told to the webhook and when, as a table of what exists in each second; the file that survives a restart; the message.
  */
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_seen.h"
 #include "tests/test.h"

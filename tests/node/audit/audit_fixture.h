@@ -3,11 +3,7 @@
 #ifndef TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "node/audit/audit.h"
 #include "node/audit/audit_queue.h"

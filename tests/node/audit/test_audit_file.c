@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where audit messages lie: whole lines in a file whatever happens to the disk, and a queue that the node's user can use. */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/audit/audit_file.h"
 #include "node/audit/audit_queue.h"

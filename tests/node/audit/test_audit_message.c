@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Audit messages: texts of strangers in XML, lengths, and the frame around each for syslog. What they look like as a whole is
  * tests/system/test_audit.py. */
-
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/audit/audit.h"
 #include "node/base/log.h"
 #include "tests/test.h"

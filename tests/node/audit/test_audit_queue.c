@@ -25,8 +25,7 @@ static void append(struct place *p, const char *line)
 {
 	struct err err = {0};
 
-	if (audit_queue_append(p->dir, line, strlen(line), AUDIT_QUEUE_MAX, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(audit_queue_append(p->dir, line, strlen(line), AUDIT_QUEUE_MAX, &err), &err);
 }
 
 static int drain(struct place *p, struct taken *t, size_t *ret_sent, size_t *ret_dropped)

@@ -128,8 +128,7 @@ static void append_event(struct place *p, int64_t job, enum job_event event, con
 {
 	struct err err = {0};
 
-	if (journal_append(p->journal, job, event, detail, now, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(journal_append(p->journal, job, event, detail, now, &err), &err);
 }
 
 TEST(deliveries, .setup = setup, .teardown = teardown)

@@ -2,13 +2,9 @@
 /* Files that appear whole or not at all: synced before they get their name, then their folder; no part remains after a failure.
  * This program has its own fsync() and rename(), which the linker uses for the files under test, too. */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "node/base/atomic_file.h"
 #include "tests/test.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of control groups: the smallest of the group and those above it. */
-#include <sys/stat.h>
-
 #include "node/base/cgroup.h"
 #include "tests/test.h"
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The digest that is computed while a file is written is that of digest_files(), which journals hold: for every length about a
  * piece, however the bytes come, and when some are written over. */
-
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "node/base/digest_stream.h"
 #include "tests/test.h"
 

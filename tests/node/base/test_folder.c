@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test folders for output: created with their parents, never in place of a file; how many entries they have. */
-
-#include <errno.h>
 #include <limits.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"

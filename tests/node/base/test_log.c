@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test log lines: values cannot break a line in two; quoting; levels. stderr is read through a pipe. */
-
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "tests/test.h"

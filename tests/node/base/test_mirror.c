@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of every length are reversed, whatever part of them the loop of words covers; their neighbours stay. */
-
 #include "node/base/mirror.h"
 #include "tests/test.h"
 

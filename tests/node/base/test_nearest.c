@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The known word that a mistyped one is most similar to. */
-
 #include "node/base/nearest.h"
 #include "tests/test.h"
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the progress bar: no output without a terminal; one line, redrawn, on a terminal; Ctrl-C sets the monitor's flag. */
-
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "node/base/progress.h"
 #include "tests/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever strangers do, what is told of them is bounded, and nothing goes uncounted. */
-
 #include "node/base/refusal_log.h"
 #include "tests/test.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small text files at their limit, and what is no file. */
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/base/text_file.h"
 #include "tests/test.h"
 

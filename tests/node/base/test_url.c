@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which URLs are accepted, and what is read from them. */
-#include <errno.h>
-
 #include "node/base/url.h"
 #include "tests/test.h"
 

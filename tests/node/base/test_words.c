@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "node/base/bytes_text.h"
 #include "node/base/html.h"

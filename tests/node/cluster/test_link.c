@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection between node and pilot over a socket pair: who is let in, and what happens when the other end misbehaves. */
-
-#include <errno.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/cluster/link.h"

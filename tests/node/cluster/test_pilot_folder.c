@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a pilot: that of a killed one is removed with its files, that of a running one and those of others stay. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/cluster/pilot_folder.h"
 #include "tests/test.h"
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files over a link: as sent, continued where they ended, and refused where they do not fit. */
-
-#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/cluster/transfer.h"
 #include "tests/test.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every kind of protocol, overlay, --set, descriptions, patterns. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/config/config_table.h"
 #include "node/config/config_value.h"
 #include "node/config/kind.h"
@@ -241,8 +238,7 @@ TEST(test_pet)
 	assert_int_equal(p.pet.matrix, 256);
 	assert_int_equal(p.pet.projector, PROJECTION_PATHS);
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
-		if (config_set(&p, sets[i], &err) != 0)
-			fail_msg("%s", err.msg);
+		assert_done(config_set(&p, sets[i], &err), &err);
 	config_describe_protocol(&p, text, sizeof(text));
 	assert_string_equal(text, "algorithm=bsrem iterations=6 subsets=14 matrix=128 voxel=4 slice_spacing=2 fov_radius=90 "
 				  "projector=joseph psf=4.5 postfilter=5 prior_weight=0.5 prior_gamma=3 relaxation=0.125 "

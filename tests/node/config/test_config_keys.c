@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every key of every section: its limits are kept on both sides, what is written is read back, and a refused value changes
  * nothing. And the limits of the configuration as a text. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/config/config_read.h"
 #include "node/config/config_table.h"
 #include "node/config/config_text.h"

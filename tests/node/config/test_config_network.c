@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test peers and listeners, and the warnings about risky ones. */
-
 #include "tests/node/config/config_fixture.h"
 #include "tests/test.h"
 

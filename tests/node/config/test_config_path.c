@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the configuration path that is derived from the path of the program. */
-
 #include "node/config/config_path.h"
 #include "tests/test.h"
 

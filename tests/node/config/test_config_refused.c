@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test configurations that are refused: every kind of problem with its line, texts that are too long, includes. */
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "tests/node/config/config_fixture.h"
 #include "tests/test.h"
 

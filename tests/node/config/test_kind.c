@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the tables of all kinds of cases: complete, with distinct names; a table with an empty member is refused. */
-#include <errno.h>
-
 #include "node/config/config.h"
 #include "node/config/kind.h"
 #include "tests/test.h"
@@ -13,8 +11,7 @@ TEST(whole)
 	for (int i = 0; i < KIND_COUNT; i++) {
 		const struct kind *k = kind_of((enum case_kind)i);
 
-		if (kind_check(k, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(kind_check(k, &err), &err);
 		assert_ptr_equal(kind_named(k->name), k);
 		assert_ptr_equal(kind_with(k->protocols), k);
 		assert_int_equal(kind_id(k), i);
@@ -49,8 +46,7 @@ TEST(empty_slots)
 		struct kind k = kind_pet;
 
 		memset((char *)&k + slots[i].at, 0, slots[i].size);
-		assert_int_equal(kind_check(&k, &err), -EINVAL);
-		assert_non_null(strstr(err.msg, slots[i].name));
+		assert_error(kind_check(&k, &err), &err, EINVAL, slots[i].name);
 	}
 }
 

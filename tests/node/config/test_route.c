@@ -3,8 +3,6 @@
 #include "tests/node/config/config_fixture.h"
 #include "tests/test.h"
 
-#include <errno.h>
-
 #include "node/config/route.h"
 
 #define DESTINATIONS                                                                                                             \

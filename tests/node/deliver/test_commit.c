@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of storage commitment, applied to the journal: of the open transaction, of an older one, and contradictory ones. */
-#include <unistd.h>
-
 #include "node/base/log.h"
 #include "node/deliver/commit.h"
 #include "tests/node/serve/schedule_fixture.h"

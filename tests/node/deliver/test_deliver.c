@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a status of C-STORE, and an error of an association, mean for the delivery of an object; when a failing destination is an
  * alarm; which results are sent. */
-#include <errno.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 

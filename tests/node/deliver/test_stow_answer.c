@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the answer of a DICOMweb server means for the instance that was sent. */
-
 #include "node/deliver/stow_answer.h"
 #include "tests/test.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fleet as pure logic: each case is a table of events in time, and of the actions that must follow each of them. */
-
 #include "node/fleet/fleet.h"
 #include "node/fleet/fleet_conf.h"
 #include "tests/test.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of Slurm: their output as text, and programs that take their place. The real ones: tests/system/cluster/. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/fleet/slurm.h"
 #include "tests/test.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pictures of corrections: what is written is read again; a file that is damaged, hostile or of another series is refused. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/format/correction_pictures.h"
 #include "tests/test.h"
 

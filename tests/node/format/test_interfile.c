@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers of projections: spellings, meanings, values, orders, what the scanner completes. */
-#include <errno.h>
-
 #include "tests/node/format/interfile_fixture.h"
 #include "tests/test.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Position of the patient and tracer in Interfile headers. */
-#include <errno.h>
-
 #include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
 #include "tests/test.h"

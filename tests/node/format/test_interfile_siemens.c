@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sub-headers of Siemens: the segments of real scanners, axes, types of data, the order of TOF bins, refusals. */
-#include <errno.h>
-
 #include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
 #include "tests/test.h"

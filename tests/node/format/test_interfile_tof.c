@@ -2,8 +2,6 @@
 /* Interfile headers with TOF bins: STIR's keys and their synonyms, the order of the bins, what the scanner completes, refusals.
  * The position of a TOF bin is checked against STIR's definition: photons of bin k arrive at the first end k widths later than at
  * the second (odd numbers of bins), half a width more for even numbers; in memory bins ascend towards the first end. */
-#include <errno.h>
-
 #include "tests/node/format/interfile_fixture.h"
 #include "tests/test.h"
 
@@ -181,8 +179,7 @@ TEST(test_write_incomplete)
 			 ""},
 			{"View offset (degrees) := 2.5\n", ""}),
 		   &f);
-	if (interfile_write(&f, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&f, &text, &err), &err);
 	must_parse(text, &again);
 	assert_true(again.m.scanner.rings == 0 && again.m.scanner.radius == 0 && isnan(again.m.angle_offset));
 	assert_true(again.m.tof.n == 5 && again.m.tof.width == 0 && again.m.tof.sigma == 0);

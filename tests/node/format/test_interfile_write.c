@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers that are written, of images, singles and projections, and those that are refused. */
-#include <errno.h>
-
 #include "tests/node/format/interfile_fixture.h"
 #include "tests/test.h"
 
@@ -31,12 +29,10 @@ TEST(test_write)
 	assert_int_equal(michelogram_segments(24, 2, 23, &f.m.segments, &f.m.n_segments, &err), 0);
 	assert_int_equal(michelogram_planes(&f.m), 553);
 	assert_int_equal(interfile_bytes(&f), (uint64_t)553 * 280 * 329 * 2);
-	if (interfile_write(&f, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&f, &text, &err), &err);
 	must_parse(text, &again);
 	assert_int_equal(interfile_complete(&again, NULL, &err), 0);
-	if (interfile_same_rays(&f, &again, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_same_rays(&f, &again, &err), &err);
 	assert_true(fabs(again.m.scanner.radius - 443.1) < 1e-12 * 443.1 && again.m.scanner.detectors == 560);
 	assert_true(again.bytes == 2 && again.number == INTERFILE_SIGNED && again.big_endian && again.offset == 12);
 	assert_true(again.scale == 0.1 && again.order == INTERFILE_BY_PLANE && again.duration == 600.25 && isnan(again.start));
@@ -69,8 +65,7 @@ TEST(test_image)
 	struct err err = {0};
 	char *text = NULL, *cut;
 
-	if (interfile_write(&f, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&f, &text, &err), &err);
 	must_parse(text, &again);
 	assert_int_equal(again.kind, INTERFILE_IMAGE);
 	assert_memory_equal(again.n, f.n, sizeof(f.n));
@@ -105,8 +100,7 @@ TEST(test_singles)
 	char *text = NULL;
 	double found[4 * 12], sum;
 
-	if (interfile_write(&singles, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&singles, &text, &err), &err);
 	must_parse(text, &again);
 	free(text);
 	assert_int_equal(again.kind, INTERFILE_SINGLES);
@@ -154,8 +148,7 @@ TEST(test_singles_refused)
 	struct err err = {0};
 	char *text = NULL;
 
-	if (interfile_write(&singles, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&singles, &text, &err), &err);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char changed[2048];
 		const char *at = strstr(text, cases[i].from);

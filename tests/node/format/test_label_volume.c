@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Volumes of labels: every element type, both byte orders, sform and qform, compressed or not; damaged files are refused. */
-#include <errno.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "node/format/label_volume.h"
@@ -96,8 +94,7 @@ static void check_places(const char *path)
 	struct label_volume v;
 	struct err err = {0};
 
-	if (label_volume_open(path, &v, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(label_volume_open(path, &v, &err), &err);
 	for (int i = 0; i < 24; i++) {
 		double p[3] = {-10 + 3 * (i / 3 % 2), -20 - 2 * (i % 3), 30 + 4 * (i / 6)};
 

@@ -2,9 +2,6 @@
 /* Attenuation maps in files: units that are stated, found, contradicted or unknown, limits of values and of a matrix on both
  * sides, the place of Interfile images, the order of the axes. That NIfTI and MetaImage are read is tested in
  * test_label_volume.c. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/format/map_file.h"
 #include "tests/test.h"
 
@@ -176,8 +173,7 @@ TEST(places_of_interfile)
 		struct map_file m = {0};
 
 		write_interfile(rows[i].keys);
-		if (map_file_open(&(struct map_request){.path = path_of("m.hv")}, &m, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(map_file_open(&(struct map_request){.path = path_of("m.hv")}, &m, &err), &err);
 		assert_true(m.of_scanner && m.n[0] == 10 && m.n[1] == 8 && m.n[2] == 5);
 		for (int c = 0; c < 3; c++) {
 			assert_near(m.corner[c], rows[i].corner[c], 1e-12);
@@ -200,8 +196,7 @@ TEST(order_of_axes)
 	write_text("m.txt", "0 0 -1 5\n0, 1, 0, 6\n1 0 0 7\n\n0 0 0 1\n");
 	r.path = path_of("m.hv");
 	r.matrix = path_of("m.txt");
-	if (open_and_read(&r, &m, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(open_and_read(&r, &m, &err), &err);
 	assert_true(m.n[0] == 8 && m.n[1] == 5 && m.n[2] == 10);
 	for (int c = 0; c < 3; c++) /* (-10, -12, 8) moved: (-8 + 5, -12 + 6, -10 + 7) */
 		assert_near(m.corner[c], ((const double[]){-3, -6, -3})[c], 1e-12);
@@ -267,8 +262,7 @@ TEST(limits_of_a_matrix)
 	struct err err = {0};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		if (open_row(&(struct refused_row){.keys = "", .matrix = good[i]}, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(open_row(&(struct refused_row){.keys = "", .matrix = good[i]}, &err), &err);
 }
 
 /* The voltage of a CT is taken; that of a map which has none is a mistake. */

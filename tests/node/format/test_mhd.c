@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test MetaImage volumes: plain and compressed data, both byte orders; invalid files are refused with the cause. */
-#include <errno.h>
-#include <unistd.h>
-
 #include <zlib.h>
 
 #include "node/format/mhd.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw data of a Siemens mMR: headers (line ends, missing and wrong keys), words of the list mode one by one, efficiencies against
  * the formula for single bins, refusals with their places. tests/system/formats/test_mmr.py compares whole objects with numpy. */
-#include <errno.h>
-
 #include "node/format/mmr.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/test.h"
@@ -36,14 +34,12 @@ TEST(headers)
 	char with_zeros[sizeof(list_text) + 3] = {0};
 
 	memcpy(with_zeros, list_text, sizeof(list_text));
-	if (mmr_header_read_list(with_zeros, sizeof(with_zeros), &h, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(mmr_header_read_list(with_zeros, sizeof(with_zeros), &h, &err), &err);
 	assert_int_equal(h.words, 331257106);
 	assert_true(h.singles == MMR_SINGLES);
 	assert_near(h.duration, 900, 0);
 	assert_string_equal(h.position, "FFP");
-	if (mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err), &err);
 	assert_int_equal(h.words, 0);
 	assert_true(isnan(h.quantification) && isnan(h.cross_calibration));
 }

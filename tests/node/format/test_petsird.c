@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PETSIRD files: values computed by hand from a file made byte by byte; schemas without a field; damaged and hostile files. */
-#include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "node/format/petsird.h"
 #include "tests/node/format/petsird_fixture.h"
@@ -62,8 +60,7 @@ static struct petsird *open_bytes(struct petsird_bytes *o)
 
 	store(o->at, o->n);
 	free(o->at);
-	if (petsird_open(path, &p, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(petsird_open(path, &p, &err), &err);
 	return p;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A written picture is read again; pictures that are refused, and those at the limits. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/format/picture.h"
 #include "node/format/png_write.h"
 #include "tests/test.h"
@@ -110,8 +107,7 @@ TEST(pgm)
 	int n;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (picture_read(write_bytes("p.pgm", rows[i].bytes, rows[i].n), &p, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(picture_read(write_bytes("p.pgm", rows[i].bytes, rows[i].n), &p, &err), &err);
 		assert_int_equal(p.width, rows[i].width);
 		assert_int_equal(p.height, rows[i].height);
 		assert_near(p.value[p.width * p.height - 1], rows[i].last, 1e-7);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When is a case complete? By what there is, in whatever order it came; never by silence alone. */
-
 #include "node/jobs/assemble.h"
 #include "tests/test.h"
 

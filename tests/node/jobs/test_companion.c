@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which CT series is joined to a case? By what there is, in whatever order it came; never one of another patient. */
-
 #include "node/jobs/companion.h"
 #include "node/jobs/patients.h"
 #include "tests/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for a destination behind whom, and what people read of it. */
-
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_text.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view of all jobs: what replay makes of events, good and damaged; the stage table. */
-
 #include "node/jobs/job_report.h"
 #include "node/serve/retention.h"
 #include "node/status/status_text.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one list of what is wrong with the node: each fact alone gives one problem, with its severity and what to do. */
-
 #include "node/jobs/node_facts.h"
 #include "tests/test.h"
 

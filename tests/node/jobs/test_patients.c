@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The patients of jobs: digests in details, the key of the spool, conflicts within a job and between jobs, what a statement
  * covers. */
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/jobs/patients.h"
 #include "tests/test.h"
 

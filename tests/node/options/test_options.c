@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines: each type of option at its limits, what is refused as wrong usage, and exit codes of errors. */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <unistd.h>
 
 #include "node/options/options.h"
 #include "tests/test.h"

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which worker gets memory, in what order, and what is left of one that is killed: with processes of the test's own. */
-#include <fcntl.h>
-
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/process/memory_ledger.h"

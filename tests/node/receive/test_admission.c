@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in: networks, the allow-list by AE title, host and certificate, and what one sender may take. */
-
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/config/certificate_pattern.h"
@@ -85,8 +84,7 @@ static struct config *config_of(const char *text)
 	struct config *c = NULL;
 	struct err err = {0};
 
-	if (config_parse(text, "t.conf", NULL, NULL, &c, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(config_parse(text, "t.conf", NULL, NULL, &c, &err), &err);
 	return c;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of an association's process and the listener's answers: each gets its own, whatever came too late. */
 #include <poll.h>
-#include <unistd.h>
 
 #include <pthread.h>
 

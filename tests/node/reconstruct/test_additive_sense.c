@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A background in counts and one that was divided by the factors are told apart, whatever the detectors and the object are like;
  * what cannot be told is said or left alone. */
-#include <errno.h>
-
 #include "node/reconstruct/additive_sense.h"
 #include "tests/test.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of what is kept of a PET case for its further results: equal for equal inputs; each other input makes another key, and
  * nothing is kept where the content of the files is not known. */
-
 #include "node/reconstruct/case_cache.h"
 #include "tests/test.h"
 

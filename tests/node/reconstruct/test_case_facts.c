@@ -2,7 +2,6 @@
 /* Test case_read_facts(): each kind recognises only its own objects, cases have the key of their kind, and other objects have a
  * reason.
  */
-
 #include "node/reconstruct/reconstruct_internal.h"
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
@@ -21,8 +20,7 @@ static void write_sinogram(const struct sinogram_arrays *a, const char *file)
 	struct err err = {0};
 	size_t n = 0;
 
-	if (sinogram_write(a, &conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_write(a, &conf, &n, &err), &err);
 	assert_int_equal(n, 1);
 	assert_int_equal(rename(fixture_path(file), fixture_path("0.dcm")), 0);
 }
@@ -70,8 +68,7 @@ TEST(each_its_own)
 
 		writers[i]();
 		assert_int_equal(dicom_open(fixture_path("0.dcm"), &file, &err), 0);
-		if (case_read_facts(fixture_path("0.dcm"), &f, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(case_read_facts(fixture_path("0.dcm"), &f, &err), &err);
 		assert_ptr_equal(f.kind, kind_of((enum case_kind)i));
 		assert_string_equal(f.reason, "");
 		assert_false(f.refused);
@@ -295,8 +292,7 @@ TEST(tomosynthesis)
 		struct exam *exam = NULL;
 
 		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = cases[i].change, .ctx = cases[i].sop_class});
-		if (case_read_facts(fixture_path("0.dcm"), &f, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(case_read_facts(fixture_path("0.dcm"), &f, &err), &err);
 		assert_null(f.kind);
 		assert_int_equal(f.refused, cases[i].refused);
 		if (!strstr(f.reason, cases[i].part))

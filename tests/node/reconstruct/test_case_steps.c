@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of a case, with functions in place of their programs: what is taken, what is refused and leaves the volume as it was, and
  * what a failure means for the case. */
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/base/folder.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "tests/test.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A normalisation that is upside down is refused; a right one is not, nor one that the counts do not follow or cannot prove. */
-
-#include <errno.h>
-
 #include "node/reconstruct/normalisation_sense.h"
 #include "tests/test.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What line integrals of parallel beams say about their header: each sentence on both sides of its limit, with its numbers, and
  * those that may stand together; which axis is taken. */
-#include <errno.h>
-
 #include "node/reconstruct/reconstruct_internal.h"
 #include "tests/test.h"
 

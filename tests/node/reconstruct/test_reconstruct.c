@@ -4,7 +4,6 @@
 #include "tests/test.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 
@@ -88,8 +87,7 @@ TEST(test_whole)
 	const json_t *bins;
 
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
-	if (reconstruct(&p, "cpu:2", &stop, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(reconstruct(&p, "cpu:2", &stop, &report, &err), &err);
 	assert_int_equal(entries(), N_VIEWS + 1); /* the sources and one result */
 	assert_int_equal(dicom_open(fixture_path(report.objects[0].file), &file, &err), 0);
 	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
@@ -135,8 +133,7 @@ TEST(test_digests)
 		assert_int_equal(config_set(&p, "slab_thickness=6", &err), 0);
 		assert_int_equal(config_set(&p, "synthetic=true", &err), 0);
 		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
-		if (reconstruct(&p, "cpu:2", NULL, &report, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(reconstruct(&p, "cpu:2", NULL, &report, &err), &err);
 		assert_int_equal(report.n_objects, 3);
 		for (size_t k = 0; k < report.n_objects; k++) {
 			const char *path = fixture_path(report.objects[k].file);
@@ -257,8 +254,7 @@ TEST(test_cases)
 		fputc(0, f);
 	fputs("DICM and no more", f);
 	fclose(f);
-	if (case_list_create(paths, &list, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(case_list_create(paths, &list, &err), &err);
 	assert_int_equal(list->n_files, 7);
 	assert_int_equal(list->n, 2);
 	assert_int_equal(list->cases[0].n + list->cases[1].n, 4);

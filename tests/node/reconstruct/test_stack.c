@@ -4,8 +4,6 @@
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 
-#include <errno.h>
-
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/reconstruct/stack_memory.h"
 
@@ -30,8 +28,7 @@ TEST(memory)
 	for (int mapped = 0; mapped < 2; mapped++) {
 		size_t before = resident_files(), used;
 
-		if (stack_memory_make(n, mapped ? fixture_folder : NULL, 0, &m, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(stack_memory_make(n, mapped ? fixture_folder : NULL, 0, &m, &err), &err);
 		assert_int_equal(m.mapped, mapped ? n * sizeof(float) : 0);
 		for (size_t i = 0; i < n; i++)
 			m.values[i] = (float)i;
@@ -101,8 +98,7 @@ TEST(cancelled_between_files)
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		values[i] = i % SIDE == SIDE / 2;
-	if (sinogram_write(&a, &conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_write(&a, &conf, &n, &err), &err);
 	assert_int_equal(device_open("cpu:1", &dev, &err), 0);
 	assert_error(reconstruct_case(fixture_config, &p, dev, NULL, NULL, &path, 1, &(struct case_decision){0}, fixture_folder,
 				      &monitor, &report, &err),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the pictures of planes: their pixels, directions, letters, scale bar and mark. */
-
 #include "node/report/planes.h"
 #include "tests/node/report/volume_fixture.h"
 #include "tests/test.h"
@@ -25,8 +24,7 @@ static struct plane_picture picture(const struct image_series *s, int axis, int 
 	struct err err = {0};
 
 	plane_picture_plan(s, axis, index, side, &p);
-	if (plane_pictures_fill(s, 0, w, &p, 1, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(plane_pictures_fill(s, 0, w, &p, 1, &err), &err);
 	return p;
 }
 

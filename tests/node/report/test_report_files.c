@@ -9,8 +9,7 @@ static void find(struct series_files *g)
 {
 	struct err err = {0};
 
-	if (series_files_find((char *const[]){folder, NULL}, false, g, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(series_files_find((char *const[]){folder, NULL}, false, g, &err), &err);
 }
 
 static void make(const struct series_volume *g, size_t most, int expected, const char *sentence)
@@ -65,8 +64,7 @@ TEST(test_name)
 	report = write_series(&in);
 	find(&groups);
 	for (int i = 0; i < 2; i++)
-		if (report_volume_write(&groups.list[0], &conf, folder, &paths[i], &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(report_volume_write(&groups.list[0], &conf, folder, &paths[i], &err), &err);
 	assert_string_equal(paths[0], paths[1]);
 	assert_non_null(strstr(paths[0], "/report-PT_"));
 	assert_int_equal(entries(), NZ + 1);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the survey of a volume: statistics, noise, and which detail has the largest contrast. */
-#include <errno.h>
-
 #include "node/report/survey.h"
 #include "tests/node/report/volume_fixture.h"
 #include "tests/test.h"
@@ -47,8 +45,7 @@ static struct survey survey(const struct image_series *s, double reach)
 	struct survey v;
 	struct err err = {0};
 
-	if (survey_make(s, reach, &v, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(survey_make(s, reach, &v, &err), &err);
 	return v;
 }
 

@@ -5,10 +5,6 @@
 #define TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
@@ -78,8 +74,7 @@ static inline void put(struct dicom_item *item, uint32_t tag, const char *text)
 {
 	struct err err = {0};
 
-	if (dicom_put_text(item, tag, text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_put_text(item, tag, text, &err), &err);
 }
 
 /* ---- input ---- */
@@ -275,8 +270,7 @@ static inline struct series_report write_series(struct input *in)
 	struct err err = {0};
 
 	clean();
-	if (pet_result_write(&in->s, &in->info, in->volume, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in->s, &in->info, in->volume, folder, &report, &err), &err);
 	assert_int_equal(report.n, NZ);
 	assert_int_equal(entries(), NZ);
 	return report;

@@ -4,8 +4,6 @@
 #ifndef TOMONODE_TESTS_NODE_RESULT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_RESULT_FIXTURE_H
 
-#include <math.h>
-
 #include "node/result/result.h"
 #include "recon/dbt/inside.h"
 #include "tests/node/tomo/exam_fixture.h"
@@ -176,8 +174,7 @@ static inline struct made make_as(const struct fixture_mg *f, const struct proto
 		.n_views = N_VIEWS,
 		.subsets = N_VIEWS,
 	};
-	if (fixture_open(N_VIEWS, &m.exam, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(fixture_open(N_VIEWS, &m.exam, &err), &err);
 	info.plan = &m.plan;
 	session = session_of(&m);
 	if (result_write(m.exam, &info, &session, fixture_folder, &m.report, &err) < 0 ||

@@ -122,8 +122,7 @@ TEST(test_frames)
 	in.s.images = (struct pet_images){PET_FRAMES, 3, {{frames[0]}, {frames[1]}, {frames[2]}}};
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = i >= N_VOXELS && i < 2 * N_VOXELS ? 0 : (float)(0.25 * (1 + i));
-	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &report, &err), &err);
 	assert_int_equal(report.n, 3 * NZ);
 	assert_int_equal(entries(), 3 * NZ);
 	for (int i = 0; i < report.n; i++) {
@@ -180,8 +179,7 @@ TEST(test_gates)
 	pet_images_set_gates(&in.s.images, &(struct pet_gates){3, 900, 1100, {7, marks}, PET_SIGNAL_RESP});
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = (float)(0.25 * (1 + i));
-	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &report, &err), &err);
 	assert_int_equal(report.n, 3 * NZ);
 	assert_non_null(strstr(report.warnings, "2 of 6 cycles are not 900 to 1100 ms long and left out."));
 	for (int i = 0; i < report.n; i++) {
@@ -217,8 +215,7 @@ TEST(test_gates)
 		dicom_close(im.file);
 	}
 	marks[6]--; /* other marks, another series */
-	if (pet_result_write(&in.s, &in.info, volumes, folder, &other, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &other, &err), &err);
 	assert_string_not_equal(other.series, report.series);
 	series_report_clear(&report);
 	series_report_clear(&other);
@@ -258,8 +255,7 @@ TEST(test_beds)
 	in.info.join = &join;
 	for (int i = 0; i < NX * NY * (2 * NZ - 1); i++)
 		volume[i] = (float)(1 + i);
-	if (pet_result_write(&in.s, &in.info, volume, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), &err);
 	assert_int_equal(report.n, 2 * NZ - 1);
 	factor = CALIBRATION / 60 * exp(lambda * 0.5) * lambda * 60 / -expm1(-lambda * 60);
 	assert_true(fabs(report.factor / factor - 1) < 1e-9);
@@ -480,8 +476,7 @@ TEST(test_many)
 		volume[i] = (float)(1 + i / (NX * NY));
 	in.plan.grid.n[2] = MANY;
 	in.plan.grid.lo[2] = -MANY / 2 * 3.27;
-	if (pet_result_write(&in.s, &in.info, volume, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), &err);
 	assert_int_equal(entries(), MANY);
 	for (int i = 0; i < MANY; i++) {
 		struct image im = image_open(report.file[i]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the object of slices: positions, UIDs, copied attributes, scale; all objects are written or none. */
-#include <errno.h>
-
 #include "tests/node/result/result_fixture.h"
 #include "tests/test.h"
 

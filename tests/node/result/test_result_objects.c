@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the additional objects of a result, slabs and synthetic view, and compressed objects. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/format/picture.h"
 #include "node/result/thumbnail.h"
 #include "tests/node/result/result_fixture.h"
@@ -13,8 +10,7 @@ static struct dicom_file *open_object(const struct made *m, size_t i)
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	if (dicom_open(path_of(&m->report.objects[i]), &file, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_open(path_of(&m->report.objects[i]), &file, &err), &err);
 	return file;
 }
 
@@ -279,8 +275,7 @@ static void write_again(struct made *m, const struct protocol_conf *p, size_t st
 	struct err err = {0};
 
 	session.stride = stride;
-	if (result_write(m->exam, &info, &session, fixture_folder, ret, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(result_write(m->exam, &info, &session, fixture_folder, ret, &err), &err);
 }
 
 /* 12 bits: the smallest multiple of the step that clips no voxel, also one that the sampled histogram misses; at most the range

@@ -4,12 +4,8 @@
 #ifndef TOMONODE_TESTS_SCHEDULE_FIXTURE_H
 #define TOMONODE_TESTS_SCHEDULE_FIXTURE_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "node/base/log.h"
 #include "node/serve/schedule.h"
@@ -102,8 +98,7 @@ static inline void append(struct stage *t, int64_t job, enum job_event event, co
 {
 	struct err err = {0};
 
-	if (journal_append(t->s.journal, job, event, detail, NOW, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(journal_append(t->s.journal, job, event, detail, NOW, &err), &err);
 }
 
 static inline const struct job_view *step(struct stage *t, int64_t job, double now)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What belonged to no case is forgotten after its files were removed, and nothing of a case with it. */
-
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "node/base/log.h"
 #include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"

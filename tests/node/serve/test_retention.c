@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retention by space, and the journal's reserve on a disk without a byte left. */
-
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/base/folder.h"
 #include "node/base/log.h"

@@ -60,8 +60,7 @@ static void use_routes(struct stage *t, const char *routes)
 		 "\"h\"; } "
 		 ");\nroutes = ( %s );",
 		 t->dir, routes);
-	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(config_parse(text, "test", NULL, NULL, &t->config, &err), &err);
 	t->s.config = t->config;
 }
 

@@ -34,8 +34,7 @@ static int setup_pet(void **state)
 	t = *state;
 	config_free(t->config);
 	snprintf(all, sizeof(all), text, t->dir);
-	if (config_parse(all, "test", NULL, NULL, &t->config, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(config_parse(all, "test", NULL, NULL, &t->config, &err), &err);
 	t->s.config = t->config;
 	return 0;
 }

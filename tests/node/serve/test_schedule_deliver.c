@@ -20,8 +20,7 @@ static void configure(struct stage *t, const char *destinations, const char *rou
 		 "destinations = ( %s );\n"
 		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ %s ]; } );\n",
 		 t->dir, destinations, route);
-	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(config_parse(text, "test", NULL, NULL, &config, &err), &err);
 	config_free(t->config);
 	t->config = config;
 	t->s.config = config;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a service manager hears, over sockets of the test's own: a path, an abstract name, and names that are neither. */
-
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/serve/service_notify.h"
 #include "tests/test.h"
 

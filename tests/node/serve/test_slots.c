@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots as pure logic: events and times in, what is due out. The texts of node.device, too. */
-
 #include "node/serve/slots.h"
 #include "tests/test.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of simulated exams at their limits: what is just allowed is planned, what is beyond is refused by name. */
-#include <errno.h>
-
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_parallel.h"
 #include "node/simulate/simulate_pet.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test volumes of labels as phantoms: the materials file, labels without a material, the digest for UIDs. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/simulate/simulate_voxels.h"
 #include "tests/test.h"
 

@@ -4,8 +4,6 @@
 #define TOMONODE_TESTS_NODE_SINOGRAM_FIXTURE_H
 
 #include <dirent.h>
-#include <errno.h>
-#include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
@@ -103,8 +101,7 @@ static inline size_t write_objects(unsigned roles, uint64_t chunk, size_t n_set,
 			values[role][i] = (float)(role * 1000 + i) * 0.37f;
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		a.values[role] = roles >> role & 1 ? values[role] : NULL;
-	if (sinogram_write(&a, &conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_write(&a, &conf, &n, &err), &err);
 	return n;
 }
 
@@ -179,8 +176,7 @@ static inline void check_values(const struct sinogram *s, unsigned roles)
 			assert_int_equal(sinogram_read(s, (enum sinogram_role)role, &bytes, &err), -EINVAL);
 			continue;
 		}
-		if (sinogram_read(s, (enum sinogram_role)role, &bytes, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(sinogram_read(s, (enum sinogram_role)role, &bytes, &err), &err);
 		for (size_t p = 0; p < PLANES; p++) {
 			size_t place = p < 7 ? 6 - p : p; /* rings of files are in STIR's order */
 

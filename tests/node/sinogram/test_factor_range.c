@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sentence about factors has their exact range and their median, and counts bins that are not used. */
-
 #include "node/sinogram/factor_range.h"
 #include "tests/test.h"
 

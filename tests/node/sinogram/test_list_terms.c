@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computed corrections of single events, on random scanners and events: which bin an event is in, against a table of the pairs of
  * all bins; counts of prompts and delayed coincidences in frames; the factors of the sensitivity, and b / m of each event. */
-
 #include "node/reconstruct/case_event_terms.h"
 #include "node/sinogram/sinogram_list_internal.h"
 #include "tests/recon/dbt_fixture.h"

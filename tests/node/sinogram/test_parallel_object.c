@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test files of parallel beams: valid and invalid headers (PARALLEL_1), other number formats, objects written from arrays and
  * read back in any order of chunks, objects of other kinds. Test pictures. */
-#include <errno.h>
-
 #include <dirent.h>
-#include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
@@ -83,8 +80,7 @@ TEST(test_header)
 	struct err err = {0};
 	char *text;
 
-	if (interfile_parse(GOOD, strlen(GOOD), &f, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_parse(GOOD, strlen(GOOD), &f, &err), &err);
 	assert_int_equal(f.kind, INTERFILE_PARALLEL);
 	assert_int_equal(f.parallel.n_slices, 3);
 	assert_int_equal(f.parallel.n_angles, 4);
@@ -97,8 +93,7 @@ TEST(test_header)
 
 	text = changed("first angle (degrees) := 10\narc (degrees) := 360\nunit := 1/mm\n",
 		       "angles (degrees) := {0, -30,\n 45.5, 400}\n");
-	if (interfile_parse(text, strlen(text), &f, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_parse(text, strlen(text), &f, &err), &err);
 	assert_non_null(f.parallel.angle);
 	assert_true(parallel_angle(&f.parallel, 1) == -30 && parallel_angle(&f.parallel, 2) == 45.5 &&
 		    parallel_angle(&f.parallel, 3) == 400);
@@ -136,8 +131,7 @@ TEST(test_many_angles)
 		again = malloc(strlen(text) + strlen(list) + 1);
 		sprintf(again, "%.*s%s%s", (int)(strstr(text, "!END") - text), text, list, strstr(text, "!END"));
 		free(text);
-		if (interfile_parse(again, strlen(again), &f, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(interfile_parse(again, strlen(again), &f, &err), &err);
 		free(again);
 		for (int a = 0; a < MANY; a++)
 			assert_true(parallel_angle(&f.parallel, a) == -180 + a / 97.0 / MANY);
@@ -304,8 +298,7 @@ static size_t write_objects(uint64_t chunk, const char *position)
 	for (int i = 0; i < BINS; i++)
 		values[i] = (float)i * 0.37f - 5;
 	a.values[SINOGRAM_LINES] = values;
-	if (sinogram_write(&a, &conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_write(&a, &conf, &n, &err), &err);
 	return n;
 }
 
@@ -326,16 +319,14 @@ TEST(test_objects, .teardown = clean)
 	assert_string_equal(facts.format->type->id, "PARALLEL_1");
 	assert_int_equal(facts.role, SINOGRAM_LINES);
 	assert_int_equal(facts.instances, 3);
-	if (sinogram_open(paths, 3, NULL, NULL, &s, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_open(paths, 3, NULL, NULL, &s, &err), &err);
 	assert_int_equal(s->format->first, SINOGRAM_LINES);
 	assert_true(s->part[SINOGRAM_LINES].header.parallel.offset == 0.5);
 	assert_true(s->axis[0][0] == 1 && s->axis[1][1] == -1 && s->axis[2][2] == -1);
 	assert_true(s->centre[0] == 1 && s->centre[1] == 2 && s->centre[2] == 3.5);
 	dicom_get_text(dicom_root(s->files[0]), TAG_MODALITY, modality, sizeof(modality), NULL);
 	assert_string_equal(modality, "CT");
-	if (sinogram_read(s, SINOGRAM_LINES, &bytes, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_read(s, SINOGRAM_LINES, &bytes, &err), &err);
 	assert_memory_equal(bytes, values, sizeof(values));
 	free(bytes);
 	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EINVAL);
@@ -383,11 +374,9 @@ TEST(test_groups, .teardown = clean)
 				snprintf(name, sizeof(name), "lines-%04zu.dcm", i + 1);
 				paths[i] = in_folder(n > 1 ? name : "lines.dcm");
 			}
-			if (sinogram_open(paths, n, NULL, NULL, &s, &err) < 0)
-				fail_msg("%s", err.msg);
+			assert_done(sinogram_open(paths, n, NULL, NULL, &s, &err), &err);
 			used.header = s->part[SINOGRAM_LINES].header;
-			if (sinogram_read_planes(s, SINOGRAM_LINES, &use, &err) < 0)
-				fail_msg("%s", err.msg);
+			assert_done(sinogram_read_planes(s, SINOGRAM_LINES, &use, &err), &err);
 			assert_memory_equal(used.values, values, sizeof(values));
 			sinogram_close(s);
 			clean(NULL);

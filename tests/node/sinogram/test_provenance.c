@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series Descriptions: settings by which a result differs from its protocol are whole, and the text is at most 64 characters. */
-
 #include "node/sinogram/provenance.h"
 #include "tests/test.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test sinogram objects: written values are read back, in any order of roles and chunks; values for quantification and
  * orientation are read from standard attributes. */
-
-#include <errno.h>
-
 #include "dicom/object/dicom_tags.h"
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"

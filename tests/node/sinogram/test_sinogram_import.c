@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the import of Interfile files: patient of another object, refused files, all objects or none. */
-#include <sys/stat.h>
-
 #include "dicom/object/attribute.h"
 #include "dicom/object/item_writer.h"
 #include "node/sinogram/fact_origins.h"
@@ -38,8 +36,7 @@ static char *interfile_text(const char *data_file, const char *scanner)
 
 	snprintf(f.data_file, sizeof(f.data_file), "%s", data_file);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", scanner);
-	if (interfile_write(&f, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&f, &text, &err), &err);
 	return text;
 }
 
@@ -65,8 +62,7 @@ TEST(test_import, .teardown = clean)
 	save("a.hs", text, strlen(text));
 	save("a.s", data, sizeof(data));
 	conf.header[SINOGRAM_EMISSION] = in_folder("a.hs");
-	if (sinogram_import(&conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_import(&conf, &n, &err), &err);
 	assert_int_equal(n, 1);
 	assert_string_equal(warnings, "The half-life is missing, so decay will not be corrected: --set Radionuclide=F18.");
 	s = open_all(&err);
@@ -115,8 +111,7 @@ TEST(test_like, .teardown = clean)
 		assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
 		dicom_close(file);
 		a.values[SINOGRAM_EMISSION] = values[SINOGRAM_EMISSION];
-		if (sinogram_write(&a, &conf, &n, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(sinogram_write(&a, &conf, &n, &err), &err);
 		s = open_all(&err);
 		if (!s)
 			fail_msg("%s", err.msg);
@@ -546,15 +541,13 @@ TEST(test_beds_complete, .teardown = clean)
 	snprintf(second, sizeof(second), "%s", in_folder("b.hs"));
 	beds[0].header[SINOGRAM_EMISSION] = first;
 	beds[1].header[SINOGRAM_EMISSION] = second;
-	if (sinogram_import(&conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_import(&conf, &n, &err), &err);
 	assert_int_equal(n, 2);
 	for (int b = 1; b <= 2; b++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "emission-bed%03d.dcm", b);
-		if (dicom_open(in_folder(name), &file, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(dicom_open(in_folder(name), &file, &err), &err);
 		pet_facts_read(dicom_root(file), &facts);
 		assert_string_equal(facts.patient_position, "HFP");
 		assert_string_equal(facts.radionuclide, "^11^Carbon");

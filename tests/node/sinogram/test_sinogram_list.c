@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node/sinogram/sinogram_list.c: the events of each time frame, from memory and from a source that is read again. */
-#include <errno.h>
-
 #include "node/sinogram/sinogram_list_internal.h"
 #include "tests/test.h"
 

@@ -10,8 +10,7 @@ static void change(const char *name, uint32_t tag, const char *value)
 	struct err err = {0};
 	struct dicom_item *item;
 
-	if (dicom_open(in_folder(name), &file, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_open(in_folder(name), &file, &err), &err);
 	item = tracer ? dicom_item_at(dicom_root(file), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : dicom_root(file);
 	if (dicom_put_text(item, tag, value, &err) < 0 || dicom_write(in_folder(name), file, &err) < 0)
 		fail_msg("%s", err.msg);

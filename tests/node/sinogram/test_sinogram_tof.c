@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sinogram objects with TOF bins: the order of the bins, roles without them, roles with other bins. */
-
 #include "tests/node/sinogram/sinogram_fixture.h"
 #include "tests/test.h"
 
@@ -24,8 +23,7 @@ static void write_tof(unsigned roles, bool factors)
 			tof_values[role][i] = (float)(role * 10000 + i);
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		a.values[role] = roles >> role & 1 ? tof_values[role] : NULL;
-	if (sinogram_write(&a, &conf, &n, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_write(&a, &conf, &n, &err), &err);
 }
 
 static void check_role(const struct sinogram *s, enum sinogram_role role, size_t planes)
@@ -38,8 +36,7 @@ static void check_role(const struct sinogram *s, enum sinogram_role role, size_t
 
 	interfile_shape(h, &found, &per_plane);
 	assert_int_equal(found, planes);
-	if (sinogram_read(s, role, &bytes, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(sinogram_read(s, role, &bytes, &err), &err);
 	for (size_t p = 0; p < planes; p++) {
 		interfile_plane(h, bytes, p, plane);
 		assert_memory_equal(plane, tof_values[role] + p * ANGLES * RADIAL, sizeof(plane));
@@ -94,8 +91,7 @@ static const char *save_header(const char *name, int n, double width)
 
 	f.m.tof = (struct scan_tof){n, width, 13.6};
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", name);
-	if (interfile_write(&f, &text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(interfile_write(&f, &text, &err), &err);
 	/* equal data of two roles are refused */
 	save(f.data_file, tof_values[name[0] == 'b' ? 2 : 1], (size_t)(n ? n : 1) * BINS * sizeof(float));
 	snprintf(file, sizeof(file), "%s.hs", name);

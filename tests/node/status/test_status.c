@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The person of a request: whose headers are believed, what they may contain, and the role that each route of the program needs.
  */
-
 #include <arpa/inet.h>
 
 #include "node/status/status_person.h"

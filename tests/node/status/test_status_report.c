@@ -2,7 +2,6 @@
 /* Reports and pictures of slices that several people ask for at once: each gets what was made, although one process makes them
  * one after the other. This program is that process, too: it sends back what it was asked for. */
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/status/status.h"

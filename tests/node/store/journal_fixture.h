@@ -3,8 +3,6 @@
 #ifndef TOMONODE_TESTS_NODE_JOURNAL_FIXTURE_H
 #define TOMONODE_TESTS_NODE_JOURNAL_FIXTURE_H
 
-#include <unistd.h>
-
 #include "node/store/journal.h"
 #include "tests/test.h"
 
@@ -33,8 +31,7 @@ static inline struct journal *open_journal(struct place *p)
 	struct err err = {0};
 	struct journal *j = NULL;
 
-	if (journal_open(p->path, &j, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(journal_open(p->path, &j, &err), &err);
 	return j;
 }
 
@@ -59,8 +56,7 @@ static inline int64_t add(struct journal *j, const char *uid, const char *digest
 	struct instance_row row = instance(uid, digest);
 	struct err err = {0};
 
-	if (journal_add_instance(j, &row, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(journal_add_instance(j, &row, &err), &err);
 	assert_true(row.id > 0);
 	return row.id;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every state against every event: the table is written out here a second time, as sentences, and whatever is not in it must be
  * impossible. */
-
 #include "node/store/job.h"
 #include "tests/test.h"
 

@@ -3,7 +3,6 @@
 #include "tests/node/store/journal_fixture.h"
 #include "tests/test.h"
 
-#include <errno.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 

@@ -3,11 +3,8 @@
 #include "tests/node/store/journal_fixture.h"
 #include "tests/test.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* What a process reports as appended is there, wherever kill -9 meets it. */
@@ -139,8 +136,7 @@ TEST(not_a_journal, .setup = setup, .teardown = teardown)
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(write(fd, "this is not a database. ", 24), 24);
 	close(fd);
-	assert_int_equal(journal_open(p->path, &j, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, p->path));
+	assert_error(journal_open(p->path, &j, &err), &err, EBADMSG, p->path);
 	assert_null(j);
 	unlink(p->path);
 	assert_true(journal_open("/nonexistent/journal.db", &j, &err) == -ENOENT);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's state as it is kept from append to append: it costs no more with each event, and is what a replay of all of them says,
  * whoever wrote, undid or removed some meanwhile. */
-
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/store/journal.h"
 #include "node/store/journal_internal.h"
 #include "tests/test.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets of pilots, and tokens that are used once. */
-
-#include <errno.h>
-#include <sys/stat.h>
-
 #include "node/base/folder.h"
 #include "node/store/pilot_secret.h"
 #include "tests/test.h"

@@ -3,8 +3,6 @@
 #ifndef TOMONODE_TESTS_NODE_EXAM_EDITS_H
 #define TOMONODE_TESTS_NODE_EXAM_EDITS_H
 
-#include <errno.h>
-
 #include "tests/node/tomo/exam_fixture.h"
 
 /* One attribute to set, in one image or in all (image -1), to a text, a number, or an empty value. */
@@ -66,8 +64,7 @@ static inline struct exam *exam_of(const struct edit *edits)
 	struct err err = {0};
 
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
-	if (fixture_open(N_VIEWS, &exam, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(fixture_open(N_VIEWS, &exam, &err), &err);
 	return exam;
 }
 

@@ -6,7 +6,6 @@
 #define TOMONODE_TESTS_NODE_EXAM_FIXTURE_H
 
 #include <dirent.h>
-#include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
@@ -105,8 +104,7 @@ static inline void put(struct dicom_item *item, uint32_t tag, const char *text)
 {
 	struct err err = {0};
 
-	if (dicom_put_text(item, tag, text, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_put_text(item, tag, text, &err), &err);
 }
 
 static inline void put_number(struct dicom_item *item, uint32_t tag, double value)
@@ -244,15 +242,12 @@ static inline void fixture_write_bp(void (*change)(struct dicom_item *root, stru
 	}
 	if (change)
 		change(root, shared, frames);
-	if (dicom_writer_open(fixture_path("0.dcm"), file, NULL, &w, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_writer_open(fixture_path("0.dcm"), file, NULL, &w, &err), &err);
 	for (int i = 0; i < N_VIEWS; i++) {
 		fixture_pixels(i, values);
-		if (dicom_writer_frame(w, values, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(dicom_writer_frame(w, values, &err), &err);
 	}
-	if (dicom_writer_close(w, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_writer_close(w, &err), &err);
 	dicom_close(file);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test cases that are accepted: order, angles, orientation, intensity, flat field. */
-
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 
@@ -104,8 +103,7 @@ TEST(test_as_is)
 	assert_int_equal(exam_open(paths, 3, false, NULL, fixture_config, &e, &err), -EBADMSG);
 	assert_int_equal(exam_open(paths, 1, true, NULL, fixture_config, &e, &err), -EBADMSG);
 	assert_null(e);
-	if (exam_open(paths, 3, true, NULL, fixture_config, &e, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(exam_open(paths, 3, true, NULL, fixture_config, &e, &err), &err);
 	assert_int_equal(e->n_views, 3);
 	assert_int_equal(e->announced, N_VIEWS);
 	assert_true(e->views[0].angle == -5 && e->views[2].angle == 5);
@@ -118,8 +116,7 @@ TEST(test_projection_object)
 	struct err err = {0};
 
 	fixture_write_bp(NULL);
-	if (fixture_open(1, &e, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(fixture_open(1, &e, &err), &err);
 	assert_int_equal(e->source, EXAM_BREAST_PROJECTION);
 	assert_int_equal(e->n_views, N_VIEWS);
 	for (int i = 0; i < N_VIEWS; i++) { /* a = Ab1 - As1, docs/geometry.md */
@@ -153,8 +150,7 @@ TEST(test_projection_positioner)
 	struct err err = {0};
 
 	fixture_write_bp(no_isocenter);
-	if (fixture_open(1, &e, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(fixture_open(1, &e, &err), &err);
 	for (int i = 0; i < N_VIEWS; i++)
 		assert_int_equal(e->views[i].frame, N_VIEWS - 1 - i); /* sorted by the positioner's angle */
 	exam_close(e);
@@ -278,8 +274,7 @@ TEST(test_read_view)
 
 		for (int view = 0; view < N_VIEWS; view++) {
 			e->band = view == 1 ? 6 * COLUMNS : view == 2 ? 1 : e->band; /* 7 rows of 32; 1 row */
-			if (read_view(e, view, raw, &prep, &err) < 0)
-				fail_msg("%s", err.msg);
+			assert_done(read_view(e, view, raw, &prep, &err), &err);
 			for (int v = 0; v < ROWS; v++)
 				for (int u = 0; u < COLUMNS; u++) {
 					int row = cases[i].mirror_v ? ROWS - 1 - v : v,
@@ -415,8 +410,7 @@ TEST(test_flatfield)
 				       {0}};
 
 		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits});
-		if (fixture_open(N_VIEWS, &e, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(fixture_open(N_VIEWS, &e, &err), &err);
 		assert_int_equal(read_view(e, 1, raw, &prep, &err), 0);
 		assert_true(fabs(prep.i0 - mean) < 1e-9 * mean);
 		assert_ptr_equal(prep.flatfield, e->flatfield);

@@ -29,8 +29,7 @@ static void decide(struct exam *exam, int k, double air, double object, double b
 	views[k].percentile *= air;
 	views[k].dark *= object;
 	views[k].bright *= bright;
-	if (exam_decide_i0(exam, views, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(exam_decide_i0(exam, views, &err), &err);
 }
 
 TEST(test_air_of_the_views)

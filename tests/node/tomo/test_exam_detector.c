@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the size of bins, images of a part of the detector, the meanings of (0018,1111), and where the geometry is from. */
-
 #include "node/tomo/exam_internal.h"
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decide I0 from what the views show: air, the air of other views, the profile, or nothing. */
-
 #include "recon/phantom/poisson.h"
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
@@ -27,8 +26,7 @@ static void decided(struct exam *e, const struct view_air air[N_VIEWS], const do
 {
 	struct err err = {0};
 
-	if (exam_decide_i0(e, air, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(exam_decide_i0(e, air, &err), &err);
 	for (int i = 0; i < N_VIEWS; i++) {
 		bool own = air[i].air.verdict == AIR_FOUND && source != I0_UNKNOWN;
 
@@ -219,8 +217,7 @@ TEST(test_over_percent)
 		}
 		e->prep.inverted = way;
 		p = e->prep;
-		if (exam_measure_view(e, 0, raw, &air, &alone, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(exam_measure_view(e, 0, raw, &air, &alone, &err), &err);
 		assert_int_equal(air.air.verdict, AIR_OVER_RANGE);
 		p.has_over_code = true;
 		p.over_code = air.air.over_code;
@@ -390,8 +387,7 @@ TEST(test_flat_slope)
 	struct view_air air[N_VIEWS];
 	struct err err = {0};
 
-	if (open_flat("open_field_fit = true;", EDITS(FLAT), &e, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(open_flat("open_field_fit = true;", EDITS(FLAT), &e, &err), &err);
 	fill(air, 0.05);
 	for (int i = 0; i < N_VIEWS; i++) {
 		air[i].air.field = (struct air_field){{true, true}, {1e-3, -2e-3}, 0.03, LEVEL};

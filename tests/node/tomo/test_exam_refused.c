@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test cases that are refused: each message names the cause. */
-
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 

@@ -12,8 +12,7 @@ static void put_code(struct dicom_item *item, uint32_t sequence, const char *cod
 {
 	struct err err = {0};
 
-	if (dicom_add_code(item, sequence, code, code[1] == '-' ? "SRT" : "SCT", "meaning", &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dicom_add_code(item, sequence, code, code[1] == '-' ? "SRT" : "SCT", "meaning", &err), &err);
 }
 
 static void put_statement(struct dicom_item *root, int i, const void *ctx)
@@ -112,8 +111,7 @@ TEST(test_mirrored)
 		struct err err = {0};
 
 		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = put_orientation_case, .ctx = &cases[i].orientation});
-		if (fixture_open(2, &exam, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(fixture_open(2, &exam, &err), &err);
 		if ((strstr(exam->warnings, "that of a mirrored image") != NULL) != cases[i].mirrored)
 			fail_msg("%s %s: %s", cases[i].orientation.laterality, cases[i].orientation.orientation, exam->warnings);
 		exam_close(exam);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the text of Hologic's projection matrices: the form of a unit's header, and each way to damage it. */
-
-#include <errno.h>
-
 #include "node/tomo/pose_text.h"
 #include "tests/test.h"
 
@@ -58,8 +55,7 @@ TEST(test_read)
 
 		write_text(ends[e]);
 		/* (0019,xx60) is padded */
-		if (pose_text_read(text, strlen(text) + 1, &p, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(pose_text_read(text, strlen(text) + 1, &p, &err), &err);
 		assert_int_equal(p.n_views, VIEWS);
 		assert_memory_equal(p.theta, thetas, sizeof(thetas));
 		pose_text_matrix(&p, 2.75, m);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of an earlier benchmark: what is read, what is no result. */
-#include <errno.h>
-
 #include "node/tools/bench_compare.h"
 #include "tests/test.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processor's model, from files as kernels of x86 and Arm write them. */
-#include <unistd.h>
-
 #include "node/tools/bench_processor.h"
 #include "tests/test.h"
 

@@ -31,8 +31,7 @@ static struct image_series *series_open(char **paths, size_t n)
 	struct image_series *s = NULL;
 	struct err err = {0};
 
-	if (image_series_open(paths, n, &s, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(image_series_open(paths, n, &s, &err), &err);
 	return s;
 }
 
@@ -41,8 +40,7 @@ static const float *slice_of(const struct image_series *s, int image, int k)
 	const float *values = NULL;
 	struct err err = {0};
 
-	if (image_series_slice(s, image, k, &values, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(image_series_slice(s, image, k, &values, &err), &err);
 	return values;
 }
 
@@ -168,8 +166,7 @@ TEST(test_series)
 					want = report.factor * truth_at(&in, p);
 					assert_true(fabs(slice_of(s, 0, z)[y * s->n[0] + x] - want) < want / 32767 * 40);
 				}
-		if (export_nifti(s, path_of("out.nii"), &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(export_nifti(s, path_of("out.nii"), &err), &err);
 		compare_nifti(&in, path_of("out.nii"), report.factor);
 		image_series_close(s);
 		paths_free(paths, n);
@@ -195,8 +192,7 @@ static struct series_report write_images(struct input *in, const struct pet_fram
 		in->s.images.image[i].time = frames[i];
 	for (int i = 0; i < IMAGES * N_VOXELS; i++)
 		volumes[i] = (float)(1 + i % 977);
-	if (pet_result_write(&in->s, &in->info, volumes, folder, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_result_write(&in->s, &in->info, volumes, folder, &report, &err), &err);
 	return report;
 }
 
@@ -303,8 +299,7 @@ TEST(test_images)
 		assert_string_equal(s->type, cases[k].frames ? "DYNAMIC" : "GATED");
 		compare_images(s, &in, volumes, factor);
 		assert_true(fabs(factor[0] / factor[1] - cases[k].duration[1] / cases[k].duration[0]) < 0.05);
-		if (export_nifti(s, path_of("out.nii"), &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(export_nifti(s, path_of("out.nii"), &err), &err);
 		n = nifti_read(path_of("out.nii"));
 		assert_true(n.dim[0] == 4 && n.dim[3] == NZ && n.dim[4] == IMAGES && n.dim[5] == 1);
 		assert_int_equal(n.values, IMAGES * N_VOXELS);

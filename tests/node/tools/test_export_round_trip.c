@@ -57,8 +57,7 @@ static void compare(const struct image_series *s, const char *path)
 	struct label_volume v = {0};
 	struct err err = {0};
 
-	if (label_volume_open(path, &v, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(label_volume_open(path, &v, &err), &err);
 	for (int k = 0; k < s->n[2]; k++)
 		for (int j = 0; j < s->n[1]; j++)
 			for (int i = 0; i < s->n[0]; i++) {
@@ -94,9 +93,9 @@ TEST(images)
 			srand(seed + 7 * round);
 			s = random_volume();
 			snprintf(path, sizeof(path), "%s/%s", folder, forms[f].name);
-			if ((forms[f].metaimage ? export_metaimage(s, path, forms[f].compress, &err)
-						: export_nifti(s, path, &err)) < 0)
-				fail_msg("%s", err.msg);
+			assert_done((forms[f].metaimage ? export_metaimage(s, path, forms[f].compress, &err)
+							: export_nifti(s, path, &err)),
+				    &err);
 			compare(s, path);
 			image_series_close(s);
 		}

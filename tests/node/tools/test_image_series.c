@@ -3,8 +3,6 @@
  * tests/dicom/object/test_ct_series.c. */
 #include "node/tools/image_series.h"
 
-#include <errno.h>
-
 #include "dicom/pixels/start.h"
 #include "tests/dicom/object/slices_fixture.h"
 
@@ -292,8 +290,7 @@ TEST(images_of_a_series)
 		const float *values;
 		struct err err = {0};
 
-		if (open_series(CLASS_PET, N_SLICES, g ? gated : dynamic, g ? 13 : 11, &s, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(open_series(CLASS_PET, N_SLICES, g ? gated : dynamic, g ? 13 : 11, &s, &err), &err);
 		assert_int_equal(s->n_images, 2);
 		assert_int_equal(s->n[2], 2);
 		assert_string_equal(s->type, g ? "GATED" : "DYNAMIC");

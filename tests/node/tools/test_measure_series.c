@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of series in memory whose values are known: the answers are known, too. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/tools/measure_series.h"
 #include "tests/test.h"
 
@@ -55,8 +52,7 @@ static json_t *run(const struct image_series *s, const struct series_request *q,
 	json_t *result = NULL;
 	struct err err = {0};
 
-	if (measure_series_run(s, &all, &suv, &result, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(measure_series_run(s, &all, &suv, &result, &err), &err);
 	return result;
 }
 

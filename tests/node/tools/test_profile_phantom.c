@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of bead phantoms: what is read, and what is refused with which words. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "node/tools/profile_phantom.h"
 #include "tests/test.h"
 

@@ -2,12 +2,8 @@
 /* Requests to a scripted server without TLS: what it reads, and what each of its answers becomes. With TLS:
  * tests/system/jobs/test_stow.py. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/web/http_client.h"
 #include "node/web/http_credentials.h"

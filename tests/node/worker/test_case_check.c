@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of files, and the files of a case against those that their rows have: every single byte of a file counts. */
-
-#include <errno.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/base/digest.h"
 #include "node/worker/case_check.h"

@@ -4,8 +4,6 @@
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "node/base/digest.h"

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result that a pilot returned against its case: every attribute that says whose it is counts, and no value of a patient is
  * in a message. */
-
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "node/worker/seat_check.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case waits for memory and for its turn, and can be cancelled while it waits; a processor has no turns. */
-
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "node/worker/shared_device.h"
 #include "tests/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fair shares of the indexer's time among senders. */
-
 #include "node/worker/turns.h"
 #include "tests/test.h"
 

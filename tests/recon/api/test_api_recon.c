@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reconstructions of the public library are those of the sessions, to the bit; keys, cancelling, threads, fork. */
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "recon/core/scan.h"
 #include "recon/dbt/dbt.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every argument of the public library wrong once: a code, and a sentence that names the thing. */
-#include <errno.h>
-
 #include "tests/recon/api/api_fixture.h"
 
 static struct tn_device *dev;

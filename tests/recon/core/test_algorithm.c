@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of algorithms: each has a unique word, a rule, and a session that supports it; a session supports exactly the
  * algorithms whose rules it implements. */
-#include <errno.h>
-
 #include "recon/dbt/dbt.h"
 #include "recon/parallel/parallel.h"
 #include "recon/pet/pet.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plans share: the ranges of parameters, which memory limit counts, which choice is taken, and the room for the threads
  * of the device. */
-#include <errno.h>
-#include <math.h>
-
 #include "recon/core/plan.h"
 #include "recon/dbt/dbt.h"
 #include "recon/pet/pet_list.h"
@@ -85,8 +82,7 @@ TEST(test_threads)
 
 	assert_int_equal(plan_threads(&dev, 700, 100, &further, &err), 0);
 	assert_int_equal(further, 300);
-	assert_int_equal(plan_threads(&dev, 701, 100, &further, &err), -ENOMEM);
-	assert_non_null(strstr(err.msg, "4 threads"));
+	assert_error(plan_threads(&dev, 701, 100, &further, &err), &err, ENOMEM, "4 threads");
 	assert_int_equal(plan_threads(&dev, 1001, 0, &further, &err), -ENOMEM);
 	assert_int_equal(further, 300);
 	dev.threads = 1;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detectors with a pose of their own: turned around an axis, or from projection matrices. Positions by hand, matrices back to the
  * pose that they were made from, the exact operator against analytic chords, and its adjoint. */
-#include <errno.h>
-
 #include "kernels/slice_map.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both DBT operators on the CPU and on the poison device: adjoint, tiles, threads, fused passes, masks, fast compared with exact,
  * invalid arguments. */
-#include <errno.h>
-
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
 

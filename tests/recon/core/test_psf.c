@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resolution model: a projector applied to a blurred volume, and its adjoint; on both CPU devices. */
-#include <errno.h>
-
 #include "recon/core/psf.h"
 #include "tests/recon/pet/pet_fixture.h"
 #include "tests/test.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of pixels in circles and spheres, weighted sums, and the noise power spectrum, compared with closed solutions. */
-#include <errno.h>
-
 #include "recon/core/regions.h"
 #include "tests/test.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test passes on the available devices, and detects each kind of faulty device. */
-#include <errno.h>
-
+#include "tests/test.h"
 #include "recon/core/self_test.h"
 #include "tests/recon/dbt_fixture.h"
-#include "tests/test.h"
 
 TEST(good_devices_pass)
 {
@@ -13,8 +11,7 @@ TEST(good_devices_pass)
 		struct self_test_report report = {.gap = -1};
 		struct err err = {0};
 
-		if (self_test(dev, &report, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(self_test(dev, &report, &err), &err);
 		assert_true(report.gap >= 0 && report.gap <= SELF_TEST_TOL);
 		assert_true(report.difference >= 0 && report.difference <= SELF_TEST_TOL);
 		assert_true(report.seconds > 0);

@@ -4,8 +4,6 @@
 #ifndef TOMONODE_TESTS_CASE_FIXTURE_H
 #define TOMONODE_TESTS_CASE_FIXTURE_H
 
-#include <errno.h>
-
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
@@ -114,8 +112,7 @@ static inline struct dbt_plan case_plan(const struct test_case *c, const struct 
 	struct dbt_plan plan;
 	struct err err = {0};
 
-	if (dbt_plan(p, c->scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dbt_plan(p, c->scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, &err), &err);
 	return plan;
 }
 

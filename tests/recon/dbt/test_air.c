@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find air and I0: slabs with more and less air, none at all, and regions that look like air; codes that are over range. */
-#include <errno.h>
-
 #include "recon/dbt/air.h"
 #include "recon/dbt/air_internal.h"
 #include "recon/phantom/poisson.h"
@@ -56,8 +54,7 @@ static struct air found(const struct prep *p, enum air_verdict want)
 	struct err err = {0};
 	struct air air;
 
-	if (find(p, pitch, THICKNESS, &air, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(find(p, pitch, THICKNESS, &air, &err), &err);
 	if (air.verdict != want)
 		fail_msg("'%s', share %g, contrast %g, not '%s'", air_verdict_text(air.verdict), air.share, air.contrast,
 			 air_verdict_text(want));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of the algorithms: uniform tissue is uniform and has its attenuation, likelihoods never decrease, one pass over
  * subsets achieves what many whole iterations do, backprojections show objects at their positions, air is 0. */
-#include <errno.h>
-
 #include "recon/core/iterate.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/recon/dbt/slab_fixture.h"

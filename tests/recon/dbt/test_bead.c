@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of beads: an inclined Gaussian spot of known position, sampled voxel by voxel. */
-#include <errno.h>
-
 #include "recon/dbt/bead.h"
 #include "tests/test.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The skin line: no tissue is ever marked, most of the air is, and unusable views mark nothing. */
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/dbt/breast_mask.h"
 #include "recon/phantom/phantom.h"
@@ -39,8 +37,7 @@ static struct breast_mask_report run(const struct scan *scan, double margin, con
 	struct breast_mask_report report;
 	struct err err = {0};
 
-	if (breast_mask_view(scan, margin, line, valid, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(breast_mask_view(scan, margin, line, valid, &report, &err), &err);
 	return report;
 }
 
@@ -354,8 +351,7 @@ TEST(refusals)
 	float line[4] = {0}, valid[4] = {1, 1, 1, 1};
 	struct err err = {0};
 
-	assert_int_equal(breast_mask_view(scan, -1, line, valid, NULL, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "-1 mm"));
+	assert_error(breast_mask_view(scan, -1, line, valid, NULL, &err), &err, EINVAL, "-1 mm");
 	assert_int_equal(breast_mask_view(scan, NAN, line, valid, NULL, NULL), -EINVAL);
 	scan->kind = (enum scan_kind)0;
 	assert_int_equal(breast_mask_view(scan, 1, line, valid, NULL, NULL), -EINVAL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of the breast from analytic projections of bodies whose thickness and height are known, what refuses it, and what a
  * start image with a shape changes; the softened edge of the skin. */
-
 #include "recon/core/threads.h"
 #include "recon/dbt/skin_edge.h"
 #include "recon/phantom/phantom.h"
@@ -61,8 +60,7 @@ static struct breast_shape find(const struct exam *e)
 	struct breast_shape s = {.square = NULL};
 	struct err err = {0};
 
-	if (breast_shape_find(e->scan, &e->cells, e->mean, &e->grid, &s, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(breast_shape_find(e->scan, &e->cells, e->mean, &e->grid, &s, &err), &err);
 	assert_true(s.report.asked && s.report.used == (s.square != NULL) && s.report.used == (s.report.reason[0] == '\0'));
 	return s;
 }
@@ -265,8 +263,7 @@ static float *reconstruct(const struct exam *e, struct dbt_protocol p, double th
 	assert_int_equal(dbt_plan(&p, e->scan, SUPPORT, thickness, dev, &plan, NULL), 0);
 	volume = malloc(grid_size(&plan.grid) * sizeof(*volume));
 	assert_non_null(volume);
-	if (dbt_reconstruct(&p, &plan, e->scan, dev, e->line, valid, NULL, volume, report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(dbt_reconstruct(&p, &plan, e->scan, dev, e->line, valid, NULL, volume, report, &err), &err);
 	free(valid);
 	return volume;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (exit
  * code 77) without a CUDA device. */
-#include <errno.h>
-
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filtered backprojection: the filter compared with a convolution in double, and details of known contrast after filter and
  * average. */
-#include <errno.h>
-
 #include "recon/dbt/fbp_filter.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"

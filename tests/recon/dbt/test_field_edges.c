@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bins at the sides of a view's field: tissue that continues beyond the field leaves no steps in the image, with every algorithm
  * and in every plan; objects that end inside it are reconstructed as without the weights. */
-
 #include "recon/core/iterate.h"
 #include "recon/dbt/field_edges.h"
 #include "tests/recon/dbt/case_fixture.h"

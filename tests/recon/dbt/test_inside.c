@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The distance to the air, and the inside of a slice. */
-#include <errno.h>
-
 #include "recon/dbt/inside.h"
 #include "recon/dbt/skin_distance.h"
 #include "tests/recon/dbt_fixture.h"

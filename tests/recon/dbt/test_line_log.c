@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logarithms of many numbers: the same floats as from the C library, whatever the numbers are and however many. */
-
 #include "recon/dbt/line_log.h"
 #include "recon/phantom/poisson.h"
 #include "tests/test.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The open field: its factor against the definition, for detectors that stand still and turn; line integrals of a slab and of air
  * through it, by each method of summing. */
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/dbt/prep.h"
 #include "tests/test.h"
@@ -31,8 +29,7 @@ static struct scan *make(double ratio)
 	struct scan *scan = NULL;
 	struct err err = {0};
 
-	if (scan_create_dbt(&g, &scan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(scan_create_dbt(&g, &scan, &err), &err);
 	return scan;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stored values to line integrals: worked examples of every branch, the two ways of summing compared with each other, hostile
  * input. */
-#include <errno.h>
 #include <time.h>
 
 #include "recon/dbt/prep.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Penalties on differences between neighbours in the updates of tomosynthesis (kernels/prior.h): the penalised objective never
  * rises, no weight oscillates, a large one makes the image flat, air stays 0, tiles and a turning detector do not matter. */
-
 #include "recon/core/iterate.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/test.h"

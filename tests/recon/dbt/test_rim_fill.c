@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling the rim of a synthetic view: the level at the skin, detail, what is given, what is not filled. */
-#include <errno.h>
-
 #include "recon/dbt/rim_fill.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scatter correction against a Monte Carlo that shares no formula with it: slabs and breasts of 20 to 80 mm at the angles of
  * a tomosynthesis, with other tissue and another gap than those that its kernels were fitted to. */
-#include <errno.h>
-
 #include "kernels/clock.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/scatter.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Behaviour of a session: views in any order from several threads, invalid calls, slices in any order, its histogram, cancelling,
  * and failing devices: resident and streamed. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A volume that is copied through the device in slabs equals one that stays there: every algorithm, both models, every plan that
  * a memory limit leads to; and a plan's bytes are those that are allocated. */
-#include <errno.h>
-
 #include "recon/dbt/dbt_internal.h"
 #include "tests/recon/dbt/case_fixture.h"
 #include "tests/test.h"

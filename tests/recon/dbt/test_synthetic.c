@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The synthetic view: its formula term by term with closed solutions, and compared with a second implementation. */
-#include <errno.h>
-
 #include "recon/dbt/synthetic.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
@@ -14,8 +12,7 @@ static float *view_of(const struct synthetic_conf *conf, const struct grid *g, c
 	struct err err = {0};
 
 	assert_non_null(image);
-	if (synthetic_open(conf, g, &s, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(synthetic_open(conf, g, &s, &err), &err);
 	for (int k = 0; k < g->n[2]; k++) {
 		assert_int_equal(synthetic_image(s, image, NULL), -EINVAL);
 		assert_int_equal(synthetic_add(s, volume + (size_t)k * n, NULL), 0);
@@ -141,8 +138,7 @@ static void refuse(struct synthetic_conf conf, struct grid g, const char *word)
 	struct synthetic *s = NULL;
 	struct err err = {0};
 
-	assert_int_equal(synthetic_open(&conf, &g, &s, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, word));
+	assert_error(synthetic_open(&conf, &g, &s, &err), &err, EINVAL, word);
 	assert_null(s);
 }
 

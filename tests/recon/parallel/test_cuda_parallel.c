@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution,
  * voxel-driven backprojection, whole reconstructions. Skipped (exit code 77) without a CUDA device. */
-
 #include "recon/parallel/parallel.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
@@ -179,13 +178,11 @@ static float *image(struct device *dev, const struct parallel_protocol *p, const
 	struct err err = {0};
 	float *volume;
 
-	if (parallel_plan(p, s, dev, &plan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(parallel_plan(p, s, dev, &plan, &err), &err);
 	*ret_n = (size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2];
 	volume = malloc(*ret_n * sizeof(*volume));
 	assert_non_null(volume);
-	if (parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, &report, &err), &err);
 	return volume;
 }
 

@@ -2,8 +2,6 @@
 /* Parallel beams: images compared with the true image, equal and unequal angles, parts; checks for the common errors of published
  * implementations. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
  * test_parallel_iterate.c. */
-#include <errno.h>
-
 #include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"
 
@@ -469,8 +467,8 @@ TEST(bad_data)
 
 	assert_non_null(image);
 	lines[at] = NAN;
-	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "slice 2, angle 7, radial bin 5"));
+	assert_error(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, &err), &err, EINVAL,
+		     "slice 2, angle 7, radial bin 5");
 	lines[at] = -INFINITY;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
 	lines[at] = -1;

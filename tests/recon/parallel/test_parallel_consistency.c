@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test what views of parallel beams say about the angles and the axis of rotation of their header: phantoms with noise. */
-#include <string.h>
-
 #include "recon/parallel/parallel.h"
 #include "tests/test.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The filter of parallel beams: its kernels, the ends of rows, its two implementations. */
-
 #include "recon/core/ramp.h"
 #include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The iterative algorithms of parallel beams: order of the rays, the solution of a small system, residuals, likelihood, negative
  * values, parts, cancelling. */
-#include <errno.h>
-
 #include "kernels/lines.h"
 #include "recon/parallel/parallel_session.h"
 #include "recon/phantom/poisson.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rays of parallel beams compared with known chords and line integrals. */
-
 #include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offsets of detector bins: most of their energy goes, in two phantoms, with noise and without; a scan without rings
  * hardly changes; each bin has one offset in all views; parts and threads change nothing. */
-#include <errno.h>
-
 #include "recon/parallel/parallel_rings.h"
 #include "recon/phantom/poisson.h"
 #include "tests/recon/parallel/parallel_fixture.h"

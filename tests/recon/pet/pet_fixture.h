@@ -3,8 +3,6 @@
 #ifndef TOMONODE_TESTS_PET_FIXTURE_H
 #define TOMONODE_TESTS_PET_FIXTURE_H
 
-#include <errno.h>
-
 #include "recon/phantom/pet_phantom.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
@@ -69,8 +67,7 @@ static inline struct pet_plan pet_plan_of(const struct pet_protocol *p, const st
 	struct pet_plan plan;
 	struct err err = {0};
 
-	if (pet_plan(p, m, factors, background, dev, &plan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_plan(p, m, factors, background, dev, &plan, &err), &err);
 	return plan;
 }
 

@@ -4,8 +4,6 @@
 #ifndef TOMONODE_TESTS_PET_LIST_FIXTURE_H
 #define TOMONODE_TESTS_PET_LIST_FIXTURE_H
 
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list.h"
 #include "tests/recon/dbt_fixture.h"
@@ -290,8 +288,7 @@ static inline float *image_of(const struct pet_protocol *p, const struct pet_lis
 	struct err err = {0};
 	float *image = NULL;
 
-	if (run(p, list, dev, NULL, &image, ret_plan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(run(p, list, dev, NULL, &image, ret_plan, &err), &err);
 	return image;
 }
 

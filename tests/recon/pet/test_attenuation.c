@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The map of attenuation from CT, and its factors: the table, values and positions after resampling at any orientation, the
  * Gaussian, 200 mm of water, the cache. */
-#include <errno.h>
-
 #include "recon/core/psf.h"
 #include "recon/core/scan.h"
 #include "recon/pet/attenuation.h"

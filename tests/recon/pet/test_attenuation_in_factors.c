@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Factors of detectors that contain the attenuation of a body are found, and no others (recon/pet/attenuation_in_factors.h). */
-
 #include "recon/pet/attenuation_in_factors.h"
 #include "recon/phantom/poisson.h"
 #include "tests/test.h"

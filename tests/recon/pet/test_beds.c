@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joined beds: weights from ring pairs, of the smallest variance; what is uniform, or was whole before it was divided into beds,
  * is so again, whatever the order, times, decay and distances of the beds; noise in the overlap; refused beds. */
-#include <errno.h>
-
 #include "recon/pet/beds.h"
 #include "recon/phantom/poisson.h"
 #include "tests/recon/pet/pet_fixture.h"
@@ -45,8 +43,7 @@ static struct pet_join plan(const struct pet_images *beds, double lambda)
 	struct pet_join j;
 	struct err err = {0};
 
-	if (pet_join_plan(beds, head_first, &g, &scanner, lambda, &j, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_join_plan(beds, head_first, &g, &scanner, lambda, &j, &err), &err);
 	return j;
 }
 

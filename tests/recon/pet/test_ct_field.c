@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a body is found to be cut off by the field of view of its CT (recon/pet/ct_field.h). */
-
 #include "recon/pet/ct_field.h"
 #include "tests/test.h"
 

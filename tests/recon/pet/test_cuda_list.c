@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* List-mode PET on the CUDA device compared with the CPU: sensitivity by LORs and by sinograms, resident and streamed; repeatable
  * images. Skipped (exit code 77) without a CUDA device. */
-
 #include "tests/recon/pet/pet_list_fixture.h"
 #include "tests/test.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on parallel rays: the three models, forward and back, the volume operations of
  * PET, and a whole reconstruction. Skipped (exit code 77) without a CUDA device. */
-
 #include "kernels/tof.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
@@ -330,12 +329,10 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, st
 	struct err err = {0};
 	float *volume;
 
-	if (pet_plan(p, &m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, false, dev, &plan, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_plan(p, &m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, false, dev, &plan, &err), &err);
 	volume = malloc((size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2] * sizeof(float));
 	assert_non_null(volume);
-	if (pet_reconstruct(p, &plan, &m, dev, NULL, y, factors, NULL, NULL, volume, &report, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_reconstruct(p, &plan, &m, dev, NULL, y, factors, NULL, NULL, volume, &report, &err), &err);
 	free(m.segments);
 	return volume;
 }
@@ -478,8 +475,7 @@ TEST(attenuation_agrees)
 		assert_int_equal(attenuation_new(&plan, &m, 1, &a[i], NULL), 0);
 		memcpy(attenuation_map(a[i]), mu, grid_size(&plan.grid) * sizeof(*mu));
 		free(mu);
-		if (attenuation_compute(a[i], &m, dev[i], NULL, NULL, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(attenuation_compute(a[i], &m, dev[i], NULL, NULL, &err), &err);
 	}
 	assert_true(difference(attenuation_factors(a[0]), attenuation_factors(a[1]), plan.bins) < DEVICE_TOL);
 	for (int i = 0; i < 2; i++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scanners found from the positions of their detectors: regular ones in any order, with gaps, jitter and flat blocks; the ends of
  * the bins of a michelogram; irregular ones are refused with what deviates. */
-#include <errno.h>
-
 #include "recon/pet/cylinder.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/test.h"
@@ -30,8 +28,7 @@ static void find(size_t n, double tolerance, struct pet_cylinder *ret)
 {
 	struct err err = {0};
 
-	if (pet_cylinder_find((const float(*)[3])position, n, tolerance, ret, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_cylinder_find((const float(*)[3])position, n, tolerance, ret, &err), &err);
 }
 
 static void check_places(const struct pet_cylinder *c, size_t n)

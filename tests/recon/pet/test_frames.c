@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of time frames: what they mean, to the millisecond; refused ones, with the entry; to which frame a time belongs. */
-#include <errno.h>
-
 #include "recon/pet/frames.h"
 #include "tests/test.h"
 
@@ -10,8 +8,7 @@ static struct pet_images parse(const char *text)
 	struct pet_images f;
 	struct err err = {0};
 
-	if (pet_frames_parse(text, &f, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_frames_parse(text, &f, &err), &err);
 	return f;
 }
 

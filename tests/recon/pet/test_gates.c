@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time marks and gates: tables and refused ones, with the line; each time is in one gate or is left out; durations and decay of
  * gates against sums over single milliseconds. */
-#include <errno.h>
-
 #include "recon/pet/gates.h"
 #include "tests/test.h"
 
@@ -11,8 +9,7 @@ static struct pet_marks parse(const char *text)
 	struct pet_marks m = {0};
 	struct err err = {0};
 
-	if (pet_marks_parse(text, strlen(text), &m, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(pet_marks_parse(text, strlen(text), &m, &err), &err);
 	return m;
 }
 
@@ -74,8 +71,7 @@ TEST(bytes_of_zero)
 	struct pet_marks m = {0};
 	struct err err = {0};
 
-	assert_int_equal(pet_marks_parse("0\n\0\n5", 5, &m, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "line 2"));
+	assert_error(pet_marks_parse("0\n\0\n5", 5, &m, &err), &err, EBADMSG, "line 2");
 }
 
 TEST(names_and_limits)
@@ -115,11 +111,9 @@ TEST(large_tables)
 	assert_int_equal(m.n, PET_MARKS_MAX);
 	pet_marks_clear(&m);
 	n += (size_t)sprintf(text + n, "%zu\n", PET_MARKS_MAX);
-	assert_int_equal(pet_marks_parse(text, n, &m, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "line 1048577: more than 1048576 marks"));
+	assert_error(pet_marks_parse(text, n, &m, &err), &err, EBADMSG, "line 1048577: more than 1048576 marks");
 	memset(text, '\n', size);
-	assert_int_equal(pet_marks_parse(text, size, &m, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "16777217 bytes; allowed: at most 16777216"));
+	assert_error(pet_marks_parse(text, size, &m, &err), &err, EBADMSG, "16777217 bytes; allowed: at most 16777216");
 	free(text);
 }
 

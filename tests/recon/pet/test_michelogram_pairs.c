@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detector pairs of bins: every pair of detectors there and back, the ends of the rays that scan_ray() computes, ring pairs
  * counted one by one, values computed by hand, refusals. */
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/test.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PET images of a small scanner: properties of every step that theory predicts, values, positions, factors and background,
  * subsets, the resolution model, filtered backprojection, groups of angles under a memory limit. */
-
 #include "tests/recon/pet/pet_fixture.h"
 #include "tests/test.h"
 

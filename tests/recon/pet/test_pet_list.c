@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* List-mode PET: compared with the reconstruction of the histogram of the same events, by bins and by the sinogram session;
  * sensitivity over all LORs; subsets; streaming; number of threads; resolution model; errors. */
-#include <errno.h>
-
 #include "recon/core/psf.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/recon/faulty_device.h"
@@ -129,8 +127,8 @@ TEST(equals_sinogram)
 			y[i] = (float)d.counts[i];
 		assert_int_equal(pet_plan(&protocol, &d.m, PET_FACTORS_SHARED, false, dev, &bins, &err), 0);
 		assert_memory_equal(bins.grid.n, plan.grid.n, sizeof(plan.grid.n));
-		if (pet_reconstruct(&protocol, &bins, &d.m, dev, NULL, y, d.factors, NULL, NULL, expected, NULL, &err) < 0)
-			fail_msg("%s", err.msg);
+		assert_done(pet_reconstruct(&protocol, &bins, &d.m, dev, NULL, y, d.factors, NULL, NULL, expected, NULL, &err),
+			    &err);
 		print_message("difference %g\n", difference(image, expected, voxels_of(&plan)));
 		assert_true(difference(image, expected, voxels_of(&plan)) < IMAGE_TOL);
 		free(image);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PET with little memory: for every memory limit the image equals that of the resident run; groups of angles. */
-#include <errno.h>
-
 #include "tests/recon/pet/pet_work_fixture.h"
 #include "tests/test.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Behaviour of a PET session: planes in any order from several threads, invalid calls, the cache of sensitivity images,
  * cancelling. Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

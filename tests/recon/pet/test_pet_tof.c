@@ -2,7 +2,6 @@
 /* PET with time of flight: values and positions, sums, factors with and without a TOF axis, one wide bin compared with no time of
  * flight, gaps, planes in any order, the cache, the sum over TOF bins before filtered backprojection, the plan of a long scanner.
  */
-
 #include "tests/recon/pet/pet_work_fixture.h"
 #include "tests/test.h"
 
@@ -256,8 +255,7 @@ TEST(planes)
 	for (int role = PET_DATA; role <= PET_BACKGROUND; role++)
 		for (int first = (n - 1) / 17 * 17; first >= 0; first -= 17)
 			put(&w, role, first, n - first < 17 ? n - first : 17);
-	assert_int_equal(pet_put(w.s, PET_DATA, n - 1, 2, w.data[1], &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "planes 174 to 175 of 175"));
+	assert_error(pet_put(w.s, PET_DATA, n - 1, 2, w.data[1], &err), &err, EINVAL, "planes 174 to 175 of 175");
 	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
 	found = malloc(pet_voxels(&w.plan) * sizeof(*found));
 	assert_non_null(found);
@@ -269,13 +267,12 @@ TEST(planes)
 	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, PET_FACTORS_SHARED, true, w.dev, NULL, &w.s, NULL), 0);
 	bad = -1;
 	memcpy(&w.data[PET_DATA][(size_t)(3 * PLANES + 4) * w.plane_bins + 49 + 6], &bad, sizeof(bad));
-	assert_int_equal(pet_put(w.s, PET_DATA, 0, n, w.data[PET_DATA], &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "data of TOF bin 3, plane 4, angle 1, radial bin 6: -1"));
-	assert_int_equal(pet_put(w.s, PET_FACTORS, 0, PLANES + 1, w.data[PET_FACTORS], &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "planes 0 to 25 of 25"));
+	assert_error(pet_put(w.s, PET_DATA, 0, n, w.data[PET_DATA], &err), &err, EINVAL,
+		     "data of TOF bin 3, plane 4, angle 1, radial bin 6: -1");
+	assert_error(pet_put(w.s, PET_FACTORS, 0, PLANES + 1, w.data[PET_FACTORS], &err), &err, EINVAL, "planes 0 to 25 of 25");
 	w.m.tof.n = 0;
-	assert_int_equal(pet_plan(&w.p, &w.m, PET_FACTORS_TOF, true, w.dev, &w.plan, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "factors for each TOF bin, but data without time of flight"));
+	assert_error(pet_plan(&w.p, &w.m, PET_FACTORS_TOF, true, w.dev, &w.plan, &err), &err, EINVAL,
+		     "factors for each TOF bin, but data without time of flight");
 	w.m.tof.n = fine.n;
 	work_close(&w);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The breast made from a seed: its texture has the spectrum of mammograms, the glandular share is the one that was asked for, a
  * right breast mirrors a left one, threads do not matter, and its lesions are in it. */
-#include <errno.h>
 #include <time.h>
 
 #include "recon/phantom/breast_phantom.h"
@@ -26,8 +25,7 @@ static struct made make(const struct breast_options *o)
 	struct made m = {0};
 	struct err err = {0};
 
-	if (breast_phantom_create(o, &m.voxels, &m.details, &m.truth, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(breast_phantom_create(o, &m.voxels, &m.details, &m.truth, &err), &err);
 	return m;
 }
 

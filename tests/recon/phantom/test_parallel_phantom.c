@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms of parallel beams: their chords compared with sums of points along the ray, their mass, positions of shapes, noise. */
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 #include "tests/recon/parallel/parallel_fixture.h"

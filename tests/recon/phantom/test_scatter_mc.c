@@ -3,8 +3,6 @@
  * magnitude and against its own table, tests/recon/phantom/scatter_table.h, which `recon_test_scatter_mc table` prints.
  * `recon_test_scatter_mc pencil THICKNESS GAP ANGLE MU COLLISIONS FILE` writes the scatter of a pencil beam for
  * tests/scatter_fit.py. */
-#include <errno.h>
-
 #include "recon/phantom/scatter_mc.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"

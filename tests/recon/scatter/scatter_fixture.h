@@ -3,9 +3,6 @@
 #ifndef TOMONODE_TESTS_RECON_SCATTER_FIXTURE_H
 #define TOMONODE_TESTS_RECON_SCATTER_FIXTURE_H
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "recon/scatter/single_scatter.h"
 #include "tests/recon/dbt_fixture.h"
 

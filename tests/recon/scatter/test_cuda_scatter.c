@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single scatter simulation: the CUDA device compared with the CPU device. Skipped (exit code 77) without a CUDA device. */
-
 #include "recon/pet/michelogram.h"
 #include "tests/recon/scatter/scatter_fixture.h"
 #include "tests/test.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fit of scatter to the data, and the estimation from data that contain simulated scatter. */
-#include <errno.h>
-
 #include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 #include "recon/scatter/scatter_estimate.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single scatter simulation: the formula against a slow one that shares no code with it, totals of a sphere that a Monte Carlo
  * gave, symmetries, time of flight, and how the samples converge. */
-#include <errno.h>
-
 #include "kernels/tof.h"
 #include "recon/scatter/single_scatter_internal.h"
 #include "tests/recon/scatter/scatter_fixture.h"
