@@ -38,9 +38,7 @@
 #include "node/receive/tls_files.h"
 #include "node/sandbox/sandbox.h"
 
-#define EVICTED_MAX 16	     /* maximum number of processes that were killed for a new connection and have not been reaped */
-#define FULL_SECONDS 3.0     /* s; without a free place for so long, or connections that find none: a problem */
-#define REFUSED_SECONDS 10.0 /* s; after the last of these connections the problem has ended */
+#define EVICTED_MAX 16 /* maximum number of processes that were killed for a new connection and have not been reaped */
 #define REJECTERS_MAX                                                                                                            \
 	16 /* maximum number of processes beyond max_associations that reject an association; further connections are closed at  \
 	      once */
@@ -72,8 +70,7 @@ struct receiver {
 	size_t n_slots, n_children;
 	size_t n_serving; /* number of children that count towards max_associations */
 	/* on clock_seconds(): */
-	double full_since;		     /* when n_serving reached max_associations; 0: it is below */
-	double refused_since, refused_at;    /* when connections began to find no place, and when one did last */
+	struct receiver_places places;
 	struct pollfd *fds;		     /* sockets, then the children that have a socket pair */
 	size_t *child_of;		     /* index of the child of each of the latter */
 	struct receiver_state *state;	     /* shared with the manager; NULL: none, or it belongs to the next receiver */
@@ -317,33 +314,6 @@ static bool is_full(const struct receiver *r)
 	return r->n_serving >= (size_t)r->config->node.max_associations;
 }
 
-/* Remember since when there is no place for another association. */
-static void watch_places(struct receiver *r)
-{
-	double now = clock_seconds();
-
-	if (!is_full(r))
-		r->full_since = 0;
-	else if (r->full_since == 0)
-		r->full_since = now;
-	if (!is_full(r) && now - r->refused_at > REFUSED_SECONDS)
-		receiver_state_fault(r->state, RECEIVER_FAULT_FULL, "");
-}
-
-/* A connection finds no place. This is a fault when none has become free for a while, or others do not, one after the other. */
-static void report_full(struct receiver *r, double now)
-{
-	char reason[100];
-
-	if (now - r->refused_at > REFUSED_SECONDS)
-		r->refused_since = now;
-	r->refused_at = now;
-	if (now - r->refused_since < FULL_SECONDS && (r->full_since == 0 || now - r->full_since < FULL_SECONDS))
-		return;
-	snprintf(reason, sizeof(reason), "all %d (node.max_associations) are in use", r->config->node.max_associations);
-	receiver_state_fault(r->state, RECEIVER_FAULT_FULL, reason);
-}
-
 static void accept_connection(struct receiver *r, int fd, size_t socket, const struct in6_addr *from, const char *host)
 {
 	pid_t listener = getpid(), pid;
@@ -352,6 +322,7 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 	double now = clock_seconds();
 	struct child *c;
 	size_t slot = 0;
+	char reason[100];
 	bool busy;
 
 	if (peer_limits_is_blocked(r->peer_limits, &sender, now)) {
@@ -365,8 +336,10 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 		return;
 	}
 	busy = is_full(r) && !evict_idle(r);
-	if (busy)
-		report_full(r, now);
+	if (busy && receiver_places_refuse(&r->places, now)) {
+		snprintf(reason, sizeof(reason), "all %d (node.max_associations) are in use", r->config->node.max_associations);
+		receiver_state_fault(r->state, RECEIVER_FAULT_FULL, reason);
+	}
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
@@ -484,7 +457,8 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 			close_ipc(c);
 	}
 	reap_children(r);
-	watch_places(r);
+	if (receiver_places_look(&r->places, is_full(r), clock_seconds()))
+		receiver_state_fault(r->state, RECEIVER_FAULT_FULL, "");
 	peer_limits_tick(r->peer_limits, clock_seconds(), false);
 	for (size_t i = 0; ready > 0 && !stop_requested && i < n_sockets; i++)
 		if (r->fds[i].revents)

@@ -13,6 +13,8 @@
 #include <time.h>
 
 #define LOCK_NS 20000000
+#define FULL_SECONDS 3.0     /* s; without a free place for so long, or connections that find none: a problem */
+#define REFUSED_SECONDS 10.0 /* s; after the last of these connections the problem has ended */
 
 struct receiver_state {
 	_Atomic(double) alive;
@@ -146,4 +148,21 @@ bool receiver_state_read_associations(struct receiver_state *s, struct node_asso
 			ret[i].reason[sizeof(ret[i].reason) - 1] = '\0';
 	pthread_mutex_unlock(&s->lock);
 	return true;
+}
+
+bool receiver_places_look(struct receiver_places *p, bool full, double now)
+{
+	if (!full)
+		p->full_since = 0;
+	else if (p->full_since == 0)
+		p->full_since = now;
+	return !full && now - p->refused_at > REFUSED_SECONDS;
+}
+
+bool receiver_places_refuse(struct receiver_places *p, double now)
+{
+	if (now - p->refused_at > REFUSED_SECONDS)
+		p->refused_since = now;
+	p->refused_at = now;
+	return now - p->refused_since >= FULL_SECONDS || (p->full_since != 0 && now - p->full_since >= FULL_SECONDS);
 }

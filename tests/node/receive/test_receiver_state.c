@@ -3,7 +3,6 @@
  * after a receiver was killed while it wrote. */
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "node/receive/receiver_state.h"
 #include "tests/test.h"
@@ -107,4 +106,31 @@ TEST(faults)
 	receiver_state_read_fault(s, RECEIVER_FAULT_TLS, reason, sizeof(reason));
 	assert_string_equal(reason, "");
 	assert_true(receiver_state_alive(s) == 5 && receiver_state_alive(NULL) == 0);
+}
+
+TEST(no_place)
+{
+	struct receiver_places p = {0};
+
+	/* all places are taken: a fault for the connections that come 3 s later, which ends when a place is free and none was
+	 * refused for more than 10 s */
+	assert_true(receiver_places_look(&p, false, 100));
+	assert_false(receiver_places_look(&p, true, 101));
+	assert_false(receiver_places_look(&p, true, 102));
+	assert_false(receiver_places_refuse(&p, 103.9));
+	assert_true(receiver_places_refuse(&p, 104));
+	assert_false(receiver_places_look(&p, true, 120)); /* nobody asks, but none is free */
+	assert_true(receiver_places_look(&p, false, 121));
+	/* again and again one becomes free, but others find none, for 3 s */
+	assert_false(receiver_places_look(&p, true, 199));
+	assert_false(receiver_places_refuse(&p, 200));
+	assert_false(receiver_places_look(&p, false, 201));
+	assert_false(receiver_places_look(&p, true, 202));
+	assert_false(receiver_places_refuse(&p, 202.9));
+	assert_true(receiver_places_refuse(&p, 203));
+	assert_false(receiver_places_look(&p, false, 213));
+	assert_true(receiver_places_look(&p, false, 213.1));
+	/* after more than 10 s without a refusal these 3 s begin anew */
+	assert_false(receiver_places_refuse(&p, 213.5));
+	assert_true(receiver_places_refuse(&p, 216.5));
 }

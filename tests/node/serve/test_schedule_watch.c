@@ -20,8 +20,7 @@ static void configure(struct stage *t, int worker_timeout, int dimse_timeout)
 		 "destinations = ( %s );\n"
 		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; } );\n",
 		 t->dir, worker_timeout, destination);
-	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
-		fail_msg("%s", err.msg);
+	assert_done(config_parse(text, "test", NULL, NULL, &config, &err), &err);
 	config_free(t->config);
 	t->config = config;
 	t->s.config = config;
@@ -124,6 +123,30 @@ TEST(silent_delivery_is_killed, .setup = setup, .teardown = teardown)
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 1 && v->sends[0].next > NOW + 1204);
 	assert_string_equal(v->sends[0].reason, "the delivery process made no progress and was killed");
+}
+
+/* The states of the jobs cannot be read: nothing is concluded from the end of a process. */
+TEST(end_without_a_journal, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_DELIVER, .job = job, .destination = "pacs"}, indexer = {.role = PROCESS_INDEX};
+	struct journal *journal = t->s.journal;
+	const struct job_view *v;
+
+	configure(t, 600, 1);
+	v = made(t, job, true);
+	add_instance(t, "1.7");
+	t->s.outboxes_cleaned = true;
+	t->s.journal = NULL;
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW + 1);
+	schedule_process_ended(&t->s, &indexer, SIGNAL_STATUS(SIGKILL), NOW + 1);
+	t->s.journal = journal;
+	assert_false(t->s.outboxes_cleaned);
+	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 0 && t->s.index_tries == 0);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW + 1);
+	schedule_process_ended(&t->s, &indexer, SIGNAL_STATUS(SIGKILL), NOW + 1);
+	assert_true(v->sends[0].failures == 1 && t->s.index_tries == 1);
 }
 
 TEST(slow_delivery_is_not, .setup = setup, .teardown = teardown)
