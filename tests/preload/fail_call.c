@@ -22,11 +22,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
-#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,10 +32,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/preload/open_calls.h"
 
 #define PATH_SIZE 4096
 #define LOG_FD 60 /* above the descriptors that the programs use */
@@ -248,33 +247,6 @@ static int open_at(int at, const char *name, int flags, unsigned mode)
 	return (int)syscall(SYS_openat, at, name, flags, mode);
 }
 
-static unsigned mode_of(int flags, va_list list)
-{
-	return flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, unsigned) : 0;
-}
-
-int open(const char *name, int flags, ...)
-{
-	va_list list;
-	unsigned mode;
-
-	va_start(list, flags);
-	mode = mode_of(flags, list);
-	va_end(list);
-	return open_at(AT_FDCWD, name, flags, mode);
-}
-
-int openat(int at, const char *name, int flags, ...)
-{
-	va_list list;
-	unsigned mode;
-
-	va_start(list, flags);
-	mode = mode_of(flags, list);
-	va_end(list);
-	return open_at(at, name, flags, mode);
-}
-
 DIR *opendir(const char *name)
 {
 	DIR *(*next)(const char *) = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
@@ -296,24 +268,23 @@ char *mkdtemp(char *pattern)
 	return fails(MKDIR, pattern) ? NULL : next(pattern);
 }
 
+/* Whether a write or a read fails; if not, *n may become half of it. */
+static bool fails_bytes(enum kind kind, int fd, size_t *n)
+{
+	if (!fails_fd(kind, fd))
+		return false;
+	*n = errno ? *n : (*n + 1) / 2;
+	return errno != 0;
+}
+
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-	if (fails_fd(WRITE, fd)) {
-		if (errno)
-			return -1;
-		n = (n + 1) / 2;
-	}
-	return syscall(SYS_write, fd, bytes, n);
+	return fails_bytes(WRITE, fd, &n) ? -1 : syscall(SYS_write, fd, bytes, n);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
 {
-	if (fails_fd(WRITE, fd)) {
-		if (errno)
-			return -1;
-		n = (n + 1) / 2;
-	}
-	return syscall(SYS_pwrite64, fd, bytes, n, at);
+	return fails_bytes(WRITE, fd, &n) ? -1 : syscall(SYS_pwrite64, fd, bytes, n, at);
 }
 
 int ftruncate(int fd, off_t size)
@@ -328,12 +299,7 @@ int fallocate(int fd, int mode, off_t at, off_t n)
 
 ssize_t read(int fd, void *bytes, size_t n)
 {
-	if (fails_fd(READ, fd)) {
-		if (errno)
-			return -1;
-		n = (n + 1) / 2;
-	}
-	return syscall(SYS_read, fd, bytes, n);
+	return fails_bytes(READ, fd, &n) ? -1 : syscall(SYS_read, fd, bytes, n);
 }
 
 ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room);
@@ -347,12 +313,7 @@ ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room)
 
 ssize_t pread(int fd, void *bytes, size_t n, off_t at)
 {
-	if (fails_fd(READ, fd)) {
-		if (errno)
-			return -1;
-		n = (n + 1) / 2;
-	}
-	return syscall(SYS_pread64, fd, bytes, n, at);
+	return fails_bytes(READ, fd, &n) ? -1 : syscall(SYS_pread64, fd, bytes, n, at);
 }
 
 int close(int fd)
@@ -375,16 +336,6 @@ static int sync_by(long call, int fd)
 		return (int)syscall(call, fd);
 	lose_half(fd);
 	return -1;
-}
-
-int fsync(int fd)
-{
-	return sync_by(SYS_fsync, fd);
-}
-
-int fdatasync(int fd)
-{
-	return sync_by(SYS_fdatasync, fd);
 }
 
 /* ---- streams ---- */
@@ -481,11 +432,6 @@ int renameat(int from_at, const char *from, int to_at, const char *to)
 	return fails_at(RENAME, to_at, to) ? -1 : (int)syscall(SYS_renameat2, from_at, from, to_at, to, 0);
 }
 
-int rename(const char *from, const char *to)
-{
-	return renameat(AT_FDCWD, from, AT_FDCWD, to);
-}
-
 int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
 {
 	return fails_at(LINK, to_at, to) ? -1 : (int)syscall(SYS_linkat, from_at, from, to_at, to, flags);
@@ -504,16 +450,6 @@ int symlink(const char *from, const char *to)
 int unlinkat(int at, const char *name, int flags)
 {
 	return fails_at(UNLINK, at, name) ? -1 : (int)syscall(SYS_unlinkat, at, name, flags);
-}
-
-int unlink(const char *name)
-{
-	return unlinkat(AT_FDCWD, name, 0);
-}
-
-int rmdir(const char *name)
-{
-	return unlinkat(AT_FDCWD, name, AT_REMOVEDIR);
 }
 
 int remove(const char *name)
@@ -638,29 +574,7 @@ time_t time(time_t *ret_time)
 	return t.tv_sec;
 }
 
-/* ---- the names of the same functions for 64-bit offsets, and those that a hardened build calls ---- */
-
-int open64(const char *, int, ...) __attribute__((alias("open")));
-int openat64(int, const char *, int, ...) __attribute__((alias("openat")));
+FILE_CALLS_64;
 int mkstemp64(char *) __attribute__((alias("mkstemp")));
-int ftruncate64(int, off_t) __attribute__((alias("ftruncate")));
-int fallocate64(int, int, off_t, off_t) __attribute__((alias("fallocate")));
-ssize_t pwrite64(int, const void *, size_t, off_t) __attribute__((alias("pwrite")));
 ssize_t pread64(int, void *, size_t, off_t) __attribute__((alias("pread")));
 FILE *fopen64(const char *, const char *) __attribute__((alias("fopen")));
-
-int __open_2(const char *name, int flags);
-int __open64_2(const char *name, int flags) __attribute__((alias("__open_2")));
-
-int __open_2(const char *name, int flags)
-{
-	return open_at(AT_FDCWD, name, flags, 0);
-}
-
-int __openat_2(int at, const char *name, int flags);
-int __openat64_2(int at, const char *name, int flags) __attribute__((alias("__openat_2")));
-
-int __openat_2(int at, const char *name, int flags)
-{
-	return open_at(at, name, flags, 0);
-}

@@ -16,8 +16,6 @@
 #undef _FILE_OFFSET_BITS
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,9 +24,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "tests/preload/open_calls.h"
 
 #define RECORD_FD 60 /* below every limit of descriptors, above those that the programs use */
 #define SENT_MAX 512 /* bytes of a send that are recorded: more than a response */
@@ -189,33 +188,6 @@ static int open_at(int at, const char *name, int flags, unsigned mode)
 	return fd;
 }
 
-static unsigned mode_of(int flags, va_list list)
-{
-	return flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, unsigned) : 0;
-}
-
-int open(const char *name, int flags, ...)
-{
-	va_list list;
-	unsigned mode;
-
-	va_start(list, flags);
-	mode = mode_of(flags, list);
-	va_end(list);
-	return open_at(AT_FDCWD, name, flags, mode);
-}
-
-int openat(int at, const char *name, int flags, ...)
-{
-	va_list list;
-	unsigned mode;
-
-	va_start(list, flags);
-	mode = mode_of(flags, list);
-	va_end(list);
-	return open_at(at, name, flags, mode);
-}
-
 static ssize_t write_at(int fd, const void *bytes, size_t n, int64_t at)
 {
 	char path[PATH_SIZE];
@@ -289,16 +261,6 @@ static int sync_by(long call, int fd)
 	return ret;
 }
 
-int fsync(int fd)
-{
-	return sync_by(SYS_fsync, fd);
-}
-
-int fdatasync(int fd)
-{
-	return sync_by(SYS_fdatasync, fd);
-}
-
 /* ---- names ---- */
 
 int renameat(int from_at, const char *from, int to_at, const char *to)
@@ -314,11 +276,6 @@ int renameat(int from_at, const char *from, int to_at, const char *to)
 	return ret;
 }
 
-int rename(const char *from, const char *to)
-{
-	return renameat(AT_FDCWD, from, AT_FDCWD, to);
-}
-
 int unlinkat(int at, const char *name, int flags)
 {
 	char path[PATH_SIZE];
@@ -327,16 +284,6 @@ int unlinkat(int at, const char *name, int flags)
 	if (ret == 0 && known)
 		put(flags & AT_REMOVEDIR ? FOLDER_REMOVED : UNLINKED, 0, 0, path, "", "", 0);
 	return ret;
-}
-
-int unlink(const char *name)
-{
-	return unlinkat(AT_FDCWD, name, 0);
-}
-
-int rmdir(const char *name)
-{
-	return unlinkat(AT_FDCWD, name, AT_REMOVEDIR);
 }
 
 int mkdir(const char *name, mode_t mode)
@@ -363,27 +310,5 @@ ssize_t send(int fd, const void *bytes, size_t n, int flags)
 	return ret;
 }
 
-/* ---- the names of the same functions for 64-bit offsets, and those that a hardened build calls ---- */
-
-int open64(const char *, int, ...) __attribute__((alias("open")));
-int openat64(int, const char *, int, ...) __attribute__((alias("openat")));
-int ftruncate64(int, off_t) __attribute__((alias("ftruncate")));
-int fallocate64(int, int, off_t, off_t) __attribute__((alias("fallocate")));
+FILE_CALLS_64;
 int posix_fallocate64(int, off_t, off_t) __attribute__((alias("posix_fallocate")));
-ssize_t pwrite64(int, const void *, size_t, off_t) __attribute__((alias("pwrite")));
-
-int __open_2(const char *name, int flags);
-int __open64_2(const char *name, int flags) __attribute__((alias("__open_2")));
-
-int __open_2(const char *name, int flags)
-{
-	return open_at(AT_FDCWD, name, flags, 0);
-}
-
-int __openat_2(int at, const char *name, int flags);
-int __openat64_2(int at, const char *name, int flags) __attribute__((alias("__openat_2")));
-
-int __openat_2(int at, const char *name, int flags)
-{
-	return open_at(at, name, flags, 0);
-}
