@@ -2,9 +2,13 @@
 /* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device. A warp processes a line. For several slices,
  * each lane processes a slice, and all lanes use the same entry at a time; for a single slice, each lane processes other entries,
  * and the sums of the lanes are added. The back pass adds with atomics or, for bitwise repeatable results, in 64-bit fixed-point
- * sums. A sweep is a sequence of passes, each of which needs the results of the previous one. It is a single launch whose blocks
- * are all resident on the device and synchronise at the end of each pass. Within a pass no two lines share a pixel. Data that
- * another multiprocessor may have written are read past the level-1 cache. */
+ * sums.
+ *
+ * A sweep is a sequence of passes, each of which needs the results of the previous one. It is a single launch whose blocks are all
+ * resident on the device and synchronise at the end of each pass. Within a pass no two lines share a pixel. Data that another
+ * multiprocessor may have written are read past the level-1 cache. Of a stack a block processes a line of 32 slices, and its warps
+ * divide the line's entries, because a pass has too few lines to hide the latency of memory. The level-2 cache limits it then:
+ * 300 x 300 pixels of 128 slices on an H200 are read and written at 4.8 TB/s. */
 #include <errno.h>
 
 #include "kernels/cuda/cuda_paths.cuh"
@@ -16,13 +20,15 @@
 #define BATCH_PART 16
 #define LINE_WARPS 8
 #define SWEEP_WARPS 16
+#define SWEEP_GROUPS 64 /* of 32 slices, at a time */
+#define TEAM_WARPS 8	/* of a ray of a stack */
 #define ALL 0xffffffffu
 
 struct cuda_lines {
 	struct cuda_rows *rows; /* without a table (cuda_line_rows.cu); NULL: with a table */
 	struct line *line;	/* device memory, n_views * n_v; `at` is relative to the batch's first entry */
 	struct line_entry *entry;
-	unsigned *arrived; /* device memory, one element */
+	unsigned *arrived; /* device memory, SWEEP_GROUPS elements */
 	double sampling;
 	int batch;	 /* views per batch */
 	int table_first; /* first view of the batch in memory; -1: none */
@@ -130,7 +136,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&l->entry, (table.entries ? table.entries : 1) * sizeof(*l->entry)), a->dev,
 			    "entries of lines", err)) < 0 ||
-	    (r = cuda_check(cudaMalloc((void **)&l->arrived, sizeof(*l->arrived)), a->dev, "lines", err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&l->arrived, SWEEP_GROUPS * sizeof(*l->arrived)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
 			    err)) < 0)
 		goto out;
@@ -320,11 +326,10 @@ struct sweep_job {
 	float *x;
 	float relaxation;
 	int n_views, n_v, stride, n_u, column, first_slice;
-	unsigned *arrived; /* count of blocks that have reached the end of a pass, over all passes */
+	unsigned *arrived; /* for each group of slices: count of blocks that have reached the end of a pass, over all passes */
 };
 
-/* Number of entries that a lane holds in registers: for a single slice each lane has other entries, for several slices all lanes
- * have the same. All their pixels are read before any is written. */
+/* Number of entries that a lane holds in registers. All their pixels are read before any is written. */
 #define LOADED 16
 
 struct loaded_entries {
@@ -333,13 +338,12 @@ struct loaded_entries {
 };
 
 /* Load entries from index k0 on. Those beyond the end of the line get weight 0 and the column of the first entry. */
-template <bool STACK>
 static __device__ __forceinline__ void load_entries(const struct sweep_job &job, const struct line &line, int k0, int lane,
 						    struct loaded_entries *h)
 {
 #pragma unroll
 	for (int i = 0; i < LOADED; i++) {
-		int k = STACK ? k0 + i : k0 + 32 * i + lane;
+		int k = k0 + 32 * i + lane;
 		struct line_entry e = job.entry[line.at + (k < line.n ? k : 0)];
 
 		h->column[i] = e.column;
@@ -347,127 +351,246 @@ static __device__ __forceinline__ void load_entries(const struct sweep_job &job,
 	}
 }
 
-static __device__ __forceinline__ float loaded_sum(const struct sweep_job &job, int u, struct loaded_entries *h)
+static __device__ __forceinline__ float loaded_sum(const struct sweep_job &job, struct loaded_entries *h)
 {
 	float sum = 0;
 
 #pragma unroll
 	for (int i = 0; i < LOADED; i++)
-		h->x[i] = __ldcg(job.x + (size_t)h->column[i] * job.column + u);
+		h->x[i] = __ldcg(job.x + (size_t)h->column[i] * job.column);
 #pragma unroll
 	for (int i = 0; i < LOADED; i++)
 		sum = fmaf(h->weight[i], h->x[i], sum);
 	return sum;
 }
 
-static __device__ __forceinline__ void loaded_add(const struct sweep_job &job, int u, float step, const struct loaded_entries *h)
+static __device__ __forceinline__ void loaded_add(const struct sweep_job &job, float step, const struct loaded_entries *h)
 {
 #pragma unroll
 	for (int i = 0; i < LOADED; i++)
 		if (h->weight[i] != 0)
-			__stcg(job.x + (size_t)h->column[i] * job.column + u, fmaf(step, h->weight[i], h->x[i]));
+			__stcg(job.x + (size_t)h->column[i] * job.column, fmaf(step, h->weight[i], h->x[i]));
 }
 
-/* Process one ray. `first`: its first entries, already loaded. */
-template <bool STACK>
-static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int u, int lane,
+static __device__ __forceinline__ float step_of(const struct sweep_job &job, const struct line &line, float y, float sum)
+{
+	return line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
+}
+
+/* Process one ray of a single slice. `first`: its first entries, already loaded. */
+static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int lane,
 						 struct loaded_entries *first)
 {
-	const int batch = STACK ? LOADED : 32 * LOADED;
+	const int batch = 32 * LOADED;
 	struct loaded_entries more;
 	float sum, step;
 
 	if (line.n == 0)
 		return;
-	sum = loaded_sum(job, u, first);
+	sum = loaded_sum(job, first);
 	for (int k = batch; k < line.n; k += batch) {
-		load_entries<STACK>(job, line, k, lane, &more);
-		sum += loaded_sum(job, u, &more);
+		load_entries(job, line, k, lane, &more);
+		sum += loaded_sum(job, &more);
 	}
-	if (!STACK)
-		sum = warp_sum(sum);
-	step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
-	loaded_add(job, u, step, first);
+	step = step_of(job, line, y, warp_sum(sum));
+	loaded_add(job, step, first);
 	for (int k = batch; k < line.n; k += batch) {
-		load_entries<STACK>(job, line, k, lane, &more);
-		loaded_sum(job, u, &more);
-		loaded_add(job, u, step, &more);
+		load_entries(job, line, k, lane, &more);
+		loaded_sum(job, &more);
+		loaded_add(job, step, &more);
 	}
 }
 
-/* Return the first line of a warp in a pass. */
-static __device__ __forceinline__ struct line line_of_pass(const struct sweep_job &job, int pass, int warp)
+/* Return the first line of a warp, or of a block, in a pass. */
+static __device__ __forceinline__ struct line line_of_pass(const struct sweep_job &job, int pass, int ray)
 {
-	const int v = pass % job.stride + warp * job.stride;
+	const int v = pass % job.stride + ray * job.stride;
 	struct line none = {};
 
 	return pass < job.n_views * job.stride && v < job.n_v ? job.line[(size_t)(pass / job.stride) * job.n_v + v] : none;
 }
 
-/* Compute a sweep. Lines do not depend on the results of passes. So, to hide the latency, a warp loads the first entries of its
- * line of the next pass before the barrier, and the struct line itself one pass earlier. */
-template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
+/* Compute a sweep of a single slice. Lines do not depend on the results of passes. So, to hide the latency, a warp loads the
+ * first entries of its line of the next pass before the barrier, and the struct line itself one pass earlier. */
+static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
 {
 	const int in_block = blockDim.x / 32, warps = gridDim.x * in_block, lane = threadIdx.x % 32;
 	const int warp = (int)blockIdx.x * in_block + threadIdx.x / 32, passes = job.n_views * job.stride;
-	const int slice = STACK ? job.first_slice + (int)blockIdx.y * 32 + lane : 0, u = min(slice, job.n_u - 1);
-	const bool here = slice < job.n_u;
 	struct line line = line_of_pass(job, 0, warp), next = line_of_pass(job, 1, warp);
 	struct loaded_entries held = {};
 	float y = 0;
 
 	if (line.n) {
-		load_entries<STACK>(job, line, 0, lane, &held);
-		y = job.y[(size_t)warp * job.stride * job.n_u + u];
+		load_entries(job, line, 0, lane, &held);
+		y = job.y[warp * job.stride];
 	}
 	for (int pass = 0; pass < passes; pass++) {
 		const int view = pass / job.stride, first = pass % job.stride + warp * job.stride;
 		const size_t then = (size_t)((pass + 1) / job.stride) * job.n_v + (pass + 1) % job.stride + warp * job.stride;
 
-		if (here)
-			sweep_ray<STACK>(job, line, y, u, lane, &held);
-		for (int v = first + warps * job.stride; here && v < job.n_v; v += warps * job.stride) {
+		sweep_ray(job, line, y, lane, &held);
+		for (int v = first + warps * job.stride; v < job.n_v; v += warps * job.stride) {
 			const size_t at = (size_t)view * job.n_v + v;
 
 			line = job.line[at];
 			if (line.n)
-				load_entries<STACK>(job, line, 0, lane, &held);
-			sweep_ray<STACK>(job, line, job.y[at * job.n_u + u], u, lane, &held);
+				load_entries(job, line, 0, lane, &held);
+			sweep_ray(job, line, job.y[at], lane, &held);
 		}
 		line = next;
 		next = line_of_pass(job, pass + 2, warp);
 		if (line.n) {
-			load_entries<STACK>(job, line, 0, lane, &held);
-			y = job.y[then * job.n_u + u];
+			load_entries(job, line, 0, lane, &held);
+			y = job.y[then];
 		}
 		cuda_blocks_arrive(job.arrived);
-		cuda_blocks_wait(job.arrived, (unsigned)(pass + 1) * gridDim.x * gridDim.y);
+		cuda_blocks_wait(job.arrived, (unsigned)(pass + 1) * gridDim.x);
 	}
 }
 
-/* Launch the sweep. The multiprocessors are divided among groups of 32 slices. A group gets as many blocks as the rays of a pass
- * need, but not more than can be resident at the same time. */
-template <bool STACK> static int launch_sweep(struct projection *a, struct sweep_job job, struct err *err)
+/* A part of a line's entries, of one warp; the first KEPT of them are in shared memory, padded with weight 0. */
+struct team_part {
+	const struct line_entry *entry;
+	int n;
+};
+
+template <int KEPT>
+static __device__ __forceinline__ struct team_part load_part(const struct sweep_job &job, const struct line &line, int warp,
+							     int lane, struct line_entry *kept)
 {
-	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;
+	const int share = (line.n + TEAM_WARPS - 1) / TEAM_WARPS, from = warp * share;
+	const struct team_part part = {job.entry + line.at + from, max(0, min(share, line.n - from))};
+
+	for (int k = lane; k < KEPT; k += 32)
+		kept[k] = k < part.n ? part.entry[k] : line_entry{0, 0};
+	__syncwarp();
+	return part;
+}
+
+/* Process one ray of 32 slices with the warps of a block: each has a part of its entries, each lane a slice. x: the image of a
+ * lane's slice. */
+template <int KEPT>
+static __device__ __forceinline__ void sweep_ray_of_stack(const struct sweep_job &job, const struct line &line, float y, float *x,
+							  const struct team_part &part, const struct line_entry *kept,
+							  float (*sums)[32])
+{
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+	float held[KEPT], sum = 0, step;
+
+	if (line.n == 0)
+		return;
+#pragma unroll
+	for (int b = 0; b < KEPT; b += LOADED)
+		if (b < part.n) {
+#pragma unroll
+			for (int k = b; k < b + LOADED; k++)
+				held[k] = __ldcg(x + (size_t)kept[k].column * job.column);
+		}
+#pragma unroll
+	for (int b = 0; b < KEPT; b += LOADED)
+		if (b < part.n) {
+#pragma unroll
+			for (int k = b; k < b + LOADED; k++)
+				sum = fmaf(kept[k].weight, held[k], sum);
+		}
+#pragma unroll 8
+	for (int k = KEPT; k < part.n; k++)
+		sum = fmaf(part.entry[k].weight, __ldcg(x + (size_t)part.entry[k].column * job.column), sum);
+	sums[warp][lane] = sum;
+	__syncthreads();
+	sum = 0;
+#pragma unroll
+	for (int w = 0; w < TEAM_WARPS; w++)
+		sum += sums[w][lane];
+	step = step_of(job, line, y, sum);
+#pragma unroll
+	for (int k = 0; k < KEPT; k++)
+		if (kept[k].weight != 0)
+			__stcg(x + (size_t)kept[k].column * job.column, fmaf(step, kept[k].weight, held[k]));
+#pragma unroll 8
+	for (int k = KEPT; k < part.n; k++) {
+		float *at = x + (size_t)part.entry[k].column * job.column;
+
+		__stcg(at, fmaf(step, part.entry[k].weight, __ldcg(at)));
+	}
+}
+
+/* Compute a sweep of groups of 32 slices. A block processes a ray of a group at a time. What it needs for the next pass, but the
+ * pixels, is loaded between its arrival at the barrier and the end of the pass. */
+template <int KEPT>
+static __global__ void __launch_bounds__(32 * TEAM_WARPS, KEPT > 48 ? 2 : 3) stack_sweep_kernel(const struct sweep_job job)
+{
+	__shared__ struct line_entry kept[TEAM_WARPS][KEPT];
+	__shared__ float sums[TEAM_WARPS][32];
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = blockIdx.x, passes = job.n_views * job.stride;
+	const int u = min(job.first_slice + (int)blockIdx.y * 32 + lane, job.n_u - 1);
+	float *x = job.x + u;
+	struct line line = line_of_pass(job, 0, team), next = line_of_pass(job, 1, team);
+	struct team_part part = load_part<KEPT>(job, line, warp, lane, kept[warp]);
+	float y = line.n ? job.y[(size_t)team * job.stride * job.n_u + u] : 0;
+
+	for (int pass = 0; pass < passes; pass++) {
+		const int view = pass / job.stride, first = pass % job.stride + team * job.stride;
+		const size_t then = (size_t)((pass + 1) / job.stride) * job.n_v + (pass + 1) % job.stride + team * job.stride;
+
+		sweep_ray_of_stack<KEPT>(job, line, y, x, part, kept[warp], sums);
+		for (int v = first + (int)gridDim.x * job.stride; v < job.n_v; v += (int)gridDim.x * job.stride) {
+			const size_t at = (size_t)view * job.n_v + v;
+
+			__syncthreads();
+			line = job.line[at];
+			part = load_part<KEPT>(job, line, warp, lane, kept[warp]);
+			sweep_ray_of_stack<KEPT>(job, line, job.y[at * job.n_u + u], x, part, kept[warp], sums);
+		}
+		cuda_blocks_arrive(job.arrived + blockIdx.y);
+		line = next;
+		next = line_of_pass(job, pass + 2, team);
+		part = load_part<KEPT>(job, line, warp, lane, kept[warp]);
+		y = line.n ? job.y[then * job.n_u + u] : 0;
+		cuda_blocks_wait(job.arrived + blockIdx.y, (unsigned)(pass + 1) * gridDim.x);
+	}
+}
+
+static int start_sweep(struct projection *a, const void *kernel, dim3 blocks, int warps, struct sweep_job job, struct err *err)
+{
 	cudaStream_t stream = cuda_state(a->dev)->stream;
-	int processors = 0, r;
+	void *arguments[] = {&job};
+	int r = cuda_check(cudaMemsetAsync(job.arrived, 0, SWEEP_GROUPS * sizeof(*job.arrived), stream), a->dev, "sweep", err);
+
+	return r < 0 ? r
+		     : cuda_check(cudaLaunchCooperativeKernel(kernel, blocks, dim3(32u * (unsigned)warps), arguments, 0, stream),
+				  a->dev, "sweep", err);
+}
+
+/* Launch the sweep: as many blocks as the rays of a pass need, but not more than can be resident at the same time. Of a stack, as
+ * many groups of 32 slices at a time as the level-2 cache holds, at least one. */
+static int launch_sweep(struct projection *a, struct sweep_job job, struct err *err)
+{
+	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = (job.n_u + 31) / 32;
+	const bool wide = a->grid.n[0] > 48 * TEAM_WARPS || a->grid.n[1] > 48 * TEAM_WARPS; /* entries of a usual ray */
+	const void *kernel = !wide ? (const void *)stack_sweep_kernel<48> : (const void *)stack_sweep_kernel<96>;
+	const size_t group_bytes = (size_t)a->grid.n[0] * (size_t)a->grid.n[1] * 32 * sizeof(float);
+	int processors = 0, cache = 0, resident = 1, together, r;
 
 	r = cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, a->dev->index), a->dev, "sweep", err);
-	for (int first = 0; r == 0 && first < groups; first += processors) {
-		const int together = groups - first < processors ? groups - first : processors;
-		const int share = processors / together, blocks = share < rays ? share : rays;
-		const int warps = (rays + blocks - 1) / blocks;
-		void *arguments[] = {&job};
+	if (r == 0 && job.n_u == 1) {
+		const int blocks = processors < rays ? processors : rays, warps = (rays + blocks - 1) / blocks;
+
+		return start_sweep(a, (const void *)sweep_kernel, dim3((unsigned)blocks),
+				   warps < SWEEP_WARPS ? warps : SWEEP_WARPS, job, err);
+	}
+	if (r == 0)
+		r = cuda_check(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, a->dev->index), a->dev, "sweep", err);
+	if (r == 0)
+		r = cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * TEAM_WARPS, 0), a->dev,
+			       "sweep", err);
+	together = (int)((size_t)cache / group_bytes);
+	together = together < 1 ? 1 : together < SWEEP_GROUPS ? together : SWEEP_GROUPS;
+	for (int first = 0; r == 0 && first < groups; first += together) {
+		const int now = groups - first < together ? groups - first : together, share = resident * processors / now;
 
 		job.first_slice = 32 * first;
-		r = cuda_check(cudaMemsetAsync(job.arrived, 0, sizeof(*job.arrived), stream), a->dev, "sweep", err);
-		if (r == 0)
-			r = cuda_check(cudaLaunchCooperativeKernel(
-					       (const void *)sweep_kernel<STACK>, dim3((unsigned)blocks, (unsigned)together),
-					       dim3(32u * (unsigned)(warps < SWEEP_WARPS ? warps : SWEEP_WARPS)), arguments, 0,
-					       stream),
-				       a->dev, "sweep", err);
+		r = start_sweep(a, kernel, dim3((unsigned)(share < rays ? share : rays), (unsigned)now), TEAM_WARPS, job, err);
 	}
 	return r;
 }
@@ -507,7 +630,7 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 		job.y = y->mem + lines_before * (size_t)a->scan.n_u;
 		job.n_views = n;
 		if (r == 0)
-			r = job.n_u > 1 ? launch_sweep<true>(a, job, err) : launch_sweep<false>(a, job, err);
+			r = launch_sweep(a, job, err);
 	}
 	return r;
 }
