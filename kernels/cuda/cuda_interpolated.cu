@@ -2,7 +2,10 @@
 /* cuda_interpolated.cu - voxel-driven backprojection (back_interpolated()). For a stack, a thread computes WIDE adjacent slices
  * of a pixel, which have the same bin and weight; for other planes of rise 0, it computes one voxel. Positions are double,
  * because at bin 2000 a float resolves only 1e-4 of a bin; in a stack, those of a tile of pixels relative to its corner are
- * float. */
+ * float.
+ *
+ * Of a single slice a thread computes SLICE_ROWS pixels of a column of the tile: what describes a view is read once for them, and
+ * whether the tile projects into the detector is known before (struct tile_bins). */
 #include "kernels/cuda/cuda_pixels.cuh"
 #include "kernels/cuda/cuda_volume.cuh"
 #include "kernels/lines.h"
@@ -148,11 +151,97 @@ static __global__ void __launch_bounds__(PIXELS_THREADS, WIDE == 4 ? 6 : 8)
 		put_slices<WIDE>(job.x + ((size_t)y * job.nx + x) * job.column, p.z, job.n_u, job.column, sum, job.add);
 }
 
+#define SLICE_WIDTH 32
+#define SLICE_ROWS 4 /* pixels of a thread */
+#define SLICE_HEIGHT (PIXELS_THREADS / SLICE_WIDTH * SLICE_ROWS)
+#define FULL_BLOCKS 500 /* with fewer, SLICE_ROWS times smaller ones divide the work better */
+
+struct slice_bins {
+	struct tile_bins bins;
+	bool inside; /* the whole tile projects between the first and the last bin */
+};
+
+static __device__ struct slice_bins slice_bins_of(const struct stack_job &job, int view, int x, int y)
+{
+	const struct tile_bins t = tile_bins_of(job, view, x, y);
+	const float w = t.along[0] * (SLICE_WIDTH - 1), h = t.along[1] * (SLICE_HEIGHT - 1), margin = 1e-3f;
+	const float low = t.at + fminf(w, 0) + fminf(h, 0) - margin, high = t.at + fmaxf(w, 0) + fmaxf(h, 0) + margin;
+
+	return {t, (float)t.first + low >= 0 && (float)t.first + high < (float)(job.n_v - 1)};
+}
+
+/* Add the bins of a view to the pixels of a thread, whose first has the position `at`; `step` further for each. */
+template <bool INSIDE>
+static __device__ __forceinline__ void add_slice_view(int n_v, const float *bins, int first, float at, float step,
+						      float sum[SLICE_ROWS])
+{
+#pragma unroll
+	for (int c = 0; c < SLICE_ROWS; c++) {
+		const float here = fmaf((float)c, step, at), floored = pixels_floor(here);
+		float part = here - (floored - PIXELS_MAGIC), rest = 1 - part;
+		int bin = first + pixels_whole(floored);
+
+		if (!INSIDE && (unsigned)bin > (unsigned)(n_v - 2))
+			at_edge(n_v, &bin, &part, &rest);
+		sum[c] = fmaf(part, __ldg(bins + (unsigned)bin + 1), fmaf(rest, __ldg(bins + (unsigned)bin), sum[c]));
+	}
+}
+
+/* Backproject a single slice. */
+static __global__ void __launch_bounds__(PIXELS_THREADS, 5) slice_kernel(const __grid_constant__ struct stack_job job)
+{
+	__shared__ struct slice_bins tile[PIXELS_VIEWS];
+	const int x0 = (int)blockIdx.x * SLICE_WIDTH, y0 = (int)blockIdx.y * SLICE_HEIGHT;
+	const int dx = (int)threadIdx.x % SLICE_WIDTH, dy = (int)threadIdx.x / SLICE_WIDTH, rows = PIXELS_THREADS / SLICE_WIDTH;
+	const double px = job.first[0] + (x0 + dx) * job.h[0];
+	const float *bins = job.y;
+	float sum[SLICE_ROWS] = {};
+	bool seen[SLICE_ROWS], any = false;
+
+#pragma unroll
+	for (int c = 0; c < SLICE_ROWS; c++) {
+		const double py = job.first[1] + (y0 + dy + c * rows) * job.h[1];
+
+		seen[c] = px * px + py * py < job.fov2;
+		any = any || seen[c];
+	}
+	for (int begin = 0; begin < job.n_views; begin += PIXELS_VIEWS) {
+		const int n = min(PIXELS_VIEWS, job.n_views - begin);
+
+		__syncthreads();
+		if (threadIdx.x < n)
+			tile[threadIdx.x] = slice_bins_of(job, begin + (int)threadIdx.x, x0, y0);
+		__syncthreads();
+		if (!any)
+			continue;
+#pragma unroll 2
+		for (int k = 0; k < n; k++, bins += job.n_v) {
+			const struct tile_bins t = tile[k].bins;
+			const float at = fmaf((float)dx, t.along[0], fmaf((float)dy, t.along[1], t.at));
+
+			if (tile[k].inside)
+				add_slice_view<true>(job.n_v, bins, t.first, at, rows * t.along[1], sum);
+			else
+				add_slice_view<false>(job.n_v, bins, t.first, at, rows * t.along[1], sum);
+		}
+	}
+#pragma unroll
+	for (int c = 0; c < SLICE_ROWS; c++) {
+		const int x = x0 + dx, y = y0 + dy + c * rows;
+		const float value = seen[c] ? sum[c] : 0;
+
+		if (x < job.nx && y < job.ny)
+			put_slices<1>(job.x + ((size_t)y * job.nx + x) * job.column, 0, 1, job.column, &value, job.add);
+	}
+}
+
 static int back_stack(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
 	const struct grid *g = &a->grid;
 	const struct pixel_tiles tiles = pixel_tiles_of(a->scan.n_u);
 	const dim3 blocks = pixel_tiles_blocks(tiles, g, a->scan.n_u);
+	const dim3 slices((unsigned)((g->n[0] + SLICE_WIDTH - 1) / SLICE_WIDTH),
+			  (unsigned)((g->n[1] + SLICE_HEIGHT - 1) / SLICE_HEIGHT));
 	struct stack_job job = {};
 
 	job.views = a->views;
@@ -172,7 +261,9 @@ static int back_stack(struct projection *a, const struct buf *y, bool add, struc
 	job.ny = g->n[1];
 	job.column = (int)(g->z_fastest ? grid_column(g) : 1);
 	job.add = add;
-	if (tiles.wide == 4)
+	if (job.n_u == 1 && slices.x * slices.y >= FULL_BLOCKS)
+		slice_kernel<<<slices, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
+	else if (tiles.wide == 4)
 		stack_kernel<4><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
 	else
 		stack_kernel<1><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
