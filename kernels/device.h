@@ -182,8 +182,8 @@ struct device_ops {
 	/* Perform one sweep of Kaczmarz' method (Gordon, Bender & Herman 1970) over all rays of a stack (kernels/lines.h), each
 	 * slice independently: x += relaxation (y_i - <a_i, x>) / |a_i|^2 a_i. Order of the rays i: view by view, in each view
 	 * the radial bins 0, s, 2 s ..., then 1, s + 1, .... s (lines_stride()) is so large that the rays of one pass (k, k + s,
-	 * k + 2 s ...) have no pixel in common; so they are computed in parallel with the same result as in sequence. Needs a
-	 * projection created with `sweeps`. */
+	 * k + 2 s ...) have no pixel in common; so they are computed in parallel with the same result as in sequence. A ray whose y is
+	 * NaN is left out. Needs a projection created with `sweeps`. */
 	int (*row_sweep)(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
 	/* Compute q = rule_data_bin() (kernels/rules.h) for each bin, with any model: for sub-iterations in which den = A'd

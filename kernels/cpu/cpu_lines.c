@@ -316,7 +316,8 @@ static void sweep_line(const struct projection *a, const struct sweep *s, int vi
 	float sum[CPU_LINES_WIDE];
 
 	if (a->by_rows) {
-		cpu_line_rows_sweep(a, s->relaxation, view, v, y[0], s->x);
+		if (!isnan(y[0]))
+			cpu_line_rows_sweep(a, s->relaxation, view, v, y[0], s->x);
 		return;
 	}
 	line = a->lines->line + at;
@@ -324,13 +325,15 @@ static void sweep_line(const struct projection *a, const struct sweep *s, int vi
 	if (!(line->norm > 0))
 		return;
 	if (p->single) {
+		if (isnan(y[0]))
+			return;
 		sum[0] = loops->dot(e, line->n, s->x, column);
 		loops->add(e, line->n, s->relaxation * (y[0] - sum[0]) / line->norm, s->x, column);
 		return;
 	}
 	loops->sums(e, line->n, s->x + p->first, column, p->width, sum);
 	for (int u = 0; u < p->n; u++)
-		sum[u] = s->relaxation * (y[u] - sum[u]) / line->norm;
+		sum[u] = isnan(y[u]) ? 0 : s->relaxation * (y[u] - sum[u]) / line->norm;
 	for (int u = p->n; u < p->width; u++)
 		sum[u] = 0;
 	loops->spread(e, line->n, sum, p->width, s->x + p->first, column);

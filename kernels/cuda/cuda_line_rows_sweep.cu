@@ -238,7 +238,7 @@ static __device__ void sweep_ray_update(const struct sweep_job &job, const struc
 		add_pixels(part, x_part, &sum);
 	}
 	sum = sum_over_ray(sum, group, lane);
-	step = sum.y > 0 ? job.relaxation * (ray.y - sum.x) / sum.y : 0;
+	step = sum.y > 0 && !isnan(ray.y) ? job.relaxation * (ray.y - sum.x) / sum.y : 0;
 	if (has_part)
 		store_pixels(job.tiles, part, x_part, step);
 	step *= ray.length;

@@ -374,7 +374,7 @@ static __device__ __forceinline__ void loaded_add(const struct sweep_job &job, f
 
 static __device__ __forceinline__ float step_of(const struct sweep_job &job, const struct line &line, float y, float sum)
 {
-	return line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
+	return line.norm > 0 && !isnan(y) ? job.relaxation * (y - sum) / line.norm : 0;
 }
 
 /* Process one ray of a single slice. `first`: its first entries, already loaded. */

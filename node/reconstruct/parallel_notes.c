@@ -317,15 +317,54 @@ static void note_sum(const struct parallel_sums *s, char *ret, size_t size)
 		sentence_add(ret, size, "The sum of the line integrals is negative: probably of the other sign.");
 }
 
+#define PLACES 3
+
+/* Write the first places of bins that are no measurement, or of single values. */
+static void describe_gaps(const struct parallel_gaps *gaps, bool single, char *ret, size_t size)
+{
+	int n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; gaps && i < gaps->n && n < PLACES; i++) {
+		const struct parallel_gap *g = &gaps->gap[i];
+		size_t used = strlen(ret);
+
+		if ((g->view >= 0) != single)
+			continue;
+		snprintf(ret + used, size - used, "%sbin %d of slice %d", n++ ? ", " : "", g->bin + 1, g->slice + 1);
+		used = strlen(ret);
+		if (single)
+			snprintf(ret + used, size - used, " in view %d", g->view + 1);
+	}
+}
+
+/* Say which bins and values are no measurement. */
+static void note_gaps(const struct parallel_flat_report *f, const struct parallel_gaps *gaps, char *ret, size_t size)
+{
+	static const char after[] =
+		"fbp, bp, the search of the axis and of rings use a value interpolated between their neighbours, "
+		"iterative algorithms leave them out";
+	char places[200];
+
+	describe_gaps(gaps, false, places, sizeof(places));
+	if (f->dead + f->hot + f->noisy > 0)
+		sentence_add(
+			ret, size,
+			"%zu of %zu detector bins are no measurement (%zu dead: no flat field like their neighbours'; %zu hot or "
+			"stuck; %zu flicker; the first: %s): %s.",
+			f->dead + f->hot + f->noisy, f->bins, f->dead, f->hot, f->noisy, places, after);
+	describe_gaps(gaps, true, places, sizeof(places));
+	if (f->hits > 0)
+		sentence_add(ret, size, "%zu of %zu values are hits, bright in one view alone (the first: %s): %s.", f->hits,
+			     f->values, places, after);
+}
+
 /* Say what the flat fields did not correct. */
-static void note_flat(const struct parallel_flat_report *f, char *ret, size_t size)
+static void note_flat(const struct parallel_flat_report *f, const struct parallel_gaps *gaps, char *ret, size_t size)
 {
 	if (f->n_flat > 0 && f->n_dark == 0)
 		sentence_add(ret, size, "There is no dark field: the detector's offset is taken as 0.");
-	if (f->dead > 0)
-		sentence_add(ret, size,
-			     "%zu of %zu detector bins have no flat field like their neighbours': interpolated between these.",
-			     f->dead, f->bins);
+	note_gaps(f, gaps, ret, size);
 	if (f->dark > 0)
 		sentence_add(ret, size,
 			     "%zu of %zu line integrals have no signal, less than 1e-4 of the flat field: set to 9.21.", f->dark,
@@ -352,7 +391,7 @@ void parallel_note(const struct interfile *h, const struct parallel_look *look, 
 	note_lines(h, &look->sums, ret, size);
 	note_sum(&look->sums, ret, size);
 	doubtful = ret[0] != '\0';
-	note_flat(&look->flat, ret, size);
+	note_flat(&look->flat, beams->gaps, ret, size);
 	note_rings(look, ret, size);
 	note_few(beams, ret, size);
 	if (doubtful) /* views of no line integrals contradict everything */

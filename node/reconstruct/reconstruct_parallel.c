@@ -21,11 +21,13 @@ struct parallel_work {
 	const struct interfile *header; /* header of s */
 	struct parallel_plan plan;
 	double planned;	      /* axis offset of the plan, mm */
+	bool planned_gaps;    /* the plan leaves bins out */
 	bool apart;	      /* lines and volume are in files */
 	struct monitor watch; /* base.monitor, of the loops over slices */
 	struct stack_memory lines, volume;
 	bool is_looked_at;
 	struct parallel_look look;
+	struct parallel_gaps gaps;
 	struct parallel_report run;
 	struct series_report made;
 };
@@ -61,6 +63,7 @@ static int plan_parallel_case(struct parallel_work *w, struct err *err)
 	int rc = parallel_plan(p, &w->header->parallel, base->dev, &w->plan, err);
 
 	w->planned = w->header->parallel.offset;
+	w->planned_gaps = w->gaps.n > 0;
 	w->apart = rc == 0 && parallel_is_too_large(p, &w->plan, base->dev);
 	if (w->apart)
 		rc = parallel_plan_apart(p, &w->header->parallel, base->dev, &w->plan, err);
@@ -87,6 +90,7 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (base->decision->assumed)
 		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
+	w->s->part[SINOGRAM_LINES].header.parallel.gaps = &w->gaps;
 	if (algorithm_info(base->protocol->parallel.algorithm)->rule == RULE_TRANSMISSION &&
 	    strcmp(w->header->unit, INTERFILE_ATTENUATION) != 0)
 		return err_set(err, EBADMSG,
@@ -95,7 +99,8 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 	return plan_parallel_case(w, err);
 }
 
-/* Find the axis of rotation that the protocol asks for; with another one than the header's, the plan is another. */
+/* Find the axis of rotation that the protocol asks for; with another one than the header's, or with bins that are left out, the plan
+ * is another. */
 static int settle_axis(struct parallel_work *w, struct err *err)
 {
 	struct interfile *header = &w->s->part[SINOGRAM_LINES].header;
@@ -106,7 +111,7 @@ static int settle_axis(struct parallel_work *w, struct err *err)
 	if (rc < 0)
 		return rc;
 	w->is_looked_at = true;
-	return header->parallel.offset != w->planned ? plan_parallel_case(w, err) : 0;
+	return header->parallel.offset != w->planned || w->planned_gaps != (w->gaps.n > 0) ? plan_parallel_case(w, err) : 0;
 }
 
 /* Make the memory of n values of the stack. */
@@ -139,8 +144,8 @@ static int make_lines(void *ctx, const uint8_t *bytes, size_t first, size_t n, s
 
 		interfile_plane(&m->header, bytes, k, m->frames ? m->frames : lines);
 		if (m->frames)
-			rc = parallel_flat_lines(&m->header.frames, beams, (int)(first + k), m->frames, lines, &m->w->look.flat,
-						 err);
+			rc = parallel_flat_lines(&m->header.frames, beams, (int)(first + k), m->frames, lines, &m->w->gaps,
+						 &m->w->look.flat, err);
 	}
 	monitor_progress(&m->w->watch, "read", (double)(first + n) / beams->n_slices);
 	if (rc == 0 && monitor_cancelled(&m->w->watch))
@@ -185,6 +190,7 @@ static int read_parallel_case(struct reconstruct_work *base, struct err *err)
 	stack_memory_free(&w->lines);
 	w->look = (struct parallel_look){.ring_width = base->protocol->ring_width};
 	w->is_looked_at = false;
+	w->gaps.n = 0;
 	rc = read_lines(w, err);
 	base->report.seconds_read = clock_seconds() - begun;
 	begun = clock_seconds();
@@ -384,9 +390,11 @@ static json_t *axis_details(const struct parallel_scan *s, const struct parallel
 
 static json_t *flat_details(const struct parallel_flat_report *f)
 {
-	return f->n_flat == 0 ? json_null()
-			      : json_pack("{s:i, s:i, s:I, s:I}", "flat_fields", f->n_flat, "dark_fields", f->n_dark, "dead_bins",
-					  (json_int_t)f->dead, "no_signal", (json_int_t)f->dark);
+	return f->n_flat == 0
+		       ? json_null()
+		       : json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:I}", "flat_fields", f->n_flat, "dark_fields", f->n_dark,
+				   "dead_bins", (json_int_t)f->dead, "hot_bins", (json_int_t)f->hot, "noisy_bins",
+				   (json_int_t)f->noisy, "hits", (json_int_t)f->hits, "no_signal", (json_int_t)f->dark);
 }
 
 static json_t *ring_details(const struct parallel_look *look)
@@ -428,7 +436,8 @@ static void release_parallel_case(struct reconstruct_work *base)
 
 	stack_memory_free(&w->volume);
 	series_report_clear(&w->made);
-	*w = (struct parallel_work){.s = w->s, .lines = w->lines, .is_looked_at = w->is_looked_at, .look = w->look};
+	*w = (struct parallel_work){
+		.s = w->s, .lines = w->lines, .is_looked_at = w->is_looked_at, .look = w->look, .gaps = w->gaps};
 }
 
 static void close_parallel_case(struct reconstruct_work *base)
@@ -437,6 +446,7 @@ static void close_parallel_case(struct reconstruct_work *base)
 
 	release_parallel_case(base);
 	stack_memory_free(&w->lines);
+	parallel_gaps_release(&w->gaps);
 	sinogram_close(w->s);
 }
 

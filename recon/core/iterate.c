@@ -124,6 +124,8 @@ static int project_pair(const struct rule *rule, const struct iterate_subset *s,
 		r = s->op->apply(s->op, x, &p, err); /* p = A x */
 	else
 		r = x->dev->ops->fill(&p, 0, err);
+	if (r == 0 && s->away.mem)
+		r = x->dev->ops->axpy(1, &s->away, &p, err);
 	return r < 0 ? r : s->op->make_pair(s->op, rule, &s->y, &p, row, pair, err);
 }
 

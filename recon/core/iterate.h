@@ -27,6 +27,8 @@ struct iterate_subset {
 	const struct linop *op; /* borrowed; all subsets have the same device and volume */
 	struct buf y;		/* data; in op, the rows of bins that are not used are zero */
 	struct buf row;		/* lengths of the rays, mm; mem NULL if the rule does not use them */
+	struct buf away;	/* added to p, of an operator without fused passes; mem NULL: nothing. Where it and y are so large
+				 * that nothing passes, the transmission model leaves the bin out */
 	/* subsets with kept den: used in place of the members above; n_parts = 0: den is not kept */
 	struct iterate_part *part;
 	size_t n_parts;

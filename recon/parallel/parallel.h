@@ -18,6 +18,18 @@
 #include "recon/core/monitor.h"
 #include "recon/core/plan.h"
 
+/* A bin without datum, or a single value. */
+struct parallel_gap {
+	int slice, bin, view; /* view: -1: all */
+};
+
+struct parallel_gaps {
+	size_t n, room;
+	struct parallel_gap *gap; /* slice by slice */
+};
+
+void parallel_gaps_release(struct parallel_gaps *g);
+
 struct parallel_scan {
 	int n_slices, n_angles, n_radial;
 	double bin;		 /* distance of neighbouring rays, mm */
@@ -26,6 +38,8 @@ struct parallel_scan {
 	double first_angle, arc; /* degrees; arc: > 0, at most 360, 180 for a full set */
 	const double *angle; /* degrees, n_angles elements, used in place of first_angle and arc; borrowed; NULL: equal steps */
 	bool offset_unknown; /* the header has none; `offset` is 0 until it is found */
+	const struct parallel_gaps *gaps; /* bins that iterative algorithms leave out; borrowed; NULL: none. FBP and BP use their
+					   * values, which are interpolated */
 };
 
 enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSINE, PARALLEL_HANN };

@@ -7,27 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/parallel/parallel_internal.h"
+#include "recon/parallel/parallel_gaps.h"
 
 #define LEAST 1e-4    /* of the flat field: less is no signal */
 #define DEAD_PART 5   /* a bin with this many times less, or more, light than its neighbours is no measurement */
 #define NO_LIGHT 1e-3 /* of the brightest neighbourhood: outside of the beam */
-#define NEIGHBOURS 8  /* on either side */
+#define STUCK_WIDTH 3 /* bins beside each other */
+#define STUCK_VIEWS 16
 
 /* The means of one run of flat fields, less the dark field, and its place. */
 struct flat {
 	double at; /* number of its middle frame */
+	int n;	   /* frames */
 	double *mean;
 };
 
 /* One slice. */
 struct slice {
 	size_t n_radial;
-	double *dark;
+	int *frame_of[PARALLEL_FRAME_KINDS], n_of[PARALLEL_FRAME_KINDS];
 	struct flat *flat;
 	int n_flats;
-	bool *dead;
-	double *memory; /* of all above */
+	double *dark, *light, *noise, *usual; /* light: the least of the flat fields */
+	unsigned char *mark;		      /* enum parallel_gap_kind */
+	double *memory;			      /* of all fields */
+	struct parallel_gaps hits;
 };
 
 static int count_frames(const struct parallel_frames *f, enum parallel_frame kind)
@@ -70,16 +74,16 @@ static void add_frames(const float *values, int n, size_t n_radial, double *sum)
 /* Find the dark field and the flat fields. */
 static void take_means(const struct parallel_frames *f, const float *values, struct slice *s)
 {
-	int frame = 0, n_dark = 0, n = 0;
+	int frame = 0, n_dark = s->n_of[PARALLEL_FRAME_DARK], n = 0;
 
 	for (int i = 0; i < f->n_runs; frame += f->run[i++].n) {
 		const float *first = values + (size_t)frame * s->n_radial;
 
 		if (f->run[i].kind == PARALLEL_FRAME_DARK) {
 			add_frames(first, f->run[i].n, s->n_radial, s->dark);
-			n_dark += f->run[i].n;
 		} else if (f->run[i].kind == PARALLEL_FRAME_FLAT) {
 			s->flat[n].at = frame + 0.5 * (f->run[i].n - 1);
+			s->flat[n].n = f->run[i].n;
 			add_frames(first, f->run[i].n, s->n_radial, s->flat[n].mean);
 			for (size_t t = 0; t < s->n_radial; t++)
 				s->flat[n].mean[t] /= f->run[i].n;
@@ -93,33 +97,125 @@ static void take_means(const struct parallel_frames *f, const float *values, str
 	}
 }
 
-/* Mark the bins that are no measurement. light: n_radial elements, the least of the flat fields. Returns their number; ret_lit: of
- * those with light, the number of marked and of all. */
-static size_t mark_dead(struct slice *s, const double *light, size_t ret_lit[2])
+static void find_light(struct slice *s)
 {
-	double around[2 * NEIGHBOURS + 1], brightest = 0;
-	size_t n = 0;
+	for (size_t t = 0; t < s->n_radial; t++) {
+		s->light[t] = INFINITY;
+		for (int i = 0; i < s->n_flats; i++)
+			s->light[t] = isfinite(s->flat[i].mean[t]) ? fmin(s->light[t], s->flat[i].mean[t]) : 0;
+	}
+	parallel_usual(s->light, NULL, s->n_radial, s->usual);
+}
+
+/* Mark the bins that are no measurement by their flat field. ret_lit: of those with light, the number of marked and of all. */
+static void mark_dead(struct slice *s, size_t ret_lit[2])
+{
+	double brightest = 0;
 
 	ret_lit[0] = ret_lit[1] = 0;
+	for (size_t t = 0; t < s->n_radial; t++)
+		brightest = fmax(brightest, s->usual[t]);
+	for (size_t t = 0; t < s->n_radial; t++) {
+		double light = s->light[t];
+		bool lit = light > NO_LIGHT * brightest;
 
-	for (int pass = 0; pass < 2; pass++) /* the brightest neighbourhood is known after the first */
-		for (size_t t = 0; t < s->n_radial; t++) {
-			size_t first = t > NEIGHBOURS ? t - NEIGHBOURS : 0;
-			size_t end = t + NEIGHBOURS + 1 < s->n_radial ? t + NEIGHBOURS + 1 : s->n_radial;
-			double usual;
+		if (!(lit && light * DEAD_PART >= s->usual[t] && light <= DEAD_PART * s->usual[t]))
+			s->mark[t] = PARALLEL_GAP_DEAD;
+		ret_lit[0] += lit && s->mark[t];
+		ret_lit[1] += lit;
+	}
+}
+/* Find what frames of one kind say: bins that flicker, and hits. */
+static int find_gaps(struct slice *s, enum parallel_frame kind, const float *values, struct parallel_series *ret, struct err *err)
+{
+	*ret = (struct parallel_series){.values = values,
+					.n_radial = s->n_radial,
+					.frame = s->frame_of[kind],
+					.n = s->n_of[kind],
+					.dark = kind == PARALLEL_FRAME_DARK ? NULL : s->dark};
+	return parallel_find_gaps(ret, s->usual, s->mark, s->noise, &s->hits, err);
+}
 
-			memcpy(around, light + first, (end - first) * sizeof(*light));
-			usual = parallel_median(around, (int)(end - first));
-			brightest = pass ? brightest : fmax(brightest, usual);
-			s->dead[t] = !(light[t] > NO_LIGHT * brightest && light[t] * DEAD_PART >= usual &&
-				       light[t] <= DEAD_PART * usual);
-			n += pass && s->dead[t];
-			if (pass && light[t] > NO_LIGHT * brightest) {
-				ret_lit[0] += s->dead[t];
-				ret_lit[1]++;
-			}
+/* The mean of the frames before and after a hit, less its value. */
+static double change_of(const struct parallel_series *of, const struct parallel_gap *h)
+{
+	double value[3];
+
+	for (int j = 0; j < 3; j++)
+		value[j] = (double)of->values[(size_t)of->frame[h->view + j - 1] * of->n_radial + (size_t)h->bin];
+	return 0.5 * (value[0] + value[2]) - value[1];
+}
+
+/* Find hits and flickering bins of dark and flat fields, take the hits out of the means, and mark bins that are hot. */
+static int clean_means(struct slice *s, const float *values, struct err *err)
+{
+	struct parallel_series of;
+	int r = find_gaps(s, PARALLEL_FRAME_DARK, values, &of, err);
+
+	for (size_t i = 0; r == 0 && i < s->hits.n; i++) {
+		double change = change_of(&of, &s->hits.gap[i]) / of.n;
+
+		s->dark[s->hits.gap[i].bin] += change;
+		for (int j = 0; j < s->n_flats; j++)
+			s->flat[j].mean[s->hits.gap[i].bin] -= change;
+	}
+	if (r == 0)
+		r = find_gaps(s, PARALLEL_FRAME_FLAT, values, &of, err);
+	for (size_t i = 0; r == 0 && i < s->hits.n; i++)
+		for (int j = 0; j < s->n_flats; j++)
+			if (fabs(of.frame[s->hits.gap[i].view] - s->flat[j].at) <= 0.5 * s->flat[j].n)
+				s->flat[j].mean[s->hits.gap[i].bin] += change_of(&of, &s->hits.gap[i]) / s->flat[j].n;
+	parallel_usual(s->dark, s->mark, s->n_radial, s->light); /* which is no longer needed */
+	for (size_t t = 0; r == 0 && t < s->n_radial; t++)
+		if (!s->mark[t] && (s->dark[t] - s->light[t]) * DEAD_PART > s->usual[t])
+			s->mark[t] = PARALLEL_GAP_HOT;
+	return r;
+}
+
+/* Mark bins whose views are all as bright as the flat field, without noise, between bins that change: stuck, without a dark field
+ * that would show it. noise: of the views. */
+static void mark_stuck(struct slice *s, const float *values)
+{
+	const float *view = values + (size_t)s->frame_of[PARALLEL_FRAME_VIEW][0] * s->n_radial;
+	size_t run = 0;
+
+	for (size_t t = 0; t < s->n_radial; t++) {
+		if (!s->mark[t] && s->noise[t] == 0 && (double)view[t] - s->dark[t] == s->flat[0].mean[t]) {
+			run++;
+			continue;
 		}
-	return n;
+		if (run > 0 && run <= STUCK_WIDTH && run < t && s->noise[t] > 0 && s->noise[t - run - 1] > 0)
+			memset(s->mark + t - run, PARALLEL_GAP_HOT, run);
+		run = 0;
+	}
+}
+
+/* Mark what views show, and list all bins and values of slice k that are no measurement. */
+static int list_gaps(struct slice *s, const float *values, int k, struct parallel_gaps *gaps, struct parallel_flat_report *report,
+		     struct err *err)
+{
+	size_t *count[] = {
+		[PARALLEL_GAP_DEAD] = &report->dead, [PARALLEL_GAP_HOT] = &report->hot, [PARALLEL_GAP_FLICKERS] = &report->noisy};
+	struct parallel_series of;
+	int r = find_gaps(s, PARALLEL_FRAME_VIEW, values, &of, err);
+
+	if (r == 0 && of.n >= STUCK_VIEWS)
+		mark_stuck(s, values);
+	for (size_t t = 0; r == 0 && t < s->n_radial; t++) {
+		if (!s->mark[t])
+			continue;
+		++*count[s->mark[t]];
+		r = parallel_gap_add(gaps, k, (int)t, -1, err);
+	}
+	for (size_t i = 0; r == 0 && i < s->hits.n; i++) {
+		const struct parallel_gap *h = &s->hits.gap[i];
+
+		if (s->mark[h->bin])
+			continue;
+		report->hits++;
+		r = parallel_gap_add(gaps, k, h->bin, h->view, err);
+	}
+	return r;
 }
 
 /* The flat fields beside a frame: *ret_part of the second one. */
@@ -134,24 +230,23 @@ static void find_flats(const struct slice *s, int frame, const struct flat *ret[
 	*ret_part = ret[0] == ret[1] ? 0 : (frame - ret[0]->at) / (ret[1]->at - ret[0]->at);
 }
 
-/* Fill dead bins: linear between the nearest others, constant beyond the outermost. */
-static void fill_dead(const struct slice *s, float *line)
+/* Fill bins without datum: linear between the nearest others, constant beyond the outermost. */
+static void fill_gaps(const unsigned char *mark, size_t n, float *line)
 {
 	size_t before = SIZE_MAX;
 
-	for (size_t t = 0; t < s->n_radial; t++) {
+	for (size_t t = 0; t < n; t++) {
 		size_t after = t;
 
-		if (!s->dead[t]) {
+		if (!mark[t]) {
 			before = t;
 			continue;
 		}
-		while (after < s->n_radial && s->dead[after])
+		while (after < n && mark[after])
 			after++;
 		for (; t < after; t++) {
-			double part =
-				before == SIZE_MAX || after == s->n_radial ? 0 : (double)(t - before) / (double)(after - before);
-			float from = line[before == SIZE_MAX ? after : before], to = line[after == s->n_radial ? before : after];
+			double part = before == SIZE_MAX || after == n ? 0 : (double)(t - before) / (double)(after - before);
+			float from = line[before == SIZE_MAX ? after : before], to = line[after == n ? before : after];
 
 			line[t] = (float)((1 - part) * (double)from + part * (double)to);
 		}
@@ -170,96 +265,132 @@ static int convert_view(const struct slice *s, int frame, const float *value, fl
 	for (size_t t = 0; t < s->n_radial; t++) {
 		double open = (1 - part) * flat[0]->mean[t] + part * flat[1]->mean[t], light = (double)value[t] - s->dark[t];
 
-		if (s->dead[t])
+		if (s->mark[t] == PARALLEL_GAP_DEAD)
 			continue;
 		if (!isfinite(light))
 			return -1;
+		if (s->mark[t])
+			continue;
 		dark += light < LEAST * open;
 		ret[t] = (float)-log(fmax(light / open, LEAST));
 	}
-	fill_dead(s, ret);
+	fill_gaps(s->mark, s->n_radial, ret);
 	return dark;
+}
+
+/* Fill the hits, view by view. */
+static void fill_hits(struct slice *s, float *lines)
+{
+	const size_t n = s->n_radial;
+	unsigned char *mark = (unsigned char *)s->usual; /* which is no longer needed */
+
+	for (size_t i = 0, next; i < s->hits.n; i = next) {
+		const int view = s->hits.gap[i].view;
+
+		memcpy(mark, s->mark, n);
+		for (next = i; next < s->hits.n && s->hits.gap[next].view == view; next++)
+			mark[s->hits.gap[next].bin] = 1;
+		fill_gaps(mark, n, lines + (size_t)view * n);
+	}
 }
 
 static int make_slice(const struct parallel_frames *f, size_t n_radial, struct slice *ret, struct err *err)
 {
 	struct slice s = {.n_radial = n_radial};
-	double *next;
+	int *frame_of = malloc((size_t)f->n * sizeof(*frame_of));
 
 	for (int i = 0; i < f->n_runs; i++)
 		s.n_flats += f->run[i].kind == PARALLEL_FRAME_FLAT;
-	s.memory = calloc((size_t)s.n_flats + 2, n_radial * sizeof(double)); /* flats, dark, least of the flats */
+	s.frame_of[0] = frame_of;
+	s.memory = calloc((size_t)s.n_flats + 4, n_radial * sizeof(double)); /* flats, dark, light, noise, usual */
 	s.flat = calloc((size_t)s.n_flats, sizeof(*s.flat));
-	s.dead = calloc(n_radial, sizeof(*s.dead));
+	s.mark = calloc(n_radial, sizeof(*s.mark));
+	s.dark = s.memory;
 	*ret = s;
-	if (!s.memory || !s.flat || !s.dead)
-		return err_set(err, ENOMEM, "no memory for %d runs of flat fields of %zu bins", s.n_flats, n_radial);
-	next = s.memory + n_radial;
-	for (int i = 0; i < s.n_flats; i++, next += n_radial)
-		ret->flat[i].mean = next;
-	ret->dark = next;
+	if (!frame_of || !s.memory || !s.flat || !s.mark)
+		return err_set(err, ENOMEM, "no memory for %d frames and %d runs of flat fields of %zu bins", f->n, s.n_flats,
+			       n_radial);
+	ret->light = s.dark + n_radial;
+	ret->noise = ret->light + n_radial;
+	ret->usual = ret->noise + n_radial;
+	for (int i = 0; i < s.n_flats; i++)
+		ret->flat[i].mean = ret->usual + (size_t)(i + 1) * n_radial;
+	for (int kind = 0; kind < PARALLEL_FRAME_KINDS; frame_of += ret->n_of[kind++]) {
+		ret->frame_of[kind] = frame_of;
+		for (int i = 0, frame = 0; i < f->n_runs; frame += f->run[i++].n)
+			for (int j = 0; (int)f->run[i].kind == kind && j < f->run[i].n; j++)
+				frame_of[ret->n_of[kind]++] = frame + j;
+	}
 	return 0;
 }
 
 static void release_slice(struct slice *s)
 {
+	parallel_gaps_release(&s->hits);
+	free(s->frame_of[0]);
 	free(s->memory);
 	free(s->flat);
-	free(s->dead);
+	free(s->mark);
 }
 
-int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_scan *scan, int k, const float *values,
-			float *ret_lines, struct parallel_flat_report *report, struct err *err)
+/* Find dark and flat fields, and bins that are no measurement. */
+static int prepare_slice(const struct parallel_frames *f, int k, const float *values, struct slice *s, struct parallel_gaps *gaps,
+			 struct parallel_flat_report *report, struct err *err)
 {
-	size_t n_radial = (size_t)scan->n_radial, n_dead, n_dark = 0, lit[2];
-	int *frame_of = malloc((size_t)scan->n_angles * sizeof(*frame_of)), bad = scan->n_angles, view = 0, frame = 0;
-	struct slice s;
-	int r = make_slice(f, n_radial, &s, err);
+	size_t lit[2], n_gaps = gaps->n;
+	int r;
 
-	if (r == 0 && !frame_of)
-		r = err_set(err, ENOMEM, "no memory for %d angles", scan->n_angles);
-	if (r < 0)
-		goto out;
-	for (int i = 0; i < f->n_runs; frame += f->run[i++].n)
-		for (int j = 0; f->run[i].kind == PARALLEL_FRAME_VIEW && j < f->run[i].n; j++)
-			frame_of[view++] = frame + j;
-	take_means(f, values, &s);
-	for (size_t t = 0; t < n_radial; t++) {
-		s.memory[t] = INFINITY;
-		for (int i = 0; i < s.n_flats; i++)
-			s.memory[t] = isfinite(s.flat[i].mean[t]) ? fmin(s.memory[t], s.flat[i].mean[t]) : 0;
-	}
-	n_dead = mark_dead(&s, s.memory, lit);
-	if (n_dead == n_radial)
-		r = err_set(err, EBADMSG, "slice %d: its flat fields have no light", k);
-	else if (2 * lit[0] > lit[1])
-		r = err_set(
+	take_means(f, values, s);
+	find_light(s);
+	mark_dead(s, lit);
+	if (!memchr(s->mark, PARALLEL_GAP_NONE, s->n_radial))
+		return err_set(err, EBADMSG, "slice %d: its flat fields have no light", k);
+	if (2 * lit[0] > lit[1])
+		return err_set(
 			err, EBADMSG,
 			"slice %d: the flat fields of %zu of %zu detector bins are unlike those of their neighbours: another order of "
 			"the data than [slice][frame][radial bin], or other frames are flat fields",
 			k, lit[0], lit[1]);
+	r = clean_means(s, values, err);
+	if (r == 0)
+		r = list_gaps(s, values, k, gaps, report, err);
+	if (r == 0 && !memchr(s->mark, PARALLEL_GAP_NONE, s->n_radial))
+		r = err_set(err, EBADMSG, "slice %d: all %zu detector bins are dead, hot or flicker", k, gaps->n - n_gaps);
+	return r;
+}
+
+int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_scan *scan, int k, const float *values,
+			float *ret_lines, struct parallel_gaps *gaps, struct parallel_flat_report *report, struct err *err)
+{
+	size_t n_radial = (size_t)scan->n_radial, n_dark = 0;
+	int bad = scan->n_angles;
+	struct slice s;
+	int r = make_slice(f, n_radial, &s, err);
+
+	if (r == 0)
+		r = prepare_slice(f, k, values, &s, gaps, report, err);
 	if (r < 0)
 		goto out;
 #pragma omp parallel for schedule(static) reduction(+ : n_dark) reduction(min : bad)
 	for (int a = 0; a < scan->n_angles; a++) {
-		int dark =
-			convert_view(&s, frame_of[a], values + (size_t)frame_of[a] * n_radial, ret_lines + (size_t)a * n_radial);
+		int frame = s.frame_of[PARALLEL_FRAME_VIEW][a];
+		int dark = convert_view(&s, frame, values + (size_t)frame * n_radial, ret_lines + (size_t)a * n_radial);
 
 		n_dark += dark > 0 ? (size_t)dark : 0;
 		bad = dark < 0 && a < bad ? a : bad;
 	}
 	if (bad < scan->n_angles) {
-		r = err_set(err, EBADMSG, "slice %d: frame %d has a value that is not finite", k, frame_of[bad]);
+		r = err_set(err, EBADMSG, "slice %d: frame %d has a value that is not finite", k,
+			    s.frame_of[PARALLEL_FRAME_VIEW][bad]);
 		goto out;
 	}
+	fill_hits(&s, ret_lines);
 	report->bins += n_radial;
 	report->values += n_radial * (size_t)scan->n_angles;
-	report->dead += n_dead;
 	report->dark += n_dark;
-	report->n_flat = count_frames(f, PARALLEL_FRAME_FLAT);
-	report->n_dark = count_frames(f, PARALLEL_FRAME_DARK);
+	report->n_flat = s.n_of[PARALLEL_FRAME_FLAT];
+	report->n_dark = s.n_of[PARALLEL_FRAME_DARK];
 out:
-	free(frame_of);
 	release_slice(&s);
 	return r;
 }

@@ -36,9 +36,11 @@ struct parallel_frames {
 struct parallel_flat_report {
 	int n_flat, n_dark;  /* frames */
 	size_t bins, values; /* detector bins of all slices; line integrals */
-	size_t dead; /* of bins: their flat field is less than a fifth or more than five times that of their neighbours, or no light.
-		      * Their line integrals are interpolated between the nearest other bins of the slice */
-	size_t dark; /* of values: no more than 1e-4 of the flat field arrived; they are set to ln(1e4) */
+	size_t dead; /* of bins: their flat field is less than a fifth or more than five times that of their neighbours, or no light */
+	size_t hot; /* of bins: brighter in the dark fields than their neighbours by a fifth of the light, or without any change */
+	size_t noisy; /* of bins: their noise is more than 3 times that of their neighbours */
+	size_t hits;  /* of values: bright in this view alone */
+	size_t dark;  /* of values: no more than 1e-4 of the flat field arrived; they are set to ln(1e4) */
 };
 
 /* EINVAL: the frames do not belong to the scan (its angles are the views), or there is no flat field; the message says what is
@@ -46,10 +48,10 @@ struct parallel_flat_report {
 int parallel_flat_check(const struct parallel_frames *f, const struct parallel_scan *s, struct err *err);
 
 /* Convert slice k: values[frame][radial bin] to ret_lines[angle][radial bin], and add its numbers to *report, which is zero before
- * the first slice. Parallel; the same bits with any number of threads. EBADMSG: a value is not finite, no bin has a flat field, or
- * most of those with light are dead.
- * ENOMEM. */
+ * the first slice, and to *gaps what is no measurement: dead, hot and noisy bins, and hits (parallel_gaps.c). Their line integrals
+ * are interpolated between the nearest other bins of the view. Parallel; the same bits with any number of threads. EBADMSG: a value
+ * is not finite, no bin has a flat field, or most of those with light are dead. ENOMEM. */
 int parallel_flat_lines(const struct parallel_frames *f, const struct parallel_scan *s, int k, const float *values,
-			float *ret_lines, struct parallel_flat_report *report, struct err *err);
+			float *ret_lines, struct parallel_gaps *gaps, struct parallel_flat_report *report, struct err *err);
 
 #endif

@@ -26,6 +26,8 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view);
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);
 void parallel_volume_out(const struct parallel_session *s, const float *out, float least, float *ret_volume);
+/* Set the bins without datum of s->s->gaps, in the device's order, to `value`. Return false, and do nothing, if there are none. */
+bool parallel_gaps_in(const struct parallel_session *s, float value, float *bins);
 /* Set every pixel with its centre in the field of view to the value of its slice, others to 0. */
 void parallel_volume_level(const struct parallel_session *s, const double *level, float *ret_out);
 

@@ -120,17 +120,19 @@ struct vectors {
 };
 
 static struct vectors vectors_of(const struct parallel_protocol *p, enum parallel_work work, const struct device *dev,
-				 int n_radial, int n_subsets)
+				 const struct parallel_scan *s, int n_subsets)
 {
+	int gaps = s->gaps && s->gaps->n > 0;
+
 	switch (work) {
 	case PARALLEL_WORK_BACK:
-		return (struct vectors){1, parallel_back_filters(p, dev, n_radial) ? 2 : 1, 0};
+		return (struct vectors){1, parallel_back_filters(p, dev, s->n_radial) ? 2 : 1, 0};
 	case PARALLEL_WORK_ROWS: /* volumes: x, and where it is positive; data: y, and the residual */
 		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
-	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths; of a subset: line integrals, pairs */
+	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths, which bins are used; of a subset: line integrals, pairs */
 		if (!rule_keeps_den(algorithm_info(p->algorithm)->rule))
-			return (struct vectors){3, 1, 3};
-		return (struct vectors){2 + n_subsets, algorithm_info(p->algorithm)->rule == RULE_SART ? 2 : 1, 1};
+			return (struct vectors){3, 1 + gaps, 3};
+		return (struct vectors){2 + n_subsets, (algorithm_info(p->algorithm)->rule == RULE_SART ? 2 : 1) + gaps, 1};
 	default:
 		return (struct vectors){1, 1, 0};
 	}
@@ -182,7 +184,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 {
 	const struct counting *c = ctx;
 	const struct subsets *views = &c->views;
-	struct vectors vectors = vectors_of(c->p, c->work, c->dev, c->s->n_radial, views->n_subsets);
+	struct vectors vectors = vectors_of(c->p, c->work, c->dev, c->s, views->n_subsets);
 	struct grid grid = parallel_grid(&c->plan->grid, c->s->n_slices - choice);
 	struct plan_bytes *b = &c->plan->bytes;
 	size_t n_angles = (size_t)c->s->n_angles, bins, most;

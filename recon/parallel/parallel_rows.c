@@ -3,6 +3,7 @@
  * (kernels/device.h, row_sweep()), the plan that of the views. The method is linear in the data and keeps negative values unless
  * the protocol has non_negative. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"
@@ -59,9 +60,11 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	double begin = clock_seconds();
+	bool has_gaps;
 	int r;
 
 	parallel_bins_in(s, NULL, NULL, s->host);
+	has_gaps = parallel_gaps_in(s, NAN, s->host);
 	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
 		r = v->fill(&s->x, 0, err);
@@ -71,6 +74,10 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 			r = cut_negative(s, err);
 		if (r == 0 && !parallel_continues(s, (double)(i + 1) / s->plan->iterations))
 			r = err_set(err, ECANCELED, "reconstruction cancelled after %d of %d sweeps", i + 1, s->plan->iterations);
+	}
+	if (r == 0 && has_gaps) {
+		parallel_bins_in(s, NULL, NULL, s->host);
+		r = v->upload(&s->y, s->host, err);
 	}
 	if (r == 0)
 		r = sum_gap(s, err); /* waits for the device */

@@ -16,6 +16,7 @@
 #define FLOOR 1e-6			/* fraction of the mean */
 #define SHORT 1e-3			/* fraction of a pixel: SART ignores shorter rays */
 #define SUMMED 16			/* slices that are summed at a time */
+#define AWAY 1000.0f			/* line integral of which no photon is left, in float */
 #define FLOAT_LEAST 1e-30f		/* far above the smallest normal number */
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f /* d of the rule is p e^-p, which is small in air and behind metal */
 
@@ -24,10 +25,11 @@ struct parallel_rule {
 	struct iterate_part *part;
 	struct iterate_subset *subset;
 	struct iterate_work work;
-	struct buf row; /* SART: lengths of the rays */
-	double *level;	/* one per slice */
-	double total;	/* sum of A 1 over the rays of a slice */
-	double mean;	/* mean of a subset's den over the pixels in the field of view */
+	struct buf row;	 /* SART: lengths of the rays */
+	struct buf gaps; /* of bins without datum: 0, of others 1; of the transmission model: AWAY and 0. mem NULL: none */
+	double *level;	 /* one per slice */
+	double total;	 /* sum of A 1 over the rays of a slice */
+	double mean;	 /* mean of a subset's den over the pixels in the field of view */
 };
 
 static bool is_sart(const struct parallel_session *s)
@@ -98,6 +100,9 @@ static void make_subset(struct parallel_session *s, int i, struct err *err)
 	u->part[i].y = buf_part(&s->y, (size_t)first * bins, (size_t)n * bins);
 	if (is_sart(s))
 		u->part[i].row = buf_part(&u->row, (size_t)first * bins, (size_t)n * bins);
+	if (u->gaps.mem)
+		*(keeps_den(s) ? &u->part[i].mult : &u->subset[i].away) =
+			buf_part(&u->gaps, (size_t)first * bins, (size_t)n * bins);
 	if (keeps_den(s)) {
 		session_alloc(&s->memory, s->x.n, &u->subset[i].den, err);
 		u->subset[i].part = &u->part[i];
@@ -126,10 +131,13 @@ static int make_ones(struct parallel_session *s, int i, struct buf *p, struct er
 /* Compute A_s'd of subset i for d = 1 (SART: and the ray lengths; x is then 1). */
 static int make_den(struct parallel_session *s, int i, struct err *err)
 {
+	const struct device_ops *v = s->dev->ops;
 	struct parallel_rule *u = s->rule;
 	struct buf p = buf_part(&u->work.p, 0, u->part[i].y.n);
 	int r = make_ones(s, i, &p, err);
 
+	if (r == 0 && u->part[i].mult.mem)
+		r = v->multiply(&p, &u->part[i].mult, &p, err);
 	return r < 0 ? r : u->op[i]->adjoint(u->op[i], &p, den_of(s, i), err);
 }
 
@@ -178,6 +186,8 @@ int parallel_rule_open(struct parallel_session *s, struct err *err)
 	session_array(m, (size_t)s->n, sizeof(*u->level), (void **)&u->level, err);
 	if (is_sart(s))
 		session_alloc(m, s->y.n, &u->row, err);
+	if (s->s->gaps && s->s->gaps->n > 0)
+		session_alloc(m, s->y.n, &u->gaps, err);
 	for (int i = 0; m->rc == 0 && i < s->views.n_subsets; i++)
 		make_subset(s, i, err);
 	return keeps_den(s) ? iterate_work_alloc_kept(m, s->x.n, largest, &u->work, err)
@@ -212,6 +222,27 @@ static int set_start(struct parallel_session *s, struct err *err)
 	parallel_volume_level(s, u->level, s->host);
 	r = v->upload(&s->x, s->host, err);
 	return r < 0 ? r : v->multiply(&s->x, seen, &s->x, err);
+}
+
+/* Load the data of the part, and which bins have none; the sums of its geometry are then its own. */
+static int load_data(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct parallel_rule *u = s->rule;
+	const float datum = keeps_den(s) ? 1 : 0, none = keeps_den(s) ? 0 : AWAY;
+	int r = 0;
+
+	if (u->gaps.mem) {
+		for (size_t i = 0; i < s->y.n; i++)
+			s->host[i] = datum;
+		parallel_gaps_in(s, none, s->host);
+		r = v->upload(&u->gaps, s->host, err);
+		u->total = 0;
+	}
+	parallel_bins_in(s, NULL, NULL, s->host);
+	if (!keeps_den(s))
+		parallel_gaps_in(s, AWAY, s->host);
+	return r < 0 ? r : v->upload(&s->y, s->host, err);
 }
 
 static int sum_gap(struct parallel_session *s, struct err *err)
@@ -255,10 +286,8 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	struct monitor monitor = {s, part_progress, part_cancelled};
 	struct iterate_conf conf = {.iterations = s->plan->iterations};
 	double begin = clock_seconds();
-	int r;
+	int r = load_data(s, err);
 
-	parallel_bins_in(s, NULL, NULL, s->host);
-	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
 		r = set_start(s, err);
 	if (r < 0)

@@ -47,6 +47,22 @@ void parallel_bins_in(const struct parallel_session *s, const double *scale, con
 	}
 }
 
+bool parallel_gaps_in(const struct parallel_session *s, float value, float *bins)
+{
+	const struct parallel_gaps *g = s->s->gaps;
+	size_t n = (size_t)s->n, n_v = (size_t)s->s->n_radial;
+
+	for (size_t i = 0; g && i < g->n; i++) {
+		int k = g->gap[i].slice - s->first;
+		float *first = bins + ((size_t)g->gap[i].bin + (size_t)s->pad) * n + (size_t)k;
+
+		for (int view = 0; k >= 0 && k < s->n && view < s->s->n_angles; view++)
+			if (g->gap[i].view < 0 || s->views.order[view] == g->gap[i].view)
+				first[(size_t)view * n_v * n] = value;
+	}
+	return g && g->n > 0;
+}
+
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines)
 {
 	size_t n = (size_t)s->n, n_v = (size_t)s->s->n_radial, n_views = (size_t)s->s->n_angles;

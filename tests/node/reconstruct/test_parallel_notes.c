@@ -91,7 +91,7 @@ TEST(detector_bins_and_rings)
 
 	SAYS("no dark field", s.look.flat.n_flat = 1, "There is no dark field");
 	SAYS_NOTHING("dark field", s.look.flat.n_flat = s.look.flat.n_dark = 1);
-	SAYS("a dead bin", s.look.flat.dead = 1; s.look.flat.bins = 64, "1 of 64 detector bins have no flat field");
+	SAYS("a dead bin", s.look.flat.dead = 1; s.look.flat.bins = 64, "1 of 64 detector bins are no measurement (1 dead");
 	SAYS("no signal", s.look.flat.dark = 1; s.look.flat.values = 99, "1 of 99 line integrals have no signal");
 	SAYS("rings", s.look.ring_width = 1;
 	     s.look.rings = ((struct parallel_rings){0.25, 0.125}),

@@ -186,7 +186,7 @@ static float *image(struct device *dev, const struct parallel_protocol *p, const
 	return volume;
 }
 
-/* A disc beside the middle, one slice and several, every algorithm and every route. */
+/* A disc beside the middle, one slice and several, every algorithm and every route; with bins without datum, and without. */
 TEST(images_agree)
 {
 	struct device *cuda, *cpu;
@@ -197,8 +197,15 @@ TEST(images_agree)
 		for (enum algorithm algorithm = 1; algorithm < ALGORITHM_COUNT; algorithm++)
 			for (enum parallel_route route = PARALLEL_FOURIER;
 			     parallel_supports(algorithm) && route <= PARALLEL_CONVOLUTION; route++) {
-				const struct parallel_scan s = {
-					.n_slices = slices, .n_angles = 30, .n_radial = 61, .bin = 1, .slice = 2, .arc = 180};
+				struct parallel_gap gap[] = {{0, 20, -1}, {slices - 1, 33, 7}, {slices - 1, 0, 29}};
+				const struct parallel_gaps gaps = {3, 3, gap};
+				const struct parallel_scan s = {.n_slices = slices,
+								.n_angles = 30,
+								.n_radial = 61,
+								.bin = 1,
+								.slice = 2,
+								.arc = 180,
+								.gaps = route == PARALLEL_FOURIER ? NULL : &gaps};
 				const struct parallel_protocol p = {.algorithm = algorithm,
 								    .iterations = 5,
 								    .subsets = 5,
