@@ -50,7 +50,6 @@ BEADS = [("osem-1", "dbt-osem", []), ("osem-exact", "dbt-osem", ["projector=exac
 # the shape of the breast: systems with their binning; before and after
 RIMS = [("siemens-inspiration", 8), ("ge-senoclaire", 7), ("ge-pristina", 7), ("hologic-3dimensions", 5), ("victre", 8)]
 AFTER = ["breast_shape=true", "skin_edge=true"]
-RIM_SIDE, RIM_NIPPLE = (1.5, 4, 8.5, 20), (1.5, 4, 8.5, 12.5)  # mm from the skin in the slice
 QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
 
 
@@ -93,48 +92,30 @@ def slab(program, folder, exam, device, name, protocol, settings):
             "depth": [[r["slice"], r["mean"]] for r in figures["regions"]]}
 
 
-def rim_places(truth, slice_):
-    """Circles of 0.7 mm radius at distances from the skin: along x at the nipple, along y at both sides. The body is (x/rx)^2 + (y/ry)^2
-    + 0.36 (z/rz)^2 = 1 (recon/phantom/phantom.h); in an object of its pixels, column and row count from 1."""
-    body = next(s for s in truth["shapes"] if s["role"] == "body")
-    (_, _, cz), (rx, ry, rz), pixel = body["center_mm"], body["half_axes_mm"], truth["pixel_mm"]
-    z = truth["support_mm"] + slice_ - 0.5
-    part = (1 - 0.36 * ((z - cz) / rz) ** 2) ** 0.5
-    places = [(f"nipple {d}", rx * part - d, 0) for d in RIM_NIPPLE]
-    places += [(f"side {d}", 6.0, sign * (ry * part - d)) for d in RIM_SIDE for sign in (-1, 1)] + [("inside", 25.0, 0)]
-    return [f"{name}={x / pixel + 0.5:.3f},{body['row'] + 1 - y / pixel:.3f},{slice_},0.7" for name, x, y in places]
-
-
 def rim(program, folder, device, system, binning):
     """Attenuation relative to the truth along the normal of the skin, in the middle slices of a noise-free exam."""
     exam = os.path.join(folder, system)
     program("simulate", "dbt", "--phantom", "ellipsoids", "--noise-free", "--system", system, "--binning", binning, "-o", exam)
     with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
         truth = json.load(f)
-    mu = next(s["mu_per_mm"] for s in truth["shapes"] if s["role"] == "body")
     row = {"system": system, "views": len(truth["angles_degrees"]), "figures": [],
            "arc": max(truth["angles_degrees"]) - min(truth["angles_degrees"]), "pixel": truth["pixel_mm"]}
     for settings in ([], AFTER):
         case, path = reconstruct(program, folder, exam, device, "dbt-osem", ["voxel=0", *settings])
-        frames, values = case["size"][2], {}
-        places = [p for k in range(frames // 2 - 3, frames // 2 + 4) for p in rim_places(truth, k)]
-        measured = json.loads(program("measure", "--json", *[x for p in places for x in ("--region", p)], path))
-        for r in measured["regions"]:
-            values.setdefault(r["name"], []).append(r["mean"] / mu)
-        row["figures"].append({name: statistics.mean(v) for name, v in values.items()})
+        skin = json.loads(program("measure", "--json", "--truth", os.path.join(exam, "truth.json"), path))["skin"]
+        row["figures"].append({s["name"]: s["relative"] for s in skin})
         row["shape"] = case.get("breast_shape")
     return row
 
 
 def rim_table(rows):
-    head = ["system", "voxel, mm", *[f"nipple {d} mm" for d in RIM_NIPPLE], *[f"side {d} mm" for d in RIM_SIDE],
-            "deep inside, after / before"]
+    head = ["system", "voxel, mm", *[name for name in rows[0]["figures"][0] if name != "interior"], "interior, after / before"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for row in rows:
         before, after = row["figures"]
         lines.append(f"| {row['system']}, {row['views']} views over {row['arc']:.0f} degrees | {row['pixel']:g} | "
-                     + " | ".join(f"{before[k]:.2f} -> {after[k]:.2f}" for k in before if k != "inside")
-                     + f" | {after['inside'] / before['inside']:.4f} |")
+                     + " | ".join(f"{before[k]:.2f} -> {after[k]:.2f}" for k in before if k != "interior")
+                     + f" | {after['interior'] / before['interior']:.4f} |")
     return lines
 
 

@@ -72,9 +72,10 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "measure",
-	.usage = "(--truth FILE | --region NAME=... | --circle X,Y,Z,D | ...)... [--pairs] [--csv | --json] PATH...",
-	.summary = "Measure image quality: contrast, noise, sharpness and distances of a tomosynthesis; regions, SUV, contrast "
-		   "recovery, uniformity and noise power spectrum of a PET or CT series.",
+	.usage = "[--truth FILE | --region NAME=... | --circle X,Y,Z,D | ...]... [--pairs] [--csv | --json] PATH...",
+	.summary =
+		"Measure image quality: contrast, noise, sharpness, distances and the rim of a tomosynthesis; regions, SUV, contrast "
+		"recovery, uniformity and noise power spectrum of a PET or CT series.",
 	.text = "PATH: one tomosynthesis (Breast Tomosynthesis, or a Hologic SCO object with slices), or the files or the "
 		"folder\n"
 		"of one PET or CT series; of several, --series chooses one. docs/measure.md has the formulas, their sources and "
@@ -282,6 +283,8 @@ static int measure_series(struct options *o, const struct input *in, const struc
 	if (in->of_tomo)
 		return options_fail(o, CODE_USAGE, "--%s is for a tomosynthesis; %s is a PET or CT image", in->of_tomo,
 				    file_name(files->paths[0]));
+	if (!in->truth && !in->mask && n == 0)
+		return options_fail(o, CODE_USAGE, "nothing to measure: --truth, --circle, --sphere, --uniform or --mask");
 	for (size_t i = 0; i < n; i++)
 		if (add_place(o, &requests[i], i + 1, &places[i]) != CODE_OK)
 			return CODE_USAGE;
@@ -405,9 +408,5 @@ int cmd_measure(int argc, char **argv)
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!in.truth && !in.mask && n == 0)
-		return options_fail(&o, CODE_USAGE,
-				    "nothing to measure: --truth, --region, --point, --circle, --sphere, --uniform or "
-				    "--mask");
 	return measure_paths(&o, &in, requests, n, argv + o.first);
 }

@@ -25,6 +25,28 @@ static double component_of(const json_t *object, const char *key, size_t i)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* Print a number in a column with at least four digits that count; "-" where it is unknown. */
+static void print_figure(double value, int width)
+{
+	double size = fabs(value);
+
+	if (!isfinite(value))
+		printf(" %*s", width, "-");
+	else if (size > 0 && (size < 1e-4 || size >= 1e9))
+		printf(" %*.3e", width, value);
+	else
+		printf(" %*.*f", width, size >= 1000 ? 0 : size == 0 ? 1 : 3 - (int)floor(log10(size)), value);
+}
+
+/* Print a number in a column; "-" where it is unknown. */
+static void print_cell(double value, int width, int digits)
+{
+	if (isfinite(value))
+		printf(" %*.*f", width, digits, value);
+	else
+		printf(" %*s", width, "-");
+}
+
 /* ---- tomosynthesis ---- */
 
 /* Median of a member, or of component i of a member, over the items that have it and whose name begins so. NaN: none has it. */
@@ -112,6 +134,9 @@ static void summarise_points(const json_t *list)
 		printf(", medians: FWHM %.3f x %.3f x %.2f mm, SNR %.1f; largest distance to the expected place %.3f mm",
 		       median_of(list, "", "fwhm_mm", 0), median_of(list, "", "fwhm_mm", 1), median_of(list, "", "fwhm_mm", 2),
 		       median_of(list, "", "snr", -1), most);
+	if (isfinite(median_of(list, "", "mtf50_per_mm", 0)))
+		printf("; MTF50 %.2f x %.2f line pairs/mm", median_of(list, "", "mtf50_per_mm", 0),
+		       median_of(list, "", "mtf50_per_mm", 1));
 	printf("\n");
 }
 
@@ -145,6 +170,38 @@ static void print_pairs(const json_t *result)
 	}
 }
 
+/* Print the profiles along the normal to the skin, one line for each direction. */
+static void print_skin(const json_t *skin)
+{
+	static const char *const ways[] = {"nipple ", "side "};
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(skin) == 0)
+		return;
+	printf("\n%-20s", "mm from the skin");
+	json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[0], strlen(ways[0])))
+		printf(" %9g", member_of(item, "distance_mm"));
+	for (size_t way = 0; way < 2; way++) {
+		printf("\n%-20s", way ? "side / inside" : "nipple, relative");
+		json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[way], strlen(ways[way])))
+			print_cell(member_of(item, "relative"), 9, 3);
+	}
+	printf("\n");
+}
+
+static void print_tissues(const json_t *tissues)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(tissues))
+		printf("\n%-20s %9s %10s %10s %9s %10s\n", "tissue", "samples", "mean 1/mm", "true 1/mm", "bias", "noise 1/mm");
+	json_array_foreach(tissues, i, item) printf("%-20s %9.0f %10.5f %10.5f %7.2f %% %10.5f\n", json_get_text(item, "name"),
+						    member_of(item, "samples"), member_of(item, "mean"), member_of(item, "true"),
+						    member_of(item, "bias_percent"), member_of(item, "noise"));
+}
+
 void measure_print_tomo(const json_t *result, bool pairs)
 {
 	const json_t *object = json_object_get(result, "object"), *regions = json_object_get(result, "regions");
@@ -153,7 +210,9 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	double slices = component_of(object, "size", 2),
 	       distance = slices > 1 ? fabs(member_of(object, "depth_mm")) / (slices - 1) : NAN;
 	size_t i, masses = count_items(regions, "mass ", NULL), calcified = count_items(regions, "calcification ", NULL);
+	bool known = false;
 
+	json_array_foreach(regions, i, item) known = known || json_object_get(item, "true");
 	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g", component_of(object, "size", 0), component_of(object, "size", 1),
 	       slices, component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1));
 	if (isfinite(distance))
@@ -166,30 +225,42 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	summarise_points(points);
 	summarise_distances(json_object_get(result, "distances"), pairs);
 	if (json_array_size(regions))
-		printf("\n%-20s %9s %9s %9s %10s %10s %9s %9s %9s %11s\n", "region", "column", "row", "depth mm",
-		       !strcmp(units, "/mm") ? "mean 1/mm" : "mean", "around", "contrast", "CNR", "CV", "depth FWHM");
+		printf("\n%-20s %9s %9s %9s %10s %10s %9s %9s %9s %11s%s\n", "region", "column", "row", "depth mm",
+		       !strcmp(units, "/mm") ? "mean 1/mm" : "mean", "around", "contrast", "CNR", "CV", "depth FWHM",
+		       known ? "  true mean  contrast" : "");
 	json_array_foreach(regions, i, item)
 	{
 		if (json_object_get(item, "left_out"))
 			printf("%-20s left out: %s\n", json_get_text(item, "name"), json_get_text(item, "left_out"));
 		else
-			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", json_get_text(item, "name"),
+			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm", json_get_text(item, "name"),
 			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
 			       member_of(item, "mean"), member_of(item, "background"), member_of(item, "contrast"),
 			       member_of(item, "cnr"), member_of(item, "cv"), member_of(item, "asf_fwhm_mm"));
+		if (json_object_get(item, "true"))
+			printf(" %10.5f %9.4f", member_of(item, "true"), member_of(item, "true_contrast"));
+		if (!json_object_get(item, "left_out"))
+			printf("\n");
 	}
 	if (json_array_size(points))
-		printf("\n%-20s %9s %9s %9s %27s %9s\n", "point", "column", "row", "depth mm", "FWHM mm (x, y, depth)", "SNR");
+		printf("\n%-20s %9s %9s %9s %27s %9s %15s\n", "point", "column", "row", "depth mm", "FWHM mm (x, y, depth)",
+		       "SNR", "MTF50 1/mm");
 	json_array_foreach(points, i, item)
 	{
-		if (json_is_false(json_object_get(item, "found")))
+		if (json_is_false(json_object_get(item, "found"))) {
 			printf("%-20s not found\n", json_get_text(item, "name"));
-		else
-			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", json_get_text(item, "name"),
-			       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
-			       component_of(item, "fwhm_mm", 0), component_of(item, "fwhm_mm", 1),
-			       component_of(item, "fwhm_mm", 2), member_of(item, "snr"));
+			continue;
+		}
+		printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f", json_get_text(item, "name"),
+		       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
+		       component_of(item, "fwhm_mm", 0), component_of(item, "fwhm_mm", 1), component_of(item, "fwhm_mm", 2),
+		       member_of(item, "snr"));
+		print_cell(component_of(item, "mtf50_per_mm", 0), 7, 2);
+		print_cell(component_of(item, "mtf50_per_mm", 1), 7, 2);
+		printf("\n");
 	}
+	print_tissues(json_object_get(result, "tissues"));
+	print_skin(json_object_get(result, "skin"));
 	if (pairs && json_array_size(json_object_get(result, "distances"))) {
 		printf("\n");
 		print_pairs(result);
@@ -197,28 +268,6 @@ void measure_print_tomo(const json_t *result, bool pairs)
 }
 
 /* ---- PET and CT ---- */
-
-/* Print a number in a column with at least four digits that count; "-" where it is unknown. */
-static void print_figure(double value, int width)
-{
-	double size = fabs(value);
-
-	if (!isfinite(value))
-		printf(" %*s", width, "-");
-	else if (size > 0 && (size < 1e-4 || size >= 1e9))
-		printf(" %*.3e", width, value);
-	else
-		printf(" %*.*f", width, size >= 1000 ? 0 : size == 0 ? 1 : 3 - (int)floor(log10(size)), value);
-}
-
-/* Print a number in a column; "-" where it is unknown. */
-static void print_cell(double value, int width, int digits)
-{
-	if (isfinite(value))
-		printf(" %*.*f", width, digits, value);
-	else
-		printf(" %*s", width, "-");
-}
 
 static void summarise_nema(const json_t *nema)
 {

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dicom/core/dataset.h"
 #include "node/base/json_file.h"
 #include "node/config/kind.h"
 #include "node/simulate/simulate.h"
@@ -51,6 +52,19 @@ static json_t *shape_json(const struct simulation *s, const struct shape *shape)
 			 "row", s->rows_toward_minus_y ? s->n_v - 1 - v : v, "patient_mm", at[0], at[1], at[2]);
 }
 
+/* What a breast of tissue is made from, so that it can be made again, and the digest of its voxels. */
+static json_t *breast_json(const struct simulation *s)
+{
+	const struct grid *g = &s->voxels->grid;
+	char digest[65];
+
+	dicom_sha256(s->voxels->voxel, grid_size(g), digest);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:i, s:[f, f], s:[f, f, f], s:s}", "glandular_percent", s->truth.glandular,
+			 "rim_mm", s->truth.rim_width, "rim_cut", s->truth.rim_cut, "mean_line", s->truth.line, "asked_percent",
+			 s->o.glandular, "clips", s->o.clips, "room_mm", s->n_u * s->pitch, s->n_v * s->pitch, "origin_mm",
+			 s->o.window[0], s->o.window[1], s->o.profile->support, "digest", digest);
+}
+
 static json_t *truth_json(const struct simulation *s)
 {
 	const struct simulate_options *o = &s->o;
@@ -74,9 +88,7 @@ static json_t *truth_json(const struct simulation *s)
 	for (size_t i = 0; i < s->phantom->n; i++)
 		json_array_append_new(shapes, shape_json(s, &s->phantom->shapes[i]));
 	if (o->breast)
-		json_object_set_new(root, "breast",
-				    json_pack("{s:f, s:f, s:f, s:f}", "glandular_percent", s->truth.glandular, "rim_mm",
-					      s->truth.rim_width, "rim_cut", s->truth.rim_cut, "mean_line", s->truth.line));
+		json_object_set_new(root, "breast", breast_json(s));
 	if (o->scatter > 0)
 		json_object_set_new(root, "scatter", json_real(o->scatter));
 	json_object_set_new(root, "angles_degrees", angles);

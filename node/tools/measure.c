@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "node/tools/measure_internal.h"
 #include "recon/core/figures.h"
 #include "recon/dbt/bead.h"
 
@@ -16,8 +17,12 @@
 #define WINDOW 3.0	 /* half width of the window around a point, for profiles, mm */
 #define SEARCH 1.5	 /* radius of the search for a point in a slice, mm */
 #define SEARCH_DEPTH 5.0 /* mm */
-#define PIXELS_LEAST 10	 /* smallest number of pixels of a background */
-#define FAR_APART 5.0	 /* points closer than this give no distance, mm */
+#define PIXELS_LEAST 10	 /* smallest number of pixels of a background, or of a true mean */
+#define EDGE_BINS 60	 /* of the distance from an edge, at most, */
+#define EDGE_STEP 0.1	 /* mm each, at least EDGE_PART of a pixel */
+#define EDGE_PART 0.25
+#define EDGE_LEAST 20 /* bins, so that a profile has both levels */
+#define FAR_APART 5.0 /* points closer than this give no distance, mm */
 
 struct pixel {
 	int column, row;
@@ -31,11 +36,17 @@ struct kept {
 	struct pixel *inside, *around;
 	size_t n_inside, n_around;
 	struct figure_sum *in, *out; /* per slice */
+	double truth[2];	     /* true means of inside and around; NaN: not known */
+	struct figure_sum *edge[2];  /* of an ellipsoid of the truth, in its slice: by the distance from its edge along x and y */
+	double edge_step;	     /* mm */
+	int edge_bins;
 	/* point: a window of all slices */
 	int column, row, half[2];
 	float *window;
 	/* results of a point */
 	double place[3], width[3], peak, level, noise; /* column, row, depth; mm */
+	bool sharp;				       /* it has an MTF50: its size is known, and nothing else is around it */
+	double mtf50[2];			       /* along columns and rows, 1/mm */
 	double *spread;				       /* height above the background in each slice */
 	bool found;
 };
@@ -48,19 +59,6 @@ static long nearest_slice(const struct tomo_object *t, double depth)
 		if (fabs(t->depth[k] - depth) < fabs(t->depth[best] - depth))
 			best = k;
 	return best;
-}
-
-/* Compute the position of a pixel relative to an item, in the scan axes of the truth. */
-static void scan_point(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *item,
-		       double column, double row, double ret[3])
-{
-	double step[3] = {(column - item->at[0]) * t->spacing[0], (row - item->at[1]) * t->spacing[1], 0}, patient[3];
-
-	for (int c = 0; c < 3; c++)
-		patient[c] = step[0] * t->across[c] + step[1] * t->down[c];
-	for (int a = 0; a < 3; a++)
-		ret[a] = item->center[a] + patient[0] * list->axis[a][0] + patient[1] * list->axis[a][1] +
-			 patient[2] * list->axis[a][2];
 }
 
 /* Return the tissue at a point, ignoring details. */
@@ -106,7 +104,7 @@ static bool is_background(const struct tomo_object *t, const struct measure_list
 		return false;
 	if (!item->in_truth)
 		return true;
-	scan_point(t, list, item, column, row, at);
+	measure_place(t, list, column, row, item->at[2], at);
 	return fabs(tissue_at(&list->truth, at) - own_tissue) < 1e-9;
 }
 
@@ -152,11 +150,40 @@ static int outline_detail(const struct tomo_object *t, const struct measure_list
 	return r;
 }
 
+/* Return the true mean over pixels of the item's slice. */
+static double true_mean(const struct tomo_object *t, const struct measure_list *list, const struct pixel *pixels, size_t n,
+			long slice)
+{
+	double sum = 0, at[3];
+
+	for (size_t i = 0; i < n; i++) {
+		measure_place(t, list, pixels[i].column, pixels[i].row, t->depth[slice], at);
+		sum += measure_true(list, at, NULL);
+	}
+	return list->known && !strcmp(t->units, "/mm") && n >= PIXELS_LEAST ? sum / (double)n : NAN;
+}
+
+/* Prepare the profile of the edge of an ellipsoid, if it is large enough; the profile does not reach its middle. */
+static int prepare_edge(const struct tomo_object *t, struct kept *k, struct err *err)
+{
+	double pixel = fmax(t->spacing[0], t->spacing[1]), least = fmin(k->item->radius[0], k->item->radius[1]);
+
+	k->edge_step = fmax(EDGE_STEP, EDGE_PART * pixel);
+	k->edge_bins = 2 * (int)fmin(EDGE_BINS / 2, (least - 2 * pixel) / k->edge_step);
+	if (!k->sharp || k->edge_bins < EDGE_LEAST)
+		return 0;
+	for (int c = 0; c < 2; c++)
+		k->edge[c] = calloc((size_t)k->edge_bins, sizeof(*k->edge[c]));
+	return k->edge[0] && k->edge[1] ? 0 : err_set(err, ENOMEM, "no memory for an edge of %d bins", k->edge_bins);
+}
+
 static int prepare_item(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
 {
 	size_t frames = (size_t)t->info.frames;
+	int r;
 
 	k->slice = nearest_slice(t, k->item->at[2]);
+	k->sharp = list->known && !list->voxels && k->item->in_truth;
 	if (!(k->item->at[0] > -0.5 && k->item->at[0] < (double)t->info.columns - 0.5 && k->item->at[1] > -0.5 &&
 	      k->item->at[1] < (double)t->info.rows - 0.5))
 		return err_set(err, EBADMSG, "%s is outside the image: column %.1f of %ld, row %.1f of %ld", k->item->name,
@@ -167,8 +194,17 @@ static int prepare_item(const struct tomo_object *t, const struct measure_list *
 	if (!k->item->point) {
 		k->in = calloc(frames, sizeof(*k->in));
 		k->out = calloc(frames, sizeof(*k->out));
-		return k->in && k->out ? outline_detail(t, list, k, err)
-				       : err_set(err, ENOMEM, "no memory for %zu slices", frames);
+		if (!k->in || !k->out)
+			return err_set(err, ENOMEM, "no memory for %zu slices", frames);
+		r = outline_detail(t, list, k, err);
+		if (r < 0)
+			return r;
+		r = prepare_edge(t, k, err);
+		if (r < 0)
+			return r;
+		k->truth[0] = true_mean(t, list, k->inside, k->n_inside, k->slice);
+		k->truth[1] = true_mean(t, list, k->around, k->n_around, k->slice);
+		return 0;
 	}
 	k->column = (int)lround(k->item->at[0]);
 	k->row = (int)lround(k->item->at[1]);
@@ -185,10 +221,43 @@ static float *window_at(const struct kept *k, long slice, int dx, int dy)
 	return k->window + ((size_t)slice * high + (size_t)(dy + k->half[1])) * wide + (size_t)(dx + k->half[0]);
 }
 
+/* Add the pixels around an ellipsoid, those within 45 degrees of an axis, to the profile of its edge along that axis. */
+static void add_edge(const struct tomo_object *t, struct kept *k, const float *values)
+{
+	const double *at = k->item->at, *r = k->item->radius;
+	double reach = k->edge_bins / 2 * k->edge_step;
+
+	for (long row = 0; row < t->info.rows; row++)
+		for (long column = 0; column < t->info.columns; column++) {
+			double x = ((double)column - at[0]) * t->spacing[0], y = ((double)row - at[1]) * t->spacing[1];
+			double from = hypot(x, y), away = from - from / hypot(x / r[0], y / r[1]);
+
+			if (from > 0 && fabs(away) < reach)
+				figure_add(&k->edge[fabs(y) > fabs(x)][(int)((away + reach) / k->edge_step)],
+					   (double)values[row * t->info.columns + column]);
+		}
+}
+
+/* Return MTF50 of an edge: the derivative of its profile is the line spread. */
+static double edge_mtf50(const struct kept *k, int axis)
+{
+	double x[EDGE_BINS - 1], v[EDGE_BINS - 1];
+
+	for (int i = 0; i < k->edge_bins - 1; i++) {
+		const struct figure_sum *s = &k->edge[axis][i];
+
+		x[i] = i * k->edge_step;
+		v[i] = s[0].n && s[1].n ? s[0].mean - s[1].mean : NAN;
+	}
+	return figure_mtf50(x, v, (size_t)k->edge_bins - 1, 0);
+}
+
 static void measure_slice(const struct tomo_object *t, struct kept *k, long slice, const float *values)
 {
 	size_t columns = (size_t)t->info.columns;
 
+	if (k->edge[0] && slice == k->slice)
+		add_edge(t, k, values);
 	for (size_t i = 0; i < k->n_inside; i++)
 		figure_add(&k->in[slice], values[(size_t)k->inside[i].row * columns + (size_t)k->inside[i].column]);
 	for (size_t i = 0; i < k->n_around; i++)
@@ -246,6 +315,23 @@ static double width_in_plane(const struct tomo_object *t, const struct kept *k, 
 	return figure_fit_peak(x, v, n, &p, NULL) < 0 ? NAN : figure_fwhm(&p);
 }
 
+/* Compute MTF50 along columns (0) or rows (1) from the bead's line spread: sums across the axis, above the level around. */
+static double sharpness_in_plane(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis,
+				 double *x, double *v)
+{
+	int reach = (int)(WINDOW / t->spacing[axis]), across = (int)(WINDOW / 2 / t->spacing[1 - axis]), n = 0;
+
+	for (int d = -reach; d <= reach; d++) {
+		double sum = 0;
+
+		for (int e = -across; e <= across; e++)
+			sum += (double)*window_at(k, slice, top[0] + (axis ? e : d), top[1] + (axis ? d : e)) - k->level;
+		x[n] = d * t->spacing[axis];
+		v[n++] = sum;
+	}
+	return figure_mtf50(x, v, (size_t)n, k->item->radius[axis]);
+}
+
 /* Determine position and width in depth from the profile over depth (recon/dbt/bead.h). */
 static int locate_depth(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
 {
@@ -300,23 +386,32 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	}
 	r = k->found ? locate_depth(t, k, top, slice, err) : 0;
 	measure_rim(t, k, top, slice);
+	for (int axis = 0; axis < 2 && k->found && k->sharp; axis++)
+		k->mtf50[axis] = sharpness_in_plane(t, k, top, slice, axis, x, v);
 	free(x);
 	free(v);
 	return r;
 }
 
-static json_t *number_json(double value)
+json_t *measure_number(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
+}
+
+void measure_put_truth(json_t *root, double mean, double truth)
+{
+	json_object_set_new(root, "true", measure_number(truth));
+	json_object_set_new(root, "bias", measure_number(mean - truth));
+	json_object_set_new(root, "bias_percent", measure_number(100 * (mean - truth) / truth));
 }
 
 static json_t *three_json(double a, double b, double c)
 {
 	json_t *array = json_array();
 
-	json_array_append_new(array, number_json(a));
-	json_array_append_new(array, number_json(b));
-	json_array_append_new(array, number_json(c));
+	json_array_append_new(array, measure_number(a));
+	json_array_append_new(array, measure_number(b));
+	json_array_append_new(array, measure_number(c));
 	return array;
 }
 
@@ -335,11 +430,11 @@ static void put_asf(json_t *root, const struct tomo_object *t, const double *dif
 	for (long s = first; asf && s < end; s++) {
 		asf[s] = fabs(difference[s]) / fabs(difference[focus]);
 		json_array_append_new(curve,
-				      json_pack("[o, o]", number_json(t->depth[s] - t->depth[focus]), number_json(asf[s])));
+				      json_pack("[o, o]", measure_number(t->depth[s] - t->depth[focus]), measure_number(asf[s])));
 	}
 	if (asf)
 		width = figure_half_width(t->depth + first, asf + first, (size_t)(end - first), (size_t)(focus - first));
-	json_object_set_new(root, "asf_fwhm_mm", number_json(width));
+	json_object_set_new(root, "asf_fwhm_mm", measure_number(width));
 	json_object_set_new(root, "asf", curve);
 	free(asf);
 }
@@ -353,9 +448,17 @@ static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 				 "mean", in->mean, "sd", figure_sd(in), "pixels", (json_int_t)in->n, "background", out->mean,
 				 "background_sd", sd, "background_pixels", (json_int_t)out->n);
 
-	json_object_set_new(root, "cnr", number_json(difference / sd));
-	json_object_set_new(root, "contrast", number_json(difference / out->mean));
-	json_object_set_new(root, "cv", number_json(sd / out->mean));
+	json_object_set_new(root, "cnr", measure_number(difference / sd));
+	json_object_set_new(root, "contrast", measure_number(difference / out->mean));
+	json_object_set_new(root, "cv", measure_number(sd / out->mean));
+	if (isfinite(k->truth[0])) {
+		measure_put_truth(root, in->mean, k->truth[0]);
+		json_object_set_new(root, "true_background", measure_number(k->truth[1]));
+		json_object_set_new(root, "true_contrast", measure_number((k->truth[0] - k->truth[1]) / k->truth[1]));
+	}
+	if (k->edge[0])
+		json_object_set_new(root, "mtf50_per_mm",
+				    json_pack("[o, o]", measure_number(edge_mtf50(k, 0)), measure_number(edge_mtf50(k, 1))));
 	for (long s = 0; s < t->info.frames; s++)
 		k->spread[s] = k->in[s].mean - k->out[s].mean;
 	put_asf(root, t, k->spread, k->slice);
@@ -374,10 +477,13 @@ static json_t *point_json(const struct tomo_object *t, const struct kept *k)
 			    three_json((k->place[0] - k->item->at[0]) * t->spacing[0],
 				       (k->place[1] - k->item->at[1]) * t->spacing[1], k->place[2] - k->item->at[2]));
 	json_object_set_new(root, "fwhm_mm", three_json(k->width[0], k->width[1], k->width[2]));
-	json_object_set_new(root, "peak", number_json(k->peak));
-	json_object_set_new(root, "background", number_json(k->level));
-	json_object_set_new(root, "snr", number_json((k->peak - k->level) / k->noise));
-	json_object_set_new(root, "contrast", number_json((k->peak - k->level) / k->level));
+	if (k->sharp)
+		json_object_set_new(root, "mtf50_per_mm",
+				    json_pack("[o, o]", measure_number(k->mtf50[0]), measure_number(k->mtf50[1])));
+	json_object_set_new(root, "peak", measure_number(k->peak));
+	json_object_set_new(root, "background", measure_number(k->level));
+	json_object_set_new(root, "snr", measure_number((k->peak - k->level) / k->noise));
+	json_object_set_new(root, "contrast", measure_number((k->peak - k->level) / k->level));
 	put_asf(root, t, k->spread, nearest_slice(t, k->place[2]));
 	return root;
 }
@@ -409,9 +515,9 @@ static json_t *distance_json(const char *from, const char *to, struct distance d
 		json_object_set_new(root, "from", json_string(from));
 	if (to)
 		json_object_set_new(root, "to", json_string(to));
-	json_object_set_new(root, "truth_mm", number_json(d.truth));
-	json_object_set_new(root, "measured_mm", number_json(d.measured));
-	json_object_set_new(root, "error_percent", number_json(100 * (d.measured - d.truth) / d.truth));
+	json_object_set_new(root, "truth_mm", measure_number(d.truth));
+	json_object_set_new(root, "measured_mm", measure_number(d.measured));
+	json_object_set_new(root, "error_percent", measure_number(100 * (d.measured - d.truth) / d.truth));
 	return root;
 }
 
@@ -454,14 +560,17 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 	struct kept *kept = calloc(list->n + 1, sizeof(*kept));
 	float *slice = malloc((size_t)object->info.rows * (size_t)object->info.columns * sizeof(*slice));
 	json_t *regions = json_array(), *points = json_array();
+	struct measure_breast *breast = NULL;
 	int r = kept && slice ? 0 : err_set(err, ENOMEM, "no memory for a slice");
 
 	for (size_t i = 0; r == 0 && i < list->n; i++) {
 		kept[i].item = &list->items[i];
 		r = prepare_item(object, list, &kept[i], err);
 	}
+	r = r == 0 ? measure_breast_begin(object, list, &breast, err) : r;
 	for (long k = 0; r == 0 && k < object->info.frames; k++) {
 		r = tomo_object_slice(object, k, slice, err);
+		r = r == 0 ? measure_breast_slice(breast, k, slice, err) : r;
 		for (size_t i = 0; r == 0 && i < list->n; i++)
 			measure_slice(object, &kept[i], k, slice);
 	}
@@ -478,8 +587,10 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 		}
 	}
 	if (r == 0)
-		*ret_result = json_pack("{s:b, s:o, s:O, s:O, s:o}", "ok", true, "object", object_json(object), "regions",
-					regions, "points", points, "distances", distances_json(object, kept, list->n));
+		*ret_result = json_pack("{s:b, s:o, s:O, s:O, s:o, s:o, s:o}", "ok", true, "object", object_json(object),
+					"regions", regions, "points", points, "distances", distances_json(object, kept, list->n),
+					"skin", measure_breast_skin(breast), "tissues", measure_breast_tissues(breast));
+	measure_breast_free(breast);
 	json_decref(regions);
 	json_decref(points);
 	for (size_t i = 0; kept && i < list->n; i++) {
@@ -487,6 +598,8 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 		free(kept[i].around);
 		free(kept[i].in);
 		free(kept[i].out);
+		free(kept[i].edge[0]);
+		free(kept[i].edge[1]);
 		free(kept[i].window);
 		free(kept[i].spread);
 	}

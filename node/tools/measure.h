@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measure the image quality of one tomosynthesis object: regions and points, in one pass over its slices (recon/core/figures.h
- * has the formulas). Their positions come from truth.json of `tomonode simulate dbt`, or from the caller.
+/* Measure the image quality of one tomosynthesis object: regions and points, the profile along the normal to the skin, and with a
+ * truth each tissue, in one pass over its slices (recon/core/figures.h has the formulas). Positions come from truth.json of
+ * `tomonode simulate dbt`, or from the caller.
  *
  * Region: an ellipse of half axes r on a background. With truth.json, the background is the ring 2 to 6 mm around it, without
  * pixels where the phantom's tissue differs from that at the region, and without pixels within 1 mm of another detail. Otherwise
@@ -14,7 +15,7 @@
 #include <jansson.h>
 
 #include "dicom/object/tomo_object.h"
-#include "recon/phantom/phantom.h"
+#include "recon/phantom/breast_phantom.h"
 
 struct measure_item {
 	char name[64];
@@ -33,16 +34,22 @@ struct measure_list {
 	size_t n;
 	struct phantom truth; /* all shapes of truth.json; n = 0: no truth.json */
 	double axis[3][3];    /* directions of the truth's scan axes in the patient */
+	bool known;	      /* the true attenuation is known everywhere */
+	bool breast;	      /* the phantom has the outline of a breast */
+	/* a breast of tissue, made again from its seed; NULL: the shapes are the truth */
+	struct voxel_phantom *voxels;
+	struct phantom *details;
 };
 
-/* Read truth.json. EBADMSG: it is not a truth.json, or belongs to another object (another frame of reference). */
+/* Read truth.json; make its breast of tissue again. EBADMSG: it is not a truth.json, or belongs to another object (another frame of
+ * reference), or this program makes another breast from its seed. */
 int measure_read_truth(const char *path, const struct tomo_object *object, struct measure_list *list, struct err *err);
 /* Append a copy of an item. */
 int measure_add(struct measure_list *list, const struct measure_item *item, struct err *err);
 void measure_clear(struct measure_list *list);
 
-/* Measure and return {"object": {...}, "regions": [...], "points": [...], "distances": [...]} as a new reference; docs/measure.md
- * describes the members. */
+/* Measure and return {"object": {...}, "regions": [...], "points": [...], "distances": [...], "skin": [...], "tissues": [...]} as a
+ * new reference; docs/measure.md describes the members. */
 int measure_run(struct tomo_object *object, const struct measure_list *list, json_t **ret_result, struct err *err);
 
 #endif

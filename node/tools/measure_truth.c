@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure_truth.c - read the items to measure from truth.json. */
+/* measure_truth.c - read the items to measure from truth.json, and the true attenuation: that of its shapes, or of its breast of
+ * tissue, which is made again from its seed. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "dicom/core/dataset.h"
 #include "node/base/json_get.h"
 #include "node/tomo/exam.h"
-#include "node/tools/measure.h"
+#include "node/tools/measure_internal.h"
 
 #define CALCIFICATION_MOST 1.0 /* mm, radius; masses are larger */
 
@@ -27,7 +30,43 @@ void measure_clear(struct measure_list *list)
 {
 	free(list->items);
 	free(list->truth.shapes);
+	voxel_phantom_free(list->voxels);
+	phantom_free(list->details);
 	*list = (struct measure_list){0};
+}
+
+void measure_place(const struct tomo_object *t, const struct measure_list *list, double column, double row, double depth,
+		   double ret_at[3])
+{
+	double step[2] = {column * t->spacing[0], row * t->spacing[1]};
+
+	for (int a = 0; a < 3; a++) {
+		ret_at[a] = 0;
+		for (int c = 0; c < 3; c++)
+			ret_at[a] += list->axis[a][c] *
+				     (t->corner[c] + step[0] * t->across[c] + step[1] * t->down[c] + depth * t->normal[c]);
+	}
+}
+
+double measure_true(const struct measure_list *list, const double at[3], const char **ret_tissue)
+{
+	const struct voxel_phantom *p = list->voxels;
+	size_t voxel = 0;
+
+	if (ret_tissue)
+		*ret_tissue = NULL;
+	if (!p)
+		return phantom_value(&list->truth, at);
+	for (int c = 2; c >= 0; c--) {
+		double place = floor((at[c] - p->grid.lo[c]) / p->grid.h[c]);
+
+		if (!(place >= 0 && place < p->grid.n[c]))
+			return 0;
+		voxel = voxel * (size_t)p->grid.n[c] + (size_t)place;
+	}
+	if (ret_tissue)
+		*ret_tissue = breast_tissue(p->voxel[voxel]);
+	return p->material[p->voxel[voxel]].mu + phantom_value(list->details, at);
 }
 
 static bool read_three(const json_t *shape, const char *key, double ret[3])
@@ -95,6 +134,51 @@ static int read_shape(const json_t *from, size_t number, bool breast, const stru
 	return measure_add(list, &item, err);
 }
 
+static void move_phantom(const double by[3], struct measure_list *list)
+{
+	for (int c = 0; c < 3; c++) {
+		list->voxels->grid.lo[c] += by[c];
+		for (size_t i = 0; i < list->details->n; i++)
+			list->details->shapes[i].c[c] += by[c];
+	}
+}
+
+/* Make the breast of tissue again. A truth.json of an older program may lack what that needs: then the true attenuation is not
+ * known. */
+static int make_breast(const json_t *root, struct measure_list *list, struct err *err)
+{
+	const json_t *breast = json_object_get(root, "breast"), *room = json_object_get(breast, "room_mm");
+	const char *digest = json_get_text(breast, "digest");
+	struct breast_options o = {
+		.room = {json_number_value(json_array_get(room, 0)), json_number_value(json_array_get(room, 1))},
+		.thickness = json_get_number(root, "thickness_mm"),
+		.glandular = json_get_number(breast, "asked_percent"),
+		.muscle = !strcmp(json_get_text(root, "view"), "MLO"),
+		.mirrored = json_get_text(root, "side")[0] == 'R',
+		.clips = (int)json_get_integer(breast, "clips"),
+		.seed = (unsigned)json_get_integer(root, "seed")};
+	struct breast_truth truth;
+	double origin[3];
+	char found[65];
+	int rc;
+
+	if (!digest[0] || !read_three(breast, "origin_mm", origin))
+		return 0;
+	rc = breast_phantom_create(&o, &list->voxels, &list->details, &truth, err);
+	if (rc < 0)
+		return rc;
+	dicom_sha256(list->voxels->voxel, grid_size(&list->voxels->grid), found);
+	if (strcmp(found, digest) != 0)
+		return err_set(
+			err, EBADMSG,
+			"this version of the program makes another breast from seed %u than the one that truth.json describes: simulate the "
+			"exam again",
+			o.seed);
+	move_phantom(origin, list);
+	list->known = true;
+	return 0;
+}
+
 int measure_read_truth(const char *path, const struct tomo_object *object, struct measure_list *list, struct err *err)
 {
 	json_error_t why;
@@ -127,6 +211,10 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 		r = err_set(err, ENOMEM, "no memory for %zu shapes", json_array_size(shapes));
 	for (size_t i = 0; r == 0 && i < json_array_size(shapes); i++)
 		r = read_shape(json_array_get(shapes, i), i, breast, object, list, err);
+	list->breast = phantom && (!strcmp(phantom, "breast") || !strcmp(phantom, "ellipsoids"));
+	list->known = phantom && strcmp(phantom, "voxels") != 0 && strcmp(phantom, "breast") != 0;
+	if (r == 0 && phantom && !strcmp(phantom, "breast"))
+		r = make_breast(root, list, err);
 out:
 	json_decref(root);
 	return r;

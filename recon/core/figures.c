@@ -7,6 +7,8 @@
 #include <stdbool.h>
 
 #define FIT_STEPS 200
+#define MTF_STEPS 500	  /* from 0 to the Nyquist frequency */
+#define MTF_BALL 0.1	  /* least modulation of the ball itself */
 #define FIT_SETTLED 1e-12 /* relative decrease of the sum of squares at which a fit ends */
 
 void figure_add(struct figure_sum *s, double value)
@@ -163,4 +165,41 @@ double figure_half_width(const double *x, const double *v, size_t n, size_t top)
 	if (isnan(left))
 		return 2 * right;
 	return isnan(right) ? 2 * left : left + right;
+}
+
+/* Return the modulation of the samples at a frequency, tapered from half of their reach on. */
+static double modulation_at(const double *x, const double *v, size_t n, double frequency)
+{
+	double middle = (x[0] + x[n - 1]) / 2, reach = (x[n - 1] - x[0]) / 2, sum[2] = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		double part = fabs(x[i] - middle) / reach, phase = 2 * M_PI * frequency * x[i];
+		double weight = part > 0.5 ? 0.5 + 0.5 * cos(M_PI * (2 * part - 1)) : 1;
+
+		sum[0] += weight * v[i] * cos(phase);
+		sum[1] += weight * v[i] * sin(phase);
+	}
+	return hypot(sum[0], sum[1]);
+}
+
+double figure_mtf50(const double *x, const double *v, size_t n, double radius)
+{
+	double nyquist = n > 1 ? 0.5 * (double)(n - 1) / (x[n - 1] - x[0]) : 0, most = 0, before = 0;
+
+	for (int k = 0; k < MTF_STEPS; k++) {
+		double f = nyquist * k / MTF_STEPS, u = 2 * M_PI * f * radius;
+		double ball = u > 1e-3 ? 3 * (sin(u) - u * cos(u)) / (u * u * u) : 1, m;
+
+		if (!(ball > MTF_BALL))
+			return NAN;
+		m = modulation_at(x, v, n, f) / ball;
+		if (!isfinite(m))
+			return NAN;
+		if (m > most)
+			most = m;
+		else if (m < most / 2)
+			return nyquist / MTF_STEPS * (k - (most / 2 - m) / (before - m));
+		before = m;
+	}
+	return NAN;
 }

@@ -6,7 +6,8 @@
  *   contrast (m_F - m_B) / m_B
  *   CV       s_B / m_B              noise
  *   ASF(z)   |m_F(z) - m_B(z)| / |m_F(z0) - m_B(z0)|, z0 the detail's own slice: artefact spread function, Wu et al. 2004
- *   FWHM     2 sqrt(2 ln 2) times the sigma of a Gaussian on a constant background, fitted to a profile through a point */
+ *   FWHM     2 sqrt(2 ln 2) times the sigma of a Gaussian on a constant background, fitted to a profile through a point
+ *   MTF50    the frequency at which the modulation of a line spread function has fallen to half of its largest value */
 #ifndef TOMONODE_RECON_FIGURES_H
 #define TOMONODE_RECON_FIGURES_H
 
@@ -38,5 +39,11 @@ double figure_fwhm(const struct figure_peak *p);
  * the curve does not fall to a half on one side, return twice the distance to the crossing on the other side; if on neither side,
  * return NaN. */
 double figure_half_width(const double *x, const double *v, size_t n, size_t top);
+
+/* Compute MTF50, 1 / (unit of x), from the line spread of a ball: n samples at equal distances that are sums across the profile, less
+ * their background. The modulation is divided by that of the ball, 3 (sin u - u cos u) / u^3 with u = 2 pi f radius, as far as this
+ * is above 0.1; radius 0: a point. The outer half of the samples is tapered by a cosine. NaN: a sample is NaN, or the modulation
+ * does not fall to half below the Nyquist frequency or where the ball is too large. */
+double figure_mtf50(const double *x, const double *v, size_t n, double radius);
 
 #endif

@@ -13,7 +13,6 @@
 
 #define CELL 0.35	/* mm */
 #define SMOOTH 1.0	/* mm: side of the square over which cells are averaged */
-#define AIR 0.08	/* of the mean level: less is air, if it is connected with the edge of the image */
 #define DEEP 25.0	/* mm: rims are thinner than this, or half of the largest distance to the skin */
 #define LEVEL_SIDE 5.0	/* mm */
 #define LEVEL_PART 0.25 /* quantile of the deep means: a fourth of a breast is fat from plate to plate */
@@ -154,55 +153,6 @@ static void average_squares(const struct cells *c, const int reach[2], const flo
 				row[x] += work[(size_t)j * (size_t)c->n[0] + (size_t)x];
 		for (int x = 0; x < c->n[0]; x++)
 			row[x] /= (float)(y1 - y0 + 1);
-	}
-}
-
-/* Return the mean level of the tissue: weighted by itself, so that the amount of air does not count. */
-static double mean_level(const struct cells *c)
-{
-	double sum = 0, squares = 0;
-
-	for (size_t i = 0; i < count_cells(c); i++) {
-		double v = fmax(0, c->smooth[i]);
-
-		sum += v;
-		squares += v * v;
-	}
-	return sum > 0 ? squares / sum : 0;
-}
-
-static void push_air(const struct cells *c, int at, double least, size_t *waiting)
-{
-	if (!c->air[at] && c->smooth[at] < least) {
-		c->air[at] = 1;
-		c->work[(*waiting)++] = at;
-	}
-}
-
-/* Mark the small values that are connected with the edges of the image other than the chest wall. */
-static void mark_air(const struct cells *c, double least)
-{
-	int n_x = c->n[0], n_y = c->n[1];
-	size_t waiting = 0;
-
-	memset(c->air, 0, count_cells(c));
-	for (int x = 0; x < n_x; x++) {
-		push_air(c, x, least, &waiting);
-		push_air(c, (n_y - 1) * n_x + x, least, &waiting);
-	}
-	for (int y = 0; y < n_y; y++)
-		push_air(c, y * n_x + n_x - 1, least, &waiting);
-	while (waiting > 0) {
-		int at = c->work[--waiting], x = at % n_x, y = at / n_x;
-
-		if (x > 0)
-			push_air(c, at - 1, least, &waiting);
-		if (x < n_x - 1)
-			push_air(c, at + 1, least, &waiting);
-		if (y > 0)
-			push_air(c, at - n_x, least, &waiting);
-		if (y < n_y - 1)
-			push_air(c, at + n_x, least, &waiting);
 	}
 }
 
@@ -489,8 +439,7 @@ static int fill_image(struct cells *c, const struct grid *grid, float *image, st
 	average_cells(c, grid, image);
 	reach_of(c, SMOOTH, reach);
 	average_squares(c, reach, c->mean, c->add, c->smooth);
-	mean = mean_level(c);
-	mark_air(c, AIR * mean);
+	mean = skin_air(c->n, c->smooth, c->work, c->air);
 	rc = skin_distance(c->n, c->h, c->air, c->distance, c->nearest, err);
 	if (rc < 0)
 		return rc;

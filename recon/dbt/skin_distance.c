@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define AIR 0.08 /* of the level of the tissue: less is air, if it is connected with the edge of the image */
 
 /* Write for each cell of a column the row of its nearest air in this column; -1: there is none. */
 static void find_in_column(const int n[2], const unsigned char *air, int x, int *row)
@@ -105,4 +108,64 @@ int skin_distance(const int n[2], const double h[2], const unsigned char *air, f
 	free(row);
 	free(column);
 	return 0;
+}
+
+/* ---- air ---- */
+
+struct flood {
+	const float *value;
+	double least;
+	unsigned char *air;
+	int *work;
+	size_t waiting;
+};
+
+static void push_air(struct flood *f, int at)
+{
+	if (!f->air[at] && (double)f->value[at] < f->least) {
+		f->air[at] = 1;
+		f->work[f->waiting++] = at;
+	}
+}
+
+static double mean_level(const float *value, size_t n)
+{
+	double sum = 0, squares = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double v = value[i] > 0 ? (double)value[i] : 0;
+
+		sum += v;
+		squares += v * v;
+	}
+	return sum > 0 ? squares / sum : 0;
+}
+
+double skin_air(const int n[2], const float *value, int *work, unsigned char *ret_air)
+{
+	int n_x = n[0], n_y = n[1];
+	size_t all = (size_t)n_x * (size_t)n_y;
+	double level = mean_level(value, all);
+	struct flood f = {.value = value, .least = AIR * level, .air = ret_air, .work = work};
+
+	memset(ret_air, 0, all);
+	for (int x = 0; x < n_x; x++) {
+		push_air(&f, x);
+		push_air(&f, (n_y - 1) * n_x + x);
+	}
+	for (int y = 0; y < n_y; y++)
+		push_air(&f, y * n_x + n_x - 1);
+	while (f.waiting > 0) {
+		int at = work[--f.waiting], x = at % n_x, y = at / n_x;
+
+		if (x > 0)
+			push_air(&f, at - 1);
+		if (x < n_x - 1)
+			push_air(&f, at + 1);
+		if (y > 0)
+			push_air(&f, at - n_x);
+		if (y < n_y - 1)
+			push_air(&f, at + n_x);
+	}
+	return level;
 }

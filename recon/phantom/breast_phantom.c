@@ -55,6 +55,16 @@ enum {
 	N_MATERIALS = MASS + N_MASSES
 };
 
+const char *breast_tissue(int material)
+{
+	if (material < SKIN)
+		return material == AIR			   ? NULL
+		       : 4 * (material - MIX) < N_MIX	   ? "adipose"
+		       : 4 * (material - MIX) >= 3 * N_MIX ? "glandular"
+							   : "mixed";
+	return material < MUSCLE ? "skin" : material < NIPPLE ? "muscle" : material < MASS ? "nipple" : "mass";
+}
+
 /* Places are fractions: of the length, of the side toward -y or +y, of the height. */
 static const struct {
 	double at[3], radius;

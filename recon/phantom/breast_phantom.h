@@ -44,5 +44,8 @@ struct breast_truth {
 /* EINVAL: an option is out of its range; the text names it. details: shapes without the tissue that they replace. */
 int breast_phantom_create(const struct breast_options *o, struct voxel_phantom **ret_voxels, struct phantom **ret_details,
 			  struct breast_truth *ret_truth, struct err *err);
+/* Name the tissue of a material of that volume: "adipose" and "glandular" are mixtures with at least three fourths of it, "mixed"
+ * the others; "skin", "muscle", "nipple", "mass"; NULL: air. */
+const char *breast_tissue(int material);
 
 #endif

@@ -188,6 +188,60 @@ def test_masses_and_calcifications(folder, made):
     assert "--circle is for PET and CT series" in run("measure", "--circle", "1,2,3,4", path, ok=(2,)).stderr
 
 
+def rim_by_numpy(path, truth):
+    """Means at distances from the outline of the body, (x/rx)^2 + (y/ry)^2 + 0.36 (z/rz)^2 = 1, in the middle slices."""
+    image, body, pixel = pydicom.dcmread(path), truth["shapes"][0], truth["pixel_mm"]
+    mapping = image.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0]
+    (_, _, cz), (rx, ry, rz) = body["center_mm"], body["half_axes_mm"]
+    angle = np.linspace(-np.pi / 2, np.pi / 2, 500)
+    rows, columns = np.mgrid[0 : image.Rows : 2, 0 : image.Columns : 2]
+    x, y = (columns.ravel() + 0.5) * pixel, (body["row"] - rows.ravel()) * pixel
+    means = {}
+    for frame in range(12, 18):
+        part = (1 - 0.36 * ((truth["support_mm"] + frame + 0.5 - cz) / rz) ** 2) ** 0.5
+        dx = part * rx * np.cos(angle)[:, None] - x
+        dy = part * ry * np.sin(angle)[:, None] - y
+        far = np.hypot(dx, dy)
+        nearest = far.argmin(0), np.arange(x.size)
+        d, inside = far[nearest], (x / rx) ** 2 + (y / ry) ** 2 < part ** 2
+        slope = abs(np.degrees(np.arctan2(dy[nearest], dx[nearest])))
+        values = (image.pixel_array[frame][::2, ::2] * float(mapping.RealWorldValueSlope)).ravel()
+        for way, there in (("nipple", slope < 25), ("side", (slope > 65) & (slope < 115) & (x > 3))):
+            for distance in (2, 5, 10):
+                means.setdefault((way, distance), []).append(values[inside & there & (abs(d - distance) < 0.5)].mean())
+    return {key: np.mean(v) for key, v in means.items()}
+
+
+def test_rim_and_tissues(folder):
+    """The profile along the normal to the skin is what circles at these places have, and the tissues are those of the truth."""
+    exam = os.path.join(folder, "rim")
+    simulate(exam, phantom="ellipsoids", binning=8, views=9, thickness=30, noise_free=True)
+    _, result = reconstruct(os.path.join(folder, "rim-out"), exam, settings=["voxel=0"])
+    truth_path = os.path.join(exam, "truth.json")
+    with open(truth_path, encoding="ascii") as f:
+        truth = json.load(f)
+    found = figures(result, "--truth", truth_path)
+    outer, gland = sorted((t["true"], t["mean"], t["bias_percent"], t["samples"]) for t in found["tissues"])
+    assert abs(outer[0] - 0.0456) < 1e-9 and abs(outer[2]) < 5 and outer[3] > 10 * gland[3] > 1000, found["tissues"]
+    assert abs(gland[0] - 0.0802) < 1e-9 and -40 < gland[2] < -5, gland
+    skin = {s["name"]: s for s in found["skin"]}
+    assert len(skin) == 13 and skin["interior"]["distance_mm"] is None, list(skin)
+    profile = rim_by_numpy(result, truth)
+    for way in ("nipple", "side"):
+        for distance in (2, 5, 10):
+            one, mean = skin[f"{way} {distance} mm"], profile[way, distance]
+            assert abs(one["mean"] - mean) < 0.05 * mean, (one, mean)  # cells of 0.68 mm; the slope is 6 % per mm
+            assert abs(one["relative"] - one["mean"] / 0.0456) < 1e-9 and abs(one["true"] - 0.0456) < 1e-9, one
+    here = figures(result)
+    own = {s["name"]: s for s in here["skin"]}  # without a truth: relative to the interior
+    assert own["interior"]["relative"] == 1 and "true" not in own["interior"] and here["tissues"] == [], own
+    assert abs(own["side 10 mm"]["mean"] / skin["side 10 mm"]["mean"] - 1) < 0.05, (own, skin)
+    edges = [r["mtf50_per_mm"] for r in found["regions"] if "mtf50_per_mm" in r]
+    assert len(edges) > 0 and all(v is None or 0.1 < v < 0.74 for e in edges for v in e) and edges[0][1], edges
+    text = run("measure", "--truth", truth_path, result).stdout
+    assert "\n0.0802/mm " in text and "\nnipple, relative " in text and "\nmm from the skin " in text, text
+
+
 def test_refusals(folder, made):
     exam, path, truth_path = made
     other, text = os.path.join(folder, "other"), os.path.join(folder, "text.json")
@@ -197,7 +251,6 @@ def test_refusals(folder, made):
     projection = glob.glob(os.path.join(exam, "*.dcm"))[0]
     for code, sentence, words in (
             (4, "another exam", ("--truth", os.path.join(other, "truth.json"), path)),
-            (2, "nothing to measure", (path,)),
             (2, "NAME=COLUMN,ROW,FRAME", ("--point", "p=1,2,x", path)),
             (2, "frames 1 to", ("--point", "p=1,2,999", path)),
             (4, "outside the image", ("--point", "p=99999,2,3", path)),

@@ -168,6 +168,16 @@ def test_breast_of_tissue(folder, failures):
     _, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "R"))
     found = json.loads(tools.run("measure", "--json", "--truth", os.path.join(folder, "R", "truth.json"), path).stdout)
     far = max(np.linalg.norm(p["error_mm"]) for p in found["points"])
+    tissues = {t["name"]: t for t in found["tissues"]}  # the breast is made again from its seed
+    right["breast"]["digest"] = left["breast"].pop("digest")
+    again = os.path.join(folder, "again.json")
+    with open(again, "w", encoding="ascii") as f:
+        json.dump(right, f)
+    refused = tools.run("measure", "--truth", again, path, ok=(4,)).stderr
+    del right["breast"]["digest"]
+    with open(again, "w", encoding="ascii") as f:
+        json.dump(right, f)
+    older = json.loads(tools.run("measure", "--json", "--truth", again, path).stdout)
     roles = [s["role"] for s in left["shapes"]]
     mirror = [np.allclose(np.array(a["center_mm"]) * (1, -1, 1), b["center_mm"], atol=1e-9)
               for a, b in zip(left["shapes"], right["shapes"])]
@@ -175,6 +185,10 @@ def test_breast_of_tissue(folder, failures):
                      (abs(left["breast"]["glandular_percent"] - 25) < 2, left["breast"]),
                      ([roles.count(r) for r in ("body", "lesion", "bead", "metal")] == [1, 4 + 18, 6, 2], roles),
                      (left["breast"] == right["breast"] and all(mirror), mirror),
+                     (abs(tissues["adipose"]["true"] - 0.046) < 0.001 and abs(tissues["adipose"]["bias_percent"]) < 20
+                      and tissues["glandular"]["mean"] > 1.2 * tissues["adipose"]["mean"] and "muscle" in tissues, tissues),
+                     ("makes another breast from seed" in refused, refused),
+                     (older["tissues"] == [] and all("true" not in r for r in older["regions"]), older["tissues"]),
                      (len(found["points"]) == 6 and far < 0.5, f"{far} mm"),
                      (sum("mass" in r["name"] for r in found["regions"]) == 4, [r["name"] for r in found["regions"]])):
         tools.check(ok, text, failures)

@@ -64,6 +64,35 @@ TEST(no_peak)
 	assert_int_equal(figure_fit_peak(x, slope, 4, &p, NULL), -EDOM);
 }
 
+/* A line spread that is a Gaussian has MTF50 = sqrt(2 ln 2) / (2 pi sigma); seen with a ball it is the same, as long as the ball is not
+ * too large for it. */
+TEST(mtf)
+{
+	enum { N = 81 };
+	double x[N], v[N], sigma = 0.25, truth = sqrt(2 * log(2)) / (2 * M_PI * sigma);
+
+	for (int k = 0; k < 3; k++) {
+		double radius = (double[]){0, 0.4, 1.5}[k], found;
+
+		for (int i = 0; i < N; i++) {
+			x[i] = 0.1 * (i - N / 2);
+			v[i] = radius > 0 ? 0 : exp(-x[i] * x[i] / (2 * sigma * sigma));
+			for (int s = -200; s < 200 && radius > 0; s++) { /* the line integral of a ball is radius^2 - s^2 */
+				double at = (s + 0.5) / 200 * radius, d = (x[i] - at) / sigma;
+
+				v[i] += (radius * radius - at * at) * exp(-d * d / 2);
+			}
+		}
+		found = figure_mtf50(x, v, N, radius);
+		if (k < 2)
+			assert_near(found, truth, 0.002 * truth);
+		else
+			assert_true(isnan(found));
+	}
+	v[3] = NAN;
+	assert_true(isnan(figure_mtf50(x, v, N, 0)));
+}
+
 TEST(half_widths)
 {
 	double x[7] = {0, 1, 2, 3, 4, 5, 6}, cut[7] = {2, 1, 0.5, 0, 0, 0, 0}, never[7] = {3, 3, 4, 4, 4, 3, 3};
