@@ -141,8 +141,11 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 {
 	struct interfile_line *line = &l->line[l->n];
 	char *value = strstr(text, ":="), *key = *room;
+	bool bare = !value && l->n == 0 && !strcmp(text, "!INTERFILE"); /* the first line of some programs of Siemens */
 	int rc;
 
+	if (bare)
+		value = text + strlen(text);
 	if (!value)
 		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim_blanks(text));
 	*value = '\0';
@@ -156,7 +159,7 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	line->looked_for = false;
 	line->name = trim_blanks(text);
 	line->key = key;
-	line->value = trim_blanks(without_comment(value + 2));
+	line->value = trim_blanks(without_comment(bare ? value : value + 2));
 	l->n++;
 	return 0;
 }

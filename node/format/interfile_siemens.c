@@ -22,7 +22,7 @@
 #define RINGS_MAX 1024
 #define PLANES_MAX 65535
 #define ANGLES_MAX 4096
-#define TYPES_MAX 16
+#define TYPES_MAX (MICHELOGRAM_TOF_MAX + 3)
 
 /* ---- the model ---- */
 
@@ -233,9 +233,11 @@ static int make_segments(struct interfile_parser *p, const struct layout *l)
 
 /* ---- types of data in one file ---- */
 
-/* Check that the data of type i do not overlap the first, which end at `end`. */
+/* Check that the data of type i do not overlap the first, which end at `end`. Some headers of TOF data have a type for each TOF
+ * bin, which must follow each other. */
 static int check_offset(struct interfile_parser *p, int i, uint64_t end)
 {
+	int tof = p->f->m.tof.n > 0 ? p->f->m.tof.n : 1;
 	const struct interfile_line *line;
 	char text[40] = "";
 	double offset = 0;
@@ -245,6 +247,16 @@ static int check_offset(struct interfile_parser *p, int i, uint64_t end)
 		rc = interfile_line_number(&p->lines, "dataoffsetinbytes", i, 0, 0x1p50, &offset, p->err);
 	if (rc > 0 && !strcmp(text, "randoms"))
 		p->f->randoms = (uint64_t)offset;
+	if (rc > 0 && i <= tof && !strcmp(text, "prompts")) {
+		double expected = (double)p->f->offset + (i - 1) * (double)(end - p->f->offset) / tof;
+
+		return offset == expected
+			       ? 0
+			       : err_set(p->err, EBADMSG,
+					 "data offset in bytes[%d] := %.0f, but TOF bin %d begins at %.0f if they follow "
+					 "each other",
+					 i, offset, i, expected);
+	}
 	if (rc > 0 && offset > (double)p->f->offset && offset < (double)end)
 		return err_set(p->err, EBADMSG, "data offset in bytes[%d] := %.0f, but the data of the first type end at %llu", i,
 			       offset, (unsigned long long)end);
@@ -403,29 +415,55 @@ static const char *const harmless[] = {
 };
 
 /* Keys with the values that change nothing. */
-static const struct {
+static const struct neutral {
 	const char *key, *value[2];
+	bool of_siemens; /* a header of Siemens may have another value neither: the parser does not read it */
 } neutral[] = {
-	{"compression", {"none", "off"}},    {"axialcompression", {"1", "1"}},
-	{"numberofsegments", {"1", "1"}},    {"numberofscandatatypes", {"1", "1"}},
-	{"numberoftoftimebins", {"1", "1"}}, {"supplementaryattributes", {"", ""}},
-	{"imagezoom", {"1", "1"}},	     {"imageslope", {"1", "1"}},
-	{"imageintercept", {"0", "0.0"}},    {"x-offset(mm)", {"0", "0.0"}},
-	{"y-offset(mm)", {"0", "0.0"}},
+	{"compression", {"none", "off"}, false},    {"axialcompression", {"1", "1"}, false},
+	{"numberofsegments", {"1", "1"}, false},    {"numberofscandatatypes", {"1", "1"}, false},
+	{"numberoftoftimebins", {"1", "1"}, false}, {"supplementaryattributes", {"", ""}, false},
+	{"imagezoom", {"1", "1"}, false},	    {"imageslope", {"1", "1"}, true},
+	{"imageintercept", {"0", "0"}, true},	    {"x-offset(mm)", {"0", "0"}, true},
+	{"y-offset(mm)", {"0", "0"}, true},
 };
+
+static const struct neutral *find_neutral(const struct interfile_line *line)
+{
+	for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++)
+		if (!strcmp(line->key, neutral[i].key))
+			return &neutral[i];
+	return NULL;
+}
+
+/* Is the value missing, or one that changes nothing, as a word or as a number? */
+static bool has_neutral_value(const struct neutral *n, const struct interfile_line *line)
+{
+	char value[40], *end, *of;
+	double number;
+
+	interfile_normalise(line->value, value, sizeof(value));
+	number = strtod(value, &end);
+	if (!value[0] || !strcmp(value, n->value[0]) || !strcmp(value, n->value[1]))
+		return true;
+	return end > value && !*end && strtod(n->value[0], &of) == number && of > n->value[0];
+}
 
 static bool is_harmless(const struct interfile_line *line)
 {
-	char value[40];
+	const struct neutral *n = find_neutral(line);
 
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
 		if (!strncmp(line->key, harmless[i], strlen(harmless[i])))
 			return true;
-	interfile_normalise(line->value, value, sizeof(value));
-	for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++)
-		if (!strcmp(line->key, neutral[i].key))
-			return !value[0] || !strcmp(value, neutral[i].value[0]) || !strcmp(value, neutral[i].value[1]);
-	return false;
+	return n && has_neutral_value(n, line);
+}
+
+/* Does a line of a header of Siemens change values or places in a way that is not read? */
+static bool is_unread(const struct interfile_line *line)
+{
+	const struct neutral *n = find_neutral(line);
+
+	return n && n->of_siemens && !has_neutral_value(n, line);
 }
 
 bool interfile_is_siemens(const struct interfile_lines *l)
@@ -439,14 +477,16 @@ bool interfile_is_siemens(const struct interfile_lines *l)
  * against the size of the file. */
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err)
 {
-	if (interfile_is_siemens(l))
-		return check_compression(l, err);
-	for (size_t i = 0; i < l->n; i++)
-		if (l->line[i].name[strspn(l->line[i].name, "! \t")] == '%' && !is_harmless(&l->line[i]))
+	bool siemens = interfile_is_siemens(l);
+	int rc = siemens ? check_compression(l, err) : 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n; i++)
+		if (siemens ? is_unread(&l->line[i])
+			    : l->line[i].name[strspn(l->line[i].name, "! \t")] == '%' && !is_harmless(&l->line[i]))
 			return err_set(
 				err, ENOTSUP,
 				"line %d: %.60s := %.60s; this manufacturer's key may change the meaning of the data and is "
 				"not supported: convert the data to STIR Interfile without it",
 				l->line[i].number, l->line[i].name, l->line[i].value);
-	return 0;
+	return rc;
 }

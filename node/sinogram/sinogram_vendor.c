@@ -46,13 +46,19 @@ static const char *vendor_sentence(const char *path, const char *head, size_t n_
 	if (memmem(tail, n_tail, ptd, strlen(ptd)) || (ending && !strcasecmp(ending, ".ptd")))
 		return "list mode data of Siemens (PTD): not read; histogram them with the e7tools and import their sinograms "
 		       "with --e7";
+	if (has_line(head, "originating system", "HRRT") && !strcasestr(head, "scanner parameters"))
+		return "a header of the HRRT's own programs: neither its list mode nor its sinograms are read; histogram with "
+		       "lmhistogram, and give the sinograms a header of STIR Interfile";
+	if (has_line(head, "data format", "CoincidenceList") && has_line(head, "originating system", "2008"))
+		return "the header of the list mode of a Biograph mMR: `tomonode recon` reads it under the name NAME.l.hdr, beside its "
+		       "data NAME.l and the normalisation NAME.n.hdr";
 	if (has_line(head, "data format", "CoincidenceList") || has_line(head, "LM event and tag words format (bits)", ""))
 		return "the header of list mode data of Siemens (PETLINK): not imported. `tomonode recon` "
 		       "reconstructs those of a Biograph mMR with their normalisation; of others histogram them and give the header of "
 		       "the sinogram (.s.hdr), or send the DICOM object that holds them";
 	if (has_line(head, "number of normalization components", ""))
 		return "the header of a normalisation of Siemens: of a Biograph mMR name the header of the list mode (.l.hdr), or "
-		       "`recon --normalisation` beside it";
+		       "`recon --normalisation` beside it; of other scanners let the e7tools write it as sinograms (norm3d_00.a)";
 	if (has_line(head, "Data filename", "") && has_line(head, "Data mode", ""))
 		return "a header of CASToR: not read; write the sinograms as Interfile, or list mode as PETSIRD";
 	if (ending && !strcasecmp(ending, ".mhdr"))

@@ -108,6 +108,39 @@ TEST(test_times)
 #undef DAY
 }
 
+/* Forms that occur: each is the same header. */
+TEST(test_forms)
+{
+	static const char types[] = "number of scan data types:=6\nscan data type description[1]:=prompts\n"
+				    "scan data type description[2]:=prompts\nscan data type description[3]:=prompts\n"
+				    "scan data type description[4]:=prompts\nscan data type description[5]:=prompts\n"
+				    "scan data type description[6]:=randoms\ndata offset in bytes[1]:=0\n"
+				    "data offset in bytes[2]:=912\ndata offset in bytes[3]:=1824\ndata offset in bytes[4]:=2736\n"
+				    "data offset in bytes[5]:=3648\ndata offset in bytes[6]:=4560\n";
+	static const char usual[] = "number of scan data types:=2\nscan data type description[1]:=prompts\n"
+				    "scan data type description[2]:=randoms\ndata offset in bytes[1]:=0\n"
+				    "data offset in bytes[2]:=4560\n";
+	static const struct {
+		const char *from, *to;
+	} cases[] = {
+		{"!INTERFILE:=", "!INTERFILE"},
+		{"!INTERFILE:=", "\xEF\xBB\xBF!INTERFILE := "},
+		{usual, types},
+		{"!total number of data sets:=1", "%image slope:=1.000\n%image intercept:=0.0\n%x-offset (mm):=0.0\n"},
+		{"%axial compression:=3", "\t%axial compression\t:=\t3 ; a comment\r"},
+		{"%axial compression:=3", "axial_Compression := 3"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct interfile f;
+
+		must_parse(swap(cases[i].from, cases[i].to), &f);
+		if (!f.siemens || michelogram_planes(&f.m) != 19 || f.randoms != 4560 || f.m.tof.n != 5)
+			fail_msg("case %zu", i);
+		interfile_clear(&f);
+	}
+}
+
 /* Stored bin i has k = 0, +1, -1, +2, -2; segments are stored 0, -1, +1. */
 TEST(test_order)
 {
@@ -229,6 +262,11 @@ TEST(test_refused)
 		{"[1]:=prompts", "[1]:=net trues", ENOTSUP, "scan data type description[1] := net trues; supported: prompts"},
 		{"bytes[2]:=4560", "bytes[2]:=4558", EBADMSG,
 		 "data offset in bytes[2] := 4558, but the data of the first type end"},
+		{"[2]:=randoms", "[2]:=prompts", EBADMSG,
+		 "data offset in bytes[2] := 4560, but TOF bin 2 begins at 912 if they follow each other"},
+		{"!total number of data sets:=1", "%image slope:=2", ENOTSUP, "%image slope := 2; this manufacturer's key"},
+		{"!total number of data sets:=1", "%x-offset (mm):=1.5", ENOTSUP, "%x-offset (mm) := 1.5; this"},
+		{"!INTERFILE:=", "!INTERFILE\n!INTERFILE", EBADMSG, "line 2: no ':=' in \"!INTERFILE\""},
 		{"(ps/bin) [4]:=143.231", "(ps/bin) [4]:=-1", EBADMSG, "scale factor (ps/bin) [4] := -1; allowed"},
 		{"number format:=unsigned integer", "number format:=ASCII", ENOTSUP, "number format := ASCII"},
 	};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw data of a Siemens mMR: headers (line ends, missing and wrong keys), words of the list mode one by one, efficiencies against
  * the formula for single bins, refusals with their places. tests/system/formats/test_mmr.py compares whole objects with numpy. */
+#include <ctype.h>
+#include <strings.h>
+
 #include "node/format/mmr.h"
 #include "recon/pet/michelogram_pairs.h"
 #include "tests/test.h"
@@ -42,6 +45,79 @@ TEST(headers)
 	assert_done(mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err), &err);
 	assert_int_equal(h.words, 0);
 	assert_true(isnan(h.quantification) && isnan(h.cross_calibration));
+}
+
+/* ---- forms of real headers ---- */
+
+/* What programs make of the same lines. */
+static char *in_form(const char *text, int form)
+{
+	char *ret = malloc(4 * strlen(text) + 100), *to = ret;
+
+	assert_non_null(ret);
+	if (form == 1)
+		to += sprintf(to, "\xEF\xBB\xBF");
+	for (; *text; text++) {
+		if (form == 2 && text[0] == ':' && text[1] == '=') {
+			to += sprintf(to, "\t:= ");
+			text++;
+		} else if (form == 3) {
+			*to++ = (char)tolower((unsigned char)*text);
+		} else if (form == 4 && (*text == '%' || *text == '\r')) {
+			continue;
+		} else if (form == 5 && *text == '\n') {
+			to += sprintf(to, "\r\n; a comment := 1\n\n");
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+	return ret;
+}
+
+/* All keys of a header of syngo MR VB20P and VE11P, as published ones have them; each form is read alike. */
+TEST(forms)
+{
+	static const char all[] =
+		"!INTERFILE:=\r\n%comment:=SMS-MI list mode\r\n!originating system:=2008\r\n"
+		"%SMS-MI header name space:=PETLINK bin address\r\n%SMS-MI version number:=3.1\r\n\r\n!GENERAL DATA:=\r\n"
+		"%listmode header file:=D:\\x\\a.l.hdr\r\n%listmode data file:=D:\\x\\a.l\r\n"
+		"!name of data file:=D:\\x\\PET_ACQ_1-0.l\r\n!GENERAL IMAGE DATA:=\r\n!type of data:=PET\r\n"
+		"%study date (yyyy:mm:dd):=2017:01:24\r\n%study time (hh:mm:ss GMT+00:00):=16:03:20\r\nisotope name:=F-18\r\n"
+		"isotope gamma halflife (sec):=6588\r\nisotope branching factor:=0.97\r\n"
+		"tracer activity at time of injection (Bq):=3.7e+006\r\n%patient orientation:=HFS\r\n"
+		"%patient scan orientation:=HFS\r\n%scan direction:=out\r\n%coincidence window width (ns):=5.85938\r\n"
+		"septa state:=none\r\ngantry tilt angle (degrees):=0\r\n%type of detector motion:=step and shoot\r\n"
+		"PET data type:=Emission\r\ndata format:=CoincidenceList\r\nhorizontal bed translation:=stepped\r\n"
+		"start horizontal bed position (mm):=0\r\n%bed zero offset (mm):=0\r\nnumber of energy windows:=1\r\n"
+		"%energy window lower level (keV) [1]:=430\r\n%energy window upper level (keV) [1]:=610\r\n"
+		"!PET STUDY (Emission data):=\r\nPET scanner type:=cylindrical\r\ntransaxial FOV diameter (cm):=59.6\r\n"
+		"number of rings:=64\r\ndistance between rings (cm):=0.40625\r\ngantry crystal radius (cm):=32.8\r\n"
+		"bin size (cm):=0.20445\r\n%number of projections:=344\r\n%number of views:=252\r\n"
+		"%number of segments:=121\r\n%maximum ring difference:=60\r\n%number of TOF time bins:=1\r\n"
+		"%TOF mashing factor:=1\r\n%axial compression:=1\r\n%preset type:=time\r\n%preset value:=600\r\n"
+		"%preset unit:=seconds\r\n!IMAGE DATA DESCRIPTION:=\r\n!total number of data sets:=1\r\n"
+		"image duration (sec):=900\r\nimage relative start time (sec):=0\r\n"
+		"%total listmode word counts:=331257106\r\n%coincidence list data:=\r\n"
+		"%LM event and tag words format (bits):=32\r\n%timing tagwords interval (msec):=1\r\n"
+		"%singles polling method:=instantaneous\r\n%singles polling interval (sec):=2\r\n"
+		"%singles scale factor:=8\r\n%total number of singles blocks:=224\r\n%time_sync:=25934299\r\n%comment:=\r\n";
+
+	for (int form = 0; form < 6; form++) {
+		char *list = in_form(all, form), *norm = in_form(norm_text, form);
+		struct mmr_header h;
+		struct err err = {0};
+
+		if (mmr_header_read_list(list, strlen(list), &h, &err) < 0)
+			fail_msg("form %d: %s", form, err.msg);
+		assert_true(h.words == 331257106 && h.duration == 900 && h.energy[0] == 430 && h.singles == 8);
+		assert_true(!strcasecmp(h.position, "HFS") && !strcasecmp(h.data_file, "D:\\x\\PET_ACQ_1-0.l"));
+		if (mmr_header_read_norm(norm, strlen(norm), &h, &err) < 0)
+			fail_msg("form %d: %s", form, err.msg);
+		assert_string_equal(h.data_file, "a.n");
+		free(list);
+		free(norm);
+	}
 }
 
 /* The calibration of a header is read, 0 if it is no number above 0, and never a reason to refuse the data. */
