@@ -288,7 +288,7 @@ static int measure_series(struct options *o, const struct input *in, const struc
 	for (size_t i = 0; i < n; i++)
 		if (add_place(o, &requests[i], i + 1, &places[i]) != CODE_OK)
 			return CODE_USAGE;
-	if (image_series_open(files->paths, files->n, &s, &err) < 0 ||
+	if (image_series_open(files->paths, files->n, false, &s, &err) < 0 ||
 	    (!s->ct && series_suv_read(files->paths, files->n, &suv, &err) < 0))
 		code = options_fail_err(o, &err);
 	else if (s->n_images > 1 && in->image == 0)

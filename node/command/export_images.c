@@ -76,7 +76,7 @@ static int open_volume(struct work *w, struct err *err)
 	else if (w->r->voxel)
 		rc = err_set(err, EBADMSG, "--voxel is for slices in Hologic SCO objects: PET and CT images have their own");
 	else
-		rc = image_series_open(w->volume->paths, w->volume->n, &w->job.series, err);
+		rc = image_series_open(w->volume->paths, w->volume->n, false, &w->job.series, err);
 	return rc == 0 && w->r->suv ? convert_suv(w, err) : rc;
 }
 

@@ -12,7 +12,6 @@
 #include "node/format/picture.h"
 #include "node/report/report_internal.h"
 #include "node/report/web.h"
-#include "node/tools/series_window.h"
 
 #define REACH 8.0      /* mm: larger circles find the skull */
 #define REACH_PET 24.0 /* mm: the largest sphere of NEMA NU 2 has a diameter of 37 mm */
@@ -60,28 +59,6 @@ static void put_hash(struct html *h, const char *text, size_t n)
 }
 
 /* ---- window ---- */
-
-static int choose_window(struct report *r, struct err *err)
-{
-	const struct image_series *s = r->s;
-	const struct survey *v = &r->survey;
-	int rc = 0;
-
-	if (isfinite(s->window[0]) && s->window[1] > s->window[0]) {
-		r->window = (struct picture_levels){s->window[0], s->window[1], false};
-		r->window_source = "the window of the object";
-	} else if (!strcmp(report_kind(r), "PET")) {
-		r->window = (struct picture_levels){0, 0, true};
-		r->window_source = "from 0 to " SERIES_WINDOW_TEXT "; high values are dark";
-		rc = series_window_top(s, v->image, &r->window.hi, err);
-	} else {
-		r->window = (struct picture_levels){survey_quantile(v, 0.02), survey_quantile(v, 0.998), false};
-		r->window_source = "without the lowest 2 % and the highest 0.2 % of the voxels";
-	}
-	if (!(r->window.hi > r->window.lo))
-		r->window.hi = r->window.lo + fmax(fabs(r->window.lo), 1) * 1e-3;
-	return rc;
-}
 
 /* Write the unit behind a number. */
 static void put_unit(const struct report *r, struct html *h)
@@ -315,7 +292,7 @@ int report_make(const struct image_series *s, const struct dicom_item *root, siz
 	if (request->suv && strcmp(s->units, "CNTS") != 0)
 		r.no_suv = request->suv->reason;
 	report_unit(s, r.unit, sizeof(r.unit));
-	rc = choose_window(&r, err);
+	rc = survey_window(s, &r.survey, &r.window, &r.window_source, err);
 	for (int a = 0; a < 3; a++) { /* slice, then the sections at a row and at a column */
 		plane_picture_plan(s, 2 - a, s->n[2 - a] / 2, REPORT_PLANE_SIDE, &pictures[a]);
 		plane_picture_plan(s, 2 - a, r.survey.at[2 - a], REPORT_PLANE_SIDE, &pictures[3 + a]);

@@ -17,7 +17,7 @@
 
 #define REPORT_PLANE_SIDE 512 /* pixels along the longer side of a plane at most, and of a slice of the slider */
 #define REPORT_SLICE_SIDE 256
-#define REPORT_SLICES 48 /* of the slider at most, equally spaced */
+#define REPORT_SLICES 60 /* of the slider at most, equally spaced */
 
 struct report_request {
 	bool patient;		      /* write the patient's name, ID, birth date, sex and age, and the accession number */

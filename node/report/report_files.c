@@ -13,30 +13,13 @@
 
 #define NAME_DIGITS 12
 
-/* Refuse a series whose values need more memory than allowed; all objects have the size of the first (image_series.c). */
-static int check_size(const struct series_volume *g, size_t most, struct err *err)
+const struct series_volume *report_volume_with(const struct series_files *files, const char *name)
 {
-	struct dicom_pixel_info info = {0};
-	struct dicom_file *file = NULL;
-	double bytes;
-	int rc;
-
-	if (most == 0)
-		return 0;
-	rc = dicom_open(g->paths[0], &file, err);
-	if (rc == 0)
-		rc = dicom_pixels_info(file, &info, err);
-	dicom_close(file);
-	if (rc < 0)
-		return err_prefix(err, "%s", file_name(g->paths[0]));
-	bytes = (double)g->n * (double)info.rows * (double)info.columns * sizeof(float);
-	if (bytes > (double)most)
-		return err_set(
-			err, EFBIG,
-			"the series has %zu objects of %ld x %ld pixels, %.2f GiB as float32; the status page makes reports "
-			"of at most %.2f GiB: make it with tomonode report",
-			g->n, info.columns, info.rows, bytes / (1 << 30), (double)most / (1 << 30));
-	return 0;
+	for (size_t i = 0; i < files->n; i++)
+		for (size_t k = 0; k < files->list[i].n; k++)
+			if (!strcmp(file_name(files->list[i].paths[k]), name))
+				return &files->list[i];
+	return NULL;
 }
 
 int report_volume_open(const struct series_volume *g, const struct report_conf *conf, struct image_series **ret_series,
@@ -46,10 +29,8 @@ int report_volume_open(const struct series_volume *g, const struct report_conf *
 	int rc;
 
 	ret_notes[0] = '\0';
-	if (!g->tomo) {
-		rc = check_size(g, conf->most_bytes, err);
-		return rc < 0 ? rc : image_series_open(g->paths, g->n, ret_series, err);
-	}
+	if (!g->tomo)
+		return image_series_open(g->paths, g->n, conf->lazy, ret_series, err);
 	rc = tomo_slices_open(g->paths[0], conf->config, conf->voxel, &t, ret_notes, err);
 	if (rc == 0)
 		rc = image_series_of_tomo(&t, g->paths[0], ret_series, err);

@@ -12,9 +12,11 @@ struct report_conf {
 	const struct config *config; /* profiles of Hologic SCO objects */
 	const double *voxel;	     /* of such objects, mm (node/tomo/tomo_slices.h); NULL: not stated */
 	bool patient;		     /* struct report_request */
-	size_t most_bytes;	     /* of the values of a PET or CT series, which are read at once; 0: no limit */
+	bool lazy;		     /* read the slices of a PET or CT series when they are needed, not at once */
 };
 
+/* Return the volume that has a file of this name; NULL: none. */
+const struct series_volume *report_volume_with(const struct series_files *files, const char *name);
 /* Open a volume. ret_notes: sentences about its values that the objects do not contain. */
 int report_volume_open(const struct series_volume *g, const struct report_conf *conf, struct image_series **ret_series,
 		       char ret_notes[SLICES_NOTES_SIZE], struct err *err);

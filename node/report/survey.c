@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "kernels/order.h"
+#include "node/tools/series_window.h"
 
 #define CELL_TOMO 1.0	    /* mm */
 #define CELL 2.0	    /* mm */
@@ -370,4 +371,27 @@ double survey_quantile(const struct survey *v, double fraction)
 	while (i < SURVEY_BINS - 1 && (double)(below + v->count[i]) < fraction * (double)all)
 		below += v->count[i++];
 	return v->lo + (v->hi - v->lo) * (i + 1) / SURVEY_BINS;
+}
+
+int survey_window(const struct image_series *s, const struct survey *v, struct picture_levels *ret_window,
+		  const char **ret_source, struct err *err)
+{
+	struct picture_levels w = {0};
+	int rc = 0;
+
+	if (isfinite(s->window[0]) && s->window[1] > s->window[0]) {
+		w = (struct picture_levels){s->window[0], s->window[1], false};
+		*ret_source = "the window of the object";
+	} else if (!s->ct && !s->tomo) {
+		w.inverse = true;
+		*ret_source = "from 0 to " SERIES_WINDOW_TEXT "; high values are dark";
+		rc = series_window_top(s, v->image, &w.hi, err);
+	} else {
+		w = (struct picture_levels){survey_quantile(v, 0.02), survey_quantile(v, 0.998), false};
+		*ret_source = "without the lowest 2 % and the highest 0.2 % of the voxels";
+	}
+	if (!(w.hi > w.lo))
+		w.hi = w.lo + fmax(fabs(w.lo), 1) * 1e-3;
+	*ret_window = w;
+	return rc;
 }

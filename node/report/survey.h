@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "node/format/picture.h"
 #include "node/tools/image_series.h"
 
 #define SURVEY_BINS 256
@@ -40,5 +41,10 @@ void survey_clear(struct survey *v);
 
 /* Return the value below which this fraction of all values is, to the width of a bin. */
 double survey_quantile(const struct survey *v, double fraction);
+
+/* Choose the window in which a series is displayed: that of the objects; of PET from 0 to what node/tools/series_window.h finds,
+ * high values dark; of others without window that of most voxels. hi > lo. *ret_source: where it is from, a constant text. */
+int survey_window(const struct image_series *s, const struct survey *v, struct picture_levels *ret_window,
+		  const char **ret_source, struct err *err);
 
 #endif

@@ -17,7 +17,6 @@
 #include "node/status/cmd_status.h"
 
 #define WATCHDOG_SECONDS 150
-#define MOST_BYTES ((size_t)1 << 30) /* of values of a series: no worker's memory is reserved for this process */
 #define LOWEST_PRIORITY 19
 
 static bool send_all(int fd, const char *bytes, size_t n)
@@ -45,7 +44,7 @@ static const struct series_volume *group_with(const struct series_files *groups,
 
 static int make_report(const struct config *config, const char *folder, const char *name, struct html *h, struct err *err)
 {
-	struct report_conf conf = {.config = config, .patient = config->status.show_patient, .most_bytes = MOST_BYTES};
+	struct report_conf conf = {.config = config, .patient = config->status.show_patient, .lazy = true};
 	struct series_files groups = {0};
 	const struct series_volume *group;
 	int rc = series_files_find((char *const[]){(char *)folder, NULL}, false, &groups, err);

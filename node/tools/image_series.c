@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are read, then it is closed. At the
- * end, Number of Slices and the distances show whether the series is complete. */
+/* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are read, then it is closed; of a
+ * lazy series the values are read from the file each time they are asked for. At the end, Number of Slices and the distances show whether the series is complete. */
 #include "node/tools/image_series.h"
 
 #include <errno.h>
@@ -173,9 +173,10 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	if (dicom_get_double(root, TAG_SLICE_THICKNESS, 0, &r->thickness, NULL) != 1)
 		r->thickness = 0;
 	r->stored = malloc(slice * sizeof(*r->stored));
-	s->values = malloc(r->room * slice * sizeof(*s->values));
+	s->values = malloc((s->paths ? 1 : r->room) * slice * sizeof(*s->values));
 	if (!r->stored || !s->values)
-		return err_set(err, ENOMEM, "no memory for %zu slices of %ld x %ld", r->room, p->info.columns, p->info.rows);
+		return err_set(err, ENOMEM, "no memory for %zu slices of %ld x %ld", s->paths ? 1 : r->room, p->info.columns,
+			       p->info.rows);
 	return count_images(r, root, err);
 }
 
@@ -228,12 +229,15 @@ static int place_image(const struct reading *r, const struct dicom_item *root, s
 	return 0;
 }
 
-static void convert_values(const struct plane *p, const uint16_t *stored, float *ret_values)
+/* stored: memory for a slice */
+static int read_values(struct dicom_file *file, const struct plane *p, uint16_t *stored, float *ret_values, struct err *err)
 {
 	size_t n = (size_t)p->info.rows * (size_t)p->info.columns;
+	int rc = dicom_read_frame(file, 0, stored, err);
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; rc == 0 && i < n; i++)
 		ret_values[i] = (float)(slice_stored_value(&p->info, stored[i]) * p->slope + p->intercept);
+	return rc;
 }
 
 static int add_object(struct reading *r, struct dicom_file *file, struct err *err)
@@ -257,13 +261,12 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 		rc = slice_place_read(root, r->s->normal, r->n, &placed->place, err);
 	if (rc == 0)
 		rc = place_image(r, root, placed, err);
-	if (rc == 0)
-		rc = dicom_read_frame(file, 0, r->stored, err);
+	if (rc == 0 && !r->s->paths)
+		rc = read_values(file, &p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1], err);
 	if (rc < 0)
 		return rc;
 	patient_read(root, NULL, &patient);
 	patient_set_add(&r->patients, &patient, (int64_t)r->n);
-	convert_values(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
 	r->n++;
 	return 0;
 }
@@ -348,7 +351,24 @@ static int place_slices(struct reading *r, struct err *err)
 	return 0;
 }
 
-int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err)
+static void free_paths(char **paths)
+{
+	for (size_t i = 0; paths && paths[i]; i++)
+		free(paths[i]);
+	free(paths);
+}
+
+static int keep_paths(struct image_series *s, char *const *paths, size_t n, struct err *err)
+{
+	bool kept = true;
+
+	s->paths = calloc(n + 1, sizeof(*s->paths));
+	for (size_t i = 0; i < n && s->paths && kept; i++)
+		kept = (s->paths[i] = strdup(paths[i])) != NULL;
+	return s->paths && kept ? 0 : err_set(err, ENOMEM, "no memory for the names of %zu files", n);
+}
+
+int image_series_open(char *const *paths, size_t n, bool lazy, struct image_series **ret_series, struct err *err)
 {
 	struct reading r = {.room = n};
 	int rc = 0;
@@ -361,6 +381,8 @@ int image_series_open(char *const *paths, size_t n, struct image_series **ret_se
 		rc = err_set(err, ENOMEM, "no memory for %zu slices", n);
 		goto out;
 	}
+	if (lazy)
+		rc = keep_paths(r.s, paths, n, err);
 	for (size_t i = 0; i < n && rc >= 0; i++) {
 		struct dicom_file *file = NULL;
 
@@ -445,6 +467,7 @@ struct image_series *image_series_close(struct image_series *s)
 {
 	if (s) {
 		tomo_object_close(s->tomo);
+		free_paths(s->paths);
 		free(s->values);
 		free(s->order);
 		free(s->time);
@@ -465,16 +488,42 @@ void image_series_scale(struct image_series *s, double factor, const char *units
 	snprintf(s->units, sizeof(s->units), "%s", units);
 }
 
+/* Read the values of one file of a lazy series. */
+static int read_file(const struct image_series *s, const char *path, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	uint16_t *stored = NULL;
+	struct plane p = {0};
+	int rc = dicom_open(path, &file, err);
+
+	if (rc == 0)
+		rc = read_plane(file, &p, err);
+	if (rc == 0 && (p.info.columns != s->n[0] || p.info.rows != s->n[1]))
+		rc = err_set(err, EBADMSG, "the slice has %ld x %ld pixels, no longer %d x %d", p.info.columns, p.info.rows,
+			     s->n[0], s->n[1]);
+	if (rc == 0) {
+		stored = malloc((size_t)s->n[0] * (size_t)s->n[1] * sizeof(*stored));
+		rc = stored ? read_values(file, &p, stored, s->values, err)
+			    : err_set(err, ENOMEM, "no memory for a slice of %d x %d", s->n[0], s->n[1]);
+	}
+	free(stored);
+	dicom_close(file);
+	return rc < 0 ? err_prefix(err, "%s", file_name(path)) : 0;
+}
+
 int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err)
 {
+	size_t at;
+
 	if (s->tomo) {
 		int rc = tomo_object_slice(s->tomo, k, s->values, err);
 
 		*ret_values = s->values;
 		return rc < 0 ? err_prefix(err, "%s", s->name) : 0;
 	}
-	*ret_values = s->values + s->order[(size_t)image * (size_t)s->n[2] + (size_t)k] * (size_t)s->n[0] * (size_t)s->n[1];
-	return 0;
+	at = s->order[(size_t)image * (size_t)s->n[2] + (size_t)k];
+	*ret_values = s->values + (s->paths ? 0 : at) * (size_t)s->n[0] * (size_t)s->n[1];
+	return s->paths ? read_file(s, s->paths[at], err) : 0;
 }
 
 const char *image_series_unit(const char *code)

@@ -2,7 +2,8 @@
 /* Read a PET or CT series (one slice per object), or a tomosynthesis (all slices in one object): values, their unit, and the
  * position of each voxel in the patient. A dynamic or gated PET series has several images, the time frames or gates, with the
  * same slices; they are found by Image Index. Only standard attributes are used. Objects may be in any order, from any
- * manufacturer, and in any encoding that dicom/pixels/pixels.h reads. Slices of a tomosynthesis are read when they are needed. */
+ * manufacturer, and in any encoding that dicom/pixels/pixels.h reads. Slices of a tomosynthesis are read when they are needed,
+ * those of PET and CT at once, or also when they are needed (lazy): the memory is then that of one slice. */
 #ifndef TOMONODE_NODE_IMAGE_SERIES_H
 #define TOMONODE_NODE_IMAGE_SERIES_H
 
@@ -31,7 +32,8 @@ struct image_series {
 	double corner[3];	  /* centre of the first pixel of slice 0, mm */
 	double duration;	  /* of the acquisition, s; NaN: unknown */
 	double window[2];	  /* values between which a tomosynthesis or CT is displayed grey; NaN: not in the objects */
-	float *values;		  /* slices in the order of the files; of a tomosynthesis one slice, the last that was read */
+	float *values;		  /* slices in the order of the files; of a tomosynthesis, or lazy, the last one that was read */
+	char **paths;		  /* lazy: the files, owned, ended by NULL; otherwise NULL */
 	size_t *order;		  /* [image][slice]: index of its values in the order of the files */
 	char name[256];		  /* of the file of a tomosynthesis, for messages */
 	struct tomo_object *tomo; /* the object of a tomosynthesis, owned; NULL: PET or CT */
@@ -41,19 +43,19 @@ struct image_series {
  * mean that there is none. */
 const char *image_series_unit(const char *code);
 
-/* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series or patients, missing or
+/* Open a series. lazy: the files must stay until it is closed. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series or patients, missing or
  * contradictory; the text names them). */
-int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
+int image_series_open(char *const *paths, size_t n, bool lazy, struct image_series **ret_series, struct err *err);
 /* Make a series of a tomosynthesis, which is in the file `path`; takes over *tomo, and sets it to NULL, if it succeeds. EBADMSG:
  * the slices do not have one distance, or it is unknown. */
 int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
-/* Multiply all values of PET or CT; their unit is then `units`. */
+/* Multiply all values of PET or CT that are not lazy; their unit is then `units`. */
 void image_series_scale(struct image_series *s, double factor, const char *units);
 
-/* Read the values of slice k of an image, columns fastest; they are valid until the next call, those of PET and CT until the
- * series is closed. */
+/* Read the values of slice k of an image, columns fastest; they are valid until the next call, those of PET and CT that are not
+ * lazy until the series is closed. */
 int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of files: which of them are one result, the memory that a report may need, and its name. */
+/* Reports of files: which of them are one result, how they are read, and the name of a report. */
 #include "tests/node/result/pet_result_fixture.h"
 #include "tests/test.h"
 
@@ -12,38 +12,30 @@ static void find(struct series_files *g)
 	assert_done(series_files_find((char *const[]){folder, NULL}, false, g, &err), &err);
 }
 
-static void make(const struct series_volume *g, size_t most, int expected, const char *sentence)
+/* A report is the same if the slices of the series are read only when they are needed. */
+TEST(test_lazy)
 {
-	const struct report_conf conf = {.most_bytes = most};
-	struct err err = {0};
-	struct html h = {0};
-
-	if (report_volume_make(g, &conf, &h, &err) != expected)
-		fail_msg("at most %zu bytes: %s", most, err.msg);
-	assert_true((h.n > 0) == (expected == 0));
-	if (sentence && !strstr(err.msg, sentence))
-		fail_msg("\"%s\" is not in \"%s\"", sentence, err.msg);
-	html_clear(&h);
-}
-
-/* A series whose values need more than allowed is refused before they are read. */
-TEST(test_memory)
-{
-	const size_t bytes = (size_t)NX * NY * NZ * sizeof(float);
 	struct series_files groups = {0};
 	struct series_report report;
+	struct html h[2] = {{0}};
+	struct err err = {0};
 	struct input in;
-	char sentence[64];
 
 	input_make(&in);
 	report = write_series(&in);
 	find(&groups);
 	assert_int_equal(groups.n, 1);
 	assert_int_equal(groups.list[0].n, NZ);
-	make(&groups.list[0], 0, 0, NULL);
-	make(&groups.list[0], bytes, 0, NULL);
-	snprintf(sentence, sizeof(sentence), "the series has %d objects of %d x %d pixels", NZ, NX, NY);
-	make(&groups.list[0], bytes - 1, -EFBIG, sentence);
+	for (int i = 0; i < 2; i++) {
+		const struct report_conf conf = {.lazy = i};
+
+		if (report_volume_make(&groups.list[0], &conf, &h[i], &err) < 0)
+			fail_msg("%s", err.msg);
+	}
+	assert_true(h[0].n > 1000);
+	assert_string_equal(h[0].text, h[1].text);
+	for (int i = 0; i < 2; i++)
+		html_clear(&h[i]);
 	series_files_clear(&groups);
 	series_report_clear(&report);
 	input_clear(&in);

@@ -31,7 +31,7 @@ static struct image_series *series_open(char **paths, size_t n)
 	struct image_series *s = NULL;
 	struct err err = {0};
 
-	assert_done(image_series_open(paths, n, &s, &err), &err);
+	assert_done(image_series_open(paths, n, false, &s, &err), &err);
 	return s;
 }
 
@@ -49,7 +49,7 @@ static void expect_refused(char **paths, size_t n, const char *word)
 	struct image_series *s = NULL;
 	struct err err = {0};
 
-	assert_true(image_series_open(paths, n, &s, &err) < 0);
+	assert_true(image_series_open(paths, n, false, &s, &err) < 0);
 	assert_null(s);
 	if (!strstr(err.msg, word))
 		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);

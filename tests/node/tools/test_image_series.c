@@ -67,7 +67,7 @@ static int open_series(const char *class, int n, const struct edit *edits, size_
 		snprintf(names[k - 1], sizeof(names[0]), "%s/s%d.dcm", folder, k);
 		write_slice(names[k - 1], make_slice(k, class, usual, sizeof(usual) / sizeof(usual[0]), edits, n_edits), values);
 	}
-	return image_series_open(paths, (size_t)n, ret, err);
+	return image_series_open(paths, (size_t)n, false, ret, err);
 }
 
 #define N_EDITS 6
