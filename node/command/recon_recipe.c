@@ -107,6 +107,32 @@ static const char *value_of(const char *word)
 	return word[strcspn(word, "=")] ? strchr(word, '=') + 1 : word;
 }
 
+/* Say how CT and maps differ, whose digest is the word without a key; NULL: the result has none. */
+static void compare_maps(json_t *to, const char *was, const char *is)
+{
+	if (was && is && strcmp(was, is) != 0)
+		json_array_append_new(to, json_string("CT or maps with other values or in another place"));
+	else if (was && !is)
+		json_array_append_new(to, json_string("without its CT or maps: give them, too (files with --map)"));
+	else if (!was && is)
+		json_array_append_new(to, json_string("with CT or maps, was without"));
+}
+
+/* Take the word without a key out of the list; NULL: none. */
+static const char *take_digest(const char **words, int *n)
+{
+	const char *found = NULL;
+	int kept = 0;
+
+	for (int i = 0; i < *n; i++)
+		if (strchr(words[i], '='))
+			words[kept++] = words[i];
+		else
+			found = words[i];
+	*n = kept;
+	return found;
+}
+
 /* Note each key of one part whose value differs, or that only one of the two has. */
 static void compare_pairs(json_t *to, char *was, char *is)
 {
@@ -115,6 +141,7 @@ static void compare_pairs(json_t *to, char *was, char *is)
 
 	n_a = n_a < RECON_SET_MAX ? n_a : RECON_SET_MAX;
 	n_b = n_b < RECON_SET_MAX ? n_b : RECON_SET_MAX;
+	compare_maps(to, take_digest(a, &n_a), take_digest(b, &n_b));
 	for (int i = 0; i < n_b; i++) {
 		other = same_key(b[i], a, n_a);
 		if (!other || strcmp(other, b[i]) != 0)

@@ -364,15 +364,30 @@ static int apply_steps(struct pet_work *w, const struct grid *g, struct err *err
 	return rc;
 }
 
-/* Compare the image with the map of its attenuation; the estimate of the scatter has done it with an image of its own.
- * Randoms that are not corrected are activity everywhere: as many as the trues 2 to 6 % outside of a cylinder. */
+/* Return why activity outside of the map is not looked for; NULL: it is. Randoms that are not corrected are activity everywhere: as
+ * many as the trues 2 to 6 % outside of a cylinder. */
+static const char *why_not_outside(const struct pet_work *w)
+{
+	if (w->s->images.n > 0)
+		return "the case has several images";
+	if (!algorithm_iterates(w->base.protocol->pet.algorithm))
+		return "the algorithm does not iterate";
+	if (!w->s->part[SINOGRAM_ADDITIVE].present && !case_randoms_are_known(&w->corrections))
+		return "randoms are not corrected, and would be such activity";
+	return NULL;
+}
+
+/* Compare the image with the map of its attenuation; the estimate of the scatter has done it with an image of its own. */
 static void check_image(struct pet_work *w)
 {
 	struct case_corrections *c = &w->corrections;
+	const char *why = why_not_outside(w);
 
-	if (c->attenuation.made && !(c->made & PET_CORRECT_SCATTER) && w->s->images.n == 0 && !w->base.decision->place.outside &&
-	    algorithm_iterates(w->base.protocol->pet.algorithm) &&
-	    (w->s->part[SINOGRAM_ADDITIVE].present || case_randoms_are_known(c)))
+	if (!c->attenuation.made || (c->made & PET_CORRECT_SCATTER) || w->base.decision->place.outside)
+		return;
+	if (why)
+		case_corrections_say(c, "Activity beyond the body of the %s was not looked for: %s.", case_maps_word(c), why);
+	else
 		case_maps_check_image(c, &w->plan.grid, w->volume);
 }
 

@@ -2,6 +2,7 @@
 """Attenuation maps of other programs, `tomonode recon --map`: the bodies of test_pet_attenuation.py as NIfTI, MetaImage
 and Interfile image, in each unit, oblique and in every position, moved by a matrix, divided into several maps. The
 images are those of the ready-made factors; what cannot be right is refused, or said."""
+import glob
 import gzip
 import os
 import re
@@ -142,13 +143,15 @@ def test_a_matrix(folder):
     case, found, _ = with_maps(folder, "out", [data.objects("right", *PLACE[:2], CorrectedImage="RAN")],
                                f"{path},matrix={text}")
     compare("moved", found, expected)
-    check("outside of the body" not in case["warnings"], case["warnings"])
+    check("of the body" not in case["warnings"], case["warnings"])
     np.savetxt(text, np.linalg.inv(move), delimiter=",")
     reason = with_maps(folder, "inverse", [bare], f"{path},matrix={text}", ok=(4, ))[0]
     check("it is beside the field of view" in reason, f"the other way it is another place: {reason}")
     np.savetxt(text, np.array([[1, 0, 0, 60], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]) @ move)
     plain = with_maps(folder, "plain", [bare], f"{path},matrix={text}")[0]
-    check("outside of the body" not in plain["warnings"], f"randoms would be outside, too: {plain['warnings']}")
+    check("outside of the body" not in plain["warnings"]
+          and "Activity beyond the body of the map m.nii.gz was not looked for: randoms are not corrected" in plain["warnings"],
+          f"randoms would be outside, too: {plain['warnings']}")
     case = with_maps(folder, "beside", [data.objects("counts", *PLACE[:2], CorrectedImage="RAN")],
                      f"{path},matrix={text}")[0]
     check(re.search(r"[0-9.]+ % of the activity is outside of the body of the map m.nii.gz", case["warnings"]),
@@ -288,6 +291,14 @@ def test_an_interfile_scan_with_a_map(folder):
     check(
         "The map stir.hv (1/cm) is placed by its own coordinates in the scanner" in case["warnings"]
         and "origin" not in case["warnings"], case["warnings"])
+    result = glob.glob(os.path.join(folder, "out", "*.dcm"))[0]
+    other = interfile_map(os.path.join(folder, "other.hv"), "1/cm", 9)
+    lacks, differs = "without its CT or maps: give them, too (files with --map)", "CT or maps with other values or in another place"
+    for name, words, said in (("again", ("--map", path), []), ("without", (), [lacks, "no maps, was 1"]),
+                              ("other", ("--map", other), [differs])):
+        document = recon(os.path.join(folder, name), os.path.join(data.scan, "emission.hs"), options=("--recipe", result, *words))[0]
+        found = document["cases"][0]["recipe_differs"]
+        check(found == said if name != "without" else set(said) < set(found), f"--recipe, {name}: {found}")
     refused_as = refused(os.path.join(folder, "none"),
                          data.objects("bare"),
                          code=4,
