@@ -184,6 +184,9 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 	}
 	if (!(q->calibration > 0) && s->calibration_text[0])
 		add_warning(q, "Not in Bq/ml: %s.", s->calibration_text);
+	else if (!(q->calibration > 0) && s->scanner && s->scanner->ecat_counts > 0)
+		add_warning(q, "Not in Bq/ml: ecat_counts is for the list mode of an mMR, and sinograms have no singles for the "
+			       "dead time: set `calibration` of the scanner.");
 	else if (!(q->calibration > 0) && strlen(q->warnings) == said)
 		add_warning(q, "Not in Bq/ml: no calibration factor%s.", unusable_value(s, TAG_DOSE_CALIBRATION_FACTOR, value));
 	if (s->no_duration)

@@ -202,7 +202,7 @@ TEST(test_whole_sentences)
 /* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
 TEST(test_units_further)
 {
-	struct scanner_conf scanner = {.name = "bench", .calibration = 10};
+	struct scanner_conf scanner = {.name = "bench", .calibration = 10}, ecat = scanner;
 	struct series_report report;
 	struct err err = {0};
 	struct input in;
@@ -245,6 +245,13 @@ TEST(test_units_further)
 		assert_non_null(strstr(report.warnings, says[i][1]));
 		series_report_clear(&report);
 	}
+	ecat.calibration = 0;
+	ecat.ecat_counts = 2.05;
+	in.s.scanner = &ecat;
+	report = write_series(&in);
+	assert_non_null(
+		strstr(report.warnings, "Not in Bq/ml: ecat_counts is for the list mode of an mMR, and sinograms have no"));
+	series_report_clear(&report);
 	in.s.scanner = &scanner;
 
 	/* one correction may be in the data and the other in the model, but none in both */
