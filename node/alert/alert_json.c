@@ -138,6 +138,50 @@ char *alert_test_text(const struct config *config, double wall)
 				      event_json_text(text), "alerts", "further", "begun", 0, "solved", 0));
 }
 
+static void put_event(FILE *to, const json_t *e)
+{
+	bool solved = !strcmp(json_get_text(e, "event"), "solved");
+	const char *remedy = json_get_text(e, "remedy");
+
+	fprintf(to, "%s%s\n",
+		solved						    ? "Solved: "
+		: !strcmp(json_get_text(e, "severity"), "critical") ? "Critical: "
+								    : "",
+		json_get_text(e, "text"));
+	if (remedy[0])
+		fprintf(to, "%s\n", remedy);
+	fprintf(to, "Since %s%s%s\n\n", json_get_text(e, "began"), solved ? ", until " : "",
+		solved ? json_get_text(e, "ended") : "");
+}
+
+char *alert_mail_text(const char *message)
+{
+	json_t *root = json_loads(message, 0, NULL);
+	const json_t *list = json_object_get(root, "alerts"), *further = json_object_get(root, "further"), *one;
+	const char *text = json_get_text(root, "text");
+	char *mail = NULL;
+	size_t size, i;
+	FILE *to = root ? open_memstream(&mail, &size) : NULL;
+
+	if (to) {
+		fprintf(to,
+			"Subject: %.*s\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n",
+			(int)strcspn(text, "\n"), text);
+		json_array_foreach(list, i, one) put_event(to, one);
+		if (json_get_integer(further, "begun") + json_get_integer(further, "solved") > 0)
+			fprintf(to, "And %lld more that began, %lld that are solved.\n\n", json_get_integer(further, "begun"),
+				json_get_integer(further, "solved"));
+		fprintf(to, "Machine %s, message %s\n", json_get_text(json_object_get(root, "node"), "host"),
+			json_get_text(root, "message"));
+	}
+	json_decref(root);
+	if (to && fclose(to) != 0) {
+		free(mail);
+		return NULL;
+	}
+	return mail;
+}
+
 /* ---- the file ---- */
 
 #define FIELD(member) JSON_FIELD_OF(struct alert_item, #member, member)

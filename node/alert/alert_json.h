@@ -14,6 +14,9 @@ void alert_new_id(char ret[ALERT_ID_SIZE]);
 /* Return the text of the present message, or of a test; the caller frees it. NULL: no memory. */
 char *alert_message_text(const struct alerts *a, const struct config *config);
 char *alert_test_text(const struct config *config, double wall);
+/* Return such a text as a mail without its receiver: Subject and a few other lines, an empty one, what is wrong and what to do. The
+ * caller frees it. NULL: no memory. */
+char *alert_mail_text(const char *message);
 
 /* SPOOL/alerts.json: what was told, and the present message. Replaced atomically and durably; on a full disk written in place, if
  * there is one and it is large enough. */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "node/alert/alert_internal.h"
+#include "node/sandbox/sandbox.h"
 #include "node/web/http_client.h"
 
 #define ANSWER_MAX 65536
@@ -24,13 +26,13 @@ static int open_client(const struct config *config, struct http_client **ret, st
 int alert_check(const struct config *config, struct err *err)
 {
 	struct http_client *client = NULL;
-	int ret = open_client(config, &client, err);
+	int ret = config->alerts.exec[0] ? alert_exec_check(&config->alerts, err) : open_client(config, &client, err);
 
 	http_client_close(client);
 	return ret;
 }
 
-int alert_send(const struct config *config, const char *text, struct err *err)
+static int post_message(const struct config *config, const char *text, struct err *err)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	const struct http_body body = {.data = text, .size = strlen(text)};
@@ -47,4 +49,15 @@ int alert_send(const struct config *config, const char *text, struct err *err)
 		ret = answer.status;
 	http_client_close(client);
 	return ret;
+}
+
+int alert_send(const struct config *config, const char *text, bool fenced, struct err *err)
+{
+	int ret = 0;
+
+	if (config->alerts.exec[0])
+		return alert_exec(config, text, err);
+	if (fenced)
+		ret = sandbox_enter(SANDBOX_ALERT, config, NULL, err);
+	return ret < 0 ? ret : post_message(config, text, err);
 }

@@ -168,7 +168,7 @@ static void check_named(const struct checked *c)
 	tls_files_check(c->config, &files, NULL);
 	check_authorities(c);
 	check_step_files(c->config, &c->report);
-	if (c->config->alerts.url[0] && alert_check(c->config, &err) < 0)
+	if (config_tells_alerts(c->config) && alert_check(c->config, &err) < 0)
 		check_say(&c->report, FINDING_PROBLEM, "alerts: %s", err.msg);
 	check_flatfields(c);
 }

@@ -257,8 +257,8 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 		printf("slurm         %d to %d pilots, each: %s\n", c->slurm.min, c->slurm.max, c->slurm.program);
 	if (c->status.enabled)
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
-	if (c->alerts.url[0])
-		printf("alerts        to %s\n", c->alerts.url);
+	if (config_tells_alerts(c))
+		printf("alerts        to %s\n", c->alerts.exec[0] ? c->alerts.exec : c->alerts.url);
 	for (size_t i = 0; i < json_array_size(m->told); i++)
 		printf("step          %s\n", json_string_value(json_array_get(m->told, i)));
 	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_test_alert.c - `tomonode test-alert`: send a test message to the webhook of the configuration and say what it answered. */
+/* cmd_test_alert.c - `tomonode test-alert`: send a test message to the webhook or the program of the configuration and say what
+ * became of it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static const struct option_spec option_table[] = {
 static const struct command_spec spec = {
 	.name = "test-alert",
 	.usage = "[-c FILE] [--json]",
-	.summary = "Send a test message to the webhook of `alerts` in the configuration, and print its answer.",
+	.summary = "Send a test message to the webhook or the program of `alerts` in the configuration, and print its answer.",
 	.text = "The message has \"test\": true and lists nothing (docs/alerts.md).",
 	.options = option_table,
 	.json = true,
@@ -27,20 +28,25 @@ static const struct command_spec spec = {
 
 static int report_outcome(const struct options *o, const struct config *config, int status, double ms, const struct err *err)
 {
+	bool program = config->alerts.exec[0];
+	const char *name = program ? config->alerts.exec : config->alerts.url;
 	int code = status >= 0 ? CODE_OK : err->code == ENOKEY || err->code == EINVAL ? CODE_CONFIG : CODE_PEER, ret;
 	json_t *root;
 
 	if (o->json) {
-		root = json_pack("{s:b, s:i, s:s, s:f}", "ok", status >= 0, "code", code, "url", config->alerts.url, "ms", ms);
-		if (root && status >= 0)
+		root = json_pack("{s:b, s:i, s:s, s:f}", "ok", status >= 0, "code", code, program ? "exec" : "url", name, "ms",
+				 ms);
+		if (root && status >= 0 && !program)
 			json_object_set_new(root, "status", json_integer(status));
 		if (root && status < 0)
 			json_object_set_new(root, "error", json_string(err->msg));
 		ret = options_json(root);
 		return ret == CODE_OK ? code : ret;
 	}
-	if (status >= 0)
-		printf("%s: answered with status %d after %.0f ms\n", config->alerts.url, status, ms);
+	if (status >= 0 && program)
+		printf("%s: took the message in %.0f ms\n", name, ms);
+	else if (status >= 0)
+		printf("%s: answered with status %d after %.0f ms\n", name, status, ms);
 	else
 		fprintf(stderr, "tomonode test-alert: %s\n", err->msg);
 	return code;
@@ -63,14 +69,16 @@ int cmd_test_alert(int argc, char **argv)
 	code = options_config(&o, path, &config);
 	if (code != CODE_OK)
 		return code;
-	if (!config->alerts.url[0]) {
-		code = options_fail(&o, CODE_NOT_FOUND, "no webhook: url of alerts is not set in %s",
+	if (!config_tells_alerts(config)) {
+		code = options_fail(&o, CODE_NOT_FOUND, "no webhook: neither url nor exec of alerts is set in %s",
 				    config->path[0] ? config->path : "the embedded defaults");
 		goto out;
 	}
 	text = alert_test_text(config, clock_wall());
 	began = clock_seconds();
-	status = text ? alert_send(config, text, &err) : err_set(&err, ENOMEM, "no memory");
+	status = text ? alert_check(config, &err) : err_set(&err, ENOMEM, "no memory");
+	if (status == 0)
+		status = alert_send(config, text, false, &err);
 	code = report_outcome(&o, config, status, 1e3 * (clock_seconds() - began), &err);
 out:
 	free(text);

@@ -175,8 +175,10 @@ struct cluster_conf { /* pilots: processes on other machines that reconstruct */
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE];
 };
 
-struct alerts_conf {   /* messages about troubles to a web service: node/alert/alerts.h */
-	char url[256]; /* "": none */
+struct alerts_conf {			/* messages about troubles, to a web service or to a program: node/alert/alerts.h */
+	char url[256];			/* "": none */
+	char exec[CONFIG_PATH_SIZE];	/* the program; "": none. Never both */
+	struct config_names exec_files; /* files and folders that it reads */
 	char authorities[CONFIG_PATH_SIZE], credentials[CONFIG_PATH_SIZE];
 	double timeout;			/* s, of one attempt */
 	double delay, settle, interval; /* s, see struct alert_limits */
@@ -392,6 +394,7 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 					  const char *serial);
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
+bool config_tells_alerts(const struct config *c);   /* true: there is a webhook or a program for messages about troubles */
 bool config_status_may_act(const struct config *c); /* true: the status page offers retry and cancel */
 
 /* Set one value of a protocol from "key=value", blanks around = are ignored. Keys, units and ranges are those of the configuration file. */

@@ -7,6 +7,12 @@
 const struct key config_alerts_keys[CONFIG_ALERTS_KEYS] = {
 	{"url", AS_TEXT(alerts_conf, url, URL_SIZE - 1), .fallback = "",
 	 .meaning = "web service that gets the messages, as `https://HOST[:PORT]/PATH`, by POST of JSON; empty: none"},
+	{"exec", AS_PATH(alerts_conf, exec), .fallback = "",
+	 .meaning =
+		 "instead of `url`: program that gets each message as a mail without its receiver on its standard input; exit code 0: "
+		 "taken; empty: none"},
+	{"exec_files", AS_NAMES(alerts_conf, exec_files, KEY_PATH, 0, CONFIG_NAMES_MAX), .fallback = "",
+	 .meaning = "files and folders that it reads or executes beside those of the system below `/usr`"},
 	{"authorities", AS_PATH(alerts_conf, authorities), .fallback = "",
 	 .meaning = "trusted certificates (PEM) for checking that of the service; empty: those of the system"},
 	{"credentials", AS_PATH(alerts_conf, credentials), .fallback = "",
@@ -25,12 +31,23 @@ const struct key config_alerts_keys[CONFIG_ALERTS_KEYS] = {
 	 .meaning = "number of troubles that a message lists; of further ones it gives the number"},
 };
 
+bool config_tells_alerts(const struct config *c)
+{
+	return c->alerts.url[0] || c->alerts.exec[0];
+}
+
 void config_finish_alerts(struct config_reader *r)
 {
 	const struct alerts_conf *a = &r->config->alerts;
 	struct err err = {0};
 	struct url url;
 
+	if (a->exec[0] && a->url[0])
+		config_problem(r, r->text->files[0], 1, "key 'exec' of alerts: \"%s\", with url = \"%s\"; allowed: one of both",
+			       a->exec, a->url);
+	if (a->exec_files.n > 0 && !a->exec[0])
+		config_problem(r, r->text->files[0], 1, "key 'exec_files' of alerts: \"%s\", without exec; allowed: with exec",
+			       a->exec_files.name[0]);
 	if (!a->url[0])
 		return;
 	if (url_parse(a->url, &url, &err) < 0)

@@ -48,7 +48,7 @@
 
 #define CONFIG_STATUS_KEYS 15
 extern const struct key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
-#define CONFIG_ALERTS_KEYS 8
+#define CONFIG_ALERTS_KEYS 10
 extern const struct key config_alerts_keys[CONFIG_ALERTS_KEYS];
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];

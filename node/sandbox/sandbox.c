@@ -43,6 +43,7 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_CASE] = {4096, 0},
 	[SANDBOX_FOLDER] = {256, 0},
 	[SANDBOX_ALERT] = {128, (rlim_t)16 << 30},
+	[SANDBOX_EXEC] = {128, (rlim_t)16 << 30},
 	[SANDBOX_STEPS] = {1024, 0}, /* the programs have limits of their own (node/step/step_run.c) */
 };
 
@@ -50,7 +51,7 @@ const char *sandbox_role_name(enum sandbox_role role)
 {
 	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker", "deliver",
 							 "names",    "http",	    "seat",  "report", "case",
-							 "folder",   "alert",	    "steps", "step"};
+							 "folder",   "alert",	    "exec",  "steps",  "step"};
 
 	return names[role];
 }

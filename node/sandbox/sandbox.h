@@ -40,10 +40,11 @@ enum sandbox_role {
 	SANDBOX_CASE,	     /* of a pilot: reads instances, writes results, without a journal; detail: its device */
 	SANDBOX_FOLDER,	     /* reads results, writes them to the folders of destinations; no network */
 	SANDBOX_ALERT,	     /* connects to the web service of `alerts`; opens no file of the spool */
+	SANDBOX_EXEC,	     /* executes the program of `alerts`, which connects to where it likes; opens no file of the spool */
 	SANDBOX_STEPS,	     /* starts the programs of `steps`, in folders of its caller; detail: the folder that these are in */
 	SANDBOX_STEP,	     /* of sandbox_enter_step(): such a program */
 };
-#define SANDBOX_ROLES 14
+#define SANDBOX_ROLES 15
 
 /* What this machine supports. */
 struct sandbox_support {

@@ -196,6 +196,9 @@ static const char *const starting[] = {"execve", "execveat",  "arch_prctl", "get
 static const char *const limiting[] = {"fchmodat", "pidfd_open",  "setpgid",	 "setsid", "clone",
 				       "tgkill",   "getpriority", "setpriority", NULL};
 
+/* What a shell does with its commands. */
+static const char *const commanding[] = {"fork", "vfork", "clone", "wait4", "waitpid", "waitid", "rt_sigsuspend", "pause", NULL};
+
 static const char *const hostile[] = {
 	"ptrace",
 	"process_vm_readv",
@@ -386,6 +389,11 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		break;
 	case SANDBOX_INDEX:
 		break;
+	case SANDBOX_EXEC: /* not setpgid and setsid: it stays in its group of processes, and signals no other */
+		add_rules(c, SCMP_ACT_ALLOW, commanding);
+		add_rules(c, SCMP_ACT_ALLOW, starting);
+		allow_if(c, "kill", SCMP_A0(SCMP_CMP_EQ, 0));
+		/* fall through */
 	case SANDBOX_DELIVER:
 	case SANDBOX_ALERT:
 		add_rules(c, SCMP_ACT_ALLOW, talk);
@@ -469,7 +477,7 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 	if (gpu) {
 		forbid_for_gpu(&c, role);
 	} else {
-		if (!sandbox_is_of_steps(role)) {
+		if (!sandbox_is_of_steps(role) && role != SANDBOX_EXEC) {
 			add_rules(&c, SCMP_ACT_KILL_PROCESS, executing);
 			allow_log(&c, config);
 		}

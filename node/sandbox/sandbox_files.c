@@ -218,6 +218,30 @@ static int allow_alert(struct fence *f, const struct config *config)
 	return ret;
 }
 
+/* Allow programs of the system, such as the interpreter of a script. */
+static int allow_running(struct fence *f)
+{
+	static const char *const run[] = {"/usr", "/lib", "/lib64", "/bin", NULL};
+
+	return allow_list(f, run, FS_RUN);
+}
+
+/* Allow the program of `alerts` and its files. */
+static int allow_exec(struct fence *f, const struct config *config)
+{
+	static const char *const read[] = {"/etc/passwd", "/etc/group", NULL};
+	const struct config_names *files = &config->alerts.exec_files;
+	int ret = allow_running(f);
+
+	if (ret == 0)
+		ret = allow_names(f);
+	if (ret == 0)
+		ret = allow_list(f, read, FS_READ);
+	for (size_t i = 0; ret == 0 && i < files->n; i++)
+		ret = allow_path(f, files->name[i], FS_RUN);
+	return ret < 0 || !config->alerts.exec[0] ? ret : allow_path(f, config->alerts.exec, FS_RUN);
+}
+
 /* Allow what a delivery needs to resolve a destination's name and to read its certificates. */
 static int allow_deliver(struct fence *f, const struct config *config)
 {
@@ -261,14 +285,6 @@ static int allow_above(struct fence *f, const char *path)
 	ret = allow_path(f, folder, FS_RUN);
 	free(folder);
 	return ret;
-}
-
-/* Allow programs of the system, such as the interpreter of a script. */
-static int allow_running(struct fence *f)
-{
-	static const char *const run[] = {"/usr", "/lib", "/lib64", "/bin", NULL};
-
-	return allow_list(f, run, FS_RUN);
 }
 
 static int allow_steps(struct fence *f, const struct config *config, const char *folder, bool gpu)
@@ -334,6 +350,8 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return ret;
 	case SANDBOX_ALERT:
 		return allow_alert(f, config);
+	case SANDBOX_EXEC:
+		return allow_exec(f, config);
 	case SANDBOX_SEAT:
 		ret = allow_worker(f, config, false);
 		if (ret == 0)
@@ -365,7 +383,9 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	attr.fs |= abi >= 5 ? FS_IOCTL_DEV : 0;
 	if (abi >= 4) { /* listening sockets are open already; deliveries connect to configured addresses, and DCMTK makes a
 			   connection to itself over a port that it opens (dicom/network/connect.cc) */
-		attr.net = role == SANDBOX_DELIVER || role == SANDBOX_ALERT ? 0 : NET_BIND_TCP | NET_CONNECT_TCP;
+		attr.net = role == SANDBOX_DELIVER || role == SANDBOX_ALERT || role == SANDBOX_EXEC
+				   ? 0
+				   : NET_BIND_TCP | NET_CONNECT_TCP;
 		size += sizeof(attr.net);
 	}
 	if (abi >= 6) { /* CUDA MPS, if it is used, connects to the driver's server */
@@ -378,7 +398,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
 	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_REPORT && role != SANDBOX_CASE &&
-	    role != SANDBOX_ALERT && !sandbox_is_of_steps(role))
+	    role != SANDBOX_ALERT && role != SANDBOX_EXEC && !sandbox_is_of_steps(role))
 		ret = allow_journal(&f, config);
 	if (ret == 0)
 		ret = role == SANDBOX_STEPS  ? allow_steps(&f, config, folder, gpu)

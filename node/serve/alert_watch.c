@@ -9,7 +9,6 @@
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_send.h"
 #include "node/base/log.h"
-#include "node/sandbox/sandbox.h"
 
 #define GRACE 10.0 /* s beyond the timeout of an attempt, after which its process is killed */
 
@@ -69,9 +68,7 @@ static int send_message(void *ctx)
 	int ret;
 
 	process_close_inherited();
-	ret = sandbox_enter(SANDBOX_ALERT, c->config, NULL, &err);
-	if (ret >= 0)
-		ret = alert_send(c->config, c->text, &err);
+	ret = alert_send(c->config, c->text, true, &err);
 	snprintf(c->page->reason, sizeof(c->page->reason), "%.299s", ret < 0 ? err.msg : "");
 	return ret < 0;
 }
@@ -132,7 +129,7 @@ void alert_watch_step(struct alert_watch *w, struct schedule *s, const struct no
 	struct err err = {0};
 	int ret;
 
-	if (!s->config->alerts.url[0] || s->stopping || !problems) {
+	if (!config_tells_alerts(s->config) || s->stopping || !problems) {
 		w->fault[0] = '\0';
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manager's part of the webhook: what is to be told is stored in SPOOL/alerts.json before it is sent; a short-lived process
- * with few rights sends it, and the manager never waits for it. While the webhook does not take messages, that is a problem of
+/* The manager's part of alerts: what is to be told is stored in SPOOL/alerts.json before it is sent; a short-lived process
+ * with few rights sends it, and the manager never waits for it. While webhook or program do not take messages, that is a problem of
  * the node, and the message is tried again. */
 #ifndef TOMONODE_NODE_ALERT_WATCH_H
 #define TOMONODE_NODE_ALERT_WATCH_H

@@ -94,6 +94,10 @@ def test_calls_of_each_role(folder):
     for action, argument, wanted in (("fork", [], "done"), ("exec", ["/usr/bin/true"], ""), ("socket", ["inet"], "EPERM"), ("trace", [victim], KILLED),
                                      ("mount", [folder], KILLED), ("raise-limit", [], "EPERM")):
         check(inside(steps, spool, action, *argument) == wanted, f"steps: {action}")
+    for action, argument, wanted in (("fork", [], "done"), ("exec", ["/usr/bin/true"], ""), ("socket", ["inet"], "done"), ("socket", ["packet"], "EPERM"),
+                                     ("trace", [victim], KILLED), ("mount", [folder], KILLED), ("mode", [f"{spool}/work/a"], "EPERM"),
+                                     ("raise-limit", [], "EPERM"), ("kill", [victim], "EPERM")):
+        check(inside("exec", spool, action, *argument) == wanted, f"exec: {action}")
     check(inside("index", spool, "open-many", 1000) == "EMFILE", "the indexer opens a thousand files")
     # The system's log alone is a reason for a local socket.
     check(inside("index", spool, "socket", "unix", log="syslog") == "done", "no way to syslog")
@@ -130,6 +134,9 @@ def test_files_of_each_role(folder):
     for action, path, wanted in (("write", f"{spool}/work/a", "done"), ("read", f"{spool}/instances/a", no), ("read", f"{spool}/journal.db-wal", no),
                                  ("read", f"{spool}/outbox/a", no), ("read", "/etc/passwd", no), ("make", f"{spool}/new", no)):
         check(inside(steps, spool, action, path) == wanted, f"steps: {action} {path}")
+    for action, path, wanted in (("read", f"{spool}/instances/a", no), ("read", f"{spool}/journal.db-wal", no), ("read", f"{spool}/node.conf", no),
+                                 ("make", f"{spool}/new", no), ("read", "/etc/passwd", "done"), ("read", "/etc/shadow", no), ("read", __file__, no)):
+        check(inside("exec", spool, action, path) == wanted, f"exec: {action} {path}")
     # An association commits what it wrote, and takes back what it could not commit.
     check(inside("association", spool, "rename", f"{spool}/incoming/a {spool}/instances/b") == "done", "no commit")
     check(inside("association", spool, "remove", f"{spool}/instances/b") == "done", "no way back")

@@ -220,7 +220,7 @@ TEST(test_burst)
 	struct config config = {.alerts = {.most = 3}, .node = {.aet = "NODE"}};
 	struct alerts a = {0};
 	json_t *root, *list;
-	char *text;
+	char *text, *mail;
 
 	step(&a, "abcdeF", 0);
 	step(&a, "abcdeF", 2);
@@ -235,6 +235,11 @@ TEST(test_burst)
 		strstr(json_string_value(json_object_get(root, "text")), "NODE: 6 problems began, 0 solved\nCritical: It"));
 	assert_string_equal(json_string_value(json_object_get(root, "time")), "2023-11-14T22:13:22Z");
 	json_decref(root);
+	mail = alert_mail_text(text);
+	assert_ptr_equal(strstr(mail, "Subject: tomonode NODE: 6 problems began, 0 solved\nMIME-Version: 1.0\n"), mail);
+	assert_non_null(strstr(mail, "8bit\n\nCritical: It is wrong.\nMend it.\nSince 2023-11-14T22:13:20Z\n\nIt is wrong.\n"));
+	assert_non_null(strstr(mail, "\n\nAnd 3 more that began, 0 that are solved.\n\nMachine "));
+	free(mail);
 	free(text);
 	alerts_told(&a, &limits, 2);
 	step(&a, "abcdeF", 50);
