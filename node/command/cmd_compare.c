@@ -29,7 +29,8 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "compare",
 	.usage = "[-o FILE.html] [-c FILE] [--json] A B",
-	.summary = "Compare two results with the same voxels: mean, noise, difference, and how they were made differently.",
+	.summary =
+		"Compare two results with the same voxels at the same place: mean, noise, difference, and how they were made differently.",
 	.text = "A, B: the file of a tomosynthesis, or the folder of a PET or CT series. The page shows images of the patient; it does "
 		"not\n"
 		"name the patient.",
@@ -66,19 +67,21 @@ static int open_one(struct compared *c, int i, char *path, const struct report_c
 
 static int write_page(const struct compared *c, const char *path, struct err *err)
 {
-	const char *names[2], **changes = calloc(json_array_size(c->changes) + 2, sizeof(*changes));
+	const char *names[2], **changes = calloc(json_array_size(c->changes) + 3, sizeof(*changes));
 	struct html h = {0};
+	size_t i, n = 0;
 	json_t *one;
-	size_t i;
 	int rc;
 
 	if (!changes)
 		return err_set(err, ENOMEM, "no memory for a page");
 	for (int k = 0; k < 2; k++)
 		names[k] = c->files[k].list[0].name;
-	json_array_foreach(c->changes, i, one) changes[i] = json_string_value(one);
+	json_array_foreach(c->changes, i, one) changes[n++] = json_string_value(one);
+	if (c->figures.place[0])
+		changes[n++] = c->figures.place;
 	if (!c->changes)
-		changes[0] = "One of them is not of this program: how it was made is not known.";
+		changes[n] = "One of them is not of this program: how it was made is not known.";
 	rc = comparison_page((const struct image_series *const *)c->series, &c->figures, names, changes, &h, err);
 	if (rc == 0)
 		rc = atomic_file_put(path, h.text, h.n, err);
@@ -99,13 +102,14 @@ static void print_result(const struct options *o, const struct compared *c)
 	size_t i;
 
 	if (o->json) {
-		options_json(
-			json_pack("{s:b, s:i, s:[f,f], s:[f,f], s:[o,o], s:f, s:f, s:o, s:{s:f, s:[i,i,i,i]}, s:I, s:I, s:o}",
-				  "ok", true, "code", CODE_OK, "mean", f->mean[0], f->mean[1], "sd", f->sd[0], f->sd[1], "noise",
-				  json_number(f->noise[0]), json_number(f->noise[1]), "bias", f->bias, "rms", f->rms,
-				  "correlation", json_number(f->correlation), "largest", "value", f->largest, "at", f->at[0] + 1,
-				  f->at[1] + 1, f->at[2] + 1, f->image + 1, "voxels", (json_int_t)f->voxels, "equal",
-				  (json_int_t)f->equal, "made_differently", c->changes ? json_incref(c->changes) : json_null()));
+		options_json(json_pack(
+			"{s:b, s:i, s:[f,f], s:[f,f], s:[o,o], s:f, s:f, s:o, s:{s:f, s:[i,i,i,i]}, s:I, s:I, s:o, s:o}", "ok",
+			true, "code", CODE_OK, "mean", f->mean[0], f->mean[1], "sd", f->sd[0], f->sd[1], "noise",
+			json_number(f->noise[0]), json_number(f->noise[1]), "bias", f->bias, "rms", f->rms, "correlation",
+			json_number(f->correlation), "largest", "value", f->largest, "at", f->at[0] + 1, f->at[1] + 1,
+			f->at[2] + 1, f->image + 1, "voxels", (json_int_t)f->voxels, "equal", (json_int_t)f->equal, "place",
+			f->place[0] ? json_string(f->place) : json_null(), "made_differently",
+			c->changes ? json_incref(c->changes) : json_null()));
 		return;
 	}
 	printf("A: mean %.6g, standard deviation %.4g, noise %.4g\n", f->mean[0], f->sd[0], f->noise[0]);
@@ -117,6 +121,8 @@ static void print_result(const struct options *o, const struct compared *c)
 		       "%.9f; %.3f %% of the voxels are equal\n",
 		       f->bias, f->rms, f->largest, f->at[0] + 1, f->at[1] + 1, f->at[2] + 1, f->image + 1, f->correlation,
 		       100 * (double)f->equal / (double)f->voxels);
+	if (f->place[0])
+		printf("place: %s\n", f->place);
 	json_array_foreach(c->changes, i, one) printf("made differently, B: %s\n", json_string_value(one));
 }
 

@@ -9,8 +9,11 @@
 
 #include "node/report/report_internal.h"
 
-#define SIZE_TOLERANCE 1e-4 /* of a voxel: sizes are stored with few digits */
-#define SPREAD 4.0	    /* a picture of a difference shows this many root mean squares on both sides of 0 */
+#define SIZE_TOLERANCE 1e-4	 /* of a voxel: sizes are stored with few digits */
+#define DIRECTION_TOLERANCE 1e-3 /* of a unit vector: 0.06 degrees */
+#define PLACE_SAID 0.01		 /* of a voxel: positions are stored with few digits, too */
+#define PLACE_REFUSED 0.5	 /* of a voxel, in one frame of reference */
+#define SPREAD 4.0		 /* a picture of a difference shows this many root mean squares on both sides of 0 */
 
 /* ---- figures ---- */
 
@@ -30,6 +33,50 @@ static int check_pair(const struct image_series *const of[2], struct err *err)
 		a->n[0], a->n[1], a->n[2], a->spacing[0], a->spacing[1], a->spacing[2], a->n_images, a->n_images == 1 ? "" : "s",
 		a->units, b->n[0], b->n[1], b->n[2], b->spacing[0], b->spacing[1], b->spacing[2], b->n_images,
 		b->n_images == 1 ? "" : "s", b->units);
+}
+
+static int check_directions(const struct image_series *a, const struct image_series *b, struct err *err)
+{
+	double apart = 0;
+
+	for (int i = 0; i < 3; i++)
+		apart = fmax(apart, fmax(fabs(a->across[i] - b->across[i]),
+					 fmax(fabs(a->down[i] - b->down[i]), fabs(a->normal[i] - b->normal[i]))));
+	if (!(apart > DIRECTION_TOLERANCE))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"their voxels do not have the same directions (left, back, head): rows (%.4g, %.4g, %.4g), columns (%.4g, %.4g, %.4g), "
+		"slices (%.4g, %.4g, %.4g); and rows (%.4g, %.4g, %.4g), columns (%.4g, %.4g, %.4g), slices (%.4g, %.4g, %.4g)",
+		a->across[0], a->across[1], a->across[2], a->down[0], a->down[1], a->down[2], a->normal[0], a->normal[1],
+		a->normal[2], b->across[0], b->across[1], b->across[2], b->down[0], b->down[1], b->down[2], b->normal[0],
+		b->normal[1], b->normal[2]);
+}
+
+/* Compare the places of the first voxels, along each axis in voxels. */
+static int check_place(const struct image_series *a, const struct image_series *b, char *ret_sentence, size_t size,
+		       struct err *err)
+{
+	const double *const axes[] = {a->across, a->down, a->normal};
+	bool one_frame = !strcmp(a->frame_of_reference, b->frame_of_reference);
+	double apart = 0;
+
+	for (int i = 0; i < 3; i++) {
+		double along = 0;
+
+		for (int c = 0; c < 3; c++)
+			along += (b->corner[c] - a->corner[c]) * axes[i][c];
+		apart = fmax(apart, fabs(along) / a->spacing[i]);
+	}
+	if (!(apart > PLACE_SAID))
+		return 0;
+	snprintf(
+		ret_sentence, size,
+		"their first voxels are not at the same place: (%.2f, %.2f, %.2f) mm and (%.2f, %.2f, %.2f) mm (left, back, head), "
+		"%.3g voxels apart, in %s",
+		a->corner[0], a->corner[1], a->corner[2], b->corner[0], b->corner[1], b->corner[2], apart,
+		one_frame ? "one frame of reference" : "two frames of reference");
+	return one_frame && apart > PLACE_REFUSED ? err_set(err, EBADMSG, "%s", ret_sentence) : 0;
 }
 
 struct sums {
@@ -108,6 +155,10 @@ int comparison_make(const struct image_series *const of[2], struct comparison *r
 	int rc = check_pair(of, err);
 
 	*ret = (struct comparison){0};
+	if (rc == 0)
+		rc = check_directions(of[0], of[1], err);
+	if (rc == 0)
+		rc = check_place(of[0], of[1], ret->place, sizeof(ret->place), err);
 	for (int i = 0; rc == 0 && i < 2; i++)
 		rc = describe_one(of[i], i, ret, err);
 	return rc < 0 ? rc : compare_values(of, ret, err);

@@ -13,10 +13,11 @@ struct comparison {
 	double largest;			 /* B - A where it is farthest from 0 */
 	int at[3], image;		 /* column, row, slice and time frame or gate of it */
 	uint64_t voxels, equal;		 /* in all images; with the same value in both */
+	char place[400]; /* sentence with both positions of the first voxel where they are not the same; "": they are */
 };
 
-/* Compare all voxels of all images. Values of padding of a tomosynthesis count as 0. EBADMSG: another number or size of voxels, or
- * another unit; the text has both. */
+/* Compare all voxels of all images. Values of padding of a tomosynthesis count as 0. EBADMSG: another number, size or direction of
+ * voxels, another unit, or in one frame of reference another place by more than half a voxel; the text has both. */
 int comparison_make(const struct image_series *const of[2], struct comparison *ret, struct err *err);
 /* Write the page. names: what A and B are called; changes: sentences, ended by NULL, of how they were made differently. */
 int comparison_page(const struct image_series *const of[2], const struct comparison *c, const char *const names[2],

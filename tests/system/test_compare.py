@@ -44,7 +44,32 @@ def test_two_results(folder, failures):
     check(text.count("data:image/png") == 6 and "iterations=3, was 4" in text, "the page")
     check(str(header.PatientName) not in text and header.PatientID not in text, "a patient on the page")
     check("all 15360 voxels are equal" in tools.run("compare", a, a).stdout, "a result and itself")
-    for words, code, named in (((a, os.path.join(folder, "other")), 4, "the same voxels"), ((a, scan), 4, "0 results"),
+    def moved(name, **changes):
+        """B with other geometry in every object."""
+        target = os.path.join(folder, name)
+        os.makedirs(target)
+        for file in sorted(os.listdir(b)):
+            ds = pydicom.dcmread(os.path.join(b, file)) if file.endswith(".dcm") else None
+            if ds is None:
+                continue
+            for keyword, change in changes.items():
+                setattr(ds, keyword, change(getattr(ds, keyword)))
+            ds.save_as(os.path.join(target, file))
+        return target
+
+    width = float(header.PixelSpacing[1])
+    near = moved("near", ImagePositionPatient=lambda p: [float(p[0]) + 0.1 * width, p[1], p[2]])
+    said = json.loads(tools.run("compare", "--json", a, near).stdout)
+    first = f"({float(header.ImagePositionPatient[0]):.2f}, "
+    check(first in said["place"] and "0.1 voxels apart, in one frame" in said["place"], said["place"])
+    check("place: " in tools.run("compare", a, near).stdout and "place: " not in tools.run("compare", a, b).stdout, "the place is said")
+    elsewhere = moved("elsewhere", ImagePositionPatient=lambda p: [p[0], float(p[1]) + 40, p[2]], FrameOfReferenceUID=lambda u: u + ".7")
+    check("in two frames of reference" in tools.run("compare", a, elsewhere).stdout, "another frame")
+    far = moved("far", ImagePositionPatient=lambda p: [p[0], float(p[1]) + width, p[2]])
+    turned = moved("turned", ImageOrientationPatient=lambda o: [-float(v) for v in o])
+    for words, code, named in (((a, far), 4, "1 voxels apart, in one frame of reference"),
+                               ((a, turned), 4, "do not have the same directions"),
+                               ((a, os.path.join(folder, "other")), 4, "the same voxels"), ((a, scan), 4, "0 results"),
                                ((a,), 2, "B is missing"), ((folder, a), 4, "3 results")):
         done = tools.run("compare", *words, ok=(code,))
         check(named in done.stderr, f"{words}: {done.stderr}")
