@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "node/tools/measure_internal.h"
 #include "recon/core/figures.h"
