@@ -68,11 +68,16 @@ void parallel_gaps_release(struct parallel_gaps *g)
 
 /* ---- a series of frames ---- */
 
+static inline float root_of(float light)
+{
+	return sqrtf(light > 0 ? light : 0);
+}
+
 static float value_of(const struct parallel_series *s, int a, size_t t)
 {
 	float value = s->values[(size_t)s->frame[a] * s->n_radial + t];
 
-	return s->dark ? sqrtf(fmaxf(value - (float)s->dark[t], 0)) : value;
+	return s->dark ? root_of(value - (float)s->dark[t]) : value;
 }
 
 static void load_values(const struct parallel_series *s, int a, size_t first, size_t n, float *ret)
@@ -80,7 +85,7 @@ static void load_values(const struct parallel_series *s, int a, size_t first, si
 	const float *from = s->values + (size_t)s->frame[a] * s->n_radial + first;
 
 	for (size_t i = 0; i < n; i++)
-		ret[i] = s->dark ? sqrtf(fmaxf(from[i] - (float)s->dark[first + i], 0)) : from[i];
+		ret[i] = s->dark ? root_of(from[i] - (float)s->dark[first + i]) : from[i];
 }
 
 /* Are the values of `width` bins from `first` on, in frame a, above all around them? */
@@ -134,7 +139,7 @@ static int walk_block(const struct parallel_series *s, size_t first, size_t n, c
 		for (size_t i = 0; usual && i < n; i++) {
 			float sigma = (float)usual[first + i];
 
-			if (!(own[i] - fmaxf(before[i], after[i]) > SIGMAS * sigma) || skip[first + i] ||
+			if (!(own[i] - before[i] > SIGMAS * sigma && own[i] - after[i] > SIGMAS * sigma) || skip[first + i] ||
 			    !is_hit(s, skip, a, first + i, sigma))
 				continue;
 #pragma omp critical
