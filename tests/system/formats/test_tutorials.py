@@ -21,6 +21,7 @@ from tools import node_harness as h
 Image = pytest.importorskip("PIL.Image")
 TOMONODE, SOURCE = os.path.abspath(os.environ["TOMONODE"]), os.environ["TOMONODE_SOURCE"]
 DOCS = os.path.join(SOURCE, "docs")
+TOOTH = os.path.join(os.environ.get("TOMONODE_DATA", os.path.join(SOURCE, "../shared/data")), "parallel-real/tooth.h5")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 PORT = re.compile(r"\b11\d{3}\b")  # of the commands
 
@@ -115,6 +116,8 @@ def test_runs_word_for_word(folder, failures, path):
         reports = glob.glob(os.path.join(work, "report", "*.html"))
         if "--report" in text and (len(reports) != 1 or os.path.getsize(reports[0]) < 10000):
             failures.append(f"no report: {reports}")
+        if name == "ct" and os.path.exists(TOOTH):
+            failures += real_scan(text, environment, work)
         if name == "pet":
             failures += spheres(output_of(text, "measure", environment, work))
     finally:
@@ -123,6 +126,16 @@ def test_runs_word_for_word(folder, failures, path):
 
 def test_there_are_four():
     assert len(glob.glob(os.path.join(DOCS, "tutorial-*.md"))) >= 4
+
+
+def real_scan(text, environment, work):
+    """Run the indented commands of the real scan with its file; what the page says in words about them."""
+    os.symlink(TOOTH, os.path.join(work, "tooth.h5"))
+    commands = "\n".join(re.findall(r"^    (?!curl )(\S.*)$", text[text.index("A real scan"):], re.M))
+    commands = commands.replace("docs/samples", f"/usr/bin/python3 {SOURCE}/docs/samples")
+    done = subprocess.run(["bash", "-euc", commands], cwd=work, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    said = re.findall(r"`(axis offset [^`]*)`", text)[-1]
+    return [] if done.returncode == 0 and done.stdout.count(said) == 2 else [f"exit {done.returncode}, or not {said}: {done.stdout}"]
 
 
 def output_of(text, command, environment, work):
