@@ -496,6 +496,10 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 			"tomonode %s: %s: none of the %zu objects of CT or maps has its frame of reference or its study; with "
 			"several scans each needs one that does, or a command of its own\n",
 			r->o.spec->name, c->paths[0], r->list->n_ct);
+	if (joined && r->list->n == 1 && n > c->n && n - c->n < r->list->n_ct)
+		fprintf(stderr,
+			"tomonode %s: %s: %zu of the %zu objects of CT or maps are not of its frame of reference, and not used\n",
+			r->o.spec->name, c->paths[0], r->list->n_ct - (n - c->n), r->list->n_ct);
 	progress_start(&progress, !r->o.json);
 	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
 			      r->out_dir, &progress.monitor, ret_report, err);

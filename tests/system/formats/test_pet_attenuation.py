@@ -268,6 +268,8 @@ def test_maps_of_hardware(folder):
                  made("frame", "UMAP_table", BODIES[2:], frame_of_reference="2.25.99"), options=CT)[0]["cases"][0]["pet"]
     check("as arms beyond its field, the table and coils, is not corrected" in case["warnings"],
           f"of another frame of reference: not used, and missing: {case['warnings']}")
+    done = run("recon", "-o", os.path.join(folder, "frame-said"), *QUICK, *CT, bare, patient, os.path.join(folder, "frame"))
+    check("60 of the 120 objects of CT or maps are not of its frame of reference, and not used" in done.stderr, done.stderr)
     case = recon(os.path.join(folder, "table-out"), bare, other, patient, options=CT)[0]["cases"][0]["pet"]
     check("arms beyond its field, and coils, is not" in case["warnings"], case["warnings"])
     for name, paths, why in (

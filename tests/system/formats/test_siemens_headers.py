@@ -33,6 +33,14 @@ MCT = {"originatingsystem": 1104, "matrixsize1": 400, "matrixsize2": 168, "matri
 HRRT = (b"!INTERFILE :=\n!originating system := HRRT\n!name of data file := x.l64\n!PET data type := emission\n"
         b"data format := listmode\nnumber format := 64-bit word\naxial compression := 0\nmaximum ring difference := 67\n")
 MAIN = b"!INTERFILE:=\n!originating system:=2008\n%SMS-MI header name space:=sinogram main header\n%data set [1]:={0,x.s.hdr,x.s}\n"
+STIR = (b"!INTERFILE  :=\nname of data file := t\noriginating system := Siemens mMR\n!GENERAL DATA :=\n!type of data := PET\n"
+        b"imagedata byte order := LITTLEENDIAN\n!PET data type := Emission\napplied corrections := {None}\n"
+        b"!number format := float\n!number of bytes per pixel := 4\nnumber of dimensions := 4\n"
+        b"matrix axis label [4] := segment\n!matrix size [4] := 1\nmatrix axis label [3] := axial coordinate\n"
+        b"!matrix size [3] := { 64 }\nmatrix axis label [2] := view\n!matrix size [2] := 252\n"
+        b"matrix axis label [1] := tangential coordinate\n!matrix size [1] := 344\nminimum ring difference per segment := { 0 }\n"
+        b"maximum ring difference per segment := { 0 }\nScanner parameters :=\nScanner type := Siemens mMR\n"
+        b"end scanner parameters :=\n!END OF INTERFILE :=\n")
 UMAP = {"!originating system": 2008, "%SMS-MI header name space": "image subheader", "%SMS-MI version number": 3.5,
         "!name of data file": "x.v", "!PET data type": "image", "number format": "float",
         "!number of bytes per pixel": 4, "image data byte order": "LITTLEENDIAN", "number of dimensions": 3,
@@ -74,6 +82,7 @@ HEADERS = {
               b"number format := float\nnumber of bytes per pixel := 4\n", '"matrix axis label [1]" is missing'),
     "s.v.hdr": (mmr.text_of(UMAP, {}, "\n"), "the header of an image, not of sinograms: name that of the sinograms (.hs); an "
                                              "attenuation map is given with --map"),
+    "t.hs": (STIR, "t has 4 bytes; its header requires 22192128 (64 planes"),
 }  # yapf: disable
 
 
