@@ -311,7 +311,7 @@ void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_i
 	}
 	h->n_paths++;
 	if (h->rc < 0)
-		err_prefix(&h->err, "%s: %s", ct_series_word(s), base_name(path));
+		err_prefix(&h->err, "%s: %s", is_map(root) ? parts[ct_part_of(root)].word : "CT", base_name(path));
 }
 
 struct ct_headers *ct_headers_free(struct ct_headers *h)
@@ -555,15 +555,17 @@ void ct_series_forget(struct ct_series *s)
 	}
 }
 
-/* Put a series of hardware behind those that are not after it; a second table is refused. */
+/* Put a series of hardware at its place in the order of parts, then of UIDs; a second table is refused. */
 static int chain_series(struct ct_series *first, struct ct_group *g, struct err *err)
 {
+	const struct ct_series *s = g->s;
 	struct ct_series *at = first;
 
-	while (at->next && at->next->part <= g->s->part)
+	for (const struct ct_series *other = first; other; other = other->next)
+		if (s->part == CT_TABLE && other->part == CT_TABLE)
+			return err_set(err, EBADMSG, "two series, %s and %s: give one", other->series, s->series);
+	while (at->next && (at->next->part < s->part || (at->next->part == s->part && strcmp(at->next->series, s->series) < 0)))
 		at = at->next;
-	if (g->s->part == CT_TABLE && at->part == CT_TABLE)
-		return err_set(err, EBADMSG, "two series, %s and %s: give one", at->series, g->s->series);
 	g->s->next = at->next;
 	at->next = g->s;
 	g->s = NULL;

@@ -46,7 +46,7 @@ struct ct_series {
 	int n[3];    /* columns, rows, slices */
 	bool is_map; /* a map from MR, or of hardware */
 	enum ct_part part;
-	struct ct_series *next; /* the next map of hardware, in the order of enum ct_part; owned. NULL: none */
+	struct ct_series *next; /* the next map of hardware, in the order of enum ct_part, then of UIDs; owned. NULL: none */
 	/* [slice][row][column]; rounded to whole HU, limited to what 16 bits hold; of a map its value less 1000, so that air and
 	 * water are near theirs. NULL: not read */
 	int16_t *hu;

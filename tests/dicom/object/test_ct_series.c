@@ -429,7 +429,10 @@ TEST(hardware)
 	} refused[] = {
 		{"UMAP", "other UMAP", {0}, "two series, 1.2.81 and 1.2.82: give one"},
 		{"UMAP table", "UMAP coils", {0}, "there is the map of the table, but none of the patient"},
-		{"UMAP", "UMAP table", {4, TAG_ROWS, "7"}, "3 x 7 pixels, 3 x 2 in the slices before it"},
+		{"UMAP",
+		 "UMAP table",
+		 {4, TAG_ROWS, "7"},
+		 "map of the table: s4.dcm: 3 x 7 pixels, 3 x 2 in the slices before it"},
 		{"UMAP", "UMAP table", {4, TAG_PATIENT_ID, "P2"}, "different patients"},
 	};
 	static const struct edit none = {0};
