@@ -42,9 +42,9 @@ static const struct option_spec option_specs[] = {
 	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
 	 INTO_TEXT(struct recon, device)},
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
-	 "set one key of the protocol, with the syntax of the configuration; may be repeated"},
-	{0, "recipe", "RESULT.dcm",
-	 "the protocol, with all values, of this result; what differs in the new one is printed. --set is applied after it",
+	 "set one key of the protocol, with the syntax of the configuration; may be repeated; the last one is named first in the Series Description"},
+	{0, "recipe", "RESULT",
+	 "the protocol, with all values, of this result, a file or the folder of its series; what differs in the new one is printed. --set is applied after it",
 	 INTO_TEXT(struct recon, recipe_path)},
 	{0, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE",
 	 INTO_TEXT(struct recon, table)},
@@ -69,7 +69,7 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "recon",
 	.usage =
-		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--recipe RESULT.dcm]\n"
+		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--recipe RESULT]\n"
 		"                      [--frames TABLE] [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
 		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] [--map FILE]...\n"
 		"                      [--report DIR] -o DIR PATH...\n"
@@ -98,7 +98,7 @@ static const struct command_spec spec = {
 		    "tomonode recon --protocol pet-osem --set corrections=attenuation -o series pet/*.dcm ct/*.dcm\n"
 		    "tomonode recon --map body.nii.gz --map table.hv,unit=1/cm -o series list.l.hdr\n"
 		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n"
-		    "tomonode recon --recipe result/RESULT.dcm -o again exam\n",
+		    "tomonode recon --recipe last-year/result -o again exam\n",
 	.files = true,
 };
 
@@ -368,7 +368,7 @@ static void note_recipe(const struct recon *r, const struct reconstruct_report *
 	if (!r->recipe_path)
 		return;
 	snprintf(path, sizeof(path), "%s/%s", r->out_dir, p->objects[0].file);
-	changes = recon_recipe_differences(r->recipe_path, path);
+	changes = recon_recipe_differences(r->recipe_file, path);
 	json_object_set_new(o, "recipe_differs", changes ? changes : json_null());
 	if (!r->o.json && json_array_size(changes) == 0)
 		printf(changes ? "  made as %s\n" : "  not compared with %s: one of the results cannot be read\n",
@@ -380,6 +380,19 @@ static void note_recipe(const struct recon *r, const struct reconstruct_report *
 	}
 }
 
+/* Write what the case is made of: the folder of its first file, or what was imported. JSON must be UTF-8, a path may be any bytes. */
+static void name_source(const struct recon *r, const struct case_files *c, char *ret, size_t size)
+{
+	const struct imported_case *of = imported_cases_of(&r->imported, c);
+	const char *path = c->paths[0], *slash = strrchr(path, '/');
+
+	if (of)
+		snprintf(ret, size, "%s", of->from);
+	else
+		snprintf(ret, size, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+	err_clean(ret);
+}
+
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
 	json_t *o =
@@ -387,12 +400,17 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 			  c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device", p->device,
 			  "profile", p->profile, c->kind->views, p->n_views, "size", p->n[0], p->n[1], p->n[2], "voxel_mm",
 			  p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
+	char source[PATH_MAX];
 
 	json_object_update_new(o, reconstruct_objects(p, ""));
 	json_object_set_new(o, "protocol", json_string(r->protocols[kind_id(c->kind)].name));
 	json_object_set_new(o, "seconds", reconstruct_seconds(p));
 	json_object_update(o, p->details);
+	name_source(r, c, source, sizeof(source));
+	json_object_set_new(o, "source", json_string(source));
 	json_array_append_new(r->cases, o);
+	if (!r->o.json && r->list->n > 1)
+		printf("%s: ", source);
 	if (!r->o.json)
 		recon_print(c, p, imported_cases_of(&r->imported, c), r->out_dir);
 	note_recipe(r, p, o);
@@ -441,7 +459,25 @@ static bool has_default_voxels(const struct recon *r, const struct protocol_conf
 	return same;
 }
 
-/* Write what differs from the protocol of the configuration. A table of time marks replaces the signal. */
+/* Move the setting with the key of this assignment to the front: of many, only the first have room in a Series Description. */
+static void lead_with(const char *assignment, char *settings)
+{
+	size_t key = strcspn(assignment, " ="), n;
+	char first[400], *at = settings, *next;
+
+	while ((next = strstr(at, ", ")) && (strncmp(at, assignment, key) != 0 || at[key] != '='))
+		at = next + 2;
+	n = next ? (size_t)(next - at) : strlen(at);
+	if (at == settings || strncmp(at, assignment, key) != 0 || at[key] != '=' || n >= sizeof(first))
+		return;
+	memcpy(first, at, n);
+	memmove(settings + n + 2, settings, (size_t)(at - settings) - 2);
+	memcpy(settings, first, n);
+	memcpy(settings + n, ", ", 2);
+}
+
+/* Write what differs from the protocol of the configuration, that of the last --set first. A table of time marks replaces the
+ * signal. */
 static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
 {
 	struct protocol_conf of = *config_protocol(r->config, p->name), used = *p;
@@ -452,6 +488,8 @@ static void describe_changes(const struct recon *r, const struct protocol_conf *
 		config_set(&used, "gate_signal=", &no_such_key);
 	}
 	config_describe_changes(&of, &used, ret_text, size);
+	if (r->n_assignments > 0)
+		lead_with(r->assignments[r->n_assignments - 1], ret_text);
 }
 
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
@@ -698,7 +736,9 @@ int recon_run(struct recon *r, char **paths)
 
 	if (code)
 		return code;
-	if (r->recipe_path && recon_recipe_load(r->recipe_path, &r->recipe, &err) < 0)
+	if (r->recipe_path && recon_recipe_file(r->recipe_path, r->recipe_file, sizeof(r->recipe_file), &err) < 0)
+		return options_fail_err(&r->o, &err);
+	if (r->recipe_path && recon_recipe_load(r->recipe_file, &r->recipe, &err) < 0)
 		return options_fail_err(&r->o, &err);
 	code = choose_protocols(r);
 	if (code >= 0)

@@ -21,7 +21,8 @@ struct recon { /* starts as {.steps = {.fd = -1}} */
 	const char *conf_path, *out_dir, *protocol_name, *device, *table; /* table: of --frames; NULL: not given */
 	const char *assignments[RECON_SET_MAX];
 	int n_assignments;
-	const char *recipe_path; /* of --recipe; NULL: not given */
+	const char *recipe_path;    /* of --recipe; NULL: not given */
+	char recipe_file[PATH_MAX]; /* the object */
 	struct recon_recipe recipe;
 	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
 	struct gate_options gates;

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/tools/series_files.h"
 
 /* The parts of a recipe, and the kind of case whose geometry each is. */
 static const struct {
@@ -68,6 +70,26 @@ static int cut_words(char *text, const char **ret_words, int most)
 			*at++ = '\0';
 	}
 	return n;
+}
+
+int recon_recipe_file(const char *path, char *ret_file, size_t size, struct err *err)
+{
+	struct series_files found = {0};
+	char names[SERIES_LIST_SIZE];
+	struct stat st;
+	int rc = 0;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		rc = series_files_find((char *const[]){(char *)path, NULL}, false, &found, err);
+		series_files_list(&found, names, sizeof(names));
+		if (rc == 0 && found.n != 1)
+			rc = err_set(err, EBADMSG, "%s: %zu results%s%s; allowed: one, or a file of one of them", path, found.n,
+				     names[0] ? ": " : "", names);
+	}
+	if (rc == 0 && snprintf(ret_file, size, "%s", found.n ? found.list[0].paths[0] : path) >= (int)size)
+		rc = err_set(err, ENAMETOOLONG, "%s: the path is too long", path);
+	series_files_clear(&found);
+	return rc;
 }
 
 int recon_recipe_load(const char *path, struct recon_recipe *ret, struct err *err)

@@ -19,6 +19,9 @@ struct recon_recipe {
 	int n;
 };
 
+/* Write the path of the result: of a folder the first file of the only volume in it; else `path` itself. EBADMSG: no volume, or
+ * several; the text lists them. */
+int recon_recipe_file(const char *path, char *ret_file, size_t size, struct err *err);
 /* EBADMSG: the object has no recipe of this program, or not all of it; the text says which file. */
 int recon_recipe_load(const char *path, struct recon_recipe *ret, struct err *err);
 /* Return what is not the same in two results: version, device, protocol, geometry, maps, study, data, as an array of "device cpu,

@@ -185,7 +185,7 @@ def test_added_tof_bins_are_one(folder):
     for part in ("4 TOF bins of 360 ps", "stored in the order -6, -5 ... 5 (as the header states)"):
         check(part in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
     text = mashed.objects[0].SeriesDescription
-    check(text.startswith("PET TOF image in counts pet-mlem, iterations=4, +2 more #"), text)
+    check(text.startswith("PET TOF image in counts pet-mlem, tof_mashing=3, +2 more #"), text)
     one = ("--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=32", "--set",
            "tof_mashing=2")
     found = json.loads(t.run("recon", "--json", *one, "-o", os.path.join(folder, "json"),
