@@ -48,6 +48,8 @@ static const struct option_spec option_specs[] = {
 	 "PNG: the values that are grey, in units of the image; full: all; auto: the window of the objects, of PET from 0 to "
 	 "most of the object; default auto"},
 	{0, "bits", "BITS", "PNG: 8 or 16; default 8", INTO_WORD(struct export_request, bits, bits_names)},
+	{0, "zoom", "N", "PNG: magnify N times, 1 to 32; default 1",
+	 INTO_INT(struct export_request, picture.zoom, 1, PICTURE_ZOOM_MAX)},
 	{0, "invert", NULL, "PNG: large values dark", INTO_ON(struct export_request, picture.invert)},
 	{0},
 };
@@ -209,9 +211,9 @@ static int check_request(const struct options *o, struct export_request *r)
 	if (r->compress && !r->format->compressible)
 		return options_fail(o, CODE_USAGE, "--compress is for .mha and .mhd; .nii.gz and .png are always compressed");
 	if (!r->format->planes &&
-	    (c->plane || c->slice || c->mip || c->window != WINDOW_AUTO || c->image != 1 || c->invert || r->bits))
+	    (c->plane || c->slice || c->mip || c->window != WINDOW_AUTO || c->image != 1 || c->zoom != 1 || c->invert || r->bits))
 		return options_fail(o, CODE_USAGE,
-				    "--plane, --slice, --image, --mip, --window, --bits and --invert are for .png");
+				    "--plane, --slice, --image, --mip, --window, --bits, --zoom and --invert are for .png");
 	if (c->mip && c->slice)
 		return options_fail(o, CODE_USAGE, "--mip and --slice exclude each other: a projection is made of all slices");
 	r->picture.bits = r->bits ? 16 : 8;
@@ -220,7 +222,7 @@ static int check_request(const struct options *o, struct export_request *r)
 
 int cmd_export(int argc, char **argv)
 {
-	struct export_request r = {.picture = {.image = 1}};
+	struct export_request r = {.picture = {.image = 1, .zoom = 1}};
 	struct config *config = NULL;
 	struct series_files files = {0};
 	struct err err = {0};

@@ -336,12 +336,12 @@ static int write_plane(const struct cut *c, const struct picture_choice *choice,
 	return rc;
 }
 
-static int size_picture(const struct cut *c, struct picture_report *r, struct err *err)
+static int size_picture(const struct cut *c, int zoom, struct picture_report *r, struct err *err)
 {
 	double h[2] = {c->s->spacing[c->view.axis[0]], c->s->spacing[c->view.axis[1]]};
 	double size[2];
 
-	r->mm = fmin(h[0], h[1]);
+	r->mm = fmin(h[0], h[1]) / zoom;
 	size[0] = fmax(1, round(c->columns * h[0] / r->mm));
 	size[1] = fmax(1, round(c->rows * h[1] / r->mm));
 	if (size[0] > PNG_SIDE_MAX || size[1] > PNG_SIDE_MAX)
@@ -397,7 +397,7 @@ int export_pictures(const struct image_series *s, const struct picture_choice *c
 	if (s->tomo && isfinite(s->window[0])) /* air is black */
 		s->tomo->padded = (float)s->window[0];
 	if (rc == 0)
-		rc = size_picture(&c, ret_report, err);
+		rc = size_picture(&c, choice->zoom, ret_report, err);
 	if (rc == 0) {
 		c.plane = malloc((size_t)c.columns * (size_t)c.rows * sizeof(*c.plane));
 		rc = c.plane ? write_slices(&c, choice, path, ret_report, err)

@@ -7,7 +7,8 @@
  *   sagittal  from the patient's left: the front is on the left, the head is at the top; slices from right to left
  *
  * Planes follow the axes of the voxels: of an oblique volume the ones nearest to those of the patient, without rotation. A pixel
- * is a square of the smaller of the two voxel sizes; between the centres of voxels, values are interpolated linearly. */
+ * is a square of the smaller of the two voxel sizes, divided by `zoom`; between the centres of voxels, values are interpolated
+ * linearly. */
 #ifndef TOMONODE_NODE_EXPORT_PICTURE_H
 #define TOMONODE_NODE_EXPORT_PICTURE_H
 
@@ -19,6 +20,7 @@ enum picture_plane { PLANE_STORED, PLANE_AXIAL, PLANE_CORONAL, PLANE_SAGITTAL };
  * smallest to the largest value. */
 enum picture_window { WINDOW_AUTO, WINDOW_FULL, WINDOW_GIVEN };
 #define SLICE_ALL (-1)
+#define PICTURE_ZOOM_MAX 32
 
 struct picture_choice {
 	int plane; /* enum picture_plane */
@@ -28,6 +30,7 @@ struct picture_choice {
 	enum picture_window window;
 	double range[2]; /* of WINDOW_GIVEN: values of black and white */
 	int bits;	 /* 8 or 16 */
+	int zoom;	 /* pixels of the picture along the smaller of the two voxel sizes, 1 to PICTURE_ZOOM_MAX */
 	bool invert;	 /* large values dark */
 };
 

@@ -115,9 +115,9 @@ def plane_of(volume, plane):
     return values[flip], np.array([size[axis[c][0]] for c, _ in order])
 
 
-def scaled(picture, size):
+def scaled(picture, size, zoom=1):
     """Square pixels: linear interpolation between the centres of voxels."""
-    pixel = min(size)
+    pixel = min(size) / zoom
     for a in (0, 1):
         n = picture.shape[a]
         at = np.clip((np.arange(round(n * size[a] / pixel)) + 0.5) * pixel / size[a] - 0.5, 0, n - 1)
@@ -162,6 +162,16 @@ def test_inverted_picture(folder, made):
     t.run("export", "--force", "-o", out, *made["dbt"][0])
     t.run("export", "-o", inverted, "--invert", *made["dbt"][0])
     check(np.abs(read_png(out)[0] + read_png(inverted)[0] - 255).max() <= 1, "--invert")
+
+
+def test_magnified_picture(folder, made):
+    out, (paths, volume) = os.path.join(folder, "picture.png"), made["pet"]
+    said = json.loads(t.run("export", "--json", "-o", out, "--zoom", "3", "--bits", "16", "--window", "full", *paths).stdout)["picture"]
+    size = np.linalg.norm(volume.matrix[:, :3], axis=0)[::-1]
+    computed = grey(scaled(volume.values[len(volume.values) // 2], size[1:], 3), (volume.values.min(), volume.values.max()), 65535)
+    found, dpi = read_png(out)
+    check(found.shape == computed.shape and np.abs(found - computed).max() < 0.5 + 65535 * 2e-5, f"{found.shape}, not {computed.shape}")
+    check(np.allclose(dpi, round(3000 / min(size[1:])) * 0.0254) and abs(said["pixel_mm"] - min(size[1:]) / 3) < 1e-6, f"{dpi} {said}")
 
 
 def test_windows(folder, made):
@@ -315,6 +325,7 @@ def test_refusals(folder, made):
             (("-o", out, "--window", "atuo", *paths), 2, "--window atuo is not allowed"),
             (("-o", out, "--plane", "coronel", *paths), 2, "coronal"),
             (("-o", out, "--bits", "12", *paths), 2, "--bits 12 is not allowed"),
+            (("-o", out, "--zoom", "33", *paths), 2, "--zoom 33 is not allowed"),
             (("-o", out, "--mip", "--slice", "3", *paths), 2, "exclude each other"),
             (("-o", out, "--compress", *paths), 2, "--compress is for"),
             (("-o", out[:-3] + "nii", "--mip", *paths), 2, "are for .png"),
