@@ -68,6 +68,7 @@ static const struct command commands[] = {
 	{"http", cmd_http, NULL, false},
 	{"names", cmd_names, NULL, true},
 	{"report-page", cmd_report_page, NULL, true},
+	{"look", cmd_look, NULL, true},
 	{"commit", cmd_commit, NULL, true},
 	{"cluster", cmd_cluster, NULL, false},
 };

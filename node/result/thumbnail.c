@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thumbnail.c - reduce slices by averaging, and scale their grey levels to the window of a tomosynthesis or, of the other
- * results, to the range of most of their values. */
+/* thumbnail.c - reduce a slice by averaging, and scale its grey levels to the window of a tomosynthesis or, of the other results,
+ * to the range of most of their values; of PET those above the mean count, because most of the field of view is air. */
 #include "node/result/thumbnail.h"
 
 #include <errno.h>
@@ -26,15 +26,11 @@ int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
 	return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
-long thumbnail_slice_at(int k, int pictures, long total)
-{
-	return (2L * k + 1) * total / (2L * pictures);
-}
-
 struct small {
 	int width, height;
 	float *value;
 	double window[2]; /* that of the object; equal: it has none, or one for each slice */
+	bool pet;
 };
 
 /* Average values over rectangles, so that the longer side has at most `side` pixels. slope: of stored values. */
@@ -69,23 +65,31 @@ static int shrink_picture(const struct dicom_pixel_info *info, const uint16_t *s
 	return 0;
 }
 
-/* Compute the values below which the fractions DARKEST and BRIGHTEST of all values are. */
+/* Compute the values below which the fractions DARKEST and BRIGHTEST of all values are; of PET 0, and the latter of the values
+ * above the mean. */
 static void find_window(const struct small *s, double *ret_lo, double *ret_hi)
 {
-	size_t n = (size_t)s->width * (size_t)s->height, count[BINS] = {0}, below = 0;
+	size_t all = (size_t)s->width * (size_t)s->height, n = 0, count[BINS] = {0}, below = 0;
 	float lo = s->value[0], hi = s->value[0];
-	bool found = false;
+	double mean = 0;
+	bool found = s->pet;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < all; i++) {
 		lo = s->value[i] < lo ? s->value[i] : lo;
 		hi = s->value[i] > hi ? s->value[i] : hi;
+		mean += s->value[i] / (double)all;
 	}
+	if (s->pet)
+		lo = (float)mean;
 	*ret_lo = lo;
 	*ret_hi = hi;
 	if (!(hi > lo))
 		return;
-	for (size_t i = 0; i < n; i++)
-		count[(size_t)((s->value[i] - lo) / (hi - lo) * (BINS - 1))]++;
+	for (size_t i = 0; i < all; i++)
+		if (s->value[i] >= lo) {
+			count[(size_t)((s->value[i] - lo) / (hi - lo) * (BINS - 1))]++;
+			n++;
+		}
 	for (size_t b = 0; b < BINS; b++) {
 		below += count[b];
 		if (!found && (double)below > DARKEST * (double)n) {
@@ -97,6 +101,8 @@ static void find_window(const struct small *s, double *ret_lo, double *ret_hi)
 			break;
 		}
 	}
+	if (s->pet)
+		*ret_lo = 0;
 }
 
 static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey, struct err *err)
@@ -112,13 +118,13 @@ static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey
 	return picture_greys(&w, s->value, (size_t)s->width * (size_t)s->height, ret_grey, err);
 }
 
-/* Read a frame of a file (-1: the middle one), reduced. *ret_inverse: its small values are shown bright. */
-static int read_small(const char *path, long frame, int side, struct small *ret, bool *ret_inverse, struct err *err)
+/* Read the middle frame of a file, reduced. *ret_inverse: its small values are shown bright. */
+static int read_small(const char *path, int side, struct small *ret, bool *ret_inverse, struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct dicom_pixel_info info;
 	uint16_t *stored = NULL;
-	char shown[20] = "";
+	char shown[20] = "", sop_class[DICOM_UID_SIZE] = "";
 	double slope = 1, window[2];
 	int rc = dicom_open(path, &file, err);
 
@@ -127,15 +133,17 @@ static int read_small(const char *path, long frame, int side, struct small *ret,
 	if (rc < 0)
 		goto out;
 	stored = malloc((size_t)info.rows * (size_t)info.columns * sizeof(stored[0]));
-	rc = stored ? dicom_read_frame(file, frame < 0 ? info.frames / 2 : frame, stored, err)
+	rc = stored ? dicom_read_frame(file, info.frames / 2, stored, err)
 		    : err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", info.columns, info.rows);
 	if (rc < 0)
 		goto out;
 	if (dicom_get_double(dicom_root(file), TAG_RESCALE_SLOPE, 0, &slope, NULL) != 1 || !(slope > 0))
 		slope = 1;
 	dicom_get_text(dicom_root(file), TAG_PHOTOMETRIC_INTERPRETATION, shown, sizeof(shown), NULL);
-	*ret_inverse = !strcmp(shown, "MONOCHROME1");
+	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	rc = shrink_picture(&info, stored, side, slope, ret, err);
+	ret->pet = !strcmp(sop_class, CLASS_PET);
+	*ret_inverse = ret->pet || !strcmp(shown, "MONOCHROME1");
 	if (rc == 0 && tomo_object_window(file, window))
 		memcpy(ret->window, window, sizeof(window));
 out:
@@ -163,7 +171,7 @@ int thumbnail_make(const char *folder, const char *const *files, size_t n, struc
 		return err_set(err, EINVAL, "the result has no objects to make a thumbnail from");
 	ret = join_path(folder, files[n / 2], path, sizeof(path), err);
 	if (ret == 0)
-		ret = read_small(path, -1, THUMBNAIL_SIDE, &s, &inverse, err);
+		ret = read_small(path, THUMBNAIL_SIDE, &s, &inverse, err);
 	if (ret == 0)
 		ret = join_path(folder, NAME, path, sizeof(path), err);
 	if (ret == 0)
@@ -172,101 +180,5 @@ int thumbnail_make(const char *folder, const char *const *files, size_t n, struc
 		ret = picture_write(path, s.width, s.height, grey, err);
 	free(grey);
 	free(s.value);
-	return ret;
-}
-
-/* Number of slices: files, or frames of the only one. */
-static int count_slices(const char *folder, const char *const *files, size_t n, long *ret_total, struct err *err)
-{
-	struct dicom_file *file = NULL;
-	struct dicom_pixel_info info;
-	char path[400];
-	int ret;
-
-	*ret_total = (long)n;
-	if (n != 1)
-		return n ? 0 : err_set(err, EINVAL, "the result has no objects to make pictures from");
-	ret = join_path(folder, files[0], path, sizeof(path), err);
-	if (ret == 0)
-		ret = dicom_open(path, &file, err);
-	if (ret == 0)
-		ret = dicom_pixels_info(file, &info, err);
-	if (ret == 0)
-		*ret_total = info.frames;
-	dicom_close(file);
-	return ret;
-}
-
-/* Make the strip for pictures of the size of the first slice. Around them it has the value that is shown black. */
-static int begin_strip(struct small *strip, int pictures, const struct small *first, bool inverse, struct err *err)
-{
-	int side = first->width > first->height ? first->width : first->height;
-	size_t n = (size_t)pictures * (size_t)side * (size_t)side;
-	float black = first->value[0];
-
-	*strip = (struct small){.width = pictures * side, .height = side, .value = malloc(n * sizeof(strip->value[0]))};
-	if (!strip->value)
-		return err_set(err, ENOMEM, "no memory for %d pictures", pictures);
-	for (size_t i = 1; i < (size_t)first->width * (size_t)first->height; i++)
-		black = inverse == (first->value[i] > black) ? first->value[i] : black;
-	if (first->window[1] > first->window[0])
-		black = (float)first->window[inverse];
-	memcpy(strip->window, first->window, sizeof(strip->window));
-	for (size_t i = 0; i < n; i++)
-		strip->value[i] = black;
-	return 0;
-}
-
-/* Copy a slice into column `at` of the strip, in the middle of its square. */
-static void place_slice(struct small *strip, int at, const struct small *s)
-{
-	int side = strip->height, top = (side - s->height) / 2, left = at * side + (side - s->width) / 2;
-
-	for (int y = 0; y < s->height; y++)
-		memcpy(&strip->value[(size_t)(top + y) * (size_t)strip->width + (size_t)left],
-		       &s->value[(size_t)y * (size_t)s->width], (size_t)s->width * sizeof(s->value[0]));
-}
-
-static int add_slices(const char *folder, const char *const *files, size_t n, long total, struct small *strip, bool *ret_inverse,
-		      struct err *err)
-{
-	int pictures = total < THUMBNAIL_SLICES ? (int)total : THUMBNAIL_SLICES, ret = 0;
-	char path[400];
-
-	for (int k = 0; ret == 0 && k < pictures; k++) {
-		long at = thumbnail_slice_at(k, pictures, total);
-		struct small s = {0};
-
-		ret = join_path(folder, files[n == 1 ? 0 : at], path, sizeof(path), err);
-		if (ret == 0)
-			ret = read_small(path, n == 1 ? at : -1, THUMBNAIL_SLICE_SIDE, &s, ret_inverse, err);
-		if (ret == 0 && !strip->value)
-			ret = begin_strip(strip, pictures, &s, *ret_inverse, err);
-		if (ret == 0 && (s.width > strip->height || s.height > strip->height))
-			ret = err_set(err, EINVAL, "slice %ld is larger than the first one", at);
-		if (ret == 0)
-			place_slice(strip, k, &s);
-		free(s.value);
-	}
-	return ret;
-}
-
-int thumbnail_slices(const char *folder, const char *const *files, size_t n, unsigned char **ret_png, size_t *ret_size,
-		     struct err *err)
-{
-	struct small strip = {0};
-	unsigned char *grey = NULL;
-	bool inverse = false;
-	long total = 0;
-	int ret = count_slices(folder, files, n, &total, err);
-
-	if (ret == 0)
-		ret = add_slices(folder, files, n, total, &strip, &inverse, err);
-	if (ret == 0)
-		ret = to_grey(&strip, inverse, &grey, err);
-	if (ret == 0)
-		ret = picture_encode(strip.width, strip.height, grey, ret_png, ret_size, err);
-	free(grey);
-	free(strip.value);
 	return ret;
 }

@@ -33,6 +33,7 @@
 #include "node/status/cmd_status.h"
 #include "node/status/status.h"
 #include "node/status/status_ipc.h"
+#include "node/status/status_look.h"
 #include "node/status/status_report.h"
 #include "node/status/status_text.h"
 #include "node/store/event.h"
@@ -44,16 +45,18 @@
 #define REFUSED_SECONDS 60.0
 #define NAMES_SECONDS 60.0  /* s after the last update in which further names of patients are read */
 #define UPDATE_SECONDS 0.25 /* s for which the state is not read again, so that many browsers cause no more work than one */
+#define SLICE_SECONDS 5.0   /* the same for slices: a person who looks at them asks for many */
 
 struct reporter {
 	struct work_process process;
 	struct status status;
 	struct status_report report;
-	double refused_since; /* begin of the period in which refused requests are counted */
-	unsigned refused;     /* refused requests in it */
-	double updated;	      /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
-	pid_t http;	      /* 0: none */
-	int ipc_fd;	      /* socket to that process; -1: none */
+	struct status_look look, strip; /* two, so that a person who looks at slices does not wait for another page's strip */
+	double refused_since;		/* begin of the period in which refused requests are counted */
+	unsigned refused;		/* refused requests in it */
+	double updated; /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
+	pid_t http;	/* 0: none */
+	int ipc_fd;	/* socket to that process; -1: none */
 	double http_at, http_wait, http_since;
 };
 
@@ -65,9 +68,10 @@ static void on_stop(int signal_number)
 	stop_requested = 1;
 }
 
-static void update_status(struct reporter *r)
+/* seconds: for which the state is not read again */
+static void update_status(struct reporter *r, double seconds)
 {
-	if (r->updated > 0 && clock_seconds() - r->updated < UPDATE_SECONDS)
+	if (r->updated > 0 && clock_seconds() - r->updated < seconds)
 		return;
 	status_update(&r->status, clock_wall());
 	r->updated = clock_seconds();
@@ -148,35 +152,68 @@ static void reply_thumbnail(struct status_reply *a, const struct status *s, int6
 	reply_sentence(a, s, 404, "No picture", "This case has no picture (yet).");
 }
 
-/* Reply with the slices of a case, or until they are made with its thumbnail and 202. */
-static void reply_slices(struct status_reply *a, struct reporter *r, int64_t job)
+/* Reply with some slices side by side, or until they are made with the thumbnail of the case and 202. */
+static void reply_strip(struct status_reply *a, struct reporter *r, int64_t job)
 {
 	const struct job_view *v = jobs_find(&r->status.jobs, job);
-	struct status_slices slices;
-	struct err err = {0};
-	json_t *events = v && r->status.journal ? job_report_events(r->status.journal, job, &err) : NULL;
-	const char *bytes = "";
+	const struct look_made *made;
 	struct html h = {0};
-	size_t n = 0;
 
-	if (!v || !status_slices_find(&r->status, v, events, &slices)) {
+	if (!v || !status_has_report(&r->status, v)) {
 		reply_sentence(a, &r->status, 404, "No picture", "This case has no picture of slices (yet).");
-		json_decref(events);
 		return;
 	}
-	json_decref(events);
-	switch (status_report_get(&r->report, &r->status, v, &slices, &bytes, &n)) {
-	case STATUS_REPORT_READY:
-		html_bytes(&h, bytes, n);
-		reply_text(a, &h, 200, STATUS_TYPE_PNG);
-		break;
-	case STATUS_REPORT_WAIT:
+	made = status_look_get(&r->strip, &r->status, v, 0);
+	if (!made) {
 		reply_thumbnail(a, &r->status, job);
 		a->code = a->code == 200 ? 202 : a->code;
-		break;
-	default:
-		reply_sentence(a, &r->status, 503, "No picture", bytes[0] ? bytes : "The picture could not be made.");
+	} else if (made->head.code == 200) {
+		html_bytes(&h, made->bytes, made->head.n);
+		reply_text(a, &h, 200, STATUS_TYPE_PNG);
+	} else {
+		reply_sentence(a, &r->status, made->head.code, "No picture", made->bytes);
 	}
+}
+
+/* Reply with one slice; 202: it is being made. A sentence is a line of text, for the script that asked. */
+static void reply_slice(struct status_reply *a, struct reporter *r, const struct status_request *q)
+{
+	const struct job_view *v = jobs_find(&r->status.jobs, q->job);
+	const struct look_made *made = NULL;
+	struct html h = {.metrics = true};
+
+	if (!v || !status_has_report(&r->status, v)) {
+		html_put(&h, "The result of this case is not (or no longer) on this node, or pictures are not shown.\n");
+		reply_text(a, &h, 404, STATUS_TYPE_TEXT);
+		return;
+	}
+	made = status_look_get(&r->look, &r->status, v, (long)q->number);
+	if (!made) {
+		html_put(&h, "It is being made.\n");
+		reply_text(a, &h, 202, STATUS_TYPE_TEXT);
+	} else if (made->head.code == 200) {
+		html_bytes(&h, made->bytes, made->head.n);
+		reply_text(a, &h, 200, STATUS_TYPE_SLICE);
+	} else {
+		html_printf(&h, "%s\n", made->bytes);
+		reply_text(a, &h, made->head.code, STATUS_TYPE_TEXT);
+	}
+}
+
+/* Reply with the page on which a person looks at the slices of one result, or of two. */
+static void reply_look(struct status_reply *a, struct status *s, const struct status_request *q)
+{
+	const struct job_view *v[2] = {jobs_find(&s->jobs, q->job), q->number ? jobs_find(&s->jobs, q->number) : NULL};
+	struct html h = {0};
+
+	for (int i = 0; i < (q->page == STATUS_COMPARE ? 2 : 1); i++)
+		if (!v[i] || !s->journal || !status_has_report(s, v[i])) {
+			reply_sentence(a, s, 404, "No slices",
+				       "The result of this case is not (or no longer) on this node, or pictures are not shown.");
+			return;
+		}
+	status_write_look(&h, s, v);
+	reply_text(a, &h, 200, STATUS_TYPE_HTML);
 }
 
 /* Reply with the report of a case, or with a page that asks for it again. */
@@ -192,7 +229,7 @@ static void reply_report(struct status_reply *a, struct reporter *r, int64_t job
 			       "The result of this case is not (or no longer) on this node, or pictures are not shown.");
 		return;
 	}
-	switch (status_report_get(&r->report, &r->status, v, NULL, &text, &n)) {
+	switch (status_report_get(&r->report, &r->status, v, &text, &n)) {
 	case STATUS_REPORT_READY:
 		html_put(&h, text);
 		reply_text(a, &h, 200, STATUS_TYPE_REPORT);
@@ -349,7 +386,7 @@ static void answer_request(struct reporter *r, const struct status_request *q, s
 		reply_sentence(a, &r->status, 403, "Not allowed", "Your groups do not allow this.");
 		return;
 	}
-	update_status(r);
+	update_status(r, q->page == STATUS_SLICE ? SLICE_SECONDS : UPDATE_SECONDS);
 	r->status.person = q->person;
 	switch (q->page) {
 	case STATUS_OVERVIEW:
@@ -376,8 +413,15 @@ static void answer_request(struct reporter *r, const struct status_request *q, s
 	case STATUS_THUMBNAIL:
 		reply_thumbnail(a, &r->status, q->job);
 		break;
-	case STATUS_SLICES:
-		reply_slices(a, r, q->job);
+	case STATUS_STRIP:
+		reply_strip(a, r, q->job);
+		break;
+	case STATUS_SLICE:
+		reply_slice(a, r, q);
+		break;
+	case STATUS_LOOK:
+	case STATUS_COMPARE:
+		reply_look(a, &r->status, q);
 		break;
 	case STATUS_REPORT:
 		reply_report(a, r, q->job);
@@ -464,9 +508,11 @@ static void serve_one(struct reporter *r)
 static void loop_reporter(struct reporter *r, const sigset_t *waiting)
 {
 	while (!stop_requested) {
-		struct pollfd fds[3] = {{.fd = r->ipc_fd, .events = POLLIN},
+		struct pollfd fds[5] = {{.fd = r->ipc_fd, .events = POLLIN},
 					{.fd = r->status.names.fd, .events = POLLIN},
-					{.fd = r->report.fd, .events = POLLIN}};
+					{.fd = r->report.fd, .events = POLLIN},
+					{.fd = r->look.fd, .events = POLLIN},
+					{.fd = r->strip.fd, .events = POLLIN}};
 		struct timespec tick = {.tv_sec = 1};
 		double left;
 
@@ -476,12 +522,14 @@ static void loop_reporter(struct reporter *r, const sigset_t *waiting)
 		if (r->http == 0 && left < 1)
 			tick = (struct timespec){.tv_nsec = (long)(left > 0 ? 1e9 * left : 0)};
 		fds[0].fd = r->ipc_fd;
-		if (ppoll(fds, 3, &tick, waiting) < 0)
+		if (ppoll(fds, 5, &tick, waiting) < 0)
 			continue;
 		if (fds[0].revents)
 			serve_one(r);
 		status_names_receive(&r->status.names);
 		status_report_receive(&r->report);
+		status_look_receive(&r->look, &r->status);
+		status_look_receive(&r->strip, &r->status);
 		if (r->process.config->status.show_patient && clock_seconds() - r->updated < NAMES_SECONDS)
 			status_names_request(&r->status.names, &r->status);
 		count_refused(r, clock_seconds());
@@ -510,9 +558,13 @@ int cmd_status(int argc, char **argv)
 	sigaction(SIGTERM, &sa, NULL);
 	status_begin(&r.status, r.process.config);
 	status_report_begin(&r.report);
+	status_look_begin(&r.look);
+	status_look_begin(&r.strip);
 	loop_reporter(&r, &waiting);
 	drop_http(&r);
 	status_report_end(&r.report);
+	status_look_end(&r.look);
+	status_look_end(&r.strip);
 	status_end(&r.status);
 	work_process_end(&r.process);
 	return CODE_OK;

@@ -94,6 +94,9 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f);
 /* false: the case could not be read; the page gives the reason. */
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token);
+/* Write the page on which a person looks at the slices of a result, and of another one beside it (NULL: none). Both have a
+ * result (status_has_report()), and there is a journal. */
+void status_write_look(struct html *h, const struct status *s, const struct job_view *const v[2]);
 /* Write a page with one sentence and a link back to the overview; both texts are English, and said in the language. */
 void status_write_sentence(struct html *h, enum language in, const char *title, const char *sentence);
 /* Write the same, which the browser loads again after a second. */

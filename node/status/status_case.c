@@ -8,8 +8,9 @@
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
-#include "node/result/thumbnail.h"
+#include "node/report/look.h"
 #include "node/status/status_internal.h"
+#include "node/status/status_look.h"
 #include "node/status/status_report.h"
 #include "node/store/event.h"
 
@@ -177,8 +178,8 @@ static void put_slices(struct html *h, const struct status *s, const struct job_
 		    "<section id=\"slices\" data-of=\"%ld\" aria-labelledby=\"h-slices\"><h2 id=\"h-slices\">%s</h2><div "
 		    "class=\"strip\" id=\"strip\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><img "
 		    "src=\"/jobs/%lld/slices.png\" width=\"%d\" height=\"%d\" alt=\"",
-		    of.total, say(s->language, "Slices"), say(s->language, "Slices, side by side"), id,
-		    of.n * THUMBNAIL_SLICE_SIDE, THUMBNAIL_SLICE_SIDE);
+		    of.total, say(s->language, "Slices"), say(s->language, "Slices, side by side"), id, of.n * LOOK_STRIP_SIDE,
+		    LOOK_STRIP_SIDE);
 	html_printf(h, say(s->language, "%d slices of case %lld, from the first to the last"), of.n, id);
 	html_printf(h,
 		    "\"></div><p class=\"slider\"><label for=\"slice\">%s</label><input type=\"range\" id=\"slice\" min=\"1\" "
@@ -189,7 +190,9 @@ static void put_slices(struct html *h, const struct status *s, const struct job_
 		h,
 		say(s->language, "%d of %ld slices, evenly spaced and reduced in size, for an overview. Not for diagnostic use."),
 		of.n, of.total);
-	html_put(h, "</p></section>\n");
+	html_printf(h, "</p><p><a id=\"look-all\" href=\"/jobs/%lld/look\">", id);
+	html_printf(h, say(s->language, "All %ld slices, also beside another result"), of.total);
+	html_put(h, "</a></p></section>\n");
 }
 
 /* The images again, as a further result, with a protocol of their kind. */

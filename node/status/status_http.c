@@ -84,12 +84,14 @@ static void keep_language(struct MHD_Connection *c, struct MHD_Response *r)
 /* ---- responses ---- */
 
 static const char report_type[] = "text/html; charset=utf-8"; /* add_headers() knows a report by this address */
+static const char slice_type[] = "application/octet-stream";
 static const char *const types[STATUS_TYPES] = {
 	[STATUS_TYPE_HTML] = "text/html; charset=utf-8",
 	[STATUS_TYPE_JSON] = "application/json",
 	[STATUS_TYPE_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
 	[STATUS_TYPE_TEXT] = "text/plain; charset=utf-8",
 	[STATUS_TYPE_PNG] = "image/png",
+	[STATUS_TYPE_SLICE] = slice_type,
 	[STATUS_TYPE_REPORT] = report_type,
 };
 
@@ -112,9 +114,10 @@ static void add_headers(struct MHD_Response *r, int code, const char *type)
 	if (type != report_type) /* not allowed together with `sandbox` (HTML, 7.4.5) */
 		MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
 	MHD_add_response_header(r, "Content-Type", type);
-	/* A browser may cache a picture for a minute, but no other response; 202: another picture is being made. */
+	/* A browser may cache a picture or a slice for a minute, but no other response; 202: it is being made. */
 	MHD_add_response_header(r, "Cache-Control",
-				code == 200 && !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
+				code == 200 && (!strcmp(type, "image/png") || type == slice_type) ? "private, max-age=60"
+												  : "no-store");
 }
 
 static enum MHD_Result queue_response(struct MHD_Connection *c, int code, struct MHD_Response *r)
@@ -301,10 +304,13 @@ static enum MHD_Result reply_request(struct http *s, struct MHD_Connection *c, c
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
 	struct status_request to = {.person = q->person, .language = language_of(s, c)};
-	enum status_page page = to.page = status_request_page(path, &to.job);
+	int64_t numbers[2];
+	enum status_page page = to.page = status_request_page(path, numbers);
 	bool acts = status_page_changes_job(page);
 	const char *sentence;
 
+	to.job = numbers[0];
+	to.number = numbers[1];
 	if (!reads && !posts)
 		return refuse_request(s, c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
 	if (page == STATUS_NONE)
@@ -323,6 +329,8 @@ static enum MHD_Result reply_request(struct http *s, struct MHD_Connection *c, c
 		return reply_fixed(c, "text/css; charset=utf-8", web_style, sizeof(web_style) - 1);
 	case STATUS_SCRIPT:
 		return reply_fixed(c, "text/javascript; charset=utf-8", web_script, sizeof(web_script) - 1);
+	case STATUS_VIEWER:
+		return reply_fixed(c, "text/javascript; charset=utf-8", web_viewer, sizeof(web_viewer) - 1);
 	case STATUS_ICON:
 		return reply_fixed(c, "image/svg+xml", web_icon, sizeof(web_icon) - 1);
 	default:
@@ -338,15 +346,15 @@ static enum MHD_Result begin_request(struct http *s, struct MHD_Connection *c, c
 	char sentence[STATUS_SENTENCE_SIZE];
 	struct status_person person;
 	const char *why;
-	int64_t job;
+	int64_t numbers[2];
 	int code;
 
 	MHD_get_connection_values_n(c, MHD_HEADER_KIND, look_at_header, &h);
 	why = ambiguous_headers(&h);
 	if (why)
 		return refuse_request(s, c, 400, NULL, why);
-	code = status_person_judge(s->conf->status, &from, &h.claim, status_page_role(status_request_page(path, &job)), &person,
-				   sentence);
+	code = status_person_judge(s->conf->status, &from, &h.claim, status_page_role(status_request_page(path, numbers)),
+				   &person, sentence);
 	if (code == 0 && !status_request_host_allowed(header_of(c, "Host"), s->conf->status->host)) {
 		code = 421;
 		snprintf(sentence, sizeof(sentence),

@@ -80,7 +80,7 @@ int status_ipc_receive(int fd, struct status_request *ret_question)
 		return 0;
 	/* The HTTP process sends one structure with one call and waits: a partial one means that an attacker controls that
 	 * process. */
-	if (n != (ssize_t)sizeof(q) || q.page <= STATUS_NONE || q.page > STATUS_REFUSED || q.job < 0 ||
+	if (n != (ssize_t)sizeof(q) || q.page <= STATUS_NONE || q.page > STATUS_REFUSED || q.job < 0 || q.number < 0 ||
 	    (unsigned)q.language >= LANGUAGES || !status_filter_valid(&q.filter) || !memchr(q.choice, '\0', sizeof(q.choice)) ||
 	    !person_valid(&q.person))
 		return -1;

@@ -21,13 +21,14 @@ enum status_type {
 	STATUS_TYPE_METRICS,
 	STATUS_TYPE_TEXT,
 	STATUS_TYPE_PNG,
+	STATUS_TYPE_SLICE,
 	STATUS_TYPE_REPORT
 };
-#define STATUS_TYPES 6
+#define STATUS_TYPES 7
 
 struct status_request {
 	enum status_page page;
-	int64_t job;
+	int64_t job, number;	       /* number: STATUS_SLICE: a slice; STATUS_COMPARE: the other case; otherwise 0 */
 	char choice[CONFIG_NAME_SIZE]; /* STATUS_REDO: the protocol; STATUS_SWEEP: the number of a sweep */
 	struct status_filter filter;   /* STATUS_CASES: which ones */
 	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */

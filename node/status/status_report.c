@@ -13,7 +13,6 @@
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/process/spawn.h"
-#include "node/result/thumbnail.h"
 #include "node/status/status.h"
 
 #define PROCESS_SECONDS 120.0 /* longest time to make one */
@@ -59,36 +58,10 @@ bool status_has_report(const struct status *s, const struct job_view *v)
 	       access(path, R_OK) == 0;
 }
 
-bool status_slices_find(const struct status *s, const struct job_view *v, const json_t *events, struct status_slices *ret)
-{
-	const json_t *detail = NULL, *e;
-	const char *name, *kind;
-	long voxels;
-	size_t i;
-
-	if (!status_has_report(s, v))
-		return false;
-	json_array_foreach(events, i, e)
-	{
-		name = json_string_value(json_object_get(e, "event"));
-		if (name && !strcmp(name, "reconstructed"))
-			detail = json_object_get(e, "detail");
-	}
-	kind = json_string_value(json_object_get(json_array_get(json_object_get(detail, "objects"), 0), "kind"));
-	voxels = (long)json_integer_value(json_array_get(json_object_get(detail, "voxels"), 2));
-	*ret = (struct status_slices){.series = kind && !strcmp(kind, "slice")};
-	ret->total = ret->series ? (long)v->n_objects : voxels;
-	ret->n = ret->total < THUMBNAIL_SLICES ? (int)ret->total : THUMBNAIL_SLICES;
-	if (ret->total == voxels) /* otherwise the objects are those of several images */
-		ret->step = json_number_value(json_array_get(json_object_get(detail, "voxel_mm"), 2));
-	return ret->n > 1;
-}
-
 /* End with a sentence instead of what was asked for. */
 static void fail_report(struct status_made *m, const char *sentence)
 {
-	log_event(LOG_WARNING, "report-not-made", "job=%lld what=%s reason=%s", (long long)m->job,
-		  m->page == STATUS_SLICES ? "slices" : "report", log_quote(sentence));
+	log_event(LOG_WARNING, "report-not-made", "job=%lld reason=%s", (long long)m->job, log_quote(sentence));
 	html_clear(&m->text);
 	html_put(&m->text, "E");
 	html_put(&m->text, sentence);
@@ -107,49 +80,30 @@ static struct status_made *place_for(struct status_report *r)
 	return m;
 }
 
-/* Write the argument of the process: what it makes, and the names of the files that it reads. */
-static void write_what(struct html *h, const struct job_view *v, const struct status_slices *slices)
-{
-	size_t at = 0;
-
-	html_put(h, slices ? "slices" : "report");
-	for (int k = 0; k < (slices && slices->series ? slices->n : 1); k++) {
-		if (slices && slices->series)
-			at = (size_t)thumbnail_slice_at(k, slices->n, slices->total);
-		html_put(h, "/");
-		html_put(h, file_name(v->objects[at].file));
-	}
-}
-
-static void start_report(struct status_report *r, const struct status *s, const struct job_view *v,
-			 const struct status_slices *slices)
+static void start_report(struct status_report *r, const struct status *s, const struct job_view *v)
 {
 	const char *path = s->config->path;
 	struct status_made *m = place_for(r);
 	char ipc[16], job[24];
-	char *argv[10] = {"tomonode", "report-page", "--ipc", ipc, job, NULL};
-	struct html what = {0};
+	char *argv[10] = {"tomonode", "report-page", "--ipc", ipc, NULL};
+	int n = 4;
 	struct err err = {0};
 	int pair[2];
 
 	m->job = v->id;
-	m->page = slices ? STATUS_SLICES : STATUS_REPORT;
 	r->until = clock_seconds() + PROCESS_SECONDS;
-	write_what(&what, v, slices);
-	if (what.failed || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		fail_report(m, what.failed ? "Out of memory." : strerror(errno));
-		html_clear(&what);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		fail_report(m, strerror(errno));
 		return;
 	}
 	snprintf(ipc, sizeof(ipc), "%d", pair[1]);
 	snprintf(job, sizeof(job), "%lld", (long long)v->id);
-	argv[5] = what.text;
 	if (path[0]) {
-		argv[4] = "-c";
-		argv[5] = (char *)path;
-		argv[6] = job;
-		argv[7] = what.text;
+		argv[n++] = "-c";
+		argv[n++] = (char *)path;
 	}
+	argv[n++] = job;
+	argv[n++] = (char *)file_name(v->objects[0].file);
 	if (spawn_start(argv, &pair[1], 1, &r->pid, &err) < 0) {
 		close(pair[0]);
 		fail_report(m, err.msg);
@@ -158,7 +112,6 @@ static void start_report(struct status_report *r, const struct status *s, const 
 		r->now = m;
 	}
 	close(pair[1]);
-	html_clear(&what);
 }
 
 void status_report_receive(struct status_report *r)
@@ -186,20 +139,19 @@ void status_report_receive(struct status_report *r)
 }
 
 enum status_report_state status_report_get(struct status_report *r, const struct status *s, const struct job_view *v,
-					   const struct status_slices *slices, const char **ret_text, size_t *ret_n)
+					   const char **ret_text, size_t *ret_n)
 {
-	enum status_page page = slices ? STATUS_SLICES : STATUS_REPORT;
 	struct status_made *m = NULL;
 
 	status_report_receive(r);
 	for (int twice = 0; twice < 2 && !m; twice++) {
 		for (size_t i = 0; i < STATUS_MADE; i++)
-			if (r->made[i].job == v->id && r->made[i].page == page)
+			if (r->made[i].job == v->id)
 				m = &r->made[i];
 		if (!m && r->now) /* the process makes another one */
 			return STATUS_REPORT_WAIT;
 		if (!m)
-			start_report(r, s, v, slices);
+			start_report(r, s, v);
 	}
 	if (m && m == r->now)
 		return STATUS_REPORT_WAIT;

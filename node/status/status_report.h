@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made of the result of a case when a person asks for it: its report (node/report/report.h), and a picture of its slices
- * (node/result/thumbnail.h). Both read the objects, so a process of its own makes them (cmd_report_page.c), with the lowest
- * priority and one at a time: nothing waits for it. The last ones are kept in memory for a minute. */
+/* The report of the result of a case (node/report/report.h), made when a person asks for it. It reads the objects, so a process of
+ * its own makes it (cmd_report_page.c), with the lowest priority and one at a time: nothing waits for it. The last ones are kept in
+ * memory for a minute. */
 #ifndef TOMONODE_NODE_STATUS_REPORT_H
 #define TOMONODE_NODE_STATUS_REPORT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "node/base/html.h"
-#include "node/status/status_request.h"
 
 struct status;
 struct job_view;
@@ -19,10 +17,9 @@ struct job_view;
 #define STATUS_MADE 4 /* number of those kept; each has at most HTML_MAX bytes */
 
 struct status_made {
-	int64_t job;	       /* 0: none */
-	enum status_page page; /* STATUS_REPORT or STATUS_SLICES */
-	double until;	       /* on clock_seconds(): when it is forgotten */
-	struct html text;      /* 'R' and the bytes, or 'E' and why there are none */
+	int64_t job;	  /* 0: none */
+	double until;	  /* on clock_seconds(): when it is forgotten */
+	struct html text; /* 'R' and the bytes, or 'E' and why there are none */
 };
 
 struct status_report {
@@ -33,25 +30,16 @@ struct status_report {
 	double until; /* on clock_seconds(): when the process is killed */
 };
 
-struct status_slices { /* those of a result */
-	long total;
-	int n;	     /* number that is shown; 2 or more */
-	double step; /* distance between neighbours, mm; 0: unknown */
-	bool series; /* each is an object; otherwise a frame of the first object */
-};
-
 enum status_report_state { STATUS_REPORT_NONE, STATUS_REPORT_WAIT, STATUS_REPORT_READY, STATUS_REPORT_FAILED };
 
 void status_report_begin(struct status_report *r);
 void status_report_end(struct status_report *r);
 /* Does the case have a result whose objects are still here, and may the page show pictures? */
 bool status_has_report(const struct status *s, const struct job_view *v);
-/* Find the slices of such a result. events: of the case (job_report_events()). false: there are none, or only one. */
-bool status_slices_find(const struct status *s, const struct job_view *v, const json_t *events, struct status_slices *ret);
-/* Ask for the slices (NULL: the report) of a case that has them. WAIT: they are being made; ask again. READY and FAILED:
- * *ret_text are the n bytes, or a terminated sentence, valid until the next call. */
+/* Ask for the report of a case that has one. WAIT: it is being made; ask again. READY and FAILED: *ret_text are the n bytes, or a
+ * terminated sentence, valid until the next call. */
 enum status_report_state status_report_get(struct status_report *r, const struct status *s, const struct job_view *v,
-					   const struct status_slices *slices, const char **ret_text, size_t *ret_n);
+					   const char **ret_text, size_t *ret_n);
 void status_report_receive(struct status_report *r); /* call it when `fd` is readable, and about once a second */
 
 #endif

@@ -2,13 +2,14 @@
 #include "node/status/status_request.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define DIGITS_MAX 18 /* of a job number, so that it is below INT64_MAX */
+#define DIGITS_MAX 18 /* of a number, so that it is below INT64_MAX */
 #define HOST_MAX 255
 
-/* Every page: path, method, role of `status.trusted_header`. {id}: number of a case. docs/openapi.yaml describes them, too; a
+/* Every page: path, method, role of `status.trusted_header`. {id}: number of a case; {n}: another number. docs/openapi.yaml describes them, too; a
  * test compares both. Cancelling needs no higher role than retrying, which takes it back. The statement that images with
  * different names are of one patient, and that newer objects are right, decide whose result it is, and cannot be taken back. */
 static const struct status_route routes[] = {
@@ -19,10 +20,14 @@ static const struct status_route routes[] = {
 	{"/health", false, STATUS_HEALTH, STATUS_ROLE_ANYONE},
 	{"/status.css", false, STATUS_STYLE, STATUS_ROLE_ANYONE},
 	{"/status.js", false, STATUS_SCRIPT, STATUS_ROLE_ANYONE},
+	{"/look.js", false, STATUS_VIEWER, STATUS_ROLE_ANYONE},
 	{"/icon.svg", false, STATUS_ICON, STATUS_ROLE_ANYONE},
 	{"/jobs/{id}", false, STATUS_CASE, STATUS_ROLE_LOOK},
 	{"/jobs/{id}/thumbnail.png", false, STATUS_THUMBNAIL, STATUS_ROLE_LOOK},
-	{"/jobs/{id}/slices.png", false, STATUS_SLICES, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/slices.png", false, STATUS_STRIP, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/slices/{n}", false, STATUS_SLICE, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/look", false, STATUS_LOOK, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/look/{n}", false, STATUS_COMPARE, STATUS_ROLE_LOOK},
 	{"/jobs/{id}/report", false, STATUS_REPORT, STATUS_ROLE_LOOK},
 	{"/jobs/{id}/retry", true, STATUS_RETRY, STATUS_ROLE_ACT},
 	{"/jobs/{id}/as-is", true, STATUS_AS_IS, STATUS_ROLE_ACT},
@@ -46,31 +51,33 @@ static const struct status_route *route_of(enum status_page page)
 	return NULL;
 }
 
-/* Compare a path with the pattern of a route. *ret_job is set if the pattern has {id}. */
-static bool fits_pattern(const char *pattern, const char *path, int64_t *ret_job)
+/* Compare a path with the pattern of a route, and read its numbers. */
+static bool fits_pattern(const char *pattern, const char *path, int64_t ret_numbers[2])
 {
-	size_t before = strcspn(pattern, "{"), digits;
-	int64_t job = 0;
+	size_t before, digits;
 
-	if (!pattern[before])
-		return !strcmp(pattern, path);
-	if (strncmp(path, pattern, before) != 0)
-		return false;
-	path += before;
-	digits = strspn(path, "0123456789");
-	if (digits == 0 || digits > DIGITS_MAX || path[0] == '0' || strcmp(path + digits, strchr(pattern, '}') + 1) != 0)
-		return false;
-	for (size_t i = 0; i < digits; i++)
-		job = 10 * job + (path[i] - '0');
-	*ret_job = job;
-	return true;
+	for (int at = 0; pattern[before = strcspn(pattern, "{")]; at++) {
+		digits = strncmp(path, pattern, before) == 0 ? strspn(path + before, "0123456789") : 0;
+		if (digits == 0 || digits > DIGITS_MAX || path[before] == '0')
+			return false;
+		ret_numbers[at] = strtoll(path + before, NULL, 10);
+		path += before + digits;
+		pattern = strchr(pattern, '}') + 1;
+	}
+	return !strcmp(pattern, path);
 }
 
-enum status_page status_request_page(const char *path, int64_t *ret_job)
+enum status_page status_request_page(const char *path, int64_t ret_numbers[2])
 {
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-		if (fits_pattern(routes[i].path, path, ret_job))
-			return routes[i].page;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		int64_t numbers[2] = {0};
+
+		if (!fits_pattern(routes[i].path, path, numbers))
+			continue;
+		memcpy(ret_numbers, numbers, sizeof(numbers));
+		return routes[i].page;
+	}
+	ret_numbers[0] = ret_numbers[1] = 0;
 	return STATUS_NONE;
 }
 

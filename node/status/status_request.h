@@ -27,7 +27,10 @@ enum status_page {
 	STATUS_METRICS,	  /* /metrics */
 	STATUS_HEALTH,	  /* /health */
 	STATUS_THUMBNAIL, /* /jobs/ID/thumbnail.png */
-	STATUS_SLICES,	  /* /jobs/ID/slices.png */
+	STATUS_STRIP,	  /* /jobs/ID/slices.png */
+	STATUS_SLICE,	  /* /jobs/ID/slices/N */
+	STATUS_LOOK,	  /* /jobs/ID/look */
+	STATUS_COMPARE,	  /* /jobs/ID/look/N: beside it the result of case N */
 	STATUS_REPORT,	  /* /jobs/ID/report */
 	STATUS_RETRY,	  /* POST /jobs/ID/retry */
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
@@ -40,11 +43,12 @@ enum status_page {
 	/* served by the HTTP process itself */
 	STATUS_STYLE,  /* /status.css */
 	STATUS_SCRIPT, /* /status.js */
+	STATUS_VIEWER, /* /look.js */
 	STATUS_ICON,   /* /icon.svg */
 };
 
 struct status_route {
-	const char *path; /* {id}: number of a case */
+	const char *path; /* {id}: number of a case; {n}: another number */
 	bool posts;	  /* true: POST; false: GET and HEAD */
 	enum status_page page;
 	enum status_role role; /* that a person needs */
@@ -52,8 +56,8 @@ struct status_route {
 
 const struct status_route *status_route_at(size_t i);	  /* the routes of the program, in order; NULL behind the last one */
 enum status_role status_page_role(enum status_page page); /* no page, STATUS_REFUSED: STATUS_ROLE_ANYONE */
-/* Return the page of a path, given without query. *ret_job is set for pages of a job. */
-enum status_page status_request_page(const char *path, int64_t *ret_job);
+/* Return the page of a path, given without query. ret_numbers: {id} and {n} of the path, 1 or more; 0: it has none. */
+enum status_page status_request_page(const char *path, int64_t ret_numbers[2]);
 bool status_page_changes_job(enum status_page page); /* true: changes a job; needs POST, token and origin */
 
 /* Return true if the Host header ("127.0.0.1:11180"; NULL: missing) is accepted. own: status.host of the configuration; "": none.

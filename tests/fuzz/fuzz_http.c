@@ -16,10 +16,12 @@
 
 static void check_page(const char *path)
 {
-	int64_t job = -1;
-	enum status_page page = status_request_page(path, &job);
+	int64_t numbers[2] = {-1, -1}, job;
+	enum status_page page = status_request_page(path, numbers);
+	bool two = page == STATUS_SLICE || page == STATUS_COMPARE;
 
-	if (page < STATUS_NONE || page > STATUS_ICON || job == 0)
+	job = numbers[0];
+	if (page < STATUS_NONE || page > STATUS_ICON || job < 0 || numbers[1] < 0 || (numbers[1] > 0) != two)
 		abort();
 	if (page != STATUS_NONE && (job > 0) != (strncmp(path, "/jobs/", 6) == 0))
 		abort();

@@ -15,7 +15,7 @@ from tools.node_harness import TOMONODE, check
 
 SOURCE, BUILD = os.environ["TOMONODE_SOURCE"], os.environ["TOMONODE_BUILD"]
 COMMANDS = "serve check recon simulate export list show retry cancel test-peer devices bench".split()
-OF_THE_NODE = "index worker deliver commit status http names report-page".split()  # not for people
+OF_THE_NODE = "index worker deliver commit status http names report-page look".split()  # not for people
 GOOD, BAD = "node = { port = 104; };\n", "node = {\n  port = 70000;\n  prot = 1;\n};\n"
 
 

@@ -161,11 +161,11 @@ def test_pages_and_refusals(folder, things):
     check(ask(n, f"/jobs/{job}/slices.png")[1]["Cache-Control"] == "private, max-age=60", "a browser keeps it")
     outbox = os.path.join(n.spool, "outbox", str(job))
     check([f for f in os.listdir(outbox) if not f.endswith(".dcm")] == ["thumbnail.png"], os.listdir(outbox))
-    wait_for("its process has ended", lambda: not n.processes("report-page"))
 
     types = {"/": "text/html", f"/jobs/{job}": "text/html", "/status.json": "application/json",
              "/metrics": "text/plain", "/health": "text/plain",
-             "/status.css": "text/css", "/status.js": "text/javascript", "/icon.svg": "image/svg+xml",
+             "/status.css": "text/css", "/status.js": "text/javascript", "/look.js": "text/javascript",
+             "/icon.svg": "image/svg+xml", f"/jobs/{job}/look": "text/html",
              f"/jobs/{job}/thumbnail.png": "image/png",
              f"/jobs/{job}/slices.png": "image/png"}
     for path, kind in types.items():
@@ -216,7 +216,10 @@ def test_pages_and_refusals(folder, things):
     for path in ("/nothing", "/jobs", "/jobs/", "/jobs/0", "/jobs/01", "/jobs/x", f"/jobs/{job}/", f"/jobs/{job}/other",
                  "/jobs/99999999999999999999",
                  "/jobs/-1", "/../etc/passwd", "//", "/%2e%2e/x", "/status.json/", "/jobs/777777",
-                 "/jobs/777777/thumbnail.png", "/jobs/777777/slices.png", "/" + 3000 * "a"):
+                 "/jobs/777777/thumbnail.png", "/jobs/777777/slices.png", "/jobs/777777/slices/1", "/jobs/777777/look",
+                 f"/jobs/777777/look/{job}", f"/jobs/{job}/look/777777", f"/jobs/{job}/look/0", f"/jobs/{job}/look/x",
+                 f"/jobs/{job}/slices", f"/jobs/{job}/slices/0", f"/jobs/{job}/slices/-1", f"/jobs/{job}/slices/1.5",
+                 f"/jobs/{job}/slices/1/2", f"/jobs/{job}/slices/99999999999999999999", "/" + 3000 * "a"):
         check(ask(n, path)[0] == 404, f"{path}: {ask(n, path)[0]}")
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "SOMETHING"):
         status, headers, _ = ask(n, "/", method)
@@ -524,6 +527,91 @@ def test_reports(folder, things):
     check(ask(n, path)[0] == 404 and "report" not in page(n, f"/jobs/{job}"), "a report without pictures")
     check(ask(n, f"/jobs/{job}/slices.png")[0] == 404 and "slices.png" not in page(n, f"/jobs/{job}"),
           "slices without pictures")
+
+
+def values_of(n, job, slice_number):
+    """The head and the values of a slice."""
+    path = f"/jobs/{job}/slices/{slice_number}"
+    status, headers, body = wait_for(path, lambda: (lambda a: a if a[0] != 202 else None)(ask(n, path)))
+    check(status == 200 and headers["Content-Type"] == "application/octet-stream", f"{status} {body[:200]}")
+    head, numbers = body.split(b"\n", 1)
+    check((len(head) + 1) % 2 == 0, f"an odd head: {head}")
+    head = json.loads(head)
+    values = struct.unpack(f"<{head['width'] * head['height']}H", numbers)
+    return head, [head["lo"] + head["step"] * v for v in values]
+
+
+def test_slices_one_by_one(folder, things):
+    """Each slice has the values of the object, reduced to the resolution of the page; what is refused; two results side
+    by side; a crash of the process that decodes."""
+    n, _ = node(folder, things, show_patient="true")
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9, binning=3))
+    h.send(n.port, h.simulate(os.path.join(folder, "other"), "--views", 9, "--view", "MLO"))
+    one, two = (j["id"] for j in n.wait_states("delivered", "delivered"))
+    outbox = os.path.join(n.spool, "outbox", str(one))
+    path, = [os.path.join(outbox, f) for f in os.listdir(outbox) if f.endswith(".dcm")]
+    ds = pydicom.dcmread(path)
+    mapping = ds.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0]
+    side = max(ds.Rows, ds.Columns)
+    step = -(-side // 1024)
+    check(step > 1, f"{ds.Rows} x {ds.Columns}: not larger than a page")
+    for k in (1, 2, int(ds.NumberOfFrames)):
+        head, values = values_of(n, one, k)
+        check((head["width"], head["height"], head["slices"], head["slice"]) ==
+              (-(-ds.Columns // step), -(-ds.Rows // step), ds.NumberOfFrames, k), head)
+        check(head["white"] > head["black"] and head["unit"] == "1/mm" and head["step"] > 0, head)
+        stored = ds.pixel_array[k - 1]
+        for x, y in ((0, 0), (head["width"] // 3, head["height"] // 2), (head["width"] // 4, head["height"] // 4)):
+            mean = stored[y * step:(y + 1) * step, x * step:(x + 1) * step].mean()
+            value = mapping.RealWorldValueSlope * mean + mapping.RealWorldValueIntercept
+            seen = values[y * head["width"] + x]
+            check(abs(seen - value) <= head["step"] or stored[y * step, x * step] == 0 and seen == head["black"],
+                  f"slice {k}, {x}, {y}: {seen}, not {value}")
+    first, last = values_of(n, one, 1)[0], values_of(n, one, int(ds.NumberOfFrames))[0]
+    check(last["at"] > first["at"] == 0 and (first["black"], first["white"]) == (last["black"], last["white"]),
+          "a window for each slice")
+    number = int(ds.NumberOfFrames) + 1
+    status, headers, body = wait_for("an answer", lambda: (lambda a: a if a[0] != 202 else None)(
+        ask(n, f"/jobs/{one}/slices/{number}")))
+    check(status == 404 and f"has {number - 1} slices" in body.decode() and str(number) in body.decode()
+          and headers["Content-Type"].startswith("text/plain") and headers["Cache-Control"] == "no-store", body)
+    status, headers, _ = ask(n, f"/jobs/{one}/slices/1")
+    check(status == 200 and headers["Cache-Control"] == "private, max-age=60", headers)
+    for method in ("POST", "PUT", "DELETE"):
+        check(ask(n, f"/jobs/{one}/slices/1", method)[0] == ask(n, f"/jobs/{one}/look", method)[0] == 405, method)
+
+    # One result, two, and which ones are offered.
+    text = shown(n, "left CC", f"case {one}", "TOMONODE", path=f"/jobs/{one}/look")
+    check("Slices" in text and "Not for diagnostic use" in text and f"case {two}" in text, text)
+    check(f'href="/jobs/{one}/look"' in page(n, f"/jobs/{one}"), "no link from the case")
+    both = page(n, f"/jobs/{one}/look/{two}")
+    check(f'data-slices="/jobs/{one}/slices/"' in both and f'data-slices="/jobs/{two}/slices/"' in both
+          and "different patients" not in both, both)
+    check(values_of(n, two, 1)[0]["width"] <= 1024, "the other one")
+    check(len(n.processes("look")) == 1, "processes")
+
+    # The process dies: the next slice is made by another one. Damaged objects: a sentence.
+    os.kill(n.processes("look")[0], signal.SIGKILL)
+    wait_for("it has ended", lambda: not n.processes("look"))
+    values_of(n, two, 2)
+    n.kill()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    with open(path, "r+b") as f:
+        f.truncate(os.path.getsize(path) // 2)
+    status, _, body = wait_for("an answer", lambda: (lambda a: a if a[0] != 202 else None)(
+        ask(n, f"/jobs/{one}/slices/3")))
+    check(status == 503 and len(body) > 20, f"{status} {body}")
+    check("slice-not-made" in n.log_text(), "why there is none")
+    values_of(n, two, 1)
+
+    n.kill()
+    n.status["thumbnails"] = "false"
+    n.write_conf()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    for at in (f"/jobs/{two}/slices/1", f"/jobs/{two}/look", f"/jobs/{two}/look/{one}"):
+        check(ask(n, at)[0] == 404, f"{at} without pictures")
 
 
 def node_with_cases(folder, things, count, apart, studies=None):

@@ -116,7 +116,8 @@ class Browser:
     def call(self, method, **params):
         self.number += 1
         data = json.dumps({"id": self.number, "method": method, "params": params}).encode()
-        size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(data))
+        size = (bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(data))
+                if len(data) < 1 << 16 else bytes([0x80 | 127]) + struct.pack(">Q", len(data)))
         self.socket.sendall(b"\x81" + size + b"\0\0\0\0" + data)  # masked with zeros
         while True:
             answer = self.receive()
@@ -144,7 +145,8 @@ class Browser:
                  and self.value("location.href") == url, 30)
 
     def key(self, key, **more):
-        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39, "ArrowUp": 38}
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36, "ArrowUp": 38,
+                 "ArrowRight": 39, "ArrowDown": 40, "0": 48, "i": 73, "+": 187}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text,
@@ -348,6 +350,124 @@ def test_in_the_browser(folder, things):
     b.picture("narrow", True)
     b.show(url, 1280, 900, dark=True)
     b.picture("dark")
+
+
+AXE = """axe.run({resultTypes: ["violations"]}).then(r => r.violations
+  .filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html)))"""
+
+
+def two_results(folder, things):
+    """A node with two results of one exam, and one that waits; a browser; the address of the page."""
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    n.status = {"port": h.free_port(), "show_patient": "true"}
+    n.write_conf()
+    things += [n, pacs]
+    pacs.start()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, h.simulate(os.path.join(folder, "other"), "--view", "MLO"))
+    jobs = [j["id"] for j in n.wait_states("delivered", "delivered")]
+    h.send(n.port, h.simulate(os.path.join(folder, "held"), "--side", "R")[:12])
+    n.wait_states("delivered", "delivered", "held")
+    b = Browser()
+    things.append(b)
+    return n, b, f"http://127.0.0.1:{n.status['port']}/", jobs
+
+
+def test_slices_in_the_browser(folder, things):
+    """All slices of two results side by side: with the keyboard alone, the wheel and the mouse; linked and not."""
+    n, b, url, jobs = two_results(folder, things)
+    at = f"{url}jobs/{jobs[0]}/look/{jobs[1]}"
+    seen = "[...document.querySelectorAll('.pane')].map(p => +p.dataset.seen)"
+    window = "[...document.querySelectorAll('.levels input')].map(e => +e.value)"
+    b.show(at)
+    wait_for("two slices", lambda: all(b.value(seen) or [0]) and all(b.value(window)))
+    total = b.value("+document.querySelector('.pane [type=range]').max")
+    check(total > 4 and b.value(seen) == 2 * [total // 2 + 1], f"{b.value(seen)} of {total}")
+    b.value("document.activeElement.blur()")
+    walked = []
+    while "look-0" not in walked:
+        check(len(walked) < 30, walked)
+        b.key("Tab")
+        walked.append(b.value("document.activeElement.id"))
+    check({"look-in", "look-out", "look-pan", "look-invert", "look-reset", "look-link-slice"} <= set(walked), walked)
+
+    def press(key, want, **more):
+        b.key(key, **more)
+        wait_for(f"{key}: {want}", lambda: b.value(seen) == want)
+    press("Home", [1, 1])
+    press("ArrowDown", [2, 2])
+    press("ArrowRight", [3, 3])
+    press("ArrowUp", [2, 2])
+    press("PageDown", 2 * [min(12, total)])
+    press("End", [total, total])
+    check(f"slice {total} of {total}, at " in b.value("document.getElementById('look-0').ariaLabel"), "no name")
+    clock = b.value("document.getElementById('clock').textContent")
+    wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
+    check(b.value(seen) == [total, total] and b.value("document.activeElement.id") == "look-0", "an update moved it")
+
+    # The window: inverted by a key, dragged by the mouse, typed; the picture changes with it.
+    middle = ("(() => { const c = document.getElementById('look-0'); "
+              "return c.getContext('2d').getImageData(c.width / 2 - 40, c.height / 2, 1, 1).data[0]; })()")
+    before, grey = b.value(window), b.value(middle)
+    check(before[:2] == before[2:] and before[0] < before[1], before)
+    b.key("i")
+    check(b.value(window) == [before[1], before[0]] * 2 and abs(b.value(middle) - (255 - grey)) <= 1, b.value(window))
+    check(b.value("document.getElementById('look-invert').ariaPressed") == "true", "not said")
+    b.key("0")
+    check(b.value(window) == before, b.value(window))
+    x, y = b.value("(r => [r.x + r.width / 2, r.y + r.height / 2])"
+                   "(document.getElementById('look-0').getBoundingClientRect())")
+    for kind, dx, dy in (("mousePressed", 0, 0), ("mouseMoved", 50, 0), ("mouseMoved", 100, 30), ("mouseReleased", 100, 30)):
+        b.call("Input.dispatchMouseEvent", type=kind, x=x + dx, y=y + dy, button="left", buttons=1, clickCount=1)
+    dragged = b.value(window)
+    check(dragged[1] - dragged[0] > 1.5 * (before[1] - before[0]) and dragged[:2] == dragged[2:], dragged)
+    b.value("document.getElementById('look-link-window').click()")
+    b.value("(e => { e.value = 0; e.dispatchEvent(new Event('change')); })(document.querySelector('.black'))")
+    check(b.value(window) == [0, dragged[1], *dragged[2:]], b.value(window))
+    b.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-100)
+    wait_for("the wheel", lambda: b.value(seen) == [total - 1, total - 1])
+    b.value("document.getElementById('look-link-slice').click()")
+    b.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-100)
+    wait_for("one side", lambda: b.value(seen) == [total - 2, total - 1])
+    b.value("document.getElementById('look-0').focus()")
+    picture = "document.getElementById('look-0').toDataURL()"
+    b.value("document.getElementById('look-reset').click()")
+    pictures = [b.value(picture)]
+    for key, more in (("+", {}), ("ArrowRight", {"modifiers": 8})):
+        b.key(key, **more)
+        pictures.append(b.value(picture))
+    check(len(set(pictures)) == 3 and b.value(seen) == [total - 2, total - 1], "zoom and move")
+    b.key("0")
+    check(b.value(picture) == pictures[0] and b.value(window) == before, "reset")
+
+    for width, height, dark in ((1280, 900, False), (1280, 900, True), (768, 900, False), (375, 700, True)):
+        b.show(at, width, height, dark)
+        wait_for("two slices", lambda: all(b.value(seen) or [0]))
+        good(b, f"{width} pixels")
+        b.picture(f"look-{width}{'-dark' if dark else ''}", True)
+    b.call("Emulation.setEmulatedMedia", media="print")
+    check(b.value("[...document.querySelectorAll('.tools, #beside, #look-keys')].every(e => !e.checkVisibility())"),
+          "buttons on paper")
+    b.picture("look-print", True)
+    b.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_axe(folder, things):
+    """No serious finding of axe-core (PyPI: axe-core-python) on any page."""
+    axe = pytest.importorskip("axe_core_python")
+    with open(os.path.join(os.path.dirname(axe.__file__), "axe.min.js"), encoding="utf-8") as f:
+        script = f.read()
+    n, b, url, jobs = two_results(folder, things)
+    held = [j["id"] for j in n.jobs() if j["state"] == "held"][0]
+    for path in ("", "cases", "cases?q=nothing&from=x", f"jobs/{held}", f"jobs/{jobs[0]}", f"jobs/{jobs[0]}/look",
+                 f"jobs/{jobs[0]}/look/{jobs[1]}"):
+        for width, dark in ((1280, False), (768, False), (375, True)):
+            b.show(url + path, width, 900, dark)
+            b.call("Runtime.evaluate", expression=script)
+            answer = b.call("Runtime.evaluate", expression=AXE, awaitPromise=True, returnByValue=True)
+            check(answer["result"]["value"] == [], f"/{path} at {width}: {answer['result']}")
 
 
 def test_cases_in_the_browser(folder, things):

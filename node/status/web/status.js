@@ -52,7 +52,7 @@
 		return strip && strip.clientWidth ? Math.round(strip.scrollLeft / strip.clientWidth) + 1 : 0;
 	}
 
-	function label() { /* which of all slices it is (thumbnail_slice_at()), and how far from the first */
+	function label() { /* which of all slices it is (look_slice_at()), and how far from the first */
 		var slider = document.getElementById("slice"), total = +slider.dataset.total, step = +slider.dataset.step;
 		var at = Math.floor((2 * slider.value - 1) * total / (2 * slider.max));
 		var text = said(step > 0 ? "height" : "slice", { n: at + 1, total: total, mm: (at * step).toFixed(1) });

@@ -11,7 +11,7 @@ TEST(test_paths)
 	static const struct {
 		const char *path;
 		enum status_page page;
-		int64_t job;
+		int64_t job, number;
 	} cases[] = {
 		{"/", STATUS_OVERVIEW, 0},
 		{"/status.json", STATUS_JSON, 0},
@@ -24,7 +24,20 @@ TEST(test_paths)
 		{"/jobs/12/newer", STATUS_NEWER, 12},
 		{"/jobs/12/sweep", STATUS_SWEEP, 12},
 		{"/jobs/12/redo", STATUS_REDO, 12},
-		{"/jobs/12/slices.png", STATUS_SLICES, 12},
+		{"/jobs/12/slices.png", STATUS_STRIP, 12},
+		{"/jobs/12/slices/1", STATUS_SLICE, 12, 1},
+		{"/jobs/12/slices/999999999999999999", STATUS_SLICE, 12, 999999999999999999},
+		{"/jobs/12/slices/9999999999999999999", STATUS_NONE, 0},
+		{"/jobs/12/slices/0", STATUS_NONE, 0},
+		{"/jobs/12/slices/-1", STATUS_NONE, 0},
+		{"/jobs/12/slices/", STATUS_NONE, 0},
+		{"/jobs/12/slices/1/", STATUS_NONE, 0},
+		{"/jobs/12/slices/1x", STATUS_NONE, 0},
+		{"/jobs/012/slices/1", STATUS_NONE, 0},
+		{"/jobs/12/look", STATUS_LOOK, 12},
+		{"/jobs/12/look/", STATUS_NONE, 0},
+		{"/jobs/12/look/7", STATUS_COMPARE, 12, 7},
+		{"/jobs/12/look/../7", STATUS_NONE, 0},
 		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},
 		{"/jobs/9999999999999999999", STATUS_NONE, 0},
 		{"/jobs/012", STATUS_NONE, 0},
@@ -39,10 +52,11 @@ TEST(test_paths)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int64_t job = 0;
+		int64_t numbers[2] = {-1, -1};
 
-		assert_int_equal(status_request_page(cases[i].path, &job), cases[i].page);
-		assert_int_equal(job, cases[i].job);
+		assert_int_equal(status_request_page(cases[i].path, numbers), cases[i].page);
+		assert_int_equal(numbers[0], cases[i].job);
+		assert_int_equal(numbers[1], cases[i].number);
 	}
 	assert_true(status_page_changes_job(STATUS_CANCEL) && status_page_changes_job(STATUS_RETRY) &&
 		    status_page_changes_job(STATUS_REDO) && status_page_changes_job(STATUS_AS_IS) &&

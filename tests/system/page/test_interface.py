@@ -120,7 +120,7 @@ def test_answers(folder, things):
 
     for method, path, role in routes():
         for at in (held, done, 777777) if "{id}" in path else (0,):
-            here = path.replace("{id}", str(at))
+            here = path.replace("{id}", str(at)).replace("{n}", str(at))
             body = "token=" + 32 * "0" if method == "POST" else None
             for headers in (who, [], person("eve")):
                 interface.judge(method, path, ask(n, here, method, headers, body))

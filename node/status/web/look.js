@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Look at the slices of one result, or of two side by side. Each slice is one request (node/report/look.h); the window is applied
+ * here, so that dragging it needs none. Neighbours of the slice that is seen are fetched before they are asked for. */
+"use strict";
+(function () {
+	var BYTES = 160e6, AHEAD = 8, AGAIN = 40; /* kept of both sides; slices on each side; ms until a slice is asked for again */
+	var section = document.getElementById("look"), words = document.body.dataset; /* in the language of the page */
+	var zoom = 1, pan = [0, 0]; /* of all sides: a factor, mm */
+	var panes = Array.prototype.map.call(section.querySelectorAll(".pane"), function (e) {
+		return { e: e, kept: new Map(), bytes: 0, k: +e.querySelector("[type=range]").value, total: +e.dataset.total,
+			step: +e.dataset.step, way: 1, busy: false, failed: new Set(), seen: 0, first: null, range: null,
+			canvas: e.querySelector("canvas"), paper: document.createElement("canvas"),
+			slider: e.querySelector("[type=range]"), place: e.querySelector("output"), wrong: e.querySelector(".wrong"),
+			black: e.querySelector(".black"), white: e.querySelector(".white"), wheel: 0 };
+	});
+
+	function linked(what) {
+		var box = document.getElementById("look-link-" + what);
+		return box && box.checked;
+	}
+
+	function where(p, slice) {
+		var values = { n: p.k, total: p.total, mm: slice && (slice.axis ? slice.axis + " " : "") + slice.at.toFixed(1) };
+		return words[slice ? "height" : "slice"].replace(/\{(\w+)\}/g, function (all, key) { return values[key]; });
+	}
+
+	/* ---- slices ---- */
+
+	function read(bytes) {
+		var end = new Uint8Array(bytes).indexOf(10) + 1;
+		var slice = JSON.parse(new TextDecoder().decode(bytes.slice(0, end)));
+		slice.values = new Uint16Array(bytes.slice(end));
+		return slice;
+	}
+
+	function keep(p, k, slice) {
+		p.kept.set(k, slice);
+		p.bytes += slice.values.byteLength;
+		p.kept.forEach(function (one, old) { /* in the order in which they came */
+			if (p.bytes > BYTES / panes.length && Math.abs(old - p.k) > AHEAD) {
+				p.bytes -= one.values.byteLength;
+				p.kept.delete(old);
+			}
+		});
+		if (p.total !== slice.slices) {
+			p.total = p.slider.max = slice.slices;
+			p.k = Math.min(p.k, p.total);
+		}
+		if (!p.first) {
+			p.first = slice;
+			p.range = [slice.black, slice.white];
+			levels(p);
+			drawAll(); /* they have one scale */
+		}
+	}
+
+	/* The slice to be fetched next: that which is asked for, then its neighbours; 0: all are there. */
+	function missing(p) {
+		function lacks(k) {
+			return k >= 1 && k <= p.total && !p.kept.has(k) && !p.failed.has(k);
+		}
+		if (lacks(p.k))
+			return p.k;
+		for (var i = 1; i <= AHEAD; i++) {
+			if (lacks(p.k + p.way * i))
+				return p.k + p.way * i;
+			if (2 * i <= AHEAD && lacks(p.k - p.way * i))
+				return p.k - p.way * i;
+		}
+		return 0;
+	}
+
+	function load(p) {
+		var k = missing(p);
+
+		if (p.busy || !k)
+			return;
+		p.busy = true;
+		fetch(p.e.dataset.slices + k, { credentials: "same-origin" }).then(function (answer) {
+			var text = (answer.headers.get("Content-Type") || "").indexOf("text/plain") === 0;
+			if (answer.status === 202)
+				return AGAIN;
+			if (answer.ok)
+				return answer.arrayBuffer().then(function (bytes) { keep(p, k, read(bytes)); });
+			return (text ? answer.text() : Promise.resolve("HTTP " + answer.status)).then(function (sentence) {
+				p.failed.add(k);
+				if (k === p.k)
+					p.wrong.textContent = sentence;
+			});
+		}).catch(function () {
+			p.wrong.textContent = words.lost;
+			return 3000;
+		}).then(function (wait) {
+			setTimeout(function () {
+				p.busy = false;
+				load(p);
+			}, wait || 0);
+			if (!wait && k === p.k)
+				draw(p);
+		});
+	}
+
+	function show(p, k) {
+		k = Math.max(1, Math.min(p.total, k));
+		p.way = k < p.k ? -1 : k > p.k ? 1 : p.way;
+		p.k = k;
+		p.wrong.textContent = "";
+		draw(p);
+		load(p);
+	}
+
+	/* On one side; on the other one as many millimetres further, or slices where the distance is unknown. */
+	function turn(p, by) {
+		var from = p.k;
+
+		show(p, p.k + by);
+		if (linked("slice"))
+			panes.forEach(function (o) {
+				if (o !== p)
+					show(o, o.k + Math.round((p.k - from) * (p.step && o.step ? p.step / o.step : 1)));
+			});
+	}
+
+	/* ---- window ---- */
+
+	function levels(p) {
+		p.black.value = +p.range[0].toPrecision(4);
+		p.white.value = +p.range[1].toPrecision(4);
+		p.e.querySelector(".unit").textContent = p.first.unit;
+		document.getElementById("look-invert").setAttribute("aria-pressed",
+			String((p.range[1] - p.range[0]) * (p.first.white - p.first.black) < 0));
+	}
+
+	/* The same values on the other side if they have one unit, else the same part of its window. */
+	function level(p, range) {
+		if (!p.first)
+			return;
+		p.range = range;
+		panes.forEach(function (o) {
+			if (o !== p && o.first && linked("window"))
+				o.range = o.first.unit && o.first.unit === p.first.unit ? range.slice() : range.map(function (v) {
+					return o.first.black + (v - p.first.black) / (p.first.white - p.first.black) * (o.first.white - o.first.black);
+				});
+			if (o.first) {
+				levels(o);
+				draw(o);
+			}
+		});
+	}
+
+	function invert() {
+		panes.forEach(function (p, i) {
+			if (p.first && (i === 0 || !linked("window")))
+				level(p, [p.range[1], p.range[0]]);
+		});
+	}
+
+	function reset() {
+		zoom = 1;
+		pan = [0, 0];
+		panes.forEach(function (p) {
+			if (p.first) {
+				p.range = [p.first.black, p.first.white];
+				levels(p);
+			}
+			draw(p);
+		});
+	}
+
+	/* ---- picture ---- */
+
+	function paint(p, slice) {
+		var n = slice.values.length, width = (p.range[1] - p.range[0]) || 1e-30, gain = 255 * slice.step / width;
+		var bias = 255 * (slice.lo - p.range[0]) / width, context = p.paper.getContext("2d"), image, grey;
+
+		p.paper.width = slice.width;
+		p.paper.height = slice.height;
+		image = context.createImageData(slice.width, slice.height);
+		grey = new Uint8ClampedArray(1); /* rounds and clamps */
+		for (var i = 0, at = 0; i < n; i++, at += 4) {
+			grey[0] = gain * slice.values[i] + bias;
+			image.data[at] = image.data[at + 1] = image.data[at + 2] = grey[0];
+			image.data[at + 3] = 255;
+		}
+		context.putImageData(image, 0, 0);
+	}
+
+	/* Pixels of the screen for a millimetre: the same on all sides. */
+	function scale() {
+		return zoom * Math.min.apply(null, panes.map(function (p) {
+			return p.first ? Math.min(p.canvas.width / p.first.mm[0], p.canvas.height / p.first.mm[1]) : Infinity;
+		}));
+	}
+
+	function draw(p) {
+		var slice = p.kept.get(p.k), place = where(p, slice), context = p.canvas.getContext("2d"), by, w, h;
+
+		p.slider.value = p.k;
+		if (slice) {
+			by = scale();
+			w = slice.mm[0] * by;
+			h = slice.mm[1] * by;
+			paint(p, slice);
+			context.fillRect(0, 0, p.canvas.width, p.canvas.height);
+			context.imageSmoothingQuality = "high";
+			context.drawImage(p.paper, (p.canvas.width - w) / 2 + pan[0] * by, (p.canvas.height - h) / 2 + pan[1] * by, w, h);
+			["left", "right", "top", "bottom"].forEach(function (side) {
+				p.e.querySelector("[data-side=" + side + "]").textContent = slice[side];
+			});
+			p.seen = p.k;
+		}
+		p.e.dataset.seen = p.seen; /* the slice in the picture */
+		p.place.textContent = slice || p.failed.has(p.k) ? place : place + ", " + words.making;
+		p.slider.setAttribute("aria-valuetext", place);
+		p.canvas.setAttribute("aria-label", p.e.querySelector("figcaption").textContent + ", " + place);
+	}
+
+	function drawAll() {
+		panes.forEach(draw);
+	}
+
+	function fit() {
+		panes.forEach(function (p) {
+			p.canvas.width = Math.max(1, Math.round(p.canvas.clientWidth * devicePixelRatio));
+			p.canvas.height = Math.max(1, Math.round(p.canvas.clientHeight * devicePixelRatio));
+		});
+		drawAll();
+	}
+
+	function magnify(by) {
+		zoom = Math.max(1, Math.min(16, zoom * by));
+		if (zoom === 1)
+			pan = [0, 0];
+		drawAll();
+	}
+
+	function move(p, x, y) { /* pixels of the screen */
+		if (!p.first)
+			return;
+		[x, y].forEach(function (d, a) {
+			var most = p.first.mm[a] / 2;
+			pan[a] = Math.max(-most, Math.min(most, pan[a] + d * devicePixelRatio / scale()));
+		});
+		drawAll();
+	}
+
+	/* ---- keys, wheel, mouse, buttons ---- */
+
+	function key(p, e) {
+		var turns = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -p.total, End: p.total };
+		var moves = { ArrowUp: [0, 40], ArrowDown: [0, -40], ArrowLeft: [40, 0], ArrowRight: [-40, 0] };
+		var other = { "+": magnify.bind(null, 1.25), "=": magnify.bind(null, 1.25), "-": magnify.bind(null, 0.8), i: invert, "0": reset };
+
+		if (e.ctrlKey || e.altKey || e.metaKey || e.target.type === "number")
+			return;
+		if (other[e.key])
+			other[e.key]();
+		else if (e.target === p.canvas && e.shiftKey && moves[e.key])
+			move(p, moves[e.key][0], moves[e.key][1]);
+		else if (e.target === p.canvas && turns[e.key])
+			turn(p, turns[e.key]);
+		else
+			return;
+		e.preventDefault();
+	}
+
+	function wheel(p, e) {
+		e.preventDefault();
+		if (e.ctrlKey) {
+			magnify(e.deltaY < 0 ? 1.25 : 0.8);
+			return;
+		}
+		p.wheel += e.deltaMode === 1 ? 33 * e.deltaY : e.deltaY; /* a touch pad sends many small ones */
+		if (Math.abs(p.wheel) >= 60) {
+			turn(p, p.wheel < 0 ? -1 : 1);
+			p.wheel = 0;
+		}
+	}
+
+	function drag(p, down) {
+		var moves = down.shiftKey || down.button === 1 || document.getElementById("look-pan").getAttribute("aria-pressed") === "true";
+		var range = p.range, x = down.clientX, y = down.clientY, last = [x, y];
+
+		function go(e) {
+			var width = (range && range[1] - range[0]) * Math.exp((e.clientX - x) / 200), middle;
+
+			if (moves)
+				move(p, e.clientX - last[0], e.clientY - last[1]);
+			else if (range) { /* to the right: wider; upward: darker */
+				middle = (range[0] + range[1]) / 2 + (y - e.clientY) / 300 * Math.abs(range[1] - range[0]);
+				level(p, [middle - width / 2, middle + width / 2]);
+			}
+			last = [e.clientX, e.clientY];
+		}
+		function end() {
+			p.canvas.removeEventListener("pointermove", go);
+		}
+		p.canvas.setPointerCapture(down.pointerId);
+		p.canvas.addEventListener("pointermove", go);
+		p.canvas.addEventListener("pointerup", end, { once: true });
+		p.canvas.addEventListener("pointercancel", end, { once: true });
+	}
+
+	panes.forEach(function (p) {
+		function typed() {
+			var range = [p.black.valueAsNumber, p.white.valueAsNumber];
+			if (isFinite(range[0]) && isFinite(range[1]))
+				level(p, range);
+		}
+		p.e.addEventListener("keydown", key.bind(null, p));
+		p.canvas.addEventListener("wheel", wheel.bind(null, p), { passive: false });
+		p.canvas.addEventListener("pointerdown", drag.bind(null, p));
+		p.canvas.addEventListener("dblclick", reset);
+		p.slider.addEventListener("input", function () { turn(p, p.slider.value - p.k); });
+		p.black.addEventListener("change", typed);
+		p.white.addEventListener("change", typed);
+	});
+	[["in", magnify.bind(null, 1.25)], ["out", magnify.bind(null, 0.8)], ["invert", invert], ["reset", reset]].forEach(function (b) {
+		document.getElementById("look-" + b[0]).addEventListener("click", function () { b[1](); });
+	});
+	document.getElementById("look-pan").addEventListener("click", function (e) {
+		e.target.setAttribute("aria-pressed", String(e.target.getAttribute("aria-pressed") !== "true"));
+	});
+	window.addEventListener("resize", fit);
+	fit();
+	panes.forEach(load);
+}());
