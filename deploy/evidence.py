@@ -49,6 +49,14 @@ def read(*path):
         return f.read()
 
 
+def find(pattern, text, what):
+    """The first group of a pattern in a text that must have it."""
+    found = re.search(pattern, text, re.M)
+    if not found:
+        raise OSError(f"{what} is missing")
+    return found[1]
+
+
 def plain(text):
     """Text of a document without its links, which lead from the document's folder."""
     return LINK.sub(r"\1", text)
@@ -294,11 +302,13 @@ def cuda_package(texts):
     return spdx_package("cuda-runtime-static", version[1], "LicenseRef-CUDA-EULA", supplier="Organization: NVIDIA")
 
 
-def bill_of_materials(root, build, version, commit, created):
-    """Return (the document, what is wrong with it)."""
+def bill_of_materials(root, build, version, commit, dirty, created):
+    """Return (the document, what is wrong with it). Its namespace is of its content: a changed tree has its own."""
     debian, texts, files = Debian(), {}, list(own_files(root))
+    source = source_package(version, commit + dirty, files)
+    of = commit + ("-" + source["packageVerificationCode"]["packageVerificationCodeValue"][:12] if dirty else "")
     control = read(root, "deploy", "debian", "control")
-    built_with = re.search(r"^Build-Depends:((?:.*\n)(?:[ \t].*\n)*)", control, re.M)[1].replace("\n", " ")
+    built_with = find(r"^Build-Depends:((?:.*\n)(?:[ \t].*\n)*)", control, "deploy/debian/control: Build-Depends").replace("\n", " ")
     wanted = {debian.real(name) for name, _ in debian.named(built_with)}
     tools = sorted(wanted & set(debian.packages))
     loaded = set().union(*map(debian.runtime_of, tools), linked_packages(build))
@@ -319,9 +329,9 @@ def bill_of_materials(root, build, version, commit, created):
               if package["licenseDeclared"] == "NOASSERTION"]
     return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
             "name": f"tomonode-{version}",
-            "documentNamespace": f"https://spdx.org/spdxdocs/tomonode-{version}-{commit}",
+            "documentNamespace": f"https://spdx.org/spdxdocs/tomonode-{version}-{of}",
             "creationInfo": {"created": created, "creators": ["Tool: tomonode deploy/evidence.sh"]},
-            "packages": [*own.values(), source_package(version, commit, files), *others.values()], "files": files,
+            "packages": [*own.values(), source, *others.values()], "files": files,
             "relationships": [{"spdxElementId": spdx_name("SPDXRef", a), "relationshipType": kind,
                                "relatedSpdxElement": spdx_name("SPDXRef", b)} for a, kind, b in relations],
             "hasExtractedLicensingInfos": [{"licenseId": name, "name": name, "extractedText": text}
@@ -336,14 +346,19 @@ def material_part(bill):
 
 def write_evidence(root, build, since, out):
     """Write both files; return what is wrong."""
-    version = re.search(r"^project\(.* VERSION ([\d.]+)", read(root, "CMakeLists.txt"), re.M)[1]
+    version = find(r"^project\(.* VERSION ([\d.]+)", read(root, "CMakeLists.txt"), "CMakeLists.txt: project(NAME VERSION N.N.N)")
+    if subprocess.run(["git", "rev-parse", "--verify", "--quiet", "HEAD"], cwd=root, capture_output=True, check=False).returncode:
+        raise OSError(f"{root}: no checkout of git with a commit, which the evidence is about")
+    if since and subprocess.run(["git", "rev-parse", "--verify", "--quiet", since + "^{commit}"], cwd=root, capture_output=True,
+                                check=False).returncode:
+        raise OSError(f"--since {since}: the checkout has no such revision")
     log = output_of("git", "log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%H %cd", cwd=root)
     dirty = " with changes" if output_of("git", "status", "--porcelain", "--untracked-files=no", cwd=root) else ""
     tags = output_of("git", "tag", "--merged", "HEAD", "--no-contains", "HEAD", "--sort=-v:refname", "--list", "v*",
                      cwd=root)
     commit, created = log.split()
     promises = Promises(root, build)
-    bill, unknown = bill_of_materials(root, build, version, commit, created)
+    bill, unknown = bill_of_materials(root, build, version, commit, dirty, created)
     wrong = [*promises.wrong(), *unknown]
     lines = [f"# Evidence of tomonode {version}, commit {commit}{dirty}", "", "**Not for diagnostic use.**", "",
              "## What is wrong", "", *(f"* {one}" for one in wrong), *([] if wrong else ["Nothing."]), "",

@@ -2,6 +2,8 @@
 """deploy/evidence.sh: on this tree every promise has its tests; on a made-up tree what is missing is found."""
 import json
 import os
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -114,9 +116,40 @@ def test_made_up_tree(folder, tree):
         h.check(line in page.splitlines(), f"the page does not have the line {line}")
     h.check("- first" not in page and "all: begin" not in page and "all: go on" in page, "changes since the tag")
     check_bill(tree, bill)
+    h.check(re.fullmatch(r"https://spdx.org/spdxdocs/tomonode-1.2.3-[0-9a-f]{40}", bill["documentNamespace"]), bill["documentNamespace"])
     zlib = next(p for p in bill["packages"] if p["name"] == "zlib1g")
     version = h.run("dpkg-query", "-W", "-f", "${Version}", "zlib1g").stdout
     h.check((zlib["versionInfo"], zlib["licenseDeclared"]) == (version, "Zlib"), f"zlib1g is {zlib}")
+
+
+def test_changed_tree(folder, tree):
+    """What is not committed gives the bill of materials another namespace, each change its own."""
+    names = []
+    for text in ("- changed\n", "- again\n"):
+        with open(os.path.join(tree, "CHANGELOG.md"), "a", encoding="utf-8") as f:
+            f.write(text)
+        _, _, page, bill = evidence(os.path.join(folder, "out"), "--source", tree)
+        names.append(bill["documentNamespace"])
+        source = next(p for p in bill["packages"] if p["name"] == "tomonode-source")
+        h.check("with changes" in page and source["sourceInfo"].endswith(" with changes"), source["sourceInfo"])
+    h.check(all(re.fullmatch(r"\S+-[0-9a-f]{40}-[0-9a-f]{12}", name) for name in names) and names[0] != names[1], names)
+
+
+def test_trees_that_cannot_be_read(folder, tree):
+    """A sentence, not the inside of the program."""
+    def refused(*options, words):
+        done = h.run(os.path.join(SOURCE, "deploy", "evidence.sh"), *options, os.path.join(folder, "none"), code=2)
+        h.check(words in done.stderr and "Traceback" not in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+    refused("--source", tree, "--since", "v9", words="--since v9: the checkout has no such revision")
+    for file, words in (("CMakeLists.txt", "CMakeLists.txt: project(NAME VERSION N.N.N) is missing"),
+                        ("deploy/debian/control", "deploy/debian/control: Build-Depends is missing")):
+        with open(os.path.join(tree, file), "w", encoding="utf-8") as f:
+            f.write("\n")
+        refused("--source", tree, words=words)
+        with open(f.name, "w", encoding="utf-8") as f:
+            f.write(TREE[file])
+    shutil.rmtree(os.path.join(tree, ".git"))
+    refused("--source", tree, words="no checkout of git with a commit")
 
 
 @pytest.mark.parametrize("file, old, new, wrong", [
