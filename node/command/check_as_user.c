@@ -177,7 +177,7 @@ static void check_all(const struct checked *c, bool runs)
 {
 	struct err err = {0};
 	struct user user;
-	int ret = user_look_up(c->config->node.user, geteuid(), &user, &err);
+	int ret = user_look_up(user_tested(c->config->node.user, geteuid()), geteuid(), &user, &err);
 	bool kept = check_place(&c->report, "node.spool", c->config->node.spool), made;
 
 	if (!runs)

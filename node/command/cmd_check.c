@@ -96,14 +96,14 @@ static void add_certificate(void *ctx, const struct node_certificate *certificat
 		f->certificates[f->n_certificates++] = *certificate;
 }
 
-/* Warn root if `serve`, started as root, refuses to run. No problem: the unit of systemd starts the node as its user. */
+/* Warn root if `serve`, started as root, refuses to run, unless the unit of systemd, whose user is there, starts it. */
 static void warn_user(struct messages *m, const struct config *config)
 {
 	struct user user;
 	struct err err = {0};
 	char line[sizeof(err.msg) + 64];
 
-	if (geteuid() != 0 || user_look_up(config->node.user, 0, &user, &err) == 0)
+	if (geteuid() != 0 || user_look_up(user_tested(config->node.user, 0), 0, &user, &err) == 0)
 		return;
 	if (err.code == ENOKEY) { /* nor could systemd */
 		add_problem(m, err.msg);
@@ -242,6 +242,8 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 	       json_array_size(m->problems) > 0	  ? "problems, see above"
 	       : json_array_size(m->warnings) > 0 ? "no problems, but warnings, see above"
 						  : "no problems");
+	if (user_tested(c->node.user, geteuid()) != c->node.user)
+		printf("user          " USER_OF_UNIT ", as which systemd starts the node; tested as this user\n");
 	n = config_listeners(c, list);
 	if (c->node.plain)
 		printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,

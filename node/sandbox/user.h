@@ -19,6 +19,10 @@ struct user {
 /* Look up the user `name` (node.user) for a process whose user is `euid`. If that is root, a name is required ("root" is
  * allowed); otherwise the name must be empty or that of `euid`. EPERM: the change is not possible; ENOKEY: no such user. */
 int user_look_up(const char *name, uid_t euid, struct user *ret_user, struct err *err);
+/* Return the user that the node runs as when a configuration is only tested: `name`; if that is "" and the process root, the user
+ * of the unit of systemd (deploy/tomonode.service.in), which starts the node, if this system has it. */
+#define USER_OF_UNIT "tomonode"
+const char *user_tested(const char *name, uid_t euid);
 /* Create the folder, owned by the user, if it does not exist. Fail if it exists and the user cannot write to it. */
 int user_prepare_folder(const struct user *user, const char *path, struct err *err);
 /* Set groups, group, user and $HOME. This cannot be undone. */

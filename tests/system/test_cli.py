@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -180,6 +181,34 @@ def test_check():
         said(0, "check -c good.conf",
              "warning: `tomonode serve` would refuse to run, as you are root: started as root: set node.user",
              ">good.conf: no problems, but warnings, see above")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_check_after_installation(folder):
+    """Root, and no node.user: the unit of systemd starts the node as its user, and as this one the spool is tested."""
+    with open(os.path.join(os.environ["TOMONODE_SOURCE"], "deploy", "tomonode.service.in"), encoding="utf-8") as f:
+        name, = re.findall(r"^User=(\w+)$", f.read(), re.M)
+    os.chmod(folder, 0o711)
+    os.mkdir("own", 0o700)
+    os.chown("own", 4242, 4242)
+    os.mkdir("other", 0o700)
+    with open("/etc/passwd", encoding="utf-8") as f:
+        users = "".join(line for line in f if not line.startswith(name + ":"))
+    write("passwd", f"{users}{name}:x:4242:4242::/nowhere:/usr/sbin/nologin\n")
+    for spool in "own", "other":
+        write(f"{spool}.conf", f'node = {{ spool = "{os.path.abspath(spool)}"; device = "cpu"; }};\n')
+
+    def installed(conf):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount --bind passwd /etc/passwd || exit 99; exec "$@"', "sh", h.TOMONODE,
+                               "check", "-c", conf], capture_output=True, text=True, check=False)
+        if done.returncode in (1, 99):
+            h.skip(f"this machine lets nobody make a mount: {done.stderr}")
+        return done
+    done = installed("own.conf")
+    check(done.returncode == 0 and f"\nuser          {name}, as which systemd starts the node" in done.stdout, done.stdout)
+    check("refuse" not in done.stderr and "Tested as user 0" not in done.stderr, done.stderr)
+    done = installed("other.conf")
+    check(done.returncode == 3 and "user 4242 cannot" in done.stderr, done.stderr)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
