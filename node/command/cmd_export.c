@@ -224,7 +224,7 @@ int cmd_export(int argc, char **argv)
 {
 	struct export_request r = {.picture = {.image = 1, .zoom = 1}};
 	struct config *config = NULL;
-	struct series_files files = {0};
+	struct series_files files = {.views = true};
 	struct err err = {0};
 	struct options o;
 	double voxel[3];

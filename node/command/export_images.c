@@ -57,7 +57,7 @@ static int convert_suv(struct work *w, struct err *err)
 	struct series_suv suv;
 	int rc;
 
-	if (w->volume->tomo || w->job.series->ct)
+	if (w->volume->tomo || w->volume->view || w->job.series->ct)
 		return err_set(err, EBADMSG, "--suv: %s is not PET", file_name(w->volume->paths[0]));
 	rc = series_suv_read(w->volume->paths, w->volume->n, &suv, err);
 	if (rc == 0 && suv.reason[0])
@@ -71,10 +71,15 @@ static int open_volume(struct work *w, struct err *err)
 {
 	int rc;
 
-	if (w->volume->tomo)
+	if (w->volume->view && !w->r->format->flat)
+		rc = err_set(err, EBADMSG, "%s: a two-dimensional view has no place in the patient; allowed: .npy, .png",
+			     file_name(w->volume->paths[0]));
+	else if (w->volume->tomo)
 		rc = open_tomo(w, err);
 	else if (w->r->voxel)
 		rc = err_set(err, EBADMSG, "--voxel is for slices in Hologic SCO objects: PET and CT images have their own");
+	else if (w->volume->view)
+		rc = image_series_of_view(w->volume->paths[0], &w->job.series, err);
 	else
 		rc = image_series_open(w->volume->paths, w->volume->n, false, &w->job.series, err);
 	return rc == 0 && w->r->suv ? convert_suv(w, err) : rc;

@@ -43,6 +43,7 @@ struct export_format {
 	const char *help;	/* what a file contains: whole lines of --help */
 	enum export_input input;
 	bool compressible; /* its values are compressed on request */
+	bool flat;	   /* also of a two-dimensional view, which has no place in the patient */
 	bool planes;	   /* of chosen planes: one file, or a numbered one of each */
 	/* Name all files that write() makes, with export_job_add(). EBADMSG: the input has not what is chosen; the text names it. */
 	int (*name_files)(struct export_job *j, struct err *err);

@@ -414,6 +414,7 @@ const struct export_format export_format_numpy = {
 	.name = "numpy",
 	.ending = ".npy",
 	.endings = {".npy"},
+	.flat = true,
 	.help = ".npy  an array of NumPy, float32 (slice, row, column), without the position in the patient; with time frames or\n"
 		"      gates as a first axis, and their times in a .json file.\n",
 	.input = EXPORT_IMAGES,

@@ -78,6 +78,8 @@ static int check_choice(const struct image_series *s, const struct picture_choic
 {
 	int n = count_slices(s, c);
 
+	if (s->view && c->plane != PLANE_STORED)
+		return err_set(err, EBADMSG, "--plane: a two-dimensional view has only the stored plane");
 	if (c->image > s->n_images)
 		return err_set(err, EBADMSG, "--image %d: the series has %d image%s", c->image, s->n_images,
 			       s->n_images > 1 ? "s" : "");
@@ -255,7 +257,7 @@ static int find_window(const struct cut *c, const struct picture_choice *choice,
 	struct survey v = {INFINITY, -INFINITY, 0, NULL};
 	int rc;
 
-	if (choice->window == WINDOW_AUTO && !c->s->ct && !c->s->tomo) {
+	if (choice->window == WINDOW_AUTO && !c->s->ct && !c->s->tomo && !c->s->view) {
 		range[0] = 0;
 		rc = series_window_top(c->s, c->image, &range[1], err);
 		if (rc == 0 && !(range[1] > 0))
@@ -455,6 +457,7 @@ const struct export_format export_format_picture = {
 		"      patient's left. Planes follow the axes of the voxels; slices count to the head, the back and the left.\n",
 	.input = EXPORT_IMAGES,
 	.planes = true,
+	.flat = true,
 	.name_files = name_pictures,
 	.write = write_pictures,
 };

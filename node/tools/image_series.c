@@ -463,6 +463,69 @@ int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct ima
 	return 0;
 }
 
+/* Read the only frame, rescaled. */
+static int read_view(struct dicom_file *file, struct image_series *s, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(file);
+	struct plane p = {.slope = 1};
+	char photometric[17] = "";
+	double spacing[2];
+	uint16_t *stored;
+	size_t n;
+	int rc = dicom_pixels_info(file, &p.info, err);
+
+	dicom_get_text(root, TAG_PHOTOMETRIC_INTERPRETATION, photometric, sizeof(photometric), NULL);
+	if (rc == 0 && p.info.frames != 1)
+		rc = err_set(err, EBADMSG, "%ld frames in one view", p.info.frames);
+	if (rc == 0 && strcmp(photometric, "MONOCHROME2") != 0)
+		rc = err_set(err, EBADMSG, "Photometric Interpretation %s is '%s'; allowed: MONOCHROME2",
+			     tag_text(TAG_PHOTOMETRIC_INTERPRETATION), photometric);
+	if (rc == 0)
+		rc = attribute_numbers(root, TAG_PIXEL_SPACING, spacing, 2, err);
+	if (rc < 0)
+		return rc;
+	if (!(spacing[0] > 0 && spacing[1] > 0))
+		return err_set(err, EBADMSG, "Pixel Spacing %s is %g\\%g mm; allowed: above 0", tag_text(TAG_PIXEL_SPACING),
+			       spacing[0], spacing[1]);
+	*s = (struct image_series){.n = {(int)p.info.columns, (int)p.info.rows, 1},
+				   .n_images = 1,
+				   .view = true,
+				   .spacing = {spacing[1], spacing[0], 0},
+				   .duration = NAN};
+	dicom_get_double(root, TAG_RESCALE_SLOPE, 0, &p.slope, NULL);
+	dicom_get_double(root, TAG_RESCALE_INTERCEPT, 0, &p.intercept, NULL);
+	dicom_get_text(root, TAG_RESCALE_TYPE, s->units, sizeof(s->units), NULL);
+	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, s->series, sizeof(s->series), NULL);
+	read_window(s, root);
+	n = (size_t)s->n[0] * (size_t)s->n[1];
+	stored = malloc(n * sizeof(*stored));
+	s->values = malloc(n * sizeof(*s->values));
+	s->order = calloc(1, sizeof(*s->order));
+	rc = stored && s->values && s->order ? dicom_read_frame(file, 0, stored, err)
+					     : err_set(err, ENOMEM, "no memory for a view of %d x %d", s->n[0], s->n[1]);
+	if (rc == 0)
+		convert_values(&p, stored, s->values);
+	free(stored);
+	return rc;
+}
+
+int image_series_of_view(const char *path, struct image_series **ret_series, struct err *err)
+{
+	struct image_series *s = calloc(1, sizeof(*s));
+	struct dicom_file *file = NULL;
+	int rc = s ? dicom_open(path, &file, err) : err_set(err, ENOMEM, "no memory for a view");
+
+	if (rc == 0)
+		rc = read_view(file, s, err);
+	dicom_close(file);
+	if (rc < 0) {
+		image_series_close(s);
+		return err_prefix(err, "%s", file_name(path));
+	}
+	*ret_series = s;
+	return 0;
+}
+
 struct image_series *image_series_close(struct image_series *s)
 {
 	if (s) {

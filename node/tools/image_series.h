@@ -23,7 +23,8 @@ struct image_series {
 	char series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
 	char position[17];     /* of the patient, PET and CT: HFS, ...; "": not in the objects */
 	bool position_assumed; /* the derivation says so */
-	bool ct;	       /* CT images; false: PET, or a tomosynthesis */
+	bool ct;	       /* CT images; false: PET, a tomosynthesis or a view */
+	bool view;	       /* of image_series_of_view() */
 	char units[17]; /* (0054,1001); for CT the Rescale Type (0028,1054); of a tomosynthesis see dicom/object/tomo_object.h */
 	double spacing[3];	  /* between columns, rows, slices, mm */
 	double across[3];	  /* direction of increasing column index in the patient (left, back, head) */
@@ -49,6 +50,10 @@ int image_series_open(char *const *paths, size_t n, bool lazy, struct image_seri
 /* Make a series of a tomosynthesis, which is in the file `path`; takes over *tomo, and sets it to NULL, if it succeeds. EBADMSG:
  * the slices do not have one distance, or it is unknown. */
 int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct image_series **ret_series, struct err *err);
+/* Open a two-dimensional mammogram for presentation, such as a synthetic view, as a series of one slice without a place in the
+ * patient; the distance of slices is 0. EBADMSG: several frames, no pixel spacing, or another photometric interpretation than
+ * MONOCHROME2. */
+int image_series_of_view(const char *path, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
 /* Multiply all values of PET or CT that are not lazy; their unit is then `units`. */

@@ -20,7 +20,7 @@
 #define FILES_MAX 100000
 
 /* What a file is; NONE: nothing to export. */
-enum is { IS_NONE, IS_SINOGRAM, IS_IMAGE, IS_TOMO };
+enum is { IS_NONE, IS_SINOGRAM, IS_IMAGE, IS_TOMO, IS_VIEW };
 
 struct object {
 	enum is is;
@@ -86,12 +86,13 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 		return err_prefix(err, "%s", file_name(path));
 	root = dicom_root(file);
 	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
-	ret->is = is_one_of(found, CLASS_PET, CLASS_CT) ? IS_IMAGE
-		  : pet_source_has_class(found)		? IS_SINOGRAM
-		  : tomo_object_is(root)		? IS_TOMO
-							: IS_NONE;
-	if (ret->is == IS_IMAGE || ret->is == IS_TOMO) {
-		uint32_t tag = ret->is == IS_TOMO ? TAG_SOP_INSTANCE_UID : TAG_SERIES_INSTANCE_UID;
+	ret->is = is_one_of(found, CLASS_PET, CLASS_CT)	  ? IS_IMAGE
+		  : pet_source_has_class(found)		  ? IS_SINOGRAM
+		  : tomo_object_is(root)		  ? IS_TOMO
+		  : !strcmp(found, CLASS_MG_PRESENTATION) ? IS_VIEW
+							  : IS_NONE;
+	if (ret->is == IS_IMAGE || ret->is == IS_TOMO || ret->is == IS_VIEW) {
+		uint32_t tag = ret->is != IS_IMAGE ? TAG_SOP_INSTANCE_UID : TAG_SERIES_INSTANCE_UID;
 
 		dicom_get_text(root, tag, ret->uid, sizeof(ret->uid), NULL);
 		dicom_get_text(root, TAG_SERIES_INSTANCE_UID, ret->series, sizeof(ret->series), NULL);
@@ -128,14 +129,14 @@ static int volume_of(struct series_files *f, const struct object *o, struct seri
 		return -ENOMEM;
 	f->list = list;
 	*ret = &f->list[f->n++];
-	**ret = (struct series_volume){.tomo = o->is == IS_TOMO};
+	**ret = (struct series_volume){.tomo = o->is == IS_TOMO, .view = o->is == IS_VIEW};
 	memcpy((*ret)->uid, o->uid, sizeof(o->uid));
 	memcpy((*ret)->series, o->series, sizeof(o->series));
 	(*ret)->plain = (size_t)snprintf((*ret)->name, sizeof((*ret)->name), "%s", o->name);
 	return 0;
 }
 
-static int add_file(struct series_files *f, const char *path, bool raw, struct err *err)
+static int add_file(struct series_files *f, const char *path, bool named, bool raw, struct err *err)
 {
 	struct series_volume *v = NULL;
 	struct object o;
@@ -144,7 +145,7 @@ static int add_file(struct series_files *f, const char *path, bool raw, struct e
 
 	if (rc < 0)
 		return rc;
-	if (o.is == IS_NONE || (o.is == IS_SINOGRAM) != raw) {
+	if (o.is == IS_NONE || (o.is == IS_SINOGRAM) != raw || (o.is == IS_VIEW && !(f->views && named))) {
 		f->n_passed += !own_file(path);
 		return 0;
 	}
@@ -197,7 +198,7 @@ int series_files_find(char *const *paths, bool raw, struct series_files *ret_fil
 		return err_set(err, errno, "cannot read the folders: %s", strerror(errno));
 	while (rc >= 0 && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_F)
-			rc = add_file(ret_files, entry->fts_path, raw, err);
+			rc = add_file(ret_files, entry->fts_path, entry->fts_level == FTS_ROOTLEVEL, raw, err);
 		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
 			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
 	}

@@ -13,6 +13,7 @@ struct series_volume {
 			   volumes have the same. Only letters, digits and ._+- */
 	size_t plain;	/* length of the name without the UID */
 	bool tomo;
+	bool view;    /* a two-dimensional mammogram, one object */
 	char **paths; /* [n] */
 	size_t n;
 };
@@ -22,6 +23,7 @@ struct series_files { /* starts as {0} */
 	size_t n;	 /* volumes; raw data are one */
 	size_t n_files;	 /* in all volumes */
 	size_t n_passed; /* files that were passed over, without own_file() */
+	bool views;	 /* set by the caller: mammograms for presentation whose file is named itself are volumes, too */
 };
 
 /* Find images, or sinogram objects (raw), in files and folders (recursive; ended by NULL). Other files are passed over. An error:

@@ -174,6 +174,31 @@ def test_magnified_picture(folder, made):
     check(np.allclose(dpi, round(3000 / min(size[1:])) * 0.0254) and abs(said["pixel_mm"] - min(size[1:]) / 3) < 1e-6, f"{dpi} {said}")
 
 
+def test_synthetic_view(folder):
+    """The two-dimensional view of a tomosynthesis is an image if its file is named; in a folder the slices are the volume."""
+    exam, out, picture = (os.path.join(folder, name) for name in ("exam", "out", "view.png"))
+    t.run("simulate", "dbt", "--phantom", "ellipsoids", "--binning", 8, "--views", 5, "-o", exam)
+    t.run("recon", "--device", "cpu", "--set", "voxel=1.4", "--set", "slice_spacing=4", "--set", "synthetic=true", "-o", out, exam)
+    view, = glob.glob(os.path.join(out, "*-view-*.dcm"))
+    d = pydicom.dcmread(view)
+    said = json.loads(t.run("export", "--json", "-o", picture, "--bits", "16", view).stdout)["picture"]
+    middle, width = float(d.WindowCenter) - 0.5, float(d.WindowWidth) - 1
+    window = (middle - width / 2, middle + width / 2)
+    found, dpi = read_png(picture)
+    check(np.allclose(said["grey"], window) and np.abs(found - grey(d.pixel_array, window, 65535)).max() <= 1, said)
+    check(np.allclose(dpi, round(1000 / float(d.PixelSpacing[0])) * 0.0254), dpi)
+    t.run("export", "-o", os.path.join(folder, "view.npy"), view)
+    check(np.array_equal(np.squeeze(np.load(os.path.join(folder, "view.npy"))), d.pixel_array), "the array")
+    check("stored slice 7 of 13" in t.run("export", "--force", "-o", picture, out).stdout, "the folder has one volume")
+    d.PhotometricInterpretation = "MONOCHROME1"
+    d.save_as(os.path.join(folder, "other.dcm"))
+    for words, said in (((view[:-4] + ".nii", view), "no place in the patient; allowed: .npy, .png"),
+                        ((picture, "--plane", "axial", view), "only the stored plane"),
+                        ((picture, os.path.join(folder, "other.dcm")), "'MONOCHROME1'; allowed: MONOCHROME2")):
+        done = t.run("export", "--force", "-o", *words, ok=(4,))
+        check(said in done.stderr, f"{words}: {done.stderr}")
+
+
 def test_windows(folder, made):
     """auto: of a tomosynthesis and CT the window of the object, of PET most values."""
     out = os.path.join(folder, "auto.png")
