@@ -15,7 +15,7 @@ import hostile
 from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import object_tools as o
-from tools.node_harness import TOMONODE, run, wait_for
+from tools.node_harness import TOMONODE, run, wait_for, write_file
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
 import headers as b  # noqa: E402
@@ -80,8 +80,7 @@ def by_recon(syntax, make):
     def act(stage):
         folder = os.path.join(stage.folder, f"recon{stage.number()}")
         os.mkdir(folder)
-        with open(os.path.join(folder, "bomb.dcm"), "wb") as f:
-            f.write(b.part10(syntax, make()))
+        write_file(os.path.join(folder, "bomb.dcm"), b.part10(syntax, make()))
         done = run(TOMONODE, "recon", "-o", os.path.join(folder, "out"), folder, code=None)
         stage.quote(done.stderr)
         return f"exit {done.returncode}"

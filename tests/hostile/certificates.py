@@ -13,6 +13,7 @@ import hostile
 from hostile import Case, check, h, peer
 from tools import tls_tools
 from tools.dicom_peer import IMPLICIT, VERIFICATION, pdu
+from tools.node_harness import read_file, write_file
 
 TITLE, PART, PROGRAMS = "Certificates", 8, ("openssl",)
 LEAF = "basicConstraints=CA:FALSE"
@@ -39,8 +40,7 @@ class Pki(tls_tools.Pki):
         """(certificate, key); by: (certificate, key) of the issuer, default our authority; "self": itself."""
         key = key or self.made_key("ec", *EC)
         base = os.path.join(self.folder, name)
-        with open(base + ".ext", "w", encoding="ascii") as f:
-            f.write("\n".join(extensions) + "\n")
+        write_file(base + ".ext", "\n".join(extensions) + "\n")
         openssl("req", "-new", "-key", key, "-subj", subject or f"/O=tests/CN={name}", "-out", base + ".csr")
         signer = by or (self.trusted, os.path.join(self.ca.folder, "ca.key"))
         how = ["-signkey", key] if by == "self" else ["-CA", signer[0], "-CAkey", signer[1], "-CAcreateserial"]
@@ -52,8 +52,7 @@ class Pki(tls_tools.Pki):
         path = os.path.join(self.folder, f"{name}-chain.pem")
         with open(path, "w", encoding="ascii") as f:
             for certificate in certificates:
-                with open(certificate, encoding="ascii") as c:
-                    f.write(c.read())
+                f.write(read_file(certificate))
         return path
 
     @functools.lru_cache(None)
@@ -236,8 +235,7 @@ def own(certificate, key=None, command="check"):
 def file_of(name, content):
     def make(st):
         path = os.path.join(st.folder, name)
-        with open(path, "wb") as f:
-            f.write(content(st) if callable(content) else content)
+        write_file(path, content(st) if callable(content) else content)
         return path
     return make
 

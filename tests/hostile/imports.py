@@ -94,8 +94,7 @@ class Desk:
         return os.path.join(self.folder, name)
 
     def write(self, name, data):
-        with open(self.path(name), "wb") as f:
-            f.write(data.encode("latin-1") if isinstance(data, str) else data)
+        h.write_file(self.path(name), data.encode("latin-1") if isinstance(data, str) else data)
 
     def tool(self, *arguments):
         """Run `tomonode import`; its exit code, and what was wrong with how it ended."""
@@ -108,8 +107,7 @@ class Desk:
         output = p.communicate()[0]
         killer.cancel()
         check(p.returncode == 0, f"was killed after {END} s: {output[-300:]}")
-        with open(self.path("usage"), encoding="ascii") as f:
-            code, seconds, kilobytes = map(float, f.read().split())
+        code, seconds, kilobytes = map(float, h.read_file(self.path("usage")).split())
         check(code >= 0, f"ended by signal {-code:.0f}: {output[-300:]}")
         check(seconds < CPU_LIMIT, f"{seconds:.1f} s of processor time")
         check(h.sanitizer() or kilobytes < MEMORY_LIMIT >> 10, f"{kilobytes / 1024:.0f} MB of memory")

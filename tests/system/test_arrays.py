@@ -120,8 +120,7 @@ def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, exa
     words, name, options, protocol, keys = KINDS[kind]
     out = os.path.join(folder, "result")
     monkeypatch.setenv("TOMONODE_CONF", os.path.join(folder, "tomonode.conf"))
-    with open(os.environ["TOMONODE_CONF"], "w", encoding="ascii") as f:
-        f.write(PAIRS)
+    h.write_file(os.environ["TOMONODE_CONF"], PAIRS)
     exam = exam_of(words)
     path = os.path.join(exam, name) if name else exam
     settings = [word for key in keys.split() for word in ("--set", key)]
@@ -276,8 +275,7 @@ def test_the_program_must_be_there_and_of_this_version(folder, tn):
     with pytest.raises(FileNotFoundError, match="found: none named 'no-such-tomonode'"):
         tn.open(folder, program="no-such-tomonode")
     other = os.path.join(folder, "tomonode")
-    with open(other, "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\necho tomonode 99.1.0 '(revision x, y build)'\n")
+    h.write_file(other, "#!/bin/sh\necho tomonode 99.1.0 '(revision x, y build)'\n")
     os.chmod(other, 0o755)
     with pytest.raises(tn.TomonodeError, match="found: 99.1.0"):
         tn.open(folder, program=other)

@@ -100,13 +100,11 @@ def validate(folder, messages):
     paths = []
     for i, m in enumerate(messages):
         paths.append(os.path.join(folder, f"message-{i}.xml"))
-        with open(paths[-1], "wb") as f:
-            f.write(m.xml)
+        h.write_file(paths[-1], m.xml)
     p = run("xmllint", "--noout", "--nonet", "--relaxng", SCHEMA, *paths, code=None)
     check(p.returncode == 0, p.stderr[-1500:])
     broken = os.path.join(folder, "broken.xml")
-    with open(broken, "wb") as f:
-        f.write(messages[0].xml.replace(b"EventOutcomeIndicator", b"EventOutcome"))
+    h.write_file(broken, messages[0].xml.replace(b"EventOutcomeIndicator", b"EventOutcome"))
     check(run("xmllint", "--noout", "--relaxng", SCHEMA, broken, code=None).returncode != 0,
           "the grammar takes everything")
 
@@ -317,8 +315,7 @@ def test_pilots(folder, things):
     def messages(name):
         if not os.path.exists(path):
             return []
-        with open(path, "rb") as f:
-            raw = f.read()
+        raw = h.read_file(path, "rb")
         return [m for m in map(Message, raw[:raw.rfind(b"\n") + 1].splitlines()) if m.name == name]
 
     def wait(name, count=1):

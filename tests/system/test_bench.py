@@ -117,6 +117,5 @@ def test_refusals(folder):
     for text in ("", "no json\n", '{"work": "bp"}\n', "[1, 2]\n",
                  '{"work": "bp", "device": 3, "sizes": "", "seconds": 1}\n'):
         path = os.path.join(folder, "bad")
-        with open(path, "w", encoding="ascii") as f:
-            f.write(text)
+        h.write_file(path, text)
         check(path in bench(4, "--compare", path, *TINY)[1], f"what is wrong with {text!r}")

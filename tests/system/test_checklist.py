@@ -25,8 +25,7 @@ def replaced(text, words):
 
 @pytest.mark.tier2("as the tutorials")
 def test_checklist(folder, things):
-    with open(PAGE, encoding="utf-8") as f:
-        page = f.read()
+    page = h.read_file(PAGE)
     conf = re.search(r"^```\n(node = .*?)^```", page, re.M | re.S)[1]
     orthanc = re.search(r"^```json\n(.*?)^```", page, re.M | re.S)[1]
     files = os.path.join(folder, "files")
@@ -40,8 +39,7 @@ def test_checklist(folder, things):
     things += [node, archive]
 
     path = os.path.join(archive.folder, "orthanc.json")
-    with open(path, encoding="utf-8") as f:
-        own = json.load(f)
+    own = json.loads(h.read_file(path))
     text = replaced(orthanc, {"/etc/orthanc": files, "10.0.0.5": "127.0.0.1", "2762": secure, "4242": archive.port})
     with open(path, "w", encoding="utf-8") as f:
         json.dump({**own, **json.loads(text)}, f)

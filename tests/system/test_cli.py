@@ -32,14 +32,12 @@ def work(folder, monkeypatch):
 
 def write(name, text=""):
     os.makedirs(os.path.dirname(os.path.abspath(name)), exist_ok=True)
-    with open(name, "w", encoding="utf-8") as f:
-        f.write(text)
+    h.write_file(name, text)
     return name
 
 
 def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as f:
-        return f.read()
+    return h.read_file(os.path.join(*path))
 
 
 def said(code, words, *texts, by=()):

@@ -48,8 +48,7 @@ def cut_short(path, rng):
 
 def header_hit(path, _rng):
     """A length in the header is now larger than the file."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = h.read_file(path, "rb")
     overwrite(path, raw.index(b"\x08\0\x18\0UI") + 6, b"\xfe\xff")
 
 
@@ -60,23 +59,20 @@ def a_folder_instead(path, _rng):
 
 def a_pixel_bit(path, _rng):
     """One bit of the last pixels: the object is as readable as before."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = h.read_file(path, "rb")
     overwrite(path, len(raw) - 100, bytes([raw[-100] ^ 1]))
 
 
 def another_thickness(path, _rng):
     """A digit of the header: readable, and wrong."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = h.read_file(path, "rb")
     at = raw.index(b"\x18\0\xa0\x11DS") + 8
     overwrite(path, at, b"7" if raw[at:at + 1] != b"7" else b"6")
 
 
 def another_encoding(path, _rng):
     """The transfer syntax that we wrote before the data set; its length is the same."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = h.read_file(path, "rb")
     check(raw.count(b"1.2.840.10008.1.2.1", 0, 400) == 1, "the transfer syntax is not in the head")
     overwrite(path, raw.index(b"1.2.840.10008.1.2.1"), b"1.2.840.10008.1.2.2")
 

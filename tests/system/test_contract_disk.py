@@ -351,8 +351,7 @@ def test_alerts_of_a_full_disk(folder, mount, things):
     hook.told("disk-full")
 
     def stored():
-        with open(os.path.join(n.spool, "alerts.json"), encoding="utf-8") as f:
-            return '"begin_told":true' in f.read()
+        return '"begin_told":true' in h.read_file(os.path.join(n.spool, "alerts.json"))
     wait_for("it is stored", stored)
     check(c.room(mount) == 0 and "alerts-not-stored" not in n.log_text(), f"{c.room(mount)} bytes are free")
     n.kill()

@@ -127,8 +127,7 @@ def test_senders_that_stop_lose_their_associations(folder, things):
 def freeze_one(n, folder, number, senders):
     """storescu, stopped with SIGSTOP in the midst of an image, which takes it 12 s: its process and the image's UID."""
     incoming, uid, path = os.path.join(n.spool, "incoming"), f"2.25.9{number}", os.path.join(folder, f"{number}.dcm")
-    with open(path, "wb") as f:
-        f.write(c.part10(c.image(uid, 24 << 20, number)))
+    h.write_file(path, c.part10(c.image(uid, 24 << 20, number)))
     there = set(os.listdir(incoming))
     sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), path],
                               stderr=subprocess.DEVNULL)

@@ -178,8 +178,7 @@ class Journal:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, name))
             if name in files:
-                with open(os.path.join(folder, name), "wb") as f:
-                    f.write(files[name])
+                h.write_file(os.path.join(folder, name), files[name])
         if files.get("journal.db"):
             with contextlib.closing(sqlite3.connect(os.path.join(folder, "journal.db"), isolation_level=None)) as db:
                 self.read(db)
@@ -328,8 +327,7 @@ def check_record(run, records):
     for at, _, names in os.walk(run.node.spool):
         for name in names:
             path = os.path.join(at, name)
-            with open(path, "rb") as f:
-                there[os.path.relpath(path, run.node.spool)] = f.read()
+            there[os.path.relpath(path, run.node.spool)] = h.read_file(path, "rb")
     differ = [path for path in {*there, *found} if not path.startswith(NOT_COMPARED)
               and there.get(path) != found.get(path)]
     check(not differ, f"the record leads to other files than there are: {sorted(differ)[:3]}")

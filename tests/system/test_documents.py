@@ -23,8 +23,7 @@ def help_of(*words):
 
 
 def commands(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
-        parts = re.split(r"^ *```.*\n", f.read(), flags=re.M)  # by turns text and code
+    parts = re.split(r"^ *```.*\n", h.read_file(os.path.join(ROOT, path)), flags=re.M)  # by turns text and code
     found = [m for text in parts[::2] for m in IN_LINE.findall(text)]
     found += [m for code in parts[1::2] for m in IN_BLOCK.findall(code)]
     return [m.split() for m in found if not m.startswith("help ")]
@@ -49,7 +48,6 @@ def test_commands(failures):
 
 def test_every_command_is_listed():
     names = re.findall(r"^  (?!tomonode)([a-z][a-z-]+) ", h.run(h.TOMONODE, "--help").stdout, re.M)
-    with open(os.path.join(ROOT, "docs", "commands.md"), encoding="utf-8") as f:
-        page = f.read()
+    page = h.read_file(os.path.join(ROOT, "docs", "commands.md"))
     missing = [name for name in names if not re.search(rf"`(?:tomonode )?{name}[ `]", page)]
     check(len(names) > 20 and not missing, f"docs/commands.md has no {missing}")

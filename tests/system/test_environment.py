@@ -64,8 +64,7 @@ def test_told_service_manager(folder, things):
         n.session = n.process.pid
         check(s.recv(100) == b"READY=1" and peer.echo(n.port), "ready is what answers")
         pid = wait_for("a worker", lambda: n.processes("worker"))[0]
-        with open(f"/proc/{pid}/environ") as f:
-            check("NOTIFY_SOCKET" not in f.read(), "a worker knows the socket")
+        check("NOTIFY_SOCKET" not in h.read_file(f"/proc/{pid}/environ"), "a worker knows the socket")
         n.process.send_signal(signal.SIGTERM)
         check(s.recv(100) == b"STOPPING=1" and n.process.wait(120) == 0, "stopping")
         n.process = None
@@ -152,13 +151,11 @@ def test_certificates_out_of_date(folder, things):
     archive = peer.Archive()
     n = h.Node(os.path.join(folder, "node"), archive.port)
     things += [n, archive]
-    with open(n.conf) as f:
-        text = f.read()
-    with open(n.conf, "w") as f:
-        f.write(text.replace(" } );\nprotocols",
-                             f' }}, {{ name = "old"; aet = "OLD"; host = "127.0.0.1"; port = 9; tls = true; '
-                             f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; '
-                             f'authorities = "{pki.trusted}"; }} );\nprotocols'))
+    text = h.read_file(n.conf)
+    h.write_file(n.conf, text.replace(" } );\nprotocols",
+                                      f' }}, {{ name = "old"; aet = "OLD"; host = "127.0.0.1"; port = 9; tls = true; '
+                                      f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; '
+                                      f'authorities = "{pki.trusted}"; }} );\nprotocols'))
     check("expired on 2021-01-01" in n.command("check", code=3).stderr, "check does not say it")
     n.start()
     wait_for("the alert", lambda: "alert serve" in n.log_text() and "certificate-expired" in n.log_text())

@@ -56,8 +56,7 @@ def evidence(out, *options):
     h.check(done.returncode in (0, 1), f"exit code {done.returncode}: {done.stderr}")
     texts = []
     for name in "evidence.md", "tomonode.spdx.json":
-        with open(os.path.join(out, name), encoding="utf-8") as f:
-            texts.append(f.read())
+        texts.append(h.read_file(os.path.join(out, name)))
     return done.returncode, done.stderr, texts[0], json.loads(texts[1])
 
 
@@ -80,8 +79,7 @@ def tree(folder):
     at = os.path.join(folder, "tree")
     for name, text in TREE.items():
         os.makedirs(os.path.dirname(os.path.join(at, name)), exist_ok=True)
-        with open(os.path.join(at, name), "w", encoding="utf-8") as f:
-            f.write(text)
+        h.write_file(os.path.join(at, name), text)
     git(folder, "init", "--quiet", at)
     git(at, "add", "--all", "--", ":!build")
     git(at, "commit", "--quiet", "--message", "all: begin")
@@ -170,7 +168,6 @@ def test_what_is_missing(folder, tree, file, old, new, wrong):
         os.remove(path)
     else:
         h.check(TREE[file].count(old) == 1, f"{old} in {file}")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(TREE[file].replace(old, new))
+        h.write_file(path, TREE[file].replace(old, new))
     code, said, page, _ = evidence(os.path.join(folder, "out"), "--source", tree)
     h.check(code == 1 and wrong in said and wrong in page, f"code {code}: {said}")

@@ -11,13 +11,12 @@ import numpy as np
 import pydicom
 
 from tools import pet_tools as t
-from tools.node_harness import check
+from tools.node_harness import check, read_file, write_file
 
 
 def read_nifti(path):
     """Values [slice, row, column] and the 3 x 4 matrix from (column, row, slice) to RAS."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = read_file(path, "rb")
     check(struct.unpack_from("<i", raw)[0] == 348 and raw[344:348] == b"n+1\0", "no NIfTI-1 file")
     dim = struct.unpack_from("<8h", raw, 40)
     datatype, bits = struct.unpack_from("<2h", raw, 70)
@@ -192,10 +191,8 @@ def test_numbers_of_others_are_not_touched(folder):
     """Sixteen bits, most significant byte first, as somebody else wrote them: not a byte is touched."""
     random.seed(5)
     data = bytes(random.choice((0, 0, 1, 3)) if k % 2 == 0 else random.randrange(256) for k in range(2 * 15 * 12 * 10))
-    with open(os.path.join(folder, "own.s"), "wb") as f:
-        f.write(data)
-    with open(os.path.join(folder, "own.hs"), "w", encoding="ascii") as f:
-        f.write(HEADER.format(data="own.s"))
+    write_file(os.path.join(folder, "own.s"), data)
+    write_file(os.path.join(folder, "own.hs"), HEADER.format(data="own.s"))
     objects, out = os.path.join(folder, "objects"), os.path.join(folder, "again.hs")
     t.run("import", os.path.join(folder, "own.hs"), "-o", objects)
     t.run("export", "-o", out, objects)

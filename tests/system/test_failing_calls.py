@@ -105,8 +105,7 @@ def test_secret_of_a_pilot_is_whole_or_not_there(folder):
     """It is another one in each run."""
     spool, conf = os.path.join(folder, "spool"), os.path.join(folder, "node.conf")
     os.mkdir(spool)
-    with open(conf, "w", encoding="ascii") as f:
-        f.write(f'node = {{ spool = "{spool}"; {h.as_whom()} }};\n')
+    h.write_file(conf, f'node = {{ spool = "{spool}"; {h.as_whom()} }};\n')
     p = ct.Program(folder, "pilot-token", ["pilot-token", "-c", conf, "gpu-1"])
     p.out = spool
     os.rmdir(spool)

@@ -54,8 +54,7 @@ def unflagged(commands, folders):
 
 
 def cached(name):
-    with open(os.path.join(BUILD, "CMakeCache.txt")) as file:
-        found = re.search(rf"^{name}:\w+=(.*)$", file.read(), re.M)
+    found = re.search(rf"^{name}:\w+=(.*)$", h.read_file(os.path.join(BUILD, "CMakeCache.txt")), re.M)
     return found.group(1) if found else ""
 
 
@@ -67,8 +66,7 @@ FORTIFIED = cached("CMAKE_BUILD_TYPE") != "Debug"
 
 def test_a_program_without_protection_is_seen(folder):
     source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
-    with open(source, "w") as file:
-        file.write(UNPROTECTED)
+    h.write_file(source, UNPROTECTED)
     h.run(cached("CMAKE_C_COMPILER"), "-O2", "-no-pie", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-w",
           "-Wl,-z,norelro,-z,lazy,-z,execstack", source, "-o", program)
     check(faults(program) == EVERYTHING, f"not found in a program that has none: {EVERYTHING - faults(program)}")

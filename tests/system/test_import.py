@@ -112,27 +112,22 @@ number of time frames := 1
 
 def write_as_stir(folder):
     path = os.path.join(folder, "stir.hs")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(AS_STIR)
+    h.write_file(path, AS_STIR)
     np.random.RandomState(1).gamma(2, 3, 60 * 19 * 81).astype("<f4").tofile(path[:-3] + ".s")
     return path
 
 
 def check_stir(folder, name, header, failures):
     """Bit for bit, in one chunk and in several, with all roles."""
-    with open(header[:-3] + ".s", "rb") as f:
-        data = f.read()
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    data = h.read_file(header[:-3] + ".s", "rb")
+    text = h.read_file(header)
     roles = ("multiplicative", "additive", "attenuation", "normalisation")
     values, texts, base = {"EMISSION": data}, {text.rstrip(" ")}, os.path.basename(header)[:-3]
     for i, role in enumerate(roles, 1):
         values[role.upper()] = data[4 * i:] + data[:4 * i]
         texts.add(text.replace(base + ".s", f"{base}-{role}.s").rstrip(" "))
-        with open(f"{header[:-3]}-{role}.hs", "w", encoding="ascii") as f:
-            f.write(text.replace(base + ".s", f"{base}-{role}.s"))
-        with open(f"{header[:-3]}-{role}.s", "wb") as f:
-            f.write(values[role.upper()])
+        h.write_file(f"{header[:-3]}-{role}.hs", text.replace(base + ".s", f"{base}-{role}.s"))
+        h.write_file(f"{header[:-3]}-{role}.s", values[role.upper()])
     for way, options, n in (("plain", (), 1), ("chunks", ("--chunk", 100000), -(-len(data) // 100000)),
                             ("roles", [x for role in roles for x in ("--" + role, f"{header[:-3]}-{role}.hs")], 5)):
         label, out = f"{name} {way}", os.path.join(folder, f"{name}-{way}")
@@ -231,8 +226,7 @@ def test_like_gives_patient_and_study(folder, failures):
     check_conformance(os.path.join(folder, "like"), "--like", failures)
     # The header says how the patient lay, too: another position than that of --like is refused, unless a person
     # decides.
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     for keys, says, given in (("patient orientation := head_in\n", "head_in", "FFP"),
                               ("patient rotation := supine\n", "supine", "FFP"),
                               ("patient orientation := feet_in\npatient rotation := other\n", "feet_in, other", "FFP"),
@@ -241,8 +235,7 @@ def test_like_gives_patient_and_study(folder, failures):
                               ("patient orientation := feet_in\npatient rotation := other\n", None, "FFDR")):
         ds.PatientPosition = given
         ds.save_as(path, write_like_original=False)
-        with open(header, "w", encoding="ascii") as f:
-            f.write(text.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        h.write_file(header, text.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
         out = os.path.join(folder, f"like-{keys}{given}".replace("\n", " "))
         done = imported(out, header, "--like", path, basics=(), ok=(4,) if says else (0,))
         said = (f"the header's position is {says} (patient orientation, patient rotation), that of --like {given}: "
@@ -302,25 +295,21 @@ def test_rewritten_objects_are_read(folder, failures):
                     ours.add_new(number, vr, value)
             ds.save_as(os.path.join(out, f"{i}.dcm"), write_like_original=False)
         tools.run("export", "--force", "-o", os.path.join(folder, "back.hs"), out)
-        with open(os.path.join(folder, "back.s"), "rb") as f:
-            tools.check(f.read() == data, f"{name}: not the same bytes", failures)
+        tools.check(h.read_file(os.path.join(folder, "back.s"), "rb") == data, f"{name}: not the same bytes", failures)
 
 
 def test_bad_headers_and_options_are_refused(folder, failures):
     header = os.path.join(folder, "bad.hs")
     made_header(header, "float", 4, "LITTLEENDIAN", True)
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
              ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))
     for before, after, code, says in cases:
-        with open(header, "w", encoding="ascii") as f:
-            f.write(text.replace(before, after))
+        h.write_file(header, text.replace(before, after))
         done = imported(os.path.join(folder, "bad"), header, ok=(code,))
         tools.check(says in done.stderr, f"{after}: {done.stderr}", failures)
-    with open(header, "w", encoding="ascii") as f:
-        f.write(text)
+    h.write_file(header, text)
     for options, code, says in ((("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
                                 (("--like", header), 4, f"--like {header}: no \"DICM\" at offset 128: not a DICOM"),
                                 (("--chunk", "0"), 2, "--chunk 0"),
@@ -330,8 +319,7 @@ def test_bad_headers_and_options_are_refused(folder, failures):
     tools.check(not os.path.exists(os.path.join(folder, "bad")), "something is left of what was refused", failures)
     tools.run("import", header, ok=(2,))
     # rings unknown to the header: the node's configuration may know them
-    with open(header, "w", encoding="ascii") as f:
-        f.write(re.sub("Number of rings.*\n", "", text))
+    h.write_file(header, re.sub("Number of rings.*\n", "", text))
     done = imported(os.path.join(folder, "open"), header)
     tools.check("the header lacks: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
     imported(os.path.join(folder, "unknown"), header, basics=BASICS + ("Manufacturer=ACME",

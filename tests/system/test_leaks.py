@@ -130,8 +130,7 @@ def test_command_needs_no_descriptor_for_each_case(folder):
             raw = bytearray(raw)
             for at in places:
                 raw[at : at + 6] = b"%06d" % n  # another exam, as of Exams.number()
-            with open(f"{folder}/exam/{n:03}-{i}.dcm", "wb") as f:
-                f.write(raw)
+            h.write_file(f"{folder}/exam/{n:03}-{i}.dcm", raw)
     quick = ("--device", "cpu:1", "-o")
     for limit, words in (
         (

@@ -12,7 +12,7 @@ import types
 import pydicom
 from tools import contract_tools as c
 from tools import dicom_peer as peer
-from tools.node_harness import LARGE, Node, Pacs, check, need, send, simulate, wait_for
+from tools.node_harness import LARGE, Node, Pacs, check, need, read_file, send, simulate, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import headers  # noqa: E402
@@ -250,8 +250,7 @@ def test_shut_out_in_the_audit_trail(folder, things):
     for _ in range(9):
         knock(node, b"")
     check(node.stop() == 0, "SIGTERM")
-    with open(path) as f:
-        text = f.read()
+    text = read_file(path)
     check(text.count("does not use DICOM") == 4, "each refusal")
     check(text.count("more than 3 refused attempts within 3600 s: its connections are closed at once for 600 s") == 1,
           "that it is shut out")

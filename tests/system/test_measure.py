@@ -178,8 +178,7 @@ def test_masses_and_calcifications(folder, made):
     text = run("measure", "--truth", truth, out).stdout  # the folder, too
     assert "\nmasses: 3 measured of 3, medians: contrast 0." in text and "\ncalcifications: " in text, text
     assert " left out: smaller than a pixel\n" in text, text
-    with open(truth, encoding="ascii") as f:
-        named = json.load(f)
+    named = json.loads(h.read_file(truth))
     next(s for s in named["shapes"] if s["role"] == "lesion")["name"] = "the suspicious one"
     with open(os.path.join(folder, "named.json"), "w", encoding="ascii") as f:
         json.dump(named, f)
@@ -246,8 +245,7 @@ def test_refusals(folder, made):
     exam, path, truth_path = made
     other, text = os.path.join(folder, "other"), os.path.join(folder, "text.json")
     simulate(other, phantom="beads", binning=8, views=5, seed=3)
-    with open(text, "w", encoding="ascii") as f:
-        f.write("{}")
+    h.write_file(text, "{}")
     projection = glob.glob(os.path.join(exam, "*.dcm"))[0]
     for code, sentence, words in (
             (4, "another exam", ("--truth", os.path.join(other, "truth.json"), path)),

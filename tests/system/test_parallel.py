@@ -72,8 +72,7 @@ def valid(paths):
 
 
 def truth_of(folder):
-    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
-        return json.load(f)
+    return json.loads(h.read_file(os.path.join(folder, "truth.json")))
 
 
 def truth_means(truth, places, pixel, n=4):
@@ -273,8 +272,7 @@ def test_files_in_and_out(folder):
     hs = os.path.join(folder, "lines.hs")
     h.run(h.TOMONODE, "export", "-o", hs, *files)
     source = pydicom.dcmread(files[0])
-    with open(os.path.join(folder, "lines.s"), "rb") as f:
-        check(f.read() == source[CHUNK].value, "the bytes")
+    check(h.read_file(os.path.join(folder, "lines.s"), "rb") == source[CHUNK].value, "the bytes")
     h.run(h.TOMONODE, "import", hs, "--like", files[0], "-o", os.path.join(folder, "again"))
     again = pydicom.dcmread(objects_in(os.path.join(folder, "again"))[0])
     check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT",
@@ -283,8 +281,7 @@ def test_files_in_and_out(folder):
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
-    with open(nii, "rb") as f:
-        data = f.read()
+    data = h.read_file(nii, "rb")
     check(np.array_equal(np.frombuffer(data[352:], "<f4").reshape(40, 40), series.values[0].astype("<f4")), "NIfTI")
     same = simulate(os.path.join(folder, "same"), "--size", 40, "--angles", 30, "--counts", 1e5)
     other = simulate(os.path.join(folder, "other"), "--size", 40, "--angles", 30, "--counts", 1e5, "--seed", 2)
@@ -301,8 +298,7 @@ def test_a_half_acquisition_names_its_matrix(folder):
     h.run(h.TOMONODE, "export", "-o", hs, *files)
     with open(hs, encoding="utf-8") as f:
         text = re.sub(r"radial bins := 200", "radial bins := 130", re.sub(r"axis offset \(mm\) := .*", "axis offset (mm) := 35", f.read()))
-    with open(hs, "w", encoding="utf-8") as f:
-        f.write(text)
+    h.write_file(hs, text)
     np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(120, 200)[:, 70:].tofile(os.path.join(folder, "lines.s"))
     _, case = recon(os.path.join(folder, "small"), hs)
     check("rays reach 100 mm from it, and the image 65 mm" in case["parallel"]["warnings"], case["parallel"]["warnings"])
@@ -314,14 +310,12 @@ def test_the_axis_is_found(folder):
     files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 96, "--angles", 60, "--offset", 4.3)
     hs = os.path.join(folder, "lines.hs")
     h.run(h.TOMONODE, "export", "-o", hs, *files)
-    with open(hs, encoding="utf-8") as f:
-        text = f.read()
+    text = h.read_file(hs)
     plain, _ = recon(os.path.join(folder, "plain"), hs)
     for name, line, axis, used, says in (
             ("none", "", "header", 4.3, ""), ("wrong", "axis offset (mm) := 1.3\n", "header", 1.3, "axis offset is 1.3 mm in the header, 4."),
             ("found", "axis offset (mm) := 1.3\n", "found", 4.3, "")):
-        with open(hs, "w", encoding="utf-8") as f:
-            f.write(re.sub(r"axis offset \(mm\) := .*\n", line, text))
+        h.write_file(hs, re.sub(r"axis offset \(mm\) := .*\n", line, text))
         images, case = recon(os.path.join(folder, name), hs, axis=axis)
         axis = case["parallel"]["axis"]
         check(abs(axis["offset_mm"] - used) < 0.2 and abs(axis["found"]["offset_mm"] - 4.3) < 0.2, axis)
@@ -383,8 +377,7 @@ axis offset (mm) := -4
 """
 
     def run(name, *values, code=0):
-        with open(os.path.join(folder, name + ".hs"), "w") as file:
-            file.write(header % values)
+        h.write_file(os.path.join(folder, name + ".hs"), header % values)
         out = os.path.join(folder, name)
         if code:
             return h.run(h.TOMONODE, "recon", "--device", "cpu", "-o", out, out + ".hs", code=code).stderr
@@ -413,16 +406,14 @@ def test_views_that_contradict_their_angles(folder):
     hs = os.path.join(folder, "lines.hs")
     h.run(h.TOMONODE, "export", "-o", hs, *files)
     lines = np.fromfile(os.path.join(folder, "lines.s"), "<f4").reshape(60, 96)
-    with open(hs, encoding="utf-8") as f:
-        text = f.read()
+    text = h.read_file(hs)
     dark = np.where(np.arange(60) == 7, 2, 1)[:, None]
     for name, header, views, says in (
             ("arc", re.sub("arc .*:= .*", "arc (degrees) := 360", text), lines, "arc (degrees) := 180 would agree"),
             ("dark", text, dark * lines, "View 8, at 21 degrees, has 2 times the sum of the views beside it"),
             ("photons", text, 1e5 * np.exp(-lines), ", which no photons pass: probably intensities"),
             ("plain", text, lines, None)):
-        with open(hs, "w", encoding="utf-8") as f:
-            f.write(header)
+        h.write_file(hs, header)
         views.astype("<f4").tofile(os.path.join(folder, "lines.s"))
         images, case = recon(os.path.join(folder, name), hs)
         for said in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
@@ -449,8 +440,7 @@ def test_one_slice_that_is_not_as_the_rest(folder):
 def test_bad_requests(folder):
     out = os.path.join(folder, "out")
     broken = os.path.join(folder, "broken.png")
-    with open(broken, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\nno picture")
+    h.write_file(broken, b"\x89PNG\r\n\x1a\nno picture")
     for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed; --phantom KIND: circle"),
                               (("--angles", "0"), 2, "1 to 16384"),
                               (("--arc", "400"), 2, "--arc 400"), (("--position", "HFX"), 2, "patient position 'HFX'"),

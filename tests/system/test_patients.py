@@ -49,11 +49,9 @@ def copies(files, folder, change, **elements):
 
 def no_values(n, *more):
     """Neither log nor journal nor the given texts have a value; the audit trail alone may."""
-    with open(os.path.join(n.spool, "journal.db"), "rb") as f:
-        journal = f.read()
+    journal = h.read_file(os.path.join(n.spool, "journal.db"), "rb")
     if os.path.exists(os.path.join(n.spool, "journal.db-wal")):
-        with open(os.path.join(n.spool, "journal.db-wal"), "rb") as f:
-            journal += f.read()
+        journal += h.read_file(os.path.join(n.spool, "journal.db-wal"), "rb")
     for text in (n.log_text(), *more):
         check("Geheim" not in text and "SECRET" not in text and "PHANTOM" not in text,
               "a patient's name or ID was logged")

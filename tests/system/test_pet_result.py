@@ -228,10 +228,8 @@ def test_tof_factors_are_used(folder):
     refused with its place."""
     here = os.path.join(folder, "tof")
     measured = imported(folder, "tof", "--tof", TOF)
-    with open(os.path.join(here, "emission.hs"), encoding="ascii") as f:
-        header = f.read().replace("emission.s", "normalisation.s")
-    with open(os.path.join(here, "normalisation.hs"), "w", encoding="ascii") as f:
-        f.write(header)
+    header = h.read_file(os.path.join(here, "emission.hs")).replace("emission.s", "normalisation.s")
+    h.write_file(os.path.join(here, "normalisation.hs"), header)
     factors = np.full(SHAPE, 2, "<f4")
 
     def with_factors(name):

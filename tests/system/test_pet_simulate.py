@@ -36,8 +36,7 @@ def simulate(folder, *options):
     """The truth; `small` unless the options name another scanner."""
     scanner = () if "--scanner" in options else ("--scanner", "small")
     tools.run("simulate", "pet", *scanner, *options, "-o", folder)
-    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
-        return json.load(f)
+    return json.loads(h.read_file(os.path.join(folder, "truth.json")))
 
 
 def planes_of(segments):
@@ -212,8 +211,7 @@ def test_stir_finds_the_object(folder, check):
     it there, too."""
     out = os.path.join(folder, "stir")
     truth = simulate(out, "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
-    with open(os.path.join(out, "emission.hs"), encoding="ascii") as f:
-        header = f.read()
+    header = h.read_file(os.path.join(out, "emission.hs"))
     check("TOF bin order := { -5,-4,-3,-2,-1,0,1,2,3,4,5}" in header and "first ring" not in header,
           "the order of STIR")
     middle, way = rays_of_stir(header)
@@ -273,10 +271,8 @@ def test_objects(folder, check):
     check(sorted(sets) == sorted(ROLES) and len(os.listdir(out)) == 4, f"roles {sorted(sets)}, files {os.listdir(out)}")
     for role, name in ROLES.items():
         ds = sets[role]
-        with open(os.path.join(plain, name + ".s"), "rb") as f:
-            data = f.read()
-        with open(os.path.join(plain, name + ".hs"), encoding="ascii") as f:
-            text = f.read()
+        data = h.read_file(os.path.join(plain, name + ".s"), "rb")
+        text = h.read_file(os.path.join(plain, name + ".hs"))
         check(value(ds, 0x10)[:len(data)] == data and value(ds, 0x13) == len(data),
               f"{role}: other data than --interfile")
         check(value(ds, 0x14) == hashlib.sha256(data).hexdigest(), f"{role}: {value(ds, 0x14)}")
@@ -355,8 +351,7 @@ def test_positions(folder, check):
 def content(folder):
     found = {}
     for path in glob.glob(os.path.join(folder, "*")):
-        with open(path, "rb") as f:
-            found[os.path.basename(path)] = f.read()
+        found[os.path.basename(path)] = h.read_file(path, "rb")
     return found
 
 

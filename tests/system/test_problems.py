@@ -206,8 +206,7 @@ def test_configuration(folder, things):
     n.node["require_known_peer"] = "true"
     n.write_conf(listeners(soon=soon, early=early)
                  + 'peers = ( { name = "a"; aet = "MODALITY"; }, { name = "b"; aet = "ECHOSCU"; } );\n')
-    with open(n.conf, encoding="utf-8") as f:
-        text = f.read()
+    text = h.read_file(n.conf)
     with open(n.conf, "w", encoding="utf-8") as f:
         text = text.replace("destinations = ( {",
                             'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
@@ -222,8 +221,7 @@ def test_configuration(folder, things):
     wait_for("the name is looked up", lambda: "destination-name" in listed(n), 300, 0.5)
     seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name")
     check("OTHER" in listed(n)["route"]["text"], listed(n))
-    with open(soon[1], "w", encoding="ascii") as f:
-        f.write("damaged")
+    h.write_file(soon[1], "damaged")
     os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
     seen(n, "key of a port damaged", "listener", "listener-failed")
     metrics = wait_for("the metrics", lambda: get(n, "/metrics")[1])
@@ -267,8 +265,7 @@ def test_spool(folder, things):
     n.write_conf()
     n.kill()
     orphan = os.path.join(n.spool, "instances", "00000001-0000001-1-1.dcm")
-    with open(orphan, "wb") as f:
-        f.write(b"x")
+    h.write_file(orphan, b"x")
     n.start()
     seen(n, "image without a row in the journal", "orphans", "orphans-found")
     os.remove(os.path.join(n.spool, "orphans", os.path.basename(orphan)))
@@ -593,14 +590,12 @@ class FakeSlurm:
         """The command fails with this text; "": no longer."""
         path = os.path.join(self.says, name)
         if text:
-            with open(path, "w") as f:
-                f.write(text + "\n")
+            h.write_file(path, text + "\n")
         else:
             os.unlink(path)
 
     def jobs(self, state):
-        with open(os.path.join(self.says, "jobs"), "w") as f:
-            f.write(state + "\n")
+        h.write_file(os.path.join(self.says, "jobs"), state + "\n")
 
 
 def slurm_node(folder, things, name, executor='"slurm"', **keys):
@@ -703,8 +698,7 @@ def test_webhook(folder, things):
     an answer gets the same message again, also from a node that was killed meanwhile."""
     n = a_node(folder, things, hook=True)
     token = os.path.join(folder, "token")
-    with open(token, "w") as f:
-        f.write("not-guessed\n")
+    h.write_file(token, "not-guessed\n")
     os.chmod(token, 0o644)
     n.hook.attach(n, f'credentials = "{token}"; timeout = 100.0;')
     n.write_conf()
@@ -715,8 +709,7 @@ def test_webhook(folder, things):
     away = n.alerts.replace("127.0.0.1", "hook.example.org")
     for words, said in ((away, "allowed: credentials with https, or to this machine"),
                         ('alerts = { url = "ftp://x/"; };', "key 'url' of alerts")):
-        with open(n.conf + ".away", "w") as f:
-            f.write(words)
+        h.write_file(n.conf + ".away", words)
         refused = h.run(h.TOMONODE, "check", "-c", n.conf + ".away", code=3).stderr
         check(said in refused, refused)
     check(n.command("test-alert").stdout.strip().startswith(f"http://127.0.0.1:{n.hook.port}/hook: answered with "
@@ -803,8 +796,7 @@ def test_webhook_down(folder, things):
     seen(n, "webhook does not answer", "alerts", "alerts-not-sent")
 
     def stored():
-        with open(os.path.join(n.spool, "alerts.json"), encoding="utf-8") as f:
-            return "disk-full" in f.read()
+        return "disk-full" in h.read_file(os.path.join(n.spool, "alerts.json"))
     for _ in range(2):
         wait_for("stored", stored)
         n.kill()

@@ -113,8 +113,7 @@ def write_configuration(folder, drawn, kind=""):
             lines.append(f"  {key} = {literal(value)};")
             at[section, key] = len(lines)
         lines.append("} );" if name in LISTS else "};")
-    with open(path, "w", encoding="ascii") as f:
-        f.write("\n".join(lines) + "\n")
+    h.write_file(path, "\n".join(lines) + "\n")
     return path, at
 
 
@@ -344,8 +343,7 @@ def respelled(data, text):
 def write_scan(folder, text, values):
     """The header of a scan with these values beside it."""
     os.makedirs(folder)
-    with open(os.path.join(folder, "emission.s"), "wb") as f:
-        f.write(values)
+    h.write_file(os.path.join(folder, "emission.s"), values)
     with open(os.path.join(folder, "emission.hs"), "w", encoding="ascii", newline="") as f:
         f.write(text)
     return os.path.join(folder, "emission.hs")
@@ -364,10 +362,8 @@ def reconstruct(folder, source):
 def scan():
     """(text of a header, its values)"""
     source = os.path.join(tiny.made(), "in", "hs")
-    with open(os.path.join(source, "emission.hs"), encoding="ascii") as f:
-        text = f.read()
-    with open(os.path.join(source, "emission.s"), "rb") as f:
-        return text, f.read()
+    text = h.read_file(os.path.join(source, "emission.hs"))
+    return text, h.read_file(os.path.join(source, "emission.s"), "rb")
 
 
 def test_interfile_comes_back_as_it_was_and_means_the_same(folder, scan):

@@ -365,8 +365,7 @@ def test_notebooks(folder, monkeypatch, tn, name):
 
 def test_documents(tn):
     """Each block of docs/library.md runs as it is."""
-    with open(os.path.join(ROOT, "docs", "library.md"), encoding="utf-8") as f:
-        blocks = re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
+    blocks = re.findall(r"^```python\n(.*?)^```", h.read_file(os.path.join(ROOT, "docs", "library.md")), re.M | re.S)
     assert len(blocks) == 8
     for block in blocks:
         for needed in re.findall(r"^(?:import|from) (torch|scipy)", block, re.M):

@@ -18,6 +18,7 @@ import quality_dbt_observer as observer
 import quality_parallel_figures as parallel
 import quality_pet_figures as pet
 from tools.quality_tools import Script
+from tools.node_harness import read_file, write_file
 
 WATER = 0.02
 
@@ -211,12 +212,10 @@ def test_report_of_metal(folder, check):
         with open(path, "w", encoding="ascii") as f:
             json.dump({"rows": {"first": [one]}}, f)
     page = os.path.join(folder, "dbt-quality.md")
-    with open(page, "w", encoding="ascii") as f:
-        f.write("# Page\n\n## Metal\nold\n\n## Next\nstays\n")
+    write_file(page, "# Page\n\n## Metal\nold\n\n## Next\nstays\n")
     if not Script("quality_dbt_metal.py", check).call("report", *parts, "-o", folder):
         return
-    with open(page, encoding="utf-8") as f:
-        text = f.read()
+    text = read_file(page)
     check("| first | 2 | 4, 0 missed | 90.0 % | 0 | 0.2 | 2 of 48 | 95 %, median 95 % |" in text and "old" not in text and "{" not in text
           and text.endswith("\n\n## Next\nstays\n"), text)
 
@@ -258,14 +257,12 @@ def test_report_of_observer(folder, check):
         with open(os.path.join(folder, f"{first}.json"), "w", encoding="ascii") as f:
             json.dump({"device": "none", "pitch": 0.17, "analytic": [1, 1], "first": first, "pairs": 60, "responses": rows}, f)
     page = os.path.join(folder, "dbt-quality.md")
-    with open(page, "w", encoding="ascii") as f:
-        f.write("# Page\n\n## Detectability\nold\n\n## Next\nstays\n")
+    write_file(page, "# Page\n\n## Detectability\nold\n\n## Next\nstays\n")
     script = Script("quality_dbt_observer.py", check)
     parts = [os.path.join(folder, f"{first}.json") for first in (60, 0)]
     if not script.call("report", *parts, "-o", folder):
         return
-    with open(page, encoding="utf-8") as f:
-        text = f.read()
+    text = read_file(page)
     check("old" not in text and "{" not in text and "nan" not in text and text.endswith("\n\n## Next\nstays\n"), text)
     found = {line.split(" | ")[0][2:]: [float(w.split(" ")[0]) for w in line.strip(" |").split(" | ")[1:]]
              for line in text.splitlines() if line.startswith("| osem") and "+-" in line}
@@ -288,8 +285,7 @@ def test_script_of_observer(folder, check):
                           env={**os.environ, "TOMONODE_LIBRARY": library,
                                "PYTHONPATH": os.path.join(os.environ["TOMONODE_SOURCE"], "recon", "python")})
     check(done.returncode == 0 and done.stdout.startswith("met "), f"{done}")
-    with open(out, encoding="ascii") as f:
-        found = json.load(f)["responses"]
+    found = json.loads(read_file(out))["responses"]
     mean = {(name, present, task): np.mean(values, 0)[:, 0] for name, present, task, values in found}
     for name in ("osem, 1 pass, 0.34 mm", "osem, 1 pass, 0.17 mm"):
         for task in observer.TASKS:

@@ -49,8 +49,7 @@ def test_a_sender_of_dcmtk(folder, spool, things):
     r, objects = c.Receiver(spool, things), images(12)
     paths = [os.path.join(folder, f"{obj.uid}.dcm") for obj in objects]
     for obj, path in zip(objects, paths):
-        with open(path, "wb") as f:
-            f.write(c.part10(obj))
+        h.write_file(path, c.part10(obj))
     h.run("echoscu", "-aec", "TOMONODE", "127.0.0.1", r.port)
     check(h.send(r.port, paths) == set(paths), "not every success arrived")
     r.finish()
@@ -189,8 +188,7 @@ def test_it_ends_with_its_node(spool, things):
     s = socket.create_connection(("127.0.0.1", r.port), 60)
 
     def children():
-        with open(f"/proc/{r.pid}/task/{r.pid}/children") as f:
-            return f.read().split()
+        return h.read_file(f"/proc/{r.pid}/task/{r.pid}/children").split()
     wait_for("a process for the association", children)
     r.process.kill()
     r.process.wait()

@@ -11,6 +11,7 @@ import pydicom
 
 from tools import dbt_tools as tools
 from tools import python_exam as maker
+from tools.node_harness import write_file
 
 SHAPE = (132, 168)
 
@@ -26,8 +27,7 @@ def hologic(path, like):
 
 def write_config(folder):
     path = os.path.join(folder, "conf")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(maker.CONFIG)
+    write_file(path, maker.CONFIG)
     return path
 
 
@@ -43,8 +43,7 @@ def test_makes_what_it_can_and_refuses_the_rest(folder, failures):
     maker.write(os.path.join(exam, "short"), "R", "CC", -1, 1, 0, False, SHAPE)
     os.remove(os.path.join(exam, "short", "4.dcm"))
     shutil.copy(os.path.join(exam, "left", "3.dcm"), os.path.join(exam, "left", "3 again.dcm"))
-    with open(os.path.join(exam, "notes.txt"), "w", encoding="ascii") as f:
-        f.write("not an image")
+    write_file(os.path.join(exam, "notes.txt"), "not an image")
     first = os.path.join(exam, "left", "0.dcm")
     hologic(os.path.join(exam, "other", "sco.dcm"), first)
     with open(first, "rb") as f, open(os.path.join(exam, "other", "cut.dcm"), "wb") as g:
@@ -149,8 +148,7 @@ def test_angles_of_the_wrong_sign(folder, failures):
     exam, config = os.path.join(folder, "exam"), os.path.join(folder, "conf")
     tools.run("simulate", "dbt", "--phantom", "ellipsoids", "--binning", 8, "-o", exam)
     for sign, words in ((1, ()), (-1, ("of the tissue is above 0.2 / mm", "angles of the wrong sign"))):
-        with open(config, "w", encoding="ascii") as f:
-            f.write(f'profiles = ( {{ name = "siemens-inspiration"; angle_sign = {sign}; }} );\n')
+        write_file(config, f'profiles = ( {{ name = "siemens-inspiration"; angle_sign = {sign}; }} );\n')
         out = os.path.join(folder, f"out{sign}")
         done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--protocol", "dbt-osem", "--set", "voxel=2",
                          "-o", out, exam)

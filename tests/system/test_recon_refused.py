@@ -13,6 +13,7 @@ from pydicom.dataset import Dataset
 
 from tools import dbt_tools as tools
 from tools import python_exam as maker
+from tools.node_harness import read_file, write_file
 
 PATIENT = ("PYTHON", "19601130", "OPERATOR", "SECRET-7")
 
@@ -74,11 +75,9 @@ def pixel_length(value):
     """(7FE0,0010) declares another length than it has."""
     def spoil(folder):
         path = os.path.join(folder, "3.dcm")
-        with open(path, "rb") as f:
-            data = f.read()
+        data = read_file(path, "rb")
         at = data.rindex(b"\xe0\x7f\x10\x00OW\0\0") + 8
-        with open(path, "wb") as f:
-            f.write(data[:at] + struct.pack("<I", value) + data[at + 4:])
+        write_file(path, data[:at] + struct.pack("<I", value) + data[at + 4:])
     return spoil
 
 
@@ -91,11 +90,9 @@ def swollen(folder):
     block += struct.pack("<HH2sHI", 0x0027, 0x1001, b"SQ", 0, len(item)) + item
     for name in ("0.dcm", "1.dcm", "2.dcm"):
         path = os.path.join(folder, name)
-        with open(path, "rb") as f:
-            data = f.read()
+        data = read_file(path, "rb")
         at = data.index(b"\x28\x00\x02\x00US")  # Samples per Pixel, the first element above group 0027
-        with open(path, "wb") as f:
-            f.write(data[:at] + block + data[at:])
+        write_file(path, data[:at] + block + data[at:])
 
 
 def every(*changes):
@@ -229,8 +226,7 @@ MULTI = [
 def exams():
     """A good series, a good multi-frame object, and their configuration, in a folder."""
     with tools.folder() as work:
-        with open(os.path.join(work, "conf"), "w", encoding="ascii") as f:
-            f.write(maker.CONFIG)
+        write_file(os.path.join(work, "conf"), maker.CONFIG)
         for name in ("series", "multi"):
             os.mkdir(os.path.join(work, name))
             maker.write(os.path.join(work, name), "L", "CC", 1, -1, 0, name == "multi", (64, 80))

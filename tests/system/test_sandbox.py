@@ -51,11 +51,9 @@ def make_spool(folder):
     spool = os.path.join(folder, "spool")
     for name in ("instances", "incoming", "outbox", "work", "pilots"):
         os.makedirs(os.path.join(spool, name))
-        with open(os.path.join(spool, name, "a"), "w") as f:
-            f.write("bytes")
+        h.write_file(os.path.join(spool, name, "a"), "bytes")
     for name in ("journal.db", "journal.db-wal", "journal.db-shm", "node.conf"):
-        with open(os.path.join(spool, name), "w") as f:
-            f.write("bytes")
+        h.write_file(os.path.join(spool, name), "bytes")
     return spool
 
 
@@ -169,8 +167,7 @@ class Watch(threading.Thread):
         while not self.over.wait(0.02):
             for pid in self.node.processes():
                 try:
-                    with open(f"/proc/{pid}/cmdline") as f:
-                        word = f.read().split("\0")[1]
+                    word = h.read_file(f"/proc/{pid}/cmdline").split("\0")[1]
                     s = status(pid)
                 except (OSError, IndexError):
                     continue

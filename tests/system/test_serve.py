@@ -404,8 +404,7 @@ def test_sighup_reloads(folder, things):
     pacs.port = n.pacs_port = h.free_port()
     n.port = h.free_port()
     n.write_conf('@include "more.conf"\n')  # all of its files are what is accepted, and what work processes read
-    with open(os.path.join(os.path.dirname(n.conf), "more.conf"), "w") as f:
-        f.write('peers = ( { name = "more"; aet = "MORE"; } );\n')
+    h.write_file(os.path.join(os.path.dirname(n.conf), "more.conf"), 'peers = ( { name = "more"; aet = "MORE"; } );\n')
     pacs.start()
     n.process.send_signal(signal.SIGHUP)
     wait_for("the good one is taken", lambda: "config-reloaded" in n.log_text())
@@ -421,10 +420,8 @@ def test_destination_misspelt(folder, things):
     n.start()
     h.send(n.port, exam(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: "job-send-failed" in n.log_text())
-    with open(n.conf) as f:
-        good = f.read()
-    with open(n.conf, "w") as f:
-        f.write(good.replace('name = "pacs"', 'name = "pasc"').replace('[ "pacs" ]', '[ "pasc" ]'))
+    good = h.read_file(n.conf)
+    h.write_file(n.conf, good.replace('name = "pacs"', 'name = "pasc"').replace('[ "pacs" ]', '[ "pasc" ]'))
     n.process.send_signal(signal.SIGHUP)
     words = "destination 'pacs' is not in the configuration"
     wait_for("the list says it", lambda: f"ALARM pacs: due ({words})" in n.command("list").stdout)
@@ -432,8 +429,7 @@ def test_destination_misspelt(folder, things):
     log = n.log_text()
     check(n.states() == ["reconstructed"] and log.count("delivery-alarm") == 1
           and words in log.split("delivery-alarm")[1], "an alarm, no dead letter")
-    with open(n.conf, "w") as f:
-        f.write(good)
+    h.write_file(n.conf, good)
     pacs.start()
     n.process.send_signal(signal.SIGHUP)
     n.wait_states("delivered")
@@ -456,8 +452,7 @@ def test_disk_full(folder, things):
         h.send(n.port, files[:-1])
         filler = os.path.join(spool, "filler")
         room = os.statvfs(spool).f_bavail * os.statvfs(spool).f_bsize
-        with open(filler, "wb") as f:
-            f.write(bytes(room - (2 << 20)))
+        h.write_file(filler, bytes(room - (2 << 20)))
         h.send(n.port, files[-1:])
         wait_for("the result does not fit", lambda: n.states() == ["ready"] and n.jobs()[0]["attempts"] > 0)
         job, = n.jobs()

@@ -27,19 +27,16 @@ def ready(n, count):
 
 def start_of(pid):
     """Of a process, in ticks: tells two with the same number apart."""
-    with open(f"/proc/{pid}/stat") as f:
-        return f.read().rsplit(")", 1)[1].split()[19]
+    return h.read_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[19]
 
 
 def ticks(pid):
     """Of processor time that it has used."""
-    with open(f"/proc/{pid}/stat") as f:
-        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+    return sum(map(int, h.read_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[11:13]))
 
 
 def resident(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1))
+    return int(re.search(r"VmRSS:\s+(\d+) kB", h.read_file(f"/proc/{pid}/status")).group(1))
 
 
 def test_two_cases_side_by_side(folder, things):

@@ -704,8 +704,7 @@ def test_relative_values(folder, things):
     n, pacs = node(folder, things, thumbnails="false")
     exam = os.path.join(folder, "slab")
     h.run(h.TOMONODE, "simulate", "dbt", "--phantom", "slab", "--binning", 8, "--views", 5, "-o", exam)
-    with open(os.path.join(exam, "truth.json")) as f:
-        air = json.load(f)["i0"]
+    air = json.loads(h.read_file(os.path.join(exam, "truth.json")))["i0"]
     files = sorted(os.path.join(exam, name) for name in os.listdir(exam) if name.endswith(".dcm"))
     for path in files:
         d = pydicom.dcmread(path)

@@ -164,8 +164,7 @@ class Browser:
                 clip = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1],
                                                                 "scale": 1}}
             data = self.call("Page.captureScreenshot", format="png", **clip)["data"]
-            with open(os.path.join(folder, f"status-{name}.png"), "wb") as f:
-                f.write(base64.b64decode(data))
+            h.write_file(os.path.join(folder, f"status-{name}.png"), base64.b64decode(data))
 
     def complaints(self):
         """What the browser wrote into its console: errors, refusals of the Content-Security-Policy."""

@@ -48,16 +48,14 @@ def finish(values=volume, told='{"summary": "nothing"}'):
 
 
 def write_program(path, text):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(text)
+    h.write_file(path, text)
     os.chmod(path, 0o755)
     return path
 
 
 def step(program, name="one", **keys):
     """An entry of `steps`."""
-    with open(program, "rb") as f:
-        digest = hashlib.sha256(f.read()).hexdigest()
+    digest = hashlib.sha256(h.read_file(program, "rb")).hexdigest()
     keys = {"sha256": f'"{digest}"', "version": '"1.0"', **keys}
     return f'{{ name = "{name}"; program = "{program}";' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
 
@@ -373,17 +371,14 @@ def test_a_failure_is_said_or_stops(folder, things):
         assert f"step '{name}' 1.0: exit code 3: no" in text, text[-2000:]
     received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
     plain = write_conf(os.path.join(folder, "plain.conf"), step(program), protocol=QUICK + " postfilter = 3.0;")
-    with open(plain, encoding="ascii") as f:
-        text = f.read().replace('"plain"', '"fallback"')
-    with open(plain, "w", encoding="ascii") as f:
-        f.write(text)
+    text = h.read_file(plain).replace('"plain"', '"fallback"')
+    h.write_file(plain, text)
     recon(plain, os.path.join(folder, "own"), "fallback")
     own = {d.SOPInstanceUID: d for d in headers(os.path.join(folder, "own"))}
     assert set(received) == set(own) and all((received[uid].pixel_array == own[uid].pixel_array).all() for uid in own)
     assert "Without step 'fallback' 1.0: exit code 3: no: it failed." in next(iter(received.values())).DerivationDescription
     write_program(program, HONEST + "finish()\n")
-    with open(n.conf, encoding="ascii") as f:
-        old = f.read()
+    old = h.read_file(n.conf)
     n.more = f'steps = ( {", ".join(step(program, name, on_failure=json.dumps(name)) for name in names)} );\n'
     n.reload()
     assert old != open(n.conf, encoding="ascii").read()
@@ -518,8 +513,7 @@ def running(node):
     """Process numbers of the program of a step, and of the process that started it."""
     for pid in node.processes():
         if "/steps/1/in" in command_of(pid):
-            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-                return pid, int(f.read().rpartition(")")[2].split()[1])
+            return pid, int(h.read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
     return None
 
 

@@ -14,7 +14,7 @@ import urllib.request
 import pydicom
 import pytest
 from tools.dicom_peer import Answering
-from tools.node_harness import Node, Orthanc, TOMONODE, check, free_port, need, run, simulate, wait_for
+from tools.node_harness import Node, Orthanc, TOMONODE, check, free_port, need, read_file, run, simulate, wait_for, write_file
 from tools.tls_tools import Pki, fingerprint
 
 need("openssl", "storescu", "storescp", "echoscu", "Orthanc")
@@ -156,8 +156,7 @@ def test_revoked(folder, things):
     both = os.path.join(folder, "both.crl")
     trusted = os.path.join(folder, "trusted.pem")
     for out, parts in ((both, (foreign, late)), (trusted, (pki.trusted, pki.unknown()))):
-        with open(out, "w") as f:
-            f.write("".join(open(p).read() for p in parts))
+        write_file(out, "".join(open(p).read() for p in parts))
     node = tls_node(folder, pki, {"early": f'crl = "{early}";', "late": f'crl = "{both}"; authorities = "{trusted}";',
                                   "old": f'crl = "{old}";',
                                   "other": f'crl = "{foreign}";'})
@@ -187,8 +186,7 @@ def test_revoked(folder, things):
     keys = f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; '
     text = ask(folder, pacs.port, keys + f'crl = "{late}";', CODE_PEER)
     check("its certificate (CN=gone,O=tests) was revoked by its authority" in text, text)
-    with open(both, "w") as f:
-        f.write("-----BEGIN X509 CRL-----\nnothing\n-----END X509 CRL-----\n")
+    write_file(both, "-----BEGIN X509 CRL-----\nnothing\n-----END X509 CRL-----\n")
     text = ask(folder, pacs.port, keys + f'crl = "{both}";', CODE_PEER)
     check(f"crl file {both}: it holds no list of revoked certificates (CRL) in PEM form" in text, text)
 
@@ -313,8 +311,7 @@ def test_orthanc_both_ways(folder, things, pki):
     node.destination["tls"] = "true"
     node.write_conf(node.listeners)
     path = os.path.join(pacs.folder, "orthanc.json")
-    with open(path) as f:
-        conf = json.load(f)
+    conf = json.loads(read_file(path))
     conf.update(tls, DicomModalities
                 ={"node": {"AET": "TOMONODE", "Host": "127.0.0.1", "Port": node.ports["secure"], "UseDicomTls": True}})
     with open(path, "w") as f:
@@ -344,8 +341,7 @@ def test_check(folder, pki):
     """`check` and `serve` name what is wrong with the files of TLS."""
     locked, nonsense = os.path.join(folder, "locked.key"), os.path.join(folder, "nonsense.pem")
     run("openssl", "pkey", "-in", pki.key, "-aes128", "-passout", "pass:secret", "-out", locked)
-    with open(nonsense, "w") as f:
-        f.write("-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
+    write_file(nonsense, "-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
     soon = pki.ca.sign(pki.key, "soon", days=20)
     over = pki.ca.sign(pki.key, "over", start="20200101000000Z", end="20210101000000Z")
     conf = os.path.join(folder, "t.conf")
@@ -356,10 +352,9 @@ def test_check(folder, pki):
     shutil.copy(pki.key, open_key)
 
     def checked(certificate, key, code, command="check"):
-        with open(conf, "w") as f:
-            f.write(f'node = {{ plain = false; spool = "{folder}/spool"; tls_authorities = "{pki.trusted}"; }};\n'
-                    f'listeners = ( {{ name = "secure"; port = 0; certificate = "{certificate}"; '
-                    f'key = "{key}"; }} );\n')
+        write_file(conf, f'node = {{ plain = false; spool = "{folder}/spool"; tls_authorities = "{pki.trusted}"; }};\n'
+                         f'listeners = ( {{ name = "secure"; port = 0; certificate = "{certificate}"; '
+                         f'key = "{key}"; }} );\n')
         p = run(TOMONODE, command, "-c", conf, code=code)
         return p.stdout + p.stderr
 

@@ -25,8 +25,7 @@ LIAR = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_false"
 
 def without_times(path):
     """The bytes of an object, with zeros for the times at which it was made."""
-    with open(path, "rb") as f:
-        text = f.read()
+    text = h.read_file(path, "rb")
     header = pydicom.dcmread(path, stop_before_pixels=True)
     made = [e.value for e in header.iterall() if e.keyword in ("InstanceCreationTime", "ContentTime",
                                                                "ContributionDateTime")]
@@ -128,8 +127,7 @@ def test_a_clock_that_was_ahead(folder, things):
     hello(n, ahead, "0.0 (other)")
     pilot = Pilot(n, things, "d1", options=["--patience", "20"]).connected()
     check("token" in pilot.log_text() and f"older than the last one, {ahead}" in pilot.log_text(), pilot.log_text())
-    with open(os.path.join(n.spool, "pilots", "d1.used")) as f:
-        check(int(f.read()) == ahead + 1, "another number")
+    check(int(h.read_file(os.path.join(n.spool, "pilots", "d1.used"))) == ahead + 1, "another number")
     for number in (ahead - 1, ahead, ahead + 1):
         said = hello(n, number, "0.0 (other)")
         check(f"token {number} of pilot 'd1' was used before" in said, said)

@@ -316,12 +316,10 @@ def test_files_of_other_lengths(folder, things):
     h.send(n.port, files)
     n.wait_states("ready")
     stored = [os.path.join(n.spool, "instances", name) for name in n.stored_files()]
-    with open(stored[0], "rb") as f:
-        raw = f.read()
+    raw = h.read_file(stored[0], "rb")
     end = 144 + struct.unpack_from("<I", raw, 140)[0]
     more = b"\2\0\x16\0AE\6\0OTHER "
-    with open(stored[0], "wb") as f:
-        f.write(raw[:140] + struct.pack("<I", end - 144 + len(more)) + raw[144:end] + more + raw[end:])
+    h.write_file(stored[0], raw[:140] + struct.pack("<I", end - 144 + len(more)) + raw[144:end] + more + raw[end:])
     os.truncate(stored[1], 5000)
     Pilot(n, things, "d1").connected()
     reason = n.wait_states("held")[0]["reason"]

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm, write
-from tools.node_harness import TOMONODE, check, skip, wait_for
+from tools.node_harness import TOMONODE, check, read_file, skip, wait_for, write_file
 from tools.slurm_tools import need_slurm
 
 pytestmark = pytest.mark.tier2("Slurm")
@@ -41,8 +41,7 @@ def wait_state(node, state, sentence):
 
 def audited(folder, jobs):
     """Submission and cancellation of each job are in the audit trail, with the node as the one that did it."""
-    with open(f"{folder}/audit.log", encoding="utf-8") as f:
-        messages = f.read().splitlines()
+    messages = read_file(f"{folder}/audit.log").splitlines()
     for number, name in jobs.items():
         found = [m for m in messages if f'UserID="{name}" UserName="Slurm job {number}"' in m]
         check(["Application Start" in found[0], "Application Stop" in found[-1]] == [True, True], found)
@@ -69,15 +68,13 @@ def test_jobs_of_pilots(folder, things):
         check(os.stat(name).st_mode & 0o077 == 0, f"{name} is open to others")
     wait_for("both read their secret", lambda: all(os.path.exists(f"{folder}/secret.{n}") for n in jobs))
     for number, name in jobs.items():
-        with open(f"{folder}/secret.{number}", encoding="ascii") as f:
-            secret = f.read().strip()
+        secret = read_file(f"{folder}/secret.{number}").strip()
         check(len(secret) == 64, f"the secret is {secret!r}")
         shown = slurm.command("scontrol", "show", "job", number) + subprocess.run(["ps", "axeww"], capture_output=True,
                                                                                   text=True, check=True).stdout
         check(secret not in shown, "the secret is visible")
         check(name in shown, "scontrol does not show the job")
-    with open(f"{folder}/words", encoding="ascii") as f:
-        words = f.read().splitlines()
+    words = read_file(f"{folder}/words").splitlines()
     check(sorted(words) == sorted(f"pilot --node 127.0.0.1:{node.cluster_port} --id {n} --secret-file /dev/stdin"
                                   for n in names), words)
     wait_for("the report", lambda: cluster(node)["running"] == 2)
@@ -179,8 +176,7 @@ def test_check(folder, things):
     program_is("/nowhere/tomonode")
     says("'/nowhere/tomonode' does not exist on this machine")
     other = os.path.join(folder, "other")
-    with open(other, "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\necho 'tomonode 0.0.9 (revision abc, Release build)'\n")
+    write_file(other, "#!/bin/sh\necho 'tomonode 0.0.9 (revision abc, Release build)'\n")
     os.chmod(other, 0o755)
     program_is(other)
     says("slurm.program is 'tomonode 0.0.9 (revision abc, Release build)' on this machine", 3)
@@ -189,8 +185,7 @@ def test_check(folder, things):
     os.makedirs(fake)
     for text, sentence in (("slurm 17.11.2", "Slurm 17.11.2 is older than 22.05"),
                            ("what?", "The version of Slurm is not known: ")):
-        with open(os.path.join(fake, "sbatch"), "w", encoding="ascii") as f:
-            f.write(f"#!/bin/sh\necho '{text}'\n")
+        write_file(os.path.join(fake, "sbatch"), f"#!/bin/sh\necho '{text}'\n")
         os.chmod(os.path.join(fake, "sbatch"), 0o755)
         says(sentence, PATH=f"{fake}:{os.environ['PATH']}")
 

@@ -76,8 +76,7 @@ class Run(kill_tools.Run):
 
     def configured(self, node):
         program = os.path.join(self.folder, "program")
-        with open(program, "w", encoding="ascii") as f:
-            f.write(PROGRAM.format(folder=self.folder, hello=HELLO, tomonode=TOMONODE))
+        h.write_file(program, PROGRAM.format(folder=self.folder, hello=HELLO, tomonode=TOMONODE))
         os.chmod(program, 0o755)
         self.line = Line(node.cluster_port)
         node.cluster.update(lease=LEASE, advertise=f'"127.0.0.1:{self.line.port}"', shared_spool="true"
@@ -191,10 +190,8 @@ class Run(kill_tools.Run):
         folder = os.path.join(self.node.spool, "pilots")
         for name in [n for n in os.listdir(folder) if n.endswith(".used")]:
             with contextlib.suppress(FileNotFoundError):
-                with open(os.path.join(folder, name), encoding="ascii") as f:
-                    token = f.read().strip().lstrip("0")
-                with open(os.path.join(folder, name[:-5]), encoding="ascii") as f:
-                    secret = f.read().strip()
+                token = h.read_file(os.path.join(folder, name)).strip().lstrip("0")
+                secret = h.read_file(os.path.join(folder, name[:-5])).strip()
                 said = h.run(HELLO, f"127.0.0.1:{self.node.cluster_port}", name[:-5], secret, token, "0.0 (other)",
                              code=None).stdout
                 check("WELCOME" not in said and "version" not in said, f"a token that was used is accepted: {said}")

@@ -261,8 +261,7 @@ def test_several_series_at_once(folder, made):
                 d.SeriesInstanceUID, d.SOPInstanceUID, d.PatientID = twin, f"{twin}.{k}", "another"
                 d.RescaleSlope = float(d.RescaleSlope) / 2
                 d.save_as(os.path.join(mixed, f"{k}-twin"))
-    with open(os.path.join(mixed, "notes.txt"), "w", encoding="ascii") as f:
-        f.write("no object")
+    h.write_file(os.path.join(mixed, "notes.txt"), "no object")
     out = os.path.join(folder, "there", "not")
     for form, ending, read in (("nifti", "nii.gz", v.of_nifti), ("metaimage", "mha", v.of_metaimage)):
         said = json.loads(t.run("export", "--json", "--format", form, "-o", out, mixed).stdout)

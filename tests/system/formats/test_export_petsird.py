@@ -11,6 +11,7 @@ import pydicom
 from tools import dbt_tools as tools
 from tools import mmr_tools as mmr
 from tools import petsird_tools as p
+from tools.node_harness import read_file, write_file
 
 SMALL = ("--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "20000")
 
@@ -18,8 +19,7 @@ SMALL = ("--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--len
 def exported(out, *paths, config=None):
     """The header, the blocks and the printed line."""
     done = tools.run("export", *(("-c", config) if config else ()), "-o", out, *paths)
-    with open(out, "rb") as f:
-        reader = p.Reader(f.read())
+    reader = p.Reader(read_file(out, "rb"))
     assert reader.schema.text == p.stored("ring", "0.12.0")[1], "the schema is not that of petsird 0.12"
     return *reader.file(), done.stdout
 
@@ -61,8 +61,7 @@ def test_every_count_is_an_event(folder, failures):
         _, blocks, printed = exported(path, out)
         (counts,) = emissions(out).values()
         n, prompts = int(np.frombuffer(counts, "<f4").sum()), p.events_of(blocks)
-        with open(source, "rb") as f:
-            events = p.events_of(p.Reader(f.read()).file()[1])
+        events = p.events_of(p.Reader(read_file(source, "rb")).file()[1])
         tools.check(f"{n} prompts, 0 delayed events, 1 time block" in printed, printed, failures)
         tools.check(("not written: ADDITIVE" in printed) == (name == "TOF"), printed, failures)
         tools.check(sorted(prompts) == sorted(events), f"{name}: the events are not those of the simulation", failures)
@@ -126,8 +125,7 @@ def test_events_of_an_mmr(folder, failures):
                 failures)
     by_petsird(path, *expected, failures)
     conf, direct, back = (os.path.join(folder, name) for name in ("direct.conf", "direct.hs", "mmr-back"))
-    with open(conf, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
+    write_file(conf, 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
     tools.run("export", "-c", conf, "-o", direct, raw)
     tools.run("import", "--petsird", path, "--span", "1", "--max-difference", "0", "--radial", "344", "-o", back)
     (counts,) = emissions(back).values()
@@ -143,8 +141,7 @@ def test_what_is_no_list_mode_is_refused(folder, failures):
         tools.check(says in done.stderr and not os.path.exists(out), f"{says}: {done.stderr}", failures)
 
     direct = os.path.join(folder, "direct.conf")
-    with open(direct, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "small"; span = 1; max_difference = 0; } );\n')
+    write_file(direct, 'scanners = ( { name = "small"; span = 1; max_difference = 0; } );\n')
     for name, options, says in (("fraction", (*SMALL, "--petsird"), "list mode can only be made of counts"),
                                 ("span", SMALL, "in one segment"),
                                 ("arc", (*SMALL, "-c", direct), "48 angles with arc correction")):
@@ -160,8 +157,7 @@ def test_what_is_no_list_mode_is_refused(folder, failures):
             tools.run("import", header, "--set", "ActualFrameDuration=1000", "-o", raw)
         refuse(says, raw)
     marks, gated = os.path.join(folder, "marks"), os.path.join(folder, "gated")
-    with open(marks, "w", encoding="ascii") as f:
-        f.write("".join(f"{ms}\n" for ms in range(1000, 600000, 20000)))
+    write_file(marks, "".join(f"{ms}\n" for ms in range(1000, 600000, 20000)))
     tools.run("import", "--petsird", simulated(os.path.join(folder, "plain")), "--radial", "65", "--gates", "2",
               "--marks", marks, "-o", gated)
     refuse("2 gates", gated)

@@ -58,8 +58,7 @@ def make_dynamic(folder):
 def dynamic():
     """Its objects, and what is said."""
     made = pet.made_once("frames", make_dynamic)
-    with open(os.path.join(made, "report"), encoding="utf-8") as f:
-        return objects_in(os.path.join(made, "out")), json.load(f)
+    return objects_in(os.path.join(made, "out")), json.loads(h.read_file(os.path.join(made, "report")))
 
 
 def test_frames_are_those_of_their_events(folder):
@@ -136,8 +135,7 @@ def exported(folder, objects, n):
     """The 4-D NIfTI file has the frames in order; their times are beside it. Series that cannot be are refused."""
     nii, paths = os.path.join(folder, "series.nii"), [d.filename for d in objects]
     said = json.loads(h.run(h.TOMONODE, "export", "--json", "-o", nii, *paths[::-1]).stdout)
-    with open(nii, "rb") as f:
-        data = f.read()
+    data = h.read_file(nii, "rb")
     dim = np.frombuffer(data[40:56], "<i2")
     check(list(dim[:5]) == [4, 12, 12, n, 3] and said["size"] == [12, 12, n] and said["images"] == 3, f"{dim} {said}")
     check(np.frombuffer(data[92:96], "<f4")[0] == 0 and data[123] == 2, "frames of different durations have no step")
@@ -145,19 +143,16 @@ def exported(folder, objects, n):
     for frame in range(3):  # slices of the series go down, those of the file up
         wanted = np.array([d.pixel_array * float(d.RescaleSlope) for d in objects[frame * n:frame * n + n]])[::-1]
         check(np.allclose(found[frame], wanted, rtol=1e-6) and wanted.any(), f"frame {frame + 1} of the file")
-    with open(nii[:-3] + "json", encoding="utf-8") as f:
-        times = json.load(f)
+    times = json.loads(h.read_file(nii[:-3] + "json"))
     check((times["FrameTimesStart"], times["FrameDuration"]) == ([0, 2, 8], [2, 3, 12])
           and times["SeriesType"] == "DYNAMIC", times)
     check(said["files"] == [nii, nii[:-3] + "json"], said["files"])
     kept = os.path.join(folder, "kept.nii")
     os.mkdir(kept[:-3] + "json")
-    with open(kept, "w", encoding="ascii") as f:
-        f.write("of another command")
+    h.write_file(kept, "of another command")
     h.run(h.TOMONODE, "export", "--force", "-o", kept, *paths, code=1)
-    with open(kept, encoding="ascii") as f:
-        check(f.read() == "of another command" and not os.path.exists(kept + ".part"),
-              "without its times, no file is replaced")
+    check(h.read_file(kept) == "of another command" and not os.path.exists(kept + ".part"),
+          "without its times, no file is replaced")
     for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"),
                              ("ImageIndex", 0, "is 0; allowed"),
                              ("ImageIndex", 3 * n, f"image 1 of 3 does not have {n} slices"),
@@ -204,8 +199,7 @@ def test_refused_tables(folder):
     h.run(h.TOMONODE, "import", *interfile(folder, source), "-o", os.path.join(folder, "objects"))
     message = recon(folder, "no", os.path.join(folder, "objects"), "--frames", "2", code=4)
     check("the case has sinograms, which cannot be divided" in message, message)
-    with open(os.path.join(folder, "bad.conf"), "w", encoding="ascii") as f:
-        f.write("protocols = ( { " + QUICK + ' frames = "2x5,oh"; } );\n')
+    h.write_file(os.path.join(folder, "bad.conf"), "protocols = ( { " + QUICK + ' frames = "2x5,oh"; } );\n')
     p = h.run(h.TOMONODE, "check", "-c", os.path.join(folder, "bad.conf"), code=3)
     check("key 'frames' of protocol 'quick-pet': frames: entry 2 is \"oh\"" in p.stderr + p.stdout, p.stderr + p.stdout)
 

@@ -118,8 +118,7 @@ def test_gates_of_petsird(folder):
           "gates and what is left out are not the whole")
     check(report["in_no_frame"] == left_out.sum() > 100 and report["in_bins"] == whole.sum() - left_out.sum(), report)
     table = os.path.join(folder, "marks.txt")
-    with open(table, "w", encoding="ascii") as f:
-        f.write("# ms\r\n" + "".join(f"{m}\r\n" for m in MARKS))
+    h.write_file(table, "# ms\r\n" + "".join(f"{m}\r\n" for m in MARKS))
     same = file.imported("table", everything, *options, table)[1]
     check(all(np.array_equal(same[k][0], gates[k][0]) and same[k][1][0x22].value == "TABLE" for k in gates),
           "a table gives other gates")
@@ -223,8 +222,7 @@ def exported(folder, objects, durations):
           "the dimensions of the file")
     check(abs(np.frombuffer(header[92:96], "<f4")[0] - 0.1005 / N) < 1e-6 and header[123] == 10,
           "gates of one duration have a step")
-    with open(nii[:-3] + "json", encoding="utf-8") as f:
-        times = json.load(f)
+    times = json.loads(h.read_file(nii[:-3] + "json"))
     check(np.allclose(times["TriggerTime"], [k * 0.1005 / N for k in range(N)]) and np.allclose(times["FrameTime"],
                                                                                                 0.1005 / N), times)
     check(np.allclose(times["GateDuration"], [ms / 1000 for ms in durations]) and times["SeriesType"] == "GATED", times)
@@ -314,8 +312,7 @@ def test_refused_marks_of_petsird(folder):
         (b"\n" * ((16 << 20) + 1), "16777216", 4),
     )
     for text, part, code in tables:
-        with open(os.path.join(folder, "table"), "wb") as f:
-            f.write(text)
+        h.write_file(os.path.join(folder, "table"), text)
         refused(file.blocks, part, *gates, os.path.join(folder, "table"), code=code)
     refused(some, "--marks", *gates, os.path.join(folder, "missing"), code=8)
     for options, part in ((("--gates", "4"), "--gates without --marks"),
@@ -376,8 +373,7 @@ def test_gates_of_an_mmr(folder):
         if not limits:
             continue
         table = os.path.join(folder, name + ".txt")
-        with open(table, "w", encoding="ascii") as f:
-            f.write("\n".join(map(str, marks)))
+        h.write_file(table, "\n".join(map(str, marks)))
         same, _ = recon(folder, name + "-table", source, *(table if option == name else option for option in options))
         check(all(np.array_equal(a.pixel_array, b.pixel_array) and a.RescaleSlope == b.RescaleSlope for a,
                   b in zip(objects, same)),
@@ -408,8 +404,7 @@ def refused_lists(folder, source):
         check(part in message, message)
     for text, part in (("5\n3\n", "line 2"), (f"0\n{LENGTH + 1}\n",
                                               "mark 2 is at 14001 ms, after the end of the acquisition at 14000 ms")):
-        with open(os.path.join(folder, "table"), "w", encoding="ascii") as f:
-            f.write(text)
+        h.write_file(os.path.join(folder, "table"), text)
         message = recon(folder, "no", source, "--gates", 4, "--marks", os.path.join(folder, "table"), code=4)
         check(part in message, message)
     plain = raw(os.path.join(folder, "plain"), [mmr.time_mark(5), *events_at(np.random.default_rng(1), 50)])
@@ -418,8 +413,7 @@ def refused_lists(folder, source):
     for keys, part in (('gates = 65;', "gates"), ('gates = 4; frames = "2";', "gates of time frames are not supported"),
                        ('gate_signal = "ecg";', "has no effect without 'gates'"),
                        ('gates = 4; gate_cycle = "5";', "allowed: SHORTEST,LONGEST")):
-        with open(os.path.join(folder, "bad.conf"), "w", encoding="ascii") as f:
-            f.write("protocols = ( { " + QUICK + " " + keys + " } );\n")
+        h.write_file(os.path.join(folder, "bad.conf"), "protocols = ( { " + QUICK + " " + keys + " } );\n")
         p = h.run(h.TOMONODE, "check", "-c", os.path.join(folder, "bad.conf"), code=3)
         check(part in p.stderr + p.stdout, p.stderr + p.stdout)
 

@@ -17,6 +17,7 @@ import pydicom
 
 from tools import dbt_tools as tools
 from tools import tof_tools as tof
+from tools.node_harness import read_file, write_file
 
 BASICS = ("AcquisitionDate=20240506", "AcquisitionTime=121112", "Radionuclide=F18", "PatientPosition=HFS",
           "BodyPartExamined=BRAIN")
@@ -53,8 +54,7 @@ def read_arrays(folder, objects):
     out = os.path.join(folder, "arrays")
     shutil.rmtree(out, ignore_errors=True)
     tools.run("arrays", "read", "--device", "cpu", "--protocol", "pet-fbp-preview", "--set", "matrix=8", "-o", out, *paths_of(objects))
-    with open(os.path.join(out, "case.json"), encoding="utf-8") as f:
-        case = json.load(f)
+    case = json.loads(read_file(os.path.join(out, "case.json")))
     tof_bins, scan = case["scan"]["tof"], case["scan"]
     return ({role: np.fromfile(os.path.join(out, a["file"]), a["type"]).reshape(-1, *a["shape"][-2:]) for role, a in case["arrays"].items()},
             [tof_bins["n"], tof_bins["width"], tof_bins["sigma"], scan["first_angle"], scan["radius"] + scan["depth"]],
@@ -78,8 +78,7 @@ def test_a_point_is_where_its_photons_came_from(folder, failures):
     tools.run("simulate", "pet", "--scanner", "small", "--tof", f"9,{width},300", "--interfile", "-o",
               os.path.join(folder, "scan"))
     header = os.path.join(folder, "scan", "emission.hs")
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = read_file(header)
     sizes, low, high = ([int(v) for v in re.search(key + r" := {([^}]*)}", text).group(1).split(",")]
                         for key in (r"matrix size \[3\]", "minimum ring difference per segment",
                                     "maximum ring difference per segment"))
@@ -202,9 +201,8 @@ def test_e7tools_come_back(folder, failures):
         tools.check(segments == [(-s[1], -s[0]) for s in e7.segments], f"{name}: {segments}", failures)
         check_sources(e7, found, name, failures)
         for path in paths_of(out):
-            with open(path, "rb") as f:
-                tools.check(b"JSRecon12" not in f.read(),
-                            f"{name}: {os.path.basename(path)} has the path of the data file", failures)
+            tools.check(b"JSRecon12" not in read_file(path, "rb"),
+                        f"{name}: {os.path.basename(path)} has the path of the data file", failures)
         if name == "e7":  # dead blocks are not used; they are no error
             done = tools.run("recon", "--device", "cpu", "--protocol", "pet-osem", "--set", "iterations=1", "--set",
                              "subsets=1", "--set", "matrix=8",
@@ -356,8 +354,7 @@ def test_usage(folder, failures):
     e7 = tof.E7(os.path.join(folder, "named"))
     e7.write()
     shutil.copy(os.path.join(e7.folder, "prompts_00.s.hdr"), os.path.join(e7.folder, "other_00.s.hdr"))
-    with open(os.path.join(e7.folder, "other_00.s.hdr"), encoding="ascii") as f:
-        compressed = f.read().replace("compression:=off", "compression:=on")
+    compressed = read_file(os.path.join(e7.folder, "other_00.s.hdr")).replace("compression:=off", "compression:=on")
     run_import(os.path.join(folder, "named-objects"), os.path.join(e7.folder, "prompts_00.s.hdr"), "--e7", e7.folder)
     write(os.path.join(e7.folder, "other_00.s.hdr"), compressed)
     run_import(os.path.join(folder, "beside-compressed"), "--e7", e7.folder)
@@ -382,8 +379,7 @@ def test_usage(folder, failures):
                              ("c", bytes(128) + b"DICM" + bytes(600),
                               "a DICOM file: reconstruct it with `tomonode recon`")):
         path = os.path.join(folder, name)
-        with open(path, "wb") as f:
-            f.write(data)
+        write_file(path, data)
         done = run_import(os.path.join(folder, "x"), path, ok=(4,))
         tools.check(says in done.stderr, f"{name}: {done.stderr}", failures)
         if "import" not in says and "DICOM" not in says:  # recon does not read these, either

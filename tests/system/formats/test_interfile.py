@@ -76,8 +76,7 @@ def test_what_is_assumed_is_said(folder, bare):
     check([facts[f] for f in ("start", "duration", "position", "dose")] == ["assumed"] * 3 + ["none"], facts)
     page = os.path.join(folder, "page")
     done = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "people"), "--report", page, bare)
-    with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
-        page = f.read()
+    page = h.read_file(glob.glob(os.path.join(page, "*.html"))[0])
     for sentence in SENTENCES:  # once for a person at a terminal, and in the report
         check((done.stdout + done.stderr).count(sentence) == 1,
               f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
@@ -146,8 +145,7 @@ def test_a_complete_header(folder, header):
     check("PatientPosition=UP; allowed: HFS" in done.stderr, done.stderr)
     # One that cannot be read does not stop the others
     broken = os.path.join(folder, "broken.hs")
-    with open(broken, "w", encoding="ascii") as f:
-        f.write("!INTERFILE :=\nname of data file := none.s\n")
+    h.write_file(broken, "!INTERFILE :=\nname of data file := none.s\n")
     report, objects, _ = recon(os.path.join(folder, "other"), broken, header, ok=(4,))
     check(len(report["cases"]) == 1 and "broken.hs" in report["refused"][0]["what"] and objects, report)
     check(not os.path.exists(os.path.join(folder, "two")), "what was refused has left a folder")
@@ -172,16 +170,14 @@ def number(counts):
 
 def test_contradictions_are_refused(folder, header):
     """Geometry that cannot be is refused with keys, values and the file; an unknown correction is named."""
-    with open(header, encoding="ascii") as f:
-        good = f.read()
+    good = h.read_file(header)
     bins, views = (int(re.search(rf"matrix size \[{k}\] := (\d+)", good).group(1)) for k in (1, 2))
     detectors = int(re.search(r"detectors per ring := (\d+)", good).group(1))
     plain = re.sub("applied corrections := .*", "applied corrections := {None}", good)
     most = "Maximum number of non-arc-corrected bins := "
     detectors_bin = "effective central bin size (cm) := 0.34355"  # 105 mm sin(pi / 96)
     plain = re.sub("effective central bin size.*", detectors_bin, plain)
-    with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
-        f.write(plain)
+    h.write_file(path := os.path.join(folder, "hs", "wrong.hs"), plain)
     tools.run("import", path, "-o", os.path.join(folder, "detectors"))
     cases = ((plain.replace("diameter (cm) := 20", "diameter (cm) := 200"), ("diameter (cm) := 200 ",)),
              (re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
@@ -203,20 +199,17 @@ def test_contradictions_are_refused(folder, header):
                ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),)
     check(rings in good, good)
     for text, words in cases:
-        with open(path, "w", encoding="ascii") as f:
-            f.write(text)
+        h.write_file(path, text)
         done = tools.run("import", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
         for word in (*words, "wrong.hs"):
             check(word in done.stderr, f"'{word}' is not in: {done.stderr}")
     # a scanner without a name is none to add to the configuration
-    with open(path, "w", encoding="ascii") as f:
-        f.write(re.sub("Scanner type := .*", "Scanner type := Userdefined",
-                       re.sub("m[a-z]*imum ring difference.*\n", "", good)))
+    h.write_file(path, re.sub("Scanner type := .*", "Scanner type := Userdefined",
+                              re.sub("m[a-z]*imum ring difference.*\n", "", good)))
     done = tools.run("recon", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
     check(done.stderr.endswith("minimum ring difference per segment, maximum ring difference per segment\n"),
           done.stderr)
-    with open(path, "w", encoding="ascii") as f:
-        f.write(re.sub("applied corrections := .*", "applied corrections := {arc correction, atenuation}", good))
+    h.write_file(path, re.sub("applied corrections := .*", "applied corrections := {arc correction, atenuation}", good))
     _, objects, said = recon(os.path.join(folder, "unknown"), path)
     for where in (said, objects[0].DerivationDescription):
         check('"atenuation" in applied corrections is not known' in where, where)
@@ -228,19 +221,16 @@ def test_contradictions_are_refused(folder, header):
 def test_byte_order_and_place_of_the_data(folder, header):
     """The other byte order is refused with its key, a missing one is said; the data may be below the folder of the
     header."""
-    with open(header, encoding="ascii") as f:
-        good = f.read()
+    good = h.read_file(header)
     line, path = "imagedata byte order := LITTLEENDIAN\n", os.path.join(folder, "hs", "order.hs")
-    with open(os.path.join(folder, "hs", "emission.s"), "rb") as f:
-        values = f.read()
+    values = h.read_file(os.path.join(folder, "hs", "emission.s"), "rb")
     os.makedirs(os.path.join(folder, "hs", "sub", "dir"))
     with open(os.path.join(folder, "hs", "sub", "dir", "big.s"), "wb") as f:
         f.write(struct.pack(f">{len(values) // 4}f", *struct.unpack(f"<{len(values) // 4}f", values)))
     for text, says in ((good.replace("LITTLE", "BIG"), "imagedata byte order := BIGENDIAN: "),
                        (good.replace(line, ""), "add imagedata byte order := LITTLEENDIAN"),
                        (good.replace(line, "").replace("emission.s", "./sub/dir/big.s"), None)):
-        with open(path, "w", encoding="ascii") as f:
-            f.write(text)
+        h.write_file(path, text)
         report, objects, _ = recon(os.path.join(folder, "order"), path, ok=(4,) if says else (0,))
         check(not says or says in report["refused"][0]["reason"], report)
     check('has no "imagedata byte order": BIGENDIAN is assumed' in objects[0].DerivationDescription,
@@ -255,8 +245,7 @@ def test_byte_order_and_place_of_the_data(folder, header):
 def test_the_order_of_axes(folder, header):
     """Views and planes in the other order than the header says are refused, in the data and in factors; the true order,
     converted, is not."""
-    with open(header, encoding="ascii") as f:
-        good = f.read()
+    good = h.read_file(header)
     size = {k: re.search(rf"matrix size \[{k}\] := (.*)", good).group(1) for k in (1, 2, 3)}
     label = {k: re.search(rf"matrix axis label \[{k}\] := (.*)", good).group(1) for k in (2, 3)}
     other = good
@@ -273,8 +262,7 @@ def test_the_order_of_axes(folder, header):
     place = os.path.join(folder, "axes")
     os.makedirs(place)
     for name, text, data in (("right", other, np.concatenate(moved)), ("wrong", other, values)):
-        with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
-            f.write(text.replace("emission.s", name + ".s"))
+        h.write_file(os.path.join(place, name + ".hs"), text.replace("emission.s", name + ".s"))
         data.tofile(os.path.join(place, name + ".s"))
     _, objects, _ = recon(os.path.join(place, "0"), os.path.join(place, "right.hs"))
     _, same, _ = recon(os.path.join(place, "1"), header)
@@ -298,8 +286,7 @@ def test_at_first_try(folder, header):
           in text and "stripes" not in text, text)
     check(f"with {counts:.0f} counts, protocol" in objects[0].DerivationDescription, objects[0].DerivationDescription)
     config = os.path.join(folder, "matrix.conf")
-    with open(config, "w", encoding="ascii") as f:
-        f.write('protocols = ( { name = "pet-mlem"; matrix = 192; } );')
+    h.write_file(config, 'protocols = ( { name = "pet-mlem"; matrix = 192; } );')
     text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-c", config, "-o",
                      os.path.join(folder, "first"), header).stdout
     check("192 x 192 x 15 voxels" in text and "stripes" in text, text)
@@ -343,8 +330,7 @@ def test_what_is_no_scan(folder, header):
              "INTERFILE :=\n")
     for name, data in (("lone.s", b"\0" * 64), ("vol.v", b"\0" * 256), ("vol.hv", image.encode()),
                        ("old.ahv", image.encode()), ("an.hdr", struct.pack("<I", 348) + b"\0" * 344)):
-        with open(path[name], "wb") as f:
-            f.write(data)
+        h.write_file(path[name], data)
     shutil.copy(path["emission.hs"], path["scan.mhdr"])
     shutil.copy(path["attenuation.hs"], path["norm.hs"])
     shutil.copy(path["emission.hs"], path["acf.hs"])  # counts, whatever the name says
@@ -371,21 +357,18 @@ def test_what_is_no_scan(folder, header):
                               "its Interfile header, emission.hs"),
                              (place, 2, f"are of one FILE.hs, and {place} is a folder: name its header"),
                              ("README.txt", 2, "README.txt is no Interfile header")):
-        with open(os.path.join(place, "README.txt"), "w", encoding="ascii") as f:
-            f.write("nothing\n")
+        h.write_file(os.path.join(place, "README.txt"), "nothing\n")
         said = tools.run("recon", "-o", out, os.path.join(place, scan), "--attenuation", path["attenuation.hs"],
                          ok=(code,)).stderr
         check(says in said and "are given" not in said and not os.path.exists(out), said)
-    with open(path["attenuation.hs"], encoding="ascii") as f:
-        text = re.sub("image duration.*\n", "", f.read())
+    text = re.sub("image duration.*\n", "", h.read_file(path["attenuation.hs"]))
     air = np.fromfile(os.path.join(place, "attenuation.s"), "<f4")
     rng, counts = np.random.default_rng(3), np.fromfile(os.path.join(place, "emission.s"), "<f4")
     for name, values, option in (("x1", air, "--attenuation"), ("x2", 2 * air, "--attenuation"),
                                  ("x3", rng.normal(1, 0.1, air.size).clip(0.6, 1.5), "--normalisation"),
                                  ("y1", counts * air, None), ("y2", counts + 0.25, None),
                                  ("y3", counts * 0.37 + rng.normal(1, 0.1, air.size).clip(0.1), None)):
-        with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", name + ".s"))
+        h.write_file(os.path.join(place, name + ".hs"), text.replace("attenuation.s", name + ".s"))
         values.astype("<f4").tofile(os.path.join(place, name + ".s"))
         done = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"),
                          ok=(4,) if option else (0,))
@@ -422,8 +405,7 @@ def test_one_scan_twice(folder, header):
     another scan."""
     place, n = os.path.join(folder, "same_scan"), 0
     shutil.copytree(os.path.dirname(header), place)
-    with open(os.path.join(place, "emission.hs"), encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(os.path.join(place, "emission.hs"))
     shutil.copy(os.path.join(place, "emission.s"), os.path.join(place, "case.s"))
     first, second = os.path.join(place, "emission.hs"), os.path.join(place, "case.hs")
     for changed, same in ((text, True), (text.replace("emission.s", "case.s").replace("study date", "; study date"),
@@ -431,8 +413,7 @@ def test_one_scan_twice(folder, header):
                           (text.replace("Inner ring diameter (cm) := 20", "Inner ring diameter (cm) := 21"), False)):
         check(changed != text or n == 0, "the header was changed")
         n += 1
-        with open(second, "w", encoding="ascii") as f:
-            f.write(changed)
+        h.write_file(second, changed)
         report, objects, said = recon(os.path.join(folder, f"same-{n}"), first, second, ok=(4,) if same else (0,))
         check(not os.path.exists(os.path.join(folder, f"same-{n}")) if same
               else len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == 2, report)
@@ -474,8 +455,7 @@ def centre_of(objects):
 def test_positions_of_the_patient(folder, header):
     """The same counts, declared with other positions, are at mirrored places in the patient (PS3.3 C.7.3.1.1.2); what
     is assumed is said."""
-    with open(header, encoding="ascii") as f:
-        good = f.read()
+    good = h.read_file(header)
     bins, views, planes = (re.search(rf"matrix size \[{k}\] := {{?([^}}\n]*)", good).group(1) for k in (1, 2, 3))
     bins, views = int(bins), int(views)
     values, at = np.fromfile(header.replace(".hs", ".s"), "<f4"), 0
@@ -491,8 +471,7 @@ def test_positions_of_the_patient(folder, header):
                                                                           good).replace("emission.s", "uneven.s"), {}
 
     def made(name, keys, **how):
-        with open(path, "w", encoding="ascii") as f:
-            f.write(bare.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        h.write_file(path, bare.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
         return recon(os.path.join(folder, "position-" + name), path, **how)
 
     for name, keys, code in (("HFS", "patient orientation := head_in\npatient rotation := supine\n", "102540008"),
@@ -537,8 +516,7 @@ def test_positions_of_the_patient(folder, header):
 def test_added_views(folder, header):
     """Views that were added neighbour by neighbour give the image of all views, at the same angle: View offset is that
     of the first one of all."""
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     planes = sum(int(n) for n in re.search(r"matrix size \[3\] := {([^}]*)", text).group(1).split(","))
     phi, r = (np.arange(48) * np.pi / 48)[:, None], (np.arange(65) - 32) * 2.5
     spot = 1000 * np.exp(-(r - 40 * np.cos(phi) + 24 * np.sin(phi)) ** 2 / 50)  # at x = 40, y = -24 mm
@@ -559,8 +537,7 @@ def test_additive_in_counts_or_over_factors(folder, header):
     acf, y = (np.fromfile(os.path.join(folder, "hs", name + ".s"), "<f4") for name in ("attenuation", "emission"))
     b = np.full(acf.size, 0.3 * y.mean(), "<f4")
     np.random.default_rng(1).poisson(y + b).astype("<f4").tofile(os.path.join(folder, "hs", "prompts.s"))
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     check("applied corrections := {arc correction}\n" in text, text)
 
     def write(name, values=None, words=""):
@@ -594,12 +571,10 @@ def test_tracer(folder, header):
     is refused."""
     calibrated = CALIBRATED[:4]  # without Radionuclide
     path = os.path.join(folder, "hs", "tracer.hs")
-    with open(header, encoding="ascii") as f:
-        good = f.read()
+    good = h.read_file(header)
 
     def made(keys, *args, **how):
-        with open(path, "w", encoding="ascii") as f:
-            f.write(good.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        h.write_file(path, good.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
         made.last = tempfile.mkdtemp(dir=folder)
         return recon(made.last, *calibrated, *args, path, **how)
 
@@ -649,8 +624,7 @@ def test_reasons_for_no_suv(folder, bare):
         report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), bare,
                                    *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report",
                                    os.path.join(folder, f"no-suv-{i}"))
-        with open(report["cases"][0]["reports"][0], encoding="utf-8") as f:
-            page = html.unescape(f.read())
+        page = html.unescape(h.read_file(report["cases"][0]["reports"][0]))
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"], page):
             check(says in where if says else "No SUV" not in where, where[:3000])
         check(page.count("No SUV") == bool(says), page[:3000])
@@ -665,18 +639,15 @@ def test_planes_of_one_or_two_ring_pairs(folder, header):
     for first, last in ((-1, 1), (2, 4), (-4, -2), (5, 7), (-7, -5)):  # of the header; planes are half a ring apart
         sums = [a + b for a in rings for b in rings if first <= a - b <= last]
         pairs += [sums.count(k) for k in range(min(sums), max(sums) + 1)]
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     with open(header.replace(".hs", ".s"), "rb") as f:
         values = struct.unpack(f"<{os.path.getsize(f.name) // 4}f", f.read())
     size, files = len(values) // len(pairs), {}
     for name, made in (("added", [v * pairs[i // size] for i, v in enumerate(values)]),
                        ("pairs", [1 / pairs[i // size] for i in range(len(values))])):
         files[name] = os.path.join(folder, "hs", name + ".hs")
-        with open(files[name], "w", encoding="ascii") as f:
-            f.write(text.replace("emission.s", name + ".s"))
-        with open(os.path.join(folder, "hs", name + ".s"), "wb") as f:
-            f.write(struct.pack(f"<{len(made)}f", *made))
+        h.write_file(files[name], text.replace("emission.s", name + ".s"))
+        h.write_file(os.path.join(folder, "hs", name + ".s"), struct.pack(f"<{len(made)}f", *made))
     sentence = "Planes have the counts of 1 to 2 ring pairs (axial compression), and the data have no normalisation"
     for i, (args, said) in enumerate((((files["added"],), True), ((header,), False),
                                       (("--normalisation", files["pairs"], files["added"]), False))):
@@ -692,16 +663,13 @@ def test_factors_upside_down(folder, header):
         text, values = f.read(), struct.unpack(f"<{os.path.getsize(data.name) // 4}f", data.read())
     survival, large = (os.path.join(folder, "hs", name + ".hs") for name in ("survival", "large"))
     for path, power in ((survival, -1), (large, 4)):
-        with open(path, "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
-        with open(path.replace(".hs", ".s"), "wb") as f:
-            f.write(b"".join(struct.pack("<f", v**power) for v in values))
+        h.write_file(path, text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
+        h.write_file(path.replace(".hs", ".s"), b"".join(struct.pack("<f", v**power) for v in values))
     copy, linked, gap, *ones = (os.path.join(folder, "hs", name + ".hs")
                                 for name in ("copy", "linked", "gap", "one", "unit"))
     for path, data in ((copy, "copy.s"), (linked, "attenuation.s"), (gap, "gap.s"), (ones[0], "one.s"),
                        (ones[1], "one.s")):
-        with open(path, "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", data))
+        h.write_file(path, text.replace("attenuation.s", data))
     shutil.copy(right.replace(".hs", ".s"), copy.replace(".hs", ".s"))
     np.ones(len(values), "<f4").tofile(ones[0].replace(".hs", ".s"))
     (np.arange(len(values)) > 0).astype("<f4").tofile(gap.replace(".hs", ".s"))
@@ -740,8 +708,7 @@ def test_factors_upside_down(folder, header):
             check(says in [line.strip() for line in done.stdout.splitlines()], f"{says}\n{done.stdout}")
     counts = np.fromfile(header.replace(".hs", ".s"), "<f4").sum(dtype=float)
     for scale, too_much in ((0.5, False), (1.5, True)):  # of a background, the sum
-        with open(path := os.path.join(folder, "hs", "background.hs"), "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", "background.s"))
+        h.write_file(path := os.path.join(folder, "hs", "background.hs"), text.replace("attenuation.s", "background.s"))
         background = np.full(len(values), scale * counts / len(values), "<f4")
         background.tofile(path.replace(".hs", ".s"))
         report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--additive", path)
@@ -758,8 +725,7 @@ def test_factors_upside_down(folder, header):
     limit = len(values) // 10000  # of the bins that a scan without a body may have above 1.05
     for largest, bins, expected in ((1, 0, True), (1.04, None, True), (1.2, 1, True), (1.2, limit, True),
                                     (1.2, limit + 1, False), (1.06, None, False)):  # nothing attenuates
-        with open(path := os.path.join(folder, "hs", "air.hs"), "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", "air.s"))
+        h.write_file(path := os.path.join(folder, "hs", "air.hs"), text.replace("attenuation.s", "air.s"))
         factors = np.where(np.arange(len(values)) % 7 if bins is None else np.arange(len(values)) >= bins, 1, largest)
         factors.astype("<f4").tofile(path.replace(".hs", ".s"))
         said = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path)[0]["cases"][0]["pet"]["warnings"]
@@ -785,8 +751,7 @@ def test_factors_upside_down(folder, header):
              ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("inf", math.inf, ": inf; allowed: finite"))
     for name, made, says in cases if h.TIER == 2 else cases[:5]:
         made = np.where(np.arange(len(values)) == at, made, measured) if np.isscalar(made) else made
-        with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:
-            f.write(text.replace("attenuation.s", name + ".s"))
+        h.write_file(path := os.path.join(folder, "hs", name + ".hs"), text.replace("attenuation.s", name + ".s"))
         made.astype("<f4").tofile(path.replace(".hs", ".s"))
         report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path,
                                    ok=(4,) if says else (0,))
@@ -808,8 +773,7 @@ def test_negative_bins(folder, header):
                                 (math.nan, "pet-fbp-preview", "nan; allowed: finite")):
         if bad is not None:
             values[9] = bad
-        with open(data, "wb") as f:
-            f.write(struct.pack(f"<{len(values)}f", *values))
+        h.write_file(data, struct.pack(f"<{len(values)}f", *values))
         done = tools.run("recon", "--protocol", protocol, "--device", "cpu", "-o", os.path.join(folder, "negative"),
                          path, ok=(4,) if says else (0,))
         check(not says or says in done.stderr, done.stderr)

@@ -192,8 +192,7 @@ def test_attributes(folder, failures):
     series, report = by_events(os.path.join(folder, "like-image"), path, SMALL,
                                ("--like", like, "--attribute", "PatientWeight=61"))
     ds, source = series.objects[0], pydicom.dcmread(like)
-    with open(path, "rb") as f:
-        digest = hashlib.sha256(f.read()).hexdigest()
+    digest = hashlib.sha256(h.read_file(path, "rb")).hexdigest()
     tools.check(f"{os.path.basename(path)} ({os.path.getsize(path)} bytes, SHA-256 {digest})"
                 in ds.DerivationDescription, ds.DerivationDescription, failures)
     tools.check((ds.StudyInstanceUID, ds.PatientName,
@@ -250,10 +249,8 @@ def test_bad_files_are_refused(folder, failures):
     tof = lists.header([(m["object"], m["transforms"])
                         for m in head["scanner"]["scannerGeometry"]["replicatedModules"]], tof=np.linspace(-90, 90, 4))
     lists.write(path, head, [lists.block(0, 1000, head, *few)])
-    with open(path, "rb") as f:
-        data = f.read()
-    with open(bad, "wb") as f:
-        f.write(data[:-4000])
+    data = h.read_file(path, "rb")
+    h.write_file(bad, data[:-4000])
     settings, missing = SMALL, "detection bin 99999; module type 0 has 300"
     for name, says in (("cut", "items of at least 1 bytes; the file has"), ("cut", "bad.petsird: byte ")):
         said = by_events(out, bad, settings, ok=(4,))
@@ -303,8 +300,7 @@ def test_raw_data_of_an_mmr(folder, failures):
     gaps = int(((crystals[0] % 9 == 0) | (crystals[1] % 9 == 0)).sum())
     mmr.write_list(os.path.join(folder, "raw", "list.dcm"), words)
     mmr.write_norm(os.path.join(folder, "raw", "norm.dcm"), mmr.Norm(np.random.default_rng(8)))
-    with open(conf, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
+    h.write_file(conf, 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
     settings = ("iterations=3", "matrix=20", "fov_radius=50", "slice_spacing=8", "projector=joseph")
     bins, _ = recon(os.path.join(folder, "mmr-bins"), os.path.join(folder, "raw"), settings=settings,
                     options=("-c", conf))
@@ -341,8 +337,7 @@ def test_randoms_of_an_mmr_are_those_of_each_frame(folder):
             range(n), rng.integers(0, 64, n), rng.integers(0, mmr.VIEWS, n), rng.integers(100, 244, n)))]
     mmr.write_list(os.path.join(folder, "raw", "list.dcm"), [*words, mmr.time_mark(20100)])
     mmr.write_norm(os.path.join(folder, "raw", "norm.dcm"), mmr.Norm(np.random.default_rng(8)))
-    with open(conf, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
+    h.write_file(conf, 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
     _, report = recon(os.path.join(folder, "out"), os.path.join(folder, "raw"), options=("-c", conf, "--frames", "10,10"), settings=(
         "iterations=1", "matrix=10", "fov_radius=50", "slice_spacing=16", "list_mode=true", "corrections=randoms"))
     total = report["pet"]["corrections"]["randoms"]["total"]

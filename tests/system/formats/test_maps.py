@@ -159,8 +159,7 @@ def test_a_matrix(folder):
     with gzip.open(path, "rb") as f:
         metres = bytearray(f.read())
     metres[123] = 1  # xyzt_units
-    with open(os.path.join(folder, "metres.nii"), "wb") as f:
-        f.write(metres)
+    h.write_file(os.path.join(folder, "metres.nii"), metres)
     reason = with_maps(folder, "in-metres", [bare], os.path.join(folder, "metres.nii"), ok=(4, ))[0]
     check("lengths in unit 1" in reason, reason)
     for name, rows, why in (("short", move[:3], "12 numbers"), ("mirror", np.diag([-1, 1, 1, 1]), "it mirrors them"),

@@ -227,16 +227,15 @@ def nifti(path, labels, corner, steps, packed=True):
 
 
 def metaimage(path, labels, corner, steps, packed):
-    h = np.linalg.norm(steps, axis=1)
+    spacing = np.linalg.norm(steps, axis=1)
     data = labels.astype("<u2").tobytes()
-    with open(path, "wb") as out:
-        out.write(("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
-                   f"CompressedData = {packed}\nTransformMatrix = "
-                   f"{' '.join(f'{v:.12g}' for v in (steps / h[:, None]).ravel())}\n"
-                   f"Offset = {' '.join(f'{v:.12g}' for v in corner)}\nElementSpacing = "
-                   f"{' '.join(f'{v:.12g}' for v in h)}\n"
-                   f"DimSize = {labels.shape[2]} {labels.shape[1]} {labels.shape[0]}\nElementType = MET_USHORT\n"
-                   "ElementDataFile = LOCAL\n").encode() + (zlib.compress(data) if packed else data))
+    h.write_file(path, ("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+                        f"CompressedData = {packed}\nTransformMatrix = "
+                        f"{' '.join(f'{v:.12g}' for v in (steps / spacing[:, None]).ravel())}\n"
+                        f"Offset = {' '.join(f'{v:.12g}' for v in corner)}\nElementSpacing = "
+                        f"{' '.join(f'{v:.12g}' for v in spacing)}\n"
+                        f"DimSize = {labels.shape[2]} {labels.shape[1]} {labels.shape[0]}\nElementType = MET_USHORT\n"
+                        "ElementDataFile = LOCAL\n").encode() + (zlib.compress(data) if packed else data))
 
 
 def masks(folder, paths, volume, found_in):
@@ -412,8 +411,7 @@ def test_what_must_not_be_measured(folder):
     truth = os.path.join(exam, "truth.json")
     refused(paths, "--truth", truth, what="belongs to another exam: its frame of reference is")
     refused(slices, "--truth", truth, what="the truth of a PET series, but the series is CT")
-    with open(truth, encoding="ascii") as file:
-        known = json.load(file)
+    known = json.loads(h.read_file(truth))
     by_hand = os.path.join(folder, "hand.json")
 
     def hand(change):

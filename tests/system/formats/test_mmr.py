@@ -106,8 +106,7 @@ def test_every_form_of_the_header_is_read(folder):
         mmr.write(os.path.join(folder, "x.dcm"), "PET_LISTMODE", mmr.list_header(len(words)), data)
         mmr.write(os.path.join(folder, "y.dcm"), "PET_NORM", mmr.norm_header(), data, number=2)
         for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
-            with open(os.path.join(folder, name), "wb") as f:
-                f.write(content)
+            h.write_file(os.path.join(folder, name), content)
         *found, lines = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)
         check([a.tobytes() for a in found] == wanted, "data in .bf files")
         for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
@@ -123,8 +122,7 @@ def test_data_beside_the_object_are_part_of_the_result(folder):
         data = mmr.list_bytes(words)
         raw_recon(source, words)
         mmr.write(os.path.join(source, "list.dcm"), "PET_LISTMODE", mmr.list_header(len(words)), b"")
-        with open(os.path.join(source, "list.bf"), "wb") as f:
-            f.write(data)
+        h.write_file(os.path.join(source, "list.bf"), data)
         (first, *_), report = recon(folder, f"out-{seed}", source)
         text = f"list.bf {len(data)} bytes SHA-256 {hashlib.sha256(data).hexdigest()}"
         check(text in first.DerivationDescription and text in report["warnings"], first.DerivationDescription)
@@ -146,8 +144,7 @@ def test_extracted_files_are_the_objects(folder):
           == (w.AcquisitionDate, w.AcquisitionTime[:6], list(w.ImageOrientationPatient), w.ActualFrameDuration), "start, position, duration")
     check("SourceImageSequence" not in d and "SourceInstanceSequence" not in d, "objects that do not exist are named")
     text = str(d)
-    with open(header[:-4], "rb") as f:
-        check(hashlib.sha256(f.read()).hexdigest() in text and "scan.n (323404 bytes" in text, text)
+    check(hashlib.sha256(h.read_file(header[:-4], "rb")).hexdigest() in text and "scan.n (323404 bytes" in text, text)
     # elsewhere, with other names and line ends: the same series
     moved = extract(os.path.join(folder, "moved"), words, norm, ("a.l", "b.n"), "\r\n", nameofdatafile="C:\\raw\\x.l")
     again, _ = recon(folder, "out3", moved, "--normalisation", os.path.join(folder, "moved", "b.n.hdr"))
@@ -171,8 +168,7 @@ def test_extracted_files_are_refused(folder):
         for path in remove:
             os.remove(os.path.join(place, path))
         for path, content in (more or {}).items():
-            with open(os.path.join(place, path), "wb") as f:
-                f.write(content)
+            h.write_file(os.path.join(place, path), content)
         p = h.run(h.TOMONODE, "recon", "-c", conf, "--protocol", "quick-pet", "--device", "cpu", "-o", os.path.join(folder, "no"), header,
                   *options, code=None)
         check(p.returncode in (4, 8), p.stdout)  # data that are wrong, or missing
@@ -206,8 +202,7 @@ def test_acquisitions_in_one_folder_by_stem(folder):
         header = extract(os.path.join(folder, stem), words, norm, names)
         alone.append(recon(folder, "out" + stem, header)[0][0].SOPInstanceUID)
     for name in ("other.txt", "C.l"):
-        with open(os.path.join(place, name), "wb") as f:
-            f.write(b"1234")
+        h.write_file(os.path.join(place, name), b"1234")
     p = h.run(h.TOMONODE, "recon", "-c", conf, "--json", "--device", "cpu:1", "--protocol", "quick-pet", "-o", os.path.join(folder, "out"),
               place)
     made = json.loads(p.stdout)
@@ -238,8 +233,7 @@ def sinograms(folder, words, largest=1, **changes):
             "image duration (sec)": 20, "%GIM loss fraction": 1.02, "%PDR loss fraction": 1}
     os.makedirs(folder, exist_ok=True)
     stored.tofile(os.path.join(folder, "scan.s"))
-    with open(os.path.join(folder, "scan.s.hdr"), "wb") as f:
-        f.write(mmr.text_of(keys, changes, "\r\n"))
+    h.write_file(os.path.join(folder, "scan.s.hdr"), mmr.text_of(keys, changes, "\r\n"))
     return os.path.join(folder, "scan.s.hdr")
 
 
@@ -247,12 +241,10 @@ def test_extracted_sinograms_are_the_list(folder):
     """NAME.s.hdr with the normalisation beside it: prompts and delayeds of the list, 1 over its efficiencies, in the same planes."""
     words, norm = mmr.words_of(np.random.default_rng(6), 40000, last=190), mmr.Norm(np.random.default_rng(7))
     conf, place, planes = os.path.join(folder, "two.conf"), os.path.join(folder, "files"), (0, 63, 64, 126, 127, 189)
-    with open(conf, "w", encoding="ascii") as f:
-        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 1; } );\n')
+    h.write_file(conf, 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 1; } );\n')
     header = sinograms(place, words)
     for name, content in (("scan.n", norm.bytes()), ("scan.n.hdr", mmr.norm_header())):
-        with open(os.path.join(place, name), "wb") as f:
-            f.write(content)
+        h.write_file(os.path.join(place, name), content)
     raw_recon(os.path.join(folder, "raw"), words, norm)
     read(folder, *glob.glob(os.path.join(folder, "raw", "*.dcm")), planes=planes, conf=conf)
     wanted = {r: np.fromfile(os.path.join(folder, "out." + r), np.float32) for r in ("EMISSION", "DELAYEDS", "MULTIPLICATIVE")}
@@ -307,8 +299,7 @@ ECAT = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; ecat_
 def calibrated(folder, name, header, *options, scanner=ECAT):
     """The series of a case with attenuation, and its report."""
     conf = os.path.join(folder, name + ".conf")
-    with open(conf, "w", encoding="ascii") as f:
-        f.write(scanner + "protocols = ( { " + QUICK + 'corrections = [ "attenuation" ]; } );\n')
+    h.write_file(conf, scanner + "protocols = ( { " + QUICK + 'corrections = [ "attenuation" ]; } );\n')
     p = h.run(h.TOMONODE, "recon", "-c", conf, "--json", "--device", "cpu:1", "--protocol", "quick-pet", "-o", os.path.join(folder, name),
               header, *options)
     return objects_in(os.path.join(folder, name)), json.loads(p.stdout)["cases"][0]["pet"]
@@ -458,8 +449,7 @@ def test_the_histogram_is_exported_and_comes_back(folder):
     check(np.array_equal(wanted[0], found[0]) and np.array_equal(wanted[1], found[1]),
           "other values after export and import")
     check(wanted[0].sum() > 0 and (wanted[1] == 0).any(), "nothing to compare")
-    with open(hs, encoding="ascii") as f:
-        check("image duration (sec)[1] := 20" in f.read(), "the duration")
+    check("image duration (sec)[1] := 20" in h.read_file(hs), "the duration")
 
 
 def test_sources_are_where_they_were(folder):

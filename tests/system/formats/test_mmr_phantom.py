@@ -15,7 +15,7 @@ import pytest
 from tools import ct_writer, dbt_tools, mmr_phantom as phantom, mmr_tools as mmr
 from tools import pet_mc_tools as mc
 from tools import pet_tools
-from tools.node_harness import check
+from tools.node_harness import check, write_file
 
 ANNIHILATIONS = 3e8
 EDGE = 15.0  # mm from a region to the next edge
@@ -35,8 +35,7 @@ def image_of(out, *paths, corrections=ALL, like, more=(), settings=IMAGES):
 
 
 def write_conf(path, keys):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f'scanners = ( {{ name = "siemens-mmr"; {keys} }} );\n')
+    write_file(path, f'scanners = ( {{ name = "siemens-mmr"; {keys} }} );\n')
     return path
 
 

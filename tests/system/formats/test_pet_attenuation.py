@@ -502,8 +502,7 @@ def test_scatter_needs(folder):
     check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage,
           f"not corrected: {case['corrections']}")
     header = os.path.join(data.scan, "emission.hs")
-    with open(header, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(header)
     with open(header, "w", encoding="ascii") as f:
         f.write(text.replace("end scanner",
                              "energy window lower level[1] := 425\nenergy window upper level[1] := 650\nEnergy "
@@ -512,8 +511,7 @@ def test_scatter_needs(folder):
     config = os.path.join(folder, "scatter.conf")
     for scanner, window, resolution, said in (("", [425, 650], 14.5, False),
                                               ("energy_low = 435.0; energy_resolution = 12.0;", [435, 650], 12, True)):
-        with open(config, "w", encoding="ascii") as f:
-            f.write(f'scanners = ( {{ name = "small"; {scanner} }} );' if scanner else "")
+        h.write_file(config, f'scanners = ( {{ name = "small"; {scanner} }} );' if scanner else "")
         document, _, images = recon(os.path.join(folder, "scatter", f"window-{said}"), bare, ct,
                                     options=(*options, "-c", config))
         case = document["cases"][0]["pet"]

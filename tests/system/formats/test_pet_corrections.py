@@ -26,6 +26,7 @@ import pytest
 from tools import dbt_tools as tools
 from tools import pet_mc_tools as mc
 from tools import pet_tools
+from tools.node_harness import read_file, write_file
 
 pytestmark = pytest.mark.tier2("a Monte Carlo of 2e8 annihilations")
 
@@ -236,8 +237,7 @@ def check_pictures(phantom, folder, failures):
     """The pictures of the corrections of the result in this folder, against the files of the Monte Carlo; and its
     report."""
     side, = glob.glob(os.path.join(folder, "corrections-*.json"))
-    with open(side, encoding="ascii") as f:
-        told = json.load(f)
+    told = json.loads(read_file(side))
     d, (first, n) = phantom.data, next(phantom.data.planes())  # the direct planes
     data = {"prompts": d.values("prompts_expected"), "randoms": d.values("randoms"), "scatter": phantom.scatter}
     planes = [p["plane"] for p in told["profiles"]]
@@ -258,8 +258,7 @@ def check_pictures(phantom, folder, failures):
     tools.check(found.shape == truth.shape and abs(np.log(found) - np.log(truth)).mean() < 0.02,
                 f"pictures: factors of {found.shape} differ", failures)
     report = tools.run("report", "--json", "-o", folder + "-report", folder)
-    with open(json.loads(report.stdout)["reports"][0]["file"], encoding="utf-8") as f:
-        text = f.read()
+    text = read_file(json.loads(report.stdout)["reports"][0]["file"])
     tools.check("Randoms, scatter: what the corrections expect; trues" in text and text.count("<svg ") == 6,
                 "pictures: the report", failures)
 
@@ -273,9 +272,8 @@ def write_png(path, grey):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
-                chunk(b"IDAT", zlib.compress(raw, 9)) + chunk(b"IEND", b""))
+    write_file(path, b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(raw, 9)) + chunk(b"IEND", b""))
 
 
 def keep(phantom):

@@ -33,8 +33,7 @@ NEITHER = "Not corrected for randoms: the data have neither delayed coincidences
 
 def conf(folder):
     path = os.path.join(folder, "pairs.conf")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(SCANNER)
+    h.write_file(path, SCANNER)
     return path
 
 
@@ -182,8 +181,7 @@ def test_what_cannot_be_used_is_refused(folder):
     check("plane 12, angle 3, radial bin 4: -1; allowed: finite and at least 0" in refusal(changed), "a negative count")
     values.tofile(delayeds + ".s")
     for name in (emission, delayeds + ".hs", os.path.join(source, "attenuation.hs")):
-        with open(name, encoding="ascii") as f:
-            text = f.read()
+        text = h.read_file(name)
         with open(name, "w", encoding="ascii") as f:
             f.write(text.replace("applied corrections := {}",
                                  "applied corrections := {arc correction}").replace("applied corrections := {None}",
@@ -204,8 +202,7 @@ def test_singles_of_each_form(folder):
                       counts=2e6)
     path = lambda name, ending=".hs": os.path.join(source, name + ending)
     counts = np.fromfile(path("singles", ".s"), "<f4")
-    with open(path("singles"), encoding="ascii") as f:
-        header = f.read()
+    header = h.read_file(path("singles"))
     options = ("--attenuation", path("attenuation"), "--singles", path("singles"), "--attribute", "PatientPosition=HFS",
                "--attribute", "Radionuclide=F18")
     runs = []
@@ -216,8 +213,7 @@ def test_singles_of_each_form(folder):
             check(before in text, text)
             text = text.replace(before, after)
         values.astype("<f4").tofile(path("singles", ".s"))
-        with open(path("singles"), "w", encoding="ascii") as f:
-            f.write(text)
+        h.write_file(path("singles"), text)
         runs.append(os.path.join(folder, f"out{len(runs)}"))
         document, _, image = recon(runs[-1], path("emission"), options=RANDOMS + options + more, ok=ok)
         return document["refused"][0]["reason"] if ok == (4,) else (details_of(document)["corrections"]["randoms"],

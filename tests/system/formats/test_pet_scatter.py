@@ -38,8 +38,7 @@ QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=40", "--s
 
 def conf(folder):
     path = os.path.join(folder, "pairs.conf")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(SCANNER)
+    h.write_file(path, SCANNER)
     return path
 
 
@@ -93,8 +92,7 @@ def recon(folder, name, source, corrections, *options):
     with open(os.path.join(folder, name + ".json"), "w+",
               encoding="utf-8") as f, subprocess.Popen(words, stdout=f, stderr=subprocess.DEVNULL) as p:
         os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
-        with open(f"/proc/{p.pid}/io", encoding="ascii") as io:
-            read = int(re.search(r"rchar: (\d+)", io.read()).group(1))
+        read = int(re.search(r"rchar: (\d+)", h.read_file(f"/proc/{p.pid}/io")).group(1))
         check(p.wait() == 0, f"{words}: code {p.returncode}")
         f.seek(0)
         document = json.load(f)
@@ -275,8 +273,7 @@ def counts_of_pairs(folder):
     out = os.path.join(folder, "events")
     os.makedirs(out)
     single = os.path.join(out, "single.conf")
-    with open(single, "w", encoding="ascii") as f:
-        f.write(SCANNER.replace("span = 3", "span = 1"))
+    h.write_file(single, SCANNER.replace("span = 3", "span = 1"))
     run("simulate", "pet", "-c", single, "--scanner", "pairs", "--phantom", "cylinder", "--radius", RADIUS, "--length",
         200, "--counts", EVENTS, "--attenuation",
         "--randoms", 0.5, "--delayeds", "--noise-free", "--tof", f"{N_TOF},900,400", "--interfile", "-o", out)

@@ -325,8 +325,7 @@ def test_simulated_files(folder, failures):
                   "--counts", "30000",
                   "--petsird", *options, "-o", out)
         path = os.path.join(out, "scan.petsird")
-        with open(path, "rb") as f:
-            reader = p.Reader(f.read())
+        reader = p.Reader(h.read_file(path, "rb"))
         header, blocks = reader.file()
         counts = arrays(out)["EMISSION"]
         prompts, delayeds = p.events_of(blocks), p.events_of(blocks, "delayedEvents")
@@ -385,11 +384,9 @@ def test_further_roles(folder, failures):
     tools.run("export", "-o", hs, out)
     roles = {name.lower(): os.path.join(folder, f"roles-{name.lower()}.hs") for name in arrays(out)
              if name != "EMISSION"}
-    with open(hs, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(hs)
     roles["additive"] = os.path.join(folder, "b.hs")
-    with open(roles["additive"], "w", encoding="ascii") as f:
-        f.write(text.replace("roles.s", "b.s"))
+    h.write_file(roles["additive"], text.replace("roles.s", "b.s"))
     np.full(arrays(out)["EMISSION"].size, 0.25, "<f4").tofile(os.path.join(folder, "b.s"))
     tools.run("import", hs, *(x for name, file in roles.items() for x in ("--" + name, file)), "--like",
               os.path.join(out, "emission.dcm"), "-o", again)

@@ -117,8 +117,7 @@ def made():
             json.dump(true, f)
 
     work = h.kept("profile", make)
-    with open(os.path.join(work, "true.json"), encoding="ascii") as f:
-        true = json.load(f)
+    true = json.loads(h.read_file(os.path.join(work, "true.json")))
     return os.path.join(work, "ge"), os.path.join(work, "ge", "phantom.json"), os.path.join(work, "ge-start.conf"), true
 
 
@@ -132,8 +131,7 @@ def test_fit_gives_geometry_and_conventions_back(folder, system, sign, about, si
 
 def edit(folder, path, **changes):
     """A copy of a phantom's description with other members; None removes one."""
-    with open(path, encoding="ascii") as f:
-        phantom = json.load(f)
+    phantom = json.loads(h.read_file(path))
     phantom = {key: value for key, value in {**phantom, **changes}.items() if value is not None}
     copy = os.path.join(folder, "other.json")
     with open(copy, "w", encoding="ascii") as f:
@@ -145,8 +143,7 @@ def edit(folder, path, **changes):
 def test_what_an_exam_does_not_determine_is_refused(folder, made):
     exam, phantom, start, _ = made
     out = os.path.join(folder, "no")
-    with open(phantom, encoding="ascii") as f:
-        beads = json.load(f)["beads_mm"]
+    beads = json.loads(h.read_file(phantom))["beads_mm"]
 
     def check_refused(reason, **changes):
         report = profile("fit", start, edit(folder, phantom, **changes), "-o", out, exam, ok=(4,))
@@ -192,8 +189,7 @@ def test_a_changed_system_does_not_pass_the_check(folder, made):
         changed = write_config(f"{folder}/changed.conf", "ge-essential", {**true, key: true[key] + change})
         report = profile("check", changed, phantom, "-o", out, exam, ok=(1,))
         assert [c["name"] for c in report["changes"] if not c["passed"]] == [key] and key in report["error"], report
-        with open(out + "/report.html", encoding="utf-8") as f:
-            page = f.read()
+        page = h.read_file(out + "/report.html")
         assert "The check failed:" in page and f"{key} has changed by" in page, page[:2000]
         assert "may be used" not in page, page[:2000]
         assert page.count('<td class="bad">') == 1 and not os.path.exists(out + "/profile.conf")

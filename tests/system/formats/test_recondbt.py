@@ -22,8 +22,7 @@ SAMPLE = os.path.join(SOURCE, "docs", "samples", "recondbt")
 
 def made(folder, name, text):
     conf = os.path.join(folder, name + ".conf")
-    with open(conf, "w", encoding="utf-8") as f:
-        f.write(text)
+    h.write_file(conf, text)
     _, path = tools.reconstruct(os.path.join(folder, name), os.path.join(folder, "exam"), config=conf,
                                 settings=["iterations=4"])
     return tools.Result(path)
@@ -33,8 +32,7 @@ def made(folder, name, text):
 def test_sphere_is_in_its_place(folder, failures):
     exam = os.path.join(folder, "exam")
     subprocess.run([sys.executable, os.path.join(SAMPLE, "recondbt_exam.py"), DATA, "-o", exam], check=True)
-    with open(os.path.join(SAMPLE, "recondbt.conf"), encoding="utf-8") as f:
-        text = f.read()
+    text = h.read_file(os.path.join(SAMPLE, "recondbt.conf"))
     result = made(folder, "right", text)
     k, r, c, peak = result.bead(SPHERE, 3.0, reach=8.0)
     off = result.patient(k, r, c) - SPHERE

@@ -59,8 +59,7 @@ class Report(html.parser.HTMLParser):
 
     def __init__(self, path):
         super().__init__(convert_charrefs=True)
-        with open(path, encoding="utf-8") as f:
-            self.source = f.read()
+        self.source = h.read_file(path)
         self.open, self.pictures, self.text, self.ids, self.tags = [], [], "", [], []
         check(self.source.startswith("<!DOCTYPE html>\n"), "doctype")
         self.feed(self.source)
@@ -397,8 +396,7 @@ def test_computed_corrections(folder):
     check(len(pet_only) == 1 and report.source.count("<svg ") == 6 and "Summed over all angles" in report.text,
           "factors and profiles")
     side, = glob.glob(os.path.join(out, "corrections-*.json"))
-    with open(side, encoding="ascii") as f:
-        told = json.load(f)
+    told = json.loads(h.read_file(side))
     emission = pydicom.dcmread(os.path.join(exam, "emission.dcm"))
     check(told["series"] == pydicom.dcmread(glob.glob(os.path.join(out, "*.dcm"))[0]).SeriesInstanceUID
           and str(emission.PatientName) not in json.dumps(told), "what is in the file")
@@ -549,8 +547,7 @@ def picture(b, name):
         size = b.value("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
         data = b.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                       clip={"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1})["data"]
-        with open(os.path.join(os.environ["SCREENSHOTS"], f"report-{name}.png"), "wb") as f:
-            f.write(base64.b64decode(data))
+        h.write_file(os.path.join(os.environ["SCREENSHOTS"], f"report-{name}.png"), base64.b64decode(data))
 
 
 def in_browser(t, b, url, kind):

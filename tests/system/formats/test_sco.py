@@ -29,8 +29,7 @@ WHOLE = "elements_x = 224; elements_y = 320;"  # the detector of the exam
 
 def config(folder, name, more=""):
     path = os.path.join(folder, name)
-    with open(path, "w", encoding="ascii") as f:
-        f.write(PROFILE.format(more=more))
+    h.write_file(path, PROFILE.format(more=more))
     return path
 
 
@@ -192,10 +191,8 @@ def test_each_damaged_field_has_its_sentence(folder, failures):
          "item 2: 0 values (7E01,xx12)"),
     )
     wrong = config(folder, "wrong", "sco = true;")
-    with open(wrong, encoding="ascii") as f:
-        text = f.read().replace("angle_sign = -1", "angle_sign = 1")
-    with open(wrong, "w", encoding="ascii") as f:
-        f.write(text)
+    text = h.read_file(wrong).replace("angle_sign = -1", "angle_sign = 1")
+    h.write_file(wrong, text)
     objects += (("sign", exam.sco(), wrong, "check pose_rows and angle_sign of the profile"),)
     for name, ds, conf, part in objects:
         said = refusal(folder, save(ds, folder, "object.dcm"), conf)

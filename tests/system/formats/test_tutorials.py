@@ -49,8 +49,7 @@ def left_running(work):
     """End what the commands have left running; the names of its files. A node takes a moment to end."""
     left = []
     for path in glob.glob(os.path.join(work, "*.pid")):
-        with open(path, encoding="ascii") as f:
-            pid = int(f.read())
+        pid = int(h.read_file(path))
         try:
             h.wait_for(f"{pid} has ended", lambda pid=pid: not runs(pid))
         except AssertionError:
@@ -84,8 +83,7 @@ def same_picture(made, shown):
 @pytest.mark.parametrize("path", glob.glob(os.path.join(DOCS, "tutorial-*.md")), ids=os.path.basename)
 def test_runs_word_for_word(folder, failures, path):
     name = re.fullmatch(r"tutorial-(\w+)\.md", os.path.basename(path))[1]
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
+    text = h.read_file(path)
     output, work = "", os.path.join(folder, "empty")
     os.mkdir(work)
     os.mkdir(os.path.join(folder, "bin"))

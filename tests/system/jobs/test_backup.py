@@ -17,8 +17,7 @@ PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."
 
 def commands(heading):
     """The block of commands below a heading of the page."""
-    with open(PAGE, encoding="utf-8") as f:
-        return re.search(rf"^## {heading}$.*?^```sh\n(.*?)^```", f.read(), re.M | re.S)[1]
+    return re.search(rf"^## {heading}$.*?^```sh\n(.*?)^```", h.read_file(PAGE), re.M | re.S)[1]
 
 
 def shell(text, paths):

@@ -121,8 +121,7 @@ def pictures_of(n, job):
         return None
     series = n.show(job["id"])["job"]["result"]["objects"][0]["series"]
     check(found == [f"corrections-{series}.json"], f"{found} in the outbox of {series}")
-    with open(os.path.join(outbox, found[0]), encoding="ascii") as f:
-        told = json.load(f)
+    told = json.loads(h.read_file(os.path.join(outbox, found[0])))
     check(told["series"] == series and "TOMONODE" not in json.dumps(told), "the series, and nothing of the patient")
     # A cylinder of water with a radius of 100 mm
     check([m["range"][0] for m in told["mu"]] == [0] * 3 and all(abs(m["range"][1] - 0.096) < 0.002
@@ -517,8 +516,7 @@ def test_on_a_pilot(folder, things):
         started = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "started"]
         check(all("pilot d1" in d["device"] for d in started), started)
         check(n.stop() == 0, "SIGTERM")
-        with open(audit, encoding="utf-8") as f:
-            text = f.read()
+        text = h.read_file(audit)
         sent = [m for m in text.split("<AuditMessage") if 'csd-code="110102"' in m and 'UserID="d1"' in m]
         check(len(sent) == 1 and f'"{CT}" NumberOfInstances="{SLICES}"' in sent[0],
               f"{len(sent)} messages to the pilot: {sent}")

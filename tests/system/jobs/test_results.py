@@ -68,14 +68,12 @@ def test_one_that_fails_stops_no_other(folder, things):
     n.more_destinations = (f', {{ name = "other"; aet = "PACS"; host = "127.0.0.1"; port = {other.port}; '
                            'retry_first = 0.3; retry_cap = 1.0; }')
     n.write_conf()
-    with open(n.conf, encoding="ascii") as f:
-        text = f.read()
+    text = h.read_file(n.conf)
     text = text.replace('destinations = [ "pacs" ]; }',
                         'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
                         'view = "L*"; station = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", '
                         '"other" ]; }')
-    with open(n.conf, "w", encoding="ascii") as f:
-        f.write(text)
+    h.write_file(n.conf, text)
     pacs.start()
     n.start()
     h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9))

@@ -140,8 +140,7 @@ def test_tls(folder, things):
     pki = tls_tools.Pki(os.path.join(folder, "pki"))
     good = stow_peer.tls_context(pki.peer, pki.peer_key, pki.trusted)
     secret = os.path.join(folder, "secret")
-    with open(secret, "w") as f:
-        f.write("the.token\n")
+    h.write_file(secret, "the.token\n")
     os.chmod(secret, 0o600)
     peer = StowPeer(tls=good)
     things.append(peer)
@@ -183,12 +182,10 @@ def test_tls(folder, things):
     wait_for("an alarm", lambda: "delivery-alarm" in node.log_text())
     refused(None, "wrong version number")
     peer.tls = good
-    with open(secret, "w") as f:
-        f.write("another\n")
+    h.write_file(secret, "another\n")
     peer.start()
     wait_for("401", lambda: "Bearer another" in asked)
-    with open(secret, "w") as f:
-        f.write("the.token\n")
+    h.write_file(secret, "the.token\n")
     job = node.wait_state(0, "delivered")
     exactly(peer, [job])
     os.chmod(secret, 0o644)

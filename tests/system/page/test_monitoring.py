@@ -20,8 +20,7 @@ MONITORING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."
 
 
 def read(name):
-    with open(os.path.join(MONITORING, name), encoding="utf-8") as f:
-        return f.read()
+    return h.read_file(os.path.join(MONITORING, name))
 
 
 def tool(name, *arguments, text=None):

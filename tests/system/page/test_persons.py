@@ -237,8 +237,7 @@ def test_forged_through_nginx(folder, things):
 
 def example(name, *changes):
     """The text of an example, its lines but for comments with other ports and paths."""
-    with open(os.path.join(SOURCE, "deploy", "proxy", name), encoding="utf-8") as f:
-        site = f.read()
+    site = h.read_file(os.path.join(SOURCE, "deploy", "proxy", name))
     for old, new in changes:
         check(old in site, f"deploy/proxy/{name} has no {old}")
         site = "".join(line if line.lstrip().startswith("#") else line.replace(old, new)
@@ -328,16 +327,14 @@ def test_openid_connect(folder, things):
     own = f"recon1.example.org:{port}"
     check([cancel(ann, "elsewhere.example.org"), cancel(eve, own), cancel(ann, own)] == [403, 403, 303], "a form")
     check([d["by"] for d in n.events(job, "cancel")] == ["ann"], n.events(job, "cancel"))
-    with open(f"{folder}/apache.log", encoding="utf-8") as f:
-        check(openid.SECRET not in f.read() + n.log_text(), "the secret is in a log")
+    check(openid.SECRET not in h.read_file(f"{folder}/apache.log") + n.log_text(), "the secret is in a log")
 
 
 def apache(folder, things, modules, upstream, provider):
     """The example on a port of its own, with a folder of its own."""
     port = h.free_port()
     own_certificate(folder)
-    with open(f"{folder}/secrets.conf", "w", encoding="ascii") as f:
-        f.write(f"OIDCClientSecret {openid.SECRET}\nOIDCCryptoPassphrase of-the-sessions\n")
+    h.write_file(f"{folder}/secrets.conf", f"OIDCClientSecret {openid.SECRET}\nOIDCCryptoPassphrase of-the-sessions\n")
     os.chmod(folder, 0o755)
     site = example("apache-openidc.conf", ("*:443", f"127.0.0.1:{port}"),
                    ("http://127.0.0.1:11180/", f"http://127.0.0.1:{upstream}/"),

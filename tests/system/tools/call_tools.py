@@ -63,8 +63,7 @@ def files_below(folder):
     for at, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(at, name)
-            with open(path, "rb") as f:
-                found[os.path.relpath(path, folder)] = f.read()
+            found[os.path.relpath(path, folder)] = h.read_file(path, "rb")
     return found
 
 
@@ -85,8 +84,7 @@ class Program:
         shutil.rmtree(self.out, ignore_errors=True)
         for name, content in self.before.items():
             os.makedirs(os.path.dirname(os.path.join(self.out, name)), exist_ok=True)
-            with open(os.path.join(self.out, name), "wb") as f:
-                f.write(content)
+            h.write_file(os.path.join(self.out, name), content)
         if os.path.exists(self.log):
             os.remove(self.log)
         variables = {

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from tools.node_harness import Node, free_port
+from tools.node_harness import Node, free_port, write_file
 from tools.slurm_tools import Slurm
 
 
@@ -11,9 +11,8 @@ def fake_pilot(folder, pilot):
     """A program that keeps its words, and its standard input (the secret) in a file for each job, and then is the
     shell's `pilot`."""
     program = os.path.join(folder, "program")
-    with open(program, "w", encoding="ascii") as f:
-        f.write(f'#!/bin/sh\necho "$@" >>{folder}/words\ncat >{folder}/read.$SLURM_JOB_ID\n'
-                f'mv {folder}/read.$SLURM_JOB_ID {folder}/secret.$SLURM_JOB_ID\nexec {pilot}\n')
+    write_file(program, f'#!/bin/sh\necho "$@" >>{folder}/words\ncat >{folder}/read.$SLURM_JOB_ID\n'
+                        f'mv {folder}/read.$SLURM_JOB_ID {folder}/secret.$SLURM_JOB_ID\nexec {pilot}\n')
     os.chmod(program, 0o755)
     return f'"{program}"'
 

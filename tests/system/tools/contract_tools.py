@@ -57,8 +57,7 @@ class Exams:
             folder = h.kept(type(self).__name__, self.make)
         self.raw, self.places = [], []
         for name in sorted(n for n in os.listdir(folder) if n.endswith(".dcm")):
-            with open(os.path.join(folder, name), "rb") as f:
-                self.raw.append(f.read())
+            self.raw.append(h.read_file(os.path.join(folder, name), "rb"))
             head = self.raw[-1][:self.raw[-1].index(self.data)]
             self.places.append([m.end() - 6 for m in UID.finditer(head)
                                 if head[m.start() - 8:m.start() - 4] != CREATOR])
@@ -165,8 +164,7 @@ class Ledger:
 def stored_digest(path):
     """Of the data set of a Part 10 file; None where there is no whole one."""
     try:
-        with open(path, "rb") as f:
-            raw = f.read()
+        raw = h.read_file(path, "rb")
         return hashlib.sha256(raw[144 + struct.unpack_from("<I", raw, 140)[0]:]).hexdigest()
     except (OSError, struct.error):
         return None
@@ -358,8 +356,7 @@ class Receiver:
         self.port, self.pid = map(int, line)
 
     def log(self):
-        with open(self.log_path) as f:
-            return f.read()
+        return h.read_file(self.log_path)
 
     def files(self, folder):
         return sorted(os.listdir(os.path.join(self.spool, folder)))

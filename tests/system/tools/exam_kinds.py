@@ -43,8 +43,7 @@ class TofChunks(Pet):
 
     def make(self, folder):
         conf, sinograms = (os.path.join(folder, name) for name in ("tiny.conf", "sinograms"))
-        with open(conf, "w", encoding="ascii") as f:
-            f.write(f"scanners = ( {{ {self.scanner} }} );\n")
+        h.write_file(conf, f"scanners = ( {{ {self.scanner} }} );\n")
         h.run(h.TOMONODE, "simulate", "pet", "-c", conf, "--scanner", "tiny", "--phantom", "f-shape", "--counts",
               "1e6", "--attenuation",
               "--randoms", "0.2", "--tof", "5,400,500", "--interfile", "-o", sinograms)

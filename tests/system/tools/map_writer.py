@@ -9,6 +9,8 @@ import zlib
 
 import numpy as np
 
+from tools.node_harness import write_file
+
 NIFTI_TYPES = {"<f4": 16, "<f8": 64, "<i2": 4, "<u2": 512, ">f4": 16}
 
 
@@ -56,11 +58,9 @@ def write_metaimage(path, values, matrix, compressed=False):
         f"Offset = {' '.join(map(repr, map(float, matrix[:, 3])))}\n"
         f"ElementSpacing = {' '.join(map(repr, map(float, steps)))}\n"
         f"DimSize = {' '.join(map(str, values.shape[::-1]))}\nElementType = MET_FLOAT\nElementDataFile = {raw}\n")
-    with open(path, "wb") as f:
-        f.write(text.encode() + (data if raw == "LOCAL" else b""))
+    write_file(path, text.encode() + (data if raw == "LOCAL" else b""))
     if raw != "LOCAL":
-        with open(os.path.join(os.path.dirname(path), raw), "wb") as f:
-            f.write(data)
+        write_file(os.path.join(os.path.dirname(path), raw), data)
     return path
 
 
@@ -82,7 +82,6 @@ def write_interfile(path, values, spacing, first, unit=None, **keys):
         ]
     lines += [f"quantification units := {unit}"] if unit else []
     lines += [f"{key} := {value}" for key, value in keys.items()] + ["!END OF INTERFILE :=", ""]
-    with open(path, "w", encoding="ascii") as f:
-        f.write("\n".join(lines))
+    write_file(path, "\n".join(lines))
     values.tofile(os.path.join(os.path.dirname(path), data))
     return path

@@ -51,8 +51,7 @@ def counted(norm, events):
 
 def conf_of(folder, more=""):
     path = os.path.join(folder, "quick.conf")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(SCANNER + "protocols = ( { " + QUICK + more + " } );\n")
+    h.write_file(path, SCANNER + "protocols = ( { " + QUICK + more + " } );\n")
     return path
 
 

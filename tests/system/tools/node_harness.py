@@ -128,6 +128,18 @@ def open_files(pid):
     return found
 
 
+def read_file(path, mode="r"):
+    """Text of UTF-8; "rb": bytes."""
+    with open(path, mode, encoding=None if "b" in mode else "utf-8") as f:
+        return f.read()
+
+
+def write_file(path, contents):
+    """Text or bytes."""
+    with open(path, "wb") as f:
+        f.write(contents.encode() if isinstance(contents, str) else contents)
+
+
 def check(condition, what):
     if not condition:
         raise AssertionError(what)

@@ -107,8 +107,7 @@ def items(data, at, end):
 
 def read(path):
     """The data set of a Part 10 file."""
-    with open(path, "rb") as f:
-        raw = f.read()
+    raw = h.read_file(path, "rb")
     return parse(raw, 144 + struct.unpack_from("<I", raw, 140)[0])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tools import ct_writer
 from tools.pet_tools import along_z
+from tools.node_harness import read_file, write_file
 
 PROGRAM = os.path.join(os.environ.get("TOMONODE_BUILD", "build/dev"), "tests", "pet_mc")
 BACKGROUND = 5300.0  # Bq/ml, at the start
@@ -46,8 +47,7 @@ class Data:
 
     def __init__(self, folder):
         self.folder = folder
-        with open(self.path("truth.json"), encoding="ascii") as f:
-            self.truth = json.load(f)
+        self.truth = json.loads(read_file(self.path("truth.json")))
         self.shape = tuple(self.truth[k] for k in ("planes", "angles", "radial"))
 
     def path(self, name):
@@ -74,10 +74,8 @@ class Data:
 
     def write(self, name, values, like="randoms"):
         """NAME.hs and .s of float values, with the header of other floats."""
-        with open(self.path(like + ".hs"), encoding="ascii") as f:
-            text = f.read()
-        with open(self.path(name + ".hs"), "w", encoding="ascii") as f:
-            f.write(text.replace(f"{like}.s", f"{name}.s"))
+        text = read_file(self.path(like + ".hs"))
+        write_file(self.path(name + ".hs"), text.replace(f"{like}.s", f"{name}.s"))
         self.along_z(np.asarray(values, "<f4")).tofile(self.path(name + ".s"))
         return self.path(name + ".hs")
 

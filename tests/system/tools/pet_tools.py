@@ -15,7 +15,7 @@ import subprocess
 import numpy as np
 import pydicom
 
-from tools.node_harness import check, exams_folder
+from tools.node_harness import check, exams_folder, read_file
 
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
 PET = "1.2.840.10008.5.1.4.1.1.128"
@@ -44,8 +44,7 @@ def along_z(values, planes):
 def simulate(folder, *args):
     """`tomonode simulate pet`; the truth it wrote."""
     run("simulate", "pet", "--scanner", "small", *args, "-o", folder)
-    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
-        return json.load(f)
+    return json.loads(read_file(os.path.join(folder, "truth.json")))
 
 
 def made_once(name, make):

@@ -39,8 +39,7 @@ class Pilot:
         self.secret = secret or (os.path.exists(os.path.join(n.spool, "pilots", ident))
                                  and open(os.path.join(n.spool, "pilots", ident)).read()) \
             or n.command("pilot-token", ident).stdout
-        with open(self.secret_path, "w") as f:
-            f.write(self.secret.strip() + "\n")
+        h.write_file(self.secret_path, self.secret.strip() + "\n")
         where = ["--spool", n.spool] if n.shared else ["--folder", self.folder]
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen(
@@ -51,8 +50,7 @@ class Pilot:
         things.append(self)
 
     def log_text(self):
-        with open(self.log_path) as f:
-            return f.read()
+        return h.read_file(self.log_path)
 
     def connected(self, count=1):
         wait_for("the pilot is connected", lambda: self.log_text().count(" connected ") >= count)
@@ -74,8 +72,7 @@ class Pilot:
 
 def hello(n, number, version, ident="d1"):
     """What the node replies to a pilot of another version, which has the secret of this ID and uses this token."""
-    with open(os.path.join(n.spool, "pilots", ident), encoding="ascii") as f:
-        secret = f.read().strip()
+    secret = h.read_file(os.path.join(n.spool, "pilots", ident)).strip()
     return h.run(HELLO, f"127.0.0.1:{n.cluster_port}", ident, secret, number, version, code=None).stdout
 
 

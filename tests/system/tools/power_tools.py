@@ -36,8 +36,7 @@ class Recorder:
         self.path, self.spool = os.path.join(folder, "record"), os.path.realpath(spool)
         os.makedirs(self.spool, exist_ok=True)
         self.fault_path = os.path.join(folder, "fault")
-        with open(self.fault_path, "wb") as f:
-            f.write(bytes(FAULT.size))
+        h.write_file(self.fault_path, bytes(FAULT.size))
         self.fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def start(self, node, clock):
@@ -66,8 +65,7 @@ class Recorder:
 
     def records(self):
         """All so far, with paths relative to the folder ("" is the folder itself)."""
-        with open(self.path, "rb") as f:
-            raw = f.read()
+        raw = h.read_file(self.path, "rb")
         found, at, n = [], 0, len(self.spool)
         while at < len(raw):
             size, kind, process, thread, offset, length, n_path, n_second, _, _ = HEAD.unpack_from(raw, at)
@@ -368,8 +366,7 @@ def put(files, folder):
         if data is None:
             os.makedirs(to, mode=0o700, exist_ok=True)
             continue
-        with open(to, "wb") as f:
-            f.write(data)
+        h.write_file(to, data)
         os.chmod(to, 0o600)
     if "journal.db-wal" in files:
         with open(os.path.join(folder, "journal.db-shm"), "wb") as f:

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 
-from tools.node_harness import check, free_port, need, wait_for
+from tools.node_harness import check, free_port, need, read_file, wait_for, write_file
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo", "scontrol")
 
@@ -56,10 +56,8 @@ class Slurm:
         self.processes = {}
         os.makedirs(os.path.join(folder, "state"))
         os.chmod(folder, 0o755)
-        with open(self.conf, "w", encoding="ascii") as f:
-            f.write(conf_text(folder, pwd.getpwuid(os.geteuid()).pw_name, self.munge, self.port, self.nodes))
-        with open(os.path.join(folder, "gres.conf"), "w", encoding="ascii") as f:
-            f.write(f"NodeName={','.join(self.nodes)} Name=gpu File=/dev/null\n")
+        write_file(self.conf, conf_text(folder, pwd.getpwuid(os.geteuid()).pw_name, self.munge, self.port, self.nodes))
+        write_file(os.path.join(folder, "gres.conf"), f"NodeName={','.join(self.nodes)} Name=gpu File=/dev/null\n")
         with open(os.open(os.path.join(folder, "munge.key"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
             f.write(secrets.token_bytes(128))
         self.env = {**os.environ, "SLURM_CONF": self.conf}
@@ -155,8 +153,7 @@ class Slurm:
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/environ", "rb") as f:
-                    environ = f.read()
+                environ = read_file(f"/proc/{pid}/environ", "rb")
                 with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
                     state = f.read().rpartition(")")[2].split()[0]
                 mine = f"SLURM_CONF={self.conf}".encode() in environ.split(b"\0")

@@ -38,8 +38,7 @@ def made():
 
     def make(folder):
         os.makedirs(os.path.join(folder, "in"))
-        with open(os.path.join(folder, "in", "tiny.conf"), "w", encoding="ascii") as f:
-            f.write(f"scanners = ( {{ {SCANNER} }} );\n")
+        h.write_file(os.path.join(folder, "in", "tiny.conf"), f"scanners = ( {{ {SCANNER} }} );\n")
         tof_tools.E7(os.path.join(folder, "in", "e7"), compression=1, largest=2, rings=4).write()
         for text in COMMANDS:
             h.run(h.TOMONODE, *words(text, folder))

@@ -5,7 +5,7 @@ import functools
 import os
 import re
 
-from tools.node_harness import run
+from tools.node_harness import run, write_file
 
 CA_CONF = """
 [ca]
@@ -38,8 +38,7 @@ class Authority:
         self.folder, self.name = folder, name
         os.makedirs(folder)
         for file, text in (("index", ""), ("serial", "01\n"), ("ca.conf", CA_CONF.format(folder=folder))):
-            with open(os.path.join(folder, file), "w") as f:
-                f.write(text)
+            write_file(os.path.join(folder, file), text)
         self.certificate = os.path.join(folder, "ca.pem")
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/O=tests/CN={name}",
             "-keyout",
