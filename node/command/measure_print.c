@@ -183,7 +183,7 @@ static void print_skin(const json_t *skin)
 	json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[0], strlen(ways[0])))
 		printf(" %9g", member_of(item, "distance_mm"));
 	for (size_t way = 0; way < 2; way++) {
-		printf("\n%-20s", way ? "side / inside" : "nipple, relative");
+		printf("\n%-20s", way ? "side, relative" : "nipple, relative");
 		json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[way], strlen(ways[way])))
 			print_cell(member_of(item, "relative"), 9, 3);
 	}
@@ -210,9 +210,10 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	double slices = component_of(object, "size", 2),
 	       distance = slices > 1 ? fabs(member_of(object, "depth_mm")) / (slices - 1) : NAN;
 	size_t i, masses = count_items(regions, "mass ", NULL), calcified = count_items(regions, "calcification ", NULL);
-	bool known = false;
+	bool known = false, sharp = false;
 
 	json_array_foreach(regions, i, item) known = known || json_object_get(item, "true");
+	json_array_foreach(points, i, item) sharp = sharp || json_object_get(item, "mtf50_per_mm");
 	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g", component_of(object, "size", 0), component_of(object, "size", 1),
 	       slices, component_of(object, "spacing_mm", 0), component_of(object, "spacing_mm", 1));
 	if (isfinite(distance))
@@ -255,8 +256,8 @@ void measure_print_tomo(const json_t *result, bool pairs)
 		       component_of(item, "at", 0) + 1, component_of(item, "at", 1) + 1, component_of(item, "at", 2),
 		       component_of(item, "fwhm_mm", 0), component_of(item, "fwhm_mm", 1), component_of(item, "fwhm_mm", 2),
 		       member_of(item, "snr"));
-		print_cell(component_of(item, "mtf50_per_mm", 0), 7, 2);
-		print_cell(component_of(item, "mtf50_per_mm", 1), 7, 2);
+		for (size_t axis = 0; axis < 2 && json_object_get(item, "mtf50_per_mm"); axis++)
+			print_cell(component_of(item, "mtf50_per_mm", axis), 7, 2);
 		printf("\n");
 	}
 	print_tissues(json_object_get(result, "tissues"));

@@ -146,9 +146,9 @@ TEST(test_protocols)
 		double offset, voxel;
 	} all[] = {
 		{"dbt-osem", ALGORITHM_OSEM, 0, 0.17}, {"dbt-overview", ALGORITHM_OSEM, 0, 0.34},
-		{"dbt-mlem", ALGORITHM_MLEM, 0, 0.34}, {"dbt-ostr", ALGORITHM_OSTR, 0, 0.34},
-		{"dbt-mltr", ALGORITHM_MLTR, 0, 0.34}, {"dbt-sart", ALGORITHM_SART, 0, 0.34},
-		{"dbt-bp", ALGORITHM_BP, 0, 0.34},     {"dbt-fbp", ALGORITHM_FBP, -0.3, 0.34},
+		{"dbt-mlem", ALGORITHM_MLEM, 0, 0.34}, {"dbt-ostr", ALGORITHM_OSTR, 0, 0.17},
+		{"dbt-mltr", ALGORITHM_MLTR, 0, 0.34}, {"dbt-sart", ALGORITHM_SART, 0, 0.17},
+		{"dbt-bp", ALGORITHM_BP, 0, 0.17},     {"dbt-fbp", ALGORITHM_FBP, -0.3, 0.17},
 	};
 	struct config *c = good("");
 
