@@ -276,6 +276,9 @@ static void find_candidates(const struct companions *c, const struct companion_n
 		if (!ret->best || is_nearer(s, ret->best, need))
 			ret->best = s;
 	}
+	if (ret->n_hardware > 0 && ret->fit == 0 && ret->unfit == 0)
+		snprintf(ret->why, sizeof(ret->why), "; there is a map of %s, but none of the patient",
+			 ct_part_word(ret->hardware[0]->part));
 }
 
 static void describe_choice(const struct candidates *found, const struct companion_need *need, struct companion_decision *answer)

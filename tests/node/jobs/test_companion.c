@@ -243,6 +243,7 @@ TEST(hardware)
 	i.series = "1.6";
 	add(&c, 1, &i);
 	assert_int_equal(decide(&c, LATER).verdict, COMPANION_LACKS);
+	assert_non_null(strstr(decide(&c, LATER).text, "; there is a map of table, but none of the patient"));
 	i.acquired = 499900;
 	i.series = "1.7";
 	add(&c, 2, &i);
