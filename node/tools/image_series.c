@@ -501,10 +501,8 @@ static int read_view(struct dicom_file *file, struct image_series *s, struct err
 	stored = malloc(n * sizeof(*stored));
 	s->values = malloc(n * sizeof(*s->values));
 	s->order = calloc(1, sizeof(*s->order));
-	rc = stored && s->values && s->order ? dicom_read_frame(file, 0, stored, err)
+	rc = stored && s->values && s->order ? read_values(file, &p, stored, s->values, err)
 					     : err_set(err, ENOMEM, "no memory for a view of %d x %d", s->n[0], s->n[1]);
-	if (rc == 0)
-		convert_values(&p, stored, s->values);
 	free(stored);
 	return rc;
 }
