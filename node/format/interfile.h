@@ -107,6 +107,9 @@ struct interfile {
 	 * as in STIR, z 0; there z counts from where the middle of the slices is in the middle of the scanner) */
 	int n[3];
 	double spacing[3], first[3];
+	/* of IMAGE: "$origin offset (mm)" is there: a map of the table or coils of an mMR, whose place in the scanner depends on the
+	 * position of the table (NiftyPET, mmrimg.py: get_hmupos()), which is not in the header */
+	bool of_table;
 	struct interfile_singles singles; /* of SINGLES */
 					  /* of line integrals: the scan, and the unit of the quantity that was integrated */
 #define X(constant, name) struct name##_scan name; /* only the member of its kind is used; f owns the arrays in it */

@@ -7,6 +7,7 @@
 
 static int read_keys(struct interfile_parser *p)
 {
+	const struct interfile_line *line;
 	struct interfile *f = p->f;
 	int dims, rc = interfile_dimensions(p, 3, 3, "an image has 3", &dims);
 
@@ -26,7 +27,9 @@ static int read_keys(struct interfile_parser *p)
 		if (rc < 0)
 			return rc;
 	}
-	return 0;
+	rc = interfile_line_find(&p->lines, "$originoffset(mm)", 1, &line, p->err);
+	f->of_table = rc > 0;
+	return rc < 0 ? rc : 0;
 }
 
 static void write_keys(struct interfile_writer *w, const struct interfile *f)

@@ -146,6 +146,13 @@ int map_file_open(const struct map_request *r, struct map_file *ret, struct err 
 	if (m.moved)
 		move_place(&m.file, (const double(*)[4])matrix);
 	m.of_scanner = m.file.form == VOLUME_INTERFILE;
+	if (m.of_scanner && m.file.image.of_table && !m.moved)
+		return err_set(
+			err, ENOTSUP,
+			"%s: it has \"$origin offset (mm)\": a map of the table or coils of an mMR, whose place depends on the "
+			"position of the table, which is not in it: give matrix=FILE, or the map that the scanner's programs "
+			"have placed",
+			file_name(r->path));
 	if (m.unit == MAP_UNKNOWN && m.of_scanner && m.file.image.unit[0] && !map_unit_named(m.file.image.unit, &m.unit))
 		return err_set(err, ENOTSUP, "%s: quantification units := %s; supported: " MAP_FILE_UNITS, file_name(r->path),
 			       m.file.image.unit);

@@ -34,8 +34,8 @@ struct case_map {
 
 struct case_maps {
 	int n;
-	struct case_map
-		map[CT_SERIES_MOST + CASE_MAPS_MOST]; /* the CT or the map from MR and those of hardware, then the files */
+	/* the CT or the map from MR, and those of hardware, then the files */
+	struct case_map map[CT_SERIES_MOST + CASE_MAPS_MOST];
 	struct map_file file[CASE_MAPS_MOST];
 };
 

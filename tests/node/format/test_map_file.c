@@ -192,7 +192,7 @@ TEST(order_of_axes)
 
 	for (int i = 0; i < N; i++)
 		values[i] = (float)(1e-4 * i);
-	write_interfile("");
+	write_interfile("$origin offset (mm) [1] := 3"); /* of a table: the matrix says where it is */
 	write_text("m.txt", "0 0 -1 5\n0, 1, 0, 6\n1 0 0 7\n\n0 0 0 1\n");
 	r.path = path_of("m.hv");
 	r.matrix = path_of("m.txt");
@@ -244,6 +244,7 @@ static const struct refused_row bad[] = {
 	{{"data elsewhere", ENOTSUP, "name of data file"}, "name of data file := ../m.v", NULL},
 	{{"another byte order", EBADMSG, "nothing attenuates"}, "imagedata byte order := BIGENDIAN", NULL},
 	{{"a key of a manufacturer", ENOTSUP, "image zoom"}, "%image zoom := 2", NULL},
+	{{"a place on the table", ENOTSUP, "$origin offset (mm)"}, "$origin offset (mm) [1] := 0", NULL},
 	{{"15 numbers", EBADMSG, "15 numbers"}, "", "1 0 0 0  0 1 0 0  0 0 1 0  0 0 0"},
 	{{"17 numbers", EBADMSG, "16 numbers"}, "", "1 0 0 0  0 1 0 0  0 0 1 0  0 0 0 1 0"},
 	{{"a word", EBADMSG, "\"x"}, "", "1 0 0 x  0 1 0 0  0 0 1 0  0 0 0 1"},

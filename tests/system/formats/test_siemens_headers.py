@@ -106,6 +106,7 @@ def test_map_of_siemens(folder):
     run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--noise-free", "--interfile", "-o", scan)
     for changes, code, says in (({}, 0, ""), ({"imageslope": "1.000"}, 0, ""),
                                 ({"imageslope": 2}, 4, "%image slope := 2; this manufacturer's key"),
+                                ({"imagezoom": "1\n$origin offset (mm) [1]:=0"}, 4, "a map of the table or coils of an mMR, whose place"),
                                 ({"xoffsetmm": 1.5}, 4, "%x-offset (mm) := 1.5; this manufacturer's key")):  # yapf: disable
         with open(path, "wb") as f:
             f.write(mmr.text_of(UMAP, changes, "\r\n"))
