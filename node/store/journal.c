@@ -71,7 +71,10 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_COUNT_UNINDEXED] = "SELECT COUNT(*) FROM waiting",
 	[JOURNAL_CLASSIFY] = "INSERT INTO classification(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
-	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
+	/* the next number, also where the case with the last one was deleted */
+	[JOURNAL_NUMBER_JOB] = "INSERT INTO job_number SELECT 1+MAX(IFNULL((SELECT MAX(job) FROM event), 0),"
+			       " IFNULL((SELECT MAX(job) FROM job_number), 0))",
+	[JOURNAL_FORGET_NUMBERS] = "DELETE FROM job_number WHERE job<?",
 	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
@@ -424,6 +427,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "CREATE INDEX IF NOT EXISTS classification_kind ON classification(kind, instance) WHERE kind<>1;"
 			   "CREATE INDEX IF NOT EXISTS event_companion ON event(instance) WHERE name='companion';"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
+			   "CREATE TABLE IF NOT EXISTS job_number(job INTEGER PRIMARY KEY);"
 			   "CREATE TABLE IF NOT EXISTS result(sop_instance TEXT, job INTEGER, PRIMARY KEY(sop_instance, job)) "
 			   "WITHOUT ROWID;"
 			   "CREATE INDEX IF NOT EXISTS result_job ON result(job);",

@@ -7,7 +7,7 @@
  * - Six tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed), `damage` (instances
  *   whose files differ from the received bytes) and `result` (the objects that `reconstructed` events name, each with its job).
- * - The number of a job is the seq of its `opened` event. An instance may belong to several jobs: a revision includes all
+ * - Jobs are numbered 1, 2, 3; no number is used again. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises, a further result of a case all those of its first job.
  * - A companion is an image that cases need beside their own (a CT image for the attenuation correction). It is joined to a job
  *   by a `companion` event in the transaction of its `complete` event, and to several jobs if they need it. A job has those

@@ -168,16 +168,18 @@ int journal_classify(struct journal *j, int64_t instance, enum classification ki
 	return journal_end_transaction(j, ret, err);
 }
 
-/* Inside a transaction: append the `opened` event, whose seq becomes the job's number. */
+/* Inside a transaction: append the `opened` event of a new job. Jobs are numbered 1, 2, 3; no number is used again. */
 static int insert_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
 {
-	int ret = insert_event(j, 0, EVENT_OPENED, 0, detail, now, err);
-	int64_t seq = sqlite3_last_insert_rowid(j->db);
+	int ret = journal_execute(j, JOURNAL_NUMBER_JOB, "number a job", err, NO_VALUES);
+	int64_t job = sqlite3_last_insert_rowid(j->db);
 
 	if (ret == 0)
-		ret = journal_execute(j, JOURNAL_SET_OWN_JOB, "number a job", err, VALUES(NUMBER(seq)));
+		ret = journal_execute(j, JOURNAL_FORGET_NUMBERS, "number a job", err, VALUES(NUMBER(job)));
 	if (ret == 0)
-		*ret_job = seq;
+		ret = insert_event(j, job, EVENT_OPENED, 0, detail, now, err);
+	if (ret == 0)
+		*ret_job = job;
 	return ret;
 }
 

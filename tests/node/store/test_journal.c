@@ -200,6 +200,24 @@ TEST(companions, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+/* Jobs are numbered 1, 2, 3, whatever other events there are; the number of one that was deleted is not used again. */
+TEST(numbers_of_jobs, .setup = setup, .teardown = teardown)
+{
+	struct journal *j = open_journal(*state);
+	int64_t last = 0;
+
+	for (int64_t k = 1; k <= 3; k++) {
+		last = open_job(j);
+		assert_int_equal(last, k);
+		assert_int_equal(journal_append(j, last, EVENT_PRIORITY, "{}", 2, NULL), 0);
+	}
+	assert_int_equal(journal_append(j, last, EVENT_CANCEL, "{}", 5, NULL), 0);
+	assert_int_equal(journal_append_cleaned(j, last, INT64_MAX, "{}", 5, NULL), 0);
+	assert_int_equal(journal_delete_case(j, &last, 1, NULL), 0);
+	assert_int_equal(open_job(j), 4);
+	journal_close(j);
+}
+
 /* An object that was ignored, and is received again when it is needed. */
 TEST(ignored_once, .setup = setup, .teardown = teardown)
 {
