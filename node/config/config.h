@@ -261,6 +261,7 @@ struct protocol_conf {
 	bool require_quantitative; /* tomosynthesis: hold cases whose attenuation is relative */
 	enum compression compression;
 	char description[128];				/* written to SeriesDescription */
+	char purpose[256];				/* a line for people: what it is for */
 	struct config_names steps;			/* in this order */
 	const struct step_conf *step[CONFIG_NAMES_MAX]; /* of these names; borrowed from the configuration */
 };
@@ -406,7 +407,7 @@ const char *config_key_without_effect(const struct protocol_conf *before, const 
 				      char ret_why[KEY_EFFECT_SIZE]);
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
  * config_set() accepts each word but `steps`, which are last: steps="NAME VERSION sha256=HEX PARAMETERS; ...". Values that do not
- * affect pixels are omitted: name, description and compression. */
+ * affect pixels are omitted: name, description, purpose and compression. */
 #define CONFIG_PROTOCOL_TEXT 4096
 size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 /* Write the values of `p` that differ from those of `of`, a protocol of the same kind, as "key=value, key=value", in the same

@@ -40,7 +40,9 @@
 	{"compression", AS_CHOICE(protocol_conf, compression, config_compressions), .fallback = "none", .flags = KEY_UNDESCRIBED, \
 	 .meaning = "compression of the results' pixels; `jpeg-ls` is lossless"}, \
 	{"description", AS_TEXT(protocol_conf, description, 64), .fallback = "", .flags = KEY_UNDESCRIBED, \
-	 .meaning = "SeriesDescription of the result; empty: made from the protocol's name"}
+	 .meaning = "SeriesDescription of the result; empty: made from the protocol's name"}, \
+	{"purpose", AS_TEXT(protocol_conf, purpose, 120), .fallback = "", .flags = KEY_UNDESCRIBED, \
+	 .meaning = "a line for people: what the protocol is for; the status page shows it where one is chosen"}
 /* The section of one kind's protocols. */
 #define CONFIG_PROTOCOLS(rows, text) \
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}

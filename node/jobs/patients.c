@@ -158,6 +158,26 @@ static int find_header(void *ctx, const struct instance_row *row, const char *de
 	return 0;
 }
 
+bool patients_headers(struct journal *j, const struct jobs *jobs, const struct job_view *v, char ret_file[2][128])
+{
+	const struct job_view *other = NULL;
+	struct patient_conflict conflict;
+	struct names names = {.instance = conflict.header};
+	struct patient_header last[2] = {0};
+
+	if (patients_no_statement(v) || !patients_conflict(jobs, v, &conflict, &other))
+		return false;
+	if (other) {
+		journal_each_member(j, v->id, find_header, &last[0], NULL);
+		journal_each_member(j, other->id, find_header, &last[1], NULL);
+	} else {
+		journal_each_member(j, v->id, find_name, &names, NULL);
+	}
+	for (int i = 0; i < 2; i++)
+		snprintf(ret_file[i], sizeof(ret_file[i]), "%s", other ? last[i].file : names.file[i]);
+	return ret_file[0][0] && ret_file[1][0];
+}
+
 int patients_statement(struct journal *j, const struct job_view *v, const char *header, bool as_is, const char *where,
 		       const char *by, json_t **ret_detail, struct err *err)
 {

@@ -32,6 +32,9 @@ bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct
 /* Describe it with the names of files, or the number of the other case. */
 void patients_reason(struct journal *j, const struct job_view *v, const struct patient_conflict *conflict,
 		     const struct job_view *other, char *ret_text, size_t size);
+/* Find the files of the two headers that do not name one patient, of a job that is held because of that: of another case the one
+ * received last. false: there is no such conflict. */
+bool patients_headers(struct journal *j, const struct jobs *jobs, const struct job_view *v, char ret_file[2][128]);
 
 /* Return why a person cannot state this now: a clause; NULL: it can be stated. */
 const char *patients_no_statement(const struct job_view *v);

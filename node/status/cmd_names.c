@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomonode names: read the patient's name and ID from the images that the status page requests, then exit. It parses untrusted
+/* tomonode names: read name, ID, its issuer and birth date of the patient from the images that the status page requests, then exit. It parses untrusted
  * data, so it is a separate process that may crash; it writes no file, opens only the images, and has no network access.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,7 +55,15 @@ static void show_name(const char *stored, char *ret_name, size_t size)
 
 static void read_one(const char *path, struct status_name *ret)
 {
-	char charset[65] = "", stored[400] = "", text[200], id[65] = "";
+	static const struct {
+		uint32_t tag;
+		size_t at, size;
+	} more[] = {
+		{TAG_PATIENT_ID, offsetof(struct status_name, id), sizeof(ret->id)},
+		{DICOM_TAG(0x0010, 0x0021), offsetof(struct status_name, issuer), sizeof(ret->issuer)},
+		{DICOM_TAG(0x0010, 0x0030), offsetof(struct status_name, birth), sizeof(ret->birth)},
+	};
+	char charset[65] = "", stored[400] = "", text[200];
 	struct dicom_file *file = NULL;
 	const struct dicom_item *root;
 	bool latin1;
@@ -67,8 +76,12 @@ static void read_one(const char *path, struct status_name *ret)
 	dicom_get_text(root, TAG_PATIENT_NAME, stored, sizeof(stored), NULL);
 	show_name(stored, text, sizeof(text));
 	to_utf8(text, latin1, ret->name, sizeof(ret->name));
-	dicom_get_text(root, TAG_PATIENT_ID, id, sizeof(id), NULL);
-	to_utf8(id, latin1, ret->id, sizeof(ret->id));
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		char value[65] = "";
+
+		dicom_get_text(root, more[i].tag, value, sizeof(value), NULL);
+		to_utf8(value, latin1, (char *)ret + more[i].at, more[i].size);
+	}
 	dicom_close(file);
 }
 
@@ -89,6 +102,7 @@ int cmd_names(int argc, char **argv)
 		struct status_name one = {.job = q.job};
 
 		q.file[sizeof(q.file) - 1] = '\0';
+		snprintf(one.file, sizeof(one.file), "%s", q.file);
 		alarm(WATCHDOG_SECONDS);
 		if (snprintf(path, sizeof(path), "%s/%s", process.config->node.spool, q.file) < (int)sizeof(path))
 			read_one(path, &one);

@@ -334,8 +334,7 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 
 	if (!config_status_may_act(r->process.config)) {
 		reply_sentence(a, &r->status, 403, "Not allowed",
-			       "The configuration does not allow actions on this page (status.actions). Use tomonode retry, redo "
-			       "and cancel.");
+			       "The configuration does not allow actions on this page (status.actions).");
 		return;
 	}
 	if (!v) {

@@ -83,9 +83,6 @@ bool status_progress(const struct status *s, int64_t job, char ret_stage[64], do
 /* Write the path of the thumbnail of the result. false: there is none, or none is wanted. */
 bool status_picture_path(const struct status *s, const struct job_view *v, char ret_path[400]);
 
-/* Why the numbers of cases are not consecutive. */
-#define STATUS_NUMBERS "The numbers of cases have gaps, because other events have numbers, too. No case is missing."
-
 /* Return true if the person may use the button of this page (a POST), and the configuration allows actions. */
 bool status_may(const struct status *s, enum status_page page);
 

@@ -35,20 +35,29 @@ static void event_remark(struct html *h, const json_t *detail)
 	}
 }
 
+/* A section that a person can open: few need it. */
+static void begin_folded(struct html *h, const char *id, const char *title)
+{
+	html_printf(h,
+		    "<section id=\"%s\" aria-labelledby=\"h-%s\"><details class=\"folded\" id=\"d-%s\"><summary id=\"s-%s\"><h2 "
+		    "id=\"h-%s\">%s</h2></summary>",
+		    id, id, id, id, id, title);
+}
+
 static void begin_table(struct html *h, const struct status *s, const char *id, const char *title, const char *const *columns,
 			size_t n)
 {
 	char of_table[32];
 
 	snprintf(of_table, sizeof(of_table), "t-%s", id);
-	status_page_section(h, id, say(s->language, title));
+	begin_folded(h, id, say(s->language, title));
 	status_page_table(h, s, of_table, columns, n);
 }
 
 static void end_table(struct html *h)
 {
 	status_page_table_end(h);
-	html_put(h, "</section>\n");
+	html_put(h, "</details></section>\n");
 }
 
 /* again: the case was opened by a request, not by an image */
@@ -144,7 +153,8 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 
 	if (v->n_sends == 0)
 		return;
-	begin_table(h, s, "sends", "Destinations", columns, 4);
+	status_page_section(h, "sends", say(s->language, "Destinations"));
+	status_page_table(h, s, "t-sends", columns, 4);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *d = &v->sends[i];
 		struct status_send send;
@@ -159,7 +169,8 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 		send_more(h, s, d);
 		html_put(h, "</td></tr>\n");
 	}
-	end_table(h);
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
 }
 
 /* Slices side by side in a row that can be scrolled. With script, a slider moves it. The section does not change while it has the
@@ -195,6 +206,38 @@ static void put_slices(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</a></p></section>\n");
 }
 
+#define RECENT 20 /* cases from which the time of a protocol is taken */
+
+/* The mean time of the newest reconstructions with a protocol, s; 0: there are none. */
+static double protocol_time(const struct status *s, const char *name)
+{
+	double sum = 0;
+	int n = 0;
+
+	for (size_t i = s->jobs.n; i > 0 && n < RECENT; i--) {
+		const struct job_view *v = s->jobs.list[i - 1];
+
+		if (strcmp(v->protocol, name) != 0 || !(v->started > 0 && v->reconstructed > v->started))
+			continue;
+		sum += v->reconstructed - v->started;
+		n++;
+	}
+	return n > 0 ? sum / n : 0;
+}
+
+/* A protocol in a list: its name, what it is for, and how long it takes on this node. */
+static void put_protocol(struct html *h, const struct status *s, const struct protocol_conf *p)
+{
+	double seconds = protocol_time(s, p->name);
+	char span[TIME_TEXT_SIZE];
+
+	html_printf(h, p->purpose[0] ? "%s: %s" : "%s", p->name, p->purpose);
+	if (seconds > 0) {
+		html_put(h, " · ");
+		html_printf(h, say(s->language, "about %s here"), time_text_span(seconds, span));
+	}
+}
+
 /* The images again, as a further result, with a protocol of their kind. */
 static void redo_form(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
@@ -223,7 +266,8 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 			continue;
 		html_printf(h, "<option value=\"%s", p->name);
 		html_put(h, !strcmp(p->name, v->protocol) ? "\" selected>" : "\">");
-		html_printf(h, "%s</option>", p->name);
+		put_protocol(h, s, p);
+		html_put(h, "</option>");
 	}
 	html_printf(h, "</select></p><button class=\"plain\" id=\"b-%lld-redo\">%s</button></form>", id,
 		    say(s->language, "Reconstruct again"));
@@ -235,9 +279,8 @@ static void log_lines(struct html *h, const struct status *s, int64_t job, const
 	size_t n = json_array_size(list), first = n > LOG_LINES ? n - LOG_LINES : 0;
 	char when[TIME_TEXT_SIZE], line[1000];
 
-	status_page_section(h, "log", say(s->language, "Log"));
-	html_printf(h, "<details id=\"d-log\"><summary id=\"s-log\">%s</summary><pre tabindex=\"0\" lang=\"en\">",
-		    say(s->language, "Log lines of the case"));
+	begin_folded(h, "log", say(s->language, "Log lines of the case"));
+	html_put(h, "<pre tabindex=\"0\" lang=\"en\">");
 	for (size_t i = first; i < n; i++) {
 		const json_t *e = json_array_get(list, i);
 
@@ -247,9 +290,12 @@ static void log_lines(struct html *h, const struct status *s, int64_t job, const
 		html_printf(h, "%s job-%s %s\n", time_text(json_get_number(e, "time"), "never", when), json_get_text(e, "event"),
 			    line);
 	}
-	html_printf(
-		h, "</pre><p class=\"quiet\">%s <code>journalctl -u tomonode --grep 'job=%lld '</code></p></details></section>\n",
-		say(s->language, "From the journal, without the images. Other lines about the case:"), (long long)job);
+	html_put(h, "</pre>");
+	if (s->person.role >= STATUS_ROLE_ADMINISTER)
+		html_printf(h, "<p class=\"quiet\">%s <code>journalctl -u tomonode --grep 'job=%lld '</code></p>",
+			    say(s->language, "From the journal, without the images. Other lines about the case:"),
+			    (long long)job);
+	html_put(h, "</details></section>\n");
 }
 
 static void put_case_link(struct html *h, const struct status *s, int64_t job)

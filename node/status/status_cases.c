@@ -273,7 +273,7 @@ static void put_found(struct html *h, const struct search *x)
 		status_page_table_end(h);
 		put_pager(h, s, x->f, page, pages);
 	}
-	html_printf(h, "<p class=\"none\">%s</p></section>\n", say(s->language, STATUS_NUMBERS));
+	html_put(h, "</section>\n");
 }
 
 void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f)

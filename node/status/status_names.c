@@ -12,6 +12,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
+#include "node/jobs/patients.h"
 #include "node/process/spawn.h"
 #include "node/status/status.h"
 
@@ -45,11 +46,20 @@ const struct status_name *status_names_find(const struct status_names *names, in
 	return at < names->n && names->list[at].job == job ? &names->list[at] : NULL;
 }
 
+int64_t status_names_header(int64_t job, int which)
+{
+	return -2 * job - which;
+}
+
 /* Without memory the name stays unknown. */
 static void store_name(struct status_names *names, const struct status_name *one)
 {
-	size_t at;
+	size_t at = find_position(names, one->job);
 
+	if (at < names->n && names->list[at].job == one->job) { /* of another file */
+		names->list[at] = *one;
+		return;
+	}
 	if (names->n == STATUS_NAMES_MAX) { /* the oldest case */
 		names->n--;
 		memmove(&names->list[0], &names->list[1], names->n * sizeof(names->list[0]));
@@ -117,6 +127,7 @@ void status_names_receive(struct status_names *names)
 		return;
 	while ((n = receive_one(names->fd, &one)) == (ssize_t)sizeof(one)) {
 		one.name[sizeof(one.name) - 1] = one.id[sizeof(one.id) - 1] = '\0';
+		one.issuer[sizeof(one.issuer) - 1] = one.birth[sizeof(one.birth) - 1] = one.file[sizeof(one.file) - 1] = '\0';
 		for (size_t i = 0; i < names->n_pending; i++)
 			if (names->pending[i] == one.job && one.job) {
 				names->pending[i] = 0;
@@ -162,22 +173,50 @@ size_t status_names_unread(const struct status_names *names, const struct status
 	return n;
 }
 
+/* Add a request, if it has a place and is not there yet. */
+static void add_question(struct status_names *names, const struct status_name_request *q, struct status_name_request *questions)
+{
+	for (size_t i = 0; i < names->n_pending; i++)
+		if (names->pending[i] == q->job)
+			return;
+	if (names->n_pending == STATUS_NAMES_PENDING_MAX)
+		return;
+	questions[names->n_pending] = *q;
+	names->pending[names->n_pending++] = q->job;
+}
+
+/* The two headers that a case is held for, if they are not those that are known. */
+static void collect_headers(struct status_names *names, const struct status *s, const struct job_view *v,
+			    struct status_name_request *questions)
+{
+	char file[2][128] = {{0}};
+
+	if (!v->patients_differ || !patients_headers(s->journal, &s->jobs, v, file))
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct status_name_request q = {.job = status_names_header(v->id, i)};
+		const struct status_name *known = status_names_find(names, q.job);
+
+		memcpy(q.file, file[i], sizeof(q.file));
+		if (!known || strcmp(known->file, q.file) != 0)
+			add_question(names, &q, questions);
+	}
+}
+
 static void collect_question(struct status_names *names, const struct status *s, const struct job_view *v,
 			     struct status_name_request *questions)
 {
 	struct status_name_request q = {.job = v->id};
 	struct first first = {.q = &q};
 
-	if (names->n_pending == STATUS_NAMES_PENDING_MAX || !is_unread(names, v))
+	if (names->n_pending == STATUS_NAMES_PENDING_MAX)
 		return;
-	for (size_t i = 0; i < names->n_pending; i++)
-		if (names->pending[i] == v->id)
-			return;
+	collect_headers(names, s, v, questions);
+	if (!is_unread(names, v))
+		return;
 	journal_each_member(s->journal, v->id, copy_first, &first, NULL);
-	if (!first.found)
-		return;
-	questions[names->n_pending] = q;
-	names->pending[names->n_pending++] = v->id;
+	if (first.found)
+		add_question(names, &q, questions);
 }
 
 static void collect_list(struct status_names *names, const struct status *s, const struct status_list *l,

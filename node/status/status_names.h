@@ -15,14 +15,15 @@ struct status;
 #define STATUS_NAMES_MAX 8192	     /* maximum number of names kept: of the newest cases */
 #define STATUS_NAMES_PENDING_MAX 128 /* maximum number of requests to one process */
 
-struct status_name { /* reply of the process */
-	int64_t job;
-	char name[200], id[72]; /* in UTF-8, or the bytes of the image; "": unknown */
+struct status_name_request {
+	int64_t job;	/* negative: status_names_header() */
+	char file[128]; /* relative to the spool */
 };
 
-struct status_name_request {
+struct status_name { /* reply of the process */
 	int64_t job;
-	char file[128]; /* relative to the spool */
+	char name[200], id[72], issuer[72], birth[24]; /* in UTF-8, or the bytes of the image; "": unknown */
+	char file[128];				       /* that was read */
 };
 
 struct status_names {
@@ -45,5 +46,7 @@ void status_names_request(struct status_names *names, const struct status *s);
 void status_names_receive(struct status_names *names);
 size_t status_names_unread(const struct status_names *names, const struct status *s); /* number of cases whose name can be read */
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
+/* By this job number the headers that a case is held for are known, which = 0 and 1 (node/jobs/patients.h). */
+int64_t status_names_header(int64_t job, int which);
 
 #endif

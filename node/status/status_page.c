@@ -15,6 +15,7 @@
 #include "node/base/version.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
+#include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 
 /* The script, with the texts that it writes itself: {name} is replaced there. */
@@ -299,6 +300,59 @@ static void sweep_buttons(struct html *h, const struct status *s, const struct j
 	}
 }
 
+/* What differs between the two headers that a case is held for. */
+static void put_headers(struct html *h, const struct status *s, const struct job_view *v)
+{
+	static const char *const columns[] = {"Attribute", "Image 1", "Image 2"};
+	const struct status_name *of[2] = {status_names_find(&s->names, status_names_header(v->id, 0)),
+					   status_names_find(&s->names, status_names_header(v->id, 1))};
+	enum language in = s->language;
+	char file[2][128] = {{0}}, id[32];
+
+	if (!s->config->status.show_patient) {
+		html_printf(h, "<p>%s</p>",
+			    say(in, "Names are not shown on this page: compare them at the modality or in the order."));
+		return;
+	}
+	if (!s->journal || !patients_headers(s->journal, &s->jobs, v, file) || !of[0] || !of[1] ||
+	    strcmp(of[0]->file, file[0]) != 0 || strcmp(of[1]->file, file[1]) != 0) {
+		html_printf(h, "<p>%s</p>", say(in, "The headers are being read."));
+		return;
+	}
+	const struct {
+		const char *word, *value[2];
+	} rows[] = {
+		{say(in, "Name"), {of[0]->name, of[1]->name}},
+		{say(in, "Patient ID"), {of[0]->id, of[1]->id}},
+		{say(in, "Issuer of the ID"), {of[0]->issuer, of[1]->issuer}},
+		{say(in, "Birth date"), {of[0]->birth, of[1]->birth}},
+	};
+
+	html_printf(h, "<p>%s</p>", say(in, "These attributes differ:"));
+	snprintf(id, sizeof(id), "t-same-%lld", (long long)v->id);
+	status_page_table(h, s, id, columns, 3);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (strcmp(rows[i].value[0], rows[i].value[1]) != 0)
+			html_printf(h, STATUS_ROW(STATUS_CELL("%s") STATUS_CELL("<bdi>%s</bdi>") STATUS_CELL("<bdi>%s</bdi>")),
+				    say(in, columns[0]), rows[i].word, say(in, columns[1]), rows[i].value[0], say(in, columns[2]),
+				    rows[i].value[1]);
+	status_page_table_end(h);
+}
+
+/* Asks twice: it decides whose result it is. */
+static void same_patient_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
+{
+	html_printf(h, "<details class=\"asked\" id=\"ds-%lld\"><summary id=\"ss-%lld\">%s", (long long)v->id, (long long)v->id,
+		    say(s->language, "It is the same patient…"));
+	put_hidden_case(h, s, v);
+	html_put(h, "</summary>");
+	put_headers(h, s, v);
+	html_printf(h, "<p>%s</p>",
+		    say(s->language, "The result gets the patient of the image that came last. This cannot be taken back."));
+	put_button(h, s, v, "same-patient", 0, say(s->language, status_text_same_patient(v)), "danger", token);
+	html_put(h, "</details>");
+}
+
 static void cancel_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
 	html_printf(h, "<details id=\"d-%lld\"><summary id=\"c-%lld\">%s", (long long)v->id, (long long)v->id,
@@ -337,6 +391,8 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 			sweep_buttons(h, s, v, &sweeps, n, token);
 		else if (buttons[i].page == STATUS_CANCEL)
 			cancel_button(h, s, v, token);
+		else if (buttons[i].page == STATUS_SAME)
+			same_patient_button(h, s, v, token);
 		else
 			put_button(h, s, v, buttons[i].what, 0, say(s->language, buttons[i].word), first ? "first" : "plain",
 				   token);
@@ -464,8 +520,6 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 		html_printf(h, say(s->language, "All %zu exams"), l->all);
 		html_put(h, "</a></p>\n");
 	}
-	if (l == &s->done && s->jobs.n > 1)
-		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, STATUS_NUMBERS));
 	html_put(h, "</section>\n");
 }
 
@@ -486,7 +540,8 @@ static void put_problem(struct html *h, const struct status *s, const struct nod
 		html_printf(h, say(s->language, n == 1 ? "%zu case needs attention." : "%zu cases need attention."), n);
 	else
 		put_text(h, s, p->text);
-	if (p->remedy[0]) {
+	/* remedies are commands and settings; what to do with cases is said with each of them */
+	if (p->remedy[0] && strcmp(p->id, "cases") != 0 && s->person.role >= STATUS_ROLE_ADMINISTER) {
 		html_put(h, " <span class=\"remedy\">");
 		put_text(h, s, p->remedy);
 		html_put(h, "</span>");

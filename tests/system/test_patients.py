@@ -199,7 +199,7 @@ def test_a_ct_beside_pet_files(folder):
 
 def test_said_on_the_page(folder, things):
     n, pacs = node(folder, things)
-    n.status = {"port": h.free_port()}
+    n.status = {"port": h.free_port(), "show_patient": "true"}
     n.stop()
     n.write_conf()
     n.start()
@@ -216,6 +216,13 @@ def test_said_on_the_page(folder, things):
     job, = n.wait_states("held")
     text = wait_for("the button", lambda: (lambda t: t if "It is the same patient" in t else "")(page()))
     check("The headers name different patients" in text and "Try again" not in text, "the page")
+    # It asks twice, and shows what differs.
+    text = wait_for("both headers", lambda: (lambda t: t if "These attributes differ" in t else "")(page()))
+    asked = re.search(r'<details class="asked".*?</details>', text, re.S)[0]
+    rows = re.findall(r"<tr role=\"row\"><td.*?</tr>", asked, re.S)
+    check(len(rows) >= 1 and any("<bdi>TOMONODE, PHANTOM</bdi>" in row or "<bdi>TOMONODE-PHANTOM</bdi>" in row for row in rows)
+          and all(len(set(re.findall("<bdi>(.*?)</bdi>", row))) == 2 for row in rows), asked)
+    check("cannot be taken back" in asked and f'action="/jobs/{job["id"]}/same-patient"' in asked, asked)
     token = re.search(r'name="token" value="([0-9a-f]{32})"', text).group(1)
     path = f"{base}/jobs/{job['id']}/same-patient"
     for form, code in (("token=" + 32 * "0", 403), (f"token={token}", 303), (f"token={token}", 409)):

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "node/report/look.h"
+#include "node/result/thumbnail.h"
 #include "node/tools/series_window.h"
 
 static const char *name_of_file(void)
@@ -54,6 +55,30 @@ static void check_slice(const struct look *l, long slice, double range)
 	html_clear(&h);
 }
 
+/* The picture of the overview has the polarity of the report: high values are dark. */
+static void check_thumbnail(const struct look *l)
+{
+	const char *file = name_of_file();
+	struct picture p;
+	const float *values;
+	int least = 0, most = 0;
+
+	assert_int_equal(thumbnail_make(folder, &file, 1, NULL), 0);
+	assert_int_equal(picture_read(path_of("thumbnail.png"), &p, NULL), 0);
+	unlink(path_of("thumbnail.png"));
+	assert_true(p.width == NX && p.height == NY);
+	for (int k = 0; k < NZ;
+	     k++) { /* the slice with the largest values is as good as the one of the picture: all grow alike */
+		assert_int_equal(image_series_slice(l->s, 0, k, &values, NULL), 0);
+		for (int i = 0; i < NX * NY; i++) {
+			least = values[i] < values[least] ? i : least;
+			most = values[i] > values[most] ? i : most;
+		}
+	}
+	assert_true(p.value[most] < 0.1f && p.value[least] > p.value[most]);
+	picture_clear(&p);
+}
+
 TEST(test_slices)
 {
 	static const long none[] = {-1, 0, NZ + 1, 999999999999999999};
@@ -77,6 +102,7 @@ TEST(test_slices)
 		assert_int_equal(look_slice(&l, none[i], &h, &err), -ERANGE);
 	assert_int_equal(h.n, 0);
 
+	check_thumbnail(&l);
 	/* all side by side: squares */
 	assert_int_equal(look_strip(&l, &h, &err), 0);
 	assert_memory_equal(h.text, "\x89PNG\r\n\x1a\n", 8);
