@@ -517,3 +517,11 @@ const struct cpu_path_loops PATHS(table) = {
 	.tof_forward = PATHS(tof_forward),
 	.tof_back = PATHS(tof_back),
 };
+
+#undef PATHS
+#undef PATHS_TARGET
+#undef PATHS_SPLIT
+#undef PATHS_GATHER
+#undef PATHS_SCATTER
+#undef PATHS_VECTOR
+#undef PATHS_FLOATS

@@ -23,13 +23,6 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define PATHS_VECTOR vector4
 #define PATHS_FLOATS 4
 #include "kernels/cpu/cpu_paths_body.h"
-#undef PATHS
-#undef PATHS_TARGET
-#undef PATHS_SPLIT
-#undef PATHS_GATHER
-#undef PATHS_SCATTER
-#undef PATHS_VECTOR
-#undef PATHS_FLOATS
 
 #ifdef __x86_64__
 #define PATHS(name) avx2_paths_##name
@@ -38,13 +31,6 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define PATHS_VECTOR vector8
 #define PATHS_FLOATS 8
 #include "kernels/cpu/cpu_paths_body.h"
-#undef PATHS
-#undef PATHS_TARGET
-#undef PATHS_SPLIT
-#undef PATHS_GATHER
-#undef PATHS_SCATTER
-#undef PATHS_VECTOR
-#undef PATHS_FLOATS
 
 #define PATHS(name) avx512_paths_##name
 #ifdef __clang__ /* clang does not support prefer-vector-width here and would ignore the whole attribute */
@@ -156,11 +142,4 @@ PATHS_TARGET static void scatter_avx512(const struct cpu_slab *slab, const float
 }
 
 #include "kernels/cpu/cpu_paths_body.h"
-#undef PATHS
-#undef PATHS_TARGET
-#undef PATHS_SPLIT
-#undef PATHS_GATHER
-#undef PATHS_SCATTER
-#undef PATHS_VECTOR
-#undef PATHS_FLOATS
 #endif

@@ -119,8 +119,9 @@ static void set_bins(struct cpu_run *run, const struct cpu_work *w, int i, int f
 	run->bin = w->bin + (size_t)i * (size_t)run->row + (from - w->first[i]);
 }
 
-void cpu_tof_forward(const struct cpu_tof *tof, const struct cpu_path_loops *loops, const struct cpu_lane *lane, int n,
-		     const struct cpu_work *w, float *sums)
+/* Forward into `sums`, or back out of `from`, if that is not NULL. */
+static void run_lane(const struct cpu_tof *tof, const struct cpu_path_loops *loops, const struct cpu_lane *lane, int n,
+		     const struct cpu_work *w, float *sums, const float *from)
 {
 	const int *second = w->place + n, *next;
 
@@ -134,31 +135,24 @@ void cpu_tof_forward(const struct cpu_tof *tof, const struct cpu_path_loops *loo
 		if (bins.first >= bins.end)
 			next = skip_second(&run);
 		for (int k = bins.first; k < bins.end; k += run.bins) {
+			size_t at = (size_t)k * (size_t)lane->width;
+
 			set_bins(&run, w, i, k, bins.end);
-			next = loops->tof_forward(&run, w->slab, sums + (size_t)k * (size_t)lane->width);
+			next = from ? loops->tof_back(&run, from + at, w->slab) : loops->tof_forward(&run, w->slab, sums + at);
 		}
 	}
+}
+
+void cpu_tof_forward(const struct cpu_tof *tof, const struct cpu_path_loops *loops, const struct cpu_lane *lane, int n,
+		     const struct cpu_work *w, float *sums)
+{
+	run_lane(tof, loops, lane, n, w, sums, NULL);
 }
 
 void cpu_tof_back(const struct cpu_tof *tof, const struct cpu_path_loops *loops, const struct cpu_lane *lane, int n,
 		  const struct cpu_work *w, const float *sums)
 {
-	const int *second = w->place + n, *next;
-
-	for (int i = 0, end; i < n; i = end, second = next) {
-		struct cpu_span bins = existing_bins(tof, w->first[i]);
-		struct cpu_run run;
-
-		end = run_end(w->first, i, n);
-		run = run_of(tof, lane, i, end, w);
-		run.second_place = second;
-		if (bins.first >= bins.end)
-			next = skip_second(&run);
-		for (int k = bins.first; k < bins.end; k += run.bins) {
-			set_bins(&run, w, i, k, bins.end);
-			next = loops->tof_back(&run, sums + (size_t)k * (size_t)lane->width, w->slab);
-		}
-	}
+	run_lane(tof, loops, lane, n, w, NULL, sums);
 }
 
 /* Return a point of the path as in tof_windows(), before it is limited. */

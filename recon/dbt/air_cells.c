@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/avx2.h"
 #include "recon/dbt/air_internal.h"
 #include "recon/dbt/line_log.h"
 #include "recon/dbt/prep_internal.h"
@@ -116,22 +117,7 @@ static inline __attribute__((always_inline)) bool add_columns_loop(const uint16_
 	return n <= ROWS_MOST && (uint64_t)most * most * (uint64_t)n <= UINT32_MAX;
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static bool add_columns_avx2(const uint16_t *raw, int n_u, int n, struct columns c)
-{
-	return add_columns_loop(raw, n_u, n, c);
-}
-
-static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
-{
-	return __builtin_cpu_supports("avx2") ? add_columns_avx2(raw, n_u, n, c) : add_columns_loop(raw, n_u, n, c);
-}
-#else
-static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
-{
-	return add_columns_loop(raw, n_u, n, c);
-}
-#endif
+FOR_AVX2(bool, add_columns, (const uint16_t *raw, int n_u, int n, struct columns c), (raw, n_u, n, c))
 
 /* Return the same as add_bins() for the columns from..end-1 of n rows without padding and values over range. */
 static struct bins add_plain_bins(const struct prep *p, struct columns c, int from, int end, int n)

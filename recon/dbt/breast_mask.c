@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/avx2.h"
 #include "recon/dbt/view_cells.h"
 
 #define SEED_DEPTH 5.0 /* mm */
@@ -66,22 +67,7 @@ static inline __attribute__((always_inline)) size_t mark_bins_loop(float *ok, in
 	return (size_t)marked;
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static size_t mark_bins_avx2(float *ok, int n)
-{
-	return mark_bins_loop(ok, n);
-}
-
-static size_t mark_bins(float *ok, int n)
-{
-	return __builtin_cpu_supports("avx2") ? mark_bins_avx2(ok, n) : mark_bins_loop(ok, n);
-}
-#else
-static size_t mark_bins(float *ok, int n)
-{
-	return mark_bins_loop(ok, n);
-}
-#endif
+FOR_AVX2(size_t, mark_bins, (float *ok, int n), (ok, n))
 
 static bool is_low(float mean)
 {
@@ -219,23 +205,7 @@ static inline __attribute__((always_inline)) void unmark_loop(const int *restric
 		air[i] = away[i] < least ? 0 : air[i];
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void unmark_avx2(const int *away, int least, int n, unsigned char *air)
-{
-	unmark_loop(away, least, n, air);
-}
-#endif
-
-static void unmark_cells(const int *away, int least, int n, unsigned char *air)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		unmark_avx2(away, least, n, air);
-		return;
-	}
-#endif
-	unmark_loop(away, least, n, air);
-}
+FOR_AVX2(void, unmark, (const int *away, int least, int n, unsigned char *air), (away, least, n, air))
 
 /* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
 static void erode_air(const struct cells *c, double margin)
@@ -249,8 +219,8 @@ static void erode_air(const struct cells *c, double margin)
 		for (int j = 0; j < c->grid.n_v; j++)
 			for (int k = j - across; k <= j + across; k += across ? 2 * across : 1)
 				if (k >= 0 && k < c->grid.n_v)
-					unmark_cells(c->work + (size_t)k * (size_t)c->grid.n_u, least, c->grid.n_u,
-						     c->air + (size_t)j * (size_t)c->grid.n_u);
+					unmark(c->work + (size_t)k * (size_t)c->grid.n_u, least, c->grid.n_u,
+					       c->air + (size_t)j * (size_t)c->grid.n_u);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/avx2.h"
 #include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
 #include "recon/dbt/skin_edge.h"
@@ -115,23 +116,7 @@ static inline __attribute__((always_inline)) void finish_bins_loop(bool filtered
 	}
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void finish_bins_avx2(bool filtered, size_t n, float *line, float *valid, struct sums *s)
-{
-	finish_bins_loop(filtered, n, line, valid, s);
-}
-#endif
-
-static void finish_bins(bool filtered, size_t n, float *line, float *valid, struct sums *s)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		finish_bins_avx2(filtered, n, line, valid, s);
-		return;
-	}
-#endif
-	finish_bins_loop(filtered, n, line, valid, s);
-}
+FOR_AVX2(void, finish_bins, (bool filtered, size_t n, float *line, float *valid, struct sums *s), (filtered, n, line, valid, s))
 
 /* Normalise a row and sum its valid bins. Return whether all of them are finite and not negative. */
 static bool finish_row(bool filtered, size_t n, float *line, float *valid, struct dbt_view_sums *ret_sums)

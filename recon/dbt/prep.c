@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/avx2.h"
 #include "recon/dbt/line_log.h"
 #include "recon/dbt/prep_internal.h"
 
@@ -127,58 +128,14 @@ static inline __attribute__((always_inline)) void add_columns_loop(const uint32_
 		add_groups(column, size, n, ret);
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void add_rows_avx2(const uint16_t *first, int stride, int rows, int n, uint32_t *ret)
-{
-	add_rows_loop(first, stride, rows, n, ret);
-}
+FOR_AVX2(void, add_rows, (const uint16_t *first, int stride, int rows, int n, uint32_t *ret), (first, stride, rows, n, ret))
 
-__attribute__((target("avx2"))) static void add_valid_rows_avx2(const uint16_t *first, int stride, int rows, int n,
-								struct limits lim, uint32_t *ret, uint32_t *ret_count,
-								struct prep_stats *stats)
-{
-	add_valid_rows_loop(first, stride, rows, n, lim, ret, ret_count, stats);
-}
+FOR_AVX2(void, add_valid_rows,
+	 (const uint16_t *first, int stride, int rows, int n, struct limits lim, uint32_t *ret, uint32_t *ret_count,
+	  struct prep_stats *stats),
+	 (first, stride, rows, n, lim, ret, ret_count, stats))
 
-__attribute__((target("avx2"))) static void add_columns_avx2(const uint32_t *column, int size, int n, uint32_t *ret)
-{
-	add_columns_loop(column, size, n, ret);
-}
-#endif
-
-static void add_rows(const uint16_t *first, int stride, int rows, int n, uint32_t *ret)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		add_rows_avx2(first, stride, rows, n, ret);
-		return;
-	}
-#endif
-	add_rows_loop(first, stride, rows, n, ret);
-}
-
-static void add_valid_rows(const uint16_t *first, int stride, int rows, int n, struct limits lim, uint32_t *ret,
-			   uint32_t *ret_count, struct prep_stats *stats)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		add_valid_rows_avx2(first, stride, rows, n, lim, ret, ret_count, stats);
-		return;
-	}
-#endif
-	add_valid_rows_loop(first, stride, rows, n, lim, ret, ret_count, stats);
-}
-
-static void add_columns(const uint32_t *column, int size, int n, uint32_t *ret)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		add_columns_avx2(column, size, n, ret);
-		return;
-	}
-#endif
-	add_columns_loop(column, size, n, ret);
-}
+FOR_AVX2(void, add_columns, (const uint32_t *column, int size, int n, uint32_t *ret), (column, size, n, ret))
 
 static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0,
 		      struct sums *s, struct prep_stats *stats)
@@ -241,24 +198,8 @@ static inline __attribute__((always_inline)) void to_ratios_loop(double floor, i
 	stats->clamped += (size_t)clamped;
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void to_ratios_avx2(double floor, int n, double *intensity, const double *air,
-							   struct prep_stats *stats)
-{
-	to_ratios_loop(floor, n, intensity, air, stats);
-}
-#endif
-
-static void to_ratios(double floor, int n, double *intensity, const double *air, struct prep_stats *stats)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		to_ratios_avx2(floor, n, intensity, air, stats);
-		return;
-	}
-#endif
-	to_ratios_loop(floor, n, intensity, air, stats);
-}
+FOR_AVX2(void, to_ratios, (double floor, int n, double *intensity, const double *air, struct prep_stats *stats),
+	 (floor, n, intensity, air, stats))
 
 /* Intensities of some merged bins, with and without an object, and their numbers of valid detector bins. */
 struct merged {
@@ -405,25 +346,10 @@ static inline __attribute__((always_inline)) void look_up_loop(const struct look
 	stats->clamped += clamped;
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void look_up_avx2(const struct lookup *l, struct limits lim, const uint16_t *row, int n,
-							 float *ret_line, float *ret_valid, struct prep_stats *stats)
-{
-	look_up_loop(l, lim, row, n, ret_line, ret_valid, stats);
-}
-#endif
-
-static void look_up(const struct lookup *l, struct limits lim, const uint16_t *row, int n, float *ret_line, float *ret_valid,
-		    struct prep_stats *stats)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		look_up_avx2(l, lim, row, n, ret_line, ret_valid, stats);
-		return;
-	}
-#endif
-	look_up_loop(l, lim, row, n, ret_line, ret_valid, stats);
-}
+FOR_AVX2(void, look_up,
+	 (const struct lookup *l, struct limits lim, const uint16_t *row, int n, float *ret_line, float *ret_valid,
+	  struct prep_stats *stats),
+	 (l, lim, row, n, ret_line, ret_valid, stats))
 
 /* Remove the merged bins that a shadow covers, also in part. */
 static void remove_shadow(const struct prep *p, int n_u, int n_v, float *line, float *valid)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/avx2.h"
 #include "recon/dbt/prep_internal.h"
 
 #define VALUES PREP_VALUES
@@ -50,12 +51,7 @@ static inline __attribute__((always_inline)) void mark_loop(const uint16_t *rest
 	}
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void mark_avx2(const uint16_t *values, int n, const struct interval in[3], uint16_t *marks)
-{
-	mark_loop(values, n, in, marks);
-}
-#endif
+FOR_AVX2(void, mark, (const uint16_t *values, int n, const struct interval in[3], uint16_t *marks), (values, n, in, marks))
 
 void prep_mark(const uint16_t *first, int stride, int rows, int n, struct limits lim, uint16_t *ret_marks)
 {
@@ -72,17 +68,8 @@ void prep_mark(const uint16_t *first, int stride, int rows, int n, struct limits
 	memset(ret_marks, 0, (size_t)n * sizeof(*ret_marks));
 	for (int k = found; k > 0 && k < 3; k++)
 		in[k] = in[0];
-	for (int row = 0; found > 0 && row < rows; row++) {
-		const uint16_t *values = first + (size_t)row * (size_t)stride;
-
-#ifdef __x86_64__
-		if (__builtin_cpu_supports("avx2")) {
-			mark_avx2(values, n, in, ret_marks);
-			continue;
-		}
-#endif
-		mark_loop(values, n, in, ret_marks);
-	}
+	for (int row = 0; found > 0 && row < rows; row++)
+		mark(first + (size_t)row * (size_t)stride, n, in, ret_marks);
 }
 
 int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err)
@@ -119,7 +106,7 @@ struct counts {
 };
 
 /* Count n values, CHUNK at most. Signed numbers, which the vectors of all processors compare. pad: NULL: there is no padding. */
-static inline __attribute__((always_inline)) void count_loop(const uint16_t *restrict values, int n, const uint16_t *pad,
+static inline __attribute__((always_inline)) void count_some(const uint16_t *restrict values, int n, const uint16_t *pad,
 							     struct counts *c)
 {
 	int16_t limit[LIMITS], least = (int16_t)(c->least ^ SIGN), most = (int16_t)(c->most ^ SIGN);
@@ -146,21 +133,15 @@ static inline __attribute__((always_inline)) void count_loop(const uint16_t *res
 	c->most = (uint16_t)(most ^ SIGN);
 }
 
-static inline __attribute__((always_inline)) void count_either(const uint16_t *values, int n, const uint16_t *pad,
-							       struct counts *c)
+static inline __attribute__((always_inline)) void count_loop(const uint16_t *values, int n, const uint16_t *pad, struct counts *c)
 {
 	if (pad)
-		count_loop(values, n, pad, c);
+		count_some(values, n, pad, c);
 	else
-		count_loop(values, n, NULL, c);
+		count_some(values, n, NULL, c);
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void count_avx2(const uint16_t *values, int n, const uint16_t *pad, struct counts *c)
-{
-	count_either(values, n, pad, c);
-}
-#endif
+FOR_AVX2(void, count, (const uint16_t *values, int n, const uint16_t *pad, struct counts *c), (values, n, pad, c))
 
 static void count_values(const uint16_t *values, size_t n, const uint16_t *pad, struct counts *c)
 {
@@ -172,13 +153,7 @@ static void count_values(const uint16_t *values, size_t n, const uint16_t *pad, 
 	for (size_t i = 0; i < n; i += CHUNK) {
 		int m = n - i < CHUNK ? (int)(n - i) : CHUNK;
 
-#ifdef __x86_64__
-		if (__builtin_cpu_supports("avx2")) {
-			count_avx2(values + i, m, pad, c);
-			continue;
-		}
-#endif
-		count_either(values + i, m, pad, c);
+		count(values + i, m, pad, c);
 	}
 }
 

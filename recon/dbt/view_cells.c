@@ -4,6 +4,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/avx2.h"
+
 #define CELL 1.0     /* mm */
 #define COLUMNS 1024 /* bins summed together */
 
@@ -36,24 +38,8 @@ static inline __attribute__((always_inline)) void add_bins_loop(bool air, const 
 	}
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void add_bins_avx2(bool air, const float *y, const float *ok, int n, float *sum,
-							  float *count)
-{
-	add_bins_loop(air, y, ok, n, sum, count);
-}
-#endif
-
-static void add_bins(bool air, const float *y, const float *ok, int n, float *sum, float *count)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		add_bins_avx2(air, y, ok, n, sum, count);
-		return;
-	}
-#endif
-	add_bins_loop(air, y, ok, n, sum, count);
-}
+FOR_AVX2(void, add_bins, (bool air, const float *y, const float *ok, int n, float *sum, float *count),
+	 (air, y, ok, n, sum, count))
 
 static void average_row(const struct scan *scan, const struct view_cells *c, bool air, const float *line, const float *valid,
 			int row, float *mean)
