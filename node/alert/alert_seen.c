@@ -6,21 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/list_grow.h"
 #include "node/jobs/node_facts.h"
 #include "node/store/job.h"
 
 static struct alert_seen *add_seen(struct alert_list *l, struct err *err)
 {
-	if (l->n == l->capacity) {
-		size_t capacity = l->capacity ? 2 * l->capacity : 32;
-		struct alert_seen *list = realloc(l->list, capacity * sizeof(*list));
-
-		if (!list) {
-			err_set(err, ENOMEM, "no memory for %zu alerts", capacity);
-			return NULL;
-		}
-		l->list = list;
-		l->capacity = capacity;
+	if (!list_grow(&l->list, l->n, &l->capacity, sizeof(*l->list))) {
+		err_set(err, ENOMEM, "no memory for %zu alerts", l->n + 1);
+		return NULL;
 	}
 	memset(&l->list[l->n], 0, sizeof(l->list[0]));
 	return &l->list[l->n++];

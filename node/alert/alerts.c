@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/backoff.h"
+#include "node/base/list_grow.h"
 
 #define AGAIN_FIRST 5.0
 #define AGAIN_CAP 300.0
@@ -86,15 +87,8 @@ static int add_item(struct alerts *a, const struct alert_seen *s, double wall, d
 {
 	struct alert_item *i;
 
-	if (a->n == a->capacity) {
-		size_t capacity = a->capacity ? 2 * a->capacity : 16;
-		struct alert_item *items = realloc(a->items, capacity * sizeof(*items));
-
-		if (!items)
-			return err_set(err, ENOMEM, "no memory for %zu alerts", capacity);
-		a->items = items;
-		a->capacity = capacity;
-	}
+	if (!list_grow(&a->items, a->n, &a->capacity, sizeof(*a->items)))
+		return err_set(err, ENOMEM, "no memory for %zu alerts", a->n + 1);
 	i = &a->items[a->n++];
 	*i = (struct alert_item){.job = s->job, .critical = s->critical, .began = wall, .first = clock};
 	snprintf(i->key, sizeof(i->key), "%s", s->key);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 
 #define QUIET 3.0     /* s without a new row after which a group is reported */
@@ -143,15 +144,8 @@ static struct group *find_group(struct audit_trail *t, bool sent, const char *ke
 			t->groups[i].last = time;
 			return &t->groups[i];
 		}
-	if (t->n == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 16;
-
-		g = realloc(t->groups, capacity * sizeof(*g));
-		if (!g)
-			return NULL;
-		t->groups = g;
-		t->capacity = capacity;
-	}
+	if (!list_grow(&t->groups, t->n, &t->capacity, sizeof(*t->groups)))
+		return NULL;
 	g = &t->groups[t->n++];
 	memset(g, 0, sizeof(*g));
 	g->sent = sent;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/list_grow.h"
+
 #define THREAD_FROM ((size_t)1 << 20) /* bytes of a run that is worth a thread */
 
 struct piece {
@@ -63,15 +65,8 @@ struct digest_stream *digest_stream_free(struct digest_stream *s)
 
 static bool open_piece(struct digest_stream *s)
 {
-	if (s->n == s->capacity) {
-		size_t capacity = s->capacity ? 2 * s->capacity : 16;
-		struct piece *pieces = realloc(s->pieces, capacity * sizeof(pieces[0]));
-
-		if (!pieces)
-			return false;
-		s->pieces = pieces;
-		s->capacity = capacity;
-	}
+	if (!list_grow(&s->pieces, s->n, &s->capacity, sizeof(*s->pieces)))
+		return false;
 	s->pieces[s->n++] = (struct piece){.stale = false};
 	s->open = true;
 	digest_begin(s->digest);

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/list_grow.h"
+
 struct scan {
 	struct config_text *text;
 	bool includes; /* @include is allowed */
@@ -172,15 +174,8 @@ static int put_line(struct config_text *t, const char *line, size_t n, int file,
 
 	if (ret < 0)
 		return ret;
-	if (t->n_lines == t->room) {
-		size_t room = t->room ? 2 * t->room : 256;
-		struct config_line *lines = realloc(t->lines, room * sizeof(*lines));
-
-		if (!lines)
-			return err_set(err, ENOMEM, "%s:%d: out of memory", t->files[file], number);
-		t->lines = lines;
-		t->room = room;
-	}
+	if (!list_grow(&t->lines, t->n_lines, &t->room, sizeof(*t->lines)))
+		return err_set(err, ENOMEM, "%s:%d: out of memory", t->files[file], number);
 	t->bytes[t->size++] = '\n';
 	t->bytes[t->size] = '\0';
 	t->lines[t->n_lines++] = (struct config_line){file, number};

@@ -3,6 +3,7 @@
  *
  * The place of the next event is a cursor: part of the stream, block, field of the block, lists of the pair of types. So one
  * block of any size is read in pieces. */
+#include "node/base/list_grow.h"
 #include "node/format/petsird_internal.h"
 
 #include <errno.h>
@@ -286,15 +287,8 @@ static int add_gap(struct petsird *p, uint32_t start, uint32_t stop)
 {
 	struct petsird_counts *n = &p->counts;
 
-	if (n->n_gaps == p->gaps_max) { /* grows by doubling */
-		size_t most = p->gaps_max ? 2 * p->gaps_max : 16;
-		void *more = realloc(n->gap, most * sizeof(*n->gap));
-
-		if (!more)
-			return err_set(p->in.err, ENOMEM, "no memory for %zu gaps between event blocks", most);
-		n->gap = more;
-		p->gaps_max = most;
-	}
+	if (!list_grow(&n->gap, n->n_gaps, &p->gaps_max, sizeof(*n->gap)))
+		return err_set(p->in.err, ENOMEM, "no memory for %zu gaps between event blocks", n->n_gaps + 1);
 	n->gap[n->n_gaps][0] = start;
 	n->gap[n->n_gaps++][1] = stop;
 	return 0;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "node/base/list_grow.h"
+
 struct reader {
 	struct case_order *order;
 	size_t capacity;
@@ -17,15 +19,9 @@ static int add_file(void *ctx, const struct instance_row *row, const char *detai
 	struct case_order *order = r->order;
 
 	(void)detail;
-	if (order->n_files == r->capacity) {
-		size_t capacity = r->capacity ? 2 * r->capacity : 64;
-		struct instance_row *files = realloc(order->files, capacity * sizeof(files[0]));
-
-		if (!files) /* EAGAIN: temporary, unlike a plan that does not fit */
-			return err_set(r->err, EAGAIN, "no memory for %zu files", capacity);
-		order->files = files;
-		r->capacity = capacity;
-	}
+	if (!list_grow(&order->files, order->n_files, &r->capacity, sizeof(*order->files)))
+		return err_set(r->err, EAGAIN, "no memory for %zu files",
+			       order->n_files + 1); /* EAGAIN: temporary, unlike a plan that does not fit */
 	order->files[order->n_files++] = *row;
 	return 0;
 }

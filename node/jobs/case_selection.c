@@ -8,6 +8,7 @@
 
 #include "dicom/object/attribute.h"
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/jobs/case_results.h"
@@ -47,15 +48,8 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 
 	if (row->companion)
 		return 0;
-	if (s->n == s->capacity) {
-		size_t capacity = s->capacity ? 2 * s->capacity : 64;
-		struct selected *list = realloc(s->list, capacity * sizeof(list[0]));
-
-		if (!list)
-			return -ENOMEM;
-		s->list = list;
-		s->capacity = capacity;
-	}
+	if (!list_grow(&s->list, s->n, &s->capacity, sizeof(*s->list)))
+		return -ENOMEM;
 	s->list[s->n] = (struct selected){.member = row->id};
 	if (!read_exposure(detail, &s->list[s->n++].exposure))
 		s->unknown = true;

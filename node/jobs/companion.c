@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/base/plural.h"
 #include "node/jobs/patients.h"
 
@@ -43,36 +44,14 @@ static struct companion_series *find_or_add(struct companions *c, const char *st
 
 	if (at < c->n && compare_series(&c->list[at], study, series) == 0)
 		return &c->list[at];
-	if (c->n == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 16;
-		struct companion_series *list = realloc(c->list, capacity * sizeof(list[0]));
-
-		if (!list)
-			return NULL;
-		c->list = list;
-		c->capacity = capacity;
-	}
+	if (!list_grow(&c->list, c->n, &c->capacity, sizeof(*c->list)))
+		return NULL;
 	memmove(&c->list[at + 1], &c->list[at], (c->n - at) * sizeof(c->list[0]));
 	c->list[at] = (struct companion_series){0};
 	snprintf(c->list[at].study, sizeof(c->list[at].study), "%s", study);
 	snprintf(c->list[at].series, sizeof(c->list[at].series), "%s", series);
 	c->n++;
 	return &c->list[at];
-}
-
-static int make_room(struct companion_series *s)
-{
-	size_t capacity = s->capacity ? 2 * s->capacity : 64;
-	int64_t *list;
-
-	if ((size_t)s->images < s->capacity)
-		return 0;
-	list = realloc(s->instances, capacity * sizeof(list[0]));
-	if (!list)
-		return -ENOMEM;
-	s->instances = list;
-	s->capacity = capacity;
-	return 0;
 }
 
 static void add_patient(struct companion_series *s, const json_t *detail, int64_t instance)
@@ -99,7 +78,7 @@ static int add_instance(struct companions *c, const struct instance_row *row, co
 	if (!study[0] || !series[0] || strlen(study) > 64 || strlen(series) > 64 || strlen(frame) > 64)
 		return -EBADMSG;
 	s = find_or_add(c, study, series);
-	if (!s || make_room(s) < 0)
+	if (!s || !list_grow(&s->instances, (size_t)s->images, &s->capacity, sizeof(*s->instances)))
 		return -ENOMEM;
 	if (expected > s->expected)
 		s->expected = expected;

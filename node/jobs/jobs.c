@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
@@ -69,15 +70,8 @@ static struct job_view *view_add(struct jobs *jobs, int64_t id)
 	size_t at = jobs_first(jobs, id);
 	struct job_view *v;
 
-	if (jobs->n == jobs->capacity) {
-		size_t capacity = jobs->capacity ? 2 * jobs->capacity : 16;
-		struct job_view **list = realloc(jobs->list, capacity * sizeof(list[0]));
-
-		if (!list)
-			return NULL;
-		jobs->list = list;
-		jobs->capacity = capacity;
-	}
+	if (!list_grow(&jobs->list, jobs->n, &jobs->capacity, sizeof(*jobs->list)))
+		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return NULL;

@@ -10,6 +10,7 @@
 
 #include "node/audit/audit_trail.h"
 #include "node/base/folder.h"
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/store/event.h"
 #include "node/store/orphans.h"
@@ -85,15 +86,8 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 	struct members *m = ctx;
 
 	(void)detail;
-	if (m->n == m->capacity) {
-		size_t capacity = m->capacity ? 2 * m->capacity : 64;
-		struct member *list = realloc(m->list, capacity * sizeof(list[0]));
-
-		if (!list)
-			return -ENOMEM;
-		m->list = list;
-		m->capacity = capacity;
-	}
+	if (!list_grow(&m->list, m->n, &m->capacity, sizeof(*m->list)))
+		return -ENOMEM;
 	snprintf(m->list[m->n].file, sizeof(m->list[m->n].file), "%s", row->file);
 	m->list[m->n].companion = row->companion;
 	m->n++;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
@@ -101,19 +102,12 @@ struct images {
 static int add_image(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct images *all = ctx;
-	size_t capacity = all->capacity ? 2 * all->capacity : 64;
-	int64_t *list;
 
 	(void)detail;
 	if (!row->companion)
 		return 0;
-	if (all->n == all->capacity) {
-		list = realloc(all->list, capacity * sizeof(list[0]));
-		if (!list)
-			return -1;
-		all->list = list;
-		all->capacity = capacity;
-	}
+	if (!list_grow(&all->list, all->n, &all->capacity, sizeof(*all->list)))
+		return -1;
 	all->list[all->n++] = row->id;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/jobs/patients.h"
 #include "node/process/spawn.h"
@@ -64,15 +65,8 @@ static void store_name(struct status_names *names, const struct status_name *one
 		names->n--;
 		memmove(&names->list[0], &names->list[1], names->n * sizeof(names->list[0]));
 	}
-	if (names->n == names->capacity) {
-		size_t capacity = names->capacity ? 2 * names->capacity : 64;
-		struct status_name *list = realloc(names->list, capacity * sizeof(list[0]));
-
-		if (!list)
-			return;
-		names->list = list;
-		names->capacity = capacity;
-	}
+	if (!list_grow(&names->list, names->n, &names->capacity, sizeof(*names->list)))
+		return;
 	at = find_position(names, one->job);
 	memmove(&names->list[at + 1], &names->list[at], (names->n - at) * sizeof(names->list[0]));
 	names->list[at] = *one;

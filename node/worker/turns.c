@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/list_grow.h"
+
 struct host {
 	char name[64];
 	double used;	/* s, by its senders */
@@ -52,30 +54,17 @@ struct turns *turns_free(struct turns *t)
 	return NULL;
 }
 
-/* Return the list with room for one more element of `size` bytes; NULL: no memory, the list is unchanged. */
-static void *grow_list(void *list, size_t n, size_t *room, size_t size)
-{
-	void *grown = n < *room ? list : realloc(list, (2 * *room + 8) * size);
-
-	if (grown && n >= *room)
-		*room = 2 * *room + 8;
-	return grown;
-}
-
 /* Return the index of a host, a new one if it is unknown; SIZE_MAX: no memory. */
 static size_t host_of(struct turns *t, const char *name)
 {
-	struct host *grown;
 	size_t i = 0;
 
 	while (i < t->n_hosts && strcmp(t->hosts[i].name, name) != 0)
 		i++;
 	if (i < t->n_hosts)
 		return i;
-	grown = grow_list(t->hosts, t->n_hosts, &t->hosts_room, sizeof(*t->hosts));
-	if (!grown)
+	if (!list_grow(&t->hosts, t->n_hosts, &t->hosts_room, sizeof(*t->hosts)))
 		return SIZE_MAX;
-	t->hosts = grown;
 	t->hosts[i] = (struct host){.used = t->level};
 	snprintf(t->hosts[i].name, sizeof(t->hosts[i].name), "%s", name);
 	t->n_hosts++;
@@ -86,15 +75,12 @@ static size_t host_of(struct turns *t, const char *name)
 static struct sender *sender_of(struct turns *t, const char *calling, const char *name)
 {
 	size_t host = host_of(t, name);
-	struct sender *grown;
 
 	for (size_t i = 0; host < SIZE_MAX && i < t->n; i++)
 		if (t->senders[i].host == host && !strcmp(t->senders[i].calling, calling))
 			return &t->senders[i];
-	grown = host == SIZE_MAX ? NULL : grow_list(t->senders, t->n, &t->room, sizeof(*t->senders));
-	if (!grown)
+	if (host == SIZE_MAX || !list_grow(&t->senders, t->n, &t->room, sizeof(*t->senders)))
 		return NULL;
-	t->senders = grown;
 	t->senders[t->n] = (struct sender){.host = host, .used = t->hosts[host].level};
 	snprintf(t->senders[t->n].calling, sizeof(t->senders->calling), "%s", calling);
 	return &t->senders[t->n++];
@@ -104,7 +90,6 @@ int turns_add(struct turns *t, const char *calling, const char *host, int64_t in
 {
 	struct sender *s = sender_of(t, calling, host);
 	struct host *h = s ? &t->hosts[s->host] : NULL;
-	int64_t *grown;
 
 	if (!s)
 		return err_set(err, ENOMEM, "turns: no memory for a sender");
@@ -114,10 +99,8 @@ int turns_add(struct turns *t, const char *calling, const char *host, int64_t in
 		s->first = s->n = 0;
 		s->used = s->used > h->level ? s->used : h->level;
 	}
-	grown = grow_list(s->waiting, s->n, &s->room, sizeof(*s->waiting));
-	if (!grown)
+	if (!list_grow(&s->waiting, s->n, &s->room, sizeof(*s->waiting)))
 		return err_set(err, ENOMEM, "turns: no memory for %zu instances", s->n + 1);
-	s->waiting = grown;
 	s->waiting[s->n++] = instance;
 	h->waiting++;
 	return 0;
