@@ -245,63 +245,44 @@ static bool is_implicit_signed(DcmElement *elem, uint32_t tag)
 	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
 }
 
+/* The value that one of the get...() of an element gives, passed to set(). */
+template <class T, class Set>
+static OFCondition get_with(DcmElement *elem, OFCondition (DcmElement::*get)(T &, unsigned long), unsigned index, Set set)
+{
+	T value = 0;
+	OFCondition cond = (elem->*get)(value, index);
+
+	if (cond.good())
+		set(value);
+	return cond;
+}
+
 static OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, Number *ret_n)
 {
-	OFCondition cond;
-	Uint16 u16;
-	Sint16 s16;
-	Uint32 u32;
-	Sint32 s32;
-	Uint64 u64;
-	Sint64 s64;
-	Float32 f32;
-	Float64 f64;
+	auto as_int = [ret_n](auto value) { set_int(ret_n, value); };
+	auto as_uint = [ret_n](auto value) { set_uint(ret_n, value); };
+	auto as_double = [ret_n](auto value) { set_double(ret_n, value); };
+	auto as_signed = [ret_n](Uint16 value) { set_int(ret_n, (int16_t)value); };
 
 	switch (elem->ident()) {
 	case EVR_US:
-		cond = elem->getUint16(u16, index);
-		if (cond.good() && is_implicit_signed(elem, tag))
-			set_int(ret_n, (int16_t)u16);
-		else if (cond.good())
-			set_uint(ret_n, u16);
-		break;
+		return is_implicit_signed(elem, tag) ? get_with(elem, &DcmElement::getUint16, index, as_signed)
+						     : get_with(elem, &DcmElement::getUint16, index, as_uint);
 	case EVR_SS:
-		cond = elem->getSint16(s16, index);
-		if (cond.good())
-			set_int(ret_n, s16);
-		break;
+		return get_with(elem, &DcmElement::getSint16, index, as_int);
 	case EVR_UL:
-		cond = elem->getUint32(u32, index);
-		if (cond.good())
-			set_uint(ret_n, u32);
-		break;
+		return get_with(elem, &DcmElement::getUint32, index, as_uint);
 	case EVR_SL:
-		cond = elem->getSint32(s32, index);
-		if (cond.good())
-			set_int(ret_n, s32);
-		break;
+		return get_with(elem, &DcmElement::getSint32, index, as_int);
 	case EVR_UV:
-		cond = elem->getUint64(u64, index);
-		if (cond.good())
-			set_uint(ret_n, u64);
-		break;
+		return get_with(elem, &DcmElement::getUint64, index, as_uint);
 	case EVR_SV:
-		cond = elem->getSint64(s64, index);
-		if (cond.good())
-			set_int(ret_n, s64);
-		break;
+		return get_with(elem, &DcmElement::getSint64, index, as_int);
 	case EVR_FL:
-		cond = elem->getFloat32(f32, index);
-		if (cond.good())
-			set_double(ret_n, (double)f32);
-		break;
+		return get_with(elem, &DcmElement::getFloat32, index, as_double);
 	default:
-		cond = elem->getFloat64(f64, index);
-		if (cond.good())
-			set_double(ret_n, f64);
-		break;
+		return get_with(elem, &DcmElement::getFloat64, index, as_double);
 	}
-	return cond;
 }
 
 /* Does the dictionary allow one value only? */

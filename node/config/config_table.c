@@ -20,21 +20,9 @@ static const struct key_choice log_levels[] = {
 	{"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {NULL, 0},
 };
 static const struct key_choice audit_facilities[] = {
+	/* those of the log are the same without the first two */
 	{"authpriv", LOG_AUTHPRIV},
 	{"auth", LOG_AUTH},
-	{"daemon", LOG_DAEMON},
-	{"user", LOG_USER},
-	{"local0", LOG_LOCAL0},
-	{"local1", LOG_LOCAL1},
-	{"local2", LOG_LOCAL2},
-	{"local3", LOG_LOCAL3},
-	{"local4", LOG_LOCAL4},
-	{"local5", LOG_LOCAL5},
-	{"local6", LOG_LOCAL6},
-	{"local7", LOG_LOCAL7},
-	{NULL, 0},
-};
-static const struct key_choice log_facilities[] = {
 	{"daemon", LOG_DAEMON},
 	{"user", LOG_USER},
 	{"local0", LOG_LOCAL0},
@@ -155,7 +143,7 @@ static const struct key node_keys[] = {
 	 .meaning = "accept associations only from the entries of `peers`; default: false if the node listens on loopback "
 		    "addresses only, else true"},
 	{"log", AS_CHOICE(node_conf, log_syslog, log_targets), .fallback = "stderr", .meaning = "destination of log lines"},
-	{"log_facility", AS_CHOICE(node_conf, log_facility, log_facilities), .fallback = "daemon",
+	{"log_facility", AS_CHOICE(node_conf, log_facility, &audit_facilities[2]), .fallback = "daemon",
 	 .meaning = "syslog facility of log lines"},
 	{"log_level", AS_CHOICE(node_conf, log_level, log_levels), .fallback = "info", .meaning = "lowest severity to log"},
 	{"audit", AS_CHOICE(node_conf, audit, audit_targets), .fallback = "none",
