@@ -15,7 +15,7 @@ EXPECTED = golden.read_values()
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_values_of_a_case_are_as_before(folder, failures, name):
-    golden.make(h.TOMONODE, golden.CASES[name], folder, {**os.environ, **h.leak_sanitizer()})
+    golden.make(h.TOMONODE, golden.CASES[name], folder, {**os.environ, **h.leak_sanitizer()}, h.kept)
     failures += fingerprint.differences(fingerprint.of_folder(folder), EXPECTED[name])
 
 
