@@ -133,7 +133,7 @@ bool parallel_consistency_of(const struct parallel_scan *s, const float *lines, 
 enum parallel_axis_by {
 	PARALLEL_AXIS_PAIRS, /* views of opposite sides are mirror images */
 	PARALLEL_AXIS_SEAM,  /* half a turn and its mirror image make a whole one without a seam */
-	PARALLEL_AXIS_MASS,  /* the centres of mass of the views turn about it */
+	PARALLEL_AXIS_MASS,  /* the centres of mass of the views turn about it; a search that agrees has its part */
 };
 
 /* Why it is not known. */
@@ -157,7 +157,8 @@ struct parallel_axis {
 
 /* Find the axis of rotation from the data, without the offset of the header. lines: [slice][angle][radial bin]; c: what the views
  * say (parallel_consistency_of()). It is known if three standard deviations are at most half a bin. The object may leave the field,
- * and the axis be near its edge if the views are of a whole turn. Parallel; the same bits with any number of threads. ENOMEM. */
+ * and the axis be near its edge if the views are of a whole turn. Of a stack a few slices that show something are read, and more if
+ * these do not say it. Parallel; the same bits with any number of threads. ENOMEM. */
 int parallel_find_axis(const struct parallel_scan *s, const float *lines, const struct parallel_consistency *c,
 		       struct parallel_axis *ret, struct err *err);
 

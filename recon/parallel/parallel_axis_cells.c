@@ -10,6 +10,11 @@
 #define PAIRS_PART 0.05 /* of the views: fewer pairs say less than the wedge */
 #define TAPER 0.2	/* of the half window */
 #define RING_AROUND 4	/* samples on each side */
+#define DEAD_AROUND 3	/* bins on each side */
+#define DEAD_VIEWS 64	/* at most */
+#define DEAD_BESIDE 8	/* bins on each side */
+#define DEAD_TIMES 6.0	/* distance of a dead bin from the bins around it, in that of the bins beside it */
+#define DEAD_LEAST 0.02 /* the same, in the mean of all bins */
 
 /* ---- views ---- */
 
@@ -44,6 +49,8 @@ void axis_views_free(struct axis_views *v)
 	free(v->pair);
 	free(v->line);
 	free(v->mean);
+	free(v->odd);
+	free(v->size);
 	*v = (struct axis_views){0};
 }
 
@@ -175,7 +182,9 @@ int axis_views_make(const struct parallel_scan *s, const struct axis_effort *e, 
 		}
 		v->line = malloc((size_t)v->n * (size_t)v->width * sizeof(*v->line));
 		v->mean = malloc((size_t)v->width * sizeof(*v->mean));
-		if (!v->line || !v->mean)
+		v->odd = malloc((size_t)s->n_radial * sizeof(*v->odd));
+		v->size = malloc((size_t)s->n_radial * sizeof(*v->size));
+		if (!v->line || !v->mean || !v->odd || !v->size)
 			r = err_set(err, ENOMEM, "no memory for %d views of %d samples", v->n, v->width);
 	}
 	free(d);
@@ -208,18 +217,83 @@ static void subtract_rings(struct axis_views *v)
 	}
 }
 
+/* Make v->odd how far each bin is from the median of those around it, in half of some views. An edge is not: it is between its
+ * neighbours; and a peak is elsewhere in the next view. Return the mean size of a bin. */
+static double find_odd(const struct parallel_scan *s, const float *lines, struct axis_views *v)
+{
+	const int stride = (v->n + DEAD_VIEWS - 1) / DEAD_VIEWS, n = s->n_radial;
+	double size = 0;
+
+#pragma omp parallel for schedule(static)
+	for (int t = 0; t < n; t++) {
+		double apart[DEAD_VIEWS], sum = 0;
+		int views = 0;
+
+		for (int i = 0; i < v->n; i += stride) {
+			const float *line = lines + (size_t)v->view[i] * (size_t)n;
+			double around[2 * DEAD_AROUND + 1];
+			int m = 0;
+
+			for (int j = t - DEAD_AROUND; j <= t + DEAD_AROUND; j++)
+				if (j >= 0 && j < n)
+					around[m++] = (double)line[j];
+			apart[views++] = fabs((double)line[t] - parallel_median(around, m));
+			sum += fabs((double)line[t]);
+		}
+		v->odd[t] = parallel_median(apart, views);
+		v->size[t] = sum / views;
+	}
+	for (int t = 0; t < n; t++)
+		size += v->size[t] / n;
+	return size;
+}
+
+/* Mark bins that are dead or stuck: v->odd becomes 1, of others 0. lines: of the slice. */
+static void mark_dead(const struct parallel_scan *s, const float *lines, struct axis_views *v)
+{
+	const double least = DEAD_LEAST * find_odd(s, lines, v);
+
+	for (int t = 0; t < s->n_radial; t++)
+		v->size[t] = v->odd[t];
+	for (int t = 0; t < s->n_radial; t++) {
+		double beside[2 * DEAD_BESIDE + 1];
+		int m = 0;
+
+		for (int j = t - DEAD_BESIDE; j <= t + DEAD_BESIDE; j++)
+			if (j >= 0 && j < s->n_radial)
+				beside[m++] = v->size[j];
+		v->odd[t] = v->size[t] > fmax(least, DEAD_TIMES * parallel_median(beside, m));
+	}
+}
+
+/* A bin of a line, or what is between the next ones that are not dead. */
+static double live_bin(const struct axis_views *v, const float *line, int n, int t)
+{
+	int low = t, high = t;
+
+	while (low >= 0 && v->odd[low] > 0)
+		low--;
+	while (high < n && v->odd[high] > 0)
+		high++;
+	if (low < 0 || high >= n)
+		return (double)line[low >= 0 ? low : high < n ? high : t];
+	return high == low ? (double)line[t] : ((double)line[low] * (high - t) + (double)line[high] * (t - low)) / (high - low);
+}
+
 void axis_views_read(const struct parallel_scan *s, const float *lines, int slice, struct axis_views *v)
 {
+	lines += (size_t)slice * (size_t)s->n_angles * (size_t)s->n_radial;
+	mark_dead(s, lines, v);
 #pragma omp parallel for schedule(static)
 	for (int i = 0; i < v->n; i++) {
-		const float *line = lines + ((size_t)slice * (size_t)s->n_angles + (size_t)v->view[i]) * (size_t)s->n_radial;
+		const float *line = lines + (size_t)v->view[i] * (size_t)s->n_radial;
 		double before = 0;
 
 		for (int t = 0; t <= v->width; t++) {
 			double sum = 0;
 
 			for (int j = 0; j < v->factor; j++)
-				sum += (double)line[t * v->factor + j] / v->factor;
+				sum += live_bin(v, line, s->n_radial, t * v->factor + j) / v->factor;
 			if (t > 0)
 				v->line[(size_t)i * (size_t)v->width + (size_t)t - 1] = sum - before;
 			before = sum;

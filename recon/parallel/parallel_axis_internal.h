@@ -30,6 +30,7 @@ struct axis_views {
 	struct axis_pair *pair; /* numbers in `view` */
 	double *line;		/* [n][width]: differences of neighbouring samples */
 	double *mean;		/* [width] */
+	double *odd, *size;	/* [n_radial]: odd > 0: a dead bin; size: working memory */
 };
 
 /* U and V of a window. */
