@@ -373,13 +373,22 @@ static void note_flat(const struct parallel_flat_report *f, const struct paralle
 
 static void note_rings(const struct parallel_look *look, char *ret, size_t size)
 {
-	if (look->ring_width > 0)
+	if (look->ring_width == 0)
+		return;
+	sentence_add(ret, size,
+		     "Rings up to %d bin%s were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
+		     "which %.3g are still found.",
+		     look->ring_width, plural((size_t)look->ring_width), look->rings.before, look->rings.after);
+	if (look->rings.n_round > 0)
 		sentence_add(
 			ret, size,
-			"Rings up to %d bin%s were removed: offsets of detector bins of %.3g (line integrals, root mean square), of "
-			"which %.3g are still found. An edge of the object that is round about the axis counts as a ring: compare "
-			"with the image of ring_width=0.",
-			look->ring_width, plural((size_t)look->ring_width), look->rings.before, look->rings.after);
+			"Edges of an object that is round about the axis were left in %d slice%s, and with them rings there.",
+			look->rings.n_round, plural((size_t)look->rings.n_round));
+	else
+		sentence_add(
+			ret, size,
+			"A faint edge of the object that is round about the axis counts as a ring: compare with the image of "
+			"ring_width=0.");
 }
 
 void parallel_note(const struct interfile *h, const struct parallel_look *look, char *ret, size_t size)

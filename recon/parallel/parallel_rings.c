@@ -15,6 +15,8 @@
 #define LOOKED_AT 8    /* slices that are looked at again */
 #define LEAST_WIDTHS 8 /* radial bins, in widths */
 #define LEAST_ANGLES (2 * SECTORS)
+#define ROUND 0.5	     /* of the squares of the offsets, at least: an object that is round about the axis */
+#define ROUND_BINS (1.0 / 3) /* of the bins, at least, are as on the other side: two equal rings are few */
 #define AROUND_MAX (4 * PARALLEL_RING_WIDTH_MAX - 1)
 
 struct turned {
@@ -34,6 +36,7 @@ struct finder {
 	double *band;		   /* [bin][0 to reach]: the matrix, its diagonal first */
 	double *found;		   /* the offsets of a pass */
 	double *offset;
+	bool is_round; /* the object is round about the axis, and its offsets are left out */
 };
 
 /* Return the lower median of n values; changes their order (Hoare 1961). */
@@ -237,14 +240,65 @@ static int find_more(struct finder *f, const float *lines, struct err *err)
 	return 0;
 }
 
-static int find_offsets(struct finder *f, const float *lines, struct err *err)
-{
-	int r = 0;
+/* ---- an object that is round about the axis ---- */
 
-	memset(f->offset, 0, (size_t)f->n * sizeof(*f->offset));
-	for (int pass = 0; r == 0 && pass < PASSES; pass++)
-		r = find_more(f, lines, err);
-	return r;
+/* Sum the products of offsets with those on the other side, of bins with t + other = both. */
+static double sum_products(const struct finder *f, int both)
+{
+	double sum = 0;
+
+	for (int t = both < f->n ? 0 : both - f->n + 1; both - 2 * t > 2 * (f->farthest + 1); t++)
+		sum += 2 * f->offset[t] * f->offset[both - t];
+	return sum;
+}
+
+/* Find the middle between bins with the same offsets on both sides. Return the part of the squares of all that is the same. */
+static double find_middle(const struct finder *f, double all, int *ret_both)
+{
+	double *sum = f->band; /* it has 3 values or more for each bin */
+
+#pragma omp parallel for schedule(dynamic, 64)
+	for (int both = 0; both < 2 * f->n - 1; both++)
+		sum[both] = sum_products(f, both);
+	*ret_both = 0;
+	for (int both = 1; both < 2 * f->n - 1; both++)
+		*ret_both = sum[both] > sum[*ret_both] ? both : *ret_both;
+	return all > 0 ? sum[*ret_both] / all : 0;
+}
+
+/* How much are the offsets around a bin those on the other side? 1: the same, 0: not at all. */
+static double find_alike(const struct finder *f, int t, int both)
+{
+	double products = 0, squares = 0;
+
+	for (int i = t - f->farthest - 1; i <= t + f->farthest + 1; i++) {
+		if (i < 0 || i >= f->n || both - i < 0 || both - i >= f->n)
+			continue;
+		products += 2 * f->offset[i] * f->offset[both - i];
+		squares += f->offset[i] * f->offset[i] + f->offset[both - i] * f->offset[both - i];
+	}
+	return squares > 0 ? products / squares : 0;
+}
+
+/* Set the offsets that an object makes which is round about the axis to 0. Return whether there is one. */
+static bool spare_round(struct finder *f, double all)
+{
+	int both, n_alike = 0, n_both;
+
+	if (find_middle(f, all, &both) < ROUND)
+		return false;
+	if (!f->s->offset_unknown && fabs(0.5 * both - 0.5 * (f->n - 1) + f->s->offset / f->s->bin) > 1)
+		return false;
+	n_both = both < f->n ? both + 1 : 2 * f->n - 1 - both;
+	for (int t = 0; t < f->n; t++) {
+		f->around[t] = both - t < 0 || both - t >= f->n ? 0 : find_alike(f, t, both);
+		n_alike += f->around[t] > ROUND;
+	}
+	if (n_alike < ROUND_BINS * n_both)
+		return false;
+	for (int t = 0; t < f->n; t++)
+		f->offset[t] = f->around[t] > ROUND ? 0 : f->offset[t];
+	return true;
 }
 
 static double square_offsets(const struct finder *f)
@@ -254,6 +308,17 @@ static double square_offsets(const struct finder *f)
 	for (int t = 0; t < f->n; t++)
 		sum += f->offset[t] * f->offset[t];
 	return sum / f->n;
+}
+
+static int find_offsets(struct finder *f, const float *lines, struct err *err)
+{
+	int r = 0;
+
+	memset(f->offset, 0, (size_t)f->n * sizeof(*f->offset));
+	for (int pass = 0; r == 0 && pass < PASSES; pass++)
+		r = find_more(f, lines, err);
+	f->is_round = r == 0 && spare_round(f, f->n * square_offsets(f));
+	return r;
 }
 
 static void subtract_offsets(const struct finder *f, float *lines)
@@ -301,6 +366,7 @@ int parallel_remove_rings(const struct parallel_scan *s, int width, float *lines
 		if (r < 0)
 			break;
 		ret->before += k % step ? 0 : square_offsets(&f);
+		ret->n_round += f.is_round;
 		subtract_offsets(&f, own);
 		if (k % step == 0) {
 			r = find_offsets(&f, own, err);

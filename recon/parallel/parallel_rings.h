@@ -9,6 +9,9 @@
  *
  *   minimum over c of sum over k, t of (c(t) - (c(t - k) + c(t + k)) / 2 - e_k(t))^2 + a c(t)^2
  *
+ * An edge of an object that is round about the axis is a ring, too, but makes the same offsets on both sides of the axis, which bins
+ * do not. If that is most of their energy, and of a third of the bins, the offsets c that are alike on both sides count as 0.
+ *
  * Agreement makes e_k too small, so it is done again with what is left. A constant offset of a bin cannot blur the image across a
  * ring. Sorting the values of each bin (Vo, Atwood, Drakopoulos 2018, 10.1364/OE.26.028396), which is the usual way, was tried:
  * docs/numerics.md has both in figures.
@@ -24,6 +27,7 @@
  * found afterwards. */
 struct parallel_rings {
 	double before, after;
+	int n_round; /* slices with an object that is round about the axis, whose edges are left as they are */
 };
 
 /* Subtract the offsets of rings of up to `width` bins. lines: [slice][angle][radial bin], in place. Parallel; the same bits with

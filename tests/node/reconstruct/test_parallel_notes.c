@@ -96,7 +96,9 @@ TEST(detector_bins_and_rings)
 	SAYS("rings", s.look.ring_width = 1;
 	     s.look.rings = ((struct parallel_rings){0.25, 0.125}),
 	     "Rings up to 1 bin were removed: offsets of detector bins of 0.25 (line integrals, root mean square), of which 0.125 are",
-	     "An edge of the object that is round");
+	     "A faint edge of the object that is round");
+	SAYS("a round object", s.look.ring_width = 3; s.look.rings.n_round = 2, "Rings up to 3 bins",
+						      "Edges of an object that is round about the axis were left in 2 slices");
 	SAYS("few views", s.h.parallel.n_angles = 3, "3 views of 8 bins, and a slice needs about 12");
 	SAYS_NOTHING("enough views", s.h.parallel.n_angles = 4);
 }
@@ -112,7 +114,7 @@ TEST(doubtful_lines_and_what_was_done_to_them)
 	s.h.parallel.n_angles = 2;                                                                                               \
 	s.look.views = (struct parallel_consistency){.known = true, .n_odd = 1, .air = 0.5, .rough = 0.5, .axes_differ = true};  \
 	s.look.faults.of[PARALLEL_COPY].n = 1
-#define DONE_SAYS "There is no dark field", "2 of 64", "3 of 99", "Rings up to 3", "An edge of", "2 views of 8 bins"
+#define DONE_SAYS "There is no dark field", "2 of 64", "3 of 99", "Rings up to 3", "A faint edge of", "2 views of 8 bins"
 	SAYS("up to 31", s.lines[9] = 31; DONE, "Line integrals are up to 31", DONE_SAYS);
 	SAYS("transmissions", fill_lines(&s, 1, 1, 0.25F); DONE, "Line integrals are from 0.25", DONE_SAYS);
 	SAYS("zeros", fill_lines(&s, 0, 0, 0); DONE, "All line integrals are 0", DONE_SAYS);
