@@ -255,6 +255,9 @@ static int print_dbt(struct simulate_command *c)
 					      "study", simulation->study, "series", simulation->series));
 	printf("%d object%s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report->files, plural(report->files),
 	       simulation->n_u, simulation->n_v, s->what.views, (double)report->bytes / 1e6, report->seconds, c->folder);
+	if (s->what.clips > 0 && simulation->pitch > BREAST_CLIP_WIDTH)
+		printf("  The clips are %g mm thick, less than a bin of %g mm: metal = \"reduce\" may not find them. Use a smaller --binning.\n",
+		       BREAST_CLIP_WIDTH, simulation->pitch);
 	return CODE_OK;
 }
 

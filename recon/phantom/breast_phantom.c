@@ -508,7 +508,7 @@ static double depth_at(const struct breast *b, const double at[3])
 static void add_clips(struct breast *b)
 {
 	for (int i = 0; i < b->o->clips; i++) {
-		double part[3], at[3], r[3] = {0.25, 0.25, 0.25};
+		double part[3], at[3], r[3] = {BREAST_CLIP_WIDTH / 2, BREAST_CLIP_WIDTH / 2, BREAST_CLIP_WIDTH / 2};
 
 		do {
 			for (int c = 0; c < 3; c++)

@@ -23,6 +23,7 @@
 #define BREAST_GLANDULAR_LEAST 5.0 /* percent */
 #define BREAST_GLANDULAR_MOST 60.0
 #define BREAST_CLIPS_MOST 20
+#define BREAST_CLIP_WIDTH 0.5  /* mm; they are 3 mm long */
 #define BREAST_ROOM_LEAST 40.0 /* mm: side of the smallest detector that a breast fits on */
 
 struct breast_options {

@@ -178,6 +178,8 @@ def test_breast_of_tissue(folder, failures):
     with open(again, "w", encoding="ascii") as f:
         json.dump(right, f)
     older = json.loads(tools.run("measure", "--json", "--truth", again, path).stdout)
+    coarse = tools.run("simulate", "dbt", "--clips", 1, "--binning", 8, "--views", 2, "--detector", "640x800", "--thickness", 20,
+                       "-o", os.path.join(folder, "coarse")).stdout
     roles = [s["role"] for s in left["shapes"]]
     mirror = [np.allclose(np.array(a["center_mm"]) * (1, -1, 1), b["center_mm"], atol=1e-9)
               for a, b in zip(left["shapes"], right["shapes"])]
@@ -188,6 +190,7 @@ def test_breast_of_tissue(folder, failures):
                      (abs(tissues["adipose"]["true"] - 0.046) < 0.001 and abs(tissues["adipose"]["bias_percent"]) < 20
                       and tissues["glandular"]["mean"] > 1.2 * tissues["adipose"]["mean"] and "muscle" in tissues, tissues),
                      ("makes another breast from seed" in refused, refused),
+                     ("less than a bin of 0.68 mm" in coarse, coarse),
                      (older["tissues"] == [] and all("true" not in r for r in older["regions"]), older["tissues"]),
                      (len(found["points"]) == 6 and far < 0.5, f"{far} mm"),
                      (sum("mass" in r["name"] for r in found["regions"]) == 4, [r["name"] for r in found["regions"]])):
