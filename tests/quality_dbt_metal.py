@@ -78,15 +78,14 @@ def specks(truth, without, reduced):
     for s in truth["shapes"]:
         if s["role"] not in ("lesion", "bead") or s["half_axes_mm"][0] > 0.6:
             continue
-        z, y, x = (np.flatnonzero(abs(d.ravel()) <= r) for d, r in zip(places(truth, s, without), (1.0, 3.0, 3.0)))
-        if min(map(len, (z, y, x))) == 0:
+        distances = places(truth, s, without)
+        around, own = (np.ix_(*(np.flatnonzero(abs(d.ravel()) <= r) for d, r in zip(distances, (1.0, side, side)))) for side in (3.0, 0.5))
+        if min(without[own].shape) == 0:
             continue
-        a, b = (i[np.ix_(z, y, x)] for i in (without, reduced))
-        top, noise = a.max() - np.median(a), 1.4826 * np.median(abs(a - np.median(a)))
-        at = np.unravel_index(a.argmax(), a.shape)
-        near = tuple(slice(max(i - 1, 0), i + 2) for i in at)
+        a, b = without[around], reduced[around]
+        top, noise = without[own].max() - np.median(a), 1.4826 * np.median(abs(a - np.median(a)))
         visible += bool(top > VISIBLE * noise)
-        erased += bool(top > VISIBLE * noise and b[near].max() - np.median(b) < ERASED * top)
+        erased += bool(top > VISIBLE * noise and reduced[own].max() - np.median(b) < ERASED * top)
     return visible, erased
 
 

@@ -72,7 +72,7 @@
 	 .fallback = "off", \
 	 .meaning = "`reduce`: clips and markers of metal, found in the projections, are replaced there and put back into the slices, " \
 		    "so that they throw no streaks; the result names their number and places. No calcification is taken for " \
-		    "metal, but one that the shadows of metal cover in nearly all projections is lost. `off`: metal is " \
+		    "metal, and one above or below it that its shadows cover stays if the projections agree on it. `off`: metal is " \
 		    "reconstructed like tissue"}, \
 	{"edge_taper", AS_REAL(s, at edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully", \
 	 .fallback = "5", \

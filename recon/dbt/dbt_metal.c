@@ -134,6 +134,7 @@ int dbt_metal_replace(struct dbt_session *s, struct metal_report *ret_report, st
 	int n_views = s->plan->n_views, r = 0;
 
 	metal_locate(s->layout.scan, &s->plan->grid, s->metal, s->metal_of, ret_report);
+	r = metal_keep_specks(s->layout.scan, s->metal, s->metal_of, ret_report, err);
 	for (int view = 0; r == 0 && ret_report->n > 0 && view < n_views; view++) {
 		int i = s->layout.views.place[view];
 
@@ -158,8 +159,8 @@ int dbt_metal_replace(struct dbt_session *s, struct metal_report *ret_report, st
 /* A shadow of an object as an image: lost part of the intensity in each bin, 0 beside it. */
 struct piece {
 	const struct scan_view *view;
-	int lo[2], n[2];
-	float *loss, middle;	       /* least loss in its middle */
+	struct metal_image loss;
+	float middle;		       /* least loss in its middle */
 	bool alone;		       /* not that of another object, too: its measures count */
 	double width, slope, variance; /* in the plane of the object, mm; dy / dz; mm^2 along y */
 	double line;		       /* attenuation times volume, mm^2 */
@@ -181,7 +182,7 @@ struct put {
 static void put_clear(struct put *p)
 {
 	for (int i = 0; i < p->n_pieces; i++)
-		free(p->piece[i].loss);
+		free(p->piece[i].loss.value);
 	free(p->piece);
 	free(p->part);
 }
@@ -207,7 +208,7 @@ static double line_of(const struct dbt_session *s, const struct scan_view *view,
 	return m->sum * fabs(across) / sqrt(to_bin) * to_object / to_bin;
 }
 
-static void measure_piece(const struct put *p, struct piece *e, const struct metal_shadow *m)
+static void measure_piece(const struct put *p, struct piece *e, int place, const struct metal_shadow *m)
 {
 	const struct scan *scan = p->s->layout.scan;
 	const double *at = p->object->at, beside[3] = {at[0], at[1] + 1, at[2]};
@@ -218,7 +219,7 @@ static void measure_piece(const struct put *p, struct piece *e, const struct met
 	per_mm = next[1] - foot[1];
 	e->slope = (e->view->src[1] - at[1]) / (e->view->src[2] - at[2]);
 	e->width = m->width / (fabs(per_mm) * scan->h[1]);
-	e->alone = hypot((m->at[0] - foot[0]) * scan->h[0], (m->at[1] - foot[1]) * scan->h[1]) <= METAL_ALONE;
+	e->alone = metal_is_alone(scan, place, m, p->object);
 	e->variance = m->spread / (per_mm * per_mm);
 	e->line = line_of(p->s, e->view, m, at);
 }
@@ -252,31 +253,17 @@ static int make_piece(struct put *p, int place, const struct metal_shadow *m, st
 {
 	const struct scan *scan = p->s->layout.scan;
 	struct piece *e = &p->piece[p->n_pieces];
-	int hi[2] = {0, 0};
-	size_t n;
+	int r;
 
-	*e = (struct piece){
-		.view = &scan->views[place], .lo = {scan->n_u, scan->n_v}, .middle = MIDDLE * (float)(1 - exp(-m->rise))};
+	*e = (struct piece){.view = &scan->views[place], .middle = MIDDLE * (float)(1 - exp(-m->rise))};
 	for (size_t b = 0; b < m->n; b++) {
-		const int at[2] = {m->bin[b].u, m->bin[b].v};
-
-		for (int c = 0; c < 2; c++) {
-			e->lo[c] = at[c] < e->lo[c] ? at[c] : e->lo[c];
-			hi[c] = at[c] > hi[c] ? at[c] : hi[c];
-			p->reach[c] = fmax(p->reach[c], fabs(at[c] - m->at[c]) * scan->h[c]);
-		}
+		p->reach[0] = fmax(p->reach[0], fabs(m->bin[b].u - m->at[0]) * scan->h[0]);
+		p->reach[1] = fmax(p->reach[1], fabs(m->bin[b].v - m->at[1]) * scan->h[1]);
 	}
-	for (int c = 0; c < 2; c++)
-		e->n[c] = hi[c] - e->lo[c] + 1;
-	n = (size_t)e->n[0] * (size_t)e->n[1];
-	measure_piece(p, e, m);
-	e->loss = calloc(n, sizeof(*e->loss));
-	if (!e->loss)
-		return err_set(err, ENOMEM, "metal: no memory for a shadow of %d x %d bins", e->n[0], e->n[1]);
-	p->n_pieces++;
-	for (size_t b = 0; b < m->n; b++)
-		e->loss[(m->bin[b].v - e->lo[1]) * e->n[0] + m->bin[b].u - e->lo[0]] = 1 - expf(-m->bin[b].rise);
-	return 0;
+	measure_piece(p, e, place, m);
+	r = metal_image_create(m, true, 0, &e->loss, err);
+	p->n_pieces += r == 0;
+	return r;
 }
 
 /* Make the pieces of an object, and choose the voxels around it. */
@@ -311,24 +298,6 @@ static int put_open(struct put *p, const signed char *of, struct err *err)
 	return 0;
 }
 
-static float loss_of(const struct piece *e, int u, int v)
-{
-	u -= e->lo[0];
-	v -= e->lo[1];
-	return u >= 0 && u < e->n[0] && v >= 0 && v < e->n[1] ? e->loss[v * e->n[0] + u] : 0;
-}
-
-/* Return the loss at a point between bins. */
-static float loss_between(const struct piece *e, const double foot[2])
-{
-	int u = (int)floor(foot[0]), v = (int)floor(foot[1]);
-	float part[2] = {(float)(foot[0] - u), (float)(foot[1] - v)}, sum = 0;
-
-	for (int i = 0; i < 4; i++)
-		sum += loss_of(e, u + i % 2, v + i / 2) * (i % 2 ? part[0] : 1 - part[0]) * (i / 2 ? part[1] : 1 - part[1]);
-	return sum;
-}
-
 /* Return whether the object is at a point. */
 static bool is_inside(const struct put *p, const double at[3])
 {
@@ -341,7 +310,7 @@ static bool is_inside(const struct put *p, const double at[3])
 		double foot[2];
 
 		outside += !(scan_foot(p->s->layout.scan, p->piece[i].view, at, foot) &&
-			     loss_between(&p->piece[i], foot) >= p->piece[i].middle);
+			     metal_image_at(&p->piece[i].loss, foot) >= p->piece[i].middle);
 	}
 	return outside <= most;
 }

@@ -6,6 +6,7 @@
 #include "recon/dbt/metal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -394,4 +395,52 @@ void metal_release(struct metal_view *v)
 	for (int i = 0; i < v->n; i++)
 		free(v->shadow[i].bin);
 	*v = (struct metal_view){0};
+}
+
+/* ---- images of shadows ---- */
+
+int metal_image_create(const struct metal_shadow *m, bool lost, float beside, struct metal_image *ret, struct err *err)
+{
+	struct metal_image image = {.lo = {INT_MAX, INT_MAX}, .beside = beside};
+	int hi[2] = {0, 0};
+	size_t n;
+
+	for (size_t b = 0; b < m->n; b++) {
+		const int at[2] = {m->bin[b].u, m->bin[b].v};
+
+		for (int c = 0; c < 2; c++) {
+			image.lo[c] = smaller_of(at[c], image.lo[c]);
+			hi[c] = larger_of(at[c], hi[c]);
+		}
+	}
+	for (int c = 0; c < 2; c++)
+		image.n[c] = m->n > 0 ? hi[c] - image.lo[c] + 1 : 1;
+	n = (size_t)image.n[0] * (size_t)image.n[1];
+	image.value = malloc(n * sizeof(*image.value));
+	if (!image.value)
+		return err_set(err, ENOMEM, "metal: no memory for a shadow of %d x %d bins", image.n[0], image.n[1]);
+	for (size_t i = 0; i < n; i++)
+		image.value[i] = beside;
+	for (size_t b = 0; b < m->n; b++)
+		image.value[(m->bin[b].v - image.lo[1]) * image.n[0] + m->bin[b].u - image.lo[0]] =
+			lost ? 1 - expf(-m->bin[b].rise) : m->bin[b].excess;
+	*ret = image;
+	return 0;
+}
+
+static float image_bin(const struct metal_image *m, int u, int v)
+{
+	u -= m->lo[0];
+	v -= m->lo[1];
+	return u >= 0 && u < m->n[0] && v >= 0 && v < m->n[1] ? m->value[v * m->n[0] + u] : m->beside;
+}
+
+float metal_image_at(const struct metal_image *m, const double foot[2])
+{
+	int u = (int)floor(foot[0]), v = (int)floor(foot[1]);
+	float part[2] = {(float)(foot[0] - u), (float)(foot[1] - v)}, sum = 0;
+
+	for (int i = 0; i < 4; i++)
+		sum += image_bin(m, u + i % 2, v + i / 2) * (i % 2 ? part[0] : 1 - part[0]) * (i / 2 ? part[1] : 1 - part[1]);
+	return sum;
 }

@@ -11,10 +11,11 @@
  *   calcification of 0.5 mm can take away, whatever it consists of. Attenuation: the largest rise divided by the shadow's width is
  *   at least METAL_MU, which calcifications of any size are below.
  * - Replaced by: the line integrals of the nearest bins beside the shadow in eight directions, weighted by 1 / distance.
+ * - Kept (metal_keep_specks()): calcifications above or below an object, which move through its shadow from view to view.
  * - Places (metal_locate()): the point where the rays through the shadows of the views meet. What most views do not show there is no
  *   metal. With a place known, weaker shadows at it count too.
  *
- * Lost: what the shadows of metal cover in nearly all views. Not found: metal wider than METAL_REACH, and metal of which most views show nothing. Lengths in mm. */
+ * Lost: what is weaker than the noise in the shadows that cover it. Not found: metal wider than METAL_REACH, and metal of which most views show nothing. Lengths in mm. */
 #ifndef TOMONODE_RECON_METAL_H
 #define TOMONODE_RECON_METAL_H
 
@@ -78,6 +79,25 @@ void metal_release(struct metal_view *v); /* accepts an empty one */
  * object the number of its shadow in each view, or -1. */
 void metal_locate(const struct scan *scan, const struct grid *grid, struct metal_view *views, signed char *ret_of,
 		  struct metal_report *ret_report);
+
+/* Keep in the projections what is no metal in the shadows of the objects: reduce the excess of bins in which the views agree on a
+ * calcification above or below an object (recon/dbt/metal_specks.c). ENOMEM. */
+int metal_keep_specks(const struct scan *scan, struct metal_view *views, const signed char *of, const struct metal_report *report,
+		      struct err *err);
+
+/* Return whether a shadow in this view is that of the object alone. */
+bool metal_is_alone(const struct scan *scan, int view, const struct metal_shadow *m, const struct metal_object *o);
+
+/* A shadow as an image: bins lo + (0 .. n - 1) along u and v. The caller frees value. */
+struct metal_image {
+	int lo[2], n[2];
+	float *value;
+	float beside; /* value of bins that are not in the shadow */
+};
+
+/* Make the image of the excess or, with lost, of the lost part of the intensity. ENOMEM. */
+int metal_image_create(const struct metal_shadow *m, bool lost, float beside, struct metal_image *ret, struct err *err);
+float metal_image_at(const struct metal_image *m, const double foot[2]); /* a point between bins */
 
 /* Solve the normal equations of three unknowns, a positive matrix with the right side in column 3, in place: the solution is there
  * afterwards. Return false if they do not determine it. */

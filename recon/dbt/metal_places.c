@@ -33,6 +33,14 @@ static double distance_of(const struct places *p, const struct metal_shadow *m, 
 	return hypot((m->at[0] - foot[0]) * p->scan->h[0], (m->at[1] - foot[1]) * p->scan->h[1]);
 }
 
+bool metal_is_alone(const struct scan *scan, int view, const struct metal_shadow *m, const struct metal_object *o)
+{
+	double foot[2] = {INFINITY, INFINITY};
+
+	scan_foot(scan, &scan->views[view], o->at, foot);
+	return hypot((m->at[0] - foot[0]) * scan->h[0], (m->at[1] - foot[1]) * scan->h[1]) <= METAL_ALONE;
+}
+
 /* Return the nearest shadow of a view that belongs to no object; NULL: none within NEAR. */
 static struct metal_shadow *nearest_shadow(const struct places *p, int view, const double foot[2], bool sure,
 					   double *ret_distance)
