@@ -74,8 +74,8 @@ static void put_languages(struct html *h, const struct status *s)
 		const char *code = language_code((enum language)l), *name = language_name((enum language)l);
 
 		html_put(h, l > 0 ? " · " : "");
-		html_printf(h, "<a id=\"l-%s\" href=\"?language=%s\" lang=\"%s\" hreflang=\"%s\"%s>%s</a>", code, code, code,
-			    code, l == (int)s->language ? " aria-current=\"true\"" : "", name);
+		html_printf(h, "<a id=\"l-%s\" href=\"?language=%s\" lang=\"%s\" hreflang=\"%s\" aria-current=\"%s\">%s</a>",
+			    code, code, code, code, l == (int)s->language ? "true" : "false", name);
 	}
 	html_put(h, "</nav>");
 }

@@ -38,6 +38,7 @@ def test_languages(folder, things):
     for path in ("/", "/cases", "/cases?from=2026-13-01&state=x"):  # nothing of the page itself stays English
         shown = Page(ask(n, path, Cookie="language=de")[2].decode()).text
         check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
+        check('id="l-de" href="?language=de" lang="de" hreflang="de" aria-current="true"' in ask(n, path, Cookie="language=de")[2].decode(), path)
     missing = ask(n, "/jobs/77", Cookie="language=de")
     check(missing[0] == 404 and "Das Journal hat keinen Fall mit dieser Nummer." in missing[2].decode(), missing)
     check("Diese Seite gibt es nicht." in ask(n, "/nothing", Cookie="language=de")[2].decode(), "no page")
