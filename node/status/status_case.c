@@ -398,7 +398,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	put_facts(h, s, job_report_facts(list));
 	put_stages(h, s, times);
 	log_lines(h, s, v->id, list);
-	status_page_end(h, s);
+	status_page_end(h, s, "");
 	json_decref(view);
 	json_decref(list);
 	json_decref(times);

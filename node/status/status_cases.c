@@ -278,6 +278,7 @@ static void put_found(struct html *h, const struct search *x)
 
 void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f)
 {
+	char query[STATUS_FILTER_QUERY];
 	struct search x;
 
 	if (!find_cases(&x, s, f)) {
@@ -288,6 +289,7 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 	status_page_begin(h, s, say(s->language, "Cases"), false);
 	put_form(h, s, f);
 	put_found(h, &x);
-	status_page_end(h, s);
+	status_filter_query(f, f->page, query, sizeof(query));
+	status_page_end(h, s, query);
 	free(x.list);
 }

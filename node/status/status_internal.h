@@ -11,7 +11,8 @@
 /* Write everything from the doctype to the start tag <main>. title is escaped. refresh: a browser without script loads the page
  * again by itself; a person may not be typing in it. */
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh);
-void status_page_end(struct html *h, const struct status *s);
+/* query: of the address of the page, which the links to its other languages keep: "", or "?q=...". */
+void status_page_end(struct html *h, const struct status *s, const char *query);
 /* Write the start of a section up to its heading, in the language of the page; without a title a hidden one, whose content may come later. */
 void status_page_section(struct html *h, const char *id, const char *title);
 /* Write a table up to <tbody>; its rows follow, then status_page_table_end(). On a narrow screen a row of

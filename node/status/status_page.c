@@ -67,23 +67,24 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 }
 
 /* A link for each language. Its choice is kept in a cookie (node/status/status_http.c). */
-static void put_languages(struct html *h, const struct status *s)
+static void put_languages(struct html *h, const struct status *s, const char *query)
 {
 	html_printf(h, "<nav class=\"languages\" aria-label=\"%s\">", say(s->language, "Language"));
 	for (int l = 0; l < LANGUAGES; l++) {
 		const char *code = language_code((enum language)l), *name = language_name((enum language)l);
 
 		html_put(h, l > 0 ? " · " : "");
-		html_printf(h, "<a id=\"l-%s\" href=\"?language=%s\" lang=\"%s\" hreflang=\"%s\" aria-current=\"%s\">%s</a>",
-			    code, code, code, code, l == (int)s->language ? "true" : "false", name);
+		html_printf(h, "<a id=\"l-%s\" href=\"?language=%s%s%s\" lang=\"%s\" hreflang=\"%s\" aria-current=\"%s\">%s</a>",
+			    code, code, query[0] ? "&" : "", query[0] ? query + 1 : "", code, code,
+			    l == (int)s->language ? "true" : "false", name);
 	}
 	html_put(h, "</nav>");
 }
 
-void status_page_end(struct html *h, const struct status *s)
+void status_page_end(struct html *h, const struct status *s, const char *query)
 {
 	html_put(h, "</main>\n<footer>");
-	put_languages(h, s);
+	put_languages(h, s, query);
 	html_printf(h,
 		    "<p>tomonode " TOMONODE_VERSION
 		    " · %s · <a href=\"/status.json\">JSON</a> · <a href=\"/metrics\">%s</a> · <a "
@@ -614,7 +615,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	html_put(h, "</div>\n<div class=\"aside\">\n");
 	status_page_node(h, s);
 	html_put(h, "</div></div>\n");
-	status_page_end(h, s);
+	status_page_end(h, s, "");
 }
 
 static void write_sentence(struct html *h, enum language in, const char *title, const char *sentence, bool waiting)

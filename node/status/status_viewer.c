@@ -172,5 +172,5 @@ void status_write_look(struct html *h, const struct status *s, const struct job_
 			"window; with Shift: move; Shift and arrow keys: move. Plus and minus: zoom; I: invert; 0: "
 			"reset."));
 	put_choice(h, s, v[0], two);
-	status_page_end(h, s);
+	status_page_end(h, s, "");
 }

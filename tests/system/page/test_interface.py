@@ -135,7 +135,7 @@ def test_answers(folder, things):
         answer = ask(n, f"/jobs/{at}/{path}", "POST", who, form + ("&protocol=quick" if path == "redo" else ""))
         check(answer[0] == code, f"{path} of {at}: {answer[0]}, not {code}: {answer[1][-400:]}")
         interface.judge("POST", f"/jobs/{{id}}/{path}", answer)
-    query = {p["name"]: p for p in interface.operations()["GET", "/cases"]["parameters"]}
+    query = {p["name"]: p for p in interface.operations()["GET", "/cases"]["parameters"] if "name" in p}
     shown = set(re.findall(r'<(?:input|select)[^>]* name="(\w+)"', ask(n, "/cases", headers=who)[1]))
     check(shown <= set(query) and {"q", "state", "from", "to"} <= shown, f"{shown}, not {set(query)}")
     states = set(re.findall(r'<option value="([a-z-]+)"', ask(n, "/cases", headers=who)[1]))

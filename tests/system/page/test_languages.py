@@ -39,6 +39,8 @@ def test_languages(folder, things):
         shown = Page(ask(n, path, Cookie="language=de")[2].decode()).text
         check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
         check('id="l-de" href="?language=de" lang="de" hreflang="de" aria-current="true"' in ask(n, path, Cookie="language=de")[2].decode(), path)
+    found = ask(n, "/cases?q=%22%3E%3Ci%3E&state=done", Cookie="language=de")[2].decode()
+    check('href="?language=es&amp;q=%22%3E%3Ci%3E&amp;state=done" lang="es"' in found and "<i>" not in found, "the search stays")
     missing = ask(n, "/jobs/77", Cookie="language=de")
     check(missing[0] == 404 and "Das Journal hat keinen Fall mit dieser Nummer." in missing[2].decode(), missing)
     check("Diese Seite gibt es nicht." in ask(n, "/nothing", Cookie="language=de")[2].decode(), "no page")
