@@ -341,22 +341,24 @@ static void describe_gaps(const struct parallel_gaps *gaps, bool single, char *r
 /* Say which bins and values are no measurement. */
 static void note_gaps(const struct parallel_flat_report *f, const struct parallel_gaps *gaps, char *ret, size_t size)
 {
-	static const char after[] =
-		"fbp, bp, the search of the axis and of rings use a value interpolated between their neighbours, "
-		"iterative algorithms leave them out";
+	const size_t bins = f->dead + f->hot + f->noisy;
 	char places[200];
 
 	describe_gaps(gaps, false, places, sizeof(places));
-	if (f->dead + f->hot + f->noisy > 0)
+	if (bins > 0)
 		sentence_add(
 			ret, size,
-			"%zu of %zu detector bins are no measurement (%zu dead: no flat field like their neighbours'; %zu hot or "
-			"stuck; %zu flicker; the first: %s): %s.",
-			f->dead + f->hot + f->noisy, f->bins, f->dead, f->hot, f->noisy, places, after);
+			"%zu of %zu detector bins are no measurement (%zu dead: no flat field like their neighbours'; %zu hot "
+			"or stuck; %zu flicker; the first: %s).",
+			bins, f->bins, f->dead, f->hot, f->noisy, places);
 	describe_gaps(gaps, true, places, sizeof(places));
 	if (f->hits > 0)
-		sentence_add(ret, size, "%zu of %zu values are hits, bright in one view alone (the first: %s): %s.", f->hits,
-			     f->values, places, after);
+		sentence_add(ret, size, "%zu of %zu values are hits, bright in one view alone (the first: %s).", f->hits,
+			     f->values, places);
+	if (bins + f->hits > 0)
+		sentence_add(ret, size,
+			     "Iterative algorithms leave them out; others, the axis and rings use values interpolated between "
+			     "their neighbours.");
 }
 
 /* Say what the flat fields did not correct. */

@@ -91,7 +91,8 @@ TEST(detector_bins_and_rings)
 
 	SAYS("no dark field", s.look.flat.n_flat = 1, "There is no dark field");
 	SAYS_NOTHING("dark field", s.look.flat.n_flat = s.look.flat.n_dark = 1);
-	SAYS("a dead bin", s.look.flat.dead = 1; s.look.flat.bins = 64, "1 of 64 detector bins are no measurement (1 dead");
+	SAYS("a dead bin", s.look.flat.dead = 1;
+	     s.look.flat.bins = 64, "1 of 64 detector bins are no measurement (1 dead", "Iterative algorithms leave them out");
 	SAYS("no signal", s.look.flat.dark = 1; s.look.flat.values = 99, "1 of 99 line integrals have no signal");
 	SAYS("rings", s.look.ring_width = 1;
 	     s.look.rings = ((struct parallel_rings){0.25, 0.125}),
@@ -114,7 +115,9 @@ TEST(doubtful_lines_and_what_was_done_to_them)
 	s.h.parallel.n_angles = 2;                                                                                               \
 	s.look.views = (struct parallel_consistency){.known = true, .n_odd = 1, .air = 0.5, .rough = 0.5, .axes_differ = true};  \
 	s.look.faults.of[PARALLEL_COPY].n = 1
-#define DONE_SAYS "There is no dark field", "2 of 64", "3 of 99", "Rings up to 3", "A faint edge of", "2 views of 8 bins"
+#define DONE_SAYS                                                                                                                \
+	"There is no dark field", "2 of 64", "Iterative algorithms", "3 of 99", "Rings up to 3", "A faint edge of",              \
+		"2 views of 8 bins"
 	SAYS("up to 31", s.lines[9] = 31; DONE, "Line integrals are up to 31", DONE_SAYS);
 	SAYS("transmissions", fill_lines(&s, 1, 1, 0.25F); DONE, "Line integrals are from 0.25", DONE_SAYS);
 	SAYS("zeros", fill_lines(&s, 0, 0, 0); DONE, "All line integrals are 0", DONE_SAYS);
