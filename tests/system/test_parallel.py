@@ -387,8 +387,8 @@ axis offset (mm) := -4
     frames.astype("<u2").tofile(os.path.join(folder, "frames.s"))
     true.astype("<f4").tofile(os.path.join(folder, "lines.s"))
     made, raw = run("raw", "frames.s", "unsigned integer", 2, "frame kinds := {2,1,0,1}\nframe counts := {1,1,60,1}")
-    check(raw["intensities"] == {"flat_fields": 2, "dark_fields": 1, "dead_bins": 1, "no_signal": 0}, raw["intensities"])
-    check("1 of 64 detector bins have no flat field" in raw["warnings"], raw["warnings"])
+    check(raw["intensities"] == {"flat_fields": 2, "dark_fields": 1, "dead_bins": 1, "hot_bins": 0, "noisy_bins": 0, "hits": 0, "no_signal": 0}, raw["intensities"])
+    check("1 of 64 detector bins are no measurement (1 dead: no flat field like" in raw["warnings"], raw["warnings"])
     want, _ = run("lines", "lines.s", "float", 4, "")
     check(np.abs(made - want).max() < 0.02 * want.max(), f"{np.abs(made - want).max()} of {want.max()}")
     for runs, words in (("frame kinds := {2,1,0}\nframe counts := {1,1,60,1}", '3 "frame kinds", 4 "frame counts"'),
