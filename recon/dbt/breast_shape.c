@@ -181,12 +181,15 @@ void breast_shape_release(struct breast_shape *s)
 	*s = (struct breast_shape){.report = s->report};
 }
 
-/* (T / H)^2 at a point, mm. */
-static float square_at(const struct breast_shape *s, double x, double y)
+/* Return the point along x from which on both rows j and j + 1 are far from the skin: -1. */
+static int end_of_rows(const struct breast_shape *s, int j)
 {
-	const struct shape_outline plane = {.n = {s->n[0], s->n[1]}, .lo = {s->lo[0], s->lo[1]}, .step = s->step};
+	const float *row = s->square + (size_t)j * (size_t)s->n[0];
+	int end = s->n[0];
 
-	return shape_at(&plane, s->square, x, y);
+	while (end > 0 && row[end - 1] == -1 && row[s->n[0] + end - 1] == -1)
+		end--;
+	return end;
 }
 
 /* Distance of a surface from the middle of the plates, where the rim's middle is nearer to this surface by `height`. With a margin
@@ -202,15 +205,24 @@ static float column_of(const struct breast_shape *s, double square, double heigh
 
 void breast_shape_columns(const struct breast_shape *s, const struct grid *grid, bool upper, float *ret_columns)
 {
+	const struct shape_outline plane = {.n = {s->n[0], s->n[1]}, .lo = {s->lo[0], s->lo[1]}, .step = s->step};
+
 #pragma omp parallel for schedule(static)
 	for (int j = 0; j < grid->n[1]; j++) {
 		double y = grid->lo[1] + (j + 0.5) * grid->h[1], along = (y - s->side[0]) / (s->side[1] - s->side[0]), height;
+		float *row = ret_columns + (size_t)j * (size_t)grid->n[0], v = (float)((y - s->lo[1]) / s->step), beside;
+		int end = end_of_rows(s, v > 0 ? (v < (float)(s->n[1] - 2) ? (int)v : s->n[1] - 2) : 0);
 
 		along = fmin(fmax(along, 0), 1);
 		height = s->report.height[0] + along * (s->report.height[1] - s->report.height[0]);
-		for (int i = 0; i < grid->n[0]; i++)
-			ret_columns[(size_t)j * (size_t)grid->n[0] + (size_t)i] = column_of(
-				s, (double)square_at(s, grid->lo[0] + (i + 0.5) * grid->h[0], y), upper ? height : -height);
+		height = upper ? height : -height;
+		beside = column_of(s, -1, height);
+		for (int i = 0; i < grid->n[0]; i++) {
+			float u = (float)((grid->lo[0] + (i + 0.5) * grid->h[0] - s->lo[0]) / s->step);
+
+			row[i] = u >= (float)end ? beside
+						 : column_of(s, (double)shape_interpolate(&plane, s->square, u, v), height);
+		}
 	}
 }
 
