@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "node/sandbox/sandbox.h"
 
 #define LOOK_MS 20	/* between two looks at the program */
+#define LEAVING 0.5	/* s for which its last processes may take to end */
 #define OUTPUT_MAX 8192 /* bytes of its output that are kept: the last ones */
 #define LAST_LINE 120	/* characters of its output in a sentence */
 #define REASON_SIZE 300
@@ -104,6 +106,21 @@ static const char *last_line(struct output *o, char ret[LAST_LINE + 3])
 	return ret;
 }
 
+/* Does anything that the program has started outlive it, by more than LEAVING? This process is the parent of orphans. */
+static bool leaves_processes(void)
+{
+	double until = clock_seconds() + LEAVING;
+	pid_t got;
+
+	while ((got = waitpid(-1, NULL, WNOHANG)) >= 0) {
+		if (got == 0 && clock_seconds() > until)
+			return true;
+		if (got == 0)
+			poll(NULL, 0, LOOK_MS);
+	}
+	return false;
+}
+
 /* Wait for the end of the program. Writes why the message counts as not taken; "": it was. */
 static void watch_program(const struct alerts_conf *conf, pid_t pid, int said, char ret_reason[REASON_SIZE])
 {
@@ -126,7 +143,7 @@ static void watch_program(const struct alerts_conf *conf, pid_t pid, int said, c
 			 line);
 	else if (WEXITSTATUS(status) != 0)
 		snprintf(ret_reason, REASON_SIZE, "it ended with exit code %d%s", WEXITSTATUS(status), line);
-	else if (waitpid(-1, NULL, WNOHANG) == 0) /* this process is the parent of orphans */
+	else if (leaves_processes())
 		snprintf(ret_reason, REASON_SIZE, "it left a process behind, which was killed");
 }
 

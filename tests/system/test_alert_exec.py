@@ -122,6 +122,9 @@ def test_trouble(folder, things):
         refused = tried(n, code=7).stderr
         check(tell in refused and words in refused, refused)
     check(not asleep(), "what was left behind is still there")
+    program(n, "cat > /dev/null; sleep 0.1 & exit 0")
+    n.write_conf()
+    check("took the message" in tried(n).stdout, "what ends soon is not left behind")
     with open(os.path.join(n.exec_box, "tell"), "w", encoding="ascii") as f:
         f.write("#!/nothing\n")
     check("it cannot be started: No such file or directory" in tried(n, code=7).stderr, "an interpreter that is missing")
