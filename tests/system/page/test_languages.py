@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in the language that a person chose, else that of the browser, else of the configuration. No header does harm."""
+import os
 import re
 
 from test_status import Page, ask, node, raw
 
 from tools import node_harness as h
-from tools.node_harness import check
+from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 WORDS = {"en": "Everything is in order", "de": "Alles ist in Ordnung", "es": "Todo está en orden", "pt": "Tudo está em ordem"}
@@ -45,6 +46,24 @@ def test_languages(folder, things):
     check(missing[0] == 404 and "Das Journal hat keinen Fall mit dieser Nummer." in missing[2].decode(), missing)
     check("Diese Seite gibt es nicht." in ask(n, "/nothing", Cookie="language=de")[2].decode(), "no page")
     check(b"problems" in ask(n, "/status.json", Cookie="language=de")[2], "JSON has no language")
+
+
+def test_pages_of_cases(folder, things):
+    """Of the pages of a delivered and of a held case only what is marked as English, or is of the case, is English."""
+    n, _ = node(folder, things)
+    exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
+    h.send(n.port, exam)
+    done = n.wait_states("delivered")[0]["id"]
+    h.send(n.port, h.simulate(os.path.join(folder, "other"), "--study", "2.25.82", "--views", 9)[:3])
+    held = n.wait_states("delivered", "held")[1]["id"]
+    for path, words in (("/", ("Zugestellt, mit Warnungen", "Nur 3 von 9 Bildern sind eingetroffen.", "Tomosynthese, links CC")),
+                        (f"/jobs/{done}", ("Gesendet", "Was geschehen ist", "Überall zugestellt", "Noch einmal rekonstruieren")),
+                        (f"/jobs/{done}/look", ("Tomosynthese, links CC",)),
+                        (f"/jobs/{held}", ("Angehalten", "Die eingetroffenen Bilder rekonstruieren", "Fall abbrechen"))):
+        body = wait_for(path, lambda path=path, words=words: (lambda text: text if all(w in text for w in words) else None)(
+            ask(n, path, Cookie="language=de")[2].decode()))
+        shown = Page(re.sub(r'<(\w+)(?: [^>]*)? lang="en".*?</\1>', "", body, flags=re.S)).text
+        check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
 
 
 def test_configured_language(folder, things):
