@@ -5,6 +5,7 @@
 #define TOMONODE_TESTS_EVENTS_FIXTURE_H
 
 #include "kernels/device.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define EVENTS_RING 96 /* detectors in a ring */
@@ -197,24 +198,6 @@ struct events_case {
 	struct events *a;
 };
 
-static inline struct buf events_upload(struct device *dev, const float *host, size_t n)
-{
-	struct buf b = {0};
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	return b;
-}
-
-static inline float *events_download(const struct buf *b)
-{
-	float *host = malloc((b->n ? b->n : 1) * sizeof(*host));
-
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
-	return host;
-}
-
 /* Random values from -1 to 1, with 0 in the padding of columns. */
 static inline float *events_volume(const struct grid *g, uint32_t seed)
 {
@@ -248,10 +231,10 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 		y[i] *= 100;
 	c.host_detectors = events_detectors();
 	c.list = s->beams ? events_list_of_beams(n, s->tof.n, 11) : events_list(n, s->tof.n, 11);
-	c.detectors = events_upload(dev, c.host_detectors, 3 * EVENTS_DETECTORS);
-	c.events = events_upload(dev, (const float *)(const void *)c.list, n * EVENT_FLOATS);
-	c.x = events_upload(dev, x, grid_size(&c.grid));
-	c.y = events_upload(dev, y, n);
+	c.detectors = fixture_upload(dev, c.host_detectors, 3 * EVENTS_DETECTORS);
+	c.events = fixture_upload(dev, (const float *)(const void *)c.list, n * EVENT_FLOATS);
+	c.x = fixture_upload(dev, x, grid_size(&c.grid));
+	c.y = fixture_upload(dev, y, n);
 	free(x);
 	free(y);
 	*ret = c;
@@ -267,7 +250,7 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 	if (s->beams) {
 		assert_int_equal(dev->ops->events_sort(ret->a, &ret->events, NULL), 0);
 		free(ret->list);
-		ret->list = (struct event *)(void *)events_download(&ret->events);
+		ret->list = (struct event *)(void *)fixture_download(&ret->events);
 	}
 }
 
@@ -327,11 +310,11 @@ static inline double events_difference(const float *a, const double *b, size_t n
 
 static inline void events_check_definition(struct events_case *c)
 {
-	float *x = events_download(&c->x), *q = events_download(&c->y), *found;
+	float *x = fixture_download(&c->x), *q = fixture_download(&c->y), *found;
 	double *y = events_forward_reference(c, x), *sum = events_back_reference(c, q), most = 0, difference;
 
 	assert_int_equal(c->dev->ops->events_back(c->a, &c->events, &c->y, &c->x, NULL), 0);
-	found = events_download(&c->x);
+	found = fixture_download(&c->x);
 	for (size_t i = 0; i < c->x.n; i++)
 		found[i] -= x[i];
 	for (size_t i = 0; i < c->x.n; i++)
@@ -343,7 +326,7 @@ static inline void events_check_definition(struct events_case *c)
 	free(found);
 	assert_int_equal(c->dev->ops->upload(&c->x, x, NULL), 0);
 	assert_int_equal(c->dev->ops->events_forward(c->a, &c->events, &c->x, &c->y, NULL), 0);
-	found = events_download(&c->y);
+	found = fixture_download(&c->y);
 	assert_true(events_difference(found, y, c->n) < EVENTS_TOL);
 	free(found);
 	free(x);
@@ -387,15 +370,15 @@ static inline void events_check_ratio(struct events_case *c)
 		assert_int_equal(v->fill(&sum[i], 1, NULL), 0);
 	}
 	assert_int_equal(v->events_forward(c->a, &c->events, &c->x, &c->y, NULL), 0);
-	p = events_download(&c->y);
+	p = fixture_download(&c->y);
 	for (size_t i = 0; i < c->n; i++)
 		p[i] = p[i] + c->list[i].add > floor ? 1 / (p[i] + c->list[i].add) : 0;
 	assert_int_equal(v->upload(&c->y, p, NULL), 0);
 	assert_int_equal(v->events_back(c->a, &c->events, &c->y, &sum[0], NULL), 0);
 	assert_int_equal(v->events_ratio(c->a, &c->events, floor, &c->x, &sum[1], NULL), 0);
 	free(p);
-	p = events_download(&sum[0]);
-	found = events_download(&sum[1]);
+	p = fixture_download(&sum[0]);
+	found = fixture_download(&sum[1]);
 	expected = malloc(c->x.n * sizeof(*expected));
 	assert_non_null(expected);
 	for (size_t i = 0; i < c->x.n; i++)
@@ -419,7 +402,7 @@ static inline void events_check_sorted(struct events_case *c)
 	struct event *sorted;
 
 	assert_int_equal(c->dev->ops->events_sort(c->a, &c->events, NULL), 0);
-	sorted = (struct event *)(void *)events_download(&c->events);
+	sorted = (struct event *)(void *)fixture_download(&c->events);
 	qsort(c->list, c->n, sizeof(*c->list), events_compare);
 	qsort(sorted, c->n, sizeof(*sorted), events_compare);
 	assert_memory_equal(sorted, c->list, c->n * sizeof(*sorted));

@@ -3,6 +3,7 @@
  * sums of both halves, fused passes for every rule, and the marks of the support. */
 #include "kernels/device.h"
 #include "kernels/slice_map.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define VIEWS 5
@@ -52,46 +53,23 @@ struct fixture {
 	struct buf volume[2], bins, row, pair[2];
 };
 
-static float uniform(uint32_t *seed, float lo, float hi)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
-}
-
-static struct buf empty(struct device *dev, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	return b;
-}
-
 static struct buf random_buf(struct device *dev, size_t n, uint32_t seed, float lo, float hi)
 {
 	float *host = malloc(n * sizeof(*host));
-	struct buf b = empty(dev, n);
+	struct buf b = fixture_upload(dev, NULL, n);
 
 	assert_non_null(host);
 	for (size_t i = 0; i < n; i++)
-		host[i] = uniform(&seed, lo, hi);
+		host[i] = fixture_uniform(&seed, lo, hi);
 	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
 	free(host);
 	return b;
 }
 
-static float *fetched(const struct buf *b)
-{
-	float *host = malloc(b->n * sizeof(*host));
-
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
-	return host;
-}
-
 /* Return the largest difference divided by the largest value of b; infinity if a value is NaN. */
 static double difference(const struct buf *a, const struct buf *b)
 {
-	float *x = fetched(a), *y = fetched(b);
+	float *x = fixture_download(a), *y = fixture_download(b);
 	double most = 0, scale = 0;
 
 	assert_true(a->n == b->n);
@@ -139,22 +117,22 @@ static void setup_fixture(struct fixture *f, const struct setup *s, struct devic
 	f->x = random_buf(dev, f->n_in, 1, 0.02f, 0.06f);
 	f->y = random_buf(dev, f->n_out, 2, 0.5f, 3);
 	f->row = random_buf(dev, f->n_out, 3, 10, 30);
-	f->mask = empty(dev, f->n_out);
+	f->mask = fixture_upload(dev, NULL, f->n_out);
 	f->mask_host = malloc(f->n_out * sizeof(float));
-	y = fetched(&f->y);
+	y = fixture_download(&f->y);
 	assert_non_null(f->mask_host);
 	for (size_t i = 0; i < f->n_out; i++) {
-		float of_ten = uniform(&seed, 0, 10);
+		float of_ten = fixture_uniform(&seed, 0, 10);
 
 		f->mask_host[i] = of_ten < 2 ? 0 : of_ten < 3 ? -1 : 1;
 		y[i] = f->mask_host[i] > 0 ? y[i] : NAN;
 	}
 	assert_int_equal(f->v->upload(&f->mask, f->mask_host, NULL) | f->v->upload(&f->y, y, NULL), 0);
 	free(y);
-	f->bins = empty(dev, f->n_out);
+	f->bins = fixture_upload(dev, NULL, f->n_out);
 	for (int i = 0; i < 2; i++) {
-		f->volume[i] = empty(dev, f->n_in);
-		f->pair[i] = empty(dev, 2 * f->n_out);
+		f->volume[i] = fixture_upload(dev, NULL, f->n_in);
+		f->pair[i] = fixture_upload(dev, NULL, 2 * f->n_out);
 	}
 }
 
@@ -216,11 +194,11 @@ static void forward_adds_one(struct fixture *f, enum projection_model model)
 {
 	struct buf part, sum = random_buf(f->dev, f->n_out, 9, 1, 2), before = random_buf(f->dev, f->n_out, 9, 1, 2);
 	struct projection *a = project(f, model, 0, VIEWS, true, &part);
-	float *old = fetched(&before), *got;
+	float *old = fixture_download(&before), *got;
 
 	assert_int_equal(f->v->forward(a, &f->x, false, &f->bins, NULL), 0);
 	assert_int_equal(f->v->forward(a, &f->x, true, &sum, NULL), 0);
-	got = fetched(&sum);
+	got = fixture_download(&sum);
 	for (size_t i = 0; i < f->n_out; i++)
 		assert_true(f->mask_host[i] > 0 ? got[i] >= old[i] : got[i] == old[i]);
 	free(got);
@@ -241,15 +219,16 @@ TEST(forward_adds)
 static void sums_are_adjoints_one(struct fixture *f, enum projection_model model)
 {
 	const struct rule rule = {RULE_TRANSMISSION, 1e-6f, 1e-6f, 0};
-	struct buf part, q = empty(f->dev, f->n_out), d = empty(f->dev, f->n_out), want = empty(f->dev, f->n_in);
+	struct buf part, q = fixture_upload(f->dev, NULL, f->n_out), d = fixture_upload(f->dev, NULL, f->n_out),
+			 want = fixture_upload(f->dev, NULL, f->n_in);
 	struct projection *a = project(f, model, 0, VIEWS, true, &part);
-	float *p, *y = fetched(&f->y), *hq = malloc(f->n_out * sizeof(float)), *hd = malloc(f->n_out * sizeof(float));
+	float *p, *y = fixture_download(&f->y), *hq = malloc(f->n_out * sizeof(float)), *hd = malloc(f->n_out * sizeof(float));
 
 	assert_true(hq && hd);
 	assert_int_equal(f->v->forward(a, &f->x, false, &f->bins, NULL), 0);
 	assert_int_equal(f->v->make_pair(a, &rule, &f->y, &f->bins, NULL, &f->pair[0], NULL), 0);
 	assert_int_equal(f->v->back_sums(a, &f->pair[0], false, &f->volume[0], &f->volume[1], NULL), 0);
-	p = fetched(&f->bins);
+	p = fixture_download(&f->bins);
 	for (size_t i = 0; i < f->n_out; i++) {
 		hq[i] = f->mask_host[i] > 0 ? (float)(exp(-p[i]) - exp(-y[i])) : 0;
 		hd[i] = f->mask_host[i] > 0 ? (float)(p[i] * exp(-p[i])) : 0;
@@ -279,7 +258,7 @@ static void sums_add_up_one(struct fixture *f, enum projection_model model)
 {
 	const struct rule rule = {RULE_EM, 1e-6f, 1e-6f, 0};
 	size_t at = 0;
-	struct buf part, num = empty(f->dev, f->n_in), den = empty(f->dev, f->n_in);
+	struct buf part, num = fixture_upload(f->dev, NULL, f->n_in), den = fixture_upload(f->dev, NULL, f->n_in);
 	struct projection *all = project(f, model, 0, VIEWS, true, &part);
 	float *a, *b;
 
@@ -298,13 +277,13 @@ static void sums_add_up_one(struct fixture *f, enum projection_model model)
 		f->v->projection_free(some);
 		at += bins;
 	}
-	a = fetched(&num);
-	b = fetched(&f->volume[0]);
+	a = fixture_download(&num);
+	b = fixture_download(&f->volume[0]);
 	assert_memory_equal(a, b, f->n_in * sizeof(float));
 	free(a);
 	free(b);
-	a = fetched(&den);
-	b = fetched(&f->volume[1]);
+	a = fixture_download(&den);
+	b = fixture_download(&f->volume[1]);
 	assert_memory_equal(a, b, f->n_in * sizeof(float));
 	free(a);
 	free(b);
@@ -321,7 +300,7 @@ TEST(sums_add_up)
 /* A sub-iteration with separate passes gives the same image as with fused passes; voxels outside the support remain 0. */
 static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 {
-	struct buf part, plain = empty(f->dev, f->n_in), fused = empty(f->dev, f->n_in);
+	struct buf part, plain = fixture_upload(f->dev, NULL, f->n_in), fused = fixture_upload(f->dev, NULL, f->n_in);
 	struct projection *a = project(f, model, 0, VIEWS, true, &part);
 	struct err err = {0};
 
@@ -333,7 +312,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 	}
 	for (size_t k = 0; k < N_RULES && f->v->fused(a); k++) {
 		const struct buf *row = rule_needs_length(rules[k].kind) ? &f->row : NULL;
-		float *x = fetched(&f->x), *got, *pair;
+		float *x = fixture_download(&f->x), *got, *pair;
 
 		for (size_t i = 0; i < f->n_in; i += 3)
 			x[i] = 0;
@@ -342,7 +321,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		assert_int_equal(f->v->make_pair(a, &rules[k], &f->y, &f->bins, row, &f->pair[0], NULL), 0);
 		assert_int_equal(f->v->forward_pair(a, &rules[k], &fused, &f->y, row, &f->pair[1], NULL), 0);
 		assert_true(difference(&f->pair[1], &f->pair[0]) <= FUSED_TOL);
-		pair = fetched(&f->pair[1]);
+		pair = fixture_download(&f->pair[1]);
 		for (size_t i = 0; i < f->n_out; i++)
 			assert_true(f->mask_host[i] > 0 || (pair[i] == 0 && pair[f->n_out + i] == 0));
 		assert_int_equal(f->v->back_sums(a, &f->pair[0], false, &f->volume[0], &f->volume[1], NULL), 0);
@@ -353,7 +332,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		assert_int_equal(f->v->upload(&fused, x, NULL) | f->v->fill(&f->pair[1], NAN, NULL), 0);
 		assert_int_equal(f->v->sub_iterate(a, &rules[k], &f->y, row, &f->pair[1], &fused, NULL), 0);
 		assert_true(difference(&fused, &plain) <= FUSED_TOL);
-		got = fetched(&fused);
+		got = fixture_download(&fused);
 		for (size_t i = 0; i < f->n_in; i++)
 			assert_true((got[i] == 0) == (x[i] == 0));
 		free(x);
@@ -387,7 +366,7 @@ TEST(no_line_no_volume)
 	assert_int_equal(f.v->forward_pair(a, &rule, &f.volume[0], &f.y, &f.row, &f.pair[0], NULL), 0); /* a volume of NaN */
 	assert_int_equal(f.v->make_pair(a, &rule, &f.y, NULL, &f.row, &f.pair[1], NULL), 0);
 	assert_true(difference(&f.pair[0], &f.pair[1]) == 0);
-	pair = fetched(&f.pair[0]);
+	pair = fixture_download(&f.pair[0]);
 	for (size_t i = 0; i < 2 * f.n_out; i++)
 		assert_true(isfinite(pair[i]));
 	free(pair);
@@ -527,7 +506,7 @@ static void mark_and_check(struct fixture *f, int which, enum projection_model m
 		assert_int_equal(f->v->mark(a, &f->volume[0], NULL), 0);
 		f->v->projection_free(a);
 	}
-	got = fetched(&f->volume[0]);
+	got = fixture_download(&f->volume[0]);
 	check_marks(f, mark, which < 2, before, got);
 	free(got);
 }

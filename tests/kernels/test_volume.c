@@ -2,6 +2,7 @@
 /* Passes over a volume that use neighbours, on the CPU and with memory full of NaN: blur, the prior's gradient, and the
  * voxel-driven half of filtered backprojection, each compared with a simple implementation. */
 #include "kernels/device.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define SUM_TOL 2e-6 /* rounding error of the sum of float32 weights along three axes */
@@ -14,12 +15,6 @@ static const struct grid grids[] = {
 };
 #define N_GRIDS (sizeof(grids) / sizeof(grids[0]))
 
-static float uniform(uint32_t *seed, float lo, float hi)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
-}
-
 static bool is_padding(const struct grid *g, size_t i)
 {
 	return g->z_fastest && i % grid_column(g) >= (size_t)g->n[2];
@@ -30,31 +25,6 @@ static size_t index_of(const struct grid *g, int i, int j, int k)
 	return (size_t)i * grid_step(g, 0) + (size_t)j * grid_step(g, 1) + (size_t)k * grid_step(g, 2);
 }
 
-static struct buf empty(struct device *dev, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	return b;
-}
-
-static struct buf put(struct device *dev, const float *host, size_t n)
-{
-	struct buf b = empty(dev, n);
-
-	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	return b;
-}
-
-static float *fetched(const struct buf *b)
-{
-	float *host = malloc(b->n * sizeof(*host));
-
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
-	return host;
-}
-
 /* Random; the padding is NaN. */
 static float *random_volume(const struct grid *g, uint32_t seed, float lo, float hi)
 {
@@ -62,7 +32,7 @@ static float *random_volume(const struct grid *g, uint32_t seed, float lo, float
 
 	assert_non_null(host);
 	for (size_t i = 0; i < grid_size(g); i++)
-		host[i] = is_padding(g, i) ? NAN : uniform(&seed, lo, hi);
+		host[i] = is_padding(g, i) ? NAN : fixture_uniform(&seed, lo, hi);
 	return host;
 }
 
@@ -97,11 +67,12 @@ static void everywhere(void (*test)(struct device *dev, const struct grid *g))
 
 static float *blurred(struct device *dev, const struct grid *g, const double sigma[3], const float *from)
 {
-	struct buf x = put(dev, from, grid_size(g)), work = empty(dev, grid_size(g)), ret = empty(dev, grid_size(g));
+	struct buf x = fixture_upload(dev, from, grid_size(g)), work = fixture_upload(dev, NULL, grid_size(g)),
+		   ret = fixture_upload(dev, NULL, grid_size(g));
 	float *host;
 
 	assert_int_equal(dev->ops->blur(&x, g, sigma, &work, &ret, NULL), 0);
-	host = fetched(&ret);
+	host = fixture_download(&ret);
 	buf_release(&x);
 	buf_release(&work);
 	buf_release(&ret);
@@ -261,23 +232,24 @@ static void check_prior_kind(struct device *dev, const struct grid *g, const str
 	float *host = random_volume(g, 11, 0.1f, 1), *sums[3];
 	double *x = malloc(n * sizeof(*x)), *bound = calloc(n, sizeof(*bound)), most = 0;
 	uint32_t seed = 2;
-	struct buf at, num = empty(dev, n), den = empty(dev, n), alone = empty(dev, n);
+	struct buf at, num = fixture_upload(dev, NULL, n), den = fixture_upload(dev, NULL, n),
+		       alone = fixture_upload(dev, NULL, n);
 
 	assert_true(x && bound);
 	for (size_t i = 0; i < n; i++) {
-		if (!is_padding(g, i) && i && uniform(&seed, 0, 1) < 0.2f)
+		if (!is_padding(g, i) && i && fixture_uniform(&seed, 0, 1) < 0.2f)
 			host[i] = 0; /* outside the support */
 		x[i] = (double)host[i];
 	}
-	at = put(dev, host, n);
+	at = fixture_upload(dev, host, n);
 	assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
 	assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
 	assert_int_equal(dev->ops->fill(&alone, NUM, NULL), 0);
 	assert_int_equal(dev->ops->prior_sums(prior, &at, g, NULL, ratio, &num, &den, NULL), 0);
 	assert_int_equal(dev->ops->prior_sums(prior, &at, g, NULL, ratio, &alone, NULL, NULL), 0);
-	sums[0] = fetched(&num);
-	sums[1] = fetched(&den);
-	sums[2] = fetched(&alone);
+	sums[0] = fixture_download(&num);
+	sums[1] = fixture_download(&den);
+	sums[2] = fixture_download(&alone);
 	roughness(prior, g, x, (const int[3]){0, 0, 0}, g->n, bound);
 	for (size_t i = 0; i < n; i++) {
 		if (is_padding(g, i) || host[i] == 0)
@@ -328,8 +300,8 @@ static void check_part(struct device *dev, const struct grid *g, const struct pr
 {
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1], at = (size_t)first * slice, size = (size_t)n * slice;
 	int halo[2] = {first > 0, first + n < g->n[2]};
-	struct buf x = put(dev, host + at - (size_t)halo[0] * slice, size + (size_t)(halo[0] + halo[1]) * slice),
-		   num = empty(dev, size), den = empty(dev, size);
+	struct buf x = fixture_upload(dev, host + at - (size_t)halo[0] * slice, size + (size_t)(halo[0] + halo[1]) * slice),
+		   num = fixture_upload(dev, NULL, size), den = fixture_upload(dev, NULL, size);
 	struct grid part = *g;
 	float *found;
 
@@ -337,7 +309,7 @@ static void check_part(struct device *dev, const struct grid *g, const struct pr
 	assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
 	assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
 	assert_int_equal(dev->ops->prior_sums(prior, &x, &part, halo, true, &num, &den, NULL), 0);
-	found = fetched(&num);
+	found = fixture_download(&num);
 	assert_memory_equal(found, whole + at, size * sizeof(float));
 	free(found);
 	buf_release(&x);
@@ -349,13 +321,13 @@ static void check_prior_parts(struct device *dev, const struct grid *g)
 {
 	size_t n = grid_size(g);
 	float *host = random_volume(g, 11, 0.1f, 1), *whole;
-	struct buf x = put(dev, host, n), num = empty(dev, n), den = empty(dev, n);
+	struct buf x = fixture_upload(dev, host, n), num = fixture_upload(dev, NULL, n), den = fixture_upload(dev, NULL, n);
 
 	for (size_t i = 0; !g->z_fastest && i < N_PRIORS; i++) {
 		assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
 		assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
 		assert_int_equal(dev->ops->prior_sums(&priors[i], &x, g, NULL, true, &num, &den, NULL), 0);
-		whole = fetched(&num);
+		whole = fixture_download(&num);
 		for (int slices = 1; slices <= g->n[2]; slices++)
 			for (int first = 0; first + slices <= g->n[2]; first++)
 				check_part(dev, g, &priors[i], first, slices, host, whole);
@@ -439,15 +411,15 @@ static void check_interpolated(struct device *dev)
 
 	set_up(&b);
 	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
-		host[i] = uniform(&seed, -1, 2);
-	y = put(dev, host, 4 * 21 * 6);
-	ret = empty(dev, grid_size(&b.grid));
+		host[i] = fixture_uniform(&seed, -1, 2);
+	y = fixture_upload(dev, host, 4 * 21 * 6);
+	ret = fixture_upload(dev, NULL, grid_size(&b.grid));
 	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
 	for (int pass = 1; pass <= 2; pass++) {
 		double most = 0;
 
 		assert_int_equal(dev->ops->back_interpolated(a, &y, pass == 2, &ret, NULL), 0);
-		x = fetched(&ret);
+		x = fixture_download(&ret);
 		dot(&b.grid, x, x); /* also checks the padding */
 		for (int k = 0; k < b.grid.n[2]; k++)
 			for (int j = 0; j < b.grid.n[1]; j++)
@@ -493,10 +465,10 @@ TEST(test_refused)
 	struct buf x, y, z, little;
 
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
-	x = empty(dev, grid_size(g));
-	y = empty(dev, grid_size(g));
-	z = empty(dev, grid_size(g));
-	little = empty(dev, grid_size(g) - 1);
+	x = fixture_upload(dev, NULL, grid_size(g));
+	y = fixture_upload(dev, NULL, grid_size(g));
+	z = fixture_upload(dev, NULL, grid_size(g));
+	little = fixture_upload(dev, NULL, grid_size(g) - 1);
 	assert_int_equal(dev->ops->blur(&x, g, sigma, &y, &x, &err), -EINVAL);
 	assert_int_equal(dev->ops->blur(&x, g, sigma, &little, &y, &err), -EINVAL);
 	assert_error(dev->ops->blur(&x, g, bad, &y, &z, &err), &err, EINVAL, "nan");

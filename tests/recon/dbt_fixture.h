@@ -7,6 +7,7 @@
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 /* The devices on which every operator test runs. */
@@ -21,12 +22,6 @@ static inline struct device *fixture_device(int which, int threads)
 	return dev;
 }
 
-static inline float fixture_random(uint32_t *seed)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return (float)(*seed >> 8) / (1 << 24);
-}
-
 static inline float *fixture_floats(size_t n, uint32_t seed, float lo, float hi)
 {
 	float *x = malloc((n ? n : 1) * sizeof(*x));
@@ -35,25 +30,6 @@ static inline float *fixture_floats(size_t n, uint32_t seed, float lo, float hi)
 	for (size_t i = 0; i < n; i++)
 		x[i] = lo + (hi - lo) * fixture_random(&seed);
 	return x;
-}
-
-static inline struct buf fixture_upload(struct device *dev, const float *host, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	if (host)
-		assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	return b;
-}
-
-static inline float *fixture_download(const struct buf *b)
-{
-	float *host = malloc(b->n * sizeof(*host));
-
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
-	return host;
 }
 
 /* Create a scan of n_views from -25 to 25 degrees, with the source above the chest wall and distances of a Siemens system. The

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define TOL 1e-5 /* of the largest value */
@@ -99,12 +100,6 @@ static inline struct projection *create(struct fixture *f, enum projection_model
 	return a;
 }
 
-static inline float uniform(uint32_t *seed)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return (float)(*seed >> 8) / (1 << 24) - 0.3f;
-}
-
 static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
 {
 	return pixel * lines_column(&f->grid) + (size_t)u;
@@ -118,24 +113,6 @@ static inline float *host(size_t n)
 	return x;
 }
 
-static inline struct buf put(struct fixture *f, const float *from, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
-	if (from)
-		assert_int_equal(f->v->upload(&b, from, NULL), 0);
-	return b;
-}
-
-static inline float *fetched(const struct buf *b)
-{
-	float *x = host(b->n);
-
-	assert_int_equal(b->dev->ops->download(b, x, NULL), 0);
-	return x;
-}
-
 /* Return a volume of random values; the padding has the value `padding`. */
 static inline float *volume(const struct fixture *f, uint32_t seed, float padding)
 {
@@ -145,7 +122,7 @@ static inline float *volume(const struct fixture *f, uint32_t seed, float paddin
 		x[i] = padding;
 	for (size_t i = 0; i < f->pixels; i++)
 		for (int u = 0; u < f->scan.n_u; u++)
-			x[voxel(f, i, u)] = uniform(&seed);
+			x[voxel(f, i, u)] = fixture_random(&seed) - 0.3f;
 	return x;
 }
 

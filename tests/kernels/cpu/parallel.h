@@ -4,6 +4,7 @@
 #define TOMONODE_TESTS_KERNELS_PARALLEL_H
 
 #include "kernels/cpu/cpu_paths.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define MOST_PLANES 512
@@ -180,30 +181,6 @@ static inline struct projection *create(struct fixture *f, enum projection_model
 	return a;
 }
 
-static inline float uniform(uint32_t *seed, float lo, float hi)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
-}
-
-static inline struct buf put(struct fixture *f, const float *host, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
-	assert_int_equal(f->v->upload(&b, host, NULL), 0);
-	return b;
-}
-
-static inline float *fetched(const struct buf *b)
-{
-	float *host = malloc(b->n * sizeof(*host));
-
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
-	return host;
-}
-
 static inline bool is_padding(const struct grid *g, size_t i)
 {
 	return g->z_fastest && i % grid_column(g) >= (size_t)g->n[2];
@@ -217,8 +194,8 @@ static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, floa
 
 	assert_non_null(host);
 	for (size_t i = 0; i < f->n_in; i++)
-		host[i] = is_padding(&f->grid, i) ? NAN : uniform(&seed, lo, hi);
-	b = put(f, host, f->n_in);
+		host[i] = is_padding(&f->grid, i) ? NAN : fixture_uniform(&seed, lo, hi);
+	b = fixture_upload(f->dev, host, f->n_in);
 	free(host);
 	return b;
 }
@@ -238,38 +215,30 @@ static inline struct buf sinogram(struct fixture *f, uint32_t seed, float lo, fl
 
 	assert_non_null(host);
 	for (size_t i = 0; i < f->n_out; i++)
-		host[i] = exists(f, i) ? uniform(&seed, lo, hi) : NAN;
-	b = put(f, host, f->n_out);
+		host[i] = exists(f, i) ? fixture_uniform(&seed, lo, hi) : NAN;
+	b = fixture_upload(f->dev, host, f->n_out);
 	free(host);
-	return b;
-}
-
-static inline struct buf empty(struct fixture *f, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
 	return b;
 }
 
 static inline float *forward(struct fixture *f, struct projection *a, const struct buf *x)
 {
-	struct buf y = empty(f, f->n_out);
+	struct buf y = fixture_upload(f->dev, NULL, f->n_out);
 	float *host;
 
 	assert_int_equal(f->v->forward(a, x, false, &y, NULL), 0);
-	host = fetched(&y);
+	host = fixture_download(&y);
 	buf_release(&y);
 	return host;
 }
 
 static inline float *back(struct fixture *f, struct projection *a, const struct buf *y)
 {
-	struct buf x = empty(f, f->n_in);
+	struct buf x = fixture_upload(f->dev, NULL, f->n_in);
 	float *host;
 
 	assert_int_equal(f->v->adjoint(a, y, false, &x, NULL), 0);
-	host = fetched(&x);
+	host = fixture_download(&x);
 	buf_release(&x);
 	return host;
 }

@@ -18,19 +18,19 @@ static void check_convolution(size_t outer, size_t inner, int n, int set)
 	cpu_state(f.dev)->rows = cpu_rows_at(set);
 	f.v = f.dev->ops;
 	for (size_t i = 0; i < size; i++)
-		y[i] = uniform(&seed);
+		y[i] = fixture_random(&seed) - 0.3f;
 	for (int i = 0; i < n; i++)
-		kernel[i] = uniform(&seed) / (float)(1 + i);
+		kernel[i] = (fixture_random(&seed) - 0.3f) / (float)(1 + i);
 	for (size_t o = 0; o < outer; o++)
 		for (int i = 0; i < n; i++)
 			for (int j = 0; j < n; j++)
 				for (size_t k = 0; k < inner; k++)
 					want[(o * (size_t)n + (size_t)i) * inner + k] +=
 						(double)kernel[abs(i - j)] * y[(o * (size_t)n + (size_t)j) * inner + k];
-	by = put(&f, y, size);
-	ret = put(&f, NULL, size);
+	by = fixture_upload(f.dev, y, size);
+	ret = fixture_upload(f.dev, NULL, size);
 	assert_int_equal(f.v->convolve(&by, outer, n, inner, kernel, false, &ret, NULL), 0);
-	got = fetched(&ret);
+	got = fixture_download(&ret);
 	near(got, want, size, 3e-6);
 	assert_int_equal(f.v->convolve(&by, outer, n, inner, kernel, false, &by, NULL), -EINVAL);
 	free(y);

@@ -94,7 +94,7 @@ static float *repeatable_sum(struct device *dev)
 	assert_int_equal(dev->ops->fill(&sum, 0, NULL), 0);
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
-	x = events_download(&sum);
+	x = fixture_download(&sum);
 	buf_release(&sum);
 	events_close(&c);
 	return x;
@@ -212,7 +212,7 @@ TEST(neighbours)
 	}
 	dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL);
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
-	list = events_download(&c.events);
+	list = fixture_download(&c.events);
 	assert_true(mean_distance(&c, (struct event *)(void *)list) < 0.5 * mean_distance(&c, c.list));
 	qsort(c.list, c.n, sizeof(*c.list), events_compare);
 	qsort(list, c.n, sizeof(*c.list), events_compare);
@@ -236,7 +236,7 @@ static float *back_with(int threads, size_t n, bool sort)
 	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
 	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
-	x = events_download(&sum);
+	x = fixture_download(&sum);
 	buf_release(&sum);
 	events_close(&c);
 	device_close(dev);
@@ -278,10 +278,10 @@ TEST(lists_of_several_passes)
 		c.list[ends[i] - 1] = (struct event){{middle, middle + EVENTS_RING / 2}, 0, 0.5F};
 	}
 	assert_int_equal(dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL), 0);
-	volume = events_download(&c.x);
+	volume = fixture_download(&c.x);
 	for (int k = 0; k < 2; k++) {
-		parts[k] = events_upload(dev, volume, c.x.n);
-		whole[k] = events_upload(dev, volume, c.x.n);
+		parts[k] = fixture_upload(dev, volume, c.x.n);
+		whole[k] = fixture_upload(dev, volume, c.x.n);
 	}
 	for (int i = 0; i < 4; i++) {
 		for (int k = 0; k < 2; k++) {
@@ -348,7 +348,7 @@ TEST(point)
 			dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL);
 			dev->ops->upload(&c.x, x, NULL);
 			assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &c.y, NULL), 0);
-			y = events_download(&c.y);
+			y = fixture_download(&c.y);
 			for (int k = 0; k < 15; k++)
 				best = y[k] > y[best] ? k : best;
 			assert_true(y[best] > 0);
@@ -380,8 +380,8 @@ TEST(all_bins)
 	dev->ops->upload(&c[0].events, (const float *)(const void *)c[0].list, NULL);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(dev->ops->events_forward(c[i].a, &c[i].events, &c[i].x, &c[i].y, NULL), 0);
-	y = events_download(&c[0].y);
-	found = events_download(&c[1].y);
+	y = fixture_download(&c[0].y);
+	found = fixture_download(&c[1].y);
 	sum = calloc(300, sizeof(*sum));
 	assert_non_null(sum);
 	for (int i = 0; i < 13 * 300; i++)
@@ -418,7 +418,7 @@ TEST(as_sinogram)
 	float *ends = malloc(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
 	struct event *list = calloc(n, sizeof(*list));
 	struct device *dev = cpu(2);
-	struct buf x = events_upload(dev, host, grid_size(&g)), y, detectors, events;
+	struct buf x = fixture_upload(dev, host, grid_size(&g)), y, detectors, events;
 	double *reference = malloc(n * sizeof(*reference));
 	struct projection *projection;
 	struct events *a;
@@ -448,16 +448,16 @@ TEST(as_sinogram)
 	assert_int_equal(dev->ops->projection_create(dev, &spec, &projection, NULL), 0);
 	assert_int_equal(dev->ops->alloc(dev, n, &y, NULL), 0);
 	assert_int_equal(dev->ops->forward(projection, &x, false, &y, NULL), 0);
-	expected = events_download(&y);
-	detectors = events_upload(dev, ends, 6 * n);
-	events = events_upload(dev, (const float *)(const void *)list, n * EVENT_FLOATS);
+	expected = fixture_download(&y);
+	detectors = fixture_upload(dev, ends, 6 * n);
+	events = fixture_upload(dev, (const float *)(const void *)list, n * EVENT_FLOATS);
 	assert_int_equal(dev->ops->events_create(
 				 dev,
 				 &(struct events_spec){.grid = &g, .fov_radius = EVENTS_FOV, .detectors = &detectors, .batch = n},
 				 &a, NULL),
 			 0);
 	assert_int_equal(dev->ops->events_forward(a, &events, &x, &y, NULL), 0);
-	found = events_download(&y);
+	found = fixture_download(&y);
 	for (i = 0; i < n; i++)
 		reference[i] = expected[i];
 	assert_true(events_difference(found, reference, n) < EVENTS_TOL);
@@ -488,16 +488,16 @@ TEST(impossible)
 
 	events_open(dev, &events_setups[1], 5, false, &c);
 	dev->ops->upload(&c.events, (const float *)(const void *)bad, NULL);
-	before = events_download(&c.x);
+	before = fixture_download(&c.x);
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	assert_int_equal(dev->ops->events_back(c.a, &c.events, &c.y, &c.x, NULL), 0);
 	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
 	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 0.1f, &c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &c.y, NULL), 0);
-	after = events_download(&sum);
+	after = fixture_download(&sum);
 	buf_release(&sum);
-	y = events_download(&c.y);
+	y = fixture_download(&c.y);
 	assert_memory_equal(before, after, c.x.n * sizeof(*before));
 	for (int i = 0; i < 5; i++)
 		assert_near(y[i], 0, 0);

@@ -11,7 +11,9 @@ static float *sinogram(const struct fixture *f, uint32_t seed)
 	float *y = host(f->n_out);
 
 	for (size_t i = 0; i < f->n_out; i++)
-		y[i] = scan_reach(&f->scan, (int)(i / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0 ? uniform(&seed) : NAN;
+		y[i] = scan_reach(&f->scan, (int)(i / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0
+			       ? (fixture_random(&seed) - 0.3f)
+			       : NAN;
 	return y;
 }
 
@@ -159,10 +161,11 @@ static void check_operator(struct fixture *f, enum projection_model model)
 	float *x = volume(f, 1, NAN), *y = sinogram(f, 2), *ax, *aty;
 	double *want_y = doubles(f->n_out), *want_x = doubles(f->n_in);
 	const struct matrix *matrix = matrix_of(f, model);
-	struct buf bx = put(f, x, f->n_in), by = put(f, y, f->n_out), ret_y = put(f, NULL, f->n_out), ret_x;
+	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, y, f->n_out),
+		   ret_y = fixture_upload(f->dev, NULL, f->n_out), ret_x;
 	size_t n_u = (size_t)f->scan.n_u;
 
-	ret_x = put(f, NULL, f->n_in);
+	ret_x = fixture_upload(f->dev, NULL, f->n_in);
 	for (size_t ray = 0; ray < f->n_out / n_u; ray++)
 		for (size_t i = matrix->at[ray]; i < matrix->at[ray + 1]; i++) {
 			const struct entry *e = &matrix->entry[i];
@@ -175,8 +178,8 @@ static void check_operator(struct fixture *f, enum projection_model model)
 	for (int pass = 1; pass <= 2; pass++) {
 		assert_int_equal(f->v->forward(a, &bx, pass == 2, &ret_y, NULL), 0);
 		assert_int_equal(f->v->adjoint(a, &by, pass == 2, &ret_x, NULL), 0);
-		ax = fetched(&ret_y);
-		aty = fetched(&ret_x);
+		ax = fixture_download(&ret_y);
+		aty = fixture_download(&ret_x);
 		near(ax, want_y, f->n_out, TOL);
 		near(aty, want_x, f->n_in, TOL); /* 0 in the padding */
 		free(ax);
@@ -242,16 +245,16 @@ static void check_sweep(struct fixture *f, enum projection_model model)
 	struct projection *a = create(f, model);
 	float *x = volume(f, 3, 0), *start = volume(f, 4, 0), *y, *got;
 	double *want = doubles(f->n_in);
-	struct buf bx = put(f, x, f->n_in), by = put(f, NULL, f->n_out);
+	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, NULL, f->n_out);
 
 	assert_int_equal(f->v->forward(a, &bx, false, &by, NULL), 0);
-	y = fetched(&by);
+	y = fixture_download(&by);
 	for (size_t i = 0; i < f->n_in; i++)
 		want[i] = start[i];
 	assert_int_equal(f->v->upload(&bx, start, NULL), 0);
 	sweep(f, model, 0.4f, y, want);
 	assert_int_equal(f->v->row_sweep(a, 0.4f, &by, &bx, NULL), 0);
-	got = fetched(&bx);
+	got = fixture_download(&bx);
 	near(got, want, f->n_in, 3 * TOL);
 	f->v->projection_free(a);
 	free(x);
@@ -276,13 +279,13 @@ static void check_exact(struct fixture *f)
 {
 	struct projection *exact = create(f, PROJECTION_EXACT), *paths = create(f, PROJECTION_PATHS);
 	float *x = volume(f, 5, 0), *reference, *got;
-	struct buf bx = put(f, x, f->n_in), by = put(f, NULL, f->n_out);
+	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, NULL, f->n_out);
 	double *want = doubles(f->n_out);
 
 	assert_int_equal(f->v->forward(exact, &bx, false, &by, NULL), 0);
-	reference = fetched(&by);
+	reference = fixture_download(&by);
 	assert_int_equal(f->v->forward(paths, &bx, false, &by, NULL), 0);
-	got = fetched(&by);
+	got = fixture_download(&by);
 	for (size_t i = 0; i < f->n_out; i++)
 		want[i] = reference[i];
 	near(got, want, f->n_out, TOL);
@@ -302,19 +305,19 @@ static void check_gap(struct fixture *f)
 	for (size_t m = 0; m < N_MODELS; m++) {
 		struct projection *a = create(f, models[m]);
 		float *x = volume(f, 6, 0), *y = sinogram(f, 7), *ax, *aty;
-		struct buf bx, by, ret_x = put(f, NULL, f->n_in), ret_y = put(f, NULL, f->n_out);
+		struct buf bx, by, ret_x = fixture_upload(f->dev, NULL, f->n_in), ret_y = fixture_upload(f->dev, NULL, f->n_out);
 		double left = 0, right = 0, left2 = 0, y2 = 0;
 
 		for (size_t i = 0; i < f->n_in; i++)
 			x[i] = fabsf(x[i]);
 		for (size_t i = 0; i < f->n_out; i++)
 			y[i] = isnan(y[i]) ? 0 : fabsf(y[i]);
-		bx = put(f, x, f->n_in);
-		by = put(f, y, f->n_out);
+		bx = fixture_upload(f->dev, x, f->n_in);
+		by = fixture_upload(f->dev, y, f->n_out);
 		assert_int_equal(f->v->forward(a, &bx, false, &ret_y, NULL), 0);
 		assert_int_equal(f->v->adjoint(a, &by, false, &ret_x, NULL), 0);
-		ax = fetched(&ret_y);
-		aty = fetched(&ret_x);
+		ax = fixture_download(&ret_y);
+		aty = fixture_download(&ret_x);
 		for (size_t i = 0; i < f->n_out; i++) {
 			left += (double)ax[i] * y[i];
 			left2 += (double)ax[i] * ax[i];

@@ -14,11 +14,11 @@ static void check_interpolated(struct fixture *f)
 	uint32_t seed = 8;
 	float *y = host(f->n_out), *got;
 	double *want = doubles(f->n_in);
-	struct buf by, ret = put(f, NULL, f->n_in);
+	struct buf by, ret = fixture_upload(f->dev, NULL, f->n_in);
 
 	for (size_t i = 0; i < f->n_out; i++)
-		y[i] = uniform(&seed);
-	by = put(f, y, f->n_out);
+		y[i] = fixture_random(&seed) - 0.3f;
+	by = fixture_upload(f->dev, y, f->n_out);
 	for (size_t i = 0; i < f->pixels; i++) {
 		double px = g->lo[0] + ((int)i % g->n[0] + 0.5) * g->h[0], py = g->lo[1] + ((int)i / g->n[0] + 0.5) * g->h[1];
 
@@ -39,7 +39,7 @@ static void check_interpolated(struct fixture *f)
 	}
 	for (int pass = 1; pass <= 2; pass++) {
 		assert_int_equal(f->v->back_interpolated(a, &by, pass == 2, &ret, NULL), 0);
-		got = fetched(&ret);
+		got = fixture_download(&ret);
 		near(got, want, f->n_in, TOL);
 		free(got);
 		for (size_t i = 0; i < f->n_in; i++)
@@ -73,15 +73,15 @@ static float *results(const struct setup *s, int threads, size_t *ret_n)
 	*ret_n = N_MODELS * (2 * f->n_in + f->n_out) + f->n_in;
 	at = all = host(*ret_n);
 	from = volume(f, 10, 0);
-	x = put(f, from, f->n_in);
+	x = fixture_upload(f->dev, from, f->n_in);
 	free(from);
 	from = host(f->n_out);
 	for (size_t i = 0; i < f->n_out; i++)
-		from[i] = uniform(&seed);
-	y = put(f, from, f->n_out);
+		from[i] = fixture_random(&seed) - 0.3f;
+	y = fixture_upload(f->dev, from, f->n_out);
 	free(from);
-	ret_x = put(f, NULL, f->n_in);
-	ret_y = put(f, NULL, f->n_out);
+	ret_x = fixture_upload(f->dev, NULL, f->n_in);
+	ret_y = fixture_upload(f->dev, NULL, f->n_out);
 	for (size_t m = 0; m < N_MODELS; m++) {
 		a = create(f, models[m]);
 		assert_int_equal(f->v->forward(a, &x, false, &ret_y, NULL), 0);
@@ -132,8 +132,8 @@ TEST(test_refused)
 	assert_non_null(f);
 	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[2], dev);
-	x = put(f, NULL, f->n_in);
-	y = put(f, NULL, f->n_out);
+	x = fixture_upload(f->dev, NULL, f->n_in);
+	y = fixture_upload(f->dev, NULL, f->n_out);
 	a = create(f, PROJECTION_EXACT);
 	assert_int_equal(f->v->row_sweep(a, 0.5f, &y, &x, &err), -ENOTSUP);
 	f->v->projection_free(a);

@@ -19,7 +19,7 @@ static void compare_mask(struct fixture *f)
 	assert_non_null(on);
 	for (size_t i = 0; i < f->n_out; i++)
 		on[i] = i % 3 ? 1 : i % 2 ? 0 : -1;
-	mask = put(f, on, f->n_out);
+	mask = fixture_upload(f->dev, on, f->n_out);
 	assert_int_equal(f->v->projection_create(f->dev, &spec, &masked, NULL), 0);
 	some = forward(f, masked, &x);
 	for (size_t i = 0; i < f->n_out; i++)
@@ -51,10 +51,10 @@ static void compare_sums(struct fixture *f, struct projection *a, const struct b
 	float *sum;
 
 	assert_int_equal(f->v->back_sums(a, pair, false, num, den, NULL), 0);
-	sum = fetched(num);
+	sum = fixture_download(num);
 	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
 	free(sum);
-	sum = fetched(den);
+	sum = fixture_download(den);
 	for (size_t i = 0; i < f->n_in; i++)
 		aty[i] *= 2;
 	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
@@ -66,7 +66,8 @@ static void check_sums(struct fixture *f, const struct setup *s)
 {
 	struct projection *whole = create(f, PROJECTION_EXACT, 0), *tiled = create(f, PROJECTION_EXACT, 5);
 	struct projection *paths = create(f, s->tof.n ? PROJECTION_EXACT : PROJECTION_PATHS, 0);
-	struct buf y = sinogram(f, 4, 0.1f, 1), pair = empty(f, 2 * f->n_out), num = empty(f, f->n_in), den = empty(f, f->n_in);
+	struct buf y = sinogram(f, 4, 0.1f, 1), pair = fixture_upload(f->dev, NULL, 2 * f->n_out),
+		   num = fixture_upload(f->dev, NULL, f->n_in), den = fixture_upload(f->dev, NULL, f->n_in);
 	struct buf half[2] = {buf_part(&pair, 0, f->n_out), buf_part(&pair, f->n_out, f->n_out)};
 	float *aty = back(f, whole, &y), *by_tiles = back(f, tiled, &y), *by_paths = back(f, paths, &y);
 
@@ -114,7 +115,7 @@ static void check_x_fastest(struct fixture *f, const struct setup *s)
 	struct projection *a = create(f, PROJECTION_EXACT, 7), *b;
 	struct buf x = volume(f, 3, 0.1f, 1), y = sinogram(f, 4, 0.1f, 1);
 	struct grid upright = f->grid, flat = f->grid;
-	float *in = fetched(&x), *ax = forward(f, a, &x), *aty = back(f, a, &y), *bx, *bty, *expect;
+	float *in = fixture_download(&x), *ax = forward(f, a, &x), *aty = back(f, a, &y), *bx, *bty, *expect;
 
 	(void)s;
 	buf_release(&x);
@@ -122,7 +123,7 @@ static void check_x_fastest(struct fixture *f, const struct setup *s)
 	f->grid = flat;
 	f->n_in = grid_size(&flat);
 	expect = turned(&upright, &flat, in);
-	x = put(f, expect, f->n_in);
+	x = fixture_upload(f->dev, expect, f->n_in);
 	free(expect);
 	b = create(f, PROJECTION_EXACT, 7);
 	bx = forward(f, b, &x);

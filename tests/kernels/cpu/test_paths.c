@@ -138,7 +138,7 @@ static void check_joseph(struct fixture *f, const struct setup *s)
 {
 	struct projection *a = create(f, PROJECTION_JOSEPH, 0);
 	struct buf x = volume(f, 9, 0.1f, 1);
-	float *host = fetched(&x), *y = forward(f, a, &x);
+	float *host = fixture_download(&x), *y = forward(f, a, &x);
 	size_t bin = 0;
 
 	for (int view = 0; view < VIEWS && !s->tof.n; view++)
@@ -167,7 +167,7 @@ static void check_adjoint(struct fixture *f, const struct setup *s)
 	for (int m = f->first; m < 3; m++) {
 		struct projection *a = create(f, models[m], 0);
 		struct buf x = volume(f, 3, -1, 1), y = sinogram(f, 4, -1, 1);
-		float *hx = fetched(&x), *hy = fetched(&y), *ax = forward(f, a, &x), *aty = back(f, a, &y);
+		float *hx = fixture_download(&x), *hy = fixture_download(&y), *ax = forward(f, a, &x), *aty = back(f, a, &y);
 		double left = 0, right = 0, norm_ax = 0, norm_y = 0;
 
 		for (size_t i = 0; i < f->n_out; i++) {
@@ -203,26 +203,26 @@ static void check_add(struct fixture *f, const struct setup *s)
 	for (int m = f->first; m < 3; m++) {
 		struct projection *a = create(f, models[m], 13);
 		struct buf x = volume(f, 5, 0.1f, 1), y = sinogram(f, 6, 0.1f, 1), sum_x, sum_y;
-		float *ax = forward(f, a, &x), *aty = back(f, a, &y), *old_x = fetched(&x),
+		float *ax = forward(f, a, &x), *aty = back(f, a, &y), *old_x = fixture_download(&x),
 		      *old_y = malloc(f->n_out * sizeof(*old_y));
 		uint32_t seed = 5;
 
 		assert_non_null(old_y);
 		for (size_t i = 0; i < f->n_out; i++)
-			old_y[i] = uniform(&seed, 1, 2);
-		sum_x = put(f, old_x, f->n_in);
-		sum_y = put(f, old_y, f->n_out);
+			old_y[i] = fixture_uniform(&seed, 1, 2);
+		sum_x = fixture_upload(f->dev, old_x, f->n_in);
+		sum_y = fixture_upload(f->dev, old_y, f->n_out);
 		assert_int_equal(f->v->forward(a, &x, true, &sum_y, NULL), 0);
 		assert_int_equal(f->v->adjoint(a, &y, true, &sum_x, NULL), 0);
 		for (size_t i = 0; i < f->n_out; i++)
 			ax[i] += old_y[i];
 		free(old_y);
-		old_y = fetched(&sum_y);
+		old_y = fixture_download(&sum_y);
 		assert_true(difference(old_y, ax, f->n_out) < 3e-7);
 		for (size_t i = 0; i < f->n_in; i++)
 			aty[i] = is_padding(&f->grid, i) ? 0 : aty[i] + old_x[i];
 		free(old_x);
-		old_x = fetched(&sum_x);
+		old_x = fixture_download(&sum_x);
 		for (size_t i = 0; i < f->n_in; i++)
 			if (is_padding(&f->grid, i)) {
 				assert_true(isnan(old_x[i]));

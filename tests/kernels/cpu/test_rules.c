@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The update rules: every loop of every instruction set, and the device's functions, compared with the formulas in double. */
 #include "kernels/cpu/cpu.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 #define N 1003
@@ -14,12 +15,6 @@ static const struct rule rules[] = {
 	{RULE_SART, 1e-3f, 1e-3f, 0.7f}, {RULE_BACKPROJECT, 1e-3f, 1e-3f, 0},
 };
 #define N_RULES (sizeof(rules) / sizeof(rules[0]))
-
-static float uniform(uint32_t *seed, float lo, float hi)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
-}
 
 /* Compute a pair by the formulas of the papers, in double; ret_scale: the size of the numbers from which q is computed. */
 static void expected_pair(const struct rule *r, double y, double p, double l, double *ret_q, double *ret_d, double *ret_scale)
@@ -90,9 +85,9 @@ static void random_bins(struct bins *b)
 	uint32_t seed = 3;
 
 	for (int i = 0; i < N; i++) {
-		b->y[i] = i % 13 == 5 ? 0 : uniform(&seed, 0.01f, 6);
-		b->p[i] = i % 17 == 6 ? 0 : i % 19 == 7 ? 0.9e-3f : uniform(&seed, 0.01f, 6);
-		b->row[i] = i % 23 == 8 ? 0 : i % 29 == 9 ? 0.9e-3f : uniform(&seed, 1, 60);
+		b->y[i] = i % 13 == 5 ? 0 : fixture_uniform(&seed, 0.01f, 6);
+		b->p[i] = i % 17 == 6 ? 0 : i % 19 == 7 ? 0.9e-3f : fixture_uniform(&seed, 0.01f, 6);
+		b->row[i] = i % 23 == 8 ? 0 : i % 29 == 9 ? 0.9e-3f : fixture_uniform(&seed, 1, 60);
 		b->mask[i] = i % 7 == 1 ? 0 : i % 11 == 2 ? -1 : 1;
 		if (b->mask[i] <= 0) /* a masked bin may hold any value */
 			b->y[i] = b->p[i] = b->row[i] = i % 2 ? NAN : INFINITY;
@@ -148,9 +143,9 @@ static void random_voxels(float *x, float *num, float *den)
 	uint32_t seed = 5;
 
 	for (int i = 0; i < N; i++) {
-		x[i] = i % 5 == 1 ? 0 : i % 31 == 2 ? RULE_TINY : uniform(&seed, 0.01f, 0.09f);
-		num[i] = i % 7 == 3 ? 0 : uniform(&seed, -20, 60);
-		den[i] = i % 9 == 4 ? 0 : i % 10 == 5 ? 0.9e-3f : uniform(&seed, 1, 60);
+		x[i] = i % 5 == 1 ? 0 : i % 31 == 2 ? RULE_TINY : fixture_uniform(&seed, 0.01f, 0.09f);
+		num[i] = i % 7 == 3 ? 0 : fixture_uniform(&seed, -20, 60);
+		den[i] = i % 9 == 4 ? 0 : i % 10 == 5 ? 0.9e-3f : fixture_uniform(&seed, 1, 60);
 		if (i % 15 == 1)
 			num[i] = NAN; /* outside the support */
 	}
@@ -187,15 +182,6 @@ TEST(voxels_of_every_set)
 	}
 }
 
-static struct buf upload(struct device *dev, const float *host, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	return b;
-}
-
 /* The device's function, with a vector so long that several threads divide it among them. */
 TEST(voxels_of_a_device)
 {
@@ -213,8 +199,8 @@ TEST(voxels_of_a_device)
 	}
 	assert_int_equal(device_poison_open(3, &dev, NULL), 0);
 	for (size_t k = 0; k < N_RULES; k++) {
-		struct buf bx = upload(dev, many[0], COPIES * N), bn = upload(dev, many[1], COPIES * N),
-			   bd = upload(dev, many[2], COPIES * N), part = buf_part(&bn, 0, N);
+		struct buf bx = fixture_upload(dev, many[0], COPIES * N), bn = fixture_upload(dev, many[1], COPIES * N),
+			   bd = fixture_upload(dev, many[2], COPIES * N), part = buf_part(&bn, 0, N);
 		float *got = malloc(sizeof(many[0]));
 
 		assert_non_null(got);

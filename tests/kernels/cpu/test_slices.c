@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 #include "kernels/slice_map.h"
+#include "tests/kernels/buffers.h"
 #include "tests/kernels/draw.h"
 #include "tests/test.h"
 
@@ -135,22 +136,10 @@ struct results {
 	float *y, *x, *num, *den;
 };
 
-static struct buf upload(struct device *dev, const float *host, size_t n)
-{
-	struct buf b;
-
-	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
-	if (host)
-		assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	return b;
-}
-
 static float *download(struct buf *b)
 {
-	float *host = malloc(b->n * sizeof(*host));
+	float *host = fixture_download(b);
 
-	assert_non_null(host);
-	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
 	buf_release(b);
 	return host;
 }
@@ -174,13 +163,13 @@ static struct results compute(const struct random_scan *r, enum projection_model
 	}
 	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
 	cpu_state(dev)->rows = cpu_rows_at(set);
-	bx = upload(dev, x, r->n_in);
-	by = upload(dev, y, r->n_out);
-	pair = upload(dev, both, 2 * r->n_out);
-	to_x = upload(dev, NULL, r->n_in);
-	num = upload(dev, NULL, r->n_in);
-	den = upload(dev, NULL, r->n_in);
-	to_y = upload(dev, NULL, r->n_out);
+	bx = fixture_upload(dev, x, r->n_in);
+	by = fixture_upload(dev, y, r->n_out);
+	pair = fixture_upload(dev, both, 2 * r->n_out);
+	to_x = fixture_upload(dev, NULL, r->n_in);
+	num = fixture_upload(dev, NULL, r->n_in);
+	den = fixture_upload(dev, NULL, r->n_in);
+	to_y = fixture_upload(dev, NULL, r->n_out);
 	if (dev->ops->projection_create(dev, &spec, &a, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(dev->ops->forward(a, &bx, false, &to_y, NULL), 0);

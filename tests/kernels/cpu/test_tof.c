@@ -166,7 +166,7 @@ static void compare_ray(const struct fixture *f, const struct setup *s, enum pro
 static void check_bins(struct fixture *f, const struct setup *s)
 {
 	struct buf x = volume(f, 9, 0.1f, 1);
-	float *host = fetched(&x);
+	float *host = fixture_download(&x);
 
 	for (int m = f->first; m < 3 && s->tof.n; m++) {
 		struct projection *a = create(f, models[m], 0);
@@ -299,7 +299,7 @@ static void check_sensitivity(struct fixture *f, const struct setup *s)
 
 		set_tof(f, 1, s->tof.n * s->tof.width, s->tof.sigma);
 		y = sinogram(f, 5, 0.1f, 1);
-		host = fetched(&y);
+		host = fixture_download(&y);
 		a = create(f, models[m], 0);
 		expect = back(f, a, &y);
 		f->v->projection_free(a);
@@ -310,7 +310,7 @@ static void check_sensitivity(struct fixture *f, const struct setup *s)
 		assert_non_null(many);
 		for (size_t i = 0; i < rays * n; i++)
 			memcpy(many + i * n_u, host + i / n * n_u, n_u * sizeof(*many));
-		y = put(f, many, f->n_out);
+		y = fixture_upload(f->dev, many, f->n_out);
 		a = create(f, models[m], 0);
 		x = back(f, a, &y);
 		if (!(difference(x, expect, f->n_in) <= AGREE_TOL))
@@ -381,7 +381,7 @@ TEST(test_points)
 			for (int k = 0; k < g->n[2]; k++)
 				host[(size_t)pixels[p][0] * grid_step(g, 0) + (size_t)pixels[p][1] * grid_step(g, 1) +
 				     (size_t)k] = 1;
-			x = put(f, host, f->n_in);
+			x = fixture_upload(f->dev, host, f->n_in);
 			y = projected(f, models[m], &x);
 			assert_true(check_peaks(f, y, px, py) > 50);
 			free(host);
@@ -410,7 +410,7 @@ TEST(test_sign)
 		assert_non_null(host);
 		for (int k = 0; k < g->n[2]; k++)
 			host[20 * grid_step(g, 0) + 30 * grid_step(g, 1) + (size_t)k] = 1; /* x = 0, y = 51.7 mm */
-		x = put(f, host, f->n_in);
+		x = fixture_upload(f->dev, host, f->n_in);
 		y = projected(f, models[m], &x);
 		assert_true(f->radius[f->scan.n_v / 2] == 0 && f->views[0].turn[0] == 1);
 		for (size_t u = 0; u < 10; u++)
@@ -531,7 +531,7 @@ TEST(test_refused)
 	f->n_in = grid_size(&f->grid);
 	a = create(f, PROJECTION_PATHS, 0);
 	assert_false(a->stack);
-	x = empty(f, f->n_in);
+	x = fixture_upload(f->dev, NULL, f->n_in);
 	assert_int_equal(f->v->back_interpolated(a, &(struct buf){.dev = dev, .mem = y.mem, .n = f->n_out}, false, &x, NULL),
 			 -ENOTSUP);
 	assert_int_equal(f->v->row_sweep(a, 1, &(struct buf){.dev = dev, .mem = y.mem, .n = f->n_out}, &x, NULL), -ENOTSUP);
