@@ -10,15 +10,18 @@
 #include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
-/* The devices on which every operator test runs. */
-enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES };
+/* The devices on which every operator test runs, and a GPU, which not every machine has. */
+enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES, FIXTURE_CUDA };
 
 static inline struct device *fixture_device(int which, int threads)
 {
 	struct device *dev = NULL;
-	int r = which == FIXTURE_POISON ? device_poison_open(threads, &dev, NULL) : device_cpu_open(threads, &dev, NULL);
+	struct err err = {0};
 
-	assert_int_equal(r, 0);
+	assert_done(which == FIXTURE_CUDA     ? device_cuda_open(0, &dev, &err)
+		    : which == FIXTURE_POISON ? device_poison_open(threads, &dev, &err)
+					      : device_cpu_open(threads, &dev, &err),
+		    &err);
 	return dev;
 }
 

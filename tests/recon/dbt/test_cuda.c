@@ -76,17 +76,6 @@ static const struct setup setups[] = {
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 
-static struct device *cuda_device(void)
-{
-	struct device *dev = NULL;
-	struct err err = {0};
-
-	if (device_cuda_open(0, &dev, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_non_null(dev);
-	return dev;
-}
-
 /* Return a mask. Columns up to half: 1. The others: 70 % of the bins are valid, half of these with weights below 1; 20 % have no
  * data, 10 % show air. */
 static float *random_mask(size_t n, int n_u)
@@ -308,7 +297,7 @@ TEST(operators)
 				struct side cpu, cuda;
 
 				side_open(&cpu, fixture_device(FIXTURE_CPU, 2), s, scan, model, deterministic);
-				side_open(&cuda, cuda_device(), s, scan, model, deterministic);
+				side_open(&cuda, fixture_device(FIXTURE_CUDA, 0), s, scan, model, deterministic);
 				both_pass(&cpu, &cuda, s->name);
 				side_close(&cpu);
 				side_close(&cuda);
@@ -319,7 +308,7 @@ TEST(operators)
 
 TEST(adjoint_gap)
 {
-	struct device *dev = cuda_device();
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
@@ -349,7 +338,7 @@ TEST(repeatable)
 		float *first = NULL;
 		struct side cuda;
 
-		side_open(&cuda, cuda_device(), s, scan, model, true);
+		side_open(&cuda, fixture_device(FIXTURE_CUDA, 0), s, scan, model, true);
 		for (int run = 0; run < 5; run++) {
 			float *x;
 
@@ -380,7 +369,7 @@ TEST(masked_bins_do_not_count)
 			struct side cuda;
 			float *mask, *y, *before, *after;
 
-			side_open(&cuda, cuda_device(), s, scan, model, deterministic);
+			side_open(&cuda, fixture_device(FIXTURE_CUDA, 0), s, scan, model, deterministic);
 			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			before = fixture_download(&cuda.out_x);
 			mask = fixture_download(&cuda.mask);
@@ -444,7 +433,7 @@ TEST(kept_den)
 				 .projector = PROJECTION_SLICES,
 				 .deterministic = true};
 	struct scan *scan = fixture_turning_scan(112, 136, 0.4, 7, 0); /* boxes */
-	struct device *dev = cuda_device();
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 	struct dbt_plan kept, made;
 	size_t n = 0, m = 0;
 	float *a, *b;
@@ -490,7 +479,7 @@ static void reconstruct_on_both(double ratio)
 		{ALGORITHM_OSTR, 10, PRIOR_RELATIVE, 1},
 	};
 	struct scan *scan = fixture_turning_scan(111, 137, 1.0, 7, ratio);
-	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = cuda_device();
+	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = fixture_device(FIXTURE_CUDA, 0);
 
 	for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(ways[0]); i++) {
 		struct dbt_protocol p = {.algorithm = ways[i / 2].algorithm,
@@ -540,7 +529,7 @@ TEST(whole_reconstruction)
 
 TEST(vectors)
 {
-	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
+	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), fixture_device(FIXTURE_CUDA, 0)};
 	size_t n = 100003;
 	float *x = fixture_floats(n, 3, -1, 1), *y = fixture_floats(n, 4, 0.1f, 2);
 	struct buf out[2];

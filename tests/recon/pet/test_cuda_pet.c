@@ -48,17 +48,6 @@ static const struct setup setups[] = {
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_EXACT};
 
-static struct device *cuda_device(void)
-{
-	struct device *dev = NULL;
-	struct err err = {0};
-
-	if (device_cuda_open(0, &dev, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_non_null(dev);
-	return dev;
-}
-
 static struct michelogram small_scanner(int span, struct scan_tof tof)
 {
 	struct michelogram m = {
@@ -135,7 +124,7 @@ static double difference(const float *a, const float *b, size_t n)
 
 TEST(models_agree)
 {
-	struct device *cuda = cuda_device(), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
 
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < N_SETUPS; i++) {
@@ -169,7 +158,7 @@ TEST(models_agree)
 
 TEST(adjoint_gap)
 {
-	struct device *dev = cuda_device();
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		struct scan *scan = scan_of(&setups[i]);
@@ -196,7 +185,7 @@ TEST(adjoint_gap)
 TEST(chords)
 {
 	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6, {0}};
-	struct device *dev = cuda_device();
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 	struct scan *scan = scan_of(&setup);
 	struct grid g = grid_of(&setup);
 
@@ -234,7 +223,7 @@ TEST(chords)
 
 TEST(repeatable)
 {
-	struct device *dev = cuda_device();
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 	struct scan *scan = scan_of(&setups[1]);
 	struct grid g = grid_of(&setups[1]);
 
@@ -303,7 +292,7 @@ TEST(volumes_agree)
 {
 	const struct grid grids[] = {{{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, true},
 				     {{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, false}};
-	struct device *cuda = cuda_device(), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
 
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (int i = 0; i < 2; i++)
@@ -371,7 +360,7 @@ static void check_images(struct scan_tof tof)
 					  .filter_cut = 1};
 	struct pet_protocol p[5] = {base, base, base, base, base};
 	struct michelogram m = small_scanner(2, tof);
-	struct device *cuda = cuda_device(), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
 	size_t rays = michelogram_planes(&m) * (size_t)m.n_angles * (size_t)m.n_radial, n = 40 * 40 * (2 * RINGS - 1);
 	float *factors = fixture_floats(rays, 9, 0.3f, 1), *y = smooth_data(&m, factors);
 
@@ -425,7 +414,7 @@ TEST(interpolated_agrees)
 			    .fov_radius = 27};
 	const struct grid g = {{27, 25, 7}, {2, 2.1, 3}, {-27, -26.25, -10.5}, true};
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = &scan, .n_views = 5, .grid = &g};
-	struct device *dev[2] = {cuda_device(), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
 	float *host = fixture_floats(6 * 31 * 5, 4, -1, 1), *out[2];
 
 	for (int i = 0; i < 5; i++) {
@@ -460,7 +449,7 @@ TEST(interpolated_agrees)
 TEST(attenuation_agrees)
 {
 	struct michelogram m = small_scanner(2, (struct scan_tof){0});
-	struct device *dev[2] = {cuda_device(), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
 	struct attenuation *a[2];
 	struct attenuation_plan plan;
 	float *mu;

@@ -9,22 +9,11 @@
 #define DEVICE_TOL 1e-5
 #define PAIR_LEAST 1e-3
 
-static struct device *cuda_device(void)
-{
-	struct device *dev = NULL;
-	struct err err = {0};
-
-	if (device_cuda_open(0, &dev, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_non_null(dev);
-	return dev;
-}
-
 static const struct scan_tof tofs[] = {{0}, {33, 21.5, 13.6}, {3, 150, 20}, {9, 60, 20}, {300, 3, 25}};
 
 TEST(pairs_agree)
 {
-	struct device *cpu, *cuda = cuda_device();
+	struct device *cpu, *cuda = fixture_device(FIXTURE_CUDA, 0);
 
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t t = 0; t < sizeof(tofs) / sizeof(tofs[0]); t++) {
@@ -67,7 +56,7 @@ TEST(planes_agree)
 				.tof = {11, 50, 25}};
 	const struct grid g = {{30, 28, 12}, {10, 10, 8}, {-150, -140, -48}, true};
 	float *activity = fixture_floats(grid_size(&g), 1, 0, 2), *mu = fixture_floats(grid_size(&g), 2, 0, 0.01f), *out[2];
-	struct device *dev[2] = {cuda_device(), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
 	int n;
 
 	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
