@@ -57,7 +57,7 @@ def make_dynamic(folder):
 
 def dynamic():
     """Its objects, and what is said."""
-    made = pet.made_once("frames", make_dynamic)
+    made = h.kept("frames", make_dynamic)
     return objects_in(os.path.join(made, "out")), json.loads(h.read_file(os.path.join(made, "report")))
 
 

@@ -45,7 +45,7 @@ def simulate(folder):
 @pytest.fixture
 def header(folder):
     """Of a scan, in a folder of the test's own."""
-    shutil.copytree(tools.made_once("interfile", simulate), os.path.join(folder, "hs"))
+    shutil.copytree(h.kept("interfile", simulate), os.path.join(folder, "hs"))
     return os.path.join(folder, "hs", "emission.hs")
 
 

@@ -24,7 +24,6 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 from tools import node_harness as h
-from tools import pet_tools
 from tools.ct_writer import write_ct
 from tools.node_harness import check
 
@@ -198,7 +197,7 @@ def make(folder, kind):
 
 def made(kind):
     """The folder of the objects and the report's path, made once for all tests."""
-    kept = pet_tools.made_once("report-" + kind, lambda folder: make(folder, kind))
+    kept = h.kept("report-" + kind, lambda folder: make(folder, kind))
     return os.path.join(kept, "objects"), only_report(os.path.join(kept, "reports"))
 
 

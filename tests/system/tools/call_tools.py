@@ -2,7 +2,6 @@
 """A command whose N-th call of a kind fails (tests/preload/fail_call.c): what it said, and the files that it left."""
 import collections
 import errno
-import fcntl
 import os
 import shutil
 import subprocess
@@ -30,17 +29,6 @@ ERRORS = {
 
 Call = collections.namedtuple("Call", "kind number path")
 End = collections.namedtuple("End", "code text files failed")  # failed: the Call, None if there was no such call
-
-
-def made_once(name, make):
-    """A folder that make(folder) fills, once for all processes of this run of tests."""
-    kept = os.path.join(h.exams_folder(), name)
-    with open(kept + ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(kept):
-            make(kept + ".part")
-            os.rename(kept + ".part", kept)
-    return kept
 
 
 def link_inputs(inputs, folder):

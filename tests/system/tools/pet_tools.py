@@ -5,17 +5,15 @@ the truth of a simulated phantom in patient coordinates.
 Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x
 left, +y posterior, +z head."""
 import datetime
-import fcntl
 import glob
 import json
 import os
-import shutil
 import subprocess
 
 import numpy as np
 import pydicom
 
-from tools.node_harness import check, exams_folder, read_file
+from tools.node_harness import check, read_file
 
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
 PET = "1.2.840.10008.5.1.4.1.1.128"
@@ -45,20 +43,6 @@ def simulate(folder, *args):
     """`tomonode simulate pet`; the truth it wrote."""
     run("simulate", "pet", "--scanner", "small", *args, "-o", folder)
     return json.loads(read_file(os.path.join(folder, "truth.json")))
-
-
-def made_once(name, make):
-    """The folder that make(folder) has filled, once for all processes of a run of tests; nothing may be changed in
-    it."""
-    kept = os.path.join(exams_folder(), name)
-    with open(kept + ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(kept):
-            shutil.rmtree(kept + ".part", ignore_errors=True)
-            os.makedirs(kept + ".part")
-            make(kept + ".part")
-            os.rename(kept + ".part", kept)
-    return kept
 
 
 def reconstruct(out, *paths, settings=(), protocol="pet-mlem", config=None):

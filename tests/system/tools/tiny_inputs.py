@@ -2,7 +2,6 @@
 """The smallest input of each kind that the commands take: a run with one of them takes some hundredths of a second."""
 import os
 
-from tools import call_tools as ct
 from tools import node_harness as h
 from tools import tof_tools
 
@@ -43,4 +42,4 @@ def made():
         for text in COMMANDS:
             h.run(h.TOMONODE, *words(text, folder))
 
-    return ct.made_once("tiny-inputs", make)
+    return h.kept("tiny-inputs", make)
