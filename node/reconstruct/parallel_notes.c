@@ -203,6 +203,16 @@ static void note_angles(const struct parallel_scan *beams, const struct parallel
 		     c->centre_rest, c->width_rest, c->centre_limit, c->width_limit, other);
 }
 
+/* Say that all angles are a few percent too large or too small, which the views contradict less than noise might. */
+static void note_stretch(const struct parallel_consistency *c, char *ret, size_t size)
+{
+	if (c->stretched)
+		sentence_add(ret, size,
+			     "The angles in the header are probably stretched, which doubles edges: the centres of mass and the "
+			     "widths of the views agree with angles %.3g times as large, and less with those of the header.",
+			     1 + c->stretch);
+}
+
 static void note_mass(const struct parallel_scan *beams, const struct parallel_consistency *c, char *ret, size_t size)
 {
 	char more[40] = "";
@@ -415,6 +425,8 @@ void parallel_note(const struct interfile *h, const struct parallel_look *look, 
 		return;
 	if (c->known && !c->agree)
 		note_angles(beams, c, ret, size);
-	else
+	else {
+		note_stretch(c, ret, size);
 		note_axis(beams, look, ret, size);
+	}
 }

@@ -87,8 +87,10 @@ struct parallel_consistency {
 	double axis_error; /* mm: position of the real axis, where the scan has 0; only if the angles agree */
 	double axis_sigma; /* mm: its standard deviation, from what the views do not explain */
 	double axis_doubt; /* mm: the same of what constant errors of single bins, and angles that are all stretched, move it by */
-	bool axes_differ;  /* of a stack: it is the axis of fewer than half of the slices, or of one or two and not of all */
-	bool agree;	   /* the angles agree with the views, or nothing is known */
+	double stretch; /* the views agree better with angles 1 + stretch times those of the header; 0: with the header's, or noise */
+	bool stretched;	  /* that is sure */
+	bool axes_differ; /* of a stack: it is the axis of fewer than half of the slices, or of one or two and not of all */
+	bool agree;	  /* the angles agree with the views, or nothing is known */
 	double centre_rest,
 		width_rest; /* mm: deviation of centres of mass and widths from those of the angles, root mean square */
 	double centre_limit, width_limit; /* mm: what noise and mass that leaves the field explain */

@@ -527,6 +527,8 @@ static void join_mass(const struct parallel_scan *s, const struct parallel_consi
 		a->sigma = fmax(a->sigma * mass.sigma / sqrt(all), fabs(apart) / (2 * AGREE_SIGMAS));
 	} else
 		a->sigma = fmax(a->sigma, fabs(apart) / 2);
+	if (c->stretched) /* which moves the seam as well */
+		a->sigma = fmax(a->sigma, mass.sigma);
 	a->reason = is_known(s, a->sigma) ? PARALLEL_AXIS_KNOWN : PARALLEL_AXIS_UNCERTAIN;
 }
 

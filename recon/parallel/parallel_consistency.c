@@ -29,13 +29,19 @@
 #define EDGE_MOST 0.05	 /* of the mean bin, root mean square of the bins at both ends of the views */
 #define EDGE_PART 64	 /* n_radial / EDGE_PART bins at each end */
 #define ANGLES_LEAST 8
-#define NOISES 5.0	       /* standard deviations: neighbouring bins may have one noise */
-#define LEAVING 2.0	       /* of what the masses allow */
-#define CENTRE_LEAST 0.5       /* bins: a stage may wobble, which does little harm */
-#define WIDTH_LEAST 0.25       /* bins */
-#define STRETCH 0.005	       /* step, of the angles */
-#define STRETCHES 20	       /* on each side */
-#define STRETCH_BETTER 16.0    /* fall of chi squared from which a stretch is not by chance */
+#define NOISES 5.0	 /* standard deviations: neighbouring bins may have one noise */
+#define LEAVING 2.0	 /* of what the masses allow */
+#define CENTRE_LEAST 0.5 /* bins: a stage may wobble, which does little harm */
+#define WIDTH_LEAST 0.25 /* bins */
+#define STRETCH 0.005	 /* step, of the angles */
+#define STRETCHES 20	 /* on each side */
+#define STRETCHED (2 * STRETCHES + 1)
+#define STRETCH_SIGMA 0.03 /* of the angles */
+#define STRETCH_LIKELY 9.0 /* fall of chi squared from which a stretch is likely, and sure */
+#define STRETCH_SURE 40.0
+#define STRETCH_PART 5.0       /* chi squared of the given angles, in that of the best: less may be another error */
+#define STRETCH_SPREAD 0.001   /* of the masses: more is an intensity that drifts */
+#define STRETCH_PRIOR 0.1      /* part of the scans */
 #define ODD_LEAST 0.2	       /* of the mass of the neighbours */
 #define ODD_SPREADS 8.0	       /* of the median deviation */
 #define ODD_AROUND 5.0	       /* of that of its neighbours */
@@ -490,23 +496,44 @@ static double ring_sigma(const struct view *mean)
 	return sqrt(mean->noise[1] + mean->noise[0] * mean->centre * mean->centre) / mean->mass;
 }
 
-/* Return how far the axis is from where it is if all angles are stretched as the centres fit best, mm. 0: noise may fit better. */
-static double stretch_shift(const struct parallel_scan *s, const struct view *v, double (*point)[3])
+/* Return how far the axis may be from where it is if all angles are stretched, mm: root mean square over the stretches, each with
+ * its likelihood, by the fits of centres and variances, and with a prior: one scan of ten has one, of STRETCH_SIGMA. ret: the best
+ * stretch, unless it is so by chance; sure if it explains most of what the fit of the given angles leaves. */
+static double stretch_shift(const struct parallel_scan *s, const struct view *v, double (*point)[3],
+			    struct parallel_consistency *ret)
 {
-	struct fit given, best;
+	struct fit centre[STRETCHED], variance[STRETCHED];
+	double least[2] = {INFINITY, INFINITY}, chi[STRETCHED], best = INFINITY, prior = 0, sum = 0, squares = 0;
 
-	if (!fit_views(s, v, 1, 1, point, &given))
-		return 0;
-	best = given;
-	for (int i = -STRETCHES; i <= STRETCHES; i++) {
-		struct fit other;
+	for (int i = 0; i < STRETCHED; i++) {
+		double factor = 1 + (i - STRETCHES) * STRETCH;
 
-		if (fit_views(s, v, 1, 1 + i * STRETCH, point, &other) && other.rest < best.rest)
-			best = other;
+		if (!fit_views(s, v, 1, factor, point, &centre[i]) || !fit_views(s, v, 2, factor, point, &variance[i]))
+			return 0;
+		least[0] = fmin(least[0], centre[i].rest);
+		least[1] = fmin(least[1], variance[i].rest);
+		prior += exp(-0.5 * pow((i - STRETCHES) * STRETCH / STRETCH_SIGMA, 2));
 	}
-	return given.rest * given.rest > best.rest * best.rest * (1 + STRETCH_BETTER / s->n_angles)
-		       ? fabs(best.constant - given.constant)
-		       : 0;
+	ret->stretch = 0;
+	for (int i = 0; i < STRETCHED; i++) {
+		chi[i] = s->n_angles * (pow(centre[i].rest / least[0], 2) + pow(variance[i].rest / least[1], 2));
+		if (chi[i] < best)
+			ret->stretch = (i - STRETCHES) * STRETCH;
+		best = fmin(best, chi[i]);
+	}
+	if (chi[STRETCHES] - best < STRETCH_LIKELY)
+		ret->stretch = 0;
+	ret->stretched = all_of(v, s->n_angles).spread <= STRETCH_SPREAD && chi[STRETCHES] - best > STRETCH_SURE &&
+			 chi[STRETCHES] > STRETCH_PART * best && fabs(ret->stretch) < STRETCHES * STRETCH;
+	for (int i = 0; i < STRETCHED; i++) {
+		double part = exp(-0.5 * pow((i - STRETCHES) * STRETCH / STRETCH_SIGMA, 2)) / prior * STRETCH_PRIOR +
+			      (i == STRETCHES ? 1 - STRETCH_PRIOR : 0);
+
+		part *= exp(-0.5 * (chi[i] - best));
+		sum += part;
+		squares += part * pow(centre[i].constant - centre[STRETCHES].constant, 2);
+	}
+	return sum > 0 && isfinite(squares) ? sqrt(squares / sum) : 0;
 }
 
 struct work {
@@ -542,7 +569,9 @@ static void judge_slices(const struct parallel_scan *s, const float *lines, cons
 		}
 	judge_views(&some, w->sum, w->points, ret);
 	if (ret->known)
-		ret->axis_doubt = hypot(ring_sigma(&w->sum[s->n_angles]), stretch_shift(s, w->sum, (double(*)[3])w->points));
+		ret->axis_doubt = hypot(ring_sigma(&w->sum[s->n_angles]), stretch_shift(s, w->sum, (double(*)[3])w->points, ret));
+	if (!ret->agree && ret->factor == 0 && ret->stretched)
+		ret->factor = 1 + ret->stretch;
 	ret->axes_differ = w->each && ret->known && parallel_axes_differ(s, w->each, w->fault, ret->axis_error);
 }
 

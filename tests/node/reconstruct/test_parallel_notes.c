@@ -174,6 +174,11 @@ TEST(views_that_do_not_fit)
 	SAYS("other angles", s.look.views = bad,
 	     "deviate by 1.5 mm from a turn of one object, their widths by 2.5 mm, and noise or a truncated "
 	     "object explain 3.5 and 4.5 mm: angles are wrong or exchanged");
+	SAYS("stretched angles", s.look.views.stretched = true;
+	     s.look.views.stretch = -0.04,
+	     "The angles in the header are probably stretched, which doubles edges: the centres of mass and the widths of the views agree "
+	     "with angles 0.96 times as large");
+	SAYS_NOTHING("perhaps stretched", s.look.views.stretch = -0.04);
 	SAYS_NOTHING("nothing is known", s.look.views.agree = s.look.views.known = false);
 	SAYS("twice the angles", s.look.views = bad; s.look.views.factor = 2, "4.5 mm: arc (degrees) := 360 would agree");
 	SAYS("more than a turn", s.look.views = bad; s.look.views.factor = 2.5, "4.5 mm: angles 2.5 times those of the header");

@@ -220,12 +220,13 @@ TEST(rings_move_the_centres)
 	assert_true(known >= 8 && off >= 2);
 }
 
-/* So do angles that are all stretched: the axis by the centres is not known, or has an uncertainty that covers it. */
+/* So do angles that are all stretched: the stretch is found, and the axis by the centres is not known, or has an uncertainty that
+ * covers it. */
 TEST(stretched_angles_move_the_axis)
 {
 	static const double stretch[] = {0.92, 0.97, 1, 1.03, 1.08};
 	uint64_t random = test_seed();
-	int known[5] = {0}, off = 0;
+	int known[5] = {0}, off = 0, said = 0;
 
 	for (int i = 0; i < 40; i++) {
 		struct parallel_scan s = {1, 100, N, 0.5, 1.2, 1, 10, 150 * stretch[i % 5], NULL};
@@ -237,18 +238,22 @@ TEST(stretched_angles_move_the_axis)
 		make_body(0.35, &random, body);
 		for (int e = 0; e < ELLIPSES; e++)
 			body[e].x += 8;
-		lines = make_scan(&s, body, 0.005, &random);
+		lines = make_scan(&s, body, 0.002, &random);
 		s.arc = 150;
 		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		axis = find(s, lines);
 		free(lines);
 		off += c.known && fabs(c.axis_error) > 0.25 * s.bin;
+		said += c.stretched;
+		if (c.stretched && fabs(c.stretch - (stretch[i % 5] - 1)) > 0.01)
+			fail_msg("scan %d: angles %g times as large, not %g", i, 1 + c.stretch, stretch[i % 5]);
 		known[i % 5] += axis.reason == PARALLEL_AXIS_KNOWN;
 		if (axis.reason == PARALLEL_AXIS_KNOWN && fabs(axis.offset - s.offset) > 3 * axis.sigma)
 			fail_msg("scan %d: %g +- %g for %g mm", i, axis.offset, axis.sigma, s.offset);
 	}
 	assert_int_equal(known[2], 8);
 	assert_true(off >= 4);
+	assert_in_range(said, 8, 32);
 }
 
 /* An axis that leans by 2 degrees is a line through the slices. */
