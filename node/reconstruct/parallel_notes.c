@@ -13,27 +13,49 @@
 #define TRANSMISSION_MOST 1.1f
 #define TRANSMISSION_AIR 0.9 /* mean at both edges of the views */
 
+#define LANES 8 /* sums that do not wait for each other */
+
+static void add_line(const float *line, size_t n, struct parallel_sums *lane)
+{
+	for (size_t i = 0; i < n; i += LANES) {
+		const size_t m = n - i < LANES ? n - i : LANES;
+
+		for (size_t j = 0; j < m; j++) {
+			const float value = line[i + j];
+
+			lane[j].least = value < lane[j].least ? value : lane[j].least;
+			lane[j].most = value > lane[j].most ? value : lane[j].most;
+			lane[j].sum += (double)value;
+			lane[j].all += fabs((double)value);
+		}
+	}
+}
+
 void parallel_sum_lines(const struct parallel_scan *s, const float *lines, const struct monitor *monitor,
 			struct parallel_sums *ret)
 {
 	const size_t n_radial = (size_t)s->n_radial, n = n_radial * (size_t)s->n_angles;
 	const double views = (double)s->n_slices * s->n_angles;
+	struct parallel_sums lane[LANES];
 
 	*ret = (struct parallel_sums){.least = INFINITY, .most = -INFINITY};
+	for (int j = 0; j < LANES; j++)
+		lane[j] = *ret;
 	for (int k = 0; k < s->n_slices; k++) {
 		const float *own = lines + (size_t)k * n;
 
-		for (size_t i = 0; i < n; i++) {
-			ret->least = fminf(ret->least, own[i] + 0.0f); /* no -0 */
-			ret->most = fmaxf(ret->most, own[i]);
-			ret->sum += (double)own[i];
-			ret->all += fabs((double)own[i]);
-		}
 		for (size_t i = 0; i < n; i += n_radial) {
+			add_line(own + i, n_radial, lane);
 			ret->first += (double)own[i] / views;
 			ret->last += (double)own[i + n_radial - 1] / views;
 		}
 		monitor_progress(monitor, "prepare", 0);
+	}
+	for (int j = 0; j < LANES; j++) {
+		ret->least = fminf(ret->least, lane[j].least + 0.0f); /* no -0 */
+		ret->most = fmaxf(ret->most, lane[j].most);
+		ret->sum += lane[j].sum;
+		ret->all += lane[j].all;
 	}
 }
 
