@@ -18,6 +18,8 @@
 #include "recon/parallel/parallel_internal.h"
 
 #define BLOCK 64
+#define WORTH_BINS 512 /* more are worth threads */
+#define WORTH_VALUES 100000
 #define NEIGHBOURS 8	 /* on either side */
 #define LEAST_NOISY 5	 /* frames that tell noise */
 #define LEAST_HITS 3	 /* frames that tell hits */
@@ -32,7 +34,7 @@
 
 void parallel_usual(const double *x, const unsigned char *skip, size_t n, double *ret)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n > WORTH_BINS)
 	for (size_t t = 0; t < n; t++) {
 		double around[2 * NEIGHBOURS + 1];
 		size_t first = t > NEIGHBOURS ? t - NEIGHBOURS : 0, end = t + NEIGHBOURS + 1 < n ? t + NEIGHBOURS + 1 : n;
@@ -158,7 +160,7 @@ static int walk_frames(const struct parallel_series *s, const double *usual, con
 {
 	int failed = 0;
 
-#pragma omp parallel for schedule(static) reduction(+ : failed)
+#pragma omp parallel for schedule(static) reduction(+ : failed) if (s->n_radial * (size_t)s->n > WORTH_VALUES)
 	for (size_t first = 0; first < s->n_radial; first += BLOCK)
 		failed += walk_block(s, first, s->n_radial - first < BLOCK ? s->n_radial - first : BLOCK, usual, skip, ret,
 				     hits) < 0;
