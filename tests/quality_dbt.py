@@ -8,19 +8,15 @@
 `run` needs only the program and the standard library, so it works with the bundle on a GPU machine. Every figure in the
 report is measured by `tomonode measure`.
 """
-import argparse
 import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from quality_report import section
-from quality_run import PROGRAM
-
-HERE = os.path.dirname(os.path.realpath(__file__))
+from quality_report import fill, read_text, section, table, write_text
+from quality_run import QUICK, TOMONODE, Programs, command, read_json, write_json
 
 COMMON = ["voxel=0.34", "stored_step=2e-5"]  # a range up to 1.3/mm, so that the values of beads are not clipped
 WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # values are 50 times too large if rows are divided by their sums
@@ -48,20 +44,10 @@ SLABS = [("mlem-25", "dbt-mlem", ["iterations=25"]), ("mlem-25-rows", "dbt-mlem"
 BEADS = [("osem-1", "dbt-osem", []), ("osem-exact", "dbt-osem", ["projector=exact"]),
          ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
 # the shape of the breast: systems with their binning; before and after
-RIMS = [("siemens-inspiration", 8), ("ge-senoclaire", 7), ("ge-pristina", 7), ("hologic-3dimensions", 5), ("victre", 8)]
+RIMS = [("siemens-inspiration", 8), ("siemens-revelation", 8), ("ge-essential", 7), ("ge-senoclaire", 7), ("ge-pristina", 7),
+        ("hologic-dimensions", 5), ("hologic-3dimensions", 5), ("victre", 8)]
 AFTER = ["breast_shape=true", "skin_edge=true"]
-QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
-
-
-class Program:
-    def __init__(self, path):
-        self.path = path
-
-    def __call__(self, *args):
-        done = subprocess.run([self.path, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
+IN_QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
 
 
 def reconstruct(program, folder, exam, device, protocol, settings):
@@ -96,8 +82,7 @@ def rim(program, folder, device, system, binning):
     """Attenuation relative to the truth along the normal of the skin, in the middle slices of a noise-free exam."""
     exam = os.path.join(folder, system)
     program("simulate", "dbt", "--phantom", "ellipsoids", "--noise-free", "--system", system, "--binning", binning, "-o", exam)
-    with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
-        truth = json.load(f)
+    truth = read_json(os.path.join(exam, "truth.json"))
     row = {"system": system, "views": len(truth["angles_degrees"]), "figures": [],
            "arc": max(truth["angles_degrees"]) - min(truth["angles_degrees"]), "pixel": truth["pixel_mm"]}
     for settings in ([], AFTER):
@@ -110,41 +95,36 @@ def rim(program, folder, device, system, binning):
 
 def rim_table(rows):
     head = ["system", "voxel, mm", *[name for name in rows[0]["figures"][0] if name != "interior"], "interior, after / before"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    lines = []
     for row in rows:
         before, after = row["figures"]
-        lines.append(f"| {row['system']}, {row['views']} views over {row['arc']:.0f} degrees | {row['pixel']:g} | "
-                     + " | ".join(f"{before[k]:.2f} -> {after[k]:.2f}" for k in before if k != "interior")
-                     + f" | {after['interior'] / before['interior']:.4f} |")
-    return lines
+        lines.append([f"{row['system']}, {row['views']} views over {row['arc']:.0f} degrees", f"{row['pixel']:g}",
+                      *[f"{before[k]:.2f} -> {after[k]:.2f}" for k in before if k != "interior"], f"{after['interior'] / before['interior']:.4f}"])
+    return table(head, lines)
 
 
 def run(args):
-    program = Program(args.tomonode)
+    program = Programs(args.tomonode)
     results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": [], "beads": [], "rims": []}
     with tempfile.TemporaryDirectory() as folder:
         breast, flat, beads = (os.path.join(folder, name) for name in ("breast", "slab", "beads"))
         program("simulate", "dbt", "--phantom", "ellipsoids", "-o", breast)
         program("simulate", "dbt", "--phantom", "beads", "-o", beads)
         program("simulate", "dbt", "--phantom", "slab", "--binning", "4", "--noise-free", "-o", flat)
-        with open(os.path.join(breast, "truth.json"), encoding="ascii") as f:
-            results["truth"] = json.load(f)
-        with open(os.path.join(flat, "truth.json"), encoding="ascii") as f:
-            results["slab_truth"] = json.load(f)
+        results["truth"], results["slab_truth"] = (read_json(os.path.join(exam, "truth.json")) for exam in (breast, flat))
         for device in args.devices.split(","):
             for name, protocol, settings in STUDIES:
-                if not args.quick or name in QUICK:
+                if not args.quick or name in IN_QUICK:
                     results["studies"].append(study(program, folder, breast, device, name, protocol, settings))
         for name, protocol, settings in BEADS:
-            if not args.quick or name in QUICK:
+            if not args.quick or name in IN_QUICK:
                 results["beads"].append(study(program, folder, beads, args.devices.split(",")[0], name, protocol, settings))
         for name, protocol, settings in SLABS:
-            if not args.quick or name in QUICK:
+            if not args.quick or name in IN_QUICK:
                 results["slabs"].append(slab(program, folder, flat, args.devices.split(",")[0], name, protocol, settings))
         for system, binning in RIMS[:1] if args.quick else RIMS:
             results["rims"].append(rim(program, folder, args.devices.split(",")[0], system, binning))
-    with open(args.output, "w", encoding="ascii") as f:
-        json.dump(results, f)
+    write_json(args.output, results)
 
 
 # ---- the report ----
@@ -174,12 +154,9 @@ COLUMNS = [("contrast", "contrast", "{:.3f}"), ("CNR", "cnr", "{:.1f}"), ("CV", 
            ("ASF FWHM, mm", "asf", "{:.1f}"), ("worst distance, %", "distance", "{:.3f}")]
 
 
-def table(rows, extra=()):
+def study_table(rows, extra=()):
     head = ["", *[c[0] for c in COLUMNS], *[e[0] for e in extra]]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for label, s, row in rows:
-        lines.append("| " + " | ".join([label, *[c[2].format(s[c[1]]) for c in COLUMNS], *[e[1](row) for e in extra]]) + " |")
-    return lines
+    return table(head, [[label, *[c[2].format(s[c[1]]) for c in COLUMNS], *[e[1](row) for e in extra]] for label, s, row in rows])
 
 
 def shading(depth):
@@ -233,23 +210,21 @@ def plots(results, by, folder):
 
 def compare_devices(by):
     """Compare CPU and CUDA: the largest relative difference of the figures, and the times."""
-    lines = ["| | reconstruction on the CPU, s | on the GPU, s | CPU / GPU | largest relative difference of CNR, contrast, FWHM |",
-             "|---|---|---|---|---|"]
+    lines = []
     for (device, name), row in by.items():
         other = by.get(("cuda", name))
         if device != "cpu" or not other:
             continue
         a, b = summary(row["measure"]), summary(other["measure"])
         worst = max(abs(a[k] - b[k]) / abs(a[k]) for k in ("cnr", "contrast", "fx", "fy", "fz"))
-        lines.append(f"| {name} | {row['seconds']:.3f} | {other['seconds']:.3f} | {row['seconds'] / other['seconds']:.0f} | {worst:.1e} |")
-    return lines
+        lines.append([name, f"{row['seconds']:.3f}", f"{other['seconds']:.3f}", f"{row['seconds'] / other['seconds']:.0f}", f"{worst:.1e}"])
+    return table(["", "reconstruction on the CPU, s", "on the GPU, s", "CPU / GPU", "largest relative difference of CNR, contrast, FWHM"], lines)
 
 
 def report(args):
     results = {"studies": [], "slabs": [], "beads": [], "rims": []}
     for path in args.results:
-        with open(path, encoding="ascii") as f:
-            one = json.load(f)
+        one = read_json(path)
         results["studies"] += one["studies"]
         results["slabs"] = results["slabs"] or one["slabs"]
         results["beads"] = results["beads"] or one["beads"]
@@ -263,62 +238,43 @@ def report(args):
     images = os.path.join(args.output, "images")
     os.makedirs(images, exist_ok=True)
     plots(results, by, images)
-    with open(os.path.join(HERE, "quality_dbt.md.in"), encoding="utf-8") as f:
-        text = f.read()
-    with open(os.path.join(args.output, "dbt-quality.md"), encoding="utf-8") as f:
-        text = text.replace("{observer}", section(f.read(), "## Detectability"))  # of quality_dbt_observer.py
+    path = os.path.join(args.output, "dbt-quality.md")
+    page = read_text(path)
 
-    def study_table(*names, extra=()):
-        return "\n".join(table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra))
+    def studies(*names, extra=()):
+        return study_table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra)
 
     slab_mu = next(s["mu_per_mm"] for s in results["slab_truth"]["shapes"] if s["role"] == "body")
-    slab_lines = ["| | mean, 1/mm | relative to the truth | shading in depth, % |", "|---|---|---|---|"]
-    for s in results["slabs"]:
-        mean, percent = shading(s["depth"])
-        slab_lines.append(f"| {s['name']} | {mean:.5f} | {mean / slab_mu:.4f} | {percent:.2f} |")
+    slab_lines = [[s["name"], f"{mean:.5f}", f"{mean / slab_mu:.4f}", f"{percent:.2f}"]
+                  for s in results["slabs"] for mean, percent in [shading(s["depth"])]]
     beads = [p for p in by[("cpu", "osem-1")]["measure"]["points"]]
-    bead_lines = ["| | pairs | distances, mm | worst error in space, % | worst in the plane of the slices, % |", "|---|---|---|---|---|"]
+    bead_lines = []
     for row in results["beads"]:
         pairs = row["measure"]["distances"]
-        bead_lines.append(f"| {row['name']} | {len(pairs)} | {min(d['truth_mm'] for d in pairs):.0f} to {max(d['truth_mm'] for d in pairs):.0f}"
-                          f" | {max(abs(d['error_percent']) for d in pairs):.3f} | {max(abs(d['in_plane']['error_percent']) for d in pairs):.3f} |")
+        truths = [d["truth_mm"] for d in pairs]
+        bead_lines.append([row["name"], len(pairs), f"{min(truths):.0f} to {max(truths):.0f}", f"{max(abs(d['error_percent']) for d in pairs):.3f}",
+                           f"{max(abs(d['in_plane']['error_percent']) for d in pairs):.3f}"])
     longest = max(by[("cpu", "osem-1")]["measure"]["distances"], key=lambda d: d["truth_mm"])
     fields = {
+        "observer": section(page, "## Detectability"), "metal": section(page, "## Metal"),  # of the scripts of these sections
         "views": len(truth["angles_degrees"]), "columns": truth["columns"], "rows": truth["rows"], "pixel": truth["pixel_mm"],
         "thickness": truth["thickness_mm"], "i0": f"{truth['i0']:.0f}", "beads": len(beads),
-        "iterations": study_table("osem-1", "osem-2", "osem-3"),
-        "operators": study_table("osem-1", "osem-exact", extra=[("seconds (CPU)", lambda r: f"{r['seconds']:.2f}")]),
-        "models": study_table("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
-        "others": study_table("sart-1", "bp", "fbp"),
-        "mask": study_table("osem-1", "osem-no-mask"),
-        "shape": study_table("osem-1", "osem-shape"), "rims": "\n".join(rim_table(results["rims"])),
-        "rows_table": study_table("osem-1", "osem-rows"),
-        "bead_distances": "\n".join(bead_lines),
-        "slab": "\n".join(slab_lines), "slab_mu": f"{slab_mu:g}",
+        "iterations": studies("osem-1", "osem-2", "osem-3"),
+        "operators": studies("osem-1", "osem-exact", extra=[("seconds (CPU)", lambda r: f"{r['seconds']:.2f}")]),
+        "models": studies("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
+        "others": studies("sart-1", "bp", "fbp"),
+        "mask": studies("osem-1", "osem-no-mask"),
+        "shape": studies("osem-1", "osem-shape"), "rims": rim_table(results["rims"]),
+        "rows_table": studies("osem-1", "osem-rows"),
+        "bead_distances": table(["", "pairs", "distances, mm", "worst error in space, %", "worst in the plane of the slices, %"], bead_lines),
+        "slab": table(["", "mean, 1/mm", "relative to the truth", "shading in depth, %"], slab_lines), "slab_mu": f"{slab_mu:g}",
         "longest": f"{longest['measured_mm']:.3f} mm for {longest['truth_mm']:.3f} mm, {longest['error_percent']:+.3f} %",
-        "devices": "\n".join(compare_devices(by)) if any(d == "cuda" for d, _ in by) else "No GPU was measured.",
+        "devices": compare_devices(by) if any(d == "cuda" for d, _ in by) else "No GPU was measured.",
         "cpu": by[("cpu", "osem-1")]["device_name"],
         "gpu": next((r["device_name"] for (d, _), r in by.items() if d == "cuda"), "none"),
     }
-    for key, value in fields.items():
-        text = text.replace("{" + key + "}", str(value))
-    with open(os.path.join(args.output, "dbt-quality.md"), "w", encoding="utf-8") as f:
-        f.write(text)
+    write_text(path, fill("quality_dbt", fields))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--devices", default="cpu")
-    r.add_argument("--quick", action="store_true", help="run only a few studies, to test the script")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results", nargs="+")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    (run if args.command == "run" else report)(args)
-
-
-main()
+if __name__ == "__main__":
+    command(__doc__, run, report, several=True, tomonode=TOMONODE, devices={"default": "cpu"}, quick=QUICK)

@@ -9,24 +9,20 @@
 clips, with them as tissue (metal = "off"), and with them as metal. A streak is the difference to the image without clips, its size the
 root of its mean square over the shadows of a clip with 2 mm around them, in the slices 3 to 15 mm above and below it.
 """
-import argparse
 import glob
 import json
 import math
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 
 import numpy as np
 import pydicom
 
-from quality_report import replace_section, table
-from quality_run import PROGRAM, Programs, log_progress, print_verdicts
-
-HERE = os.path.dirname(os.path.realpath(__file__))
+from quality_report import table, write_section
+from quality_run import ONLY, TOMONODE, WORK, Programs, command, log_progress, print_verdicts, read_json, write_json
 
 # name, options of simulate, settings of recon, part of --breasts
 ROWS = [
@@ -100,8 +96,7 @@ def breast(program, device, row, seed, folder):
         sets = [x for s in (*settings, f"metal={metal}") for x in ("--set", s)]
         case = json.loads(program("recon", "--json", "--device", device, "--protocol", "dbt-osem", *sets, "-o", out, exam))["cases"][0]
         images.append(read_volume(out))
-    with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
-        truth = json.load(f)
+    truth = read_json(os.path.join(exam, "truth.json"))
     clips = [s for s in truth["shapes"] if s["role"] == "metal"]
 
     def distance(found, clip):  # along the ray through the object it is not known well
@@ -138,8 +133,7 @@ def run(args):
             found.append(breast(program, args.device, row, seed, folder))
             shutil.rmtree(folder)
             log_progress(began, f"{row[0]}: {found[-1]}")
-            with open(args.output, "w", encoding="ascii") as f:
-                json.dump(results, f)
+            write_json(args.output, results)
     worst = []
     for name, breasts in results["rows"].items():
         s = sums(breasts)
@@ -154,40 +148,17 @@ def run(args):
 def report(args):
     rows = {}
     for path in args.results:
-        with open(path, encoding="ascii") as f:
-            for name, breasts in json.load(f)["rows"].items():
-                rows.setdefault(name, []).extend(breasts)
+        for name, breasts in read_json(path)["rows"].items():
+            rows.setdefault(name, []).extend(breasts)
     lines = []
     for name, breasts in rows.items():
         s = sums(breasts)
         lines.append([name, len(breasts), f"{s['clips']}, {s['missed']} missed", f"{s['found']:.1f} %", s["false"], f"{s['place']:.1f}",
                       f"{s['erased']} of {s['visible']}", f"{s['less']:.0f} %, median {s['median']:.0f} %"])
-    with open(os.path.join(HERE, "quality_dbt_metal.md.in"), encoding="utf-8") as f:
-        text = f.read()
     head = ["", "breasts", "clips", "shadows found", "objects that are no clip", "worst place, mm", "specks erased", "streaks down by"]
-    path = os.path.join(args.output, "dbt-quality.md")
-    with open(path, encoding="utf-8") as f:
-        page = replace_section(f.read(), text.replace("{metal}", table(head, lines)))
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(page)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--device", default="cpu")
-    r.add_argument("--breasts", type=int, default=50, help="of the first row; others have a fifth of it")
-    r.add_argument("--only", default="", help="regular expression: only the rows whose name matches")
-    r.add_argument("--work", help="folder for exams; default: the folder for temporary files")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results", nargs="+")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    sys.exit((run if args.command == "run" else report)(args))
+    write_section(os.path.join(args.output, "dbt-quality.md"), "quality_dbt_metal", {"metal": table(head, lines)})
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, run, report, several=True, tomonode=TOMONODE, device={"default": "cpu"}, only=ONLY, work=WORK,
+            breasts={"type": int, "default": 50, "help": "of the first row; others have a fifth of it"})

@@ -12,8 +12,6 @@ without a signal that is known exactly, Poisson noise of its own, reconstructed 
 observer with Laguerre-Gauss channels (Gallas & Barrett, J Opt Soc Am A 20:1725, 2003), in the slice in focus (2-D) or in three slices
 (2.5-D). Its d' is corrected for the finite number of pairs; errors are those of half-samples; rows are compared on the same pairs.
 """
-import argparse
-import json
 import os
 import re
 import sys
@@ -21,10 +19,8 @@ import time
 
 import numpy as np
 
-from quality_report import replace_section, table
-from quality_run import log_progress, print_verdicts
-
-HERE = os.path.dirname(os.path.realpath(__file__))
+from quality_report import table, write_section
+from quality_run import ONLY, command, log_progress, print_verdicts, read_json, write_json
 
 # name, voxel and bin in mm, keys of the reconstruction; the first row is the one that others are compared with
 ROWS = [
@@ -214,8 +210,7 @@ def run(args):
             log_progress(began, f"{n + 1 - args.first} of {args.pairs} pairs")
     results = {"device": bench.device.name, "pitch": args.pitch, "analytic": [exact, estimate], "first": args.first, "pairs": args.pairs,
                "responses": [[*key, np.array(value).round(9).tolist()] for key, value in responses.items()]}
-    with open(args.output, "w", encoding="ascii") as f:
-        json.dump(results, f)
+    write_json(args.output, results)
     return print_verdicts(worst, time.monotonic() - began)
 
 
@@ -240,8 +235,7 @@ def read_results(paths):
     """Return responses by row, with the parts of the study in order: {row: [absent, present]}, each {task: (pairs, slice, channel)}."""
     found, rows, numbers = [], {}, []
     for path in paths:
-        with open(path, encoding="ascii") as f:
-            found.append(json.load(f))
+        found.append(read_json(path))
     for part in sorted(found, key=lambda p: p["first"]):
         numbers += range(part["first"], part["first"] + part["pairs"])
         for name, present, task, values in part["responses"]:
@@ -264,34 +258,12 @@ def report(args):
     head = ["protocol", *[w for t in ("mass, 2-D", "mass, 2.5-D", "specks, 2-D", "specks, 2.5-D") for w in (t, "ratio")]]
     widths = [[name, *[f"{detectability(*(features(s, f'specks {w}', '2-D') for s in sides)):.2f}" for w in SPECK_WIDTHS]]
               for name, sides in rows.items() if name.startswith(("osem, 1 ", "fbp, 1.0"))]
-    with open(os.path.join(HERE, "quality_dbt_observer.md.in"), encoding="utf-8") as f:
-        text = f.read()
-    for word, value in {"pairs": pairs, "device": first["device"], "exact": f"{first['analytic'][0]:.3f}", "estimate": f"{first['analytic'][1]:.3f}",
-                        "detectability": table(head, lines), "widths": table(["specks, 2-D", *[f"{w} mm" for w in SPECK_WIDTHS]], widths)}.items():
-        text = text.replace("{" + word + "}", str(value))
-    path = os.path.join(args.output, "dbt-quality.md")
-    with open(path, encoding="utf-8") as f:
-        page = replace_section(f.read(), text)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(page)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--device", default="cpu", help="cpu, cpu:THREADS, cuda")
-    r.add_argument("--pairs", type=int, default=100)
-    r.add_argument("--first", type=int, default=0, help="number of the first pair, which is its seed")
-    r.add_argument("--pitch", type=float, default=0.17, help="bin of the detector, mm; rows with smaller voxels are left out")
-    r.add_argument("--only", default="", help="regular expression: only the rows whose name matches")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results", nargs="+")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    sys.exit((run if args.command == "run" else report)(args))
+    fields = {"pairs": pairs, "device": first["device"], "exact": f"{first['analytic'][0]:.3f}", "estimate": f"{first['analytic'][1]:.3f}",
+              "detectability": table(head, lines), "widths": table(["specks, 2-D", *[f"{w} mm" for w in SPECK_WIDTHS]], widths)}
+    write_section(os.path.join(args.output, "dbt-quality.md"), "quality_dbt_observer", fields)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, run, report, several=True, device={"default": "cpu", "help": "cpu, cpu:THREADS, cuda"}, only=ONLY,
+            pairs={"type": int, "default": 100}, first={"type": int, "default": 0, "help": "number of the first pair, which is its seed"},
+            pitch={"type": float, "default": 0.17, "help": "bin of the detector, mm; rows with smaller voxels are left out"})

@@ -8,7 +8,6 @@
 FILE.mhd is the phantom of the test data (`pcl_1.mhd`, gzip). Noise is that of the photons alone: differences between exams with different seeds.
 `run` works in the bundle, on a machine without packages except numpy; without python3-pydicom the cut at the chest wall is left out.
 """
-import argparse
 import gzip
 import json
 import math
@@ -16,14 +15,12 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from quality_run import PROGRAM
+from quality_report import fill, table, write_text
+from quality_run import ONLY, TOMONODE, TOP, WORK, Programs, command, read_json, write_json
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-TOP = os.path.dirname(HERE)
 STEP = 2e-5  # 1/mm per stored value
 LABEL = 250  # calcification in conf/materials-20keV.conf
 DISCS = (("mass", 7, 0.0346), ("calcium", 0, 0.95))  # name, half thickness in voxels of 0.2 mm, additional attenuation in 1/mm
@@ -49,13 +46,6 @@ TAPERS = (0, 5, 10)
 SLICES = (40, 46)
 CHEST = 28  # bins of 0.34 mm that are cut off at the chest wall
 BANDS = ((0, 1), (1, 3), (3, 10), (10, 20), (20, 150))  # columns of voxels from there
-
-
-def program(path, *args):
-    done = subprocess.run([path, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-    return done.stdout
 
 
 def add_calcifications(source, folder):
@@ -112,7 +102,7 @@ def add_discs(source, folder):
 
 class Bench:
     def __init__(self, args, folder):
-        self.path, self.folder, self.device, self.seeds = args.tomonode, folder, args.device, range(1, args.realisations + 1)
+        self.program, self.folder, self.device, self.seeds = Programs(args.tomonode), folder, args.device, range(1, args.realisations + 1)
         self.volume = add_calcifications(args.volume, folder)
         self.discs, self.materials, self.sites = add_discs(self.volume, folder)
 
@@ -120,7 +110,7 @@ class Bench:
         """Return the folder of an exam, simulated at its first use; seed 0: without noise."""
         out = os.path.join(self.folder, f"{volume}-{detector}-{seed}")
         if not os.path.isdir(out):
-            program(self.path, "simulate", "dbt", "--phantom", "voxels", "--from", self.volume if volume == "breast" else self.discs,
+            self.program("simulate", "dbt", "--phantom", "voxels", "--from", self.volume if volume == "breast" else self.discs,
                     "--materials", self.materials, "--detector", detector, *(["--seed", seed] if seed else ["--noise-free"]),
                     "--i0", 2000, "--binning", 4, "-o", out)
         return out
@@ -132,7 +122,7 @@ class Bench:
         out, offset = os.path.join(self.folder, "out"), -0.3 if protocol == "dbt-fbp" else 0
         shutil.rmtree(out, ignore_errors=True)
         options = [x for s in [f"stored_step={STEP}", f"stored_offset={offset}", *settings] for x in ("--set", s)]
-        case = json.loads(program(self.path, "recon", "--json", "--device", self.device, "--protocol", protocol, *options, "-o", out, exam))["cases"][0]
+        case = json.loads(self.program("recon", "--json", "--device", self.device, "--protocol", protocol, *options, "-o", out, exam))["cases"][0]
         path = os.path.join(out, case["file"])
         return case, path, read_object(path, case["size"], STEP, offset)
 
@@ -145,7 +135,7 @@ class Bench:
             case, path, image = self.reconstruct(exam, protocol, settings)
             images.append(image)
             seconds.append(case["seconds"]["reconstruct"])
-            found.append(json.loads(program(self.path, "measure", "--json", "--truth", os.path.join(exam, "truth.json"), path)))
+            found.append(json.loads(self.program("measure", "--json", "--truth", os.path.join(exam, "truth.json"), path)))
         voxel, square, mean = noise(images, case["voxel_mm"][0])
         result = {"name": name, "seconds": min(seconds), "noise": voxel, "square": square, "device": case["device"]}
         for key, value in summarise_all([summarise(f, voxel * mean, square * mean) for f in found]).items():
@@ -275,15 +265,14 @@ def summarise_all(rows):
 
 
 def run(args):
-    results = {"version": program(args.tomonode, "--version").splitlines()[0], "realisations": args.realisations, "studies": [], "edges": []}
+    results = {"version": Programs(args.tomonode)("--version").splitlines()[0], "realisations": args.realisations, "studies": [], "edges": []}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, args.work or folder)
         for kind, measure, rows in (("studies", bench.study, STUDIES), ("edges", bench.edges, EDGES)):
             for row in rows:
                 if re.search(args.only, row[0]):
                     results[kind].append(measure(*row))
-                    with open(args.output, "w", encoding="ascii") as f:
-                        json.dump(results, f)
+                    write_json(args.output, results)
 
 
 def with_error(key, digits):
@@ -298,25 +287,21 @@ COLUMNS = [("noise, %", lambda s: f"{100 * s['noise']:.2f}"), ("contrast of the 
            ("of calcium", lambda s: f"{s['mtf_calcium_x']:.2f}; {s['mtf_calcium_y']:.2f}")]
 
 
-def table(studies):
-    lines = ["| | " + " | ".join(c[0] for c in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    return "\n".join(lines + ["| " + " | ".join([s["name"], *[c[1](s) for c in COLUMNS]]) + " |" for s in studies])
+def study_table(studies):
+    return table(["", *[c[0] for c in COLUMNS]], [[s["name"], *[c[1](s) for c in COLUMNS]] for s in studies])
 
 
 def edge_table(edges):
-    lines = ["| | " + " | ".join(f"{t} mm" for t in TAPERS) + " |", "|---" * (len(TAPERS) + 1) + "|"]
     rows = [("largest step, %", lambda e, t: e["steps"][t]), ("rms deviation between the ends, %", lambda e, t: e["rms"][t]["middle"]),
             ("at the ends, %", lambda e, t: e["rms"][t]["ends"]), ("cut at the nipple: rms deviation, %", lambda e, t: e["across"][t]["rms"])]
-    for e in edges:
-        lines += [f"| {e['name']}: {label} | " + " | ".join(f"{100 * value(e, str(t)):.1f}" for t in TAPERS) + " |" for label, value in rows]
-    return "\n".join(lines)
+    return table(["", *[f"{t} mm" for t in TAPERS]],
+                 [[f"{e['name']}: {label}", *[f"{100 * value(e, str(t)):.1f}" for t in TAPERS]] for e in edges for label, value in rows])
 
 
 def chest_table(edges):
-    edges = [e for e in edges if e.get("chest")]
-    lines = ["| rms deviation, % | " + " | ".join(f"{a * 0.34:.1f} to {b * 0.34:.1f} mm" for a, b in BANDS) + " |", "|---" * (len(BANDS) + 1) + "|"]
-    return "\n".join(lines + [f"| {e['name']}, `edge_taper` {t} | " + " | ".join(f"{100 * v:.1f}" for v in e["chest"][t]) + " |"
-                              for e in edges for t in e["chest"]])
+    return table(["rms deviation, %", *[f"{a * 0.34:.1f} to {b * 0.34:.1f} mm" for a, b in BANDS]],
+                 [[f"{e['name']}, `edge_taper` {t}", *[f"{100 * v:.1f}" for v in e["chest"][t]]]
+                  for e in edges if e.get("chest") for t in e["chest"]])
 
 
 def pictures(plt, found, path, size):
@@ -335,37 +320,15 @@ def report(args):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with open(args.results, encoding="ascii") as f:
-        results = json.load(f)
-    with open(os.path.join(HERE, "quality_dbt_voxels.md.in"), encoding="utf-8") as f:
-        text = f.read()
-    text = text.replace("{realisations}", str(results["realisations"]))
-    text = text.replace("{protocols}", table(results["studies"])).replace("{edges}", edge_table(results["edges"]))
-    text = text.replace("{chest}", chest_table(results["edges"]))
+    results = read_json(args.results)
+    fields = {"realisations": results["realisations"], "protocols": study_table(results["studies"]), "edges": edge_table(results["edges"]),
+              "chest": chest_table(results["edges"])}
     pictures(plt, results["edges"][0]["pictures"], os.path.join(args.output, "images", "dbt-edges.png"), (8, 4.6))
     if results["edges"][0].get("chest"):
         pictures(plt, results["edges"][0]["chest_pictures"], os.path.join(args.output, "images", "dbt-chest-wall.png"), (3, 5))
-    with open(os.path.join(args.output, "dbt-quality-voxels.md"), "w", encoding="utf-8") as f:
-        f.write(text)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--volume", required=True)
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--device", default="cpu")
-    r.add_argument("--realisations", type=int, default=4, help="exams with different noise; default 4, at least 2")
-    r.add_argument("--only", default="", help="regular expression: only the studies whose name matches")
-    r.add_argument("--work", help="existing folder for exams, kept for the next run; default: the folder for temporary files")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    (run if args.command == "run" else report)(args)
+    write_text(os.path.join(args.output, "dbt-quality-voxels.md"), fill("quality_dbt_voxels", fields))
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, run, report, volume={"required": True}, tomonode=TOMONODE, device={"default": "cpu"}, only=ONLY, work=WORK,
+            realisations={"type": int, "default": 4, "help": "exams with different noise; default 4, at least 2"})

@@ -17,9 +17,7 @@ import tempfile
 import time
 
 import quality_parallel_figures as figures
-from quality_run import Programs, command, kind_of, print_verdicts, processor, log_progress
-
-HERE = os.path.dirname(os.path.realpath(__file__))
+from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, processor, read_json, write_json
 
 PHANTOMS = ("circle", "square", "triangle", "shepp-logan", "head")
 WATER = 0.02  # attenuation of water, 1/mm, in the simulation
@@ -233,19 +231,17 @@ def run(args):
         images.art()
     results["seconds"] = time.monotonic() - began
     os.makedirs(args.output, exist_ok=True)
-    with open(os.path.join(args.output, "results.json"), "w", encoding="ascii") as f:
-        json.dump(results, f)
+    write_json(os.path.join(args.output, "results.json"), results)
     return print_verdicts(verdicts(results), results["seconds"])
 
 
 def report(args):
     import quality_parallel_report  # here, because it needs PIL, which `run` does not need
 
-    with open(os.path.join(args.results, "results.json"), encoding="ascii") as f:
-        results = json.load(f)
-    quality_parallel_report.write(results, verdicts(results), os.path.join(HERE, "quality_parallel.md.in"), args.output)
+    results = read_json(os.path.join(args.results, "results.json"))
+    quality_parallel_report.write(results, verdicts(results), args.output)
     return 0
 
 
 if __name__ == "__main__":
-    command(__doc__, run, report, "small images", "temporary files")
+    command(__doc__, run, report, **OF_PAGES)

@@ -7,7 +7,7 @@ import os
 
 from PIL import Image, ImageDraw, ImageFont
 
-from quality_report import factor, milliseconds, table
+from quality_report import factor, fill, milliseconds, table, write_text
 
 # Least and largest gain of the GPU over the CPU, as published in the thesis.
 THESIS_GAINS = {"radon": (4.53, 16.24), "bp": (5.79, 31.58), "fbp": (19.37, 25.68)}
@@ -151,7 +151,7 @@ def draw_all(results, folder):
               [(k if key == "phantom" else f"{k}\nprojections", [found[k, x] for x in labels]) for k in keys])
 
 
-def write(results, limits, template, output):
+def write(results, limits, output):
     os.makedirs(os.path.join(output, "images"), exist_ok=True)
     draw_all(results, os.path.join(output, "images"))
     names = {r["spec"]: r["device"] for r in results["times"]}
@@ -174,9 +174,4 @@ def write(results, limits, template, output):
         "windows": ", ".join(f"{p} {100 * lo:.0f} to {100 * hi:.0f} %" for p, (lo, hi) in results["windows"].items()),
         "comparisons": comparison_table(results) if results["comparisons"] else "One kind of device was measured.",
     }
-    with open(template, encoding="utf-8") as f:
-        text = f.read()
-    for key, value in fields.items():
-        text = text.replace("{" + key + "}", str(value))
-    with open(os.path.join(output, "parallel-quality.md"), "w", encoding="utf-8") as f:
-        f.write(text)
+    write_text(os.path.join(output, "parallel-quality.md"), fill("quality_parallel", fields))

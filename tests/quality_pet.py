@@ -20,9 +20,7 @@ import time
 import numpy as np
 
 import quality_pet_figures as figures
-from quality_run import Programs, command, kind_of, print_verdicts, processor, log_progress
-
-HERE = os.path.dirname(os.path.realpath(__file__))
+from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, processor, read_json, write_json
 
 SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
 COUNTS = 2e8  # sum of the data with noise, without randoms
@@ -249,19 +247,17 @@ def run(args):
         results["tof"] = measure_tof(programs, args, folder, began)
     results["clearances_mm"] = figures.clearances(results["truths"]["iq"])
     results["seconds"] = time.monotonic() - began
-    with open(args.output, "w", encoding="ascii") as f:
-        json.dump(results, f)
+    write_json(args.output, results)
     return print_verdicts(verdicts(results), results["seconds"])
 
 
 def report(args):
     import quality_pet_report  # here, because it needs matplotlib, which `run` does not need
 
-    with open(args.results, encoding="ascii") as f:
-        results = json.load(f)
-    quality_pet_report.write(results, verdicts(results), os.path.join(HERE, "quality_pet.md.in"), args.output)
+    results = read_json(args.results)
+    quality_pet_report.write(results, verdicts(results), args.output)
     return 0
 
 
 if __name__ == "__main__":
-    command(__doc__, run, report, "a small scanner", "1 GB of files")
+    command(__doc__, run, report, **OF_PAGES)

@@ -12,7 +12,7 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from quality_report import factor, milliseconds, table  # noqa: E402
+from quality_report import factor, fill, milliseconds, table, write_text  # noqa: E402
 
 # Belzunce et al.: published seconds for an iteration, by image.
 PAPER_COLUMNS = ("i7 860, 1 thread", "GTX 285", "GTX 480", "GTX 480, atomic")
@@ -253,12 +253,7 @@ def fields(results, verdicts, images):
     }
 
 
-def write(results, verdicts, template, folder):
+def write(results, verdicts, folder):
     images = os.path.join(folder, "images")
     os.makedirs(images, exist_ok=True)
-    with open(template, encoding="utf-8") as f:
-        text = f.read()
-    for key, value in fields(results, verdicts, images).items():
-        text = text.replace("{" + key + "}", str(value))
-    with open(os.path.join(folder, "pet-quality.md"), "w", encoding="utf-8") as f:
-        f.write(text)
+    write_text(os.path.join(folder, "pet-quality.md"), fill("quality_pet", fields(results, verdicts, images)))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Format the tables and figures of the pages of measurements, with the number of digits that the measurements justify, and put
 the section of a script into a page of another one."""
+import os
 import re
+
+HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def table(head, rows):
@@ -33,3 +36,26 @@ def replace_section(page, text):
     """Put a text in place of the section of its heading, its first line."""
     begin, end = find_section(page, text.splitlines()[0])
     return page[:begin] + text.rstrip() + ("\n\n" if end < len(page) else "\n") + page[end:]
+
+
+def read_text(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def fill(name, fields):
+    """Return the template NAME.md.in with its fields."""
+    text = read_text(os.path.join(HERE, name + ".md.in"))
+    for key, value in fields.items():
+        text = text.replace("{" + key + "}", str(value))
+    return text
+
+
+def write_section(path, name, fields):
+    """Put the filled template into a page, in place of the section of its heading."""
+    write_text(path, replace_section(read_text(path), fill(name, fields)))

@@ -52,22 +52,39 @@ def processor():
         return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of unknown model")
 
 
-def command(text, run, report, quick, work):
-    """Parse the command line of a measurement script and execute it. quick, work: contents of --quick and --work for the help."""
+# Options that several scripts have, for command().
+TOMONODE = {"default": os.environ.get("TOMONODE", PROGRAM)}
+ONLY = {"default": "", "help": "regular expression: only the rows whose name matches"}
+QUICK = {"action": "store_true", "help": "run only a little, to test the script"}
+WORK = {"help": "existing folder for large files; default: the folder for temporary files"}
+OF_PAGES = {"tomonode": TOMONODE, "devices": {"default": "cpu:1,cpu", "help": "default cpu:1,cpu"}, "quick": QUICK,
+            "no_times": {"action": "store_true", "help": "measure images only"}, "work": WORK}
+
+
+def command(text, run, report, several=False, **options):
+    """Parse the command line of a measurement script and execute it. options: those of `run` beside --output, by name, as arguments of
+    argparse. several: `report` takes several files of results."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = parser.add_subparsers(dest="command", required=True)
     r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
-    r.add_argument("--quick", action="store_true", help=f"{quick}, to test the script")
-    r.add_argument("--no-times", action="store_true", help="measure images only")
-    r.add_argument("--work", help=f"folder for {work}; default: the folder for temporary files")
+    for name, option in options.items():
+        r.add_argument("--" + name.replace("_", "-"), **option)
     r.add_argument("-o", "--output", required=True)
     r = sub.add_parser("report")
-    r.add_argument("results")
+    r.add_argument("results", nargs="+" if several else None)
     r.add_argument("-o", "--output", required=True)
     args = parser.parse_args()
     sys.exit((run if args.command == "run" else report)(args))
+
+
+def write_json(path, results):
+    with open(path, "w", encoding="ascii") as f:
+        json.dump(results, f)
+
+
+def read_json(path):
+    with open(path, encoding="ascii") as f:
+        return json.load(f)
 
 
 def print_verdicts(worst, seconds):
