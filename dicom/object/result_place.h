@@ -39,6 +39,7 @@ struct result_place {
 	int64_t redo;	   /* not 0: made again, as a series of its own; this number identifies it */
 	int64_t newer;	   /* not 0: of newer objects under UIDs that were received before; identifies their case */
 	char changed[840]; /* "KEY=VALUE, ...": the settings by which it differs from its protocol; "": none */
+	char named[64];	   /* key of the setting that the Series Description names even if only one has room; "": the first */
 	char related_series[DICOM_UID_SIZE]; /* Series Instance UID of the result that it was made again after; "": none */
 };
 

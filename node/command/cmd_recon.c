@@ -42,7 +42,7 @@ static const struct option_spec option_specs[] = {
 	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
 	 INTO_TEXT(struct recon, device)},
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
-	 "set one key of the protocol, with the syntax of the configuration; may be repeated; the last one is named first in the Series Description"},
+	 "set one key of the protocol, with the syntax of the configuration; may be repeated; the last one is always named in the Series Description"},
 	{0, "recipe", "RESULT",
 	 "the protocol, with all values, of this result, a file or the folder of its series; what differs in the new one is printed. --set is applied after it",
 	 INTO_TEXT(struct recon, recipe_path)},
@@ -459,25 +459,7 @@ static bool has_default_voxels(const struct recon *r, const struct protocol_conf
 	return same;
 }
 
-/* Move the setting with the key of this assignment to the front: of many, only the first have room in a Series Description. */
-static void lead_with(const char *assignment, char *settings)
-{
-	size_t key = strcspn(assignment, " ="), n;
-	char first[400], *at = settings, *next;
-
-	while ((next = strstr(at, ", ")) && (strncmp(at, assignment, key) != 0 || at[key] != '='))
-		at = next + 2;
-	n = next ? (size_t)(next - at) : strlen(at);
-	if (at == settings || strncmp(at, assignment, key) != 0 || at[key] != '=' || n >= sizeof(first))
-		return;
-	memcpy(first, at, n);
-	memmove(settings + n + 2, settings, (size_t)(at - settings) - 2);
-	memcpy(settings, first, n);
-	memcpy(settings + n, ", ", 2);
-}
-
-/* Write what differs from the protocol of the configuration, that of the last --set first. A table of time marks replaces the
- * signal. */
+/* Write what differs from the protocol of the configuration. A table of time marks replaces the signal. */
 static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
 {
 	struct protocol_conf of = *config_protocol(r->config, p->name), used = *p;
@@ -488,8 +470,6 @@ static void describe_changes(const struct recon *r, const struct protocol_conf *
 		config_set(&used, "gate_signal=", &no_such_key);
 	}
 	config_describe_changes(&of, &used, ret_text, size);
-	if (r->n_assignments > 0)
-		lead_with(r->assignments[r->n_assignments - 1], ret_text);
 }
 
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
@@ -504,7 +484,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	const struct imported_case *of = imported_cases_of(&r->imported, c);
 	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
-	const char **joined = NULL;
+	const char **joined = NULL, *last = r->n_assignments > 0 ? r->assignments[r->n_assignments - 1] : "";
 	struct progress progress;
 	char axes[400];
 	size_t n = c->n;
@@ -517,6 +497,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	decision.place.outside = r->outside;
 	decision.steps = r->steps.fd >= 0 ? &r->steps.runner : NULL;
 	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
+	if (r->n_assignments > 0)
+		snprintf(decision.place.named, sizeof(decision.place.named), "%.*s", (int)strcspn(last, " ="), last);
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
 		decision.fit_voxels = has_default_voxels(r, p);

@@ -226,9 +226,33 @@ void provenance_outside_text(const struct result_place *place, char ret_text[PRO
 			 o->version, o->sha256, o->note[0] ? ": " : "", o->note);
 }
 
+/* Move the setting with this key to the front. */
+static void lead_with(const char *key, const char *changed, char *ret_text, size_t size)
+{
+	size_t length = strlen(key), n;
+	const char *at = changed, *next;
+
+	while ((next = strstr(at, ", ")) && (strncmp(at, key, length) != 0 || at[length] != '='))
+		at = next + 2;
+	n = next ? (size_t)(next - at) : strlen(at);
+	if (at == changed || strncmp(at, key, length) != 0 || at[length] != '=')
+		snprintf(ret_text, size, "%s", changed);
+	else
+		snprintf(ret_text, size, "%.*s, %.*s%s", (int)n, at, (int)(at - changed - 2), changed, at + n);
+}
+
+/* Does a text of name_settings() have the key? */
+static bool names_key(const char *settings, const char *key)
+{
+	char wanted[80];
+
+	snprintf(wanted, sizeof(wanted), ", %.70s=", key);
+	return strstr(settings, wanted) != NULL;
+}
+
 void provenance_place_title(const struct result_place *place, char *title)
 {
-	char settings[LONGEST_TITLE + 1];
+	char settings[LONGEST_TITLE + 1], changed[sizeof(place->changed)];
 	size_t n = strlen(title), kept = n < SHORTEST_TITLE ? n : SHORTEST_TITLE;
 
 	if (place->outside) {
@@ -237,6 +261,10 @@ void provenance_place_title(const struct result_place *place, char *title)
 		return;
 	}
 	name_settings(place->changed, LONGEST_TITLE - kept, settings, sizeof(settings));
+	if (place->named[0] && !names_key(settings, place->named)) {
+		lead_with(place->named, place->changed, changed, sizeof(changed));
+		name_settings(changed, LONGEST_TITLE - kept, settings, sizeof(settings));
+	}
 	kept = LONGEST_TITLE - strlen(settings);
 	snprintf(title + (n < kept ? n : kept), LONGEST_TITLE + 1 - (n < kept ? n : kept), "%s", settings);
 }

@@ -6,7 +6,7 @@
 TEST(test_title)
 {
 	static const struct {
-		const char *title, *changed, *expected;
+		const char *title, *changed, *expected, *named;
 	} cases[] = {
 		{"PET reconstruction pet-mlem", "", "PET reconstruction pet-mlem"},
 		{"PET reconstruction pet-mlem", "iterations=20", "PET reconstruction pet-mlem, iterations=20"},
@@ -29,6 +29,13 @@ TEST(test_title)
 		 "12345678901234567890123456789012345678901, beta=2, +3 more #35ce"},
 		{"123456789012345678901234567890123456789012", "beta=2, matrix=96, filter=hann, iterations=21",
 		 "12345678901234567890123456789012345678901, beta=2, +3 more #a254"},
+		/* one is named before the others, if it would have no room else */
+		{"PET reconstruction pet-mlem", "iterations=20, matrix=128, voxel=2.25, frames=6x10,4x30",
+		 "PET reconstruction pet-mlem, voxel=2.25, +3 more #bcc2", "voxel"},
+		{"PET reconstruction pet-mlem", "iterations=20, matrix=96, voxel=2.5",
+		 "PET reconstruction pet-mlem, iterations=20, matrix=96, voxel=2.5", "voxel"},
+		{"PET reconstruction pet-mlem", "iterations=20, matrix=128, voxel=2.25, frames=6x10,4x30",
+		 "PET reconstruction pet-mlem, iterations=20, +3 more #0aff", "pixel"},
 		{"1234567890123456789012345678901234567890123456789012345678901234567890", "",
 		 "1234567890123456789012345678901234567890123456789012345678901234"},
 	};
@@ -38,6 +45,7 @@ TEST(test_title)
 		char title[PROVENANCE_TITLE_SIZE];
 
 		snprintf(place.changed, sizeof(place.changed), "%s", cases[i].changed);
+		snprintf(place.named, sizeof(place.named), "%s", cases[i].named ? cases[i].named : "");
 		snprintf(title, sizeof(title), "%s", cases[i].title);
 		provenance_place_title(&place, title);
 		assert_string_equal(title, cases[i].expected);
