@@ -49,7 +49,7 @@
 #define AMBIGUOUS 0.5	  /* depth of another minimum, in that of the deepest */
 #define SPREAD_SIGMAS 1.5 /* what other windows change, in standard deviations */
 #define SEAM_SIGMA 1.3	  /* real one of the seam, in that of its terms: measured, the terms of a seam are few */
-#define SEAM_LEAST 0.03	  /* samples: what a single edge at the seam may move all windows by */
+#define SEAM_LEAST 0.06	  /* samples: what a single edge at the seam may move all windows by */
 #define KNOWN_BINS 0.5	  /* an axis is known if KNOWN_SIGMAS standard deviations are not more */
 #define KNOWN_SIGMAS 3.0
 #define LEAN_SIGMAS 5.0

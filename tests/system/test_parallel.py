@@ -323,7 +323,7 @@ def test_the_axis_is_found(folder):
         derivation = pydicom.dcmread(images.paths[0]).DerivationDescription
         check(("mm found by seam, +- " in derivation) == (used == 4.3), derivation)
         error = (images.values - plain.values).std() / plain.values.std()
-        check(error < 0.1 if used == 4.3 else error > 0.2, f"{name}: {error}")
+        check(error < 0.12 if used == 4.3 else error > 0.2, f"{name}: {error}")
     said = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=found", "-o", os.path.join(folder, "said"), hs).stdout
     check("axis offset 4." in said and "found in the data (" in said, said)
     refused = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "axis=agree", "-o", os.path.join(folder, "held"), hs, code=None).stderr
