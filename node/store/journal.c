@@ -122,9 +122,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"INSERT OR IGNORE INTO result(sop_instance, job) SELECT json_extract(o.value, '$.sop_instance'), ?2"
 		" FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '{}' END, '$.objects') o",
 	/* ?1: the UID, ?2: the job */
-	[JOURNAL_FIND_RESULT] =
-		"SELECT r.job FROM result r JOIN event o ON o.seq=r.job JOIN event m ON m.seq=?2 WHERE r.sop_instance=?1"
-		" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
+	[JOURNAL_FIND_RESULT] = "SELECT r.job FROM result r JOIN event o ON o.job=r.job AND o.name='opened'"
+				" JOIN event m ON m.job=?2 AND m.name='opened' WHERE r.sop_instance=?1"
+				" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
