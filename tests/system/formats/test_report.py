@@ -267,7 +267,7 @@ def test_of_pet(folder):
     report = Report(path)
     values, objects = stack(out)
     d = objects[0]
-    check(d.SeriesDescription == "PET reconstruction pet-osem, matrix=96, iterations=2",
+    check(d.SeriesDescription == "PET reconstruction pet-osem, iterations=2, matrix=96",
           f"what differs from the protocol: {d.SeriesDescription}")
     lo, hi = window_of(report)
     check(lo == 0, "a window from 0")

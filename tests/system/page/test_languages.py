@@ -49,7 +49,8 @@ def test_languages(folder, things):
 
 
 def test_pages_of_cases(folder, things):
-    """Of the pages of a delivered and of a held case only what is marked as English, or is of the case, is English."""
+    """Of the pages of a delivered and of a held case only what is marked as English, or is of the case or of the configuration (the
+    protocols to choose from), is English."""
     n, _ = node(folder, things)
     exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
     h.send(n.port, exam)
@@ -62,7 +63,7 @@ def test_pages_of_cases(folder, things):
                         (f"/jobs/{held}", ("Angehalten", "Die eingetroffenen Bilder rekonstruieren", "Fall abbrechen"))):
         body = wait_for(path, lambda path=path, words=words: (lambda text: text if all(w in text for w in words) else None)(
             ask(n, path, Cookie="language=de")[2].decode()))
-        shown = Page(re.sub(r'<(\w+)(?: [^>]*)? lang="en".*?</\1>', "", body, flags=re.S)).text
+        shown = Page(re.sub(r'<(\w+)(?: [^>]*)? lang="en".*?</\1>|<option.*?</option>', "", body, flags=re.S)).text
         check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
 
 
