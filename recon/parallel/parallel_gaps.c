@@ -174,11 +174,18 @@ static int order_hits(const void *a, const void *b)
 	return x->view != y->view ? x->view - y->view : x->bin - y->bin;
 }
 
-/* Is d of frame a without a hit? */
-static bool is_clean(const struct parallel_gaps *hits, size_t t, int a)
+static int order_by_bin(const void *a, const void *b)
+{
+	const struct parallel_gap *x = a, *y = b;
+
+	return x->bin != y->bin ? x->bin - y->bin : x->view - y->view;
+}
+
+/* Is d of frame a without a hit? hits: of the bin. */
+static bool is_clean(const struct parallel_gaps *hits, int a)
 {
 	for (size_t i = 0; i < hits->n; i++)
-		if (hits->gap[i].bin == (int)t && abs(hits->gap[i].view - a) <= 1)
+		if (abs(hits->gap[i].view - a) <= 1)
 			return false;
 	return true;
 }
@@ -195,12 +202,12 @@ static double clean_noise(const struct parallel_series *s, const struct parallel
 	int n = 0, worst = -2;
 
 	for (int a = 1; a + 1 < s->n; a++)
-		if (is_clean(hits, t, a) && fabs(change_at(s, a, t)) > most) {
+		if (is_clean(hits, a) && fabs(change_at(s, a, t)) > most) {
 			most = fabs(change_at(s, a, t));
 			worst = a;
 		}
 	for (int a = 1; a + 1 < s->n; a++) {
-		if (!is_clean(hits, t, a) || abs(a - worst) <= 1)
+		if (!is_clean(hits, a) || abs(a - worst) <= 1)
 			continue;
 		sum += pow(change_at(s, a, t), 2);
 		n++;
@@ -217,31 +224,29 @@ static double noise_limit(int n)
 	return fmax(RATIO, sqrt(cube * cube * cube));
 }
 
-static int count_hits(const struct parallel_gaps *hits, size_t t)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < hits->n; i++)
-		n += hits->gap[i].bin == (int)t;
-	return n;
-}
-
 static bool is_noisy(const struct parallel_series *s, const struct parallel_gaps *hits, size_t t, double noise, double most)
 {
 	if (!(noise > most))
 		return false;
-	return count_hits(hits, t) > fmax(1, MANY_HITS * s->n) || clean_noise(s, hits, t) > most;
+	return (double)hits->n > fmax(1, MANY_HITS * s->n) || clean_noise(s, hits, t) > most;
 }
 
-/* Mark the bins that flicker, unless many beside each other do. least: noise that matters. */
+/* Mark the bins that flicker, unless many beside each other do. hits: bin by bin; least: noise that matters. */
 static void mark_noisy(const struct parallel_series *s, const struct parallel_gaps *hits, const double *noise,
 		       const double *usual, const double *least, unsigned char *mark)
 {
 	const double limit = noise_limit(s->n);
-	size_t run = 0;
+	size_t run = 0, end = 0;
 
 	for (size_t t = 0; t <= s->n_radial; t++) {
-		if (t < s->n_radial && !mark[t] && is_noisy(s, hits, t, noise[t], fmax(limit * usual[t], least[t]))) {
+		const size_t first = end;
+		struct parallel_gaps own = {0}; /* hits of the bin */
+
+		while (end < hits->n && hits->gap[end].bin == (int)t)
+			end++;
+		if (end > first)
+			own = (struct parallel_gaps){.n = end - first, .gap = hits->gap + first};
+		if (t < s->n_radial && !mark[t] && is_noisy(s, &own, t, noise[t], fmax(limit * usual[t], least[t]))) {
 			run++;
 			continue;
 		}
@@ -273,9 +278,10 @@ int parallel_find_gaps(const struct parallel_series *s, const double *light, uns
 	}
 	parallel_usual(ret_noise, mark, n, usual);
 	r = walk_frames(s, usual, mark, NULL, hits, err);
-	qsort(hits->gap, hits->n, sizeof(*hits->gap), order_hits);
+	qsort(hits->gap, hits->n, sizeof(*hits->gap), order_by_bin);
 	if (r == 0 && s->n >= LEAST_NOISY)
 		mark_noisy(s, hits, ret_noise, usual, least, mark);
+	qsort(hits->gap, hits->n, sizeof(*hits->gap), order_hits);
 	free(usual);
 	return r;
 }
