@@ -570,7 +570,7 @@ static int launch_sweep(struct projection *a, struct sweep_job job, struct err *
 	const bool wide = a->grid.n[0] > 48 * TEAM_WARPS || a->grid.n[1] > 48 * TEAM_WARPS; /* entries of a usual ray */
 	const void *kernel = !wide ? (const void *)stack_sweep_kernel<48> : (const void *)stack_sweep_kernel<96>;
 	const size_t group_bytes = (size_t)a->grid.n[0] * (size_t)a->grid.n[1] * 32 * sizeof(float);
-	int processors = 0, cache = 0, resident = 1, together, r;
+	int processors = 0, cache = 0, resident = 1, most, together, r;
 
 	r = cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, a->dev->index), a->dev, "sweep", err);
 	if (r == 0 && job.n_u == 1) {
@@ -584,8 +584,9 @@ static int launch_sweep(struct projection *a, struct sweep_job job, struct err *
 	if (r == 0)
 		r = cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * TEAM_WARPS, 0), a->dev,
 			       "sweep", err);
+	most = resident * processors < SWEEP_GROUPS ? resident * processors : SWEEP_GROUPS; /* each needs a block */
 	together = (int)((size_t)cache / group_bytes);
-	together = together < 1 ? 1 : together < SWEEP_GROUPS ? together : SWEEP_GROUPS;
+	together = together < 1 ? 1 : together < most ? together : most;
 	for (int first = 0; r == 0 && first < groups; first += together) {
 		const int now = groups - first < together ? groups - first : together, share = resident * processors / now;
 
