@@ -71,9 +71,12 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_COUNT_UNINDEXED] = "SELECT COUNT(*) FROM waiting",
 	[JOURNAL_CLASSIFY] = "INSERT INTO classification(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
-	/* the next number, also where the case with the last one was deleted */
+	/* the next number, also where the case with the last one was deleted. Earlier versions numbered a job by the row of its
+	   `opened` event: in a journal of theirs with deleted rows, every row may have been such a number. */
 	[JOURNAL_NUMBER_JOB] = "INSERT INTO job_number SELECT 1+MAX(IFNULL((SELECT MAX(job) FROM event), 0),"
-			       " IFNULL((SELECT MAX(job) FROM job_number), 0))",
+			       " IFNULL((SELECT MAX(job) FROM job_number), 0),"
+			       " CASE WHEN EXISTS (SELECT 1 FROM job_number) THEN 0 ELSE IFNULL((SELECT seq FROM sqlite_sequence"
+			       " WHERE name='event' AND seq>(SELECT COUNT(*) FROM event)), 0) END)",
 	[JOURNAL_FORGET_NUMBERS] = "DELETE FROM job_number WHERE job<?",
 	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"

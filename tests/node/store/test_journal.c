@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: append and replay, refusal of what does not fit, several writers at once. */
+#include <sqlite3.h>
+
 #include "tests/node/store/journal_fixture.h"
 #include "tests/test.h"
 
@@ -215,6 +217,29 @@ TEST(numbers_of_jobs, .setup = setup, .teardown = teardown)
 	assert_int_equal(journal_append_cleaned(j, last, INT64_MAX, "{}", 5, NULL), 0);
 	assert_int_equal(journal_delete_case(j, &last, 1, NULL), 0);
 	assert_int_equal(open_job(j), 4);
+	journal_close(j);
+}
+
+/* In a journal of an earlier version the number of a job is the row of its `opened` event. Here that of the last one was deleted. */
+TEST(numbers_of_earlier_jobs, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	int64_t job = open_job(j);
+	sqlite3 *db;
+
+	assert_int_equal(journal_append(j, job, EVENT_PRIORITY, "{}", 2, NULL), 0);
+	journal_close(j);
+	assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				      "DROP TABLE job_number; INSERT INTO event(time, job, name, instance, detail)"
+				      " VALUES(1, 3, 'opened', 0, '{}'); DELETE FROM event WHERE job=3",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	j = open_journal(p);
+	assert_int_equal(open_job(j), 4);
+	assert_int_equal(open_job(j), 5);
 	journal_close(j);
 }
 
