@@ -440,6 +440,30 @@ def test_slices_in_the_browser(folder, things):
     b.key("0")
     check(b.value(picture) == pictures[0] and b.value(window) == before, "reset")
 
+    # Slices of the other side are three times as far apart, and a slice of the first one cannot be made.
+    odd = b.call("Page.addScriptToEvaluateOnNewDocument", source=f"""
+        const get = fetch, text = {{ status: 503, headers: {{ "Content-Type": "text/plain" }} }};
+        fetch = (url, how) => url === "/jobs/{jobs[0]}/slices/2" ? Promise.resolve(new Response("broken", text)) : get(url, how);
+        document.addEventListener("readystatechange", () => {{
+            const panes = document.querySelectorAll(".pane");
+            panes[1].dataset.step = 3 * panes[0].dataset.step;
+        }}, {{ once: true }});""")["identifier"]
+    b.show(at)
+    wait_for("two slices", lambda: all(b.value(seen) or [0]))
+    b.value("document.getElementById('look-0').focus()")
+    start = total // 2 + 1
+
+    def beside(k):
+        return int(start + (k - start) / 3 + 0.5)
+    press("Home", [1, beside(1)])
+    press("ArrowDown", [0, beside(2)])
+    check(b.value("document.querySelector('.pane .wrong').textContent") == "broken", "no sentence")
+    check(b.value(middle) == 0, "the picture of another slice")
+    for key, k in (("ArrowDown", 3), ("ArrowDown", 4), ("ArrowUp", 3)):
+        press(key, [k, beside(k)])
+    check(b.value("document.querySelector('.pane .wrong').textContent") == "", "the sentence stays")
+    b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=odd)
+
     for width, height, dark in ((1280, 900, False), (1280, 900, True), (768, 900, False), (375, 700, True)):
         b.show(at, width, height, dark)
         wait_for("two slices", lambda: all(b.value(seen) or [0]))

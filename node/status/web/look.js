@@ -8,10 +8,11 @@
 	var zoom = 1, pan = [0, 0]; /* of all sides: a factor, mm */
 	var panes = Array.prototype.map.call(section.querySelectorAll(".pane"), function (e) {
 		return { e: e, kept: new Map(), bytes: 0, k: +e.querySelector("[type=range]").value, total: +e.dataset.total,
-			step: +e.dataset.step, way: 1, busy: false, failed: new Set(), seen: 0, first: null, range: null,
+			step: +e.dataset.step, way: 1, busy: false, failed: new Map(), seen: 0, first: null, range: null,
 			canvas: e.querySelector("canvas"), paper: document.createElement("canvas"),
 			slider: e.querySelector("[type=range]"), place: e.querySelector("output"), wrong: e.querySelector(".wrong"),
-			black: e.querySelector(".black"), white: e.querySelector(".white"), wheel: 0 };
+			exact: +e.querySelector("[type=range]").value, wheel: 0,
+			black: e.querySelector(".black"), white: e.querySelector(".white") };
 	});
 
 	function linked(what) {
@@ -44,7 +45,7 @@
 		});
 		if (p.total !== slice.slices) {
 			p.total = p.slider.max = slice.slices;
-			p.k = Math.min(p.k, p.total);
+			p.exact = p.k = Math.min(p.k, p.total);
 		}
 		if (!p.first) {
 			p.first = slice;
@@ -83,9 +84,7 @@
 			if (answer.ok)
 				return answer.arrayBuffer().then(function (bytes) { keep(p, k, read(bytes)); });
 			return (text ? answer.text() : Promise.resolve("HTTP " + answer.status)).then(function (sentence) {
-				p.failed.add(k);
-				if (k === p.k)
-					p.wrong.textContent = sentence;
+				p.failed.set(k, sentence);
 			});
 		}).catch(function () {
 			p.wrong.textContent = words.lost;
@@ -95,6 +94,8 @@
 				p.busy = false;
 				load(p);
 			}, wait || 0);
+			if (!wait)
+				p.wrong.textContent = p.failed.get(p.k) || "";
 			if (!wait && k === p.k)
 				draw(p);
 		});
@@ -104,20 +105,24 @@
 		k = Math.max(1, Math.min(p.total, k));
 		p.way = k < p.k ? -1 : k > p.k ? 1 : p.way;
 		p.k = k;
-		p.wrong.textContent = "";
+		p.wrong.textContent = p.failed.get(k) || "";
 		draw(p);
 		load(p);
 	}
 
-	/* On one side; on the other one as many millimetres further, or slices where the distance is unknown. */
+	/* On one side; on the other one as many millimetres further, or slices where the distance is unknown. `exact` has fractions
+	 * of a slice and what is beyond the last one, so that both sides stay together. */
 	function turn(p, by) {
-		var from = p.k;
+		var from = p.exact;
 
 		show(p, p.k + by);
+		p.exact = p.k;
 		if (linked("slice"))
 			panes.forEach(function (o) {
-				if (o !== p)
-					show(o, o.k + Math.round((p.k - from) * (p.step && o.step ? p.step / o.step : 1)));
+				if (o !== p) {
+					o.exact += (p.k - from) * (p.step && o.step ? p.step / o.step : 1);
+					show(o, Math.round(o.exact));
+				}
 			});
 	}
 
@@ -208,6 +213,9 @@
 				p.e.querySelector("[data-side=" + side + "]").textContent = slice[side];
 			});
 			p.seen = p.k;
+		} else if (p.failed.has(p.k)) { /* not the picture of another slice */
+			context.fillRect(0, 0, p.canvas.width, p.canvas.height);
+			p.seen = 0;
 		}
 		p.e.dataset.seen = p.seen; /* the slice in the picture */
 		p.place.textContent = slice || p.failed.has(p.k) ? place : place + ", " + words.making;
