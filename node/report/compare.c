@@ -58,7 +58,8 @@ static int check_place(const struct image_series *a, const struct image_series *
 		       struct err *err)
 {
 	const double *const axes[] = {a->across, a->down, a->normal};
-	bool one_frame = !strcmp(a->frame_of_reference, b->frame_of_reference);
+	bool known = a->frame_of_reference[0] && b->frame_of_reference[0],
+	     one_frame = known && !strcmp(a->frame_of_reference, b->frame_of_reference);
 	double apart = 0;
 
 	for (int i = 0; i < 3; i++) {
@@ -73,9 +74,11 @@ static int check_place(const struct image_series *a, const struct image_series *
 	snprintf(
 		ret_sentence, size,
 		"their first voxels are not at the same place: (%.2f, %.2f, %.2f) mm and (%.2f, %.2f, %.2f) mm (left, back, head), "
-		"%.3g voxels apart, in %s",
+		"%.3g voxels apart, %s",
 		a->corner[0], a->corner[1], a->corner[2], b->corner[0], b->corner[1], b->corner[2], apart,
-		one_frame ? "one frame of reference" : "two frames of reference");
+		one_frame ? "in one frame of reference"
+		: known	  ? "in two frames of reference"
+			  : "and their frame of reference is not known");
 	return one_frame && apart > PLACE_REFUSED ? err_set(err, EBADMSG, "%s", ret_sentence) : 0;
 }
 

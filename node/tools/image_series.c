@@ -446,6 +446,7 @@ int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct ima
 		memcpy(s->normal, t->normal, sizeof(s->normal));
 		memcpy(s->corner, t->corner, sizeof(s->corner));
 		memcpy(s->units, t->units, sizeof(s->units));
+		memcpy(s->frame_of_reference, t->frame_of_reference, sizeof(s->frame_of_reference));
 		snprintf(s->name, sizeof(s->name), "%s", file_name(path));
 		memcpy(s->window, t->window, sizeof(s->window));
 		dicom_get_text(dicom_root(t->file), TAG_SERIES_INSTANCE_UID, s->series, sizeof(s->series), NULL);

@@ -65,6 +65,9 @@ def test_two_results(folder, failures):
     check("place: " in tools.run("compare", a, near).stdout and "place: " not in tools.run("compare", a, b).stdout, "the place is said")
     elsewhere = moved("elsewhere", ImagePositionPatient=lambda p: [p[0], float(p[1]) + 40, p[2]], FrameOfReferenceUID=lambda u: u + ".7")
     check("in two frames of reference" in tools.run("compare", a, elsewhere).stdout, "another frame")
+    nowhere = [moved(name, ImagePositionPatient=lambda p: [p[0], float(p[1]) + by, p[2]], FrameOfReferenceUID=lambda u: "")
+               for name, by in (("nowhere", 0), ("nowhere-moved", 40))]
+    check("frame of reference is not known" in tools.run("compare", *nowhere).stdout, "no frame")
     far = moved("far", ImagePositionPatient=lambda p: [p[0], float(p[1]) + width, p[2]])
     turned = moved("turned", ImageOrientationPatient=lambda o: [-float(v) for v in o])
     for words, code, named in (((a, far), 4, "1 voxels apart, in one frame of reference"),
