@@ -79,7 +79,9 @@ int recon_recipe_file(const char *path, char *ret_file, size_t size, struct err 
 	struct stat st;
 	int rc = 0;
 
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+	if (stat(path, &st) < 0)
+		return err_set(err, errno, "--recipe: %s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode)) {
 		rc = series_files_find((char *const[]){(char *)path, NULL}, false, &found, err);
 		series_files_list(&found, names, sizeof(names));
 		if (rc == 0 && found.n != 1)

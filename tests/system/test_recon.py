@@ -206,6 +206,7 @@ def test_recipe(folder, failures):
     for path, named in ((os.path.join(folder, "pet"), "0 results; allowed: one"), (folder, " results: ")):
         said = made("none", "--recipe", path, of=os.path.join(folder, "pet"), ok=(4,))
         check(named in said, f"{path}: {said}")
+    check("--recipe: nowhere: " in made("none", "--recipe", "nowhere", of=scan, ok=(8,)), "a recipe that is missing is not named")
 
     other = made("dbt3", "--recipe", results["dbt"], "--set", "voxel=2.5", of=os.path.join(folder, "dbt"))
     check(other["recipe_differs"] == ["voxel=2.5, was 2"], f"{other['recipe_differs']}")
