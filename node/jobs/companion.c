@@ -205,9 +205,9 @@ struct candidates {
 	const struct companion_series *arriving; /* the last of those that fit and are arriving */
 	int fit;				 /* number of those that fit and are complete */
 	const struct companion_series *hardware[CT_SERIES_MOST - 1]; /* that fit and are complete */
-	int n_hardware;
-	int unfit;     /* number of the others of the study */
-	char why[400]; /* about the first of these */
+	int n_hardware, left_out;				     /* left_out: for which there was no place */
+	int unfit;						     /* number of the others of the study */
+	char why[400];						     /* about the first of these */
 };
 
 /* Take a map of hardware; of two tables the nearer one. */
@@ -222,6 +222,8 @@ static void add_hardware(struct candidates *found, const struct companion_series
 	if (i < CT_SERIES_MOST - 1) {
 		found->hardware[i] = s;
 		found->n_hardware += i == found->n_hardware;
+	} else {
+		found->left_out++;
 	}
 }
 
@@ -275,6 +277,10 @@ static void describe_choice(const struct candidates *found, const struct compani
 	if (found->fit > 1)
 		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, ": %s of %d that fit",
 				      isfinite(seconds) ? "the nearest" : "one", found->fit);
+	if (found->left_out > 0)
+		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n,
+				      "; %d more map%s of hardware not used (at most %d)", found->left_out,
+				      plural(found->left_out), CT_SERIES_MOST - 1);
 	for (int i = 0; i < found->n_hardware && n < sizeof(answer->text); i++)
 		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, "; map of %s, series %s",
 				      ct_part_word(found->hardware[i]->part), found->hardware[i]->series);

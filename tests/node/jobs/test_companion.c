@@ -228,7 +228,6 @@ TEST(localizers)
 	companions_clear(&c);
 }
 
-/* Of another study: as if it were not there. */
 /* Maps of hardware are joined beside the patient's; of two tables the nearer one. Alone they are no series. */
 TEST(hardware)
 {
@@ -276,6 +275,30 @@ TEST(hardware)
 	companions_clear(&c);
 }
 
+/* More of them than a case takes: the text says so. */
+TEST(hardware_left_out)
+{
+	struct companions c = {0};
+	struct companion_decision d;
+	struct image i = fit;
+	char series[20];
+
+	add(&c, 1, &i);
+	i.part = "coils";
+	i.series = series;
+	for (int k = 0; k < CT_SERIES_MOST; k++) {
+		d = decide(&c, LATER);
+		assert_null(strstr(d.text, "not used"));
+		snprintf(series, sizeof(series), "1.7.%d", k);
+		add(&c, 2 + k, &i);
+	}
+	d = decide(&c, LATER);
+	assert_int_equal(d.n_hardware, CT_SERIES_MOST - 1);
+	assert_non_null(strstr(d.text, "; 1 more map of hardware not used (at most 7); map of coils, series 1.7.0"));
+	companions_clear(&c);
+}
+
+/* Of another study: as if it were not there. */
 TEST(other_study)
 {
 	struct companions c = {0};
