@@ -43,6 +43,9 @@ int alert_exec_check(const struct alerts_conf *conf, struct err *err)
 		return err_set(err, EINVAL, "exec: %s: %s", conf->exec, strerror(errno));
 	if (!S_ISREG(st.st_mode) || access(conf->exec, X_OK) < 0)
 		return err_set(err, EINVAL, "exec: %s: no program that user %ld may execute", conf->exec, (long)geteuid());
+	for (size_t i = 0; i < conf->exec_files.n; i++)
+		if (access(conf->exec_files.name[i], R_OK) < 0)
+			return err_set(err, EINVAL, "exec_files: %s: %s", conf->exec_files.name[i], strerror(errno));
 	return 0;
 }
 

@@ -136,7 +136,8 @@ def test_trouble(folder, things):
     gone(n, "alerts")
     bad = n.conf + ".bad"
     for words, said in (('exec = "tell";', "absolute path"), ('exec = "/a"; url = "http://127.0.0.1/";', "allowed: one of both"),
-                        ('exec_files = [ "/a" ];', "without exec")):
+                        ('exec_files = [ "/a" ];', "without exec"),
+                        ('exec = "/bin/true"; exec_files = [ "/nowhere" ];', "exec_files: /nowhere: No such file")):
         with open(bad, "w", encoding="ascii") as f:
             f.write(f"alerts = {{ {words} }};")
         refused = h.run(h.TOMONODE, "check", "-c", bad, code=3).stderr
