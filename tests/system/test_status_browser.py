@@ -475,6 +475,18 @@ def test_slices_in_the_browser(folder, things):
     b.picture("look-print", True)
     b.call("Emulation.setEmulatedMedia", media="")
 
+    # Results whose own windows differ: each has its own until "same window" is chosen.
+    n.command("redo", jobs[0], "--protocol", "dbt-fbp")
+    wait_for("a third result", lambda: sum(j["state"] == "delivered" for j in n.jobs()) > 2, 60)
+    b.show(f"{url}jobs/{jobs[0]}/look/{n.jobs()[-1]['id']}")
+    wait_for("two slices", lambda: all(b.value(seen) or [0]) and all(b.value(window)))
+    box, own = "document.getElementById('look-link-window')", b.value(window)
+    check(own[:2] != own[2:] and b.value(box + ".checked") is False, own)
+    b.value(box + ".click()")
+    check(b.value(window) == own[:2] * 2, b.value(window))
+    b.value("document.getElementById('look-reset').click()")
+    check(b.value(window) == own and b.value(box + ".checked") is False, "reset")
+
 
 def test_axe(folder, things):
     """No serious finding of axe-core (PyPI: axe-core-python) on any page."""

@@ -51,6 +51,7 @@
 			p.first = slice;
 			p.range = [slice.black, slice.white];
 			levels(p);
+			part();
 			drawAll(); /* they have one scale */
 		}
 	}
@@ -136,6 +137,14 @@
 			String((p.range[1] - p.range[0]) * (p.first.white - p.first.black) < 0));
 	}
 
+	/* Each result begins with its own window: if these differ in one unit, "same window" is not true, until somebody wants it. */
+	function part() {
+		var box = document.getElementById("look-link-window"), a = panes[0], b = panes[1];
+
+		if (box && a.first && b.first && a.first.unit && a.first.unit === b.first.unit)
+			box.checked = box.checked && a.black.value === b.black.value && a.white.value === b.white.value;
+	}
+
 	/* The same values on the other side if they have one unit, else the same part of its window. */
 	function level(p, range) {
 		if (!p.first)
@@ -170,6 +179,7 @@
 			}
 			draw(p);
 		});
+		part();
 	}
 
 	/* ---- picture ---- */
@@ -329,6 +339,8 @@
 	document.getElementById("look-pan").addEventListener("click", function (e) {
 		e.target.setAttribute("aria-pressed", String(e.target.getAttribute("aria-pressed") !== "true"));
 	});
+	if (panes.length > 1)
+		document.getElementById("look-link-window").addEventListener("change", function () { level(panes[0], panes[0].range); });
 	window.addEventListener("resize", fit);
 	fit();
 	panes.forEach(load);
