@@ -137,12 +137,16 @@
 			String((p.range[1] - p.range[0]) * (p.first.white - p.first.black) < 0));
 	}
 
-	/* Each result begins with its own window: if these differ in one unit, "same window" is not true, until somebody wants it. */
+	/* Two results in one unit begin with the window of the first; with their own, not linked, where these are far apart. */
 	function part() {
-		var box = document.getElementById("look-link-window"), a = panes[0], b = panes[1];
+		var a = panes[0].first, b = panes[1] && panes[1].first;
 
-		if (box && a.first && b.first && a.first.unit && a.first.unit === b.first.unit)
-			box.checked = box.checked && a.black.value === b.black.value && a.white.value === b.white.value;
+		if (!linked("window") || !a || !b || !a.unit || a.unit !== b.unit)
+			return;
+		if (Math.abs(a.black - b.black) + Math.abs(a.white - b.white) > 0.2 * Math.abs(a.white - a.black))
+			document.getElementById("look-link-window").checked = false;
+		else
+			level(panes[0], [a.black, a.white]);
 	}
 
 	/* The same values on the other side if they have one unit, else the same part of its window. */
