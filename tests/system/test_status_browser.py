@@ -475,7 +475,7 @@ def test_slices_in_the_browser(folder, things):
     b.picture("look-print", True)
     b.call("Emulation.setEmulatedMedia", media="")
 
-    # Results whose own windows differ: each has its own until "same window" is chosen.
+    # Results whose own windows are far apart: each has its own until "same window" is chosen.
     n.command("redo", jobs[0], "--protocol", "dbt-fbp")
     wait_for("a third result", lambda: sum(j["state"] == "delivered" for j in n.jobs()) > 2, 60)
     b.show(f"{url}jobs/{jobs[0]}/look/{n.jobs()[-1]['id']}")
@@ -602,6 +602,16 @@ def test_cases_in_the_browser(folder, things):
                 const r = document.createRange(); r.selectNodeContents(e);
                 return e.getClientRects().length && r.getClientRects().length > 1; }).map(e => e.textContent)""")
             check(not divided, f"{path} at {width}: divided: {divided}")
+
+    # On a telephone the name of a column, the longest of all languages too, ends before the value begins.
+    b.show(f"{url}cases", 320, 900)
+    check(b.value("document.querySelectorAll('tr.same').length") > 0, "no exam of two cases")
+    covered = b.value("""[...document.querySelectorAll(".stack td")].filter(e => {
+        e.dataset.label = "Auftragsnummer";
+        const name = getComputedStyle(e, "::before");
+        return parseFloat(name.left) + parseFloat(name.width) > parseFloat(getComputedStyle(e).paddingLeft);
+        }).map(e => [e.textContent, getComputedStyle(e, "::before").width, getComputedStyle(e).paddingLeft])""")
+    check(not covered, f"values that are covered by the names of their columns: {covered[:3]}")
 
 
 class SignedIn(http.server.ThreadingHTTPServer):
