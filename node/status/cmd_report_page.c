@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomonode report-page: make the report of a case for the status page, send it over a socket, and exit. It reads the objects of the result with the decoders of DICOM, so it is a separate process that may crash; it writes no
- * file and has no network access. */
+/* tomonode report-page: make the report of a case for the status page, send it over a socket, and exit. It reads the objects of
+ * the result with the decoders of DICOM, so it is a separate process that may crash; it writes no file and has no network access. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are read, then it is closed; of a
- * lazy series the values are read from the file each time they are asked for. At the end, Number of Slices and the distances show whether the series is complete. */
+ * lazy series the values are read from the file each time they are asked for. At the end, Number of Slices and the distances show
+ * whether the series is complete. */
 #include "node/tools/image_series.h"
 
 #include <errno.h>

@@ -44,8 +44,8 @@ struct image_series {
  * mean that there is none. */
 const char *image_series_unit(const char *code);
 
-/* Open a series. lazy: the files must stay until it is closed. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series or patients, missing or
- * contradictory; the text names them). */
+/* Open a series. lazy: the files must stay until it is closed. Files that repeat an object are skipped. Errors: EBADMSG (objects of
+ * several series or patients, missing or contradictory; the text names them). */
 int image_series_open(char *const *paths, size_t n, bool lazy, struct image_series **ret_series, struct err *err);
 /* Make a series of a tomosynthesis, which is in the file `path`; takes over *tomo, and sets it to NULL, if it succeeds. EBADMSG:
  * the slices do not have one distance, or it is unknown. */
