@@ -115,6 +115,9 @@ static void print_volume(const struct work *w)
 		snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
 	if (w->job.text[0])
 		printf("%s: %s, %s\n", w->job.out, w->job.text, unit_of(s));
+	else if (s->view)
+		printf("%s: %d x %d pixels of %.4g x %.4g mm, %s\n", w->job.out, s->n[0], s->n[1], s->spacing[0], s->spacing[1],
+		       unit_of(s));
 	else
 		printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", w->job.out, s->n[0], s->n[1], s->n[2],
 		       s->spacing[0], s->spacing[1], s->spacing[2], images, unit_of(s));
