@@ -26,7 +26,8 @@
  * minimum on fine data, and the mean with narrower ones, because what leaves a window moves the minimum of the wedge.
  *
  * The standard deviation is that of the zero of the curve's derivative from the spread of its terms (White 1980, Econometrica 48,
- * 817), and at least what other windows change. Slices are judged alone; the axis of a stage that leans is a line through them.
+ * 817), and at least what other windows change. Where steep edges leave the field, the ends of a window may look like the object: a
+ * minimum that moves with its window is not the axis. Slices are judged alone; the axis of a stage that leans is a line through them.
  * The centres of mass (parallel_consistency.c) know the axis of an object inside the field: where both are known and agree, the
  * result is their mean. */
 #include <errno.h>
@@ -44,12 +45,14 @@
 #define STEPS 20	     /* of a search, in a sample */
 #define STEP (1.0 / STEPS)
 #define FOLLOW 10	  /* windows, one about the minimum of the other, at most */
+#define FOLLOWED 0.7	  /* of the way of a window that the minimum may go with it: more is the window's own, not the object's */
 #define DEPTH_LEAST 6.0	  /* nats: less is noise */
 #define APART 3.0	  /* samples: minima nearer than this are one */
 #define AMBIGUOUS 0.5	  /* depth of another minimum, in that of the deepest */
 #define SPREAD_SIGMAS 1.5 /* what other windows change, in standard deviations */
 #define SEAM_SIGMA 1.3	  /* real one of the seam, in that of its terms: measured, the terms of a seam are few */
 #define SEAM_LEAST 0.06	  /* samples: what a single edge at the seam may move all windows by */
+#define PAIRS_LEAST 0.03  /* bins: what sampled edges, and views between those of the other side, may move pairs by */
 #define KNOWN_BINS 0.5	  /* an axis is known if KNOWN_SIGMAS standard deviations are not more */
 #define KNOWN_SIGMAS 3.0
 #define LEAN_SIGMAS 5.0
@@ -384,6 +387,15 @@ static void join_windows(const struct minimum *each, int n, struct minimum *ret)
 	ret->sigma = SEAM_SIGMA * fmax(SEAM_LEAST, fmax(sqrt(variance), spread / SPREAD_SIGMAS));
 }
 
+/* Does the minimum stay where it is if the window is moved by a sample to either side? */
+static bool keeps_place(struct search *f, double at)
+{
+	struct minimum side[2];
+
+	return search_window(f, at - 1, 1, &side[0]) && search_window(f, at + 1, 1, &side[1]) &&
+	       fabs(side[1].at - side[0].at) <= FOLLOWED * 2;
+}
+
 /* Find the axis of one slice near `at`; the window follows it, because what leaves it on one side only moves the minimum. */
 static bool search_slice(struct search *f, int slice, double at, struct minimum *ret)
 {
@@ -398,14 +410,17 @@ static bool search_slice(struct search *f, int slice, double at, struct minimum 
 			break;
 		at = ret->at;
 	}
+	if (!keeps_place(f, ret->at))
+		return false;
 	each[0] = *ret;
 	for (int i = 0; i < NARROWS; i++) {
-		if (f->views.n_pairs > 0)
-			return true;
 		if (!search_window(f, ret->at, narrows[i], &each[n++]))
 			return false;
 	}
-	join_windows(each, n, ret);
+	if (f->views.n_pairs == 0)
+		join_windows(each, n, ret);
+	for (int i = 1; i < n && f->views.n_pairs > 0; i++)
+		ret->sigma = fmax(ret->sigma, fabs(each[i].at - each[0].at) / SPREAD_SIGMAS);
 	return true;
 }
 
@@ -548,5 +563,7 @@ int parallel_find_axis(const struct parallel_scan *s, const float *lines, const 
 	}
 	if (r == 0)
 		join_mass(s, c, ret);
+	if (ret->by == PARALLEL_AXIS_PAIRS)
+		ret->sigma = fmax(ret->sigma, PAIRS_LEAST * s->bin);
 	return r;
 }

@@ -248,7 +248,8 @@ static double find_odd(const struct parallel_scan *s, const float *lines, struct
 	return size;
 }
 
-/* Mark bins that are dead or stuck: v->odd becomes 1, of others 0. lines: of the slice. */
+/* Mark bins that are dead or stuck: v->odd becomes 1, of others 0. Those at the ends, which count little, are not between others:
+ * there an object that leaves the field looks the same. lines: of the slice. */
 static void mark_dead(const struct parallel_scan *s, const float *lines, struct axis_views *v)
 {
 	const double least = DEAD_LEAST * find_odd(s, lines, v);
@@ -262,7 +263,8 @@ static void mark_dead(const struct parallel_scan *s, const float *lines, struct 
 		for (int j = t - DEAD_BESIDE; j <= t + DEAD_BESIDE; j++)
 			if (j >= 0 && j < s->n_radial)
 				beside[m++] = v->size[j];
-		v->odd[t] = v->size[t] > fmax(least, DEAD_TIMES * parallel_median(beside, m));
+		v->odd[t] = t >= DEAD_AROUND && t < s->n_radial - DEAD_AROUND &&
+			    v->size[t] > fmax(least, DEAD_TIMES * parallel_median(beside, m));
 	}
 }
 
