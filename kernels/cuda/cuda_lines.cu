@@ -507,11 +507,12 @@ static __device__ __forceinline__ void sweep_ray_of_stack(const struct sweep_job
 	for (int k = 0; k < KEPT; k++)
 		if (kept[k].weight != 0)
 			__stcg(x + (size_t)kept[k].column * job.column, fmaf(step, kept[k].weight, held[k]));
-#pragma unroll 8
+#pragma unroll 4
 	for (int k = KEPT; k < part.n; k++) {
-		float *at = x + (size_t)part.entry[k].column * job.column;
+		float *at = x + (size_t)part.entry[k].column * job.column, value = fmaf(step, part.entry[k].weight, __ldcg(at));
 
-		__stcg(at, fmaf(step, part.entry[k].weight, __ldcg(at)));
+		if (job.first_slice + (int)blockIdx.y * 32 + lane < job.n_u) /* the others have the last slice, too */
+			__stcg(at, value);
 	}
 }
 
