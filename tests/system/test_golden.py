@@ -37,3 +37,5 @@ def test_a_change_is_seen():
         other["out/*.dcm"][i] += 1.1 * (most + part * 2) or 1
         check(len(fingerprint.differences(other, one)) == 1, name)
     check(fingerprint.differences({}, one), "no files")
+    for revision in ("860691723347", "12345678e901-dirty", "74005ae8c0de"):
+        check(not fingerprint.numbers_in(f"(revision {revision}), serial number vm"), f"{revision} is no number")

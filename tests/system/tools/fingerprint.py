@@ -28,7 +28,8 @@ VOLATILE = re.compile(
 MOMENT = re.compile(
     r"(?<![\w.])20\d\d-?\d\d-?\d\d[T ]?(?:\d\d:?\d\d(?::?\d\d(?:\.\d+)?)?Z?)?|\b\d+\.?\d* s\b(?: \(read [^)]*\))?|"
     r'"seconds": *\{[^}]*\}|"[a-z_]*(?:seconds|version|revision|build)[a-z_]*": *[-0-9.e+]+|'
-    r"<style.*?</style>|<script.*?</script>|<[^>]*>|\b\d+(?:\.\d+){2,}\b|(?<![\w.])[0-9a-f]{16,}",
+    r"<style.*?</style>|<script.*?</script>|<[^>]*>|\b\d+(?:\.\d+){2,}\b|(?<![\w.])[0-9a-f]{16,}|"
+    r"(?<![\w.])[0-9a-f]{12}(?:-dirty)?(?![\w.])",  # the last: the revision, whose characters may all be digits
     re.S,
 )
 NUMBER = re.compile(r"(?<![\w.#])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w|\.\d)")
