@@ -3,7 +3,7 @@
 """Measure the image quality of tomosynthesis on simulated exams, like chapter 4 of the thesis on which the DBT pipeline is based.
 
     tests/quality_dbt.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o results.json
-    tests/quality_dbt.py report RESULTS.json... -o docs        docs/dbt-quality.md and its plots (needs python3-matplotlib)
+    tests/quality_dbt.py report RESULTS.json... -o docs        docs/dbt-quality.md and its plot (needs python3-matplotlib)
 
 `run` needs only the program and the standard library, so it works with the bundle on a GPU machine. Every figure in the
 report is measured by `tomonode measure`.
@@ -154,7 +154,7 @@ COLUMNS = [("contrast", "contrast", "{:.3f}"), ("CNR", "cnr", "{:.1f}"), ("CV", 
            ("ASF FWHM, mm", "asf", "{:.1f}"), ("worst distance, %", "distance", "{:.3f}")]
 
 
-def study_table(rows, extra=()):
+def study_table(rows, extra):
     head = ["", *[c[0] for c in COLUMNS], *[e[0] for e in extra]]
     return table(head, [[label, *[c[2].format(s[c[1]]) for c in COLUMNS], *[e[1](row) for e in extra]] for label, s, row in rows])
 
@@ -166,24 +166,11 @@ def shading(depth):
     return mean, (max(inner) - min(inner)) / mean * 100
 
 
-def plots(results, by, folder):
+def plot_asf(by, folder):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 4, figsize=(12, 6))
-    kinds = {"contrast": "contrast of masses", "cnr": "CNR of masses", "cv": "CV", "snr": "SNR of beads", "fx": "FWHM x, mm",
-             "fy": "FWHM y, mm", "fz": "FWHM z, mm", "asf": "ASF FWHM, mm"}
-    for axis, (key, label) in zip(axes.flat, kinds.items()):
-        values = [summary(by[("cpu", f"osem-{k}")]["measure"])[key] for k in (1, 2, 3)]
-        axis.plot([1, 2, 3], values, "o-")
-        axis.set_xlabel("passes of OSEM")
-        axis.set_title(label)
-        axis.set_xticks([1, 2, 3])
-        axis.set_ylim(0, 1.15 * max(values))
-    figure.tight_layout()
-    figure.savefig(os.path.join(folder, "dbt-iterations.png"), metadata={"Software": None})
 
     figure, axis = plt.subplots(figsize=(6, 3.6))
     for name in ("osem-1", "ostr-1", "mlem-25", "bp", "fbp"):
@@ -197,28 +184,18 @@ def plots(results, by, folder):
     figure.tight_layout()
     figure.savefig(os.path.join(folder, "dbt-asf.png"), metadata={"Software": None})
 
-    figure, axis = plt.subplots(figsize=(6, 3.6))
-    for s in results["slabs"]:
-        mean = statistics.mean(v for _, v in s["depth"])
-        axis.plot([k + 0.5 for k, _ in s["depth"]], [v / mean for _, v in s["depth"]], label=s["name"])
-    axis.set_xlabel("height above the breast support, mm")
-    axis.set_ylabel("mean of the slice / mean of all slices")
-    axis.legend()
-    figure.tight_layout()
-    figure.savefig(os.path.join(folder, "dbt-slab.png"), metadata={"Software": None})
 
+def device_columns(by):
+    """Return the columns of the times, and of the largest relative difference of figures, where CPU and CUDA were measured."""
+    def other(row):
+        return by.get(("cuda", row["name"]))
 
-def compare_devices(by):
-    """Compare CPU and CUDA: the largest relative difference of the figures, and the times."""
-    lines = []
-    for (device, name), row in by.items():
-        other = by.get(("cuda", name))
-        if device != "cpu" or not other:
-            continue
-        a, b = summary(row["measure"]), summary(other["measure"])
-        worst = max(abs(a[k] - b[k]) / abs(a[k]) for k in ("cnr", "contrast", "fx", "fy", "fz"))
-        lines.append([name, f"{row['seconds']:.3f}", f"{other['seconds']:.3f}", f"{row['seconds'] / other['seconds']:.0f}", f"{worst:.1e}"])
-    return table(["", "reconstruction on the CPU, s", "on the GPU, s", "CPU / GPU", "largest relative difference of CNR, contrast, FWHM"], lines)
+    def worst(row):
+        a, b = summary(row["measure"]), summary(other(row)["measure"])
+        return max(abs(a[k] - b[k]) / abs(a[k]) for k in ("cnr", "contrast", "fx", "fy", "fz"))
+
+    return [("CPU, s", lambda r: f"{r['seconds']:.2f}" if other(r) else "-"), ("GPU, s", lambda r: f"{other(r)['seconds']:.3f}" if other(r) else "-"),
+            ("CPU against GPU", lambda r: f"{worst(r):.1e}" if other(r) else "-")]
 
 
 def report(args):
@@ -237,13 +214,11 @@ def report(args):
     truth = results["truth"]
     images = os.path.join(args.output, "images")
     os.makedirs(images, exist_ok=True)
-    plots(results, by, images)
+    plot_asf(by, images)
     path = os.path.join(args.output, "dbt-quality.md")
     page = read_text(path)
 
-    def studies(*names, extra=()):
-        return study_table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra)
-
+    studies = [(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n, _, _ in STUDIES if ("cpu", n) in by]
     slab_mu = next(s["mu_per_mm"] for s in results["slab_truth"]["shapes"] if s["role"] == "body")
     slab_lines = [[s["name"], f"{mean:.5f}", f"{mean / slab_mu:.4f}", f"{percent:.2f}"]
                   for s in results["slabs"] for mean, percent in [shading(s["depth"])]]
@@ -259,17 +234,10 @@ def report(args):
         "observer": section(page, "## Detectability"), "metal": section(page, "## Metal"),  # of the scripts of these sections
         "views": len(truth["angles_degrees"]), "columns": truth["columns"], "rows": truth["rows"], "pixel": truth["pixel_mm"],
         "thickness": truth["thickness_mm"], "i0": f"{truth['i0']:.0f}", "beads": len(beads),
-        "iterations": studies("osem-1", "osem-2", "osem-3"),
-        "operators": studies("osem-1", "osem-exact", extra=[("seconds (CPU)", lambda r: f"{r['seconds']:.2f}")]),
-        "models": studies("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
-        "others": studies("sart-1", "bp", "fbp"),
-        "mask": studies("osem-1", "osem-no-mask"),
-        "shape": studies("osem-1", "osem-shape"), "rims": rim_table(results["rims"]),
-        "rows_table": studies("osem-1", "osem-rows"),
+        "algorithms": study_table(studies, device_columns(by)), "rims": rim_table(results["rims"]),
         "bead_distances": table(["", "pairs", "distances, mm", "worst error in space, %", "worst in the plane of the slices, %"], bead_lines),
         "slab": table(["", "mean, 1/mm", "relative to the truth", "shading in depth, %"], slab_lines), "slab_mu": f"{slab_mu:g}",
         "longest": f"{longest['measured_mm']:.3f} mm for {longest['truth_mm']:.3f} mm, {longest['error_percent']:+.3f} %",
-        "devices": compare_devices(by) if any(d == "cuda" for d, _ in by) else "No GPU was measured.",
         "cpu": by[("cpu", "osem-1")]["device_name"],
         "gpu": next((r["device_name"] for (d, _), r in by.items() if d == "cuda"), "none"),
     }
