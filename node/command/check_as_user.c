@@ -176,8 +176,7 @@ static void check_named(const struct checked *c)
 static void check_all(const struct checked *c, bool runs)
 {
 	struct err err = {0};
-	struct user user;
-	int ret = user_look_up(user_tested(c->config->node.user, geteuid()), geteuid(), &user, &err);
+	int ret;
 	bool kept = check_place(&c->report, "node.spool", c->config->node.spool), made;
 
 	if (!runs)
@@ -185,8 +184,7 @@ static void check_all(const struct checked *c, bool runs)
 	check_emptied(&c->report, "node.spool", c->config->node.spool);
 	/* the folder that the node would create: as root, if root starts it */
 	made = check_path(&c->report, "node.spool", c->config->node.spool, PATH_NOTHING, PATH_MAKE);
-	if (ret == 0 && user.change)
-		ret = user_become(&user, &err);
+	ret = user_become_tested(c->config->node.user, &err);
 	if (c->report.told) /* first, while this process has one thread */
 		check_steps(c->config, &c->report);
 	if (ret == 0) {

@@ -5,12 +5,14 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/alert/alert_json.h"
 #include "node/alert/alert_send.h"
 #include "node/command/commands.h"
 #include "node/options/options.h"
+#include "node/sandbox/user.h"
 
 static const struct option_spec option_table[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", .type = OPTION_INTO_TEXT},
@@ -20,7 +22,8 @@ static const struct command_spec spec = {
 	.name = "test-alert",
 	.usage = "[-c FILE] [--json]",
 	.summary = "Send a test message to the webhook or the program of `alerts` in the configuration, and print its answer.",
-	.text = "The message has \"test\": true and lists nothing (docs/alerts.md).",
+	.text = "The message has \"test\": true and lists nothing (docs/alerts.md). Started as root, it becomes the node's user first: "
+		"node.user, else that of the unit of systemd.",
 	.options = option_table,
 	.json = true,
 	.examples = "tomonode test-alert\n",
@@ -52,6 +55,20 @@ static int report_outcome(const struct options *o, const struct config *config, 
 	return code;
 }
 
+/* The node's user may read less than root, and its programs may do less. Say it if this process cannot become that user; an
+ * unknown user is an error of the configuration. */
+static int become_user(const struct config *config, struct err *err)
+{
+	struct err why = {0};
+
+	if (user_become_tested(config->node.user, &why) == 0)
+		return 0;
+	if (why.code == ENOKEY)
+		return err_set(err, ENOKEY, "%s", why.msg);
+	fprintf(stderr, "tomonode test-alert: sent as user %ld, not as the node's user: %s\n", (long)geteuid(), why.msg);
+	return 0;
+}
+
 int cmd_test_alert(int argc, char **argv)
 {
 	struct config *config = NULL;
@@ -72,6 +89,10 @@ int cmd_test_alert(int argc, char **argv)
 	if (!config_tells_alerts(config)) {
 		code = options_fail(&o, CODE_NOT_FOUND, "no webhook: neither url nor exec of alerts is set in %s",
 				    config->path[0] ? config->path : "the embedded defaults");
+		goto out;
+	}
+	if (become_user(config, &err) < 0) {
+		code = options_fail(&o, CODE_CONFIG, "%s", err.msg);
 		goto out;
 	}
 	text = alert_test_text(config, clock_wall());

@@ -83,3 +83,11 @@ int user_become(const struct user *user, struct err *err)
 	setenv("LOGNAME", user->name, 1);
 	return 0;
 }
+
+int user_become_tested(const char *name, struct err *err)
+{
+	struct user user;
+	int rc = user_look_up(user_tested(name, geteuid()), geteuid(), &user, err);
+
+	return rc == 0 && user.change ? user_become(&user, err) : rc;
+}

@@ -27,5 +27,8 @@ const char *user_tested(const char *name, uid_t euid);
 int user_prepare_folder(const struct user *user, const char *path, struct err *err);
 /* Set groups, group, user and $HOME. This cannot be undone. */
 int user_become(const struct user *user, struct err *err);
+/* Become the user that the node runs as, for a command that tests what the node may do: user_tested() of `name` (node.user).
+ * Errors: those of user_look_up() and user_become(). */
+int user_become_tested(const char *name, struct err *err);
 
 #endif

@@ -222,10 +222,12 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
 """)
     mine = ["warning: cannot listen on 192.0.2.1 port 11112: ", "node.spool is ", "node.audit_file is ", "alert.token"]
     said(3, "check -c nobody.conf", *mine)
+    said(3, "test-alert -c nobody.conf", "alert.token")
     for name in ("spool", key):
         shutil.chown(name, "nobody")
     os.mkdir("spool/outbox", 0o700)
     said(3, "check -c nobody.conf", "a folder of node.spool is ")
+    said(7, "test-alert -c nobody.conf", "127.0.0.1:9")
     shutil.chown("spool/outbox", "nobody")
     os.mkdir("audit")
     shutil.chown("audit", "nobody")
@@ -242,6 +244,8 @@ alerts = {{ url = "https://127.0.0.1:9/"; credentials = "{os.path.abspath(key)}"
     said(3, "check -c link.conf", "a link to what does not exist")
     write("unknown.conf", 'node = { user = "no-such-user"; };\n')
     said(3, "check -c unknown.conf", "no-such-user")
+    write("unknown.conf", read("unknown.conf") + 'alerts = { url = "https://127.0.0.1:9/"; };\n')
+    said(3, "test-alert -c unknown.conf", "no-such-user")
     write("spool/journal.db", "no database" * 20)
     os.chmod("spool/journal.db", 0o666)
     said(3, "check -c nobody.conf", "journal.db: ")
