@@ -87,7 +87,7 @@ size_t scatter_tables_bytes(const struct scatter_model *m, size_t n_points, size
 		       LEG_FIELDS * legs * sizeof(float);
 
 	if (m->tof.n > 0)
-		bytes += sizeof(float) * ((size_t)scatter_taps(m) + legs * ((size_t)m->n_bins + scatter_profile_size(m)));
+		bytes += sizeof(float) * ((size_t)scatter_taps(m) + legs * ((size_t)m->n_bins + 2 * scatter_profile_pairs(m)));
 	return bytes;
 }
 

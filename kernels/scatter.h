@@ -92,6 +92,12 @@ static inline TOMONODE_HD size_t scatter_profile_size(const struct scatter_model
 	return (size_t)m->phases * (size_t)m->n_slots;
 }
 
+/* Return the float2 of a profile on a GPU: each sample with the next one, and a slot more before the first. */
+static inline TOMONODE_HD size_t scatter_profile_pairs(const struct scatter_model *m)
+{
+	return (size_t)m->phases * ((size_t)m->n_slots + 1);
+}
+
 /* Return the position of a sample in its profile, floats. */
 static inline TOMONODE_HD int scatter_slot(const struct scatter_model *m, int sample)
 {

@@ -18,8 +18,9 @@ struct scatter_job {
 	const float (*detectors)[6];
 	const int (*pairs)[2];
 	const float (*angles)[2];
-	float *leg, *bins, *profile, *ret;
-	double *sum; /* [TOF bin][pair] */
+	float *leg, *bins, *ret;
+	float2 *profile; /* pair_at(): a sample and the next one */
+	double *sum;	 /* [TOF bin][pair] */
 	size_t first, n_pairs;
 	int n; /* points of this batch */
 	int block_pairs /* TOF: pairs of a block */, block_bins /* its TOF bins of a pair */;
@@ -41,6 +42,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS) leg_kernel(const __grid_c
 		    field, job.bins ? job.bins + i * job.model.n_bins : NULL);
 }
 
+/* Return the position in a profile of slot `slot` of a row; -1 is before the first. */
+static __device__ int pair_at(const struct scatter_model &m, int phase, int slot)
+{
+	return phase * (m.n_slots + 1) + slot + 1;
+}
+
 static __global__ void __launch_bounds__(CUDA_THREADS) profile_kernel(const __grid_constant__ struct scatter_job job)
 {
 	const size_t i = cuda_index(), leg = i / job.model.n_samples;
@@ -48,8 +55,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS) profile_kernel(const __gr
 
 	if (leg >= leg_field(job) || (int)(leg % SCATTER_BATCH) >= job.n)
 		return;
-	job.profile[leg * scatter_profile_size(&job.model) + scatter_slot(&job.model, sample)] =
-		scatter_sample(&job.model, job.weight, job.bins + leg * job.model.n_bins, sample);
+	const float value = scatter_sample(&job.model, job.weight, job.bins + leg * job.model.n_bins, sample);
+	const int phases = job.model.phases, phase = sample % phases, slot = sample / phases + 1;
+	float2 *profile = job.profile + leg * scatter_profile_pairs(&job.model);
+
+	profile[pair_at(job.model, phase, slot)].x = value;
+	profile[phase > 0 ? pair_at(job.model, phase - 1, slot) : pair_at(job.model, phases - 1, slot - 1)].y = value;
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_constant__ struct scatter_job job)
@@ -78,25 +89,23 @@ static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_
 }
 
 /* A point's part in the sum of a pair. */
-struct part {
-	float weight[2], f[2];
+struct __align__(16) part
+{
+	float weight[4];     /* of a sample and the next one, on both legs */
 	int low[2], slot[2]; /* offset of the profile's row, and its slot of TOF bin 0 */
 };
 
-static __device__ float profile_at(const struct scatter_model &m, const float *profile, int low, int slot, float f)
+/* Samples before slot 0 and from the last slot on are 0. */
+static __device__ float2 profile_at(const struct scatter_model &m, const float2 *profile, int low, int slot)
 {
-	const int row = low / m.n_slots + 1 == m.phases;
-	const int high = row ? 0 : low + m.n_slots, next = slot + row;
-	const float from = profile[low + min(max(slot, 0), m.n_slots - 1)], to = profile[high + min(max(next, 0), m.n_slots - 1)];
-
-	return from + f * (to - from);
+	return __ldg(profile + low + min(max(slot, -1), m.n_slots - 1));
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS) tof_kernel(const __grid_constant__ struct scatter_job job)
 {
 	__shared__ struct part parts[CUDA_THREADS];
 	const struct scatter_model &m = job.model;
-	const size_t field = leg_field(job), size = scatter_profile_size(&m);
+	const size_t field = leg_field(job), size = scatter_profile_pairs(&m);
 	const int chunk = CUDA_THREADS / job.block_pairs; /* points whose weights are in memory at a time */
 	const int mine = threadIdx.x / job.block_bins, k = (int)blockIdx.y * job.block_bins + (int)threadIdx.x % job.block_bins;
 	const size_t first_pair = (size_t)blockIdx.x * job.block_pairs, pair = first_pair + mine;
@@ -120,15 +129,16 @@ static __global__ void __launch_bounds__(CUDA_THREADS) tof_kernel(const __grid_c
 
 				if (cosine > m.cosine_least) {
 					const float length[2] = {a[LEG_LENGTH * field], b[LEG_LENGTH * field]};
+					float weight[2];
 
-					scatter_weights(a, b, field, job.points[job.first + p][3], cosine, job.angles,
-							part.weight);
+					scatter_weights(a, b, field, job.points[job.first + p][3], cosine, job.angles, weight);
 					for (int side = 0; side < 2; side++) {
 						struct scatter_shift s = scatter_shift(&m, length[side], length[1 - side]);
 
-						part.low[side] = s.phase * m.n_slots;
+						part.low[side] = pair_at(m, s.phase, 0);
 						part.slot[side] = s.slot;
-						part.f[side] = s.f;
+						part.weight[2 * side] = weight[side] * (1 - s.f);
+						part.weight[2 * side + 1] = weight[side] * s.f;
 					}
 				}
 			}
@@ -140,12 +150,14 @@ static __global__ void __launch_bounds__(CUDA_THREADS) tof_kernel(const __grid_c
 		for (int i = 0; i < chunk && begin + i < job.n; i++) {
 			const struct part part = parts[mine * chunk + i];
 
-			if (part.weight[0] == 0 && part.weight[1] == 0)
+			if (part.weight[0] == 0 && part.weight[2] == 0) /* f < 1: then all are */
 				continue;
-			sum += part.weight[0] *
-			       profile_at(m, job.profile + (at_a + begin + i) * size, part.low[0], part.slot[0] + k, part.f[0]);
-			sum += part.weight[1] * profile_at(m, job.profile + (at_b + begin + i) * size, part.low[1],
-							   part.slot[1] + m.tof.n - 1 - k, part.f[1]);
+			const float2 on_a = profile_at(m, job.profile + (at_a + begin + i) * size, part.low[0], part.slot[0] + k),
+				     on_b = profile_at(m, job.profile + (at_b + begin + i) * size, part.low[1],
+						       part.slot[1] + m.tof.n - 1 - k);
+
+			sum += part.weight[0] * on_a.x + part.weight[1] * on_a.y;
+			sum += part.weight[2] * on_b.x + part.weight[3] * on_b.y;
 		}
 	}
 	if (works)
@@ -210,7 +222,7 @@ static int make_tables(struct memory *memory, const struct scatter_spec *spec, s
 	scatter_blur(m, weight);
 	r = table_new(memory, (size_t)scatter_taps(m) * sizeof(float), weight, &job->weight, err);
 	r = r < 0 ? r : table_new(memory, legs * (size_t)m->n_bins * sizeof(float), NULL, &job->bins, err);
-	r = r < 0 ? r : table_new(memory, legs * scatter_profile_size(m) * sizeof(float), NULL, &job->profile, err);
+	r = r < 0 ? r : table_new(memory, legs * scatter_profile_pairs(m) * sizeof(*job->profile), NULL, &job->profile, err);
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(memory->stream), memory->dev, WHAT, err); /* for `weight` */
 }
 
