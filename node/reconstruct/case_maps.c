@@ -15,6 +15,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
+#include "node/base/thread_pool.h"
 #include "node/reconstruct/case_corrections.h"
 #include "node/sinogram/fact_origins.h"
 #include "recon/pet/activity_outside.h"
@@ -417,8 +418,9 @@ void case_maps_check_image(struct case_corrections *c, const struct grid *grid, 
 	values = malloc(2 * grid_size(&coarse) * sizeof(*values));
 	if (!values)
 		return;
-	activity_outside_average(&from, image, &coarse, values);
-	activity_outside_average(&a->plan.grid, attenuation_map(a->made), &coarse, values + grid_size(&coarse));
+	activity_outside_average(&from, image, &coarse, threads_available(), values);
+	activity_outside_average(&a->plan.grid, attenuation_map(a->made), &coarse, threads_available(),
+				 values + grid_size(&coarse));
 	case_maps_say_outside(c, activity_outside(&coarse, values, values + grid_size(&coarse), a->is_short ? a->covered : NULL));
 	free(values);
 }

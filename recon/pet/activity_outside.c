@@ -23,26 +23,30 @@ static double value_at(const struct grid *g, const float *values, const double a
 	return (double)values[voxel];
 }
 
-void activity_outside_average(const struct grid *from, const float *values, const struct grid *g, float *ret)
+/* Return the mean value in a voxel of g. */
+static double average_in(const struct grid *from, const float *values, const struct grid *g, const int voxel[3])
 {
-	size_t i = 0;
+	double sum = 0;
 
+	for (int s = 0; s < SAMPLES * SAMPLES * SAMPLES; s++) {
+		const int part[3] = {s % SAMPLES, s / SAMPLES % SAMPLES, s / (SAMPLES * SAMPLES)};
+		double at[3];
+
+		for (int c = 0; c < 3; c++)
+			at[c] = g->lo[c] + (voxel[c] + (part[c] + 0.5) / SAMPLES) * g->h[c];
+		sum += value_at(from, values, at);
+	}
+	return sum / (SAMPLES * SAMPLES * SAMPLES);
+}
+
+void activity_outside_average(const struct grid *from, const float *values, const struct grid *g, int threads, float *ret)
+{
+#pragma omp parallel for num_threads(threads)
 	for (int z = 0; z < g->n[2]; z++)
 		for (int y = 0; y < g->n[1]; y++)
-			for (int x = 0; x < g->n[0]; x++, i++) {
-				const int voxel[3] = {x, y, z};
-				double sum = 0;
-
-				for (int s = 0; s < SAMPLES * SAMPLES * SAMPLES; s++) {
-					const int part[3] = {s % SAMPLES, s / SAMPLES % SAMPLES, s / (SAMPLES * SAMPLES)};
-					double at[3];
-
-					for (int c = 0; c < 3; c++)
-						at[c] = g->lo[c] + (voxel[c] + (part[c] + 0.5) / SAMPLES) * g->h[c];
-					sum += value_at(from, values, at);
-				}
-				ret[i] = (float)(sum / (SAMPLES * SAMPLES * SAMPLES));
-			}
+			for (int x = 0; x < g->n[0]; x++)
+				ret[((size_t)z * (size_t)g->n[1] + (size_t)y) * (size_t)g->n[0] + (size_t)x] =
+					(float)average_in(from, values, g, (const int[3]){x, y, z});
 }
 
 /* Whether a voxel or a neighbour of it has mu. */

@@ -12,7 +12,7 @@
 #define ACTIVITY_OUTSIDE_DOUBTFUL 0.01 /* more is a body beyond the map of mu: docs/pet-corrections.md has what was measured */
 
 /* Average values in the voxels of a coarse grid, x fastest; 0 outside of their grid. */
-void activity_outside_average(const struct grid *from, const float *values, const struct grid *grid, float *ret);
+void activity_outside_average(const struct grid *from, const float *values, const struct grid *grid, int threads, float *ret);
 /* Return the part of the activity that is outside. image, mu: on the coarse grid, x fastest; mu in 1/mm; covered: from and to
  * which z mu is known; NULL: everywhere. */
 double activity_outside(const struct grid *grid, const float *image, const float *mu, const double *covered);

@@ -140,12 +140,14 @@ static int make_image(struct work *w, const float *scale, struct err *err)
 	struct pet_report report;
 	double begun = clock_seconds();
 
-	for (size_t i = 0; i < w->bins; i++) {
-		float norm = d->norm ? d->norm[i] : 1;
+#pragma omp parallel for num_threads(w->conf->threads)
+	for (int p = 0; p < n; p++)
+		for (size_t i = (size_t)p * plane; i < (size_t)(p + 1) * plane; i++) {
+			float norm = d->norm ? d->norm[i] : 1;
 
-		w->factors[i] = norm * d->attenuation[i];
-		w->background[i] = (d->background ? d->background[i] : 0) + (scale ? norm * scale[i / plane] * w->scatter[i] : 0);
-	}
+			w->factors[i] = norm * d->attenuation[i];
+			w->background[i] = (d->background ? d->background[i] : 0) + (scale ? norm * scale[p] * w->scatter[i] : 0);
+		}
 	r = pet_open(&w->plan.protocol, &w->plan.images, &w->m, PET_FACTORS_SHARED, true, w->dev, NULL, &session, err);
 	r = r < 0 ? r : pet_put(session, PET_DATA, 0, n, d->prompts, err);
 	r = r < 0 ? r : pet_put(session, PET_FACTORS, 0, n, w->factors, err);
@@ -166,7 +168,7 @@ static int simulate_image(struct work *w, float *scale, struct err *err)
 	r = r < 0 ? r : single_scatter_planes(w->plain, 0, (int)michelogram_planes(&w->m), w->conf->threads, w->scatter, err);
 	made = clock_seconds();
 	w->report.seconds_simulate += made - begun;
-	r = r < 0 ? r : scatter_scale_fit(&w->m, w->data, w->scatter, scale, &w->report.scale, err);
+	r = r < 0 ? r : scatter_scale_fit(&w->m, w->data, w->scatter, w->conf->threads, scale, &w->report.scale, err);
 	w->report.seconds_scale += clock_seconds() - made;
 	return r;
 }
@@ -229,7 +231,7 @@ int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_
 	r = r < 0 ? r : alloc_work(&w, err);
 	r = r < 0 ? r : single_scatter_open(&w.m, &w.plan.simulation, dev, &w.plain, err);
 	if (r == 0)
-		activity_outside_average(mu_grid, mu, &w.grid, w.mu);
+		activity_outside_average(mu_grid, mu, &w.grid, conf->threads, w.mu);
 	r = r < 0 ? r : iterate_image(&w, made.scale, err);
 	if (r == 0)
 		w.report.outside = activity_outside(&w.grid, w.image, w.mu, w.data->covered);

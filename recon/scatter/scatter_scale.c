@@ -176,8 +176,8 @@ static void find_doubtful(const struct sums *near, const struct tail *all, const
 		(report->fraction - SCATTER_FRACTION_DOUBTFUL) * all->all.net > SCATTER_SCALE_NOISE * sqrt(noise);
 }
 
-int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, float *ret_scale,
-		      struct scatter_scale_report *ret_report, struct err *err)
+int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, int threads,
+		      float *ret_scale, struct scatter_scale_report *ret_report, struct err *err)
 {
 	int n = (int)michelogram_planes(m), at = 0, half = SCATTER_SCALE_PLANES / 2;
 	struct scatter_scale_report report = {.planes = n, .least = INFINITY};
@@ -190,14 +190,20 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 		free(near);
 		return err_set(err, ENOMEM, "scatter: no memory for the scales of %d planes", n);
 	}
-	for (int s = 0, p = 0; s < m->n_segments; s++)
-		for (int k = 0; k < m->segments[s].n_planes; k++, p++) {
+	for (int s = 0, first = 0; s < m->n_segments; first += m->segments[s++].n_planes) {
+		int beyond = 0, without = 0;
+
+#pragma omp parallel for num_threads(threads) reduction(+ : beyond, without)
+		for (int k = 0; k < m->segments[s].n_planes; k++) {
 			bool away = leaves_map(m, data, s, k);
 
-			tail[p] = tail_of(m, data, scatter, (size_t)p, !away);
-			report.beyond += away;
-			report.without += !(tail[p].outside.model > 0);
+			tail[first + k] = tail_of(m, data, scatter, (size_t)(first + k), !away);
+			beyond += away;
+			without += !(tail[first + k].outside.model > 0);
 		}
+		report.beyond += beyond;
+		report.without += without;
+	}
 	all = sum_of(tail, 0, n - 1);
 	for (int s = 0; s < m->n_segments; at += m->segments[s++].n_planes)
 		for (int p = at, end = at + m->segments[s].n_planes; p < end; p++) {

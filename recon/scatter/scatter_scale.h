@@ -72,8 +72,9 @@ struct scatter_scale_report {
 	double fraction;	/* scatter over (prompts - background), all bins; 0 if these are not above 0 */
 };
 
-/* scatter: simulated for m = 1, sum over TOF bins. ret_scale: michelogram_planes() elements. ENOMEM. */
-int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, float *ret_scale,
-		      struct scatter_scale_report *ret_report, struct err *err);
+/* scatter: simulated for m = 1, sum over TOF bins. threads: 1 or more; the scales do not depend on them. ret_scale:
+ * michelogram_planes() elements. ENOMEM. */
+int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, int threads,
+		      float *ret_scale, struct scatter_scale_report *ret_report, struct err *err);
 
 #endif

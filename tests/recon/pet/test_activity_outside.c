@@ -55,7 +55,7 @@ TEST(averages)
 		for (int y = 0; y < 12; y++)
 			for (int z = 0; z < 8; z++)
 				values[(size_t)x * grid_step(&fine, 0) + (size_t)y * grid_step(&fine, 1) + (size_t)z] = 3;
-	activity_outside_average(&fine, values, &grid, image);
+	activity_outside_average(&fine, values, &grid, 2, image);
 	assert_near(image[0], 3, 1e-6);
 	assert_near(image[1], 1, 1e-6); /* of 3 points along x, one is in the half; that on its edge is not */
 	assert_near(image[2], 0, 0);

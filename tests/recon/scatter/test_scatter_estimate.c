@@ -88,7 +88,7 @@ TEST(tails)
 			a.norm[i] = 0;
 			a.prompts[i] = 1e6f;
 		}
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	for (size_t p = 0; p < a.planes; p++)
 		assert_near((double)a.scale[p], 2, 1e-5);
 	assert_near(report.mean, 2, 1e-5);
@@ -96,7 +96,7 @@ TEST(tails)
 	assert_int_equal(report.at_least + report.at_most, 0);
 	assert_int_equal(report.without, 0);
 	a.prompts[10 + 5 * PLANE] += 1000; /* the last bin outside: it does count */
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_true((double)a.scale[5] > 2.01);
 	free_arrays(&a);
 }
@@ -112,11 +112,11 @@ TEST(beside_the_body)
 		all[i] = 0.8f * a.attenuation[i];
 	a.data.body = a.attenuation;
 	a.data.attenuation = all;
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	for (size_t p = 0; p < a.planes; p++)
 		assert_near((double)a.scale[p], 2, 1e-5);
 	a.data.body = NULL;
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
 	free(all);
 	free_arrays(&a);
@@ -144,7 +144,7 @@ TEST(limits)
 	set_plane(&a, 3, 1e4f, 1000); /* far too much: in the sums of planes 0 to 6 */
 	for (size_t p = 12; p < 23; p++)
 		set_plane(&a, p, 0, 1000); /* nothing but background: the sums of planes 15 to 22 */
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.at_most, 7);
 	assert_int_equal(report.at_least, 8);
 	assert_near((double)a.scale[0], 100, 1e-4);
@@ -157,12 +157,12 @@ TEST(limits)
 	a = arrays();
 	for (size_t i = 0; i < a.bins; i++)
 		a.attenuation[i] = i / PLANE == 7 ? 0.1f : a.attenuation[i];
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, 1);
 	assert_near((double)a.scale[7], 2, 1e-4);
 	for (size_t i = 0; i < a.bins; i++)
 		a.attenuation[i] = 0.1f;
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
 	assert_near((double)a.scale[0], 1, 0);
 	free_arrays(&a);
@@ -187,11 +187,11 @@ TEST(beyond)
 				a.attenuation[(size_t)at * PLANE + i] = 1;
 		}
 	assert_true(n > 5 && n < at);
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_true((double)a.scale[22] > SCATTER_SCALE_DOUBTFUL);
 	assert_true(report.doubtful >= n);
 	a.data.covered = covered;
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	for (size_t p = 0; p < a.planes; p++)
 		assert_near((double)a.scale[p], 2, 1e-4);
 	assert_int_equal(report.beyond, n);
@@ -210,14 +210,14 @@ TEST(counts)
 
 	for (size_t p = 0; p < 11; p++)
 		set_plane(&a, p, 2, -10); /* the tails alone have more */
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_in_range(report.at_counts, 8, 14);
 	assert_in_range((size_t)(1000 * (double)a.scale[4]), 1, 1990);
 	assert_near((double)a.scale[16], 2, 1e-4);
 	assert_near(report.fraction, 0.0215, 1e-4);
 	for (size_t p = 0; p < a.planes; p++)
 		set_plane(&a, p, 2, 3); /* 0.87 of the counts are scatter */
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.at_counts, (int)a.planes);
 	assert_near(report.fraction, SCATTER_FRACTION_MOST, 1e-6);
 	for (size_t i = 0; i < a.bins; i++) {
@@ -227,7 +227,7 @@ TEST(counts)
 	assert_near(scatter / net, SCATTER_FRACTION_MOST, 1e-4);
 	for (size_t i = 0; i < a.bins; i++)
 		a.prompts[i] = 0.9f * a.background[i];
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_true(report.most == 0 && report.least == 0 && report.mean == 0 && report.fraction == 0);
 	assert_int_equal(report.at_counts, (int)a.planes);
 	assert_int_equal(report.at_least, 0); /* all scales are below */
@@ -238,7 +238,7 @@ TEST(counts)
 			a.scatter[i] *= 1e-3f;
 		set_plane(&a, p, 2, -10);
 	}
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_near((double)a.scale[4], 0, 0);
 	assert_int_equal(report.at_counts, 0);
 	free_arrays(&a);
@@ -254,7 +254,7 @@ TEST(few_counts)
 
 	for (size_t p = 0; p < a.planes; p++)
 		set_plane(&a, p, p % 2 ? 8 : -4, 1000);
-	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	for (size_t p = 3; p < 19; p++)
 		sum += (double)a.scale[p] / 16;
 	assert_near(sum, 2, 0.1);
@@ -314,7 +314,7 @@ TEST(short_objects)
 			struct arrays a = short_object(&conf, seed);
 			struct scatter_scale_report r;
 
-			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &r, NULL), 0);
+			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &r, NULL), 0);
 			assert_int_equal(r.planes, 47);
 			assert_int_equal(r.at_least + r.at_most + r.at_counts, 0);
 			assert_int_equal(r.doubtful, 0);
@@ -347,7 +347,7 @@ TEST(doubtful)
 			struct arrays a = short_object(&cases[c].conf, seed);
 			struct scatter_scale_report r;
 
-			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &r, NULL), 0);
+			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &r, NULL), 0);
 			assert_in_range(r.doubtful, cases[c].least, cases[c].most);
 			assert_true(r.doubtful_most > SCATTER_SCALE_DOUBTFUL && r.doubtful_most <= r.most);
 			assert_true(r.doubtful_fraction == cases[c].fraction);
