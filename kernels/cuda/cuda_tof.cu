@@ -7,9 +7,10 @@
  * In a step the ray of a plane is in slice b and the slice below it (kernels/paths.h). Planes a whole number of slices apart have
  * the same lengths there, and all planes of one rise have the same weights: a block computes both once, in shared memory, for
  * each of its slots. Forward: the columns of the steps are in shared memory, with zeros below and above. Back: the contributions
- * to the volume are atomic additions or, for bitwise repeatable results, additions to 64-bit fixed-point sums. If the planes of a
- * warp are one slice apart, the lower contribution of a plane and the upper one of the plane before it belong to the same voxel
- * and are added first. */
+ * to the volume are atomic additions or, for bitwise repeatable results, additions to 64-bit fixed-point sums. While the
+ * planes of a warp are one slice apart and inside the volume (is_inside()), the lower contribution of a plane and the upper one
+ * of the plane before it belong to the same voxel and are added at once, and the places of a lane's planes are 32 voxels apart
+ * and need no check. Many planes for each lane pay because a step's weights are read once for all of them. */
 #include "kernels/cuda/cuda_paths.cuh"
 
 #include <errno.h>
@@ -25,6 +26,20 @@ struct cuda_tof {
 	bool whole; /* all distances of planes are whole numbers of slices */
 };
 
+/* Steps that follow each other, for the planes of a slot. */
+struct tof_steps {
+	const struct tof_cell *cell, *end;
+	const float4 *weight;
+	const struct tof_step *step;
+	const int *column;
+	const float *row; /* forward */
+};
+
+static __device__ __forceinline__ struct tof_steps steps_of(const struct tof_shared &s, int window, int at, int n)
+{
+	return {s.cell + at, s.cell + at + n, (const float4 *)(s.weight + at * window), s.step, s.column, s.row + MARGIN};
+}
+
 /* Store the sums of a TOF bin. y: that of the lane's first plane in TOF bin 0. */
 template <int W>
 static __device__ __forceinline__ void store_bin(const struct tof_job &job, const struct tof_lane &l, float *y, int k,
@@ -39,6 +54,79 @@ static __device__ __forceinline__ void store_bin(const struct tof_job &job, cons
 			y[32 * p] = fmaf(sum[p][j], l.stretch, job.add ? y[32 * p] : 0);
 }
 
+/* Process steps for planes 0 to N - 1 of each lane. sum: bins of the window, whose first one is *at. INSIDE: is_inside(). */
+template <int W, bool JOSEPH, bool WHOLE, int N, bool INSIDE>
+static __device__ __forceinline__ void forward_steps(const struct tof_job &job, const struct tof_lane &l, float *y,
+						     struct tof_steps s, float (*sum)[W], int *at)
+{
+	const int pitch = job.column + 2 * MARGIN, top = job.nz + 1;
+	struct tof_cell c = *s.cell;
+	struct tof_ray ray[N];
+
+	if (!INSIDE)
+#pragma unroll
+		for (int p = 0; p < N; p++)
+			ray[p] = ray_of_lane<JOSEPH>(job, job.warp[l.warp], l.lane, p);
+	while (s.cell < s.end) {
+		const int first = c.first;
+
+#pragma unroll 1
+		for (; *at < first; ++*at) {
+			store_bin<W>(job, l, y, *at, sum, 0);
+#pragma unroll
+			for (int p = 0; p < N; p++) {
+#pragma unroll
+				for (int j = 0; j < W - 1; j++)
+					sum[p][j] = sum[p][j + 1];
+				sum[p][W - 1] = 0;
+			}
+		}
+		do {						/* steps with the same window */
+			const struct tof_cell next = *++s.cell; /* after the last step: not used */
+			float4 w[W / 4];
+			float value[N];
+
+#pragma unroll
+			for (int j = 0; j < W / 4; j++)
+				w[j] = s.weight[j];
+#pragma unroll
+			for (int p = 0; p < N; p++) {
+				float upper = c.upper, lower = c.lower;
+				int b = c.slice;
+
+				if (!WHOLE)
+					b = split_step<JOSEPH>(ray[p], *s.step, &upper, &lower);
+				b = INSIDE ? l.base + 32 * p + b : min(max(ray[p].base + b, -1), top);
+				value[p] = fmaf(upper, s.row[b], lower * s.row[b - 1]);
+			}
+#pragma unroll
+			for (int p = 0; p < N; p++)
+#pragma unroll
+				for (int j = 0; j < W; j += 4) {
+					sum[p][j] = fmaf(w[j / 4].x, value[p], sum[p][j]);
+					sum[p][j + 1] = fmaf(w[j / 4].y, value[p], sum[p][j + 1]);
+					sum[p][j + 2] = fmaf(w[j / 4].z, value[p], sum[p][j + 2]);
+					sum[p][j + 3] = fmaf(w[j / 4].w, value[p], sum[p][j + 3]);
+				}
+			c = next;
+			s.weight += W / 4;
+			s.step++;
+			s.row += pitch;
+		} while (s.cell < s.end && c.first == first);
+	}
+}
+
+/* forward_steps() for as many planes as lane 0 has, at most N. */
+template <int W, bool JOSEPH, bool WHOLE, int N, bool INSIDE>
+static __device__ __forceinline__ void forward_some(const struct tof_job &job, const struct tof_lane &l, float *y,
+						    const struct tof_steps &s, float (*sum)[W], int *at)
+{
+	if constexpr (N > 1)
+		if (l.n <= 32 * ((N + 1) / 2))
+			return forward_some<W, JOSEPH, WHOLE, (N + 1) / 2, INSIDE>(job, l, y, s, sum, at);
+	forward_steps<W, JOSEPH, WHOLE, N, INSIDE>(job, l, y, s, sum, at);
+}
+
 template <int W, bool JOSEPH, bool WHOLE>
 static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 	forward_kernel(const __grid_constant__ struct tof_job job)
@@ -48,62 +136,21 @@ static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 	const struct tof_shared s = shared_of<W>(memory, job.log_steps);
 	const struct path path = job.path[blockIdx.x];
 	const struct tof_lane l = lane_of<W, JOSEPH>(job, s);
-	const int pitch = job.column + 2 * MARGIN, top = job.nz + 1;
 	float *y = job.ret_y + (size_t)blockIdx.x * job.n_tof * job.n_u + l.plane;
 	float sum[P][W] = {};
 	int at = 0; /* first bin of the window */
 
 	for (int k0 = 0; k0 < path.n; k0 += 1 << job.log_steps) {
 		const int n = min(1 << job.log_steps, path.n - k0);
-		const struct tof_cell *cell = s.cell + (l.slot << job.log_steps), *end = cell + n;
-		const float4 *weight = (const float4 *)(s.weight + (l.slot * W << job.log_steps));
-		const float *row = s.row + MARGIN;
+		const struct tof_steps steps = steps_of(s, W, l.slot << job.log_steps, n);
 
 		next_steps<W, JOSEPH, false>(job, path, s, k0, n, l.slots);
-		while (l.n > 0 && cell < end) {
-			const int first = cell->first;
-
-#pragma unroll 1
-			for (; at < first; at++) {
-				store_bin<W>(job, l, y, at, sum, 0);
-#pragma unroll
-				for (int p = 0; p < P; p++) {
-#pragma unroll
-					for (int j = 0; j < W - 1; j++)
-						sum[p][j] = sum[p][j + 1];
-					sum[p][W - 1] = 0;
-				}
-			}
-			do { /* steps with the same window */
-				const struct tof_cell c = *cell++;
-				float4 w[W / 4];
-
-#pragma unroll
-				for (int j = 0; j < W / 4; j++)
-					w[j] = weight[j];
-#pragma unroll
-				for (int p = 0; p < P; p++)
-					if (p == 0 || 32 * p < l.n) { /* the same for the whole warp */
-						float upper = c.upper, lower = c.lower, value;
-						int b = c.slice;
-
-						if (!WHOLE)
-							b = split_step<JOSEPH>(l.ray[p], s.step[(row - s.row) / pitch], &upper,
-									       &lower);
-						b = min(max(l.ray[p].base + b, -1), top);
-						value = fmaf(upper, row[b], lower * row[b - 1]);
-#pragma unroll
-						for (int j = 0; j < W; j += 4) {
-							sum[p][j] = fmaf(w[j / 4].x, value, sum[p][j]);
-							sum[p][j + 1] = fmaf(w[j / 4].y, value, sum[p][j + 1]);
-							sum[p][j + 2] = fmaf(w[j / 4].z, value, sum[p][j + 2]);
-							sum[p][j + 3] = fmaf(w[j / 4].w, value, sum[p][j + 3]);
-						}
-					}
-				weight += W / 4;
-				row += pitch;
-			} while (cell < end && cell->first == first);
-		}
+		if (l.n == 0)
+			continue;
+		if (WHOLE && is_inside(l, steps.cell[0].slice, steps.end[-1].slice, -1, job.nz + 1))
+			forward_some<W, JOSEPH, WHOLE, P, WHOLE>(job, l, y, steps, sum, &at);
+		else
+			forward_some<W, JOSEPH, WHOLE, P, false>(job, l, y, steps, sum, &at);
 	}
 #pragma unroll
 	for (int j = 0; j < W; j++)
@@ -126,39 +173,146 @@ static __device__ __forceinline__ void add_voxel(const struct tof_job &job, size
 		atomicAdd(job.ret_x + at + z, value);
 }
 
-/* Add the upper contributions of the lanes' P planes to their slices b, the lower ones to the slices below. Joined planes: the
- * slice below b of a plane is slice b of the plane before it. All lanes of the warp call it. */
-template <int P, bool FIXED>
-static __device__ __forceinline__ void add_planes(const struct tof_job &job, const struct tof_lane &l, int column, const int *b,
-						  float share, const float *upper, const float *lower, double scale)
+/* Add the upper contributions of the lane's N planes to their slices b, the lower ones to the slices below. */
+template <int N, bool FIXED>
+static __device__ __forceinline__ void add_planes(const struct tof_job &job, int column, const int *b, float share,
+						  const float *upper, const float *lower, double scale)
 {
 	const size_t at = (size_t)column * job.column;
-	float sum[P], below[P];
 
 #pragma unroll
-	for (int p = 0; p < P; p++) {
-		sum[p] = share * upper[p];
-		below[p] = share * lower[p];
+	for (int p = 0; p < N; p++) {
+		add_voxel<FIXED>(job, at, b[p], share * upper[p], scale);
+		add_voxel<FIXED>(job, at, b[p] - 1, share * lower[p], scale);
 	}
-	if (l.joined) {
-#pragma unroll
-		for (int p = 0; p < P; p++) {
-			float next = __shfl_sync(ALL, below[p], l.lane + 1); /* lane 31: that of lane 0 */
+}
 
-			if (l.lane < 31)
-				sum[p] += next;
-			else if (p > 0)
-				sum[p - 1] += next;
-		}
+/* *x += value if it is not 0, without a branch. */
+static __device__ __forceinline__ void add_nonzero(float *x, float value)
+{
+	asm volatile("{\n"
+		     ".reg .pred p;\n"
+		     "setp.neu.f32 p, %1, 0f00000000;\n"
+		     "@p red.global.add.f32 [%0], %1;\n"
+		     "}" ::"l"(x),
+		     "f"(value)
+		     : "memory");
+}
+
+/* The same for planes that is_inside() is true for: the slice below b of a plane is slice b of the plane before it, and both parts are added at
+ * once. value: of the lane's planes; b: relative to the bases. All lanes of the warp call it. */
+template <int N, bool FIXED>
+static __device__ __forceinline__ void add_joined(const struct tof_job &job, const struct tof_lane &l, int column, int b,
+						  float upper, float lower, const float *value, double scale)
+{
+	const size_t at = (size_t)column * job.column, first = at + (l.base + b);
+	float next[N + 1];
+
+#pragma unroll
+	for (int p = 0; p < N; p++)
+		next[p] = __shfl_sync(ALL, value[p], l.lane + 1); /* lane 31: that of lane 0 */
+	next[N] = 0;
+#pragma unroll
+	for (int p = 0; p < N; p++) {
+		const float sum = fmaf(lower, l.lane < 31 ? next[p] : next[p + 1], upper * value[p]);
+
+		if (!FIXED)
+			add_nonzero(job.ret_x + first + 32 * p, sum);
+		else if (sum != 0)
+			atomicAdd(job.fixed + first + 32 * p, (unsigned long long)__double2ll_rn((double)sum * scale));
 	}
+	if (l.lane == 0)
+		add_voxel<FIXED>(job, at, l.base + b - 1, lower * value[0], scale);
+}
+
+/* Process steps [cell, end) for planes 0 to N - 1 of each lane; as forward_steps(). JOINED: is_inside(), of the
+ * volume. */
+template <int W, bool JOSEPH, bool WHOLE, bool FIXED, int N, bool JOINED>
+static __device__ __forceinline__ void back_steps(const struct tof_job &job, const struct tof_lane &l, const float *y,
+						  struct tof_steps s, int neighbour, double scale, float (*bin)[W], int *at)
+{
+	struct tof_cell c = *s.cell;
+	struct tof_ray ray[N];
+
+	if (!JOINED)
 #pragma unroll
-	for (int p = 0; p < P; p++)
-		add_voxel<FIXED>(job, at, b[p], sum[p], scale);
-	if (!l.joined || l.lane == 0)
+		for (int p = 0; p < N; p++)
+			ray[p] = ray_of_lane<JOSEPH>(job, job.warp[l.warp], l.lane, p);
+	while (s.cell < s.end) {
+		const int first = c.first;
+
+#pragma unroll 1
+		for (; *at < first; ++*at)
 #pragma unroll
-		for (int p = 0; p < P; p++)
-			if (p == 0 || !l.joined)
-				add_voxel<FIXED>(job, at, b[p] - 1, below[p], scale);
+			for (int p = 0; p < N; p++) {
+#pragma unroll
+				for (int j = 0; j < W - 1; j++)
+					bin[p][j] = bin[p][j + 1];
+				bin[p][W - 1] = has_plane(l, p) && *at + W < job.n_tof
+							? y[(size_t)(*at + W) * job.n_u + 32 * p] * l.stretch
+							: 0;
+			}
+		do {						/* steps with the same window */
+			const struct tof_cell next = *++s.cell; /* after the last step: not used */
+			const float share = JOSEPH ? s.step->share : 0;
+			float4 w[W / 4];
+			float value[N];
+
+#pragma unroll
+			for (int j = 0; j < W / 4; j++)
+				w[j] = s.weight[j];
+#pragma unroll
+			for (int p = 0; p < N; p++) {
+				value[p] = 0;
+#pragma unroll
+				for (int j = 0; j < W; j += 4)
+					value[p] = fmaf(
+						w[j / 4].x, bin[p][j],
+						fmaf(w[j / 4].y, bin[p][j + 1],
+						     fmaf(w[j / 4].z, bin[p][j + 2], fmaf(w[j / 4].w, bin[p][j + 3], value[p]))));
+			}
+			if (JOINED) {
+				add_joined<N, FIXED>(job, l, *s.column, c.slice, (1 - share) * c.upper, (1 - share) * c.lower,
+						     value, scale);
+				if (JOSEPH)
+					add_joined<N, FIXED>(job, l, *s.column + neighbour, c.slice, share * c.upper,
+							     share * c.lower, value, scale);
+			} else {
+				float upper[N], lower[N];
+				int b[N];
+
+#pragma unroll
+				for (int p = 0; p < N; p++) {
+					b[p] = c.slice;
+					upper[p] = c.upper;
+					lower[p] = c.lower;
+					if (!WHOLE)
+						b[p] = split_step<JOSEPH>(ray[p], *s.step, &upper[p], &lower[p]);
+					b[p] += ray[p].base;
+					upper[p] *= value[p];
+					lower[p] *= value[p];
+				}
+				add_planes<N, FIXED>(job, *s.column, b, 1 - share, upper, lower, scale);
+				if (JOSEPH)
+					add_planes<N, FIXED>(job, *s.column + neighbour, b, share, upper, lower, scale);
+			}
+			c = next;
+			s.weight += W / 4;
+			s.step++;
+			s.column++;
+		} while (s.cell < s.end && c.first == first);
+	}
+}
+
+/* back_steps() for as many planes as lane 0 has, at most N. */
+template <int W, bool JOSEPH, bool WHOLE, bool FIXED, int N, bool JOINED>
+static __device__ __forceinline__ void back_some(const struct tof_job &job, const struct tof_lane &l, const float *y,
+						 const struct tof_steps &s, int neighbour, double scale, float (*bin)[W], int *at)
+{
+	if constexpr (N > 1)
+		if (l.n <= 32 * ((N + 1) / 2))
+			return back_some<W, JOSEPH, WHOLE, FIXED, (N + 1) / 2, JOINED>(job, l, y, s, neighbour, scale, bin, at);
+	back_steps<W, JOSEPH, WHOLE, FIXED, N, JOINED>(job, l, y, s, neighbour, scale, bin, at);
 }
 
 template <int W, bool JOSEPH, bool WHOLE, bool FIXED>
@@ -182,66 +336,15 @@ static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
 			bin[p][j] = has_plane(l, p) && j < job.n_tof ? y[(size_t)j * job.n_u + 32 * p] * l.stretch : 0;
 	for (int k0 = 0; k0 < path.n; k0 += 1 << job.log_steps) {
 		const int n = min(1 << job.log_steps, path.n - k0);
-		const struct tof_cell *cell = s.cell + (l.slot << job.log_steps), *end = cell + n;
-		const float4 *weight = (const float4 *)(s.weight + (l.slot * W << job.log_steps));
-		const int *column = s.column;
+		const struct tof_steps steps = steps_of(s, W, l.slot << job.log_steps, n);
 
 		next_steps<W, JOSEPH, true>(job, path, s, k0, n, l.slots);
-		while (l.n > 0 && cell < end) {
-			const int first = cell->first;
-
-#pragma unroll 1
-			for (; at < first; at++)
-#pragma unroll
-				for (int p = 0; p < P; p++) {
-#pragma unroll
-					for (int j = 0; j < W - 1; j++)
-						bin[p][j] = bin[p][j + 1];
-					bin[p][W - 1] = has_plane(l, p) && at + W < job.n_tof
-								? y[(size_t)(at + W) * job.n_u + 32 * p] * l.stretch
-								: 0;
-				}
-			do { /* steps with the same window */
-				const struct tof_cell c = *cell++;
-				float4 w[W / 4];
-				float upper[P], lower[P];
-				int b[P];
-
-#pragma unroll
-				for (int j = 0; j < W / 4; j++)
-					w[j] = weight[j];
-#pragma unroll
-				for (int p = 0; p < P; p++) {
-					float value = 0;
-
-#pragma unroll
-					for (int j = 0; j < W; j += 4)
-						value = fmaf(w[j / 4].x, bin[p][j],
-							     fmaf(w[j / 4].y, bin[p][j + 1],
-								  fmaf(w[j / 4].z, bin[p][j + 2],
-								       fmaf(w[j / 4].w, bin[p][j + 3], value))));
-					b[p] = c.slice;
-					upper[p] = c.upper;
-					lower[p] = c.lower;
-					if (!WHOLE)
-						b[p] = split_step<JOSEPH>(l.ray[p], s.step[column - s.column], &upper[p],
-									  &lower[p]);
-					b[p] += l.ray[p].base;
-					upper[p] *= value;
-					lower[p] *= value;
-				}
-				if (JOSEPH) {
-					const float share = s.step[column - s.column].share;
-
-					add_planes<P, FIXED>(job, l, *column, b, 1 - share, upper, lower, scale);
-					add_planes<P, FIXED>(job, l, *column + path.neighbour, b, share, upper, lower, scale);
-				} else {
-					add_planes<P, FIXED>(job, l, *column, b, 1, upper, lower, scale);
-				}
-				weight += W / 4;
-				column++;
-			} while (cell < end && cell->first == first);
-		}
+		if (l.n == 0)
+			continue;
+		if (WHOLE && is_inside(l, steps.cell[0].slice, steps.end[-1].slice, 0, job.nz - 1))
+			back_some<W, JOSEPH, WHOLE, FIXED, P, WHOLE>(job, l, y, steps, path.neighbour, scale, bin, &at);
+		else
+			back_some<W, JOSEPH, WHOLE, FIXED, P, false>(job, l, y, steps, path.neighbour, scale, bin, &at);
 	}
 }
 
@@ -345,10 +448,11 @@ void cuda_tof_free(struct cuda_tof *t)
 /* Return the logarithm of the number of steps in shared memory, so small that TOF_BLOCKS blocks fit on a multiprocessor. */
 template <int W> static int log_steps_of(const struct projection *a, bool back, size_t *ret_bytes)
 {
-	const size_t row = back ? 0 : grid_column(&a->grid) + 2 * MARGIN;
+	const size_t row = back ? 0 : grid_column(&a->grid) + 2 * MARGIN,
+		     beyond = back ? 0 : 32; /* lanes without a plane read it */
 
 	for (int log = TOF_LOG_STEPS;; log--) {
-		*ret_bytes = (shared_floats<W>(1 << log) + ((size_t)row << log)) * sizeof(float);
+		*ret_bytes = (shared_floats<W>(1 << log) + (row << log) + beyond) * sizeof(float);
 		if (*ret_bytes <= 220 * 1024 / TOF_BLOCKS || log == 2)
 			return log;
 	}

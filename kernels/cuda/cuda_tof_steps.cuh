@@ -7,11 +7,11 @@
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/tof.h"
 
-#define TOF_WARPS 9  /* warps of a block */
+#define TOF_WARPS 7  /* warps of a block */
 #define TOF_BLOCKS 4 /* blocks of a multiprocessor */
 #define TOF_LOG_STEPS 5
 #define TOF_WINDOW_MOST 32
-#define TOF_PLANES(window) ((window) > 8 ? 1 : 2) /* planes of a lane, 32 planes apart */
+#define TOF_PLANES(window) ((window) > 8 ? 1 : 5) /* planes of a lane, 32 planes apart: their weights are the same */
 #define MARGIN 4 /* zeros before and after a column in shared memory; 2 are needed, 4 keep it aligned */
 #define ALL 0xffffffffu
 #define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
@@ -213,11 +213,13 @@ static __device__ __forceinline__ void load_rows(const struct tof_job &job, cons
 
 /* The planes of this thread, and what all warps of the block share. */
 struct tof_lane {
-	struct tof_ray ray[2];
 	float stretch;
-	int plane, lane, slot, slots;
-	int n;	     /* planes of the warp; 0: it has none */
-	bool joined; /* they are one slice apart */
+	int warp;  /* number of the warp's planes in job.warp */
+	int plane; /* the lane's first plane */
+	int lane, slot, slots;
+	int n;			   /* planes of the warp; 0: it has none */
+	bool joined;		   /* they are one slice apart */
+	int base, lowest, highest; /* bases of the rays: of the lane's first plane; of all planes of the warp */
 };
 
 /* Return whether the lane has a plane number p. */
@@ -226,28 +228,45 @@ static __device__ __forceinline__ bool has_plane(const struct tof_lane &l, int p
 	return l.lane + 32 * p < l.n;
 }
 
+/* Return the ray of the lane's plane number p; if it has none, that of the warp's last plane. */
+template <bool JOSEPH>
+static __device__ __forceinline__ struct tof_ray ray_of_lane(const struct tof_job &job, const struct tof_warp &warp, int lane,
+							     int p)
+{
+	return ray_of<JOSEPH>(warp, warp.z + min(lane + 32 * p, warp.n - 1) * warp.pitch, job.inv_w[blockIdx.x % job.n_v]);
+}
+
+/* Return whether planes are joined and their upper slices are from `least` to `most` in steps of which the first and the last have
+ * these slices, relative to the bases. */
+static __device__ __forceinline__ bool is_inside(const struct tof_lane &l, int first, int last, int least, int most)
+{
+	return l.joined && l.lowest + min(first, last) >= least && l.highest + max(first, last) <= most;
+}
+
 template <int W, bool JOSEPH>
 static __device__ __forceinline__ struct tof_lane lane_of(const struct tof_job &job, const struct tof_shared &s)
 {
 	const int first = blockIdx.y * TOF_WARPS, last = min(first + TOF_WARPS, job.n_warps) - 1, at = first + threadIdx.x / 32;
-	const float inv_w = job.inv_w[blockIdx.x % job.n_v];
 	struct tof_lane l = {};
 
 	l.lane = threadIdx.x % 32;
 	l.slots = job.warp[last].slot + 1;
 	if (at <= last) {
 		const struct tof_warp warp = job.warp[at];
+		const struct tof_ray ray = ray_of_lane<JOSEPH>(job, warp, l.lane, 0);
+		const int end = ray_of_lane<JOSEPH>(job, warp, warp.n - 1, 0).base;
 
-#pragma unroll
-		for (int p = 0; p < TOF_PLANES(W); p++)
-			l.ray[p] = ray_of<JOSEPH>(warp, warp.z + (l.lane + 32 * p) * warp.pitch, inv_w);
-		l.stretch = sqrtf(1 + l.ray[0].slope * l.ray[0].slope * job.slice * job.slice);
+		l.stretch = sqrtf(1 + ray.slope * ray.slope * job.slice * job.slice);
+		l.warp = at;
 		l.plane = warp.plane + l.lane;
 		l.slot = warp.slot;
 		l.n = warp.n;
 		l.joined = warp.pitch == 1;
+		l.base = ray.base;
+		l.lowest = __shfl_sync(ALL, ray.base, 0);
+		l.highest = max(l.lowest, end);
 		if (warp.leads && l.lane == 0) {
-			s.ray[l.slot] = l.ray[0];
+			s.ray[l.slot] = ray;
 			s.stretch[l.slot] = l.stretch;
 		}
 	}
