@@ -462,23 +462,24 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err)
 {
-	char in_cm[80], in_mm[80];
+	const char *unit = strrchr(key, '(');
+	double in_own = !strcmp(unit, "(cm)") ? 10 : 1, in_other = 11 - in_own, own = 0, other = 0; /* mm in a unit */
 	const struct interfile_line *a, *b;
-	double cm = 0, mm = 0;
-	int has_cm, has_mm;
+	int has_own, has_other;
+	char with_other[80];
 
-	snprintf(in_cm, sizeof(in_cm), "%s(cm)", key);
-	snprintf(in_mm, sizeof(in_mm), "%s(mm)", key);
-	has_cm = interfile_line_number(l, in_cm, index, lo / 10, hi / 10, &cm, err);
-	if (has_cm < 0)
-		return has_cm;
-	has_mm = interfile_line_number(l, in_mm, index, lo, hi, &mm, err);
-	if (has_mm < 0)
-		return has_mm;
-	if (has_cm && has_mm && fabs(10 * cm - mm) > 1e-6 * mm && interfile_line_find(l, in_cm, index, &a, err) > 0 &&
-	    interfile_line_find(l, in_mm, index, &b, err) > 0)
+	snprintf(with_other, sizeof(with_other), "%.*s%s", (int)(unit - key), key, in_own > 1 ? "(mm)" : "(cm)");
+	has_own =
+		interfile_line_number(l, key, index, lo / in_own, hi / in_own, &own, err); /* first: it is what is recommended */
+	if (has_own < 0)
+		return has_own;
+	has_other = interfile_line_number(l, with_other, index, lo / in_other, hi / in_other, &other, err);
+	if (has_other < 0)
+		return has_other;
+	if (has_own && has_other && fabs(in_own * own - in_other * other) > 1e-6 * fabs(in_own * own) &&
+	    interfile_line_find(l, key, index, &a, err) > 0 && interfile_line_find(l, with_other, index, &b, err) > 0)
 		return interfile_line_refuse_two(a, b, err);
-	if (has_cm || has_mm)
-		*ret_mm = has_cm ? 10 * cm : mm;
-	return has_cm || has_mm;
+	if (has_own || has_other)
+		*ret_mm = has_own ? in_own * own : in_other * other;
+	return has_own || has_other;
 }

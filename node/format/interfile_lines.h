@@ -41,7 +41,8 @@ int interfile_line_numbers(const struct interfile_lines *l, const char *key, int
 int interfile_line_number(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret,
 			  struct err *err);
 int interfile_line_int(const struct interfile_lines *l, const char *key, int index, int lo, int hi, int *ret, struct err *err);
-/* Read a length and return it in mm. The key ends in "(cm)" or "(mm)"; both are allowed if they give the same length. */
+/* Read a length and return it in mm. The key ends in "(cm)" or "(mm)", as documents write it; a header may have the other unit, or
+ * both if they give the same length. */
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err);
 

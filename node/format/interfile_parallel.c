@@ -40,16 +40,16 @@ static int read_counts(const struct interfile_lines *l, struct parallel_scan *s,
 
 static int read_lengths(const struct interfile_lines *l, struct parallel_scan *s, struct err *err)
 {
-	int rc = interfile_line_length(l, "binsize", 0, INTERFILE_TINY, LENGTH_MAX, &s->bin, err);
+	int rc = interfile_line_length(l, "binsize(mm)", 0, INTERFILE_TINY, LENGTH_MAX, &s->bin, err);
 
 	if (rc <= 0)
 		return rc < 0 ? rc : interfile_line_missing(l, "bin size (mm)", err);
 	s->slice = s->bin;
-	rc = interfile_line_length(l, "slicespacing", 0, INTERFILE_TINY, LENGTH_MAX, &s->slice, err);
+	rc = interfile_line_length(l, "slicespacing(mm)", 0, INTERFILE_TINY, LENGTH_MAX, &s->slice, err);
 	if (rc == 0 && s->n_slices > 1)
 		return interfile_line_missing(l, "slice spacing (mm)", err);
 	if (rc >= 0)
-		rc = interfile_line_length(l, "axisoffset", 0, -LENGTH_MAX, LENGTH_MAX, &s->offset, err);
+		rc = interfile_line_length(l, "axisoffset(mm)", 0, -LENGTH_MAX, LENGTH_MAX, &s->offset, err);
 	s->offset_unknown = rc == 0;
 	return rc < 0 ? rc : 0;
 }

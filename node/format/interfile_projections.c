@@ -225,15 +225,13 @@ static int check_bins(const struct interfile_parser *p)
 		p->f->m.n_radial, most);
 }
 
-/* Read a length in mm, and note its unit in the header. */
+/* Read a length in mm, by its key with "(cm)", and note its unit in the header. */
 static int read_length(struct interfile_parser *p, const char *key, enum interfile_length length, double lo, double *ret_mm)
 {
 	const struct interfile_line *line;
 	int rc = interfile_line_length(&p->lines, key, 0, lo, INTERFILE_LENGTH_MAX, ret_mm, p->err);
-	char in_cm[80];
 
-	snprintf(in_cm, sizeof(in_cm), "%s(cm)", key);
-	if (rc > 0 && interfile_line_find(&p->lines, in_cm, 0, &line, NULL) == 0)
+	if (rc > 0 && interfile_line_find(&p->lines, key, 0, &line, NULL) == 0)
 		p->f->in_mm |= length;
 	return rc;
 }
@@ -250,9 +248,9 @@ static int read_scanner(struct interfile_parser *p)
 		snprintf(p->f->scanner, sizeof(p->f->scanner), "%.63s", line->value);
 	if (rc < 0 || (rc = interfile_line_int(l, "numberofrings", 0, 1, 1024, &s->rings, p->err)) < 0 ||
 	    (rc = interfile_line_int(l, "numberofdetectorsperring", 0, 1, INTERFILE_SIDE_MAX, &s->detectors, p->err)) < 0 ||
-	    (rc = read_length(p, "innerringdiameter", INTERFILE_DIAMETER, INTERFILE_TINY, &diameter)) < 0 ||
-	    (rc = read_length(p, "averagedepthofinteraction", INTERFILE_DEPTH, 0, &s->interaction_depth)) < 0 ||
-	    (rc = interfile_line_length(l, "distancebetweenrings", 0, INTERFILE_TINY, INTERFILE_LENGTH_MAX, &s->ring_spacing,
+	    (rc = read_length(p, "innerringdiameter(cm)", INTERFILE_DIAMETER, INTERFILE_TINY, &diameter)) < 0 ||
+	    (rc = read_length(p, "averagedepthofinteraction(cm)", INTERFILE_DEPTH, 0, &s->interaction_depth)) < 0 ||
+	    (rc = interfile_line_length(l, "distancebetweenrings(cm)", 0, INTERFILE_TINY, INTERFILE_LENGTH_MAX, &s->ring_spacing,
 					p->err)) < 0 ||
 	    (rc = interfile_line_number(l, "viewoffset(degrees)", 0, -360, 360, &p->f->m.angle_offset, p->err)) < 0)
 		return rc;
@@ -260,9 +258,9 @@ static int read_scanner(struct interfile_parser *p)
 	rc = check_bins(p);
 	if (rc < 0)
 		return rc;
-	rc = read_length(p, "effectivecentralbinsize", INTERFILE_CENTRAL_BIN, INTERFILE_TINY, &p->f->central_bin);
+	rc = read_length(p, "effectivecentralbinsize(cm)", INTERFILE_CENTRAL_BIN, INTERFILE_TINY, &p->f->central_bin);
 	if (rc < 0 ||
-	    (rc = read_length(p, "defaultbinsize", INTERFILE_DEFAULT_BIN, -INTERFILE_LENGTH_MAX, &p->f->default_bin)) < 0)
+	    (rc = read_length(p, "defaultbinsize(cm)", INTERFILE_DEFAULT_BIN, -INTERFILE_LENGTH_MAX, &p->f->default_bin)) < 0)
 		return rc;
 	p->f->default_bin = fmax(p->f->default_bin, 0); /* STIR writes -1 for a scanner that has none */
 	s->bin = p->f->central_bin > 0 ? p->f->central_bin : p->f->default_bin;
