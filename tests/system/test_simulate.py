@@ -294,24 +294,16 @@ def test_refusals(folder, failures):
 
     out = os.path.join(folder, "none")
     for options, part in ((("--phantom", "cat"), "phantom"), (("--side", "X"), "side"), (("--view", "LM"), "view"),
-                          (("--i0", "9"), "i0"),
-                          (("--i0", "nan"), "i0"), (("--binning", "0"), "binning"), (("--binning", "300"), "binning"),
+                          (("--i0", "nan"), "i0"), (("--binning", "300"), "binning"),
                           (("--format", "ct"), "format"), (("--gantry", "90"), "gantry"), (("--seed", "-1"), "seed"),
                           (("--thickness", "inf"), "thickness"), (("--views", "1"), "views"),
-                          (("--views", "201"), "views"),
-                          (("--arc", "0"), "arc"), (("--detector", "10x10"), "detector"),
                           (("--detector", "100"), "detector"),
                           (("--study", "a.b"), "study"), (("--study", "1." * 40), "study"),
-                          (("--collimate", "-1"), "collimate"),
                           (("--phantom", "breast", "--glandular", "4.9"), "glandular"),
-                          (("--phantom", "breast", "--glandular", "60.1"), "glandular"),
                           (("--phantom", "slab", "--glandular", "20"), "--glandular and --clips"),
                           (("--phantom", "slab", "--clips", 1), "--glandular and --clips"),
-                          (("--phantom", "breast", "--thickness", "19.9"), "19.9 mm"),
                           (("--phantom", "breast", "--air", "20"), "air"),
-                          (("--collimate", "500"), "padding of 500 mm"),
-                          (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
-                          (("--thickness", "300", "--arc", "120"), "300 mm")):
+                          (("--collimate", "500"), "padding of 500 mm")):
         done = tools.run("simulate", "dbt", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
     tools.run("simulate", "dbt", ok=(2,))
