@@ -251,19 +251,11 @@ def der(st):
     return read(path)
 
 
-def weak(st):
-    return of_key("ownweak", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")(st.pki)
-
-
 OWN = [
     ("a file cut in half", file_of("half.pem", lambda st: read(st.pki.node, 300)), None, False, "holds no certificate in PEM form"),
-    ("an empty file", file_of("empty.pem", b""), None, False, "holds no certificate in PEM form"),
     ("DER instead of PEM", file_of("der.pem", der), None, False, "holds no certificate in PEM form"),
-    ("the key instead of the certificate", lambda st: st.pki.key, None, False, "holds no certificate in PEM form"),
     ("garbage", file_of("garbage.pem", b"-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n"), None, False, "holds no certificate in PEM form"),
-    ("of another key", lambda st: st.pki.node, lambda st: st.pki.peer_key, False, "does not belong to the certificate in"),
     ("with a broken key", lambda st: st.pki.node, file_of("half.key", lambda st: read(st.pki.key, 200)), False, "holds no private key in PEM form"),
-    ("of RSA-1024", lambda st: weak(st)[0], lambda st: weak(st)[1], False, "the key is too short to be safe"),
     ("expired", lambda st: EXPIRED(st.pki)[0], lambda st: st.pki.peer_key, False, "expired on 2021-01-01 00:00 UTC"),
     ("not yet valid", lambda st: FUTURE(st.pki)[0], lambda st: st.pki.peer_key, False, "2080-01-01"),
 ]

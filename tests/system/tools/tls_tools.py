@@ -55,7 +55,6 @@ class Authority:
             "-out", out, *times)
         return out
 
-
     def revoke(self, certificate):
         run("openssl", "ca", "-config", os.path.join(self.folder, "ca.conf"), "-revoke", certificate)
 
@@ -96,23 +95,8 @@ class Pki:
         return self.ca.sign(self.peer_key, "expired", start="20200101000000Z", end="20210101000000Z")
 
     @functools.lru_cache(None)
-    def future(self):
-        return self.ca.sign(self.peer_key, "future", start="20800101000000Z", end="20810101000000Z")
-
-    @functools.lru_cache(None)
     def elsewhere(self):
         return self.ca.sign(self.peer_key, "elsewhere", alternative="DNS:pacs.example,DNS:archive.example")
-
-    @functools.lru_cache(None)
-    def nameless(self):
-        """Without an alternative name; its common name is that of the host."""
-        return self.ca.sign(self.peer_key, "localhost", alternative=None)
-
-    @functools.lru_cache(None)
-    def short(self):
-        """(certificate, key): RSA of 1024 bits."""
-        key = make_key(os.path.join(self.folder, "short.key"), ("RSA", "-pkeyopt", "rsa_keygen_bits:1024"))
-        return self.ca.sign(key, "short"), key
 
     @functools.lru_cache(None)
     def unknown(self):
