@@ -27,21 +27,10 @@ def audited(folder, **node):
     return Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', **node), path
 
 
-def associate_rq(calling):
-    """An A-ASSOCIATE-RQ for Verification, Implicit VR Little Endian (PS3.8 9.3.2)."""
-    def item(kind, body):
-        return bytes([kind, 0]) + len(body).to_bytes(2, "big") + body
-    context = item(0x20, b"\x01\0\0\0" + item(0x30, b"1.2.840.10008.1.1") + item(0x40, b"1.2.840.10008.1.2"))
-    user = item(0x50, item(0x51, (16384).to_bytes(4, "big")) + item(0x52, b"1.2.3"))
-    body = b"\0\x01\0\0" + b"TOMONODE".ljust(16) + calling.encode().ljust(16) + bytes(32) + item(0x10,
-        b"1.2.840.10008.3.1.1.1") + context + user
-    return b"\x01\0" + len(body).to_bytes(4, "big") + body
-
-
 def associate(node, calling):
     """An open association: its socket, and the first byte of the answer (2 accepted, 3 rejected; None: closed)."""
     s = socket.create_connection(("127.0.0.1", node.port), timeout=60)
-    s.sendall(associate_rq(calling))
+    s.sendall(peer.associate_request("TOMONODE", calling, {1: (peer.VERIFICATION, peer.IMPLICIT)}, 16384))
     try:
         answer = s.recv(4096)
     except ConnectionResetError:
