@@ -5,11 +5,10 @@ priority, an association that is rejected for good."""
 import json
 import os
 import signal
-import socket
 import threading
 
 from tools import node_harness as h
-from tools.dicom_peer import SUCCESS, Archive, Gone, Object, Wire, pdu, store_all
+from tools.dicom_peer import SUCCESS, Answering, Archive, Gone, Object, pdu, store_all
 
 h.need("storescu", "echoscu")
 
@@ -216,39 +215,10 @@ def test_several(folder, things):
         h.check(not node.events(job["id"], "send-failed"), "without a failure")
 
 
-class Rejecting:
-    """Answers every association with A-ASSOCIATE-RJ, permanent: calling AE title not recognized."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.asked = 0
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        while True:
-            try:
-                wire = Wire(self.listener.accept()[0])
-            except OSError:
-                return
-            try:
-                wire.read_pdu()
-                self.asked += 1
-                wire.send(pdu(3, bytes((0, 1, 1, 3))))
-            except Gone:
-                pass
-            wire.close()
-
-    def stop(self):
-        if self.listener.fileno() >= 0:
-            self.listener.shutdown(socket.SHUT_RDWR)
-            self.listener.close()
-
-
 def test_alarm_and_priority(folder, things):
     """Rejected for good: an alarm in the third attempt, one attempt a time for all cases, and it heals by itself; then
     the case that a person put first is the first to go."""
-    r = Rejecting()
+    r = Answering(pdu(3, bytes((0, 1, 1, 3))))  # A-ASSOCIATE-RJ, permanent: calling AE title not recognized
     things.append(r)
     node = start(folder, things, [destination("pacs", r.port, associations=3)], ["pacs"])
     for seed in (1, 2, 3):
