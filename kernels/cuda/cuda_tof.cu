@@ -448,8 +448,8 @@ void cuda_tof_free(struct cuda_tof *t)
 /* Return the logarithm of the number of steps in shared memory, so small that TOF_BLOCKS blocks fit on a multiprocessor. */
 template <int W> static int log_steps_of(const struct projection *a, bool back, size_t *ret_bytes)
 {
-	const size_t row = back ? 0 : grid_column(&a->grid) + 2 * MARGIN,
-		     beyond = back ? 0 : 32; /* lanes without a plane read it */
+	const size_t row = back ? 0 : grid_column(&a->grid) + 2 * MARGIN;
+	const size_t beyond = back ? 0 : 32 * (TOF_PLANES(W) / 2); /* read for planes that a lane does not have: forward_some() */
 
 	for (int log = TOF_LOG_STEPS;; log--) {
 		*ret_bytes = (shared_floats<W>(1 << log) + (row << log) + beyond) * sizeof(float);
