@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure images and times of parallel beams on simulated data, like chapters 6 and 7 of the thesis on which they are based.
+"""Measure images of parallel beams on simulated data.
 
-    tests/quality_parallel.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o FOLDER
+    tests/quality_parallel.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o FOLDER
     tests/quality_parallel.py report FOLDER -o docs        docs/parallel-quality.md and its pictures (needs python3-pil)
 
-`run` needs only the program, tests/bench of its build or bundle, and Python with numpy, so it works with the bundle on a GPU
-machine; it writes FOLDER/results.json. Times are measured on all devices, and gains are relative to the first one. Images are computed on
-the last device, some on the last device of each kind ("cpu", "cuda"). --quick: small images, to test the script.
+`run` needs only the program, and Python with numpy, so it works with the bundle on a GPU machine; it writes FOLDER/results.json. Images
+are computed on the last device, some on the last device of each kind ("cpu", "cuda"). --quick: small images, to test the script.
 Exit code 1: a figure exceeds its limit (see the output).
 """
 import json
@@ -17,7 +16,7 @@ import tempfile
 import time
 
 import quality_parallel_figures as figures
-from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, processor, read_json, write_json
+from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, read_json, write_json
 
 PHANTOMS = ("circle", "square", "triangle", "shepp-logan", "head")
 WATER = 0.02  # attenuation of water, 1/mm, in the simulation
@@ -42,36 +41,6 @@ class Work:
         self.few = (20,) if quick else FEW
         self.passes = (1, 10, 30) if quick else PASSES
         self.side = 48 if quick else 150  # size of pictures, pixels
-        self.stack = {"cpu": 2 if quick else 32, "cuda": 8 if quick else 256}
-        self.repeat = {"cpu": 1 if quick else 9, "cuda": 3 if quick else 50}
-
-
-# ---- times ----
-
-TIMED = {"radon": ("radon", "seconds"), "bp": ("bp", "seconds"), "filter": ("fbp-convolution", "filter_seconds"),
-         "fbp": ("fbp-convolution", "seconds"), "art": ("art", "seconds")}  # --work of the benchmark, member of its output
-
-
-def time_one(programs, device, what, model, side, angles, slices, repeat):
-    work, member = TIMED[what]
-    options = ["--stages"] if what == "filter" else ["--model", model] if what in ("radon", "art") else []
-    line = programs.time("--work", work, *options, "--voxels", f"{side}x{side}x{slices}", "--views", angles, "--device", device, "--repeat", repeat)
-    return {"spec": device, "device": line["device"], "work": what, "model": model, "angles": angles, "slices": slices,
-            "slice_ms": 1e3 * line[member] / slices}
-
-
-def measure_times(programs, args, work, began):
-    rows = []
-    most = work.angles[-1]
-    for device in args.devices:
-        kind = kind_of(device)
-        wanted = [(what, "siddon", n, 1, work.repeat[kind]) for what in ("radon", "bp", "filter", "fbp", "art") for n in work.angles]
-        wanted.append(("radon", "sampled", most, 1, 3))
-        wanted += [(what, "siddon", most, work.stack[kind], 3) for what in ("radon", "bp", "fbp", "art")]
-        for what, model, n, slices, repeat in wanted:
-            rows.append(time_one(programs, device, what, model, work.size, n, slices, repeat))
-        log_progress(began, f"{device:6} times")
-    return rows
 
 
 # ---- images ----
@@ -219,11 +188,9 @@ def verdicts(results):
 def run(args):
     programs, work, began = Programs(args.tomonode), Work(args.quick), time.monotonic()
     args.devices = args.devices.split(",")
-    results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "devices": args.devices, "processor": processor(),
-               "size": work.size, "counts": {p: COUNTS[p] for p in work.noisy}, "windows": WINDOWS, "times": [], "comparisons": [],
+    results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "devices": args.devices,
+               "size": work.size, "counts": {p: COUNTS[p] for p in work.noisy}, "windows": WINDOWS, "comparisons": [],
                **{table: [] for table in ("truths", "sinograms", "bp", "fbp", "few", "filters", "noise", "art")}}
-    if not args.no_times:
-        results["times"] = measure_times(programs, args, work, began)
     with tempfile.TemporaryDirectory(prefix="tomonode-quality-", dir=args.work) as folder:
         images = Images(programs, args, work, folder, began, results)
         images.phantoms()

@@ -1,63 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the tables and pictures of docs/parallel-quality.md from the results of tests/quality_parallel.py. Needs PIL.
-
-The only constants are the gains published in the thesis on which parallel beams are based; all other figures are results."""
+"""Write the tables and pictures of docs/parallel-quality.md from the results of tests/quality_parallel.py. Needs PIL."""
 import base64
 import os
 
 from PIL import Image, ImageDraw, ImageFont
 
-from quality_report import factor, fill, milliseconds, table, write_text
+from quality_report import fill, table, write_text
 
-# Least and largest gain of the GPU over the CPU, as published in the thesis.
-THESIS_GAINS = {"radon": (4.53, 16.24), "bp": (5.79, 31.58), "fbp": (19.37, 25.68)}
-WORKS = {"radon": "Radon transform, path lengths", "bp": "backprojection", "filter": "filter, by convolution",
-         "fbp": "filtered backprojection, by convolution", "art": "a pass of ART"}
 GAP, LABEL = 4, 14  # pixels: between pictures, for a line of text
 LEFT = 84
 
 
 def percent(value, digits=2):
     return f"{100 * value:.{digits}f}"
-
-
-# ---- times ----
-
-def times_table(results, slices_of):
-    """Rows: operation and number of projections. Columns: time on each device, then gains over the first device."""
-    devices = results["devices"]
-    rows = []
-    for work, name in WORKS.items():
-        for angles in sorted({r["angles"] for r in results["times"]}):
-            found = {r["spec"]: r for r in results["times"] if (r["work"], r["angles"], r["model"]) == (work, angles, "siddon")
-                     and slices_of(r["slices"])}
-            if len(found) == len(devices):
-                first = found[devices[0]]["slice_ms"]
-                rows.append([name, angles, *[milliseconds(found[d]["slice_ms"]) for d in devices],
-                             *[factor(first / found[d]["slice_ms"]) for d in devices[1:]]])
-    return table(["", "projections", *[f"{d}, ms" for d in devices], *[f"gain of {d}" for d in devices[1:]]], rows)
-
-
-def sampled_table(results):
-    rows = [[r["spec"], r["angles"], milliseconds(r["slice_ms"])] for r in results["times"] if r["model"] == "sampled"]
-    return table(["device", "projections", "Radon transform in steps of 0.1 pixel, ms"], rows)
-
-
-def gains(results):
-    """Least and largest gain of each device over the first one, beside the gains of the thesis."""
-    rows = []
-    for work, (least, most) in THESIS_GAINS.items():
-        row = [WORKS[work], f"{least} to {most}"]
-        for device in results["devices"][1:]:
-            found = []
-            for r in results["times"]:
-                if (r["work"], r["model"], r["slices"], r["spec"]) == (work, "siddon", 1, device):
-                    one = next(t for t in results["times"] if (t["work"], t["model"], t["slices"], t["spec"], t["angles"]) ==
-                               (work, "siddon", 1, results["devices"][0], r["angles"]))
-                    found.append(one["slice_ms"] / r["slice_ms"])
-            row.append(f"{factor(min(found))} to {factor(max(found))}")
-        rows.append(row)
-    return table(["one slice", "the thesis' GPU over its CPU", *[f"{d} over {results['devices'][0]}" for d in results["devices"][1:]]], rows)
 
 
 # ---- figures ----
@@ -92,15 +47,10 @@ def setting(row, key):
 
 
 def art_table(rows):
-    return table(["", "values below 0", "passes", "residual", "correlation", "RMSE, all", "largest value", "ms"],
+    return table(["", "values below 0", "passes", "residual", "correlation", "RMSE, all", "largest value"],
                  [[r["phantom"], "become 0" if setting(r, "non_negative") == "true" else "stay", setting(r, "iterations"),
-                   f"{r['residual']:.2g}", f"{r['correlation']:.4f}", percent(r["rmse"]), percent(r["largest"], 0),
-                   f"{1e3 * r['seconds']:.0f}"] for r in rows])
-
-
-def comparison_table(results):
-    return table(["", "devices", "largest difference, relative to the largest value"],
-                 [[c["name"], " and ".join(c["specs"]), f"{c['image']:.1e}"] for c in results["comparisons"]])
+                   f"{r['residual']:.2g}", f"{r['correlation']:.4f}", percent(r["rmse"]), percent(r["largest"], 0)]
+                  for r in rows])
 
 
 # ---- pictures ----
@@ -154,24 +104,18 @@ def draw_all(results, folder):
 def write(results, limits, output):
     os.makedirs(os.path.join(output, "images"), exist_ok=True)
     draw_all(results, os.path.join(output, "images"))
-    names = {r["spec"]: r["device"] for r in results["times"]}
     most = max(r["angles"] for r in results["fbp"])
-    stacks = {r["spec"]: r["slices"] for r in results["times"] if r["slices"] > 1}
     fields = {
         "quick": "**A trial run with small images: the figures are not representative.** " if results["quick"] else "",
-        "version": results["version"], "seconds": f"{results['seconds']:.0f}", "processor": results["processor"], "n": results["size"],
-        "device_names": "; ".join(f"`{d}` is {names.get(d, 'not timed')}" for d in results["devices"]), "first": results["devices"][0],
+        "version": results["version"], "n": results["size"],
         "angles": ", ".join(str(n) for n in sorted({r["angles"] for r in results["fbp"]})), "most": most,
         "images_on": results["fbp"][0]["device"],
         "limits": table(["quantity", "worst value", "limit", ""], [[w, f"{v:.3g} {u}".strip(), f"{t:g} {u}".strip(), "met" if good else "**not met**"]
                                                                for w, v, t, u, good in limits]),
-        "times": times_table(results, lambda n: n == 1), "stacks": times_table(results, lambda n: n > 1),
-        "stack_sizes": ", ".join(f"{n} on `{d}`" for d, n in stacks.items()), "sampled": sampled_table(results), "gains": gains(results),
         "bp": bp_table(results["bp"]), "fbp": fbp_table(results["fbp"]), "filters": method_table(results["filters"]),
         "noise": method_table(results["noise"]), "few": method_table(results["few"], True), "art": art_table(results["art"]),
         "routes": f"{results['routes']:.1e}",
         "counts": " and ".join(f"{c:g} photons per bin for {p}" for p, c in results["counts"].items()),
         "windows": ", ".join(f"{p} {100 * lo:.0f} to {100 * hi:.0f} %" for p, (lo, hi) in results["windows"].items()),
-        "comparisons": comparison_table(results) if results["comparisons"] else "One kind of device was measured.",
     }
     write_text(os.path.join(output, "parallel-quality.md"), fill("quality_parallel", fields))

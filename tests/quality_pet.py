@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure times and image quality of PET on simulated data, like the tables of the paper on which the PET pipeline is based.
+"""Measure the image quality of PET on simulated data.
 
-    tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o RESULTS.json
+    tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o RESULTS.json
     tests/quality_pet.py report RESULTS.json -o docs        docs/pet-quality.md and its pictures (needs python3-matplotlib)
 
-`run` needs the program, tests/bench of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
-the bundle. All devices are timed; images are made on the last of each kind ("cpu", "cuda"), those that only one device has to make on
-the last of all. --quick: the scanner `small`, few angles in the benchmark; says nothing of any scanner.
-Exit code 1: a figure is outside its limits (they are printed).
+`run` needs the program, and Python with numpy alone, so it can be done on a GPU machine out of the bundle. Images are made on the last
+device of each kind ("cpu", "cuda"), those that only one device has to make on the last of all. --quick: the scanner `small`; says nothing
+of any scanner. Exit code 1: a figure is outside its limits (they are printed).
 """
 import base64
 import json
@@ -20,7 +19,7 @@ import time
 import numpy as np
 
 import quality_pet_figures as figures
-from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, processor, read_json, write_json
+from quality_run import OF_PAGES, Programs, command, kind_of, log_progress, print_verdicts, read_json, write_json
 
 SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
 COUNTS = 2e8  # sum of the data with noise, without randoms
@@ -34,7 +33,7 @@ DATA = [
     ("iq-all", ["--phantom", "nema-iq", "--attenuation", "--randoms", str(RANDOMS)]),
     ("f-shape", ["--phantom", "f-shape", "--noise-free"]),
 ]
-NEAR = ["fov_radius=200"]  # the paper's smaller field of view
+NEAR = ["fov_radius=200"]
 # name, data, protocol, settings, True: on every kind of device, False: on the last device only; whether the report shows a picture
 STUDIES = [
     ("cylinder", "cylinder", "pet-mlem", NEAR, True, True),
@@ -66,27 +65,6 @@ TOF_SCANNER = """scanners = ( { name = "tof"; manufacturer = "tomonode"; model =
 TOF_BINS, TOF_WIDTH, TOF_RESOLUTION = 17, 160, 250  # ps
 TOF_COUNTS, TOF_RANDOMS = 2e7, 0.5
 TOF_ITERATIONS, TOF_QUICK_ITERATIONS = (3, 5, 10, 20, 40), (1, 2)
-# label, options of `bench time`
-BENCHES = [("128", ["--voxels", "128"]), ("256", ["--voxels", "256"]), ("256-200", ["--voxels", "256", "--fov", "200"])]
-REPEATS = {"cuda": 20, "cpu": 3, "cpu:1": 1}
-
-
-# ---- times ----
-
-def measure_times(programs, args, began):
-    rows = []
-    for device in args.devices:
-        wanted = [(label, [*options, "--repeat", str(REPEATS.get(device, REPEATS[kind_of(device)]))], False) for label, options in BENCHES]
-        if kind_of(device) == "cuda" or args.quick:
-            wanted.append(("256", [*BENCHES[1][1], "--deterministic", "--repeat", "5"], True))
-        for label, options, deterministic in wanted:
-            quick = ["--views", "4", "--repeat", "1"] if args.quick else []
-            line = programs.time("--work", "pet-mlem", "--stages", "--device", device, *options, *quick)
-            row = {f"{stage}_ms": 1e3 * line[f"{stage}_seconds"] for stage in ("forward", "bins", "back", "update")}
-            row = {**row, "iteration_ms": 1e3 * line["seconds"], "device": line["device"], "spec": device, "label": label}
-            rows.append({**row, "deterministic": deterministic})
-            log_progress(began, f"{device:6} iteration {label}{' deterministic' if deterministic else ''}: {row['iteration_ms']:.4g} ms")
-    return rows
 
 
 # ---- images ----
@@ -239,9 +217,7 @@ def run(args):
     args.devices = args.devices.split(",")
     args.scanner = QUICK_SCANNER if args.quick else SCANNER
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "scanner": args.scanner, "devices": args.devices,
-               "processor": processor(), "randoms": RANDOMS, "times": [], "truths": {}, "studies": [], "comparisons": []}
-    if not args.no_times:
-        results["times"] = measure_times(programs, args, began)
+               "randoms": RANDOMS, "truths": {}, "studies": [], "comparisons": []}
     with tempfile.TemporaryDirectory(prefix="tomonode-quality-", dir=args.work) as folder:
         measure_images(programs, args, folder, began, results)
         results["tof"] = measure_tof(programs, args, folder, began)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the tables and pictures of docs/pet-quality.md from the results of tests/quality_pet.py. Needs matplotlib.
-
-The only constants are the published figures of the paper; all other figures are results."""
+"""Write the tables and pictures of docs/pet-quality.md from the results of tests/quality_pet.py. Needs matplotlib."""
 import base64
 import os
 import statistics
@@ -12,44 +10,9 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from quality_report import factor, fill, milliseconds, table, write_text  # noqa: E402
+from quality_report import fill, table, write_text  # noqa: E402
 
-# Belzunce et al.: published seconds for an iteration, by image.
-PAPER_COLUMNS = ("i7 860, 1 thread", "GTX 285", "GTX 480", "GTX 480, atomic")
-PAPER_ITERATION = {"128": (238.2, 6.2, 2.8, 13.6), "256": (395.5, 21.7, 8.5, 16.7), "256-200": (309.3, 12.4, 6.9, 23.3)}
-PAPER_STAGES = {"forward": (211, 5.1, 3.8, 6.1), "back": (183, 15.5, 4.0, 17.2), "update": (0.04, 0.0005, 0.0005, 0.0005)}
-PAPER_NSR = {"cylinder": (4.9, 16.8, 10.6, 4.9), "nema-iq": (1.2, 14.9, 9.3, 1.8)}  # %
-PAPER_RECOVERY = {"CPU": (44.6, 68.5, 74.9, 80.2, 64.1, 71.0), "GTX 480, atomic": (44.7, 68.6, 74.9, 80.4, 64.4, 71.1)}  # %
-LABELS = {"128": "128 x 128 x 47, FOV {fov} mm", "256": "256 x 256 x 47, FOV {fov} mm", "256-200": "256 x 256 x 47, FOV {fov} mm"}
-STAGES = (("forward", "forward"), ("bins", "bins"), ("back", "back"), ("update", "normalise"), ("iteration", "iteration"))
 WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # value displayed as white, relative to the activity of the body
-
-
-# ---- times ----
-
-def image_name(label):
-    return LABELS[label].format(fov="200" if label == "256-200" else "350")
-
-
-def times_table(results):
-    rows = []
-    first = {r["label"]: r for r in results["times"] if r["spec"] == results["devices"][0] and not r["deterministic"]}
-    for label in PAPER_ITERATION:
-        for r in (t for t in results["times"] if t["label"] == label):
-            name = image_name(label) + (", deterministic" if r["deterministic"] else "")
-            one, paper = first[label], 1e3 * PAPER_ITERATION[label][0]
-            rows.append([name, r["device"], *[milliseconds(r[f"{key}_ms"]) for key, _ in STAGES],
-                         factor(one["iteration_ms"] / r["iteration_ms"]), factor(paper / r["iteration_ms"])])
-    return table(["image", "device", *[f"{label}, ms" for _, label in STAGES], f"over {results['devices'][0]}",
-                  "over the paper's i7 860"], rows)
-
-
-def paper_times():
-    rows = [[image_name(label), *[f"{v:g}" for v in values],
-             *[factor(values[0] / v) for v in values[1:]]] for label, values in PAPER_ITERATION.items()]
-    rows += [[f"{dict(STAGES)[stage]} of 256 x 256 x 47", *[f"{v:g}" for v in values], *[factor(values[0] / v) for v in values[1:]]]
-             for stage, values in PAPER_STAGES.items()]
-    return table(["", *[f"{c}, s" for c in PAPER_COLUMNS], *[f"{c} over i7" for c in PAPER_COLUMNS[1:]]], rows)
 
 
 # ---- figures ----
@@ -65,31 +28,29 @@ def percent(value, digits=1):
 
 
 def cylinder_table(studies):
-    rows = [[s["name"], s["spec"], f"{s['cylinder']['mean']:.1f} {s['units']}", percent(s["cylinder"]["over_truth"] - 1, 2),
+    rows = [[s["name"], f"{s['cylinder']['mean']:.1f} {s['units']}", percent(s["cylinder"]["over_truth"] - 1, 2),
              " to ".join(percent(v - 1, 2) for v in s["cylinder"]["inner_over_truth"]), percent(s["cylinder"]["nsr"], 2)]
             for s in studies if "cylinder" in s]
-    return table(["", "device", "mean of the circle", "relative to the truth, %", "in the inner half of the slices, %", "NSR, %"], rows)
+    return table(["", "mean of the circle", "relative to the truth, %", "in the inner half of the slices, %", "NSR, %"], rows)
 
 
 def noise_table(studies):
-    rows = [[s["name"], s["spec"], describe(s), percent(s["nema-iq"]["over_truth"] - 1, 2), percent(s["nema-iq"]["nsr"], 2)]
+    rows = [[s["name"], describe(s), percent(s["nema-iq"]["over_truth"] - 1, 2), percent(s["nema-iq"]["nsr"], 2)]
             for s in studies]
-    return table(["", "device", "image", "background relative to the truth, %", "NSR, %"], rows)
+    return table(["", "image", "background relative to the truth, %", "NSR, %"], rows)
 
 
 def recovery_table(entries, factors=("1", "0.8", "0.4")):
-    """entries: (label, figures of the IQ phantom)."""
-    rows = [[what, f, *[percent(s["recovery"][f]) for s in figures["spheres"]]] for what, figures in entries for f in factors]
+    """entries: (label, figures of the IQ phantom). With NEMA's circle, 1, the variability is behind the recovery."""
+    def cell(sphere, one):
+        return percent(sphere["recovery"][one]) + (f" ({percent(sphere['variability'], 2)})" if one == "1" else "")
+
+    rows = [[what, f, *[cell(s, f) for s in figures["spheres"]]] for what, figures in entries for f in factors]
     return table(["recovery, %", "circle / sphere", *sphere_heads(entries)], rows)
 
 
 def sphere_heads(entries):
     return [f"{s['diameter_mm']:g} mm {'hot' if s['ratio'] > 1 else 'cold'}" for s in entries[0][1]["spheres"]]
-
-
-def variability_table(entries):
-    return table(["N, %", *sphere_heads(entries)],
-                 [[what, *[percent(s["variability"], 2) for s in figures["spheres"]]] for what, figures in entries])
 
 
 def algorithm_table(studies):
@@ -120,21 +81,6 @@ def tof_fields(tof):
         "tof_randoms": f"{100 * truth['expected_randoms'] / truth['expected_counts']:.0f}", "tof_image": describe(rows[0]),
         "tof_device": rows[0]["device"], "tof": tof_table(rows),
     }
-
-
-def sums_table(studies):
-    return table(["", "device", "sum(y)", "sum(Ax)", "relative difference"],
-                 [[s["name"], s["spec"], f"{s['sums']['data']:.8g}", f"{s['sums']['model']:.8g}", f"{s['sums']['relative']:+.1e}"]
-                  for s in studies if s["sums"]])
-
-
-def comparison_table(comparisons):
-    def cell(value):
-        return "" if value is None else f"{value:.4f}"
-
-    return table(["", "devices", "largest difference, relative to the largest value", "recovery, points", "NSR, points"],
-                 [[c["name"], " and ".join(c["specs"]), f"{c['image']:.1e}", cell(c.get("recovery_points")), cell(c.get("nsr_points"))]
-                  for c in comparisons])
 
 
 # ---- pictures ----
@@ -200,17 +146,16 @@ def trade_plot(studies, path):
 
 def fields(results, verdicts, images):
     studies, truths = results["studies"], results["truths"]
-    iq = [s for s in studies if "nema-iq" in s]
     last = results["devices"][-1]
     own = {s["name"]: s for s in studies if s["spec"] == last}
+    iq = [s for s in own.values() if "nema-iq" in s]
     clean = [s for s in iq if s["data"] == "iq"]
-    noisy = [s for s in iq if s["data"] == "iq-noise"]
+    algorithms = [s for s in iq if s["data"] != "iq"]
 
     def entries(kind):
-        return [(f"{s['name']}, {s['spec']}", s["nema-iq"]) for s in kind]
+        return [(s["name"], s["nema-iq"]) for s in kind]
 
     perfect = [("the phantom itself on these voxels", results["perfect"]["nema-iq"])]
-    algorithms = [s for s in [*noisy, own.get("iq-all-40")] if s and s["spec"] == last]
     shown = [s for s in studies if s["picture"]]
     gallery([s for s in shown if "cylinder" in s], truths, os.path.join(images, "pet-cylinder.png"))
     gallery([s for s in shown if s["name"] in ("iq-40", "iq-noise-40")], truths, os.path.join(images, "pet-iq.png"))
@@ -228,24 +173,16 @@ def fields(results, verdicts, images):
         "quick": "**A trial run with a small invented scanner (`--quick`): the figures are not representative.**\n\n"
                  if results["quick"] else "",
         "counts": f"{truth['expected_counts']:.3g}", "randoms": f"{100 * results['randoms']:.0f}",
-        "device_names": "; ".join(dict.fromkeys(f"`{r['spec']}` is {r['device']}" for r in [*results["times"], *studies])),
-        "processor": results["processor"], "last": last, "first": results["devices"][0], "seconds": f"{results['seconds']:.0f}",
+        "devices": " and ".join(dict.fromkeys(s["device"] for s in studies)), "device": own["cylinder"]["device"],
         "limits": table(["quantity", "worst value", "limit", ""],
                         [[w, f"{v:.2g} {u}".strip(), f"{m:.3g} {u}".strip(), "met" if ok else "**not met**"] for w, v, m, u, ok in verdicts]),
-        "times": times_table(results) if results["times"] else "Not measured.",
-        "paper_times": paper_times(),
-        "cylinder": cylinder_table(studies), "cylinder_radius": f"{own['cylinder']['cylinder']['radius_mm']:g}",
+        "cylinder": cylinder_table(own.values()), "cylinder_radius": f"{own['cylinder']['cylinder']['radius_mm']:g}",
         "cylinder_activity": f"{truths['cylinder']['shapes'][0]['becquerel_per_ml']:g}",
-        "noise": noise_table(iq),
-        "paper_nsr": table(["NSR, %", "CPU", *PAPER_COLUMNS[1:]], [[k, *v] for k, v in PAPER_NSR.items()]),
+        "noise": noise_table(clean),
         "recovery_clean": recovery_table([*perfect, *entries(clean)]),
-        "recovery_noise": recovery_table(entries([s for s in noisy if s["name"] in ("iq-noise-20", "iq-noise-40")])),
-        "paper_recovery": table(["recovery, %", *sphere_heads(perfect)], [[k, *v] for k, v in PAPER_RECOVERY.items()]),
-        "variability": variability_table(entries([s for s in clean + noisy if s["name"] in ("iq-20", "iq-40", "iq-noise-20", "iq-noise-40")])),
         "circles": perfect[0][1]["circles"],
         **{f"clear_{k}": f"{v:.1f}" for k, v in results["clearances_mm"].items()},
-        "comparison": comparison_table(results["comparisons"]) if results["comparisons"] else "Only one kind of device was measured.",
-        "sums": sums_table(studies), "algorithms": algorithm_table(algorithms),
+        "algorithms": algorithm_table(algorithms),
         "all_counts": f"{all_effects['counts']:.3g}" if all_effects else "",
         "f_error": f"{shape['error_mm']:.2f}", "f_voxel": f"{own['f-shape']['voxel_mm'][0]:.2f}",
         **tof_fields(results["tof"]),

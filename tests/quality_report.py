@@ -12,14 +12,6 @@ def table(head, rows):
                       *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
-def milliseconds(value):
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def factor(value):
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
-
-
 def find_section(page, heading):
     """Return begin and end of the section of a heading, with the empty line after it."""
     begin = page.index(heading + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the scripts that measure images and times: running the program and its benchmark, the command line, the verdict."""
+"""Shared by the scripts that measure images: running the program, the command line, the verdict."""
 import argparse
 import json
 import os
@@ -17,39 +17,20 @@ def kind_of(device):
 
 
 class Programs:
-    """Run the program, and the benchmark from the same build folder or bundle."""
+    """Run the program."""
 
     def __init__(self, tomonode):
         self.tomonode = os.path.abspath(tomonode)
-        above = os.path.dirname(os.path.dirname(self.tomonode))
-        self.env = dict(os.environ)
-        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", "bench")
-        if os.path.isfile(os.path.join(above, "tests", "bench")) and os.path.isdir(os.path.join(above, "lib")):
-            self.bench = os.path.join(above, "tests", "bench")
-            self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
-
-    def call(self, program, *args):
-        done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                              env=self.env if program == self.bench else None)
-        if done.returncode:
-            sys.exit(f"{os.path.basename(program)} {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
 
     def __call__(self, *args):
-        return self.call(self.tomonode, *args)
-
-    def time(self, *args):
-        """Return the output of `bench time` for one operation."""
-        return json.loads(self.call(self.bench, "time", *args))
+        done = subprocess.run([self.tomonode, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
 
 
 def log_progress(began, text):
     print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of unknown model")
 
 
 # Options that several scripts have, for command().
@@ -57,8 +38,7 @@ TOMONODE = {"default": os.environ.get("TOMONODE", PROGRAM)}
 ONLY = {"default": "", "help": "regular expression: only the rows whose name matches"}
 QUICK = {"action": "store_true", "help": "run only a little, to test the script"}
 WORK = {"help": "existing folder for large files; default: the folder for temporary files"}
-OF_PAGES = {"tomonode": TOMONODE, "devices": {"default": "cpu:1,cpu", "help": "default cpu:1,cpu"}, "quick": QUICK,
-            "no_times": {"action": "store_true", "help": "measure images only"}, "work": WORK}
+OF_PAGES = {"tomonode": TOMONODE, "devices": {"default": "cpu", "help": "default cpu"}, "quick": QUICK, "work": WORK}
 
 
 def command(text, run, report, several=False, **options):

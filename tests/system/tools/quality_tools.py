@@ -24,7 +24,7 @@ class Script:
     def measure(self, folder, output, results, limits):
         """Run a small measurement; return its results, or None if it failed. limits: expected number of limits, all
         met."""
-        done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o",
+        done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu", "--work", folder, "-o",
                          output)
         if not done:
             return None
