@@ -187,9 +187,14 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_CERT_UNTRUSTED:
-		snprintf(ret_text, size, "%s (%s) was issued by %s, which is not trusted: it is not in %s", whose, d->subject,
-			 strcmp(d->issuer, d->subject) != 0 ? d->issuer : "itself",
-			 authorities && authorities[0] ? authorities : "any file (key `authorities`)");
+		if (!authorities || !authorities[0])
+			authorities = "any file (key `authorities`)";
+		if (strcmp(d->issuer, d->subject) != 0)
+			snprintf(ret_text, size, "%s (%s) was issued by %s, which is not trusted: it is not in %s", whose,
+				 d->subject, d->issuer, authorities);
+		else /* a root, or a certificate without an authority */
+			snprintf(ret_text, size, "%s (%s) is not trusted: nobody else has signed it, and it is not in %s", whose,
+				 d->subject, authorities);
 		break;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:

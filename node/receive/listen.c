@@ -12,6 +12,21 @@
 
 #define BACKLOG 64
 
+/* What a person can do about an address that cannot be used. */
+static const char *find_advice(int code)
+{
+	switch (code) {
+	case EADDRINUSE:
+		return ": another program listens there, which `ss -ltnp` names; stop it, or choose another port";
+	case EADDRNOTAVAIL:
+		return ": no interface of this machine has this address; `ip address` lists those that it has";
+	case EACCES:
+		return ": a port below 1024 needs the rights of root, or CAP_NET_BIND_SERVICE";
+	default:
+		return "";
+	}
+}
+
 int listen_on(const char *bind_to, int port, int *ret_port, struct err *err)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -45,7 +60,7 @@ int listen_on(const char *bind_to, int port, int *ret_port, struct err *err)
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
-		return err_set(err, code, "cannot listen on %s port %d: %s", bind_to, port, strerror(code));
+		return err_set(err, code, "cannot listen on %s port %d: %s%s", bind_to, port, strerror(code), find_advice(code));
 	if (getsockname(fd, (struct sockaddr *)&bound, &n) < 0 ||
 	    getnameinfo((struct sockaddr *)&bound, n, NULL, 0, found, sizeof(found), NI_NUMERICSERV) != 0) {
 		close(fd);

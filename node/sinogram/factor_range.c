@@ -85,9 +85,11 @@ void factor_range_add(struct factor_range *r, size_t plane, const float *values,
 void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT])
 {
 	static const char *const taken[SINOGRAM_ROLES + 1] = {
-		[SINOGRAM_MULTIPLICATIVE] = "multiply the expected counts, fractions of the events that are counted",
-		[SINOGRAM_ATTENUATION] = "divide the expected counts, 1 without attenuation and more with it",
-		[SINOGRAM_NORMALISATION] = "divide the expected counts, 1 / efficiency"};
+		[SINOGRAM_MULTIPLICATIVE] =
+			"the expected counts are multiplied by its values (the fraction of the events that is counted)",
+		[SINOGRAM_ATTENUATION] =
+			"the expected counts are divided by its values (1: no attenuation; above 1: attenuation)",
+		[SINOGRAM_NORMALISATION] = "the expected counts are divided by its values (1 / efficiency)"};
 	struct plane_range all = {.least = INFINITY};
 	char unused[80] = "";
 
@@ -105,12 +107,12 @@ void factor_range_text(struct factor_range *r, char ret[FACTOR_RANGE_TEXT])
 		snprintf(unused, sizeof(unused), "; %zu of %zu bins are not used (%s)", all.unused, all.n,
 			 r->role == SINOGRAM_MULTIPLICATIVE ? "0" : "infinite");
 	if (all.sampled == 0) {
-		snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s%s.", sinogram_role_name(r->role), taken[r->role], unused);
+		snprintf(ret, FACTOR_RANGE_TEXT, "%s: %s%s.", sinogram_role_name(r->role), taken[r->role], unused);
 		return;
 	}
 	qsort(r->sample, all.sampled, sizeof(*r->sample), order_floats);
-	snprintf(ret, FACTOR_RANGE_TEXT, "%s: its values %s: %.3g to %.3g, median %.3g%s.%s", sinogram_role_name(r->role),
-		 taken[r->role], (double)all.least, (double)all.most, (double)r->sample[all.sampled / 2], unused,
+	snprintf(ret, FACTOR_RANGE_TEXT, "%s: %s: %.3g to %.3g, median %.3g%s.%s", sinogram_role_name(r->role), taken[r->role],
+		 (double)all.least, (double)all.most, (double)r->sample[all.sampled / 2], unused,
 		 r->role == SINOGRAM_ATTENUATION && all.least > AIR_MOST
 			 ? " None is near 1, the factor of a ray through air alone: are they percent?"
 			 : "");

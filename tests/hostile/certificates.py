@@ -113,7 +113,7 @@ BOTH = [  # refused or accepted alike, of a sender and of a destination
     ("in order", leaf("good", SAN), True, "CN=good|rejected the association"),
     ("expired", EXPIRED, False, r"expired on 2021-01-01 00:00 UTC: it needs a new one"),
     ("not yet valid", FUTURE, False, r"is not valid before 2080-01-01 00:00 UTC: check the clocks"),
-    ("self-signed", self_signed, False, "CN=self.* was issued by itself, which is not trusted: it is not in"),
+    ("self-signed", self_signed, False, "CN=self.* is not trusted: nobody else has signed it, and it is not in"),
     ("of an unknown authority", stranger, False, "was issued by CN=Foreign CA,O=tests, which is not trusted: it is not in"),
     ("RSA-1024", of_key("rsa1024", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"), False, "has a key that is too short to be safe"),
     ("of a curve of 192 bits", of_key("p192", "EC", "-pkeyopt", "ec_paramgen_curve:prime192v1"), False, "too short to be safe|no common|none of the local cipher suites|it sent no certificate"),

@@ -351,7 +351,7 @@ TEST(test_not_certified, .setup = setup, .teardown = teardown)
 	connect_both(p, "d1", p->secret, 1, &node, &pilot, &err);
 	assert_true(node < 0 && pilot < 0);
 	assert_non_null(
-		strstr(err.msg, "its certificate (CN=stranger) was issued by itself, which is not trusted: it is not in"));
+		strstr(err.msg, "its certificate (CN=stranger) is not trusted: nobody else has signed it, and it is not in"));
 	disconnect(p);
 	tls_free(p->tls_pilot);
 	p->tls_pilot = open_tls(pilot_path, stranger_path, false); /* another node than it expects */

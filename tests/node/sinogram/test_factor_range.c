@@ -29,15 +29,15 @@ TEST(has_range_and_median)
 	for (int i = 0; i < BINS; i++)
 		values[i] = 1 + (float)((i * 8) % BINS) / 1000;
 	range_of(SINOGRAM_ATTENUATION, 1, values, text);
-	assert_string_equal(text, "ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 "
-				  "to 2, median 1.5.");
+	assert_string_equal(text, "ATTENUATION: the expected counts are divided by its values (1: no attenuation; above 1: "
+				  "attenuation): 1 to 2, median 1.5.");
 	range_of(SINOGRAM_ATTENUATION, 3, values, text);
-	assert_string_equal(text, "ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 "
-				  "to 4, median 2.5.");
+	assert_string_equal(text, "ATTENUATION: the expected counts are divided by its values (1: no attenuation; above 1: "
+				  "attenuation): 1 to 4, median 2.5.");
 	values[500] = 0.25f; /* one value decides on the range, also with more planes than the sample has values of each */
 	range_of(SINOGRAM_NORMALISATION, 2000, values, text);
-	assert_string_equal(text, "NORMALISATION: its values divide the expected counts, 1 / efficiency: 0.25 to 2e+03, median "
-				  "1e+03.");
+	assert_string_equal(text, "NORMALISATION: the expected counts are divided by its values (1 / efficiency): 0.25 to 2e+03, "
+				  "median 1e+03.");
 }
 
 TEST(percent_is_doubted)
@@ -61,11 +61,11 @@ TEST(counts_bins_that_are_not_used)
 	for (int i = 0; i < BINS; i++)
 		values[i] = i % 2 ? 0.5f : 0;
 	range_of(SINOGRAM_MULTIPLICATIVE, 1, values, text);
-	assert_string_equal(text, "MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that are "
-				  "counted: 0.5 to 0.5, median 0.5; 501 of 1001 bins are not used (0).");
+	assert_string_equal(text, "MULTIPLICATIVE: the expected counts are multiplied by its values (the fraction of the events "
+				  "that is counted): 0.5 to 0.5, median 0.5; 501 of 1001 bins are not used (0).");
 	for (int i = 0; i < BINS; i++)
 		values[i] = INFINITY;
 	range_of(SINOGRAM_NORMALISATION, 1, values, text);
-	assert_string_equal(text, "NORMALISATION: its values divide the expected counts, 1 / efficiency; 1001 of 1001 bins are "
-				  "not used (infinite).");
+	assert_string_equal(text, "NORMALISATION: the expected counts are divided by its values (1 / efficiency); 1001 of 1001 "
+				  "bins are not used (infinite).");
 }

@@ -63,7 +63,7 @@ def test_who_is_refused(folder, things, pki):
             ("none", [], "the node requires certificates (--certificate, --key, --authorities)",
              "no handshake with a pilot: "),
             ("suspicious", options(pki, trusted=pki.foreign.certificate),
-             "(CN=Clinic CA,O=tests) was issued by itself, which is not trusted: it is not in " + pki.foreign.certificate,
+             "(CN=Clinic CA,O=tests) is not trusted: nobody else has signed it, and it is not in " + pki.foreign.certificate,
              "it does not trust the authority that issued our certificate")]
     for ident, words, at_pilot, at_node in rows:
         pilot = Pilot(n, things, ident, options=[*words, "--patience", "1"])

@@ -697,11 +697,11 @@ def test_factors_upside_down(folder, header):
         check(says in said, said)
     # What no check proves is said: what the values do, and their range, by both commands
     for role, path, says in (("multiplicative", survival,
-                              "MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that "
-                              f"are counted: {max(values)**-1:.3g} to 1, median {np.median(values)**-1:.3g}."),
+                              "MULTIPLICATIVE: the expected counts are multiplied by its values (the fraction of the events "
+                              f"that is counted): {max(values)**-1:.3g} to 1, median {np.median(values)**-1:.3g}."),
                              ("attenuation", right,
-                              "ATTENUATION: its values divide the expected counts, 1 without attenuation and more "
-                              f"with it: 1 to {max(values):.3g}, median {np.median(values):.3g}.")):
+                              "ATTENUATION: the expected counts are divided by its values (1: no attenuation; above 1: "
+                              f"attenuation): 1 to {max(values):.3g}, median {np.median(values):.3g}.")):
         for command in ("recon", "import"):
             done = tools.run(command, *(SETTINGS if command == "recon" else ()), "-o", tempfile.mkdtemp(dir=folder),
                              header, f"--{role}", path)
