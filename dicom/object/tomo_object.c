@@ -13,6 +13,7 @@
 #define UNIT_TOLERANCE 1e-3	/* relative, for a direction's length */
 #define IN_PLANE_TOLERANCE 0.01 /* mm: largest shift of frames against each other */
 #define FRAME_TOLERANCE 1e-6	/* relative, for numbers that all frames must have in common */
+#define STORED_VALUES 65536	/* of 16 bits */
 
 /* Return the item of a functional group sequence that applies to a frame: its own, or else the shared one. */
 static const struct dicom_item *functional_group(const struct tomo_object *t, long frame, uint32_t tag)
@@ -340,7 +341,8 @@ int tomo_object_open(const char *path, struct tomo_object **ret_object, struct e
 	t->depth = calloc((size_t)t->info.frames, sizeof(*t->depth));
 	t->frame = calloc((size_t)t->info.frames, sizeof(*t->frame));
 	t->stored = malloc((size_t)t->info.rows * (size_t)t->info.columns * sizeof(*t->stored));
-	if (!t->depth || !t->frame || !t->stored)
+	t->value = malloc(STORED_VALUES * sizeof(*t->value));
+	if (!t->depth || !t->frame || !t->stored || !t->value)
 		r = err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", t->info.columns, t->info.rows);
 	else if (t->sco)
 		read_slices(t);
@@ -375,6 +377,7 @@ struct tomo_object *tomo_object_close(struct tomo_object *t)
 		free(t->depth);
 		free(t->frame);
 		free(t->stored);
+		free(t->value);
 		free(t);
 	}
 	return NULL;
@@ -388,19 +391,28 @@ static int signed_value(uint16_t stored, int bits)
 	return (stored ^ sign) - sign;
 }
 
+/* Compute what each stored value stands for: a frame has many times more pixels. */
+static void fill_values(const struct tomo_object *t)
+{
+	for (int i = 0; i < STORED_VALUES; i++) {
+		int number = t->info.is_signed ? signed_value((uint16_t)i, t->info.bits_stored) : i;
+
+		t->value[i] = i == t->padding ? t->padded : (float)(t->offset + t->slope * number);
+	}
+}
+
 int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct err *err)
 {
 	size_t n = (size_t)t->info.rows * (size_t)t->info.columns;
 	int r = t->sco ? sco_read_frame(t->sco, t->frame[k], t->stored, err)
 		       : dicom_read_frame(t->file, t->frame[k], t->stored, err);
 
-	for (size_t i = 0; r == 0 && i < n; i++)
-		ret_values[i] = t->stored[i] == t->padding
-					? t->padded
-					: (float)(t->offset +
-						  t->slope * (t->info.is_signed ? signed_value(t->stored[i], t->info.bits_stored)
-										: t->stored[i]));
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	fill_values(t);
+	for (size_t i = 0; i < n; i++)
+		ret_values[i] = t->value[t->stored[i]];
+	return 0;
 }
 
 void tomo_object_locate(const struct tomo_object *t, const double patient[3], double ret_at[3])

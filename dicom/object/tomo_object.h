@@ -33,6 +33,7 @@ struct tomo_object {
 	long padding;	      /* stored value of voxels that have no value; -1: none */
 	float padded;	      /* the value that they get: 0, no attenuation; may be changed, to show them black */
 	uint16_t *stored;     /* memory for one frame */
+	float *value;	      /* memory for what each stored value stands for */
 };
 
 /* Return whether an object has slices that tomo_object_open() reads. */
