@@ -269,6 +269,7 @@ bool patient_sets_conflict(const struct patient_set *a, const struct patient_set
 
 void patient_conflict_text(const struct patient_conflict *conflict, const char *between, char *ret_text, size_t size)
 {
+	char names[256] = "";
 	size_t n = 0;
 
 	if (!conflict->attributes) {
@@ -276,17 +277,14 @@ void patient_conflict_text(const struct patient_conflict *conflict, const char *
 			 tag_text(TAG_PATIENT_ID), tag_text(TAG_PATIENT_NAME), between);
 		return;
 	}
-	n += (size_t)snprintf(ret_text, size, "the headers name different patients: ");
-	for (int a = 0; a < PATIENT_ATTRIBUTES && n < size; a++) {
-		unsigned before = conflict->attributes & ((1u << a) - 1);
-
+	for (int a = 0; a < PATIENT_ATTRIBUTES && n < sizeof(names); a++)
 		if (conflict->attributes & 1u << a)
-			n += (size_t)snprintf(ret_text + n, size - n, "%s%s %s", before ? ", " : "", attributes[a].name,
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %s", n ? ", " : "", attributes[a].name,
 					      tag_text(attributes[a].tag));
-	}
-	if (n < size)
-		snprintf(ret_text + n, size - n, " %s %s",
-			 conflict->attributes & (conflict->attributes - 1) ? "differ" : "differs", between);
+	if (conflict->attributes & (conflict->attributes - 1))
+		snprintf(ret_text, size, "the headers name different patients: %s differ %s", names, between);
+	else
+		snprintf(ret_text, size, "the headers name different patients: %s differs %s", names, between);
 }
 
 /* ---- files ---- */

@@ -253,8 +253,8 @@ void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text,
 	const char *name = exposures_attribute(sweeps, &tag);
 
 	exposure_text(e, value, sizeof(value));
-	snprintf(ret_text, size, "sweep %d: %d image%s with %s %s %s", number, e->images, plural(e->images), name, tag_text(tag),
-		 value);
+	snprintf(ret_text, size, e->images == 1 ? "sweep %d: %d image with %s %s %s" : "sweep %d: %d images with %s %s %s",
+		 number, e->images, name, tag_text(tag), value);
 }
 
 static int no_sweep(const struct job_view *v, long number, const struct exposures *sweeps, int n, struct err *err)

@@ -302,9 +302,12 @@ static void describe_lack(const struct candidates *found, const struct companion
 		snprintf(answer->text, sizeof(answer->text),
 			 "no CT series for the attenuation correction%s: send it, or reconstruct without it (retry --as-is)%s%s",
 			 within, found->why, others);
+	else if (found->arriving)
+		snprintf(answer->text, sizeof(answer->text),
+			 "waits for the CT series for the attenuation correction, which is arriving%s%s", found->why, others);
 	else
-		snprintf(answer->text, sizeof(answer->text), "waits for the CT series for the attenuation correction%s%s%s",
-			 found->arriving ? ", which is arriving" : "", found->why, others);
+		snprintf(answer->text, sizeof(answer->text), "waits for the CT series for the attenuation correction%s%s",
+			 found->why, others);
 }
 
 void companion_decide(const struct companions *c, const struct companion_need *need, double now, double quiet_time,

@@ -211,8 +211,9 @@ static void find_orphans(const struct node_facts *f, struct node_problems *all)
 	p = add_problem(all, false, "orphans", "");
 	SET_TEXT(p, "%llu %s in %s/%s but not in the journal: a crash left %s, or this is an older journal.",
 		 (unsigned long long)f->orphans, one ? "image is" : "images are", f->spool, ORPHANS_FOLDER, one ? "it" : "them");
-	SET_REMEDY(p, "Send %s to this node again (storescu; images that it has are not stored twice), then remove %s.",
-		   one ? "it" : "them", one ? "it" : "them");
+	SET_REMEDY(p, "%s",
+		   one ? "Send it to this node again (storescu; images that it has are not stored twice), then remove it."
+		       : "Send them to this node again (storescu; images that it has are not stored twice), then remove them.");
 }
 
 /* ---- devices, certificates, destinations, routes ---- */
@@ -304,15 +305,21 @@ static void format_date(double at, char *ret_text, size_t size)
 static bool revocation_list_problem(const struct node_certificate *c, double now, struct node_problems *all)
 {
 	bool over = now >= c->until;
+	struct node_problem *p;
 	char date[40];
 
 	if (c->until - now >= NODE_CRL_DAYS * DAY)
 		return false;
 	format_date(c->until, date, sizeof(date));
-	SET_TEXT(add_problem(all, over && c->listener, over ? "crl-ended" : "crl-ends",
-			     "Replace the list and reload the configuration."),
-		 "%s: a list of revoked certificates in %s %s on %s%s", c->whose, c->file, over ? "ended" : "ends", date,
-		 over ? ": no peer with a certificate of this authority is accepted until the list is replaced." : ".");
+	p = add_problem(all, over && c->listener, over ? "crl-ended" : "crl-ends",
+			"Replace the list and reload the configuration.");
+	if (over)
+		SET_TEXT(p,
+			 "%s: a list of revoked certificates in %s ended on %s: no peer with a certificate of this authority is "
+			 "accepted until the list is replaced.",
+			 c->whose, c->file, date);
+	else
+		SET_TEXT(p, "%s: a list of revoked certificates in %s ends on %s.", c->whose, c->file, date);
 	return true;
 }
 
@@ -388,8 +395,11 @@ static void find_destinations(const struct node_facts *f, struct node_problems *
 			continue;
 		p = add_problem(all, false, "destination-down", "");
 		SET_SUBJECT(p, "%s", d->name);
-		SET_TEXT(p, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.", d->name,
-			 d->reason[0] ? d->reason : "no answer", d->waiting, d->waiting == 1 ? "case waits" : "cases wait");
+		SET_TEXT(p,
+			 d->waiting == 1
+				 ? "Results cannot be sent to %s: %s. %zu case waits for it; the node tries again automatically."
+				 : "Results cannot be sent to %s: %s. %zu cases wait for it; the node tries again automatically.",
+			 d->name, d->reason[0] ? d->reason : "no answer", d->waiting);
 		SET_REMEDY(p, "Test it with tomonode test-peer %s.", d->name);
 	}
 	for (size_t i = 0; i < m->n_unresolved; i++) {

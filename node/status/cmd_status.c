@@ -31,6 +31,7 @@
 #include "node/process/work_process.h"
 #include "node/result/thumbnail.h"
 #include "node/status/cmd_status.h"
+#include "node/status/say.h"
 #include "node/status/status.h"
 #include "node/status/status_ipc.h"
 #include "node/status/status_look.h"
@@ -183,7 +184,9 @@ static void reply_slice(struct status_reply *a, struct reporter *r, const struct
 	struct html h = {.metrics = true};
 
 	if (!v || !status_has_report(&r->status, v)) {
-		html_put(&h, "The result of this case is not (or no longer) on this node, or pictures are not shown.\n");
+		html_printf(&h, "%s\n",
+			    say(r->status.language,
+				"The result of this case is not (or no longer) on this node, or pictures are not shown."));
 		reply_text(a, &h, 404, STATUS_TYPE_TEXT);
 		return;
 	}
@@ -195,7 +198,7 @@ static void reply_slice(struct status_reply *a, struct reporter *r, const struct
 		html_bytes(&h, made->bytes, made->head.n);
 		reply_text(a, &h, 200, STATUS_TYPE_SLICE);
 	} else {
-		html_printf(&h, "%s\n", made->bytes);
+		html_printf(&h, "%s\n", say(r->status.language, made->bytes));
 		reply_text(a, &h, made->head.code, STATUS_TYPE_TEXT);
 	}
 }
@@ -275,8 +278,13 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 	if (q->page == STATUS_SAME)
 		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", person_of(q),
 					  ret_detail, err);
-	snprintf(reason, sizeof(reason), "%s on the status page%s%s", q->page == STATUS_CANCEL ? "cancelled" : "requested",
-		 who[0] ? " by " : "", who);
+	if (who[0])
+		snprintf(reason, sizeof(reason),
+			 q->page == STATUS_CANCEL ? "cancelled on the status page by %s" : "requested on the status page by %s",
+			 who);
+	else
+		snprintf(reason, sizeof(reason), "%s",
+			 q->page == STATUS_CANCEL ? "cancelled on the status page" : "requested on the status page");
 	*ret_detail = json_pack("{s:o}", "reason", event_json_text(reason));
 	if (q->page != STATUS_CANCEL)
 		json_object_set_new(*ret_detail, "as_is", json_boolean(q->page == STATUS_AS_IS));

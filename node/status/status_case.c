@@ -126,8 +126,8 @@ static void put_facts(struct html *h, const struct status *s, const json_t *orig
 		return;
 	begin_table(h, s, "facts", "Origin of facts", columns, 2);
 	json_object_foreach((json_t *)origins, name, origin)
-		html_printf(h, STATUS_ROW(STATUS_CELL("%s") STATUS_CELL("%s")), say(s->language, columns[0]), name,
-			    say(s->language, columns[1]), json_get_text(origins, name));
+		html_printf(h, STATUS_ROW(STATUS_CELL("<span lang=\"en\">%s</span>") STATUS_CELL("<span lang=\"en\">%s</span>")),
+			    say(s->language, columns[0]), name, say(s->language, columns[1]), json_get_text(origins, name));
 	end_table(h);
 }
 
@@ -139,7 +139,8 @@ static void send_more(struct html *h, const struct status *s, const struct job_s
 	if (d->blocked_by)
 		html_printf(h, say(s->language, "not reached since <time>%s</time>: "), time_text(why->since, "never", when));
 	if (why->status[0])
-		html_printf(h, "status %s%s", why->status, why->reason[0] ? ": " : "");
+		html_printf(h, say(s->language, "status %s"), why->status);
+	html_put(h, why->status[0] && why->reason[0] ? ": " : "");
 	html_text(h, why->reason);
 	if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
 		html_put(h, why->status[0] || why->reason[0] ? "; " : "");
@@ -249,7 +250,8 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 	if (obstacle) {
 		if (v->state == JOB_CLEANED) { /* other states have other buttons */
 			html_put(h, "<p class=\"hint\">");
-			html_printf(h, say(s->language, "The case cannot be reconstructed again: %s."), obstacle);
+			html_printf(h, say(s->language, "The case cannot be reconstructed again: %s."),
+				    say(s->language, obstacle));
 			html_put(h, "</p>");
 		}
 		return;
@@ -370,7 +372,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_state(h, s, v, 0);
 	status_page_warnings(h, s, v, false);
 	if (v->companion_text[0])
-		html_printf(h, "<p class=\"facts\" id=\"companion\">%s <bdi>%s</bdi>.</p>",
+		html_printf(h, "<p class=\"facts\" id=\"companion\">%s <bdi lang=\"en\">%s</bdi>.</p>",
 			    say(s->language, "Attenuation correction:"), v->companion_text);
 	if (v->in_place)
 		put_other_case(h, s, "This case takes the place of a cancelled one:", v->revision_of);

@@ -113,7 +113,7 @@ static void put_devices(struct html *h, const struct status *s)
 		char text[300];
 
 		node_cluster_text(c, text, sizeof(text));
-		html_printf(h, "<p>%s</p>", text);
+		html_printf(h, "<p lang=\"en\">%s</p>", text);
 	}
 	html_put(h, "</section>\n");
 }

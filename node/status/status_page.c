@@ -292,11 +292,12 @@ static void put_button(struct html *h, const struct status *s, const struct job_
 static void sweep_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps, int n,
 			  const char *token)
 {
-	char text[160], word[200];
+	char text[160], translated[200], word[240];
 
 	for (int i = 1; i <= n; i++) {
 		case_sweep_text(sweeps, i, text, sizeof(text));
-		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"), text);
+		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"),
+			 say_sentence(s->language, text, translated, sizeof(translated)));
 		put_button(h, s, v, "sweep", i, word, "plain", token);
 	}
 }
@@ -524,10 +525,11 @@ static void put_cases(struct html *h, const struct status *s, const struct statu
 	html_put(h, "</section>\n");
 }
 
-/* A text of the node, which is English unless the table has it. */
+/* A sentence of the node, which is English unless a table has it. */
 static void put_text(struct html *h, const struct status *s, const char *text)
 {
-	const char *said = say(s->language, text);
+	char translated[1600];
+	const char *said = say_sentence(s->language, text, translated, sizeof(translated));
 
 	html_printf(h, said == text && s->language != LANGUAGE_EN ? "<span lang=\"en\">%s</span>" : "%s", said);
 }

@@ -115,11 +115,14 @@ static bool is_incomplete(const struct job_view *v)
 
 /* ---- sentences ---- */
 
-static void add_reason(char *text, size_t size, const char *reason)
+/* A reason of the journal, in the language of the page if a table has it. */
+static void add_reason(enum language in, char *text, size_t size, const char *reason)
 {
-	size_t n = strlen(reason);
+	char translated[1200];
+	const char *said = say_sentence(in, reason, translated, sizeof(translated));
+	size_t n = strlen(said);
 
-	add_text(text, size, "%s%s", reason, n > 0 && strchr(".!?", reason[n - 1]) ? "" : ".");
+	add_text(text, size, "%s%s", said, n > 0 && strchr(".!?", said[n - 1]) ? "" : ".");
 }
 
 static void add_next(enum language in, char *text, size_t size, double next, double now)
@@ -147,7 +150,7 @@ static void describe_collecting(enum language in, const struct job_view *v, char
 	if (v->waits_until > 0) {
 		time_text(v->waits_until, "never", until);
 		add_text(ret, size, say(in, "All images were received. Until %s it "), until);
-		add_reason(ret, size, v->reason);
+		add_reason(in, ret, size, v->reason);
 		return;
 	}
 	if (v->members.expected > 0) {
@@ -166,7 +169,7 @@ static void describe_ready(enum language in, const struct job_view *v, size_t be
 	if (v->crashes > 0 || (v->reason[0] && v->not_before > now)) {
 		add_text(ret, size, "%s ",
 			 say(in, v->crashes > 0 ? "The last attempt failed:" : "The last attempt could not continue:"));
-		add_reason(ret, size, v->reason);
+		add_reason(in, ret, size, v->reason);
 		add_next(in, ret, size, v->not_before, now);
 		return;
 	}
@@ -183,7 +186,7 @@ static void add_blocked_by(enum language in, const struct job_send *s, double no
 
 	time_text(s->blocked_by->since, "never", when);
 	add_text(ret, size, say(in, "%s has not been reached since %s: "), s->destination, when);
-	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : say(in, "no response"));
+	add_reason(in, ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : say(in, "no response"));
 	add_next(in, ret, size, s->blocked_by->next, now);
 }
 
@@ -225,7 +228,7 @@ void status_text_send(const struct config *config, const struct job_send *s, dou
 			 say(in, "%s answered each object with success, but has not confirmed yet that it keeps them%s"),
 			 s->destination, s->reason[0] ? ": " : ".");
 		if (s->reason[0])
-			add_reason(text, size, s->reason);
+			add_reason(in, text, size, s->reason);
 		add_text(text, size, "%s", s->blocked_by ? " " : "");
 		if (s->blocked_by)
 			add_blocked_by(in, s, now, text, size);
@@ -235,8 +238,12 @@ void status_text_send(const struct config *config, const struct job_send *s, dou
 		ret->word = "Refused";
 		ret->tone = TONE_BAD;
 		add_text(text, size, say(in, "%s refused it"), s->destination);
-		add_text(text, size, s->status[0] ? ", status %s: " : "%s: ", s->status);
-		add_reason(text, size, s->reason[0] ? s->reason : say(in, "no reason given"));
+		if (s->status[0]) {
+			add_text(text, size, ", ");
+			add_text(text, size, say(in, "status %s"), s->status);
+		}
+		add_text(text, size, ": ");
+		add_reason(in, text, size, s->reason[0] ? s->reason : say(in, "no reason given"));
 	} else {
 		ret->word = s->blocked_by ? "Waits" : "Due";
 		ret->tone = s->failures || s->blocked_by ? TONE_WARN : TONE_WORK;
@@ -246,7 +253,7 @@ void status_text_send(const struct config *config, const struct job_send *s, dou
 			else
 				add_text(text, size, say(in, "Sending to %s failed in %d attempts: "), s->destination,
 					 s->failures);
-			add_reason(text, size, s->reason[0] ? s->reason : say(in, "no response"));
+			add_reason(in, text, size, s->reason[0] ? s->reason : say(in, "no response"));
 			add_next(in, text, size, s->next, now);
 		} else if (s->blocked_by) {
 			add_blocked_by(in, s, now, text, size);
@@ -301,7 +308,7 @@ void status_text_sentence(const struct config *config, const struct job_view *v,
 				 (long)v->members.expected);
 			add_lacks(in, v, ret, size);
 		} else if (v->reason[0]) {
-			add_reason(ret, size, v->reason);
+			add_reason(in, ret, size, v->reason);
 		}
 		if (ret[0] >= 'a' && ret[0] <= 'z')
 			ret[0] = (char)(ret[0] - 'a' + 'A');

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of the status page: what is written say(language, "...") has a row in the table of node/status/say.c, and what has a row
-is written somewhere. That the rows are complete and agree in their values is checked by tests/node/status/test_say.c."""
+there or in the tables of node/status/say_format.c is written somewhere. That the rows are complete and agree in their values is
+checked by tests/node/status/test_say.c."""
 import os
 import re
 
 TABLE = "node/status/say.c"
+FORMATS = "node/status/say_format.c"
 LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 ROW = re.compile(r"^\t\{(" + LITERALS.pattern + ")", re.M)
 CALL = re.compile(r"\bsay\(")
@@ -32,16 +34,23 @@ def said(source):
             yield source.count("\n", 0, call.start()) + 1, joined(literals[0])
 
 
+def rows_of(root, table):
+    path = os.path.join(root, table)
+    if not os.path.isfile(path):
+        return set()
+    with open(path, encoding="utf-8") as f:
+        return {joined(m[1]) for m in ROW.finditer(f.read())}
+
+
 def check(root):
     if not os.path.isfile(os.path.join(root, TABLE)):
         return
-    with open(os.path.join(root, TABLE), encoding="utf-8") as f:
-        rows = {joined(m[1]) for m in ROW.finditer(f.read())}
+    rows, formats = rows_of(root, TABLE), rows_of(root, FORMATS)
     written = set()
-    for folder, _, files in sorted(os.walk(os.path.join(root, "node"))):
+    for folder, _, files in sorted(found for top in ("dicom", "node") for found in os.walk(os.path.join(root, top))):
         for name in sorted(files):
             path = os.path.relpath(os.path.join(folder, name), root)
-            if not name.endswith((".c", ".h")) or path == TABLE:
+            if not name.endswith((".c", ".h")) or path in (TABLE, FORMATS):
                 continue
             with open(os.path.join(root, path), encoding="utf-8") as f:
                 source = f.read()
@@ -49,5 +58,6 @@ def check(root):
             for line, text in said(source) if path.startswith("node/status/") and path.endswith(".c") else ():
                 if text not in rows:
                     yield f"{path}:{line}: a text of the status page without a row in {TABLE}: {text}"
-    for text in sorted(rows - written):
-        yield f"{TABLE}: a row whose text is written nowhere: {text}"
+    for table, texts in ((TABLE, rows), (FORMATS, formats)):
+        for text in sorted(texts - written):
+            yield f"{table}: a row whose text is written nowhere: {text}"

@@ -27,31 +27,85 @@ static void frame_of(const char *text, char *ret, size_t size)
 	assert_true(used < size);
 }
 
+static void assert_whole(const char *const *row)
+{
+	bool none = !row[LANGUAGE_DE] && !row[LANGUAGE_ES] && !row[LANGUAGE_PT];
+	char english[200], other[200];
+
+	frame_of(row[LANGUAGE_EN], english, sizeof(english));
+	for (int l = LANGUAGE_EN; l < LANGUAGES; l++) {
+		const char *said = row[l] ? row[l] : row[LANGUAGE_EN];
+
+		if (!row[l] && !none)
+			fail_msg("\"%s\" has no text in %s", row[LANGUAGE_EN], language_name((enum language)l));
+		frame_of(said, other, sizeof(other));
+		if (!said[0] || strcmp(english, other) != 0 || strpbrk(said, "&\"\n"))
+			fail_msg("\"%s\": %s in English, but %s in \"%s\"", row[LANGUAGE_EN], english, other, said);
+	}
+}
+
 TEST(test_table)
 {
 	const char *const *row, *const *before = NULL;
-	char english[200], other[200];
 	size_t i;
 
 	for (i = 0; (row = say_row(i)); before = row, i++) {
-		bool none = !row[LANGUAGE_DE] && !row[LANGUAGE_ES] && !row[LANGUAGE_PT];
-
 		if (before && strcmp(before[LANGUAGE_EN], row[LANGUAGE_EN]) >= 0)
 			fail_msg("\"%s\" is not in the order of strcmp() behind \"%s\"", row[LANGUAGE_EN], before[LANGUAGE_EN]);
-		frame_of(row[LANGUAGE_EN], english, sizeof(english));
-		for (int l = LANGUAGE_EN; l < LANGUAGES; l++) {
-			const char *said = say((enum language)l, row[LANGUAGE_EN]);
-
-			assert_string_equal(said, row[l] ? row[l] : row[LANGUAGE_EN]); /* it is found */
-			if (!row[l] && !none)
-				fail_msg("\"%s\" has no text in %s", row[LANGUAGE_EN], language_name((enum language)l));
-			frame_of(said, other, sizeof(other));
-			if (!said[0] || strcmp(english, other) != 0 || strpbrk(said, "&\"\n"))
-				fail_msg("\"%s\": %s in English, but %s in \"%s\"", row[LANGUAGE_EN], english, other, said);
-		}
+		assert_whole(row);
+		for (int l = LANGUAGE_EN; l < LANGUAGES; l++) /* it is found */
+			assert_string_equal(say((enum language)l, row[LANGUAGE_EN]), row[l] ? row[l] : row[LANGUAGE_EN]);
 	}
 	assert_true(i > 300);
 	assert_null(say_row(i + 1));
+	for (i = 0; (row = say_sentence_row(i)); i++)
+		assert_whole(row);
+	assert_true(i > 80);
+	assert_null(say_sentence_row(i + 1));
+}
+
+/* Sentences with values: as a format makes them, with clauses and words inside; reasons and names stay as they are. */
+TEST(test_sentences_with_values)
+{
+	static const struct {
+		const char *english, *german;
+	} rows[] = {
+		{"Results cannot be sent to pacs: it refused: a. 2 b: c. 11 cases wait for it; the node tries again automatically.",
+		 "Ergebnisse können nicht an pacs gesendet werden: it refused: a. 2 b: c. 11 Fälle warten darauf; der Knoten "
+		 "versucht es von selbst noch einmal."},
+		{"Results cannot be sent to pacs: no answer. 1 case waits for it; the node tries again automatically.",
+		 "Ergebnisse können nicht an pacs gesendet werden: keine Antwort. 1 Fall wartet darauf; der Knoten versucht es "
+		 "von selbst noch einmal."},
+		{"Results cannot be sent to pacs: x. many cases wait for it; the node tries again automatically.", NULL},
+		{"Results cannot be sent to pacs", NULL},
+		{"the headers name different patients: Patient ID (0010,0020) differs between this case and case 3 of the same study",
+		 "die Header nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen diesem Fall und "
+		 "Fall 3 derselben Studie"},
+		{"the headers name different patients: Patient ID (0010,0020), Patient's Name (0010,0010) differ between a.dcm and b",
+		 "die Header nennen verschiedene Patienten: Patient ID (0010,0020), Patient's Name (0010,0010) unterscheiden sich "
+		 "zwischen a.dcm und b"},
+		{"The receiver process (12) is stopped by a signal: the node accepts no images.",
+		 "Der Prozess receiver (12) ist durch ein Signal angehalten: Der Knoten nimmt keine Bilder an."},
+		{"The indexer process (12) has given no sign of life for 31 s.",
+		 "Der Prozess indexer (12) hat seit 31 s kein Lebenszeichen gegeben."},
+		{"2 images are in /s/orphans but not in the journal: a crash left them, or this is an older journal.",
+		 "2 Bilder sind in /s/orphans, aber nicht im Journal: Ein Absturz hat sie hinterlassen, oder dies ist ein älteres "
+		 "Journal."},
+		{"waits for the CT series for the attenuation correction, which is arriving; CT series 1: x",
+		 "wartet auf die CT-Serie für die Schwächungskorrektur, die gerade eintrifft; CT series 1: x"},
+		{"No device can reconstruct: cases wait.", "Kein Gerät kann rekonstruieren: Fälle warten."},
+		{"", NULL},
+		{"%s", NULL},
+	};
+	char text[400], small[24];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *said = say_sentence(LANGUAGE_DE, rows[i].english, text, sizeof(text));
+
+		assert_string_equal(said, rows[i].german ? rows[i].german : rows[i].english);
+		assert_ptr_equal(say_sentence(LANGUAGE_EN, rows[i].english, text, sizeof(text)), rows[i].english);
+	}
+	assert_string_equal(say_sentence(LANGUAGE_PT, rows[0].english, small, sizeof(small)), "Os resultados não pode");
 }
 
 TEST(test_texts_that_are_absent)

@@ -3,6 +3,7 @@
 import os
 import re
 
+import pydicom
 from test_status import Page, ask, node, raw
 
 from tools import node_harness as h
@@ -65,6 +66,25 @@ def test_pages_of_cases(folder, things):
             ask(n, path, Cookie="language=de")[2].decode()))
         shown = Page(re.sub(r'<(\w+)(?: [^>]*)? lang="en".*?</\1>|<option.*?</option>', "", body, flags=re.S)).text
         check(not ENGLISH.search(shown), f"{path}: {ENGLISH.search(shown)} in {shown}")
+
+
+def test_problems(folder, things):
+    """Of a problem and of a reason only what a value says stays English: here why the archive does not answer."""
+    n, pacs = node(folder, things)
+    pacs.stop()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 5))
+    other = h.simulate(os.path.join(folder, "other"), "--views", 5, "--study", "2.25.9")
+    for path in other[2:]:
+        ds = pydicom.dcmread(path)
+        ds.PatientID = "another"
+        ds.save_as(path)
+    h.send(n.port, other)
+    for language, words in (("de", ("Ergebnisse können nicht an pacs gesendet werden: ", "1 Fall wartet darauf; der Knoten", "Prüfen Sie es mit tomonode test-peer pacs.",
+                                    "Die Header nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen instances/")),
+                            ("es", ("No se pueden enviar resultados a pacs: ", "1 caso espera", "Las cabeceras nombran pacientes distintos: ")),
+                            ("pt", ("Os resultados não podem ser enviados para pacs: ", "1 caso aguarda", "Os cabeçalhos indicam pacientes diferentes: "))):
+        wait_for(words, lambda language=language, words=words: all(
+            word in Page(ask(n, "/", Cookie=f"language={language}")[2].decode()).text for word in words))
 
 
 def test_configured_language(folder, things):
