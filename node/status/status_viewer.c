@@ -43,11 +43,41 @@ static void put_title(struct html *h, const struct status *s, const struct job_v
 	html_put(h, "</span>");
 }
 
+/* Return what persons must know of the patients of two results that stand side by side; NULL: their headers name one patient. */
+static const char *compare_patients(const struct job_view *a, const struct job_view *b)
+{
+	const unsigned nothing = 1u << 0; /* kind of a header without Patient ID and name */
+	struct patient_conflict conflict;
+	bool compared = a->patients_key == b->patients_key && a->patients.seen && b->patients.seen;
+
+	if (compared && patient_sets_conflict(&a->patients, &b->patients, &conflict))
+		return "The two cases name different patients.";
+	if (!compared || !((a->patients.seen | b->patients.seen) & ~nothing))
+		return "The node cannot tell whether the two cases are of one patient.";
+	return NULL;
+}
+
+static void put_differences(struct html *h, const struct status *s, const struct job_view *a, const struct job_view *b)
+{
+	const char *patients = compare_patients(a, b);
+
+	if (patients) {
+		html_printf(h, "<p class=\"wrong\" id=\"patients\" role=\"alert\">%s ", say(s->language, patients));
+		html_printf(h, "%s</p>",
+			    say(s->language,
+				s->config->status.show_patient
+					? "Compare the names above."
+					: "Names are not shown on this page: compare them at the modality or in the order."));
+	}
+	if (strcmp(a->study, b->study) != 0)
+		html_printf(h, "<p class=\"sentence emphasized\" id=\"studies\">%s</p>",
+			    say(s->language, "The two cases are of different exams (Study Instance UID)."));
+}
+
 /* What is known of the cases. Names of patients may come later. */
 static void put_cases(struct html *h, const struct status *s, const struct job_view *const v[2])
 {
 	enum language in = s->language;
-	struct patient_conflict conflict;
 
 	html_printf(h, "<section id=\"looked\" aria-labelledby=\"h-looked\"><h1 id=\"h-looked\">%s</h1><div class=\"panes\">",
 		    v[1] ? say(in, "Slices, side by side") : say(in, "Slices"));
@@ -59,9 +89,8 @@ static void put_cases(struct html *h, const struct status *s, const struct job_v
 		html_put(h, "</div>");
 	}
 	html_put(h, "</div>");
-	if (v[1] && v[0]->patients_key == v[1]->patients_key &&
-	    patient_sets_conflict(&v[0]->patients, &v[1]->patients, &conflict))
-		html_printf(h, "<p class=\"wrong\" role=\"alert\">%s</p>", say(in, "The two cases name different patients."));
+	if (v[1])
+		put_differences(h, s, v[0], v[1]);
 	html_printf(h, "<p class=\"quiet\">%s</p><noscript><p class=\"wrong\">%s</p></noscript></section>\n",
 		    say(in, "For orientation only: reduced to the resolution of this page. Not for diagnostic use."),
 		    say(in, "This page needs JavaScript. The page of the case has an overview."));

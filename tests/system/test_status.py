@@ -617,6 +617,43 @@ def test_slices_one_by_one(folder, things):
         check(ask(n, at)[0] == 404, f"{at} without pictures")
 
 
+def test_patients_side_by_side(folder, things):
+    """What two results have in common is said in each language: another patient, another exam, or that nobody knows."""
+    n, _ = node(folder, things, show_patient="true")
+    exams = (("one", None), ("two", None), ("three", "Other"), ("four", ""), ("five", ""))
+    for done, (name, patient) in enumerate(exams, 1):
+        files = h.simulate(os.path.join(folder, name), "--views", 5, "--study", f"2.25.7{done}")
+        for path in files if patient is not None else ():
+            ds = pydicom.dcmread(path)
+            ds.PatientID = ds.PatientName = patient
+            ds.save_as(path)
+        h.send(n.port, files)
+        n.wait_states(*["delivered"] * done)
+    jobs = {name: j["id"] for (name, _), j in zip(exams, n.jobs())}
+
+    def told(one, two, language="en"):
+        body = ask(n, f"/jobs/{jobs[one]}/look/{jobs[two]}", Cookie=f"language={language}")[2].decode()
+        return [Page(found[0]).text if (found := re.search(f'<p [^>]*id="{what}".*?</p>', body, re.S)) else ""
+                for what in ("patients", "studies")]
+    study = "The two cases are of different exams (Study Instance UID)."
+    above, unseen = "Compare the names above.", "Names are not shown on this page: compare them at the modality or in the order."
+    other, unknown = "The two cases name different patients.", "The node cannot tell whether the two cases are of one patient."
+    check(told("one", "two") == ["", study], told("one", "two"))
+    check(told("one", "three") == [f"{other} {above}", study], told("one", "three"))
+    check(told("one", "four") == [f"{other} {above}", study], "one has a name, the other none")
+    check(told("four", "five") == [f"{unknown} {above}", study], told("four", "five"))
+    for language in ("de", "es", "pt"):
+        said = [text for one, two in (("one", "three"), ("four", "five")) for text in told(one, two, language)]
+        check(all(said) and not any(english in text for text in said for english in (study, above, other, unknown)), said)
+    n.stop()
+    n.status["show_patient"] = "false"
+    n.write_conf()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    check(told("one", "three") == [f"{other} {unseen}", study], told("one", "three"))
+    check(told("four", "five") == [f"{unknown} {unseen}", study], told("four", "five"))
+
+
 def node_with_cases(folder, things, count, apart, studies=None):
     """A node, its delivered case, its held one, and so many copies of the first, with so many seconds between them."""
     n, _ = node(folder, things, show_patient="true")
