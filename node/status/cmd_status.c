@@ -515,11 +515,10 @@ static void serve_one(struct reporter *r)
 static void loop_reporter(struct reporter *r, const sigset_t *waiting)
 {
 	while (!stop_requested) {
-		struct pollfd fds[5] = {{.fd = r->ipc_fd, .events = POLLIN},
-					{.fd = r->status.names.fd, .events = POLLIN},
-					{.fd = r->report.fd, .events = POLLIN},
-					{.fd = r->look.fd, .events = POLLIN},
-					{.fd = r->strip.fd, .events = POLLIN}};
+		struct pollfd fds[4 + LOOK_MAKERS] = {{.fd = r->ipc_fd, .events = POLLIN},
+						      {.fd = r->status.names.fd, .events = POLLIN},
+						      {.fd = r->report.fd, .events = POLLIN},
+						      {.fd = r->strip.maker[0].fd, .events = POLLIN}};
 		struct timespec tick = {.tv_sec = 1};
 		double left;
 
@@ -529,7 +528,9 @@ static void loop_reporter(struct reporter *r, const sigset_t *waiting)
 		if (r->http == 0 && left < 1)
 			tick = (struct timespec){.tv_nsec = (long)(left > 0 ? 1e9 * left : 0)};
 		fds[0].fd = r->ipc_fd;
-		if (ppoll(fds, 5, &tick, waiting) < 0)
+		for (int i = 0; i < LOOK_MAKERS; i++)
+			fds[4 + i] = (struct pollfd){.fd = r->look.maker[i].fd, .events = POLLIN};
+		if (ppoll(fds, 4 + LOOK_MAKERS, &tick, waiting) < 0)
 			continue;
 		if (fds[0].revents)
 			serve_one(r);
@@ -565,8 +566,8 @@ int cmd_status(int argc, char **argv)
 	sigaction(SIGTERM, &sa, NULL);
 	status_begin(&r.status, r.process.config);
 	status_report_begin(&r.report);
-	status_look_begin(&r.look);
-	status_look_begin(&r.strip);
+	status_look_begin(&r.look, status_look_makers());
+	status_look_begin(&r.strip, 1);
 	loop_reporter(&r, &waiting);
 	drop_http(&r);
 	status_report_end(&r.report);

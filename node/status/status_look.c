@@ -22,19 +22,28 @@
 #define LOOK_IDLE 60.0
 #define FAILED_SECONDS 60.0 /* until it is tried again */
 
-void status_look_begin(struct status_look *l)
+int status_look_makers(void)
 {
-	*l = (struct status_look){.fd = -1};
+	long n = sysconf(_SC_NPROCESSORS_ONLN) / 2;
+
+	return n < 1 ? 1 : n > LOOK_MAKERS ? LOOK_MAKERS : (int)n;
 }
 
-static void stop_process(struct status_look *l)
+void status_look_begin(struct status_look *l, int makers)
 {
-	if (l->fd < 0)
+	*l = (struct status_look){.makers = makers};
+	for (int i = 0; i < LOOK_MAKERS; i++)
+		l->maker[i].fd = -1;
+}
+
+static void stop_process(struct look_maker *p)
+{
+	if (p->fd < 0)
 		return;
-	close(l->fd);
-	l->fd = -1;
-	kill(l->pid, SIGKILL);
-	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+	close(p->fd);
+	p->fd = -1;
+	kill(p->pid, SIGKILL);
+	while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
@@ -46,7 +55,8 @@ static void forget_made(struct look_made *m)
 
 void status_look_end(struct status_look *l)
 {
-	stop_process(l);
+	for (int i = 0; i < LOOK_MAKERS; i++)
+		stop_process(&l->maker[i]);
 	for (size_t i = 0; i < LOOK_MADE; i++)
 		forget_made(&l->made[i]);
 }
@@ -84,7 +94,15 @@ static bool same_slice(const struct look_question *a, const struct look_question
 	return a->job == b->job && a->version == b->version && a->slice == b->slice;
 }
 
-/* Forget what was not used for longest, until one more has a place. The one that is being made stays. */
+static bool is_being_made(const struct status_look *l, const struct look_made *m)
+{
+	for (int i = 0; i < l->makers; i++)
+		if (l->maker[i].now == m)
+			return true;
+	return false;
+}
+
+/* Forget what was not used for longest, until one more has a place. Those that are being made stay. */
 static struct look_made *place_for(struct status_look *l)
 {
 	for (;;) {
@@ -94,10 +112,10 @@ static struct look_made *place_for(struct status_look *l)
 		for (size_t i = 0; i < LOOK_MADE; i++) {
 			struct look_made *m = &l->made[i];
 
-			bytes += m->head.n;
+			bytes += is_being_made(l, m) ? LOOK_ONE_MAX : m->head.n;
 			if (!m->of.job)
 				empty = m;
-			else if (m != l->now && (!oldest || m->used < oldest->used))
+			else if (!is_being_made(l, m) && (!oldest || m->used < oldest->used))
 				oldest = m;
 		}
 		if (empty && (bytes <= LOOK_BYTES || !oldest))
@@ -107,11 +125,11 @@ static struct look_made *place_for(struct status_look *l)
 }
 
 /* End what is being made with a sentence. */
-static void fail_now(struct status_look *l, const char *sentence)
+static void fail_now(struct look_maker *p, const char *sentence)
 {
-	struct look_made *m = l->now;
+	struct look_made *m = p->now;
 
-	l->now = NULL;
+	p->now = NULL;
 	if (!m)
 		return;
 	log_event(LOG_WARNING, "slice-not-made", "job=%lld slice=%ld reason=%s", (long long)m->of.job, m->of.slice,
@@ -125,7 +143,7 @@ static void fail_now(struct status_look *l, const char *sentence)
 
 /* ---- the process ---- */
 
-static bool start_process(struct status_look *l, const struct status *s)
+static bool start_process(struct look_maker *p, const struct status *s)
 {
 	const char *path = s->config->path;
 	char ipc[16];
@@ -140,44 +158,53 @@ static bool start_process(struct status_look *l, const struct status *s)
 		argv[4] = "-c";
 		argv[5] = (char *)path;
 	}
-	if (spawn_start(argv, &pair[1], 1, &l->pid, &err) < 0) {
+	if (spawn_start(argv, &pair[1], 1, &p->pid, &err) < 0) {
 		log_event(LOG_WARNING, "look-not-started", "reason=%s", log_quote(err.msg));
 		close(pair[0]);
 	} else {
-		l->fd = pair[0];
+		p->fd = pair[0];
 	}
 	close(pair[1]);
-	return l->fd >= 0;
+	return p->fd >= 0;
 }
 
-/* Have a slice made; nothing else is being made. */
-static void start_slice(struct status_look *l, const struct status *s, const struct look_question *q)
+/* Return a process that makes nothing; it may not run. NULL: all are at work. */
+static struct look_maker *find_idle(struct status_look *l)
+{
+	for (int i = 0; i < l->makers; i++)
+		if (!l->maker[i].now)
+			return &l->maker[i];
+	return NULL;
+}
+
+/* Have a slice made by a process that makes nothing. */
+static void start_slice(struct status_look *l, struct look_maker *p, const struct status *s, const struct look_question *q)
 {
 	struct look_made *m = place_for(l);
 
 	m->of = *q;
 	m->used = clock_seconds();
-	l->now = m;
-	l->got = 0;
-	l->until = m->used + MAKE_SECONDS;
-	if ((l->fd < 0 && !start_process(l, s)) ||
-	    send(l->fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*q)) {
-		stop_process(l);
-		fail_now(l, "The process that makes it cannot be started.");
+	p->now = m;
+	p->got = 0;
+	p->until = m->used + MAKE_SECONDS;
+	if ((p->fd < 0 && !start_process(p, s)) ||
+	    send(p->fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*q)) {
+		stop_process(p);
+		fail_now(p, "The process that makes it cannot be started.");
 	}
 }
 
 /* Take the next bytes of the answer. Returns as recv(); EMSGSIZE in errno: the answer is too large. */
-static ssize_t take_bytes(struct status_look *l)
+static ssize_t take_bytes(struct look_maker *p)
 {
-	struct look_made *m = l->now;
+	struct look_made *m = p->now;
 	const size_t head = sizeof(m->head);
 	ssize_t n;
 
-	if (l->got < head) {
-		n = recv(l->fd, (char *)&m->head + l->got, head - l->got, MSG_DONTWAIT);
-		l->got += n > 0 ? (size_t)n : 0;
-		if (n <= 0 || l->got < head)
+	if (p->got < head) {
+		n = recv(p->fd, (char *)&m->head + p->got, head - p->got, MSG_DONTWAIT);
+		p->got += n > 0 ? (size_t)n : 0;
+		if (n <= 0 || p->got < head)
 			return n;
 		m->bytes = m->head.n <= LOOK_ONE_MAX ? malloc(m->head.n + 1) : NULL;
 		if (!m->bytes) {
@@ -187,60 +214,70 @@ static ssize_t take_bytes(struct status_look *l)
 		}
 		m->bytes[m->head.n] = '\0';
 	}
-	n = recv(l->fd, m->bytes + (l->got - head), m->head.n - (l->got - head), MSG_DONTWAIT);
-	l->got += n > 0 ? (size_t)n : 0;
+	n = recv(p->fd, m->bytes + (p->got - head), m->head.n - (p->got - head), MSG_DONTWAIT);
+	p->got += n > 0 ? (size_t)n : 0;
 	return n;
 }
 
-static bool is_complete(const struct status_look *l)
+static bool is_complete(const struct look_maker *p)
 {
-	return l->got >= sizeof(l->now->head) && l->got == sizeof(l->now->head) + l->now->head.n;
+	return p->got >= sizeof(p->now->head) && p->got == sizeof(p->now->head) + p->now->head.n;
 }
 
-static void receive_answer(struct status_look *l)
+static void receive_answer(struct look_maker *p)
 {
 	ssize_t n = 1;
 
-	while (n > 0 && !is_complete(l))
-		n = take_bytes(l);
+	while (n > 0 && !is_complete(p))
+		n = take_bytes(p);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		stop_process(l);
-		fail_now(l, "It is too large.");
+		stop_process(p);
+		fail_now(p, "It is too large.");
 	} else if (n == 0) {
-		stop_process(l);
-		fail_now(l, "The process that makes it has ended without a result.");
-	} else if (is_complete(l)) {
-		if (l->now->head.code == 503)
-			log_event(LOG_WARNING, "slice-not-made", "job=%lld slice=%ld reason=%s", (long long)l->now->of.job,
-				  l->now->of.slice, log_quote(l->now->bytes));
-		l->now = NULL;
-		l->until = clock_seconds() + LOOK_IDLE;
+		stop_process(p);
+		fail_now(p, "The process that makes it has ended without a result.");
+	} else if (is_complete(p)) {
+		if (p->now->head.code == 503)
+			log_event(LOG_WARNING, "slice-not-made", "job=%lld slice=%ld reason=%s", (long long)p->now->of.job,
+				  p->now->of.slice, log_quote(p->now->bytes));
+		p->now = NULL;
+		p->until = clock_seconds() + LOOK_IDLE;
+	}
+}
+
+static void watch_process(struct look_maker *p)
+{
+	char byte;
+
+	if (p->now)
+		receive_answer(p);
+	else if (p->fd >= 0 && recv(p->fd, &byte, 1, MSG_DONTWAIT) >= 0) /* it has ended, or says what nobody asked for */
+		stop_process(p);
+	if (p->fd >= 0 && clock_seconds() > p->until) {
+		stop_process(p);
+		fail_now(p, "Making it took too long.");
 	}
 }
 
 void status_look_receive(struct status_look *l, const struct status *s)
 {
 	struct look_question next = l->next;
-	char byte;
+	struct look_maker *idle;
 
-	if (l->now)
-		receive_answer(l);
-	else if (l->fd >= 0 && recv(l->fd, &byte, 1, MSG_DONTWAIT) >= 0) /* it has ended, or says what nobody asked for */
-		stop_process(l);
-	if (l->fd >= 0 && clock_seconds() > l->until) {
-		stop_process(l);
-		fail_now(l, "Making it took too long.");
-	}
-	if (l->now || !next.job)
+	for (int i = 0; i < l->makers; i++)
+		watch_process(&l->maker[i]);
+	idle = find_idle(l);
+	if (!idle || !next.job)
 		return;
 	l->next = (struct look_question){0};
-	start_slice(l, s, &next);
+	start_slice(l, idle, s, &next);
 }
 
 const struct look_made *status_look_get(struct status_look *l, const struct status *s, const struct job_view *v, long slice)
 {
 	struct look_question q = {.job = v->id, .version = v->reconstructed, .slice = slice};
 	double now = clock_seconds();
+	struct look_maker *idle;
 
 	snprintf(q.file, sizeof(q.file), "%s", file_name(v->objects[0].file));
 	status_look_receive(l, s);
@@ -249,7 +286,7 @@ const struct look_made *status_look_get(struct status_look *l, const struct stat
 
 		if (!same_slice(&m->of, &q))
 			continue;
-		if (m == l->now)
+		if (is_being_made(l, m))
 			return NULL;
 		if (m->head.code == 503 && now - m->used > FAILED_SECONDS) {
 			forget_made(m);
@@ -258,9 +295,10 @@ const struct look_made *status_look_get(struct status_look *l, const struct stat
 		m->used = m->head.code == 503 ? m->used : now;
 		return m;
 	}
-	if (l->now)
-		l->next = q;
+	idle = find_idle(l);
+	if (idle)
+		start_slice(l, idle, s, &q);
 	else
-		start_slice(l, s, &q);
+		l->next = q;
 	return NULL;
 }

@@ -26,7 +26,7 @@ static void put_script(struct html *h, const struct status *s)
 		{"resume", say(s->language, "Resume updates")},
 		{"lost", say(s->language, "The node does not answer. What is shown is old.")},
 		{"slice", say(s->language, "slice {n} of {total}")},
-		{"height", say(s->language, "slice {n} of {total}, at {mm} mm")},
+		{"height", say(s->language, "slice {n} of {total}, {mm} mm from the first")},
 		{"making", say(s->language, "being made")},
 		{"absent", say(s->language, "not available")},
 	};

@@ -190,7 +190,8 @@ void status_write_look(struct html *h, const struct status *s, const struct job_
 	snprintf(head, sizeof(head), "%s: %s", say(s->language, "Slices"), title);
 	status_page_begin(h, s, head, false);
 	put_cases(h, s, v);
-	html_printf(h, "<section id=\"look\" data-of=\"look\" aria-label=\"%s\">", say(s->language, "Pictures"));
+	html_printf(h, "<section id=\"look\" data-of=\"look\" data-makers=\"%d\" aria-label=\"%s\">", status_look_makers(),
+		    say(s->language, "Pictures"));
 	put_tools(h, s->language, two);
 	html_put(h, "<div class=\"panes\">\n");
 	for (int side = 0; side < 2 && v[side]; side++)

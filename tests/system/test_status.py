@@ -591,10 +591,11 @@ def test_slices_one_by_one(folder, things):
     check(f'data-slices="/jobs/{one}/slices/"' in both and f'data-slices="/jobs/{two}/slices/"' in both
           and "different patients" not in both, both)
     check(values_of(n, two, 1)[0]["width"] <= 1024, "the other one")
-    check(len(n.processes("look")) == 1, "processes")
+    check(1 <= len(n.processes("look")) <= max(1, min(4, os.cpu_count() // 2)), "processes")
 
     # The process dies: the next slice is made by another one. Damaged objects: a sentence.
-    os.kill(n.processes("look")[0], signal.SIGKILL)
+    for pid in n.processes("look"):
+        os.kill(pid, signal.SIGKILL)
     wait_for("it has ended", lambda: not n.processes("look"))
     values_of(n, two, 2)
     n.kill()

@@ -238,7 +238,8 @@ def test_in_the_browser(folder, things):
     b.value("document.getElementById('slice').focus()")
     b.key("ArrowRight")
     wait_for("the next slice", lambda: b.value(seen) == first + 1
-             and f"slice {(2 * first + 1) * total // (2 * last) + 1} of {total}, at " in b.text())
+             and f"slice {(2 * first + 1) * total // (2 * last) + 1} of {total}, " in b.text()
+             and " mm from the first" in b.text())
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
     check(b.value(seen) == first + 1 and b.value("document.activeElement.id") == "slice", "an update moved it")
@@ -400,7 +401,8 @@ def test_slices_in_the_browser(folder, things):
     press("ArrowUp", [2, 2])
     press("PageDown", 2 * [min(12, total)])
     press("End", [total, total])
-    check(f"slice {total} of {total}, at " in b.value("document.getElementById('look-0').ariaLabel"), "no name")
+    name = b.value("document.getElementById('look-0').ariaLabel")
+    check(f"slice {total} of {total}, " in name and name.endswith(" mm from the first"), name)
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
     check(b.value(seen) == [total, total] and b.value("document.activeElement.id") == "look-0", "an update moved it")
@@ -440,10 +442,13 @@ def test_slices_in_the_browser(folder, things):
     b.key("0")
     check(b.value(picture) == pictures[0] and b.value(window) == before, "reset")
 
-    # Slices of the other side are three times as far apart, and a slice of the first one cannot be made.
+    # Slices of the other side are three times as far apart, and a slice of the first one cannot be made, for a while.
     odd = b.call("Page.addScriptToEvaluateOnNewDocument", source=f"""
         const get = fetch, text = {{ status: 503, headers: {{ "Content-Type": "text/plain" }} }};
-        fetch = (url, how) => url === "/jobs/{jobs[0]}/slices/2" ? Promise.resolve(new Response("broken", text)) : get(url, how);
+        window.broken = true;
+        window.asked = 0;
+        fetch = (url, how) => url === "/jobs/{jobs[0]}/slices/2" && ++asked && broken
+            ? Promise.resolve(new Response("broken", text)) : get(url, how);
         document.addEventListener("readystatechange", () => {{
             const panes = document.querySelectorAll(".pane");
             panes[1].dataset.step = 3 * panes[0].dataset.step;
@@ -457,11 +462,20 @@ def test_slices_in_the_browser(folder, things):
         return int(start + (k - start) / 3 + 0.5)
     press("Home", [1, beside(1)])
     press("ArrowDown", [0, beside(2)])
-    check(b.value("document.querySelector('.pane .wrong').textContent") == "broken", "no sentence")
+    said = "document.querySelector('.pane .wrong').textContent"
+    check(b.value(said) == "broken", "no sentence")
+    check(b.value("document.querySelector('.pane output').textContent").endswith(", not available"), "not said")
     check(b.value(middle) == 0, "the picture of another slice")
+    asked = b.value("asked")
+    wait_for("it is asked for again", lambda: b.value("asked") > asked, 20)
     for key, k in (("ArrowDown", 3), ("ArrowDown", 4), ("ArrowUp", 3)):
         press(key, [k, beside(k)])
-    check(b.value("document.querySelector('.pane .wrong').textContent") == "", "the sentence stays")
+    check(b.value(said) == "", "the sentence stays")
+    asked = b.value("asked")
+    press("ArrowUp", [0, beside(2)])
+    wait_for("it is asked for at once by who comes back", lambda: b.value("asked") > asked, 1.5)
+    b.value("broken = false")
+    wait_for("it comes without a key", lambda: b.value(seen) == [2, beside(2)] and b.value(said) == "", 20)
     b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=odd)
 
     for width, height, dark in ((1280, 900, False), (1280, 900, True), (768, 900, False), (375, 700, True)):

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look at the slices of one result, or of two side by side. Each slice is one request (node/report/look.h); the window is applied
- * here, so that dragging it needs none. Neighbours of the slice that is seen are fetched before they are asked for. */
+ * here, so that dragging it needs none. Neighbours of the slice that is seen are fetched before they are asked for. A slice whose
+ * request failed is asked for again after LATER, and each time that a person comes to it. */
 "use strict";
 (function () {
-	var BYTES = 160e6, AHEAD = 8, AGAIN = 40; /* kept of both sides; slices on each side; ms until a slice is asked for again */
-	var section = document.getElementById("look"), words = document.body.dataset; /* in the language of the page */
+	var BYTES = 160e6, AHEAD = 8; /* kept of both sides; slices on each side */
+	var AGAIN = 40, WAITS = 200; /* ms until it is asked again for the slice that a person wants, for another one */
+	var LATER = [2, 10, 65]; /* s after the first, second, third failure: the node keeps its own for a minute (status_look.c) */
+	var section = document.getElementById("look"), makers = +section.dataset.makers, words = document.body.dataset; /* in the language of the page */
 	var zoom = 1, pan = [0, 0]; /* of all sides: a factor, mm */
 	var panes = Array.prototype.map.call(section.querySelectorAll(".pane"), function (e) {
 		return { e: e, kept: new Map(), bytes: 0, k: +e.querySelector("[type=range]").value, total: +e.dataset.total,
-			step: +e.dataset.step, way: 1, busy: false, failed: new Map(), seen: 0, first: null, range: null,
+			step: +e.dataset.step, way: 1, asked: new Set(), failed: new Map(), seen: 0, first: null, range: null,
 			canvas: e.querySelector("canvas"), paper: document.createElement("canvas"),
 			slider: e.querySelector("[type=range]"), place: e.querySelector("output"), wrong: e.querySelector(".wrong"),
 			exact: +e.querySelector("[type=range]").value, wheel: 0,
@@ -20,9 +23,11 @@
 		return box && box.checked;
 	}
 
+	/* As on the page of the case; of PET and CT also where it is in the patient. */
 	function where(p, slice) {
-		var values = { n: p.k, total: p.total, mm: slice && (slice.axis ? slice.axis + " " : "") + slice.at.toFixed(1) };
-		return words[slice ? "height" : "slice"].replace(/\{(\w+)\}/g, function (all, key) { return values[key]; });
+		var values = { n: p.k, total: p.total, mm: ((p.k - 1) * p.step).toFixed(1) };
+		var text = words[p.step > 0 ? "height" : "slice"].replace(/\{(\w+)\}/g, function (all, key) { return values[key]; });
+		return text + (slice && slice.axis ? ", " + slice.axis + " = " + slice.at.toFixed(1) + " mm" : "");
 	}
 
 	/* ---- slices ---- */
@@ -35,6 +40,7 @@
 	}
 
 	function keep(p, k, slice) {
+		p.failed.delete(k);
 		p.kept.set(k, slice);
 		p.bytes += slice.values.byteLength;
 		p.kept.forEach(function (one, old) { /* in the order in which they came */
@@ -56,10 +62,10 @@
 		}
 	}
 
-	/* The slice to be fetched next: that which is asked for, then its neighbours; 0: all are there. */
+	/* The slice to be fetched next: that which a person wants, then its neighbours; 0: all are there, or asked for. */
 	function missing(p) {
 		function lacks(k) {
-			return k >= 1 && k <= p.total && !p.kept.has(k) && !p.failed.has(k);
+			return k >= 1 && k <= p.total && !p.kept.has(k) && !p.asked.has(k) && !(p.failed.has(k) && p.failed.get(k).due > Date.now());
 		}
 		if (lacks(p.k))
 			return p.k;
@@ -72,41 +78,63 @@
 		return 0;
 	}
 
-	function load(p) {
-		var k = missing(p);
+	function fail(p, k, sentence) {
+		var times = p.failed.has(k) ? p.failed.get(k).times : 0, wait = times < LATER.length ? 1000 * LATER[times] : Infinity;
 
-		if (p.busy || !k)
-			return;
-		p.busy = true;
+		p.failed.set(k, { sentence: sentence, times: times + 1, due: Date.now() + wait });
+		if (wait < Infinity)
+			setTimeout(load, wait + 1, p);
+	}
+
+	function complain(p) {
+		p.wrong.textContent = p.failed.has(p.k) ? p.failed.get(p.k).sentence : "";
+	}
+
+	/* Ask for as many slices at once as the node makes, and always for the one that a person wants. */
+	function load(p) {
+		var k;
+
+		while ((k = missing(p)) && (k === p.k || p.asked.size < Math.max(1, makers / panes.length))) {
+			p.asked.add(k);
+			ask(p, k);
+		}
+	}
+
+	/* p.asked has k until there is an answer, or nobody wants it any more. */
+	function ask(p, k) {
 		fetch(p.e.dataset.slices + k, { credentials: "same-origin" }).then(function (answer) {
 			var text = (answer.headers.get("Content-Type") || "").indexOf("text/plain") === 0;
 			if (answer.status === 202)
-				return AGAIN;
+				return k === p.k ? AGAIN : WAITS;
 			if (answer.ok)
 				return answer.arrayBuffer().then(function (bytes) { keep(p, k, read(bytes)); });
 			return (text ? answer.text() : Promise.resolve("HTTP " + answer.status)).then(function (sentence) {
-				p.failed.set(k, sentence);
+				fail(p, k, sentence);
 			});
 		}).catch(function () {
 			p.wrong.textContent = words.lost;
 			return 3000;
 		}).then(function (wait) {
-			setTimeout(function () {
-				p.busy = false;
-				load(p);
-			}, wait || 0);
+			if (wait && Math.abs(k - p.k) <= AHEAD) {
+				setTimeout(ask, wait, p, k);
+				return;
+			}
+			p.asked.delete(k);
 			if (!wait)
-				p.wrong.textContent = p.failed.get(p.k) || "";
+				complain(p);
 			if (!wait && k === p.k)
 				draw(p);
+			load(p);
 		});
 	}
 
 	function show(p, k) {
 		k = Math.max(1, Math.min(p.total, k));
 		p.way = k < p.k ? -1 : k > p.k ? 1 : p.way;
+		if (k !== p.k && p.failed.has(k))
+			p.failed.get(k).times = p.failed.get(k).due = 0;
 		p.k = k;
-		p.wrong.textContent = p.failed.get(k) || "";
+		complain(p);
 		draw(p);
 		load(p);
 	}
@@ -232,7 +260,7 @@
 			p.seen = 0;
 		}
 		p.e.dataset.seen = p.seen; /* the slice in the picture */
-		p.place.textContent = slice || p.failed.has(p.k) ? place : place + ", " + words.making;
+		p.place.textContent = slice ? place : place + ", " + words[p.failed.has(p.k) ? "absent" : "making"];
 		p.slider.setAttribute("aria-valuetext", place);
 		p.canvas.setAttribute("aria-label", p.e.querySelector("figcaption").textContent + ", " + place);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices that persons look at: what is asked for is made by one process, one after the other; a process that crashes or answers
- * too much harms only its slice; what is kept has a limit. This program is that process, too. */
+/* Slices that persons look at: what is asked for is made by one process, one after the other, or by several at once; a process that
+ * crashes or answers too much harms only its slice; what is kept has a limit. This program is that process, too. */
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 #define CRASHES 1000 /* slices that the process answers in another way */
 #define TOO_LARGE 1001
 #define MISSING 1002
+#define HANGS 1003
 #define LARGE 2000 /* from here on each has LARGE_BYTES */
 #define LARGE_BYTES (1u << 20)
 
@@ -31,6 +32,8 @@ static int make_slices(char **words)
 				       q.version);
 		if (q.slice == CRASHES)
 			return 1;
+		if (q.slice == HANGS)
+			pause();
 		if (q.slice == TOO_LARGE)
 			a.n = LOOK_ONE_MAX + 1;
 		if (q.slice >= LARGE)
@@ -79,11 +82,11 @@ TEST(test_slices_are_made)
 	struct status_look l;
 
 	other.id = 2;
-	status_look_begin(&l);
+	status_look_begin(&l, 1);
 	assert_null(status_look_get(&l, &status, &v, 1));
 	assert_null(status_look_get(&l, &status, &v, 2));     /* waits, */
 	assert_null(status_look_get(&l, &status, &other, 3)); /* and is replaced by the one that was asked for last */
-	while ((l.now || l.next.job) && clock_seconds() < until)
+	while ((l.maker[0].now || l.next.job) && clock_seconds() < until)
 		status_look_receive(&l, &status);
 	expect_text(&l, &v, 1, "slice 1 of result.dcm of 1 at 10");
 	assert_non_null(status_look_get(&l, &status, &other, 3));
@@ -103,7 +106,7 @@ TEST(test_slices_that_fail)
 	const struct look_made *made;
 	struct status_look l;
 
-	status_look_begin(&l);
+	status_look_begin(&l, 1);
 	for (int i = 0; i < 2; i++) {
 		made = wait_made(&l, &v, bad[i]);
 		assert_int_equal(made->head.code, 503);
@@ -114,13 +117,38 @@ TEST(test_slices_that_fail)
 	status_look_end(&l);
 }
 
+/* Two that hang keep two processes; the third makes what is asked for meanwhile. A fourth does not start. */
+TEST(test_slices_at_once)
+{
+	struct job_view v = {.id = 1, .objects = &object, .n_objects = 1}, other = v;
+	struct status_look l;
+
+	other.id = 2;
+	status_look_begin(&l, 3);
+	assert_null(status_look_get(&l, &status, &v, HANGS));
+	assert_null(status_look_get(&l, &status, &other, HANGS));
+	assert_null(status_look_get(&l, &status, &v, HANGS)); /* it is being made already */
+	assert_true(l.maker[1].fd >= 0 && l.maker[2].fd < 0);
+	expect_text(&l, &v, 1, "slice 1 of result.dcm of 1 at 0");
+	expect_text(&l, &other, 2, "slice 2 of result.dcm of 2 at 0");
+	assert_true(l.maker[0].now && l.maker[1].now && l.maker[2].fd >= 0 && l.maker[3].fd < 0);
+	for (long k = 0; k < LOOK_MADE; k++) /* what is being made is not forgotten */
+		assert_int_equal(wait_made(&l, &v, LARGE + k)->head.n, LARGE_BYTES);
+	assert_int_equal(l.maker[0].now->of.slice, HANGS);
+	assert_int_equal(l.maker[1].now->of.job, 2);
+	status_look_end(&l);
+	for (int i = 0; i < LOOK_MAKERS; i++)
+		assert_int_equal(l.maker[i].fd, -1);
+	assert_true(status_look_makers() >= 1 && status_look_makers() <= LOOK_MAKERS);
+}
+
 TEST(test_limit_of_what_is_kept)
 {
 	struct job_view v = {.id = 1, .objects = &object, .n_objects = 1};
 	struct status_look l;
 	size_t bytes = 0;
 
-	status_look_begin(&l);
+	status_look_begin(&l, 1);
 	for (long k = 0; k < 100; k++)
 		assert_int_equal(wait_made(&l, &v, LARGE + k)->head.n, LARGE_BYTES);
 	for (int i = 0; i < LOOK_MADE; i++)
