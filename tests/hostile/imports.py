@@ -222,7 +222,7 @@ CASES = [
     ("20000 lines that continue", with_header("!INTERFILE :=\nx := a" + 20000 * " \\\n"), REFUSED, '"name of data file" is missing'),
     ("30000 lines of an open list", with_header("!INTERFILE :=\nx := {" + 30000 * "a\n"), REFUSED, '"name of data file" is missing'),
     ("a line of 65000 letters", with_header("!INTERFILE := " + 65000 * "x"), REFUSED, '"name of data file" is missing'),
-    ("21000 keys", with_header("!INTERFILE :=\n" + 21000 * ":=\n"), REFUSED, '"name of data file" is missing'),
+    ("21000 keys", with_header("!INTERFILE :=\n" + 21000 * ":=\n"), REFUSED, "more than 16384 keys"),
     ("a key of 60000 letters", added(60000 * "k" + " := 1"), DONE, IMPORTED),
     ("a header of 100 MB", with_header(PET, files=[sparse("x.hs", 100 << 20)]), REFUSED, r"x\.hs has more than 524288 bytes"),
     ("a header with a byte 0", swap("!type", "\0!type"), REFUSED, "contains a byte 0"),
