@@ -263,8 +263,6 @@ CASES = [
     ("a header that is its data", alone("data.s", lambda desk: None), REFUSED, r"data\.s: contains a byte 0"),
     # options
     ("additive values that are a pipe", with_header(PET, "--additive", "p", files=[fifo("p")]), REFUSED, "p is not a regular file"),
-    ("attenuation of another geometry", with_header(PET, "--attenuation", "y.hs", files=[beside(PET.replace(":= 2.5", ":= 3"))]), REFUSED,
-     "EMISSION and ATTENUATION: different geometry: first angle"),
     ("an image as attenuation", with_header(PET, "--attenuation", "y.hs", files=[lambda d: d.write("y.hs", PET.replace("Emission", "Image"))]), REFUSED, r"y\.hs: number of dimensions := 4"),
     ("line integrals as attenuation", with_header(PET, "--attenuation", "y.hs", files=[beside(LINES)]), REFUSED,
      "parallel beams have one header"),
@@ -276,20 +274,14 @@ CASES = [
     ("chunks of 10^30 bytes", with_header(PET, "--chunk", "1" + 30 * "0"), USAGE, "--chunk 10+: 2 to 536870912 bytes"),
     ("chunks of -2 bytes", with_header(PET, "--chunk", "-2"), USAGE, "--chunk -2"),
     # pictures
-    ("a picture of 0 bytes", alone("a.png", b""), REFUSED, r"a\.png: the file is empty"),
     ("a picture that is a pipe", alone("a.png", fifo("a.png")), REFUSED, r"a\.png is not a regular file"),
     ("a picture that is a folder", alone("a.pgm", folder("a.pgm")), REFUSED, r"a\.pgm is not a regular file"),
-    ("a picture that is a header", alone("a.png", PET), REFUSED, r"a\.png: neither PNG nor PGM"),
     ("a PNG of 2^31 - 1 columns", alone("a.png", png((1 << 31) - 1, 1)), REFUSED, r"a\.png: "),
     ("a PNG of 60000 x 60000", alone("a.png", png(60000, 60000)), REFUSED, r"a\.png: .*60000"),
     ("a PNG of 0 x 0", alone("a.png", png(0, 0)), REFUSED, r"a\.png: "),
     ("a PNG cut off", alone("a.png", png(100, 100, 10100 * b"\1")[:60]), REFUSED, r"a\.png: "),
     ("a PNG of a few values", alone("a.png", png(100, 100, b"\0\1\2")), REFUSED, r"a\.png: "),
     ("a PGM of 10^9 columns", alone("a.pgm", "P5 1000000000 1 255\n"), REFUSED, r"a\.pgm: "),
-    ("a PGM of -1 columns", alone("a.pgm", "P5 -1 1 255\n"), REFUSED, r"a\.pgm: the header of a PGM"),
-    ("a PGM of 10^30 grey values", alone("a.pgm", "P5 2 2 1" + 30 * "0" + "\n"), REFUSED, r"a\.pgm: the header of a PGM"),
-    ("a PGM cut off", alone("a.pgm", "P5 64 64 255\n" + 4000 * "x"), REFUSED, r"a\.pgm: value 4001 of 4096"),
-    ("a PGM value above its largest", alone("a.pgm", "P2 2 1 7\n3 8\n"), REFUSED, r"a\.pgm: value 2 of 2 is missing or above 7"),
     ("a PGM that is one comment of 50 MB", alone("a.pgm", "P5 #" + (50 << 20) * "c"), REFUSED, r"a\.pgm: the header of a PGM"),
 ]
 
