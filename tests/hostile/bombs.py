@@ -30,9 +30,9 @@ EXTENDED_OFFSETS, EXTENDED_LENGTHS = 0x7FE00001, 0x7FE00002
 
 # ---- an object alone ----
 
-def nested(depth, ended=True, implicit=False, vr="SQ"):
+def nested(depth, ended=True):
     """`depth` sequences of undefined length in each other."""
-    begin = b.element(SQ, vr, b"", implicit, b.UNDEFINED) + b.element(b.ITEM, "", b"", length=b.UNDEFINED)
+    begin = b.element(SQ, "SQ", b"", length=b.UNDEFINED) + b.element(b.ITEM, "", b"", length=b.UNDEFINED)
     return depth * begin + (depth * (END_OF_ITEM + END_OF_SEQUENCE) if ended else b"")
 
 
@@ -149,13 +149,6 @@ def raw_dataset(change):
     return act
 
 
-def unordered(text):
-    """The first element behind all others up to the pixels."""
-    first = len(o.element(0x00080008, "CS", o.parse(text, 0)[0x00080008][1]))
-    at = text.index(b"\xe0\x7f\x10\x00OW")
-    return text[first:at] + text[:first] + text[at:]
-
-
 def twice(tag, vr, value):
     """Another element with a tag that is there, behind the first."""
     def change(text):
@@ -200,59 +193,32 @@ CASES = [
     ("17 sequences in each other", alone(nested(17)), UNASSIGNED, r"\(0022,0015\).* at offset \d+: sequences more than 16 deep"),
     ("15 sequences in each other", alone(nested(15)), HELD, ALONE),
     ("100000 sequences without an end", alone(nested(100000, False)), UNASSIGNED, r"at offset \d+: sequences more than 16 deep"),
-    ("2000 sequences in implicit VR", alone(nested(2000, True, True), syntax=o.IMPLICIT), UNASSIGNED, r"at offset \d+: sequences more than 16 deep"),
-    ("100 sequences of VR UN", alone(b.element(0x00291010, "UN", nested(100, True, True), length=b.UNDEFINED)), UNASSIGNED,
-     r"\(0022,0015\).*where an item is expected|sequences more than 16 deep"),
     # lengths
-    ("a sequence without an end", alone(b.element(SQ, "SQ", b.item(), length=b.UNDEFINED)), UNASSIGNED, r"at offset \d+.*(where an item is expected|has no end)"),
-    ("an item without an end", alone(after_28=b.element(0x00880200, "SQ", b.element(b.ITEM, "", b"", length=b.UNDEFINED))), UNASSIGNED, r"offset \d+"),
-    ("an item of 4 GB", alone(b.element(SQ, "SQ", b.element(b.ITEM, "", b"", length=0xFFFFFFFE))), UNASSIGNED,
-     r"declares 4294967294 bytes, but only \d+ remain in the enclosing element"),
     ("an element of 4 GB", alone(b.element(0x00211010, "OB", b"1234", length=0xFFFFFFFE)), UNASSIGNED, r"\(0021,1010\) at offset \d+ declares 4294967294 bytes"),
-    ("pixels of undefined length", alone(after_28=b.element(o.PIXELS, "OW", bytes(8), length=b.UNDEFINED)), UNASSIGNED,
-     r"\(7FE0,0010\).*an undefined length, but transfer syntax"),
-    ("a text of undefined length", alone(b.element(0x00210010, "UT", b"", length=b.UNDEFINED)), UNASSIGNED, "undefined length but is not a sequence"),
     ("values of odd length", exam("mg", odd_lengths), exams.CLEAN, exams.DELIVERED),
     ("a group length that lies", exam("mg", raw_dataset(lambda t: o.element(0x00080000, "UL", struct.pack("<I", 0x7FFFFFFF)) + t)), exams.CLEAN, exams.DELIVERED),
     ("the end cut off", exam("mg", raw_dataset(lambda t: t[:-100])), "3 unassigned", r"\(7FE0,0010\).* declares 8192 bytes, but only 8092 remain"),
     ("padding of 1 MB at the end", exam("mg", raw_dataset(lambda t: t + o.element(0xFFFCFFFC, "OB", bytes(1 << 20)))), exams.CLEAN, exams.DELIVERED),
     # numbers of elements
     ("4800 creators and 4800 elements", alone(after_28=CREATORS(20, 240)), UNASSIGNED, "more than 4096 private creators"),
-    ("4800 creators in implicit VR", alone(after_28=CREATORS(20, 240, True), syntax=o.IMPLICIT), UNASSIGNED, "more than 4096 private creators"),
     ("240 creators and elements in each of 500 items", alone(after_28=b.element(0x00400555, "SQ", b.item(CREATORS(1, 240)) * 500)), UNASSIGNED,
      "more than 20000000 comparisons"),
-    ("240 creators and elements in each of 16 groups", alone(after_28=CREATORS(16, 240)), HELD, ALONE),
     ("500001 elements", alone(after_28=b.elements(500001)), UNASSIGNED, "more than 500000 elements"),
-    ("20000 items", alone(after_28=b.element(0x00400555, "SQ", b.item() * 20000)), UNASSIGNED, "more than 16384 items"),
-    ("60 sequences of 16384 items", alone(b"".join(b.element(0x00270000 + 0x1000 + k, "SQ", b.item() * 16384) for k in range(60))), UNASSIGNED,
-     "more than 500000 elements"),
     # fragments, offset tables
     ("500001 fragments", alone(after_28=b.element(o.PIXELS, "OB", b.item() + b.item(b"\xff\xd8") * 500001 + END_OF_SEQUENCE, length=b.UNDEFINED),
                                syntax=o.JPEG), UNASSIGNED, "more than 500000 elements"),
-    ("fragments without an end", alone(after_28=b.element(o.PIXELS, "OB", b.item() * 3, length=b.UNDEFINED), syntax=o.RLE), UNASSIGNED,
-     r"\(7FE0,0010\) PixelData at offset \d+: the file ends after 3 fragments"),
-    ("a fragment of undefined length", alone(after_28=b.element(o.PIXELS, "OB", b.element(b.ITEM, "", b"", length=b.UNDEFINED), length=b.UNDEFINED),
-                                             syntax=o.RLE), UNASSIGNED, "no fragment but"),
-    ("pixels without fragments in RLE", alone(after_28=b.element(o.PIXELS, "OB", bytes(8)), syntax=o.RLE), UNASSIGNED, "transfer syntax .* has fragments"),
     ("RLE as it should be", exam("mg", encapsulate(lambda f: [rle(v) for v in f])), exams.CLEAN, exams.DELIVERED),
     ("an empty fragment for each frame", exam("bp", encapsulate(lambda f: [b""] * len(f))), HELD, r"the fragments of a frame have 0 bytes"),
-    ("fewer fragments than frames", exam("bp", encapsulate(lambda f: [rle(f[0])])), HELD, "1 fragments for 3 frames"),
     ("an offset table of zeros", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=bytes(12))), HELD, "the offset table does not point to"),
-    ("an offset table beyond the end", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=struct.pack("<3I", 0, 1 << 30, 1 << 31))), HELD,
-     "the offset table does not point to"),
-    ("an offset table of another size", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=bytes(4000))), HELD,
-     "4 fragments for 3 frames and an offset table of 4000 bytes, not 12"),
     ("an extended offset table that lies", exam("bp", encapsulate(lambda f: [rle(v) for v in f], extended=b"\xff" * 24)), exams.CLEAN, exams.DELIVERED),
     # frames, rows, columns, bits
     ("2147483647 frames", exam("bp", exams.every(exams.FRAMES, "IS", "2147483647")), HELD, r"2147483647 frames"),
     ("99999999999999999999 frames", exam("bp", exams.every(exams.FRAMES, "IS", "99999999999999999999")), HELD, r"\(0028,0008\)"),
     ("no frames", exam("bp", exams.every(exams.FRAMES, "IS", "0")), HELD, r"0 frames \(0028,0008\)"),
-    ("-3 frames", exam("bp", exams.every(exams.FRAMES, "IS", "-3")), HELD, r"-3 frames \(0028,0008\)"),
     ("65536 frames of one pixel", exam("bp", exams.two(exams.every(exams.FRAMES, "IS", "65536"), exams.every(exams.ROWS, "US", 1),
                                                        exams.every(exams.COLUMNS, "US", 1))), HELD, "65536 frames"),
     ("4000 frames with their groups", exam("bp", many_frames(4000)), HELD, "4000 projections: at most 1024|1 columns"),
     ("20000 functional groups", exam("bp", many_frames(20000)), UNASSIGNED, "more than 500000 elements"),
-    ("no columns", exam("mg", exams.every(exams.COLUMNS, "US", 0)), HELD, r"0 columns \(0028,0011\)"),
     ("a frame of 8 GB in RLE", exam("mg", exams.two(encapsulate(lambda f: [rle(v) for v in f]), exams.every(exams.ROWS, "US", 65535),
                                                     exams.every(exams.COLUMNS, "US", 65535))), HELD, "an encapsulated frame of 65535 x 65535: more than"),
     *((f"{bits} bits allocated", exam("mg", exams.every(exams.ALLOCATED, "US", bits)), HELD, rf"\(0028,0100\) BitsAllocated is {bits}: only 8 and 16")
@@ -263,12 +229,8 @@ CASES = [
      "exit 4", r"bomb\.dcm.*(deflate|inflate)"),
     ("a deflated data set that is none", by_recon(o.DEFLATED, lambda: random.Random(2).randbytes(5000)), "exit 4", r"bomb\.dcm.*(deflate|inflate)"),
     ("a deflated object over the network", alone(raw=squeezed(b.whole(b"")), syntax=o.DEFLATED), "refused", r"C-STORE was answered \{\}"),
-    ("RLE with 15 segments", exam("mg", encapsulate(lambda f: [struct.pack("<16I", 15, *[64] * 15) + bytes(100) for _ in f])), HELD, "RLE with 15 segments"),
-    ("RLE with segments beyond the end", exam("mg", encapsulate(lambda f: [struct.pack("<16I", 2, 64, 1 << 31, *[0] * 13) + bytes(100) for _ in f])), HELD,
-     "RLE segment 1 from byte 64 to 2147483648"),
     ("RLE with too few values", exam("mg", encapsulate(lambda f: [rle(v[:-200]) for v in f])), HELD, r"RLE segment 1 cannot be decoded: 3996 of 4096 values"),
     ("JPEG of another size", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 65535, 65535) for _ in f], o.JPEG)), HELD, "65535"),
-    ("JPEG-LS of another size", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 65535, 65535) for _ in f], o.JPEG_LS)), HELD, "65535"),
     ("JPEG of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 64, 64) for _ in f], o.JPEG)), HELD, "cannot be decoded|JPEG"),
     ("JPEG-LS of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 64, 64) for _ in f], o.JPEG_LS)), HELD,
      "cannot be decoded|JPEG-LS"),
@@ -294,14 +256,10 @@ CASES = [
     ("angles as doubles", exam("mg", lambda e: [d.put(exams.ANGLE, "FD", float(d.text(exams.ANGLE))) for d in e.objects]), exams.CLEAN, exams.DELIVERED),
     ("a study UID as bytes", exam("mg", lambda e: [d.update({o.STUDY: ("OB", d[o.STUDY][1])}) for d in e.objects]), "3 unassigned", r"\(0020,000D\)"),
     ("pixels as text", exam("mg", lambda e: [d.update({o.PIXELS: ("UT", d[o.PIXELS][1])}) for d in e.objects]), "3 unassigned", r"\(7FE0,0010\).*VR UT, not OB or OW"),
-    ("a VR that does not exist", alone(b.element(0x00211010, "XX", b"1234")), UNASSIGNED, r'\(0021,1010\) at offset \d+: "XX" is not a value representation'),
     ("an angle twice in one header", exam("mg", raw_dataset(twice(exams.ANGLE, "DS", "12"))), "3 unassigned", r"\(0018,1510\) .* at offset \d+ occurs twice"),
-    ("tags out of order", exam("mg", raw_dataset(unordered)), "3 unassigned", r"\(0008,0008\) .* at offset \d+ must not follow \(2050,0020\)"),
-    ("a meta header in the data set", exam("mg", raw_dataset(lambda t: o.element(0x00020010, "UI", b"1.2.840.10008.1.2.5\0") + t)), "3 unassigned", r"\(0002,0010\)"),
     ("command elements in the data set", exam("mg", raw_dataset(lambda t: o.element(0x00000100, "US", b"\1\0") + t)), "3 unassigned", r"\(0000,0100\)"),
     ("a whole file in place of a data set", exam("mg", raw_dataset(lambda t: bytes(128) + b"DICM" + o.element(0x00020010, "UI", b"1.2\0") + t)), "3 unassigned",
      r"offset"),
-    ("an end of an item at the top", exam("mg", raw_dataset(lambda t: t + END_OF_ITEM)), "3 unassigned", r"\(FFFE,E00D\)"),
     # other encodings than the announced one
     ("no bytes at all", alone(raw=b""), "1 unassigned|refused", r"\(0008,0016\)|C-STORE|missing|offset|empty"),
     ("64 KB of noise", alone(raw=random.Random(4).randbytes(65536)), UNASSIGNED, "offset"),

@@ -21,16 +21,14 @@ TITLE, PART = "Odd exams", 10
 CHARSET, STUDY_DATE, STUDY_TIME, ACQUISITION_DATE, ACQUISITION_TIME = 0x00080005, 0x00080020, 0x00080030, 0x00080022, 0x00080032
 NAME, PATIENT_ID, ISSUER, BIRTH_DATE, ADDRESS, MAKER = 0x00100010, 0x00100020, 0x00100021, 0x00100030, 0x00080081, 0x00080070
 ANGLE, THICKNESS, PITCH, KVP, SID = 0x00181510, 0x001811A0, 0x00181164, 0x00180060, 0x00181110
-EXPOSURE, EXPOSURE_UAS, ORIENTATION, LATERALITY, IMAGES, VIEW_CODE = 0x00181152, 0x00181153, 0x00200020, 0x00200062, 0x00201002, 0x00540220
-SAMPLES, PHOTOMETRIC, FRAMES, ROWS, COLUMNS = 0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011
-ALLOCATED, STORED, HIGH_BIT, SIGNED, PADDING = 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120
+EXPOSURE_UAS, LATERALITY, IMAGES, VIEW_CODE = 0x00181153, 0x00200062, 0x00201002, 0x00540220
+PHOTOMETRIC, FRAMES, ROWS, COLUMNS = 0x00280004, 0x00280008, 0x00280010, 0x00280011
+ALLOCATED, HIGH_BIT, SIGNED, PADDING = 0x00280100, 0x00280102, 0x00280103, 0x00280120
 SIGN = 0x00281041
-FORMAT, HEADER, ROLE, CHUNK, INDEX, COUNT, LENGTH, HASH, INSTANCES, CENTRE = (o.PRIVATE + n for n in (
-    0x1001, 0x1002, 0x1003, 0x1010, 0x1011, 0x1012, 0x1013, 0x1014, 0x1015, 0x1016))
-POSITION, DURATION, WEIGHT, DRUG, CALIBRATION, CORRECTED = 0x00185100, 0x00181242, 0x00101030, 0x00540016, 0x00541322, 0x00280051
+FORMAT, HEADER, ROLE, CHUNK, LENGTH, HASH, CENTRE = (o.PRIVATE + n for n in (0x1001, 0x1002, 0x1003, 0x1010, 0x1013, 0x1014, 0x1016))
+POSITION, DURATION, WEIGHT, DRUG, CALIBRATION = 0x00185100, 0x00181242, 0x00101030, 0x00540016, 0x00541322
 DOSE, HALF_LIFE, INJECTED, INJECTED_AT = 0x00181074, 0x00181075, 0x00181072, 0x00181078
-SHARED, PER_FRAME, ISOCENTER, SOURCE_ANGLE, SUPPORT_ANGLE, IN_FRAME = 0x52009229, 0x52009230, 0x00189462, 0x00189543, 0x00189545, 0x00209450
-PROPERTIES = 0x00289443
+SHARED, PER_FRAME, ISOCENTER, SUPPORT_ANGLE = 0x52009229, 0x52009230, 0x00189462, 0x00189545
 RESTING = {"held", "delivered", "failed", "dead-letter", "cancelled", "quarantined"}
 CLEAN = "delivered, clean image"
 
@@ -159,10 +157,9 @@ def pixels(change, *indices):
 
 
 def frame(index, group, tag, vr, value):
-    """In one item of the Per-Frame Functional Groups; None removes it."""
+    """In one item of the Per-Frame Functional Groups."""
     def act(exam):
-        item = exam.objects[0][PER_FRAME][1][index][group][1][0]
-        item.pop(tag) if value is None else item.put(tag, vr, value)
+        exam.objects[0][PER_FRAME][1][index][group][1][0].put(tag, vr, value)
     return act
 
 
@@ -264,7 +261,7 @@ def huge_lines(exam):
     whole(d, bytes(4 * 4096 * 120))
 
 
-A, B, C_, D_, E_ = "SENDER-A", "SENDER-B", "SENDER-C", "SENDER-D", "SENDER-E"
+A, B, C_ = "SENDER-A", "SENDER-B", "SENDER-C"
 
 # kind: (name, change of a good exam, answer, sentence); a sentence of None: the line about the delivery
 DELIVERED = r"^case \d+ is delivered"
@@ -272,25 +269,12 @@ CASES = {
     "mg": [
         # numbers
         ("angle NaN", one(ANGLE, "DS", "NaN"), "held", r'\(0018,1510\).*"NaN" is not a number'),
-        ("angle 1e400", one(ANGLE, "DS", "1e400"), "held", r'\(0018,1510\).*"1e400" is not a number'),
-        ("angle --", one(ANGLE, "DS", "--"), "held", r'\(0018,1510\).*"--" is not a number'),
-        ("angle with a comma", one(ANGLE, "DS", "12,5"), "held", r'\(0018,1510\).*"12,5" is not a number'),
         ("angle with a degree sign", one(ANGLE, "DS", b"12\xb0 "), "held", r'\(0018,1510\).*"12\?" is not a number'),
-        ("angle in hexadecimal", one(ANGLE, "DS", "0x10"), "held", r'\(0018,1510\).*"0x10" is not a number'),
-        ("two angles in one image", one(ANGLE, "DS", "10\\20"), "held", r"\(0018,1510\).*more than one value \(10.20\)"),
-        ("two equal angles", lambda e: e.objects[1].put(ANGLE, "DS", e.objects[0].text(ANGLE)), "held", "two projections at the same angle"),
-        ("one angle missing", drop(ANGLE, 1), "held", r"angle \(0018,1510\).* is missing"),
         ("one angle empty", one(ANGLE, "DS", ""), "held", r"angle \(0018,1510\).* is missing"),
         ("angles in 30 digits", lambda e: [d.put(ANGLE, "DS", d.text(ANGLE) + "0" * 24) for d in e.objects], CLEAN, DELIVERED),
-        ("angles with blanks and signs", lambda e: [d.put(ANGLE, "DS", f"  {float(d.text(ANGLE)):+.4f} ") for d in e.objects], CLEAN, DELIVERED),
-        ("angles with exponents", lambda e: [d.put(ANGLE, "DS", f"{float(d.text(ANGLE)):e}") for d in e.objects], CLEAN, DELIVERED),
         ("thickness with a unit", every(THICKNESS, "DS", "50 mm"), "held", r'\(0018,11A0\).*"50 mm" is not a number'),
-        ("thickness differs", one(THICKNESS, "DS", "52"), "held", r"\(0018,11A0\): 2 have 50, 1 has 52; give"),
-        ("two thicknesses", every(THICKNESS, "DS", "50\\60"), "held", r"\(0018,11A0\).*more than one value \(50.60\)"),
         ("pitch 0", every(PITCH, "DS", "0\\0"), "held", r"\(0018,1164\) is 0\\+0;"),
         ("pitch negative", every(PITCH, "DS", "-0.68\\-0.68"), "held", r"\(0018,1164\) is -0.68\\+-0.68;"),
-        ("pitch differs between views", one(PITCH, "DS", "0.34\\0.34"), "held", r"\(0018,1164\) is '0.34' in .* '0.68' in|'0.68' in .* '0.34' in"),
-        ("pitch infinite", every(PITCH, "DS", "inf\\inf"), "held", r'\(0018,1164\).*"inf" is not a number'),
         ("pitch of another detector", every(PITCH, "DS", "0.1\\0.1"), "held", r"\(0018,1164\) is 0.1 mm, but Detector Element Spacing \(0018,7022\) 0.085 mm"),
         ("exposure 0", one(EXPOSURE_UAS, "IS", "0"), CLEAN, DELIVERED),
         ("exposure negative", one(EXPOSURE_UAS, "IS", "-4200"), CLEAN, DELIVERED),
@@ -298,15 +282,10 @@ CASES = {
         ("exposure that is no number", every(EXPOSURE_UAS, "IS", "many"), CLEAN, DELIVERED),
         ("source distance differs", one(SID, "DS", "700"), "held", r"\(0018,1110\) is '(700|655.5)' in .* and"),
         ("rows differ", thinned, "held", r"\(0028,0010\) is '(32|64)' in .* and '(64|32)' in"),
-        ("no rows", every(ROWS, "US", 0), "held", r"0 rows \(0028,0010\)"),
         ("65535 rows and columns", two(every(ROWS, "US", 65535), every(COLUMNS, "US", 65535)), "held", r"\(7FE0,0010\)"),
-        ("more bits stored than allocated", every(STORED, "US", 32), "held", r"\(0028,0101\)"),
         ("high bit odd", every(HIGH_BIT, "US", 7), "held", r"\(0028,0102\)"),
         ("8 bits allocated", every(ALLOCATED, "US", 8), "held", r"\(0028,010[01]\)"),
-        ("values above the bits stored", two(every(STORED, "US", 12), every(HIGH_BIT, "US", 11)), "held",
-         r"\.dcm: the stored value \d+ in row \d+, column \d+ needs more bits than \(0028,0101\) BitsStored, which is 12"),
         ("signed pixels", every(SIGNED, "US", 1), "held", r"\(0028,0103\) is 1"),
-        ("three samples", every(SAMPLES, "US", 3), "held", r"\(0028,0002\)"),
         ("colours", every(PHOTOMETRIC, "CS", "RGB"), "held", r"\(0028,0004\)"),
         ("MONOCHROME2", every(PHOTOMETRIC, "CS", "MONOCHROME2"), CLEAN, DELIVERED),
         ("sign of one image", one(SIGN, "SS", -1), "held", r"\(0028,1041\) is '-?1' in .* and '-?1' in"),
@@ -318,7 +297,6 @@ CASES = {
         ("more sent than announced", every(IMAGES, "IS", "2"), "(delivered, other image; )?held", "3 (instances|projections)( are present)?, but"),
         ("announced numbers differ", one(IMAGES, "IS", "4"), "held", "contradict each other: [34] and [34] instances expected"),
         ("laterality of one image", one(LATERALITY, "CS", "R"), "held; held", "[12] of 3 instances"),
-        ("orientation of one image", one(ORIENTATION, "CS", "A\\L"), "held", r"\(0020,0020\) is 'A\\+[LR]' in"),
         ("a view without code", every(VIEW_CODE, "SQ", []), "held", r"the view is missing"),
         # character sets
         ("Japanese by escape sequences", two(every(CHARSET, "CS", "\\ISO 2022 IR 87"), every(NAME, "PN", b"Yamada^Tarou=\x1b$B;3ED\x1b(B^\x1b$BB@O:\x1b(B")),
@@ -342,14 +320,6 @@ CASES = {
         ("a name of 20 components", every(NAME, "PN", "^".join("ABCDEFGHIJKLMNOPQRST") + "=" + "=".join("ABC")), CLEAN, DELIVERED),
         # patients
         ("another patient by ID", one(PATIENT_ID, "LO", "SECRET-1"), "held", r"Patient ID \(0010,0020\) differs between instances/\S+ and instances/"),
-        ("another patient by issuer", two(every(ISSUER, "LO", "ONE"), one(ISSUER, "LO", "SECRET-TWO")), "held", r"Issuer of Patient ID \(0010,0021\) differs"),
-        ("another patient by birth date", one(BIRTH_DATE, "DA", "19601129"), "held", r"Birth Date \(0010,0030\) differs between"),
-        ("another patient by name", one(NAME, "PN", "Geheim^Vera"), "held", r"Patient's Name \(0010,0010\) differs between"),
-        ("another patient by all", two(one(NAME, "PN", "Geheim^Vera"), one(PATIENT_ID, "LO", "SECRET-1")), "held", r"Patient ID.*Name.* differ between"),
-        ("the patient in another case", one(NAME, "PN", "Tomonode^phantom"), CLEAN, DELIVERED),
-        ("the patient with padding", two(one(PATIENT_ID, "LO", "  TOMONODE-PHANTOM  "), one(NAME, "PN", "TOMONODE ^ PHANTOM^^^")), CLEAN, DELIVERED),
-        ("an empty patient beside a filled one", two(one(NAME, "PN", ""), one(BIRTH_DATE, "DA", "")), CLEAN, DELIVERED),
-        ("an image without any patient", two(one(NAME, "PN", ""), one(PATIENT_ID, "LO", "")), "held", r"neither Patient ID \(0010,0020\) nor"),
         ("no patient in all images", two(every(NAME, "PN", ""), every(PATIENT_ID, "LO", "")), CLEAN, DELIVERED),
         ("birth date with points", one(BIRTH_DATE, "DA", "1960.11.30"), CLEAN, DELIVERED),
         ("an image of another study", other_study(1), "held; held", "[12] of 3 instances"),
@@ -393,21 +363,14 @@ CASES = {
         ("more frames than groups", every(FRAMES, "IS", "4"), "held", r"\(7FE0,0010\) PixelData has 24576 bytes, but 4 frames"),
         ("frames: three", every(FRAMES, "IS", "three"), "held", r'\(0028,0008\) NumberOfFrames: "three" is not a number'),
         ("a frame without its group", lambda e: e.objects[0][PER_FRAME][1][1].pop(ISOCENTER), "held", r"is present in frame 1 and missing in frame 2"),
-        ("a frame's angle NaN", frame(1, ISOCENTER, SOURCE_ANGLE, "FD", math.nan), "held", r"frame 2.*\(0018,9543\).*not a finite number"),
-        ("a frame's angle empty", frame(1, ISOCENTER, SOURCE_ANGLE, "FD", b""), "held", r"\(0018,9543\) is present in frame 1 and missing in frame 2"),
-        ("a frame without the support's angle", frame(1, ISOCENTER, SUPPORT_ANGLE, "FD", None), "held", r"frame 2.*\(0018,9545\)"),
         ("a support that turns", frame(1, ISOCENTER, SUPPORT_ANGLE, "FD", 10.0), "held", r"\(0018,9545\) is '.*' in frame"),
         ("no groups at all", drop(PER_FRAME), "held", r"no source angle|frame 1"),
         ("two objects for one view", added(0), "(delivered, clean image; )?held",
          "2 instances, but the headers expect 1|2 Breast Projection objects for one view"),
-        ("a frame with another sign", frame(2, PROPERTIES, SIGN, "SS", -1), "held", r"\(0028,1041\) is '-?1' in frame"),
     ],
     "pet": [
         ("no emission", lambda e: e.objects.remove(role(e, "EMISSION")), "held", "1 of 2 instances"),
         ("no attenuation", lambda e: e.objects.remove(role(e, "ATTENUATION")), "held", "1 of 2 instances"),
-        ("a role twice", two(added(0), every(INSTANCES, "UL", 3)), "held", "chunk 1 of role ATTENUATION is in two objects"),
-        ("only attenuation", two(lambda e: e.objects.remove(role(e, "EMISSION")), every(INSTANCES, "UL", 1)), "held", "no object of role EMISSION"),
-        ("an unknown role", one(ROLE, "CS", "SCATTER", 0), "held; 1 unassigned", 'role "SCATTER"; allowed: EMISSION'),
         ("an unknown format", every(FORMAT, "LO", "INTERFILE_9"), "2 unassigned", 'format "INTERFILE_9"; supported'),
         ("a factor NaN", floats(0, first(math.nan)), "held", r"ATTENUATION: plane 17, angle 24, radial bin 0: nan"),
         ("a factor negative", floats(0, first(-2.0)), "held", r"ATTENUATION: plane 17, angle 24, radial bin 0: -2"),
@@ -417,14 +380,8 @@ CASES = {
         ("counts infinite", floats(1, first(math.inf)), "held", r"data of plane 17, angle 24, radial bin 0: inf"),
         ("no counts", floats(1, lambda v: [0.0] * len(v)), "held", r"no counts: all bins"),
         ("other bytes than the hash", lambda e: e.objects[1].put(CHUNK, "OB", bytes(len(e.objects[1][CHUNK][1]))), "held", "SHA-256"),
-        ("a hash of letters", one(HASH, "LO", "z" * 64), "held; 1 unassigned", 'SHA-256 "z+" does not have 64 hexadecimal digits'),
-        ("a length that lies", one(LENGTH, "UL", 4), "held", r"bytes in 1 chunks?, but 4 in the header"),
-        ("chunk 5 of 1", one(INDEX, "UL", 5), "held; 1 unassigned", r"index of the chunk \(0071,1011\) is 5; allowed: 0 to 0"),
-        ("0 instances announced", every(INSTANCES, "UL", 0), "2 unassigned", r"instances of the acquisition \(0071,1015\) is 0"),
         ("0 radial bins", header("65", "0"), "held", r"matrix size \[1\] := 0; allowed"),
         ("1 angle", header("48", "1"), "held", "requires"),
-        ("a matrix of 1e400", header("48", "1e400"), "held", "1e400"),
-        ("no header", drop(HEADER, 1), "held", r"Interfile header \(0071,1002\) is missing"),
         ("a scanner that nobody knows", two(every(MAKER, "LO", "ACME"), header("Number of rings", ";Number of rings", 1)), "held",
          'the header lacks: number of rings; no scanner .* manufacturer "ACME" and model "small"'),
         ("half-life 0", drug(HALF_LIFE, "DS", "0"), "delivered, other image", "Not corrected for decay: the half-life is not known"),
@@ -456,10 +413,7 @@ CASES = {
     "parallel": [
         ("a line NaN", floats(0, first(math.nan)), "held", "nan at slice 1, angle 0, radial bin 0"),
         ("a line infinite", floats(0, first(math.inf)), "held", "inf at slice 1, angle 0, radial bin 0"),
-        ("bins of 0 mm", header("bin size (mm) := 4", "bin size (mm) := 0"), "held", r"bin size \(mm\) := 0; allowed"),
-        ("bins of negative size", header("bin size (mm) := 4", "bin size (mm) := -4"), "held", r"bin size \(mm\) := -4; allowed"),
         ("a unit that is none", header("unit := 1/mm", "unit := stones"), CLEAN, "unit: stones"),
-        ("an arc of 1000 degrees", header("arc (degrees) := 180", "arc (degrees) := 1000"), "held", r"arc \(degrees\) := 1000; allowed"),
         ("lines of 4096 bins at one angle", huge_lines, "held", r"the result of 4096 x 4096 x 120 voxels has 4027 MB, but the data only 2\.0 MB; with matrix = 0, a result may have 500 MB"),
         ("no position of the patient", drop(POSITION), "held", r'position is ""'),
     ],
