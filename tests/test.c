@@ -188,6 +188,26 @@ void test_folder(char *path, size_t size)
 	folders.paths[folders.n++] = strdup(path);
 }
 
+const char *test_path(const char *folder, const char *name)
+{
+	static char path[8][512];
+	static unsigned k;
+
+	k = (k + 1) % 8;
+	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
+	return path[k];
+}
+
+void test_put_file(const char *path, const void *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || close(fd) < 0) {
+		perror(path);
+		fail();
+	}
+}
+
 static bool is_asked_for(const struct test_row *row, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)

@@ -116,6 +116,12 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
  * ends. It is in $TMPDIR, else in memory where there is enough of it, so that tests do not wait for a disk, else in /tmp. */
 void test_folder(char *path, size_t size);
 
+/* The path of a file in a folder. It is valid until it is asked for eight more. */
+const char *test_path(const char *folder, const char *name);
+
+/* Write a file; a new one has mode 0600. */
+void test_put_file(const char *path, const void *bytes, size_t n);
+
 /* rc is not negative; else the sentence of the error is printed. */
 void assert_done_at(int rc, const struct err *err, const char *file, int line);
 #define assert_done(rc, err) assert_done_at(rc, err, __FILE__, __LINE__)

@@ -34,16 +34,6 @@ void error_text(const struct certificate_error *d, const struct message_names *o
 static char folder[64];
 static EVP_PKEY *key, *other_key;
 
-static const char *in_folder(const char *name)
-{
-	static char path[8][100];
-	static int k;
-
-	k = (k + 1) % 8;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
-}
-
 /* A certificate of the authority "tests" for `subject`, valid for `days` from 2030 on. san: as in OpenSSL's configuration. */
 static X509 *make_certificate(const char *subject, EVP_PKEY *of, const char *san, long days, const EVP_MD *digest)
 {
@@ -91,6 +81,11 @@ static X509_CRL *make_list(long days)
 	ASN1_TIME_free(at);
 	X509_NAME_free(name);
 	return list;
+}
+
+static const char *in_folder(const char *name)
+{
+	return test_path(folder, name);
 }
 
 static FILE *create(const char *name)

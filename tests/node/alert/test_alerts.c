@@ -102,15 +102,6 @@ static int step(struct alerts *a, const char *letters, double clock)
 	return alerts_step(a, seen, seen_of(letters, seen), &limits, WALL + clock, clock, next_id, NULL);
 }
 
-static void remove_folder(const char *folder)
-{
-	char path[80];
-
-	snprintf(path, sizeof(path), "%s/alerts.json", folder);
-	unlink(path);
-	rmdir(folder);
-}
-
 /* After kill -9 the message that was being sent is sent again, the same to the byte; nothing is told twice. */
 TEST(test_restart)
 {
@@ -147,7 +138,6 @@ TEST(test_restart)
 	assert_true(b.items[0].in_end && b.items[0].ended == WALL + 560);
 	alerts_clear(&a);
 	alerts_clear(&b);
-	remove_folder(folder);
 }
 
 /* A trouble does not end before it began, also if the clock was set back meanwhile. */
@@ -211,7 +201,6 @@ TEST(test_damaged)
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: opening it must not wait */
 	assert_int_equal(alert_file_read(folder, 0, &a, NULL), -EBADMSG);
-	remove_folder(folder);
 }
 
 /* A burst is one message: what is critical first, and the number of those that it does not list. */

@@ -5,14 +5,7 @@
 
 static void put(const char *folder, const char *file, const char *text)
 {
-	char path[300];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, file);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	test_put_file(test_path(folder, file), text, strlen(text));
 }
 
 TEST(limits)

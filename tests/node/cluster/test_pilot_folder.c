@@ -5,15 +5,10 @@
 
 static void put_file(const char *folder)
 {
-	char path[500];
-	FILE *f;
+	const char *path = test_path(folder, "instances");
 
-	snprintf(path, sizeof(path), "%s/instances", folder);
 	assert_int_equal(mkdir(path, 0700), 0);
-	snprintf(path, sizeof(path), "%s/instances/image", folder);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fclose(f);
+	test_put_file(test_path(path, "image"), "", 0);
 }
 
 TEST(test_folders)

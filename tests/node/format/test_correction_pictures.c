@@ -61,13 +61,9 @@ static void write_text(const char *text)
 {
 	char path[200];
 	struct err err = {0};
-	FILE *f;
 
 	assert_int_equal(correction_pictures_path(folder, SERIES, path, sizeof(path), &err), 0);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
+	test_put_file(path, text, strlen(text));
 }
 
 static void refused(int code, const char *sentence)
@@ -202,14 +198,4 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	struct err err = {0};
-	char path[200];
-
-	if (correction_pictures_path(folder, SERIES, path, sizeof(path), &err) == 0)
-		remove(path);
-	return rmdir(folder);
-}
-
-TESTS_SETUP(start, stop);
+TESTS_SETUP(start, NULL);

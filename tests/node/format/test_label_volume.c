@@ -7,16 +7,6 @@
 
 static char folder[64];
 
-static const char *path_of(const char *name)
-{
-	static char path[2][100];
-	static int k;
-
-	k = !k;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
-}
-
 static void put(unsigned char *at, const void *value, size_t n, bool swap)
 {
 	for (size_t i = 0; i < n; i++)
@@ -115,8 +105,8 @@ TEST(nifti_files)
 		for (int form = 0; form < 8; form++) {
 			size_t n = nifti(b, types[t][0], types[t][1], form & 1, form & 2);
 
-			write_bytes(path_of("m.nii.gz"), b, n, form & 4);
-			check_places(path_of("m.nii.gz"));
+			write_bytes(test_path(folder, "m.nii.gz"), b, n, form & 4);
+			check_places(test_path(folder, "m.nii.gz"));
 		}
 }
 
@@ -157,48 +147,46 @@ TEST(damaged_nifti)
 		n = nifti(b, 4, 2, false, false);
 		put16(b + 40, faults[i].at == 48 ? 4 : 3, false);
 		put16(b + faults[i].at, faults[i].value, false);
-		write_bytes(path_of("m.nii"), b, n, false);
-		refused(path_of("m.nii"), faults[i].word);
+		write_bytes(test_path(folder, "m.nii"), b, n, false);
+		refused(test_path(folder, "m.nii"), faults[i].word);
 	}
 	n = nifti(b, 4, 2, false, false);
 	put16(b + 352 + 10, -5, false);
-	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "voxel 2, 1, 0 has the value -5");
+	write_bytes(test_path(folder, "m.nii"), b, n, false);
+	refused(test_path(folder, "m.nii"), "voxel 2, 1, 0 has the value -5");
 	n = nifti(b, 16, 4, false, false);
 	put_float(b + 352 + 8, 1.5, false);
-	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "has the value 1.5; labels are whole numbers");
+	write_bytes(test_path(folder, "m.nii"), b, n, false);
+	refused(test_path(folder, "m.nii"), "has the value 1.5; labels are whole numbers");
 	n = nifti(b, 4, 2, false, false);
 	put_float(b + 284, 0, false); /* two axes along y */
 	put_float(b + 300, 2, false);
-	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "do not span a volume");
+	write_bytes(test_path(folder, "m.nii"), b, n, false);
+	refused(test_path(folder, "m.nii"), "do not span a volume");
 	for (int i = 0; i < 3; i++) {
 		n = nifti(b, 4, 2, false, false);
 		put_float(b + 108, (double[]){1e30, 347, NAN}[i], false);
-		write_bytes(path_of("m.nii"), b, n, false);
-		refused(path_of("m.nii"), "vox_offset");
+		write_bytes(test_path(folder, "m.nii"), b, n, false);
+		refused(test_path(folder, "m.nii"), "vox_offset");
 	}
 	for (int i = 0; i < 4; i++) {
 		n = nifti(b, 4, 2, false, false);
 		put_float(b + (i < 2 ? 284 : 292), (double[]){1e7, NAN, INFINITY, NAN}[i], false);
-		write_bytes(path_of("m.nii"), b, n, false);
-		refused(path_of("m.nii"), "along axis");
+		write_bytes(test_path(folder, "m.nii"), b, n, false);
+		refused(test_path(folder, "m.nii"), "along axis");
 	}
 	n = nifti(b, 4, 2, false, false); /* more voxels than are read: 4096 x 4096 x 33 */
 	for (int i = 0; i < 3; i++)
 		put16(b + 42 + 2 * i, (int[]){4096, 4096, 33}[i], false);
-	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "553648128 voxels");
+	write_bytes(test_path(folder, "m.nii"), b, n, false);
+	refused(test_path(folder, "m.nii"), "553648128 voxels");
 	put16(b + 46, 32, false); /* as many as are read: only the file is too short */
-	write_bytes(path_of("m.nii"), b, n, false);
-	refused(path_of("m.nii"), "ends before its last voxel");
-	write_bytes(path_of("m.nii"), b, 100, false);
-	refused(path_of("m.nii"), "ends before");
-	refused(path_of("none.nii"), "No such file");
-	refused(path_of("m.dcm"), "volumes are read from .nii, .nii.gz, .mha, .mhd");
-	unlink(path_of("m.nii"));
-	unlink(path_of("m.nii.gz"));
+	write_bytes(test_path(folder, "m.nii"), b, n, false);
+	refused(test_path(folder, "m.nii"), "ends before its last voxel");
+	write_bytes(test_path(folder, "m.nii"), b, 100, false);
+	refused(test_path(folder, "m.nii"), "ends before");
+	refused(test_path(folder, "none.nii"), "No such file");
+	refused(test_path(folder, "m.dcm"), "volumes are read from .nii, .nii.gz, .mha, .mhd");
 }
 
 #define HEAD                                                                                                                     \
@@ -211,7 +199,7 @@ static void meta(const char *change, bool local, bool packed)
 	size_t key = strcspn(change, "=");
 	const char *old, *rest;
 	char name[64];
-	FILE *f = fopen(path_of("m.mhd"), "wb"), *data;
+	FILE *f = fopen(test_path(folder, "m.mhd"), "wb"), *data;
 	unsigned char b[24], out[100];
 	uLongf n = sizeof(out);
 
@@ -226,7 +214,7 @@ static void meta(const char *change, bool local, bool packed)
 	if (!strstr(change, "ElementDataFile"))
 		fprintf(f, "ElementDataFile = %s\n", local ? "LOCAL" : "m.raw");
 	assert_int_equal(compress(out, &n, b, sizeof(b)), Z_OK);
-	data = local ? f : fopen(path_of("m.raw"), "wb");
+	data = local ? f : fopen(test_path(folder, "m.raw"), "wb");
 	assert_non_null(data);
 	assert_int_equal(fwrite(packed ? out : b, 1, packed ? n : sizeof(b), data), packed ? n : sizeof(b));
 	fclose(data);
@@ -254,42 +242,41 @@ TEST(values_of_labels)
 			put_float(b + 352 + 4 * k, rows[i].value, false);
 		put_float(b + 112, rows[i].slope, false);
 		put_float(b + 116, rows[i].shift, false);
-		write_bytes(path_of("m.nii"), b, n, false);
+		write_bytes(test_path(folder, "m.nii"), b, n, false);
 		if (rows[i].label < 0) {
-			assert_error(label_volume_open(path_of("m.nii"), &v, &err), &err, EBADMSG, "voxel 0, 0, 0");
+			assert_error(label_volume_open(test_path(folder, "m.nii"), &v, &err), &err, EBADMSG, "voxel 0, 0, 0");
 			continue;
 		}
-		assert_int_equal(label_volume_open(path_of("m.nii"), &v, &err), 0);
+		assert_int_equal(label_volume_open(test_path(folder, "m.nii"), &v, &err), 0);
 		assert_int_equal(v.labels[23], rows[i].label);
 		label_volume_clear(&v);
 	}
-	unlink(path_of("m.nii"));
 }
 
 TEST(metaimages)
 {
 	for (int form = 0; form < 4; form++) {
 		meta("", form & 1, form & 2);
-		check_places(path_of("m.mhd"));
+		check_places(test_path(folder, "m.mhd"));
 	}
 	meta("DimSize = 3 2 5\n", true, false);
-	refused(path_of("m.mhd"), "holds 24 bytes; its header requires 30 elements");
+	refused(test_path(folder, "m.mhd"), "holds 24 bytes; its header requires 30 elements");
 	meta("DimSize = 3 2 3\n", true, true);
-	refused(path_of("m.mhd"), "holds more than the 18 elements");
+	refused(test_path(folder, "m.mhd"), "holds more than the 18 elements");
 	meta("DimSize = 3 2 5\n", true, true);
-	refused(path_of("m.mhd"), "holds 24 bytes");
+	refused(test_path(folder, "m.mhd"), "holds 24 bytes");
 	meta("NDims = 2\n", true, false);
-	refused(path_of("m.mhd"), "NDims = 2");
+	refused(test_path(folder, "m.mhd"), "NDims = 2");
 	meta("ElementType = MET_LONG\n", true, false);
-	refused(path_of("m.mhd"), "ElementType = MET_LONG");
+	refused(test_path(folder, "m.mhd"), "ElementType = MET_LONG");
 	meta("Offset = 1 2\n", true, false);
-	refused(path_of("m.mhd"), "Offset = 1 2; allowed: 3 numbers");
+	refused(test_path(folder, "m.mhd"), "Offset = 1 2; allowed: 3 numbers");
 	meta("ElementNumberOfChannels = 3\n", true, false);
-	refused(path_of("m.mhd"), "ElementNumberOfChannels = 3");
+	refused(test_path(folder, "m.mhd"), "ElementNumberOfChannels = 3");
 	meta("NDims=3\n", true, false);
-	refused(path_of("m.mhd"), "NDims occurs twice");
+	refused(test_path(folder, "m.mhd"), "NDims occurs twice");
 	meta("nothing\n", true, false);
-	refused(path_of("m.mhd"), "no '='");
+	refused(test_path(folder, "m.mhd"), "no '='");
 	for (const char *const *bad =
 		     (const char *const[]){"DimSize = 3 2 4097\n", "DimSize = 3 0 4\n", "DimSize = 3 2 nan\n", "DimSize = 3 2\n",
 					   "ElementSpacing = 2 0 4\n", "ElementSpacing = 2 inf 4\n",
@@ -301,14 +288,13 @@ TEST(metaimages)
 		struct err err = {0};
 
 		meta(*bad, true, false);
-		if (label_volume_open(path_of("m.mhd"), &v, &err) >= 0)
+		if (label_volume_open(test_path(folder, "m.mhd"), &v, &err) >= 0)
 			fail_msg("not refused: %s", *bad);
 	}
-	unlink(path_of("m.raw"));
+	unlink(test_path(folder, "m.raw"));
 	meta("", false, false);
-	unlink(path_of("m.raw"));
-	refused(path_of("m.mhd"), "m.raw");
-	unlink(path_of("m.mhd"));
+	unlink(test_path(folder, "m.raw"));
+	refused(test_path(folder, "m.mhd"), "m.raw");
 }
 
 static int setup(void **state)
@@ -317,9 +303,4 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	return rmdir(folder);
-}
-
-TESTS_SETUP(setup, teardown);
+TESTS_SETUP(setup, NULL);

@@ -7,24 +7,6 @@
 
 static char folder[64];
 
-static const char *path_of(const char *name)
-{
-	static char path[4][100];
-	static int k;
-
-	k = (k + 1) % 4;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
-}
-
-static void write_text(const char *name, const char *text)
-{
-	FILE *f = fopen(path_of(name), "w");
-
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
-}
-
 #define N 400 /* voxels, 10 x 8 x 5 */
 static float values[N];
 
@@ -44,7 +26,7 @@ static void write_interfile(const char *keys)
 					    "scaling factor (mm/pixel) [2] := 3",
 					    "scaling factor (mm/pixel) [3] := 4"};
 	char text[2000] = "!INTERFILE :=\n";
-	FILE *f = fopen(path_of("m.v"), "wb");
+	FILE *f = fopen(test_path(folder, "m.v"), "wb");
 
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
 		char key[60];
@@ -54,7 +36,7 @@ static void write_interfile(const char *keys)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\n", usual[i]);
 	}
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\n!END OF INTERFILE :=\n", keys);
-	write_text("m.hv", text);
+	test_put_file(test_path(folder, "m.hv"), text, strlen(text));
 	assert_non_null(f);
 	assert_int_equal(fwrite(values, sizeof(float), N, f), N);
 	fclose(f);
@@ -107,7 +89,7 @@ TEST(units)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct map_request r = {.path = path_of("m.hv"), .unit = rows[i].stated};
+		struct map_request r = {.path = test_path(folder, "m.hv"), .unit = rows[i].stated};
 		struct map_file m = {0};
 		struct err err = {0};
 		char keys[80] = "";
@@ -144,7 +126,7 @@ TEST(values_of_maps)
 	struct err err = {0};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct map_request r = {.path = path_of("m.hv"), .unit = rows[i].unit};
+		struct map_request r = {.path = test_path(folder, "m.hv"), .unit = rows[i].unit};
 		struct map_file m = {0};
 
 		fill(0, 0, rows[i].unit == MAP_HU ? 500 : 1e-3, rows[i].unit == MAP_HU ? 500 : 1e-3);
@@ -173,7 +155,7 @@ TEST(places_of_interfile)
 		struct map_file m = {0};
 
 		write_interfile(rows[i].keys);
-		assert_done(map_file_open(&(struct map_request){.path = path_of("m.hv")}, &m, &err), &err);
+		assert_done(map_file_open(&(struct map_request){.path = test_path(folder, "m.hv")}, &m, &err), &err);
 		assert_true(m.of_scanner && m.n[0] == 10 && m.n[1] == 8 && m.n[2] == 5);
 		for (int c = 0; c < 3; c++) {
 			assert_near(m.corner[c], rows[i].corner[c], 1e-12);
@@ -187,15 +169,16 @@ TEST(places_of_interfile)
 TEST(order_of_axes)
 {
 	struct map_request r = {.unit = MAP_PER_CM};
+	static const char matrix[] = "0 0 -1 5\n0, 1, 0, 6\n1 0 0 7\n\n0 0 0 1\n";
 	struct map_file m = {0};
 	struct err err = {0};
 
 	for (int i = 0; i < N; i++)
 		values[i] = (float)(1e-4 * i);
 	write_interfile("$origin offset (mm) [1] := 3"); /* of a table: the matrix says where it is */
-	write_text("m.txt", "0 0 -1 5\n0, 1, 0, 6\n1 0 0 7\n\n0 0 0 1\n");
-	r.path = path_of("m.hv");
-	r.matrix = path_of("m.txt");
+	test_put_file(test_path(folder, "m.txt"), matrix, strlen(matrix));
+	r.path = test_path(folder, "m.hv");
+	r.matrix = test_path(folder, "m.txt");
 	assert_done(open_and_read(&r, &m, &err), &err);
 	assert_true(m.n[0] == 8 && m.n[1] == 5 && m.n[2] == 10);
 	for (int c = 0; c < 3; c++) /* (-10, -12, 8) moved: (-8 + 5, -12 + 6, -10 + 7) */
@@ -223,9 +206,10 @@ static int open_row(const void *row, struct err *err)
 	fill(0.096, 300, 0, 0.096);
 	write_interfile(r->keys);
 	if (r->matrix)
-		write_text("m.txt", r->matrix);
-	rc = open_and_read(&(struct map_request){.path = path_of("m.hv"), .matrix = r->matrix ? path_of("m.txt") : NULL}, &m,
-			   err);
+		test_put_file(test_path(folder, "m.txt"), r->matrix, strlen(r->matrix));
+	rc = open_and_read(
+		&(struct map_request){.path = test_path(folder, "m.hv"), .matrix = r->matrix ? test_path(folder, "m.txt") : NULL},
+		&m, err);
 	map_file_clear(&m);
 	return rc;
 }
@@ -269,7 +253,7 @@ TEST(limits_of_a_matrix)
 /* The voltage of a CT is taken; that of a map which has none is a mistake. */
 TEST(voltages)
 {
-	struct map_request r = {.path = path_of("m.hv"), .kvp = 100};
+	struct map_request r = {.path = test_path(folder, "m.hv"), .kvp = 100};
 	struct map_file m = {0};
 	struct err err = {0};
 

@@ -170,15 +170,6 @@ struct folder {
 	char path[64], header[96], data[96];
 };
 
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
 static int make_folder(void **state)
 {
 	struct folder *f = calloc(1, sizeof(*f));
@@ -192,12 +183,7 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	struct folder *f = *state;
-
-	unlink(f->header);
-	unlink(f->data);
-	rmdir(f->path);
-	free(f);
+	free(*state);
 	return 0;
 }
 
@@ -238,8 +224,8 @@ static int read_back(struct folder *f, const char *header, const void *data, siz
 
 	memset(err, 0, sizeof(*err));
 	ret->n = 0;
-	write_file(f->header, header, strlen(header));
-	write_file(f->data, data, size);
+	test_put_file(f->header, header, strlen(header));
+	test_put_file(f->data, data, size);
 	assert_int_equal(mhd_open(f->header, MHD_PHANTOM, &h, err), 0);
 	return mhd_read(f->header, &h, take, ret, err);
 }

@@ -31,16 +31,13 @@ TEST(write_and_read)
 
 static const char *write_bytes(const char *name, const char *bytes, size_t n)
 {
-	static char folder[64], path[100];
-	FILE *f;
+	static char folder[64];
+	const char *path;
 
 	if (!folder[0])
 		test_folder(folder, sizeof(folder));
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
+	path = test_path(folder, name);
+	test_put_file(path, bytes, n);
 	return path;
 }
 

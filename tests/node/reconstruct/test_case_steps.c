@@ -22,18 +22,6 @@ struct made {
 	const char *then; /* step.json of further calls; NULL: the same */
 };
 
-static void put_file(const char *folder, const char *name, const void *bytes, size_t n)
-{
-	char path[500];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	fclose(f);
-}
-
 /* Double the values, as far as they are wanted. */
 static int run_made(void *ctx, const struct step_conf *step, const char *folder, uint64_t bytes, const struct monitor *monitor,
 		    struct step_end *ret, struct err *err)
@@ -60,13 +48,13 @@ static int run_made(void *ctx, const struct step_conf *step, const char *folder,
 	snprintf(out, sizeof(out), "%s/out", folder);
 	snprintf(to, sizeof(to), "%s/volume.f32", out);
 	if (m->then && m->calls > 1)
-		put_file(out, "step.json", m->then, strlen(m->then));
+		test_put_file(test_path(out, "step.json"), m->then, strlen(m->then));
 	else if (m->json)
-		put_file(out, "step.json", m->json, strlen(m->json));
+		test_put_file(test_path(out, "step.json"), m->json, strlen(m->json));
 	if (m->as > 0)
 		assert_int_equal(m->as == 1 ? symlink(in, to) : m->as == 2 ? mkfifo(to, 0600) : link(in, to), 0);
 	else if (m->values > 0)
-		put_file(out, "volume.f32", values, m->values * sizeof(float));
+		test_put_file(test_path(out, "volume.f32"), values, m->values * sizeof(float));
 	assert_string_equal(step->name, "one");
 	return 0;
 }

@@ -25,12 +25,7 @@ static char folder[64];
 
 static inline const char *path_of(const char *name)
 {
-	static char path[4][256];
-	static int k;
-
-	k = (k + 1) % 4;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
+	return test_path(folder, name);
 }
 
 static inline int entries(void)

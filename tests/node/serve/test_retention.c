@@ -64,22 +64,18 @@ static int teardown(void **state)
 static void put_file(const struct place *p, const char *file)
 {
 	static const char zeros[FILE_BYTES];
-	char path[200];
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
-	fd = open(path, O_WRONLY | O_CREAT, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
-	close(fd);
+	test_put_file(test_path(p->dir, file), zeros, sizeof(zeros));
 }
 
 static bool there(const struct place *p, const char *file)
 {
-	char path[200];
+	return access(test_path(p->dir, file), F_OK) == 0;
+}
 
-	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
-	return access(path, F_OK) == 0;
+static void append(struct place *p, int64_t job, enum job_event event, const char *detail, double time)
+{
+	assert_int_equal(journal_append(p->journal, job, event, detail, time, NULL), 0);
 }
 
 /* A job of case `key` with one image, instances/KEY.dcm, up to where `delivered` says when (0: not yet delivered). */
@@ -103,7 +99,7 @@ static int64_t add_case(struct place *p, const char *key, double delivered)
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(journal_append(p->journal, job, events[i], before[i], 1000, NULL), 0);
 	if (delivered > 0)
-		assert_int_equal(journal_append(p->journal, job, EVENT_DELIVERED, "{}", delivered, NULL), 0);
+		append(p, job, EVENT_DELIVERED, "{}", delivered);
 	return job;
 }
 
@@ -210,8 +206,8 @@ TEST(cancelled_cases, .setup = setup, .teardown = teardown)
 
 	assert_int_equal(
 		journal_open_job(p->journal, "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 2500, &revision, NULL), 0);
-	assert_int_equal(journal_append(p->journal, revision, EVENT_CANCEL, "{}", 2500, NULL), 0);
-	assert_int_equal(journal_append(p->journal, given_up, EVENT_CANCEL, "{}", 2500, NULL), 0);
+	append(p, revision, EVENT_CANCEL, "{}", 2500);
+	append(p, given_up, EVENT_CANCEL, "{}", 2500);
 	refresh(p);
 	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &(struct retention_rule){1, 0}, 1e9));
 	assert_int_equal(state_of(p, done), JOB_CLEANED);
@@ -250,7 +246,7 @@ TEST(objects_of_no_case, .setup = setup, .teardown = teardown)
 
 	add_case(p, "done", 2000);
 	open = add_case(p, "open", 0);
-	assert_int_equal(journal_append(p->journal, open, EVENT_CANCEL, "{}", 1000, NULL), 0);
+	append(p, open, EVENT_CANCEL, "{}", 1000);
 	add_unassigned(p, "ignored", CLASSIFIED_IGNORED, now - 3 * day);
 	add_unassigned(p, "refused", CLASSIFIED_REFUSED, now - 2 * day - 1);
 	add_unassigned(p, "young", CLASSIFIED_CONFLICT, now - 2 * day + 1);
@@ -373,18 +369,15 @@ TEST(bytes_of_folders, .setup = setup, .teardown = teardown)
 
 static void join(struct place *p, int64_t job, const int64_t *images, size_t n)
 {
-	assert_int_equal(journal_append(p->journal, job, EVENT_RESULT_LOST, "{}", 1000, NULL), 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_HELD, "{}", 1000, NULL), 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_RETRY, "{}", 1000, NULL), 0);
+	append(p, job, EVENT_RESULT_LOST, "{}", 1000);
+	append(p, job, EVENT_HELD, "{}", 1000);
+	append(p, job, EVENT_RETRY, "{}", 1000);
 	assert_int_equal(journal_append_complete(p->journal, job, INT64_MAX, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}",
 						 images, n, 1000, NULL),
 			 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_STARTED, "{}", 1000, NULL), 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_RECONSTRUCTED,
-					"{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}", 1000,
-					NULL),
-			 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_DELIVERED, "{}", 1000, NULL), 0);
+	append(p, job, EVENT_STARTED, "{}", 1000);
+	append(p, job, EVENT_RECONSTRUCTED, "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}", 1000);
+	append(p, job, EVENT_DELIVERED, "{}", 1000);
 }
 
 /* A CT image is removed with the last case that uses it; one that none uses after the days of delivered cases. */
@@ -394,16 +387,11 @@ TEST(ct_images, .setup = setup, .teardown = teardown)
 	const struct retention_rule rule = {.days = 1};
 	const double day = 86400;
 	int64_t a = add_case(p, "a", 0), b = add_case(p, "b", 0), ct[3];
+	char name[8];
 
 	for (int i = 0; i < 3; i++) {
-		struct instance_row row = {.received = 1000};
-
-		snprintf(row.sop_instance, sizeof(row.sop_instance), "2.%d", i);
-		snprintf(row.file, sizeof(row.file), "instances/ct%d.dcm", i);
-		put_file(p, row.file);
-		assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-		assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{}", 1000 + i * day, NULL), 0);
-		ct[i] = row.id;
+		snprintf(name, sizeof(name), "ct%d", i);
+		ct[i] = add_unassigned(p, name, CLASSIFIED_COMPANION, 1000 + i * day);
 	}
 	join(p, a, ct, 1);
 	join(p, b, ct, 1);
@@ -413,7 +401,7 @@ TEST(ct_images, .setup = setup, .teardown = teardown)
 			 0); /* one is a day and less old */
 	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 2 * day), 1);
 	assert_true(there(p, "instances/ct0.dcm") && !there(p, "instances/ct1.dcm") && there(p, "instances/ct2.dcm"));
-	assert_int_equal(journal_append(p->journal, a, EVENT_CLEANED, "{}", 1000, NULL), 0);
+	append(p, a, EVENT_CLEANED, "{}", 1000);
 	jobs_clear(&p->jobs);
 	refresh(p);
 	assert_true(there(p, "instances/ct0.dcm"));
@@ -428,20 +416,15 @@ TEST(ct_image_of_two_cases, .setup = setup, .teardown = teardown)
 	struct place *p = *state;
 	const struct retention_rule rule = {.days = 1};
 	const double day = 86400;
-	struct instance_row row = {.received = 1000, .sop_instance = "2.1", .file = "instances/ct.dcm"};
-	int64_t a = add_case(p, "a", 0);
+	int64_t a = add_case(p, "a", 0), b = add_case(p, "b", 0), ct = add_unassigned(p, "ct", CLASSIFIED_COMPANION, 1000);
 
-	add_case(p, "b", 0);
-	put_file(p, row.file);
-	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{}", 1000, NULL), 0);
-	join(p, a, &row.id, 1);
+	join(p, a, &ct, 1);
 	refresh(p);
 	assert_int_equal(p->jobs.n, 2);
-	assert_int_equal(journal_append(p->journal, p->jobs.list[1]->id, EVENT_RESULT_LOST, "{}", 1000, NULL), 0);
-	assert_int_equal(journal_append(p->journal, p->jobs.list[1]->id, EVENT_INSTANCE, "{\"received\":1000}", 1000, NULL), 0);
-	assert_int_equal(journal_append_complete(p->journal, p->jobs.list[1]->id, INT64_MAX,
-						 "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", &row.id, 1, 1000, NULL),
+	append(p, b, EVENT_RESULT_LOST, "{}", 1000);
+	append(p, b, EVENT_INSTANCE, "{\"received\":1000}", 1000);
+	assert_int_equal(journal_append_complete(p->journal, b, INT64_MAX, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}",
+						 &ct, 1, 1000, NULL),
 			 0);
 	refresh(p);
 	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1000 + 2 * day));
@@ -465,14 +448,14 @@ TEST(ct_image_of_an_open_case, .setup = setup, .teardown = teardown)
 			 0);
 	assert_int_equal(journal_add_instance(p->journal, &member, NULL), 0);
 	assert_int_equal(journal_classify(p->journal, member.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
-	assert_int_equal(journal_append(p->journal, job, EVENT_HELD, "{}", 1000, NULL), 0);
+	append(p, job, EVENT_HELD, "{}", 1000);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
 	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{\"study\":\"2.25.7\"}", 1000, NULL), 0);
 	refresh(p);
 	assert_int_equal(state_of(p, job), JOB_HELD);
 	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 0);
 	assert_true(there(p, "instances/ct.dcm"));
-	assert_int_equal(journal_append(p->journal, job, EVENT_CANCEL, "{}", 1000, NULL), 0);
+	append(p, job, EVENT_CANCEL, "{}", 1000);
 	refresh(p);
 	assert_int_equal(state_of(p, job), JOB_CANCELLED);
 	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 1);

@@ -72,15 +72,6 @@ TEST(test_refusals)
 	assert_int_equal(materials_parse("0 0 air\0air\n", 12, "test.conf", &m, &err), -EBADMSG);
 }
 
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* 2 x 2 x 4 voxels between paddles of one plane each. */
 TEST(test_load)
 {
@@ -95,9 +86,9 @@ TEST(test_load)
 	snprintf(volume, sizeof(volume), "%s/labels.mhd", folder);
 	snprintf(data, sizeof(data), "%s/labels.raw", folder);
 	snprintf(materials, sizeof(materials), "%s/materials.conf", folder);
-	write_file(volume, header, strlen(header));
-	write_file(data, label, sizeof(label));
-	write_file(materials, MATERIALS, strlen(MATERIALS));
+	test_put_file(volume, header, strlen(header));
+	test_put_file(data, label, sizeof(label));
+	test_put_file(materials, MATERIALS, strlen(MATERIALS));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[i], &err), 0);
 		assert_int_equal(p->grid.n[2], 2);
@@ -108,17 +99,14 @@ TEST(test_load)
 	}
 	assert_string_equal(digest[0], digest[1]);
 	label[5] = 300;
-	write_file(data, label, sizeof(label));
+	test_put_file(data, label, sizeof(label));
 	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), 0);
 	p = voxel_phantom_free(p);
 	assert_string_not_equal(digest[0], digest[2]);
 	label[6] = 77;
-	write_file(data, label, sizeof(label));
+	test_put_file(data, label, sizeof(label));
 	assert_error(simulate_voxels_load(volume, materials, &p, digest[2], &err), &err, EBADMSG, "label 77 of voxel (0, 1, 1)");
 	assert_null(p);
 	unlink(materials);
 	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), -ENOENT);
-	unlink(volume);
-	unlink(data);
-	rmdir(folder);
 }

@@ -20,12 +20,7 @@ static char folder[64];
 
 static const char *in_folder(const char *name)
 {
-	static char path[8][400];
-	static int k;
-
-	k = (k + 1) % 8;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
+	return test_path(folder, name);
 }
 
 static int make_folder(void **state)
@@ -50,9 +45,8 @@ static int clean(void **state)
 
 static int remove_folder(void **state)
 {
-	clean(state);
 	dicom_stop();
-	return rmdir(folder);
+	return 0;
 }
 
 /* ---- the header ---- */
@@ -445,15 +439,6 @@ TEST(test_bad_objects, .teardown = clean)
 
 /* ---- pictures ---- */
 
-static void write_text(const char *name, const void *text, size_t n)
-{
-	FILE *f = fopen(in_folder(name), "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, n, f), n);
-	fclose(f);
-}
-
 TEST(test_pictures, .teardown = clean)
 {
 	static const struct {
@@ -484,7 +469,7 @@ TEST(test_pictures, .teardown = clean)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc;
 
-		write_text("a.pgm", cases[i].text, cases[i].n);
+		test_put_file(in_folder("a.pgm"), cases[i].text, cases[i].n);
 		rc = picture_read(in_folder("a.pgm"), &p, &err);
 		if (cases[i].says) {
 			if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))

@@ -66,15 +66,6 @@ TEST(test_roles, .teardown = clean)
 	}
 }
 
-static void save(const char *name, const void *bytes, size_t n)
-{
-	FILE *f = fopen(in_folder(name), "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* Write NAME.hs with n TOF bins of a width, and its data. */
 static const char *save_header(const char *name, int n, double width)
 {
@@ -93,9 +84,9 @@ static const char *save_header(const char *name, int n, double width)
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", name);
 	assert_done(interfile_write(&f, &text, &err), &err);
 	/* equal data of two roles are refused */
-	save(f.data_file, tof_values[name[0] == 'b' ? 2 : 1], (size_t)(n ? n : 1) * BINS * sizeof(float));
+	test_put_file(in_folder(f.data_file), tof_values[name[0] == 'b' ? 2 : 1], (size_t)(n ? n : 1) * BINS * sizeof(float));
 	snprintf(file, sizeof(file), "%s.hs", name);
-	save(file, text, strlen(text));
+	test_put_file(in_folder(file), text, strlen(text));
 	free(text);
 	return in_folder(file);
 }

@@ -27,12 +27,12 @@ int fsync(int fd)
 
 static const char *in_spool(const char *name)
 {
-	static char path[4][400];
-	static unsigned n;
+	return test_path(spool, name);
+}
 
-	n = (n + 1) % 4;
-	snprintf(path[n], sizeof(path[n]), "%s/%s", spool, name);
-	return path[n];
+static void put_file(const char *name)
+{
+	test_put_file(in_spool(name), "x", 1);
 }
 
 static bool there(const char *name)
@@ -40,15 +40,6 @@ static bool there(const char *name)
 	struct stat st;
 
 	return lstat(in_spool(name), &st) == 0;
-}
-
-static void put_file(const char *name)
-{
-	int fd = open(in_spool(name), O_WRONLY | O_CREAT, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, "x", 1), 1);
-	close(fd);
 }
 
 TEST(prepare_makes_folders)

@@ -5,16 +5,13 @@
 
 static const char *write_text(const char *text)
 {
-	static char folder[64], path[100];
-	FILE *f;
+	static char folder[64];
+	const char *path;
 
 	if (!folder[0])
 		test_folder(folder, sizeof(folder));
-	snprintf(path, sizeof(path), "%s/earlier.json", folder);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	path = test_path(folder, "earlier.json");
+	test_put_file(path, text, strlen(text));
 	return path;
 }
 

@@ -28,12 +28,7 @@ static struct image_series *series, *dynamic;
 
 static const char *in_folder(const char *name)
 {
-	static char path[4][330];
-	static int k;
-
-	k = (k + 1) % 4;
-	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
-	return path[k];
+	return test_path(folder, name);
 }
 
 /* ---- writers: each makes files in the folder ---- */
@@ -306,16 +301,6 @@ static char *content_of_folder(void)
 	return text;
 }
 
-static void write_one(const char *name, const char *text, size_t n)
-{
-	FILE *f = fopen(in_folder(name), "w");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-	assert_int_equal(chmod(in_folder(name), 0600), 0);
-}
-
 #define MHD "NDims = 3\nElementSpacing = 1 1 1\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = m.raw\n"
 
 static void run_well(const struct work *w)
@@ -436,10 +421,10 @@ static int set_up(void **state)
 	for (int i = 0; i < 24; i++)
 		series->values[i] = (float)i;
 	strcpy(series->position, "HFS");
-	write_one("m.mhd", MHD, strlen(MHD));
-	write_one("m.raw", "abcdefgh", 8);
-	write_one("phantom", "{\"diameter_mm\": 1}", 18);
-	write_one("token", "abc\n", 4);
+	test_put_file(in_folder("m.mhd"), MHD, strlen(MHD));
+	test_put_file(in_folder("m.raw"), "abcdefgh", 8);
+	test_put_file(in_folder("phantom"), "{\"diameter_mm\": 1}", 18);
+	test_put_file(in_folder("token"), "abc\n", 4);
 	return dicom_start(NULL);
 }
 

@@ -106,14 +106,9 @@ static const char truth_text[] =
 
 static const char *truth_file(const char *text)
 {
-	static char path[80];
-	FILE *f;
+	const char *path = test_path(folder, "truth.json");
 
-	snprintf(path, sizeof(path), "%s/truth.json", folder);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	test_put_file(path, text, strlen(text));
 	return path;
 }
 
@@ -318,10 +313,4 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	unlink(truth_file(""));
-	return rmdir(folder);
-}
-
-TESTS_SETUP(setup, teardown);
+TESTS_SETUP(setup, NULL);

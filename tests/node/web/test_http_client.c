@@ -329,7 +329,6 @@ TEST(test_credentials)
 	unlink(path);
 	assert_int_equal(http_credentials_read(path, &credentials, &err), -ENOKEY);
 	assert_int_equal(http_credentials_read(folder, &credentials, &err), -ENOKEY);
-	rmdir(folder);
 }
 
 TEST(test_targets)

@@ -38,15 +38,6 @@ static int teardown(void **state)
 
 /* ---- digests ---- */
 
-static void write_file(const char *path, const uint8_t *bytes, size_t n)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	fclose(f);
-}
-
 TEST(test_digest_known)
 {
 	struct digest *d = digest_create();
@@ -81,7 +72,7 @@ TEST(test_digest_of_files, .setup = setup, .teardown = teardown)
 		snprintf(names[i], sizeof(names[i]), "%s/%zu", p->spool, i);
 		paths[i] = names[i];
 		if (i + 1 < N) /* the last one is not there */
-			write_file(paths[i], bytes, sizes[i]);
+			test_put_file(paths[i], bytes, sizes[i]);
 	}
 	assert_int_equal(digest_files(paths, N, 1, one, codes, NULL), 0);
 	assert_int_equal(digest_files(paths, N, 5, many, codes, NULL), 0);
@@ -97,7 +88,7 @@ TEST(test_digest_of_files, .setup = setup, .teardown = teardown)
 	}
 	for (size_t at = 0; at < 2 * PIECE + 77; at += PIECE) {
 		bytes[at] ^= 1;
-		write_file(paths[N - 2], bytes, sizes[N - 2]);
+		test_put_file(paths[N - 2], bytes, sizes[N - 2]);
 		bytes[at] ^= 1;
 		assert_int_equal(digest_files(&paths[N - 2], 1, 3, now, codes, NULL), 0);
 		assert_string_not_equal(now[0], many[N - 2]);
@@ -153,7 +144,7 @@ static size_t make(struct place *p, int number, uint8_t *bytes, struct instance_
 	n += DATA_BYTES;
 	row->bytes = n;
 	snprintf(path, sizeof(path), "%s/%s", p->spool, row->file);
-	write_file(path, bytes, n);
+	test_put_file(path, bytes, n);
 	return n;
 }
 
@@ -177,7 +168,7 @@ TEST(test_every_byte, .setup = setup, .teardown = teardown)
 		bool matters = at < 144 || at >= 158; /* (0002,0001), the version of group 0002, says nothing */
 
 		bytes[at] ^= 0x10;
-		write_file(path, bytes, n);
+		test_put_file(path, bytes, n);
 		bytes[at] ^= 0x10;
 		if (!matters)
 			continue;
@@ -186,7 +177,7 @@ TEST(test_every_byte, .setup = setup, .teardown = teardown)
 		assert_non_null(strstr(err.msg, row.file));
 	}
 	for (size_t left = 0; left < n; left += 97) {
-		write_file(path, bytes, left);
+		test_put_file(path, bytes, left);
 		assert_int_equal(check(p, &row, NULL), -EBADMSG);
 	}
 	unlink(path);
@@ -194,7 +185,7 @@ TEST(test_every_byte, .setup = setup, .teardown = teardown)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(check(p, &row, NULL), -EBADMSG);
 	rmdir(path);
-	write_file(path, bytes, n);
+	test_put_file(path, bytes, n);
 	assert_int_equal(check(p, &row, NULL), 0);
 }
 
@@ -243,7 +234,7 @@ TEST(test_case, .setup = setup, .teardown = teardown)
 		n = make(p, i, bytes, &again);
 		bytes[n - 1] ^= 1;
 		snprintf(path, sizeof(path), "%s/%s", p->spool, rows[i].file);
-		write_file(path, bytes, i == 99 ? n : n - 5);
+		test_put_file(path, bytes, i == 99 ? n : n - 5);
 	}
 	assert_int_equal(check_case(p, job, NULL, &report, &unwritten, &err), -EBADMSG);
 	assert_int_equal(report.damaged, 2);
