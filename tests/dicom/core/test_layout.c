@@ -143,90 +143,73 @@ TEST(test_meta_length)
 	}
 }
 
-TEST(test_wrong_lengths)
+struct element {
+	uint32_t tag;
+	const char *vr; /* NULL: an item or an element of implicit VR */
+	uint32_t length;
+	const char *value; /* NULL: none */
+};
+
+static const struct {
+	const char *syntax, *names;
+	struct element elements[3]; /* behind the meta header; tag 0: no more */
+} damaged[] = {
+	{EXPLICIT, "declares 4294967294 bytes, but only 4 remain", {{0x00420011, "OB", 0xfffffffe, "xxxx"}}},
+	{EXPLICIT, "declares 4294967294 bytes, but only 4 remain", {{0x00420011, "OW", 0xfffffffe, "xxxx"}}},
+	{EXPLICIT, "declares 4294967294 bytes, but only 4 remain", {{0x00420011, "UN", 0xfffffffe, "xxxx"}}},
+	{EXPLICIT, "declares 4294967294 bytes, but only 4 remain", {{0x00420011, "UT", 0xfffffffe, "xxxx"}}},
+	{EXPLICIT, "declares 4294967294 bytes, but only 4 remain", {{0x00420011, "SQ", 0xfffffffe, "xxxx"}}},
+	{EXPLICIT,
+	 "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, but only 2 remain",
+	 {{SID, "DS", 65534, "1 "}}},
+	/* an element longer than its item, an item longer than its sequence */
+	{EXPLICIT,
+	 "declares 10 bytes, but only 2 remain in the enclosing element",
+	 {{SHARED, "SQ", 18, NULL}, {ITEM, NULL, 10, NULL}, {SID, "DS", 10, "1 23456789"}}},
+	{EXPLICIT, "item 1", {{SHARED, "SQ", 18, NULL}, {ITEM, NULL, 12, NULL}, {SID, "DS", 4, "1 23"}}},
+	/* undefined lengths of elements that are not sequences */
+	{EXPLICIT, "undefined length", {{0x00420011, "OB", 0xffffffff, NULL}, {SEQUENCE_END, NULL, 0, NULL}}},
+	{IMPLICIT, "undefined length", {{0x00100010, NULL, 0xffffffff, NULL}, {SEQUENCE_END, NULL, 0, NULL}}},
+	{EXPLICIT, "only 0 bytes remain", {{SHARED, "SQ", 0xffffffff, NULL}, {ITEM, NULL, 0xffffffff, NULL}}},
+	{EXPLICIT, "no end", {{SHARED, "SQ", 0xffffffff, NULL}}},
+	/* another element in place of an item; an end has no value */
+	{EXPLICIT, "where an item is expected", {{SHARED, "SQ", 8, NULL}, {ITEM_END, NULL, 0, NULL}}},
+	{EXPLICIT, "where an item is expected", {{SHARED, "SQ", 0xffffffff, NULL}, {SEQUENCE_END, NULL, 2, NULL}}},
+	/* order */
+	{EXPLICIT, "twice", {{0x00280010, "US", 2, "ab"}, {0x00280010, "US", 2, "ab"}}},
+	{EXPLICIT, "must not follow (0028,0010)", {{0x00280010, "US", 2, "ab"}, {SID, "DS", 2, "1 "}}},
+	{EXPLICIT, "(0002,0010)", {{0x00280010, "US", 2, "ab"}, {0x00020010, "US", 2, "ab"}}},
+	{EXPLICIT, "\"Ds\" is not a value representation", {{SID, "Ds", 2, "1 "}}},
+	{EXPLICIT, "(FFFE,E00D)", {{ITEM_END, NULL, 0, NULL}}},
+	{EXPLICIT,
+	 "(0002,0003) MediaStorageSOPInstanceUID at offset 160 must not follow (0002,0010)",
+	 {{0x00020003, "UI", 4, "1.2."}}},
+	{EXPLICIT, "must not follow (0002,0010)", {{0x00020010, "UI", 4, "1.2."}}},
+};
+
+TEST(lengths_and_order)
 {
-	static const char *const vrs[] = {"OB", "OW", "UN", "UT", "SQ"};
 	struct bytes b;
 
-	for (size_t k = 0; k < sizeof(vrs) / sizeof(vrs[0]); k++) {
-		add_meta(&b, EXPLICIT);
-		add_header(&b, 0x00420011, vrs[k], 0xfffffffe);
-		add(&b, "xxxx", 4);
-		refused(&b, EBADMSG, "declares 4294967294 bytes, but only 4 remain");
+	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+		add_meta(&b, damaged[i].syntax);
+		for (const struct element *e = damaged[i].elements; e < damaged[i].elements + 3 && e->tag; e++) {
+			if (e->vr)
+				add_header(&b, e->tag, e->vr, e->length);
+			else
+				add_item(&b, e->tag, e->length);
+			if (e->value)
+				add(&b, e->value, strlen(e->value));
+		}
+		refused(&b, EBADMSG, damaged[i].names);
 	}
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SID, "DS", 65534);
-	add(&b, "1 ", 2);
-	refused(&b, EBADMSG, "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, but only 2 remain");
-	/* an element longer than its item, an item longer than its sequence */
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 8 + 10);
-	add_item(&b, ITEM, 10);
-	add_header(&b, SID, "DS", 10);
-	add(&b, "1 23456789", 10);
-	refused(&b, EBADMSG, "declares 10 bytes, but only 2 remain in the enclosing element");
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 8 + 10);
-	add_item(&b, ITEM, 12);
-	add_text(&b, SID, "DS", "1 23");
-	refused(&b, EBADMSG, "item 1");
-	/* undefined lengths of elements that are not sequences */
-	add_meta(&b, EXPLICIT);
-	add_header(&b, 0x00420011, "OB", 0xffffffff);
-	add_item(&b, SEQUENCE_END, 0);
-	refused(&b, EBADMSG, "undefined length");
-	add_meta(&b, IMPLICIT);
-	add_item(&b, 0x00100010, 0xffffffff);
-	add_item(&b, SEQUENCE_END, 0);
-	refused(&b, EBADMSG, "undefined length");
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 0xffffffff);
-	add_item(&b, ITEM, 0xffffffff);
-	refused(&b, EBADMSG, "only 0 bytes remain");
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 0xffffffff);
-	refused(&b, EBADMSG, "no end");
-	/* another element in place of an item */
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 8);
-	add_item(&b, ITEM_END, 0);
-	refused(&b, EBADMSG, "where an item is expected");
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SHARED, "SQ", 0xffffffff);
-	add_item(&b, SEQUENCE_END, 2); /* an end has no value */
-	refused(&b, EBADMSG, "where an item is expected");
 }
 
-TEST(test_order)
+/* The UID of the meta header has at most 65 characters with its padding. */
+TEST(longest_uid)
 {
 	struct bytes b;
 
-	add_meta(&b, EXPLICIT);
-	add_us(&b, 0x00280010, 1);
-	add_us(&b, 0x00280010, 2);
-	refused(&b, EBADMSG, "twice");
-	add_meta(&b, EXPLICIT);
-	add_us(&b, 0x00280010, 1);
-	add_text(&b, SID, "DS", "1 ");
-	refused(&b, EBADMSG, "must not follow (0028,0010)");
-	add_meta(&b, EXPLICIT);
-	add_us(&b, 0x00280010, 1);
-	add_us(&b, 0x00020010, 1);
-	refused(&b, EBADMSG, "(0002,0010)");
-	add_meta(&b, EXPLICIT);
-	add_header(&b, SID, "Ds", 2);
-	add(&b, "1 ", 2);
-	refused(&b, EBADMSG, "\"Ds\" is not a value representation");
-	add_meta(&b, EXPLICIT);
-	add_item(&b, ITEM_END, 0);
-	refused(&b, EBADMSG, "(FFFE,E00D)");
-	/* the meta header, too; and its UID has at most 65 characters with its padding */
-	add_meta(&b, EXPLICIT);
-	add_text(&b, 0x00020003, "UI", "1.2.");
-	refused(&b, EBADMSG, "(0002,0003) MediaStorageSOPInstanceUID at offset 160 must not follow (0002,0010)");
-	add_meta(&b, EXPLICIT);
-	add_text(&b, 0x00020010, "UI", "1.2.");
-	refused(&b, EBADMSG, "must not follow (0002,0010)");
 	for (size_t n = 66; n <= 68; n += 2) {
 		add_meta(&b, EXPLICIT);
 		b.n = 132;

@@ -45,8 +45,7 @@ struct seen {
 	enum scp_admission admission;
 	int refuse;	  /* status with which begin() refuses the object; 0: accept it */
 	int max_pdu;	  /* largest PDU that the SCP accepts, bytes; 0: 131072 */
-	uint64_t fail_at; /* data() fails with ENOSPC from this byte of the data set on; 0: never */
-	bool fail_once;	  /* data() fails at fail_at, and succeeds again after it */
+	uint64_t fail_at; /* data() fails once with ENOSPC, at this byte of the data set; 0: never */
 	char file[128];
 };
 
@@ -94,7 +93,7 @@ static int on_data(void *ctx, const void *bytes, size_t n)
 	s->data_bytes += n;
 	if (!s->fail_at || s->data_bytes < s->fail_at)
 		return 0;
-	s->fail_at = s->fail_once ? 0 : s->fail_at;
+	s->fail_at = 0;
 	return ENOSPC;
 }
 
