@@ -20,6 +20,12 @@ static inline void keep(void *ctx, const char *problem)
 	p->n++;
 }
 
+/* Where no file names a spool. */
+static inline int set_spool(void **state)
+{
+	return setenv("TOMONODE_SPOOL", "/spool", 1);
+}
+
 static inline struct config *good(const char *text)
 {
 	struct problems p = {0};

@@ -364,12 +364,9 @@ TEST(length_of_a_text)
 
 static char folder[64];
 
-static char *in_folder(const char *name)
+static const char *in_folder(const char *name)
 {
-	static char path[100];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return path;
+	return test_path(folder, name);
 }
 
 static FILE *create(const char *name)
@@ -434,11 +431,6 @@ TEST(length_of_an_include)
 		assert_error(load("long.conf", &err), &err, n == 511 ? ENAMETOOLONG : EINVAL,
 			     n == 511 ? "00000" : "1 to 511 characters");
 	}
-}
-
-static int set_spool(void **state)
-{
-	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
 
 TESTS_SETUP(set_spool, NULL);

@@ -88,9 +88,4 @@ TEST(test_listeners)
 	config_free(c);
 }
 
-static int set_spool(void **state)
-{
-	return setenv("TOMONODE_SPOOL", "/spool", 1);
-}
-
 TESTS_SETUP(set_spool, NULL);

@@ -29,7 +29,6 @@ TEST(test_bad_values)
 		{"node = { port = -1; };", "t.conf:1: key 'port' of node: -1", "0: any free port"},
 		{"node = { port = 1.5; };", "t.conf:1: key 'port' of node: 1.5", "whole number"},
 		{"node = { port = \"104\"; };", "t.conf:1: key 'port' of node: \"104\"", "whole number"},
-		{"node = { port = 99999999999L; };", "t.conf:1: key 'port' of node: 99999999999", "65535"},
 		{"node = { port = [ 1, 2 ]; };", "t.conf:1: key 'port' of node: an array in [ ]", ""},
 		{"node = { port = { a = 1; }; };", "t.conf:1: key 'port' of node: a group in { }", ""},
 		{"node = {\n\n prot = 104; };", "t.conf:3: key 'prot' of node is not known, did you mean 'port'?",
@@ -44,10 +43,7 @@ TEST(test_bad_values)
 		{"node : \"\\x41\\x0a\\\"\";", "t.conf:1: section 'node': \"A?", ""},
 		{"peers = \"\n\";", "t.conf:", "section 'peers': \"?\"; allowed: a list"},
 		{"peers = ( \"\n\" );", "t.conf:", "section 'peers': \"?\" as an entry; allowed: a group"},
-		{"node = { aet = \"SEVENTEENLETTERS_\"; };", "t.conf:1: key 'aet' of node: \"SEVENTEENLETTERS_\"", "1 to 16"},
-		{"node = { aet = \"\"; };", "t.conf:1: key 'aet' of node: \"\"", ""},
 		{"node = { aet = \"A\\\\B\"; };", "t.conf:1: key 'aet' of node: ", "no backslash"},
-		{"node = { aet = \"A\\nB\"; };", "t.conf:1: key 'aet' of node: \"A?B\"", ""},
 		{"node = { aet = \" A\"; };", "t.conf:1: key 'aet' of node: \" A\"", "no blank at either end"},
 		{"node = { aet = \"\xc3\xa4\"; };", "t.conf:1: key 'aet' of node: \"??\"", ""},
 		{"node = { bind = \"localhost\"; };", "t.conf:1: key 'bind' of node: \"localhost\"",
@@ -79,7 +75,6 @@ TEST(test_bad_values)
 		 "addresses or networks in [ ]"},
 		{"node = { spool = \"relative\"; };", "t.conf:1: key 'spool' of node: \"relative\"", "absolute path"},
 		{"node = { device = \"gpu\"; };", "t.conf:1: key 'device' of node: \"gpu\"", "cuda:NUMBER"},
-		{"node = { device = \"cpu:0\"; };", "t.conf:1: key 'device' of node: \"cpu:0\"", ""},
 		{"node = { quiet_time = 1e400; };", "t.conf:1: key 'quiet_time' of node: inf", "0.1 to 86400"},
 		{"node = { executor = \"cloud\"; };", "t.conf:1: key 'executor' of node: \"cloud\"", "local, slurm"},
 		{"node = { executor = [ \"slurm\", \"local\" ]; };", "t.conf:1: key 'executor' of node: \"slurm+local\"", ""},
@@ -97,15 +92,7 @@ TEST(test_bad_values)
 		{"protocols = ( { name = \"p\"; kind = \"dbt\";\n prior_weight = 0.1; prior = \"quadratic\"; prior_gamma = 3.0; "
 		 "} );",
 		 "t.conf:2: key 'prior_gamma' of protocol 'p' has no effect without 'prior' = relative", ""},
-		{"protocols = ( { name = \"p\"; kind = \"dbt\";\n slab_step = 2.0; } );",
-		 "t.conf:2: key 'slab_step' of protocol 'p' has no effect without 'slab_thickness'", ""},
-		{"protocols = ( { name = \"p\"; kind = \"dbt\";\n synthetic_class = \"tomosynthesis\"; } );",
-		 "t.conf:2: key 'synthetic_class' of protocol 'p' has no effect without 'synthetic'", ""},
 		{"protocols = ( { name = \"p\"; kind = \"dbt\";\n algorithm = \"fbp\"; filter = \"ramp\"; filter_cut = 0.5; } );",
-		 "t.conf:2: key 'filter_cut' of protocol 'p' has no effect without 'filter' = hann", ""},
-		{"protocols = ( { name = \"p\"; kind = \"parallel\";\n algorithm = \"sart\"; sampling = 0.1; } );",
-		 "t.conf:2: key 'sampling' of protocol 'p' has no effect without 'projector' = sampled", ""},
-		{"protocols = ( { name = \"p\"; kind = \"parallel\";\n filter_cut = 0.5; } );",
 		 "t.conf:2: key 'filter_cut' of protocol 'p' has no effect without 'filter' = hann", ""},
 		{"protocols = ( { name = \"p\"; kind = \"pet\";\n corrections = [ \"attenuation\", \"randoms\" ]; "
 		 "scatter_iterations = 2; } );",
@@ -113,19 +100,12 @@ TEST(test_bad_values)
 		{"protocols = ( { name = \"p\"; kind = \"pet\";\n algorithm = \"bsrem\"; prior_weight = 0; prior_gamma = 3.0; } "
 		 ");",
 		 "t.conf:2: key 'prior_gamma' of protocol 'p' has no effect without 'prior_weight'", ""},
-		{"protocols = ( { name = \"p\"; kind = \"pet\";\n gate_signal = \"ecg\"; } );",
-		 "t.conf:2: key 'gate_signal' of protocol 'p' has no effect without 'gates'", ""},
-		{"protocols = ( { name = \"p\"; kind = \"pet\";\n gate_cycle = \"600,1200\"; } );",
-		 "t.conf:2: key 'gate_cycle' of protocol 'p' has no effect without 'gates'", ""},
 		{"node = { executor = \"pilots\"; };", "t.conf:1: key 'executor' of node: \"pilots\"", "port in `cluster`"},
 		{"node = { executor = \"slurm\"; };", "t.conf:1: key 'executor' of node: with slurm", "port in `cluster`"},
 		{"slurm = { min = 5; max = 4; };", "t.conf:1: key 'min' of slurm: 5; allowed: at most max, 4", ""},
-		{"slurm = { program = \"\"; };", "t.conf:1: key 'program' of slurm: \"\"", ""},
-		{"slurm = { output = \"log\"; };", "t.conf:1: key 'output' of slurm: \"log\"", "absolute path"},
 		{"node = { check_called = 1; };", "t.conf:1: key 'check_called' of node: 1", "true, false"},
 		{"node = { log = \"file\"; };", "t.conf:1: key 'log' of node: \"file\"; allowed: stderr, syslog", ""},
 		{"node = { reserve = \"1 XB\"; };", "t.conf:1: key 'reserve' of node: \"1 XB\"", "512 MiB"},
-		{"node = { reserve = -1; };", "t.conf:1: key 'reserve' of node: -1", ""},
 		{"node = { port = 1; port = 2; };", "t.conf:1: duplicate", ""},
 		{"node = { port = ; };", "t.conf:1: syntax error", "value of 'port'"},
 		{"node = {\n port = 1;\n", "t.conf:1: syntax error", "is missing for"},
@@ -202,16 +182,6 @@ TEST(test_bad_values)
 		 "this one is of kind dbt"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; matirx = 128; } );",
 		 "t.conf:1: key 'matirx' of protocol 'p' is not known, did you mean 'matrix'?", "fov_radius"},
-		{"protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"sart\"; } );",
-		 "t.conf:1: key 'algorithm' of protocol 'p': \"sart\"; allowed: mlem, osem, bsrem, fbp", ""},
-		{"protocols = ( { name = \"p\"; kind = \"pet\"; projector = \"slices\"; } );",
-		 "t.conf:1: key 'projector' of protocol 'p': \"slices\"; allowed: siddon, joseph, exact", ""},
-		{"protocols = ( { name = \"p\"; kind = \"pet\"; voxel = 0.01; } );",
-		 "t.conf:1: key 'voxel' of protocol 'p': 0.01", "0.1 to 50 mm; 0: diameter of the field of view over"},
-		{"protocols = ( { name = \"p\"; kind = \"pet\"; matrix = 4; } );", "t.conf:1: key 'matrix' of protocol 'p': 4",
-		 "8 to 1024"},
-		{"protocols = ( { name = \"p\"; kind = \"pet\"; prior_weight = -1; } );",
-		 "t.conf:1: key 'prior_weight' of protocol 'p': -1", ""},
 		{"scanners = ( { name = \"small\"; span = 4; } );", "t.conf:1: key 'span' of scanner 'small': 4",
 		 "odd number, or 2"},
 		{"scanners = ( { name = \"siemens-mmr\"; calibration = 4e7; ecat_counts = 2.05; } );",
@@ -225,39 +195,14 @@ TEST(test_bad_values)
 		{"scanners = ( { name = \"s\"; rings = 8; ring_spacing = 6.5; radius = 100; detectors = 96; bin = 2.5; radial = "
 		 "65; angles = 48; span = 3; } );",
 		 "t.conf:1: key 'max_difference' of scanner 's' is missing", ""},
-		{"protocols = ( { name = \"p\"; voxle = 1; } );",
-		 "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},
 		{"protocols = ( { name = \"p\"; voxel = 0.001; } );", "t.conf:1: key 'voxel' of protocol 'p': 0.001",
 		 "0.02 to 5 mm; 0: the detector's own pitch"},
-		{"protocols = ( { name = \"p\"; iterations = 0; } );", "t.conf:1: key 'iterations' of protocol 'p': 0",
-		 "1 to 1000"},
 		{"protocols = ( { name = \"p\"; algorithm = \"art\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"art\"",
 		 "osem, mlem, ostr, mltr, sart, bp, fbp"},
-		{"protocols = ( { name = \"p\"; relaxation = 2.0; } );", "t.conf:1: key 'relaxation' of protocol 'p': 2",
-		 "0.001 to 1.999"},
-		{"protocols = ( { name = \"p\"; filter = \"cosine\"; } );", "t.conf:1: key 'filter' of protocol 'p': \"cosine\"",
-		 "ramp, hann"},
-		{"protocols = ( { name = \"p\"; filter_cut = 0; } );", "t.conf:1: key 'filter_cut' of protocol 'p': 0",
-		 "0.01 to 1"},
-		{"protocols = ( { name = \"p\"; breast_mask = 1; } );", "t.conf:1: key 'breast_mask' of protocol 'p': 1",
-		 "true, false"},
-		{"protocols = ( { name = \"p\"; stored_step = 0; } );", "t.conf:1: key 'stored_step' of protocol 'p': 0",
-		 "1e-09 to 1 1/mm"},
-		{"protocols = ( { name = \"p\"; slab_thickness = -1; } );", "t.conf:1: key 'slab_thickness' of protocol 'p': -1",
-		 "0.1 to 300 mm; 0: no slabs"},
-		{"protocols = ( { name = \"p\"; slab_mode = \"median\"; } );", "t.conf:1: key 'slab_mode' of protocol 'p'",
-		 "mean, maximum"},
-		{"protocols = ( { name = \"p\"; compression = \"jpeg\"; } );", "t.conf:1: key 'compression' of protocol 'p'",
-		 "none, jpeg-ls"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; corrections = [ \"randoms\", \"scatter\" ]; } );",
 		 "t.conf:1: key 'corrections' of protocol 'p'", "\"scatter\" needs \"attenuation\""},
 		{"protocols = ( { name = \"p\"; slab_thickness = 4; slab_step = 5; } );",
 		 "t.conf:1: key 'slab_step' of protocol 'p': 5", "at most slab_thickness"},
-		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
-		 "\"auto\""},
-		{"protocols = ( { name = \"p\"; tile = \"88x56x\"; } );", "t.conf:1: key 'tile' of protocol 'p'", ""},
-		{"protocols = ( { name = \"p\"; memory_limit = \"0.3 B\"; } );", "t.conf:1: key 'memory_limit' of protocol 'p'",
-		 ""},
 		{"profiles = ( { name = \"x\"; axis_height = 1; source_axis = 600; support = 20; } );",
 		 "t.conf:1: key 'pitch' of profile 'x' is missing", ""},
 		{"profiles = ( { name = \"victre\"; support = 700; } );", "t.conf:1: key 'support' of profile 'victre': 700",
@@ -269,8 +214,6 @@ TEST(test_bad_values)
 		 "t.conf:1: key 'i0' of profile 'victre': 0", "above 0"},
 		{"profiles = ( { name = \"victre\"; i0_mode = \"flatfield\"; } );",
 		 "t.conf:1: key 'flatfield' of profile 'victre'", "absolute path"},
-		{"profiles = ( { name = \"victre\"; angle_sign = 0; } );",
-		 "t.conf:1: key 'angle_sign' of profile 'victre': 0; allowed: 1, -1", ""},
 		{"profiles = ( { name = \"victre\"; angle_tag = \"0018,1511\"; } );",
 		 "t.conf:1: key 'angle_tag' of profile 'victre'", "0018,1531"},
 	};
@@ -403,14 +346,7 @@ static char folder[64];
 
 static void write_file(const char *name, const char *text)
 {
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	test_put_file(test_path(folder, name), text, strlen(text));
 }
 
 /* A destination of kind stow among the keys: `more` after a URL. */
@@ -540,16 +476,6 @@ TEST(test_files)
 	bad_file("fifo", "not a regular file");
 	bad_file("odd\nname.conf", "odd?name.conf: No such file");
 	bad_file("absent.conf", "absent.conf: No such file");
-	unlink(name);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/more.conf", folder);
-	unlink(path);
-	rmdir(folder);
-}
-
-static int set_spool(void **state)
-{
-	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -262,9 +262,4 @@ TEST(results_that_cannot_be)
 		"key 'continue' of route 'r0': true, and a case that takes the following routes, too, has more than 16 results");
 }
 
-static int set_spool(void **state)
-{
-	return setenv("TOMONODE_SPOOL", "/spool", 1);
-}
-
 TESTS_SETUP(set_spool, NULL);
