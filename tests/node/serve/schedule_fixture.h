@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "node/base/log.h"
+#include "node/process/worker_ipc.h"
 #include "node/serve/schedule.h"
 #include "node/store/spool.h"
 #include "tests/test.h"
@@ -23,22 +24,30 @@ struct stage {
 	struct schedule s;
 };
 
+/* Give the scheduler another configuration: more keys of the node, and other sections. */
+static inline void configure_as(struct stage *t, const char *keys, const char *sections)
+{
+	struct err err = {0};
+	char text[2000];
+
+	t->s.config = t->config = config_free(t->config);
+	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; retention_days = 0; %s };\n%s", t->dir, keys,
+		 sections);
+	assert_done(config_parse(text, "test", NULL, NULL, &t->config, &err), &err);
+	t->s.config = t->config;
+}
+
 static inline int setup(void **state)
 {
 	struct stage *t = calloc(1, sizeof(*t));
 	struct err err = {0};
-	char text[400];
 
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
 	test_folder(t->dir, sizeof(t->dir));
-	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n",
-		 t->dir);
-	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
-		return -1;
+	configure_as(t, "attempts = 2;", "");
 	snprintf(t->path, sizeof(t->path), "%s/journal.db", t->dir);
 	if (spool_prepare(t->dir, &err) < 0 || journal_open(t->path, &t->s.journal, &err) < 0)
 		return -1;
-	t->s.config = t->config;
 	t->s.processes.lock_fd = t->s.processes.notify_fd = -1;
 	t->s.stopping = true;
 	*state = t;
@@ -125,6 +134,32 @@ static inline const struct job_view *made(struct stage *t, int64_t job, bool wit
 		close(fd);
 	}
 	return step(t, job, NOW);
+}
+
+/* A made-up worker of a slot, which says that it is ready. Its end of the socket is ret_fd[1]. */
+static inline void add_worker(struct stage *t, size_t slot, int ret_fd[2])
+{
+	struct process *p = &t->s.processes.list[t->s.processes.n++];
+	char device[32];
+
+	assert_int_equal(worker_ipc_pair(ret_fd), 0);
+	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .ipc_fd = ret_fd[0]};
+	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
+	snprintf(device, sizeof(device), "device %zu", slot);
+	assert_true(worker_ipc_send(ret_fd[1], WORKER_READY, 0, 0, device, true));
+}
+
+/* The job that a worker was given; 0: none. *ret_keep: it may keep what it reads. */
+static inline int64_t given(int fd, bool *ret_keep)
+{
+	struct worker_message m;
+
+	if (worker_ipc_receive(fd, &m, false) <= 0)
+		return 0;
+	assert_int_equal(m.kind, WORKER_JOB);
+	if (ret_keep)
+		*ret_keep = m.number == 1;
+	return m.job;
 }
 
 #endif

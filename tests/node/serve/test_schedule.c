@@ -10,18 +10,6 @@
 #include "node/serve/retention.h"
 #include "node/store/index_mark.h"
 
-TEST(complete_gets_its_route, .setup = setup, .teardown = teardown)
-{
-	struct stage *t = *state;
-	int64_t job = add_job(t, "dbt", 3, 3);
-	const struct job_view *v = step(t, job, NOW);
-
-	assert_int_equal(v->state, JOB_READY);
-	assert_string_equal(v->protocol, "dbt-osem");
-	assert_int_equal(v->n_sends, 1);
-	assert_string_equal(v->sends[0].destination, "pacs");
-}
-
 TEST(no_route_is_held, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
@@ -51,17 +39,11 @@ static int keep_complete(void *ctx, const struct event_row *row)
 static void use_routes(struct stage *t, const char *routes)
 {
 	char text[1200];
-	struct err err = {0};
 
-	config_free(t->config);
-	t->config = NULL;
 	snprintf(text, sizeof(text),
-		 "node = { spool = \"%s\"; };\ndestinations = ( { name = \"pacs\"; }, { name = \"ws\"; aet = \"W\"; host = "
-		 "\"h\"; } "
-		 ");\nroutes = ( %s );",
-		 t->dir, routes);
-	assert_done(config_parse(text, "test", NULL, NULL, &t->config, &err), &err);
-	t->s.config = t->config;
+		 "destinations = ( { name = \"pacs\"; }, { name = \"ws\"; aet = \"W\"; host = \"h\"; } );\nroutes = ( %s );",
+		 routes);
+	configure_as(t, "", text);
 }
 
 /* The results of a case are chosen by what its `opened` event stores; the first is the job's own, the others are listed. */
@@ -106,8 +88,10 @@ TEST(no_further_result, .setup = setup, .teardown = teardown)
 	struct stage *t = *state;
 	struct events e = {0};
 	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
 
-	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_READY);
+	assert_string_equal(v->sends[0].destination, "pacs");
 	assert_int_equal(journal_replay(t->s.journal, job, 0, keep_complete, &e, NULL), 0);
 	assert_string_equal(json_string_value(json_object_get(e.complete, "route")), "dbt");
 	assert_null(json_object_get(e.complete, "further"));
@@ -515,23 +499,15 @@ static bool is_busy(void *ctx, int64_t job)
 
 static bool has_outbox(struct stage *t, const char *name)
 {
-	char path[300];
-
-	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
-	return access(path, F_OK) == 0;
+	return access(test_path(test_path(t->dir, "outbox"), name), F_OK) == 0;
 }
 
 static void add_outbox(struct stage *t, const char *name)
 {
-	char path[300];
-	int fd;
+	const char *path = test_path(test_path(t->dir, "outbox"), name);
 
-	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
 	assert_int_equal(mkdir(path, 0700), 0);
-	strcat(path, "/x.dcm");
-	fd = open(path, O_WRONLY | O_CREAT, 0600);
-	assert_true(fd >= 0);
-	close(fd);
+	test_put_file(test_path(path, "x.dcm"), "", 0);
 }
 
 TEST(outbox_of_what_is_given_up, .setup = setup, .teardown = teardown)

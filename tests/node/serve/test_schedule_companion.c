@@ -17,25 +17,16 @@ static const uint8_t key[PATIENT_KEY_BYTES] = {1};
 static int setup_pet(void **state)
 {
 	static const char text[] =
-		"node = { spool = \"%s\"; quiet_time = 60.0; ct_wait = 600.0; retention_days = 0; };\n"
 		"protocols = ( { name = \"plain\"; kind = \"pet\"; }, { name = \"corrected\"; kind = \"pet\"; corrections = "
 		"[ \"attenuation\" ]; } );\n"
 		"destinations = ( { name = \"pacs\"; aet = \"A\"; host = \"h\"; port = 104; } );\n"
 		"routes = ( { name = \"both\"; kind = \"pet\"; calling = \"BOTH\"; protocols = [ \"plain\", \"corrected\" ]; "
-		"destinations = "
-		"[ \"pacs\" ]; }, { name = \"plain\"; kind = \"pet\"; protocols = [ \"plain\" ]; destinations = [ \"pacs\" ]; } "
+		"destinations = [ \"pacs\" ]; }, { name = \"plain\"; kind = \"pet\"; protocols = [ \"plain\" ]; destinations = [ \"pacs\" ]; } "
 		");\n";
-	struct stage *t;
-	struct err err = {0};
-	char all[1000];
 
 	if (setup(state) < 0)
 		return -1;
-	t = *state;
-	config_free(t->config);
-	snprintf(all, sizeof(all), text, t->dir);
-	assert_done(config_parse(all, "test", NULL, NULL, &t->config, &err), &err);
-	t->s.config = t->config;
+	configure_as(*state, "ct_wait = 600.0;", text);
 	return 0;
 }
 

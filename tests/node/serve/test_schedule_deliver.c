@@ -11,19 +11,12 @@
 /* The node with other destinations; `route` names those of the route. */
 static void configure(struct stage *t, const char *destinations, const char *route)
 {
-	struct config *config = NULL;
-	struct err err = {0};
 	char text[1200];
 
 	snprintf(text, sizeof(text),
-		 "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n"
-		 "destinations = ( %s );\n"
-		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ %s ]; } );\n",
-		 t->dir, destinations, route);
-	assert_done(config_parse(text, "test", NULL, NULL, &config, &err), &err);
-	config_free(t->config);
-	t->config = config;
-	t->s.config = config;
+		 "destinations = ( %s );\nroutes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ %s ]; } );\n",
+		 destinations, route);
+	configure_as(t, "attempts = 2;", text);
 }
 
 #define PACS "{ name = \"pacs\"; aet = \"A\"; host = \"h\"; fallback = \"b\"; fallback_after = 100.0; }"

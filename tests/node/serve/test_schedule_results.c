@@ -5,34 +5,11 @@
 
 #include "node/jobs/case_results.h"
 #include "node/jobs/patients.h"
-#include "node/process/worker_ipc.h"
 
 #define COMPLETE_WITH(further)                                                                                                   \
 	"{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\"],\"further\":[" further "]}"
 #define FBP "{\"route\":\"second\",\"protocol\":\"dbt-fbp\",\"destinations\":[\"research\",\"pacs\"]}"
 #define UNKNOWN "{\"route\":\"third\",\"protocol\":\"none\",\"destinations\":[\"pacs\"]}"
-
-static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
-{
-	struct process *p = &t->s.processes.list[t->s.processes.n++];
-
-	assert_int_equal(worker_ipc_pair(ret_fd), 0);
-	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .ipc_fd = ret_fd[0]};
-	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
-	assert_true(worker_ipc_send(ret_fd[1], WORKER_READY, 0, 0, "device", true));
-}
-
-/* The job that a worker was given; 0: none. *ret_keep: it may keep what it reads. */
-static int64_t given(int fd, bool *ret_keep)
-{
-	struct worker_message m;
-
-	if (worker_ipc_receive(fd, &m, false) <= 0)
-		return 0;
-	assert_int_equal(m.kind, WORKER_JOB);
-	*ret_keep = m.number == 1;
-	return m.job;
-}
 
 static void end(struct stage *t, int fd, int64_t job, enum job_event event, const char *detail)
 {

@@ -4,30 +4,6 @@
 #include "tests/test.h"
 
 #include "node/base/exit_code.h"
-#include "node/process/worker_ipc.h"
-
-static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
-{
-	struct process *p = &t->s.processes.list[t->s.processes.n++];
-	char device[32];
-
-	assert_int_equal(worker_ipc_pair(ret_fd), 0);
-	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .ipc_fd = ret_fd[0]};
-	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
-	snprintf(device, sizeof(device), "device %zu", slot);
-	assert_true(worker_ipc_send(ret_fd[1], WORKER_READY, 0, 0, device, true));
-}
-
-/* The job that a worker was given; 0: none. */
-static int64_t given(int fd)
-{
-	struct worker_message m;
-
-	if (worker_ipc_receive(fd, &m, false) <= 0)
-		return 0;
-	assert_int_equal(m.kind, WORKER_JOB);
-	return m.job;
-}
 
 static void close_pair(int fd[2])
 {
@@ -46,22 +22,22 @@ TEST(jobs_go_to_their_slots, .setup = setup, .teardown = teardown)
 	add_worker(t, 1, b);
 	t->s.stopping = false;
 	assert_int_equal(step(t, third, NOW)->state, JOB_READY);
-	assert_int_equal(given(a[1]), first);
-	assert_int_equal(given(b[1]), second);
-	assert_true(given(a[1]) == 0 && given(b[1]) == 0);
+	assert_int_equal(given(a[1], NULL), first);
+	assert_int_equal(given(b[1], NULL), second);
+	assert_true(given(a[1], NULL) == 0 && given(b[1], NULL) == 0);
 	assert_string_equal(jobs_find(&t->s.jobs, first)->device, "device 0");
 	assert_string_equal(jobs_find(&t->s.jobs, second)->device, "device 1");
 	/* Journal first, then the word. */
 	append(t, second, EVENT_HELD, "{\"reason\":\"data\"}");
 	assert_true(worker_ipc_send(b[1], WORKER_DONE, second, 0, NULL, true));
 	assert_int_equal(step(t, second, NOW)->state, JOB_HELD);
-	assert_int_equal(given(b[1]), third);
+	assert_int_equal(given(b[1], NULL), third);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
 	/* A worker that is done without a word in the journal: the job starts again. */
 	assert_true(worker_ipc_send(a[1], WORKER_DONE, first, 0, NULL, true));
 	step(t, first, NOW);
 	step(t, first, NOW);
-	assert_int_equal(given(a[1]), first);
+	assert_int_equal(given(a[1], NULL), first);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->crashes, 0);
 	/* One that hangs up without ending is not listened to any more. */
 	close(b[1]);
@@ -85,7 +61,7 @@ TEST(priority_goes_first, .setup = setup, .teardown = teardown)
 	add_worker(t, 0, a);
 	t->s.stopping = false;
 	step(t, first, NOW);
-	assert_int_equal(given(a[1]), second);
+	assert_int_equal(given(a[1], NULL), second);
 	t->s.stopping = true;
 	close_pair(a);
 }
@@ -101,10 +77,10 @@ TEST(done_with_another_job, .setup = setup, .teardown = teardown)
 	add_worker(t, 0, a);
 	t->s.stopping = false;
 	step(t, first, NOW);
-	assert_int_equal(given(a[1]), first);
+	assert_int_equal(given(a[1], NULL), first);
 	assert_true(worker_ipc_send(a[1], WORKER_DONE, second, 0, NULL, true));
 	assert_int_equal(step(t, second, NOW)->state, JOB_READY);
-	assert_int_equal(given(a[1]), 0);
+	assert_int_equal(given(a[1], NULL), 0);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
 	assert_int_equal(t->s.slots.list[0].state, SLOT_BUSY);
 	assert_int_equal(t->s.processes.list[0].job, first);
@@ -126,10 +102,10 @@ TEST(broken_device_hands_its_job_on, .setup = setup, .teardown = teardown)
 	add_worker(t, 1, b);
 	t->s.stopping = false;
 	v = step(t, job, NOW);
-	assert_int_equal(given(a[1]), job);
+	assert_int_equal(given(a[1], NULL), job);
 	assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "device 0: an illegal address", true));
 	assert_int_equal(step(t, job, NOW)->state, JOB_RUNNING);
-	assert_int_equal(given(b[1]), job);
+	assert_int_equal(given(b[1], NULL), job);
 	assert_string_equal(v->device, "device 1");
 	assert_int_equal(v->crashes, 0);
 	slot = &t->s.slots.list[0];

@@ -10,20 +10,14 @@
 
 static void configure(struct stage *t, int worker_timeout, int dimse_timeout)
 {
-	struct config *config = NULL;
-	struct err err = {0};
-	char text[800], destination[200];
+	char keys[40], text[800];
 
-	snprintf(destination, sizeof(destination), DESTINATION, dimse_timeout);
+	snprintf(keys, sizeof(keys), "worker_timeout = %d;", worker_timeout);
 	snprintf(text, sizeof(text),
-		 "node = { spool = \"%s\"; quiet_time = 60.0; retention_days = 0; worker_timeout = %d; };\n"
-		 "destinations = ( %s );\n"
-		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; } );\n",
-		 t->dir, worker_timeout, destination);
-	assert_done(config_parse(text, "test", NULL, NULL, &config, &err), &err);
-	config_free(t->config);
-	t->config = config;
-	t->s.config = config;
+		 "destinations = ( " DESTINATION
+		 " );\nroutes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; } );\n",
+		 dimse_timeout);
+	configure_as(t, keys, text);
 }
 
 /* SIGSTOP stops every thread; during pause(), the background thread of ThreadSanitizer would still use processor time. */
